@@ -1,0 +1,64 @@
+// A layer as the paper side sees it: shapes, parameters, floating-point operations and bytes, nothing that
+// runs. The layer that runs stands beside its specification (models/layers/x_spec.h, x.h), and a test holds
+// the two to the byte.
+//
+//   ModelGraph g = BuildGpt({.layers = 4, .hidden = 128, ...});     // models/zoo/gpt.h
+//   g.layers[1].costs(/*samples=*/2).forward                        // flops
+#ifndef PIPELAB_MODELS_GRAPH_LAYER_SPEC_H_
+#define PIPELAB_MODELS_GRAPH_LAYER_SPEC_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+// How a parameter starts.
+enum class InitKind : uint8_t { kZeros, kOnes, kNormal };
+
+struct ParameterSpec {
+  std::string name;            // unique in the model: "block3/mlp/w1"; the random stream "init/<name>"
+  std::vector<int64_t> shape;
+  InitKind init = InitKind::kZeros;
+  double stddev = 0;           // of kNormal
+  // Parameters of one tie have one value. Empty: not tied.
+  std::string tie;
+
+  int64_t size() const;        // elements
+};
+
+// Costs of one layer for a number of samples. Bytes are what the running layer allocates (float32).
+struct LayerCosts {
+  Flops forward, backward_input, backward_weight;
+  Bytes output;                 // the activation that it hands on (0 for a loss)
+  Bytes kept;                   // left by the forward for the backward, besides the input
+  Bytes kept_for_weight;        // left by the input-gradient part for the weight part, input included
+  // The most held during a pass above the level at its start, results included; its input (forward) and its
+  // output gradient (backward) are part of that starting level.
+  Bytes forward_peak, backward_peak, backward_input_peak, backward_weight_peak;
+};
+
+struct LayerSpec {
+  std::string name;                  // "block3/mlp"
+  std::string kind;                  // key of models/layers/factory.h: "gpt_mlp"
+  std::vector<int> inputs;           // indices of earlier layers; empty: reads the data
+  std::vector<int64_t> output_shape; // of one sample: {tokens, hidden}; empty for a loss
+  std::vector<ParameterSpec> parameters;
+  std::map<std::string, double> attributes;  // what the running layer needs: "heads", "dropout", ...
+  std::function<LayerCosts(int64_t samples)> costs;
+};
+
+struct ModelGraph {
+  std::string name;
+  std::vector<LayerSpec> layers;  // in topological order
+
+  int64_t num_parameters() const;  // tied parameters counted once
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_GRAPH_LAYER_SPEC_H_

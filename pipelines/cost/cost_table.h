@@ -1,0 +1,56 @@
+// Times and sizes of one program: what the simulator needs to know of a model on a machine.
+//
+//   CostTable t = CostTable::Unit(program.schedule);      // F = 1, B = 2, I = W = 1 (units of 1 ms)
+//   CostTable t = ...StageCosts of a model graph...;       // cost/stage_costs.h
+//   CostTable t = ReplayCosts(program, measured traces);   // sim/replay.h
+#ifndef PIPELAB_PIPELINES_COST_COST_TABLE_H_
+#define PIPELAB_PIPELINES_COST_COST_TABLE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "pipelines/ir/schedule.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+// Bytes of one stage for one micro-batch, by what the runtime does (pipelines/runtime/layer_stage.h). Inputs and
+// outputs are edges (CostTable::edge_bytes); a forward keeps its inputs until the backward.
+struct StageMemory {
+  Bytes kept;                     // left by a forward for its backward, besides the inputs
+  Bytes kept_for_weight;          // left by I for W, inputs included
+  // The most that the device holds during an action above what it held before it, results included.
+  Bytes forward_peak;
+  Bytes forward_drop_peak;        // a forward of a stage that recomputes: keeps its inputs only
+  Bytes recompute_peak;
+  Bytes backward_peak;
+  Bytes backward_input_peak;
+  Bytes backward_weight_peak;
+  // For the device as long as it runs.
+  Bytes state;                    // weights, gradients, optimizer state
+};
+
+// One stage, for one whole micro-batch on one device. A group of d devices takes 1/d of each (rows are split).
+struct StageCost {
+  // A fused backward costs backward_input + backward_weight, by definition and here only.
+  Nanoseconds forward, backward_input, backward_weight, recompute, step;
+  StageMemory memory;
+};
+
+struct CostTable {
+  std::vector<StageCost> stages;
+  std::vector<Bytes> edge_bytes;  // [edge] the activation of one micro-batch; its gradient has the same size
+  // Messages: latency + bytes / bandwidth; messages of one ordered pair of devices follow one another.
+  Nanoseconds hop_latency;
+  BytesPerSecond bandwidth{0};  // 0: infinite
+  Nanoseconds reduce;           // one reduction, after the last member has come
+  // Replay: [device][instruction] measured durations; empty where stage costs rule.
+  std::vector<std::vector<Nanoseconds>> instruction_time;
+
+  Nanoseconds Compute(const Action& action) const;
+  static CostTable Unit(const Schedule& schedule, Nanoseconds unit = Milliseconds(1));
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_COST_COST_TABLE_H_

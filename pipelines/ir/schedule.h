@@ -1,0 +1,98 @@
+// The schedule of a pipeline: which device computes what, in which order. Order only: no times, tensors
+// or messages; those come from a cost table, from the runtime and from Lower (program.h).
+//
+//   Schedule s = *MakeSchedule("1f1b", {.devices = 2, .micro_batches = 2});   // schedules/catalog.h
+//   ToText(s)   // device 0: 0F0 0F1 0B0 0B1
+//               // device 1: 1F0 1B0 1F1 1B1
+//
+// Notation, as in PyTorch's CSV form: STAGE KIND MICRO_BATCH, with B the full backward, I its input-gradient
+// part, W its weight-gradient part (B = I then W, by definition and here only), R recompute, S optimizer step.
+#ifndef PIPELAB_PIPELINES_IR_SCHEDULE_H_
+#define PIPELAB_PIPELINES_IR_SCHEDULE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace pipelab {
+
+enum class ActionKind : uint8_t {
+  kForward,         // F
+  kBackward,        // B: input and weight gradients
+  kBackwardInput,   // I
+  kBackwardWeight,  // W
+  kRecompute,       // R: rebuilds what the forward dropped; the backward of (stage, micro-batch) needs it
+  kStep,            // S: optimizer step of a stage, only in asynchronous schedules (Lower adds it elsewhere)
+};
+
+char KindLetter(ActionKind kind);
+
+struct Action {
+  ActionKind kind = ActionKind::kForward;
+  int16_t stage = 0;
+  int32_t micro_batch = 0;  // 0 for kStep
+  int16_t slice = 0;        // token slice of the micro-batch (TeraPipe); 0 where there is one
+  int16_t version = 0;      // weight version that it computes with; for kStep: the version it produces
+
+  friend bool operator==(const Action& a, const Action& b) {
+    return a.kind == b.kind && a.stage == b.stage && a.micro_batch == b.micro_batch &&
+           a.slice == b.slice && a.version == b.version;
+  }
+  friend bool operator!=(const Action& a, const Action& b) { return !(a == b); }
+};
+
+// "2F5"; with slices "2F5.1"; with a version "2F5@3"; a step of stage 2 to version 3 "2S@3".
+std::string ToString(const Action& action);
+
+// Stages as a DAG; a chain in sequential pipelines. An edge carries an activation forward and its gradient back.
+struct StageGraph {
+  struct Edge {
+    int from = 0, to = 0;
+  };
+  std::vector<std::vector<int>> in_edges;   // [stage] -> edge ids, ordered
+  std::vector<std::vector<int>> out_edges;  // [stage] -> edge ids, ordered
+  std::vector<Edge> edges;
+
+  static StageGraph Chain(int num_stages);
+  static StageGraph FromEdges(int num_stages, std::vector<Edge> edges);
+  int num_stages() const { return static_cast<int>(in_edges.size()); }
+  bool IsChain() const;
+};
+
+// Where a stage of a replica lives. Several devices in a group share its micro-batches by rows
+// (data parallelism inside a stage); most schemes have groups of one.
+struct Placement {
+  int num_devices = 0;
+  // [replica][stage] -> devices, in row order.
+  std::vector<std::vector<std::vector<int>>> groups;
+  // [micro_batch] -> replica whose stages compute it. Bidirectional schemes have two or more.
+  std::vector<int> replica_of_micro_batch;
+
+  int num_replicas() const { return static_cast<int>(groups.size()); }
+  const std::vector<int>& Group(int stage, int micro_batch) const {
+    return groups[replica_of_micro_batch[micro_batch]][stage];
+  }
+  // One replica, stage s on device `device_of_stage[s]`.
+  static Placement Single(absl::Span<const int> device_of_stage, int num_devices, int num_micro_batches);
+};
+
+struct Schedule {
+  std::string name;
+  StageGraph stages;
+  Placement placement;
+  int num_micro_batches = 0;  // over all replicas
+  int num_slices = 1;
+  std::vector<std::vector<Action>> order;  // [device]
+
+  int num_stages() const { return stages.num_stages(); }
+  int num_devices() const { return placement.num_devices; }
+  // Whether a backward pass of `stage` rebuilds its activations (some kRecompute of it is in the order).
+  std::vector<bool> RecomputedStages() const;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_IR_SCHEDULE_H_

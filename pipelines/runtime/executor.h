@@ -1,0 +1,54 @@
+// Runs a program for real: one thread a device, modules for the compute, a communicator for the messages.
+//
+//   auto ranks = MakeInProcessCommunicators(program.schedule.num_devices(), {});
+//   PIPELAB_ASSIGN_OR_RETURN(auto executor, Executor::Create(&program, std::move(devices), {}));
+//   for (int i = 0; i < steps; ++i) {
+//     PIPELAB_ASSIGN_OR_RETURN(Trace trace, executor->RunStep());
+//   }
+//
+// A device that fails ends the run with its own error and its place ("device 2, 1F3: ..."), not with a hang:
+// the other devices are freed through Communicator::Abort and their follow-up errors are dropped.
+#ifndef PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
+#define PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/comm/communicator.h"
+#include "kernels/tensor/arena.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/trace.h"
+#include "pipelines/runtime/stage_module.h"
+
+namespace pipelab {
+
+// What a device brings: its arena, its communicator, and a module for each (replica, stage) that it holds.
+struct DeviceSetup {
+  Arena* arena = nullptr;
+  std::unique_ptr<Communicator> communicator;
+  // [replica][stage]; null where the device does not hold the stage.
+  std::vector<std::vector<StageModule*>> modules;
+};
+
+struct ExecutorOptions {
+  absl::Duration wait_limit = absl::Seconds(60);
+  bool trace = true;  // false: only makespan and totals, no spans
+};
+
+class Executor {
+ public:
+  // `program`, arenas and modules must outlive the executor. Fails when a module is missing.
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(const Program* program, std::vector<DeviceSetup> devices,
+                                                          const ExecutorOptions& options);
+  virtual ~Executor() = default;
+
+  // One pass over the program on all devices. After an error the executor is spent.
+  virtual absl::StatusOr<Trace> RunStep() = 0;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_

@@ -1,0 +1,44 @@
+// The catalogue of schemes: names, what they are, and the function that makes each one's schedule.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(Schedule s, MakeSchedule("chimera", {.devices = 4, .micro_batches = 8}));
+//
+// A scheme is a pure function from sizes to an order. A new one is a file, a BUILD stanza, a line in
+// catalog.cc and a test.
+#ifndef PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
+#define PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "pipelines/ir/schedule.h"
+
+namespace pipelab {
+
+struct SchemeParams {
+  int devices = 1;        // P
+  int micro_batches = 1;  // M, over all replicas
+  int chunks = 0;         // stages that a device holds of one replica (V); 0: the scheme's default
+  bool recompute = false; // re-materialisation: backward passes rebuild activations from stage inputs
+};
+
+struct Scheme {
+  absl::string_view name;     // "1f1b"
+  absl::string_view summary;  // one line
+  absl::string_view paper;    // where it is from
+  int default_chunks;
+  absl::StatusOr<Schedule> (*make)(const SchemeParams&);  // chunks is set
+};
+
+// All schemes, in the order in which tables show them.
+absl::Span<const Scheme> Catalog();
+// NotFound-style InvalidArgument that lists the known names.
+absl::StatusOr<const Scheme*> FindScheme(absl::string_view name);
+// InvalidArgument with the option's name, its value and what would be right, when the scheme cannot serve
+// the sizes. Every returned schedule is valid (Validate).
+absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
