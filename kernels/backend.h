@@ -31,6 +31,9 @@ struct AttentionShape {
   bool causal = true;
 };
 
+// Most query rows whose scores exist at once.
+inline constexpr int64_t kAttentionBlockRows = 64;
+
 // Dropout keeps element i of a tensor when rng.Uniform(offset + i) >= rate, and scales it by 1 / (1 - rate).
 // The mask is never stored: backward draws it again.
 struct DropoutMask {
@@ -75,8 +78,10 @@ class Backend {
                                        const Tensor& rstd_M, const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
 
   // softmax(q k^T / sqrt(head_size)) v. qkv_M3C holds q, k, v side by side, heads inside each. Keeps the
-  // log-sum-exp of each row, lse[sample, head, token]. Scores of at most one (sample, head) exist at a time:
-  // the workspace is tokens^2 floats forward and 2 tokens^2 in the gradient, on every backend.
+  // log-sum-exp of each row, lse[sample, head, token]. Scores exist for one block of at most
+  // kAttentionBlockRows query rows of one (sample, head) at a time: the workspace is exactly
+  // min(kAttentionBlockRows, tokens) * tokens floats forward and twice that in the gradient, on every backend
+  // (models/graph/attention_workspace.h predicts it).
   virtual void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
                          const Tensor& lse_SHT) = 0;
   virtual void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,

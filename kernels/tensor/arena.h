@@ -4,9 +4,10 @@
 //   Tensor t = arena.Allocate(DataType::kFloat32, {64, 128}, MemoryKind::kActivation);
 //   arena.peak_transient();
 //
-// An arena counts *charges*. A tensor carries the charge of the arena that pays for it, and moving a tensor
-// between devices moves the charge and not the data (zero-copy hand-over). Counting is by the requested
-// bytes, so that predictions can be exact; the blocks behind it are rounded up and reused.
+// An arena counts *charges*. A tensor carries the charge of the arena that pays for it, and moving
+// a tensor between devices moves the charge and not the data (zero-copy hand-over). Counting is by
+// the requested bytes, so that predictions can be exact; the blocks behind it are rounded up and
+// reused.
 //
 // Thread-compatible: an arena belongs to its device's thread. Blocks may be freed by any thread.
 #ifndef PIPELAB_KERNELS_TENSOR_ARENA_H_
@@ -41,7 +42,8 @@ class Arena {
   Tensor Allocate(DataType type, Shape shape, MemoryKind kind);
   Tensor Zeros(DataType type, Shape shape, MemoryKind kind);
 
-  // A charge without memory: what a posted receive costs. Adopt() joins it to the tensor that arrived.
+  // A charge without memory: what a posted receive costs. Adopt() joins it to the tensor that
+  // arrived.
   std::shared_ptr<Charge> Reserve(Bytes bytes, MemoryKind kind);
 
   Bytes current(MemoryKind kind) const;

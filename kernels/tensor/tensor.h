@@ -1,4 +1,5 @@
-// A dense row-major tensor: shape, type, shared memory, and the charge of the arena that pays for it.
+// A dense row-major tensor: shape, type, shared memory, and the charge of the arena that pays for
+// it.
 //
 //   Tensor x = arena.Allocate(DataType::kFloat32, {4, 128}, MemoryKind::kActivation);
 //   absl::Span<float> values = x.f32();
@@ -31,8 +32,14 @@ class Storage;  // a block of memory, freed with its last user
 
 class Tensor {
  public:
-  Tensor() = default;  // empty: no memory, not even zero elements
-  Tensor(DataType type, Shape shape, std::shared_ptr<Storage> storage, std::shared_ptr<Charge> charge);
+  Tensor();  // empty: no memory, not even zero elements
+  Tensor(DataType type, Shape shape, std::shared_ptr<Storage> storage,
+         std::shared_ptr<Charge> charge);
+  ~Tensor();
+  Tensor(const Tensor&);
+  Tensor& operator=(const Tensor&);
+  Tensor(Tensor&& other) noexcept;  // leaves `other` empty
+  Tensor& operator=(Tensor&& other) noexcept;
 
   bool empty() const { return storage_ == nullptr; }
   DataType type() const { return type_; }
@@ -49,7 +56,8 @@ class Tensor {
   Tensor Rows(int64_t begin, int64_t end) const;
   // The same elements under another shape.
   Tensor Reshape(Shape shape) const;
-  // The same memory, paid by `charge` from now on (hand-over between devices). This tensor becomes empty.
+  // The same memory, paid by `charge` from now on (hand-over between devices). This tensor becomes
+  // empty.
   Tensor Adopt(std::shared_ptr<Charge> charge) &&;
 
  private:
