@@ -1,0 +1,122 @@
+#include "experiments/flags.h"
+
+#include <csignal>
+#include <cstdio>
+
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kUsage = 2;
+
+// glog and other libraries bring flags of their own; ours are defined below experiments/.
+bool IsOurs(const absl::CommandLineFlag& flag) {
+  return absl::StrContains(flag.Filename(), "experiments/");
+}
+
+absl::CommandLineFlag* FindOurs(absl::string_view name) {
+  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  return flag != nullptr && IsOurs(*flag) ? flag : nullptr;
+}
+
+absl::Status Set(absl::CommandLineFlag* flag, absl::string_view value) {
+  std::string error;
+  if (flag->ParseFrom(value, &error)) return absl::OkStatus();
+  const char* what = flag->IsOfType<int>() || flag->IsOfType<int64_t>() ? "a whole number"
+                     : flag->IsOfType<uint64_t>() ? "a whole number, not negative"
+                     : flag->IsOfType<double>()   ? "a number"
+                     : flag->IsOfType<bool>()     ? "true or false"
+                                                  : "another value";
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag->Name(), "=", value, ": must be ", what));
+}
+
+void PrintHelp(absl::string_view target, absl::string_view summary) {
+  std::printf("%s\n\n  tools/bazel run %s -- [options]\n\n", std::string(summary).c_str(),
+              std::string(target).c_str());
+  std::map<std::string, const absl::CommandLineFlag*> flags;
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (IsOurs(*flag)) flags[std::string(name)] = flag;
+  }
+  for (const auto& [name, flag] : flags) {
+    std::printf("  --%s (default %s)\n      %s\n", name.c_str(), flag->DefaultValue().c_str(),
+                flag->Help().c_str());
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string> words) {
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < words.size(); ++i) {
+    absl::string_view word = words[i];
+    if (word == "--") {
+      rest.insert(rest.end(), words.begin() + i + 1, words.end());
+      break;
+    }
+    if (!absl::StartsWith(word, "--")) {
+      rest.emplace_back(word);
+      continue;
+    }
+    const absl::string_view body = word.substr(2);
+    const size_t equals = body.find('=');
+    const absl::string_view name = body.substr(0, equals);
+    absl::Status set;
+    if (absl::CommandLineFlag* flag = FindOurs(name)) {
+      if (equals != absl::string_view::npos) {
+        set = Set(flag, body.substr(equals + 1));
+      } else if (flag->IsOfType<bool>()) {
+        set = Set(flag, "true");
+      } else if (i + 1 < words.size()) {
+        set = Set(flag, words[++i]);
+      } else {
+        set = absl::InvalidArgumentError(absl::StrCat("--", name, ": its value is missing"));
+      }
+    } else if (absl::CommandLineFlag* off =
+                   absl::StartsWith(name, "no") ? FindOurs(name.substr(2)) : nullptr;
+               off != nullptr && off->IsOfType<bool>() && equals == absl::string_view::npos) {
+      set = Set(off, "false");
+    } else {
+      set = absl::InvalidArgumentError(
+          absl::StrCat("--", name, ": unknown option; --help lists them"));
+    }
+    if (!set.ok()) return set;
+  }
+  return rest;
+}
+
+std::map<std::string, std::string> ResolvedFlags() {
+  std::map<std::string, std::string> values;
+  for (const auto& [name, flag] : absl::GetAllFlags()) {
+    if (IsOurs(*flag)) values[std::string(name)] = flag->CurrentValue();
+  }
+  return values;
+}
+
+int RunMain(int argc, char** argv, absl::string_view target, absl::string_view summary,
+            const std::function<absl::Status(const std::vector<std::string>& words)>& run) {
+  FLAGS_logtostderr = true;
+  google::InitGoogleLogging(argv[0]);
+  std::signal(SIGPIPE, SIG_IGN);  // `... | head` must not lose a report
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  for (const std::string& word : words) {
+    if (word == "--help" || word == "-h") {
+      PrintHelp(target, summary);
+      return 0;
+    }
+  }
+  auto rest = ParseFlags(words);
+  const absl::Status status = rest.ok() ? run(*rest) : rest.status();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return absl::IsInvalidArgument(status) ? kUsage : kFailure;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,42 @@
+// Command lines of experiments: absl flags, with errors of one line and without exits.
+//
+//   ABSL_FLAG(int, devices, 4, "pipeline devices");
+//   int main(int argc, char** argv) {
+//     return pipelab::RunMain(argc, argv, "//experiments:quickstart", "What it does.", [](auto
+//     args) {
+//       return Run();                                   // absl::Status
+//     });
+//   }
+//
+// Exit codes: 0 done; 1 failure (data, disk, a device); 2 usage (InvalidArgument: an option's value
+// is wrong).
+#ifndef PIPELAB_EXPERIMENTS_FLAGS_H_
+#define PIPELAB_EXPERIMENTS_FLAGS_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace pipelab {
+
+// Sets flags from "--name=value", "--name value", "--flag" and "--noflag" (booleans); returns the
+// other words. InvalidArgument names the option and the value: "--devices=x: not a whole number".
+absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string> words);
+
+// Flags that this project defines, with their present values, by name: what config.json records.
+std::map<std::string, std::string> ResolvedFlags();
+
+// Runs an experiment: start-up (logging to stderr, SIGPIPE), --help, flags, and the exit code for
+// the Status.
+int RunMain(int argc, char** argv, absl::string_view target, absl::string_view summary,
+            const std::function<absl::Status(const std::vector<std::string>& words)>& run);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_FLAGS_H_

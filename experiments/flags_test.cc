@@ -1,0 +1,60 @@
+#include "experiments/flags.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/status_matchers.h"
+
+ABSL_FLAG(int, test_count, 4, "a count");
+ABSL_FLAG(bool, test_switch, false, "a switch");
+ABSL_FLAG(std::string, test_name, "x", "a name");
+
+namespace pipelab {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+TEST(Flags, FormsOfAnOption) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      auto rest, ParseFlags(Words{"run", "--test_count=7", "--test_switch", "--test_name", "abc",
+                                  "--", "--not_a_flag"}));
+  EXPECT_THAT(rest, ElementsAre("run", "--not_a_flag"));
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 7);
+  EXPECT_TRUE(absl::GetFlag(FLAGS_test_switch));
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_name), "abc");
+  EXPECT_THAT(ParseFlags(Words{"--notest_switch"}), IsOk());
+  EXPECT_FALSE(absl::GetFlag(FLAGS_test_switch));
+  EXPECT_EQ(ResolvedFlags()["test_count"], "7");
+}
+
+TEST(Flags, ErrorsNameTheOptionAndTheValue) {
+  const auto kInvalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(ParseFlags(Words{"--test_count=many"}),
+              StatusIs(kInvalid, AllOf(HasSubstr("--test_count=many"), HasSubstr("whole number"))));
+  EXPECT_THAT(ParseFlags(Words{"--device=4"}),
+              StatusIs(kInvalid, HasSubstr("--device: unknown option")));
+  EXPECT_THAT(ParseFlags(Words{"--test_name"}), StatusIs(kInvalid, HasSubstr("value is missing")));
+  EXPECT_THAT(ParseFlags(Words{"--notest_count"}), StatusIs(kInvalid, HasSubstr("unknown option")));
+}
+
+TEST(Flags, ExitCodes) {
+  std::string program = "p", good = "--test_count=1", bad = "--test_count=1.5";
+  char* args[] = {program.data(), good.data()};
+  char* wrong[] = {program.data(), bad.data()};
+  EXPECT_EXIT(std::exit(RunMain(2, args, "t", "s", [](auto&) { return absl::OkStatus(); })),
+              testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      std::exit(RunMain(2, args, "t", "s", [](auto&) { return absl::InternalError("disk"); })),
+      testing::ExitedWithCode(1), "disk");
+  EXPECT_EXIT(std::exit(RunMain(2, wrong, "t", "s", [](auto&) { return absl::OkStatus(); })),
+              testing::ExitedWithCode(2), "--test_count=1.5");
+}
+
+}  // namespace
+}  // namespace pipelab
