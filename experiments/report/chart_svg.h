@@ -1,0 +1,32 @@
+// A line chart over training steps as SVG: axes with labels, a line a series.
+//
+//   std::string svg = LineChartSvg({.title = "Training loss", .x_label = "step", .y_label = "loss
+//   [nats/token]"},
+//                                  {{"serial", {4.1, 3.2}}, {"1f1b", {4.1, 3.2}}});
+//
+// Series that coincide stay visible: each is drawn thinner than the one before, on top of it.
+// Values that are not finite break the line and are counted in the legend. Point i of a series is
+// at x = i + 1.
+#ifndef PIPELAB_EXPERIMENTS_REPORT_CHART_SVG_H_
+#define PIPELAB_EXPERIMENTS_REPORT_CHART_SVG_H_
+
+#include <string>
+#include <vector>
+
+namespace pipelab {
+
+struct Series {
+  std::string name;
+  std::vector<double> values;
+};
+
+struct ChartOptions {
+  std::string id = "chart";  // prefix of element ids: unique in a page
+  std::string title, x_label, y_label;
+};
+
+std::string LineChartSvg(const ChartOptions& options, const std::vector<Series>& series);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_REPORT_CHART_SVG_H_

@@ -1,0 +1,123 @@
+// The result folder of an experiment: tables, timelines and curves in, files out, all or nothing.
+//
+//   Report report({.name = "quickstart", .title = "One GPT, five schemes",
+//                  .summary = "The same model and data under each scheme.",
+//                  .command = "tools/bazel run //experiments:quickstart -- --steps 200", .seed =
+//                  1});
+//   report.AddConfig("steps", 200);
+//   report.AddConfig("schemes", "gpipe,1f1b");
+//   report.AddTable(std::move(table));                          // table.h
+//   report.AddTimeline("1f1b", program, simulated_trace);       // once a scheme and origin
+//   report.AddTimeline("1f1b", program, measured_trace);
+//   report.AddLossCurves("Training loss", "loss [nats/token]", {{"serial", {4.1, 3.2}}, {"1f1b",
+//   {4.1, 3.2}}}); report.AddNote("The machine has fewer cores than the pipeline has devices.");
+//   PIPELAB_RETURN_IF_ERROR(report.WriteTo("/tmp/results/quickstart"));
+//   std::cout << report.ToTerminal();                           // the tables, short
+//
+// WriteTo publishes the folder in one rename: a failed or interrupted run leaves neither half a
+// folder nor a damaged older one. docs/results.md describes each file. Times are written in the
+// units that the files name; equal inputs give equal bytes (env.json and the date are inputs too:
+// see ReportOptions::environment).
+//
+// Errors: Add... keep the first one, and WriteTo returns it: InvalidArgument for a bad table, a
+// timeline that is there already or a trace that does not belong to the program; what the file
+// system says otherwise.
+#ifndef PIPELAB_EXPERIMENTS_REPORT_REPORT_H_
+#define PIPELAB_EXPERIMENTS_REPORT_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/variant.h"
+#include "experiments/report/chart_svg.h"
+#include "experiments/report/environment.h"
+#include "experiments/report/table.h"
+#include "pipelines/analysis/analysis.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/trace.h"
+
+namespace pipelab {
+
+struct ReportOptions {
+  std::string name;  // of the experiment: lower case, digits, underscores
+  std::string title;
+  std::string summary;  // a paragraph; an empty line starts the next
+  std::string command;  // how to run it again
+  uint64_t seed = 0;
+  absl::optional<Environment> environment;  // unset: this machine, now
+};
+
+using ConfigValue = absl::variant<bool, int64_t, double, std::string>;
+
+class Report {
+ public:
+  explicit Report(ReportOptions options);
+
+  // Resolved flags and settings, for config.json. Leave out what names a person or a machine.
+  void AddConfig(absl::string_view name, bool value) { SetConfig(name, value); }
+  void AddConfig(absl::string_view name, int value) { SetConfig(name, int64_t{value}); }
+  void AddConfig(absl::string_view name, int64_t value) { SetConfig(name, value); }
+  void AddConfig(absl::string_view name, double value) { SetConfig(name, value); }
+  void AddConfig(absl::string_view name, absl::string_view value) {
+    SetConfig(name, std::string(value));
+  }
+  void AddConfig(absl::string_view name, const char* value) { SetConfig(name, std::string(value)); }
+
+  // Tables appear in the order in which they are added. Their numbers also go to records.csv and
+  // run.json.
+  void AddTable(Table table);
+
+  // Draws the trace and writes trace_SCHEME_ORIGIN.json, timeline_SCHEME_ORIGIN.svg,
+  // schedule_SCHEME.csv, and a table of where each device's time went. Traces without spans get
+  // only the schedule. Copies what it needs.
+  void AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace);
+
+  // A line a series over steps 1, 2, ...; `y_label` carries the unit. Also written as ID.csv and
+  // ID.svg, with the id made from the title.
+  void AddLossCurves(absl::string_view title, absl::string_view y_label,
+                     std::vector<Series> series);
+
+  // A sentence for the reader: what is missing, skipped or surprising.
+  void AddNote(absl::string_view note);
+
+  std::string ToTerminal() const;  // tables and notes
+  std::string ToMarkdown() const;
+  std::string ToHtml() const;
+
+  // Every file as (name, content), sorted by name: what WriteTo writes.
+  absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Files() const;
+  // Replaces the folder `directory`, whose parents are made where missing.
+  absl::Status WriteTo(absl::string_view directory) const;
+
+ private:
+  struct Timeline {
+    std::string scheme, slug;  // slug: "1f1b_simulated"
+    std::string title;
+    std::string svg, chrome_trace, schedule_csv, schedule_file;
+    absl::optional<Table> breakdown;
+  };
+  struct Curves {
+    std::string id, title, svg, csv;
+  };
+
+  void SetConfig(absl::string_view name, ConfigValue value);
+  void Fail(absl::Status status);
+
+  ReportOptions options_;
+  Environment environment_;
+  std::vector<std::pair<std::string, ConfigValue>> config_;
+  std::vector<Table> tables_;
+  std::vector<Timeline> timelines_;
+  std::vector<Curves> curves_;
+  std::vector<std::string> notes_;
+  absl::Status status_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_REPORT_REPORT_H_

@@ -1,0 +1,97 @@
+// Every figure that is read off a trace, for simulated and measured ones alike.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis a, Analyze(trace));
+//   a.overall.bubble        // share of the interval in which devices did not compute, 0 to 1
+//   a.devices[2].wall.waiting
+//
+// Definitions, used everywhere:
+//  * interval: from the first begin to the last end of compute actions, over all devices.
+//  * bubble: 1 - compute / interval. Of all devices: 1 - sum of compute / (devices * interval).
+//  What is not
+//    compute is bubble, communication calls included. Recomputation is compute.
+//  * wall: what each device did from the first begin to the last end of any instruction on any
+//  device;
+//    its parts add up to step_time exactly.
+//  * cpu: processor time of the same spans. On a machine with fewer cores than devices a span's
+//  wall time
+//    includes the time in which another device had the core; wall - cpu of the compute shows how
+//    much. Simulated traces have cpu = wall in all that works and 0 while waiting.
+//
+// Errors: InvalidArgument for a trace that cannot be one (spans overlap, end before they begin,
+// ...), with the device and the span. A trace without spans has only step time, memory and traffic.
+#ifndef PIPELAB_PIPELINES_ANALYSIS_ANALYSIS_H_
+#define PIPELAB_PIPELINES_ANALYSIS_ANALYSIS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/ir/trace.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+// Where time goes.
+struct Breakdown {
+  Nanoseconds compute;        // forward, backward and recompute actions
+  Nanoseconds waiting;        // for messages (kWait)
+  Nanoseconds communication;  // calls that hand over messages and post receives
+  Nanoseconds reduction;      // gradient reductions, waiting for the other members included
+  Nanoseconds optimizer;      // optimizer steps
+  Nanoseconds dispatch;       // between one instruction and the next
+  Nanoseconds ends;           // before the device's first instruction and after its last
+
+  Nanoseconds Total() const;
+  Breakdown& operator+=(const Breakdown& other);
+};
+
+struct DeviceAnalysis {
+  Breakdown wall, cpu;       // cpu: dispatch and ends are not known and 0
+  double bubble = 0;         // 0 to 1
+  double library_share = 0;  // of compute wall time, inside vendor library calls; 0 to 1
+  int64_t actions = 0;       // compute actions
+  Bytes peak_activation, peak_state;
+  Bytes bytes_sent;
+  int64_t messages_sent = 0;
+  int peak_in_flight = 0;  // forwards whose backward is not over, at most, at one time
+};
+
+struct TraceAnalysis {
+  TraceOrigin origin = TraceOrigin::kSimulated;
+  bool has_spans = false;
+  Nanoseconds step_time;                               // the trace's makespan
+  int64_t interval_begin_ns = 0, interval_end_ns = 0;  // of the bubble
+  std::vector<DeviceAnalysis> devices;
+  DeviceAnalysis overall;  // sums over devices; peaks: the largest device's
+
+  Nanoseconds interval() const { return Nanoseconds(interval_end_ns - interval_begin_ns); }
+};
+
+absl::StatusOr<TraceAnalysis> Analyze(const Trace& trace);
+
+// A message as it was seen at both ends. Span indices are -1 where the trace has no such span.
+struct MessageTiming {
+  int message = 0;  // index in Program::messages
+  int from_device = 0, to_device = 0;
+  bool gradient = false;
+  int producer = -1;  // span of from_device: the last compute before the send
+  int send = -1;      // span of from_device
+  int wait = -1;      // span of to_device
+  int consumer = -1;  // span of to_device: the first compute after the wait
+};
+
+// Messages that were both sent and waited for, in the order of Program::messages. Fails when the
+// trace is not one of the program.
+absl::StatusOr<std::vector<MessageTiming>> MatchMessages(const Program& program,
+                                                         const Trace& trace);
+
+// Number of forwards whose backward is not over, after each change, in time order.
+struct InFlightPoint {
+  int64_t time_ns = 0;
+  int count = 0;
+};
+std::vector<InFlightPoint> InFlight(const DeviceTrace& device);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_ANALYSIS_ANALYSIS_H_
