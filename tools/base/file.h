@@ -1,0 +1,87 @@
+// Files and folders without exceptions: bounded reads, atomic writes, output folders that appear
+// whole.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(std::string text, ReadFile("/etc/hostname"));
+//   PIPELAB_RETURN_IF_ERROR(WriteFileAtomically("a.json", "{}\n"));
+//
+//   const std::string dir = ResolveOutputPath(absl::GetFlag(FLAGS_out), "quickstart");
+//   PIPELAB_RETURN_IF_ERROR(CheckWritableDirectory("--out", dir));        // before any long work
+//   PIPELAB_ASSIGN_OR_RETURN(OutputDirectory out, OutputDirectory::Create("--out", dir));
+//   PIPELAB_RETURN_IF_ERROR(out.Write("run.json", text));                 // into a hidden folder
+//   PIPELAB_RETURN_IF_ERROR(out.Publish());                               // all of it, now visible
+//
+// Sizes are bytes. Every error is one line that names the path (or the option) and the system's
+// reason.
+#ifndef PIPELAB_TOOLS_BASE_FILE_H_
+#define PIPELAB_TOOLS_BASE_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace pipelab {
+
+// "a/b" from "a" and "b"; b alone when it is absolute or a is empty.
+std::string JoinPath(absl::string_view a, absl::string_view b);
+
+bool PathExists(absl::string_view path);  // follows links; false when it cannot be told
+
+// The whole file. OutOfRange when it is larger than `limit`, NotFound when there is none.
+constexpr int64_t kReadFileLimit = int64_t{1} << 30;
+absl::StatusOr<std::string> ReadFile(absl::string_view path, int64_t limit = kReadFileLimit);
+
+// Readers see the old text or the new, never a part: temp file beside it, fsync, rename. A failure
+// leaves the old file as it was and no temp file.
+absl::Status WriteFileAtomically(absl::string_view path, absl::string_view text);
+
+absl::Status MakeDirectories(absl::string_view path);  // like mkdir -p
+
+// Makes a new, empty folder PREFIX + six characters, readable by all (mkdtemp's is private).
+absl::StatusOr<std::string> MakeTemporaryDirectory(absl::string_view prefix);
+
+absl::Status RemoveTree(absl::string_view path);  // like rm -rf; OK when there is nothing
+
+// Creates the folder and proves that a file can be written in it. InvalidArgument, for example
+// "--out=/proc/x: cannot be created: No such file or directory; give a folder that can be written".
+absl::Status CheckWritableDirectory(absl::string_view option, absl::string_view dir);
+
+// Where the user's output path lies. Bazel runs programs in a folder of its own, so a relative path
+// is taken from the shell's folder (BUILD_WORKING_DIRECTORY), and an empty one means results/`name`
+// of the checkout (BUILD_WORKSPACE_DIRECTORY). Without Bazel both are the current folder.
+std::string ResolveOutputPath(absl::string_view path, absl::string_view name);
+
+// Collects a run's files in a hidden folder and makes them visible together. Until Publish() the
+// destination is as it was; if Publish() is never called everything collected is removed.
+// A destination that is new or empty appears by one rename; in one that holds files, files of
+// the same names are replaced one by one (each whole) and others stay, because they may not be
+// ours.
+class OutputDirectory {
+ public:
+  static absl::StatusOr<OutputDirectory> Create(absl::string_view option, absl::string_view dir);
+  OutputDirectory(OutputDirectory&& other) noexcept { *this = std::move(other); }
+  OutputDirectory& operator=(OutputDirectory&& other) noexcept;
+  ~OutputDirectory();
+
+  // `name` is relative: "run.json" or "charts/loss.svg".
+  absl::Status Write(absl::string_view name, absl::string_view text);
+  absl::Status Publish();
+
+  const std::string& path() const { return path_; }        // the destination
+  const std::string& staging() const { return staging_; }  // empty once published
+
+ private:
+  OutputDirectory(std::string path, std::string staging)
+      : path_(std::move(path)), staging_(std::move(staging)) {}
+  void Discard();
+
+  std::string path_;
+  std::string staging_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_TOOLS_BASE_FILE_H_

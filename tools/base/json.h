@@ -1,0 +1,37 @@
+// JSON (nlohmann) without exceptions: parse errors with line and column, fields by type, steady
+// text.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(nlohmann::json j, ParseJson(text, "--cluster=a.json"));
+//   PIPELAB_ASSIGN_OR_RETURN(double bw, JsonField<double>(j, "bandwidth", "--cluster=a.json"));
+//   std::string again = DumpJson(j);   // keys sorted, two spaces, a newline last
+//
+// `what` names the file or option in errors, all InvalidArgument:
+// "--cluster=a.json:3:14: not JSON: ...", "--cluster=a.json: field 'bandwidth': missing; ...".
+#ifndef PIPELAB_TOOLS_BASE_JSON_H_
+#define PIPELAB_TOOLS_BASE_JSON_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+
+namespace pipelab {
+
+// Refuses text nested deeper than 200 levels: printing it would recurse as deep.
+absl::StatusOr<nlohmann::json> ParseJson(absl::string_view text, absl::string_view what);
+
+// The same bytes for the same value on every machine. Invalid UTF-8 is replaced; NaN and
+// infinities, which JSON lacks, become null.
+std::string DumpJson(const nlohmann::json& value);
+
+// A field of `object` as bool, int64_t, double (any number), std::string or nlohmann::json
+// (anything).
+template <typename T>
+absl::StatusOr<T> JsonField(const nlohmann::json& object, absl::string_view key,
+                            absl::string_view what);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_TOOLS_BASE_JSON_H_

@@ -1,0 +1,154 @@
+// OutputDirectory of tools/base/file.h.
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr absl::string_view kMark = ".incomplete-";
+
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+// An interrupted run cannot remove its hidden folder, so the next one does: the name tells the host
+// and process, and a process of this host that is gone will not come back for it.
+// `folder`/`stem`HOST-PID-xxxxxx.
+void RemoveAbandoned(const fs::path& folder, const std::string& stem) {
+  std::error_code error;
+  std::vector<fs::path> abandoned;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    absl::string_view rest = name;
+    if (!absl::ConsumePrefix(&rest, stem)) continue;
+    int pid = 0;
+    if (!absl::SimpleAtoi(rest.substr(0, rest.find('-')), &pid) || pid <= 0) continue;
+    if (kill(pid, 0) != 0 && errno == ESRCH) abandoned.push_back(it->path());
+  }
+  for (const fs::path& path : abandoned) fs::remove_all(path, error);
+}
+
+absl::Status MoveFile(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnknownError(absl::StrCat(to.string(), ": cannot be replaced: ", error.message()));
+}
+
+// Moves each file of `from` to the same name below `to`. Folders are made first.
+absl::Status MoveFiles(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  fs::recursive_directory_iterator it(from, error), end;
+  for (; !error && it != end; it.increment(error)) {
+    const fs::path target = to / it->path().lexically_relative(from);
+    if (it->is_directory(error)) {
+      PIPELAB_RETURN_IF_ERROR(MakeDirectories(target.string()));
+    } else {
+      files.push_back(it->path());
+    }
+  }
+  if (error) {
+    return absl::UnknownError(absl::StrCat(from.string(), ": cannot be read: ", error.message()));
+  }
+  for (const fs::path& file : files) {
+    PIPELAB_RETURN_IF_ERROR(MoveFile(file, to / file.lexically_relative(from)));
+  }
+  return absl::OkStatus();
+}
+
+bool SameFileSystem(const fs::path& a, const fs::path& b) {
+  struct stat x, y;
+  return stat(a.c_str(), &x) == 0 && stat(b.c_str(), &y) == 0 && x.st_dev == y.st_dev;
+}
+
+}  // namespace
+
+absl::StatusOr<OutputDirectory> OutputDirectory::Create(absl::string_view option,
+                                                        absl::string_view dir) {
+  std::error_code error;
+  const fs::path path = fs::absolute(std::string(dir), error).lexically_normal();
+  fs::path target = path.has_filename() ? path : path.parent_path();  // "a/b/" is "a/b"
+  // Beside the destination, so that one rename shows all. Inside it where that cannot be: the
+  // destination is another file system, or the folder above is not ours to write.
+  const bool exists = fs::exists(target, error);
+  fs::path folder = target.parent_path();
+  if (exists && (!SameFileSystem(folder, target) || access(folder.c_str(), W_OK) != 0)) {
+    folder = target;
+  }
+  if (exists && !fs::is_directory(target, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, "=", dir, ": is a file; give a folder that can be written"));
+  }
+  PIPELAB_RETURN_IF_ERROR(
+      CheckWritableDirectory(option, exists ? target.string() : folder.string()));
+  const std::string stem = absl::StrCat(".", target.filename().string(), kMark, HostName(), "-");
+  RemoveAbandoned(folder, stem);
+  PIPELAB_ASSIGN_OR_RETURN(
+      std::string staging,
+      MakeTemporaryDirectory((folder / absl::StrCat(stem, getpid(), "-")).string()));
+  return OutputDirectory(target.string(), staging);
+}
+
+OutputDirectory& OutputDirectory::operator=(OutputDirectory&& other) noexcept {
+  if (this == &other) return *this;
+  Discard();
+  path_ = std::move(other.path_);
+  staging_ = std::move(other.staging_);
+  other.staging_.clear();
+  return *this;
+}
+
+OutputDirectory::~OutputDirectory() { Discard(); }
+
+void OutputDirectory::Discard() {
+  if (staging_.empty()) return;
+  RemoveTree(staging_).IgnoreError();  // nothing more can be done from here
+  staging_.clear();
+}
+
+absl::Status OutputDirectory::Write(absl::string_view name, absl::string_view text) {
+  const fs::path relative = fs::path(std::string(name)).lexically_normal();
+  if (staging_.empty() || relative.empty() || relative.is_absolute() || *relative.begin() == "..") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "output file '", name,
+        "': ", staging_.empty() ? "already published" : "not a name inside the output folder"));
+  }
+  const fs::path path = fs::path(staging_) / relative;
+  PIPELAB_RETURN_IF_ERROR(MakeDirectories(path.parent_path().string()));
+  return WriteFileAtomically(path.string(), text);
+}
+
+absl::Status OutputDirectory::Publish() {
+  if (staging_.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(path_, ": already published"));
+  }
+  // Succeeds only where the destination is absent or empty; never replaces files.
+  if (rename(staging_.c_str(), path_.c_str()) == 0) {
+    staging_.clear();
+    return absl::OkStatus();
+  }
+  PIPELAB_RETURN_IF_ERROR(MakeDirectories(path_));
+  const absl::Status moved = MoveFiles(staging_, path_);
+  Discard();
+  return moved;
+}
+
+}  // namespace pipelab
