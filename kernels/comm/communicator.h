@@ -1,13 +1,16 @@
-// Messages and collectives between the devices of one run. One object a rank (device), used by that rank's
-// thread only; Abort may be called from any thread.
+// Messages and collectives between the devices of one run. One object a rank (device), used by that
+// rank's thread only; Abort may be called from any thread.
 //
 //   std::vector<std::unique_ptr<Communicator>> ranks = MakeInProcessCommunicators(4, {});
 //   // rank 0:                                   // rank 1:
 //   ranks[0]->Send(std::move(x), 1, tag);        auto t = ranks[1]->Receive(spec, 0, tag, charge);
 //                                                auto x = ranks[1]->Wait(t, absl::Seconds(30));
 //
-// Messages of an ordered pair match in order, as in NCCL; the tag is checked, not searched. Every wait has a
-// limit. After Abort, or after one rank's limit, every call of every rank returns the first error.
+// Messages of an ordered pair match in order, as in NCCL; the tag and the shape are checked, not
+// searched. Every wait has a limit. An error of the transport (a limit that is over, a message that
+// is not what was expected) ends the run for all ranks, as Abort does: from then on every call of
+// every rank returns the first error. Arguments that cannot be right give InvalidArgument and end
+// nothing.
 #ifndef PIPELAB_KERNELS_COMM_COMMUNICATOR_H_
 #define PIPELAB_KERNELS_COMM_COMMUNICATOR_H_
 
@@ -41,25 +44,28 @@ class Communicator {
   virtual int size() const = 0;
   virtual absl::string_view name() const = 0;  // "in-process", "mpi", "nccl"
 
-  // Starts sending and returns. The tensor is given up: in-process its memory goes to the receiver without
-  // a copy, so the sender must not write to it again. The ticket is done when the transport no longer needs
-  // the sender: at once in-process, unless sends are set to wait for their receiver.
+  // Starts sending and returns. The tensor is given up: in-process its memory goes to the receiver
+  // without a copy, so the sender must not write to it again. The ticket is done when the transport
+  // no longer needs the sender: at once in-process, unless sends are set to wait for their
+  // receiver.
   virtual absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) = 0;
   // Posts a receive and returns. `charge` pays for the memory from now on.
   virtual absl::StatusOr<Ticket> Receive(TensorSpec spec, int from, uint64_t tag,
                                          std::shared_ptr<Charge> charge) = 0;
-  // Waits for a ticket: the received tensor, an empty one for sends. DeadlineExceeded after `limit`: the
-  // message says which peer and tag were waited for.
+  // Waits for a ticket: the received tensor, an empty one for sends. DeadlineExceeded after
+  // `limit`: the message says which peer and tag were waited for.
   virtual absl::StatusOr<Tensor> Wait(Ticket ticket, absl::Duration limit) = 0;
 
-  // Collectives over `group` (ranks, ascending; the caller is one of them). All members call with the same
-  // group and sizes, in the same order. Sums are taken in group order on every rank: the same bits everywhere.
-  virtual absl::Status AllReduce(const Tensor& data, absl::Span<const int> group, absl::Duration limit) = 0;
-  // `data` has group.size() equal parts; part i of the sum ends in `part` of member i.
-  virtual absl::Status ReduceScatter(const Tensor& data, const Tensor& part, absl::Span<const int> group,
-                                     absl::Duration limit) = 0;
-  virtual absl::Status AllGather(const Tensor& part, const Tensor& data, absl::Span<const int> group,
+  // Collectives over `group` (ranks, ascending; the caller is one of them). All members call with
+  // the same group and sizes, in the same order. Sums are taken in group order on every rank: the
+  // same bits everywhere.
+  virtual absl::Status AllReduce(const Tensor& data, absl::Span<const int> group,
                                  absl::Duration limit) = 0;
+  // `data` has group.size() equal parts; part i of the sum ends in `part` of member i.
+  virtual absl::Status ReduceScatter(const Tensor& data, const Tensor& part,
+                                     absl::Span<const int> group, absl::Duration limit) = 0;
+  virtual absl::Status AllGather(const Tensor& part, const Tensor& data,
+                                 absl::Span<const int> group, absl::Duration limit) = 0;
   virtual absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                                  absl::Duration limit) = 0;
 
@@ -67,13 +73,21 @@ class Communicator {
   virtual void Abort(absl::Status why) = 0;
 };
 
+// A call that fails because *another* rank ended the run returns that rank's error, marked as a
+// follow-up; the rank whose own call failed gets it unmarked. So the first real error can be told
+// from its echoes, whichever thread reports first.
+absl::Status MarkAsFollowUp(absl::Status error);
+bool IsFollowUp(const absl::Status& status);
+
 struct InProcessOptions {
-  // Sends complete only when their receive is posted (how a transport without buffers behaves).
+  // Sends complete only when their receive is posted (how a transport without buffers behaves): a
+  // Wait for a send blocks until then.
   bool rendezvous = false;
 };
 
 // One communicator a rank, all in this process; ranks are threads.
-std::vector<std::unique_ptr<Communicator>> MakeInProcessCommunicators(int size, const InProcessOptions& options);
+std::vector<std::unique_ptr<Communicator>> MakeInProcessCommunicators(
+    int size, const InProcessOptions& options);
 
 }  // namespace pipelab
 

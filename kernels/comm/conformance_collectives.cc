@@ -1,0 +1,165 @@
+// Conformance: collectives.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/comm/conformance.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+// Groups of 6 ranks that a case uses one after the other; those in a row are disjoint, so that
+// their collectives run at the same time.
+const std::vector<std::vector<int>>& Groups() {
+  static const auto& groups = *new std::vector<std::vector<int>>{
+      {0, 1, 2, 3, 4, 5}, {0, 2, 3}, {1, 5}, {4}, {1, 2, 3, 4, 5}, {0, 5}, {2, 4}};
+  return groups;
+}
+
+// Calls fn(group, index of this rank in it) for each group that this rank is in.
+template <typename Fn>
+void ForMyGroups(const Communicator& comm, Fn fn) {
+  for (const std::vector<int>& group : Groups()) {
+    const auto at = std::find(group.begin(), group.end(), comm.rank());
+    if (at != group.end()) fn(group, static_cast<int>(at - group.begin()));
+  }
+}
+
+Tensor Floats(Arena& arena, int64_t n) {
+  return arena.Allocate(DataType::kFloat32, {n}, MemoryKind::kGradient);
+}
+
+// Values of many magnitudes: another order of summation would give other bits.
+float Rough(int rank, int64_t i) {
+  const CounterRng rng(3, 100 + rank);
+  return rng.Normal(i) * std::exp2(static_cast<float>(rng.Below(i + (1 << 20), 24)));
+}
+
+float SumInGroupOrder(const std::vector<int>& group, int64_t i) {
+  float sum = Rough(group[0], i);
+  for (size_t k = 1; k < group.size(); ++k) sum += Rough(group[k], i);
+  return sum;
+}
+
+void AllReduceInGroupOrder(const RankRunner& run) {
+  run(6, [&](Communicator& comm, Arena& arena) {
+    for (int64_t n : {0, 1, 2, 7, 33, 1000, 4097}) {
+      ForMyGroups(comm, [&](const std::vector<int>& group, int) {
+        Tensor x = Floats(arena, n);
+        for (int64_t i = 0; i < n; ++i) x.f32()[i] = Rough(comm.rank(), i);
+        ASSERT_THAT(comm.AllReduce(x, group, kPatience), IsOk());
+        for (int64_t i = 0; i < n; ++i) {
+          ASSERT_EQ(x.f32()[i], SumInGroupOrder(group, i)) << "of " << n << ": " << i;
+        }
+      });
+    }
+  });
+}
+
+// Sums of the test values fit each type: at most 6 * 126, but bfloat16 has 8 bits, hence its own
+// rule.
+void AllReduceOtherTypes(const RankRunner& run) {
+  run(3, [&](Communicator& comm, Arena& arena) {
+    const std::vector<int> group = {0, 1, 2};
+    Tensor ints = TestTensor(arena, {DataType::kInt32, {5, 21}}, comm.rank());
+    ASSERT_THAT(comm.AllReduce(ints, group, kPatience), IsOk());
+    for (int64_t i = 0; i < ints.size(); ++i) {
+      ASSERT_EQ(ints.i32()[i], TestValue(0, i) + TestValue(1, i) + TestValue(2, i)) << i;
+    }
+    // 1 + 2^-8 + 2^-8: in float32 and rounded once this is the bfloat16 after 1; rounded after each
+    // addition it would stay 1.
+    Tensor halves = arena.Allocate(DataType::kBFloat16, {77}, MemoryKind::kGradient);
+    auto* bits = static_cast<uint16_t*>(halves.data());
+    std::fill(bits, bits + 77, comm.rank() == 0 ? 0x3f80 : 0x3b80);
+    ASSERT_THAT(comm.AllReduce(halves, group, kPatience), IsOk());
+    for (int64_t i = 0; i < 77; ++i) ASSERT_EQ(bits[i], 0x3f81) << i;
+  });
+}
+
+void ReduceScatterParts(const RankRunner& run) {
+  run(6, [&](Communicator& comm, Arena& arena) {
+    for (int64_t n : {0, 1, 5, 1025}) {
+      for (bool in_place : {false, true}) {
+        ForMyGroups(comm, [&](const std::vector<int>& group, int me) {
+          Tensor data = Floats(arena, n * group.size());
+          for (int64_t i = 0; i < data.size(); ++i) data.f32()[i] = Rough(comm.rank(), i);
+          Tensor part = in_place ? data.Rows(me * n, (me + 1) * n) : Floats(arena, n);
+          ASSERT_THAT(comm.ReduceScatter(data, part, group, kPatience), IsOk());
+          for (int64_t i = 0; i < n; ++i) {
+            ASSERT_EQ(part.f32()[i], SumInGroupOrder(group, me * n + i)) << "of " << n << ": " << i;
+          }
+        });
+      }
+    }
+  });
+}
+
+void AllGatherParts(const RankRunner& run) {
+  run(6, [&](Communicator& comm, Arena& arena) {
+    for (int64_t n : {0, 1, 5, 1025}) {
+      for (bool in_place : {false, true}) {
+        ForMyGroups(comm, [&](const std::vector<int>& group, int me) {
+          Tensor data = Floats(arena, n * group.size());
+          Tensor part = in_place ? data.Rows(me * n, (me + 1) * n) : Floats(arena, n);
+          for (int64_t i = 0; i < n; ++i) part.f32()[i] = Rough(comm.rank(), i);
+          ASSERT_THAT(comm.AllGather(part, data, group, kPatience), IsOk());
+          for (int64_t i = 0; i < data.size(); ++i) {
+            ASSERT_EQ(data.f32()[i], Rough(group[i / n], i % n)) << "of " << n << ": " << i;
+          }
+        });
+      }
+    }
+  });
+}
+
+void BroadcastFromEachRoot(const RankRunner& run) {
+  run(6, [&](Communicator& comm, Arena& arena) {
+    ForMyGroups(comm, [&](const std::vector<int>& group, int) {
+      for (int root : group) {
+        for (int64_t n : {0, 3, 2000}) {
+          const TensorSpec spec{DataType::kFloat32, {n}};
+          Tensor x = TestTensor(arena, spec, comm.rank());
+          ASSERT_THAT(comm.Broadcast(x, root, group, kPatience), IsOk());
+          ASSERT_EQ(FirstDifference(x, root), -1) << "root " << root << ", " << n;
+        }
+      }
+    });
+  });
+}
+
+// A member may change its tensor as soon as its call is back: nobody still reads the old one.
+void MembersMayWriteAtOnce(const RankRunner& run) {
+  run(4, [&](Communicator& comm, Arena& arena) {
+    const std::vector<int> group = {0, 1, 2, 3};
+    const int64_t n = 3000;
+    const TensorSpec spec{DataType::kFloat32, {n}};
+    Tensor part = Floats(arena, n), all = Floats(arena, 4 * n);
+    for (int round = 0; round < 20; ++round) {
+      for (int64_t i = 0; i < n; ++i) part.f32()[i] = round * 10 + comm.rank();
+      ASSERT_THAT(comm.AllGather(part, all, group, kPatience), IsOk());
+      std::fill(part.f32().begin(), part.f32().end(), -1.0f);
+      for (int64_t i = 0; i < 4 * n; ++i) ASSERT_EQ(all.f32()[i], round * 10 + i / n);
+      for (int64_t i = 0; i < n; ++i) part.f32()[i] = round * 10 + comm.rank();
+      ASSERT_THAT(comm.AllReduce(part, group, kPatience), IsOk());
+      for (int64_t i = 0; i < n; ++i) ASSERT_EQ(part.f32()[i], round * 40 + 6);
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<ConformanceCase> CollectiveCases() {
+  return {{"AllReduceInGroupOrder", AllReduceInGroupOrder},
+          {"AllReduceOtherTypes", AllReduceOtherTypes},
+          {"ReduceScatterParts", ReduceScatterParts},
+          {"AllGatherParts", AllGatherParts},
+          {"BroadcastFromEachRoot", BroadcastFromEachRoot},
+          {"MembersMayWriteAtOnce", MembersMayWriteAtOnce}};
+}
+
+}  // namespace pipelab

@@ -1,0 +1,49 @@
+#include "kernels/comm/in_process_world.h"
+
+#include <utility>
+
+namespace pipelab {
+
+const char* CollectiveName(Collective c) {
+  switch (c) {
+    case Collective::kNone:
+      return "nothing";
+    case Collective::kAllReduce:
+      return "all-reduce";
+    case Collective::kReduceScatter:
+      return "reduce-scatter";
+    case Collective::kAllGather:
+      return "all-gather";
+    case Collective::kBroadcast:
+      return "broadcast";
+  }
+  return "?";
+}
+
+InProcessWorld::InProcessWorld(int size, const InProcessOptions& options)
+    : size_(size), rendezvous_(options.rendezvous), pairs_(size * size), parkers_(size) {}
+
+Group& InProcessWorld::group(absl::Span<const int> ranks) {
+  std::lock_guard<std::mutex> lock(groups_mutex_);
+  std::unique_ptr<Group>& group = groups_[std::vector<int>(ranks.begin(), ranks.end())];
+  if (group == nullptr) group = std::make_unique<Group>(ranks);
+  return *group;
+}
+
+absl::Status InProcessWorld::Fail(absl::Status why) {
+  {
+    std::lock_guard<std::mutex> lock(why_mutex_);
+    if (!why_.ok()) return MarkAsFollowUp(why_);
+    why_ = why;
+  }
+  aborted_.store(true);
+  for (Parker& parker : parkers_) parker.Unpark();
+  return why;
+}
+
+absl::Status InProcessWorld::Ended() const {
+  std::lock_guard<std::mutex> lock(why_mutex_);
+  return MarkAsFollowUp(why_);
+}
+
+}  // namespace pipelab

@@ -1,0 +1,106 @@
+// What the ranks of one in-process run share: the mail of every ordered pair, where ranks sleep,
+// the meeting points of collectives, and how the run ended.
+//
+//   auto world = std::make_shared<InProcessWorld>(4, InProcessOptions{});
+//   world->pair(0, 1).mail.Push(...);  world->parker(1).Unpark();
+//   absl::Status s = world->Await(1, ready, limit, [] { return "rank 1 waited for ..."; });
+//
+// Only kernels/comm uses it.
+#ifndef PIPELAB_KERNELS_COMM_IN_PROCESS_WORLD_H_
+#define PIPELAB_KERNELS_COMM_IN_PROCESS_WORLD_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "kernels/comm/communicator.h"
+#include "kernels/comm/parker.h"
+#include "kernels/comm/spsc_queue.h"
+#include "kernels/tensor/tensor.h"
+
+namespace pipelab {
+
+struct Envelope {
+  Tensor tensor;  // charged to nobody while on its way
+  uint64_t tag = 0;
+};
+
+// One direction between two ranks.
+struct Pair {
+  SpscQueue<Envelope> mail;
+  std::atomic<int64_t> posted{0};  // receives posted so far: rendezvous sends wait for it
+};
+
+enum class Collective : uint8_t { kNone, kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+const char* CollectiveName(Collective c);
+
+// What one member brings to the collective under way, and how far it has come. Written by the
+// member before it advances `phase`; read by the others after they saw the phase.
+struct alignas(64) Contribution {
+  Collective collective = Collective::kNone;
+  int root = -1;
+  Tensor tensor;  // uncharged; keeps the memory alive when the owner leaves on an error
+  std::atomic<int64_t> phase{0};  // odd: contributed; even: finished
+};
+
+// The meeting point of one group of ranks; lives as long as the world.
+struct Group {
+  explicit Group(absl::Span<const int> group)
+      : ranks(group.begin(), group.end()), members(group.size()) {}
+  std::vector<int> ranks;
+  std::vector<Contribution> members;
+};
+
+class InProcessWorld {
+ public:
+  InProcessWorld(int size, const InProcessOptions& options);
+
+  int size() const { return size_; }
+  bool rendezvous() const { return rendezvous_; }
+  Pair& pair(int from, int to) { return pairs_[from * size_ + to]; }
+  Parker& parker(int rank) { return parkers_[rank]; }
+  Group& group(absl::Span<const int> ranks);
+
+  // Ends the run with `why` unless it has ended already, and wakes everybody. Returns what the
+  // caller has to report: `why`, or the earlier error, marked as a follow-up.
+  absl::Status Fail(absl::Status why);
+  // OK while the run goes on.
+  absl::Status Check() const {
+    return aborted_.load(std::memory_order_acquire) ? Ended() : absl::OkStatus();
+  }
+
+  // Lets `rank` wait for ready(). Past the limit the run ends with DeadlineExceeded and describe().
+  template <typename Ready, typename Describe>
+  absl::Status Await(int rank, Ready ready, absl::Duration limit, Describe describe) {
+    const bool in_time =
+        parkers_[rank].ParkUntil([&] { return aborted_.load() || ready(); }, limit);
+    if (!in_time) return Fail(absl::DeadlineExceededError(describe()));
+    return Check();
+  }
+
+ private:
+  absl::Status Ended() const;
+
+  const int size_;
+  const bool rendezvous_;
+  std::vector<Pair> pairs_;  // [from * size + to]
+  std::vector<Parker> parkers_;
+
+  std::mutex groups_mutex_;
+  std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
+
+  std::atomic<bool> aborted_{false};
+  mutable std::mutex why_mutex_;
+  absl::Status why_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_COMM_IN_PROCESS_WORLD_H_

@@ -1,0 +1,83 @@
+#include "kernels/comm/sum.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace pipelab {
+namespace {
+
+// Elements that are summed at a time: the partial sums stay in the first-level cache, and all
+// inputs of a block are read before any output of it is written, so that outputs may be inputs.
+constexpr int64_t kBlock = 1024;
+
+float FromBFloat16(uint16_t bits) {
+  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+
+uint16_t ToBFloat16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40);  // NaN
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);  // to nearest, ties even
+}
+
+// How a stored element becomes an accumulated one and back.
+struct Float32 {
+  using Stored = float;
+  using Sum = float;
+  static Sum Load(Stored x) { return x; }
+  static Stored Store(Sum x) { return x; }
+};
+struct Int32 {
+  using Stored = uint32_t;  // unsigned: overflow wraps instead of being undefined
+  using Sum = uint32_t;
+  static Sum Load(Stored x) { return x; }
+  static Stored Store(Sum x) { return x; }
+};
+struct BFloat16 {
+  using Stored = uint16_t;
+  using Sum = float;
+  static Sum Load(Stored x) { return FromBFloat16(x); }
+  static Stored Store(Sum x) { return ToBFloat16(x); }
+};
+
+template <typename Type>
+void Sum(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, int64_t begin,
+         int64_t count) {
+  using Stored = typename Type::Stored;
+  typename Type::Sum sums[kBlock];
+  Stored result[kBlock];
+  for (int64_t at = begin; at < begin + count; at += kBlock) {
+    const int64_t n = std::min(kBlock, begin + count - at);
+    for (size_t k = 0; k < inputs.size(); ++k) {
+      const Stored* in = static_cast<const Stored*>(inputs[k]) + at;
+      if (k == 0) {
+        for (int64_t i = 0; i < n; ++i) sums[i] = Type::Load(in[i]);
+      } else {
+        for (int64_t i = 0; i < n; ++i) sums[i] += Type::Load(in[i]);
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) result[i] = Type::Store(sums[i]);
+    for (void* out : outputs)
+      std::memcpy(static_cast<Stored*>(out) + at, result, n * sizeof(Stored));
+  }
+}
+
+}  // namespace
+
+void SumInOrder(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                DataType type, int64_t begin, int64_t count) {
+  switch (type) {
+    case DataType::kFloat32:
+      return Sum<Float32>(inputs, outputs, begin, count);
+    case DataType::kInt32:
+      return Sum<Int32>(inputs, outputs, begin, count);
+    case DataType::kBFloat16:
+      return Sum<BFloat16>(inputs, outputs, begin, count);
+  }
+}
+
+}  // namespace pipelab
