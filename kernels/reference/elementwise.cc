@@ -1,0 +1,49 @@
+#include <cmath>
+
+#include "kernels/reference/functions.h"
+
+namespace pipelab {
+namespace reference {
+namespace {
+
+const double kGeluSlope = std::sqrt(2 / M_PI);
+constexpr double kGeluCubic = 0.044715;
+
+}  // namespace
+
+void Gelu(In x, Out y) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double u = kGeluSlope * (x[i] + kGeluCubic * x[i] * x[i] * x[i]);
+    y[i] = 0.5 * x[i] * (1 + std::tanh(u));
+  }
+}
+
+void GeluGradient(In dy, In x, Out dx) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double t = std::tanh(kGeluSlope * (x[i] + kGeluCubic * x[i] * x[i] * x[i]));
+    const double du = kGeluSlope * (1 + 3 * kGeluCubic * x[i] * x[i]);
+    dx[i] = dy[i] * (0.5 * (1 + t) + 0.5 * x[i] * (1 - t * t) * du);
+  }
+}
+
+void Dropout(In x, const DropoutMask& mask, Out y) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    const bool kept = mask.rng.Uniform(mask.offset + i) >= mask.rate;
+    y[i] = kept ? x[i] / (1.0 - mask.rate) : 0;
+  }
+}
+
+void Adam(const AdamOptions& options, In dw, Out w, Out m, Out v) {
+  const double beta1 = options.beta1, beta2 = options.beta2, rate = options.learning_rate;
+  const double step = static_cast<double>(options.step);
+  for (size_t i = 0; i < w.size(); ++i) {
+    m[i] = beta1 * m[i] + (1 - beta1) * dw[i];
+    v[i] = beta2 * v[i] + (1 - beta2) * dw[i] * dw[i];
+    const double m_hat = m[i] / (1 - std::pow(beta1, step));
+    const double v_hat = v[i] / (1 - std::pow(beta2, step));
+    w[i] -= rate * (m_hat / (std::sqrt(v_hat) + options.epsilon) + options.weight_decay * w[i]);
+  }
+}
+
+}  // namespace reference
+}  // namespace pipelab

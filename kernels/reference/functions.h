@@ -1,0 +1,67 @@
+// What every kernel must compute, as plain loops in double: the definition that backends are tested
+// against, and that finite differences are taken of.
+//
+//   std::vector<double> y(m * n);
+//   reference::Linear({m, k, n}, x_MK, w_KN, b_N, absl::MakeSpan(y));
+//
+// Row-major spans whose sizes the caller has checked. Weight gradients (dw, db, dgamma, dbeta,
+// dtable, dpositions) are added to; everything else is overwritten. Nothing here is fast, on
+// purpose.
+#ifndef PIPELAB_KERNELS_REFERENCE_FUNCTIONS_H_
+#define PIPELAB_KERNELS_REFERENCE_FUNCTIONS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "kernels/backend.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace reference {
+
+using In = absl::Span<const double>;
+using Out = absl::Span<double>;
+using Indices = absl::Span<const int32_t>;
+
+inline constexpr double kLayerNormEpsilon = 1e-5;
+
+// linear.cc
+void Linear(const MatmulSize& size, In x_MK, In w_KN, In b_N, Out y_MN);  // b_N may be empty
+void LinearInputGradient(const MatmulSize& size, In dy_MN, In w_KN, Out dx_MK);
+void LinearWeightGradient(const MatmulSize& size, In x_MK, In dy_MN, Out dw_KN, Out db_N);
+void LinearTransposed(const MatmulSize& size, In x_MK, In w_NK, Out y_MN);
+void LinearTransposedInputGradient(const MatmulSize& size, In dy_MN, In w_NK, Out dx_MK);
+void LinearTransposedWeightGradient(const MatmulSize& size, In x_MK, In dy_MN, Out dw_NK);
+
+// layer_norm.cc
+void LayerNorm(const RowsSize& size, In x_MC, In gamma_C, In beta_C, Out y_MC, Out mean_M,
+               Out rstd_M);
+void LayerNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C, In mean_M,
+                            In rstd_M, Out dx_MC);
+void LayerNormWeightGradient(const RowsSize& size, In dy_MC, In x_MC, In mean_M, In rstd_M,
+                             Out dgamma_C, Out dbeta_C);
+
+// attention.cc
+void Attention(const AttentionShape& shape, In qkv_M3C, Out out_MC, Out lse_SHT);
+void AttentionGradient(const AttentionShape& shape, In dout_MC, In qkv_M3C, In out_MC, In lse_SHT,
+                       Out dqkv_M3C);
+
+// elementwise.cc
+void Gelu(In x, Out y);
+void GeluGradient(In dy, In x, Out dx);
+void Dropout(In x, const DropoutMask& mask, Out y);
+// One step of Adam on w, m, v.
+void Adam(const AdamOptions& options, In dw, Out w, Out m, Out v);
+
+// loss.cc
+void Embedding(const RowsSize& size, Indices tokens_M, In table_VC, In positions_TC, Out y_MC);
+void EmbeddingWeightGradient(const RowsSize& size, Indices tokens_M, In dy_MC, Out dtable_VC,
+                             Out dpositions_TC);
+double CrossEntropy(const RowsSize& size, In logits_MV, Indices targets_M);
+void CrossEntropyGradient(const RowsSize& size, In logits_MV, Indices targets_M, double scale,
+                          Out dlogits_MV);
+
+}  // namespace reference
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_REFERENCE_FUNCTIONS_H_

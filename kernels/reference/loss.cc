@@ -1,0 +1,61 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/reference/functions.h"
+
+namespace pipelab {
+namespace reference {
+namespace {
+
+double LogSumExp(In row) {
+  const double most = *std::max_element(row.begin(), row.end());
+  double sum = 0;
+  for (double v : row) sum += std::exp(v - most);
+  return most + std::log(sum);
+}
+
+}  // namespace
+
+void Embedding(const RowsSize& size, Indices tokens_M, In table_VC, In positions_TC, Out y_MC) {
+  const int64_t c = size.columns, period = static_cast<int64_t>(positions_TC.size()) / c;
+  for (int64_t i = 0; i < size.rows; ++i) {
+    for (int64_t j = 0; j < c; ++j) {
+      y_MC[i * c + j] = table_VC[tokens_M[i] * c + j] + positions_TC[i % period * c + j];
+    }
+  }
+}
+
+void EmbeddingWeightGradient(const RowsSize& size, Indices tokens_M, In dy_MC, Out dtable_VC,
+                             Out dpositions_TC) {
+  const int64_t c = size.columns, period = static_cast<int64_t>(dpositions_TC.size()) / c;
+  for (int64_t i = 0; i < size.rows; ++i) {
+    for (int64_t j = 0; j < c; ++j) {
+      dtable_VC[tokens_M[i] * c + j] += dy_MC[i * c + j];
+      dpositions_TC[i % period * c + j] += dy_MC[i * c + j];
+    }
+  }
+}
+
+double CrossEntropy(const RowsSize& size, In logits_MV, Indices targets_M) {
+  double sum = 0;
+  for (int64_t i = 0; i < size.rows; ++i) {
+    const In row = logits_MV.subspan(i * size.columns, size.columns);
+    sum += LogSumExp(row) - row[targets_M[i]];
+  }
+  return sum;
+}
+
+void CrossEntropyGradient(const RowsSize& size, In logits_MV, Indices targets_M, double scale,
+                          Out dlogits_MV) {
+  for (int64_t i = 0; i < size.rows; ++i) {
+    const In row = logits_MV.subspan(i * size.columns, size.columns);
+    const double lse = LogSumExp(row);
+    for (int64_t j = 0; j < size.columns; ++j) {
+      const double one_hot = j == targets_M[i] ? 1 : 0;
+      dlogits_MV[i * size.columns + j] = scale * (std::exp(row[j] - lse) - one_hot);
+    }
+  }
+}
+
+}  // namespace reference
+}  // namespace pipelab

@@ -1,0 +1,108 @@
+#include "kernels/shape_checks.h"
+
+#include <algorithm>
+
+#include "glog/logging.h"
+
+namespace pipelab {
+
+RowsSize RowsOf(const Tensor& x) {
+  CHECK(!x.empty()) << "an empty tensor where a kernel needs one with memory";
+  CHECK(!x.shape().empty()) << "a tensor without dimensions where a kernel needs rows";
+  const int64_t columns = x.shape().back();
+  return {columns == 0 ? 0 : x.size() / columns, columns};
+}
+
+MatmulSize CheckMatmul(const char* kernel, const Tensor& x_MK, const Tensor& w_KN,
+                       const Tensor& y_MN, const Tensor& b_N) {
+  const RowsSize x = RowsOf(x_MK), w = RowsOf(w_KN), y = RowsOf(y_MN);
+  CHECK(x.columns == w.rows && w.columns == y.columns && x.rows == y.rows)
+      << kernel << ": x " << ShapeToString(x_MK.shape()) << ", w " << ShapeToString(w_KN.shape())
+      << ", y " << ShapeToString(y_MN.shape());
+  CHECK(b_N.empty() || b_N.size() == w.columns)
+      << kernel << ": b " << ShapeToString(b_N.shape()) << " for " << w.columns << " columns";
+  return {x.rows, x.columns, w.columns};
+}
+
+MatmulSize CheckMatmulTransposed(const char* kernel, const Tensor& x_MK, const Tensor& w_NK,
+                                 const Tensor& y_MN) {
+  const RowsSize x = RowsOf(x_MK), w = RowsOf(w_NK), y = RowsOf(y_MN);
+  CHECK(x.columns == w.columns && w.rows == y.columns && x.rows == y.rows)
+      << kernel << ": x " << ShapeToString(x_MK.shape()) << ", w " << ShapeToString(w_NK.shape())
+      << ", y " << ShapeToString(y_MN.shape());
+  return {x.rows, x.columns, w.rows};
+}
+
+RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full_MC,
+                   std::initializer_list<const Tensor*> per_column_C,
+                   std::initializer_list<const Tensor*> per_row_M) {
+  const RowsSize size = RowsOf(**full_MC.begin());
+  for (const Tensor* t : full_MC) {
+    const RowsSize other = RowsOf(*t);
+    CHECK(other.rows == size.rows && other.columns == size.columns)
+        << kernel << ": " << ShapeToString(t->shape()) << " beside " << size.rows << " rows of "
+        << size.columns;
+  }
+  for (const Tensor* t : per_column_C) {
+    CHECK_EQ(t->size(), size.columns) << kernel << ": one element a column";
+  }
+  for (const Tensor* t : per_row_M) {
+    CHECK_EQ(t->size(), size.rows) << kernel << ": one element a row";
+  }
+  return size;
+}
+
+void CheckAttention(const char* kernel, const AttentionShape& shape,
+                    std::initializer_list<const Tensor*> qkv_M3C,
+                    std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHT) {
+  CHECK(shape.samples > 0 && shape.tokens > 0 && shape.heads > 0 && shape.head_size > 0) << kernel;
+  const int64_t rows = shape.samples * shape.tokens, columns = shape.heads * shape.head_size;
+  const auto check = [&](const Tensor& t, int64_t wanted) {
+    const RowsSize size = RowsOf(t);
+    CHECK(size.rows == rows && size.columns == wanted)
+        << kernel << ": " << ShapeToString(t.shape()) << " where " << rows << " rows of " << wanted
+        << " belong";
+  };
+  for (const Tensor* t : qkv_M3C) check(*t, 3 * columns);
+  for (const Tensor* t : out_MC) check(*t, columns);
+  CHECK_EQ(lse_SHT.size(), rows * shape.heads) << kernel << ": one log-sum-exp a row and head";
+}
+
+int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> tensors) {
+  const Tensor& first = **tensors.begin();
+  for (const Tensor* t : tensors) {
+    CHECK(!t->empty() && t->size() == first.size()) << kernel << ": " << ShapeToString(t->shape())
+                                                    << " beside " << ShapeToString(first.shape());
+  }
+  return first.size();
+}
+
+absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count,
+                                       int64_t bound) {
+  CHECK_EQ(indices_M.size(), count) << kernel << ": one index a row";
+  const absl::Span<const int32_t> indices = indices_M.i32();
+  for (int32_t i : indices) {
+    CHECK(0 <= i && i < bound) << kernel << ": index " << i << " of a table of " << bound;
+  }
+  return indices;
+}
+
+RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor& positions_TC,
+                        const Tensor& y_MC) {
+  const RowsSize y = RowsOf(y_MC), table = RowsOf(table_VC), positions = RowsOf(positions_TC);
+  CHECK(y.columns == table.columns && y.columns == positions.columns && positions.rows > 0 &&
+        y.rows % positions.rows == 0)
+      << kernel << ": table " << ShapeToString(table_VC.shape()) << ", positions "
+      << ShapeToString(positions_TC.shape()) << ", rows " << ShapeToString(y_MC.shape());
+  return y;
+}
+
+void CheckDropoutRate(const char* kernel, float rate) {
+  CHECK(rate >= 0 && rate < 1) << kernel << ": a dropout rate of " << rate;
+}
+
+int64_t AttentionBlockFloats(int64_t tokens) {
+  return std::min(kAttentionBlockRows, tokens) * tokens;
+}
+
+}  // namespace pipelab

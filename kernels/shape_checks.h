@@ -1,0 +1,63 @@
+// Checks of the tensors of one call, shared by every backend. A shape that does not fit is a broken
+// invariant: each function CHECKs and names the kernel and both shapes, then returns the sizes.
+//
+//   const MatmulSize size = CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);
+//
+// Leading dimensions collapse: a tensor counts as rows of its last dimension.
+#ifndef PIPELAB_KERNELS_SHAPE_CHECKS_H_
+#define PIPELAB_KERNELS_SHAPE_CHECKS_H_
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "kernels/backend.h"
+#include "kernels/tensor/tensor.h"
+
+namespace pipelab {
+
+struct MatmulSize {
+  int64_t m = 0, k = 0, n = 0;
+};
+struct RowsSize {
+  int64_t rows = 0, columns = 0;
+};
+
+RowsSize RowsOf(const Tensor& x);
+
+// x_MK w_KN = y_MN; b_N may be empty. The gradients have the same shapes in the same places.
+MatmulSize CheckMatmul(const char* kernel, const Tensor& x_MK, const Tensor& w_KN,
+                       const Tensor& y_MN, const Tensor& b_N);
+// The same with the weight stored as [N, K].
+MatmulSize CheckMatmulTransposed(const char* kernel, const Tensor& x_MK, const Tensor& w_NK,
+                                 const Tensor& y_MN);
+
+// All of `full_MC` have one size, all of `per_column_C` C elements, all of `per_row_M` M elements.
+RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full_MC,
+                   std::initializer_list<const Tensor*> per_column_C,
+                   std::initializer_list<const Tensor*> per_row_M);
+
+// qkv and its gradient are [M, 3C], out and its gradient [M, C], lse M * heads.
+void CheckAttention(const char* kernel, const AttentionShape& shape,
+                    std::initializer_list<const Tensor*> qkv_M3C,
+                    std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHT);
+
+// Equal numbers of elements, which it returns.
+int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> tensors);
+
+// Indices within [0, bound), M of them; returns them.
+absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count,
+                                       int64_t bound);
+
+// Rows of y, each as wide as the table's and the positions'; whole sequences of as many rows as
+// positions.
+RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor& positions_TC,
+                        const Tensor& y_MC);
+
+void CheckDropoutRate(const char* kernel, float rate);  // [0, 1)
+
+// Floats of a block of attention scores: what the comment of Backend::Attention promises.
+int64_t AttentionBlockFloats(int64_t tokens);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_SHAPE_CHECKS_H_
