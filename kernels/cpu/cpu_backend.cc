@@ -1,0 +1,198 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/sgemm.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace {
+
+using cpu::kPlain;
+using cpu::kTransposed;
+
+float* Data(const Tensor& x) { return x.f32().data(); }
+
+// Rows of a product at a time, so that the pass over its n columns that follows (bias, column sums)
+// finds them in the second-level cache.
+int64_t PanelRows(int64_t n) {
+  constexpr int64_t kPanelFloats = 128 * 1024;
+  return std::max<int64_t>(64, kPanelFloats / std::max<int64_t>(1, n) / 64 * 64);
+}
+
+class CpuBackend final : public Backend {
+ public:
+  using Backend::Backend;
+
+  absl::string_view name() const override { return "cpu"; }
+  int64_t library_ns() const override { return gemm_.ns(); }
+
+  void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
+              const Tensor& y_MN) override {
+    const auto [m, k, n] = CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);
+    const float *x = Data(x_MK), *w = Data(w_KN), *b = b_N.empty() ? nullptr : Data(b_N);
+    float* y = Data(y_MN);
+    const int64_t panel = b == nullptr ? m : PanelRows(n);
+    for (int64_t i = 0; i < m; i += panel) {
+      const int64_t rows = std::min(panel, m - i);
+      gemm_.Run(kPlain, kPlain, rows, n, k, 1, x + i * k, k, w, n, 0, y + i * n, n);
+      if (b != nullptr) cpu::AddBias(b, rows, n, y + i * n);
+    }
+  }
+  void LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& dx_MK) override {
+    const auto [m, k, n] = CheckMatmul("LinearInputGradient", dx_MK, w_KN, dy_MN, Tensor());
+    gemm_.Run(kPlain, kTransposed, m, k, n, 1, Data(dy_MN), n, Data(w_KN), n, 0, Data(dx_MK), k);
+  }
+  void LinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
+                            const Tensor& db_N) override {
+    const auto [m, k, n] = CheckMatmul("LinearWeightGradient", x_MK, dw_KN, dy_MN, db_N);
+    gemm_.Run(kTransposed, kPlain, k, n, m, 1, Data(x_MK), k, Data(dy_MN), n, 1, Data(dw_KN), n);
+    if (!db_N.empty()) cpu::AddColumnSums(Data(dy_MN), m, n, Data(db_N));
+  }
+  void LinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
+    const auto [m, k, n] = CheckMatmulTransposed("LinearTransposed", x_MK, w_NK, y_MN);
+    gemm_.Run(kPlain, kTransposed, m, n, k, 1, Data(x_MK), k, Data(w_NK), k, 0, Data(y_MN), n);
+  }
+  void LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
+                                     const Tensor& dx_MK) override {
+    const auto [m, k, n] =
+        CheckMatmulTransposed("LinearTransposedInputGradient", dx_MK, w_NK, dy_MN);
+    gemm_.Run(kPlain, kPlain, m, k, n, 1, Data(dy_MN), n, Data(w_NK), k, 0, Data(dx_MK), k);
+  }
+  void LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
+                                      const Tensor& dw_NK) override {
+    const auto [m, k, n] =
+        CheckMatmulTransposed("LinearTransposedWeightGradient", x_MK, dw_NK, dy_MN);
+    gemm_.Run(kTransposed, kPlain, n, k, m, 1, Data(dy_MN), n, Data(x_MK), k, 1, Data(dw_NK), k);
+  }
+
+  void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                 const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
+    const auto [m, c] =
+        CheckRows("LayerNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C}, {&mean_M, &rstd_M});
+    cpu::LayerNormForward(Data(x_MC), Data(gamma_C), Data(beta_C), m, c, Data(y_MC), Data(mean_M),
+                          Data(rstd_M));
+  }
+  void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                              const Tensor& mean_M, const Tensor& rstd_M,
+                              const Tensor& dx_MC) override {
+    const auto [m, c] = CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C},
+                                  {&mean_M, &rstd_M});
+    cpu::LayerNormBackward(Data(dy_MC), Data(x_MC), Data(gamma_C), Data(mean_M), Data(rstd_M), m, c,
+                           Data(dx_MC));
+  }
+  void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
+                               const Tensor& rstd_M, const Tensor& dgamma_C,
+                               const Tensor& dbeta_C) override {
+    const auto [m, c] = CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC}, {&dgamma_C, &dbeta_C},
+                                  {&mean_M, &rstd_M});
+    cpu::LayerNormWeights(Data(dy_MC), Data(x_MC), Data(mean_M), Data(rstd_M), m, c, Data(dgamma_C),
+                          Data(dbeta_C));
+  }
+
+  void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
+                 const Tensor& lse_SHT) override {
+    CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHT);
+    const Tensor scores = Allocate({AttentionBlockFloats(shape.tokens)}, MemoryKind::kWorkspace);
+    cpu::AttentionForward(shape, Data(qkv_M3C), &gemm_, Data(scores), Data(out_MC), Data(lse_SHT));
+  }
+  void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
+                         const Tensor& out_MC, const Tensor& lse_SHT,
+                         const Tensor& dqkv_M3C) override {
+    CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHT);
+    const Tensor scores = Allocate({2, AttentionBlockFloats(shape.tokens)}, MemoryKind::kWorkspace);
+    cpu::AttentionBackward(shape, Data(dout_MC), Data(qkv_M3C), Data(out_MC), Data(lse_SHT), &gemm_,
+                           Data(scores.Rows(0, 1)), Data(scores.Rows(1, 2)), Data(dqkv_M3C));
+  }
+
+  void Gelu(const Tensor& x, const Tensor& y) override {
+    cpu::GeluForward(Data(x), CheckSameSize("Gelu", {&x, &y}), Data(y));
+  }
+  void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
+    cpu::GeluBackward(Data(dy), Data(x), CheckSameSize("GeluGradient", {&dy, &x, &dx}), Data(dx));
+  }
+
+  void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
+                  const Tensor& y) override {
+    const int64_t n = CheckSameSize("AddDropout", {&a, &b, &y});
+    CheckDropoutRate("AddDropout", mask.rate);
+    if (mask.rate == 0) {
+      cpu::AddVectors(Data(a), Data(b), n, Data(y));
+    } else {
+      cpu::DropoutForward(Data(a), Data(b), mask, n, Data(y));
+    }
+  }
+  void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
+    const int64_t n = CheckSameSize("Dropout", {&x, &y});
+    CheckDropoutRate("Dropout", mask.rate);
+    if (mask.rate == 0) {
+      Copy(x, y);
+    } else {
+      cpu::DropoutForward(nullptr, Data(x), mask, n, Data(y));
+    }
+  }
+  void Add(const Tensor& a, const Tensor& b, const Tensor& y) override {
+    cpu::AddVectors(Data(a), Data(b), CheckSameSize("Add", {&a, &b, &y}), Data(y));
+  }
+
+  void Embedding(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
+                 const Tensor& y_MC) override {
+    const auto [m, c] = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
+    const auto tokens = CheckIndices("Embedding", tokens_M, m, RowsOf(table_VC).rows);
+    const int64_t period = RowsOf(positions_TC).rows;
+    for (int64_t i = 0; i < m; ++i) {
+      cpu::AddVectors(Data(table_VC) + tokens[i] * c, Data(positions_TC) + i % period * c, c,
+                      Data(y_MC) + i * c);
+    }
+  }
+  void EmbeddingWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
+                               const Tensor& dpositions_TC) override {
+    const auto [m, c] = CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
+    const auto tokens =
+        CheckIndices("EmbeddingWeightGradient", tokens_M, m, RowsOf(dtable_VC).rows);
+    const int64_t period = RowsOf(dpositions_TC).rows;
+    const float* dy = Data(dy_MC);
+    for (int64_t i = 0; i < m; ++i, dy += c) {
+      cpu::AddColumnSums(dy, 1, c, Data(dtable_VC) + tokens[i] * c);
+      cpu::AddColumnSums(dy, 1, c, Data(dpositions_TC) + i % period * c);
+    }
+  }
+
+  double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) override {
+    const auto [m, v] = RowsOf(logits_MV);
+    const auto targets = CheckIndices("CrossEntropy", targets_M, m, v);
+    return cpu::CrossEntropyForward(Data(logits_MV), targets.data(), m, v);
+  }
+  void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
+                            const Tensor& dlogits_MV) override {
+    const auto [m, v] = CheckRows("CrossEntropyGradient", {&logits_MV, &dlogits_MV}, {}, {});
+    const auto targets = CheckIndices("CrossEntropyGradient", targets_M, m, v);
+    cpu::CrossEntropyBackward(Data(logits_MV), targets.data(), m, v, scale, Data(dlogits_MV));
+  }
+
+  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
+            const Tensor& v) override {
+    cpu::AdamStep(options, Data(dw), CheckSameSize("Adam", {&w, &dw, &m, &v}), Data(w), Data(m),
+                  Data(v));
+  }
+  void Fill(const Tensor& x, float value) override { std::fill_n(Data(x), x.size(), value); }
+  void Copy(const Tensor& from, const Tensor& to) override {
+    const int64_t n = CheckSameSize("Copy", {&from, &to});
+    if (n > 0) std::memmove(Data(to), Data(from), n * sizeof(float));
+  }
+
+ private:
+  cpu::Sgemm gemm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> MakeCpuBackend(Arena* arena) {
+  return std::make_unique<CpuBackend>(arena);
+}
+
+}  // namespace pipelab

@@ -1,0 +1,87 @@
+#include "kernels/cpu/elementwise.h"
+
+#include <cmath>
+
+#include "kernels/cpu/simd.h"
+
+namespace pipelab {
+namespace cpu {
+namespace {
+
+// 0.5 (1 + tanh u) = 1 / (1 + e^-2u), so GELU needs one exponential and one division.
+constexpr float kTwiceSlope = 2 * 0.797884561f;  // 2 sqrt(2 / pi)
+constexpr float kCubic = 0.044715f;
+
+PIPELAB_INLINE float GeluGate(float x) {
+  return 1.0f / (1.0f + FastExp(-kTwiceSlope * (x + kCubic * x * x * x)));
+}
+
+}  // namespace
+
+PIPELAB_SIMD void GeluForward(const float* x, int64_t n, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * GeluGate(x[i]);
+}
+
+PIPELAB_SIMD void GeluBackward(const float* dy, const float* x, int64_t n, float* dx) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float gate = GeluGate(x[i]);
+    const float inner = kTwiceSlope * (x[i] + 3 * kCubic * x[i] * x[i] * x[i]);
+    dx[i] = dy[i] * gate * (1.0f + inner * (1.0f - gate));
+  }
+}
+
+PIPELAB_SIMD void AddVectors(const float* a, const float* b, int64_t n, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
+}
+
+PIPELAB_SIMD void AddBias(const float* b_N, int64_t m, int64_t n, float* y_MN) {
+  for (int64_t i = 0; i < m; ++i) {
+    float* row = y_MN + i * n;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) row[j] += b_N[j];
+  }
+}
+
+PIPELAB_SIMD void AddColumnSums(const float* x_MN, int64_t m, int64_t n, float* sum_N) {
+  // Eight rows at a time: the sums are then read and written once for eight rows.
+  int64_t i = 0;
+  for (; i + 8 <= m; i += 8) {
+    const float* x = x_MN + i * n;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) {
+      const float* c = x + j;
+      sum_N[j] +=
+          ((c[0] + c[n]) + (c[2 * n] + c[3 * n])) + ((c[4 * n] + c[5 * n]) + (c[6 * n] + c[7 * n]));
+    }
+  }
+  for (; i < m; ++i) {
+    const float* x = x_MN + i * n;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) sum_N[j] += x[j];
+  }
+}
+
+PIPELAB_SIMD void AdamStep(const AdamOptions& options, const float* dw, int64_t n, float* w,
+                           float* m, float* v) {
+  const float beta1 = options.beta1, beta2 = options.beta2;
+  const double step = static_cast<double>(options.step);
+  // m^ = m / (1 - beta1^t) and v^ = v / (1 - beta2^t), folded into the rate and into v's root.
+  const float rate =
+      static_cast<float>(options.learning_rate / (1 - std::pow(double{beta1}, step)));
+  const float root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(double{beta2}, step)));
+  const float decay = static_cast<float>(double{options.learning_rate} * options.weight_decay);
+  const float epsilon = options.epsilon;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float g = dw[i];
+    m[i] = beta1 * m[i] + (1 - beta1) * g;
+    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
+    w[i] -= rate * m[i] / (__builtin_sqrtf(v[i]) * root_scale + epsilon) + decay * w[i];
+  }
+}
+
+}  // namespace cpu
+}  // namespace pipelab

@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cpu/rows.h"
+#include "kernels/cpu/simd.h"
+
+namespace pipelab {
+namespace cpu {
+namespace {
+
+PIPELAB_INLINE int64_t Visible(int64_t row, int64_t columns, int64_t causal_from) {
+  return causal_from < 0 ? columns : std::min(columns, causal_from + row + 1);
+}
+
+// row becomes e^(row - most); returns the sum.
+PIPELAB_INLINE float ExpRow(const float* row, int64_t n, float most, float* out) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < n; ++j) {
+    const float e = FastExp(row[j] - most);
+    out[j] = e;
+    sum += e;
+  }
+  return sum;
+}
+
+}  // namespace
+
+PIPELAB_SIMD void SoftmaxBlock(float* scores, int64_t m, int64_t c, int64_t causal_from,
+                               float* inverse_sum, float* lse) {
+  for (int64_t i = 0; i < m; ++i, scores += c) {
+    const int64_t n = Visible(i, c, causal_from);
+    const float most = MaxOf(scores, n);
+    const float sum = ExpRow(scores, n, most, scores);
+    std::fill(scores + n, scores + c, 0.0f);
+    inverse_sum[i] = 1.0f / sum;
+    lse[i] = most + std::log(sum);
+  }
+}
+
+PIPELAB_SIMD void SoftmaxBlockBackward(float* scores, float* dp, int64_t m, int64_t c,
+                                       int64_t causal_from, const float* lse, const float* dout,
+                                       const float* out, int64_t size, int64_t stride) {
+  for (int64_t i = 0; i < m; ++i, scores += c, dp += c, dout += stride, out += stride) {
+    const int64_t n = Visible(i, c, causal_from);
+    float mean = 0;
+#pragma omp simd reduction(+ : mean)
+    for (int64_t j = 0; j < size; ++j) mean += dout[j] * out[j];
+    const float row_lse = lse[i];
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) {
+      const float p = FastExp(scores[j] - row_lse);
+      scores[j] = p;
+      dp[j] = p * (dp[j] - mean);
+    }
+    std::fill(scores + n, scores + c, 0.0f);
+    std::fill(dp + n, dp + c, 0.0f);
+  }
+}
+
+PIPELAB_SIMD void ScaleRows(const float* factor, int64_t m, int64_t c, int64_t stride, float* y) {
+  for (int64_t i = 0; i < m; ++i, y += stride) {
+    const float f = factor[i];
+#pragma omp simd
+    for (int64_t j = 0; j < c; ++j) y[j] *= f;
+  }
+}
+
+PIPELAB_SIMD double CrossEntropyForward(const float* logits, const int32_t* targets, int64_t m,
+                                        int64_t v) {
+  double total = 0;
+  for (int64_t i = 0; i < m; ++i, logits += v) {
+    const float most = MaxOf(logits, v);
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < v; ++j) sum += FastExp(logits[j] - most);
+    total += std::log(double{sum}) + (double{most} - double{logits[targets[i]]});
+  }
+  return total;
+}
+
+PIPELAB_SIMD void CrossEntropyBackward(const float* logits, const int32_t* targets, int64_t m,
+                                       int64_t v, float scale, float* dlogits) {
+  for (int64_t i = 0; i < m; ++i, logits += v, dlogits += v) {
+    const float sum = ExpRow(logits, v, MaxOf(logits, v), dlogits);
+    const float factor = scale / sum;
+#pragma omp simd
+    for (int64_t j = 0; j < v; ++j) dlogits[j] *= factor;
+    dlogits[targets[i]] -= scale;
+  }
+}
+
+}  // namespace cpu
+}  // namespace pipelab
