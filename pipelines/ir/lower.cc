@@ -1,0 +1,253 @@
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "pipelines/ir/global_order.h"
+#include "pipelines/ir/ports.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/validate.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// Appends instructions device by device while the schedule is walked in its global order.
+class Lowering {
+ public:
+  Lowering(Schedule schedule, PortTable ports) : ports_(std::move(ports)) {
+    program_.schedule = std::move(schedule);
+    const Schedule& s = program_.schedule;
+    int64_t slots = 0;
+    for (int e = 0; e < static_cast<int>(s.stages.edges.size()); ++e) {
+      first_slot_.push_back(slots);
+      slots += int64_t{2} * s.num_micro_batches * s.num_slices * ports_.num_pieces(e);
+    }
+    message_in_slot_.resize(slots, -1);
+    program_.instructions.resize(s.num_devices());
+    Reserve();
+  }
+
+  // One action at its place in the global order.
+  void Visit(int d, int32_t position) {
+    const Action& a = program_.schedule.order[d][position];
+    if (a.kind == ActionKind::kStep) {
+      AddSteps(d, a);
+      return;
+    }
+    const int replica = program_.schedule.placement.replica_of_micro_batch[a.micro_batch];
+    const Ports& ports = ports_.Of(replica, a.stage, d);
+    const bool forward = a.kind == ActionKind::kForward;
+    const bool backward =
+        a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
+    if (forward || backward) {
+      for (const Port& p : forward ? ports.in : ports.out) AddWait(d, replica, a, p, backward);
+    }
+    Append(d, OpCode::kCompute, replica, a, -1);
+    if (forward || backward) {
+      for (const Port& p : forward ? ports.out : ports.in) AddMessage(d, replica, a, p, backward);
+    }
+  }
+
+  void AddReductionsAndSteps(const LoweringOptions& options);
+
+  const Schedule& schedule() const { return program_.schedule; }
+  Program Take() && { return std::move(program_); }
+
+ private:
+  void Append(int d, OpCode op, int replica, const Action& a, int32_t arg) {
+    Instruction i;
+    i.op = op;
+    i.replica = static_cast<uint8_t>(replica);
+    i.action = a;
+    i.arg = arg;
+    program_.instructions[d].push_back(i);
+  }
+
+  int64_t Slot(const Action& a, const Port& p, bool gradient) const {
+    const Schedule& s = program_.schedule;
+    const int64_t transfer =
+        (int64_t{gradient} * s.num_micro_batches + a.micro_batch) * s.num_slices + a.slice;
+    return first_slot_[p.edge] + transfer * ports_.num_pieces(p.edge) + p.piece;
+  }
+
+  void AddWait(int d, int replica, const Action& a, const Port& p, bool gradient) {
+    const int32_t id = message_in_slot_[Slot(a, p, gradient)];
+    CHECK_GE(id, 0) << "the global order runs " << ToString(a) << " before its input exists";
+    Append(d, OpCode::kWait, replica, producer_[id], id);
+  }
+
+  // The send goes to the producer's list and, at the same point of the global order, the receive to the
+  // consumer's: what freedom from deadlock and equal orders of sends and receives rest on.
+  void AddMessage(int d, int replica, const Action& a, const Port& p, bool gradient) {
+    const int32_t id = static_cast<int32_t>(program_.messages.size());
+    Message m;
+    m.from_device = static_cast<int16_t>(d);
+    m.to_device = p.peer;
+    m.edge = p.edge;
+    m.micro_batch = a.micro_batch;
+    m.slice = a.slice;
+    m.gradient = gradient;
+    m.row_begin = p.row_begin;
+    m.row_end = p.row_end;
+    m.row_parts = p.row_parts;
+    program_.messages.push_back(m);
+    producer_.push_back(a);
+    message_in_slot_[Slot(a, p, gradient)] = id;
+    Append(d, OpCode::kSend, replica, a, id);
+    Append(p.peer, OpCode::kReceive, replica, a, id);
+  }
+
+  bool Holds(int d, int replica, int stage) const {
+    const std::vector<int>& group = program_.schedule.placement.groups[replica][stage];
+    return std::find(group.begin(), group.end(), d) != group.end();
+  }
+
+  // A step of a stage on a device steps every replica of it there.
+  void AddSteps(int d, const Action& step) {
+    for (int r = 0; r < program_.schedule.placement.num_replicas(); ++r) {
+      if (Holds(d, r, step.stage)) Append(d, OpCode::kStep, r, step, -1);
+    }
+  }
+
+  void Reserve();
+  void AddReduction(std::string parameter, const std::vector<int>& stages);
+
+  Program program_;
+  PortTable ports_;
+  std::vector<int64_t> first_slot_;       // [edge]
+  std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
+  std::vector<Action> producer_;          // [message]
+};
+
+// Lists of millions of instructions should not grow by doubling.
+void Lowering::Reserve() {
+  const Schedule& s = program_.schedule;
+  int64_t messages = 0;
+  for (int d = 0; d < s.num_devices(); ++d) {
+    int64_t instructions = 0;
+    for (const Action& a : s.order[d]) {
+      ++instructions;
+      const bool forward = a.kind == ActionKind::kForward;
+      if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) continue;
+      const Ports& ports =
+          ports_.Of(s.placement.replica_of_micro_batch[a.micro_batch], a.stage, d);
+      const int64_t sends = static_cast<int64_t>((forward ? ports.out : ports.in).size());
+      const int64_t receives = static_cast<int64_t>((forward ? ports.in : ports.out).size());
+      instructions += sends + 2 * receives;  // a receive and a wait
+      messages += sends;
+    }
+    program_.instructions[d].reserve(instructions);
+  }
+  program_.messages.reserve(messages);
+  producer_.reserve(messages);
+}
+
+// Every copy of the stages' parameters, by stage, replica and group index, is a member.
+void Lowering::AddReduction(std::string parameter, const std::vector<int>& stages) {
+  Reduction reduction;
+  reduction.parameter = std::move(parameter);
+  const Placement& placement = program_.schedule.placement;
+  for (int stage : stages) {
+    for (int r = 0; r < placement.num_replicas(); ++r) {
+      for (int d : placement.groups[r][stage]) reduction.members.push_back({d, r, stage});
+    }
+  }
+  if (reduction.members.size() < 2) return;
+  const int32_t id = static_cast<int32_t>(program_.reductions.size());
+  std::set<int> devices;  // a device with several copies joins once
+  for (const ReductionMember& m : reduction.members) {
+    if (!devices.insert(m.device).second) continue;
+    Action a;
+    a.kind = ActionKind::kStep;
+    a.stage = static_cast<int16_t>(m.stage);
+    Append(m.device, OpCode::kReduce, m.replica, a, id);
+  }
+  program_.reductions.push_back(std::move(reduction));
+}
+
+// All devices go through their reductions in one global order (stages, then ties), so none waits in a ring.
+void Lowering::AddReductionsAndSteps(const LoweringOptions& options) {
+  const Schedule& s = program_.schedule;
+  for (int stage = 0; stage < s.num_stages(); ++stage) AddReduction("", {stage});
+  for (const Tie& tie : options.ties) {
+    const std::set<int> stages(tie.stages.begin(), tie.stages.end());
+    AddReduction(tie.parameter, std::vector<int>(stages.begin(), stages.end()));
+  }
+  for (int d = 0; d < s.num_devices(); ++d) {
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      Action a;
+      a.kind = ActionKind::kStep;
+      a.stage = static_cast<int16_t>(stage);
+      AddSteps(d, a);
+    }
+  }
+}
+
+// Asynchronous schedules step in the middle; gradients of several copies would have to be summed there.
+absl::Status CheckOwnSteps(const Schedule& s, const LoweringOptions& options) {
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    size_t copies = 0;
+    for (const auto& replica : s.placement.groups) copies += replica[stage].size();
+    if (copies > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", stage, " has ", copies,
+                       " copies, and the schedule has its own steps (S), which would not sum their gradients"));
+    }
+  }
+  for (const Tie& tie : options.ties) {
+    if (std::set<int>(tie.stages.begin(), tie.stages.end()).size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("parameter ", tie.parameter,
+                       " is tied between stages, and the schedule has its own steps (S), which would not sum "
+                       "their gradients"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool HasOwnSteps(const Schedule& s) {
+  for (const std::vector<Action>& list : s.order) {
+    for (const Action& a : list) {
+      if (a.kind == ActionKind::kStep) return true;
+    }
+  }
+  return false;
+}
+
+absl::Status CheckTies(const Schedule& s, const LoweringOptions& options) {
+  for (const Tie& tie : options.ties) {
+    if (tie.parameter.empty() || tie.stages.empty()) {
+      return absl::InvalidArgumentError("a tie needs a parameter's name and its stages");
+    }
+    for (int stage : tie.stages) {
+      if (stage < 0 || stage >= s.num_stages()) {
+        return absl::InvalidArgumentError(absl::StrCat("parameter ", tie.parameter, " is tied to stage ",
+                                                       stage, "; there are ", s.num_stages()));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options) {
+  PIPELAB_RETURN_IF_ERROR(ValidateActions(schedule));
+  PIPELAB_RETURN_IF_ERROR(CheckTies(schedule, options));
+  const bool own_steps = HasOwnSteps(schedule);
+  if (own_steps) PIPELAB_RETURN_IF_ERROR(CheckOwnSteps(schedule, options));
+  PIPELAB_ASSIGN_OR_RETURN(PortTable ports, PortTable::Make(schedule));
+  Lowering lowering(std::move(schedule), std::move(ports));
+  const std::vector<int32_t> done = VisitInGlobalOrder(
+      lowering.schedule(), [&](int d, int32_t position) { lowering.Visit(d, position); });
+  PIPELAB_RETURN_IF_ERROR(CheckAllDone(lowering.schedule(), done));
+  if (options.step && !own_steps) lowering.AddReductionsAndSteps(options);
+  return std::move(lowering).Take();
+}
+
+}  // namespace pipelab

@@ -1,0 +1,85 @@
+#include "pipelines/ir/schedule.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace pipelab {
+
+char KindLetter(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+      return 'F';
+    case ActionKind::kBackward:
+      return 'B';
+    case ActionKind::kBackwardInput:
+      return 'I';
+    case ActionKind::kBackwardWeight:
+      return 'W';
+    case ActionKind::kRecompute:
+      return 'R';
+    case ActionKind::kStep:
+      return 'S';
+  }
+  LOG(FATAL) << "no such action kind: " << static_cast<int>(kind);
+}
+
+std::string ToString(const Action& action) {
+  const char letter[] = {KindLetter(action.kind), '\0'};
+  std::string text = absl::StrCat(action.stage, letter);
+  if (action.kind != ActionKind::kStep) absl::StrAppend(&text, action.micro_batch);
+  if (action.slice != 0) absl::StrAppend(&text, ".", action.slice);
+  if (action.version != 0) absl::StrAppend(&text, "@", action.version);
+  return text;
+}
+
+StageGraph StageGraph::Chain(int num_stages) {
+  std::vector<Edge> edges;
+  for (int s = 0; s + 1 < num_stages; ++s) edges.push_back({s, s + 1});
+  return FromEdges(num_stages, std::move(edges));
+}
+
+StageGraph StageGraph::FromEdges(int num_stages, std::vector<Edge> edges) {
+  StageGraph graph;
+  graph.in_edges.resize(num_stages);
+  graph.out_edges.resize(num_stages);
+  for (int e = 0; e < static_cast<int>(edges.size()); ++e) {
+    CHECK(edges[e].from >= 0 && edges[e].from < num_stages) << "edge " << e;
+    CHECK(edges[e].to >= 0 && edges[e].to < num_stages) << "edge " << e;
+    graph.out_edges[edges[e].from].push_back(e);
+    graph.in_edges[edges[e].to].push_back(e);
+  }
+  graph.edges = std::move(edges);
+  return graph;
+}
+
+bool StageGraph::IsChain() const {
+  if (static_cast<int>(edges.size()) + 1 != num_stages()) return false;
+  for (int e = 0; e < static_cast<int>(edges.size()); ++e) {
+    if (edges[e].from != e || edges[e].to != e + 1) return false;
+  }
+  return true;
+}
+
+Placement Placement::Single(absl::Span<const int> device_of_stage, int num_devices,
+                            int num_micro_batches) {
+  Placement placement;
+  placement.num_devices = num_devices;
+  placement.groups.resize(1);
+  for (int device : device_of_stage) placement.groups[0].push_back({device});
+  placement.replica_of_micro_batch.assign(num_micro_batches, 0);
+  return placement;
+}
+
+std::vector<bool> Schedule::RecomputedStages() const {
+  std::vector<bool> recomputed(num_stages(), false);
+  for (const std::vector<Action>& actions : order) {
+    for (const Action& a : actions) {
+      if (a.kind == ActionKind::kRecompute) recomputed[a.stage] = true;
+    }
+  }
+  return recomputed;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,304 @@
+#include "pipelines/ir/validate.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pipelines/ir/global_order.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kMaxInt16 = std::numeric_limits<int16_t>::max();
+constexpr int kMaxReplicas = 256;  // Instruction::replica
+constexpr int kKinds = 5;          // those that complete a micro-batch: all but kStep
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+template <typename... Parts>
+absl::Status InvalidAt(int device, int64_t position, const Parts&... parts) {
+  return Invalid("device ", device, ", position ", position, ": ", parts...);
+}
+
+absl::Status CheckGraph(const StageGraph& graph) {
+  const int stages = graph.num_stages();
+  if (stages < 1 || stages > kMaxInt16) {
+    return Invalid("a schedule has 1 to ", kMaxInt16, " stages, not ", stages);
+  }
+  for (const StageGraph::Edge& e : graph.edges) {
+    if (e.from < 0 || e.from >= stages || e.to < 0 || e.to >= stages) {
+      return Invalid("edge ", e.from, "-", e.to, " leaves the ", stages, " stages");
+    }
+  }
+  // The lists are a second form of `edges`: one order of edges, so that text and tensors agree.
+  const StageGraph expected = StageGraph::FromEdges(stages, graph.edges);
+  if (graph.in_edges != expected.in_edges || graph.out_edges != expected.out_edges) {
+    return Invalid("the stage graph's edge lists do not fit its edges (use StageGraph::FromEdges)");
+  }
+  std::vector<int> missing(stages), ready;
+  for (int s = 0; s < stages; ++s) {
+    missing[s] = static_cast<int>(graph.in_edges[s].size());
+    if (missing[s] == 0) ready.push_back(s);
+  }
+  for (size_t i = 0; i < ready.size(); ++i) {
+    for (int e : graph.out_edges[ready[i]]) {
+      if (--missing[graph.edges[e].to] == 0) ready.push_back(graph.edges[e].to);
+    }
+  }
+  if (static_cast<int>(ready.size()) < stages) {
+    const int on_cycle = static_cast<int>(
+        std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) - missing.begin());
+    return Invalid("the stage graph has a cycle, at or before stage ", on_cycle);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGroup(const std::vector<int>& group, int replica, int stage, int devices) {
+  if (group.empty()) return Invalid("replica ", replica, ", stage ", stage, ": it has no device");
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (group[i] < 0 || group[i] >= devices) {
+      return Invalid("replica ", replica, ", stage ", stage, ": device ", group[i],
+                     " does not exist; there are ", devices, " devices");
+    }
+    if (std::count(group.begin(), group.end(), group[i]) > 1) {
+      return Invalid("replica ", replica, ", stage ", stage, ": device ", group[i],
+                     " is in its group twice");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlacement(const Schedule& s) {
+  const Placement& p = s.placement;
+  const int devices = p.num_devices;
+  if (devices < 1 || devices > kMaxInt16) {
+    return Invalid("a schedule has 1 to ", kMaxInt16, " devices, not ", devices);
+  }
+  if (static_cast<int>(s.order.size()) != devices) {
+    return Invalid("the order has ", s.order.size(), " device lists for ", devices, " devices");
+  }
+  if (p.num_replicas() < 1 || p.num_replicas() > kMaxReplicas) {
+    return Invalid("a schedule has 1 to ", kMaxReplicas, " replicas, not ", p.num_replicas());
+  }
+  for (int r = 0; r < p.num_replicas(); ++r) {
+    if (static_cast<int>(p.groups[r].size()) != s.num_stages()) {
+      return Invalid("replica ", r, " places ", p.groups[r].size(), " stages of ", s.num_stages());
+    }
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      PIPELAB_RETURN_IF_ERROR(CheckGroup(p.groups[r][stage], r, stage, devices));
+    }
+  }
+  if (s.num_micro_batches < 1) {
+    return Invalid("a schedule has at least 1 micro-batch, not ", s.num_micro_batches);
+  }
+  if (static_cast<int64_t>(p.replica_of_micro_batch.size()) != s.num_micro_batches) {
+    return Invalid(p.replica_of_micro_batch.size(), " micro-batches have a replica, of ",
+                   s.num_micro_batches);
+  }
+  for (int m = 0; m < s.num_micro_batches; ++m) {
+    const int r = p.replica_of_micro_batch[m];
+    if (r < 0 || r >= p.num_replicas()) {
+      return Invalid("micro-batch ", m, ": replica ", r, " does not exist; there are ",
+                     p.num_replicas());
+    }
+  }
+  if (s.num_slices < 1 || s.num_slices > kMaxInt16) {
+    return Invalid("a micro-batch has 1 to ", kMaxInt16, " slices, not ", s.num_slices);
+  }
+  return absl::OkStatus();
+}
+
+// Looks at every action once, counts what it saw, then looks at every (stage, micro-batch, slice).
+class ActionChecker {
+ public:
+  explicit ActionChecker(const Schedule& s) : s_(s) {}
+
+  absl::Status Check() {
+    int64_t actions = 0;
+    for (const std::vector<Action>& list : s_.order) actions += static_cast<int64_t>(list.size());
+    // Each cell needs a forward and a backward: this bounds the table by the size of the input, but lets
+    // small schedules have an exact message about what is missing.
+    const int64_t cells = int64_t{s_.num_stages()} * s_.num_micro_batches * s_.num_slices;
+    if (2 * cells > actions + kSpareCells) {
+      return Invalid("the order has ", actions, " actions; ", s_.num_stages(), " stages, ",
+                     s_.num_micro_batches, " micro-batches and ", s_.num_slices,
+                     " slices need at least ", 2 * cells);
+    }
+    seen_.resize(cells * kKinds);
+    made_.resize(s_.num_stages());
+    recomputed_.resize(s_.num_stages());
+    for (int d = 0; d < s_.num_devices(); ++d) PIPELAB_RETURN_IF_ERROR(CheckDevice(d));
+    return CheckComplete();
+  }
+
+ private:
+  static constexpr int64_t kSpareCells = 1 << 16;
+
+  struct Seen {
+    uint16_t members = 0;
+    int16_t last_device = -1;
+  };
+
+  int64_t Cell(int stage, int micro_batch, int slice) const {
+    return ((int64_t{stage} * s_.num_micro_batches + micro_batch) * s_.num_slices + slice) * kKinds;
+  }
+
+  absl::Status CheckDevice(int d) {
+    std::fill(made_.begin(), made_.end(), 0);
+    const std::vector<Action>& list = s_.order[d];
+    for (int64_t i = 0; i < static_cast<int64_t>(list.size()); ++i) {
+      const Action& a = list[i];
+      if (a.stage < 0 || a.stage >= s_.num_stages()) {
+        return InvalidAt(d, i, ToString(a), ": stage ", a.stage, " does not exist; there are ",
+                         s_.num_stages(), " stages");
+      }
+      if (a.kind == ActionKind::kStep) {
+        PIPELAB_RETURN_IF_ERROR(CheckStep(d, i, a));
+        continue;
+      }
+      if (a.micro_batch < 0 || a.micro_batch >= s_.num_micro_batches) {
+        return InvalidAt(d, i, ToString(a), ": micro-batch ", a.micro_batch,
+                         " does not exist; there are ", s_.num_micro_batches);
+      }
+      if (a.slice < 0 || a.slice >= s_.num_slices) {
+        return InvalidAt(d, i, ToString(a), ": slice ", a.slice, " does not exist; there are ",
+                         s_.num_slices);
+      }
+      if (a.version < 0 || a.version > made_[a.stage]) {
+        return InvalidAt(d, i, ToString(a), " needs weight version ", a.version, " of stage ",
+                         a.stage, "; the last one made before it is ", made_[a.stage]);
+      }
+      const std::vector<int>& group = s_.placement.Group(a.stage, a.micro_batch);
+      if (std::find(group.begin(), group.end(), d) == group.end()) {
+        return InvalidAt(d, i, ToString(a), " is placed on device ", absl::StrJoin(group, "+"),
+                         " (replica ", s_.placement.replica_of_micro_batch[a.micro_batch], ")");
+      }
+      Seen& seen = seen_[Cell(a.stage, a.micro_batch, a.slice) + static_cast<int>(a.kind)];
+      if (seen.last_device == d) {
+        return InvalidAt(d, i, ToString(a), " comes a second time (first at position ",
+                         Find(d, a.kind, a.stage, a.micro_batch, a.slice), ")");
+      }
+      seen.last_device = static_cast<int16_t>(d);
+      ++seen.members;
+      if (a.kind == ActionKind::kRecompute) recomputed_[a.stage] = 1;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckStep(int d, int64_t i, const Action& a) {
+    if (a.micro_batch != 0 || a.slice != 0) {
+      return InvalidAt(d, i, ToString(a), ": a step has no micro-batch and no slice");
+    }
+    bool held = false;
+    for (const auto& replica : s_.placement.groups) {
+      const std::vector<int>& group = replica[a.stage];
+      held |= std::find(group.begin(), group.end(), d) != group.end();
+    }
+    if (!held) return InvalidAt(d, i, ToString(a), ": the device does not hold stage ", a.stage);
+    if (a.version != made_[a.stage] + 1) {
+      return InvalidAt(d, i, ToString(a), ": the next version of stage ", a.stage, " is ",
+                       made_[a.stage] + 1);
+    }
+    made_[a.stage] = a.version;
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckComplete() const {
+    for (int stage = 0; stage < s_.num_stages(); ++stage) {
+      for (int m = 0; m < s_.num_micro_batches; ++m) {
+        const int members = static_cast<int>(s_.placement.Group(stage, m).size());
+        for (int slice = 0; slice < s_.num_slices; ++slice) {
+          const Seen* seen = &seen_[Cell(stage, m, slice)];
+          const auto count = [&](ActionKind k) { return int{seen[static_cast<int>(k)].members}; };
+          const int fused = count(ActionKind::kBackward);
+          const int split = members - fused;
+          const bool complete = count(ActionKind::kForward) == members && (fused == 0 || split == 0) &&
+                                count(ActionKind::kBackwardInput) == split &&
+                                count(ActionKind::kBackwardWeight) == split &&
+                                count(ActionKind::kRecompute) == (recomputed_[stage] ? members : 0);
+          if (!complete) return DescribeIncomplete(stage, m, slice);
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Slow path: says what a member of the group lacks, or has too much.
+  absl::Status DescribeIncomplete(int stage, int m, int slice) const {
+    const auto name = [&](ActionKind kind) {
+      return ToString(Action{kind, static_cast<int16_t>(stage), m, static_cast<int16_t>(slice), 0});
+    };
+    const auto find = [&](int d, ActionKind kind) { return Find(d, kind, stage, m, slice); };
+    const std::vector<int>& group = s_.placement.Group(stage, m);
+    for (int d : group) {
+      const auto missing = [&](ActionKind kind, absl::string_view why) {
+        return Invalid("device ", d, ": ", name(kind), " is missing", why);
+      };
+      if (find(d, ActionKind::kForward) < 0) return missing(ActionKind::kForward, "");
+      const int64_t whole = find(d, ActionKind::kBackward);
+      const int64_t input = find(d, ActionKind::kBackwardInput);
+      const int64_t weight = find(d, ActionKind::kBackwardWeight);
+      if (whole >= 0 && (input >= 0 || weight >= 0)) {
+        const ActionKind part =
+            input >= 0 ? ActionKind::kBackwardInput : ActionKind::kBackwardWeight;
+        return InvalidAt(d, std::max(input, weight), name(part), " repeats a part of ",
+                         name(ActionKind::kBackward), " (position ", whole, ")");
+      }
+      if (whole < 0 && input < 0 && weight < 0) {
+        return missing(ActionKind::kBackward, " (or its parts I and W)");
+      }
+      if (whole < 0 && weight < 0) {
+        return missing(ActionKind::kBackwardWeight, absl::StrCat(": the weight part of ",
+                                                                 name(ActionKind::kBackwardInput)));
+      }
+      if (whole < 0 && input < 0) {
+        return missing(ActionKind::kBackwardInput, absl::StrCat(": the input part of ",
+                                                                name(ActionKind::kBackwardWeight)));
+      }
+      if (recomputed_[stage] && find(d, ActionKind::kRecompute) < 0) {
+        return missing(ActionKind::kRecompute, ": a stage recomputes all micro-batches or none");
+      }
+    }
+    return Invalid("devices ", absl::StrJoin(group, "+"), " share stage ", stage,
+                   " and must hold the same actions: they split the backward of micro-batch ", m,
+                   " differently");
+  }
+
+  int64_t Find(int d, ActionKind kind, int stage, int micro_batch, int slice) const {
+    const std::vector<Action>& list = s_.order[d];
+    for (int64_t i = 0; i < static_cast<int64_t>(list.size()); ++i) {
+      const Action& a = list[i];
+      if (a.kind == kind && a.stage == stage && a.micro_batch == micro_batch && a.slice == slice) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  const Schedule& s_;
+  std::vector<Seen> seen_;        // [stage][micro_batch][slice][kind]
+  std::vector<int> made_;         // [stage] newest weight version so far in the device's list
+  std::vector<char> recomputed_;  // [stage]
+};
+
+}  // namespace
+
+absl::Status ValidateActions(const Schedule& schedule) {
+  PIPELAB_RETURN_IF_ERROR(CheckGraph(schedule.stages));
+  PIPELAB_RETURN_IF_ERROR(CheckPlacement(schedule));
+  return ActionChecker(schedule).Check();
+}
+
+absl::Status Validate(const Schedule& schedule) {
+  PIPELAB_RETURN_IF_ERROR(ValidateActions(schedule));
+  return CheckAllDone(schedule, VisitInGlobalOrder(schedule, [](int, int32_t) {}));
+}
+
+}  // namespace pipelab

@@ -1,0 +1,78 @@
+#include "pipelines/schedules/catalog.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pipelines/schedules/schemes.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// Name, summary, paper, default chunks, function.
+constexpr Scheme kCatalog[] = {
+    {"gpipe", "all forwards, then all backwards", "Huang et al., NeurIPS 2019", 1, &MakeGPipe},
+    {"1f1b", "one forward, one backward, with a flush", "Narayanan et al., ICML 2021; Fan et al., PPoPP 2021",
+     1, &Make1F1B},
+};
+
+constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();
+constexpr int64_t kMaxActions = int64_t{1} << 28;  // 3 GiB of actions
+
+absl::Status CheckSizes(const SchemeParams& p) {
+  if (p.devices < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices=", p.devices, ": a pipeline needs at least 1 device"));
+  }
+  if (p.micro_batches < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--micro_batches=", p.micro_batches, ": a step needs at least 1 micro-batch"));
+  }
+  if (p.chunks < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--chunks=", p.chunks, ": a device holds at least 1 stage (0 means the scheme's default)"));
+  }
+  const int64_t stages = int64_t{p.devices} * p.chunks;
+  if (stages > kMaxStages) {
+    return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices, " --chunks=", p.chunks, ": ",
+                                                   stages, " stages; at most ", kMaxStages));
+  }
+  if (2 * stages * p.micro_batches > kMaxActions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--micro_batches=", p.micro_batches, ": too many for ", stages, " stages; at most ",
+                     kMaxActions / (2 * stages)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Span<const Scheme> Catalog() { return kCatalog; }
+
+absl::StatusOr<const Scheme*> FindScheme(absl::string_view name) {
+  for (const Scheme& scheme : kCatalog) {
+    if (scheme.name == name) return &scheme;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--scheme=", name, ": no such scheme; known are ",
+      absl::StrJoin(kCatalog, ", ", [](std::string* out, const Scheme& s) { absl::StrAppend(out, s.name); })));
+}
+
+absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params) {
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
+  if (params.chunks == 0) params.chunks = scheme->default_chunks;
+  PIPELAB_RETURN_IF_ERROR(CheckSizes(params));
+  absl::StatusOr<Schedule> schedule = scheme->make(params);
+  if (!schedule.ok()) {
+    return absl::Status(schedule.status().code(),
+                        absl::StrCat("--scheme=", name, " ", schedule.status().message()));
+  }
+  schedule->name = std::string(name);
+  if (params.recompute) InsertRecompute(&*schedule);
+  return schedule;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,45 @@
+// The functions behind the catalogue, one module each, and what they share. Users call MakeSchedule.
+//
+// Inside: devices, micro_batches and chunks are at least 1 and small enough (MakeSchedule has checked), and
+// recompute is not theirs: MakeSchedule adds it with InsertRecompute.
+#ifndef PIPELAB_PIPELINES_SCHEDULES_SCHEMES_H_
+#define PIPELAB_PIPELINES_SCHEDULES_SCHEMES_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/ir/schedule.h"
+#include "pipelines/schedules/catalog.h"
+
+namespace pipelab {
+
+absl::StatusOr<Schedule> MakeGPipe(const SchemeParams& params);
+absl::StatusOr<Schedule> Make1F1B(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params);
+
+// A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
+Schedule LoopedPipeline(const SchemeParams& params);
+
+// Merges a device's forwards and backwards, each in its own order: `warm_up` forwards, then one forward and
+// one backward in turn, then the backwards that are left.
+std::vector<Action> OneForwardOneBackward(const std::vector<Action>& forwards,
+                                          const std::vector<Action>& backwards, int warm_up);
+
+// Re-materialisation: an R right before each B or I.
+void InsertRecompute(Schedule* schedule);
+
+// OK, or InvalidArgument naming --chunks: the scheme holds one stage a device (of a replica).
+absl::Status CheckOneChunk(const SchemeParams& params);
+
+inline Action Forward(int stage, int micro_batch) {
+  return {ActionKind::kForward, static_cast<int16_t>(stage), micro_batch, 0, 0};
+}
+inline Action Backward(int stage, int micro_batch) {
+  return {ActionKind::kBackward, static_cast<int16_t>(stage), micro_batch, 0, 0};
+}
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SCHEDULES_SCHEMES_H_
