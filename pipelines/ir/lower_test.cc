@@ -1,0 +1,168 @@
+// What Lower promises, shown by an executor that shares no code with it: sends that wait for their receiver
+// never deadlock, pairs receive in the order in which they send, inputs are there, and copies agree.
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/program_checker.h"
+#include "pipelines/ir/test_schedules.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> Words(const Program& p, int device) {
+  std::vector<std::string> words;
+  for (const Instruction& i : p.instructions[device]) {
+    std::string word = std::string(OpCodeName(i.op)) + " " + ToString(i.action);
+    if (i.op == OpCode::kSend) word += " to " + std::to_string(p.messages[i.arg].to_device);
+    words.push_back(word);
+  }
+  return words;
+}
+
+TEST(Lower, PostsReceivesWhereTheirSendsAreInTheGlobalOrder) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      Program p, Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
+  EXPECT_THAT(Words(p, 0),
+              ElementsAre("compute 0F0", "send 0F0 to 1", "compute 0F1", "send 0F1 to 1", "receive 1B0",
+                          "wait 1B0", "compute 0B0", "receive 1B1", "wait 1B1", "compute 0B1", "step 0S"));
+  EXPECT_THAT(Words(p, 1),
+              ElementsAre("receive 0F0", "wait 0F0", "compute 1F0", "receive 0F1", "compute 1B0",
+                          "send 1B0 to 0", "wait 0F1", "compute 1F1", "compute 1B1", "send 1B1 to 0",
+                          "step 1S"));
+}
+
+TEST(Lower, KeepsItsPromisesForAllShapes) {
+  uint64_t seed = 0;
+  for (const RandomShape& shape : Shapes()) {
+    for (int i = 0; i < 10; ++i) {
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Program p, Lower(RandomOrder(shape, ++seed), {}));
+      EXPECT_EQ(CheckProgram(p), "") << "seed " << seed;
+    }
+  }
+}
+
+TEST(Lower, LocalEdgesMakeNoMessage) {
+  Schedule s = ChainOf(1, {"0F0 1F0 1B0 0B0", ""});
+  s.placement.groups[0][1] = {0};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program p, Lower(s, {}));
+  EXPECT_TRUE(p.messages.empty());
+  EXPECT_THAT(Words(p, 0), ElementsAre("compute 0F0", "compute 1F0", "compute 1B0", "compute 0B0",
+                                       "step 0S", "step 1S"));
+}
+
+TEST(Lower, CutsRowsBetweenGroups) {
+  Schedule s = ChainOf(1, {"0F0 0B0", "0F0 0B0", "1F0 1B0", "1F0 1B0", "1F0 1B0"});
+  s.stages = StageGraph::Chain(2);
+  s.placement.groups = {{{0, 1}, {2, 3, 4}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program p, Lower(s, {}));
+  std::set<std::tuple<int, int, int, int>> rows;  // activations: from, to, begin, end in sixths
+  for (const Message& m : p.messages) {
+    EXPECT_EQ(m.row_parts, 6);
+    if (!m.gradient) rows.insert({m.from_device, m.to_device, m.row_begin, m.row_end});
+  }
+  EXPECT_THAT(rows, ElementsAre(std::make_tuple(0, 2, 0, 2), std::make_tuple(0, 3, 2, 3),
+                                std::make_tuple(1, 3, 3, 4), std::make_tuple(1, 4, 4, 6)));
+  ASSERT_EQ(p.reductions.size(), 2u);
+  EXPECT_EQ(p.reductions[1].members.size(), 3u);
+}
+
+TEST(Lower, OrdersReductionsAndTheirMembers) {
+  // Two directions over three devices, and an embedding tied to the head.
+  Schedule s = ChainOf(2, {"0F0 0B0", "1F0 1B0", "2F0 2B0"});
+  s.placement.groups.push_back({{2}, {1}, {0}});
+  s.placement.replica_of_micro_batch = {0, 1};
+  s.order = {Actions("0F0 2F1 2B1 0B0"), Actions("1F0 1F1 1B0 1B1"), Actions("0F1 2F0 2B0 0B1")};
+  LoweringOptions options;
+  options.ties = {{"embedding", {2, 0, 2}}, {"alone", {1}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program p, Lower(s, options));
+  EXPECT_EQ(CheckProgram(p), "");
+  const auto members = [&](int r) {
+    std::vector<std::tuple<int, int, int>> m;  // stage, replica, device
+    for (const ReductionMember& x : p.reductions[r].members) m.emplace_back(x.stage, x.replica, x.device);
+    return m;
+  };
+  using T = std::tuple<int, int, int>;
+  ASSERT_EQ(p.reductions.size(), 5u);
+  EXPECT_THAT(members(0), ElementsAre(T(0, 0, 0), T(0, 1, 2)));
+  EXPECT_THAT(members(1), ElementsAre(T(1, 0, 1), T(1, 1, 1)));
+  EXPECT_THAT(members(2), ElementsAre(T(2, 0, 2), T(2, 1, 0)));
+  EXPECT_EQ(p.reductions[3].parameter, "embedding");
+  EXPECT_THAT(members(3), ElementsAre(T(0, 0, 0), T(0, 1, 2), T(2, 0, 2), T(2, 1, 0)));
+  EXPECT_EQ(p.reductions[4].parameter, "alone");
+  // Both copies of stage 1 are on device 1: it takes part once, and steps each copy.
+  int reduces = 0, steps = 0;
+  for (const Instruction& i : p.instructions[1]) {
+    reduces += i.op == OpCode::kReduce && i.arg == 1;
+    steps += i.op == OpCode::kStep;
+  }
+  EXPECT_EQ(reduces, 1);
+  EXPECT_EQ(steps, 2);
+}
+
+TEST(Lower, DropsATieOfOneCopy) {
+  LoweringOptions options;
+  options.ties = {{"embedding", {0, 0}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program p, Lower(ChainOf(1, {"0F0 0B0"}), options));
+  EXPECT_TRUE(p.reductions.empty());
+}
+
+TEST(Lower, KeepsStepsOfAsynchronousSchedulesInPlace) {
+  const Schedule s = ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"});
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program p, Lower(s, {}));
+  EXPECT_THAT(Words(p, 0), ElementsAre("compute 0F0", "compute 0B0", "step 0S@1", "compute 0F1@1",
+                                       "compute 0B1@1", "step 0S@2"));
+  Schedule copies = s;
+  copies.placement.groups = {{{0, 1}}};
+  copies.placement.num_devices = 2;
+  copies.order.push_back(copies.order[0]);
+  EXPECT_THAT(Lower(copies, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("stage 0 has 2 copies")));
+}
+
+TEST(Lower, RefusesWhatIsNotValid) {
+  EXPECT_THAT(Lower(ChainOf(1, {"0F0"}), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device 0: 0B0 is missing")));
+  EXPECT_THAT(Lower(ChainOf(2, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"}), {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("deadlock: device 0")));
+  LoweringOptions options;
+  options.ties = {{"embedding", {4}}};
+  EXPECT_THAT(Lower(ChainOf(1, {"0F0 0B0"}), options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("tied to stage 4")));
+}
+
+TEST(Lower, WithoutStepsEndsWithTheLastCompute) {
+  LoweringOptions options;
+  options.step = false;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program p, Lower(ChainOf(1, {"0F0 0B0"}), options));
+  EXPECT_THAT(Words(p, 0), ElementsAre("compute 0F0", "compute 0B0"));
+}
+
+// The checker must be able to fail.
+TEST(ProgramChecker, FindsFaults) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Program good, Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
+  ASSERT_EQ(CheckProgram(good), "");
+  Program p = good;
+  std::swap(p.instructions[0][3], p.instructions[0][4]);  // waits for 1B0 before it sends 0F1
+  EXPECT_THAT(CheckProgram(p), HasSubstr("device 0 is stuck at 3: receive 1B0"));
+  p = good;  // receives of a pair in another order than its sends
+  std::swap(p.instructions[1][0].arg, p.instructions[1][3].arg);
+  EXPECT_THAT(CheckProgram(p), HasSubstr("order"));
+  p = good;
+  p.instructions[1].erase(p.instructions[1].begin() + 1);  // no wait for 0F0
+  EXPECT_THAT(CheckProgram(p), HasSubstr("1F0"));
+}
+
+}  // namespace
+}  // namespace pipelab

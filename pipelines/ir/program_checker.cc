@@ -1,0 +1,201 @@
+#include "pipelines/ir/program_checker.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace pipelab {
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const Program& p) : p_(p), s_(p.schedule), at_(p.instructions.size(), 0) {}
+
+  std::string Check() {
+    CheckLists();
+    while (error_.empty() && Round()) {
+    }
+    for (size_t d = 0; error_.empty() && d < at_.size(); ++d) {
+      if (at_[d] < p_.instructions[d].size()) {
+        const Instruction& i = p_.instructions[d][at_[d]];
+        Fail("device ", d, " is stuck at ", at_[d], ": ", OpCodeName(i.op), " ", ToString(i.action));
+      }
+    }
+    return error_;
+  }
+
+ private:
+  template <typename... Parts>
+  void Fail(const Parts&... parts) {
+    if (error_.empty()) error_ = absl::StrCat(parts...);
+  }
+
+  // Orders and counts, without running.
+  void CheckLists() {
+    std::map<std::pair<int, int>, std::vector<int>> sent, posted;
+    std::map<int, int> sends, receives, waits;
+    for (int d = 0; d < s_.num_devices(); ++d) {
+      std::vector<Action> computed;
+      for (const Instruction& i : p_.instructions[d]) {
+        const bool message =
+            i.op == OpCode::kSend || i.op == OpCode::kReceive || i.op == OpCode::kWait;
+        if (message) {
+          const Message& m = p_.messages[i.arg];
+          if ((i.op == OpCode::kSend ? m.from_device : m.to_device) != d) Fail("message on a wrong device");
+          if (m.from_device == m.to_device) Fail("a message to itself");
+          ++(i.op == OpCode::kSend ? sends : i.op == OpCode::kReceive ? receives : waits)[i.arg];
+          if (i.op == OpCode::kSend) sent[{m.from_device, m.to_device}].push_back(i.arg);
+          if (i.op == OpCode::kReceive) posted[{m.from_device, m.to_device}].push_back(i.arg);
+        }
+        if (i.op == OpCode::kCompute) computed.push_back(i.action);
+      }
+      std::vector<Action> ordered;
+      for (const Action& a : s_.order[d]) {
+        if (a.kind != ActionKind::kStep) ordered.push_back(a);
+      }
+      if (computed != ordered) Fail("device ", d, " does not compute the schedule's list");
+    }
+    if (sent != posted) Fail("a pair receives in another order than it sends");
+    for (int id = 0; id < static_cast<int>(p_.messages.size()); ++id) {
+      if (sends[id] != 1 || receives[id] != 1 || waits[id] != 1) {
+        const Message& m = p_.messages[id];
+        const StageGraph::Edge& e = s_.stages.edges[m.edge];
+        Fail("message ", id, " for ", m.gradient ? e.from : e.to, m.gradient ? "B" : "F", m.micro_batch,
+             " is not sent, posted and waited for exactly once");
+      }
+    }
+  }
+
+  // Every device does what it can do alone; then pairs that meet exchange. False when nothing moved.
+  bool Round() {
+    bool moved = false;
+    for (int d = 0; d < s_.num_devices(); ++d) {
+      while (at_[d] < p_.instructions[d].size() && Alone(d)) moved = true;
+    }
+    for (int d = 0; d < s_.num_devices(); ++d) moved |= Meet(d);
+    return moved;
+  }
+
+  const Instruction* Head(int d) const {
+    return at_[d] < p_.instructions[d].size() ? &p_.instructions[d][at_[d]] : nullptr;
+  }
+
+  bool Alone(int d) {
+    const Instruction& i = p_.instructions[d][at_[d]];
+    switch (i.op) {
+      case OpCode::kCompute:
+        if (i.replica != s_.placement.replica_of_micro_batch[i.action.micro_batch]) Fail("wrong replica");
+        CheckInputs(d, i.action);
+        done_.insert({d, Key(i.action)});
+        break;
+      case OpCode::kWait:
+        if (arrived_.count(i.arg) == 0) return false;
+        break;
+      case OpCode::kStep:
+        break;
+      default:
+        return false;
+    }
+    ++at_[d];
+    return true;
+  }
+
+  bool Meet(int d) {
+    const Instruction* i = Head(d);
+    if (i == nullptr) return false;
+    if (i->op == OpCode::kSend) {
+      const int to = p_.messages[i->arg].to_device;
+      const Instruction* j = Head(to);
+      if (j == nullptr || j->op != OpCode::kReceive || j->arg != i->arg) return false;
+      const Message& m = p_.messages[i->arg];
+      arrived_.insert(i->arg);
+      by_use_[{to, m.edge, m.micro_batch, m.slice, m.gradient}].push_back(i->arg);
+      ++at_[d];
+      ++at_[to];
+      return true;
+    }
+    if (i->op == OpCode::kReduce) {
+      std::set<int> devices;
+      for (const ReductionMember& m : p_.reductions[i->arg].members) devices.insert(m.device);
+      for (int other : devices) {
+        const Instruction* j = Head(other);
+        if (j == nullptr || j->op != OpCode::kReduce || j->arg != i->arg) return false;
+      }
+      for (int other : devices) ++at_[other];
+      return true;
+    }
+    return false;
+  }
+
+  using ActionKey = std::tuple<ActionKind, int, int, int>;
+  static ActionKey Key(const Action& a) { return {a.kind, a.stage, a.micro_batch, a.slice}; }
+  bool Did(int d, ActionKind kind, const Action& a, int stage) const {
+    return done_.count({d, {kind, stage, a.micro_batch, a.slice}}) > 0;
+  }
+
+  void CheckInputs(int d, const Action& a) {
+    const bool forward = a.kind == ActionKind::kForward;
+    const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
+    if (!forward && !Did(d, ActionKind::kForward, a, a.stage)) Fail(ToString(a), " without its forward");
+    if (a.kind == ActionKind::kBackwardWeight && !Did(d, ActionKind::kBackwardInput, a, a.stage)) {
+      Fail(ToString(a), " without its input part");
+    }
+    if (!forward && !backward) return;
+    for (int e : forward ? s_.stages.in_edges[a.stage] : s_.stages.out_edges[a.stage]) {
+      const int other = forward ? s_.stages.edges[e].from : s_.stages.edges[e].to;
+      CheckRows(d, a, e, other, backward);
+    }
+  }
+
+  // Counts the rows of device d's share that messages brought or that were made here, in units that both
+  // group sizes divide.
+  void CheckRows(int d, const Action& a, int edge, int other, bool gradient) {
+    const std::vector<int>& mine = s_.placement.Group(a.stage, a.micro_batch);
+    const std::vector<int>& theirs = s_.placement.Group(other, a.micro_batch);
+    const int units = static_cast<int>(mine.size() * theirs.size());
+    std::vector<bool> have(units, false);
+    const auto share = [&](const std::vector<int>& group, int device) {
+      const int i = static_cast<int>(std::find(group.begin(), group.end(), device) - group.begin());
+      const int n = units / static_cast<int>(group.size());
+      return std::make_pair(i * n, (i + 1) * n);
+    };
+    for (int id : by_use_[{d, edge, a.micro_batch, a.slice, gradient}]) {
+      const Message& m = p_.messages[id];
+      for (int u = units * m.row_begin / m.row_parts; u < units * m.row_end / m.row_parts; ++u) {
+        if (have[u]) Fail(ToString(a), " gets rows twice");
+        have[u] = true;
+      }
+    }
+    if (std::count(theirs.begin(), theirs.end(), d) > 0) {
+      const bool made = gradient ? Did(d, ActionKind::kBackward, a, other) ||
+                                       Did(d, ActionKind::kBackwardInput, a, other)
+                                 : Did(d, ActionKind::kForward, a, other);
+      const auto [begin, end] = share(theirs, d);
+      for (int u = begin; made && u < end; ++u) have[u] = true;
+    }
+    const auto [begin, end] = share(mine, d);
+    for (int u = begin; u < end; ++u) {
+      if (!have[u]) Fail("device ", d, ": ", ToString(a), " runs without all rows of edge ", edge);
+    }
+  }
+
+  const Program& p_;
+  const Schedule& s_;
+  std::vector<size_t> at_;
+  std::set<int> arrived_;
+  // The same by to_device, edge, micro-batch, slice, gradient.
+  std::map<std::tuple<int, int, int, int, bool>, std::vector<int>> by_use_;
+  std::set<std::pair<int, ActionKey>> done_;
+  std::string error_;
+};
+
+}  // namespace
+
+std::string CheckProgram(const Program& program) { return Checker(program).Check(); }
+
+}  // namespace pipelab

@@ -1,0 +1,35 @@
+// Small schedules for tests of the IR: chains and graphs with groups, replicas, slices and split backwards,
+// that are right by construction (not by Validate).
+#ifndef PIPELAB_PIPELINES_IR_TEST_SCHEDULES_H_
+#define PIPELAB_PIPELINES_IR_TEST_SCHEDULES_H_
+
+#include <string>
+#include <vector>
+
+#include "pipelines/ir/schedule.h"
+
+namespace pipelab {
+
+// Device d's list from a line such as "0F0 0F1 0B0@1"; fails the process on bad text.
+std::vector<Action> Actions(const std::string& line);
+
+// A chain with one stage a device and these lists.
+Schedule ChainOf(int num_micro_batches, const std::vector<std::string>& lines);
+
+// Everything at once: stages, graph and placement as given; the order of each device follows from running
+// micro-batches through the graph with a random choice among the actions that are ready.
+struct RandomShape {
+  StageGraph stages;
+  Placement placement;  // replica_of_micro_batch included
+  int num_slices = 1;
+  bool split_backward = false;
+  bool recompute = false;
+};
+Schedule RandomOrder(const RandomShape& shape, uint64_t seed);
+
+// A grid of shapes: chains, a diamond, skip connections, groups of different size, two replicas, slices.
+std::vector<RandomShape> Shapes();
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_IR_TEST_SCHEDULES_H_
