@@ -23,6 +23,13 @@ const TensorSpec& Spec() {
   return spec;
 }
 
+// A receive and its wait: whichever of them fails, when the run may end in between.
+absl::Status PostAndWait(Communicator& comm, Arena& arena, int from, uint64_t tag,
+                         absl::Duration limit) {
+  PIPELAB_ASSIGN_OR_RETURN(Ticket ticket, Post(comm, arena, Spec(), from, tag));
+  return comm.Wait(ticket, limit).status();
+}
+
 // Rank 0 sends `sent` under `sent_tag`; rank 1 expects Spec() under tag 7 and gets an error that
 // names both sides; rank 0 is told.
 void ExpectMismatch(const RankRunner& run, const TensorSpec& sent, uint64_t sent_tag,
@@ -32,8 +39,8 @@ void ExpectMismatch(const RankRunner& run, const TensorSpec& sent, uint64_t sent
       AllOf(HasSubstr("rank 1 expects tag 7, float32[2, 3] from rank 0"), HasSubstr(what)));
   run(2, [&](Communicator& comm, Arena& arena) {
     if (comm.rank() == 0) {
-      ASSERT_THAT(comm.Send(TestTensor(arena, sent, 1), 1, sent_tag), IsOk());
       PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket never, Post(comm, arena, Spec(), 1, 0));
+      ASSERT_THAT(comm.Send(TestTensor(arena, sent, 1), 1, sent_tag), IsOk());
       const auto result = comm.Wait(never, kPatience);
       EXPECT_THAT(result, error);
       EXPECT_TRUE(IsFollowUp(result.status()));
@@ -59,11 +66,11 @@ void WrongShapeOrType(const RankRunner& run) {
 // The rank whose limit is over names what it waited for; the others get the same error, marked.
 void LimitOfAReceive(const RankRunner& run) {
   run(3, [&](Communicator& comm, Arena& arena) {
-    PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, Spec(), (comm.rank() + 1) % 3, 42));
-    const auto result = comm.Wait(r, comm.rank() == 1 ? kShort : kPatience);
-    EXPECT_THAT(result, StatusIs(absl::StatusCode::kDeadlineExceeded,
+    const absl::Duration limit = comm.rank() == 1 ? kShort : kPatience;
+    const absl::Status status = PostAndWait(comm, arena, (comm.rank() + 1) % 3, 42, limit);
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
                                  "rank 1 waited 50ms for tag 42 from rank 2"));
-    EXPECT_EQ(IsFollowUp(result.status()), comm.rank() != 1);
+    EXPECT_EQ(IsFollowUp(status), comm.rank() != 1);
   });
 }
 
@@ -85,11 +92,8 @@ using Call = std::function<absl::Status(Communicator&, Arena&)>;
 // Every call that can block, called so that it does.
 std::vector<std::pair<std::string, Call>> BlockingCalls() {
   static const auto& group = *new std::vector<int>{0, 1, 2};
-  return {{"Wait",
-           [](Communicator& comm, Arena& arena) {
-             const auto r = Post(comm, arena, Spec(), 0, 0);
-             return r.ok() ? comm.Wait(*r, kPatience).status() : r.status();
-           }},
+  return {{"Wait", [](Communicator& comm,
+                      Arena& arena) { return PostAndWait(comm, arena, 0, 0, kPatience); }},
           {"AllReduce",
            [](Communicator& comm, Arena& arena) {
              return comm.AllReduce(TestTensor(arena, Spec(), 0), group, kPatience);
@@ -143,8 +147,8 @@ void AbortFromAnotherThread(const RankRunner& run) {
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
       comm.Abort(absl::CancelledError("stop"));
     });
-    PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, Spec(), 0, 0));
-    EXPECT_THAT(comm.Wait(r, kPatience), StatusIs(absl::StatusCode::kCancelled, "stop"));
+    EXPECT_THAT(PostAndWait(comm, arena, 0, 0, kPatience),
+                StatusIs(absl::StatusCode::kCancelled, "stop"));
     killer.join();
   });
 }

@@ -106,9 +106,12 @@ TEST(InProcess, RendezvousDeadlockEndsWithTheLimit) {
   for (bool rendezvous : {false, true}) {
     Threads({.rendezvous = rendezvous})(2, [&](Communicator& comm, Arena& arena) {
       const int peer = 1 - comm.rank();
-      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket s, comm.Send(TestTensor(arena, kSpec, 1), peer, 5));
       const absl::Duration limit = comm.rank() == 0 ? absl::Milliseconds(50) : kPatience;
-      const absl::Status status = comm.Wait(s, limit).status();
+      const auto send = [&]() -> absl::Status {
+        PIPELAB_ASSIGN_OR_RETURN(Ticket s, comm.Send(TestTensor(arena, kSpec, 1), peer, 5));
+        return comm.Wait(s, limit).status();
+      };
+      const absl::Status status = send();
       if (rendezvous) {
         EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded,
                                      "rank 0 waited 50ms for rank 1 to receive tag 5"));
