@@ -19,7 +19,7 @@ struct Span {
   Action action;
   int32_t arg = -1;
   int64_t begin_ns = 0, end_ns = 0;
-  int64_t cpu_ns = 0;      // processor time of the device's thread (measured traces); else the duration
+  int64_t cpu_ns = 0;      // processor time of the device's thread (measured traces); else the duration less waiting
   int64_t library_ns = 0;  // of which inside vendor library calls (measured traces)
 };
 

@@ -17,6 +17,11 @@ constexpr Scheme kCatalog[] = {
     {"gpipe", "all forwards, then all backwards", "Huang et al., NeurIPS 2019", 1, &MakeGPipe},
     {"1f1b", "one forward, one backward, with a flush", "Narayanan et al., ICML 2021; Fan et al., PPoPP 2021",
      1, &Make1F1B},
+    {"interleaved", "1F1B over several stages a device, depth first", "Narayanan et al., SC 2021", 2,
+     &MakeInterleaved},
+    {"breadth_first", "several stages a device, all micro-batches through one before the next",
+     "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst},
+    {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();

@@ -1,0 +1,37 @@
+#include "pipelines/cost/cost_table.h"
+
+#include "glog/logging.h"
+
+namespace pipelab {
+
+Nanoseconds CostTable::Compute(const Action& action) const {
+  const StageCost& cost = stages[action.stage];
+  switch (action.kind) {
+    case ActionKind::kForward:
+      return cost.forward;
+    case ActionKind::kBackward:
+      return cost.backward_input + cost.backward_weight;
+    case ActionKind::kBackwardInput:
+      return cost.backward_input;
+    case ActionKind::kBackwardWeight:
+      return cost.backward_weight;
+    case ActionKind::kRecompute:
+      return cost.recompute;
+    case ActionKind::kStep:
+      return cost.step;
+  }
+  LOG(FATAL) << "no such action kind: " << static_cast<int>(action.kind);
+}
+
+CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
+  StageCost cost;
+  cost.forward = cost.backward_input = cost.backward_weight = cost.recompute = unit;
+  cost.memory.kept = cost.memory.kept_for_weight = Bytes(1);
+  cost.memory.forward_peak = cost.memory.recompute_peak = Bytes(1);
+  CostTable table;
+  table.stages.assign(schedule.num_stages(), cost);
+  table.edge_bytes.assign(schedule.stages.edges.size(), Bytes(0));
+  return table;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,73 @@
+#include "pipelines/sim/replay.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+int64_t Median(std::vector<int64_t>* values) {
+  const auto middle = values->begin() + static_cast<std::ptrdiff_t>(values->size() / 2);
+  std::nth_element(values->begin(), middle, values->end());
+  if (values->size() % 2 == 1) return *middle;
+  return (*std::max_element(values->begin(), middle) + *middle) / 2;
+}
+
+absl::Status CheckBelongs(const Program& program, absl::Span<const Trace> measured) {
+  if (measured.empty()) return absl::InvalidArgumentError("a replay needs at least one trace");
+  for (const Trace& trace : measured) {
+    if (trace.devices.size() != program.instructions.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("a trace of ", trace.devices.size(),
+                                                     " devices does not belong to a program of ",
+                                                     program.instructions.size()));
+    }
+    for (size_t d = 0; d < trace.devices.size(); ++d) {
+      const std::vector<Span>& spans = trace.devices[d].spans;
+      bool fits = spans.size() == program.instructions[d].size();
+      for (size_t i = 0; fits && i < spans.size(); ++i) {
+        fits = spans[i].instruction == static_cast<int32_t>(i) &&
+               spans[i].op == program.instructions[d][i].op &&
+               spans[i].action == program.instructions[d][i].action;
+      }
+      if (fits) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("device ", d, ": the trace's ", spans.size(),
+                       " spans are not the program's ", program.instructions[d].size(), " instructions"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CostTable> ReplayCosts(const Program& program, absl::Span<const Trace> measured,
+                                      CostTable base) {
+  PIPELAB_RETURN_IF_ERROR(CheckBelongs(program, measured));
+  if (base.stages.empty()) base.stages.resize(program.schedule.num_stages());
+  if (base.edge_bytes.empty()) base.edge_bytes.resize(program.schedule.stages.edges.size());
+  base.instruction_time.resize(program.instructions.size());
+  std::vector<int64_t> samples;
+  for (size_t d = 0; d < program.instructions.size(); ++d) {
+    std::vector<Nanoseconds>& times = base.instruction_time[d];
+    times.assign(program.instructions[d].size(), Nanoseconds(0));
+    for (size_t i = 0; i < times.size(); ++i) {
+      if (program.instructions[d][i].op == OpCode::kWait) continue;
+      samples.clear();
+      for (const Trace& trace : measured) samples.push_back(trace.devices[d].spans[i].cpu_ns);
+      times[i] = Nanoseconds(Median(&samples));
+    }
+  }
+  return base;
+}
+
+absl::StatusOr<Trace> Replay(const Program& program, absl::Span<const Trace> measured, CostTable base) {
+  PIPELAB_ASSIGN_OR_RETURN(const CostTable costs, ReplayCosts(program, measured, std::move(base)));
+  return Simulate(program, costs, TraceOrigin::kReplayed);
+}
+
+}  // namespace pipelab

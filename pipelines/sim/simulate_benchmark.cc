@@ -1,0 +1,122 @@
+// The steps from a scheme's name to a trace, on schedules of a million compute actions, on one core.
+//
+//   bazel run //pipelines/sim:simulate_benchmark
+#include <string>
+#include <utility>
+
+#include "benchmark/benchmark.h"
+#include "glog/logging.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/validate.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+
+namespace pipelab {
+namespace {
+
+struct Case {
+  const char* scheme;
+  SchemeParams params;
+};
+
+Case CaseOf(const benchmark::State& state) {
+  SchemeParams p;
+  p.devices = 128;
+  if (state.range(0) == 0) {
+    p.micro_batches = 3907;  // 1,000,192 actions
+    return {"1f1b", p};
+  }
+  p.micro_batches = 1024;
+  p.chunks = 4;  // 1,048,576 actions
+  return {"interleaved", p};
+}
+
+Schedule Generate(const Case& c) {
+  absl::StatusOr<Schedule> s = MakeSchedule(c.scheme, c.params);
+  CHECK(s.ok()) << s.status();
+  return *std::move(s);
+}
+
+Program LowerOrDie(Schedule s) {
+  absl::StatusOr<Program> p = Lower(std::move(s), {});
+  CHECK(p.ok()) << p.status();
+  return *std::move(p);
+}
+
+void Report(benchmark::State* state, const Case& c, int64_t items) {
+  state->SetLabel(c.scheme);
+  state->SetItemsProcessed(state->iterations() * items);
+}
+
+int64_t NumActions(const Schedule& s) {
+  int64_t n = 0;
+  for (const auto& list : s.order) n += static_cast<int64_t>(list.size());
+  return n;
+}
+
+int64_t NumInstructions(const Program& p) {
+  int64_t n = 0;
+  for (const auto& list : p.instructions) n += static_cast<int64_t>(list.size());
+  return n;
+}
+
+void BM_Generate(benchmark::State& state) {
+  const Case c = CaseOf(state);
+  int64_t n = 0;
+  for (auto _ : state) n = NumActions(Generate(c));
+  Report(&state, c, n);
+}
+
+void BM_Validate(benchmark::State& state) {
+  const Case c = CaseOf(state);
+  const Schedule s = Generate(c);
+  for (auto _ : state) CHECK(Validate(s).ok());
+  Report(&state, c, NumActions(s));
+}
+
+void BM_Lower(benchmark::State& state) {
+  const Case c = CaseOf(state);
+  const Schedule s = Generate(c);
+  int64_t n = 0;
+  for (auto _ : state) n = NumInstructions(LowerOrDie(s));
+  Report(&state, c, n);
+}
+
+void BM_Simulate(benchmark::State& state) {
+  const Case c = CaseOf(state);
+  const Program p = LowerOrDie(Generate(c));
+  CostTable costs = CostTable::Unit(p.schedule);
+  costs.hop_latency = Microseconds(10);
+  costs.bandwidth = BytesPerSecond(1e9);
+  for (Bytes& b : costs.edge_bytes) b = Bytes(1000);
+  for (auto _ : state) {
+    absl::StatusOr<Trace> trace = Simulate(p, costs);
+    CHECK(trace.ok()) << trace.status();
+    benchmark::DoNotOptimize(trace->makespan);
+  }
+  Report(&state, c, NumInstructions(p));
+}
+
+// All of it (Lower validates).
+void BM_GenerateToTrace(benchmark::State& state) {
+  const Case c = CaseOf(state);
+  for (auto _ : state) {
+    const Program p = LowerOrDie(Generate(c));
+    absl::StatusOr<Trace> trace = Simulate(p, CostTable::Unit(p.schedule));
+    CHECK(trace.ok()) << trace.status();
+  }
+  Report(&state, c, 1);
+}
+
+#define PIPELAB_BOTH_CASES(name) \
+  BENCHMARK(name)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond)->MinTime(0.5)
+
+PIPELAB_BOTH_CASES(BM_Generate);
+PIPELAB_BOTH_CASES(BM_Validate);
+PIPELAB_BOTH_CASES(BM_Lower);
+PIPELAB_BOTH_CASES(BM_Simulate);
+PIPELAB_BOTH_CASES(BM_GenerateToTrace);
+
+}  // namespace
+}  // namespace pipelab
