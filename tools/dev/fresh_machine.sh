@@ -1,0 +1,105 @@
+#!/bin/bash
+# Tries README's two commands on a fresh Debian 12: a debootstrap chroot that holds nothing but the base
+# system and a clean clone of this checkout's last commit. Needs root, debootstrap, git and unshare.
+#
+#   tools/dev/fresh_machine.sh [--root DIR] [STAGE...]      (default: /tmp/pipelab_fresh, every stage)
+#
+#   prepare  makes DIR anew: debootstrap, the host's way to the network, the clone
+#   refuse   as a plain user without sudo: the launcher must say what to install and stop with 1
+#   install  tools/bazel installs what is missing; one small target builds; prints what was installed
+#   run      tools/bazel run //experiments:quickstart
+#   test     tools/bazel test //...
+#
+# Stages but prepare go on from where DIR is; `rm -r DIR` when done. Each runs in its own mount and process
+# namespaces: when it ends, its mounts and its Bazel server are gone.
+set -euo pipefail
+
+root=/tmp/pipelab_fresh
+mirror=http://deb.debian.org/debian
+small_target=//tools/base/...
+
+fail() {
+  echo "fresh_machine.sh: $*" >&2
+  exit 1
+}
+if [[ ${1:-} == --root ]]; then
+  root=${2:?--root needs a folder}
+  shift 2
+fi
+stages=("$@")
+if ((${#stages[@]} == 0)); then stages=(prepare refuse install run test); fi
+[[ $(id -u) == 0 ]] || fail "needs root: chroot and mount"
+for program in debootstrap git unshare; do
+  command -v "$program" >/dev/null || fail "$program is missing: apt-get install -y debootstrap git util-linux"
+done
+checkout=$(git -C "$(dirname "$(readlink -f "$0")")" rev-parse --show-toplevel)
+
+prepare() {
+  if [[ -e $root ]]; then
+    [[ -e $root/etc/debian_version ]] || fail "--root $root exists and is no Debian; name another folder"
+    rm -rf --one-file-system "$root"
+  fi
+  debootstrap --variant=minbase bookworm "$root" "$mirror"
+  # The host's way to the packages: name servers, sources, proxies.
+  cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
+  local file
+  for file in sources.list sources.list.d/debian.sources; do
+    if [[ -e /etc/apt/$file ]]; then
+      rm -f "$root/etc/apt/sources.list"
+      cp "/etc/apt/$file" "$root/etc/apt/$file"
+    fi
+  done
+  apt-config dump | grep -E '^Acquire::(https?|Check|Proxy)' >"$root/etc/apt/apt.conf.d/90host" || true
+  git clone --quiet --no-hardlinks "$checkout" "$root/src/pipelab"
+}
+
+# inside COMMAND: runs it in the chroot, in the clone, with an environment like a login's.
+inside() {
+  # shellcheck disable=SC2016  # the inner shell expands these
+  unshare --mount --pid --fork --propagation private -- bash -euc '
+    root=$1
+    mount -t proc proc "$root/proc"
+    mount -t sysfs sysfs "$root/sys"
+    mount --rbind /dev "$root/dev"
+    mount -t tmpfs tmpfs "$root/run"
+    exec chroot "$root" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 \
+      PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+      bash -euo pipefail -c "cd /src/pipelab; $2"
+  ' inside "$root" "$1"
+}
+
+packages() { dpkg-query --admindir="$root/var/lib/dpkg" -W -f '${Package} ${Installed-Size}\n' | sort; }
+
+refuse() {
+  local out rc=0
+  out=$(inside 'exec setpriv --reuid=65534 --regid=65534 --clear-groups tools/bazel info release' 2>&1) || rc=$?
+  echo "$out"
+  [[ $rc == 1 && $out == 'tools/bazel: '*'as root: apt-get'* && $out != *$'\n'* ]] ||
+    fail "refuse: exit code $rc and the lines above; expected 1 and one line that says what to install"
+}
+
+install() {
+  local before
+  before=$(packages)
+  inside 'time tools/bazel info release; dpkg --audit'
+  comm -13 <(echo "$before") <(packages) | awk '
+    { kib += $2; names = names " " $1 }
+    END { printf "installed %d packages, %.0f MiB:%s\n", NR, kib / 1024, names }'
+  inside "time tools/bazel build $small_target"
+}
+
+run() { inside 'time tools/bazel run //experiments:quickstart'; }
+test() { inside 'time tools/bazel test //...'; }
+
+for stage in "${stages[@]}"; do
+  case $stage in
+    prepare | refuse | install | run | test) ;;
+    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, test" ;;
+  esac
+done
+for stage in "${stages[@]}"; do
+  echo "=== $stage"
+  [[ $stage == prepare || -e $root/src/pipelab ]] || fail "no clone in $root: run the stage prepare first"
+  "$stage"
+done
