@@ -1,0 +1,93 @@
+"""Every repository that the project takes from its machine; WORKSPACE calls this and nothing else.
+
+Each rule fails with the Debian package or the folder that is missing, CUDA and Open MPI only once their
+switch is on. third_party/packages.txt lists the same packages for the launcher.
+"""
+
+load("//third_party/cuda:cuda_configure.bzl", "cuda_configure")
+load("//third_party/offline:offline.bzl", "offline_repositories")
+load("//third_party/shared_data:shared_data.bzl", "shared_data")
+load("//third_party/system:system_repo.bzl", "system_absl", "system_library")
+
+def pipelab_repositories():
+    # Stand-ins for the archives Bazel 4 would download; first, because the first definition of a name wins.
+    offline_repositories()
+
+    # Debian packages.
+    system_absl(name = "com_google_absl")
+
+    system_library(
+        name = "com_github_google_glog",
+        apt = "libgoogle-glog-dev",
+        probe_headers = ["glog/logging.h"],
+        targets = {"glog": "-lglog"},
+    )
+
+    system_library(
+        name = "com_google_googletest",
+        apt = "libgtest-dev libgmock-dev",
+        probe_headers = [
+            "gtest/gtest.h",
+            "gmock/gmock.h",
+        ],
+        targets = {
+            "gtest": "-lgmock -lgtest -lpthread",
+            "gtest_main": "-lgmock_main -lgmock -lgtest -lpthread",
+        },
+    )
+
+    system_library(
+        name = "com_github_google_benchmark",
+        apt = "libbenchmark-dev",
+        probe_headers = ["benchmark/benchmark.h"],
+        targets = {
+            "benchmark": "-lbenchmark -lpthread",
+            "benchmark_main": "-lbenchmark_main -lbenchmark -lpthread",
+        },
+    )
+
+    system_library(
+        name = "onednn",
+        apt = "libdnnl-dev",
+        probe_headers = ["oneapi/dnnl/dnnl.hpp"],
+        targets = {"dnnl": "-ldnnl -lgomp"},
+    )
+
+    system_library(
+        name = "openmpi",
+        apt = "libopenmpi-dev openmpi-bin",
+        defines = ["OMPI_SKIP_MPICXX=1"],  # the C++ bindings are not linked
+        include_dirs = ["/usr/lib/{multiarch}/openmpi/include"],
+        lib_dirs = ["/usr/lib/{multiarch}/openmpi/lib"],
+        probe_headers = ["mpi.h"],
+        programs = ["mpirun"],
+        switch = "mpi",  # with --config=mpi only
+        targets = {"mpi": "-lmpi"},
+    )
+
+    system_library(
+        name = "com_github_nlohmann_json",
+        apt = "nlohmann-json3-dev",
+        probe_headers = ["nlohmann/json.hpp"],
+        targets = {"json": ""},
+    )
+
+    system_library(
+        name = "zlib",
+        apt = "zlib1g-dev",
+        probe_headers = ["zlib.h"],
+        targets = {"zlib": "-lz"},
+    )
+
+    system_library(
+        name = "xz",
+        apt = "liblzma-dev",
+        probe_headers = ["lzma.h"],
+        targets = {"lzma": "-llzma"},
+    )
+
+    # The CUDA toolkit with cuBLAS, cuDNN and NCCL: used with --config=cuda only.
+    cuda_configure(name = "local_config_cuda")
+
+    # Inputs that are not part of the project (may be absent).
+    shared_data(name = "shared_data")
