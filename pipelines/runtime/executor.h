@@ -1,4 +1,5 @@
-// Runs a program for real: one thread a device, modules for the compute, a communicator for the messages.
+// Runs a program for real: one thread a device, modules for the compute, a communicator for the
+// messages.
 //
 //   auto ranks = MakeInProcessCommunicators(program.schedule.num_devices(), {});
 //   PIPELAB_ASSIGN_OR_RETURN(auto executor, Executor::Create(&program, std::move(devices), {}));
@@ -6,8 +7,9 @@
 //     PIPELAB_ASSIGN_OR_RETURN(Trace trace, executor->RunStep());
 //   }
 //
-// A device that fails ends the run with its own error and its place ("device 2, 1F3: ..."), not with a hang:
-// the other devices are freed through Communicator::Abort and their follow-up errors are dropped.
+// A device that fails ends the run with its own error and its place ("device 2, 1F3: ..."), not
+// with a hang: the other devices are freed through Communicator::Abort and their follow-up errors
+// are dropped.
 #ifndef PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
 
@@ -25,7 +27,8 @@
 
 namespace pipelab {
 
-// What a device brings: its arena, its communicator, and a module for each (replica, stage) that it holds.
+// What a device brings: its arena, its communicator, and a module for each (replica, stage) that it
+// holds.
 struct DeviceSetup {
   Arena* arena = nullptr;
   std::unique_ptr<Communicator> communicator;
@@ -41,7 +44,8 @@ struct ExecutorOptions {
 class Executor {
  public:
   // `program`, arenas and modules must outlive the executor. Fails when a module is missing.
-  static absl::StatusOr<std::unique_ptr<Executor>> Create(const Program* program, std::vector<DeviceSetup> devices,
+  static absl::StatusOr<std::unique_ptr<Executor>> Create(const Program* program,
+                                                          std::vector<DeviceSetup> devices,
                                                           const ExecutorOptions& options);
   virtual ~Executor() = default;
 

@@ -1,8 +1,9 @@
-// What the runtime asks of one stage on one device: forward, backward (whole or split), recompute, step. The
-// runtime knows schedules and messages; a module knows layers and tensors.
+// What the runtime asks of one stage on one device: forward, backward (whole or split), recompute,
+// step. The runtime knows schedules and messages; a module knows layers and tensors.
 //
-// A module keeps what its forwards leave for their backwards, by micro-batch. Tensors are passed one an edge
-// of the stage graph, in the order of StageGraph::in_edges / out_edges; a group member has its rows only.
+// A module keeps what its forwards leave for their backwards, by micro-batch. Tensors are passed
+// one an edge of the stage graph, in the order of StageGraph::in_edges / out_edges; a group member
+// has its rows only.
 #ifndef PIPELAB_PIPELINES_RUNTIME_STAGE_MODULE_H_
 #define PIPELAB_PIPELINES_RUNTIME_STAGE_MODULE_H_
 
@@ -22,10 +23,13 @@ class StageModule {
   virtual ~StageModule() = default;
 
   // `drop`: keep the inputs only; a Recompute will come.
-  virtual absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs, bool drop) = 0;
+  virtual absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs,
+                                                      bool drop) = 0;
   virtual absl::Status Recompute(const Action& a) = 0;
-  // kBackward: both gradients; kBackwardInput: keeps what the weight part needs. Returns the input gradients.
-  virtual absl::StatusOr<std::vector<Tensor>> Backward(const Action& a, std::vector<Tensor> output_gradients) = 0;
+  // kBackward: both gradients; kBackwardInput: keeps what the weight part needs. Returns the input
+  // gradients.
+  virtual absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
+                                                       std::vector<Tensor> output_gradients) = 0;
   virtual absl::Status BackwardWeight(const Action& a) = 0;
   // Optimizer step with the gradients accumulated since the last one, which it clears.
   virtual absl::Status Step(const Action& a) = 0;
@@ -34,8 +38,8 @@ class StageModule {
   virtual TensorSpec InputSpec(int in_edge) const = 0;
   virtual TensorSpec OutputSpec(int out_edge) const = 0;
 
-  // The gradients behind a reduction: all untied parameters for "", else the named tied parameter; flat.
-  // Two modules that share a reduction have gradients of equal size.
+  // The gradients behind a reduction: all untied parameters for "", else the named tied parameter;
+  // flat. Two modules that share a reduction have gradients of equal size.
   virtual absl::StatusOr<Tensor> Gradients(absl::string_view parameter) = 0;
 
   // Nanoseconds that the module has spent inside vendor libraries so far.

@@ -1,0 +1,90 @@
+// One device's instruction list, resolved: modules, buffers, shapes and row ranges instead of edges
+// and message numbers. Made once, so that the step itself looks nothing up.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(DevicePlan plan, MakeDevicePlan(program, device, modules));
+//   for (size_t i = 0; i < plan.steps.size(); ++i) ...   // as many as the device's instructions
+//
+// A *buffer* holds one tensor between the instruction that brings it and the one that takes it: an
+// output that is waiting to be sent, or a (part of a) micro-batch's input. A stage's input has
+// several parts when the stages' device groups differ in size; parts are put together when the
+// compute starts.
+//
+// InvalidArgument when a module is missing, rows cannot be divided as the groups need, or the rows
+// of some input do not arrive.
+#ifndef PIPELAB_PIPELINES_RUNTIME_DEVICE_PLAN_H_
+#define PIPELAB_PIPELINES_RUNTIME_DEVICE_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/runtime/stage_module.h"
+
+namespace pipelab {
+
+// Rows [row_begin, row_end) of a module's tensor.
+struct Part {
+  int32_t buffer = -1;
+  int64_t row_begin = 0, row_end = 0;
+  bool whole = true;  // all rows of the tensor
+};
+
+struct InputPlan {
+  const TensorSpec* spec = nullptr;
+  absl::InlinedVector<Part, 1> parts;  // in row order, covering all rows
+};
+
+struct OutputPlan {
+  const TensorSpec* spec = nullptr;
+  int32_t send_buffer = -1;            // where sends take it from; -1: nothing is sent
+  absl::InlinedVector<Part, 1> local;  // rows that this device consumes itself
+};
+
+struct ComputePlan {
+  StageModule* module = nullptr;
+  bool drop = false;  // of a forward: a recompute comes
+  absl::InlinedVector<InputPlan, 1> inputs;
+  absl::InlinedVector<OutputPlan, 1> outputs;
+};
+
+struct SendPlan {
+  int peer = 0;
+  Part part;
+  bool last = true;  // the buffer is not needed any more
+};
+
+struct ReceivePlan {
+  int peer = 0;
+  int32_t buffer = -1;
+  TensorSpec spec;
+  int64_t bytes = 0;
+};
+
+struct ReducePlan {
+  std::string parameter;
+  std::vector<StageModule*> modules;  // the local members, in member order
+  std::vector<int> devices;           // of all members, ascending, each once
+};
+
+struct DevicePlan {
+  // What instruction i needs: an index into the list of its kind (a wait: into receives).
+  std::vector<int32_t> steps;
+  std::vector<ComputePlan> computes;  // optimizer steps too
+  std::vector<SendPlan> sends;
+  std::vector<ReceivePlan> receives;
+  std::vector<ReducePlan> reduces;
+  int32_t num_buffers = 0;
+  std::vector<std::unique_ptr<TensorSpec>> specs;  // what the plans point to
+};
+
+// `modules`: [replica][stage] of this device, null where it does not hold the stage.
+absl::StatusOr<DevicePlan> MakeDevicePlan(const Program& program, int device,
+                                          const std::vector<std::vector<StageModule*>>& modules);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_DEVICE_PLAN_H_

@@ -1,0 +1,271 @@
+#include "pipelines/runtime/device_runner.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/comm/sum.h"
+#include "pipelines/runtime/place.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+bool Fits(const Tensor& tensor, const TensorSpec& spec) {
+  return !tensor.empty() && tensor.type() == spec.type && tensor.shape() == spec.shape;
+}
+
+std::string TensorToString(const Tensor& t) {
+  return t.empty() ? "nothing" : SpecToString(TensorSpec{t.type(), t.shape()});
+}
+
+}  // namespace
+
+DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, Arena* arena,
+                           Communicator* communicator, absl::Duration wait_limit, bool trace)
+    : program_(program),
+      device_(device),
+      instructions_(program->instructions[device]),
+      plan_(std::move(plan)),
+      arena_(arena),
+      communicator_(communicator),
+      wait_limit_(wait_limit),
+      trace_(trace),
+      buffers_(plan_.num_buffers),
+      receive_tickets_(plan_.receives.size()),
+      position_(instructions_.size()) {}
+
+absl::Status DeviceRunner::Run(DeviceStep* step) {
+  *step = DeviceStep();
+  bytes_sent_ = messages_sent_ = 0;
+  arena_->ResetPeaks();
+  std::vector<Span>& spans = step->trace.spans;
+  if (trace_) spans.resize(instructions_.size());
+  // One reading of each clock between two instructions serves both.
+  step->begin_ns = WallNs();
+  int64_t wall = step->begin_ns, cpu = trace_ ? ThreadCpuNs() : 0;
+  for (size_t n = 0; n < instructions_.size(); ++n) {
+    const Instruction& i = instructions_[n];
+    const int32_t index = plan_.steps[n];
+    position_.store(static_cast<int64_t>(n), std::memory_order_relaxed);
+    if (!trace_) {
+      PIPELAB_RETURN_IF_ERROR(Execute(i, index));
+      continue;
+    }
+    const bool computes = i.op == OpCode::kCompute || i.op == OpCode::kStep;
+    const StageModule* module = computes ? plan_.computes[index].module : nullptr;
+    const int64_t library = computes ? module->library_ns() : 0;
+    PIPELAB_RETURN_IF_ERROR(Execute(i, index));
+    Span& span = spans[n];
+    span.instruction = static_cast<int32_t>(n);
+    span.op = i.op;
+    span.action = i.action;
+    span.arg = i.arg;
+    span.begin_ns = wall;
+    span.end_ns = wall = WallNs();
+    const int64_t cpu_now = ThreadCpuNs();
+    span.cpu_ns = cpu_now - cpu;
+    cpu = cpu_now;
+    if (computes) span.library_ns = module->library_ns() - library;
+  }
+  PIPELAB_RETURN_IF_ERROR(FinishSends());
+  step->end_ns = trace_ ? wall : WallNs();
+  position_.store(static_cast<int64_t>(instructions_.size()), std::memory_order_relaxed);
+  step->trace.peak_activation = arena_->peak_transient();
+  step->trace.peak_state = arena_->peak_state();
+  step->trace.bytes_sent = Bytes(bytes_sent_);
+  step->trace.messages_sent = messages_sent_;
+  return absl::OkStatus();
+}
+
+absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {
+  absl::Status status;
+  switch (i.op) {
+    case OpCode::kCompute:
+    case OpCode::kStep:
+      status = Compute(i, plan_.computes[index]);
+      break;
+    case OpCode::kSend:
+      status = Send(i, plan_.sends[index]);
+      break;
+    case OpCode::kReceive:
+      status = Receive(i, index);
+      break;
+    case OpCode::kWait:
+      status = Wait(index);
+      break;
+    case OpCode::kReduce:
+      status = Reduce(plan_.reduces[index]);
+      break;
+  }
+  return status.ok() ? status : AtPlace(i, std::move(status));
+}
+
+absl::Status DeviceRunner::AtPlace(const Instruction& i, absl::Status status) const {
+  if (IsFollowUp(status)) return status;
+  const std::string place = Place(*program_, i);
+  if (absl::IsDeadlineExceeded(status) && i.op == OpCode::kWait) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("device ", device_, " waited ", LimitToString(wait_limit_), " for ", place));
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat("device ", device_, ", ", place, ": ", status.message()));
+}
+
+absl::Status DeviceRunner::Compute(const Instruction& i, const ComputePlan& compute) {
+  const Action& a = i.action;
+  StageModule& module = *compute.module;
+  switch (a.kind) {
+    case ActionKind::kForward: {
+      std::vector<Tensor> inputs;
+      PIPELAB_RETURN_IF_ERROR(Gather(compute, &inputs));
+      PIPELAB_ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
+                               module.Forward(a, std::move(inputs), compute.drop));
+      return Deliver(compute, std::move(outputs), /*forward=*/true);
+    }
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput: {
+      std::vector<Tensor> gradients;
+      PIPELAB_RETURN_IF_ERROR(Gather(compute, &gradients));
+      PIPELAB_ASSIGN_OR_RETURN(std::vector<Tensor> outputs,
+                               module.Backward(a, std::move(gradients)));
+      return Deliver(compute, std::move(outputs), /*forward=*/false);
+    }
+    case ActionKind::kBackwardWeight:
+      return module.BackwardWeight(a);
+    case ActionKind::kRecompute:
+      return module.Recompute(a);
+    case ActionKind::kStep:
+      return module.Step(a);
+  }
+  return absl::InternalError("unknown action");
+}
+
+absl::Status DeviceRunner::Gather(const ComputePlan& compute, std::vector<Tensor>* inputs) {
+  inputs->reserve(compute.inputs.size());
+  for (const InputPlan& input : compute.inputs) {
+    for (const Part& part : input.parts) {
+      if (buffers_[part.buffer].empty()) {
+        return absl::InternalError(absl::StrCat("input ", inputs->size(), " has not arrived"));
+      }
+    }
+    if (input.parts.size() == 1) {
+      inputs->push_back(std::move(buffers_[input.parts[0].buffer]));
+    } else {
+      inputs->push_back(Assemble(input));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// One tensor of the rows that came from several devices. The parts are paid for until it is there.
+Tensor DeviceRunner::Assemble(const InputPlan& input) {
+  Tensor whole = arena_->Allocate(input.spec->type, input.spec->shape, MemoryKind::kActivation);
+  for (const Part& part : input.parts) {
+    const Tensor& rows = buffers_[part.buffer];
+    std::memcpy(whole.Rows(part.row_begin, part.row_end).data(), rows.data(), rows.bytes());
+  }
+  for (const Part& part : input.parts) buffers_[part.buffer] = Tensor();
+  return whole;
+}
+
+absl::Status DeviceRunner::Deliver(const ComputePlan& compute, std::vector<Tensor> outputs,
+                                   bool forward) {
+  const char* edges = forward ? "out-edge" : "in-edge";
+  if (outputs.size() != compute.outputs.size()) {
+    return absl::InternalError(absl::StrCat("the module returned ", outputs.size(), " tensors for ",
+                                            compute.outputs.size(), " ", edges, "s"));
+  }
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const OutputPlan& plan = compute.outputs[k];
+    if (!Fits(outputs[k], *plan.spec)) {
+      return absl::InternalError(absl::StrCat("the module returned ", TensorToString(outputs[k]),
+                                              " for ", edges, " ", k, ", not ",
+                                              SpecToString(*plan.spec)));
+    }
+    for (const Part& part : plan.local) {
+      buffers_[part.buffer] =
+          part.whole ? outputs[k] : outputs[k].Rows(part.row_begin, part.row_end);
+    }
+    if (plan.send_buffer >= 0) buffers_[plan.send_buffer] = std::move(outputs[k]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DeviceRunner::Send(const Instruction& i, const SendPlan& send) {
+  Tensor& buffer = buffers_[send.part.buffer];
+  if (buffer.empty()) return absl::InternalError("there is nothing to send yet");
+  Tensor rows = send.part.whole ? buffer : buffer.Rows(send.part.row_begin, send.part.row_end);
+  if (send.last) buffer = Tensor();
+  bytes_sent_ += rows.bytes();
+  ++messages_sent_;
+  PIPELAB_ASSIGN_OR_RETURN(Ticket ticket, communicator_->Send(std::move(rows), send.peer, i.arg));
+  send_tickets_.emplace_back(ticket, static_cast<int32_t>(&i - instructions_.data()));
+  return absl::OkStatus();
+}
+
+absl::Status DeviceRunner::Receive(const Instruction& i, int32_t index) {
+  const ReceivePlan& receive = plan_.receives[index];
+  PIPELAB_ASSIGN_OR_RETURN(
+      receive_tickets_[index],
+      communicator_->Receive(receive.spec, receive.peer, i.arg,
+                             arena_->Reserve(Bytes(receive.bytes), MemoryKind::kActivation)));
+  return absl::OkStatus();
+}
+
+absl::Status DeviceRunner::Wait(int32_t index) {
+  PIPELAB_ASSIGN_OR_RETURN(buffers_[plan_.receives[index].buffer],
+                           communicator_->Wait(receive_tickets_[index], wait_limit_));
+  return absl::OkStatus();
+}
+
+// Local copies first, in member order, then the devices in ascending order: one order for
+// everybody.
+absl::Status DeviceRunner::Reduce(const ReducePlan& reduce) {
+  std::vector<Tensor> gradients;
+  for (StageModule* module : reduce.modules) {
+    PIPELAB_ASSIGN_OR_RETURN(Tensor gradient, module->Gradients(reduce.parameter));
+    if (!gradients.empty() &&
+        (gradient.type() != gradients[0].type() || gradient.size() != gradients[0].size())) {
+      return absl::InternalError(absl::StrCat("gradients of ", TensorToString(gradients[0]),
+                                              " and ", TensorToString(gradient),
+                                              " cannot be summed"));
+    }
+    gradients.push_back(std::move(gradient));
+  }
+  Tensor& first = gradients[0];
+  if (gradients.size() > 1) {
+    std::vector<const void*> inputs;
+    for (const Tensor& g : gradients) inputs.push_back(g.data());
+    void* const sum = first.data();
+    SumInOrder(inputs, absl::MakeConstSpan(&sum, 1), first.type(), 0, first.size());
+  }
+  PIPELAB_RETURN_IF_ERROR(communicator_->AllReduce(first, reduce.devices, wait_limit_));
+  for (size_t k = 1; k < gradients.size(); ++k) {
+    std::memcpy(gradients[k].data(), first.data(), first.bytes());
+  }
+  return absl::OkStatus();
+}
+
+// Sends are not waited for where they happen; here, at the end, their memory must be free again.
+absl::Status DeviceRunner::FinishSends() {
+  for (const auto& [ticket, instruction] : send_tickets_) {
+    absl::Status status = communicator_->Wait(ticket, wait_limit_).status();
+    if (!status.ok()) return AtPlace(instructions_[instruction], std::move(status));
+  }
+  send_tickets_.clear();
+  return absl::OkStatus();
+}
+
+std::string DeviceRunner::Whereabouts() const {
+  const size_t n = static_cast<size_t>(position());
+  return absl::StrCat("device ", device_, " is in ",
+                      n < instructions_.size() ? Place(*program_, instructions_[n])
+                                               : std::string("no instruction"));
+}
+
+void DeviceRunner::Clear() {
+  for (Tensor& buffer : buffers_) buffer = Tensor();
+}
+
+}  // namespace pipelab

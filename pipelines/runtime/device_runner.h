@@ -1,0 +1,83 @@
+// Executes one device's instruction list, on that device's thread.
+//
+//   DeviceRunner runner(program, device, std::move(plan), setup, options);
+//   DeviceStep step;
+//   absl::Status status = runner.Run(&step);     // one pass over the list
+//
+// Errors name their place ("device 2, 1F3: ..."); follow-ups of another device's error come back as
+// they are. The runner does not abort anything: its owner does.
+#ifndef PIPELAB_PIPELINES_RUNTIME_DEVICE_RUNNER_H_
+#define PIPELAB_PIPELINES_RUNTIME_DEVICE_RUNNER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/comm/communicator.h"
+#include "kernels/tensor/arena.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/trace.h"
+#include "pipelines/runtime/clocks.h"
+#include "pipelines/runtime/device_plan.h"
+
+namespace pipelab {
+
+// What one pass left on record. Times are of the steady clock.
+struct DeviceStep {
+  DeviceTrace trace;
+  int64_t begin_ns = 0, end_ns = 0;
+};
+
+class DeviceRunner {
+ public:
+  // What it points to must outlive it. `wait_limit` bounds every wait; `trace`: record spans.
+  DeviceRunner(const Program* program, int device, DevicePlan plan, Arena* arena,
+               Communicator* communicator, absl::Duration wait_limit, bool trace);
+
+  absl::Status Run(DeviceStep* step);
+
+  // Index of the instruction under way, for a watchdog on another thread; the list's length when
+  // idle.
+  int64_t position() const { return position_.load(std::memory_order_relaxed); }
+  // "device 2 is in 1F3".
+  std::string Whereabouts() const;
+  // Lets go of tensors and charges that an error left behind. Not while Run is under way.
+  void Clear();
+
+ private:
+  absl::Status Execute(const Instruction& i, int32_t index);
+  absl::Status Compute(const Instruction& i, const ComputePlan& compute);
+  absl::Status Gather(const ComputePlan& compute, std::vector<Tensor>* inputs);
+  Tensor Assemble(const InputPlan& input);
+  absl::Status Deliver(const ComputePlan& compute, std::vector<Tensor> outputs, bool forward);
+  absl::Status Send(const Instruction& i, const SendPlan& send);
+  absl::Status Receive(const Instruction& i, int32_t index);
+  absl::Status Wait(int32_t index);
+  absl::Status Reduce(const ReducePlan& reduce);
+  absl::Status FinishSends();
+  absl::Status AtPlace(const Instruction& i, absl::Status status) const;
+
+  const Program* const program_;
+  const int device_;
+  const std::vector<Instruction>& instructions_;
+  DevicePlan plan_;
+  Arena* const arena_;
+  Communicator* const communicator_;
+  const absl::Duration wait_limit_;
+  const bool trace_;
+
+  std::vector<Tensor> buffers_;
+  std::vector<Ticket> receive_tickets_;                   // [receive]
+  std::vector<std::pair<Ticket, int32_t>> send_tickets_;  // of this pass, with their instruction
+  int64_t bytes_sent_ = 0, messages_sent_ = 0;
+  std::atomic<int64_t> position_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_DEVICE_RUNNER_H_

@@ -1,0 +1,204 @@
+#include "pipelines/runtime/executor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "pipelines/runtime/device_plan.h"
+#include "pipelines/runtime/device_runner.h"
+#include "pipelines/runtime/place.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// How long RunStep stays for devices that are inside a module when the run fails, at most.
+constexpr absl::Duration kGrace = absl::Seconds(2);
+
+std::chrono::nanoseconds ToChrono(absl::Duration d) {
+  return absl::ToChronoNanoseconds(std::min(d, absl::Hours(24 * 365)));
+}
+
+struct Device {
+  DeviceSetup setup;
+  std::unique_ptr<DeviceRunner> runner;
+  DeviceStep step;       // of the device's thread while it runs
+  bool running = false;  // guarded by the executor's mutex
+  std::thread thread;
+};
+
+class ThreadedExecutor : public Executor {
+ public:
+  ThreadedExecutor(std::vector<std::unique_ptr<Device>> devices, absl::Duration wait_limit)
+      : wait_limit_(wait_limit), devices_(std::move(devices)) {
+    for (auto& device : devices_) {
+      device->thread = std::thread([this, d = device.get()] { DeviceMain(*d); });
+    }
+  }
+
+  // A module that never returns keeps the executor from ending: its thread uses the program.
+  ~ThreadedExecutor() override {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      stop_ = true;
+    }
+    start_.notify_all();
+    for (auto& device : devices_) device->thread.join();
+    for (auto& device : devices_) device->runner->Clear();
+  }
+
+  absl::StatusOr<Trace> RunStep() override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!FirstError().ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the executor is spent after an error: ", FirstError().message()));
+    }
+    for (auto& device : devices_) device->running = true;
+    running_ = devices_.size();
+    ++generation_;
+    start_.notify_all();
+    WaitForDevices(lock);
+    if (!FirstError().ok()) return FirstError();
+    return MakeTrace();
+  }
+
+ private:
+  void DeviceMain(Device& device) {
+    for (int64_t step = 1;; ++step) {
+      {
+        std::unique_lock<std::mutex> lock(mutex_);
+        start_.wait(lock, [&] { return stop_ || generation_ >= step; });
+        if (generation_ < step) return;
+      }
+      absl::Status status = device.runner->Run(&device.step);
+      if (!status.ok()) Report(device, std::move(status));
+      std::lock_guard<std::mutex> lock(mutex_);
+      device.running = false;
+      if (--running_ == 0) done_.notify_one();
+    }
+  }
+
+  // Keeps the first error, real ones before echoes of another device's, and frees the others.
+  void Report(Device& device, absl::Status status) {
+    absl::Status first;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      absl::Status& kept = IsFollowUp(status) ? echo_ : error_;
+      if (kept.ok()) kept = std::move(status);
+      first = FirstError();
+    }
+    device.setup.communicator->Abort(std::move(first));
+    done_.notify_one();
+  }
+
+  const absl::Status& FirstError() const { return error_.ok() ? echo_ : error_; }
+
+  // Every wait has a limit, this one too: no progress on any device for longer than the devices'
+  // own waits may last means that one is stuck in a module. After an error the others get a short
+  // grace.
+  void WaitForDevices(std::unique_lock<std::mutex>& lock) {
+    const auto window = ToChrono(wait_limit_ + std::max(wait_limit_ / 2, absl::Milliseconds(200)));
+    int64_t progress = -1;
+    while (running_ > 0 && FirstError().ok()) {
+      if (done_.wait_for(lock, window, [&] { return running_ == 0 || !FirstError().ok(); })) break;
+      int64_t now = 0;
+      for (const auto& device : devices_) now += device->runner->position();
+      if (now == progress) {
+        error_ = absl::DeadlineExceededError(
+            absl::StrCat("no device has come any further for ", LimitToString(wait_limit_)));
+        for (auto& device : devices_) device->setup.communicator->Abort(error_);
+      }
+      progress = now;
+    }
+    if (running_ == 0) return;
+    const auto grace = ToChrono(std::min(wait_limit_, kGrace));
+    if (done_.wait_for(lock, grace, [&] { return running_ == 0; })) return;
+    std::string still;
+    for (const auto& device : devices_) {
+      if (device->running) absl::StrAppend(&still, "; ", device->runner->Whereabouts());
+    }
+    error_ = absl::Status(FirstError().code(), absl::StrCat(FirstError().message(), still));
+  }
+
+  Trace MakeTrace() {
+    Trace trace;
+    trace.origin = TraceOrigin::kMeasured;
+    int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
+    for (auto& device : devices_) {
+      begin = std::min(begin, device->step.begin_ns);
+      end = std::max(end, device->step.end_ns);
+    }
+    trace.makespan = Nanoseconds(end - begin);
+    for (auto& device : devices_) {
+      for (Span& span : device->step.trace.spans) {
+        span.begin_ns -= begin;
+        span.end_ns -= begin;
+      }
+      trace.devices.push_back(std::move(device->step.trace));
+    }
+    return trace;
+  }
+
+  const absl::Duration wait_limit_;
+  std::vector<std::unique_ptr<Device>> devices_;
+
+  std::mutex mutex_;
+  std::condition_variable start_, done_;
+  int64_t generation_ = 0;  // steps begun
+  size_t running_ = 0;      // devices in the step
+  bool stop_ = false;
+  absl::Status error_;  // the first real error
+  absl::Status echo_;   // the first follow-up of an error that none of these devices reports
+};
+
+absl::Status CheckDevice(const Program& program, size_t d, const DeviceSetup& setup,
+                         size_t devices) {
+  if (setup.arena == nullptr || setup.communicator == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device ", d, " has no ", setup.arena == nullptr ? "arena" : "communicator"));
+  }
+  const Communicator& comm = *setup.communicator;
+  if (comm.rank() != static_cast<int>(d) || comm.size() != static_cast<int>(devices)) {
+    return absl::InvalidArgumentError(absl::StrCat("device ", d, " of ", devices,
+                                                   " has the communicator of rank ", comm.rank(),
+                                                   " of ", comm.size()));
+  }
+  if (program.instructions[d].size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+    return absl::InvalidArgumentError(absl::StrCat("device ", d, " has too many instructions"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const Program* program,
+                                                           std::vector<DeviceSetup> devices,
+                                                           const ExecutorOptions& options) {
+  const size_t n = program->instructions.size();
+  if (static_cast<size_t>(program->schedule.num_devices()) != n || devices.size() != n) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the program has instructions for ", n, " devices, its schedule ",
+                     program->schedule.num_devices(), ", and there are ", devices.size()));
+  }
+  std::vector<std::unique_ptr<Device>> ready;
+  for (size_t d = 0; d < n; ++d) {
+    PIPELAB_RETURN_IF_ERROR(CheckDevice(*program, d, devices[d], n));
+    PIPELAB_ASSIGN_OR_RETURN(DevicePlan plan,
+                             MakeDevicePlan(*program, static_cast<int>(d), devices[d].modules));
+    auto device = std::make_unique<Device>();
+    device->setup = std::move(devices[d]);
+    device->runner = std::make_unique<DeviceRunner>(
+        program, static_cast<int>(d), std::move(plan), device->setup.arena,
+        device->setup.communicator.get(), options.wait_limit, options.trace);
+    ready.push_back(std::move(device));
+  }
+  return std::unique_ptr<Executor>(
+      std::make_unique<ThreadedExecutor>(std::move(ready), options.wait_limit));
+}
+
+}  // namespace pipelab
