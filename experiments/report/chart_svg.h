@@ -16,13 +16,13 @@
 namespace pipelab {
 
 struct Series {
-  std::string name;
-  std::vector<double> values;
+  std::string name = {};
+  std::vector<double> values = {};
 };
 
 struct ChartOptions {
   std::string id = "chart";  // prefix of element ids: unique in a page
-  std::string title, x_label, y_label;
+  std::string title = {}, x_label = {}, y_label = {};
 };
 
 std::string LineChartSvg(const ChartOptions& options, const std::vector<Series>& series);

@@ -44,12 +44,12 @@
 namespace pipelab {
 
 struct ReportOptions {
-  std::string name;  // of the experiment: lower case, digits, underscores
-  std::string title;
-  std::string summary;  // a paragraph; an empty line starts the next
-  std::string command;  // how to run it again
+  std::string name = {};  // of the experiment: lower case, digits, underscores
+  std::string title = {};
+  std::string summary = {};  // a paragraph; an empty line starts the next
+  std::string command = {};  // how to run it again
   uint64_t seed = 0;
-  absl::optional<Environment> environment;  // unset: this machine, now
+  absl::optional<Environment> environment = {};  // unset: this machine, now
 };
 
 using ConfigValue = absl::variant<bool, int64_t, double, std::string>;

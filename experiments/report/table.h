@@ -51,10 +51,10 @@ inline double ToPercent(double fraction) { return 100 * fraction; }
 
 struct Cell {
   Origin origin = Origin::kKey;
-  absl::optional<double> number;  // neither number nor text: a missing value
-  std::string text;
-  std::string tag;       // of a published value
-  std::string note;      // printed as a footnote; the reason of a missing value
+  absl::optional<double> number = {};  // neither number nor text: a missing value
+  std::string text = {};
+  std::string tag = {};       // of a published value
+  std::string note = {};      // printed as a footnote; the reason of a missing value
   bool missing = false;  // fits every column
 
   Cell WithNote(std::string n) && {
@@ -76,9 +76,9 @@ Cell Published(double number, std::string tag);
 Cell Missing(std::string reason);
 
 struct Column {
-  std::string metric;  // name in records.csv: lower case, digits and underscores
-  std::string title;
-  std::string unit;  // "ms", "MiB", "%"; empty for pure numbers and text
+  std::string metric = {};  // name in records.csv: lower case, digits and underscores
+  std::string title = {};
+  std::string unit = {};  // "ms", "MiB", "%"; empty for pure numbers and text
   Origin origin = Origin::kKey;
   int decimals = 0;  // digits after the point in tables; files for machines carry the full value
 };
