@@ -1,0 +1,189 @@
+#include "pipelines/ir/text.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pipelines/ir/text_cursor.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kMaxInt16 = std::numeric_limits<int16_t>::max();
+
+void AppendEdges(const StageGraph& graph, std::string* out) {
+  absl::StrAppend(out, "edges");
+  if (graph.IsChain()) {
+    absl::StrAppend(out, " chain");
+  } else {
+    for (const StageGraph::Edge& e : graph.edges) absl::StrAppend(out, " ", e.from, "-", e.to);
+  }
+  absl::StrAppend(out, "\n");
+}
+
+void AppendPlacement(const Placement& p, std::string* out) {
+  for (int r = 0; r < p.num_replicas(); ++r) {
+    absl::StrAppend(out, "replica ", r, ":");
+    for (const std::vector<int>& group : p.groups[r]) absl::StrAppend(out, " ", absl::StrJoin(group, "+"));
+    absl::StrAppend(out, "\n");
+  }
+  absl::StrAppend(out, "replica_of_micro_batch");
+  const std::vector<int>& replicas = p.replica_of_micro_batch;
+  for (size_t m = 0, end = 0; m < replicas.size(); m = end) {
+    while (end < replicas.size() && replicas[end] == replicas[m]) ++end;
+    absl::StrAppend(out, " ", replicas[m], "*", end - m);
+  }
+  absl::StrAppend(out, "\n");
+}
+
+class Parser {
+ public:
+  explicit Parser(absl::string_view text)
+      : in_(text), limit_(static_cast<int64_t>(text.size())) {}
+
+  absl::StatusOr<Schedule> Parse() {
+    PIPELAB_RETURN_IF_ERROR(Name());
+    PIPELAB_ASSIGN_OR_RETURN(devices_, Field("devices", std::min(kMaxInt16, limit_)));
+    PIPELAB_ASSIGN_OR_RETURN(micro_batches_, Field("micro_batches", limit_));
+    PIPELAB_ASSIGN_OR_RETURN(slices_, Field("slices", std::min(kMaxInt16, limit_)));
+    PIPELAB_ASSIGN_OR_RETURN(stages_, Field("stages", std::min(kMaxInt16, limit_)));
+    s_.num_micro_batches = static_cast<int>(micro_batches_);
+    s_.num_slices = static_cast<int>(slices_);
+    s_.placement.num_devices = static_cast<int>(devices_);
+    PIPELAB_RETURN_IF_ERROR(Edges());
+    PIPELAB_RETURN_IF_ERROR(Replicas());
+    PIPELAB_RETURN_IF_ERROR(ReplicaOfMicroBatch());
+    for (int64_t d = 0; d < devices_; ++d) PIPELAB_RETURN_IF_ERROR(Device(d));
+    in_.SkipEmptyLines();
+    if (!in_.AtEnd()) return in_.Expected("nothing after the last device");
+    return std::move(s_);
+  }
+
+ private:
+  // The name is kept to the last blank.
+  absl::Status Name() {
+    in_.SkipEmptyLines();
+    PIPELAB_RETURN_IF_ERROR(in_.Expect("schedule "));
+    const TextCursor begin = in_;
+    std::string why;
+    if (!absl::CUnescape(in_.RestOfLine(), &s_.name, &why)) return begin.Error(why);
+    return absl::OkStatus();
+  }
+
+  // "NAME number", from 1: what a text of this length can hold is the upper bound.
+  absl::StatusOr<int64_t> Field(absl::string_view name, int64_t max) {
+    in_.SkipEmptyLines();
+    PIPELAB_RETURN_IF_ERROR(in_.Expect(name));
+    PIPELAB_RETURN_IF_ERROR(in_.Expect(" "));
+    in_.SkipBlanks();
+    const TextCursor begin = in_;
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t value, in_.Number(max, absl::StrCat("the number of ", name)));
+    if (value < 1) return begin.Error(absl::StrCat("the number of ", name, " is at least 1"));
+    PIPELAB_RETURN_IF_ERROR(in_.EndLine());
+    return value;
+  }
+
+  absl::Status Edges() {
+    in_.SkipEmptyLines();
+    PIPELAB_RETURN_IF_ERROR(in_.Expect("edges"));
+    in_.SkipBlanks();
+    if (in_.Take("chain")) {
+      s_.stages = StageGraph::Chain(static_cast<int>(stages_));
+      return in_.EndLine();
+    }
+    std::vector<StageGraph::Edge> edges;
+    for (; !in_.AtLineEnd(); in_.SkipBlanks()) {
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t from, in_.Number(stages_ - 1, "a stage, as in 0-1, or chain"));
+      PIPELAB_RETURN_IF_ERROR(in_.Expect("-"));
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t to, in_.Number(stages_ - 1, "a stage, as in 0-1"));
+      edges.push_back({static_cast<int>(from), static_cast<int>(to)});
+    }
+    s_.stages = StageGraph::FromEdges(static_cast<int>(stages_), std::move(edges));
+    return in_.EndLine();
+  }
+
+  absl::Status Replicas() {
+    while (true) {
+      in_.SkipEmptyLines();
+      const int64_t r = s_.placement.num_replicas();
+      const std::string title = absl::StrCat("replica ", r, ":");
+      if (!in_.Take(title)) return r > 0 ? absl::OkStatus() : in_.Expect(title);
+      std::vector<std::vector<int>> groups;
+      for (in_.SkipBlanks(); !in_.AtLineEnd(); in_.SkipBlanks()) {
+        std::vector<int> group;
+        do {
+          PIPELAB_ASSIGN_OR_RETURN(const int64_t device,
+                                   in_.Number(devices_ - 1, "a device for each stage"));
+          group.push_back(static_cast<int>(device));
+        } while (in_.Take("+"));
+        groups.push_back(std::move(group));
+      }
+      if (static_cast<int64_t>(groups.size()) != stages_) {
+        return in_.Error(absl::StrCat("replica ", r, " places ", groups.size(), " stages of ", stages_));
+      }
+      s_.placement.groups.push_back(std::move(groups));
+      PIPELAB_RETURN_IF_ERROR(in_.EndLine());
+    }
+  }
+
+  absl::Status ReplicaOfMicroBatch() {
+    PIPELAB_RETURN_IF_ERROR(in_.Expect("replica_of_micro_batch"));
+    std::vector<int>& replicas = s_.placement.replica_of_micro_batch;
+    for (in_.SkipBlanks(); !in_.AtLineEnd(); in_.SkipBlanks()) {
+      const int64_t known = s_.placement.num_replicas();
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t replica, in_.Number(known - 1, "a replica, as in 0*8"));
+      PIPELAB_RETURN_IF_ERROR(in_.Expect("*"));
+      const int64_t left = micro_batches_ - static_cast<int64_t>(replicas.size());
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t count, in_.Number(left, "the length of the run, as in 0*8"));
+      replicas.insert(replicas.end(), count, static_cast<int>(replica));
+    }
+    if (static_cast<int64_t>(replicas.size()) != micro_batches_) {
+      return in_.Error(absl::StrCat(replicas.size(), " micro-batches have a replica, of ", micro_batches_));
+    }
+    return in_.EndLine();
+  }
+
+  absl::Status Device(int64_t d) {
+    in_.SkipEmptyLines();
+    PIPELAB_RETURN_IF_ERROR(in_.Expect(absl::StrCat("device ", d, ":")));
+    std::vector<Action>& list = s_.order.emplace_back();
+    for (in_.SkipBlanks(); !in_.AtLineEnd(); in_.SkipBlanks()) {
+      PIPELAB_ASSIGN_OR_RETURN(const Action a, in_.OneAction());
+      if (!in_.AtLineEnd() && in_.Peek() != ' ' && in_.Peek() != '\t' && in_.Peek() != '\r') {
+        return in_.Expected("a blank after the action");
+      }
+      list.push_back(a);
+    }
+    return in_.EndLine();
+  }
+
+  TextCursor in_;
+  const int64_t limit_;
+  int64_t devices_ = 0, micro_batches_ = 0, slices_ = 0, stages_ = 0;
+  Schedule s_;
+};
+
+}  // namespace
+
+std::string ToText(const Schedule& s) {
+  std::string out = absl::StrCat("schedule ", absl::CEscape(s.name), "\ndevices ", s.num_devices(),
+                                 "\nmicro_batches ", s.num_micro_batches, "\nslices ", s.num_slices,
+                                 "\nstages ", s.num_stages(), "\n");
+  AppendEdges(s.stages, &out);
+  AppendPlacement(s.placement, &out);
+  for (size_t d = 0; d < s.order.size(); ++d) {
+    absl::StrAppend(&out, "device ", d, ":");
+    for (const Action& a : s.order[d]) absl::StrAppend(&out, " ", ToString(a));
+    absl::StrAppend(&out, "\n");
+  }
+  return out;
+}
+
+absl::StatusOr<Schedule> ParseSchedule(absl::string_view text) { return Parser(text).Parse(); }
+
+}  // namespace pipelab

@@ -1,0 +1,193 @@
+#include "pipelines/ir/text.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/ir/test_schedules.h"
+#include "pipelines/ir/validate.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kText[] =
+    R"(schedule test
+devices 2
+micro_batches 2
+slices 1
+stages 2
+edges chain
+replica 0: 0 1
+replica_of_micro_batch 0*2
+device 0: 0F0 0F1 0B0 0B1
+device 1: 1F0 1B0 1F1 1B1
+)";
+
+// kText with `from` replaced.
+std::string With(const std::string& from, const std::string& to) {
+  std::string text = kText;
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string ErrorOf(const std::string& text) {
+  return std::string(ParseSchedule(text).status().message());
+}
+
+TEST(Text, IsWhatTheHeaderShows) {
+  const Schedule s = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"});
+  EXPECT_EQ(ToText(s), kText);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule parsed, ParseSchedule(kText));
+  EXPECT_EQ(parsed.order, s.order);
+  EXPECT_EQ(parsed.name, "test");
+  EXPECT_THAT(Validate(parsed), IsOk());
+}
+
+TEST(Text, RoundTripsEverything) {
+  uint64_t seed = 0;
+  std::vector<Schedule> schedules;
+  for (const RandomShape& shape : Shapes()) schedules.push_back(RandomOrder(shape, ++seed));
+  schedules.push_back(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"}));
+  schedules.back().name = " odd \n name\t\"\xff ";
+  schedules.push_back(ChainOf(1, {"0F0 0B0"}));
+  schedules.back().name = "";
+  for (const Schedule& s : schedules) {
+    const std::string text = ToText(s);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule parsed, ParseSchedule(text));
+    EXPECT_EQ(ToText(parsed), text);
+    EXPECT_EQ(parsed.name, s.name);
+    EXPECT_EQ(parsed.order, s.order);
+    EXPECT_EQ(parsed.num_slices, s.num_slices);
+    EXPECT_EQ(parsed.num_micro_batches, s.num_micro_batches);
+    EXPECT_EQ(parsed.placement.num_devices, s.placement.num_devices);
+    EXPECT_EQ(parsed.placement.groups, s.placement.groups);
+    EXPECT_EQ(parsed.placement.replica_of_micro_batch, s.placement.replica_of_micro_batch);
+    EXPECT_EQ(parsed.stages.in_edges, s.stages.in_edges);
+    EXPECT_EQ(parsed.stages.out_edges, s.stages.out_edges);
+  }
+}
+
+TEST(Text, SkipsCommentsAndEmptyLines) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule s,
+                               ParseSchedule("# mine\n\n" + With("slices", "\n  # none\nslices") + "\n# end\n"));
+  EXPECT_EQ(ToText(s), kText);
+}
+
+TEST(Text, ErrorsNameLineAndColumn) {
+  EXPECT_EQ(ErrorOf(""), "line 1, column 1: expected 'schedule ', found the end of the text");
+  EXPECT_EQ(ErrorOf(With("devices 2", "devices two")),
+            "line 2, column 9: expected the number of devices, found 't'");
+  EXPECT_EQ(ErrorOf(With("devices 2", "devices 0")),
+            "line 2, column 9: the number of devices is at least 1");
+  EXPECT_EQ(ErrorOf(With("devices 2", "devices 2 3")),
+            "line 2, column 11: expected the end of the line, found '3'");
+  EXPECT_EQ(ErrorOf(With("0F1", "0X1")),
+            "line 9, column 16: expected one of F, B, I, W, R, S after the stage, found 'X'");
+  EXPECT_EQ(ErrorOf(With("0F1", "0F1,")), "line 9, column 18: expected a blank after the action, found ','");
+  EXPECT_EQ(ErrorOf(With("1B1\n", "1B")),
+            "line 10, column 25: expected a micro-batch, as in 2F5, found the end of the text");
+  EXPECT_EQ(ErrorOf(With("0F1", "40000F1")),
+            "line 9, column 15: too large: at most 32767 here (a stage, as in 2F5)");
+  EXPECT_EQ(ErrorOf(With("0: 0 1", "0: 0 2")),
+            "line 7, column 14: too large: at most 1 here (a device for each stage)");
+  EXPECT_EQ(ErrorOf(With("0: 0 1", "0: 0")), "line 7, column 13: replica 0 places 1 stages of 2");
+  EXPECT_EQ(ErrorOf(With("0*2", "0*1")), "line 8, column 27: 1 micro-batches have a replica, of 2");
+  EXPECT_EQ(ErrorOf(With("device 1", "device 7")), "line 10, column 1: expected 'device 1:', found 'd'");
+  EXPECT_EQ(ErrorOf(std::string(kText) + "more"),
+            "line 11, column 1: expected nothing after the last device, found 'm'");
+  EXPECT_THAT(ErrorOf(With("edges chain", "edges 0-5")), HasSubstr("line 6, column 9"));
+}
+
+TEST(Text, RefusesHugeNumbers) {
+  EXPECT_THAT(ErrorOf(With("devices 2", "devices 99999999999999999999999")),
+              HasSubstr("line 2, column 9: too large: at most"));
+  EXPECT_THAT(ErrorOf(With("micro_batches 2", "micro_batches 2000000000")),
+              HasSubstr("line 3, column 15: too large: at most"));
+  EXPECT_THAT(ErrorOf(With("0*2", "0*2000000000")), HasSubstr("at most 2 here"));
+}
+
+TEST(Csv, GoesOutAndIn) {
+  const Schedule s = ChainOf(2, {"0F0 0F1 0I0 0W0 0B1", "1F0 1B0 1F1 1R1 1B1"});
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string csv, ToCsv(s));
+  EXPECT_EQ(csv, "0F0,0F1,0I0,0W0,0B1\n1F0,1B0,1F1,1R1,1B1\n");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule parsed, ParseCsv(csv));
+  EXPECT_EQ(parsed.order, s.order);
+  EXPECT_EQ(parsed.placement.groups, s.placement.groups);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(parsed, ParseCsv("0F0,,0B0\r\n,1F0,1B0"));  // empty cells, no last newline
+  EXPECT_THAT(Validate(parsed), IsOk());
+  EXPECT_EQ(ToText(parsed), ToText([&] {
+              Schedule expected = ChainOf(1, {"0F0 0B0", "1F0 1B0"});
+              expected.name = "csv";
+              return expected;
+            }()));
+}
+
+TEST(Csv, FindsReplicas) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule s, ParseCsv("0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n"));
+  EXPECT_THAT(Validate(s), IsOk());
+  EXPECT_EQ(s.placement.groups, (std::vector<std::vector<std::vector<int>>>{{{0}, {1}}, {{1}, {0}}}));
+  EXPECT_EQ(s.placement.replica_of_micro_batch, (std::vector<int>{0, 1}));
+}
+
+TEST(Csv, ErrorsSayWhere) {
+  const auto error = [](const char* csv) { return std::string(ParseCsv(csv).status().message()); };
+  EXPECT_EQ(error(""), "the CSV has no action");
+  EXPECT_EQ(error("0F0,UNSHARD"), "line 1, column 5: expected a stage, as in 2F5, found 'U'");
+  EXPECT_EQ(error("0F0 0B0"), "line 1, column 5: expected a comma, found '0'");
+  EXPECT_EQ(error("0F0\n0S@1"), "line 2, column 1: 0S@1: a cell has a stage, F, B, I, W or R, and a micro-batch");
+  EXPECT_EQ(error("0F0,0B0\n0F0"),
+            "device 1, position 0: 0F0, but stage 0 of micro-batch 0 is on device 0 too");
+  EXPECT_THAT(error("0F2000000000,0B0"), HasSubstr("micro-batches up to 2000000000 need at least"));
+  Schedule groups = ChainOf(1, {"0F0 0B0"});
+  groups.num_slices = 2;
+  EXPECT_THAT(ToCsv(groups), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token slices")));
+}
+
+// Fuzzing with a fixed seed: pieces of valid texts removed, doubled, swapped and overwritten.
+TEST(Text, SurvivesMutations) {
+  std::vector<std::string> seeds = {kText, "0F0,0F1,0I0,0W0,0B1\n1F0,1B0,1F1,1B1\n"};
+  uint64_t seed = 0;
+  for (const RandomShape& shape : Shapes()) seeds.push_back(ToText(RandomOrder(shape, ++seed)));
+  seeds.push_back(ToText(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"})));
+  const CounterRng rng(11, "text mutations");
+  const std::string alphabet = "0123456789FBIWRS@.*+-,:# \n\r\tdrx\xff";
+  uint64_t n = 0;
+  int accepted = 0;
+  for (int trial = 0; trial < 20000; ++trial) {
+    std::string text = seeds[rng.Below(n++, seeds.size())];
+    const uint64_t mutations = 1 + rng.Below(n++, 3);
+    for (uint64_t i = 0; i < mutations && !text.empty(); ++i) {
+      const size_t at = rng.Below(n++, text.size());
+      const size_t length = 1 + rng.Below(n++, 6);
+      switch (rng.Below(n++, 4)) {
+        case 0:
+          text.erase(at, length);
+          break;
+        case 1:
+          text.insert(rng.Below(n++, text.size()), text.substr(at, length));
+          break;
+        case 2:
+          text[at] = alphabet[rng.Below(n++, alphabet.size())];
+          break;
+        case 3:
+          std::swap(text[at], text[rng.Below(n++, text.size())]);
+          break;
+      }
+    }
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(text.data()), text.size());
+    accepted += ParseSchedule(text).ok() || ParseCsv(text).ok();
+  }
+  EXPECT_GT(accepted, 1000);  // mutations reach the validator
+}
+
+}  // namespace
+}  // namespace pipelab

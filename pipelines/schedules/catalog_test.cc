@@ -1,0 +1,97 @@
+// What holds for every scheme of the catalogue.
+#include "pipelines/schedules/catalog.h"
+
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/program_checker.h"
+#include "pipelines/ir/text.h"
+#include "pipelines/ir/validate.h"
+#include "pipelines/schedules/scheme_testing.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Catalog, EveryScheduleIsValidAndLowersSoundly) {
+  for (const Scheme& scheme : Catalog()) {
+    int served = 0;
+    for (int p : {1, 2, 3, 4, 6, 8}) {
+      for (int m : {1, 2, 3, 4, 6, 8, 16, 18}) {
+        for (int variant = 0; variant < 4; ++variant) {
+          SchemeParams params{p, m};
+          params.recompute = variant % 2 == 1;
+          params.chunks = variant < 2 ? 0 : 3;
+          const absl::StatusOr<Schedule> s = MakeSchedule(scheme.name, params);
+          if (!s.ok()) {
+            ASSERT_THAT(s.status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--")));
+            continue;
+          }
+          ++served;
+          ASSERT_THAT(Validate(*s), IsOk());
+          EXPECT_EQ(s->name, scheme.name);
+          EXPECT_EQ(s->num_devices(), p);
+          EXPECT_EQ(s->num_micro_batches, m);
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(*s, {}));
+          ASSERT_EQ(CheckProgram(program), "") << scheme.name << " " << p << " " << m;
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule parsed, ParseSchedule(ToText(*s)));
+          ASSERT_EQ(parsed.order, s->order);
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string csv, ToCsv(*s));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule from_csv, ParseCsv(csv));
+          ASSERT_EQ(from_csv.placement.groups, s->placement.groups) << scheme.name << " " << p << " " << m;
+        }
+      }
+    }
+    EXPECT_GT(served, 30) << scheme.name;
+  }
+}
+
+// Where a stage's gradients come in micro-batch order, results are bit-equal to serial training.
+TEST(Catalog, BackwardsComeInMicroBatchOrder) {
+  for (const Scheme& scheme : Catalog()) {
+    const Schedule s = MakeOrDie(scheme.name, {4, 12});
+    for (const auto& list : s.order) {
+      std::vector<std::vector<int>> last(s.placement.num_replicas(), std::vector<int>(s.num_stages(), -1));
+      for (const Action& a : list) {
+        if (a.kind != ActionKind::kBackward) continue;
+        int& before = last[s.placement.replica_of_micro_batch[a.micro_batch]][a.stage];
+        EXPECT_GT(a.micro_batch, before) << scheme.name;
+        before = a.micro_batch;
+      }
+    }
+  }
+}
+
+TEST(Catalog, NamesAreUniqueAndExplained) {
+  std::set<std::string> names;
+  for (const Scheme& scheme : Catalog()) {
+    EXPECT_TRUE(names.insert(std::string(scheme.name)).second);
+    EXPECT_FALSE(scheme.summary.empty());
+    EXPECT_FALSE(scheme.paper.empty());
+    EXPECT_GE(scheme.default_chunks, 1);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Scheme* found, FindScheme(scheme.name));
+    EXPECT_EQ(found, &scheme);
+  }
+}
+
+TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
+  EXPECT_EQ(Refusal("zigzag", {2, 2}),
+            "--scheme=zigzag: no such scheme; known are gpipe, 1f1b, interleaved, breadth_first, chimera");
+  EXPECT_EQ(Refusal("1f1b", {0, 2}), "--devices=0: a pipeline needs at least 1 device");
+  EXPECT_EQ(Refusal("1f1b", {2, -1}), "--micro_batches=-1: a step needs at least 1 micro-batch");
+  EXPECT_EQ(Refusal("1f1b", {2, 2, -1}),
+            "--chunks=-1: a device holds at least 1 stage (0 means the scheme's default)");
+  EXPECT_EQ(Refusal("1f1b", {40000, 2}), "--devices=40000 --chunks=1: 40000 stages; at most 32767");
+  EXPECT_EQ(Refusal("1f1b", {1024, 2000000000}),
+            "--micro_batches=2000000000: too many for 1024 stages; at most 131072");
+  EXPECT_THAT(Refusal("interleaved", {2147483647, 2147483647, 2147483647}), HasSubstr("at most 32767"));
+}
+
+}  // namespace
+}  // namespace pipelab

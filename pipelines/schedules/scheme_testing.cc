@@ -1,0 +1,85 @@
+#include "pipelines/schedules/scheme_testing.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "glog/logging.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/sim/simulate.h"
+
+namespace pipelab {
+namespace {
+
+Trace SimulateOrDie(const Schedule& schedule, const CostTable& costs) {
+  const absl::StatusOr<Program> program = Lower(schedule, {});
+  CHECK(program.ok()) << program.status();
+  absl::StatusOr<Trace> trace = Simulate(*program, costs);
+  CHECK(trace.ok()) << trace.status();
+  return *std::move(trace);
+}
+
+}  // namespace
+
+Schedule MakeOrDie(absl::string_view scheme, const SchemeParams& params) {
+  absl::StatusOr<Schedule> schedule = MakeSchedule(scheme, params);
+  CHECK(schedule.ok()) << schedule.status();
+  return *std::move(schedule);
+}
+
+std::string Picture(absl::string_view scheme, const SchemeParams& params) {
+  const Schedule schedule = MakeOrDie(scheme, params);
+  std::string picture = "\n";
+  for (size_t d = 0; d < schedule.order.size(); ++d) {
+    absl::StrAppend(&picture, d, ": ",
+                    absl::StrJoin(schedule.order[d], " ",
+                                  [](std::string* out, const Action& a) { *out += ToString(a); }),
+                    "\n");
+  }
+  return picture;
+}
+
+std::string Timeline(const Schedule& schedule) {
+  CostTable costs = CostTable::Unit(schedule, Nanoseconds(1));
+  for (StageCost& stage : costs.stages) stage.backward_weight = Nanoseconds(0);
+  const Trace trace = SimulateOrDie(schedule, costs);
+  std::string picture = "\n";
+  for (const DeviceTrace& device : trace.devices) {
+    std::string line(2 * trace.makespan.value(), ' ');
+    for (const Span& span : device.spans) {
+      if (span.op != OpCode::kCompute) continue;
+      line[2 * span.begin_ns] = span.action.kind == ActionKind::kForward ? ' ' : '\'';
+      line[2 * span.begin_ns + 1] = absl::StrFormat("%x", span.action.micro_batch)[0];
+    }
+    absl::StrAppend(&picture, line, "|\n");
+  }
+  return picture;
+}
+
+UnitFigures Figures(const Schedule& schedule) {
+  const Trace trace = SimulateOrDie(schedule, CostTable::Unit(schedule, Nanoseconds(1)));
+  UnitFigures figures;
+  figures.makespan = trace.makespan.value();
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    int64_t busy = 0;
+    for (const Span& span : trace.devices[d].spans) {
+      if (span.op == OpCode::kCompute) busy += span.end_ns - span.begin_ns;
+    }
+    CHECK(d == 0 || busy == figures.busy) << "device " << d << " works " << busy;
+    figures.busy = busy;
+    figures.peak.push_back(trace.devices[d].peak_activation.value());
+  }
+  figures.idle = figures.makespan - figures.busy;
+  return figures;
+}
+
+std::string Refusal(absl::string_view scheme, const SchemeParams& params) {
+  const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme, params);
+  if (schedule.ok()) return "not refused";
+  CHECK_EQ(schedule.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(schedule.status().message());
+}
+
+}  // namespace pipelab

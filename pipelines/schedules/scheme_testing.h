@@ -1,0 +1,43 @@
+// What the schemes' tests share: pictures, and numbers read off a simulated trace.
+//
+//   EXPECT_EQ(Picture("1f1b", {2, 2}), R"(
+//   0: 0F0 0F1 0B0 0B1
+//   1: 1F0 1B0 1F1 1B1
+//   )");
+#ifndef PIPELAB_PIPELINES_SCHEDULES_SCHEME_TESTING_H_
+#define PIPELAB_PIPELINES_SCHEDULES_SCHEME_TESTING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "pipelines/schedules/catalog.h"
+
+namespace pipelab {
+
+// The schedule; ends the process with the reason when the scheme refuses.
+Schedule MakeOrDie(absl::string_view scheme, const SchemeParams& params);
+
+// A newline, then a line a device: "0: 0F0 0B0".
+std::string Picture(absl::string_view scheme, const SchemeParams& params);
+
+// The paper's kind of figure, at F = B = 1 and no communication: a line a device and two characters a slot,
+// the micro-batch in hexadecimal, backwards after a quote: " 0 1'0'1".
+std::string Timeline(const Schedule& schedule);
+
+// From Simulate with unit costs (F = 1, B = 2), in whole units.
+struct UnitFigures {
+  int64_t makespan = 0;
+  int64_t busy = 0;                    // of a device; all devices of the catalogue's schemes do equal work
+  int64_t idle = 0;                    // makespan - busy
+  std::vector<int64_t> peak;           // [device] activations of stages held at a time
+};
+UnitFigures Figures(const Schedule& schedule);
+
+// Status message of a scheme that must refuse.
+std::string Refusal(absl::string_view scheme, const SchemeParams& params);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SCHEDULES_SCHEME_TESTING_H_
