@@ -1,4 +1,4 @@
-// OutputDirectory of tools/base/file.h.
+// MakeScratchDirectory and OutputDirectory of tools/base/file.h.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,17 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr absl::string_view kMark = ".incomplete-";
-
 std::string HostName() {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
   return name;
 }
 
-// An interrupted run cannot remove its hidden folder, so the next one does: the name tells the host
-// and process, and a process of this host that is gone will not come back for it.
-// `folder`/`stem`HOST-PID-xxxxxx.
+// Removes `folder`/`stem`PROCESS-xxxxxx of processes that are gone. `stem` holds this host's name:
+// of another host's processes nothing is known.
 void RemoveAbandoned(const fs::path& folder, const std::string& stem) {
   std::error_code error;
   std::vector<fs::path> abandoned;
@@ -81,6 +78,12 @@ bool SameFileSystem(const fs::path& a, const fs::path& b) {
 
 }  // namespace
 
+absl::StatusOr<std::string> MakeScratchDirectory(absl::string_view folder, absl::string_view name) {
+  const std::string stem = absl::StrCat(".", name, ".incomplete-", HostName(), "-");
+  RemoveAbandoned(std::string(folder), stem);
+  return MakeTemporaryDirectory(JoinPath(folder, absl::StrCat(stem, getpid(), "-")));
+}
+
 absl::StatusOr<OutputDirectory> OutputDirectory::Create(absl::string_view option,
                                                         absl::string_view dir) {
   std::error_code error;
@@ -97,13 +100,14 @@ absl::StatusOr<OutputDirectory> OutputDirectory::Create(absl::string_view option
     return absl::InvalidArgumentError(
         absl::StrCat(option, "=", dir, ": is a file; give a folder that can be written"));
   }
-  PIPELAB_RETURN_IF_ERROR(
-      CheckWritableDirectory(option, exists ? target.string() : folder.string()));
-  const std::string stem = absl::StrCat(".", target.filename().string(), kMark, HostName(), "-");
-  RemoveAbandoned(folder, stem);
-  PIPELAB_ASSIGN_OR_RETURN(
-      std::string staging,
-      MakeTemporaryDirectory((folder / absl::StrCat(stem, getpid(), "-")).string()));
+  if (exists) {
+    PIPELAB_RETURN_IF_ERROR(CheckWritableDirectory(option, dir));
+  } else if (absl::Status above = CheckWritableDirectory("above it", folder.string());
+             !above.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(option, "=", dir, ": ", above.message()));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(std::string staging,
+                           MakeScratchDirectory(folder.string(), target.filename().string()));
   return OutputDirectory(target.string(), staging);
 }
 
