@@ -1,0 +1,31 @@
+// Which layers make which stage, for a chain of layers.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> first, PartitionChain({1, 4, 4, 1}, 2));   // {0, 2}
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> same, ParseLayout("2,2", 4));              // {0, 2}
+//
+// A partition is the first layer of each stage, ascending from 0. Stages are never empty.
+#ifndef PIPELAB_PIPELINES_PLAN_PARTITION_H_
+#define PIPELAB_PIPELINES_PLAN_PARTITION_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace pipelab {
+
+// Minimises the largest stage's cost; exact (dynamic program over prefixes, O(stages * layers^2)).
+// Of several best partitions it takes the one whose later stages begin first, the same on every
+// machine. Costs are of any unit, finite and not negative. InvalidArgument when there are more
+// stages than layers.
+absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
+                                                int num_stages);
+
+// "3,2,2,3": the number of layers of each stage. InvalidArgument names the stage without layers, or
+// the sum that is not the number of layers.
+absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_layers);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLAN_PARTITION_H_

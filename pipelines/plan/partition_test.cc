@@ -1,0 +1,91 @@
+#include "pipelines/plan/partition.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+double Largest(const std::vector<double>& costs, const std::vector<int>& first) {
+  double largest = 0;
+  for (size_t s = 0; s < first.size(); ++s) {
+    const size_t end = s + 1 < first.size() ? first[s + 1] : costs.size();
+    double sum = 0;
+    for (size_t i = first[s]; i < end; ++i) sum += costs[i];
+    largest = std::max(largest, sum);
+  }
+  return largest;
+}
+
+// Every way to put `stages - 1` cuts between layers.
+double BruteForce(const std::vector<double>& costs, int stages) {
+  const int n = static_cast<int>(costs.size());
+  double best = std::numeric_limits<double>::infinity();
+  for (int cuts = 0; cuts < 1 << (n - 1); ++cuts) {
+    std::vector<int> first = {0};
+    for (int i = 1; i < n; ++i) {
+      if (cuts >> (i - 1) & 1) first.push_back(i);
+    }
+    if (static_cast<int>(first.size()) == stages) best = std::min(best, Largest(costs, first));
+  }
+  return best;
+}
+
+TEST(PartitionChain, EqualsBruteForce) {
+  CounterRng rng(3, "partition");
+  uint64_t draw = 0;
+  for (int n = 1; n <= 9; ++n) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<double> costs(n);
+      for (double& c : costs) c = static_cast<double>(rng.Below(draw++, 6));  // zeros and ties too
+      for (int stages = 1; stages <= n; ++stages) {
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> first, PartitionChain(costs, stages));
+        ASSERT_EQ(static_cast<int>(first.size()), stages);
+        ASSERT_EQ(first[0], 0);
+        ASSERT_TRUE(std::adjacent_find(first.begin(), first.end(), std::greater_equal<int>()) ==
+                    first.end());
+        ASSERT_LT(first.back(), n);
+        ASSERT_EQ(Largest(costs, first), BruteForce(costs, stages));
+      }
+    }
+  }
+}
+
+TEST(PartitionChain, RefusesWhatHasNoAnswer) {
+  EXPECT_THAT(PartitionChain({1, 1, 1}, 4),
+              StatusIs(kInvalid, HasSubstr("4 stages, but the model has 3 layers")));
+  EXPECT_THAT(PartitionChain({1}, 0), StatusIs(kInvalid, HasSubstr("0 stages")));
+  EXPECT_THAT(PartitionChain({1, -1}, 1), StatusIs(kInvalid, HasSubstr("layer 1 costs -1")));
+}
+
+TEST(ParseLayout, ReadsLayersAStage) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> first, ParseLayout("3,2,2,3", 10));
+  EXPECT_THAT(first, ElementsAre(0, 3, 5, 7));
+}
+
+TEST(ParseLayout, NamesTheMistake) {
+  EXPECT_THAT(ParseLayout("3,0,2", 5),
+              StatusIs(kInvalid, HasSubstr("--layout=3,0,2: stage 1 is without layers")));
+  EXPECT_THAT(ParseLayout("3,2", 6),
+              StatusIs(kInvalid, HasSubstr("5 layers in all, but the model has 6")));
+  EXPECT_THAT(ParseLayout("3,9", 6),
+              StatusIs(kInvalid, HasSubstr("more layers than the model's 6")));
+  EXPECT_THAT(ParseLayout("3,x", 6),
+              StatusIs(kInvalid, HasSubstr("'x' is not a number of layers")));
+  EXPECT_THAT(ParseLayout("", 6), StatusIs(kInvalid, HasSubstr("not a number of layers")));
+  EXPECT_THAT(ParseLayout("99999999999", 6),
+              StatusIs(kInvalid, HasSubstr("not a number of layers")));
+}
+
+}  // namespace
+}  // namespace pipelab
