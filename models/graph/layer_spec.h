@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -58,6 +60,26 @@ struct ModelGraph {
 
   int64_t num_parameters() const;  // tied parameters counted once
 };
+
+// What every builder of graphs calls last: names are there and unique, inputs come before their users, each
+// layer has costs, parameters have sizes, and parameters of one tie have one shape and one start. The error
+// names the layer or the parameter.
+absl::Status Validate(const ModelGraph& graph);
+
+// An attribute that a layer of this kind must have: CHECKs, naming layer and attribute.
+double Attribute(const LayerSpec& layer, absl::string_view name);
+
+// Attributes by which a layer asks for its part of the data; the value is 1. Such a layer also has "tokens" (a
+// sample's) and "vocabulary" (the numbers that it can take).
+inline constexpr char kReadsTokens[] = "reads_tokens";
+inline constexpr char kReadsTargets[] = "reads_targets";
+bool Reads(const LayerSpec& layer, absl::string_view what);
+// What a pass of the layer holds of the data while it runs, on top of the layer's own costs: 4 bytes a number.
+Bytes DataBytes(const LayerSpec& layer, int64_t samples);
+
+// The name under which a parameter starts ("init/<this>"): the tie's where it is tied, so that all have one
+// value.
+const std::string& ValueName(const ParameterSpec& parameter);
 
 }  // namespace pipelab
 

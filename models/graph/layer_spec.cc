@@ -1,0 +1,129 @@
+#include "models/graph/layer_spec.h"
+
+#include <functional>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "glog/logging.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::Status Error(const LayerSpec& layer, absl::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("layer \"", layer.name, "\": ", what));
+}
+
+std::string StartOf(const ParameterSpec& p) {
+  const char* kind = p.init == InitKind::kZeros  ? "zeros"
+                     : p.init == InitKind::kOnes ? "ones"
+                                                 : "normal";
+  return absl::StrCat("[", absl::StrJoin(p.shape, ", "), "] ", kind,
+                      p.init == InitKind::kNormal ? absl::StrCat(" ", p.stddev) : "");
+}
+
+// Parameters seen so far, while Validate walks the layers.
+struct Seen {
+  std::set<std::string> names;
+  std::map<std::string, const ParameterSpec*> ties;  // first of each
+};
+
+absl::Status CheckParameter(const LayerSpec& layer, const ParameterSpec& p, Seen* seen) {
+  if (p.name.empty()) return Error(layer, "a parameter without a name");
+  if (!seen->names.insert(p.name).second) {
+    return Error(layer, absl::StrCat("parameter \"", p.name, "\" exists already"));
+  }
+  for (int64_t d : p.shape) {
+    if (d < 1)
+      return Error(layer, absl::StrCat("parameter \"", p.name, "\" has a dimension of ", d));
+  }
+  if (p.shape.empty()) return Error(layer, absl::StrCat("parameter \"", p.name, "\" has no shape"));
+  if (p.tie.empty()) return absl::OkStatus();
+  const ParameterSpec* first = seen->ties.emplace(p.tie, &p).first->second;
+  if (first->shape != p.shape || first->init != p.init || first->stddev != p.stddev) {
+    return Error(layer, absl::StrCat("parameter \"", p.name, "\" (", StartOf(p), ") is tied to \"",
+                                     first->name, "\" (", StartOf(*first),
+                                     "): they must agree in shape and start"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLayer(const ModelGraph& graph, int index, Seen* seen) {
+  const LayerSpec& layer = graph.layers[index];
+  if (layer.kind.empty()) return Error(layer, "has no kind");
+  if (!layer.costs) return Error(layer, "has no costs");
+  for (int input : layer.inputs) {
+    if (input < 0 || input >= index) {
+      return Error(layer, absl::StrCat("is number ", index, " and takes input ", input,
+                                       ": inputs are earlier layers"));
+    }
+    if (graph.layers[input].output_shape.empty()) {
+      return Error(layer, absl::StrCat("takes input \"", graph.layers[input].name,
+                                       "\", which has no output"));
+    }
+  }
+  for (const ParameterSpec& p : layer.parameters) {
+    PIPELAB_RETURN_IF_ERROR(CheckParameter(layer, p, seen));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t ParameterSpec::size() const {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
+}
+
+int64_t ModelGraph::num_parameters() const {
+  int64_t n = 0;
+  std::set<std::string> ties;
+  for (const LayerSpec& layer : layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      if (p.tie.empty() || ties.insert(p.tie).second) n += p.size();
+    }
+  }
+  return n;
+}
+
+absl::Status Validate(const ModelGraph& graph) {
+  if (graph.layers.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("model \"", graph.name, "\" has no layers"));
+  }
+  Seen seen;
+  std::set<std::string> layer_names;
+  for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
+    const std::string& name = graph.layers[i].name;
+    if (name.empty()) return absl::InvalidArgumentError(absl::StrCat("layer ", i, " has no name"));
+    if (!layer_names.insert(name).second)
+      return Error(graph.layers[i], "two layers have this name");
+    PIPELAB_RETURN_IF_ERROR(CheckLayer(graph, i, &seen));
+  }
+  return absl::OkStatus();
+}
+
+double Attribute(const LayerSpec& layer, absl::string_view name) {
+  const auto it = layer.attributes.find(std::string(name));
+  CHECK(it != layer.attributes.end()) << "layer \"" << layer.name << "\" (" << layer.kind
+                                      << ") has no attribute \"" << name << "\"";
+  return it->second;
+}
+
+bool Reads(const LayerSpec& layer, absl::string_view what) {
+  return layer.attributes.count(std::string(what)) > 0;
+}
+
+Bytes DataBytes(const LayerSpec& layer, int64_t samples) {
+  const int64_t tensors =
+      int64_t{Reads(layer, kReadsTokens)} + int64_t{Reads(layer, kReadsTargets)};
+  if (tensors == 0) return Bytes(0);
+  return Bytes(4) * (tensors * samples * static_cast<int64_t>(Attribute(layer, "tokens")));
+}
+
+const std::string& ValueName(const ParameterSpec& parameter) {
+  return parameter.tie.empty() ? parameter.name : parameter.tie;
+}
+
+}  // namespace pipelab

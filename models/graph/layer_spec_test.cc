@@ -1,0 +1,98 @@
+#include "models/graph/layer_spec.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+LayerSpec MakeLayer(std::string name, std::vector<int> inputs,
+                    std::vector<ParameterSpec> parameters) {
+  LayerSpec layer;
+  layer.name = std::move(name);
+  layer.kind = "linear";
+  layer.inputs = std::move(inputs);
+  layer.output_shape = {4};
+  layer.parameters = std::move(parameters);
+  layer.costs = [](int64_t) { return LayerCosts{}; };
+  return layer;
+}
+
+ModelGraph MakeGraph() {
+  ModelGraph g;
+  g.name = "small";
+  g.layers = {
+      MakeLayer("a", {}, {{"a/w", {3, 4}, InitKind::kNormal, 0.5, "shared"}}),
+      MakeLayer("b", {0},
+                {{"b/w", {4, 4}, InitKind::kZeros, 0, ""}, {"b/b", {4}, InitKind::kOnes, 0, ""}}),
+      MakeLayer("c", {1}, {{"c/w", {3, 4}, InitKind::kNormal, 0.5, "shared"}})};
+  return g;
+}
+
+void ExpectError(const ModelGraph& g, const char* first, const char* second) {
+  EXPECT_THAT(Validate(g), StatusIs(absl::StatusCode::kInvalidArgument,
+                                    AllOf(HasSubstr(first), HasSubstr(second))));
+}
+
+TEST(ModelGraph, CountsTiedParametersOnce) {
+  const ModelGraph g = MakeGraph();
+  EXPECT_THAT(Validate(g), IsOk());
+  EXPECT_EQ(g.layers[0].parameters[0].size(), 12);
+  EXPECT_EQ(g.num_parameters(), 12 + 16 + 4);
+}
+
+TEST(Validate, NamesWhatIsWrong) {
+  ModelGraph g;
+  g.name = "nothing";
+  ExpectError(g, "nothing", "no layers");
+  g = MakeGraph();
+  g.layers[2].name = "a";
+  ExpectError(g, "\"a\"", "two layers");
+  g = MakeGraph();
+  g.layers[1].name = "";
+  ExpectError(g, "layer 1", "no name");
+  g = MakeGraph();
+  g.layers[1].inputs = {1};
+  ExpectError(g, "\"b\"", "input 1");
+  g = MakeGraph();
+  g.layers[0].output_shape.clear();
+  ExpectError(g, "\"b\"", "\"a\", which has no output");
+  g = MakeGraph();
+  g.layers[1].costs = nullptr;
+  ExpectError(g, "\"b\"", "no costs");
+  g = MakeGraph();
+  g.layers[1].kind = "";
+  ExpectError(g, "\"b\"", "no kind");
+}
+
+TEST(Validate, NamesBadParameters) {
+  ModelGraph g = MakeGraph();
+  g.layers[1].parameters[1].name = "a/w";
+  ExpectError(g, "\"b\"", "\"a/w\" exists already");
+  g = MakeGraph();
+  g.layers[1].parameters[1].shape = {0};
+  ExpectError(g, "\"b/b\"", "dimension of 0");
+  g = MakeGraph();
+  g.layers[2].parameters[0].shape = {4, 3};
+  ExpectError(g, "\"c/w\" ([4, 3] normal 0.5)", "\"a/w\" ([3, 4] normal 0.5)");
+  g = MakeGraph();
+  g.layers[2].parameters[0].stddev = 0.25;
+  ExpectError(g, "normal 0.25", "shape and start");
+}
+
+TEST(LayerSpec, DataBytesFollowWhatItReads) {
+  LayerSpec layer = MakeLayer("a", {}, {});
+  EXPECT_EQ(DataBytes(layer, 3), Bytes(0));
+  layer.attributes = {{"tokens", 7}, {kReadsTokens, 1}};
+  EXPECT_EQ(DataBytes(layer, 3), Bytes(3 * 7 * 4));
+  layer.attributes[kReadsTargets] = 1;
+  EXPECT_EQ(DataBytes(layer, 3), Bytes(2 * 3 * 7 * 4));
+  EXPECT_DEATH(Attribute(layer, "heads"), "\"a\" \\(linear\\) has no attribute \"heads\"");
+}
+
+}  // namespace
+}  // namespace pipelab
