@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/runtime/place.h"
 #include "tools/base/status_macros.h"
@@ -123,6 +124,7 @@ class Planner {
   absl::flat_hash_map<Value, Source> sources_;
   absl::flat_hash_map<Value, absl::InlinedVector<Part, 1>> inputs_;
   absl::flat_hash_map<int32_t, int32_t> receive_of_message_;
+  absl::flat_hash_set<int32_t> posted_;  // messages received but not waited for so far in the list
 };
 
 absl::Status Planner::PlanStages() {
@@ -264,14 +266,15 @@ absl::Status Planner::PlanInstruction(const Instruction& i) {
     case OpCode::kSend:
       return PlanSend(i);
     case OpCode::kReceive:
-    case OpCode::kWait: {
-      const auto at = receive_of_message_.find(i.arg);
-      if (at == receive_of_message_.end()) {
+      plan_.steps.push_back(receive_of_message_[i.arg]);
+      posted_.insert(i.arg);
+      return absl::OkStatus();
+    case OpCode::kWait:
+      if (posted_.erase(i.arg) == 0) {
         return Error(Place(program_, i), "no receive is posted for it");
       }
-      plan_.steps.push_back(at->second);
+      plan_.steps.push_back(receive_of_message_[i.arg]);
       return absl::OkStatus();
-    }
     case OpCode::kReduce:
       return PlanReduce(i);
   }

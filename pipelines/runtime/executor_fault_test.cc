@@ -1,0 +1,243 @@
+// How runs end: with the first error and its place, within the limit, and with nothing left behind.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/test_schedules.h"
+#include "pipelines/runtime/executor.h"
+#include "pipelines/runtime/fake_pipeline.h"
+#include "pipelines/runtime/fault_injection.h"
+#include "pipelines/schedules/catalog.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr absl::Duration kShort = absl::Milliseconds(300);
+
+Program Lowered(const std::string& scheme, int devices, int micro_batches, bool recompute = false) {
+  return *Lower(
+      *MakeSchedule(scheme,
+                    {.devices = devices, .micro_batches = micro_batches, .recompute = recompute}),
+      {});
+}
+
+Action Parse(const std::string& text) { return Actions(text)[0]; }
+
+// Injects `fault` into 1F1B on 4 devices; the error of the step.
+absl::Status RunWithFault(Fault fault, absl::Duration limit = absl::Seconds(60),
+                          bool recompute = false) {
+  const Program program = Lowered("1f1b", 4, 8, recompute);
+  FaultInjector faults(std::move(fault));
+  FakePipeline pipeline(&program, {.wait_limit = limit, .faults = &faults});
+  if (!pipeline.created().ok()) return pipeline.created();
+  const absl::Status status = pipeline.RunStep().status();
+  EXPECT_THAT(pipeline.RunStep(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the executor is spent")));
+  EXPECT_EQ(pipeline.LeftAfterwards(), Bytes(0)) << "all tensors go with the run";
+  return status;
+}
+
+TEST(ExecutorFault, TheFirstErrorComesWithItsPlace) {
+  struct Case {
+    int device;
+    std::string action, place;
+  };
+  for (const Case& c : std::vector<Case>{{0, "0F0", "device 0, 0F0: "},
+                                         {2, "2F3", "device 2, 2F3: "},
+                                         {3, "3B7", "device 3, 3B7: "},
+                                         {1, "1B7", "device 1, 1B7: "},
+                                         {3, "3S", "device 3, optimizer step of stage 3: "}}) {
+    // Often enough that every device is at times the first to be freed.
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      ASSERT_THAT(RunWithFault({.device = c.device,
+                                .action = Parse(c.action),
+                                .error = absl::DataLossError("bad sector")}),
+                  StatusIs(absl::StatusCode::kDataLoss, c.place + "bad sector"));
+    }
+  }
+  EXPECT_THAT(RunWithFault({.device = 1, .action = Parse("1R2"), .error = absl::DataLossError("x")},
+                           absl::Seconds(60), /*recompute=*/true),
+              StatusIs(absl::StatusCode::kDataLoss, "device 1, 1R2: x"));
+}
+
+TEST(ExecutorFault, WrongTensorsOfAModule) {
+  const auto run = [](const std::string& action, int device, FaultKind kind) {
+    return RunWithFault({.device = device, .action = Parse(action), .kind = kind});
+  };
+  EXPECT_THAT(run("2F3", 2, FaultKind::kExtraTensor),
+              StatusIs(absl::StatusCode::kInternal,
+                       "device 2, 2F3: the module returned 2 tensors for 1 out-edges"));
+  EXPECT_THAT(run("0B3", 0, FaultKind::kExtraTensor),
+              StatusIs(absl::StatusCode::kInternal,
+                       "device 0, 0B3: the module returned 1 tensors for 0 in-edges"));
+  EXPECT_THAT(
+      run("2F3", 2, FaultKind::kWrongShape),
+      StatusIs(
+          absl::StatusCode::kInternal,
+          "device 2, 2F3: the module returned float32[11, 3] for out-edge 0, not float32[12, 3]"));
+  EXPECT_THAT(
+      run("1B0", 1, FaultKind::kNoTensor),
+      StatusIs(absl::StatusCode::kInternal,
+               "device 1, 1B0: the module returned nothing for in-edge 0, not float32[12, 3]"));
+}
+
+// The device that waits for the stuck one ends the run at its limit, and both are named.
+TEST(ExecutorFault, AHangEndsWithTheLimit) {
+  EXPECT_THAT(RunWithFault({.device = 1, .action = Parse("1F0"), .kind = FaultKind::kHang}, kShort),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AllOf(AnyOf(StartsWith("device 2 waited 0.3 s for 1F0 from device 1"),
+                                   StartsWith("device 3 waited 0.3 s for 2F0 from device 2"),
+                                   StartsWith("device 0 waited 0.3 s for 1B0 from device 1")),
+                             HasSubstr("; device 1 is in 1F0"))));
+}
+
+// The others are done and nobody waits: RunStep itself does.
+TEST(ExecutorFault, AHangThatNobodyWaitsForEndsToo) {
+  EXPECT_THAT(RunWithFault({.device = 0, .action = Parse("0S"), .kind = FaultKind::kHang}, kShort),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       "no device has come any further for 0.3 s; "
+                       "device 0 is in optimizer step of stage 0"));
+}
+
+TEST(ExecutorFault, AHangBeforeAReductionNamesIt) {
+  const Program program = Lowered("chimera", 2, 4);
+  Action last;  // some backward of device 1
+  for (const Instruction& i : program.instructions[1]) {
+    if (i.op == OpCode::kCompute) last = i.action;
+  }
+  FaultInjector faults({.device = 1, .action = last, .kind = FaultKind::kHang});
+  FakePipeline pipeline(&program, {.wait_limit = kShort, .faults = &faults});
+  ASSERT_THAT(pipeline.created(), IsOk());
+  EXPECT_THAT(pipeline.RunStep(),
+              StatusIs(absl::StatusCode::kDeadlineExceeded,
+                       AnyOf(HasSubstr("device 0, gradient reduction of stage 0: rank 0 waited"),
+                             HasSubstr("device 0 waited 0.3 s for"))));
+}
+
+// A hand-made program with a wait for a message that the sender never sends.
+TEST(ExecutorFault, AMissingSendNamesTheWait) {
+  Program program = Lowered("gpipe", 2, 2);
+  auto& list = program.instructions[0];
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].op == OpCode::kSend && list[i].action.micro_batch == 1) {
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+  }
+  FakePipeline pipeline(&program, {.wait_limit = kShort});
+  ASSERT_THAT(pipeline.created(), IsOk());
+  EXPECT_THAT(pipeline.RunStep(), StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                           AnyOf("device 1 waited 0.3 s for 0F1 from device 0",
+                                                 "device 0 waited 0.3 s for 1B1 from device 1",
+                                                 "device 0 waited 0.3 s for 1B0 from device 1")));
+}
+
+// Receives of a pair in another order than its sends: found by the tag.
+TEST(ExecutorFault, SwappedReceivesAreFound) {
+  Program program = Lowered("gpipe", 2, 2);
+  std::vector<Instruction> receives, others;
+  for (const Instruction& i : program.instructions[1]) {
+    (i.op == OpCode::kReceive ? receives : others).push_back(i);
+  }
+  ASSERT_EQ(receives.size(), 2u);
+  program.instructions[1] = {receives[1], receives[0]};
+  for (const Instruction& i : others) program.instructions[1].push_back(i);
+  FakePipeline pipeline(&program, {});
+  ASSERT_THAT(pipeline.created(), IsOk());
+  EXPECT_THAT(pipeline.RunStep(),
+              StatusIs(absl::StatusCode::kInternal,
+                       AllOf(StartsWith("device 1, 0F0 from device 0: rank 1 expects tag 0"),
+                             HasSubstr("from rank 0, which sent tag 1"))));
+}
+
+TEST(ExecutorFault, CreateRefusesWhatDoesNotFit) {
+  const Program program = Lowered("gpipe", 2, 2);
+  const auto error = [&](auto change) {
+    Arena arenas[2];
+    FakeStage stages[2] = {{&arenas[0], {.graph = &program.schedule.stages, .stage = 0}},
+                           {&arenas[1], {.graph = &program.schedule.stages, .stage = 1}}};
+    auto ranks = MakeInProcessCommunicators(2, {});
+    std::vector<DeviceSetup> devices(2);
+    for (int d = 0; d < 2; ++d) {
+      devices[d].arena = &arenas[d];
+      devices[d].communicator = std::move(ranks[d]);
+      devices[d].modules = {{d == 0 ? &stages[0] : nullptr, d == 1 ? &stages[1] : nullptr}};
+    }
+    change(devices);
+    return Executor::Create(&program, std::move(devices), {}).status();
+  };
+  const auto bad = [](const std::string& what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
+  };
+  EXPECT_THAT(error([](std::vector<DeviceSetup>&) {}), IsOk());
+  EXPECT_THAT(error([](std::vector<DeviceSetup>& d) { d[1].modules[0][1] = nullptr; }),
+              bad("device 1 holds stage 1 of replica 0 and has no module for it"));
+  EXPECT_THAT(error([](std::vector<DeviceSetup>& d) { d[0].modules.clear(); }),
+              bad("device 0 holds stage 0 of replica 0"));
+  EXPECT_THAT(error([](std::vector<DeviceSetup>& d) { d.pop_back(); }), bad("there are 1"));
+  EXPECT_THAT(error([](std::vector<DeviceSetup>& d) { d[1].arena = nullptr; }),
+              bad("device 1 has no arena"));
+  EXPECT_THAT(error([](std::vector<DeviceSetup>& d) { d[0].communicator = nullptr; }),
+              bad("device 0 has no communicator"));
+  EXPECT_THAT(
+      error([](std::vector<DeviceSetup>& d) { std::swap(d[0].communicator, d[1].communicator); }),
+      bad("device 0 of 2 has the communicator of rank 1"));
+}
+
+TEST(ExecutorFault, CreateRefusesBrokenPrograms) {
+  const auto error = [](auto change) {
+    Program program = Lowered("gpipe", 2, 2);
+    change(program);
+    return FakePipeline(&program, {}).created();
+  };
+  const auto erase = [](Program& p, int device, OpCode op) {
+    auto& list = p.instructions[device];
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i].op == op) return void(list.erase(list.begin() + static_cast<std::ptrdiff_t>(i)));
+    }
+  };
+  const auto bad = [](const std::string& what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
+  };
+  EXPECT_THAT(error([&](Program& p) { erase(p, 1, OpCode::kReceive); }),
+              bad("device 1, 0F0 from device 0: no receive is posted for it"));
+  EXPECT_THAT(error([](Program& p) { std::swap(p.instructions[1][0], p.instructions[1][1]); }),
+              bad("device 1, 0F0 from device 0: no receive is posted for it"));
+  EXPECT_THAT(error([](Program& p) { p.instructions[1][0].arg = 99; }), bad("no message 99"));
+  EXPECT_THAT(error([](Program& p) { p.messages[0].to_device = 0; }), bad("is for another device"));
+  EXPECT_THAT(error([](Program& p) {
+                for (Message& m : p.messages) m.row_parts = 5;  // 12 rows
+              }),
+              bad("cannot be cut"));
+  EXPECT_THAT(error([](Program& p) {
+                for (Message& m : p.messages) m.row_parts = 2;
+              }),
+              bad("only in part"));
+}
+
+// A wait that is left out of the program is found when the compute starts.
+TEST(ExecutorFault, AComputeWithoutItsInput) {
+  Program program = Lowered("gpipe", 2, 2);
+  auto& list = program.instructions[1];
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].op == OpCode::kWait) {
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+      break;
+    }
+  }
+  FakePipeline pipeline(&program, {});
+  EXPECT_THAT(pipeline.RunStep(),
+              StatusIs(absl::StatusCode::kInternal, "device 1, 1F0: input 0 has not arrived"));
+}
+
+}  // namespace
+}  // namespace pipelab

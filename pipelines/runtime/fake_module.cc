@@ -1,0 +1,253 @@
+#include "pipelines/runtime/fake_module.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kPrime = 1009;  // products of two values and sums of many are exact in float32
+
+int64_t At(const Tensor& t, int64_t i) { return static_cast<int64_t>(t.f32()[i]); }
+
+Tensor Parameters(Arena* arena, int64_t width, MemoryKind kind, int64_t start) {
+  Tensor t = arena->Zeros(DataType::kFloat32, {width}, kind);
+  if (kind != MemoryKind::kParameter) return t;
+  for (int64_t c = 0; c < width; ++c) t.f32()[c] = static_cast<float>((start + 17 * c) % kPrime);
+  return t;
+}
+
+void StepParameters(Tensor& weight, Tensor& gradient) {
+  for (int64_t c = 0; c < weight.size(); ++c) {
+    weight.f32()[c] = static_cast<float>((At(weight, c) + At(gradient, c)) % kPrime);
+    gradient.f32()[c] = 0;
+  }
+}
+
+}  // namespace
+
+FakeStage::FakeStage(Arena* arena, FakeStageConfig config)
+    : arena_(arena), config_(std::move(config)) {
+  weight_ = Parameters(arena_, config_.width, MemoryKind::kParameter, 100 + config_.stage);
+  gradient_ = Parameters(arena_, config_.width, MemoryKind::kGradient, 0);
+  if (config_.tied.empty()) return;
+  tied_weight_ = Parameters(arena_, 2 * config_.width, MemoryKind::kParameter, 500);
+  tied_gradient_ = Parameters(arena_, 2 * config_.width, MemoryKind::kGradient, 0);
+}
+
+TensorSpec FakeStage::Spec() const {
+  return {DataType::kFloat32, {config_.rows / config_.group_size, config_.width}};
+}
+
+absl::Status FakeStage::WrongOrder(const Action& a, absl::string_view why) const {
+  return absl::FailedPreconditionError(absl::StrCat(ToString(a), ": ", why));
+}
+
+Tensor FakeStage::Combine(const Action& a, const std::vector<Tensor>& inputs) {
+  Tensor x = arena_->Allocate(DataType::kFloat32, Spec().shape, MemoryKind::kActivation);
+  for (int64_t i = 0; i < x.size(); ++i) {
+    const int64_t row = FirstRow() + i / config_.width, c = i % config_.width;
+    int64_t value = 0;
+    if (inputs.empty()) value = a.micro_batch * 101 + a.slice * 37 + row * 11 + c;  // the data
+    for (size_t e = 0; e < inputs.size(); ++e)
+      value += static_cast<int64_t>(e + 2) * At(inputs[e], i);
+    x.f32()[i] = static_cast<float>(value % kPrime);
+  }
+  return x;
+}
+
+absl::StatusOr<std::vector<Tensor>> FakeStage::Forward(const Action& a, std::vector<Tensor> inputs,
+                                                       bool drop) {
+  ++library_ns_;
+  const auto key = std::make_pair(int{a.micro_batch}, int{a.slice});
+  if (stash_.count(key) > 0) return WrongOrder(a, "a second forward");
+  if (a.slice > 0 && stash_.count({a.micro_batch, a.slice - 1}) == 0) {
+    return WrongOrder(a, "before the slice that it attends to");
+  }
+  const Tensor x = Combine(a, inputs);
+  std::vector<Tensor> outputs;
+  for (size_t o = 0; o < config_.graph->out_edges[config_.stage].size(); ++o) {
+    Tensor y = arena_->Allocate(DataType::kFloat32, Spec().shape, MemoryKind::kActivation);
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const int64_t c = i % config_.width;
+      int64_t value = 3 * At(x, i) + At(weight_, c) + config_.stage + 7 * static_cast<int64_t>(o);
+      if (!tied_weight_.empty()) value += At(tied_weight_, c);
+      y.f32()[i] = static_cast<float>(value % kPrime);
+    }
+    outputs.push_back(std::move(y));
+  }
+  Stash& stash = stash_[key];
+  if (drop) {
+    stash.inputs = std::move(inputs);
+  } else {
+    stash.x = x;
+  }
+  return outputs;
+}
+
+absl::Status FakeStage::Recompute(const Action& a) {
+  ++library_ns_;
+  const auto at = stash_.find({a.micro_batch, a.slice});
+  if (at == stash_.end()) return WrongOrder(a, "nothing to rebuild");
+  if (!at->second.x.empty()) return WrongOrder(a, "nothing was dropped");
+  at->second.x = Combine(a, at->second.inputs);
+  at->second.inputs.clear();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Tensor>> FakeStage::Backward(const Action& a,
+                                                        std::vector<Tensor> output_gradients) {
+  ++library_ns_;
+  const auto at = stash_.find({a.micro_batch, a.slice});
+  if (at == stash_.end()) return WrongOrder(a, "no forward");
+  Stash& stash = at->second;
+  if (stash.x.empty()) return WrongOrder(a, "no recompute");
+  if (stash.input_gradient_done) return WrongOrder(a, "a second input gradient");
+  const auto later = stash_.find({a.micro_batch, a.slice + 1});
+  if (later != stash_.end() && !later->second.input_gradient_done) {
+    return WrongOrder(a, "before the later slice");
+  }
+  stash.dy = arena_->Allocate(DataType::kFloat32, Spec().shape, MemoryKind::kActivation);
+  for (int64_t i = 0; i < stash.dy.size(); ++i) {
+    const int64_t row = FirstRow() + i / config_.width;
+    int64_t value = 0;
+    if (output_gradients.empty()) value = a.micro_batch * 13 + a.slice * 5 + row;  // the loss
+    for (size_t o = 0; o < output_gradients.size(); ++o) {
+      value += static_cast<int64_t>(o + 3) * At(output_gradients[o], i);
+    }
+    stash.dy.f32()[i] = static_cast<float>(value % kPrime);
+  }
+  std::vector<Tensor> inputs;
+  for (size_t e = 0; e < config_.graph->in_edges[config_.stage].size(); ++e) {
+    Tensor dx = arena_->Allocate(DataType::kFloat32, Spec().shape, MemoryKind::kActivation);
+    for (int64_t i = 0; i < dx.size(); ++i) {
+      const int64_t c = i % config_.width;
+      const int64_t value = static_cast<int64_t>(e + 2) * (5 * At(stash.dy, i) + At(weight_, c));
+      dx.f32()[i] = static_cast<float>(value % kPrime);
+    }
+    inputs.push_back(std::move(dx));
+  }
+  stash.input_gradient_done = true;
+  if (a.kind == ActionKind::kBackward) {
+    AccumulateWeightGradient(stash);
+    stash_.erase(at);
+  }
+  return inputs;
+}
+
+absl::Status FakeStage::BackwardWeight(const Action& a) {
+  ++library_ns_;
+  const auto at = stash_.find({a.micro_batch, a.slice});
+  if (at == stash_.end()) return WrongOrder(a, "no forward");
+  if (!at->second.input_gradient_done) return WrongOrder(a, "no input gradient");
+  AccumulateWeightGradient(at->second);
+  stash_.erase(at);
+  return absl::OkStatus();
+}
+
+void FakeStage::AccumulateWeightGradient(const Stash& stash) {
+  for (int64_t i = 0; i < stash.x.size(); ++i) {
+    const int64_t c = i % config_.width, x = At(stash.x, i), dy = At(stash.dy, i);
+    gradient_.f32()[c] += static_cast<float>(x * dy % kPrime);
+    if (tied_gradient_.empty()) continue;
+    tied_gradient_.f32()[c] += static_cast<float>((x + 2 * dy) % kPrime);
+    tied_gradient_.f32()[config_.width + c] += static_cast<float>(dy);
+  }
+}
+
+absl::Status FakeStage::Step(const Action&) {
+  ++library_ns_;
+  StepParameters(weight_, gradient_);
+  if (!tied_weight_.empty()) StepParameters(tied_weight_, tied_gradient_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Tensor> FakeStage::Gradients(absl::string_view parameter) {
+  if (parameter.empty()) return gradient_;
+  if (parameter == config_.tied) return tied_gradient_;
+  return absl::NotFoundError(absl::StrCat("stage ", config_.stage, " has no ", parameter));
+}
+
+std::vector<float> FakeStage::parameters() const {
+  std::vector<float> all(weight_.f32().begin(), weight_.f32().end());
+  if (!tied_weight_.empty()) {
+    all.insert(all.end(), tied_weight_.f32().begin(), tied_weight_.f32().end());
+  }
+  return all;
+}
+
+std::string TiedParameter(const std::vector<Tie>& ties, int stage) {
+  for (const Tie& tie : ties) {
+    if (std::count(tie.stages.begin(), tie.stages.end(), stage) > 0) return tie.parameter;
+  }
+  return "";
+}
+
+namespace {
+
+// One micro-batch forward and backward through all stages, one after the other.
+void SerialMicroBatch(const Schedule& s, int micro_batch,
+                      std::vector<std::unique_ptr<FakeStage>>& stages) {
+  std::map<std::pair<int, int>, Tensor> values;  // by edge and slice
+  const auto take = [&](const std::vector<int>& edges, int slice) {
+    std::vector<Tensor> tensors;
+    for (int e : edges) tensors.push_back(std::move(values[{e, slice}]));
+    return tensors;
+  };
+  const auto put = [&](const std::vector<int>& edges, int slice, std::vector<Tensor> tensors) {
+    for (size_t k = 0; k < edges.size(); ++k) values[{edges[k], slice}] = std::move(tensors[k]);
+  };
+  Action a;
+  a.micro_batch = micro_batch;
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    a.stage = static_cast<int16_t>(stage);
+    a.kind = ActionKind::kForward;
+    for (a.slice = 0; a.slice < s.num_slices; ++a.slice) {
+      auto y = stages[stage]->Forward(a, take(s.stages.in_edges[stage], a.slice), false);
+      put(s.stages.out_edges[stage], a.slice, std::move(y).value());
+    }
+  }
+  for (int stage = s.num_stages() - 1; stage >= 0; --stage) {
+    a.stage = static_cast<int16_t>(stage);
+    a.kind = ActionKind::kBackward;
+    for (a.slice = static_cast<int16_t>(s.num_slices - 1); a.slice >= 0; --a.slice) {
+      auto dx = stages[stage]->Backward(a, take(s.stages.out_edges[stage], a.slice));
+      put(s.stages.in_edges[stage], a.slice, std::move(dx).value());
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<float>> SerialParameters(const Schedule& s, const std::vector<Tie>& ties,
+                                                 int steps) {
+  Arena arena;
+  std::vector<std::unique_ptr<FakeStage>> stages;
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    FakeStageConfig config;
+    config.graph = &s.stages;
+    config.stage = stage;
+    config.tied = TiedParameter(ties, stage);
+    stages.push_back(std::make_unique<FakeStage>(&arena, config));
+  }
+  for (int step = 0; step < steps; ++step) {
+    for (int m = 0; m < s.num_micro_batches; ++m) SerialMicroBatch(s, m, stages);
+    for (const Tie& tie : ties) {
+      std::vector<Tensor> copies;
+      for (int stage : tie.stages) copies.push_back(*stages[stage]->Gradients(tie.parameter));
+      for (int64_t i = 0; i < copies[0].size(); ++i) {
+        float sum = 0;
+        for (const Tensor& t : copies) sum += t.f32()[i];
+        for (Tensor& t : copies) t.f32()[i] = sum;
+      }
+    }
+    for (auto& stage : stages) CHECK(stage->Step(Action()).ok());
+  }
+  std::vector<std::vector<float>> parameters;
+  for (auto& stage : stages) parameters.push_back(stage->parameters());
+  return parameters;
+}
+
+}  // namespace pipelab

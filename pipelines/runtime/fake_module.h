@@ -1,0 +1,94 @@
+// A stage of integer arithmetic, for tests of the runtime: every value depends on the stage, the
+// micro-batch, the slice, the row, the edge and the parameters, modulo a prime, so that a tensor
+// that goes astray, comes twice, or meets the wrong parameters changes the result, exactly.
+//
+//   FakeStage stage(&arena, {.graph = &graph, .stage = 1, .rows = 12});
+//   ... an Executor calls it ...
+//   stage.parameters();                  // equal to those of SerialParameters(), or something is
+//   wrong
+//
+// It refuses, with FailedPrecondition, passes in the wrong order (a backward without its forward, a
+// weight gradient before the input gradient, a missing recompute). Kept tensors are charged to the
+// arena.
+#ifndef PIPELAB_PIPELINES_RUNTIME_FAKE_MODULE_H_
+#define PIPELAB_PIPELINES_RUNTIME_FAKE_MODULE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/tensor/arena.h"
+#include "kernels/tensor/tensor.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/schedule.h"
+#include "pipelines/runtime/stage_module.h"
+
+namespace pipelab {
+
+struct FakeStageConfig {
+  const StageGraph* graph = nullptr;
+  int stage = 0;
+  int64_t rows = 12;  // of a micro-batch slice, over all group members
+  int64_t width = 3;
+  int64_t member = 0, group_size = 1;
+  std::string tied = {};  // name of the tied parameter that the stage has, if any
+};
+
+class FakeStage : public StageModule {
+ public:
+  FakeStage(Arena* arena, FakeStageConfig config);
+
+  absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs,
+                                              bool drop) override;
+  absl::Status Recompute(const Action& a) override;
+  absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
+                                               std::vector<Tensor> output_gradients) override;
+  absl::Status BackwardWeight(const Action& a) override;
+  absl::Status Step(const Action& a) override;
+  TensorSpec InputSpec(int) const override { return Spec(); }
+  TensorSpec OutputSpec(int) const override { return Spec(); }
+  absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override;
+  int64_t library_ns() const override { return library_ns_; }
+
+  // Values of the stage's own parameters, then of the tied ones.
+  std::vector<float> parameters() const;
+  size_t in_flight() const { return stash_.size(); }
+
+ private:
+  // What a forward leaves for its backward.
+  struct Stash {
+    std::vector<Tensor> inputs;  // kept until the recompute of a forward that dropped x
+    Tensor x;                    // the stage's combined input
+    Tensor dy;                   // between I and W
+    bool input_gradient_done = false;
+  };
+
+  TensorSpec Spec() const;
+  Tensor Combine(const Action& a, const std::vector<Tensor>& inputs);
+  void AccumulateWeightGradient(const Stash& stash);
+  absl::Status WrongOrder(const Action& a, absl::string_view why) const;
+  int64_t FirstRow() const { return config_.member * config_.rows / config_.group_size; }
+
+  Arena* const arena_;
+  const FakeStageConfig config_;
+  Tensor weight_, gradient_, tied_weight_, tied_gradient_;
+  std::map<std::pair<int, int>, Stash> stash_;  // by micro-batch and slice
+  int64_t library_ns_ = 0;                      // counts passes, a nanosecond each
+};
+
+// The parameters of each stage after `steps` steps without any pipeline.
+std::vector<std::vector<float>> SerialParameters(const Schedule& schedule,
+                                                 const std::vector<Tie>& ties, int steps);
+
+// The tied parameter's name for a stage; empty when it has none.
+std::string TiedParameter(const std::vector<Tie>& ties, int stage);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_FAKE_MODULE_H_

@@ -1,0 +1,126 @@
+#include "pipelines/runtime/fake_pipeline.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/comm/communicator.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// Waits for every send where it happens.
+class BlockingSends : public Communicator {
+ public:
+  BlockingSends(std::unique_ptr<Communicator> inner, absl::Duration limit)
+      : inner_(std::move(inner)), limit_(limit) {}
+  int rank() const override { return inner_->rank(); }
+  int size() const override { return inner_->size(); }
+  absl::string_view name() const override { return "blocking"; }
+  absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
+    PIPELAB_ASSIGN_OR_RETURN(Ticket ticket, inner_->Send(std::move(tensor), to, tag));
+    PIPELAB_RETURN_IF_ERROR(inner_->Wait(ticket, limit_).status());
+    return kSent;
+  }
+  absl::StatusOr<Ticket> Receive(TensorSpec spec, int from, uint64_t tag,
+                                 std::shared_ptr<Charge> charge) override {
+    return inner_->Receive(std::move(spec), from, tag, std::move(charge));
+  }
+  absl::StatusOr<Tensor> Wait(Ticket ticket, absl::Duration limit) override {
+    if (ticket == kSent) return Tensor();
+    return inner_->Wait(ticket, limit);
+  }
+  absl::Status AllReduce(const Tensor& data, absl::Span<const int> group,
+                         absl::Duration limit) override {
+    return inner_->AllReduce(data, group, limit);
+  }
+  absl::Status ReduceScatter(const Tensor& data, const Tensor& part, absl::Span<const int> group,
+                             absl::Duration limit) override {
+    return inner_->ReduceScatter(data, part, group, limit);
+  }
+  absl::Status AllGather(const Tensor& part, const Tensor& data, absl::Span<const int> group,
+                         absl::Duration limit) override {
+    return inner_->AllGather(part, data, group, limit);
+  }
+  absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
+                         absl::Duration limit) override {
+    return inner_->Broadcast(data, root, group, limit);
+  }
+  void Abort(absl::Status why) override { inner_->Abort(std::move(why)); }
+
+ private:
+  static constexpr Ticket kSent = -1;
+  std::unique_ptr<Communicator> inner_;
+  const absl::Duration limit_;
+};
+
+}  // namespace
+
+FakePipeline::FakePipeline(const Program* program, const FakePipelineOptions& options)
+    : program_(program), options_(options), arenas_(program->schedule.num_devices()) {
+  const Schedule& s = program->schedule;
+  const int n = s.num_devices();
+  auto ranks = MakeInProcessCommunicators(n, {.rendezvous = options.blocking_sends});
+  std::vector<DeviceSetup> devices(n);
+  for (int d = 0; d < n; ++d) {
+    devices[d].arena = &arenas_[d];
+    devices[d].communicator = std::move(ranks[d]);
+    if (options.blocking_sends) {
+      devices[d].communicator =
+          std::make_unique<BlockingSends>(std::move(devices[d].communicator), options.wait_limit);
+    }
+    devices[d].modules.assign(s.placement.num_replicas(),
+                              std::vector<StageModule*>(s.num_stages(), nullptr));
+  }
+  for (int r = 0; r < s.placement.num_replicas(); ++r) {
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      const std::vector<int>& group = s.placement.groups[r][stage];
+      for (size_t member = 0; member < group.size(); ++member) {
+        const int d = group[member];
+        FakeStageConfig config;
+        config.graph = &s.stages;
+        config.stage = stage;
+        config.member = static_cast<int64_t>(member);
+        config.group_size = static_cast<int64_t>(group.size());
+        config.tied = TiedParameter(options.ties, stage);
+        copies_.push_back({d, r, stage, std::make_unique<FakeStage>(&arenas_[d], config)});
+        StageModule* module = copies_.back().module.get();
+        if (options.faults != nullptr) module = options.faults->Wrap(d, module);
+        devices[d].modules[r][stage] = module;
+      }
+    }
+  }
+  auto executor = Executor::Create(program, std::move(devices),
+                                   {.wait_limit = options.wait_limit, .trace = options.trace});
+  created_ = executor.status();
+  if (executor.ok()) executor_ = *std::move(executor);
+}
+
+FakePipeline::~FakePipeline() {
+  if (options_.faults != nullptr) options_.faults->Release();
+}
+
+std::string FakePipeline::WrongParameters(int steps) const {
+  const auto want = SerialParameters(program_->schedule, options_.ties, steps);
+  std::string wrong;
+  for (const Copy& copy : copies_) {
+    if (copy.module->parameters() != want[copy.stage]) {
+      absl::StrAppend(&wrong, "stage ", copy.stage, " of replica ", copy.replica, " on device ",
+                      copy.device, "; ");
+    }
+    if (copy.module->in_flight() > 0)
+      absl::StrAppend(&wrong, "stage ", copy.stage, " is in flight; ");
+  }
+  return wrong;
+}
+
+Bytes FakePipeline::LeftAfterwards() {
+  if (options_.faults != nullptr) options_.faults->Release();
+  executor_ = nullptr;
+  copies_.clear();
+  Bytes left;
+  for (const Arena& arena : arenas_) left += arena.current_transient();
+  return left;
+}
+
+}  // namespace pipelab
