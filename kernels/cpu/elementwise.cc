@@ -13,7 +13,11 @@ constexpr float kTwiceSlope = 2 * 0.797884561f;  // 2 sqrt(2 / pi)
 constexpr float kCubic = 0.044715f;
 
 PIPELAB_INLINE float GeluGate(float x) {
-  return 1.0f / (1.0f + FastExp(-kTwiceSlope * (x + kCubic * x * x * x)));
+  float z = kTwiceSlope * (x + kCubic * x * x * x);
+  // Below -40 the gate is 4e-18 at most, nothing beside 1; going on would end in denormals, which
+  // are slow.
+  z = z < -40.0f ? -40.0f : z;
+  return 1.0f / (1.0f + FastExp(-z));
 }
 
 }  // namespace

@@ -25,6 +25,13 @@ void UseOneThread() {
 void Sgemm::Run(MatrixForm a_form, MatrixForm b_form, int64_t m, int64_t n, int64_t k, float alpha,
                 const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
                 int64_t ldc) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) {  // an empty sum, which dnnl_sgemm refuses
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j) c[i * ldc + j] = beta == 0 ? 0 : beta * c[i * ldc + j];
+    }
+    return;
+  }
   UseOneThread();
   const auto start = std::chrono::steady_clock::now();
   const dnnl_status_t status =

@@ -13,12 +13,16 @@ PIPELAB_INLINE int64_t Visible(int64_t row, int64_t columns, int64_t causal_from
   return causal_from < 0 ? columns : std::min(columns, causal_from + row + 1);
 }
 
-// row becomes e^(row - most); returns the sum.
-PIPELAB_INLINE float ExpRow(const float* row, int64_t n, float most, float* out) {
+// The columns that a row of c, n of them visible, computes: whole vectors where the row has room.
+PIPELAB_INLINE int64_t Computed(int64_t n, int64_t c) { return std::min(c, (n + 15) / 16 * 16); }
+
+// out becomes e^(row - most) in the first n of `computed` columns and 0 in the rest; returns the
+// sum.
+PIPELAB_INLINE float ExpRow(const float* row, int64_t n, int64_t computed, float most, float* out) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t j = 0; j < n; ++j) {
-    const float e = FastExp(row[j] - most);
+  for (int64_t j = 0; j < computed; ++j) {
+    const float e = j < n ? FastExp(row[j] - most) : 0.0f;
     out[j] = e;
     sum += e;
   }
@@ -32,8 +36,9 @@ PIPELAB_SIMD void SoftmaxBlock(float* scores, int64_t m, int64_t c, int64_t caus
   for (int64_t i = 0; i < m; ++i, scores += c) {
     const int64_t n = Visible(i, c, causal_from);
     const float most = MaxOf(scores, n);
-    const float sum = ExpRow(scores, n, most, scores);
-    std::fill(scores + n, scores + c, 0.0f);
+    const int64_t computed = Computed(n, c);
+    const float sum = ExpRow(scores, n, computed, most, scores);
+    std::fill(scores + computed, scores + c, 0.0f);
     inverse_sum[i] = 1.0f / sum;
     lse[i] = most + std::log(sum);
   }
@@ -48,14 +53,15 @@ PIPELAB_SIMD void SoftmaxBlockBackward(float* scores, float* dp, int64_t m, int6
 #pragma omp simd reduction(+ : mean)
     for (int64_t j = 0; j < size; ++j) mean += dout[j] * out[j];
     const float row_lse = lse[i];
+    const int64_t computed = Computed(n, c);
 #pragma omp simd
-    for (int64_t j = 0; j < n; ++j) {
-      const float p = FastExp(scores[j] - row_lse);
+    for (int64_t j = 0; j < computed; ++j) {
+      const float p = j < n ? FastExp(scores[j] - row_lse) : 0.0f;
       scores[j] = p;
-      dp[j] = p * (dp[j] - mean);
+      dp[j] = j < n ? p * (dp[j] - mean) : 0.0f;
     }
-    std::fill(scores + n, scores + c, 0.0f);
-    std::fill(dp + n, dp + c, 0.0f);
+    std::fill(scores + computed, scores + c, 0.0f);
+    std::fill(dp + computed, dp + c, 0.0f);
   }
 }
 
@@ -83,7 +89,7 @@ PIPELAB_SIMD double CrossEntropyForward(const float* logits, const int32_t* targ
 PIPELAB_SIMD void CrossEntropyBackward(const float* logits, const int32_t* targets, int64_t m,
                                        int64_t v, float scale, float* dlogits) {
   for (int64_t i = 0; i < m; ++i, logits += v, dlogits += v) {
-    const float sum = ExpRow(logits, v, MaxOf(logits, v), dlogits);
+    const float sum = ExpRow(logits, v, v, MaxOf(logits, v), dlogits);
     const float factor = scale / sum;
 #pragma omp simd
     for (int64_t j = 0; j < v; ++j) dlogits[j] *= factor;

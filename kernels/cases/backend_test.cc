@@ -1,0 +1,223 @@
+// What the interface promises beyond values: accumulation, aliasing, masks, causality, NaNs,
+// workspace, refused shapes. Every test runs on every backend.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/simd.h"
+#include "kernels/reference/reference_backend.h"
+
+namespace pipelab {
+namespace {
+
+using Factory = std::unique_ptr<Backend> (*)(Arena*);
+
+class BackendTest : public testing::TestWithParam<Factory> {
+ protected:
+  Tensor Random(Shape shape, absl::string_view name) {
+    Tensor t = backend_->Allocate(std::move(shape));
+    const CounterRng rng(9, name);
+    for (int64_t i = 0; i < t.size(); ++i) t.f32()[i] = rng.Normal(i);
+    return t;
+  }
+  Tensor Clone(const Tensor& x) {
+    Tensor t = backend_->Allocate(x.shape());
+    backend_->Copy(x, t);
+    return t;
+  }
+  Tensor Int(std::vector<int32_t> values) {
+    Tensor t = arena_.Allocate(DataType::kInt32, {static_cast<int64_t>(values.size())},
+                               MemoryKind::kActivation);
+    std::copy(values.begin(), values.end(), t.i32().begin());
+    return t;
+  }
+  static bool SameBits(const Tensor& a, const Tensor& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+  }
+
+  Arena arena_;
+  std::unique_ptr<Backend> backend_ = GetParam()(&arena_);
+};
+
+TEST_P(BackendTest, WeightGradientsAreAddedInTheOrderOfTheCalls) {
+  const Tensor x = Random({6, 4}, "x"), dy = Random({6, 5}, "dy");
+  Tensor dw = backend_->Allocate({4, 5}), db = backend_->Allocate({5});
+  backend_->Fill(dw, 0);
+  backend_->Fill(db, 0);
+  backend_->LinearWeightGradient(x, dy, dw, db);
+  const Tensor once = Clone(dw), bias_once = Clone(db);
+  backend_->LinearWeightGradient(x, dy, dw, db);
+  for (int64_t i = 0; i < dw.size(); ++i) {
+    EXPECT_NEAR(dw.f32()[i], 2 * once.f32()[i], 1e-5);
+  }
+  for (int64_t i = 0; i < db.size(); ++i) EXPECT_NEAR(db.f32()[i], 2 * bias_once.f32()[i], 1e-5);
+  // By hand: one row, so that dw = x^T dy and db = dy.
+  backend_->Fill(dw, 1);
+  backend_->LinearWeightGradient(x.Rows(0, 1), dy.Rows(0, 1), dw, Tensor());
+  EXPECT_FLOAT_EQ(dw.f32()[7], 1 + x.f32()[1] * dy.f32()[2]);
+}
+
+TEST_P(BackendTest, OutputsMayBeInputsWhereTheHeaderSaysSo) {
+  const Tensor a = Random({300}, "a"), b = Random({300}, "b");
+  DropoutMask mask;
+  mask.rate = 0.3f;
+  mask.offset = 7;
+  const auto check = [&](const char* what, const Tensor& in_place,
+                         const std::function<void(const Tensor& out)>& run) {
+    const Tensor apart = backend_->Allocate({300});
+    run(apart);
+    run(in_place);
+    EXPECT_TRUE(SameBits(apart, in_place)) << what;
+  };
+  const Tensor a1 = Clone(a);
+  check("Add y = a", a1, [&](const Tensor& y) { backend_->Add(&y == &a1 ? a1 : a, b, y); });
+  const Tensor b1 = Clone(b);
+  check("AddDropout y = b", b1,
+        [&](const Tensor& y) { backend_->AddDropout(a, &y == &b1 ? b1 : b, mask, y); });
+  const Tensor a2 = Clone(a);
+  check("Dropout y = x", a2,
+        [&](const Tensor& y) { backend_->Dropout(&y == &a2 ? a2 : a, mask, y); });
+  const Tensor a3 = Clone(a);
+  check("GeluGradient dx = dy", a3,
+        [&](const Tensor& y) { backend_->GeluGradient(&y == &a3 ? a3 : a, b, y); });
+  const Tensor logits = a.Reshape({10, 30}), a4 = Clone(logits);
+  const Tensor targets = Int({0, 1, 2, 3, 4, 5, 6, 7, 8, 29});
+  const Tensor apart = backend_->Allocate({10, 30});
+  backend_->CrossEntropyGradient(logits, targets, 0.5f, apart);
+  backend_->CrossEntropyGradient(a4, targets, 0.5f, a4);
+  EXPECT_TRUE(SameBits(apart, a4));
+}
+
+TEST_P(BackendTest, DropoutKeepsExactlyWhatTheRandomStreamSays) {
+  const Tensor ones = backend_->Allocate({1000}), y = backend_->Allocate({1000});
+  backend_->Fill(ones, 1);
+  for (float rate : {0.1f, 0.5f, 0.999f}) {
+    for (uint64_t offset : {uint64_t{0}, uint64_t{1}, uint64_t{6}, (uint64_t{1} << 34) - 301}) {
+      DropoutMask mask;
+      mask.rate = rate;
+      mask.rng = CounterRng(77, "drop");
+      mask.offset = offset;
+      backend_->Dropout(ones, mask, y);
+      for (int64_t i = 0; i < 1000; ++i) {
+        const bool kept = mask.rng.Uniform(offset + i) >= rate;
+        ASSERT_EQ(y.f32()[i] != 0, kept) << rate << " " << offset << " " << i;
+      }
+    }
+  }
+}
+
+TEST_P(BackendTest, TokensDoNotSeeTheFutureNorOtherSequences) {
+  const AttentionShape shape{2, 70, 2, 8, true};
+  const Tensor qkv = Random({140, 48}, "qkv"), changed = Clone(qkv);
+  const Tensor out = backend_->Allocate({140, 16}), out2 = backend_->Allocate({140, 16});
+  const Tensor lse = backend_->Allocate({2, 2, 70});
+  // Other values from token 66 of the first sequence on: rows 0 to 65 and the second sequence stay.
+  for (int64_t i = 66 * 48; i < 70 * 48; ++i) changed.f32()[i] += 3;
+  backend_->Attention(shape, qkv, out, lse);
+  backend_->Attention(shape, changed, out2, lse);
+  EXPECT_TRUE(SameBits(out.Rows(0, 66), out2.Rows(0, 66)));
+  EXPECT_TRUE(SameBits(out.Rows(70, 140), out2.Rows(70, 140)));
+  EXPECT_FALSE(SameBits(out.Rows(66, 70), out2.Rows(66, 70)));
+}
+
+TEST_P(BackendTest, ExtremeScoresStayFinite) {
+  const AttentionShape shape{1, 3, 1, 2, true};
+  const Tensor qkv = backend_->Allocate({3, 6}), out = backend_->Allocate({3, 2});
+  const Tensor lse = backend_->Allocate({1, 1, 3}), dqkv = backend_->Allocate({3, 6});
+  for (int64_t i = 0; i < qkv.size(); ++i) qkv.f32()[i] = i % 2 == 0 ? 60.0f : -45.0f;
+  backend_->Attention(shape, qkv, out, lse);
+  backend_->AttentionGradient(shape, out, qkv, out, lse, dqkv);
+  for (float v : dqkv.f32()) EXPECT_TRUE(std::isfinite(v));
+  const Tensor logits = backend_->Allocate({1, 2});
+  logits.f32()[0] = 1000;
+  logits.f32()[1] = -1000;
+  EXPECT_NEAR(backend_->CrossEntropy(logits, Int({1})), 2000, 1e-3);
+  EXPECT_EQ(backend_->CrossEntropy(logits, Int({0})), 0);
+}
+
+TEST_P(BackendTest, NansAreNotHidden) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor x = Random({40}, "x"), y = backend_->Allocate({40});
+  for (int64_t at : {0, 17, 39}) {
+    const Tensor bad = Clone(x);
+    bad.f32()[at] = nan;
+    backend_->Gelu(bad, y);
+    EXPECT_TRUE(std::isnan(y.f32()[at])) << at;
+    EXPECT_TRUE(std::isnan(backend_->CrossEntropy(bad.Reshape({1, 40}), Int({3})))) << at;
+  }
+}
+
+TEST_P(BackendTest, AttentionWorkspaceIsWhatTheHeaderSays) {
+  for (int64_t tokens : {5, 64, 100}) {
+    const AttentionShape shape{1, tokens, 1, 4, true};
+    const Tensor qkv = Random({tokens, 12}, "qkv"), out = backend_->Allocate({tokens, 4});
+    const Tensor lse = backend_->Allocate({1, 1, tokens}), dqkv = backend_->Allocate({tokens, 12});
+    const int64_t block = 4 * std::min<int64_t>(64, tokens) * tokens;
+    arena_.ResetPeaks();
+    backend_->Attention(shape, qkv, out, lse);
+    EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(block));
+    backend_->AttentionGradient(shape, out, qkv, out, lse, dqkv);
+    EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(2 * block));
+    EXPECT_EQ(arena_.current(MemoryKind::kWorkspace), Bytes(0));
+  }
+}
+
+TEST_P(BackendTest, RefusesShapesThatDoNotFit) {
+  const Tensor x = Random({2, 3}, "x"), w = Random({4, 5}, "w"), y = Random({2, 5}, "y");
+  EXPECT_DEATH(backend_->Linear(x, w, Tensor(), y), "Linear: x \\[2, 3\\], w \\[4, 5\\]");
+  EXPECT_DEATH(backend_->Add(x, w, y), "Add");
+  EXPECT_DEATH(backend_->CrossEntropy(x, Int({0, 3})), "index 3 of a table of 3");
+  DropoutMask mask;
+  mask.rate = 1;
+  EXPECT_DEATH(backend_->Dropout(x, mask, x), "dropout rate of 1");
+}
+
+TEST_P(BackendTest, NoRowsAreNoWork) {
+  const Tensor x = backend_->Allocate({0, 4}), w = Random({4, 3}, "w"), b = Random({3}, "b");
+  const Tensor y = backend_->Allocate({0, 3}), dw = Clone(w);
+  backend_->Linear(x, w, b, y);
+  backend_->LinearWeightGradient(x, y, dw, b);
+  EXPECT_TRUE(SameBits(dw, w));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, BackendTest, testing::Values(&MakeReferenceBackend, &MakeCpuBackend),
+                         [](const testing::TestParamInfo<Factory>& info) {
+                           Arena arena;
+                           return std::string(info.param(&arena)->name());
+                         });
+
+TEST(CpuBackend, LibraryTimeIsPartOfTheWallTime) {
+  Arena arena;
+  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  const Tensor x = arena.Zeros(DataType::kFloat32, {256, 256}, MemoryKind::kActivation);
+  const Tensor y = backend->Allocate({256, 256});
+  EXPECT_EQ(backend->library_ns(), 0);
+  backend->Gelu(x, y);
+  EXPECT_EQ(backend->library_ns(), 0) << "own loops are not the library";
+  backend->Linear(x, x, Tensor(), y);
+  EXPECT_GT(backend->library_ns(), 0);
+}
+
+// The bound that simd.h states, 2^-22 relative, over the whole range of normal results.
+TEST(FastExp, IsWithinItsErrorBound) {
+  double worst = 0;
+  for (float x = -87.3f; x < 88.3f; x += 0.00037f) {
+    const double want = std::exp(double{x});
+    worst = std::max(worst, std::abs(FastExp(x) - want) / want);
+  }
+  EXPECT_LT(worst, 0x1.0p-22);
+  EXPECT_EQ(FastExp(0), 1.0f);
+  EXPECT_EQ(FastExp(-1e30f), FastExp(-87.33654f));
+  EXPECT_TRUE(std::isfinite(FastExp(1e30f)));
+  EXPECT_TRUE(std::isnan(FastExp(std::numeric_limits<float>::quiet_NaN())));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,79 @@
+#include "kernels/cases/kernel_case.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/reference/reference_backend.h"
+#include "tools/base/rng.h"
+
+namespace pipelab {
+namespace {
+
+Tensor Shifted(Arena* arena, DataType type, const Shape& shape, int64_t shift) {
+  const int64_t size = NumElements(shape);
+  return arena->Allocate(type, {size + shift}, MemoryKind::kActivation)
+      .Rows(shift, shift + size)
+      .Reshape(shape);
+}
+
+void FillTensor(const CaseTensor& spec, const CounterRng& rng, const Tensor& tensor) {
+  if (spec.index_bound > 0) {
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      tensor.i32()[i] = static_cast<int32_t>(rng.Below(i, spec.index_bound));
+    }
+    return;
+  }
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const float value = static_cast<float>(spec.spread) * rng.Normal(i);
+    tensor.f32()[i] = spec.role == TensorRole::kOutput ? std::numeric_limits<float>::quiet_NaN()
+                      : spec.positive                  ? std::abs(value)
+                                                       : value;
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> MakeTensors(const KernelCase& c, Arena* arena, uint64_t seed, int64_t shift) {
+  std::vector<Tensor> tensors;
+  for (size_t t = 0; t < c.tensors.size(); ++t) {
+    const CaseTensor& spec = c.tensors[t];
+    const DataType type = spec.index_bound > 0 ? DataType::kInt32 : DataType::kFloat32;
+    tensors.push_back(Shifted(arena, type, spec.shape, shift));
+    FillTensor(spec, CounterRng(seed, absl::StrCat(c.name, "/", t)), tensors.back());
+  }
+  if (c.prepare) c.prepare(MakeReferenceBackend(arena).get(), tensors);
+  return tensors;
+}
+
+double ErrorFactor(int64_t terms) {
+  return 4 * (std::sqrt(static_cast<double>(terms)) + 2) * 0x1.0p-24;
+}
+
+std::vector<double> ErrorBounds(const KernelCase& c, const std::vector<Tensor>& results, size_t t,
+                                uint64_t seed) {
+  const double factor = ErrorFactor(c.error_terms) * c.error_scale;
+  if (c.error_model == ErrorModel::kSmooth) {
+    double most = std::numeric_limits<float>::min();  // below it float loses digits
+    if (c.magnitude) {
+      most = c.magnitude(results);
+    } else {
+      for (float v : results[t].f32()) most = std::max(most, std::abs(double{v}));
+    }
+    return std::vector<double>(results[t].size(), factor * most);
+  }
+  Arena arena;
+  const std::vector<Tensor> absolute = MakeTensors(c, &arena, seed);
+  for (const Tensor& x : absolute) {
+    if (x.type() != DataType::kFloat32) continue;
+    for (float& v : x.f32()) v = std::abs(v);
+  }
+  c.run(MakeReferenceBackend(&arena).get(), absolute);
+  std::vector<double> bounds;
+  for (float v : absolute[t].f32()) bounds.push_back(factor * double{v});
+  return bounds;
+}
+
+}  // namespace pipelab

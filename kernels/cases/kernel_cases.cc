@@ -1,0 +1,264 @@
+// The list: every kernel of Backend on every shape of shapes.h.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cases/kernel_case.h"
+
+namespace pipelab {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+constexpr TensorRole kOut = TensorRole::kOutput, kAdded = TensorRole::kAccumulated;
+
+double Floats(double n) { return 4 * n; }
+
+double MaxAbs(const Tensor& x) {
+  double most = 0;
+  for (float v : x.f32()) most = std::max(most, std::abs(double{v}));
+  return most;
+}
+
+void AddMatmuls(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const MatmulSize& s : MatmulShapes(size)) {
+    const Shape x{s.m, s.k}, w{s.k, s.n}, wt{s.n, s.k}, y{s.m, s.n}, b{s.n};
+    const auto add = [&](const char* name, std::vector<CaseTensor> tensors, int64_t terms,
+                         std::function<void(Backend*, const Tensors&)> run) {
+      KernelCase c;
+      c.name = absl::StrCat(name, "/", s.m, "x", s.k, "x", s.n);
+      c.tensors = std::move(tensors);
+      c.run = std::move(run);
+      c.error_model = ErrorModel::kMultilinear;
+      c.error_terms = terms;
+      c.flops = 2.0 * s.m * s.k * s.n;
+      c.bytes = Floats(double(s.m) * s.k + double(s.k) * s.n + double(s.m) * s.n);
+      cases->push_back(std::move(c));
+    };
+    add("Linear", {{x}, {w}, {b}, {y, kOut}}, s.k + 1,
+        [](Backend* be, const Tensors& t) { be->Linear(t[0], t[1], t[2], t[3]); });
+    add("LinearNoBias", {{x}, {w}, {y, kOut}}, s.k,
+        [](Backend* be, const Tensors& t) { be->Linear(t[0], t[1], Tensor(), t[2]); });
+    add("LinearInputGradient", {{y}, {w}, {x, kOut}}, s.n,
+        [](Backend* be, const Tensors& t) { be->LinearInputGradient(t[0], t[1], t[2]); });
+    add("LinearWeightGradient", {{x}, {y}, {w, kAdded}, {b, kAdded}}, s.m + 1,
+        [](Backend* be, const Tensors& t) { be->LinearWeightGradient(t[0], t[1], t[2], t[3]); });
+    add("LinearTransposed", {{x}, {wt}, {y, kOut}}, s.k,
+        [](Backend* be, const Tensors& t) { be->LinearTransposed(t[0], t[1], t[2]); });
+    add("LinearTransposedInputGradient", {{y}, {wt}, {x, kOut}}, s.n,
+        [](Backend* be, const Tensors& t) { be->LinearTransposedInputGradient(t[0], t[1], t[2]); });
+    add("LinearTransposedWeightGradient", {{x}, {y}, {wt, kAdded}}, s.m + 1,
+        [](Backend* be, const Tensors& t) {
+          be->LinearTransposedWeightGradient(t[0], t[1], t[2]);
+        });
+  }
+}
+
+// Sums over c columns (dx) or m rows (dgamma). Normal inputs keep 1/std near 1, except in tiny rows
+// where it can be some tens: scale 4 covers the second sum that the first one's error enters.
+void AddLayerNorms(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const RowsSize& s : NormShapes(size)) {
+    const Shape full{s.rows, s.columns}, columns{s.columns}, rows{s.rows};
+    const double n = double(s.rows) * s.columns;
+    KernelCase c;
+    c.error_terms = s.columns;
+    c.name = absl::StrCat("LayerNorm/", s.rows, "x", s.columns);
+    c.tensors = {{full}, {columns}, {columns}, {full, kOut}, {rows, kOut}, {rows, kOut}};
+    c.run = [](Backend* be, const Tensors& t) {
+      be->LayerNorm(t[0], t[1], t[2], t[3], t[4], t[5]);
+    };
+    c.bytes = Floats(2 * n);
+    cases->push_back(c);
+
+    // dy, x, gamma, mean, rstd -> dx, with the statistics of x.
+    c.name = absl::StrCat("LayerNormInputGradient/", s.rows, "x", s.columns);
+    c.tensors = {{full}, {full}, {columns}, {rows}, {rows}, {full, kOut}};
+    c.prepare = [](Backend* be, const Tensors& t) {
+      const Tensor y = be->Allocate(t[1].shape());
+      be->LayerNorm(t[1], t[2], t[2], y, t[3], t[4]);
+    };
+    c.run = [](Backend* be, const Tensors& t) {
+      be->LayerNormInputGradient(t[0], t[1], t[2], t[3], t[4], t[5]);
+    };
+    // g - mean(g) - x^ mean(g x^) is nearly 0 in rows of two.
+    c.magnitude = [](const Tensors& t) { return MaxAbs(t[0]) * MaxAbs(t[2]) * MaxAbs(t[4]); };
+    c.bytes = Floats(3 * n);
+    cases->push_back(c);
+
+    // dy, x, mean, rstd -> dgamma, dbeta.
+    c.name = absl::StrCat("LayerNormWeightGradient/", s.rows, "x", s.columns);
+    c.tensors = {{full}, {full}, {rows}, {rows}, {columns, kAdded}, {columns, kAdded}};
+    c.prepare = [](Backend* be, const Tensors& t) {
+      const Tensor y = be->Allocate(t[1].shape());
+      be->LayerNorm(t[1], t[4], t[5], y, t[2], t[3]);
+    };
+    c.run = [](Backend* be, const Tensors& t) {
+      be->LayerNormWeightGradient(t[0], t[1], t[2], t[3], t[4], t[5]);
+    };
+    c.magnitude = nullptr;
+    c.error_terms = s.rows + 1;
+    c.bytes = Floats(2 * n);
+    cases->push_back(c);
+  }
+}
+
+// A score of unit normal q and k errs like its sum of head_size terms, times the sum of absolute
+// products, which is about 0.64 sqrt(head_size) after the scale; probabilities take that over as a
+// relative error, and the sums over keys come after. Scale: 1 + sqrt(head_size) forward; twice in
+// the gradient, whose scores' gradient is a difference of two such sums.
+void AddAttentions(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const AttentionShape& s : AttentionShapes(size)) {
+    const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size;
+    const Shape qkv{m, 3 * width}, out{m, width}, lse{s.samples, s.heads, s.tokens};
+    const std::string shape = absl::StrCat(s.samples, "x", s.tokens, "x", s.heads, "x", s.head_size,
+                                           s.causal ? "/causal" : "/full");
+    // Pairs of a query and a key that it sees.
+    const double pairs = double(s.samples) * s.heads *
+                         (s.causal ? s.tokens * (s.tokens + 1) / 2 : s.tokens * s.tokens);
+    KernelCase c;
+    c.error_terms = std::max(s.tokens, s.head_size);
+    c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
+    c.name = absl::StrCat("Attention/", shape);
+    c.tensors = {{qkv}, {out, kOut}, {lse, kOut}};
+    c.run = [s](Backend* be, const Tensors& t) { be->Attention(s, t[0], t[1], t[2]); };
+    c.flops = 4 * pairs * s.head_size;
+    c.bytes = Floats(4.0 * m * width);
+    cases->push_back(c);
+
+    c.error_scale *= 2;
+    c.name = absl::StrCat("AttentionGradient/", shape);
+    c.tensors = {{out}, {qkv}, {out}, {lse}, {qkv, kOut}};
+    c.prepare = [s](Backend* be, const Tensors& t) { be->Attention(s, t[1], t[2], t[3]); };
+    c.run = [s](Backend* be, const Tensors& t) {
+      be->AttentionGradient(s, t[0], t[1], t[2], t[3], t[4]);
+    };
+    c.flops = 10 * pairs * s.head_size;
+    c.bytes = Floats(8.0 * m * width);
+    cases->push_back(c);
+  }
+}
+
+void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
+  for (int64_t n : ElementCounts(size)) {
+    // The gate's exponent errs by about 4 u relative, and |z| gate (1 - gate) < 0.3; the rest is a
+    // handful of roundings. Spread 3 reaches both flat ends.
+    KernelCase c;
+    c.error_terms = 4;
+    c.name = absl::StrCat("Gelu/", n);
+    c.tensors = {{{n}, TensorRole::kInput, 3}, {{n}, kOut}};
+    c.run = [](Backend* be, const Tensors& t) { be->Gelu(t[0], t[1]); };
+    c.bytes = Floats(2.0 * n);
+    cases->push_back(c);
+    // z^2 e^-z grows to some units in the derivative's second term: scale 4.
+    c.error_scale = 4;
+    c.name = absl::StrCat("GeluGradient/", n);
+    c.tensors = {{{n}}, {{n}, TensorRole::kInput, 3}, {{n}, kOut}};
+    c.run = [](Backend* be, const Tensors& t) { be->GeluGradient(t[0], t[1], t[2]); };
+    c.bytes = Floats(3.0 * n);
+    cases->push_back(c);
+
+    KernelCase sum;
+    sum.name = absl::StrCat("Add/", n);
+    sum.tensors = {{{n}}, {{n}}, {{n}, kOut}};
+    sum.run = [](Backend* be, const Tensors& t) { be->Add(t[0], t[1], t[2]); };
+    sum.error_model = ErrorModel::kMultilinear;
+    sum.error_terms = 2;
+    sum.bytes = Floats(3.0 * n);
+    cases->push_back(sum);
+  }
+  for (const DropoutShape& s : DropoutShapes(size)) {
+    DropoutMask mask;
+    mask.rate = s.rate;
+    mask.rng = CounterRng(3, "dropout");
+    mask.offset = s.offset;
+    const std::string shape = absl::StrCat(s.elements, "/", s.rate, "/", s.offset);
+    KernelCase c;
+    c.error_model = ErrorModel::kMultilinear;
+    c.error_terms = 2;
+    c.name = absl::StrCat("Dropout/", shape);
+    c.tensors = {{{s.elements}}, {{s.elements}, kOut}};
+    c.run = [mask](Backend* be, const Tensors& t) { be->Dropout(t[0], mask, t[1]); };
+    c.bytes = Floats(2.0 * s.elements);
+    cases->push_back(c);
+    c.name = absl::StrCat("AddDropout/", shape);
+    c.tensors = {{{s.elements}}, {{s.elements}}, {{s.elements}, kOut}};
+    c.run = [mask](Backend* be, const Tensors& t) { be->AddDropout(t[0], t[1], mask, t[2]); };
+    c.bytes = Floats(3.0 * s.elements);
+    cases->push_back(c);
+  }
+  for (const AdamShape& s : AdamShapes(size)) {
+    AdamOptions options;
+    options.step = s.step;
+    options.weight_decay = s.weight_decay;
+    KernelCase c;
+    c.name = absl::StrCat("Adam/", s.elements, "/", s.step);
+    const Shape n{s.elements};  // w, dw, m, v
+    c.tensors = {{n, kAdded}, {n}, {n, kAdded, 0.1}, {n, kAdded, 0.1, true}};
+    c.run = [options](Backend* be, const Tensors& t) { be->Adam(options, t[0], t[1], t[2], t[3]); };
+    c.bytes = Floats(7.0 * s.elements);
+    cases->push_back(c);
+  }
+}
+
+void AddTokens(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const EmbeddingShape& s : EmbeddingShapes(size)) {
+    const int64_t m = s.samples * s.tokens;
+    const CaseTensor tokens{{m}, TensorRole::kInput, 1, false, static_cast<int32_t>(s.vocabulary)};
+    const Shape table{s.vocabulary, s.width}, positions{s.tokens, s.width}, y{m, s.width};
+    const std::string shape =
+        absl::StrCat(s.samples, "x", s.tokens, "x", s.vocabulary, "x", s.width);
+    KernelCase c;
+    c.error_model = ErrorModel::kMultilinear;
+    c.error_terms = 2;
+    c.name = absl::StrCat("Embedding/", shape);
+    c.tensors = {tokens, {table}, {positions}, {y, kOut}};
+    c.run = [](Backend* be, const Tensors& t) { be->Embedding(t[0], t[1], t[2], t[3]); };
+    c.bytes = Floats(3.0 * m * s.width);
+    cases->push_back(c);
+    c.error_terms = m + 1;
+    c.name = absl::StrCat("EmbeddingWeightGradient/", shape);
+    c.tensors = {tokens, {y}, {table, kAdded}, {positions, kAdded}};
+    c.run = [](Backend* be, const Tensors& t) {
+      be->EmbeddingWeightGradient(t[0], t[1], t[2], t[3]);
+    };
+    c.bytes = Floats(5.0 * m * s.width);
+    cases->push_back(c);
+  }
+  for (const RowsSize& s : LossShapes(size)) {
+    const Shape logits{s.rows, s.columns};
+    const CaseTensor targets{
+        {s.rows}, TensorRole::kInput, 1, false, static_cast<int32_t>(s.columns)};
+    const std::string shape = absl::StrCat(s.rows, "x", s.columns);
+    KernelCase c;
+    c.error_terms =
+        s.columns;  // the softmax's sum; a logit's rounding counts by its size, some units: 4
+    c.error_scale = 4;
+    c.name = absl::StrCat("CrossEntropy/", shape);
+    c.tensors = {{logits, TensorRole::kInput, 2}, targets, {{1}, kOut}};
+    c.run = [](Backend* be, const Tensors& t) {
+      t[2].f32()[0] = static_cast<float>(be->CrossEntropy(t[0], t[1]));
+    };
+    c.bytes = Floats(double(s.rows) * s.columns);
+    cases->push_back(c);
+    c.name = absl::StrCat("CrossEntropyGradient/", shape);
+    c.tensors = {{logits, TensorRole::kInput, 2}, targets, {logits, kOut}};
+    c.run = [](Backend* be, const Tensors& t) { be->CrossEntropyGradient(t[0], t[1], 0.3f, t[2]); };
+    c.bytes *= 2;
+    cases->push_back(c);
+  }
+}
+
+}  // namespace
+
+std::vector<KernelCase> KernelCases(CaseSize size) {
+  std::vector<KernelCase> cases;
+  AddMatmuls(size, &cases);
+  AddLayerNorms(size, &cases);
+  AddAttentions(size, &cases);
+  AddElementwise(size, &cases);
+  AddTokens(size, &cases);
+  return cases;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,140 @@
+// The one list of shapes that every check of the kernels uses: parity with the reference, gradient
+// checks, determinism, speed. Add a shape here and all of them see it.
+//
+//   for (const MatmulSize& size : MatmulShapes(CaseSize::kSmall)) ...
+//
+// kSmall: odd sizes, single rows, block borders; cheap enough for finite differences.
+// kMedium: sizes past every internal block (panels, 64 query rows, vectors); parity too.
+// kLarge: a micro-batch of a real small GPT; speed only.
+#ifndef PIPELAB_KERNELS_CASES_SHAPES_H_
+#define PIPELAB_KERNELS_CASES_SHAPES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+
+enum class CaseSize { kSmall, kMedium, kLarge };
+
+struct DropoutShape {
+  int64_t elements;
+  float rate;
+  uint64_t offset;
+};
+struct EmbeddingShape {
+  int64_t samples, tokens, vocabulary, width;
+};
+struct AdamShape {
+  int64_t elements, step;
+  float weight_decay;
+};
+
+inline std::vector<MatmulSize> MatmulShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{1, 1, 1}, {1, 7, 5}, {5, 3, 1}, {17, 16, 33}};
+    case CaseSize::kMedium:  // the last: several panels of rows, the final one short
+      return {{64, 64, 192}, {100, 130, 99}, {150, 24, 1100}};
+    case CaseSize::kLarge:
+      return {{1024, 256, 768},
+              {1024, 256, 256},
+              {1024, 256, 1024},
+              {1024, 1024, 256},
+              {1024, 256, 100}};
+  }
+  return {};
+}
+
+inline std::vector<RowsSize> NormShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{1, 2}, {3, 5}, {5, 33}};
+    case CaseSize::kMedium:
+      return {{67, 256}, {8, 1023}};
+    case CaseSize::kLarge:
+      return {{1024, 256}};
+  }
+  return {};
+}
+
+inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{1, 1, 1, 1, true}, {2, 5, 2, 3, true}, {1, 6, 3, 4, false}, {1, 67, 1, 2, true}};
+    case CaseSize::kMedium:
+      return {{2, 64, 2, 32, true},
+              {1, 129, 3, 20, true},
+              {1, 100, 2, 64, false},
+              {1, 200, 1, 16, true}};
+    case CaseSize::kLarge:
+      return {{8, 128, 4, 64, true}, {8, 128, 4, 64, false}, {4, 256, 8, 32, true}};
+  }
+  return {};
+}
+
+inline std::vector<int64_t> ElementCounts(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {1, 15, 37};
+    case CaseSize::kMedium:
+      return {1000, 4096};
+    case CaseSize::kLarge:
+      return {1024 * 1024};
+  }
+  return {};
+}
+
+inline std::vector<DropoutShape> DropoutShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{1, 0.5f, 3}, {37, 0.1f, 0}, {37, 0, 5}};
+    case CaseSize::kMedium:  // offsets off the blocks of four; one that carries into the high word
+      return {{1000, 0.25f, 1}, {4099, 0.1f, (uint64_t{1} << 34) - 130}};
+    case CaseSize::kLarge:
+      return {{1024 * 256, 0.1f, 0}, {1024 * 256, 0, 0}};
+  }
+  return {};
+}
+
+inline std::vector<EmbeddingShape> EmbeddingShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{1, 1, 1, 1}, {2, 3, 4, 5}};
+    case CaseSize::kMedium:  // few words, so that rows of the table collect many gradients
+      return {{3, 65, 7, 100}};
+    case CaseSize::kLarge:
+      return {{8, 128, 100, 256}};
+  }
+  return {};
+}
+
+inline std::vector<RowsSize> LossShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{1, 1}, {3, 7}, {2, 40}};
+    case CaseSize::kMedium:
+      return {{65, 100}, {9, 1025}};
+    case CaseSize::kLarge:
+      return {{1024, 100}};
+  }
+  return {};
+}
+
+inline std::vector<AdamShape> AdamShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{1, 1, 0}, {37, 2, 0.1f}};
+    case CaseSize::kMedium:
+      return {{1003, 1000, 0.01f}};
+    case CaseSize::kLarge:
+      return {{1024 * 1024, 10, 0.01f}};
+  }
+  return {};
+}
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_CASES_SHAPES_H_
