@@ -219,8 +219,7 @@ TEST_F(PackageCache, CallersAtTheSameTime) {
 }
 
 TEST_F(PackageCache, InterruptedRunLeavesNoEntryAndIsCleanedUp) {
-  SetApt(
-      absl::StrCat("cp '", deb_, "' novels_1.0-1_all.deb; touch '", dir_, "/started'; sleep 5"));
+  SetApt(absl::StrCat("cp '", deb_, "' novels_1.0-1_all.deb; touch '", dir_, "/started'; sleep 5"));
   const pid_t child = fork();
   if (child == 0) {
     (void)Fetch();

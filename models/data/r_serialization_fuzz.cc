@@ -1,6 +1,5 @@
-// Entry point for libFuzzer, and for the seeded test beside it. The first byte picks the reader.
-//
-//   bazel run --repo_env=CC=clang //models/data:r_serialization_fuzzer -- -max_total_time=60
+// Entry point for libFuzzer (how to run it: BUILD.bazel), and for the seeded test beside it. The
+// first byte picks the reader.
 #include <cstddef>
 #include <cstdint>
 #include <string>
