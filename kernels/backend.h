@@ -1,5 +1,5 @@
-// The kernels that layers are made of, behind one interface. `reference` says in plain loops what is right;
-// `cpu` is oneDNN; a CUDA backend fits behind the same calls.
+// The kernels that layers are made of, behind one interface. `reference` says in plain loops what
+// is right; `cpu` is oneDNN; a CUDA backend fits behind the same calls.
 //
 //   std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
 //   Tensor y_MN = backend->Allocate({m, n});
@@ -7,10 +7,13 @@
 //
 // Rules for every kernel:
 //  * float32 tensors unless said; row-major; all outputs are allocated by the caller.
-//  * Input gradient and weight gradient are separate calls, because schedules split the backward pass.
+//  * Input gradient and weight gradient are separate calls, because schedules split the backward
+//  pass.
 //  * Weight gradients are *added* to dw: micro-batches accumulate in the order in which they come.
-//  * A shape that does not fit is a broken invariant (CHECK). Faults of a device are reported by Finish().
-//  * The same call on the same data gives the same bits, whatever the addresses and whatever ran before.
+//  * A shape that does not fit is a broken invariant (CHECK). Faults of a device are reported by
+//  Finish().
+//  * The same call on the same data gives the same bits, whatever the addresses and whatever ran
+//  before.
 // A backend belongs to one device and its thread.
 #ifndef PIPELAB_KERNELS_BACKEND_H_
 #define PIPELAB_KERNELS_BACKEND_H_
@@ -25,7 +28,8 @@
 
 namespace pipelab {
 
-// Heads of one attention call. Tensors are [samples * tokens, ...]; sequences never see one another.
+// Heads of one attention call. Tensors are [samples * tokens, ...]; sequences never see one
+// another.
 struct AttentionShape {
   int64_t samples = 0, tokens = 0, heads = 0, head_size = 0;
   bool causal = true;
@@ -34,15 +38,16 @@ struct AttentionShape {
 // Most query rows whose scores exist at once.
 inline constexpr int64_t kAttentionBlockRows = 64;
 
-// Dropout keeps element i of a tensor when rng.Uniform(offset + i) >= rate, and scales it by 1 / (1 - rate).
-// The mask is never stored: backward draws it again.
+// Dropout keeps element i of a tensor when rng.Uniform(offset + i) >= rate, and scales it by 1 / (1
+// - rate). The mask is never stored: backward draws it again.
 struct DropoutMask {
   float rate = 0;
   CounterRng rng{0, uint64_t{0}};
   uint64_t offset = 0;
 };
 
-struct AdamOptions {  // Kingma and Ba 2015, with decoupled weight decay (Loshchilov and Hutter 2019)
+struct AdamOptions {  // Kingma and Ba 2015, with decoupled weight decay (Loshchilov and Hutter
+                      // 2019)
   float learning_rate = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, weight_decay = 0;
   int64_t step = 1;  // counts from 1
 };
@@ -59,40 +64,51 @@ class Backend {
   }
 
   // y = x w (+ b where b_N is not empty).
-  virtual void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N, const Tensor& y_MN) = 0;
-  virtual void LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& dx_MK) = 0;
+  virtual void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
+                      const Tensor& y_MN) = 0;
+  virtual void LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN,
+                                   const Tensor& dx_MK) = 0;
   // dw += x^T dy; db += column sums of dy where db_N is not empty.
   virtual void LinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
                                     const Tensor& db_N) = 0;
-  // The same with the weight stored as [N, K] (a tied embedding table used as the output projection).
+  // The same with the weight stored as [N, K] (a tied embedding table used as the output
+  // projection).
   virtual void LinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) = 0;
-  virtual void LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK, const Tensor& dx_MK) = 0;
-  virtual void LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_NK) = 0;
+  virtual void LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
+                                             const Tensor& dx_MK) = 0;
+  virtual void LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
+                                              const Tensor& dw_NK) = 0;
 
-  // y = (x - mean) rstd gamma + beta over the last dimension; epsilon 1e-5. Keeps mean_M and rstd_M.
-  virtual void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C, const Tensor& y_MC,
-                         const Tensor& mean_M, const Tensor& rstd_M) = 0;
-  virtual void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
-                                      const Tensor& mean_M, const Tensor& rstd_M, const Tensor& dx_MC) = 0;
-  virtual void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
-                                       const Tensor& rstd_M, const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
+  // y = (x - mean) rstd gamma + beta over the last dimension; epsilon 1e-5. Keeps mean_M and
+  // rstd_M.
+  virtual void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                         const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) = 0;
+  virtual void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC,
+                                      const Tensor& gamma_C, const Tensor& mean_M,
+                                      const Tensor& rstd_M, const Tensor& dx_MC) = 0;
+  virtual void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC,
+                                       const Tensor& mean_M, const Tensor& rstd_M,
+                                       const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
 
-  // softmax(q k^T / sqrt(head_size)) v. qkv_M3C holds q, k, v side by side, heads inside each. Keeps the
-  // log-sum-exp of each row, lse[sample, head, token]. Scores exist for one block of at most
-  // kAttentionBlockRows query rows of one (sample, head) at a time: the workspace is exactly
-  // min(kAttentionBlockRows, tokens) * tokens floats forward and twice that in the gradient, on every backend
-  // (models/graph/attention_workspace.h predicts it).
+  // softmax(q k^T / sqrt(head_size)) v. qkv_M3C holds q, k, v side by side, heads inside each.
+  // Keeps the log-sum-exp of each row, lse[sample, head, token]. Scores exist for one block of at
+  // most kAttentionBlockRows query rows of one (sample, head) at a time: the workspace is exactly
+  // min(kAttentionBlockRows, tokens) * tokens floats forward and twice that in the gradient, on
+  // every backend (models/graph/attention_workspace.h predicts it).
   virtual void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
                          const Tensor& lse_SHT) = 0;
-  virtual void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
-                                 const Tensor& out_MC, const Tensor& lse_SHT, const Tensor& dqkv_M3C) = 0;
+  virtual void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC,
+                                 const Tensor& qkv_M3C, const Tensor& out_MC, const Tensor& lse_SHT,
+                                 const Tensor& dqkv_M3C) = 0;
 
   // GELU, tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
   virtual void Gelu(const Tensor& x, const Tensor& y) = 0;
-  virtual void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) = 0;  // dx may be dy
+  virtual void GeluGradient(const Tensor& dy, const Tensor& x,
+                            const Tensor& dx) = 0;  // dx may be dy
 
   // y = a + dropout(b). With rate 0 a plain sum. y may be a or b.
-  virtual void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask, const Tensor& y) = 0;
+  virtual void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
+                          const Tensor& y) = 0;
   // y = dropout(x) with the same mask: the gradient of the branch, and dropout alone. y may be x.
   virtual void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) = 0;
   virtual void Add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
@@ -100,11 +116,11 @@ class Backend {
   // y[i] = table[tokens[i]] + positions[i % tokens per sample].
   virtual void Embedding(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
                          const Tensor& y_MC) = 0;
-  virtual void EmbeddingWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
-                                       const Tensor& dpositions_TC) = 0;
+  virtual void EmbeddingWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC,
+                                       const Tensor& dtable_VC, const Tensor& dpositions_TC) = 0;
 
-  // Returns the sum over rows of -log softmax(logits)[target]. The gradient is scale * (softmax - one-hot);
-  // dlogits may be logits.
+  // Returns the sum over rows of -log softmax(logits)[target]. The gradient is scale * (softmax -
+  // one-hot); dlogits may be logits.
   virtual double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) = 0;
   virtual void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
                                     const Tensor& dlogits_MV) = 0;
