@@ -1,8 +1,8 @@
 // Times and sizes of one program: what the simulator needs to know of a model on a machine.
 //
-//   CostTable t = CostTable::Unit(program.schedule);      // F = 1, B = 2, I = W = 1 (units of 1 ms)
-//   CostTable t = ...StageCosts of a model graph...;       // cost/stage_costs.h
-//   CostTable t = ReplayCosts(program, measured traces);   // sim/replay.h
+//   CostTable::Unit(program.schedule)     // F = 1, B = 2, I = W = 1 (units of 1 ms)
+//   cost/stage_costs.h                    // from a model graph on a machine
+//   *ReplayCosts(program, traces)         // sim/replay.h: from measured traces
 #ifndef PIPELAB_PIPELINES_COST_COST_TABLE_H_
 #define PIPELAB_PIPELINES_COST_COST_TABLE_H_
 
@@ -14,23 +14,25 @@
 
 namespace pipelab {
 
-// Bytes of one stage for one micro-batch, by what the runtime does (pipelines/runtime/layer_stage.h). Inputs and
-// outputs are edges (CostTable::edge_bytes); a forward keeps its inputs until the backward.
+// Bytes of one stage for one micro-batch, by what the runtime does
+// (pipelines/runtime/layer_stage.h). Inputs and outputs are edges (CostTable::edge_bytes); a
+// forward keeps its inputs until the backward.
 struct StageMemory {
-  Bytes kept;                     // left by a forward for its backward, besides the inputs
-  Bytes kept_for_weight;          // left by I for W, inputs included
+  Bytes kept;             // left by a forward for its backward, besides the inputs
+  Bytes kept_for_weight;  // left by I for W, inputs included
   // The most that the device holds during an action above what it held before it, results included.
   Bytes forward_peak;
-  Bytes forward_drop_peak;        // a forward of a stage that recomputes: keeps its inputs only
+  Bytes forward_drop_peak;  // a forward of a stage that recomputes: keeps its inputs only
   Bytes recompute_peak;
   Bytes backward_peak;
   Bytes backward_input_peak;
   Bytes backward_weight_peak;
   // For the device as long as it runs.
-  Bytes state;                    // weights, gradients, optimizer state
+  Bytes state;  // weights, gradients, optimizer state
 };
 
-// One stage, for one whole micro-batch on one device. A group of d devices takes 1/d of each (rows are split).
+// One stage, for one whole micro-batch on one device. A group of d devices takes 1/d of each (rows
+// are split).
 struct StageCost {
   // A fused backward costs backward_input + backward_weight, by definition and here only.
   Nanoseconds forward, backward_input, backward_weight, recompute, step;
@@ -39,8 +41,10 @@ struct StageCost {
 
 struct CostTable {
   std::vector<StageCost> stages;
-  std::vector<Bytes> edge_bytes;  // [edge] the activation of one micro-batch; its gradient has the same size
-  // Messages: latency + bytes / bandwidth; messages of one ordered pair of devices follow one another.
+  // [edge] The activation of one micro-batch; its gradient has the same size.
+  std::vector<Bytes> edge_bytes;
+  // Messages: latency + bytes / bandwidth; messages of one ordered pair of devices follow one
+  // another.
   Nanoseconds hop_latency;
   BytesPerSecond bandwidth{0};  // 0: infinite
   Nanoseconds reduce;           // one reduction, after the last member has come
@@ -48,6 +52,8 @@ struct CostTable {
   std::vector<std::vector<Nanoseconds>> instruction_time;
 
   Nanoseconds Compute(const Action& action) const;
+  // Edges have 0 bytes and activations 1, so that peak_activation counts the stage activations
+  // that a device holds at a time, each released at its B or W.
   static CostTable Unit(const Schedule& schedule, Nanoseconds unit = Milliseconds(1));
 };
 

@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<std::vector<Action>>> ReadRows(absl::string_view csv)
         const TextCursor cell = in;
         PIPELAB_ASSIGN_OR_RETURN(const Action a, in.OneAction());
         if (a.kind == ActionKind::kStep || a.slice != 0 || a.version != 0) {
-          return cell.Error(absl::StrCat(ToString(a), ": a cell has a stage, F, B, I, W or R, and a micro-batch"));
+          return cell.Error(absl::StrCat(
+              ToString(a), ": a cell has a stage, F, B, I, W or R, and a micro-batch"));
         }
         row.push_back(a);
       }
@@ -61,9 +62,10 @@ class PlacementFromRows {
     if (num_actions_ == 0) return absl::InvalidArgumentError("the CSV has no action");
     // Each pair needs its F and its B; this also bounds the table by the size of the text.
     if (stages_ * micro_batches_ * 2 > num_actions_) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the CSV has ", num_actions_, " actions; stages up to ", stages_ - 1, " and micro-batches up to ",
-          micro_batches_ - 1, " need at least ", stages_ * micro_batches_ * 2));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the CSV has ", num_actions_, " actions; stages up to ", stages_ - 1,
+                       " and micro-batches up to ", micro_batches_ - 1, " need at least ",
+                       stages_ * micro_batches_ * 2));
     }
     if (rows_.size() > static_cast<size_t>(std::numeric_limits<int16_t>::max())) {
       return absl::InvalidArgumentError("the CSV has too many rows");
@@ -97,11 +99,12 @@ class PlacementFromRows {
   absl::Status AddReplicas(Placement* placement) const {
     std::map<std::vector<int>, int> replica_of_path;
     for (int64_t m = 0; m < micro_batches_; ++m) {
-      const std::vector<int> path(device_.begin() + m * stages_, device_.begin() + (m + 1) * stages_);
+      const std::vector<int> path(device_.begin() + m * stages_,
+                                  device_.begin() + (m + 1) * stages_);
       const auto missing = std::find(path.begin(), path.end(), -1);
       if (missing != path.end()) {
-        return absl::InvalidArgumentError(absl::StrCat("no device has stage ", missing - path.begin(),
-                                                       " of micro-batch ", m));
+        return absl::InvalidArgumentError(
+            absl::StrCat("no device has stage ", missing - path.begin(), " of micro-batch ", m));
       }
       const auto [it, inserted] =
           replica_of_path.emplace(path, static_cast<int>(replica_of_path.size()));
@@ -132,7 +135,9 @@ absl::StatusOr<std::string> ToCsv(const Schedule& s) {
   std::string out;
   for (const std::vector<Action>& list : s.order) {
     for (size_t i = 0; i < list.size(); ++i) {
-      if (list[i].kind == ActionKind::kStep || list[i].version != 0) return CannotSay("steps and weight versions");
+      if (list[i].kind == ActionKind::kStep || list[i].version != 0) {
+        return CannotSay("steps and weight versions");
+      }
       absl::StrAppend(&out, i > 0 ? "," : "", ToString(list[i]));
     }
     absl::StrAppend(&out, "\n");

@@ -26,7 +26,9 @@ class Jam {
       : s_(s), done_(done), index_(s), recomputed_(s.RecomputedStages()) {
     for (int d = 0; d < s.num_devices(); ++d) {
       for (int64_t i = done[d]; i < Size(d); ++i) {
-        ForEachResult(s.order[d][i], [&](const Event& e) { pending_[index_(e)].push_back({d, i}); });
+        ForEachResult(s.order[d][i], [&](const Event& e) {
+          pending_[index_(e)].push_back({d, i});
+        });
       }
     }
   }
@@ -66,10 +68,9 @@ class Jam {
       if (b.kind == ActionKind::kRecompute) role = "its recompute ";
       if (b.kind == ActionKind::kBackwardInput) role = "its input part ";
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("device ", d, ", position ", done_[d], ": ", ToString(a), " comes before ",
-                     role, ToString(b), role.empty() ? ", which it needs" : "", " (position ",
-                     needed, ")"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device ", d, ", position ", done_[d], ": ", ToString(a), " comes before ", role,
+        ToString(b), role.empty() ? ", which it needs" : "", " (position ", needed, ")"));
   }
 
   // Each link: a device that waits, and what for. The last link's producer is on the first device.
@@ -80,8 +81,8 @@ class Jam {
     for (int d = 0; d < s_.num_devices(); ++d) {
       if (done_[d] < Size(d)) waits[d] = WaitsFor(d);
     }
-    // Breadth first from each device. Pipelines of thousands of devices get a cycle that is shortest among
-    // those through the first few hundred, once one is found.
+    // Breadth first from each device. Pipelines of thousands of devices get a cycle that is
+    // shortest among those through the first few hundred, once one is found.
     constexpr int kMaxStarts = 512;
     Cycle best;
     int starts = 0;
@@ -94,8 +95,9 @@ class Jam {
   }
 
   Cycle CycleThrough(int start, const std::vector<std::vector<Producer>>& waits) const {
-    std::vector<int> from(s_.num_devices(), -1);  // the device before, on the shortest way from start
-    std::vector<Producer> by(s_.num_devices());   // what that device waits for here
+    // On the shortest way from `start`: the device before, and what it waits for here.
+    std::vector<int> from(s_.num_devices(), -1);
+    std::vector<Producer> by(s_.num_devices());
     std::deque<int> queue = {start};
     while (!queue.empty()) {
       const int d = queue.front();
@@ -130,7 +132,8 @@ class Jam {
       absl::StrAppend(&text, i == 0 ? " waits for " : ", which waits for ",
                       Place(producer.device, producer.position));
       if (producer.position > done_[producer.device]) {
-        absl::StrAppend(&text, ", which comes after ", Place(producer.device, done_[producer.device]));
+        absl::StrAppend(&text, ", which comes after ",
+                        Place(producer.device, done_[producer.device]));
       }
     }
     return absl::InvalidArgumentError(text);
@@ -152,7 +155,9 @@ class Jam {
 
 absl::Status CheckAllDone(const Schedule& schedule, absl::Span<const int32_t> done) {
   for (int d = 0; d < schedule.num_devices(); ++d) {
-    if (done[d] < static_cast<int64_t>(schedule.order[d].size())) return Jam(schedule, done).Describe();
+    if (done[d] < static_cast<int64_t>(schedule.order[d].size())) {
+      return Jam(schedule, done).Describe();
+    }
   }
   return absl::OkStatus();
 }

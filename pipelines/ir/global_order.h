@@ -1,12 +1,12 @@
-// Runs the device lists of a schedule against ForEachDependency, without times: the one walk behind the
-// validator (does it come to an end?) and Lower (in which global order do messages appear?).
+// Runs the device lists of a schedule against ForEachDependency, without times: the one walk behind
+// the validator (does it come to an end?) and Lower (in which global order do messages appear?).
 //
-//   std::vector<int32_t> done = VisitInGlobalOrder(schedule, [&](int device, int position) { ... });
+//   std::vector<int32_t> done = VisitInGlobalOrder(schedule, [&](int device, int position) {...});
 //   // done[d] == schedule.order[d].size() for all d, or the schedule deadlocks.
 //
-// The order is time-like: devices that can go on take turns, one action a turn (a FIFO queue, no heap), so
-// the walk is O(actions). An action of a device group brings about its events when all members have run it;
-// that is stricter than rows need, and keeps one order for all members.
+// The order is time-like: devices that can go on take turns, one action a turn (a FIFO queue, no
+// heap), so the walk is O(actions). An action of a device group brings about its events when all
+// members have run it; that is stricter than rows need, and keeps one order for all members.
 //
 // Actions must be in range and complete (ValidateActions).
 #ifndef PIPELAB_PIPELINES_IR_GLOBAL_ORDER_H_
@@ -52,8 +52,8 @@ class GlobalOrderWalk {
   }
 
  private:
-  // An event's state: pending without a waiter, over, or 1 + the first of the devices that wait for it
-  // (linked through next_waiter_: a device waits for one event at a time).
+  // An event's state: pending without a waiter, over, or 1 + the first of the devices that wait for
+  // it (linked through next_waiter_: a device waits for one event at a time).
   static constexpr int32_t kPending = 0;
   static constexpr int32_t kOver = -1;
   static constexpr int32_t kNobody = 0;
@@ -96,12 +96,12 @@ class GlobalOrderWalk {
 
   const Schedule& schedule_;
   const EventIndex index_;
-  std::vector<int32_t> state_;           // [event]
-  std::vector<uint16_t> members_done_;   // [event]; empty when all groups have one member
-  std::vector<char> recomputed_;         // [stage]
-  std::vector<int32_t> next_waiter_;     // [device]
-  std::vector<int32_t> position_;        // [device]
-  std::vector<int32_t> runnable_;        // ring: a device is in it at most once
+  std::vector<int32_t> state_;          // [event]
+  std::vector<uint16_t> members_done_;  // [event]; empty when all groups have one member
+  std::vector<char> recomputed_;        // [stage]
+  std::vector<int32_t> next_waiter_;    // [device]
+  std::vector<int32_t> position_;       // [device]
+  std::vector<int32_t> runnable_;       // ring: a device is in it at most once
   int first_ = 0, num_runnable_ = 0;
 };
 

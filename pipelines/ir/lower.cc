@@ -42,8 +42,7 @@ class Lowering {
     const int replica = program_.schedule.placement.replica_of_micro_batch[a.micro_batch];
     const Ports& ports = ports_.Of(replica, a.stage, d);
     const bool forward = a.kind == ActionKind::kForward;
-    const bool backward =
-        a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
+    const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
     if (forward || backward) {
       for (const Port& p : forward ? ports.in : ports.out) AddWait(d, replica, a, p, backward);
     }
@@ -81,8 +80,8 @@ class Lowering {
     Append(d, OpCode::kWait, replica, producer_[id], id);
   }
 
-  // The send goes to the producer's list and, at the same point of the global order, the receive to the
-  // consumer's: what freedom from deadlock and equal orders of sends and receives rest on.
+  // The send goes to the producer's list and, at the same point of the global order, the receive to
+  // the consumer's: what freedom from deadlock and equal orders of sends and receives rest on.
   void AddMessage(int d, int replica, const Action& a, const Port& p, bool gradient) {
     const int32_t id = static_cast<int32_t>(program_.messages.size());
     Message m;
@@ -133,9 +132,10 @@ void Lowering::Reserve() {
     for (const Action& a : s.order[d]) {
       ++instructions;
       const bool forward = a.kind == ActionKind::kForward;
-      if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) continue;
-      const Ports& ports =
-          ports_.Of(s.placement.replica_of_micro_batch[a.micro_batch], a.stage, d);
+      if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) {
+        continue;
+      }
+      const Ports& ports = ports_.Of(s.placement.replica_of_micro_batch[a.micro_batch], a.stage, d);
       const int64_t sends = static_cast<int64_t>((forward ? ports.out : ports.in).size());
       const int64_t receives = static_cast<int64_t>((forward ? ports.in : ports.out).size());
       instructions += sends + 2 * receives;  // a receive and a wait
@@ -170,7 +170,8 @@ void Lowering::AddReduction(std::string parameter, const std::vector<int>& stage
   program_.reductions.push_back(std::move(reduction));
 }
 
-// All devices go through their reductions in one global order (stages, then ties), so none waits in a ring.
+// All devices go through their reductions in one global order (stages, then ties), so none waits in
+// a ring.
 void Lowering::AddReductionsAndSteps(const LoweringOptions& options) {
   const Schedule& s = program_.schedule;
   for (int stage = 0; stage < s.num_stages(); ++stage) AddReduction("", {stage});
@@ -188,23 +189,24 @@ void Lowering::AddReductionsAndSteps(const LoweringOptions& options) {
   }
 }
 
-// Asynchronous schedules step in the middle; gradients of several copies would have to be summed there.
+// Asynchronous schedules step in the middle; gradients of several copies would have to be summed
+// there.
 absl::Status CheckOwnSteps(const Schedule& s, const LoweringOptions& options) {
   for (int stage = 0; stage < s.num_stages(); ++stage) {
     size_t copies = 0;
     for (const auto& replica : s.placement.groups) copies += replica[stage].size();
     if (copies > 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("stage ", stage, " has ", copies,
-                       " copies, and the schedule has its own steps (S), which would not sum their gradients"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "stage ", stage, " has ", copies,
+          " copies, and the schedule has its own steps (S), which would not sum their gradients"));
     }
   }
   for (const Tie& tie : options.ties) {
     if (std::set<int>(tie.stages.begin(), tie.stages.end()).size() > 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("parameter ", tie.parameter,
-                       " is tied between stages, and the schedule has its own steps (S), which would not sum "
-                       "their gradients"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "parameter ", tie.parameter,
+          " is tied between stages, and the schedule has its own steps (S), which would not sum "
+          "their gradients"));
     }
   }
   return absl::OkStatus();
@@ -226,8 +228,9 @@ absl::Status CheckTies(const Schedule& s, const LoweringOptions& options) {
     }
     for (int stage : tie.stages) {
       if (stage < 0 || stage >= s.num_stages()) {
-        return absl::InvalidArgumentError(absl::StrCat("parameter ", tie.parameter, " is tied to stage ",
-                                                       stage, "; there are ", s.num_stages()));
+        return absl::InvalidArgumentError(absl::StrCat("parameter ", tie.parameter,
+                                                       " is tied to stage ", stage, "; there are ",
+                                                       s.num_stages()));
       }
     }
   }

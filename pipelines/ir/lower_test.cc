@@ -1,5 +1,6 @@
-// What Lower promises, shown by an executor that shares no code with it: sends that wait for their receiver
-// never deadlock, pairs receive in the order in which they send, inputs are there, and copies agree.
+// What Lower promises, shown by an executor that shares no code with it: sends that wait for their
+// receiver never deadlock, pairs receive in the order in which they send, inputs are there, and
+// copies agree.
 #include <map>
 #include <set>
 #include <string>
@@ -31,15 +32,14 @@ std::vector<std::string> Words(const Program& p, int device) {
 }
 
 TEST(Lower, PostsReceivesWhereTheirSendsAreInTheGlobalOrder) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(
-      Program p, Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
-  EXPECT_THAT(Words(p, 0),
-              ElementsAre("compute 0F0", "send 0F0 to 1", "compute 0F1", "send 0F1 to 1", "receive 1B0",
-                          "wait 1B0", "compute 0B0", "receive 1B1", "wait 1B1", "compute 0B1", "step 0S"));
-  EXPECT_THAT(Words(p, 1),
-              ElementsAre("receive 0F0", "wait 0F0", "compute 1F0", "receive 0F1", "compute 1B0",
-                          "send 1B0 to 0", "wait 0F1", "compute 1F1", "compute 1B1", "send 1B1 to 0",
-                          "step 1S"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program p,
+                               Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
+  EXPECT_THAT(Words(p, 0), ElementsAre("compute 0F0", "send 0F0 to 1", "compute 0F1",
+                                       "send 0F1 to 1", "receive 1B0", "wait 1B0", "compute 0B0",
+                                       "receive 1B1", "wait 1B1", "compute 0B1", "step 0S"));
+  EXPECT_THAT(Words(p, 1), ElementsAre("receive 0F0", "wait 0F0", "compute 1F0", "receive 0F1",
+                                       "compute 1B0", "send 1B0 to 0", "wait 0F1", "compute 1F1",
+                                       "compute 1B1", "send 1B1 to 0", "step 1S"));
 }
 
 TEST(Lower, KeepsItsPromisesForAllShapes) {
@@ -89,7 +89,9 @@ TEST(Lower, OrdersReductionsAndTheirMembers) {
   EXPECT_EQ(CheckProgram(p), "");
   const auto members = [&](int r) {
     std::vector<std::tuple<int, int, int>> m;  // stage, replica, device
-    for (const ReductionMember& x : p.reductions[r].members) m.emplace_back(x.stage, x.replica, x.device);
+    for (const ReductionMember& x : p.reductions[r].members) {
+      m.emplace_back(x.stage, x.replica, x.device);
+    }
     return m;
   };
   using T = std::tuple<int, int, int>;
@@ -150,8 +152,8 @@ TEST(Lower, WithoutStepsEndsWithTheLastCompute) {
 
 // The checker must be able to fail.
 TEST(ProgramChecker, FindsFaults) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(
-      const Program good, Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
+                               Lower(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}), {}));
   ASSERT_EQ(CheckProgram(good), "");
   Program p = good;
   std::swap(p.instructions[0][3], p.instructions[0][4]);  // waits for 1B0 before it sends 0F1

@@ -1,5 +1,5 @@
-// Which device exchanges what with whom: the edges of a stage, cut to the rows that two group members share.
-// Lower's table; nothing else needs it.
+// Which device exchanges what with whom: the edges of a stage, cut to the rows that two group
+// members share. Lower's table; nothing else needs it.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(PortTable table, PortTable::Make(schedule));
 //   for (const Port& p : table.Of(replica, stage, device).in) { ... }
@@ -17,7 +17,7 @@ namespace pipelab {
 // One message that a device sends or receives along an edge for each (micro-batch, slice).
 struct Port {
   int32_t edge = 0;
-  int32_t piece = 0;  // number of the (producer, consumer) pair among the edge's pairs in its replica
+  int32_t piece = 0;  // number of the (producer, consumer) pair among the edge's in its replica
   int16_t peer = 0;   // the other device
   // Rows of the micro-batch: [row_begin, row_end) / row_parts.
   int16_t row_begin = 0, row_end = 1, row_parts = 1;
@@ -31,7 +31,8 @@ struct Ports {
 
 class PortTable {
  public:
-  // InvalidArgument when two groups' sizes have a least common multiple beyond what a message can hold.
+  // InvalidArgument when two groups' sizes have a least common multiple beyond what a message can
+  // hold.
   static absl::StatusOr<PortTable> Make(const Schedule& schedule);
 
   // `device` is a member of the group of (replica, stage).

@@ -8,16 +8,18 @@
 // Semantics of a device's instruction list, in order:
 //  * kReceive posts a receive and does not wait. Its memory is charged to the device from here on.
 //  * kWait waits for one posted receive; the compute that needs it follows.
-//  * kCompute runs one action. A forward hands its outputs to kSend (other devices) or keeps them for the
-//    local consumer; it keeps what its backward needs (only its inputs when the stage recomputes). A backward
-//    (B, or W after I) frees that.
-//  * kSend hands over one message, without waiting for the receiver. The device no longer pays for its memory.
-//  * kReduce sums the gradients of a reduction over its participants, all of which wait for each other.
+//  * kCompute runs one action. A forward hands its outputs to kSend (other devices) or keeps them
+//    for the local consumer; it keeps what its backward needs (only its inputs when the stage
+//    recomputes). A backward (B, or W after I) frees that.
+//  * kSend hands over one message, without waiting for the receiver. The device no longer pays for
+//    its memory.
+//  * kReduce sums the gradients of a reduction over its participants, all of which wait for each
+//    other.
 //  * kStep runs the optimizer of one stage.
 //
-// Receives are posted in the order in which the sends happen in one global order of all actions. Two things
-// follow, and tests prove them: no deadlock even when sends wait for their receiver, and every pair of
-// devices receives in the order in which it sends (NCCL matches by order).
+// Receives are posted in the order in which the sends happen in one global order of all actions.
+// Two things follow, and tests prove them: no deadlock even when sends wait for their receiver, and
+// every pair of devices receives in the order in which it sends (NCCL matches by order).
 #ifndef PIPELAB_PIPELINES_IR_PROGRAM_H_
 #define PIPELAB_PIPELINES_IR_PROGRAM_H_
 
@@ -41,8 +43,9 @@ struct Instruction {
   int32_t arg = -1;     // send, receive, wait: message id; reduce: reduction id
 };
 
-// One tensor on its way from one device to another: the activation of `edge` or its gradient. Groups of
-// different size exchange the row range [row_begin, row_end) / row_parts of the micro-batch's samples.
+// One tensor on its way from one device to another: the activation of `edge` or its gradient.
+// Groups of different size exchange the row range [row_begin, row_end) / row_parts of the
+// micro-batch's samples.
 struct Message {
   int16_t from_device = 0, to_device = 0;
   int32_t edge = 0;
@@ -57,8 +60,9 @@ struct ReductionMember {
   int device = 0, replica = 0, stage = 0;
 };
 
-// Parameters that have several copies: a stage's replicas and group members, or a tied parameter that
-// several stages hold. `parameter` is empty for all untied parameters of the stage, else the tie's name.
+// Parameters that have several copies: a stage's replicas and group members, or a tied parameter
+// that several stages hold. `parameter` is empty for all untied parameters of the stage, else the
+// tie's name.
 struct Reduction {
   std::string parameter;
   std::vector<ReductionMember> members;  // summed in this order: the same bits on every device

@@ -23,7 +23,8 @@ class Checker {
     for (size_t d = 0; error_.empty() && d < at_.size(); ++d) {
       if (at_[d] < p_.instructions[d].size()) {
         const Instruction& i = p_.instructions[d][at_[d]];
-        Fail("device ", d, " is stuck at ", at_[d], ": ", OpCodeName(i.op), " ", ToString(i.action));
+        Fail("device ", d, " is stuck at ", at_[d], ": ", OpCodeName(i.op), " ",
+             ToString(i.action));
       }
     }
     return error_;
@@ -46,7 +47,9 @@ class Checker {
             i.op == OpCode::kSend || i.op == OpCode::kReceive || i.op == OpCode::kWait;
         if (message) {
           const Message& m = p_.messages[i.arg];
-          if ((i.op == OpCode::kSend ? m.from_device : m.to_device) != d) Fail("message on a wrong device");
+          if ((i.op == OpCode::kSend ? m.from_device : m.to_device) != d) {
+            Fail("message on a wrong device");
+          }
           if (m.from_device == m.to_device) Fail("a message to itself");
           ++(i.op == OpCode::kSend ? sends : i.op == OpCode::kReceive ? receives : waits)[i.arg];
           if (i.op == OpCode::kSend) sent[{m.from_device, m.to_device}].push_back(i.arg);
@@ -65,13 +68,14 @@ class Checker {
       if (sends[id] != 1 || receives[id] != 1 || waits[id] != 1) {
         const Message& m = p_.messages[id];
         const StageGraph::Edge& e = s_.stages.edges[m.edge];
-        Fail("message ", id, " for ", m.gradient ? e.from : e.to, m.gradient ? "B" : "F", m.micro_batch,
-             " is not sent, posted and waited for exactly once");
+        Fail("message ", id, " for ", m.gradient ? e.from : e.to, m.gradient ? "B" : "F",
+             m.micro_batch, " is not sent, posted and waited for exactly once");
       }
     }
   }
 
-  // Every device does what it can do alone; then pairs that meet exchange. False when nothing moved.
+  // Every device does what it can do alone; then pairs that meet exchange. False when nothing
+  // moved.
   bool Round() {
     bool moved = false;
     for (int d = 0; d < s_.num_devices(); ++d) {
@@ -89,7 +93,9 @@ class Checker {
     const Instruction& i = p_.instructions[d][at_[d]];
     switch (i.op) {
       case OpCode::kCompute:
-        if (i.replica != s_.placement.replica_of_micro_batch[i.action.micro_batch]) Fail("wrong replica");
+        if (i.replica != s_.placement.replica_of_micro_batch[i.action.micro_batch]) {
+          Fail("wrong replica");
+        }
         CheckInputs(d, i.action);
         done_.insert({d, Key(i.action)});
         break;
@@ -141,7 +147,9 @@ class Checker {
   void CheckInputs(int d, const Action& a) {
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
-    if (!forward && !Did(d, ActionKind::kForward, a, a.stage)) Fail(ToString(a), " without its forward");
+    if (!forward && !Did(d, ActionKind::kForward, a, a.stage)) {
+      Fail(ToString(a), " without its forward");
+    }
     if (a.kind == ActionKind::kBackwardWeight && !Did(d, ActionKind::kBackwardInput, a, a.stage)) {
       Fail(ToString(a), " without its input part");
     }
@@ -152,8 +160,8 @@ class Checker {
     }
   }
 
-  // Counts the rows of device d's share that messages brought or that were made here, in units that both
-  // group sizes divide.
+  // Counts the rows of device d's share that messages brought or that were made here, in units that
+  // both group sizes divide.
   void CheckRows(int d, const Action& a, int edge, int other, bool gradient) {
     const std::vector<int>& mine = s_.placement.Group(a.stage, a.micro_batch);
     const std::vector<int>& theirs = s_.placement.Group(other, a.micro_batch);

@@ -1,12 +1,13 @@
-// The schedule of a pipeline: which device computes what, in which order. Order only: no times, tensors
-// or messages; those come from a cost table, from the runtime and from Lower (program.h).
+// The schedule of a pipeline: which device computes what, in which order. Order only: no times,
+// tensors or messages; those come from a cost table, from the runtime and from Lower (program.h).
 //
-//   Schedule s = *MakeSchedule("1f1b", {.devices = 2, .micro_batches = 2});   // schedules/catalog.h
+//   Schedule s = *MakeSchedule("1f1b", {.devices = 2, .micro_batches = 2});  // schedules/catalog.h
 //   ToText(s)   // device 0: 0F0 0F1 0B0 0B1
 //               // device 1: 1F0 1B0 1F1 1B1
 //
-// Notation, as in PyTorch's CSV form: STAGE KIND MICRO_BATCH, with B the full backward, I its input-gradient
-// part, W its weight-gradient part (B = I then W, by definition and here only), R recompute, S optimizer step.
+// Notation, as in PyTorch's CSV form: STAGE KIND MICRO_BATCH, with B the full backward, I its
+// input-gradient part, W its weight-gradient part (B = I then W, by definition and here only), R
+// recompute, S optimizer step.
 #ifndef PIPELAB_PIPELINES_IR_SCHEDULE_H_
 #define PIPELAB_PIPELINES_IR_SCHEDULE_H_
 
@@ -24,8 +25,8 @@ enum class ActionKind : uint8_t {
   kBackward,        // B: input and weight gradients
   kBackwardInput,   // I
   kBackwardWeight,  // W
-  kRecompute,       // R: rebuilds what the forward dropped; the backward of (stage, micro-batch) needs it
-  kStep,            // S: optimizer step of a stage, only in asynchronous schedules (Lower adds it elsewhere)
+  kRecompute,       // R: rebuilds what the forward dropped, for the backward
+  kStep,  // S: optimizer step of a stage, only in asynchronous schedules (Lower adds it elsewhere)
 };
 
 char KindLetter(ActionKind kind);
@@ -35,7 +36,7 @@ struct Action {
   int16_t stage = 0;
   int32_t micro_batch = 0;  // 0 for kStep
   int16_t slice = 0;        // token slice of the micro-batch (TeraPipe); 0 where there is one
-  int16_t version = 0;      // weight version that it computes with; for kStep: the version it produces
+  int16_t version = 0;  // weight version that it computes with; for kStep: the version it produces
 
   friend bool operator==(const Action& a, const Action& b) {
     return a.kind == b.kind && a.stage == b.stage && a.micro_batch == b.micro_batch &&
@@ -47,7 +48,8 @@ struct Action {
 // "2F5"; with slices "2F5.1"; with a version "2F5@3"; a step of stage 2 to version 3 "2S@3".
 std::string ToString(const Action& action);
 
-// Stages as a DAG; a chain in sequential pipelines. An edge carries an activation forward and its gradient back.
+// Stages as a DAG; a chain in sequential pipelines. An edge carries an activation forward and its
+// gradient back.
 struct StageGraph {
   struct Edge {
     int from = 0, to = 0;
@@ -76,7 +78,8 @@ struct Placement {
     return groups[replica_of_micro_batch[micro_batch]][stage];
   }
   // One replica, stage s on device `device_of_stage[s]`.
-  static Placement Single(absl::Span<const int> device_of_stage, int num_devices, int num_micro_batches);
+  static Placement Single(absl::Span<const int> device_of_stage, int num_devices,
+                          int num_micro_batches);
 };
 
 struct Schedule {
@@ -89,7 +92,7 @@ struct Schedule {
 
   int num_stages() const { return stages.num_stages(); }
   int num_devices() const { return placement.num_devices; }
-  // Whether a backward pass of `stage` rebuilds its activations (some kRecompute of it is in the order).
+  // [stage] Whether backward passes rebuild its activations (some R of it is in the order).
   std::vector<bool> RecomputedStages() const;
 };
 

@@ -107,7 +107,8 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
 std::vector<RandomShape> Shapes() {
   std::vector<RandomShape> shapes;
   const auto add = [&](StageGraph stages, int devices,
-                       std::vector<std::vector<std::vector<int>>> groups, std::vector<int> replicas) {
+                       std::vector<std::vector<std::vector<int>>> groups,
+                       std::vector<int> replicas) {
     for (int variant = 0; variant < 4; ++variant) {
       RandomShape shape;
       shape.stages = stages;
@@ -122,15 +123,15 @@ std::vector<RandomShape> Shapes() {
   };
   add(StageGraph::Chain(1), 1, {{{0}}}, {0, 0});
   add(StageGraph::Chain(3), 3, {{{0}, {1}, {2}}}, {0, 0, 0, 0});
-  add(StageGraph::Chain(4), 2, {{{0}, {1}, {1}, {0}}}, {0, 0, 0});      // a V: a local edge
-  add(StageGraph::Chain(4), 2, {{{0}, {0}, {1}, {1}}}, {0, 0, 0});      // local edges
-  add(StageGraph::FromEdges(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}), 4,    // a diamond
+  add(StageGraph::Chain(4), 2, {{{0}, {1}, {1}, {0}}}, {0, 0, 0});    // a V: a local edge
+  add(StageGraph::Chain(4), 2, {{{0}, {0}, {1}, {1}}}, {0, 0, 0});    // local edges
+  add(StageGraph::FromEdges(4, {{0, 1}, {0, 2}, {1, 3}, {2, 3}}), 4,  // a diamond
       {{{0}, {1}, {2}, {3}}}, {0, 0, 0});
-  add(StageGraph::FromEdges(3, {{0, 1}, {1, 2}, {0, 2}, {0, 2}}), 3,    // skip connections, one doubled
-      {{{0}, {1}, {2}}}, {0, 0, 0});
+  // Skip connections, one doubled.
+  add(StageGraph::FromEdges(3, {{0, 1}, {1, 2}, {0, 2}, {0, 2}}), 3, {{{0}, {1}, {2}}}, {0, 0, 0});
   add(StageGraph::FromEdges(3, {{0, 2}, {1, 2}}), 2, {{{0}, {1}, {0}}}, {0, 0});  // two sources
-  add(StageGraph::Chain(2), 5, {{{0, 1}, {2, 3, 4}}}, {0, 0, 0});       // 2 to 3: rows in sixths
-  add(StageGraph::Chain(3), 3, {{{0, 1, 2}, {1}, {2, 0}}}, {0, 0});     // overlapping groups
+  add(StageGraph::Chain(2), 5, {{{0, 1}, {2, 3, 4}}}, {0, 0, 0});    // 2 to 3: rows in sixths
+  add(StageGraph::Chain(3), 3, {{{0, 1, 2}, {1}, {2, 0}}}, {0, 0});  // overlapping groups
   add(StageGraph::Chain(3), 3, {{{0}, {1}, {2}}, {{2}, {1}, {0}}}, {0, 1, 0, 1});  // bidirectional
   add(StageGraph::Chain(2), 4, {{{0, 1}, {2}}, {{2, 3}, {1}}}, {0, 1, 1});
   return shapes;

@@ -1,5 +1,5 @@
-// Small schedules for tests of the IR: chains and graphs with groups, replicas, slices and split backwards,
-// that are right by construction (not by Validate).
+// Small schedules for tests of the IR: chains and graphs with groups, replicas, slices and split
+// backwards, that are right by construction (not by Validate).
 #ifndef PIPELAB_PIPELINES_IR_TEST_SCHEDULES_H_
 #define PIPELAB_PIPELINES_IR_TEST_SCHEDULES_H_
 
@@ -16,8 +16,8 @@ std::vector<Action> Actions(const std::string& line);
 // A chain with one stage a device and these lists.
 Schedule ChainOf(int num_micro_batches, const std::vector<std::string>& lines);
 
-// Everything at once: stages, graph and placement as given; the order of each device follows from running
-// micro-batches through the graph with a random choice among the actions that are ready.
+// Everything at once: stages, graph and placement as given; the order of each device follows from
+// running micro-batches through the graph with a random choice among the actions that are ready.
 struct RandomShape {
   StageGraph stages;
   Placement placement;  // replica_of_micro_batch included
@@ -27,7 +27,8 @@ struct RandomShape {
 };
 Schedule RandomOrder(const RandomShape& shape, uint64_t seed);
 
-// A grid of shapes: chains, a diamond, skip connections, groups of different size, two replicas, slices.
+// A grid of shapes: chains, a diamond, skip connections, groups of different size, two replicas,
+// slices.
 std::vector<RandomShape> Shapes();
 
 }  // namespace pipelab

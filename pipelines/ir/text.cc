@@ -29,7 +29,9 @@ void AppendEdges(const StageGraph& graph, std::string* out) {
 void AppendPlacement(const Placement& p, std::string* out) {
   for (int r = 0; r < p.num_replicas(); ++r) {
     absl::StrAppend(out, "replica ", r, ":");
-    for (const std::vector<int>& group : p.groups[r]) absl::StrAppend(out, " ", absl::StrJoin(group, "+"));
+    for (const std::vector<int>& group : p.groups[r]) {
+      absl::StrAppend(out, " ", absl::StrJoin(group, "+"));
+    }
     absl::StrAppend(out, "\n");
   }
   absl::StrAppend(out, "replica_of_micro_batch");
@@ -43,8 +45,7 @@ void AppendPlacement(const Placement& p, std::string* out) {
 
 class Parser {
  public:
-  explicit Parser(absl::string_view text)
-      : in_(text), limit_(static_cast<int64_t>(text.size())) {}
+  explicit Parser(absl::string_view text) : in_(text), limit_(static_cast<int64_t>(text.size())) {}
 
   absl::StatusOr<Schedule> Parse() {
     PIPELAB_RETURN_IF_ERROR(Name());
@@ -82,7 +83,8 @@ class Parser {
     PIPELAB_RETURN_IF_ERROR(in_.Expect(" "));
     in_.SkipBlanks();
     const TextCursor begin = in_;
-    PIPELAB_ASSIGN_OR_RETURN(const int64_t value, in_.Number(max, absl::StrCat("the number of ", name)));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t value,
+                             in_.Number(max, absl::StrCat("the number of ", name)));
     if (value < 1) return begin.Error(absl::StrCat("the number of ", name, " is at least 1"));
     PIPELAB_RETURN_IF_ERROR(in_.EndLine());
     return value;
@@ -98,7 +100,8 @@ class Parser {
     }
     std::vector<StageGraph::Edge> edges;
     for (; !in_.AtLineEnd(); in_.SkipBlanks()) {
-      PIPELAB_ASSIGN_OR_RETURN(const int64_t from, in_.Number(stages_ - 1, "a stage, as in 0-1, or chain"));
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t from,
+                               in_.Number(stages_ - 1, "a stage, as in 0-1, or chain"));
       PIPELAB_RETURN_IF_ERROR(in_.Expect("-"));
       PIPELAB_ASSIGN_OR_RETURN(const int64_t to, in_.Number(stages_ - 1, "a stage, as in 0-1"));
       edges.push_back({static_cast<int>(from), static_cast<int>(to)});
@@ -124,7 +127,8 @@ class Parser {
         groups.push_back(std::move(group));
       }
       if (static_cast<int64_t>(groups.size()) != stages_) {
-        return in_.Error(absl::StrCat("replica ", r, " places ", groups.size(), " stages of ", stages_));
+        return in_.Error(
+            absl::StrCat("replica ", r, " places ", groups.size(), " stages of ", stages_));
       }
       s_.placement.groups.push_back(std::move(groups));
       PIPELAB_RETURN_IF_ERROR(in_.EndLine());
@@ -136,14 +140,17 @@ class Parser {
     std::vector<int>& replicas = s_.placement.replica_of_micro_batch;
     for (in_.SkipBlanks(); !in_.AtLineEnd(); in_.SkipBlanks()) {
       const int64_t known = s_.placement.num_replicas();
-      PIPELAB_ASSIGN_OR_RETURN(const int64_t replica, in_.Number(known - 1, "a replica, as in 0*8"));
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t replica,
+                               in_.Number(known - 1, "a replica, as in 0*8"));
       PIPELAB_RETURN_IF_ERROR(in_.Expect("*"));
       const int64_t left = micro_batches_ - static_cast<int64_t>(replicas.size());
-      PIPELAB_ASSIGN_OR_RETURN(const int64_t count, in_.Number(left, "the length of the run, as in 0*8"));
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t count,
+                               in_.Number(left, "the length of the run, as in 0*8"));
       replicas.insert(replicas.end(), count, static_cast<int>(replica));
     }
     if (static_cast<int64_t>(replicas.size()) != micro_batches_) {
-      return in_.Error(absl::StrCat(replicas.size(), " micro-batches have a replica, of ", micro_batches_));
+      return in_.Error(
+          absl::StrCat(replicas.size(), " micro-batches have a replica, of ", micro_batches_));
     }
     return in_.EndLine();
   }

@@ -3,7 +3,8 @@
 //   std::string text = ToText(schedule);
 //   PIPELAB_ASSIGN_OR_RETURN(Schedule s, ParseSchedule(text));   // ToText(s) == text
 //
-// The text form holds everything, in this order (lines that begin with # and empty lines are skipped):
+// The text form holds everything, in this order (lines that begin with # and empty lines are
+// skipped):
 //
 //   schedule 1f1b                 the name, to the end of the line, with C escapes
 //   devices 2
@@ -16,12 +17,12 @@
 //   device 0: 0F0 0F1 0B0 0B1
 //   device 1: 1F0 1B0 1F1 1B1
 //
-// A parsed schedule is well formed, not yet valid: Validate it. Errors are InvalidArgument and name line and
-// column (from 1) and what would be right. Numbers are bounded by what the text can fill, so no text
-// makes the parser allocate more than a small multiple of its length.
+// A parsed schedule is well formed, not yet valid: Validate it. Errors are InvalidArgument and name
+// line and column (from 1) and what would be right. Numbers are bounded by what the text can fill,
+// so no text makes the parser allocate more than a small multiple of its length.
 //
-// The CSV form is PyTorch's: a row a device, cells such as 0F0, 0I0, 0W0, 0B0, empty cells skipped. It has
-// no header, so only chains of stages without slices, versions and groups can take it.
+// The CSV form is PyTorch's: a row a device, cells such as 0F0, 0I0, 0W0, 0B0, empty cells skipped.
+// It has no header, so only chains of stages without slices, versions and groups can take it.
 #ifndef PIPELAB_PIPELINES_IR_TEXT_H_
 #define PIPELAB_PIPELINES_IR_TEXT_H_
 
@@ -38,8 +39,8 @@ absl::StatusOr<Schedule> ParseSchedule(absl::string_view text);
 
 // InvalidArgument when the schedule has something that cells cannot say.
 absl::StatusOr<std::string> ToCsv(const Schedule& schedule);
-// Stages, micro-batches and placement follow from the cells. Micro-batches that run on different devices
-// get different replicas (bidirectional pipelines), numbered in micro-batch order.
+// Stages, micro-batches and placement follow from the cells. Micro-batches that run on different
+// devices get different replicas (bidirectional pipelines), numbered in micro-batch order.
 absl::StatusOr<Schedule> ParseCsv(absl::string_view csv);
 
 }  // namespace pipelab

@@ -57,7 +57,9 @@ absl::StatusOr<int64_t> TextCursor::Number(int64_t max, absl::string_view what) 
   int64_t value = 0;
   for (; Peek() >= '0' && Peek() <= '9'; ++at_) {
     value = value * 10 + (Peek() - '0');
-    if (value > max) return begin.Error(absl::StrCat("too large: at most ", max, " here (", what, ")"));
+    if (value > max) {
+      return begin.Error(absl::StrCat("too large: at most ", max, " here (", what, ")"));
+    }
   }
   return value;
 }
@@ -82,17 +84,18 @@ absl::StatusOr<Action> TextCursor::OneAction() {
     }
   }
   if (Take("@")) {
-    PIPELAB_ASSIGN_OR_RETURN(const int64_t version, Number(kMax16, "a weight version, as in 2F5@3"));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t version,
+                             Number(kMax16, "a weight version, as in 2F5@3"));
     a.version = static_cast<int16_t>(version);
   }
   return a;
 }
 
 absl::Status TextCursor::Expected(absl::string_view what) const {
-  const std::string found =
-      AtEnd() ? "the end of the text"
-              : AtLineEnd() ? "the end of the line"
-                            : absl::StrCat("'", absl::CEscape(text_.substr(at_, 1)), "'");
+  const std::string found = AtEnd() ? "the end of the text"
+                            : AtLineEnd()
+                                ? "the end of the line"
+                                : absl::StrCat("'", absl::CEscape(text_.substr(at_, 1)), "'");
   return Error(absl::StrCat("expected ", what, ", found ", found));
 }
 

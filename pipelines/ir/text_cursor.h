@@ -1,4 +1,5 @@
-// Reads text left to right and says where it stands: what the parsers of the text and CSV forms share.
+// Reads text left to right and says where it stands: what the parsers of the text and CSV forms
+// share.
 #ifndef PIPELAB_PIPELINES_IR_TEXT_CURSOR_H_
 #define PIPELAB_PIPELINES_IR_TEXT_CURSOR_H_
 

@@ -1,7 +1,8 @@
-// libFuzzer entry for the parsers of schedules: nothing crashes, and what is accepted survives validation and
-// comes back from its own text. Built by hand with clang:
+// libFuzzer entry for the parsers of schedules: nothing crashes, and what is accepted survives
+// validation and comes back from its own text. Built by hand with clang:
 //
-//   CC=clang bazel build --copt=-fsanitize=fuzzer-no-link --linkopt=-fsanitize=fuzzer //pipelines/ir:text_fuzz
+//   bazel build //pipelines/ir:text_fuzz --repo_env=CC=clang
+//       --copt=-fsanitize=fuzzer-no-link,address --linkopt=-fsanitize=fuzzer,address
 #include <cstddef>
 #include <cstdint>
 

@@ -77,8 +77,8 @@ TEST(Text, RoundTripsEverything) {
 }
 
 TEST(Text, SkipsCommentsAndEmptyLines) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule s,
-                               ParseSchedule("# mine\n\n" + With("slices", "\n  # none\nslices") + "\n# end\n"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      Schedule s, ParseSchedule("# mine\n\n" + With("slices", "\n  # none\nslices") + "\n# end\n"));
   EXPECT_EQ(ToText(s), kText);
 }
 
@@ -92,7 +92,8 @@ TEST(Text, ErrorsNameLineAndColumn) {
             "line 2, column 11: expected the end of the line, found '3'");
   EXPECT_EQ(ErrorOf(With("0F1", "0X1")),
             "line 9, column 16: expected one of F, B, I, W, R, S after the stage, found 'X'");
-  EXPECT_EQ(ErrorOf(With("0F1", "0F1,")), "line 9, column 18: expected a blank after the action, found ','");
+  EXPECT_EQ(ErrorOf(With("0F1", "0F1,")),
+            "line 9, column 18: expected a blank after the action, found ','");
   EXPECT_EQ(ErrorOf(With("1B1\n", "1B")),
             "line 10, column 25: expected a micro-batch, as in 2F5, found the end of the text");
   EXPECT_EQ(ErrorOf(With("0F1", "40000F1")),
@@ -101,7 +102,8 @@ TEST(Text, ErrorsNameLineAndColumn) {
             "line 7, column 14: too large: at most 1 here (a device for each stage)");
   EXPECT_EQ(ErrorOf(With("0: 0 1", "0: 0")), "line 7, column 13: replica 0 places 1 stages of 2");
   EXPECT_EQ(ErrorOf(With("0*2", "0*1")), "line 8, column 27: 1 micro-batches have a replica, of 2");
-  EXPECT_EQ(ErrorOf(With("device 1", "device 7")), "line 10, column 1: expected 'device 1:', found 'd'");
+  EXPECT_EQ(ErrorOf(With("device 1", "device 7")),
+            "line 10, column 1: expected 'device 1:', found 'd'");
   EXPECT_EQ(ErrorOf(std::string(kText) + "more"),
             "line 11, column 1: expected nothing after the last device, found 'm'");
   EXPECT_THAT(ErrorOf(With("edges chain", "edges 0-5")), HasSubstr("line 6, column 9"));
@@ -122,7 +124,8 @@ TEST(Csv, GoesOutAndIn) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule parsed, ParseCsv(csv));
   EXPECT_EQ(parsed.order, s.order);
   EXPECT_EQ(parsed.placement.groups, s.placement.groups);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(parsed, ParseCsv("0F0,,0B0\r\n,1F0,1B0"));  // empty cells, no last newline
+  PIPELAB_ASSERT_OK_AND_ASSIGN(parsed,
+                               ParseCsv("0F0,,0B0\r\n,1F0,1B0"));  // empty cells, no last newline
   EXPECT_THAT(Validate(parsed), IsOk());
   EXPECT_EQ(ToText(parsed), ToText([&] {
               Schedule expected = ChainOf(1, {"0F0 0B0", "1F0 1B0"});
@@ -134,7 +137,8 @@ TEST(Csv, GoesOutAndIn) {
 TEST(Csv, FindsReplicas) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule s, ParseCsv("0F0,1F1,1B1,0B0\n0F1,1F0,1B0,0B1\n"));
   EXPECT_THAT(Validate(s), IsOk());
-  EXPECT_EQ(s.placement.groups, (std::vector<std::vector<std::vector<int>>>{{{0}, {1}}, {{1}, {0}}}));
+  EXPECT_EQ(s.placement.groups,
+            (std::vector<std::vector<std::vector<int>>>{{{0}, {1}}, {{1}, {0}}}));
   EXPECT_EQ(s.placement.replica_of_micro_batch, (std::vector<int>{0, 1}));
 }
 
@@ -143,13 +147,15 @@ TEST(Csv, ErrorsSayWhere) {
   EXPECT_EQ(error(""), "the CSV has no action");
   EXPECT_EQ(error("0F0,UNSHARD"), "line 1, column 5: expected a stage, as in 2F5, found 'U'");
   EXPECT_EQ(error("0F0 0B0"), "line 1, column 5: expected a comma, found '0'");
-  EXPECT_EQ(error("0F0\n0S@1"), "line 2, column 1: 0S@1: a cell has a stage, F, B, I, W or R, and a micro-batch");
+  EXPECT_EQ(error("0F0\n0S@1"),
+            "line 2, column 1: 0S@1: a cell has a stage, F, B, I, W or R, and a micro-batch");
   EXPECT_EQ(error("0F0,0B0\n0F0"),
             "device 1, position 0: 0F0, but stage 0 of micro-batch 0 is on device 0 too");
   EXPECT_THAT(error("0F2000000000,0B0"), HasSubstr("micro-batches up to 2000000000 need at least"));
   Schedule groups = ChainOf(1, {"0F0 0B0"});
   groups.num_slices = 2;
-  EXPECT_THAT(ToCsv(groups), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token slices")));
+  EXPECT_THAT(ToCsv(groups),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("token slices")));
 }
 
 // Fuzzing with a fixed seed: pieces of valid texts removed, doubled, swapped and overwritten.

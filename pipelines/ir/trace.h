@@ -1,6 +1,7 @@
-// What happened, or would happen, when a program ran: spans of time per device, memory and traffic. The
-// simulator and the runtime both return one, and every figure (bubble, peak memory, throughput, timeline)
-// is a function of a Trace (pipelines/analysis), so simulated and measured numbers are computed alike.
+// What happened, or would happen, when a program ran: spans of time per device, memory and traffic.
+// The simulator and the runtime both return one, and every figure (bubble, peak memory, throughput,
+// timeline) is a function of a Trace (pipelines/analysis), so simulated and measured numbers are
+// computed alike.
 #ifndef PIPELAB_PIPELINES_IR_TRACE_H_
 #define PIPELAB_PIPELINES_IR_TRACE_H_
 
@@ -19,14 +20,16 @@ struct Span {
   Action action;
   int32_t arg = -1;
   int64_t begin_ns = 0, end_ns = 0;
-  int64_t cpu_ns = 0;      // processor time of the device's thread (measured traces); else the duration less waiting
+  // Processor time of the device's thread (measured traces); else the duration less waiting.
+  int64_t cpu_ns = 0;
   int64_t library_ns = 0;  // of which inside vendor library calls (measured traces)
 };
 
 struct DeviceTrace {
-  std::vector<Span> spans;    // in instruction order, never overlapping
-  Bytes peak_activation;      // activations, messages and workspace; not weights, gradients, optimizer state
-  Bytes peak_state;           // weights, gradients, optimizer state
+  std::vector<Span> spans;  // in instruction order, never overlapping
+  Bytes peak_activation;  // activations, messages and workspace; not weights, gradients, optimizer
+                          // state
+  Bytes peak_state;       // weights, gradients, optimizer state
   Bytes bytes_sent;
   int64_t messages_sent = 0;
 };

@@ -51,8 +51,7 @@ TEST(Validate, NamesWhatIsMissingOrTooMuch) {
   EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1"})),
             "device 1: 1B1 is missing (or its parts I and W)");
   EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1B1"})), "device 1: 1F1 is missing");
-  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0I0"})),
-            "device 0: 0W0 is missing: the weight part of 0I0");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0I0"})), "device 0: 0W0 is missing: the weight part of 0I0");
   EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0W0"})), "device 0: 0I0 is missing: the input part of 0W0");
   EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0B0 0I0"})),
             "device 0, position 2: 0I0 repeats a part of 0B0 (position 1)");
@@ -94,15 +93,17 @@ TEST(Validate, RefusesSizesThatTheOrderCannotFill) {
   s.num_slices = 30000;
   s.num_micro_batches = 1000000;
   s.placement.replica_of_micro_batch.resize(s.num_micro_batches);
-  EXPECT_EQ(Verdict(s),
-            "the order has 8 actions; 2 stages, 1000000 micro-batches and 30000 slices need at least "
-            "120000000000");
+  EXPECT_EQ(
+      Verdict(s),
+      "the order has 8 actions; 2 stages, 1000000 micro-batches and 30000 slices need at least "
+      "120000000000");
 }
 
 TEST(Validate, ChecksWeightVersions) {
-  EXPECT_EQ(Verdict(ChainOf(1, {"0F0@1 0B0 0S@1"})),
-            "device 0, position 0: 0F0@1 needs weight version 1 of stage 0; the last one made before "
-            "it is 0");
+  EXPECT_EQ(
+      Verdict(ChainOf(1, {"0F0@1 0B0 0S@1"})),
+      "device 0, position 0: 0F0@1 needs weight version 1 of stage 0; the last one made before "
+      "it is 0");
   EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0B0 0S@2"})),
             "device 0, position 2: 0S@2: the next version of stage 0 is 1");
   EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0B0 1S@1", "1F0 1B0"})),
@@ -121,15 +122,30 @@ TEST(Validate, GroupMembersHoldTheSameActions) {
 }
 
 TEST(Validate, PrintsTheShortestCycle) {
-  EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"})),
-            "deadlock: device 0 position 1 (0B0) waits for device 1 position 2 (1B0), which comes after "
-            "device 1 position 1 (1F1), which waits for device 0 position 2 (0F1), which comes after "
-            "device 0 position 1 (0B0)");
+  EXPECT_EQ(
+      Verdict(ChainOf(2, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"})),
+      "deadlock: device 0 position 1 (0B0) waits for device 1 position 2 (1B0), which comes after "
+      "device 1 position 1 (1F1), which waits for device 0 position 2 (0F1), which comes after "
+      "device 0 position 1 (0B0)");
   // Three devices wait in a ring and two of them in a shorter one.
-  const std::string verdict = Verdict(ChainOf(
-      2, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1", "2F0 2F1 2B0 2B1"}));
+  const std::string verdict =
+      Verdict(ChainOf(2, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1", "2F0 2F1 2B0 2B1"}));
   EXPECT_THAT(verdict, HasSubstr("device 0 position 1 (0B0) waits for device 1 position 2 (1B0)"));
   EXPECT_EQ(verdict.find("device 2"), std::string::npos) << verdict;
+}
+
+TEST(Validate, PrintsARingOfThree) {
+  // No two devices wait for each other alone: 0 for 1, 1 for 2, 2 for 0.
+  Schedule s = ChainOf(3, {"1F1 0F0 0B0 1B1", "1F2 0F1 0B1 1B2", "1F0 0F2 0B2 1B0"});
+  s.stages = StageGraph::Chain(2);
+  s.placement.groups = {{{0}, {2}}, {{1}, {0}}, {{2}, {1}}};
+  s.placement.replica_of_micro_batch = {0, 1, 2};
+  EXPECT_EQ(
+      Verdict(s),
+      "deadlock: device 0 position 0 (1F1) waits for device 1 position 1 (0F1), which comes after "
+      "device 1 position 0 (1F2), which waits for device 2 position 1 (0F2), which comes after "
+      "device 2 position 0 (1F0), which waits for device 0 position 1 (0F0), which comes after "
+      "device 0 position 0 (1F1)");
 }
 
 // The judge: tries the actions of all devices again and again, in plain sets.
@@ -152,9 +168,12 @@ bool BruteForceValid(const Schedule& s) {
   };
   for (int stage = 0; stage < s.num_stages(); ++stage) {
     for (int m = 0; m < s.num_micro_batches; ++m) {
-      const bool b = has(ActionKind::kBackward, stage, m), i = has(ActionKind::kBackwardInput, stage, m),
+      const bool b = has(ActionKind::kBackward, stage, m),
+                 i = has(ActionKind::kBackwardInput, stage, m),
                  w = has(ActionKind::kBackwardWeight, stage, m);
-      if (!has(ActionKind::kForward, stage, m) || !((b && !i && !w) || (!b && i && w))) return false;
+      if (!has(ActionKind::kForward, stage, m) || !((b && !i && !w) || (!b && i && w))) {
+        return false;
+      }
       if (recomputed.count(stage) != size_t{has(ActionKind::kRecompute, stage, m)}) return false;
     }
   }
@@ -210,7 +229,8 @@ TEST(Validate, AgreesWithBruteForceOnMutations) {
           break;
         case 3:
           list.erase(list.begin() + static_cast<std::ptrdiff_t>(at));
-          other.insert(other.begin() + static_cast<std::ptrdiff_t>(rng.Below(n++, other.size() + 1)), a);
+          other.insert(
+              other.begin() + static_cast<std::ptrdiff_t>(rng.Below(n++, other.size() + 1)), a);
           break;
       }
       const bool valid = BruteForceValid(s);

@@ -1,6 +1,6 @@
-// Breadth-first looped pipeline (Lamy-Poirier, MLSys 2023): V stages a device, and all micro-batches run
-// through an earlier stage of a device before its next one. The parameters of a stage are needed once a
-// pass, which suits sharded data parallelism.
+// Breadth-first looped pipeline (Lamy-Poirier, MLSys 2023): V stages a device, and all
+// micro-batches run through an earlier stage of a device before its next one. The parameters of a
+// stage are needed once a pass, which suits sharded data parallelism.
 #include "pipelines/schedules/schemes.h"
 
 namespace pipelab {

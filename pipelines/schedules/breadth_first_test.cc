@@ -24,7 +24,8 @@ TEST(BreadthFirst, ClosedForms) {
       for (int m = 1; m <= 3 * p; ++m) {
         const UnitFigures f = Figures(MakeOrDie("breadth_first", {p, m, v}));
         ASSERT_EQ(f.busy, 3 * v * m);
-        ASSERT_EQ(f.makespan, 3 * ((v - 1) * std::max(m, p) + m + p - 1)) << p << " " << m << " " << v;
+        ASSERT_EQ(f.makespan, 3 * ((v - 1) * std::max(m, p) + m + p - 1))
+            << p << " " << m << " " << v;
         ASSERT_EQ(f.peak, std::vector<int64_t>(p, v * m));
       }
     }

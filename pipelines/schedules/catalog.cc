@@ -15,10 +15,10 @@ namespace {
 // Name, summary, paper, default chunks, function.
 constexpr Scheme kCatalog[] = {
     {"gpipe", "all forwards, then all backwards", "Huang et al., NeurIPS 2019", 1, &MakeGPipe},
-    {"1f1b", "one forward, one backward, with a flush", "Narayanan et al., ICML 2021; Fan et al., PPoPP 2021",
-     1, &Make1F1B},
-    {"interleaved", "1F1B over several stages a device, depth first", "Narayanan et al., SC 2021", 2,
-     &MakeInterleaved},
+    {"1f1b", "one forward, one backward, with a flush",
+     "Narayanan et al., ICML 2021; Fan et al., PPoPP 2021", 1, &Make1F1B},
+    {"interleaved", "1F1B over several stages a device, depth first", "Narayanan et al., SC 2021",
+     2, &MakeInterleaved},
     {"breadth_first", "several stages a device, all micro-batches through one before the next",
      "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst},
     {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera},
@@ -42,13 +42,13 @@ absl::Status CheckSizes(const SchemeParams& p) {
   }
   const int64_t stages = int64_t{p.devices} * p.chunks;
   if (stages > kMaxStages) {
-    return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices, " --chunks=", p.chunks, ": ",
-                                                   stages, " stages; at most ", kMaxStages));
+    return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices, " --chunks=", p.chunks,
+                                                   ": ", stages, " stages; at most ", kMaxStages));
   }
   if (2 * stages * p.micro_batches > kMaxActions) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--micro_batches=", p.micro_batches, ": too many for ", stages, " stages; at most ",
-                     kMaxActions / (2 * stages)));
+    return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", p.micro_batches,
+                                                   ": too many for ", stages, " stages; at most ",
+                                                   kMaxActions / (2 * stages)));
   }
   return absl::OkStatus();
 }
@@ -63,7 +63,8 @@ absl::StatusOr<const Scheme*> FindScheme(absl::string_view name) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--scheme=", name, ": no such scheme; known are ",
-      absl::StrJoin(kCatalog, ", ", [](std::string* out, const Scheme& s) { absl::StrAppend(out, s.name); })));
+      absl::StrJoin(kCatalog, ", ",
+                    [](std::string* out, const Scheme& s) { absl::StrAppend(out, s.name); })));
 }
 
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params) {

@@ -1,9 +1,10 @@
 // The catalogue of schemes: names, what they are, and the function that makes each one's schedule.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(Schedule s, MakeSchedule("chimera", {.devices = 4, .micro_batches = 8}));
+//   PIPELAB_ASSIGN_OR_RETURN(Schedule s,
+//                            MakeSchedule("chimera", {.devices = 4, .micro_batches = 8}));
 //
-// A scheme is a pure function from sizes to an order. A new one is a file, a BUILD stanza, a line in
-// catalog.cc and a test.
+// A scheme is a pure function from sizes to an order. A new one is a file, a BUILD stanza, a line
+// in catalog.cc and a test.
 #ifndef PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 #define PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 
@@ -20,7 +21,8 @@ struct SchemeParams {
   int devices = 1;        // P
   int micro_batches = 1;  // M, over all replicas
   int chunks = 0;         // stages that a device holds of one replica (V); 0: the scheme's default
-  bool recompute = false; // re-materialisation: backward passes rebuild activations from stage inputs
+  // Re-materialisation: backward passes rebuild activations from stage inputs.
+  bool recompute = false;
 };
 
 struct Scheme {
@@ -35,8 +37,8 @@ struct Scheme {
 absl::Span<const Scheme> Catalog();
 // NotFound-style InvalidArgument that lists the known names.
 absl::StatusOr<const Scheme*> FindScheme(absl::string_view name);
-// InvalidArgument with the option's name, its value and what would be right, when the scheme cannot serve
-// the sizes. Every returned schedule is valid (Validate).
+// InvalidArgument with the option's name, its value and what would be right, when the scheme cannot
+// serve the sizes. Every returned schedule is valid (Validate).
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params);
 
 }  // namespace pipelab

@@ -44,7 +44,8 @@ TEST(Catalog, EveryScheduleIsValidAndLowersSoundly) {
           ASSERT_EQ(parsed.order, s->order);
           PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string csv, ToCsv(*s));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule from_csv, ParseCsv(csv));
-          ASSERT_EQ(from_csv.placement.groups, s->placement.groups) << scheme.name << " " << p << " " << m;
+          ASSERT_EQ(from_csv.placement.groups, s->placement.groups)
+              << scheme.name << " " << p << " " << m;
         }
       }
     }
@@ -57,7 +58,8 @@ TEST(Catalog, BackwardsComeInMicroBatchOrder) {
   for (const Scheme& scheme : Catalog()) {
     const Schedule s = MakeOrDie(scheme.name, {4, 12});
     for (const auto& list : s.order) {
-      std::vector<std::vector<int>> last(s.placement.num_replicas(), std::vector<int>(s.num_stages(), -1));
+      std::vector<std::vector<int>> last(s.placement.num_replicas(),
+                                         std::vector<int>(s.num_stages(), -1));
       for (const Action& a : list) {
         if (a.kind != ActionKind::kBackward) continue;
         int& before = last[s.placement.replica_of_micro_batch[a.micro_batch]][a.stage];
@@ -82,7 +84,8 @@ TEST(Catalog, NamesAreUniqueAndExplained) {
 
 TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
   EXPECT_EQ(Refusal("zigzag", {2, 2}),
-            "--scheme=zigzag: no such scheme; known are gpipe, 1f1b, interleaved, breadth_first, chimera");
+            "--scheme=zigzag: no such scheme; known are gpipe, 1f1b, interleaved, breadth_first, "
+            "chimera");
   EXPECT_EQ(Refusal("1f1b", {0, 2}), "--devices=0: a pipeline needs at least 1 device");
   EXPECT_EQ(Refusal("1f1b", {2, -1}), "--micro_batches=-1: a step needs at least 1 micro-batch");
   EXPECT_EQ(Refusal("1f1b", {2, 2, -1}),
@@ -90,7 +93,8 @@ TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
   EXPECT_EQ(Refusal("1f1b", {40000, 2}), "--devices=40000 --chunks=1: 40000 stages; at most 32767");
   EXPECT_EQ(Refusal("1f1b", {1024, 2000000000}),
             "--micro_batches=2000000000: too many for 1024 stages; at most 131072");
-  EXPECT_THAT(Refusal("interleaved", {2147483647, 2147483647, 2147483647}), HasSubstr("at most 32767"));
+  EXPECT_THAT(Refusal("interleaved", {2147483647, 2147483647, 2147483647}),
+              HasSubstr("at most 32767"));
 }
 
 }  // namespace

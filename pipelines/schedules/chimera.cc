@@ -1,11 +1,13 @@
-// Chimera (Li and Hoefler, SC 2021): two replicas of the model, one pipeline down the devices and one up.
+// Chimera (Li and Hoefler, SC 2021): two replicas of the model, one pipeline down the devices and
+// one up.
 //
-// In a unit of P micro-batches half go each way. With forwards and backwards of equal length, the i-th
-// micro-batch of a direction is in stage s at slot s + 2i forward and 2P - 1 - s + 2i backward. On device d
-// the stages of the two directions are d and P - 1 - d, whose slots have different parity (P is even), and a
-// unit's forwards of one direction end before the other's backwards begin, so no two actions of a device
-// share a slot: the slots are the order. Units follow one another every 2P slots (direct concatenation), where
-// the same argument holds between the backwards of one unit and the forwards of the next.
+// In a unit of P micro-batches half go each way. With forwards and backwards of equal length, the
+// i-th micro-batch of a direction is in stage s at slot s + 2i forward and 2P - 1 - s + 2i
+// backward. On device d the stages of the two directions are d and P - 1 - d, whose slots have
+// different parity (P is even), and a unit's forwards of one direction end before the other's
+// backwards begin, so no two actions of a device share a slot: the slots are the order. Units
+// follow one another every 2P slots (direct concatenation), where the same argument holds between
+// the backwards of one unit and the forwards of the next.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -20,9 +22,9 @@ namespace {
 
 absl::Status CheckEven(const char* option, int value, const char* reason) {
   if (value % 2 == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      option, "=", value, ": must be even (", reason,
-      "); nearest: ", value > 1 ? absl::StrCat(value - 1, " or ") : "", value + 1));
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, "=", value, ": must be even (", reason,
+                   "); nearest: ", value > 1 ? absl::StrCat(value - 1, " or ") : "", value + 1));
 }
 
 }  // namespace
@@ -30,7 +32,8 @@ absl::Status CheckEven(const char* option, int value, const char* reason) {
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params) {
   PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
   const int devices = params.devices;
-  PIPELAB_RETURN_IF_ERROR(CheckEven("--devices", devices, "the two directions take turns on a device"));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckEven("--devices", devices, "the two directions take turns on a device"));
   PIPELAB_RETURN_IF_ERROR(
       CheckEven("--micro_batches", params.micro_batches, "half of them go each way"));
   Schedule schedule = LoopedPipeline(params);
@@ -40,7 +43,8 @@ absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params) {
 
   std::vector<std::vector<std::pair<int64_t, Action>>> slots(devices);
   for (int unit = 0; unit < params.micro_batches; unit += devices) {
-    const int half = std::min(devices, params.micro_batches - unit) / 2;  // the last unit may be short
+    const int half =
+        std::min(devices, params.micro_batches - unit) / 2;  // the last unit may be short
     for (int direction = 0; direction < 2; ++direction) {
       for (int i = 0; i < half; ++i) {
         const int m = unit + direction * half + i;

@@ -45,8 +45,9 @@ TEST(Chimera, PeakActivations) {
   }
 }
 
-// No micro-batch is dropped and none collides, where other generators fail: P = 2 with M > 2, P >= 6 with
-// M >= 3P, and short units. MakeSchedule's result is lowered, hence validated, and does all the work.
+// No micro-batch is dropped and none collides, where other generators fail: P = 2 with M > 2, P >=
+// 6 with M >= 3P, and short units. MakeSchedule's result is lowered, hence validated, and does all
+// the work.
 TEST(Chimera, ServesEveryEvenCount) {
   for (int p = 2; p <= 12; p += 2) {
     for (int m = 2; m <= 5 * p + 2; m += 2) {
@@ -60,14 +61,17 @@ TEST(Chimera, ServesEveryEvenCount) {
 }
 
 TEST(Chimera, Refuses) {
-  EXPECT_EQ(Refusal("chimera", {3, 4}),
-            "--scheme=chimera --devices=3: must be even (the two directions take turns on a device); "
-            "nearest: 2 or 4");
-  EXPECT_EQ(Refusal("chimera", {1, 4}),
-            "--scheme=chimera --devices=1: must be even (the two directions take turns on a device); "
-            "nearest: 2");
+  EXPECT_EQ(
+      Refusal("chimera", {3, 4}),
+      "--scheme=chimera --devices=3: must be even (the two directions take turns on a device); "
+      "nearest: 2 or 4");
+  EXPECT_EQ(
+      Refusal("chimera", {1, 4}),
+      "--scheme=chimera --devices=1: must be even (the two directions take turns on a device); "
+      "nearest: 2");
   EXPECT_EQ(Refusal("chimera", {4, 5}),
-            "--scheme=chimera --micro_batches=5: must be even (half of them go each way); nearest: 4 or 6");
+            "--scheme=chimera --micro_batches=5: must be even (half of them go each way); nearest: "
+            "4 or 6");
   SchemeParams params{4, 4};
   params.chunks = 2;
   EXPECT_EQ(Refusal("chimera", params),

@@ -1,7 +1,8 @@
 // GPipe (Huang et al., NeurIPS 2019): all forwards, then all backwards.
 //
-// The paper's picture runs the backwards in reverse order. Here both passes run in micro-batch order: time
-// and memory are the same, and gradients add up in the order in which serial training adds them.
+// The paper's picture runs the backwards in reverse order. Here both passes run in micro-batch
+// order: time and memory are the same, and gradients add up in the order in which serial training
+// adds them.
 #include "pipelines/schedules/schemes.h"
 #include "tools/base/status_macros.h"
 

@@ -6,7 +6,8 @@
 namespace pipelab {
 namespace {
 
-// The paper's figure 2(c): 4 devices, 4 micro-batches; backwards in micro-batch order (gpipe.cc says why).
+// The paper's figure 2(c): 4 devices, 4 micro-batches; backwards in micro-batch order (gpipe.cc
+// says why).
 TEST(GPipe, PaperFigure) {
   EXPECT_EQ(Picture("gpipe", {4, 4}), R"(
 0: 0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3

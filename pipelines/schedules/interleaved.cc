@@ -1,6 +1,7 @@
-// Interleaved 1F1B, depth first (Narayanan et al., "Efficient Large-Scale Language Model Training on GPU
-// Clusters Using Megatron-LM", SC 2021): V stages a device, micro-batches in groups of P. A device runs a
-// group through its first stage, then through its second, and so on, before it takes the next group.
+// Interleaved 1F1B, depth first (Narayanan et al., "Efficient Large-Scale Language Model Training
+// on GPU Clusters Using Megatron-LM", SC 2021): V stages a device, micro-batches in groups of P. A
+// device runs a group through its first stage, then through its second, and so on, before it takes
+// the next group.
 #include <algorithm>
 #include <vector>
 
@@ -16,7 +17,8 @@ absl::Status CheckGroups(const SchemeParams& params) {
   if (rest == 0) return absl::OkStatus();
   const int below = params.micro_batches - rest;
   return absl::InvalidArgumentError(absl::StrCat(
-      "--micro_batches=", params.micro_batches, ": must be a multiple of --devices=", params.devices,
+      "--micro_batches=", params.micro_batches,
+      ": must be a multiple of --devices=", params.devices,
       "; nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + params.devices));
 }
 

@@ -8,8 +8,8 @@
 namespace pipelab {
 namespace {
 
-// The Megatron-LM paper's figure 4 (bottom) is 4 devices, 8 micro-batches, 2 chunks; its first device, and a
-// whole schedule of half the size.
+// The Megatron-LM paper's figure 4 (bottom) is 4 devices, 8 micro-batches, 2 chunks; its first
+// device, and a whole schedule of half the size.
 TEST(Interleaved, PaperFigure) {
   EXPECT_EQ(Picture("interleaved", {2, 2}), R"(
 0: 0F0 0F1 2F0 2F1 2B0 2B1 0B0 0B1
@@ -21,8 +21,8 @@ TEST(Interleaved, PaperFigure) {
 )");
 }
 
-// 1 - VM/((V-1) max(M,P) + M + P - 1), here with M a multiple of P: idle 3(P-1) of stage length, and
-// min(VM, (V-1)P + 2(P-1-d) + 1) activations.
+// 1 - VM/((V-1) max(M,P) + M + P - 1), here with M a multiple of P: idle 3(P-1) of stage length,
+// and min(VM, (V-1)P + 2(P-1-d) + 1) activations.
 TEST(Interleaved, ClosedForms) {
   for (int p = 1; p <= 16; ++p) {
     for (int v = 2; v <= 4; ++v) {
@@ -47,10 +47,12 @@ TEST(Interleaved, WithOneChunkIs1F1B) {
 }
 
 TEST(Interleaved, Refuses) {
-  EXPECT_EQ(Refusal("interleaved", {4, 6}),
-            "--scheme=interleaved --micro_batches=6: must be a multiple of --devices=4; nearest: 4 or 8");
-  EXPECT_EQ(Refusal("interleaved", {4, 3}),
-            "--scheme=interleaved --micro_batches=3: must be a multiple of --devices=4; nearest: 4");
+  EXPECT_EQ(
+      Refusal("interleaved", {4, 6}),
+      "--scheme=interleaved --micro_batches=6: must be a multiple of --devices=4; nearest: 4 or 8");
+  EXPECT_EQ(
+      Refusal("interleaved", {4, 3}),
+      "--scheme=interleaved --micro_batches=3: must be a multiple of --devices=4; nearest: 4");
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// 1F1B with a flush (PipeDream-flush, Narayanan et al., ICML 2021; DAPPLE, Fan et al., PPoPP 2021): a device
-// runs just enough forwards to keep the pipeline busy, then a forward and a backward in turn, so that at
-// most P - d micro-batches are in flight on device d.
+// 1F1B with a flush (PipeDream-flush, Narayanan et al., ICML 2021; DAPPLE, Fan et al., PPoPP 2021):
+// a device runs just enough forwards to keep the pipeline busy, then a forward and a backward in
+// turn, so that at most P - d micro-batches are in flight on device d.
 #include <vector>
 
 #include "pipelines/schedules/schemes.h"

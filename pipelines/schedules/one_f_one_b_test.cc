@@ -7,7 +7,8 @@
 namespace pipelab {
 namespace {
 
-// PipeDream-flush, as drawn in the Megatron-LM paper's figure 4 (top) at 4 devices, 8 micro-batches, F = B.
+// PipeDream-flush, as drawn in the Megatron-LM paper's figure 4 (top) at 4 devices, 8
+// micro-batches, F = B.
 TEST(OneFOneB, PaperFigure) {
   EXPECT_EQ(Picture("1f1b", {4, 4}), R"(
 0: 0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3

@@ -22,16 +22,16 @@ Schedule MakeOrDie(absl::string_view scheme, const SchemeParams& params);
 // A newline, then a line a device: "0: 0F0 0B0".
 std::string Picture(absl::string_view scheme, const SchemeParams& params);
 
-// The paper's kind of figure, at F = B = 1 and no communication: a line a device and two characters a slot,
-// the micro-batch in hexadecimal, backwards after a quote: " 0 1'0'1".
+// The paper's kind of figure, at F = B = 1 and no communication: a line a device and two characters
+// a slot, the micro-batch in hexadecimal, backwards after a quote: " 0 1'0'1".
 std::string Timeline(const Schedule& schedule);
 
 // From Simulate with unit costs (F = 1, B = 2), in whole units.
 struct UnitFigures {
   int64_t makespan = 0;
-  int64_t busy = 0;                    // of a device; all devices of the catalogue's schemes do equal work
-  int64_t idle = 0;                    // makespan - busy
-  std::vector<int64_t> peak;           // [device] activations of stages held at a time
+  int64_t busy = 0;           // of a device; all devices of the catalogue's schemes do equal work
+  int64_t idle = 0;           // makespan - busy
+  std::vector<int64_t> peak;  // [device] activations of stages held at a time
 };
 UnitFigures Figures(const Schedule& schedule);
 

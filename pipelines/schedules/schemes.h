@@ -1,7 +1,8 @@
-// The functions behind the catalogue, one module each, and what they share. Users call MakeSchedule.
+// The functions behind the catalogue, one module each, and what they share. Users call
+// MakeSchedule.
 //
-// Inside: devices, micro_batches and chunks are at least 1 and small enough (MakeSchedule has checked), and
-// recompute is not theirs: MakeSchedule adds it with InsertRecompute.
+// Inside: devices, micro_batches and chunks are at least 1 and small enough (MakeSchedule has
+// checked), and recompute is not theirs: MakeSchedule adds it with InsertRecompute.
 #ifndef PIPELAB_PIPELINES_SCHEDULES_SCHEMES_H_
 #define PIPELAB_PIPELINES_SCHEDULES_SCHEMES_H_
 
@@ -22,8 +23,8 @@ absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params);
 // A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
 Schedule LoopedPipeline(const SchemeParams& params);
 
-// Merges a device's forwards and backwards, each in its own order: `warm_up` forwards, then one forward and
-// one backward in turn, then the backwards that are left.
+// Merges a device's forwards and backwards, each in its own order: `warm_up` forwards, then one
+// forward and one backward in turn, then the backwards that are left.
 std::vector<Action> OneForwardOneBackward(const std::vector<Action>& forwards,
                                           const std::vector<Action>& backwards, int warm_up);
 

@@ -35,9 +35,9 @@ absl::Status CheckBelongs(const Program& program, absl::Span<const Trace> measur
                spans[i].action == program.instructions[d][i].action;
       }
       if (fits) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("device ", d, ": the trace's ", spans.size(),
-                       " spans are not the program's ", program.instructions[d].size(), " instructions"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "device ", d, ": the trace's ", spans.size(), " spans are not the program's ",
+          program.instructions[d].size(), " instructions"));
     }
   }
   return absl::OkStatus();
@@ -65,7 +65,8 @@ absl::StatusOr<CostTable> ReplayCosts(const Program& program, absl::Span<const T
   return base;
 }
 
-absl::StatusOr<Trace> Replay(const Program& program, absl::Span<const Trace> measured, CostTable base) {
+absl::StatusOr<Trace> Replay(const Program& program, absl::Span<const Trace> measured,
+                             CostTable base) {
   PIPELAB_ASSIGN_OR_RETURN(const CostTable costs, ReplayCosts(program, measured, std::move(base)));
   return Simulate(program, costs, TraceOrigin::kReplayed);
 }

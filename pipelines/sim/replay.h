@@ -1,19 +1,22 @@
-// Measured action times on as many processors as the pipeline has devices: what a run on too few cores would
-// have taken on enough of them.
+// Measured action times on as many processors as the pipeline has devices: what a run on too few
+// cores would have taken on enough of them.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(Trace replayed, Replay(program, measured_traces));
 //   double step_seconds = ToSeconds(replayed.makespan);
 //
-// Each instruction takes the median over the traces of its processor time (Span::cpu_ns), by operation:
+// Each instruction takes the median over the traces of its processor time (Span::cpu_ns), by
+// operation:
 //   compute, step    its own processor time;
-//   send, receive    theirs too: on the device's thread they are real work (matching, copying, posting);
-//   wait             none: it ends when its message is there. What waking up costs is left out, so a replay
-//                    is a little optimistic about dispatch;
-//   reduce           its own processor time, begun when all participants have come; the slowest ends it.
-// Messages take no time on the way (in-process hand-over) unless `base` has a latency and a bandwidth.
-// Memory needs `base` (stage memory and edge bytes); without it peak_activation is 0.
+//   send, receive    theirs too: on the device's thread they are real work (matching, posting);
+//   wait             none: it ends when its message is there. What waking up costs is left out, so
+//                    a replay is a little optimistic about dispatch;
+//   reduce           its own processor time, begun when all participants have come; the slowest
+//                    ends it.
+// Messages take no time on the way (in-process hand-over) unless `base` has a latency and a
+// bandwidth. Memory needs `base` (stage memory and edge bytes); without it peak_activation is 0.
 //
-// Errors: InvalidArgument when a trace does not belong to the program (other devices, spans missing).
+// Errors: InvalidArgument when a trace does not belong to the program (other devices, spans
+// missing).
 #ifndef PIPELAB_PIPELINES_SIM_REPLAY_H_
 #define PIPELAB_PIPELINES_SIM_REPLAY_H_
 

@@ -29,7 +29,8 @@ class EffectTable {
     const std::vector<bool> recomputed = s.RecomputedStages();
     for (int r = 0; r < s.placement.num_replicas(); ++r) {
       for (int stage = 0; stage < num_stages_; ++stage) {
-        const int64_t parts = static_cast<int64_t>(s.placement.groups[r][stage].size()) * s.num_slices;
+        const int64_t parts =
+            static_cast<int64_t>(s.placement.groups[r][stage].size()) * s.num_slices;
         table_.push_back(Effects(s, costs, stage, recomputed[stage], parts));
       }
     }
@@ -52,11 +53,12 @@ class EffectTable {
       Action a;
       a.kind = kind;
       a.stage = static_cast<int16_t>(stage);
-      effects[static_cast<int>(kind)] = {costs.Compute(a).value() / parts, peak.value() / parts, change};
+      effects[static_cast<int>(kind)] = {costs.Compute(a).value() / parts, peak.value() / parts,
+                                         change};
     };
-    // The one place where the memory semantics of program.h become numbers. `in` of a forward is on the
-    // device already (received, or handed over); a backward turns inputs and output gradients into input
-    // gradients.
+    // The one place where the memory semantics of program.h become numbers. `in` of a forward is on
+    // the device already (received, or handed over); a backward turns inputs and output gradients
+    // into input gradients.
     set(ActionKind::kForward, recomputed ? m.forward_drop_peak : m.forward_peak,
         out + (recomputed ? 0 : kept));
     set(ActionKind::kRecompute, m.recompute_peak, kept);
@@ -83,7 +85,9 @@ class Simulation {
     devices_.resize(devices);
     arrival_.assign(p_.messages.size(), kUnsent);
     meetings_.resize(p_.reductions.size());
-    for (size_t r = 0; r < meetings_.size(); ++r) meetings_[r].missing = Participants(p_.reductions[r]);
+    for (size_t r = 0; r < meetings_.size(); ++r) {
+      meetings_[r].missing = Participants(p_.reductions[r]);
+    }
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     while (!runnable_.empty()) {
       const int d = runnable_.back();
@@ -94,7 +98,8 @@ class Simulation {
   }
 
  private:
-  // A message's arrival, or one of: not sent, and the device that waits for it as kUnsent - 1 - device.
+  // A message's arrival, or one of: not sent, and the device that waits for it as kUnsent - 1 -
+  // device.
   static constexpr int64_t kUnsent = -1;
 
   struct Link {
@@ -236,7 +241,9 @@ class Simulation {
     }
     for (const auto& replica : placement.groups) {
       for (int stage = 0; stage < p_.schedule.num_stages(); ++stage) {
-        for (int d : replica[stage]) trace_.devices[d].peak_state += costs_.stages[stage].memory.state;
+        for (int d : replica[stage]) {
+          trace_.devices[d].peak_state += costs_.stages[stage].memory.state;
+        }
       }
     }
     trace_.makespan = Nanoseconds(makespan);
@@ -248,7 +255,7 @@ class Simulation {
   const EffectTable effects_;
   Trace trace_;
   std::vector<Device> devices_;
-  std::vector<int64_t> arrival_;  // [message]
+  std::vector<int64_t> arrival_;   // [message]
   std::vector<Meeting> meetings_;  // [reduction]
   std::vector<int> runnable_;
 };
@@ -268,15 +275,15 @@ absl::Status CheckFits(const Program& p, const CostTable& costs) {
   }
   if (costs.instruction_time.empty()) return absl::OkStatus();
   if (costs.instruction_time.size() != p.instructions.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the cost table has instruction times of ",
-                                                   costs.instruction_time.size(), " devices, the program ",
-                                                   p.instructions.size()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the cost table has instruction times of ", costs.instruction_time.size(),
+                     " devices, the program ", p.instructions.size()));
   }
   for (size_t d = 0; d < p.instructions.size(); ++d) {
     if (costs.instruction_time[d].size() == p.instructions[d].size()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("device ", d, ": the cost table has ", costs.instruction_time[d].size(),
-                     " instruction times, the program ", p.instructions[d].size(), " instructions"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device ", d, ": the cost table has ", costs.instruction_time[d].size(),
+        " instruction times, the program ", p.instructions[d].size(), " instructions"));
   }
   return absl::OkStatus();
 }

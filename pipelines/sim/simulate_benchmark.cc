@@ -1,4 +1,5 @@
-// The steps from a scheme's name to a trace, on schedules of a million compute actions, on one core.
+// The steps from a scheme's name to a trace, on schedules of a million compute actions, on one
+// core.
 //
 //   bazel run //pipelines/sim:simulate_benchmark
 #include <string>

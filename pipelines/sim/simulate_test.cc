@@ -89,7 +89,8 @@ wait[0,100] 1F0[100,200] 1I0[200,320] 1W0[320,400] step[400,410]
 }
 
 TEST(Simulate, GroupsShareTimeAndReduceTogether) {
-  // Stage 0 on two devices: half the time each, a reduction of 30 ns after the later one, then the step.
+  // Stage 0 on two devices: half the time each, a reduction of 30 ns after the later one, then the
+  // step.
   Schedule s = ChainOf(1, {"0F0 0B0", "0F0 0B0", "1F0 1B0"});
   s.stages = StageGraph::Chain(2);
   s.placement.groups = {{{0, 1}, {2}}};
@@ -152,17 +153,16 @@ std::vector<int64_t> Peaks(const Schedule& s, const StageMemory& m) {
 
 TEST(Simulate, WalksMemory) {
   const Schedule s = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"});
-  // Device 0: 0F0 begins at level 0, peak 5000; after: 100 kept (the output is sent). 0F1 begins at 100.
-  // Then gradients of 1000 arrive: at 1200 0B0 begins, ends at 100; 1B1's receive: 1100 ...
-  // Device 1: both receives are posted before 1F0 ends; 1F0 begins at 1000, or 1F1 at 1000 (its input).
+  // Device 0: 0F0 leaves 100 (its output is sent), so 0F1 begins at 100. Device 1: 1F0 begins with
+  // its input of 1000; when 1F1 begins, 1B0 has freed all but the input of 1F1.
   EXPECT_EQ(Peaks(s, Memory()), (std::vector<int64_t>{5100, 6000}));
   StageMemory m = Memory();
   m.forward_peak = Bytes(0);
-  // Device 0: 0F1 leaves 100 + 100 kept and 1000 of output; +1000 received and 200 kept at 0B0: 1200 + 900.
-  // Device 1: 1F0 and its input 1100, and the input of 1F1: 1B0 begins at 2100, + 900.
+  // Device 0: 0B0 begins with 200 kept and a gradient of 1000. Device 1: 1B0 begins with 1100 for
+  // micro-batch 0 and the input of micro-batch 1.
   EXPECT_EQ(Peaks(s, m), (std::vector<int64_t>{2100, 3000}));
   m.backward_peak = Bytes(0);
-  // Levels alone. Device 1: 2100 before 1B0; the input gradient takes the input's place.
+  // Levels alone: a backward's input gradient takes the input's place.
   EXPECT_EQ(Peaks(s, m), (std::vector<int64_t>{1200, 2100}));
 }
 
@@ -180,8 +180,8 @@ TEST(Simulate, WalksMemoryOfSplitBackwards) {
 
 TEST(Simulate, WalksMemoryOfRecompute) {
   const Schedule s = ChainOf(2, {"0F0 0F1 0R0 0B0 0R1 0B1", "1F0 1R0 1B0 1F1 1R1 1B1"});
-  // Device 0 keeps nothing from forwards (its input is no edge); 0R0 begins before the gradient's receive.
-  // Device 1: inputs of both micro-batches when 1R0 begins.
+  // Device 0 keeps nothing from forwards (its input is no edge); 0R0 begins before the gradient's
+  // receive. Device 1: inputs of both micro-batches when 1R0 begins.
   StageMemory m = Memory();
   EXPECT_EQ(Peaks(s, m), (std::vector<int64_t>{4000, 5000}));
   m.forward_drop_peak = Bytes(0);
@@ -266,17 +266,20 @@ TEST(Simulate, NamesTheBlockedInstruction) {
   auto& list = p.instructions[0];
   list.erase(list.begin() + 1);  // the send of 0F0
   EXPECT_THAT(Simulate(p, Costs(p.schedule)),
-              StatusIs(absl::StatusCode::kInternal, HasSubstr("device 0, instruction 2: wait 1B0 never ends")));
+              StatusIs(absl::StatusCode::kInternal,
+                       HasSubstr("device 0, instruction 2: wait 1B0 never ends")));
 }
 
 TEST(Simulate, RefusesATableThatDoesNotFit) {
   const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
   CostTable costs = Costs(p.schedule);
   costs.stages.pop_back();
-  EXPECT_THAT(Simulate(p, costs), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 stages")));
+  EXPECT_THAT(Simulate(p, costs),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("1 stages")));
   costs = Costs(p.schedule);
   costs.edge_bytes.clear();
-  EXPECT_THAT(Simulate(p, costs), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 edges")));
+  EXPECT_THAT(Simulate(p, costs),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 edges")));
   costs = Costs(p.schedule);
   costs.instruction_time.resize(2);
   EXPECT_THAT(Simulate(p, costs),
@@ -331,13 +334,15 @@ TEST(Replay, KeepsTheMemoryOfItsBase) {
 
 TEST(Replay, RefusesForeignTraces) {
   const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
-  EXPECT_THAT(Replay(p, {}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at least one")));
+  EXPECT_THAT(Replay(p, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at least one")));
   Trace trace = Simulate(p, Costs(p.schedule)).value();
   trace.devices[1].spans.clear();
-  EXPECT_THAT(Replay(p, {trace}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device 1: the trace's 0 spans")));
+  EXPECT_THAT(Replay(p, {trace}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("device 1: the trace's 0 spans")));
   trace.devices.clear();
-  EXPECT_THAT(Replay(p, {trace}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 devices")));
+  EXPECT_THAT(Replay(p, {trace}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 devices")));
 }
 
 }  // namespace

@@ -1,0 +1,117 @@
+#include "pipelines/ir/shape.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kMaxInt16 = std::numeric_limits<int16_t>::max();
+constexpr int kMaxReplicas = 256;  // Instruction::replica
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+absl::Status CheckGraph(const StageGraph& graph) {
+  const int stages = graph.num_stages();
+  if (stages < 1 || stages > kMaxInt16) {
+    return Invalid("a schedule has 1 to ", kMaxInt16, " stages, not ", stages);
+  }
+  for (const StageGraph::Edge& e : graph.edges) {
+    if (e.from < 0 || e.from >= stages || e.to < 0 || e.to >= stages) {
+      return Invalid("edge ", e.from, "-", e.to, " leaves the ", stages, " stages");
+    }
+  }
+  // The lists are a second form of `edges`: one order of edges, so that text and tensors agree.
+  const StageGraph expected = StageGraph::FromEdges(stages, graph.edges);
+  if (graph.in_edges != expected.in_edges || graph.out_edges != expected.out_edges) {
+    return Invalid("the stage graph's edge lists do not fit its edges (use StageGraph::FromEdges)");
+  }
+  std::vector<int> missing(stages), ready;
+  for (int s = 0; s < stages; ++s) {
+    missing[s] = static_cast<int>(graph.in_edges[s].size());
+    if (missing[s] == 0) ready.push_back(s);
+  }
+  for (size_t i = 0; i < ready.size(); ++i) {
+    for (int e : graph.out_edges[ready[i]]) {
+      if (--missing[graph.edges[e].to] == 0) ready.push_back(graph.edges[e].to);
+    }
+  }
+  if (static_cast<int>(ready.size()) < stages) {
+    const int on_cycle =
+        static_cast<int>(std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) -
+                         missing.begin());
+    return Invalid("the stage graph has a cycle, at or before stage ", on_cycle);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckGroup(const std::vector<int>& group, int replica, int stage, int devices) {
+  if (group.empty()) return Invalid("replica ", replica, ", stage ", stage, ": it has no device");
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (group[i] < 0 || group[i] >= devices) {
+      return Invalid("replica ", replica, ", stage ", stage, ": device ", group[i],
+                     " does not exist; there are ", devices, " devices");
+    }
+    if (std::count(group.begin(), group.end(), group[i]) > 1) {
+      return Invalid("replica ", replica, ", stage ", stage, ": device ", group[i],
+                     " is in its group twice");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPlacement(const Schedule& s) {
+  const Placement& p = s.placement;
+  const int devices = p.num_devices;
+  if (devices < 1 || devices > kMaxInt16) {
+    return Invalid("a schedule has 1 to ", kMaxInt16, " devices, not ", devices);
+  }
+  if (static_cast<int>(s.order.size()) != devices) {
+    return Invalid("the order has ", s.order.size(), " device lists for ", devices, " devices");
+  }
+  if (p.num_replicas() < 1 || p.num_replicas() > kMaxReplicas) {
+    return Invalid("a schedule has 1 to ", kMaxReplicas, " replicas, not ", p.num_replicas());
+  }
+  for (int r = 0; r < p.num_replicas(); ++r) {
+    if (static_cast<int>(p.groups[r].size()) != s.num_stages()) {
+      return Invalid("replica ", r, " places ", p.groups[r].size(), " stages of ", s.num_stages());
+    }
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      PIPELAB_RETURN_IF_ERROR(CheckGroup(p.groups[r][stage], r, stage, devices));
+    }
+  }
+  if (s.num_micro_batches < 1) {
+    return Invalid("a schedule has at least 1 micro-batch, not ", s.num_micro_batches);
+  }
+  if (static_cast<int64_t>(p.replica_of_micro_batch.size()) != s.num_micro_batches) {
+    return Invalid(p.replica_of_micro_batch.size(), " micro-batches have a replica, of ",
+                   s.num_micro_batches);
+  }
+  for (int m = 0; m < s.num_micro_batches; ++m) {
+    const int r = p.replica_of_micro_batch[m];
+    if (r < 0 || r >= p.num_replicas()) {
+      return Invalid("micro-batch ", m, ": replica ", r, " does not exist; there are ",
+                     p.num_replicas());
+    }
+  }
+  if (s.num_slices < 1 || s.num_slices > kMaxInt16) {
+    return Invalid("a micro-batch has 1 to ", kMaxInt16, " slices, not ", s.num_slices);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckShape(const Schedule& schedule) {
+  PIPELAB_RETURN_IF_ERROR(CheckGraph(schedule.stages));
+  return CheckPlacement(schedule);
+}
+
+}  // namespace pipelab
