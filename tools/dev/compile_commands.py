@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Writes compile_commands.json, for clang-tidy and clangd: compile_commands.py [BAZEL_FLAG...]
+
+Every C++ source of //... as `--config=lint` compiles it, for its flags are clang's.
+"""
+import json
+import os
+import subprocess
+import sys
+
+# Flags of the compiler's outputs, which a tool that only reads does not want.
+DROPPED = ("-MD",)
+DROPPED_WITH_VALUE = ("-MF", "-o")
+
+WORKSPACE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+
+def Bazel(*args):
+    command = [os.path.join(WORKSPACE, "tools/bazel"), *args]
+    return subprocess.run(command, cwd=WORKSPACE, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def Clean(arguments):
+    arguments = iter(arguments)
+    for argument in arguments:
+        if argument in DROPPED_WITH_VALUE:
+            next(arguments)
+        elif argument not in DROPPED and not argument.startswith("-frandom-seed"):
+            yield argument
+
+
+def main():
+    flags = ["--config=lint", *sys.argv[1:]]
+    root = Bazel("info", *flags, "execution_root").strip()
+    actions = json.loads(Bazel("aquery", *flags, "--output=jsonproto", "--include_artifacts=false",
+                               "--include_aspects=false", 'mnemonic("CppCompile", //...)'))
+    entries = {}
+    for action in actions.get("actions", []):
+        arguments = action["arguments"]
+        # A header's own syntax check has no -c.
+        source = arguments[arguments.index("-c") + 1] if "-c" in arguments else None
+        if source and not source.startswith(("external/", "bazel-out/")):
+            entries.setdefault(source, {"directory": root, "file": source, "arguments": list(Clean(arguments))})
+    # Sources are read where they are edited, not through the execution root's links.
+    for entry in entries.values():
+        entry["arguments"] = [os.path.join(WORKSPACE, a) if a == entry["file"] else a for a in entry["arguments"]]
+        entry["file"] = os.path.join(WORKSPACE, entry["file"])
+    with open(os.path.join(WORKSPACE, "compile_commands.json"), "w") as out:
+        json.dump(list(entries.values()), out, indent=1)
+    print("compile_commands.json: %d files" % len(entries))
+
+
+main()

@@ -1,0 +1,38 @@
+#!/bin/bash
+# What a reviewer should not have to say: layout, includes without a dependency, clang's warnings, bug patterns.
+#
+#   tools/dev/lint.sh [--fix] [FILE...]     (default: every tracked C++ file; --fix rewrites the layout)
+#
+# clang-tidy takes some seconds a file; name files to stay quick.
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/../.."
+
+layout=(--dry-run -Werror)
+if [[ ${1:-} == --fix ]]; then
+  layout=(-i)
+  shift
+fi
+files=("$@")
+if ((${#files[@]} == 0)); then mapfile -t files < <(git ls-files '*.cc' '*.h' '*.cu' '*.cuh'); fi
+sources=()
+for file in "${files[@]}"; do
+  [[ -f $file ]] || { echo "lint.sh: $file: no such file" >&2; exit 1; }
+  if [[ $file == *.cc ]]; then sources+=("$file"); fi
+done
+
+failed=()
+echo "=== clang, with layering_check"
+tools/bazel build --config=lint //... || failed+=(build)
+echo "=== clang-format: ${#files[@]} files"
+clang-format "${layout[@]}" "${files[@]}" || failed+=(clang-format)
+echo "=== clang-tidy: ${#sources[@]} files"
+if tools/dev/compile_commands.py; then
+  printf '%s\0' "${sources[@]}" | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy -p . --quiet || failed+=(clang-tidy)
+else
+  failed+=(compile_commands.py)
+fi
+if ((${#failed[@]})); then
+  echo "lint.sh: not clean: ${failed[*]}" >&2
+  exit 1
+fi
+echo "lint.sh: clean"
