@@ -1,0 +1,51 @@
+// What the two halves of a transformer block have in common: the norm in front and the residual
+// around. y = x + dropout(branch(norm(x))).
+//
+//   ResidualDropout residual(spec);                        // keyed by the layer's name
+//   Tensor y = residual.Join(ctx, x, std::move(branch));   // in the branch's memory
+//
+// Nothing here keeps a mask or a norm's output: masks are drawn again, outputs are computed again.
+#ifndef PIPELAB_MODELS_LAYERS_BLOCK_PARTS_H_
+#define PIPELAB_MODELS_LAYERS_BLOCK_PARTS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "models/layers/layer.h"
+
+namespace pipelab {
+
+class ResidualDropout {
+ public:
+  // Takes the layer's name, its attribute "dropout" and its elements of one sample.
+  explicit ResidualDropout(const LayerSpec& spec);
+
+  // x + dropout(branch), in the memory of `branch`.
+  Tensor Join(const LayerContext& ctx, const Tensor& x, Tensor branch_MC) const;
+  // The gradient of the branch's output: `dy` itself where there is no dropout, else a new tensor.
+  Tensor BranchGradient(const LayerContext& ctx, const Tensor& dy_MC) const;
+
+ private:
+  DropoutMask Mask(const LayerContext& ctx) const;
+
+  std::string prefix_;  // of the random stream: one a step
+  float rate_;
+  int64_t elements_per_sample_;
+};
+
+// norm(x) once more, bit for bit, in a new tensor: with the same mean and deviation, which it
+// writes again.
+Tensor NormAgain(const LayerContext& ctx, const Tensor& x_MC, const Parameter& gamma,
+                 const Parameter& beta, const Tensor& mean_M, const Tensor& rstd_M);
+
+// The gradient of x = the residual's own dy + the norm's, in a new tensor.
+Tensor NormResidualGradient(const LayerContext& ctx, const Tensor& dnorm_MC, const Tensor& x_MC,
+                            const Parameter& gamma, const Tensor& mean_M, const Tensor& rstd_M,
+                            const Tensor& dy_MC);
+
+// A tensor as large as `like`.
+Tensor AllocateLike(const LayerContext& ctx, const Tensor& like);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_LAYERS_BLOCK_PARTS_H_

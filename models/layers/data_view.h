@@ -1,0 +1,29 @@
+// What a layer reads of the data set, as tensors of its device, for the time of one pass. The
+// source is a pure function of (step, sample), so a backward draws the numbers again and nothing is
+// kept between passes.
+//
+//   BatchView view = LoadData(spec, source, &arena, step, first_sample, samples);
+#ifndef PIPELAB_MODELS_LAYERS_DATA_VIEW_H_
+#define PIPELAB_MODELS_LAYERS_DATA_VIEW_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "kernels/tensor/arena.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "models/layers/layer.h"
+
+namespace pipelab {
+
+// Empty tensors for what the layer does not read; DataBytes(spec, samples) in all.
+BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* arena, int64_t step,
+                   int64_t first_sample, int64_t samples);
+
+// Whether the source fits the layer: InvalidArgument when one is missing (null), samples have
+// another length or the vocabulary is larger. A layer that reads nothing fits any.
+absl::Status CheckData(const LayerSpec& spec, const BatchSource* source);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_LAYERS_DATA_VIEW_H_

@@ -1,0 +1,50 @@
+#include "models/layers/factory.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/layers/gpt_attention.h"
+#include "models/layers/gpt_attention_spec.h"
+#include "models/layers/gpt_embedding.h"
+#include "models/layers/gpt_embedding_spec.h"
+#include "models/layers/gpt_head.h"
+#include "models/layers/gpt_head_spec.h"
+#include "models/layers/gpt_mlp.h"
+#include "models/layers/gpt_mlp_spec.h"
+
+namespace pipelab {
+namespace {
+
+struct Kind {
+  const char* name;
+  std::unique_ptr<Layer> (*make)(const LayerSpec&);
+};
+
+template <class T>
+std::unique_ptr<Layer> Make(const LayerSpec& spec) {
+  return std::make_unique<T>(spec);
+}
+
+constexpr Kind kKinds[] = {
+    {kGptAttention, Make<GptAttention>},
+    {kGptEmbedding, Make<GptEmbedding>},
+    {kGptHead, Make<GptHead>},
+    {kGptMlp, Make<GptMlp>},
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const LayerSpec& spec) {
+  std::vector<std::string> known;
+  for (const Kind& kind : kKinds) {
+    if (spec.kind == kind.name) return kind.make(spec);
+    known.push_back(kind.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("layer \"", spec.name, "\" is of kind \"",
+                                                 spec.kind, "\"; there are ",
+                                                 absl::StrJoin(known, ", ")));
+}
+
+}  // namespace pipelab

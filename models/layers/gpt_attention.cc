@@ -1,0 +1,88 @@
+#include "models/layers/gpt_attention.h"
+
+#include <utility>
+
+#include "models/layers/gpt_attention_spec.h"
+
+namespace pipelab {
+namespace {
+
+using P = GptAttentionParameter;
+
+// Places in the stash. The forward leaves the first five; the input gradient replaces q, k, v by
+// their gradient and adds the last two. "Mix" is the attention's output, "branch" what the residual
+// adds to x.
+enum { kMean, kRstd, kMix, kQkv, kLse, kDbranch, kDnorm };
+
+}  // namespace
+
+GptAttention::GptAttention(const LayerSpec& spec)
+    : tokens_(spec.output_shape[0]),
+      hidden_(spec.output_shape[1]),
+      heads_(static_cast<int64_t>(Attribute(spec, "heads"))),
+      residual_(spec) {}
+
+AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
+  AttentionShape shape;
+  shape.samples = ctx.samples;
+  shape.tokens = tokens_;
+  shape.heads = heads_;
+  shape.head_size = hidden_ / heads_;
+  return shape;
+}
+
+Tensor GptAttention::Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  const int64_t m = x_MC.dim(0);
+  Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
+  Tensor norm_MC =
+      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
+  Tensor qkv_M3C = b.Allocate({m, 3 * hidden_});
+  b.Linear(norm_MC, parameters_[P::kWqkv].value, parameters_[P::kBqkv].value, qkv_M3C);
+  norm_MC = Tensor();
+  Tensor mix_MC = AllocateLike(ctx, x_MC);
+  Tensor lse_SHT = b.Allocate({ctx.samples, heads_, tokens_});
+  b.Attention(ShapeFor(ctx), qkv_M3C, mix_MC, lse_SHT);
+  Tensor branch_MC = AllocateLike(ctx, x_MC);
+  b.Linear(mix_MC, parameters_[P::kWo].value, parameters_[P::kBo].value, branch_MC);
+  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MC), std::move(qkv_M3C),
+                    std::move(lse_SHT)};
+  return residual_.Join(ctx, x_MC, std::move(branch_MC));
+}
+
+Tensor GptAttention::BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                                   LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  std::vector<Tensor>& kept = stash->tensors;
+  Tensor dbranch_MC = residual_.BranchGradient(ctx, dy);
+  Tensor dmix_MC = AllocateLike(ctx, x_MC);
+  b.LinearInputGradient(dbranch_MC, parameters_[P::kWo].value, dmix_MC);
+  Tensor dqkv_M3C = AllocateLike(ctx, kept[kQkv]);
+  b.AttentionGradient(ShapeFor(ctx), dmix_MC, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3C);
+  dmix_MC = kept[kLse] = Tensor();
+  kept[kQkv] = std::move(dqkv_M3C);
+  Tensor dnorm_MC = AllocateLike(ctx, x_MC);
+  b.LinearInputGradient(kept[kQkv], parameters_[P::kWqkv].value, dnorm_MC);
+  Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],
+                                      kept[kRstd], dy);
+  kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC)});
+  return dx_MC;
+}
+
+void GptAttention::BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  std::vector<Tensor>& kept = stash->tensors;
+  b.LinearWeightGradient(kept[kMix], kept[kDbranch], parameters_[P::kWo].gradient,
+                         parameters_[P::kBo].gradient);
+  kept[kMix] = kept[kDbranch] = Tensor();
+  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],
+                            parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
+  kept[kDnorm] = Tensor();
+  const Tensor norm_MC =
+      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], kept[kMean], kept[kRstd]);
+  b.LinearWeightGradient(norm_MC, kept[kQkv], parameters_[P::kWqkv].gradient,
+                         parameters_[P::kBqkv].gradient);
+  kept.clear();
+}
+
+}  // namespace pipelab

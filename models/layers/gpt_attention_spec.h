@@ -1,0 +1,47 @@
+// The first half of a GPT block: y = x + dropout(attention(norm(x) wqkv + bqkv) wo + bo). What it
+// costs; gpt_attention.h runs it.
+//
+//   LayerSpec layer = GptAttentionSpec({.name = "block0/attention", .input = 0, .tokens = 128,
+//   .hidden = 256,
+//                                       .heads = 4});
+//
+// Output: {tokens, hidden}. Of the forward it keeps q, k and v [M, 3 hidden], the attention's
+// output [M, hidden], a number a row and head, and the norm's mean and reciprocal deviation. The
+// norm's output is computed again for the weight gradient.
+//
+// Flops are of the products that the kernels compute: blocks of query rows times the keys that they
+// can see (models/graph/attention_workspace.h), a little more than half of the square. The backward
+// computes the scores again: five such products where the forward has two.
+#ifndef PIPELAB_MODELS_LAYERS_GPT_ATTENTION_SPEC_H_
+#define PIPELAB_MODELS_LAYERS_GPT_ATTENTION_SPEC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+inline constexpr char kGptAttention[] = "gpt_attention";
+
+struct GptAttentionSizes {
+  std::string name;
+  int input = 0;  // index of the layer before
+  int64_t tokens = 0, hidden = 0, heads = 0;
+  double dropout = 0;
+  double stddev = 0.02, projection_stddev = 0.02;  // of wqkv, of wo
+};
+
+// Places in LayerSpec::parameters and Layer::parameters_.
+struct GptAttentionParameter {
+  enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo };  // [C], [C], [C, 3C], [3C], [C, C], [C]
+};
+
+LayerSpec GptAttentionSpec(const GptAttentionSizes& sizes);
+
+// Pairs of a query and a key whose score is computed, for one causal sequence and head.
+int64_t CausalAttentionPairs(int64_t tokens);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_LAYERS_GPT_ATTENTION_SPEC_H_

@@ -1,0 +1,34 @@
+#include "models/layers/gpt_embedding.h"
+
+#include <utility>
+
+#include "models/layers/gpt_embedding_spec.h"
+
+namespace pipelab {
+
+using P = GptEmbeddingParameter;
+
+GptEmbedding::GptEmbedding(const LayerSpec& spec)
+    : tokens_(spec.output_shape[0]), hidden_(spec.output_shape[1]) {}
+
+Tensor GptEmbedding::Forward(const LayerContext& ctx, const Tensor&, LayerStash*) {
+  Tensor y_MC = ctx.backend->Allocate({ctx.samples * tokens_, hidden_});
+  ctx.backend->Embedding(ctx.batch->tokens_M, parameters_[P::kTable].value,
+                         parameters_[P::kPositions].value, y_MC);
+  return y_MC;
+}
+
+Tensor GptEmbedding::BackwardInput(const LayerContext&, const Tensor&, Tensor dy,
+                                   LayerStash* stash) {
+  stash->tensors = {std::move(dy)};
+  return Tensor();
+}
+
+void GptEmbedding::BackwardWeight(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
+  ctx.backend->EmbeddingWeightGradient(ctx.batch->tokens_M, stash->tensors[0],
+                                       parameters_[P::kTable].gradient,
+                                       parameters_[P::kPositions].gradient);
+  stash->tensors.clear();
+}
+
+}  // namespace pipelab

@@ -1,0 +1,29 @@
+#include "models/layers/gpt_embedding_spec.h"
+
+#include "models/graph/cost_math.h"
+
+namespace pipelab {
+
+LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kGptEmbedding;
+  layer.output_shape = {s.tokens, s.hidden};
+  layer.parameters = {
+      {s.name + "/tokens", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie},
+      {s.name + "/positions", {s.tokens, s.hidden}, InitKind::kNormal, s.stddev, ""},
+  };
+  layer.attributes = {{"tokens", static_cast<double>(s.tokens)},
+                      {"vocabulary", static_cast<double>(s.vocabulary)},
+                      {kReadsTokens, 1}};
+  layer.costs = [floats = s.tokens * s.hidden](int64_t samples) {
+    LayerCosts costs;
+    costs.output = FloatBytes(samples * floats);
+    costs.kept_for_weight = costs.output;  // dy
+    costs.forward_peak = costs.output;
+    return costs;
+  };
+  return layer;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,25 @@
+// Runs what gpt_head_spec.h describes. x_MC in, the loss out (LayerContext::loss_sum).
+#ifndef PIPELAB_MODELS_LAYERS_GPT_HEAD_H_
+#define PIPELAB_MODELS_LAYERS_GPT_HEAD_H_
+
+#include "models/layers/block_parts.h"
+#include "models/layers/layer.h"
+
+namespace pipelab {
+
+class GptHead : public Layer {
+ public:
+  explicit GptHead(const LayerSpec& spec);
+
+  Tensor Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+ private:
+  int64_t vocabulary_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_LAYERS_GPT_HEAD_H_

@@ -1,0 +1,49 @@
+#include "models/layers/gpt_head_spec.h"
+
+#include "models/graph/cost_math.h"
+
+namespace pipelab {
+namespace {
+
+// M rows of C, V logits each. The order of allocations is in gpt_head.cc.
+LayerCosts HeadCosts(int64_t m, int64_t c, int64_t v) {
+  const int64_t statistics = 2 * m;  // mean and reciprocal deviation
+  LayerCosts costs;
+  costs.forward = MatmulFlops(m, v, c);
+  costs.backward_input = costs.forward;
+  costs.backward_weight = costs.forward;
+  costs.output = Bytes(0);
+  costs.kept = FloatBytes(statistics + m * v);
+  // The logits' gradient; x and the gradient of the norm's output.
+  costs.kept_for_weight = FloatBytes(statistics + m * v + 2 * m * c);
+  costs.forward_peak =
+      FloatBytes(statistics + m * v + m * c);         // the norm's output beside the logits
+  costs.backward_input_peak = FloatBytes(2 * m * c);  // its gradient and dx
+  costs.backward_peak = costs.backward_input_peak;
+  // The weight part frees as much as it allocates, before it does.
+  costs.backward_weight_peak = Bytes(0);
+  return costs;
+}
+
+}  // namespace
+
+LayerSpec GptHeadSpec(const GptHeadSizes& s) {
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kGptHead;
+  layer.inputs = {s.input};
+  layer.parameters = {
+      {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
+      {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
+      {s.name + "/table", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie},
+  };
+  layer.attributes = {{"tokens", static_cast<double>(s.tokens)},
+                      {"vocabulary", static_cast<double>(s.vocabulary)},
+                      {kReadsTargets, 1}};
+  layer.costs = [t = s.tokens, c = s.hidden, v = s.vocabulary](int64_t samples) {
+    return HeadCosts(samples * t, c, v);
+  };
+  return layer;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,76 @@
+#include "models/layers/gpt_mlp.h"
+
+#include <utility>
+
+#include "models/layers/gpt_mlp_spec.h"
+
+namespace pipelab {
+namespace {
+
+using P = GptMlpParameter;
+
+// Places in the stash. The forward leaves the first three; the input gradient adds the others. h is
+// the GELU's input, "branch" what the residual adds to x.
+enum { kMean, kRstd, kH, kDh, kDbranch, kDnorm };
+
+}  // namespace
+
+GptMlp::GptMlp(const LayerSpec& spec)
+    : hidden_(spec.output_shape[1]),
+      inner_(static_cast<int64_t>(Attribute(spec, "inner"))),
+      residual_(spec) {}
+
+Tensor GptMlp::Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  const int64_t m = x_MC.dim(0);
+  Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
+  Tensor norm_MC =
+      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
+  Tensor h_MF = b.Allocate({m, inner_});
+  b.Linear(norm_MC, parameters_[P::kW1].value, parameters_[P::kB1].value, h_MF);
+  norm_MC = Tensor();
+  Tensor gelu_MF = AllocateLike(ctx, h_MF);
+  b.Gelu(h_MF, gelu_MF);
+  Tensor branch_MC = AllocateLike(ctx, x_MC);
+  b.Linear(gelu_MF, parameters_[P::kW2].value, parameters_[P::kB2].value, branch_MC);
+  gelu_MF = Tensor();
+  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(h_MF)};
+  return residual_.Join(ctx, x_MC, std::move(branch_MC));
+}
+
+Tensor GptMlp::BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                             LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  std::vector<Tensor>& kept = stash->tensors;
+  Tensor dbranch_MC = residual_.BranchGradient(ctx, dy);
+  Tensor dh_MF = AllocateLike(ctx, kept[kH]);
+  b.LinearInputGradient(dbranch_MC, parameters_[P::kW2].value, dh_MF);
+  b.GeluGradient(dh_MF, kept[kH], dh_MF);
+  Tensor dnorm_MC = AllocateLike(ctx, x_MC);
+  b.LinearInputGradient(dh_MF, parameters_[P::kW1].value, dnorm_MC);
+  Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],
+                                      kept[kRstd], dy);
+  kept.insert(kept.end(), {std::move(dh_MF), std::move(dbranch_MC), std::move(dnorm_MC)});
+  return dx_MC;
+}
+
+void GptMlp::BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  std::vector<Tensor>& kept = stash->tensors;
+  // Largest first, each freed before the next is allocated. h has no use but gelu(h), which takes
+  // its place.
+  b.Gelu(kept[kH], kept[kH]);
+  b.LinearWeightGradient(kept[kH], kept[kDbranch], parameters_[P::kW2].gradient,
+                         parameters_[P::kB2].gradient);
+  kept[kH] = kept[kDbranch] = Tensor();
+  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],
+                            parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
+  kept[kDnorm] = Tensor();
+  const Tensor norm_MC =
+      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], kept[kMean], kept[kRstd]);
+  b.LinearWeightGradient(norm_MC, kept[kDh], parameters_[P::kW1].gradient,
+                         parameters_[P::kB1].gradient);
+  kept.clear();
+}
+
+}  // namespace pipelab

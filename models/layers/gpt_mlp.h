@@ -1,0 +1,26 @@
+// Runs what gpt_mlp_spec.h describes. x_MC, y_MC; M = samples * tokens.
+#ifndef PIPELAB_MODELS_LAYERS_GPT_MLP_H_
+#define PIPELAB_MODELS_LAYERS_GPT_MLP_H_
+
+#include "models/layers/block_parts.h"
+#include "models/layers/layer.h"
+
+namespace pipelab {
+
+class GptMlp : public Layer {
+ public:
+  explicit GptMlp(const LayerSpec& spec);
+
+  Tensor Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+ private:
+  int64_t hidden_, inner_;
+  ResidualDropout residual_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_LAYERS_GPT_MLP_H_

@@ -1,0 +1,52 @@
+#include "models/layers/gpt_mlp_spec.h"
+
+#include "models/graph/cost_math.h"
+
+namespace pipelab {
+namespace {
+
+// M rows of C; F inner. The order of allocations is in gpt_mlp.cc.
+LayerCosts MlpCosts(int64_t m, int64_t c, int64_t f, bool dropout) {
+  const int64_t statistics = 2 * m;  // mean and reciprocal deviation
+  LayerCosts costs;
+  costs.forward = 2 * MatmulFlops(m, f, c);
+  costs.backward_input = costs.forward;
+  costs.backward_weight = costs.forward;
+  costs.output = FloatBytes(m * c);
+  costs.kept = FloatBytes(statistics + m * f);
+  // h and its gradient; x, the branch's gradient and that of the norm's output.
+  costs.kept_for_weight = FloatBytes(statistics + 2 * m * f + 3 * m * c);
+  // At the second product: h, gelu(h), the branch's output.
+  costs.forward_peak = FloatBytes(statistics + 2 * m * f + m * c);
+  // At the gradient of the norm: dh, its gradient, dx; with dropout the branch's gradient is not dy
+  // itself.
+  costs.backward_input_peak = FloatBytes(m * f + (dropout ? 3 : 2) * m * c);
+  costs.backward_peak = costs.backward_input_peak;
+  // The weight part allocates only after it has freed more.
+  costs.backward_weight_peak = Bytes(0);
+  return costs;
+}
+
+}  // namespace
+
+LayerSpec GptMlpSpec(const GptMlpSizes& s) {
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kGptMlp;
+  layer.inputs = {s.input};
+  layer.output_shape = {s.tokens, s.hidden};
+  layer.parameters = {
+      {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
+      {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
+      {s.name + "/w1", {s.hidden, s.inner}, InitKind::kNormal, s.stddev, ""},
+      {s.name + "/b1", {s.inner}, InitKind::kZeros, 0, ""},
+      {s.name + "/w2", {s.inner, s.hidden}, InitKind::kNormal, s.projection_stddev, ""},
+      {s.name + "/b2", {s.hidden}, InitKind::kZeros, 0, ""},
+  };
+  layer.attributes = {{"inner", static_cast<double>(s.inner)}, {"dropout", s.dropout}};
+  layer.costs = [t = s.tokens, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
+                    int64_t samples) { return MlpCosts(samples * t, c, f, dropout); };
+  return layer;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,123 @@
+#include "models/zoo/gpt.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+
+GptConfig Small() {
+  GptConfig c;
+  c.layers = 3;
+  c.hidden = 24;
+  c.heads = 4;
+  c.tokens = 10;
+  c.vocabulary = 17;
+  return c;
+}
+
+// L blocks of width C, T positions, V words: 12 L C^2 of matrices, 13 L C of biases and norms, the
+// tables.
+int64_t ClosedForm(int64_t l, int64_t c, int64_t t, int64_t v, bool tied) {
+  return 12 * l * c * c + 13 * l * c + 2 * c + t * c + (tied ? 1 : 2) * v * c;
+}
+
+TEST(Gpt, ParameterCountsFollowTheClosedForm) {
+  for (bool tied : {false, true}) {
+    GptConfig c = Small();
+    c.tied_embeddings = tied;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(c));
+    EXPECT_EQ(g.num_parameters(), ClosedForm(3, 24, 10, 17, tied));
+    EXPECT_EQ(g.layers.size(), 8);
+  }
+}
+
+TEST(Gpt, PublishedSizesAllocateNothing) {
+  GptConfig c;  // the 52B model of breadth-first pipeline parallelism
+  c.layers = 64;
+  c.hidden = 8192;
+  c.heads = 64;
+  c.tokens = 1024;
+  c.vocabulary = 51200;
+  c.tied_embeddings = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph big, BuildGpt(c));
+  EXPECT_EQ(big.num_parameters(), ClosedForm(64, 8192, 1024, 51200, true));
+  EXPECT_EQ(big.num_parameters(), 51'974'258'688);
+  c.layers = 12;  // GPT-2 small: 124,439,808 as everybody's framework counts it
+  c.hidden = 768;
+  c.heads = 12;
+  c.vocabulary = 50257;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph gpt2, BuildGpt(c));
+  EXPECT_EQ(gpt2.num_parameters(), 124'439'808);
+}
+
+TEST(Gpt, FlopsOfABlockFollowTheClosedForm) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(Small()));
+  const double samples = 5, t = 10, c = 24;
+  // T = 10 fits in one block of query rows, so all T^2 scores are computed.
+  const LayerCosts attention = g.layers[1].costs(5), mlp = g.layers[2].costs(5);
+  EXPECT_EQ(attention.forward.value(), samples * (8 * t * c * c + 4 * t * t * c));
+  EXPECT_EQ(attention.backward_input.value(), samples * (8 * t * c * c + 10 * t * t * c));
+  EXPECT_EQ(attention.backward_weight.value(), samples * 8 * t * c * c);
+  EXPECT_EQ(mlp.forward.value(), samples * 16 * t * c * c);
+  EXPECT_EQ(mlp.backward_input.value(), mlp.forward.value());
+  EXPECT_EQ(g.layers[7].costs(5).forward.value(), samples * 2 * t * c * 17);
+}
+
+TEST(Gpt, StartsAsGpt2) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(Small()));
+  for (const LayerSpec& layer : g.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      const std::string last = p.name.substr(p.name.rfind('/') + 1);
+      if (last == "gamma") {
+        EXPECT_EQ(p.init, InitKind::kOnes) << p.name;
+      } else if (last == "beta" || last[0] == 'b') {
+        EXPECT_EQ(p.init, InitKind::kZeros) << p.name;
+      } else {
+        EXPECT_EQ(p.init, InitKind::kNormal) << p.name;
+        EXPECT_DOUBLE_EQ(p.stddev, last == "wo" || last == "w2" ? 0.02 / std::sqrt(6.0) : 0.02)
+            << p.name;
+      }
+    }
+  }
+}
+
+TEST(Gpt, BadConfigurationsNameFieldAndValue) {
+  const auto expect = [](GptConfig c, const char* what) {
+    EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+  };
+  GptConfig c = Small();
+  c.heads = 5;
+  expect(c, "heads = 5 does not divide hidden = 24");
+  c = Small();
+  c.layers = 0;
+  expect(c, "layers = 0");
+  c = Small();
+  c.hidden = -1;
+  expect(c, "hidden = -1");
+  c = Small();
+  c.heads = 0;
+  expect(c, "heads = 0");
+  c = Small();
+  c.tokens = 0;
+  expect(c, "tokens = 0");
+  c = Small();
+  c.vocabulary = 0;
+  expect(c, "vocabulary = 0");
+  c = Small();
+  c.mlp_ratio = 0;
+  expect(c, "mlp_ratio = 0");
+  c = Small();
+  c.dropout = 1;
+  expect(c, "dropout = 1");
+  c.dropout = std::nan("");
+  expect(c, "dropout = nan");
+}
+
+}  // namespace
+}  // namespace pipelab
