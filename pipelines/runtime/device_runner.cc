@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/comm/sum.h"
+#include "pipelines/runtime/clocks.h"
 #include "pipelines/runtime/place.h"
 #include "tools/base/status_macros.h"
 
@@ -31,6 +32,7 @@ DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, 
       communicator_(communicator),
       wait_limit_(wait_limit),
       trace_(trace),
+      recorder_(instructions_),
       buffers_(plan_.num_buffers),
       receive_tickets_(plan_.receives.size()),
       position_(instructions_.size()) {}
@@ -39,11 +41,8 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
   *step = DeviceStep();
   bytes_sent_ = messages_sent_ = 0;
   arena_->ResetPeaks();
-  std::vector<Span>& spans = step->trace.spans;
-  if (trace_) spans.resize(instructions_.size());
-  // One reading of each clock between two instructions serves both.
   step->begin_ns = WallNs();
-  int64_t wall = step->begin_ns, cpu = trace_ ? ThreadCpuNs() : 0;
+  if (trace_) recorder_.Start();
   for (size_t n = 0; n < instructions_.size(); ++n) {
     const Instruction& i = instructions_[n];
     const int32_t index = plan_.steps[n];
@@ -55,21 +54,13 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
     const bool computes = i.op == OpCode::kCompute || i.op == OpCode::kStep;
     const StageModule* module = computes ? plan_.computes[index].module : nullptr;
     const int64_t library = computes ? module->library_ns() : 0;
+    recorder_.Before(n);
     PIPELAB_RETURN_IF_ERROR(Execute(i, index));
-    Span& span = spans[n];
-    span.instruction = static_cast<int32_t>(n);
-    span.op = i.op;
-    span.action = i.action;
-    span.arg = i.arg;
-    span.begin_ns = wall;
-    span.end_ns = wall = WallNs();
-    const int64_t cpu_now = ThreadCpuNs();
-    span.cpu_ns = cpu_now - cpu;
-    cpu = cpu_now;
-    if (computes) span.library_ns = module->library_ns() - library;
+    recorder_.After(n, computes ? module->library_ns() - library : 0);
   }
   PIPELAB_RETURN_IF_ERROR(FinishSends());
-  step->end_ns = trace_ ? wall : WallNs();
+  if (trace_) step->trace.spans = recorder_.Take();
+  step->end_ns = WallNs();
   position_.store(static_cast<int64_t>(instructions_.size()), std::memory_order_relaxed);
   step->trace.peak_activation = arena_->peak_transient();
   step->trace.peak_state = arena_->peak_state();

@@ -22,8 +22,8 @@
 #include "kernels/tensor/arena.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
-#include "pipelines/runtime/clocks.h"
 #include "pipelines/runtime/device_plan.h"
+#include "pipelines/runtime/span_recorder.h"
 
 namespace pipelab {
 
@@ -70,6 +70,7 @@ class DeviceRunner {
   Communicator* const communicator_;
   const absl::Duration wait_limit_;
   const bool trace_;
+  SpanRecorder recorder_;
 
   std::vector<Tensor> buffers_;
   std::vector<Ticket> receive_tickets_;                   // [receive]

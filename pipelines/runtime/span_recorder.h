@@ -1,0 +1,101 @@
+// Writes the spans of one pass over a device's instructions.
+//
+//   SpanRecorder recorder(instructions);
+//   recorder.Start();
+//   for (each instruction i) { recorder.Before(i); ...run it...; recorder.After(i, library_ns); }
+//   std::vector<Span> spans = recorder.Take();
+//
+// Wall time is read once between two instructions. Processor time is a system call, so it is read
+// around what takes time: computes, steps and reductions. Sends and receives never block and count
+// with their wall time; a wait gets the rest of the processor time between two computes.
+#ifndef PIPELAB_PIPELINES_RUNTIME_SPAN_RECORDER_H_
+#define PIPELAB_PIPELINES_RUNTIME_SPAN_RECORDER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/trace.h"
+#include "pipelines/runtime/clocks.h"
+
+namespace pipelab {
+
+class SpanRecorder {
+ public:
+  explicit SpanRecorder(const std::vector<Instruction>& instructions)
+      : instructions_(instructions) {}
+
+  void Start() {
+    spans_.clear();
+    spans_.reserve(instructions_.size());
+    messages_begin_ = 0;
+    cpu_ = ThreadCpuNs();
+    wall_ = WallNs();
+  }
+
+  void Before(size_t n) {
+    if (!Computes(instructions_[n].op) || messages_begin_ == spans_.size()) return;
+    CloseMessages();
+    // The reading of the clock belongs to nobody: the compute begins after it.
+    wall_ = WallNs();
+  }
+
+  void After(size_t n, int64_t library_ns) {
+    const Instruction& i = instructions_[n];
+    Span span;
+    span.instruction = static_cast<int32_t>(n);
+    span.op = i.op;
+    span.action = i.action;
+    span.arg = i.arg;
+    span.begin_ns = wall_;
+    span.end_ns = wall_ = WallNs();
+    span.library_ns = library_ns;
+    if (Computes(i.op)) {
+      const int64_t cpu = ThreadCpuNs();
+      span.cpu_ns = cpu - cpu_;
+      cpu_ = cpu;
+      messages_begin_ = spans_.size() + 1;
+    }
+    spans_.push_back(span);
+  }
+
+  std::vector<Span> Take() {
+    CloseMessages();
+    return std::move(spans_);
+  }
+
+ private:
+  static bool Computes(OpCode op) {
+    return op == OpCode::kCompute || op == OpCode::kStep || op == OpCode::kReduce;
+  }
+
+  // Divides the processor time since the last compute among the messages since then.
+  void CloseMessages() {
+    const int64_t cpu = ThreadCpuNs();
+    int64_t rest = cpu - cpu_;
+    cpu_ = cpu;
+    Span* wait = nullptr;
+    for (size_t n = messages_begin_; n < spans_.size(); ++n) {
+      Span& span = spans_[n];
+      if (span.op == OpCode::kWait) {
+        wait = &span;
+        continue;
+      }
+      span.cpu_ns = std::min(rest, span.end_ns - span.begin_ns);
+      rest -= span.cpu_ns;
+    }
+    if (wait != nullptr) wait->cpu_ns = std::min(rest, wait->end_ns - wait->begin_ns);
+    messages_begin_ = spans_.size();
+  }
+
+  const std::vector<Instruction>& instructions_;
+  std::vector<Span> spans_;
+  size_t messages_begin_ = 0;   // first span without a processor time
+  int64_t wall_ = 0, cpu_ = 0;  // last readings
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_SPAN_RECORDER_H_
