@@ -102,7 +102,7 @@ class Backend {
                                  const Tensor& dqkv_M3C) = 0;
 
   // GELU, tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-  virtual void Gelu(const Tensor& x, const Tensor& y) = 0;
+  virtual void Gelu(const Tensor& x, const Tensor& y) = 0;  // y may be x
   virtual void GeluGradient(const Tensor& dy, const Tensor& x,
                             const Tensor& dx) = 0;  // dx may be dy
 

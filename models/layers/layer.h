@@ -51,7 +51,8 @@ class Layer {
 
   // `x` is the input (empty for a layer that reads the data). Returns the output (empty for a loss).
   virtual Tensor Forward(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;
-  // `x` is the same input again; `dy` is empty for a loss. Returns dx (empty when x is empty).
+  // `x` is the same input again; `dy` is empty for a loss and given up: the layer may keep it or free it early.
+  // Returns dx (empty when x is empty).
   virtual Tensor BackwardInput(const LayerContext& ctx, const Tensor& x, Tensor dy, LayerStash* stash) = 0;
   // Adds to the gradients of the parameters, in ParameterSpec order; empties the stash.
   virtual void BackwardWeight(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;

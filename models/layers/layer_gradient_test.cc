@@ -1,0 +1,135 @@
+// Whole layers against finite differences: the input's gradient and every parameter's.
+//
+// For a direction u, the derivative of L = sum(weight * y) (or the loss) along u is <gradient, u>.
+// It is compared with D* = (4 D(h) - D(2h)) / 3, D(h) = (L(+h) - L(-h)) / 2h, whose error is
+//   truncation: of the order h^4; |D(h) - D(2h)|, of the order h^2, is an upper bound where h is
+//   small; rounding: each y carries a few float32 epsilons, of random sign; an L has epsilon *
+//   |weight * y| of them,
+//     which the difference divides by h.
+// Both are measured, so nothing is tuned; the test also demands that the tolerance is small beside
+// the derivative.
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "kernels/reference/reference_backend.h"
+#include "models/layers/test_layers.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+class GradientCheck {
+ public:
+  GradientCheck(const LayerSpec& spec, int64_t width)
+      : backend_(MakeReferenceBackend(&arena_)), rig_(spec, backend_.get(), kSamples) {
+    const int64_t tokens = spec.output_shape.empty()
+                               ? static_cast<int64_t>(Attribute(spec, "tokens"))
+                               : spec.output_shape[0];
+    if (!spec.inputs.empty()) {
+      x_ = RandomTensor(backend_.get(), {kSamples * tokens, width}, "x", 1);
+    }
+    if (!spec.output_shape.empty()) {
+      weight_ = RandomTensor(backend_.get(), {kSamples * tokens, width}, "weight", 1);
+    }
+  }
+
+  void Run() {
+    LayerStash stash;
+    Forward(&stash);
+    Tensor dy =
+        weight_.empty() ? Tensor() : RandomTensor(backend_.get(), weight_.shape(), "weight", 1);
+    const Tensor dx = rig_.layer->BackwardInput(rig_.ctx, x_, std::move(dy), &stash);
+    rig_.layer->BackwardWeight(rig_.ctx, x_, &stash);
+    // The gradient of a loss carries the scale; the objective is the plain sum.
+    const double scale = weight_.empty() ? rig_.ctx.loss_scale : 1;
+    if (!x_.empty()) CheckTensor("x", x_, dx, scale);
+    for (size_t i = 0; i < rig_.parameters.size(); ++i) {
+      CheckTensor(rig_.spec.parameters[i].name, rig_.parameters[i].value,
+                  rig_.parameters[i].gradient, scale);
+    }
+  }
+
+ private:
+  static constexpr int64_t kSamples = 2;
+
+  Tensor Forward(LayerStash* stash) {
+    rig_.loss = 0;
+    return rig_.layer->Forward(rig_.ctx, x_, stash);
+  }
+
+  double Objective() {
+    LayerStash stash;
+    const Tensor y = Forward(&stash);
+    if (weight_.empty()) {
+      magnitude_ = std::abs(rig_.loss);
+      return rig_.loss;
+    }
+    double sum = 0, squares = 0;
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const double term = static_cast<double>(weight_.f32()[i]) * y.f32()[i];
+      sum += term;
+      squares += term * term;
+    }
+    magnitude_ = std::sqrt(squares);
+    return sum;
+  }
+
+  // D(h) along `direction`; leaves `t` as it was.
+  double Difference(const Tensor& t, const Tensor& saved, const Tensor& direction, double h) {
+    const auto at = [&](double sign) {
+      for (int64_t i = 0; i < t.size(); ++i) {
+        t.f32()[i] = static_cast<float>(saved.f32()[i] + sign * h * direction.f32()[i]);
+      }
+      return Objective();
+    };
+    const double difference = (at(1) - at(-1)) / (2 * h);
+    backend_->Copy(saved, t);
+    return difference;
+  }
+
+  void CheckTensor(const std::string& name, const Tensor& t, const Tensor& gradient, double scale) {
+    const Tensor saved = backend_->Allocate(t.shape());
+    backend_->Copy(t, saved);
+    for (int trial = 0; trial < 4; ++trial) {
+      const Tensor u = RandomTensor(backend_.get(), t.shape(), name + std::to_string(trial), 1);
+      double along = 0, norm = 0;
+      for (int64_t i = 0; i < t.size(); ++i) {
+        along += static_cast<double>(gradient.f32()[i]) / scale * u.f32()[i];
+        norm += std::pow(gradient.f32()[i] / scale, 2);
+      }
+      norm = std::sqrt(norm);  // the derivative's typical size
+      const double h = 0.004;
+      const double once = Difference(t, saved, u, h), twice = Difference(t, saved, u, 2 * h);
+      const double epsilon = std::numeric_limits<float>::epsilon();
+      const double tolerance = std::abs(once - twice) + 8 * epsilon * magnitude_ / h;
+      EXPECT_NEAR((4 * once - twice) / 3, along, tolerance) << name << ", direction " << trial;
+      EXPECT_LT(tolerance, 0.02 * norm) << name << ": the check says nothing";
+    }
+  }
+
+  Arena arena_;
+  std::unique_ptr<Backend> backend_;
+  LayerRig rig_;
+  Tensor x_, weight_;
+  double magnitude_ = 0;
+};
+
+class LayerGradient : public testing::TestWithParam<double> {};
+
+TEST_P(LayerGradient, AgreesWithFiniteDifferences) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph graph, BuildGpt(SmallGpt(GetParam(), false)));
+  for (const char* name : {"embedding", "block0/attention", "block0/mlp", "head"}) {
+    for (const LayerSpec& spec : graph.layers) {
+      if (spec.name == name) GradientCheck(spec, 16).Run();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dropout, LayerGradient, testing::Values(0.0, 0.25));
+
+}  // namespace
+}  // namespace pipelab

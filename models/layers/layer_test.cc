@@ -1,0 +1,114 @@
+// What layers promise beyond numbers: split and fused backward agree, dropout is keyed by step and
+// sample, evaluation is without dropout, starts are keyed by name.
+#include <memory>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/reference/reference_backend.h"
+#include "models/layers/data_view.h"
+#include "models/layers/factory.h"
+#include "models/layers/initialize.h"
+#include "models/layers/test_layers.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::vector<float> Values(const Tensor& t) { return {t.f32().begin(), t.f32().end()}; }
+
+LayerSpec Mlp(double dropout) { return BuildGpt(SmallGpt(dropout, false))->layers[2]; }
+
+// The layer's output on one sample, `first_sample` of `step`.
+std::vector<float> OutputOf(const LayerSpec& spec, int64_t step, int64_t first_sample,
+                            bool training) {
+  Arena arena;
+  const auto backend = MakeReferenceBackend(&arena);
+  LayerRig rig(spec, backend.get(), /*samples=*/1, training);
+  rig.ctx.step = step;
+  rig.ctx.first_sample = first_sample;
+  const Tensor x = RandomTensor(backend.get(), {6, 16}, "x", 1);
+  return Values(rig.layer->Forward(rig.ctx, x, &rig.stash));
+}
+
+TEST(Dropout, IsKeyedByLayerStepAndSample) {
+  const LayerSpec spec = Mlp(0.5);
+  const std::vector<float> one = OutputOf(spec, 3, 2, true);
+  EXPECT_EQ(one, OutputOf(spec, 3, 2, true));
+  EXPECT_NE(one, OutputOf(spec, 4, 2, true));
+  EXPECT_NE(one, OutputOf(spec, 3, 3, true));
+  LayerSpec other = BuildGpt(SmallGpt(0.5, false))->layers[4];
+  ASSERT_EQ(other.name, "block1/mlp");
+  other.parameters = spec.parameters;  // the same values: only the mask differs
+  EXPECT_NE(one, OutputOf(other, 3, 2, true));
+}
+
+TEST(Dropout, IsOffInEvaluation) {
+  EXPECT_EQ(OutputOf(Mlp(0.5), 3, 2, false), OutputOf(Mlp(0), 3, 2, true));
+  EXPECT_NE(OutputOf(Mlp(0.5), 3, 2, true), OutputOf(Mlp(0), 3, 2, true));
+}
+
+TEST(Dropout, RowsOfAMicroBatchSeeTheirOwnMask) {
+  const LayerSpec spec = Mlp(0.5);
+  Arena arena;
+  const auto backend = MakeReferenceBackend(&arena);
+  LayerRig rig(spec, backend.get(), /*samples=*/2);
+  Tensor x = backend->Allocate({12, 16});
+  const Tensor half = RandomTensor(backend.get(), {6, 16}, "x", 1);
+  backend->Copy(half, x.Rows(0, 6));
+  backend->Copy(half, x.Rows(6, 12));
+  rig.ctx.first_sample = 4;
+  const Tensor y = rig.layer->Forward(rig.ctx, x, &rig.stash);
+  EXPECT_EQ(Values(y.Rows(0, 6)), OutputOf(spec, 3, 4, true));
+  EXPECT_EQ(Values(y.Rows(6, 12)), OutputOf(spec, 3, 5, true));
+}
+
+TEST(Initialize, IsKeyedByNameAndTie) {
+  ParameterSpec a{"a", {1000}, InitKind::kNormal, 0.5, ""},
+      b{"b", {1000}, InitKind::kNormal, 0.5, ""};
+  const auto start = [](const ParameterSpec& p, uint64_t seed) {
+    std::vector<float> v(p.size(), -1);
+    InitializeParameter(p, seed, absl::MakeSpan(v));
+    return v;
+  };
+  EXPECT_EQ(start(a, 1), start(a, 1));
+  EXPECT_NE(start(a, 1), start(a, 2));
+  EXPECT_NE(start(a, 1), start(b, 1));
+  a.tie = b.tie = "shared";
+  EXPECT_EQ(start(a, 1), start(b, 1));
+  double squares = 0;
+  for (float w : start(a, 1)) squares += w * w;
+  EXPECT_NEAR(squares / 1000, 0.25, 0.25 * 4 * std::sqrt(2.0 / 1000));  // 4 standard errors
+  a.init = InitKind::kOnes;
+  EXPECT_EQ(start(a, 1), std::vector<float>(1000, 1));
+  a.init = InitKind::kZeros;
+  EXPECT_EQ(start(a, 1), std::vector<float>(1000, 0));
+}
+
+TEST(Factory, NamesAnUnknownKind) {
+  LayerSpec spec = Mlp(0);
+  spec.kind = "convolution";
+  EXPECT_THAT(MakeLayer(spec), StatusIs(absl::StatusCode::kInvalidArgument,
+                                        AllOf(HasSubstr("\"block0/mlp\""),
+                                              HasSubstr("\"convolution\""), HasSubstr("gpt_mlp"))));
+}
+
+TEST(CheckData, NamesWhatDoesNotFit) {
+  const ModelGraph graph = *BuildGpt(SmallGpt(0, false));
+  const RandomTokens fits(6, 11), longer(7, 11), larger(6, 12);
+  EXPECT_THAT(CheckData(graph.layers[0], &fits), IsOk());
+  EXPECT_THAT(CheckData(graph.layers[1], nullptr), IsOk());
+  EXPECT_THAT(CheckData(graph.layers[0], nullptr),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no data source")));
+  EXPECT_THAT(CheckData(graph.layers[0], &longer),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("6 tokens, the data has 7")));
+  EXPECT_THAT(
+      CheckData(graph.layers[5], &larger),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("11 tokens, the data has 12")));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,118 @@
+#include "models/layers/serial_trainer.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/reference/reference_backend.h"
+#include "models/layers/test_layers.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Counts up by one: the next token is certain, so a model can learn it.
+class Counting : public BatchSource {
+ public:
+  int64_t tokens_per_sample() const override { return 6; }
+  int64_t vocabulary() const override { return 11; }
+  void Fill(int64_t step, int64_t first_sample, absl::Span<int32_t> tokens_M,
+            absl::Span<int32_t> targets_M) const override {
+    const auto at = [&](size_t i) {
+      return static_cast<int32_t>((step + first_sample * 5 + i) % 11);
+    };
+    for (size_t i = 0; i < tokens_M.size(); ++i) tokens_M[i] = at(i);
+    for (size_t i = 0; i < targets_M.size(); ++i) targets_M[i] = at(i + 1);
+  }
+};
+
+SerialOptions Options(const BatchSource* data) {
+  SerialOptions o;
+  o.micro_batch_samples = 2;
+  o.num_micro_batches = 3;
+  o.data = data;
+  o.seed = 3;
+  o.adam.learning_rate = 0.01f;
+  return o;
+}
+
+TEST(SerialTrainer, Learns) {
+  for (bool tied : {false, true}) {
+    const Counting data;
+    Arena arena;
+    const auto backend = MakeCpuBackend(&arena);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(
+        auto trainer,
+        SerialTrainer::Create(*BuildGpt(SmallGpt(0, tied)), backend.get(), Options(&data)));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const double first, trainer->Step());
+    EXPECT_NEAR(first, std::log(11.0), 0.1);  // it knows nothing: uniform over 11
+    for (int i = 0; i < 59; ++i) ASSERT_THAT(trainer->Step(), IsOk());
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const double held_out, trainer->Evaluate(data, 1000, 0, 4));
+    EXPECT_LT(held_out, 0.1) << "tied: " << tied;
+  }
+}
+
+// The same batch in fewer, larger micro-batches, and another backend: the same training but for
+// rounding. Adam divides by the gradient's root mean square, so one step moves a weight by at most
+// its rate; what differs is seen in the loss of the next step.
+TEST(SerialTrainer, MicroBatchesAndBackendsAgree) {
+  const RandomTokens data(6, 11);
+  std::vector<double> losses[2];
+  for (int variant : {0, 1}) {
+    Arena arena;
+    const auto backend = variant == 0 ? MakeCpuBackend(&arena) : MakeReferenceBackend(&arena);
+    SerialOptions options = Options(&data);
+    if (variant == 1)
+      std::tie(options.micro_batch_samples, options.num_micro_batches) = std::make_pair(6, 1);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer, SerialTrainer::Create(*BuildGpt(SmallGpt(0.1, true)),
+                                                                     backend.get(), options));
+    for (int step = 0; step < 5; ++step) {
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const double loss, trainer->Step());
+      losses[variant].push_back(loss);
+    }
+  }
+  for (int step = 0; step < 5; ++step) EXPECT_NEAR(losses[0][step], losses[1][step], 1e-4) << step;
+  EXPECT_NE(losses[0][0], losses[0][4]);
+}
+
+TEST(SerialTrainer, TiedTablesHaveOneValueAndEveryParameterMoves) {
+  const RandomTokens data(6, 11);
+  Arena arena;
+  const auto backend = MakeReferenceBackend(&arena);
+  const ModelGraph graph = *BuildGpt(SmallGpt(0, true));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer,
+                               SerialTrainer::Create(graph, backend.get(), Options(&data)));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto before, trainer->ParameterValue("head/table"));
+  ASSERT_THAT(trainer->Step(), IsOk());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto head, trainer->ParameterValue("head/table"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto embedding, trainer->ParameterValue("embedding/tokens"));
+  EXPECT_EQ(head, embedding);
+  EXPECT_NE(head, before);
+  EXPECT_EQ(trainer->losses().size(), 3);
+  EXPECT_THAT(trainer->ParameterValue("nothing"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"nothing\"")));
+}
+
+TEST(SerialTrainer, RefusesWhatItCannotTrain) {
+  const RandomTokens data(6, 11), longer(7, 11);
+  Arena arena;
+  const auto backend = MakeReferenceBackend(&arena);
+  const auto expect = [&](ModelGraph graph, SerialOptions options, const char* what) {
+    EXPECT_THAT(SerialTrainer::Create(std::move(graph), backend.get(), options),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+  };
+  const ModelGraph graph = *BuildGpt(SmallGpt(0, false));
+  expect(graph, Options(&longer), "the data has 7");
+  SerialOptions options = Options(&data);
+  options.num_micro_batches = 0;
+  expect(graph, options, "not 2 and 0");
+  ModelGraph branched = graph;
+  branched.layers[2].inputs = {0};
+  expect(branched, Options(&data), "\"block0/mlp\": serial training takes a chain");
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,73 @@
+#include "models/layers/test_layers.h"
+
+#include <utility>
+
+#include "glog/logging.h"
+#include "models/layers/data_view.h"
+#include "models/layers/factory.h"
+#include "tools/base/rng.h"
+
+namespace pipelab {
+
+void RandomTokens::Fill(int64_t step, int64_t first_sample, absl::Span<int32_t> tokens_M,
+                        absl::Span<int32_t> targets_M) const {
+  const CounterRng rng(/*seed=*/5, static_cast<uint64_t>(step));
+  const uint64_t offset = static_cast<uint64_t>(first_sample * tokens_);
+  for (size_t i = 0; i < tokens_M.size(); ++i) {
+    tokens_M[i] = static_cast<int32_t>(rng.Below(offset + i, vocabulary_));
+  }
+  for (size_t i = 0; i < targets_M.size(); ++i) {
+    targets_M[i] = static_cast<int32_t>(rng.Below(offset + i + 1, vocabulary_));
+  }
+}
+
+GptConfig SmallGpt(double dropout, bool tied) {
+  GptConfig c;
+  c.layers = 2;
+  c.hidden = 16;
+  c.heads = 2;
+  c.tokens = 6;
+  c.vocabulary = 11;
+  c.dropout = dropout;
+  c.tied_embeddings = tied;
+  return c;
+}
+
+Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, float scale) {
+  Tensor t = backend->Allocate(std::move(shape));
+  const CounterRng rng(/*seed=*/7, name);
+  for (int64_t i = 0; i < t.size(); ++i) t.f32()[i] = scale * rng.Normal(i);
+  return t;
+}
+
+LayerRig::LayerRig(const LayerSpec& layer_spec, Backend* backend, int64_t samples, bool training)
+    : spec(layer_spec) {
+  auto made = MakeLayer(spec);
+  CHECK(made.ok()) << made.status();
+  layer = *std::move(made);
+  for (const ParameterSpec& p : spec.parameters) {
+    const Shape shape(p.shape.begin(), p.shape.end());
+    // Gammas around 1, everything else around 0; large enough that each matters for the output.
+    Tensor value = RandomTensor(backend, shape, p.name, 0.3f);
+    for (float& w : value.f32()) w += p.init == InitKind::kOnes ? 1.0f : 0.0f;
+    Tensor gradient = backend->arena().Zeros(DataType::kFloat32, shape, MemoryKind::kGradient);
+    parameters.push_back({value, gradient});
+  }
+  layer->SetParameters(parameters);
+  ctx.backend = backend;
+  ctx.step = 3;
+  ctx.first_sample = 2;
+  ctx.samples = samples;
+  ctx.seed = 9;
+  ctx.training = training;
+  ctx.loss_scale = 0.125f;
+  ctx.loss_sum = &loss;
+  if (Reads(spec, kReadsTokens) || Reads(spec, kReadsTargets)) {
+    const RandomTokens data(static_cast<int64_t>(Attribute(spec, "tokens")),
+                            static_cast<int64_t>(Attribute(spec, "vocabulary")));
+    view = LoadData(spec, data, &backend->arena(), ctx.step, ctx.first_sample, samples);
+  }
+  ctx.batch = &view;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,57 @@
+// For tests of layers and stages: random data, a small GPT, and one layer with parameters on an
+// arena of its own.
+#ifndef PIPELAB_MODELS_LAYERS_TEST_LAYERS_H_
+#define PIPELAB_MODELS_LAYERS_TEST_LAYERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "models/layers/layer.h"
+#include "models/zoo/gpt.h"
+
+namespace pipelab {
+
+// Uniform tokens; each target is the next number of the same stream.
+class RandomTokens : public BatchSource {
+ public:
+  RandomTokens(int64_t tokens, int64_t vocabulary) : tokens_(tokens), vocabulary_(vocabulary) {}
+  int64_t tokens_per_sample() const override { return tokens_; }
+  int64_t vocabulary() const override { return vocabulary_; }
+  void Fill(int64_t step, int64_t first_sample, absl::Span<int32_t> tokens_M,
+            absl::Span<int32_t> targets_M) const override;
+
+ private:
+  int64_t tokens_, vocabulary_;
+};
+
+// layers 2, hidden 16, heads 2, tokens 6, vocabulary 11: sizes that no vector length divides all
+// of.
+GptConfig SmallGpt(double dropout, bool tied);
+
+// A random tensor: standard normal times `scale`, the same for the same name.
+Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, float scale);
+
+// One layer of `spec` with random parameters, ready to run `samples` samples of training step 3.
+struct LayerRig {
+  LayerRig(const LayerSpec& spec, Backend* backend, int64_t samples, bool training = true);
+
+  LayerRig(const LayerRig&) = delete;  // the context points into it
+  LayerRig& operator=(const LayerRig&) = delete;
+
+  LayerSpec spec;
+  std::unique_ptr<Layer> layer;
+  std::vector<Parameter> parameters;
+  BatchView view;
+  LayerContext ctx;
+  LayerStash stash;
+  double loss = 0;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_LAYERS_TEST_LAYERS_H_
