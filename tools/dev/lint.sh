@@ -1,9 +1,10 @@
 #!/bin/bash
 # What a reviewer should not have to say: layout, includes without a dependency, clang's warnings, bug patterns.
 #
-#   tools/dev/lint.sh [--fix] [FILE...]     (default: every tracked C++ file; --fix rewrites the layout)
+#   tools/dev/lint.sh [--fix] [FILE...]     (--fix rewrites the layout)
 #
-# clang-tidy takes some seconds a file; name files to stay quick.
+# Without files: the clang build of everything, then every tracked C++ file. clang-tidy takes some seconds
+# a file, so name files to be quick.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 
@@ -12,17 +13,19 @@ if [[ ${1:-} == --fix ]]; then
   layout=(-i)
   shift
 fi
+failed=()
 files=("$@")
-if ((${#files[@]} == 0)); then mapfile -t files < <(git ls-files '*.cc' '*.h' '*.cu' '*.cuh'); fi
+if ((${#files[@]} == 0)); then
+  mapfile -t files < <(git ls-files '*.cc' '*.h' '*.cu' '*.cuh')
+  echo "=== clang, with layering_check"
+  tools/bazel build --config=lint //... || failed+=(build)
+fi
 sources=()
 for file in "${files[@]}"; do
   [[ -f $file ]] || { echo "lint.sh: $file: no such file" >&2; exit 1; }
   if [[ $file == *.cc ]]; then sources+=("$file"); fi
 done
 
-failed=()
-echo "=== clang, with layering_check"
-tools/bazel build --config=lint //... || failed+=(build)
 echo "=== clang-format: ${#files[@]} files"
 clang-format "${layout[@]}" "${files[@]}" || failed+=(clang-format)
 echo "=== clang-tidy: ${#sources[@]} files"
