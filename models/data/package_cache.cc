@@ -37,24 +37,27 @@ std::string EntryPath(const DebianPackage& package, absl::string_view cache_dir)
                                           absl::string_view(package.sha256).substr(0, 12)));
 }
 
-absl::StatusOr<ProcessResult> Run(const std::vector<std::string>& arguments,
+absl::StatusOr<ProcessResult> Run(const DebianPackage& package,
+                                  const std::vector<std::string>& arguments,
                                   const std::string& directory, const FetchOptions& options) {
   ProcessOptions process;
   process.directory = directory;
   process.timeout = options.timeout;
   process.environment = {{"LC_ALL", "C"}, {"DEBIAN_FRONTEND", "noninteractive"}};
   auto result = RunProcess(arguments, process);
-  if (!result.ok()) return absl::UnavailableError(result.status().message());
+  if (!result.ok())
+    return absl::UnavailableError(absl::StrCat(Title(package), ": ", result.status().message()));
   return result;
 }
 
-absl::StatusOr<ProcessResult> RunApt(std::vector<std::string> arguments,
+absl::StatusOr<ProcessResult> RunApt(const DebianPackage& package,
+                                     std::vector<std::string> arguments,
                                      const std::string& directory, const FetchOptions& options) {
   std::vector<std::string> all = {options.apt_get, "-q", "-o", "Acquire::Retries=2"};
   // As root apt works as the user _apt, who may not write here.
   if (geteuid() == 0) all.insert(all.end(), {"-o", "APT::Sandbox::User=root"});
   all.insert(all.end(), arguments.begin(), arguments.end());
-  return Run(all, directory, options);
+  return Run(package, all, directory, options);
 }
 
 // The first of apt's "E: " lines: later ones only repeat that it failed.
@@ -83,11 +86,12 @@ absl::StatusOr<std::string> Download(const DebianPackage& package, const std::st
     return r.exit_code != 0 && (absl::StrContains(r.error, "Unable to locate package") ||
                                 absl::StrContains(r.error, "No packages found"));
   };
-  PIPELAB_ASSIGN_OR_RETURN(ProcessResult r, RunApt({"download", exact}, dir, options));
+  PIPELAB_ASSIGN_OR_RETURN(ProcessResult r, RunApt(package, {"download", exact}, dir, options));
   if (unknown(r) && options.update_lists && geteuid() == 0) {
     LOG(INFO) << "apt knows no package " << package.name << ": running apt-get update";
-    PIPELAB_RETURN_IF_ERROR(RunApt({"update"}, dir, options).status());  // the next try judges it
-    PIPELAB_ASSIGN_OR_RETURN(r, RunApt({"download", exact}, dir, options));
+    PIPELAB_RETURN_IF_ERROR(
+        RunApt(package, {"update"}, dir, options).status());  // the next try judges it
+    PIPELAB_ASSIGN_OR_RETURN(r, RunApt(package, {"download", exact}, dir, options));
   }
   if (unknown(r)) {
     return absl::UnavailableError(
@@ -96,7 +100,7 @@ absl::StatusOr<std::string> Download(const DebianPackage& package, const std::st
                      "section among apt's sources"));
   }
   if (r.exit_code != 0 && absl::StrContains(r.error, "was not found")) {
-    PIPELAB_ASSIGN_OR_RETURN(r, RunApt({"download", package.name}, dir, options));
+    PIPELAB_ASSIGN_OR_RETURN(r, RunApt(package, {"download", package.name}, dir, options));
   }
   const std::string deb = FindDeb(dir);
   if (r.exit_code != 0 || deb.empty()) {
@@ -111,7 +115,7 @@ absl::Status CheckDownload(const DebianPackage& package, const std::string& deb,
   PIPELAB_ASSIGN_OR_RETURN(const std::string sum, Sha256OfFile(deb, options.sha256sum));
   if (sum == package.sha256) return absl::OkStatus();
   // Another version is no damage; an unreadable one is.
-  auto field = Run({options.dpkg_deb, "-f", deb, "Version"}, "", options);
+  auto field = Run(package, {options.dpkg_deb, "-f", deb, "Version"}, "", options);
   const std::string version =
       field.ok() && field->exit_code == 0 ? LastLine(field->output) : package.version;
   const std::string name = fs::path(deb).filename().string();
@@ -128,7 +132,7 @@ absl::Status Unpack(const DebianPackage& package, const std::string& deb, const 
                     const FetchOptions& options) {
   const std::string files = JoinPath(dir, kFiles);
   PIPELAB_ASSIGN_OR_RETURN(const ProcessResult r,
-                           Run({options.dpkg_deb, "-x", deb, files}, dir, options));
+                           Run(package, {options.dpkg_deb, "-x", deb, files}, dir, options));
   if (r.exit_code != 0) {
     return absl::DataLossError(
         absl::StrCat(Title(package), ": dpkg-deb cannot unpack it: ", LastLine(r.error)));

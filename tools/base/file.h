@@ -43,8 +43,9 @@ absl::Status MakeDirectories(absl::string_view path);  // like mkdir -p
 // Makes a new, empty folder PREFIX + six characters, readable by all (mkdtemp's is private).
 absl::StatusOr<std::string> MakeTemporaryDirectory(absl::string_view prefix);
 
-// A hidden new folder for work in progress in `folder`: ".NAME.incomplete-HOST-PROCESS-xxxxxx". A run that
-// is interrupted cannot remove its own, so this removes those of `name` whose process is gone.
+// A hidden new folder for work in progress in `folder`: ".NAME.incomplete-HOST-PROCESS-xxxxxx". A
+// run that is interrupted cannot remove its own, so this removes those of `name` whose process is
+// gone.
 absl::StatusOr<std::string> MakeScratchDirectory(absl::string_view folder, absl::string_view name);
 
 absl::Status RemoveTree(absl::string_view path);  // like rm -rf; OK when there is nothing
