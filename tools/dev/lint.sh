@@ -29,8 +29,10 @@ done
 echo "=== clang-format: ${#files[@]} files"
 clang-format "${layout[@]}" "${files[@]}" || failed+=(clang-format)
 echo "=== clang-tidy: ${#sources[@]} files"
-if tools/dev/compile_commands.py; then
-  printf '%s\0' "${sources[@]}" | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy -p . --quiet || failed+=(clang-tidy)
+if ((${#sources[@]} == 0)); then
+  :
+elif tools/dev/compile_commands.py; then
+  printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p . --quiet || failed+=(clang-tidy)
 else
   failed+=(compile_commands.py)
 fi
