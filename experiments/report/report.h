@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/variant.h"
@@ -95,16 +96,20 @@ class Report {
   absl::Status WriteTo(absl::string_view directory) const;
 
  private:
+  friend class ReportPages;  // report_pages.h
+
   struct Timeline {
     std::string scheme, slug;  // slug: "1f1b_simulated"
     std::string title;
-    std::string svg, chrome_trace, schedule_csv, schedule_file;
+    std::string svg, chrome_trace;        // empty where there is nothing to draw
+    std::string schedule, schedule_file;  // "schedule_1f1b.csv"
     absl::optional<Table> breakdown;
   };
   struct Curves {
     std::string id, title, svg, csv;
   };
 
+  std::vector<Table> AllTables() const;  // those of timelines last
   void SetConfig(absl::string_view name, ConfigValue value);
   void Fail(absl::Status status);
 

@@ -45,7 +45,8 @@ absl::string_view OriginName(Origin origin);  // "measured"; "key"
 Origin OriginOf(const Trace& trace);
 
 // Conversions to the units that tables use.
-inline double ToMs(Nanoseconds t) { return ToMilliseconds(t); }
+// Division rounds once: 400000 ns are 0.4 ms, not 0.39999999999999997.
+inline double ToMs(Nanoseconds t) { return static_cast<double>(t.value()) / 1e6; }
 inline double ToMiB(Bytes b) { return static_cast<double>(b.value()) / (1024.0 * 1024.0); }
 inline double ToPercent(double fraction) { return 100 * fraction; }
 
@@ -53,9 +54,9 @@ struct Cell {
   Origin origin = Origin::kKey;
   absl::optional<double> number = {};  // neither number nor text: a missing value
   std::string text = {};
-  std::string tag = {};       // of a published value
-  std::string note = {};      // printed as a footnote; the reason of a missing value
-  bool missing = false;  // fits every column
+  std::string tag = {};   // of a published value
+  std::string note = {};  // printed as a footnote; the reason of a missing value
+  bool missing = false;   // fits every column
 
   Cell WithNote(std::string n) && {
     note = std::move(n);
@@ -78,7 +79,8 @@ Cell Missing(std::string reason);
 struct Column {
   std::string metric = {};  // name in records.csv: lower case, digits and underscores
   std::string title = {};
-  std::string unit = {};  // "ms", "MiB", "%"; empty for pure numbers and text
+  std::string brief = {};  // a shorter title for terminals; the title unless given
+  std::string unit = {};   // "ms", "MiB", "%"; empty for pure numbers and text
   Origin origin = Origin::kKey;
   int decimals = 0;  // digits after the point in tables; files for machines carry the full value
 };
@@ -108,6 +110,8 @@ class Table {
 
   // The cell as a reader sees it, without footnote mark: "41.2", "bit-equal", "1.07 (read)", "-".
   std::string CellText(int row, int column) const;
+  // "scheme=gpipe;devices=4": the key columns of a row.
+  std::string RowKey(int row) const;
   // 1-based footnote of a cell, 0 for none.
   int NoteNumber(const Cell& cell) const;
 
@@ -117,6 +121,8 @@ class Table {
   std::string ToCsv() const;   // header "step time [ms, measured]"; full precision
 
  private:
+  absl::Status CheckColumn(const Column& column) const;
+  absl::Status CheckRow(const std::vector<Cell>& cells) const;
   void Fail(absl::Status status);
 
   std::string id_, caption_;

@@ -33,8 +33,8 @@ absl::Status CheckMessage(const Program& program, size_t device, const Span& s) 
     if (static_cast<size_t>(sends ? m.from_device : m.to_device) == device) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("program: device ", device,
-                                                 sends ? " sends" : " waits for", " message ",
-                                                 s.arg, ", which is not its own"));
+                                                 sends ? " sends" : " receives", " message ", s.arg,
+                                                 ", which is not its own"));
 }
 
 }  // namespace
@@ -53,6 +53,8 @@ absl::StatusOr<std::vector<MessageTiming>> MatchMessages(const Program& program,
         PIPELAB_RETURN_IF_ERROR(CheckMessage(program, d, s));
         timings[s.arg].send = i;
         timings[s.arg].producer = last_compute;
+      } else if (s.op == OpCode::kReceive) {
+        PIPELAB_RETURN_IF_ERROR(CheckMessage(program, d, s));
       } else if (s.op == OpCode::kWait) {
         PIPELAB_RETURN_IF_ERROR(CheckMessage(program, d, s));
         timings[s.arg].wait = i;

@@ -1,0 +1,149 @@
+#include "experiments/report/chart_svg.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "experiments/report/markup.h"
+#include "experiments/report/svg.h"
+
+namespace pipelab {
+namespace {
+
+constexpr double kWidth = 820, kPlotHeight = 300;
+constexpr double kLeft = 70, kTop = 44, kRight = 24, kAxis = 48, kLegendRow = 20;
+
+// Data to pixels.
+struct Scale {
+  double x_max = 1, low = 0, high = 1;
+  double X(double step) const {
+    return kLeft + (x_max <= 1 ? 0.5 : (step - 1) / (x_max - 1)) * (kWidth - kLeft - kRight);
+  }
+  double Y(double value) const { return kTop + (high - value) / (high - low) * kPlotHeight; }
+};
+
+Scale MakeScale(const std::vector<Series>& series) {
+  Scale s;
+  s.low = std::numeric_limits<double>::infinity();
+  s.high = -s.low;
+  for (const Series& line : series) {
+    s.x_max = std::max(s.x_max, static_cast<double>(line.values.size()));
+    for (double v : line.values) {
+      if (!std::isfinite(v)) continue;
+      s.low = std::min(s.low, v);
+      s.high = std::max(s.high, v);
+    }
+  }
+  if (s.low > s.high) s.low = s.high = 0;
+  const double margin =
+      s.high > s.low ? 0.05 * (s.high - s.low) : std::max(1e-3, 0.05 * std::abs(s.high));
+  s.low -= margin;
+  s.high += margin;
+  return s;
+}
+
+// The first line has the ink of the page: it is the reference in most charts.
+std::string StrokeOf(size_t i) {
+  static constexpr Colour kOrder[] = {kOrange, kBlue, kGreen, kPurple, kVermillion, kSky, kYellow};
+  if (i == 0) return "class=\"pl-s\"";
+  return absl::StrCat("stroke=\"", Hex(kOrder[(i - 1) % 7]), "\"");
+}
+
+double WidthOf(size_t i, size_t n) {
+  return 1.8 + 1.6 * std::min<double>(static_cast<double>(n - 1 - i), 6);
+}
+
+void DrawAxes(const ChartOptions& options, const Scale& s, Svg& svg) {
+  const double bottom = kTop + kPlotHeight, right = kWidth - kRight;
+  const Ticks y = NiceTicks(s.low, s.high, 6);
+  for (double v : y.values) {
+    svg.Line(kLeft, s.Y(v), right, s.Y(v), "class=\"pl-g\"");
+    svg.Text(kLeft - 8, s.Y(v) + 4, FixedNumber(v, y.decimals),
+             "class=\"pl-m\" text-anchor=\"end\"");
+  }
+  const Ticks x = s.x_max > 1 ? NiceTicks(0, s.x_max, 8) : Ticks{{1}, 0};
+  for (double v : x.values) {
+    if (v < 1 || v != std::floor(v)) continue;  // steps are whole and begin at 1
+    svg.Line(s.X(v), bottom, s.X(v), bottom + 5, "class=\"pl-l\"");
+    svg.Text(s.X(v), bottom + 19, FixedNumber(v, 0), "class=\"pl-m\" text-anchor=\"middle\"");
+  }
+  svg.Line(kLeft, bottom, right, bottom, "class=\"pl-l\"");
+  svg.Line(kLeft, kTop, kLeft, bottom, "class=\"pl-l\"");
+  svg.Text((kLeft + right) / 2, bottom + 39, options.x_label,
+           "class=\"pl-t\" text-anchor=\"middle\"");
+  const double middle = kTop + kPlotHeight / 2;
+  svg.Text(18, middle, options.y_label,
+           absl::StrCat("class=\"pl-t\" text-anchor=\"middle\" transform=\"rotate(-90 18 ", middle,
+                        ")\""));
+}
+
+// Draws the runs of finite values; returns how many are not.
+int DrawLine(const Series& line, const Scale& s, const std::string& attributes, Svg& svg) {
+  int broken = 0;
+  std::vector<std::pair<double, double>> run;
+  const auto flush = [&] {
+    if (run.size() == 1) {
+      // A stroke without length is not drawn: a dot of the line's width is.
+      svg.Line(run[0].first, run[0].second, run[0].first + 0.01, run[0].second, attributes);
+    } else if (run.size() > 1) {
+      svg.Polyline(run, attributes);
+    }
+    run.clear();
+  };
+  for (size_t i = 0; i < line.values.size(); ++i) {
+    if (std::isfinite(line.values[i])) {
+      run.emplace_back(s.X(static_cast<double>(i) + 1), s.Y(line.values[i]));
+    } else {
+      ++broken;
+      flush();
+    }
+  }
+  flush();
+  return broken;
+}
+
+std::string Description(const ChartOptions& options, const std::vector<Series>& series) {
+  std::string text = absl::StrCat(options.y_label, " over ", options.x_label, ".");
+  for (const Series& line : series) {
+    if (line.values.empty()) continue;
+    absl::StrAppend(&text, " ", line.name, ": from ", FixedNumber(line.values.front(), 3), " to ",
+                    FixedNumber(line.values.back(), 3), " after ", line.values.size(), ".");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string LineChartSvg(const ChartOptions& options, const std::vector<Series>& series) {
+  // Legend entries run from left to right and wrap.
+  std::vector<std::pair<double, double>> places;
+  double x = kLeft, y = kTop + kPlotHeight + kAxis + 14;
+  for (const Series& line : series) {
+    const double width = 60 + TextWidth(line.name, 12);
+    if (x + width > kWidth - kRight && x > kLeft) {
+      x = kLeft;
+      y += kLegendRow;
+    }
+    places.emplace_back(x, y);
+    x += width;
+  }
+  const Scale scale = MakeScale(series);
+  Svg svg(options.id, kWidth, y + kLegendRow, options.title, Description(options, series));
+  svg.Text(kLeft, 24, options.title, "class=\"pl-t\" font-size=\"15\" font-weight=\"600\"");
+  DrawAxes(options, scale, svg);
+  for (size_t i = 0; i < series.size(); ++i) {
+    const std::string attributes =
+        absl::StrCat(StrokeOf(i), " stroke-width=\"", ShortNumber(WidthOf(i, series.size()), 1),
+                     "\" stroke-linejoin=\"round\" stroke-linecap=\"round\"");
+    const int broken = DrawLine(series[i], scale, attributes, svg);
+    svg.Line(places[i].first + 4, places[i].second, places[i].first + 26, places[i].second,
+             attributes);
+    std::string name = series[i].name;
+    if (broken > 0) absl::StrAppend(&name, " (", broken, " not finite)");
+    svg.Text(places[i].first + 36, places[i].second + 4, name, "class=\"pl-t\"");
+  }
+  return std::move(svg).Finish();
+}
+
+}  // namespace pipelab

@@ -1,0 +1,108 @@
+#include "experiments/report/chrome_trace.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "experiments/report/table.h"
+#include "nlohmann/json.hpp"
+#include "pipelines/analysis/analysis.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kComputeStream = 0, kCommunicationStream = 1;
+
+std::string Quoted(absl::string_view text) {
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+std::string Micros(int64_t ns) {
+  const char* sign = ns < 0 ? "-" : "";
+  const uint64_t n = ns < 0 ? -static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  return absl::StrFormat("%s%d.%03d", sign, n / 1000, n % 1000);
+}
+
+int StreamOf(OpCode op) {
+  return op == OpCode::kCompute || op == OpCode::kStep ? kComputeStream : kCommunicationStream;
+}
+
+std::string NameOf(const Program& program, const Span& s) {
+  switch (s.op) {
+    case OpCode::kCompute:
+    case OpCode::kStep:
+      return ToString(s.action);
+    case OpCode::kSend:
+      return absl::StrCat("send ", ToString(s.action), " to ", program.messages[s.arg].to_device);
+    case OpCode::kReceive:
+    case OpCode::kWait:
+      return absl::StrCat(s.op == OpCode::kWait ? "wait for " : "post receive of ",
+                          ToString(s.action), " from ", program.messages[s.arg].from_device);
+    case OpCode::kReduce:
+      return absl::StrCat("reduce ", s.arg);
+  }
+  return "unknown";
+}
+
+std::string Slice(const Program& program, int device, const Span& s) {
+  std::string args;
+  if (s.op == OpCode::kCompute || s.op == OpCode::kStep) {
+    args =
+        absl::StrCat("\"stage\":", s.action.stage, ",\"micro_batch\":", s.action.micro_batch, ",");
+  }
+  return absl::StrCat("{\"ph\":\"X\",\"pid\":", device, ",\"tid\":", StreamOf(s.op),
+                      ",\"ts\":", Micros(s.begin_ns), ",\"dur\":", Micros(s.end_ns - s.begin_ns),
+                      ",\"name\":", Quoted(NameOf(program, s)), ",\"cat\":\"", OpCodeName(s.op),
+                      "\",\"args\":{", args, "\"cpu_us\":", Micros(s.cpu_ns),
+                      ",\"library_us\":", Micros(s.library_ns), "}}");
+}
+
+std::string Metadata(int device, int tid, absl::string_view what, absl::string_view name) {
+  return absl::StrCat("{\"ph\":\"M\",\"pid\":", device, ",\"tid\":", tid, ",\"name\":\"", what,
+                      "\",\"args\":{\"name\":", Quoted(name), "}}");
+}
+
+// Viewers tie the ends of a flow to the slices that are open at their times.
+void AddFlow(const Trace& trace, const MessageTiming& m, std::vector<std::string>& events) {
+  if (m.producer < 0 || m.consumer < 0) return;
+  const Span& from = trace.devices[m.from_device].spans[m.producer];
+  const Span& to = trace.devices[m.to_device].spans[m.consumer];
+  const auto end = [&](char ph, int device, int64_t ns, absl::string_view rest) {
+    events.push_back(absl::StrCat("{\"ph\":\"", std::string(1, ph), "\",\"pid\":", device,
+                                  ",\"tid\":", kComputeStream, ",\"ts\":", Micros(ns),
+                                  ",\"id\":", m.message, ",\"cat\":\"message\",\"name\":\"",
+                                  m.gradient ? "gradient" : "activation", "\"", rest, "}"));
+  };
+  end('s', m.from_device, from.end_ns > from.begin_ns ? from.end_ns - 1 : from.begin_ns, "");
+  end('f', m.to_device, to.begin_ns, ",\"bp\":\"e\"");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program& program,
+                                        const Trace& trace) {
+  PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));  // refuses spans that overlap
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
+  std::vector<std::string> events;
+  for (int d = 0; d < static_cast<int>(trace.devices.size()); ++d) {
+    events.push_back(Metadata(d, kComputeStream, "process_name", absl::StrCat("device ", d)));
+    events.push_back(Metadata(d, kComputeStream, "thread_name", "compute"));
+    events.push_back(Metadata(d, kCommunicationStream, "thread_name", "communication"));
+    for (const Span& s : trace.devices[d].spans) events.push_back(Slice(program, d, s));
+    for (const InFlightPoint& p : InFlight(trace.devices[d])) {
+      events.push_back(
+          absl::StrCat("{\"ph\":\"C\",\"pid\":", d, ",\"tid\":0,\"ts\":", Micros(p.time_ns),
+                       ",\"name\":\"in flight\",\"args\":{\"forwards\":", p.count, "}}"));
+    }
+  }
+  for (const MessageTiming& m : messages) AddFlow(trace, m, events);
+  return absl::StrCat("{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"scheme\":", Quoted(scheme),
+                      ",\"origin\":\"", OriginName(OriginOf(trace)), "\",\"step_us\":\"",
+                      Micros(analysis.step_time.value()), "\"},\n\"traceEvents\":[\n",
+                      absl::StrJoin(events, ",\n"), "\n]}\n");
+}
+
+}  // namespace pipelab

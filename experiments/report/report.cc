@@ -1,0 +1,189 @@
+#include "experiments/report/report.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "experiments/report/breakdown.h"
+#include "experiments/report/chrome_trace.h"
+#include "experiments/report/markup.h"
+#include "experiments/report/records.h"
+#include "experiments/report/report_pages.h"
+#include "experiments/report/timeline_svg.h"
+#include "nlohmann/json.hpp"
+#include "pipelines/analysis/analysis.h"
+#include "pipelines/ir/text.h"
+#include "tools/base/file.h"
+#include "tools/base/json.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// A column a series; empty where a series is shorter.
+std::string CurvesCsv(const std::vector<Series>& series) {
+  std::string csv = "step";
+  size_t steps = 0;
+  for (const Series& s : series) {
+    absl::StrAppend(&csv, ",", CsvField(s.name));
+    steps = std::max(steps, s.values.size());
+  }
+  absl::StrAppend(&csv, "\n");
+  for (size_t i = 0; i < steps; ++i) {
+    absl::StrAppend(&csv, i + 1);
+    for (const Series& s : series) {
+      absl::StrAppend(&csv, ",", i < s.values.size() ? FullNumber(s.values[i]) : "");
+    }
+    absl::StrAppend(&csv, "\n");
+  }
+  return csv;
+}
+
+nlohmann::json ToJson(const ConfigValue& value) {
+  return absl::visit([](const auto& v) { return nlohmann::json(v); }, value);
+}
+
+}  // namespace
+
+Report::Report(ReportOptions options) : options_(std::move(options)) {
+  environment_ = options_.environment ? *options_.environment : ReadEnvironment();
+  if (!IsSlug(options_.name)) {
+    Fail(absl::InvalidArgumentError("the name is not lower case, digits and underscores"));
+  }
+}
+
+void Report::Fail(absl::Status status) {
+  if (status.ok() || !status_.ok()) return;
+  status_ =
+      absl::Status(status.code(), absl::StrCat("report '", options_.name, "': ", status.message()));
+}
+
+void Report::SetConfig(absl::string_view name, ConfigValue value) {
+  for (const auto& entry : config_) {
+    if (entry.first == name)
+      Fail(absl::InvalidArgumentError(absl::StrCat("setting '", name, "' is given twice")));
+  }
+  config_.emplace_back(std::string(name), std::move(value));
+}
+
+void Report::AddTable(Table table) {
+  Fail(table.status());
+  for (const Table& t : tables_) {
+    if (t.id() == table.id())
+      Fail(absl::InvalidArgumentError(absl::StrCat("two tables are called '", t.id(), "'")));
+  }
+  tables_.push_back(std::move(table));
+}
+
+void Report::AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace) {
+  const auto analysis = Analyze(trace);
+  if (!analysis.ok()) return Fail(analysis.status());
+  Timeline t;
+  t.scheme = std::string(scheme);
+  t.slug = absl::StrCat(Slug(scheme), "_", OriginName(OriginOf(trace)));
+  t.title = TimelineTitle(scheme, program, trace, analysis->overall.bubble);
+  // A schedule that cells cannot say is written in the project's own text form.
+  const auto csv = ToCsv(program.schedule);
+  t.schedule = csv.ok() ? *csv : ToText(program.schedule);
+  t.schedule_file = absl::StrCat("schedule_", Slug(scheme), csv.ok() ? ".csv" : ".txt");
+  for (const Timeline& other : timelines_) {
+    if (other.slug == t.slug)
+      return Fail(absl::InvalidArgumentError(absl::StrCat("two timelines '", t.slug, "'")));
+    if (other.schedule_file == t.schedule_file && other.schedule != t.schedule) {
+      return Fail(
+          absl::InvalidArgumentError(absl::StrCat("two schedules for '", t.schedule_file, "'")));
+    }
+  }
+  if (analysis->has_spans) {
+    t.breakdown = BreakdownTable(absl::StrCat("breakdown_", t.slug), scheme, *analysis);
+    auto svg = TimelineSvg(absl::StrCat("timeline-", t.slug), scheme, program, trace);
+    if (svg.ok()) {
+      t.svg = *std::move(svg);
+      auto json = ChromeTrace(scheme, program, trace);
+      if (!json.ok()) return Fail(json.status());
+      t.chrome_trace = *std::move(json);
+    } else if (absl::IsResourceExhausted(svg.status())) {
+      AddNote(absl::StrCat("No timeline of ", t.title, ": ", svg.status().message(), "."));
+    } else {
+      return Fail(svg.status());
+    }
+  }
+  timelines_.push_back(std::move(t));
+}
+
+void Report::AddLossCurves(absl::string_view title, absl::string_view y_label,
+                           std::vector<Series> series) {
+  Curves c;
+  c.id = Slug(title);
+  c.title = std::string(title);
+  for (const Curves& other : curves_) {
+    if (other.id == c.id)
+      return Fail(absl::InvalidArgumentError(absl::StrCat("two charts are called '", title, "'")));
+  }
+  ChartOptions options;
+  options.id = absl::StrCat("curves-", c.id);
+  options.title = c.title;
+  options.x_label = "step";
+  options.y_label = std::string(y_label);
+  c.svg = LineChartSvg(options, series);
+  c.csv = CurvesCsv(series);
+  curves_.push_back(std::move(c));
+}
+
+void Report::AddNote(absl::string_view note) { notes_.push_back(std::string(note)); }
+
+std::vector<Table> Report::AllTables() const {
+  std::vector<Table> tables = tables_;
+  for (const Timeline& t : timelines_) {
+    if (t.breakdown) tables.push_back(*t.breakdown);
+  }
+  return tables;
+}
+
+std::string Report::ToTerminal() const { return ReportPages(*this).Terminal(); }
+std::string Report::ToMarkdown() const { return ReportPages(*this).Markdown(); }
+std::string Report::ToHtml() const { return ReportPages(*this).Html(); }
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Report::Files() const {
+  PIPELAB_RETURN_IF_ERROR(status_);
+  const std::vector<Table> tables = AllTables();
+  for (const Table& t : tables) PIPELAB_RETURN_IF_ERROR(t.status());
+  nlohmann::json settings = nlohmann::json::object();
+  for (const auto& [name, value] : config_) settings[name] = ToJson(value);
+
+  std::vector<std::pair<std::string, std::string>> files = {
+      {"config.json", DumpJson({{"experiment", options_.name},
+                                {"command", options_.command},
+                                {"seed", options_.seed},
+                                {"settings", settings}})},
+      {"env.json", EnvironmentJson(environment_)},
+      {"records.csv", RecordsCsv(options_.name, tables)},
+      {"report.html", ToHtml()},
+      {"report.md", ToMarkdown()},
+      {"run.json", RunJson(options_.name, environment_, tables)},
+  };
+  for (const Table& t : tables_)
+    files.emplace_back(absl::StrCat("table_", t.id(), ".csv"), t.ToCsv());
+  for (const Timeline& t : timelines_) {
+    files.emplace_back(t.schedule_file, t.schedule);
+    if (t.svg.empty()) continue;
+    files.emplace_back(absl::StrCat("timeline_", t.slug, ".svg"), t.svg);
+    files.emplace_back(absl::StrCat("trace_", t.slug, ".json"), t.chrome_trace);
+  }
+  for (const Curves& c : curves_) {
+    files.emplace_back(absl::StrCat("curves_", c.id, ".svg"), c.svg);
+    files.emplace_back(absl::StrCat("curves_", c.id, ".csv"), c.csv);
+  }
+  std::sort(files.begin(), files.end());
+  // A scheme's timelines share its schedule.
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return files;
+}
+
+absl::Status Report::WriteTo(absl::string_view directory) const {
+  PIPELAB_ASSIGN_OR_RETURN(const auto files, Files());
+  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory out, OutputDirectory::Create("--out", directory));
+  for (const auto& [name, text] : files) PIPELAB_RETURN_IF_ERROR(out.Write(name, text));
+  return out.Publish();
+}
+
+}  // namespace pipelab

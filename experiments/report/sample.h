@@ -1,0 +1,36 @@
+// For the tests of this folder: small runs on paper and a report of them.
+//
+//   SampleRun run = SimulateSample("1f1b", 2, 2);    // CHECKs
+//   Report report = SampleReport();
+#ifndef PIPELAB_EXPERIMENTS_REPORT_SAMPLE_H_
+#define PIPELAB_EXPERIMENTS_REPORT_SAMPLE_H_
+
+#include <string>
+
+#include "experiments/report/report.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/trace.h"
+
+namespace pipelab {
+
+struct SampleRun {
+  Program program;
+  Trace trace;
+};
+
+// A forward takes 1 ms, a backward 2, a message 0.25 on its way.
+SampleRun SimulateSample(const std::string& scheme, int devices, int micro_batches,
+                         bool recompute = false);
+
+// The same spans as a run on too few cores might have shown: dispatch gaps, processor and library
+// times.
+Trace AsMeasured(const Trace& simulated);
+
+// Fixed, so that files are equal on every machine.
+Environment SampleEnvironment();
+// Two schemes, a missing value, names that need escapes (<, >, &, quotes, commas).
+Report SampleReport();
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_REPORT_SAMPLE_H_

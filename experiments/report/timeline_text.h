@@ -1,0 +1,26 @@
+// A trace as text, for terminals: a line a device, a character a unit of time.
+//
+//   std::cout << TimelineText(trace, 100);
+//
+//   device 0 |abcd......AABBCCDD|
+//   device 1 |.abcd..AABBCCDD...|
+//   a b c: forward of micro-batch 0 1 2; A B C: backward; .: idle; a character is 1 ms
+//
+// The unit is the shortest action's time where that fits `columns`, else longer; then short actions
+// may not show. After z the letters begin again. W is written +, recompute ~, reduction #,
+// optimizer =.
+#ifndef PIPELAB_EXPERIMENTS_REPORT_TIMELINE_TEXT_H_
+#define PIPELAB_EXPERIMENTS_REPORT_TIMELINE_TEXT_H_
+
+#include <string>
+
+#include "pipelines/ir/trace.h"
+
+namespace pipelab {
+
+// `columns`: most characters of time in a line.
+std::string TimelineText(const Trace& trace, int columns);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_REPORT_TIMELINE_TEXT_H_
