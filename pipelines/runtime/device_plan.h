@@ -22,16 +22,10 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/runtime/held_stages.h"
 #include "pipelines/runtime/stage_module.h"
 
 namespace pipelab {
-
-// Rows [row_begin, row_end) of a module's tensor.
-struct Part {
-  int32_t buffer = -1;
-  int64_t row_begin = 0, row_end = 0;
-  bool whole = true;  // all rows of the tensor
-};
 
 struct InputPlan {
   const TensorSpec* spec = nullptr;

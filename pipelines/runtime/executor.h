@@ -9,7 +9,9 @@
 //
 // A device that fails ends the run with its own error and its place ("device 2, 1F3: ..."), not
 // with a hang: the other devices are freed through Communicator::Abort and their follow-up errors
-// are dropped.
+// are dropped. Every wait has a limit, and so has RunStep: when a module does not come back, it
+// returns within about twice the limit and names the device and the action. (The thread is still
+// joined when the executor ends; only the module itself can let it go.)
 #ifndef PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
 

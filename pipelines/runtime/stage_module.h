@@ -3,7 +3,8 @@
 //
 // A module keeps what its forwards leave for their backwards, by micro-batch. Tensors are passed
 // one an edge of the stage graph, in the order of StageGraph::in_edges / out_edges; a group member
-// has its rows only.
+// has its rows only. In-process tensors are handed over without a copy: a module that returns one
+// tensor for several edges shares it among the stages there, so none of them may write to it.
 #ifndef PIPELAB_PIPELINES_RUNTIME_STAGE_MODULE_H_
 #define PIPELAB_PIPELINES_RUNTIME_STAGE_MODULE_H_
 
@@ -34,12 +35,14 @@ class StageModule {
   // Optimizer step with the gradients accumulated since the last one, which it clears.
   virtual absl::Status Step(const Action& a) = 0;
 
-  // What arrives on in-edge / out-edge i for this module's rows of one micro-batch.
+  // What arrives on in-edge / out-edge i for this module's rows of one micro-batch, or of one slice
+  // of it where the schedule has slices. The first dimension is the one that groups divide.
   virtual TensorSpec InputSpec(int in_edge) const = 0;
   virtual TensorSpec OutputSpec(int out_edge) const = 0;
 
   // The gradients behind a reduction: all untied parameters for "", else the named tied parameter;
-  // flat. Two modules that share a reduction have gradients of equal size.
+  // flat. The sum is written back to the tensor that is returned, so it is a view and not a copy.
+  // Two modules that share a reduction have gradients of equal size.
   virtual absl::StatusOr<Tensor> Gradients(absl::string_view parameter) = 0;
 
   // Nanoseconds that the module has spent inside vendor libraries so far.
