@@ -1,0 +1,321 @@
+#include "pipelines/runtime/layer_stage.h"
+
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/layers/data_view.h"
+#include "models/layers/factory.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::Status CheckSizes(const ModelGraph& graph, int begin, int end, const LayerStageOptions& o) {
+  const int layers = static_cast<int>(graph.layers.size());
+  const auto error = [](auto... parts) {
+    return absl::InvalidArgumentError(absl::StrCat(parts...));
+  };
+  if (begin < 0 || end > layers || begin >= end) {
+    return error("a stage of the layers [", begin, ", ", end, ") of ", layers);
+  }
+  if (o.num_slices != 1) {
+    return absl::UnimplementedError(absl::StrCat(
+        "num_slices = ", o.num_slices, ": stages of layers take whole samples (num_slices = 1)"));
+  }
+  if (o.group_size < 1 || o.member < 0 || o.member >= o.group_size) {
+    return error("member ", o.member, " of a group of ", o.group_size);
+  }
+  if (o.micro_batch_samples < 1 || o.micro_batch_samples % o.group_size != 0) {
+    return error("micro-batches of ", o.micro_batch_samples, " samples do not divide among ",
+                 o.group_size, " devices");
+  }
+  if (o.batch_tokens < 1) return error("batch_tokens = ", o.batch_tokens, ": must be at least 1");
+  return absl::OkStatus();
+}
+
+absl::Status CheckChain(const ModelGraph& graph, int begin, int end) {
+  for (int i = begin; i < end; ++i) {
+    const LayerSpec& layer = graph.layers[i];
+    const std::vector<int> expected = i == 0 ? std::vector<int>{} : std::vector<int>{i - 1};
+    if (layer.inputs != expected) {
+      return absl::UnimplementedError(absl::StrCat("layer \"", layer.name, "\" (number ", i,
+                                                   ") takes [", absl::StrJoin(layer.inputs, ", "),
+                                                   "]: stages of layers take chains"));
+    }
+    const bool last = i + 1 == static_cast<int>(graph.layers.size());
+    if (layer.output_shape.empty() != last) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "layer \"", layer.name, "\": the last layer of a chain, and no other, is a loss"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Refuse(const Action& a, absl::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat(ToString(a), " ", why));
+}
+
+absl::Status CheckAction(const Action& a, std::initializer_list<ActionKind> kinds) {
+  if (a.slice != 0) {
+    return absl::UnimplementedError(
+        absl::StrCat(ToString(a), ": stages of layers take whole samples (num_slices = 1)"));
+  }
+  if (a.version != 0) {
+    return absl::UnimplementedError(
+        absl::StrCat(ToString(a), ": stages of layers keep one version of their weights"));
+  }
+  for (ActionKind kind : kinds) {
+    if (a.kind == kind) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(ToString(a), " came to a call for another kind"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph& graph, int begin,
+                                                               int end, Backend* backend,
+                                                               const LayerStageOptions& options) {
+  PIPELAB_RETURN_IF_ERROR(Validate(graph));
+  PIPELAB_RETURN_IF_ERROR(CheckSizes(graph, begin, end, options));
+  PIPELAB_RETURN_IF_ERROR(CheckChain(graph, begin, end));
+  std::vector<std::unique_ptr<Layer>> layers;
+  for (int i = begin; i < end; ++i) {
+    PIPELAB_RETURN_IF_ERROR(CheckData(graph.layers[i], options.data));
+    PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, MakeLayer(graph.layers[i]));
+    layers.push_back(std::move(layer));
+  }
+  std::unique_ptr<LayerStage> stage(new LayerStage(graph, begin, end, backend, options));
+  for (int i = begin; i < end; ++i) layers[i - begin]->SetParameters(stage->parameters_.OfLayer(i));
+  stage->layers_ = std::move(layers);
+  return stage;
+}
+
+LayerStage::LayerStage(const ModelGraph& graph, int begin, int end, Backend* backend,
+                       const LayerStageOptions& options)
+    : backend_(backend),
+      options_(options),
+      samples_(options.micro_batch_samples / options.group_size),
+      specs_(graph.layers.begin() + begin, graph.layers.begin() + end),
+      input_shape_(begin == 0 ? std::vector<int64_t>{} : graph.layers[begin - 1].output_shape),
+      parameters_(graph, begin, end, backend, options.seed) {}
+
+Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape) const {
+  Shape shape(sample_shape.begin(), sample_shape.end());
+  if (!shape.empty()) shape[0] *= samples_;
+  return shape;
+}
+
+TensorSpec LayerStage::InputSpec(int) const { return {DataType::kFloat32, RowsOf(input_shape_)}; }
+
+TensorSpec LayerStage::OutputSpec(int) const {
+  return {DataType::kFloat32, RowsOf(specs_.back().output_shape)};
+}
+
+absl::Status LayerStage::CheckTensors(const Action& a, const char* what,
+                                      const std::vector<Tensor>& tensors,
+                                      const std::vector<int64_t>& sample_shape) const {
+  const size_t expected = sample_shape.empty() ? 0 : 1;
+  if (tensors.size() != expected) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ToString(a), " takes ", expected, " ", what, ", not ", tensors.size()));
+  }
+  const Shape shape = RowsOf(sample_shape);
+  for (const Tensor& t : tensors) {
+    if (t.empty() || t.type() != DataType::kFloat32 || t.shape() != shape) {
+      return absl::InvalidArgumentError(absl::StrCat(ToString(a), " takes ", what, " of ",
+                                                     ShapeToString(shape), ", not ",
+                                                     ShapeToString(t.shape())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+LayerContext LayerStage::ContextFor(int64_t step, int micro_batch) const {
+  LayerContext ctx;
+  ctx.backend = backend_;
+  ctx.step = step;
+  ctx.first_sample = micro_batch * options_.micro_batch_samples + options_.member * samples_;
+  ctx.samples = samples_;
+  ctx.seed = options_.seed;
+  ctx.loss_scale = 1.0f / static_cast<float>(options_.batch_tokens);
+  return ctx;
+}
+
+BatchView LayerStage::DataOf(int layer, const BatchSource* data, const LayerContext& ctx) const {
+  if (data == nullptr) return BatchView();  // then no layer reads any: Create checked
+  return LoadData(specs_[layer], *data, &backend_->arena(), ctx.step, ctx.first_sample,
+                  ctx.samples);
+}
+
+Tensor LayerStage::RunForward(LayerContext ctx, const BatchSource* data, bool drop,
+                              MicroBatch* mb) {
+  Tensor x = mb->inputs[0];
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const BatchView view = DataOf(static_cast<int>(i), data, ctx);
+    ctx.batch = &view;
+    LayerStash stash;
+    Tensor y = layers_[i]->Forward(ctx, x, &stash);
+    if (!drop) {
+      mb->inputs[i] = std::move(x);
+      mb->stashes[i] = std::move(stash);
+    }
+    x = std::move(y);
+  }
+  return x;
+}
+
+absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::vector<Tensor> inputs,
+                                                        bool drop) {
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kForward}));
+  PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "inputs", inputs, input_shape_));
+  if (in_flight_.count(a.micro_batch) > 0) {
+    return Refuse(a, "comes again before the backward of its micro-batch");
+  }
+  MicroBatch& mb = in_flight_[a.micro_batch];
+  mb.phase = drop ? Phase::kDropped : Phase::kReady;
+  mb.step = training_step_;
+  mb.inputs.resize(layers_.size());
+  mb.stashes.resize(layers_.size());
+  if (!inputs.empty()) mb.inputs[0] = std::move(inputs[0]);
+  LayerContext ctx = ContextFor(mb.step, a.micro_batch);
+  double loss = 0;
+  ctx.loss_sum = &loss;
+  Tensor y = RunForward(ctx, options_.data, drop, &mb);
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  std::vector<Tensor> outputs;
+  if (y.empty()) {
+    losses_[a.micro_batch] = loss;
+  } else {
+    outputs.push_back(std::move(y));
+  }
+  return outputs;
+}
+
+absl::StatusOr<LayerStage::MicroBatch*> LayerStage::Find(const Action& a, Phase phase) {
+  const auto it = in_flight_.find(a.micro_batch);
+  if (it == in_flight_.end()) return Refuse(a, "has no forward before it");
+  const Phase found = it->second.phase;
+  if (found == phase) return &it->second;
+  switch (found) {
+    case Phase::kDropped:
+      return Refuse(a, "needs a recompute first: the forward kept its inputs only");
+    case Phase::kReady:
+      return Refuse(a, phase == Phase::kDropped ? "finds activations that were not dropped"
+                                                : "comes before the input gradient (I)");
+    case Phase::kInputDone:
+      return Refuse(a, "comes after the input gradient (I): only the weight gradient (W) is left");
+  }
+  return Refuse(a, "finds its micro-batch in no known phase");
+}
+
+absl::Status LayerStage::Recompute(const Action& a) {
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kRecompute}));
+  PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kDropped));
+  LayerContext ctx = ContextFor(mb->step, a.micro_batch);
+  double loss_again = 0;  // counted by the forward already
+  ctx.loss_sum = &loss_again;
+  RunForward(ctx, options_.data, /*drop=*/false, mb);
+  mb->phase = Phase::kReady;
+  return backend_->Finish();
+}
+
+Tensor LayerStage::BackwardLayer(int layer, ActionKind kind, LayerContext ctx, Tensor dy,
+                                 MicroBatch* mb) {
+  const BatchView view = DataOf(layer, options_.data, ctx);
+  ctx.batch = &view;
+  Tensor& x = mb->inputs[layer];
+  LayerStash* stash = &mb->stashes[layer];
+  Tensor dx;
+  if (kind != ActionKind::kBackwardWeight) {
+    dx = layers_[layer]->BackwardInput(ctx, x, std::move(dy), stash);
+  }
+  if (kind != ActionKind::kBackwardInput) {
+    layers_[layer]->BackwardWeight(ctx, x, stash);
+    x = Tensor();
+  }
+  return dx;
+}
+
+absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
+                                                         std::vector<Tensor> output_gradients) {
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kBackward, ActionKind::kBackwardInput}));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckTensors(a, "output gradients", output_gradients, specs_.back().output_shape));
+  PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kReady));
+  const LayerContext ctx = ContextFor(mb->step, a.micro_batch);
+  Tensor gradient;
+  if (!output_gradients.empty()) gradient = std::move(output_gradients[0]);
+  for (int i = static_cast<int>(layers_.size()) - 1; i >= 0; --i) {
+    gradient = BackwardLayer(i, a.kind, ctx, std::move(gradient), mb);
+  }
+  if (a.kind == ActionKind::kBackward) {
+    parameters_.GradientsAdded();
+    in_flight_.erase(a.micro_batch);
+  } else {
+    mb->phase = Phase::kInputDone;
+  }
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  std::vector<Tensor> input_gradients;
+  if (!gradient.empty()) input_gradients.push_back(std::move(gradient));
+  return input_gradients;
+}
+
+absl::Status LayerStage::BackwardWeight(const Action& a) {
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kBackwardWeight}));
+  PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kInputDone));
+  const LayerContext ctx = ContextFor(mb->step, a.micro_batch);
+  for (int i = static_cast<int>(layers_.size()) - 1; i >= 0; --i) {
+    BackwardLayer(i, a.kind, ctx, Tensor(), mb);
+  }
+  parameters_.GradientsAdded();
+  in_flight_.erase(a.micro_batch);
+  return backend_->Finish();
+}
+
+absl::Status LayerStage::Step(const Action& a) {
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kStep}));
+  if (!in_flight_.empty()) {
+    return Refuse(a, absl::StrCat("comes while micro-batch ", in_flight_.begin()->first,
+                                  " is in flight: that needs versions of the weights"));
+  }
+  AdamOptions adam = options_.adam;
+  adam.step = ++training_step_;
+  parameters_.Step(adam);
+  return backend_->Finish();
+}
+
+absl::Status LayerStage::SetTrainingStep(int64_t step) {
+  if (!in_flight_.empty()) {
+    return absl::FailedPreconditionError("the training step is set between steps, not in one");
+  }
+  if (step < 0) return absl::InvalidArgumentError(absl::StrCat("training step ", step));
+  training_step_ = step;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Tensor>> LayerStage::Evaluate(const BatchSource& data, int64_t step,
+                                                         int64_t first_sample, int64_t samples,
+                                                         std::vector<Tensor> inputs,
+                                                         double* loss_sum) {
+  if (inputs.size() != (input_shape_.empty() ? 0 : 1)) {
+    return absl::InvalidArgumentError(absl::StrCat("evaluation got ", inputs.size(), " inputs"));
+  }
+  for (const LayerSpec& spec : specs_) PIPELAB_RETURN_IF_ERROR(CheckData(spec, &data));
+  LayerContext ctx = ContextFor(step, 0);
+  ctx.first_sample = first_sample;
+  ctx.samples = samples;
+  ctx.training = false;
+  ctx.loss_sum = loss_sum;
+  MicroBatch mb;
+  mb.inputs.resize(1);
+  if (!inputs.empty()) mb.inputs[0] = std::move(inputs[0]);
+  Tensor y = RunForward(ctx, &data, /*drop=*/true, &mb);
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  std::vector<Tensor> outputs;
+  if (!y.empty()) outputs.push_back(std::move(y));
+  return outputs;
+}
+
+}  // namespace pipelab

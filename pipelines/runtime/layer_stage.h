@@ -1,0 +1,133 @@
+// A stage made of layers: a range of a model's chain, run on one device's backend for the executor,
+// or by hand.
+//
+//   LayerStageOptions options;
+//   options.micro_batch_samples = 4;
+//   options.data = &text;
+//   options.batch_tokens = 8 * 4 * 128;          // micro-batches * samples * tokens
+//   PIPELAB_ASSIGN_OR_RETURN(auto stage, LayerStage::Create(graph, 0, 5, backend.get(), options));
+//
+// Any number of micro-batches can be in flight, each once. A fused backward is the input part and
+// then the weight part of each layer, from the last to the first, each layer's memory freed before
+// the next begins. Data and dropout are keyed by (training step, sample), and a micro-batch keeps
+// the step of its forward.
+//
+// Memory is what pipelines/cost/stage_costs.h predicts, to the byte, if the caller hands tensors
+// over (moves them in) and takes no copies.
+//
+// Errors carry the action: FailedPrecondition for passes out of order, InvalidArgument for tensors
+// of another shape, Unimplemented for token slices and weight versions.
+#ifndef PIPELAB_PIPELINES_RUNTIME_LAYER_STAGE_H_
+#define PIPELAB_PIPELINES_RUNTIME_LAYER_STAGE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/backend.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "models/layers/layer.h"
+#include "pipelines/cost/stage_ties.h"  // IWYU pragma: export
+#include "pipelines/runtime/stage_module.h"
+#include "pipelines/runtime/stage_parameters.h"
+
+namespace pipelab {
+
+struct LayerStageOptions {
+  int64_t micro_batch_samples = 1;    // of the whole group
+  int group_size = 1, member = 0;     // this module computes part `member` of the samples
+  const BatchSource* data = nullptr;  // may be null where no layer of the stage reads data
+  uint64_t seed = 1;
+  AdamOptions adam;          // its step is set by the stage
+  int64_t batch_tokens = 0;  // of a step's whole batch: the loss that is trained is their mean
+  int num_slices = 1;        // of the schedule; more than one is refused
+};
+
+class LayerStage : public StageModule {
+ public:
+  // The layers [begin, end) of `graph`, which must be a chain. The graph is not needed afterwards;
+  // `backend` and the data must outlive the stage. InvalidArgument names what does not fit.
+  static absl::StatusOr<std::unique_ptr<LayerStage>> Create(const ModelGraph& graph, int begin,
+                                                            int end, Backend* backend,
+                                                            const LayerStageOptions& options);
+
+  absl::StatusOr<std::vector<Tensor>> Forward(const Action& a, std::vector<Tensor> inputs,
+                                              bool drop) override;
+  absl::Status Recompute(const Action& a) override;
+  absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
+                                               std::vector<Tensor> output_gradients) override;
+  absl::Status BackwardWeight(const Action& a) override;
+  // Adam with the gradients added up since the last step; the training step advances. Refused while
+  // micro-batches are in flight: that needs weight versions.
+  absl::Status Step(const Action& a) override;
+  TensorSpec InputSpec(int in_edge) const override;
+  TensorSpec OutputSpec(int out_edge) const override;
+  absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override {
+    return parameters_.Gradients(parameter);
+  }
+  int64_t library_ns() const override { return backend_->library_ns(); }
+
+  // Forward only, without dropout, on any data; nothing is kept. Takes the input of `samples`
+  // samples (none for the first stage), returns the output; the last stage adds the sum over tokens
+  // to `loss_sum`.
+  absl::StatusOr<std::vector<Tensor>> Evaluate(const BatchSource& data, int64_t step,
+                                               int64_t first_sample, int64_t samples,
+                                               std::vector<Tensor> inputs, double* loss_sum);
+
+  // Loss of each micro-batch's last forward, the sum over this member's tokens. Empty but in the
+  // last stage.
+  const std::map<int, double>& losses() const { return losses_; }
+  // Steps taken so far. Set it to resume; no micro-batch may be in flight.
+  int64_t training_step() const { return training_step_; }
+  absl::Status SetTrainingStep(int64_t step);
+  int in_flight() const { return static_cast<int>(in_flight_.size()); }
+
+  // Values and optimizer state by name, for tests and checkpoints.
+  StageParameters& parameters() { return parameters_; }
+  const StageParameters& parameters() const { return parameters_; }
+
+ private:
+  enum class Phase : uint8_t { kDropped, kReady, kInputDone };
+  // What a forward leaves for its backward.
+  struct MicroBatch {
+    Phase phase = Phase::kReady;
+    int64_t step = 0;
+    std::vector<Tensor> inputs;  // [layer]; inputs[0] is the stage's
+    std::vector<LayerStash> stashes;
+  };
+
+  LayerStage(const ModelGraph& graph, int begin, int end, Backend* backend,
+             const LayerStageOptions& options);
+  absl::StatusOr<MicroBatch*> Find(const Action& a, Phase phase);
+  absl::Status CheckTensors(const Action& a, const char* what, const std::vector<Tensor>& tensors,
+                            const std::vector<int64_t>& sample_shape) const;
+  LayerContext ContextFor(int64_t step, int micro_batch) const;
+  // Runs all layers on inputs[0]; keeps what a backward needs, or (drop) inputs[0] only. Returns
+  // the output.
+  Tensor RunForward(LayerContext ctx, const BatchSource* data, bool drop, MicroBatch* mb);
+  // One layer of a backward; `mb->inputs[layer]` goes with its weight part.
+  Tensor BackwardLayer(int layer, ActionKind kind, LayerContext ctx, Tensor dy, MicroBatch* mb);
+  BatchView DataOf(int layer, const BatchSource* data, const LayerContext& ctx) const;
+  Shape RowsOf(const std::vector<int64_t>& sample_shape) const;
+
+  Backend* backend_;
+  LayerStageOptions options_;
+  int64_t samples_;  // of a micro-batch, this member's
+  std::vector<LayerSpec> specs_;
+  std::vector<int64_t> input_shape_;  // of one sample; empty in the first stage
+  std::vector<std::unique_ptr<Layer>> layers_;
+  StageParameters parameters_;
+  std::map<int, MicroBatch> in_flight_;
+  std::map<int, double> losses_;
+  int64_t training_step_ = 0;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_LAYER_STAGE_H_
