@@ -1,0 +1,186 @@
+#include "experiments/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "models/layers/serial_trainer.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/replay.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/progress.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kReplayedSteps = 20;  // the last ones; the first warm up
+
+SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
+  SchemeParams sizes;
+  sizes.devices = options.devices;
+  sizes.micro_batches = options.micro_batches;
+  sizes.chunks = options.chunks > 0 && scheme.default_chunks > 1 ? options.chunks : 0;
+  // GPipe as published re-materialises; the others keep their activations.
+  sizes.recompute = scheme.name == "gpipe";
+  return sizes;
+}
+
+std::string LossNote(double loss) { return absl::StrFormat("loss %.3f", loss); }
+
+absl::Status TrainSerially(const ModelGraph& graph, const BatchSource& batches,
+                           const ComparisonOptions& options, ComparisonResult* result) {
+  SerialOptions serial;
+  serial.num_micro_batches = options.micro_batches;
+  serial.micro_batch_samples = options.micro_batch_samples;
+  serial.data = &batches;
+  serial.seed = options.seed;
+  serial.adam = options.adam;
+  Arena arena;
+  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  PIPELAB_ASSIGN_OR_RETURN(auto trainer, SerialTrainer::Create(graph, backend.get(), serial));
+  Progress progress("serial", options.steps, "step");
+  for (int step = 0; step < options.steps; ++step) {
+    const absl::Time begin = absl::Now();
+    PIPELAB_ASSIGN_OR_RETURN(double loss, trainer->Step());
+    result->serial_times.push_back(Nanoseconds(absl::ToInt64Nanoseconds(absl::Now() - begin)));
+    result->serial_losses.push_back(loss);
+    progress.Update(step + 1, LossNote(loss));
+  }
+  progress.Finish();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSource& batches,
+                                         const ComparisonOptions& options, const Scheme& scheme) {
+  TrainingOptions training_options;
+  training_options.scheme = std::string(scheme.name);
+  training_options.sizes = SizesOf(options, scheme);
+  training_options.micro_batch_samples = options.micro_batch_samples;
+  training_options.layout = options.layout;
+  training_options.seed = options.seed;
+  training_options.adam = options.adam;
+  PIPELAB_ASSIGN_OR_RETURN(auto training,
+                           PipelineTraining::Create(graph, batches, training_options));
+  SchemeResult result;
+  result.scheme = training_options.scheme;
+  result.sizes = training_options.sizes;
+  result.program = training->program();
+  const Schedule& schedule = result.program.schedule;
+  result.sizes.chunks =
+      schedule.num_stages() * schedule.placement.num_replicas() / schedule.num_devices();
+  result.must_be_bit_equal = KeepsMicroBatchOrder(schedule);
+  PIPELAB_ASSIGN_OR_RETURN(result.simulated, Simulate(result.program, training->costs()));
+  Progress progress(result.scheme, options.steps, "step");
+  for (int step = 0; step < options.steps; ++step) {
+    PIPELAB_ASSIGN_OR_RETURN(TrainingStep done, training->Step());
+    result.losses.push_back(done.loss);
+    if (step + kReplayedSteps >= options.steps) result.traces.push_back(std::move(done.trace));
+    progress.Update(step + 1, LossNote(done.loss));
+  }
+  progress.Finish();
+  PIPELAB_ASSIGN_OR_RETURN(result.replayed,
+                           Replay(result.program, result.traces, training->costs()));
+  return result;
+}
+
+absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions& options) {
+  std::vector<const Scheme*> schemes;
+  if (options.schemes.empty()) {
+    for (const Scheme& scheme : Catalog()) schemes.push_back(&scheme);
+  }
+  for (const std::string& name : options.schemes) {
+    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
+    if (std::find(schemes.begin(), schemes.end(), scheme) != schemes.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--schemes: ", name, " stands there twice; once is enough"));
+    }
+    schemes.push_back(scheme);
+  }
+  return schemes;
+}
+
+absl::Status CheckOptions(const ComparisonOptions& options) {
+  if (options.steps < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--steps=", options.steps, ": must be at least 1"));
+  }
+  if (options.micro_batch_samples < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--samples=", options.micro_batch_samples, ": must be at least 1"));
+  }
+  if (options.chunks < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--chunks=", options.chunks, ": must be at least 1, or 0 for each scheme's own"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+double LossTolerance(int steps, int micro_batches, double first_loss) {
+  return steps * std::max(1, micro_batches - 1) *
+         static_cast<double>(std::numeric_limits<float>::epsilon()) * std::abs(first_loss);
+}
+
+Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& serial) {
+  Equality e;
+  int worst = 0;
+  bool finite = scheme.losses.size() == serial.size();
+  for (size_t i = 0; i < serial.size() && finite; ++i) {
+    finite = std::isfinite(scheme.losses[i]) && std::isfinite(serial[i]);
+    const double difference = std::abs(scheme.losses[i] - serial[i]);
+    if (difference > e.largest_difference) {
+      e.largest_difference = difference;
+      worst = static_cast<int>(i);
+    }
+  }
+  const double tolerance = scheme.must_be_bit_equal
+                               ? 0
+                               : LossTolerance(static_cast<int>(serial.size()),
+                                               scheme.sizes.micro_batches, serial.front());
+  e.ok = finite && e.largest_difference <= tolerance;
+  if (!finite) {
+    e.text = "DIFFERS: a loss is not finite";
+  } else if (e.largest_difference == 0) {
+    e.text = "bit-equal";
+  } else {
+    e.text = absl::StrFormat("%s %.1e (tolerance %.1e)", e.ok ? "within" : "DIFFERS by",
+                             e.largest_difference, tolerance);
+    if (!e.ok) absl::StrAppend(&e.text, " at step ", worst + 1);
+  }
+  return e;
+}
+
+absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& options) {
+  PIPELAB_RETURN_IF_ERROR(CheckOptions(options));
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
+  for (const Scheme* scheme : schemes) {
+    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule,
+                             MakeSchedule(scheme->name, SizesOf(options, *scheme)));
+    PIPELAB_RETURN_IF_ERROR(
+        ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples, options.layout)
+            .status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSource& batches,
+                                         const ComparisonOptions& options) {
+  PIPELAB_RETURN_IF_ERROR(CheckComparison(graph, options));
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
+  ComparisonResult result;
+  PIPELAB_RETURN_IF_ERROR(TrainSerially(graph, batches, options, &result));
+  for (const Scheme* scheme : schemes) {
+    PIPELAB_ASSIGN_OR_RETURN(SchemeResult one, TrainScheme(graph, batches, options, *scheme));
+    result.schemes.push_back(std::move(one));
+  }
+  return result;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,77 @@
+// One model, several schemes: trains it under each and compares loss, time, bubble, memory and
+// traffic. The study behind //experiments:quickstart.
+#ifndef PIPELAB_EXPERIMENTS_COMPARISON_H_
+#define PIPELAB_EXPERIMENTS_COMPARISON_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "experiments/report/report.h"
+#include "experiments/training.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+struct ComparisonOptions {
+  std::vector<std::string> schemes;  // empty: all of the catalogue
+  int devices = 4;
+  int micro_batches = 8;
+  int chunks = 0;  // 0: each scheme's own
+  int64_t micro_batch_samples = 1;
+  int steps = 200;
+  uint64_t seed = 1;
+  AdamOptions adam;
+  std::string layout;
+};
+
+// What one scheme did.
+struct SchemeResult {
+  std::string scheme;
+  SchemeParams sizes;
+  std::vector<double> losses;  // [step], nats per token
+  std::vector<Trace> traces;   // of the last steps
+  Program program;
+  Trace simulated, replayed;
+  bool must_be_bit_equal = false;
+};
+
+struct ComparisonResult {
+  std::vector<double> serial_losses;
+  std::vector<Nanoseconds> serial_times;
+  std::vector<SchemeResult> schemes;
+};
+
+// The most that a scheme's loss may differ from the serial one, in nats, when its gradients are
+// sums in another order. Reordering a sum of n terms changes it by at most (n - 1) epsilon times
+// the sum of their magnitudes; a step's update, and with it the loss, moves by that share of
+// itself; N steps add up. So the bound is N (n - 1) epsilon times the loss at the start (n:
+// micro-batches).
+double LossTolerance(int steps, int micro_batches, double first_loss);
+
+// How a scheme's losses compare with the serial ones: "bit-equal", "within 3.1e-06
+// (tolerance 1.9e-04)" or "DIFFERS: ...".
+struct Equality {
+  bool ok = false;
+  double largest_difference = 0;  // nats
+  std::string text;
+};
+Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& serial);
+
+// What can be refused before anything is trained: InvalidArgument naming the option for a scheme
+// that does not exist or cannot serve the sizes, or a layout that does not fit the model.
+absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& options);
+
+absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSource& batches,
+                                         const ComparisonOptions& options);
+
+// Tables, timelines and loss curves of the result.
+absl::Status AddToReport(const ComparisonOptions& options, const ComparisonResult& result,
+                         Report* report);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMPARISON_H_

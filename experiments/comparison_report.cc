@@ -1,0 +1,138 @@
+// The tables, timelines and curves of a comparison.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "experiments/comparison.h"
+#include "experiments/report/table.h"
+#include "pipelines/analysis/analysis.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+template <typename T>
+T Median(std::vector<T> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+Nanoseconds MedianStep(const std::vector<Trace>& traces) {
+  std::vector<Nanoseconds> times;
+  for (const Trace& trace : traces) times.push_back(trace.makespan);
+  return Median(std::move(times));
+}
+
+// Sizes as a reader writes them: "4 x 2" is 4 devices with 2 stages each.
+std::string SizesText(const SchemeResult& r) {
+  return absl::StrCat(r.sizes.devices, " x ", r.sizes.chunks);
+}
+
+Bytes LargestPeak(const Trace& trace) {
+  Bytes largest;
+  for (const DeviceTrace& device : trace.devices)
+    largest = std::max(largest, device.peak_activation);
+  return largest;
+}
+
+Table SchemeTable(const ComparisonOptions& options) {
+  Table t("schemes", "One model, one data set; only the scheme changes");
+  t.AddKey("scheme");
+  t.AddKey("stages", "devices x chunks");
+  t.AddKey("micro_batches", "micro-batches");
+  const Origin measured = Origin::kMeasured, replayed = Origin::kReplayed,
+               simulated = Origin::kSimulated;
+  t.AddColumn({"loss", absl::StrCat("loss after ", options.steps, " steps"), "loss", "nats/token",
+               measured, 4});
+  t.AddColumn(
+      {"equals_serial", "equals serial training", "equals serial", "", Origin::kComputed, 0});
+  t.AddColumn({"step_time", "step time", "step", "ms", measured, 1});
+  t.AddColumn({"step_time_replayed", "step time with a core a device", "step", "ms", replayed, 1});
+  t.AddColumn({"bubble_predicted", "bubble predicted", "bubble", "%", simulated, 1});
+  t.AddColumn({"bubble_replayed", "bubble", "bubble", "%", replayed, 1});
+  t.AddColumn({"peak_activation_predicted", "peak activations of a device, predicted", "peak act.",
+               "MiB", simulated, 2});
+  t.AddColumn({"peak_activation", "peak activations of a device, by the arena", "peak act.", "MiB",
+               measured, 2});
+  t.AddColumn({"bytes_sent", "sent a step, all devices", "sent", "MiB", measured, 2});
+  return t;
+}
+
+void AddSerialRow(const ComparisonOptions& options, const ComparisonResult& result, Table* t) {
+  const std::string no_pipeline = "a plain loop: no pipeline, no messages";
+  t->AddRow({Label("serial"), Label("1 x 1"), Label(options.micro_batches),
+             Measured(result.serial_losses.back()), Computed("reference"),
+             Measured(ToMs(Median(result.serial_times))), Missing(no_pipeline),
+             Missing(no_pipeline), Missing(no_pipeline), Missing(no_pipeline), Missing(no_pipeline),
+             Missing(no_pipeline)});
+}
+
+absl::Status AddSchemeRow(const SchemeResult& r, const Equality& equality, Table* t) {
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis simulated, Analyze(r.simulated));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis replayed, Analyze(r.replayed));
+  PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis measured, Analyze(r.traces.back()));
+  t->AddRow(
+      {Label(r.scheme), Label(SizesText(r)), Label(r.sizes.micro_batches),
+       Measured(r.losses.back()), Computed(equality.text), Measured(ToMs(MedianStep(r.traces))),
+       Replayed(ToMs(r.replayed.makespan)), Simulated(ToPercent(simulated.overall.bubble)),
+       Replayed(ToPercent(replayed.overall.bubble)), Simulated(ToMiB(LargestPeak(r.simulated))),
+       Measured(ToMiB(LargestPeak(r.traces.back()))),
+       Measured(ToMiB(measured.overall.bytes_sent))});
+  return absl::OkStatus();
+}
+
+// Every device's peak, predicted beside measured.
+Table MemoryTable(const ComparisonResult& result) {
+  Table t("memory", "Peak activation memory by device: activations, messages and workspace");
+  t.AddKey("scheme");
+  t.AddKey("device");
+  t.AddColumn({"peak_activation_predicted", "predicted", "", "MiB", Origin::kSimulated, 3});
+  t.AddColumn({"peak_activation", "by the arena", "", "MiB", Origin::kMeasured, 3});
+  t.AddColumn({"peak_activation_error", "difference", "", "%", Origin::kComputed, 2});
+  t.AddColumn(
+      {"peak_state", "weights, gradients, optimizer", "state", "MiB", Origin::kMeasured, 2});
+  for (const SchemeResult& r : result.schemes) {
+    for (size_t d = 0; d < r.simulated.devices.size(); ++d) {
+      const Bytes predicted = r.simulated.devices[d].peak_activation;
+      const DeviceTrace& measured = r.traces.back().devices[d];
+      t.AddRow({Label(r.scheme), Label(static_cast<double>(d)), Simulated(ToMiB(predicted)),
+                Measured(ToMiB(measured.peak_activation)),
+                Computed(ToPercent(predicted / measured.peak_activation - 1)),
+                Measured(ToMiB(measured.peak_state))});
+    }
+  }
+  return t;
+}
+
+}  // namespace
+
+absl::Status AddToReport(const ComparisonOptions& options, const ComparisonResult& result,
+                         Report* report) {
+  Table schemes = SchemeTable(options);
+  AddSerialRow(options, result, &schemes);
+  std::vector<Series> curves = {{"serial", result.serial_losses}};
+  for (const SchemeResult& r : result.schemes) {
+    const Equality equality = CompareLosses(r, result.serial_losses);
+    PIPELAB_RETURN_IF_ERROR(AddSchemeRow(r, equality, &schemes));
+    if (!equality.ok)
+      report->AddNote(absl::StrCat(r.scheme, " misses serial training: ", equality.text));
+    curves.push_back({r.scheme, r.losses});
+  }
+  schemes.AddNote(
+      "gpipe re-materialises (as published): its backward passes include a second forward, and its "
+      "bubble is "
+      "counted with recomputation as work.");
+  report->AddTable(std::move(schemes));
+  report->AddTable(MemoryTable(result));
+  report->AddLossCurves("Training loss", "loss [nats/token]", std::move(curves));
+  for (const SchemeResult& r : result.schemes) {
+    report->AddTimeline(r.scheme, r.program, r.simulated);
+    report->AddTimeline(r.scheme, r.program, r.replayed);
+    report->AddTimeline(r.scheme, r.program, r.traces.back());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipelab

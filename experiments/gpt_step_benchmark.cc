@@ -1,0 +1,86 @@
+// One training step of a GPT on one device: how fast it is and how much of it is oneDNN.
+// tools/compare_pytorch.py reads the counters and times the same step in PyTorch.
+//
+//   tools/bazel run //experiments:gpt_step_benchmark
+#include <memory>
+
+#include "benchmark/benchmark.h"
+#include "experiments/training.h"
+#include "glog/logging.h"
+#include "models/data/text_batches.h"
+#include "models/data/text_corpus.h"
+#include "models/zoo/gpt.h"
+
+namespace pipelab {
+namespace {
+
+struct Shape {
+  int layers, hidden, heads, tokens, samples, micro_batches;
+};
+
+void BM_GptStep(benchmark::State& state, const Shape& shape) {
+  auto text = MakeTextData(SyntheticCorpus(1 << 18, 1), shape.tokens, 1);
+  CHECK(text.ok()) << text.status();
+  GptConfig config;
+  config.layers = shape.layers;
+  config.hidden = shape.hidden;
+  config.heads = shape.heads;
+  config.tokens = shape.tokens;
+  config.vocabulary = text->train->vocabulary();
+  auto graph = BuildGpt(config);
+  CHECK(graph.ok()) << graph.status();
+  TrainingOptions options;
+  options.sizes.devices = 1;
+  options.sizes.micro_batches = shape.micro_batches;
+  options.micro_batch_samples = shape.samples;
+  auto training = PipelineTraining::Create(*graph, *text->train, options);
+  CHECK(training.ok()) << training.status();
+  CHECK((*training)->Step().ok());  // warms up
+  double compute = 0, library = 0, step_time = 0;
+  for (auto _ : state) {
+    auto step = (*training)->Step();
+    CHECK(step.ok()) << step.status();
+    state.PauseTiming();
+    for (const Span& span : step->trace.devices[0].spans) {
+      library += static_cast<double>(span.library_ns);
+      if (span.op == OpCode::kCompute) compute += static_cast<double>(span.end_ns - span.begin_ns);
+    }
+    step_time += static_cast<double>(step->trace.makespan.value());
+    state.ResumeTiming();
+  }
+  const double tokens = 1.0 * shape.micro_batches * shape.samples * shape.tokens;
+  Flops flops;
+  for (const LayerSpec& layer : graph->layers) {
+    const LayerCosts c = layer.costs(int64_t{shape.micro_batches} * shape.samples);
+    flops += c.forward + c.backward_input + c.backward_weight;
+  }
+  state.counters["library_share"] = library / step_time;  // of the whole step, optimizer included
+  state.counters["compute_share"] = compute / step_time;
+  state.counters["gflops"] = flops.value() * static_cast<double>(state.iterations()) / step_time;
+  state.counters["tokens_per_s"] =
+      benchmark::Counter(tokens, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["layers"] = shape.layers;
+  state.counters["hidden"] = shape.hidden;
+  state.counters["heads"] = shape.heads;
+  state.counters["tokens"] = shape.tokens;
+  state.counters["vocabulary"] = static_cast<double>(config.vocabulary);
+  state.counters["samples"] = shape.samples;
+  state.counters["micro_batches"] = shape.micro_batches;
+  state.counters["parameters"] = static_cast<double>(graph->num_parameters());
+}
+
+// The quickstart's network, and two wider or longer ones.
+BENCHMARK_CAPTURE(BM_GptStep, quickstart, Shape{4, 192, 6, 128, 1, 8})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_GptStep, hidden256, Shape{4, 256, 4, 128, 4, 4})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(BM_GptStep, hidden512, Shape{4, 512, 8, 256, 2, 2})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+}  // namespace
+}  // namespace pipelab
+
+BENCHMARK_MAIN();

@@ -1,0 +1,143 @@
+// tools/bazel run //experiments:quickstart
+//
+// Trains one small GPT on Jane Austen's novels, serially and under each scheme on in-process
+// devices, and compares loss, time, bubble, memory and traffic.
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "experiments/comparison.h"
+#include "experiments/flags.h"
+#include "experiments/report/report.h"
+#include "experiments/text_choice.h"
+#include "models/zoo/gpt.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, schemes, "", "schemes to compare, separated by commas; empty: all");
+ABSL_FLAG(int, devices, 4, "pipeline devices");
+ABSL_FLAG(int, micro_batches, 8, "micro-batches a step, over all replicas");
+ABSL_FLAG(int, chunks, 0, "stages a device of the looped schemes; 0: each scheme's own (2)");
+ABSL_FLAG(int, samples, 1, "samples a micro-batch");
+ABSL_FLAG(int, steps, 200, "training steps under each scheme");
+ABSL_FLAG(int, layers, 4, "Transformer blocks");
+ABSL_FLAG(int, hidden, 192, "hidden size");
+ABSL_FLAG(int, heads, 6, "attention heads");
+ABSL_FLAG(int, tokens, 128, "tokens a sample");
+ABSL_FLAG(double, dropout, 0.1, "dropout rate");
+ABSL_FLAG(bool, tied, false, "tie the output table to the input embedding");
+ABSL_FLAG(double, learning_rate, 1e-3, "Adam's learning rate");
+ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
+ABSL_FLAG(std::string, layout, "",
+          "layers of each stage, such as 3,2,2,3; empty: balanced by flops");
+ABSL_FLAG(bool, synthetic, false, "train on generated text instead of fetching the novels");
+ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/quickstart of the checkout");
+
+namespace pipelab {
+namespace {
+
+ComparisonOptions OptionsFromFlags() {
+  ComparisonOptions options;
+  const std::string schemes = absl::GetFlag(FLAGS_schemes);
+  options.schemes = absl::StrSplit(schemes, ',', absl::SkipEmpty());
+  options.devices = absl::GetFlag(FLAGS_devices);
+  options.micro_batches = absl::GetFlag(FLAGS_micro_batches);
+  options.chunks = absl::GetFlag(FLAGS_chunks);
+  options.micro_batch_samples = absl::GetFlag(FLAGS_samples);
+  options.steps = absl::GetFlag(FLAGS_steps);
+  options.seed = absl::GetFlag(FLAGS_seed);
+  options.adam.learning_rate = static_cast<float>(absl::GetFlag(FLAGS_learning_rate));
+  options.layout = absl::GetFlag(FLAGS_layout);
+  return options;
+}
+
+GptConfig ModelFromFlags(int64_t vocabulary) {
+  GptConfig config;
+  config.layers = absl::GetFlag(FLAGS_layers);
+  config.hidden = absl::GetFlag(FLAGS_hidden);
+  config.heads = absl::GetFlag(FLAGS_heads);
+  config.tokens = absl::GetFlag(FLAGS_tokens);
+  config.vocabulary = vocabulary;
+  config.dropout = absl::GetFlag(FLAGS_dropout);
+  config.tied_embeddings = absl::GetFlag(FLAGS_tied);
+  return config;
+}
+
+std::string Command() {
+  std::string command = "tools/bazel run //experiments:quickstart --";
+  for (const auto& [name, value] : ResolvedFlags()) {
+    if (name != "out" && !value.empty()) absl::StrAppend(&command, " --", name, "=", value);
+  }
+  return command;
+}
+
+absl::Status Run(const std::vector<std::string>& words) {
+  if (!words.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[0], "': not an option; options begin with --"));
+  }
+  const ComparisonOptions options = OptionsFromFlags();
+  // What can be refused is refused before anything is fetched or trained.
+  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph any_text, BuildGpt(ModelFromFlags(/*vocabulary=*/256)));
+  PIPELAB_RETURN_IF_ERROR(CheckComparison(any_text, options));
+  const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), "quickstart");
+  PIPELAB_RETURN_IF_ERROR(CheckWritableDirectory("--out", out));
+  PIPELAB_ASSIGN_OR_RETURN(const ChosenText text,
+                           ChooseText(absl::GetFlag(FLAGS_synthetic), absl::GetFlag(FLAGS_tokens),
+                                      absl::GetFlag(FLAGS_seed)));
+  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph,
+                           BuildGpt(ModelFromFlags(text.data.train->vocabulary())));
+  PIPELAB_ASSIGN_OR_RETURN(const ComparisonResult result,
+                           Compare(graph, *text.data.train, options));
+
+  ReportOptions about;
+  about.name = "quickstart";
+  about.title = "One GPT, five schemes";
+  about.summary =
+      absl::StrCat("A GPT of ", graph.num_parameters(), " parameters trained on ", text.description,
+                   " under each scheme on ", options.devices, " in-process devices.");
+  about.command = Command();
+  about.seed = options.seed;
+  Report report(about);
+  for (const auto& [name, value] : ResolvedFlags()) {
+    if (name != "out") report.AddConfig(name, value);
+  }
+  report.AddConfig("data", text.description);
+  for (const std::string& note : text.notes) report.AddNote(note);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (cores < options.devices) {
+    report.AddNote(
+        absl::StrCat("This machine has ", cores, " cores for ", options.devices,
+                     " devices: the measured step time shares them; the replayed one gives each "
+                     "device a core of its own."));
+  }
+  PIPELAB_RETURN_IF_ERROR(AddToReport(options, result, &report));
+  PIPELAB_RETURN_IF_ERROR(report.WriteTo(out));
+  std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
+  for (const SchemeResult& scheme : result.schemes) {
+    const Equality equality = CompareLosses(scheme, result.serial_losses);
+    if (!equality.ok) {
+      return absl::InternalError(
+          absl::StrCat(scheme.scheme, " does not reproduce serial training: ", equality.text));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  return pipelab::RunMain(
+      argc, argv, "//experiments:quickstart",
+      "Trains one small GPT on Jane Austen's novels under each pipeline scheme and compares "
+      "loss, time, bubble, memory and traffic.",
+      pipelab::Run);
+}

@@ -1,0 +1,189 @@
+#include "experiments/training.h"
+
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/comm/communicator.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "pipelines/cost/stage_costs.h"
+#include "pipelines/cost/stage_ties.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/plan/partition.h"
+#include "pipelines/runtime/executor.h"
+#include "pipelines/runtime/layer_stage.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// Turns flops into times where only their ratios matter (the predicted bubble); no machine is
+// meant.
+constexpr FlopsPerSecond kNominalRate(100e9);
+
+// One device's memory, kernels and stages. Its thread is the executor's.
+struct Device {
+  Arena arena;
+  std::unique_ptr<Backend> backend;
+  std::vector<std::unique_ptr<LayerStage>> stages;
+};
+
+class InProcessTraining final : public PipelineTraining {
+ public:
+  static absl::StatusOr<std::unique_ptr<PipelineTraining>> Create(const ModelGraph& graph,
+                                                                  const BatchSource& batches,
+                                                                  const TrainingOptions& options) {
+    auto training = std::make_unique<InProcessTraining>();
+    PIPELAB_RETURN_IF_ERROR(training->MakeProgram(graph, options));
+    PIPELAB_RETURN_IF_ERROR(training->MakeDevices(graph, batches, options));
+    return training;
+  }
+
+  absl::StatusOr<TrainingStep> Step() override {
+    TrainingStep step;
+    PIPELAB_ASSIGN_OR_RETURN(step.trace, executor_->RunStep());
+    // Summed in micro-batch order, as the serial loop does; in a group, in row order.
+    std::map<int, double> losses;
+    for (const LayerStage* stage : last_stages_) {
+      for (const auto& [micro_batch, loss] : stage->losses()) losses[micro_batch] += loss;
+    }
+    double sum = 0;
+    for (const auto& [micro_batch, loss] : losses) sum += loss;
+    step.loss = sum / static_cast<double>(batch_tokens_);
+    return step;
+  }
+
+  const Program& program() const override { return program_; }
+  const CostTable& costs() const override { return costs_; }
+  const std::vector<int>& partition() const override { return partition_; }
+
+ private:
+  absl::Status MakeProgram(const ModelGraph& graph, const TrainingOptions& options) {
+    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(options.scheme, options.sizes));
+    PIPELAB_ASSIGN_OR_RETURN(
+        partition_,
+        ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples, options.layout));
+    PIPELAB_ASSIGN_OR_RETURN(
+        costs_,
+        ComputeStageCosts(graph, partition_, options.micro_batch_samples, StageCostOptions()));
+    LoweringOptions lowering;
+    lowering.ties = StageTies(graph, partition_);
+    PIPELAB_ASSIGN_OR_RETURN(program_, Lower(std::move(schedule), lowering));
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeDevices(const ModelGraph& graph, const BatchSource& batches,
+                           const TrainingOptions& options) {
+    const Schedule& schedule = program_.schedule;
+    batch_tokens_ =
+        schedule.num_micro_batches * options.micro_batch_samples * batches.tokens_per_sample();
+    InProcessOptions transport;
+    transport.rendezvous = options.rendezvous;
+    auto communicators = MakeInProcessCommunicators(schedule.num_devices(), transport);
+    std::vector<DeviceSetup> setups(schedule.num_devices());
+    for (int d = 0; d < schedule.num_devices(); ++d) {
+      devices_.push_back(std::make_unique<Device>());
+      devices_[d]->backend = MakeCpuBackend(&devices_[d]->arena);
+      setups[d].arena = &devices_[d]->arena;
+      setups[d].communicator = std::move(communicators[d]);
+      setups[d].modules.assign(schedule.placement.num_replicas(),
+                               std::vector<StageModule*>(schedule.num_stages(), nullptr));
+    }
+    for (int r = 0; r < schedule.placement.num_replicas(); ++r) {
+      for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+        PIPELAB_RETURN_IF_ERROR(MakeStage(graph, batches, options, r, stage, &setups));
+      }
+    }
+    ExecutorOptions executor;
+    executor.wait_limit = options.wait_limit;
+    executor.trace = options.trace;
+    PIPELAB_ASSIGN_OR_RETURN(executor_, Executor::Create(&program_, std::move(setups), executor));
+    return absl::OkStatus();
+  }
+
+  // The stage's module on each device of its group.
+  absl::Status MakeStage(const ModelGraph& graph, const BatchSource& batches,
+                         const TrainingOptions& options, int replica, int stage,
+                         std::vector<DeviceSetup>* setups) {
+    const std::vector<int>& group = program_.schedule.placement.groups[replica][stage];
+    const LayerRange layers = StageLayers(graph, partition_, stage);
+    for (size_t member = 0; member < group.size(); ++member) {
+      LayerStageOptions stage_options;
+      stage_options.micro_batch_samples = options.micro_batch_samples;
+      stage_options.group_size = static_cast<int>(group.size());
+      stage_options.member = static_cast<int>(member);
+      stage_options.data = &batches;
+      stage_options.seed = options.seed;
+      stage_options.adam = options.adam;
+      stage_options.batch_tokens = batch_tokens_;
+      stage_options.num_slices = program_.schedule.num_slices;
+      Device& device = *devices_[group[member]];
+      PIPELAB_ASSIGN_OR_RETURN(
+          auto module,
+          LayerStage::Create(graph, layers.begin, layers.end, device.backend.get(), stage_options));
+      (*setups)[group[member]].modules[replica][stage] = module.get();
+      if (stage + 1 == program_.schedule.num_stages()) last_stages_.push_back(module.get());
+      device.stages.push_back(std::move(module));
+    }
+    return absl::OkStatus();
+  }
+
+  Program program_;
+  CostTable costs_;
+  std::vector<int> partition_;
+  int64_t batch_tokens_ = 0;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<const LayerStage*> last_stages_;
+  std::unique_ptr<Executor> executor_;  // last: its threads end before what they use
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<PipelineTraining>> PipelineTraining::Create(
+    const ModelGraph& graph, const BatchSource& batches, const TrainingOptions& options) {
+  return InProcessTraining::Create(graph, batches, options);
+}
+
+bool KeepsMicroBatchOrder(const Schedule& schedule) {
+  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+    int copies = 0;
+    for (const auto& replica : schedule.placement.groups) {
+      copies += static_cast<int>(replica[stage].size());
+    }
+    if (copies > 1) return false;
+  }
+  std::vector<int> last(schedule.num_stages(), -1);
+  for (const std::vector<Action>& order : schedule.order) {
+    for (const Action& a : order) {
+      if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardWeight) continue;
+      if (a.micro_batch < last[a.stage]) return false;
+      last[a.stage] = a.micro_batch;
+    }
+  }
+  return true;
+}
+
+absl::StatusOr<std::vector<int>> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                                 int64_t micro_batch_samples,
+                                                 absl::string_view layout) {
+  if (layout.empty()) {
+    std::vector<double> flops;
+    for (const LayerSpec& layer : graph.layers) {
+      const LayerCosts c = layer.costs(micro_batch_samples);
+      flops.push_back((c.forward + c.backward_input + c.backward_weight).value());
+    }
+    absl::StatusOr<std::vector<int>> partition = PartitionChain(flops, num_stages);
+    if (partition.ok()) return partition;
+    return absl::InvalidArgumentError(absl::StrCat("--devices and --chunks make ",
+                                                   partition.status().message(), "; see --layers"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> partition,
+                           ParseLayout(layout, static_cast<int>(graph.layers.size())));
+  if (static_cast<int>(partition.size()) != num_stages) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ", partition.size(),
+                                                   " stages, but the scheme has ", num_stages));
+  }
+  return partition;
+}
+
+}  // namespace pipelab

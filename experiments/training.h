@@ -1,0 +1,78 @@
+// Trains one model under one scheme on in-process devices: schedule, partition, lowering, one
+// arena, backend and stage modules a device, and the executor, put together.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, batches, {
+//       .scheme = "1f1b", .sizes = {.devices = 4, .micro_batches = 8}, .micro_batch_samples = 2}));
+//   for (int i = 0; i < 100; ++i) {
+//     PIPELAB_ASSIGN_OR_RETURN(TrainingStep step, training->Step());     // step.loss [nats/token]
+//   }
+//
+// Errors: InvalidArgument naming the option for sizes that the scheme or the model cannot serve;
+// the executor's error, with device and action, when a step fails.
+#ifndef PIPELAB_EXPERIMENTS_TRAINING_H_
+#define PIPELAB_EXPERIMENTS_TRAINING_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kernels/backend.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/trace.h"
+#include "pipelines/schedules/catalog.h"
+
+namespace pipelab {
+
+struct TrainingOptions {
+  std::string scheme = "1f1b";
+  SchemeParams sizes;
+  int64_t micro_batch_samples = 1;
+  std::string layout;  // layers of each stage, "3,2,2,3"; empty: balanced by flops
+  uint64_t seed = 1;   // of weights and dropout
+  AdamOptions adam;
+  absl::Duration wait_limit = absl::Seconds(60);
+  bool trace = true;
+  bool rendezvous = false;  // sends wait for their receivers
+};
+
+struct TrainingStep {
+  double loss = 0;  // mean over the step's tokens, nats
+  Trace trace;
+};
+
+class PipelineTraining {
+ public:
+  // `graph` and `batches` must outlive the training.
+  static absl::StatusOr<std::unique_ptr<PipelineTraining>> Create(const ModelGraph& graph,
+                                                                  const BatchSource& batches,
+                                                                  const TrainingOptions& options);
+  virtual ~PipelineTraining() = default;
+
+  virtual absl::StatusOr<TrainingStep> Step() = 0;
+
+  virtual const Program& program() const = 0;
+  // Times and memory from the model's flops and bytes alone: what predictions are made of. Only
+  // ratios of times mean something; the rate behind them is nominal.
+  virtual const CostTable& costs() const = 0;
+  // First layer of each stage.
+  virtual const std::vector<int>& partition() const = 0;
+};
+
+// Whether training under the schedule must give the serial loop's bits: each stage's gradients are
+// added in micro-batch order on one device.
+bool KeepsMicroBatchOrder(const Schedule& schedule);
+
+// The first layer of each stage, balanced by flops (forward + backward), or as `layout` says.
+absl::StatusOr<std::vector<int>> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                                 int64_t micro_batch_samples,
+                                                 absl::string_view layout);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_TRAINING_H_

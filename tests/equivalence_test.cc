@@ -1,0 +1,169 @@
+// Every scheme trains like the plain serial loop: over 50 steps, for each scheme, number of devices
+// and number of micro-batches that it serves, the losses are the same bits where gradients come in
+// micro-batch order, and within the derived tolerance elsewhere. One test case a (devices,
+// micro-batches) pair.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "experiments/comparison.h"
+#include "experiments/training.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "models/layers/serial_trainer.h"
+#include "pipelines/schedules/catalog.h"
+#include "tests/small_gpt.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kSteps = 50;
+
+std::vector<double> SerialLosses(const ModelGraph& graph, const BatchSource& batches,
+                                 int micro_batches) {
+  SerialOptions options;
+  options.num_micro_batches = micro_batches;
+  options.micro_batch_samples = kSmallSamples;
+  options.data = &batches;
+  options.adam = SmallAdam();
+  Arena arena;
+  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  auto trainer = SerialTrainer::Create(graph, backend.get(), options);
+  if (!trainer.ok()) {
+    ADD_FAILURE() << trainer.status();
+    return {};
+  }
+  std::vector<double> losses;
+  for (int step = 0; step < kSteps; ++step) {
+    const absl::StatusOr<double> loss = (*trainer)->Step();
+    if (!loss.ok()) {
+      ADD_FAILURE() << loss.status();
+      return {};
+    }
+    losses.push_back(*loss);
+  }
+  return losses;
+}
+
+using Sizes = std::tuple<int, int>;  // devices, micro-batches
+
+class Equivalence : public testing::TestWithParam<Sizes> {
+ protected:
+  // Trains and compares; whether the scheme serves the sizes.
+  bool Check(const std::string& scheme, bool recompute, const std::vector<double>& serial) {
+    SchemeResult result;
+    TrainingOptions options;
+    options.scheme = result.scheme = scheme;
+    options.sizes.devices = std::get<0>(GetParam());
+    options.sizes.micro_batches = std::get<1>(GetParam());
+    options.sizes.recompute = recompute;
+    options.micro_batch_samples = kSmallSamples;
+    options.adam = SmallAdam();
+    options.trace = false;
+    result.sizes = options.sizes;
+    if (const auto schedule = MakeSchedule(scheme, options.sizes); !schedule.ok()) {
+      EXPECT_EQ(schedule.status().code(), absl::StatusCode::kInvalidArgument);
+      return false;
+    }
+    auto training = PipelineTraining::Create(graph_, *batches_, options);
+    EXPECT_THAT(training, IsOk());
+    if (!training.ok()) return true;
+    result.must_be_bit_equal = KeepsMicroBatchOrder((*training)->program().schedule);
+    for (int step = 0; step < kSteps; ++step) {
+      const absl::StatusOr<TrainingStep> done = (*training)->Step();
+      EXPECT_THAT(done, IsOk());
+      if (!done.ok()) return true;
+      result.losses.push_back(done->loss);
+    }
+    const Equality equality = CompareLosses(result, serial);
+    EXPECT_TRUE(equality.ok) << scheme << (recompute ? " with recompute: " : ": ") << equality.text;
+    // Before the first update nothing can have been summed in another order.
+    EXPECT_EQ(result.losses.front(), serial.front()) << scheme;
+    return true;
+  }
+
+  const ModelGraph graph_ = SmallGpt(/*tied=*/false);
+  const std::unique_ptr<BatchSource> batches_ = SmallText();
+};
+
+TEST_P(Equivalence, EverySchemeTrainsAsSerial) {
+  const std::vector<double> serial = SerialLosses(graph_, *batches_, std::get<1>(GetParam()));
+  ASSERT_EQ(serial.size(), size_t{kSteps});
+  ASSERT_LT(serial.back(), 0.9 * serial.front()) << "the test must train something";
+  for (const Scheme& scheme : Catalog()) {
+    const bool served = Check(std::string(scheme.name), scheme.name == "gpipe", serial);
+    // What no scheme may refuse.
+    if (scheme.name == "gpipe" || scheme.name == "1f1b" || scheme.name == "breadth_first") {
+      EXPECT_TRUE(served) << scheme.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Grid, Equivalence,
+                         testing::Combine(testing::Values(1, 2, 3, 4, 8),
+                                          testing::Values(1, 2, 4, 5, 8, 16)),
+                         [](const testing::TestParamInfo<Sizes>& info) {
+                           return "Devices" + std::to_string(std::get<0>(info.param)) +
+                                  "MicroBatches" + std::to_string(std::get<1>(info.param));
+                         });
+
+// Tied embeddings: the two copies of the table, in different stages or replicas, keep one value.
+class TiedEquivalence : public Equivalence {};
+
+TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
+  const ModelGraph tied = SmallGpt(/*tied=*/true);
+  const std::vector<double> serial = SerialLosses(tied, *batches_, std::get<1>(GetParam()));
+  ASSERT_EQ(serial.size(), size_t{kSteps});
+  for (const Scheme& scheme : Catalog()) {
+    TrainingOptions options;
+    options.scheme = std::string(scheme.name);
+    options.sizes.devices = std::get<0>(GetParam());
+    options.sizes.micro_batches = std::get<1>(GetParam());
+    options.micro_batch_samples = kSmallSamples;
+    options.adam = SmallAdam();
+    options.trace = false;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(tied, *batches_, options));
+    SchemeResult result;
+    result.scheme = options.scheme;
+    result.sizes = options.sizes;
+    result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
+    for (int step = 0; step < kSteps; ++step) {
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, training->Step());
+      result.losses.push_back(done.loss);
+    }
+    const Equality equality = CompareLosses(result, serial);
+    EXPECT_TRUE(equality.ok) << scheme.name << ": " << equality.text;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Grid, TiedEquivalence, testing::Values(Sizes{2, 4}, Sizes{4, 8}),
+                         [](const testing::TestParamInfo<Sizes>& info) {
+                           return "Devices" + std::to_string(std::get<0>(info.param));
+                         });
+
+// A loss that is off by more than rounding is seen.
+TEST(CompareLosses, SeesADifference) {
+  SchemeResult result;
+  result.scheme = "1f1b";
+  result.sizes.micro_batches = 8;
+  const std::vector<double> serial = {4.0, 3.0, 2.0};
+  result.losses = serial;
+  result.must_be_bit_equal = true;
+  EXPECT_EQ(CompareLosses(result, serial).text, "bit-equal");
+  result.losses[1] += 1e-12;
+  EXPECT_FALSE(CompareLosses(result, serial).ok);
+  result.must_be_bit_equal = false;
+  EXPECT_TRUE(CompareLosses(result, serial).ok);
+  result.losses[2] += 1e-3;
+  const Equality e = CompareLosses(result, serial);
+  EXPECT_FALSE(e.ok);
+  EXPECT_NE(e.text.find("at step 3"), std::string::npos) << e.text;
+  result.losses[2] = std::nan("");
+  EXPECT_FALSE(CompareLosses(result, serial).ok);
+}
+
+}  // namespace
+}  // namespace pipelab

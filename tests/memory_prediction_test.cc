@@ -1,0 +1,65 @@
+// Predicted and measured peak activation memory, per device, for every scheme. Both sides count the
+// same allocations, so they should agree to the byte; the promise to users is 2%.
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "experiments/training.h"
+#include "gtest/gtest.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+#include "tests/small_gpt.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+struct Case {
+  int devices, micro_batches, chunks;
+  bool recompute, tied;
+};
+
+TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
+  int checked = 0;
+  for (const Scheme& scheme : Catalog()) {
+    for (const Case& c :
+         {Case{1, 2, 0, false, false}, Case{2, 4, 0, false, false}, Case{2, 4, 0, true, false},
+          Case{4, 8, 0, false, true}, Case{4, 8, 0, true, true}, Case{4, 4, 2, false, false},
+          Case{3, 5, 0, false, false}, Case{8, 8, 0, false, false}}) {
+      const ModelGraph graph = SmallGpt(c.tied);
+      const std::unique_ptr<BatchSource> batches = SmallText();
+      TrainingOptions options;
+      options.scheme = std::string(scheme.name);
+      options.sizes.devices = c.devices;
+      options.sizes.micro_batches = c.micro_batches;
+      options.sizes.chunks = c.chunks;
+      options.sizes.recompute = c.recompute;
+      options.micro_batch_samples = kSmallSamples;
+      if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
+                                   PipelineTraining::Create(graph, *batches, options));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,
+                                   Simulate(training->program(), training->costs()));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(TrainingStep step, training->Step());
+      PIPELAB_ASSERT_OK_AND_ASSIGN(step, training->Step());  // the second step is like all others
+      for (int d = 0; d < c.devices; ++d) {
+        const Bytes p = predicted.devices[d].peak_activation,
+                    m = step.trace.devices[d].peak_activation;
+        EXPECT_GT(m, Bytes(0));
+        EXPECT_LE(std::abs(p / m - 1), 0.02)
+            << scheme.name << " P=" << c.devices << " M=" << c.micro_batches
+            << " recompute=" << c.recompute << " device " << d << ": predicted " << p.value()
+            << " B, measured " << m.value() << " B";
+        EXPECT_EQ(predicted.devices[d].peak_state, step.trace.devices[d].peak_state)
+            << scheme.name << " " << d;
+        EXPECT_EQ(predicted.devices[d].bytes_sent, step.trace.devices[d].bytes_sent)
+            << scheme.name << " " << d;
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 80);
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,49 @@
+// A GPT that trains in milliseconds a step and has a layer for each of 16 stages (8 devices, 2
+// chunks), and text for it.
+#ifndef PIPELAB_TESTS_SMALL_GPT_H_
+#define PIPELAB_TESTS_SMALL_GPT_H_
+
+#include <memory>
+
+#include "glog/logging.h"
+#include "kernels/backend.h"
+#include "models/data/text_batches.h"
+#include "models/data/text_corpus.h"
+#include "models/graph/layer_spec.h"
+#include "models/zoo/gpt.h"
+
+namespace pipelab {
+
+inline constexpr int64_t kSmallSamples = 2;  // a micro-batch
+inline constexpr int64_t kSmallTokens = 8;
+
+inline std::unique_ptr<BatchSource> SmallText() {
+  absl::StatusOr<TextData> data =
+      MakeTextData(SyntheticCorpus(/*bytes=*/20000, /*seed=*/3), kSmallTokens, /*seed=*/5);
+  CHECK(data.ok()) << data.status();
+  return std::move(data->train);
+}
+
+inline ModelGraph SmallGpt(bool tied) {
+  GptConfig config;
+  config.layers = 7;  // 2 * 7 + 2 = 16 layers of the graph
+  config.hidden = 16;
+  config.heads = 2;
+  config.tokens = kSmallTokens;
+  config.vocabulary = SmallText()->vocabulary();
+  config.dropout = 0.1;
+  config.tied_embeddings = tied;
+  absl::StatusOr<ModelGraph> graph = BuildGpt(config);
+  CHECK(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+inline AdamOptions SmallAdam() {
+  AdamOptions adam;
+  adam.learning_rate = 3e-3f;
+  return adam;
+}
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_TESTS_SMALL_GPT_H_
