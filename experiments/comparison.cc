@@ -95,10 +95,10 @@ absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions
     for (const Scheme& scheme : Catalog()) schemes.push_back(&scheme);
   }
   for (const std::string& name : options.schemes) {
-    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
+    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, "--schemes"));
     if (std::find(schemes.begin(), schemes.end(), scheme) != schemes.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--schemes: ", name, " stands there twice; once is enough"));
+          absl::StrCat("--schemes=", name, ": stands there twice; once is enough"));
     }
     schemes.push_back(scheme);
   }

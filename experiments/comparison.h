@@ -68,9 +68,9 @@ absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& o
 absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSource& batches,
                                          const ComparisonOptions& options);
 
-// Tables, timelines and loss curves of the result.
-absl::Status AddToReport(const ComparisonOptions& options, const ComparisonResult& result,
-                         Report* report);
+// Tables, timelines and loss curves of the result. `data` says in the tables what was trained on.
+absl::Status AddToReport(const ComparisonOptions& options, absl::string_view data,
+                         const ComparisonResult& result, Report* report);
 
 }  // namespace pipelab
 

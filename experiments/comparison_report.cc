@@ -37,8 +37,9 @@ Bytes LargestPeak(const Trace& trace) {
   return largest;
 }
 
-Table SchemeTable(const ComparisonOptions& options) {
-  Table t("schemes", "One model, one data set; only the scheme changes");
+Table SchemeTable(const ComparisonOptions& options, absl::string_view data) {
+  Table t("schemes",
+          absl::StrCat("One model, one data set; only the scheme changes. Data: ", data));
   t.AddKey("scheme");
   t.AddKey("stages", "devices x chunks");
   t.AddKey("micro_batches", "micro-batches");
@@ -108,9 +109,9 @@ Table MemoryTable(const ComparisonResult& result) {
 
 }  // namespace
 
-absl::Status AddToReport(const ComparisonOptions& options, const ComparisonResult& result,
-                         Report* report) {
-  Table schemes = SchemeTable(options);
+absl::Status AddToReport(const ComparisonOptions& options, absl::string_view data,
+                         const ComparisonResult& result, Report* report) {
+  Table schemes = SchemeTable(options, data);
   AddSerialRow(options, result, &schemes);
   std::vector<Series> curves = {{"serial", result.serial_losses}};
   for (const SchemeResult& r : result.schemes) {

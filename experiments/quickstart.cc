@@ -27,9 +27,9 @@ ABSL_FLAG(int, micro_batches, 8, "micro-batches a step, over all replicas");
 ABSL_FLAG(int, chunks, 0, "stages a device of the looped schemes; 0: each scheme's own (2)");
 ABSL_FLAG(int, samples, 1, "samples a micro-batch");
 ABSL_FLAG(int, steps, 200, "training steps under each scheme");
-ABSL_FLAG(int, layers, 4, "Transformer blocks");
-ABSL_FLAG(int, hidden, 192, "hidden size");
-ABSL_FLAG(int, heads, 6, "attention heads");
+ABSL_FLAG(int, layers, 8, "Transformer blocks");
+ABSL_FLAG(int, hidden, 128, "hidden size");
+ABSL_FLAG(int, heads, 4, "attention heads");
 ABSL_FLAG(int, tokens, 128, "tokens a sample");
 ABSL_FLAG(double, dropout, 0.1, "dropout rate");
 ABSL_FLAG(bool, tied, false, "tie the output table to the input embedding");
@@ -88,7 +88,8 @@ absl::Status Run(const std::vector<std::string>& words) {
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph any_text, BuildGpt(ModelFromFlags(/*vocabulary=*/256)));
   PIPELAB_RETURN_IF_ERROR(CheckComparison(any_text, options));
   const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), "quickstart");
-  PIPELAB_RETURN_IF_ERROR(CheckWritableDirectory("--out", out));
+  // Proves that the folder can be written, and shows nothing before the report is whole.
+  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", out));
   PIPELAB_ASSIGN_OR_RETURN(const ChosenText text,
                            ChooseText(absl::GetFlag(FLAGS_synthetic), absl::GetFlag(FLAGS_tokens),
                                       absl::GetFlag(FLAGS_seed)));
@@ -118,8 +119,12 @@ absl::Status Run(const std::vector<std::string>& words) {
                      " devices: the measured step time shares them; the replayed one gives each "
                      "device a core of its own."));
   }
-  PIPELAB_RETURN_IF_ERROR(AddToReport(options, result, &report));
-  PIPELAB_RETURN_IF_ERROR(report.WriteTo(out));
+  PIPELAB_RETURN_IF_ERROR(AddToReport(options, text.description, result, &report));
+  PIPELAB_ASSIGN_OR_RETURN(const auto files, report.Files());
+  for (const auto& [name, content] : files) {
+    PIPELAB_RETURN_IF_ERROR(folder.Write(name, content));
+  }
+  PIPELAB_RETURN_IF_ERROR(folder.Publish());
   std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
   for (const SchemeResult& scheme : result.schemes) {
     const Equality equality = CompareLosses(scheme, result.serial_losses);

@@ -68,7 +68,7 @@ FAKE
 }
 
 check "a small run leaves a whole report" whole_report
-check "unknown scheme" refused 2 "zigzag" --schemes=1f1b,zigzag
+check "unknown scheme" refused 2 "--schemes=zigzag" --schemes=1f1b,zigzag
 check "no devices" refused 2 "--devices=0" --devices=0
 check "micro-batches that do not divide" refused 2 "--micro_batches=5" --schemes=interleaved --micro_batches=5
 check "odd devices for two directions" refused 2 "--devices=3" --schemes=chimera --devices=3

@@ -57,12 +57,12 @@ absl::Status CheckSizes(const SchemeParams& p) {
 
 absl::Span<const Scheme> Catalog() { return kCatalog; }
 
-absl::StatusOr<const Scheme*> FindScheme(absl::string_view name) {
+absl::StatusOr<const Scheme*> FindScheme(absl::string_view name, absl::string_view option) {
   for (const Scheme& scheme : kCatalog) {
     if (scheme.name == name) return &scheme;
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--scheme=", name, ": no such scheme; known are ",
+      option, "=", name, ": no such scheme; known are ",
       absl::StrJoin(kCatalog, ", ",
                     [](std::string* out, const Scheme& s) { absl::StrAppend(out, s.name); })));
 }

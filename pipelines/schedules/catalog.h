@@ -35,8 +35,9 @@ struct Scheme {
 
 // All schemes, in the order in which tables show them.
 absl::Span<const Scheme> Catalog();
-// NotFound-style InvalidArgument that lists the known names.
-absl::StatusOr<const Scheme*> FindScheme(absl::string_view name);
+// InvalidArgument that names `option` and lists the known names.
+absl::StatusOr<const Scheme*> FindScheme(absl::string_view name,
+                                         absl::string_view option = "--scheme");
 // InvalidArgument with the option's name, its value and what would be right, when the scheme cannot
 // serve the sizes. Every returned schedule is valid (Validate).
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params);
