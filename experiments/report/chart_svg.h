@@ -1,8 +1,8 @@
 // A line chart over training steps as SVG: axes with labels, a line a series.
 //
-//   std::string svg = LineChartSvg({.title = "Training loss", .x_label = "step", .y_label = "loss
-//   [nats/token]"},
-//                                  {{"serial", {4.1, 3.2}}, {"1f1b", {4.1, 3.2}}});
+//   std::string svg = LineChartSvg(
+//       {.title = "Training loss", .x_label = "step", .y_label = "loss [nats/token]"},
+//       {{"serial", {4.1, 3.2}}, {"1f1b", {4.1, 3.2}}});
 //
 // Series that coincide stay visible: each is drawn thinner than the one before, on top of it.
 // Values that are not finite break the line and are counted in the legend. Point i of a series is

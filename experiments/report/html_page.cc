@@ -29,20 +29,21 @@ thead span{display:block}
 .unit,.origin{font-weight:400;color:var(--soft);font-size:.8rem}
 .origin{font-style:italic}
 thead button{all:unset;cursor:pointer;display:block;width:100%}
-thead button::after{content:"\2195";color:var(--soft);font-size:.75rem}
-th[aria-sort=ascending] button::after{content:"\2191";color:var(--accent)}
-th[aria-sort=descending] button::after{content:"\2193";color:var(--accent)}
+thead button span:first-child::after{content:" \2195";font-weight:400;color:var(--soft);font-size:.75rem}
+th[aria-sort=ascending] button span:first-child::after{content:" \2191";color:var(--accent)}
+th[aria-sort=descending] button span:first-child::after{content:" \2193";color:var(--accent)}
 .facts{margin:1rem 0}
 .facts tbody th{font-weight:400;color:var(--soft);white-space:normal;min-width:9rem}
 .facts td{overflow-wrap:anywhere}
 .notes,.note{font-size:.875rem;color:var(--soft)}
+sup{line-height:0}
 sup a{color:var(--accent);text-decoration:none;padding-left:.15rem}
 figure{margin:.4rem 0}
 summary{cursor:pointer;color:var(--accent)}
 @media print{:root{--ink:#000;--soft:#444;--page:#fff;--line:#bbb;--stripe:#fff;--accent:#000;color-scheme:light}
 body{max-width:none;padding:0;font-size:10pt}.scroll{overflow:visible}svg{max-width:100%;height:auto}
-table{font-size:7.5pt}th,td{padding:.15rem .3rem}thead button::after{content:""}
-section,figure{break-inside:auto}tr,figure{break-inside:avoid}}
+table{font-size:7.5pt}th,td{padding:.15rem .3rem}thead button span:first-child::after{content:""!important}
+h2,h3,caption{break-after:avoid}tr,figure{break-inside:avoid}}
 )css";
 
 // Headers become buttons that sort; rows without a value stay last. Closed details open for

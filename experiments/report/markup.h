@@ -1,9 +1,11 @@
 // Small pieces of text that every writer here needs: escapes and numbers, the same on every
 // machine.
 //
-//   HtmlEscape("a<b")        // a&lt;b      CsvField("a,b")       // "a,b" in quotes
-//   FixedNumber(2.5, 1)      // 2.5         FullNumber(0.1)       // 0.1: the shortest that reads
-//   back Slug("1F1B, no flush")   // 1f1b_no_flush
+//   HtmlEscape("a<b")         a&lt;b
+//   CsvField("a,b")           "a,b" in quotes
+//   FixedNumber(2.5, 2)       2.50
+//   FullNumber(0.1)           0.1: the shortest that reads back
+//   Slug("1F1B, no flush")    1f1b_no_flush
 #ifndef PIPELAB_EXPERIMENTS_REPORT_MARKUP_H_
 #define PIPELAB_EXPERIMENTS_REPORT_MARKUP_H_
 

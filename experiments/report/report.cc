@@ -79,7 +79,8 @@ void Report::AddTimeline(absl::string_view scheme, const Program& program, const
   if (!analysis.ok()) return Fail(analysis.status());
   Timeline t;
   t.scheme = std::string(scheme);
-  t.slug = absl::StrCat(Slug(scheme), "_", OriginName(OriginOf(trace)));
+  t.origin = std::string(OriginName(OriginOf(trace)));
+  t.slug = absl::StrCat(Slug(scheme), "_", t.origin);
   t.title = TimelineTitle(scheme, program, trace, analysis->overall.bubble);
   // A schedule that cells cannot say is written in the project's own text form.
   const auto csv = ToCsv(program.schedule);

@@ -1,27 +1,29 @@
 // The result folder of an experiment: tables, timelines and curves in, files out, all or nothing.
 //
-//   Report report({.name = "quickstart", .title = "One GPT, five schemes",
+//   Report report({.name = "quickstart",
+//                  .title = "One GPT, five schemes",
 //                  .summary = "The same model and data under each scheme.",
-//                  .command = "tools/bazel run //experiments:quickstart -- --steps 200", .seed =
-//                  1});
+//                  .command = "tools/bazel run //experiments:quickstart -- --steps 200",
+//                  .seed = 1});
 //   report.AddConfig("steps", 200);
-//   report.AddConfig("schemes", "gpipe,1f1b");
-//   report.AddTable(std::move(table));                          // table.h
-//   report.AddTimeline("1f1b", program, simulated_trace);       // once a scheme and origin
+//   report.AddTable(std::move(table));                       // table.h
+//   report.AddTimeline("1f1b", program, simulated_trace);    // once a scheme and origin
 //   report.AddTimeline("1f1b", program, measured_trace);
-//   report.AddLossCurves("Training loss", "loss [nats/token]", {{"serial", {4.1, 3.2}}, {"1f1b",
-//   {4.1, 3.2}}}); report.AddNote("The machine has fewer cores than the pipeline has devices.");
-//   PIPELAB_RETURN_IF_ERROR(report.WriteTo("/tmp/results/quickstart"));
-//   std::cout << report.ToTerminal();                           // the tables, short
+//   report.AddLossCurves("Training loss", "loss [nats/token]",
+//                        {{"serial", {4.1, 3.2}}, {"1f1b", {4.1, 3.2}}});
+//   report.AddNote("The machine has fewer cores than the pipeline has devices.");
+//   PIPELAB_RETURN_IF_ERROR(report.WriteTo(directory));
+//   std::cout << report.ToTerminal();                        // the tables, short
 //
-// WriteTo publishes the folder in one rename: a failed or interrupted run leaves neither half a
-// folder nor a damaged older one. docs/results.md describes each file. Times are written in the
-// units that the files name; equal inputs give equal bytes (env.json and the date are inputs too:
-// see ReportOptions::environment).
+// WriteTo collects the files in a hidden folder and then publishes them (OutputDirectory in
+// tools/base/file.h): a failed or interrupted run leaves neither half a file nor a damaged older
+// result. A new folder appears in one rename; in one that has files, each is replaced whole, and
+// files that this run did not make stay (report.html lists those that it did). docs/results.md
+// describes every file. Equal inputs give equal bytes; the environment, with the date, is one.
 //
-// Errors: Add... keep the first one, and WriteTo returns it: InvalidArgument for a bad table, a
-// timeline that is there already or a trace that does not belong to the program; what the file
-// system says otherwise.
+// Errors: Add... keep the first one, and WriteTo returns it before it touches the folder:
+// InvalidArgument for a bad table, a timeline that is there already, a trace that does not belong
+// to the program; what the file system says otherwise, naming --out.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_REPORT_H_
 #define PIPELAB_EXPERIMENTS_REPORT_REPORT_H_
 
@@ -99,7 +101,7 @@ class Report {
   friend class ReportPages;  // report_pages.h
 
   struct Timeline {
-    std::string scheme, slug;  // slug: "1f1b_simulated"
+    std::string scheme, origin, slug;  // slug: "1f1b_simulated"
     std::string title;
     std::string svg, chrome_trace;        // empty where there is nothing to draw
     std::string schedule, schedule_file;  // "schedule_1f1b.csv"

@@ -143,7 +143,8 @@ std::string ReportPages::HtmlCharts() const {
   absl::StrAppend(&html, "<section>\n<h2>Timelines</h2>\n");
   for (const auto& t : report_.timelines_) {
     if (t.svg.empty() && !t.breakdown) continue;
-    absl::StrAppend(&html, "<h3>", HtmlEscape(t.title), "</h3>\n");
+    // The drawing's own title says the rest.
+    absl::StrAppend(&html, "<h3>", HtmlEscape(t.scheme), ", ", t.origin, "</h3>\n");
     if (!t.svg.empty()) absl::StrAppend(&html, HtmlFigure(t.title, t.svg));
     if (t.breakdown) {
       absl::StrAppend(&html, "<details>\n<summary>Where the time went</summary>\n",

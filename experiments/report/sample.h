@@ -22,6 +22,9 @@ struct SampleRun {
 SampleRun SimulateSample(const std::string& scheme, int devices, int micro_batches,
                          bool recompute = false);
 
+// A forward takes 1 ms, a backward 2, and nothing else takes time.
+SampleRun SimulateIdeal(const std::string& scheme, int devices, int micro_batches);
+
 // The same spans as a run on too few cores might have shown: dispatch gaps, processor and library
 // times.
 Trace AsMeasured(const Trace& simulated);

@@ -16,11 +16,13 @@ constexpr char kStyle[] =
     ".pl-svg{font-family:system-ui,'DejaVu Sans',Helvetica,Arial,sans-serif;font-size:12px}"
     ".pl-bg{fill:#fff}.pl-t{fill:#1a1a1a}.pl-m{fill:#595959}.pl-l{stroke:#8c8c8c}.pl-g{stroke:#"
     "e3e3e3}"
-    ".pl-s{stroke:#1a1a1a}.pl-i{fill:#efefef}.pl-w{stroke:#767676}"
+    ".pl-s{stroke:#1a1a1a}.pl-i{fill:#efefef}.pl-w{stroke:#767676}.pl-o{fill:#444}.pl-b{stroke:#"
+    "fff}"
     "@media screen and (prefers-color-scheme:dark){"
     ".pl-bg{fill:#16181c}.pl-t{fill:#ececec}.pl-m{fill:#b0b0b0}.pl-l{stroke:#808080}.pl-g{stroke:#"
     "33363c}"
-    ".pl-s{stroke:#ececec}.pl-i{fill:#2a2d33}.pl-w{stroke:#9a9a9a}}"
+    ".pl-s{stroke:#ececec}.pl-i{fill:#2a2d33}.pl-w{stroke:#9a9a9a}.pl-o{fill:#c8c8c8}.pl-b{stroke:#"
+    "16181c}}"
     "</style>\n";
 
 std::string N(double v) { return ShortNumber(v, 2); }

@@ -2,13 +2,14 @@
 // that follow light and dark pages, and no file, font or script from elsewhere.
 //
 //   Svg svg("gpipe", 640, 200, "GPipe", "Timeline of GPipe on 4 devices");
-//   svg.Rect(10, 10, 50, 20, "fill=\"#0072b2\"", "1F0: 0 to 3 ms");     // the last: shown on
-//   hovering svg.Text(12, 24, "0", "class=\"pl-t\""); WriteFileAtomically("gpipe.svg",
-//   svg.Finish());
+//   svg.Rect(10, 10, 50, 20, "fill=\"#0072b2\"", "shown on hovering");
+//   svg.Text(12, 24, "0", "class=\"pl-t\"");
+//   std::string text = std::move(svg).Finish();
 //
 // Lengths are user units, a pixel at natural size; coordinates are written with two digits.
-// `attributes` is markup, everything else is text and gets escaped. Classes: pl-t text, pl-m muted
-// text, pl-l line, pl-i idle background.
+// `attributes` is markup, everything else is text and gets escaped. Classes that follow the page:
+// fills pl-t text, pl-m muted text, pl-i idle, pl-o optimizer; strokes pl-s strong, pl-l axis,
+// pl-g grid, pl-w waiting, pl-b border of boxes.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_SVG_H_
 #define PIPELAB_EXPERIMENTS_REPORT_SVG_H_
 

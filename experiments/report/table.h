@@ -1,22 +1,21 @@
-// A result table: every column has a title, a unit and an origin, and origins never mix in a
-// column.
+// A result table: every column has a title, a unit and an origin, and origins never mix in one.
 //
 //   Table t("schemes", "Five schemes, one model");
 //   t.AddKey("scheme");
-//   t.AddColumn({.metric = "step_time", .title = "step time", .unit = "ms", .origin =
-//   Origin::kMeasured,
-//                .decimals = 1});
-//   t.AddColumn({.metric = "bubble", .title = "bubble", .unit = "%", .origin = Origin::kSimulated,
-//                .decimals = 1});
+//   t.AddColumn({.metric = "step_time", .title = "step time", .unit = "ms",
+//                .origin = Origin::kMeasured, .decimals = 1});
+//   t.AddColumn({.metric = "bubble", .title = "bubble", .unit = "%",
+//                .origin = Origin::kSimulated, .decimals = 1});
 //   t.AddRow({Label("gpipe"), Measured(41.2), Simulated(27.3)});
-//   t.AddRow({Label("x"), Missing("ran out of memory"), Simulated(12.5).WithNote("with 8
-//   micro-batches")}); std::cout << t.ToTerminal();     // also ToMarkdown(), ToHtml(), ToCsv()
+//   t.AddRow({Label("x"), Missing("out of memory"), Simulated(12.5).WithNote("M = 8")});
+//   std::cout << t.ToTerminal();     // also ToMarkdown(), ToHtml(), ToCsv()
 //
 // A cell says where its value comes from, and a column takes only its own origin. Key columns name
 // the configuration of a row; together they tell the rows of a table apart. A missing value has a
 // reason. Values are in the column's unit; ToMs, ToMiB and ToPercent convert.
 //
-// Errors are kept, not thrown: the first one is in status(), and Report::WriteTo returns it.
+// Errors are kept: the first one is in status(), and Report::WriteTo returns it. A row with a
+// mistake is left out.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_TABLE_H_
 #define PIPELAB_EXPERIMENTS_REPORT_TABLE_H_
 

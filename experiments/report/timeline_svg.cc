@@ -33,7 +33,7 @@ constexpr Kind kKinds[] = {
     {ActionKind::kBackwardWeight, "backward, weight part", kGreen},
     {ActionKind::kRecompute, "recompute", kPurple},
 };
-constexpr Colour kStepColour{0x44, 0x44, 0x44}, kReduceColour{0x99, 0x99, 0x99};
+constexpr Colour kReduceColour{0x99, 0x99, 0x99};
 
 bool IsStep(const Span& s) {
   return s.op == OpCode::kStep || (s.op == OpCode::kCompute && s.action.kind == ActionKind::kStep);
@@ -136,7 +136,7 @@ void Drawing::ChooseScale() {
 
 Colour Drawing::ColourOf(size_t device, const Span& s) const {
   const Instruction& i = program_.instructions[device][s.instruction];
-  Colour base = kStepColour;
+  Colour base = kReduceColour;
   for (const Kind& k : kKinds) {
     if (k.kind == s.action.kind) base = k.colour;
   }
@@ -182,12 +182,11 @@ void Drawing::DrawDevice(size_t device, Svg& svg) const {
       svg.Rect(x, y + 6, width, kRow - 12, absl::StrCat("fill=\"", Hex(kReduceColour), "\""),
                HoverText(device, s));
     } else if (IsStep(s)) {
-      svg.Rect(x, y + 3, width, kRow - 6, absl::StrCat("fill=\"", Hex(kStepColour), "\""),
-               HoverText(device, s));
+      svg.Rect(x, y + 3, width, kRow - 6, "class=\"pl-o\"", HoverText(device, s));
     } else if (s.op == OpCode::kCompute) {
       const Colour colour = ColourOf(device, s);
       svg.Rect(x, y, width, kRow,
-               absl::StrCat("fill=\"", Hex(colour), "\" stroke=\"#fff\" stroke-width=\"",
+               absl::StrCat("fill=\"", Hex(colour), "\" class=\"pl-b\" stroke-width=\"",
                             width >= 4 ? "0.7" : "0", "\""),
                HoverText(device, s));
       std::string number = absl::StrCat(s.action.micro_batch);
@@ -240,7 +239,7 @@ void Drawing::DrawLegend(Svg& svg) const {
     if (kinds[static_cast<int>(k.kind)]) box(absl::StrCat("fill=\"", Hex(k.colour), "\""), k.name);
   }
   if (reduces) box(absl::StrCat("fill=\"", Hex(kReduceColour), "\""), "reduction");
-  if (steps) box(absl::StrCat("fill=\"", Hex(kStepColour), "\""), "optimizer");
+  if (steps) box("class=\"pl-o\"", "optimizer");
   box("class=\"pl-i\"", "idle");
   if (waits) {
     svg.Line(x, y + 6, x + 16, y + 6,

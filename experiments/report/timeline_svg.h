@@ -1,7 +1,6 @@
 // Draws a trace: a row a device, a box an action, time to the right.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg("1f1b_simulated", "1f1b", program,
-//   trace));
+//   PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg("t1", "1f1b", program, trace));
 //
 // The colour of a box tells the kind of its action, the shade which of the device's stages it
 // belongs to, the number is the micro-batch; hovering names it with its times. Thin lines are

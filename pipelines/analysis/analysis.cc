@@ -69,7 +69,7 @@ void Extent(const Trace& trace, Include include, int64_t& begin, int64_t& end) {
   if (begin > end) begin = end = 0;
 }
 
-DeviceAnalysis AnalyzeDevice(const DeviceTrace& device, Nanoseconds step_time,
+DeviceAnalysis AnalyzeDevice(const DeviceTrace& device, TraceOrigin origin, Nanoseconds step_time,
                              Nanoseconds interval) {
   DeviceAnalysis a;
   a.peak_activation = device.peak_activation;
@@ -86,7 +86,8 @@ DeviceAnalysis AnalyzeDevice(const DeviceTrace& device, Nanoseconds step_time,
   int64_t last_end = device.spans.front().begin_ns;
   for (const Span& s : device.spans) {
     Part(a.wall, s.op, s.action.kind) += Nanoseconds(s.end_ns - s.begin_ns);
-    Part(a.cpu, s.op, s.action.kind) += Nanoseconds(s.cpu_ns);
+    const bool measured = origin == TraceOrigin::kMeasured;
+    Part(a.cpu, s.op, s.action.kind) += Nanoseconds(measured ? s.cpu_ns : s.end_ns - s.begin_ns);
     a.wall.dispatch += Nanoseconds(s.begin_ns - last_end);
     last_end = s.end_ns;
     if (IsCompute(s)) {
@@ -150,7 +151,7 @@ absl::StatusOr<TraceAnalysis> Analyze(const Trace& trace) {
   Extent(trace, IsCompute, a.interval_begin_ns, a.interval_end_ns);
 
   for (const DeviceTrace& d : trace.devices) {
-    a.devices.push_back(AnalyzeDevice(d, a.step_time, a.interval()));
+    a.devices.push_back(AnalyzeDevice(d, a.origin, a.step_time, a.interval()));
     Add(a.devices.back(), a.overall);
   }
   const double compute = static_cast<double>(a.overall.wall.compute.value());

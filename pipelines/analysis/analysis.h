@@ -6,19 +6,15 @@
 //
 // Definitions, used everywhere:
 //  * interval: from the first begin to the last end of compute actions, over all devices.
-//  * bubble: 1 - compute / interval. Of all devices: 1 - sum of compute / (devices * interval).
-//  What is not
-//    compute is bubble, communication calls included. Recomputation is compute.
-//  * wall: what each device did from the first begin to the last end of any instruction on any
-//  device;
-//    its parts add up to step_time exactly.
-//  * cpu: processor time of the same spans. On a machine with fewer cores than devices a span's
-//  wall time
-//    includes the time in which another device had the core; wall - cpu of the compute shows how
-//    much. Simulated traces have cpu = wall in all that works and 0 while waiting.
+//  * bubble: 1 - compute / interval; of all devices, 1 - sum of compute / (devices * interval).
+//    What is not compute is bubble, communication calls included. Recomputation is compute.
+//  * wall: what each device did during the step; its parts add up to step_time exactly.
+//  * cpu: processor time of the same spans. On a machine with fewer cores than devices the wall
+//    time of a span includes the time in which another device had the core; wall - cpu of compute
+//    shows how much. Simulated and replayed traces have no other time: their cpu is their wall.
 //
 // Errors: InvalidArgument for a trace that cannot be one (spans overlap, end before they begin,
-// ...), with the device and the span. A trace without spans has only step time, memory and traffic.
+// ...), with the device and the span. A trace without spans has only step time, memory, traffic.
 #ifndef PIPELAB_PIPELINES_ANALYSIS_ANALYSIS_H_
 #define PIPELAB_PIPELINES_ANALYSIS_ANALYSIS_H_
 

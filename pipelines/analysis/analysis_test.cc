@@ -122,6 +122,10 @@ TEST(AnalyzeTest, ProcessorTimeIsApartFromWallTime) {
   EXPECT_DOUBLE_EQ(a.devices[0].library_share, 18.0 / 30);
   EXPECT_DOUBLE_EQ(a.devices[1].library_share, 0);
   EXPECT_DOUBLE_EQ(a.overall.library_share, 18.0 / 60);
+
+  t.origin = TraceOrigin::kReplayed;  // has no other time than its own
+  PIPELAB_ASSERT_OK_AND_ASSIGN(TraceAnalysis replayed, Analyze(t));
+  EXPECT_EQ(replayed.devices[0].cpu.compute.value(), 30);
 }
 
 TEST(AnalyzeTest, TotalsAreSumsAndPeaksAreMaxima) {
