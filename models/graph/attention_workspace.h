@@ -1,11 +1,11 @@
-// Scratch of one attention call, in floats, as a function of the sequence length alone: what planners add to
-// the peak of an attention layer. Every backend allocates exactly this (kernels/backend.h), and the tests of
-// models/layers hold the two to the byte.
+// Scratch of one attention call, in floats, as a function of the sequence length alone: what
+// planners add to the peak of an attention layer. Every backend allocates exactly this
+// (kernels/backend.h), and the tests of models/layers hold the two to the byte.
 //
 //   Bytes scratch(4 * AttentionGradientWorkspaceFloats(/*tokens=*/128));   // 64 KiB
 //
-// A kernel works on blocks of at most kAttentionQueryRows query rows of one (sample, head) and on the keys
-// that they can see, so the scores of a whole head never exist.
+// A kernel works on blocks of at most kAttentionQueryRows query rows of one (sample, head) and on
+// the keys that they can see, so the scores of a whole head never exist.
 #ifndef PIPELAB_MODELS_GRAPH_ATTENTION_WORKSPACE_H_
 #define PIPELAB_MODELS_GRAPH_ATTENTION_WORKSPACE_H_
 

@@ -1,6 +1,6 @@
-// A layer as the paper side sees it: shapes, parameters, floating-point operations and bytes, nothing that
-// runs. The layer that runs stands beside its specification (models/layers/x_spec.h, x.h), and a test holds
-// the two to the byte.
+// A layer as the paper side sees it: shapes, parameters, floating-point operations and bytes,
+// nothing that runs. The layer that runs stands beside its specification (models/layers/x_spec.h,
+// x.h), and a test holds the two to the byte.
 //
 //   ModelGraph g = BuildGpt({.layers = 4, .hidden = 128, ...});     // models/zoo/gpt.h
 //   g.layers[1].costs(/*samples=*/2).forward                        // flops
@@ -23,34 +23,35 @@ namespace pipelab {
 enum class InitKind : uint8_t { kZeros, kOnes, kNormal };
 
 struct ParameterSpec {
-  std::string name;            // unique in the model: "block3/mlp/w1"; the random stream "init/<name>"
+  std::string name;  // unique in the model: "block3/mlp/w1"; the random stream "init/<name>"
   std::vector<int64_t> shape;
   InitKind init = InitKind::kZeros;
-  double stddev = 0;           // of kNormal
+  double stddev = 0;  // of kNormal
   // Parameters of one tie have one value. Empty: not tied.
   std::string tie;
 
-  int64_t size() const;        // elements
+  int64_t size() const;  // elements
 };
 
 // Costs of one layer for a number of samples. Bytes are what the running layer allocates (float32).
 struct LayerCosts {
   Flops forward, backward_input, backward_weight;
-  Bytes output;                 // the activation that it hands on (0 for a loss)
-  Bytes kept;                   // left by the forward for the backward, besides the input
-  Bytes kept_for_weight;        // left by the input-gradient part for the weight part, input included
-  // The most held during a pass above the level at its start, results included; its input (forward) and its
-  // output gradient (backward) are part of that starting level.
+  Bytes output;           // the activation that it hands on (0 for a loss)
+  Bytes kept;             // left by the forward for the backward, besides the input
+  Bytes kept_for_weight;  // left by the input-gradient part for the weight part, input included
+  // The most held during a pass above the level at its start, results included; its input (forward)
+  // and its output gradient (backward) are part of that starting level.
   Bytes forward_peak, backward_peak, backward_input_peak, backward_weight_peak;
 };
 
 struct LayerSpec {
-  std::string name;                  // "block3/mlp"
-  std::string kind;                  // key of models/layers/factory.h: "gpt_mlp"
-  std::vector<int> inputs;           // indices of earlier layers; empty: reads the data
-  std::vector<int64_t> output_shape; // of one sample: {tokens, hidden}; empty for a loss
+  std::string name;                   // "block3/mlp"
+  std::string kind;                   // key of models/layers/factory.h: "gpt_mlp"
+  std::vector<int> inputs;            // indices of earlier layers; empty: reads the data
+  std::vector<int64_t> output_shape;  // of one sample: {tokens, hidden}; empty for a loss
   std::vector<ParameterSpec> parameters;
-  std::map<std::string, double> attributes;  // what the running layer needs: "heads", "dropout", ...
+  // What the running layer needs: "heads", "dropout", ...
+  std::map<std::string, double> attributes;
   std::function<LayerCosts(int64_t samples)> costs;
 };
 
@@ -61,24 +62,25 @@ struct ModelGraph {
   int64_t num_parameters() const;  // tied parameters counted once
 };
 
-// What every builder of graphs calls last: names are there and unique, inputs come before their users, each
-// layer has costs, parameters have sizes, and parameters of one tie have one shape and one start. The error
-// names the layer or the parameter.
+// What every builder of graphs calls last: names are there and unique, inputs come before their
+// users, each layer has costs, parameters have sizes, and parameters of one tie have one shape and
+// one start. The error names the layer or the parameter.
 absl::Status Validate(const ModelGraph& graph);
 
 // An attribute that a layer of this kind must have: CHECKs, naming layer and attribute.
 double Attribute(const LayerSpec& layer, absl::string_view name);
 
-// Attributes by which a layer asks for its part of the data; the value is 1. Such a layer also has "tokens" (a
-// sample's) and "vocabulary" (the numbers that it can take).
+// Attributes by which a layer asks for its part of the data; the value is 1. Such a layer also has
+// "tokens" (a sample's) and "vocabulary" (the numbers that it can take).
 inline constexpr char kReadsTokens[] = "reads_tokens";
 inline constexpr char kReadsTargets[] = "reads_targets";
 bool Reads(const LayerSpec& layer, absl::string_view what);
-// What a pass of the layer holds of the data while it runs, on top of the layer's own costs: 4 bytes a number.
+// What a pass of the layer holds of the data while it runs, on top of the layer's own costs: 4
+// bytes a number.
 Bytes DataBytes(const LayerSpec& layer, int64_t samples);
 
-// The name under which a parameter starts ("init/<this>"): the tie's where it is tied, so that all have one
-// value.
+// The name under which a parameter starts ("init/<this>"): the tie's where it is tied, so that all
+// have one value.
 const std::string& ValueName(const ParameterSpec& parameter);
 
 }  // namespace pipelab

@@ -1,8 +1,8 @@
 // A layer that runs: forward, input gradient, weight gradient, on any Backend.
 //
-// Life of one micro-batch: Forward(x) -> y; later BackwardInput(dy) -> dx; later BackwardWeight(). What passes
-// from one to the next lies in the micro-batch's LayerStash, which the caller keeps. A layer holds no state of
-// a micro-batch itself, so any number of them can be in flight.
+// Life of one micro-batch: Forward(x) -> y; later BackwardInput(dy) -> dx; later BackwardWeight().
+// What passes from one to the next lies in the micro-batch's LayerStash, which the caller keeps. A
+// layer holds no state of a micro-batch itself, so any number of them can be in flight.
 #ifndef PIPELAB_MODELS_LAYERS_LAYER_H_
 #define PIPELAB_MODELS_LAYERS_LAYER_H_
 
@@ -15,8 +15,8 @@
 
 namespace pipelab {
 
-// A parameter's value and where its gradient is added. A tied parameter that one stage uses twice has one
-// value and two gradients.
+// A parameter's value and where its gradient is added. A tied parameter that one stage uses twice
+// has one value and two gradients.
 struct Parameter {
   Tensor value;
   Tensor gradient;
@@ -34,8 +34,8 @@ struct LayerContext {
   int64_t first_sample = 0;  // index of row 0's sample in the step's batch; keys dropout
   int64_t samples = 0;
   uint64_t seed = 0;
-  bool training = true;      // false: no dropout
-  float loss_scale = 1;      // the gradient of the loss is scaled by it: 1 / tokens in the step's batch
+  bool training = true;  // false: no dropout
+  float loss_scale = 1;  // the gradient of the loss is scaled by it: 1 / tokens in the step's batch
   const BatchView* batch = nullptr;
   double* loss_sum = nullptr;  // a loss layer adds its sum over tokens here
 };
@@ -49,11 +49,13 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // `x` is the input (empty for a layer that reads the data). Returns the output (empty for a loss).
+  // `x` is the input (empty for a layer that reads the data). Returns the output (empty for a
+  // loss).
   virtual Tensor Forward(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;
-  // `x` is the same input again; `dy` is empty for a loss and given up: the layer may keep it or free it early.
-  // Returns dx (empty when x is empty).
-  virtual Tensor BackwardInput(const LayerContext& ctx, const Tensor& x, Tensor dy, LayerStash* stash) = 0;
+  // `x` is the same input again; `dy` is empty for a loss and given up: the layer may keep it or
+  // free it early. Returns dx (empty when x is empty).
+  virtual Tensor BackwardInput(const LayerContext& ctx, const Tensor& x, Tensor dy,
+                               LayerStash* stash) = 0;
   // Adds to the gradients of the parameters, in ParameterSpec order; empties the stash.
   virtual void BackwardWeight(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;
 

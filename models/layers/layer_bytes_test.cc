@@ -33,7 +33,7 @@ class LayerBytes : public testing::TestWithParam<MakeBackend> {
   struct Run {
     Run(const LayerSpec& spec, int64_t samples, int64_t width, MakeBackend make)
         : backend(make(&arena)), rig(spec, backend.get(), samples) {
-      const int64_t m = samples * tokens(spec, width);
+      const int64_t m = samples * TokensOf(spec);
       if (!spec.inputs.empty()) x = RandomTensor(backend.get(), {m, width}, "x", 1);
       base = arena.current_transient() - Bytes(x.bytes());
       forward_peak = PeakOf(&arena, [&] { y = rig.layer->Forward(rig.ctx, x, &rig.stash); });
@@ -42,7 +42,7 @@ class LayerBytes : public testing::TestWithParam<MakeBackend> {
       if (!y.empty()) dy = RandomTensor(backend.get(), {m, width}, "dy", 1);
       y = Tensor();
     }
-    static int64_t tokens(const LayerSpec& spec, int64_t) {
+    static int64_t TokensOf(const LayerSpec& spec) {
       return spec.output_shape.empty() ? static_cast<int64_t>(Attribute(spec, "tokens"))
                                        : spec.output_shape[0];
     }

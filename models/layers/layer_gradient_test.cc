@@ -9,10 +9,10 @@
 // Both are measured, so nothing is tuned; the test also demands that the tolerance is small beside
 // the derivative.
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "kernels/reference/reference_backend.h"

@@ -1,5 +1,6 @@
 // What layers promise beyond numbers: split and fused backward agree, dropout is keyed by step and
 // sample, evaluation is without dropout, starts are keyed by name.
+#include <cmath>
 #include <memory>
 #include <vector>
 

@@ -4,54 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "models/layers/data_view.h"
 #include "models/layers/factory.h"
+#include "pipelines/runtime/layer_stage_checks.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-absl::Status CheckSizes(const ModelGraph& graph, int begin, int end, const LayerStageOptions& o) {
-  const int layers = static_cast<int>(graph.layers.size());
-  const auto error = [](auto... parts) {
-    return absl::InvalidArgumentError(absl::StrCat(parts...));
-  };
-  if (begin < 0 || end > layers || begin >= end) {
-    return error("a stage of the layers [", begin, ", ", end, ") of ", layers);
-  }
-  if (o.num_slices != 1) {
-    return absl::UnimplementedError(absl::StrCat(
-        "num_slices = ", o.num_slices, ": stages of layers take whole samples (num_slices = 1)"));
-  }
-  if (o.group_size < 1 || o.member < 0 || o.member >= o.group_size) {
-    return error("member ", o.member, " of a group of ", o.group_size);
-  }
-  if (o.micro_batch_samples < 1 || o.micro_batch_samples % o.group_size != 0) {
-    return error("micro-batches of ", o.micro_batch_samples, " samples do not divide among ",
-                 o.group_size, " devices");
-  }
-  if (o.batch_tokens < 1) return error("batch_tokens = ", o.batch_tokens, ": must be at least 1");
-  return absl::OkStatus();
-}
-
-absl::Status CheckChain(const ModelGraph& graph, int begin, int end) {
-  for (int i = begin; i < end; ++i) {
-    const LayerSpec& layer = graph.layers[i];
-    const std::vector<int> expected = i == 0 ? std::vector<int>{} : std::vector<int>{i - 1};
-    if (layer.inputs != expected) {
-      return absl::UnimplementedError(absl::StrCat("layer \"", layer.name, "\" (number ", i,
-                                                   ") takes [", absl::StrJoin(layer.inputs, ", "),
-                                                   "]: stages of layers take chains"));
-    }
-    const bool last = i + 1 == static_cast<int>(graph.layers.size());
-    if (layer.output_shape.empty() != last) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "layer \"", layer.name, "\": the last layer of a chain, and no other, is a loss"));
-    }
-  }
-  return absl::OkStatus();
-}
 
 absl::Status Refuse(const Action& a, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat(ToString(a), " ", why));
@@ -78,8 +37,8 @@ absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph&
                                                                int end, Backend* backend,
                                                                const LayerStageOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
-  PIPELAB_RETURN_IF_ERROR(CheckSizes(graph, begin, end, options));
-  PIPELAB_RETURN_IF_ERROR(CheckChain(graph, begin, end));
+  PIPELAB_RETURN_IF_ERROR(CheckStageSizes(graph, begin, end, options));
+  PIPELAB_RETURN_IF_ERROR(CheckStageChain(graph, begin, end));
   std::vector<std::unique_ptr<Layer>> layers;
   for (int i = begin; i < end; ++i) {
     PIPELAB_RETURN_IF_ERROR(CheckData(graph.layers[i], options.data));
