@@ -29,9 +29,9 @@ thead span{display:block}
 .unit,.origin{font-weight:400;color:var(--soft);font-size:.8rem}
 .origin{font-style:italic}
 thead button{all:unset;cursor:pointer;display:block;width:100%}
-thead button span:first-child::after{content:" \2195";font-weight:400;color:var(--soft);font-size:.75rem}
-th[aria-sort=ascending] button span:first-child::after{content:" \2191";color:var(--accent)}
-th[aria-sort=descending] button span:first-child::after{content:" \2193";color:var(--accent)}
+thead button span:first-child::after{content:"\a0\2195";font-weight:400;color:var(--soft);font-size:.75rem}
+th[aria-sort=ascending] button span:first-child::after{content:"\a0\2191";color:var(--accent)}
+th[aria-sort=descending] button span:first-child::after{content:"\a0\2193";color:var(--accent)}
 .facts{margin:1rem 0}
 .facts tbody th{font-weight:400;color:var(--soft);white-space:normal;min-width:9rem}
 .facts td{overflow-wrap:anywhere}

@@ -154,7 +154,8 @@ TEST(ReportTest, BreakdownAddsUpToTheStep) {
   // Device 0 of the measured trace: parts in ms, from the file that others would read.
   double sum = 0;
   int parts = 0;
-  for (absl::string_view line : absl::StrSplit(FilesOf(SampleReport()).at("records.csv"), '\n')) {
+  const auto files = FilesOf(SampleReport());
+  for (absl::string_view line : absl::StrSplit(files.at("records.csv"), '\n')) {
     const std::vector<std::string> f = absl::StrSplit(line, ',');
     if (f.size() != 9 || f[1] != "breakdown_1f1b_measured" || !absl::EndsWith(f[2], "device=0"))
       continue;
