@@ -120,8 +120,12 @@ Environment ReadEnvironment() {
   env.gpu = Gpus();
   env.os = FieldOf("/etc/os-release", "PRETTY_NAME", '=');
   utsname kernel = {};
-  if (uname(&kernel) == 0)
-    absl::StrAppend(&env.os, ", ", kernel.sysname, " ", kernel.release, " ", kernel.machine);
+  if (uname(&kernel) == 0) {
+    // The number only: what builders append may name a machine.
+    const std::string release = kernel.release;
+    absl::StrAppend(&env.os, ", ", kernel.sysname, " ", release.substr(0, release.find('-')), " ",
+                    kernel.machine);
+  }
   env.packages = PackageVersions();
   return env;
 }

@@ -13,7 +13,6 @@
 #ifndef PIPELAB_EXPERIMENTS_REPORT_SVG_H_
 #define PIPELAB_EXPERIMENTS_REPORT_SVG_H_
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
