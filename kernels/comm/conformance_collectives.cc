@@ -37,7 +37,7 @@ Tensor Floats(Arena& arena, int64_t n) {
 // Values of many magnitudes: another order of summation would give other bits.
 float Rough(int rank, int64_t i) {
   const CounterRng rng(3, 100 + rank);
-  return rng.Normal(i) * std::exp2(static_cast<float>(rng.Below(i + (1 << 20), 24)));
+  return std::ldexp(rng.Normal(i), static_cast<int>(rng.Below(i + (1 << 20), 24)));
 }
 
 float SumInGroupOrder(const std::vector<int>& group, int64_t i) {

@@ -155,7 +155,7 @@ void Stress(const RankRunner& run) {
     const CounterRng rng(11, "stress");
     std::vector<int> everybody;
     for (int r = 0; r < comm.size(); ++r) everybody.push_back(r);
-    for (int round = 0; round < 150; ++round) {
+    for (uint64_t round = 0; round < 150; ++round) {
       // The shift says who sends to whom in this round; all ranks draw the same.
       const int shift = rng.Below(3 * round, comm.size());
       const int to = (comm.rank() + shift) % comm.size();

@@ -20,7 +20,7 @@ float* Data(const Tensor& x) { return x.f32().data(); }
 // Rows of a product at a time, so that the pass over its n columns that follows (bias, column sums)
 // finds them in the second-level cache.
 int64_t PanelRows(int64_t n) {
-  constexpr int64_t kPanelFloats = 128 * 1024;
+  constexpr int64_t kPanelFloats = int64_t{1} << 17;
   return std::max<int64_t>(64, kPanelFloats / std::max<int64_t>(1, n) / 64 * 64);
 }
 

@@ -49,7 +49,7 @@ __attribute__((target("avx512f"))) void DrawGroupAvx512(uint64_t seed, uint64_t 
   const __m512i lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
   const __m512i low_half = _mm512_set1_epi64(0xFFFFFFFF);
   __m512i c0[2], c1[2], c2[2], c3[2];  // two registers side by side hide the product's latency
-  for (int h = 0; h < 2; ++h) {
+  for (uint64_t h = 0; h < 2; ++h) {
     c0[h] = _mm512_add_epi64(_mm512_set1_epi64(static_cast<int64_t>(first_block + 8 * h)), lane);
     c1[h] = _mm512_srli_epi64(c0[h], 32);
     c2[h] = _mm512_set1_epi64(static_cast<int64_t>(stream & 0xFFFFFFFF));
@@ -71,7 +71,7 @@ __attribute__((target("avx512f"))) void DrawGroupAvx512(uint64_t seed, uint64_t 
   }
   const __m512i first_four = _mm512_set_epi64(11, 3, 10, 2, 9, 1, 8, 0);
   const __m512i last_four = _mm512_set_epi64(15, 7, 14, 6, 13, 5, 12, 4);
-  for (int h = 0; h < 2; ++h) {
+  for (size_t h = 0; h < 2; ++h) {
     const __m512i c01 =
         _mm512_or_si512(_mm512_and_si512(c0[h], low_half), _mm512_slli_epi64(c1[h], 32));
     const __m512i c23 =

@@ -105,7 +105,7 @@ TEST(Arena, HandOverMovesTheChargeAndNotTheData) {
   Arena sender, receiver;
   Tensor x = sender.Allocate(DataType::kFloat32, {8}, kAct);
   const void* address = x.data();
-  const Tensor view = x;
+  const Tensor view = x;  // NOLINT(performance-unnecessary-copy-initialization): it pays too
   std::shared_ptr<Charge> reserved = receiver.Reserve(Bytes(x.bytes()), kAct);
   EXPECT_EQ(receiver.current(kAct), Bytes(32));
   Tensor y = std::move(x).Adopt(std::move(reserved));

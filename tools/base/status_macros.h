@@ -13,10 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define PIPELAB_RETURN_IF_ERROR(expr)                      \
-  do {                                                     \
-    ::absl::Status pipelab_status = (expr);                \
-    if (!pipelab_status.ok()) return pipelab_status;       \
+#define PIPELAB_RETURN_IF_ERROR(expr)                \
+  do {                                               \
+    ::absl::Status pipelab_status = (expr);          \
+    if (!pipelab_status.ok()) return pipelab_status; \
   } while (false)
 
 #define PIPELAB_STATUS_CONCAT_INNER(a, b) a##b

@@ -1,7 +1,8 @@
 // GoogleTest matchers for absl::Status and absl::StatusOr.
 //
 //   EXPECT_THAT(Validate(schedule), IsOk());
-//   EXPECT_THAT(MakeSchedule("x", p), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--scheme")));
+//   EXPECT_THAT(MakeSchedule("x", p),
+//               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--scheme")));
 //   PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule s, MakeSchedule("1f1b", p));
 #ifndef PIPELAB_TOOLS_BASE_STATUS_MATCHERS_H_
 #define PIPELAB_TOOLS_BASE_STATUS_MATCHERS_H_

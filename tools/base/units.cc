@@ -29,13 +29,15 @@ std::string ToString(Nanoseconds t) {
   return WithPrefix(static_cast<double>(t.value()), 1000, {"ns", "us", "ms", "s"});
 }
 std::string ToString(Flops f) {
-  return WithPrefix(f.value(), 1000, {"flop", "kflop", "Mflop", "Gflop", "Tflop", "Pflop", "Eflop"});
+  return WithPrefix(f.value(), 1000,
+                    {"flop", "kflop", "Mflop", "Gflop", "Tflop", "Pflop", "Eflop"});
 }
 std::string ToString(BytesPerSecond r) {
   return WithPrefix(r.value(), 1000, {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"});
 }
 std::string ToString(FlopsPerSecond r) {
-  return WithPrefix(r.value(), 1000, {"flop/s", "kflop/s", "Mflop/s", "Gflop/s", "Tflop/s", "Pflop/s"});
+  return WithPrefix(r.value(), 1000,
+                    {"flop/s", "kflop/s", "Mflop/s", "Gflop/s", "Tflop/s", "Pflop/s"});
 }
 
 }  // namespace pipelab
