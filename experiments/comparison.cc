@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,27 +34,35 @@ SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
 
 std::string LossNote(double loss) { return absl::StrFormat("loss %.3f", loss); }
 
-absl::Status TrainSerially(const ModelGraph& graph, const BatchSource& batches,
-                           const ComparisonOptions& options, ComparisonResult* result) {
+struct SerialRun {
+  std::vector<double> losses;
+  std::vector<Nanoseconds> times;
+};
+
+absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSource& batches,
+                                        const ComparisonOptions& options, absl::string_view label,
+                                        std::vector<int> sum_of_micro_batch) {
   SerialOptions serial;
   serial.num_micro_batches = options.micro_batches;
   serial.micro_batch_samples = options.micro_batch_samples;
   serial.data = &batches;
   serial.seed = options.seed;
   serial.adam = options.adam;
+  serial.sum_of_micro_batch = std::move(sum_of_micro_batch);
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer, SerialTrainer::Create(graph, backend.get(), serial));
-  Progress progress("serial", options.steps, "step");
+  SerialRun run;
+  Progress progress(label, options.steps, "step");
   for (int step = 0; step < options.steps; ++step) {
     const absl::Time begin = absl::Now();
-    PIPELAB_ASSIGN_OR_RETURN(double loss, trainer->Step());
-    result->serial_times.push_back(Nanoseconds(absl::ToInt64Nanoseconds(absl::Now() - begin)));
-    result->serial_losses.push_back(loss);
+    PIPELAB_ASSIGN_OR_RETURN(const double loss, trainer->Step());
+    run.times.push_back(Nanoseconds(absl::ToInt64Nanoseconds(absl::Now() - begin)));
+    run.losses.push_back(loss);
     progress.Update(step + 1, LossNote(loss));
   }
   progress.Finish();
-  return absl::OkStatus();
+  return run;
 }
 
 absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSource& batches,
@@ -140,15 +149,21 @@ Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& se
       worst = static_cast<int>(i);
     }
   }
+  if (!finite) {
+    e.text = "DIFFERS: a loss is not finite";
+    return e;
+  }
   const double tolerance = scheme.must_be_bit_equal
                                ? 0
                                : LossTolerance(static_cast<int>(serial.size()),
                                                scheme.sizes.micro_batches, serial.front());
-  e.ok = finite && e.largest_difference <= tolerance;
-  if (!finite) {
-    e.text = "DIFFERS: a loss is not finite";
-  } else if (e.largest_difference == 0) {
+  const bool by_replica =
+      !scheme.serial_by_replica.empty() && scheme.losses == scheme.serial_by_replica;
+  e.ok = by_replica || e.largest_difference <= tolerance;
+  if (e.largest_difference == 0) {
     e.text = "bit-equal";
+  } else if (by_replica) {
+    e.text = absl::StrFormat("within %.1e; bit-equal by replica", e.largest_difference);
   } else {
     e.text = absl::StrFormat("%s %.1e (tolerance %.1e)", e.ok ? "within" : "DIFFERS by",
                              e.largest_difference, tolerance);
@@ -175,9 +190,22 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
   PIPELAB_RETURN_IF_ERROR(CheckComparison(graph, options));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   ComparisonResult result;
-  PIPELAB_RETURN_IF_ERROR(TrainSerially(graph, batches, options, &result));
+  PIPELAB_ASSIGN_OR_RETURN(SerialRun serial, TrainSerially(graph, batches, options, "serial", {}));
+  result.serial_losses = std::move(serial.losses);
+  result.serial_times = std::move(serial.times);
+  std::map<std::vector<int>, std::vector<double>> by_replica;  // schemes may share one
   for (const Scheme* scheme : schemes) {
     PIPELAB_ASSIGN_OR_RETURN(SchemeResult one, TrainScheme(graph, batches, options, *scheme));
+    const Placement& placement = one.program.schedule.placement;
+    if (placement.num_replicas() > 1) {
+      std::vector<double>& losses = by_replica[placement.replica_of_micro_batch];
+      if (losses.empty()) {
+        PIPELAB_ASSIGN_OR_RETURN(serial, TrainSerially(graph, batches, options, "serial by replica",
+                                                       placement.replica_of_micro_batch));
+        losses = std::move(serial.losses);
+      }
+      one.serial_by_replica = losses;
+    }
     result.schemes.push_back(std::move(one));
   }
   return result;

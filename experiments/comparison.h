@@ -37,6 +37,9 @@ struct SchemeResult {
   Program program;
   Trace simulated, replayed;
   bool must_be_bit_equal = false;
+  // Where gradients of several replicas are summed: losses of the serial loop that sums each
+  // replica's micro-batches first. Empty elsewhere.
+  std::vector<double> serial_by_replica;
 };
 
 struct ComparisonResult {
@@ -52,8 +55,10 @@ struct ComparisonResult {
 // micro-batches).
 double LossTolerance(int steps, int micro_batches, double first_loss);
 
-// How a scheme's losses compare with the serial ones: "bit-equal", "within 3.1e-06
-// (tolerance 1.9e-04)" or "DIFFERS: ...".
+// How a scheme's losses compare with the serial ones: "bit-equal"; "within 3.1e-06
+// (tolerance 1.9e-04)"; "within 3.1e-06; bit-equal by replica", where serial_by_replica has the
+// scheme's very bits, so that rounding is all that differs, however much training then amplifies
+// it; or "DIFFERS by ...".
 struct Equality {
   bool ok = false;
   double largest_difference = 0;  // nats

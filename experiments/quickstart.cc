@@ -21,7 +21,8 @@
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, schemes, "", "schemes to compare, separated by commas; empty: all");
+ABSL_FLAG(std::string, schemes, "gpipe,1f1b,interleaved,breadth_first,chimera",
+          "schemes to compare, separated by commas; empty: all of the catalogue");
 ABSL_FLAG(int, devices, 4, "pipeline devices");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches a step, over all replicas");
 ABSL_FLAG(int, chunks, 0, "stages a device of the looped schemes; 0: each scheme's own (2)");
@@ -100,7 +101,7 @@ absl::Status Run(const std::vector<std::string>& words) {
 
   ReportOptions about;
   about.name = "quickstart";
-  about.title = "One GPT, five schemes";
+  about.title = "One GPT, several schemes";
   about.summary =
       absl::StrCat("A GPT of ", graph.num_parameters(), " parameters trained on ", text.description,
                    " under each scheme on ", options.devices, " in-process devices.");

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "experiments/comparison.h"
@@ -23,8 +24,9 @@ namespace {
 constexpr int kSteps = 50;
 
 std::vector<double> SerialLosses(const ModelGraph& graph, const BatchSource& batches,
-                                 int micro_batches) {
+                                 int micro_batches, std::vector<int> sum_of_micro_batch = {}) {
   SerialOptions options;
+  options.sum_of_micro_batch = std::move(sum_of_micro_batch);
   options.num_micro_batches = micro_batches;
   options.micro_batch_samples = kSmallSamples;
   options.data = &batches;
@@ -78,7 +80,14 @@ class Equivalence : public testing::TestWithParam<Sizes> {
       if (!done.ok()) return true;
       result.losses.push_back(done->loss);
     }
+    // Within the derived tolerance of the plain loop; and the bits of a loop that sums by replica.
     const Equality equality = CompareLosses(result, serial);
+    const Placement& placement = (*training)->program().schedule.placement;
+    if (placement.num_replicas() == 2) {
+      EXPECT_EQ(result.losses, SerialLosses(graph_, *batches_, options.sizes.micro_batches,
+                                            placement.replica_of_micro_batch))
+          << scheme;
+    }
     EXPECT_TRUE(equality.ok) << scheme << (recompute ? " with recompute: " : ": ") << equality.text;
     // Before the first update nothing can have been summed in another order.
     EXPECT_EQ(result.losses.front(), serial.front()) << scheme;
@@ -125,6 +134,7 @@ TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
     options.micro_batch_samples = kSmallSamples;
     options.adam = SmallAdam();
     options.trace = false;
+    if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(tied, *batches_, options));
     SchemeResult result;
     result.scheme = options.scheme;
@@ -161,6 +171,12 @@ TEST(CompareLosses, SeesADifference) {
   const Equality e = CompareLosses(result, serial);
   EXPECT_FALSE(e.ok);
   EXPECT_NE(e.text.find("at step 3"), std::string::npos) << e.text;
+  // The bits of the loop that sums by replica: rounding alone, however far training carries it.
+  result.serial_by_replica = result.losses;
+  EXPECT_TRUE(CompareLosses(result, serial).ok);
+  EXPECT_EQ(CompareLosses(result, serial).text, "within 1.0e-03; bit-equal by replica");
+  result.serial_by_replica[0] += 1e-12;
+  EXPECT_FALSE(CompareLosses(result, serial).ok);
   result.losses[2] = std::nan("");
   EXPECT_FALSE(CompareLosses(result, serial).ok);
 }

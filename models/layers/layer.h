@@ -59,7 +59,8 @@ class Layer {
   // Adds to the gradients of the parameters, in ParameterSpec order; empties the stash.
   virtual void BackwardWeight(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;
 
-  // The parameters in the order of LayerSpec::parameters; set once before the first pass.
+  // The parameters in the order of LayerSpec::parameters; set before the first pass, and between
+  // micro-batches by who sums gradients in several places.
   void SetParameters(std::vector<Parameter> parameters) { parameters_ = std::move(parameters); }
 
  protected:

@@ -1,5 +1,6 @@
 #include "models/layers/serial_trainer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,13 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
     return absl::InvalidArgumentError(
         absl::StrCat("serial training needs samples and micro-batches, not ",
                      options.micro_batch_samples, " and ", options.num_micro_batches));
+  }
+  const std::vector<int>& sums = options.sum_of_micro_batch;
+  if (!sums.empty() && (static_cast<int>(sums.size()) != options.num_micro_batches ||
+                        *std::min_element(sums.begin(), sums.end()) < 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("serial training of ", options.num_micro_batches,
+                                                   " micro-batches needs as many ",
+                                                   "partial sums, from 0 on, not ", sums.size()));
   }
   for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
     const LayerSpec& layer = graph.layers[i];
@@ -42,9 +50,11 @@ Tensor SerialTrainer::NewState(const ParameterSpec& spec, MemoryKind kind) {
 }
 
 absl::Status SerialTrainer::MakeLayers() {
+  const std::vector<int>& sums = options_.sum_of_micro_batch;
+  parameters_.resize(sums.empty() ? 1 : 1 + *std::max_element(sums.begin(), sums.end()));
   for (const LayerSpec& spec : graph_.layers) {
     PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, MakeLayer(spec));
-    std::vector<Parameter> parameters;
+    for (auto& of_layer : parameters_) of_layer.emplace_back();
     for (const ParameterSpec& p : spec.parameters) {
       Value& v = values_[ValueName(p)];
       if (v.value.empty()) {
@@ -53,10 +63,12 @@ absl::Status SerialTrainer::MakeLayers() {
         v.v = NewState(p, MemoryKind::kOptimizer);
         InitializeParameter(p, options_.seed, v.value.f32());
       }
-      v.gradients.push_back(NewState(p, MemoryKind::kGradient));
-      parameters.push_back({v.value, v.gradients.back()});
+      for (auto& of_layer : parameters_) {
+        v.gradients.push_back(NewState(p, MemoryKind::kGradient));
+        of_layer.back().push_back({v.value, v.gradients.back()});
+      }
     }
-    layer->SetParameters(std::move(parameters));
+    layer->SetParameters(parameters_[0].back());
     layers_.push_back(std::move(layer));
   }
   return absl::OkStatus();
@@ -82,6 +94,10 @@ void SerialTrainer::MicroBatch(int micro_batch) {
   auto load = [&](int i) {
     return LoadData(graph_.layers[i], *options_.data, &backend_->arena(), step_, first, samples);
   };
+  if (parameters_.size() > 1) {
+    const auto& parameters = parameters_[options_.sum_of_micro_batch[micro_batch]];
+    for (int i = 0; i < n; ++i) layers_[i]->SetParameters(parameters[i]);
+  }
   std::vector<Tensor> inputs(n + 1);
   std::vector<LayerStash> stashes(n);
   for (int i = 0; i < n; ++i) {
@@ -106,8 +122,8 @@ absl::StatusOr<double> SerialTrainer::Step() {
   AdamOptions adam = options_.adam;
   adam.step = ++step_;
   for (auto& [name, v] : values_) {
-    for (size_t use = 1; use < v.gradients.size(); ++use) {
-      backend_->Add(v.gradients[0], v.gradients[use], v.gradients[0]);
+    for (size_t i = 1; i < v.gradients.size(); ++i) {
+      backend_->Add(v.gradients[0], v.gradients[i], v.gradients[0]);
     }
     backend_->Adam(adam, v.value, v.gradients[0], v.m, v.v);
     for (const Tensor& g : v.gradients) backend_->Fill(g, 0);

@@ -35,6 +35,10 @@ struct SerialOptions {
   const BatchSource* data = nullptr;
   uint64_t seed = 1;
   AdamOptions adam;  // its step is set by the trainer
+  // [micro-batch] -> which partial sum of gradients it goes to; the sums are added up, in order, at
+  // the step. Empty: one sum. This is how a scheme with several replicas adds, without the
+  // replicas.
+  std::vector<int> sum_of_micro_batch;
 };
 
 class SerialTrainer {
@@ -59,7 +63,7 @@ class SerialTrainer {
   absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const;
 
  private:
-  // One value, with a gradient for each of its uses, in layer order.
+  // One value, with a gradient for each of its uses, in layer order, and each partial sum.
   struct Value {
     Tensor value, m, v;
     std::vector<Tensor> gradients;
@@ -75,7 +79,8 @@ class SerialTrainer {
   Backend* backend_;
   SerialOptions options_;
   std::vector<std::unique_ptr<Layer>> layers_;
-  std::map<std::string, Value> values_;  // by ValueName
+  std::vector<std::vector<std::vector<Parameter>>> parameters_;  // [partial sum][layer]
+  std::map<std::string, Value> values_;                          // by ValueName
   std::vector<double> losses_;
   int64_t step_ = 0;
 };
