@@ -1,0 +1,117 @@
+// Training put together: partitions and layouts, sends that wait for their receivers, wrong
+// requests.
+#include "experiments/training.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/schedules/catalog.h"
+#include "tests/small_gpt.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TrainingOptions Options(const std::string& scheme, int devices, int micro_batches) {
+  TrainingOptions options;
+  options.scheme = scheme;
+  options.sizes.devices = devices;
+  options.sizes.micro_batches = micro_batches;
+  options.micro_batch_samples = kSmallSamples;
+  options.adam = SmallAdam();
+  options.wait_limit = absl::Seconds(20);
+  return options;
+}
+
+class Training : public testing::Test {
+ protected:
+  std::vector<double> Losses(const TrainingOptions& options, int steps) {
+    auto training = PipelineTraining::Create(graph_, *batches_, options);
+    EXPECT_THAT(training, IsOk());
+    std::vector<double> losses;
+    for (int i = 0; training.ok() && i < steps; ++i) {
+      const absl::StatusOr<TrainingStep> step = (*training)->Step();
+      EXPECT_THAT(step, IsOk()) << options.scheme;
+      if (!step.ok()) break;
+      losses.push_back(step->loss);
+    }
+    return losses;
+  }
+
+  const ModelGraph graph_ = SmallGpt(/*tied=*/true);
+  const std::unique_ptr<BatchSource> batches_ = SmallText();
+};
+
+// The order in which Lower posts receives: no scheme may hang when sends wait for their receivers.
+TEST_F(Training, SendsMayWaitForReceivers) {
+  for (const Scheme& scheme : Catalog()) {
+    TrainingOptions options = Options(std::string(scheme.name), 4, 8);
+    if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
+    const std::vector<double> buffered = Losses(options, 3);
+    options.rendezvous = true;
+    EXPECT_EQ(Losses(options, 3), buffered) << scheme.name;
+  }
+}
+
+// Where the stages are cut changes nothing but time and memory.
+TEST_F(Training, LayoutsTrainAlike) {
+  TrainingOptions options = Options("1f1b", 3, 4);
+  const std::vector<double> balanced = Losses(options, 3);
+  for (const char* layout : {"14,1,1", "1,1,14", "5,6,5"}) {
+    options.layout = layout;
+    EXPECT_EQ(Losses(options, 3), balanced) << layout;
+  }
+}
+
+TEST_F(Training, BadRequestsNameTheOption) {
+  const auto refusal = [&](TrainingOptions options, const char* layout) {
+    options.layout = layout;
+    return PipelineTraining::Create(graph_, *batches_, options).status();
+  };
+  EXPECT_THAT(refusal(Options("1f1b", 3, 4), "8,0,8"),
+              StatusIs(kInvalid, HasSubstr("--layout=8,0,8: stage 1 is without layers")));
+  EXPECT_THAT(
+      refusal(Options("1f1b", 3, 4), "8,8"),
+      StatusIs(kInvalid, AllOf(HasSubstr("--layout=8,8"), HasSubstr("2 stages"), HasSubstr("3"))));
+  EXPECT_THAT(refusal(Options("1f1b", 17, 4), ""),
+              StatusIs(kInvalid, AllOf(HasSubstr("17 stages"), HasSubstr("16 layers"))));
+  EXPECT_THAT(refusal(Options("zigzag", 2, 4), ""),
+              StatusIs(kInvalid, HasSubstr("--scheme=zigzag")));
+}
+
+TEST_F(Training, PartitionIsBalancedByFlops) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> one,
+                               ChoosePartition(graph_, 1, kSmallSamples, ""));
+  EXPECT_THAT(one, ElementsAre(0));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> two,
+                               ChoosePartition(graph_, 2, kSmallSamples, ""));
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_GE(two[1], 7);  // 16 layers, of which the first is nearly free
+  EXPECT_LE(two[1], 9);
+}
+
+TEST(KeepsMicroBatchOrder, OnlyWithOneCopyOfEachStage) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule s, MakeSchedule("1f1b", {2, 4}));
+  EXPECT_TRUE(KeepsMicroBatchOrder(s));
+  // Two backwards of device 0 the other way round: still a sum of the same terms, in another order.
+  auto& order = s.order[0];
+  std::vector<size_t> backwards;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order[i].kind == ActionKind::kBackward) backwards.push_back(i);
+  }
+  std::swap(order[backwards[0]], order[backwards[1]]);
+  EXPECT_FALSE(KeepsMicroBatchOrder(s));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule two, MakeSchedule("chimera", {2, 4}));
+  EXPECT_FALSE(KeepsMicroBatchOrder(two));
+}
+
+}  // namespace
+}  // namespace pipelab
