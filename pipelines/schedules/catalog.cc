@@ -22,6 +22,12 @@ constexpr Scheme kCatalog[] = {
     {"breadth_first", "several stages a device, all micro-batches through one before the next",
      "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst},
     {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera},
+    {"zb_h1", "1F1B with split backwards, weight gradients in the drain, same memory",
+     "Qi et al., ICLR 2024", 1, &MakeZbH1},
+    {"zb_h2", "split backwards and a longer warm-up: no gaps, twice the memory",
+     "Qi et al., ICLR 2024", 1, &MakeZbH2},
+    {"interleaved_zb1p", "interleaved 1F1B with split backwards", "Qi et al., ICLR 2024", 2,
+     &MakeInterleavedZb1p},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();

@@ -1,5 +1,6 @@
 #include "pipelines/schedules/scheme_testing.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,20 @@ Trace SimulateOrDie(const Schedule& schedule, const CostTable& costs) {
   absl::StatusOr<Trace> trace = Simulate(*program, costs);
   CHECK(trace.ok()) << trace.status();
   return *std::move(trace);
+}
+
+bool HasSplitBackwards(const Schedule& schedule) {
+  for (const std::vector<Action>& list : schedule.order) {
+    for (const Action& a : list) {
+      if (a.kind == ActionKind::kBackwardWeight) return true;
+    }
+  }
+  return false;
+}
+
+char Mark(ActionKind kind) {
+  if (kind == ActionKind::kForward) return ' ';
+  return kind == ActionKind::kBackwardWeight ? '.' : '\'';
 }
 
 }  // namespace
@@ -43,15 +58,19 @@ std::string Picture(absl::string_view scheme, const SchemeParams& params) {
 
 std::string Timeline(const Schedule& schedule) {
   CostTable costs = CostTable::Unit(schedule, Nanoseconds(1));
-  for (StageCost& stage : costs.stages) stage.backward_weight = Nanoseconds(0);
+  if (!HasSplitBackwards(schedule)) {
+    for (StageCost& stage : costs.stages) stage.backward_weight = Nanoseconds(0);
+  }
   const Trace trace = SimulateOrDie(schedule, costs);
   std::string picture = "\n";
   for (const DeviceTrace& device : trace.devices) {
     std::string line(2 * trace.makespan.value(), ' ');
     for (const Span& span : device.spans) {
       if (span.op != OpCode::kCompute) continue;
-      line[2 * span.begin_ns] = span.action.kind == ActionKind::kForward ? ' ' : '\'';
-      line[2 * span.begin_ns + 1] = absl::StrFormat("%x", span.action.micro_batch)[0];
+      for (int64_t slot = span.begin_ns; slot < span.end_ns; ++slot) {
+        line[2 * slot] = Mark(span.action.kind);
+        line[2 * slot + 1] = absl::StrFormat("%x", span.action.micro_batch)[0];
+      }
     }
     absl::StrAppend(&picture, line, "|\n");
   }
@@ -63,10 +82,14 @@ UnitFigures Figures(const Schedule& schedule) {
   UnitFigures figures;
   figures.makespan = trace.makespan.value();
   for (size_t d = 0; d < trace.devices.size(); ++d) {
-    int64_t busy = 0;
+    int64_t busy = 0, begin = trace.makespan.value(), end = 0;
     for (const Span& span : trace.devices[d].spans) {
-      if (span.op == OpCode::kCompute) busy += span.end_ns - span.begin_ns;
+      if (span.op != OpCode::kCompute) continue;
+      busy += span.end_ns - span.begin_ns;
+      begin = std::min(begin, span.begin_ns);
+      end = std::max(end, span.end_ns);
     }
+    figures.span.push_back(end - begin);
     CHECK(d == 0 || busy == figures.busy) << "device " << d << " works " << busy;
     figures.busy = busy;
     figures.peak.push_back(trace.devices[d].peak_activation.value());

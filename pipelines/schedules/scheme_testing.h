@@ -23,7 +23,8 @@ Schedule MakeOrDie(absl::string_view scheme, const SchemeParams& params);
 std::string Picture(absl::string_view scheme, const SchemeParams& params);
 
 // The paper's kind of figure, at F = B = 1 and no communication: a line a device and two characters
-// a slot, the micro-batch in hexadecimal, backwards after a quote: " 0 1'0'1".
+// a slot, the micro-batch in hexadecimal, backwards after a quote: " 0 1'0'1". Where some backwards
+// are split, F = I = W = 1 and B = 2, with W after a dot: " 0'0.0 1'1'1".
 std::string Timeline(const Schedule& schedule);
 
 // From Simulate with unit costs (F = 1, B = 2), in whole units.
@@ -31,7 +32,8 @@ struct UnitFigures {
   int64_t makespan = 0;
   int64_t busy = 0;           // of a device; all devices of the catalogue's schemes do equal work
   int64_t idle = 0;           // makespan - busy
-  std::vector<int64_t> peak;  // [device] activations of stages held at a time
+  std::vector<int64_t> peak;  // [device] activations of stages held at a time, until B or W
+  std::vector<int64_t> span;  // [device] from its first action's begin to its last one's end
 };
 UnitFigures Figures(const Schedule& schedule);
 

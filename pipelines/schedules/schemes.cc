@@ -34,6 +34,24 @@ std::vector<Action> OneForwardOneBackward(const std::vector<Action>& forwards,
   return order;
 }
 
+std::vector<Action> SplitOneForwardOneBackward(const std::vector<Action>& forwards,
+                                               const std::vector<Action>& inputs, int warm_up,
+                                               int lag) {
+  std::vector<Action> order;
+  order.reserve(3 * inputs.size());
+  const auto weight_of = [&](size_t i) {
+    return BackwardWeight(inputs[i].stage, inputs[i].micro_batch);
+  };
+  size_t i = 0, w = 0;
+  for (const Action& a : OneForwardOneBackward(forwards, inputs, warm_up)) {
+    order.push_back(a);
+    if (a.kind == ActionKind::kForward) continue;
+    if (i++ >= static_cast<size_t>(lag)) order.push_back(weight_of(w++));
+  }
+  while (w < inputs.size()) order.push_back(weight_of(w++));
+  return order;
+}
+
 void InsertRecompute(Schedule* schedule) {
   for (std::vector<Action>& list : schedule->order) {
     std::vector<Action> with;

@@ -20,6 +20,10 @@ absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params);
 
+absl::StatusOr<Schedule> MakeZbH1(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeZbH2(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params);
+
 // A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
 Schedule LoopedPipeline(const SchemeParams& params);
 
@@ -27,6 +31,12 @@ Schedule LoopedPipeline(const SchemeParams& params);
 // forward and one backward in turn, then the backwards that are left.
 std::vector<Action> OneForwardOneBackward(const std::vector<Action>& forwards,
                                           const std::vector<Action>& backwards, int warm_up);
+
+// The same with split backwards: `inputs` are I, and the W of each follows in the same order, `lag`
+// micro-batches later. A device then holds up to warm_up + 1 + lag activations (released at W).
+std::vector<Action> SplitOneForwardOneBackward(const std::vector<Action>& forwards,
+                                               const std::vector<Action>& inputs, int warm_up,
+                                               int lag);
 
 // Re-materialisation: an R right before each B or I.
 void InsertRecompute(Schedule* schedule);
@@ -39,6 +49,12 @@ inline Action Forward(int stage, int micro_batch) {
 }
 inline Action Backward(int stage, int micro_batch) {
   return {ActionKind::kBackward, static_cast<int16_t>(stage), micro_batch, 0, 0};
+}
+inline Action BackwardInput(int stage, int micro_batch) {
+  return {ActionKind::kBackwardInput, static_cast<int16_t>(stage), micro_batch, 0, 0};
+}
+inline Action BackwardWeight(int stage, int micro_batch) {
+  return {ActionKind::kBackwardWeight, static_cast<int16_t>(stage), micro_batch, 0, 0};
 }
 
 }  // namespace pipelab
