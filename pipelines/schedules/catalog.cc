@@ -28,6 +28,16 @@ constexpr Scheme kCatalog[] = {
      "Qi et al., ICLR 2024", 1, &MakeZbH2},
     {"interleaved_zb1p", "interleaved 1F1B with split backwards", "Qi et al., ICLR 2024", 2,
      &MakeInterleavedZb1p},
+    {"zbv", "a V of two stages a device, split backwards: no gaps in 1F1B's memory",
+     "Qi et al., ICLR 2024", 2, &MakeZbv},
+    {"v_half", "a V in half of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVHalf},
+    {"v_min", "a V in a third of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVMin},
+    {"dualpipe", "two pipelines in opposite directions, forwards paired with backwards",
+     "DeepSeek-AI, 2024", 1, &MakeDualPipe},
+    {"dualpipev", "DualPipe folded into a V: one copy of the weights", "DeepSeek-AI, 2025", 2,
+     &MakeDualPipeV},
+    {"bitpipe", "two Vs in opposite directions", "Wu et al., 2024", 2, &MakeBitPipe},
+    {"hanayo", "waves down and up the devices", "Liu et al., SC 2023", 2, &MakeHanayo},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();

@@ -19,6 +19,13 @@ absl::StatusOr<Schedule> Make1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeBitPipe(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeHanayo(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeVHalf(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeVMin(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeDualPipe(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeDualPipeV(const SchemeParams& params);
 
 absl::StatusOr<Schedule> MakeZbH1(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZbH2(const SchemeParams& params);

@@ -1,0 +1,28 @@
+// BitPipe (Wu et al., "BitPipe: Bidirectional Interleaved Pipeline Parallelism for Accelerating
+// Large Models Training", 2024): Chimera's two directions, each a V of two stages a device.
+//
+// The down replica has stages d and 2P-1-d on device d, the up replica P-1-d and P+d. In slots of
+// equal length (FillUnits), stages d and P+d have one parity on a device and P-1-d and 2P-1-d the
+// other (P is even); forwards of d end before those of P+d begin, and so on for all pairs: no two
+// actions share a slot. That is the paper's order: 3P/2 + min(d, P-1-d) forwards, then one forward
+// and one backward in turn, then backwards.
+//
+// The paper reduces a replica's gradients as soon as its stages are done; that is for Lower, which
+// puts reductions after the last backward of a stage, and no part of the order.
+#include "pipelines/schedules/bidirectional.h"
+#include "pipelines/schedules/schemes.h"
+#include "pipelines/schedules/v_shape.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+absl::StatusOr<Schedule> MakeBitPipe(const SchemeParams& params) {
+  PIPELAB_RETURN_IF_ERROR(CheckTwoChunks(params));
+  PIPELAB_RETURN_IF_ERROR(CheckBothWays(params));
+  Schedule schedule = ZigZagPipeline(params);
+  AddUpwardReplica(&schedule);
+  FillUnits(&schedule);
+  return schedule;
+}
+
+}  // namespace pipelab
