@@ -33,18 +33,22 @@ void AddUpwardReplica(Schedule* schedule) {
   schedule->placement.groups.push_back(std::move(up));
 }
 
-void FillUnits(Schedule* schedule) {
+void FillUnits(Schedule* schedule, int forwards_a_slot) {
   Placement& placement = schedule->placement;
   const int replicas = placement.num_replicas(), stages = schedule->num_stages();
-  const int unit = placement.num_devices, micro_batches = schedule->num_micro_batches;
+  const int unit = placement.num_devices * forwards_a_slot;
+  const int micro_batches = schedule->num_micro_batches;
   const int64_t units = (micro_batches + unit - 1) / unit;
-  // An empty slot has stage -1. A unit's last backward is in slot 2S-1 + 2(P-1) at most.
-  std::vector<std::vector<Action>> slots(
-      placement.num_devices, std::vector<Action>(2 * stages * units + 2 * unit, Forward(-1, 0)));
-  const auto put = [&](int replica, int64_t slot, const Action& a) {
-    Action& place = slots[placement.groups[replica][a.stage][0]][slot];
-    CHECK_EQ(place.stage, -1) << "two actions in one slot";
-    place = a;
+  const int64_t period = int64_t{1 + forwards_a_slot} * stages;
+  // An empty place has stage -1. A unit's last backward is in slot 2S-1 + 2 (unit - 1) at most.
+  std::vector<std::vector<Action>> places(
+      placement.num_devices,
+      std::vector<Action>(forwards_a_slot * (period * (units - 1) + 2 * stages + 2 * unit),
+                          Forward(-1, 0)));
+  const auto put = [&](int replica, int64_t place, const Action& a) {
+    Action& empty = places[placement.groups[replica][a.stage][0]][place];
+    CHECK_EQ(empty.stage, -1) << "two actions in one slot";
+    empty = a;
   };
   for (int64_t u = 0; u < units; ++u) {
     int m = static_cast<int>(u) * unit;
@@ -53,16 +57,17 @@ void FillUnits(Schedule* schedule) {
       const int part = count / replicas + (r < count % replicas ? 1 : 0);
       for (int i = 0; i < part; ++i, ++m) {
         placement.replica_of_micro_batch[m] = r;
-        const int64_t begin = 2 * stages * u + 2 * i;
+        const int64_t forward = period * u + 2 * (i / forwards_a_slot);
+        const int64_t backward = period * u + 2 * stages - 1 + 2 * i;
         for (int s = 0; s < stages; ++s) {
-          put(r, begin + s, Forward(s, m));
-          put(r, begin + 2 * stages - 1 - s, Backward(s, m));
+          put(r, forwards_a_slot * (forward + s) + i % forwards_a_slot, Forward(s, m));
+          put(r, forwards_a_slot * (backward - s), Backward(s, m));
         }
       }
     }
   }
   for (int d = 0; d < placement.num_devices; ++d) {
-    for (const Action& a : slots[d]) {
+    for (const Action& a : places[d]) {
       if (a.stage >= 0) schedule->order[d].push_back(a);
     }
   }

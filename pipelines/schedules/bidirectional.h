@@ -27,7 +27,10 @@ void AddUpwardReplica(Schedule* schedule);
 // backward, of S stages. Units follow one another every 2S slots, which is a device's work for one
 // (direct concatenation). The last unit may be short. The order of slots is the order of actions;
 // CHECK-fails when two of a device share one, which the placement must exclude.
-void FillUnits(Schedule* schedule);
+//
+// With two forwards a slot a unit is 2P micro-batches, the i-th's forward in slot s + 2 (i/2), and
+// units follow one another every 3S slots.
+void FillUnits(Schedule* schedule, int forwards_a_slot = 1);
 
 }  // namespace pipelab
 

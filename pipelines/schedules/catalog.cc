@@ -87,6 +87,13 @@ absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams param
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
   if (params.chunks == 0) params.chunks = scheme->default_chunks;
   PIPELAB_RETURN_IF_ERROR(CheckSizes(params));
+  // Never ignored in silence.
+  if (scheme->make != &MakeChimera && (params.replicas != 0 || params.forward_doubling)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--scheme=", name, " ",
+        params.replicas != 0 ? absl::StrCat("--replicas=", params.replicas) : "--forward_doubling",
+        ": only --scheme=chimera has this option"));
+  }
   absl::StatusOr<Schedule> schedule = scheme->make(params);
   if (!schedule.ok()) {
     return absl::Status(schedule.status().code(),

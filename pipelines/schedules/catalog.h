@@ -23,6 +23,10 @@ struct SchemeParams {
   int chunks = 0;         // stages that a device holds of one replica (V); 0: the scheme's default
   // Re-materialisation: backward passes rebuild activations from stage inputs.
   bool recompute = false;
+  // chimera only: 2f copies of the model, f pipelines each way; 0: two.
+  int replicas = 0;
+  // chimera only: forwards go two micro-batches at a time.
+  bool forward_doubling = false;
 };
 
 struct Scheme {

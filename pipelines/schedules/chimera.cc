@@ -1,72 +1,79 @@
 // Chimera (Li and Hoefler, SC 2021): two replicas of the model, one pipeline down the devices and
-// one up.
+// one up; or 2f replicas, f pipelines each way.
 //
 // In a unit of P micro-batches half go each way. With forwards and backwards of equal length, the
-// i-th micro-batch of a direction is in stage s at slot s + 2i forward and 2P - 1 - s + 2i
-// backward. On device d the stages of the two directions are d and P - 1 - d, whose slots have
+// i-th micro-batch of a direction is in stage s at slot s + 2i forward and 2P - 1 - s + 2i backward
+// (FillUnits). On device d the stages of the two directions are d and P - 1 - d, whose slots have
 // different parity (P is even), and a unit's forwards of one direction end before the other's
 // backwards begin, so no two actions of a device share a slot: the slots are the order. Units
 // follow one another every 2P slots (direct concatenation), where the same argument holds between
 // the backwards of one unit and the forwards of the next.
-#include <algorithm>
-#include <utility>
+//
+// 2f replicas: the j-th pair of pipelines starts jP/f devices further on, around the end. A replica
+// takes P/2f micro-batches of a unit, so that the f pipelines of a direction occupy a device one
+// after the other, in slots of one parity (P/f is even).
+//
+// Forward doubling: units of 2P micro-batches, whose forwards go two in a slot. A backward takes as
+// long as two forwards, so slots are equal then and units leave no gap between them: they follow
+// one another every 3P slots. It holds up to twice the activations. (The paper's backward halving
+// is the same order with micro-batches of half the size.)
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "glog/logging.h"
+#include "pipelines/schedules/bidirectional.h"
 #include "pipelines/schedules/schemes.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-absl::Status CheckEven(const char* option, int value, const char* reason) {
-  if (value % 2 == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(option, "=", value, ": must be even (", reason,
-                   "); nearest: ", value > 1 ? absl::StrCat(value - 1, " or ") : "", value + 1));
+absl::Status CheckReplicas(const SchemeParams& params) {
+  const int devices = params.devices, replicas = params.replicas;
+  if (replicas < 2 || replicas % 2 != 0 || devices % replicas != 0) {
+    std::string right;
+    for (int r = 2; r <= devices; r += 2) {
+      if (devices % r == 0) absl::StrAppend(&right, right.empty() ? "" : ", ", r);
+    }
+    return absl::InvalidArgumentError(absl::StrCat("--replicas=", replicas,
+                                                   ": must be even and divide --devices=", devices,
+                                                   "; use one of ", right));
+  }
+  if (params.forward_doubling && replicas != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--forward_doubling: not with --replicas=", replicas,
+                     ", whose backwards would meet on a device; use --replicas=2"));
+  }
+  const int rest = params.micro_batches % replicas, below = params.micro_batches - rest;
+  if (rest == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--micro_batches=", params.micro_batches, ": must be a multiple of --replicas=", replicas,
+      "; nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + replicas));
 }
 
 }  // namespace
 
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params) {
   PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
-  const int devices = params.devices;
-  PIPELAB_RETURN_IF_ERROR(
-      CheckEven("--devices", devices, "the two directions take turns on a device"));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckEven("--micro_batches", params.micro_batches, "half of them go each way"));
-  Schedule schedule = LoopedPipeline(params);
-  std::vector<std::vector<int>> up;
-  for (int stage = 0; stage < devices; ++stage) up.push_back({devices - 1 - stage});
-  schedule.placement.groups.push_back(up);
-
-  std::vector<std::vector<std::pair<int64_t, Action>>> slots(devices);
-  for (int unit = 0; unit < params.micro_batches; unit += devices) {
-    const int half =
-        std::min(devices, params.micro_batches - unit) / 2;  // the last unit may be short
-    for (int direction = 0; direction < 2; ++direction) {
-      for (int i = 0; i < half; ++i) {
-        const int m = unit + direction * half + i;
-        schedule.placement.replica_of_micro_batch[m] = direction;
-        for (int stage = 0; stage < devices; ++stage) {
-          std::vector<std::pair<int64_t, Action>>& list =
-              slots[schedule.placement.groups[direction][stage][0]];
-          const int64_t begin = int64_t{2} * unit + 2 * i;
-          list.emplace_back(begin + stage, Forward(stage, m));
-          list.emplace_back(begin + 2 * devices - 1 - stage, Backward(stage, m));
-        }
-      }
+  PIPELAB_RETURN_IF_ERROR(CheckBothWays(params));
+  SchemeParams sizes = params;
+  if (sizes.replicas == 0) sizes.replicas = 2;
+  PIPELAB_RETURN_IF_ERROR(CheckReplicas(sizes));
+  Schedule schedule = LoopedPipeline(sizes);
+  const int devices = sizes.devices, pairs = sizes.replicas / 2;
+  std::vector<std::vector<std::vector<int>>>& groups = schedule.placement.groups;
+  groups.clear();
+  for (int j = 0; j < pairs; ++j) {
+    std::vector<std::vector<int>> down, up;
+    for (int stage = 0; stage < devices; ++stage) {
+      const int device = (stage + j * (devices / pairs)) % devices;
+      down.push_back({device});
+      up.push_back({devices - 1 - device});
     }
+    groups.push_back(down);
+    groups.push_back(up);
   }
-  for (int d = 0; d < devices; ++d) {
-    std::sort(slots[d].begin(), slots[d].end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (size_t i = 0; i < slots[d].size(); ++i) {
-      CHECK(i == 0 || slots[d][i - 1].first != slots[d][i].first) << "two actions in one slot";
-      schedule.order[d].push_back(slots[d][i].second);
-    }
-  }
+  FillUnits(&schedule, sizes.forward_doubling ? 2 : 1);
   return schedule;
 }
 

@@ -60,6 +60,74 @@ TEST(Chimera, ServesEveryEvenCount) {
   }
 }
 
+SchemeParams WithReplicas(int devices, int micro_batches, int replicas) {
+  SchemeParams params{devices, micro_batches};
+  params.replicas = replicas;
+  return params;
+}
+
+SchemeParams Doubled(int devices, int micro_batches) {
+  SchemeParams params{devices, micro_batches};
+  params.forward_doubling = true;
+  return params;
+}
+
+// The paper's figure of 8 devices and 4 replicas: 0 and 1, 4 and 5 go down, the others up.
+TEST(Chimera, FourReplicas) {
+  EXPECT_EQ(Timeline(MakeOrDie("chimera", WithReplicas(8, 8, 4))), R"(
+ 0 1   6 4 7 5 2'2 3'3'4'6'5'7'0  '1|
+   0 6 1 7 4 2 5 3'2'4'3'5'6'0'7'1  |
+   6 0 7 1 2 4 3 5'4'2'5'3'0'6'1'7  |
+ 6 7   0 2 1 3 4'4 5'5'2'0'3'1'6  '7|
+ 4 5   2 0 3 1 6'6 7'7'0'2'1'3'4  '5|
+   4 2 5 3 0 6 1 7'6'0'7'1'2'4'3'5  |
+   2 4 3 5 6 0 7 1'0'6'1'7'4'2'5'3  |
+ 2 3   4 6 5 7 0'0 1'1'6'4'7'5'2  '3|
+)");
+}
+
+// 2f replicas: idle P/f - 2 at F = B for every M = kP, so (P-2f)/(2fM+P-2f) for a unit; activations
+// of a unit from P - P/2f + 1 at the ends to P.
+TEST(Chimera, ClosedFormsOfReplicas) {
+  for (int p : {4, 6, 8, 12, 16}) {
+    for (int f = 1; f <= p / 2; ++f) {
+      if (p % (2 * f) != 0) continue;
+      for (int k = 1; k <= 4; ++k) {
+        const Schedule s = MakeOrDie("chimera", WithReplicas(p, k * p, 2 * f));
+        ASSERT_EQ(s.placement.num_replicas(), 2 * f);
+        ASSERT_EQ(Timeline(s).find('|'), size_t(1 + 2 * (2 * k * p + p / f - 2))) << p << " " << f;
+        const UnitFigures figures = Figures(s);
+        ASSERT_EQ(figures.busy, 3 * k * p);
+        if (k > 1) continue;
+        const auto [least, most] = std::minmax_element(figures.peak.begin(), figures.peak.end());
+        ASSERT_EQ(*least, p - p / (2 * f) + 1) << p << " " << f;
+        ASSERT_EQ(*most, p) << p << " " << f;
+      }
+    }
+  }
+}
+
+TEST(Chimera, ForwardDoubling) {
+  EXPECT_EQ(Picture("chimera", Doubled(4, 8)), R"(
+0: 0F0 0F1 0F2 0F3 3F4 3F5 3B4 3F6 3F7 3B5 0B0 3B6 0B1 3B7 0B2 0B3
+1: 1F0 1F1 2F4 2F5 1F2 1F3 2F6 2F7 2B4 1B0 2B5 1B1 2B6 1B2 2B7 1B3
+2: 1F4 1F5 2F0 2F1 1F6 1F7 2F2 2F3 2B0 1B4 2B1 1B5 2B2 1B6 2B3 1B7
+3: 0F4 0F5 0F6 0F7 3F0 3F1 3B0 3F2 3F3 3B1 0B4 3B2 0B5 3B3 0B6 0B7
+)");
+  for (int p = 2; p <= 16; p += 2) {
+    for (int k = 1; k <= 4; ++k) {
+      const UnitFigures f = Figures(MakeOrDie("chimera", Doubled(p, 2 * k * p)));
+      ASSERT_EQ(f.busy, 6 * k * p);
+      // However many units; direct concatenation has (p - 2)(2k + 1). With pairs that are one
+      // action it would be 2(p - 2): here a pair's first forward may go on before its second.
+      ASSERT_EQ(f.idle, 3 * (p - 2) / 2) << p << " " << k;
+    }
+    for (int m = 2; m <= 4 * p + 2; m += 2) {
+      ASSERT_EQ(Figures(MakeOrDie("chimera", Doubled(p, m))).busy, 3 * m);
+    }
+  }
+}
+
 TEST(Chimera, Refuses) {
   EXPECT_EQ(
       Refusal("chimera", {3, 4}),
@@ -76,6 +144,21 @@ TEST(Chimera, Refuses) {
   params.chunks = 2;
   EXPECT_EQ(Refusal("chimera", params),
             "--scheme=chimera --chunks=2: this scheme holds one stage a device; use --chunks=1");
+  EXPECT_EQ(Refusal("chimera", WithReplicas(12, 24, 8)),
+            "--scheme=chimera --replicas=8: must be even and divide --devices=12; use one of 2, 4, "
+            "6, 12");
+  EXPECT_EQ(Refusal("chimera", WithReplicas(8, 10, 4)),
+            "--scheme=chimera --micro_batches=10: must be a multiple of --replicas=4; nearest: 8 "
+            "or 12");
+  params = WithReplicas(8, 8, 4);
+  params.forward_doubling = true;
+  EXPECT_EQ(Refusal("chimera", params),
+            "--scheme=chimera --forward_doubling: not with --replicas=4, whose backwards would "
+            "meet on a device; use --replicas=2");
+  EXPECT_EQ(Refusal("1f1b", WithReplicas(4, 4, 2)),
+            "--scheme=1f1b --replicas=2: only --scheme=chimera has this option");
+  EXPECT_EQ(Refusal("gpipe", Doubled(4, 4)),
+            "--scheme=gpipe --forward_doubling: only --scheme=chimera has this option");
 }
 
 }  // namespace
