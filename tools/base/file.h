@@ -61,9 +61,11 @@ std::string ResolveOutputPath(absl::string_view path, absl::string_view name);
 
 // Collects a run's files in a hidden folder and makes them visible together. Until Publish() the
 // destination is as it was; if Publish() is never called everything collected is removed.
-// A destination that is new or empty appears by one rename; in one that holds files, files of
-// the same names are replaced one by one (each whole) and others stay, because they may not be
-// ours.
+// Create() proves that the folder can be made and written, and leaves nothing: a run that is
+// killed between it and the first Write() has nothing to remove.
+// A destination that is new appears by one rename. In one that exists, files of the same names are
+// replaced one by one (each whole) and others stay, because they may not be ours; nor is the folder
+// itself replaced, because a shell may stand in it.
 class OutputDirectory {
  public:
   static absl::StatusOr<OutputDirectory> Create(absl::string_view option, absl::string_view dir);
@@ -75,16 +77,18 @@ class OutputDirectory {
   absl::Status Write(absl::string_view name, absl::string_view text);
   absl::Status Publish();
 
-  const std::string& path() const { return path_; }        // the destination
-  const std::string& staging() const { return staging_; }  // empty once published
+  const std::string& path() const { return path_; }  // the destination
 
  private:
-  OutputDirectory(std::string path, std::string staging)
-      : path_(std::move(path)), staging_(std::move(staging)) {}
+  OutputDirectory(std::string path, std::string folder)
+      : path_(std::move(path)), folder_(std::move(folder)) {}
+  absl::Status Stage();
   void Discard();
 
   std::string path_;
-  std::string staging_;
+  std::string folder_;   // where the hidden folder is made
+  std::string staging_;  // the hidden folder; empty before the first file and once published
+  bool published_ = false;
 };
 
 }  // namespace pipelab

@@ -2,6 +2,7 @@
 #include "tools/base/file.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -110,6 +111,7 @@ TEST(OutputDirectory, AppearsWholeOrNotAtAll) {
   const std::string dir = NewDir(), path = JoinPath(dir, "run");
   {
     PIPELAB_ASSERT_OK_AND_ASSIGN(OutputDirectory out, OutputDirectory::Create("--out", path));
+    EXPECT_EQ(Names(dir), std::set<std::string>{}) << "a killed run would leave this";
     ASSERT_THAT(out.Write("run.json", "1"), IsOk());
     EXPECT_FALSE(PathExists(path));
   }  // never published
@@ -139,6 +141,28 @@ TEST(OutputDirectory, KeepsFilesThatAreNotItsOwn) {
   EXPECT_EQ(*ReadFile(path + "/mine.txt"), "mine");
   EXPECT_EQ(Names(path), (std::set<std::string>{"charts", "mine.txt", "run.json"}));
   EXPECT_EQ(Names(dir), std::set<std::string>{"run"});
+}
+
+TEST(OutputDirectory, MakesFoldersAboveItOnlyWhenThereIsSomethingToWrite) {
+  const std::string dir = NewDir(), path = JoinPath(dir, "a/b/run");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(OutputDirectory out, OutputDirectory::Create("--out", path));
+  EXPECT_EQ(Names(dir), std::set<std::string>{});
+  ASSERT_THAT(out.Write("run.json", "1"), IsOk());
+  ASSERT_THAT(out.Publish(), IsOk());
+  EXPECT_EQ(*ReadFile(path + "/run.json"), "1");
+}
+
+TEST(OutputDirectory, KeepsTheEmptyFolderInWhichAShellMayStand) {
+  const std::string dir = NewDir(), path = JoinPath(dir, "run");
+  ASSERT_THAT(MakeDirectories(path), IsOk());
+  struct stat before, after;
+  ASSERT_EQ(stat(path.c_str(), &before), 0);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(OutputDirectory out, OutputDirectory::Create("--out", path));
+  ASSERT_THAT(out.Write("run.json", "1"), IsOk());
+  ASSERT_THAT(out.Publish(), IsOk());
+  ASSERT_EQ(stat(path.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  EXPECT_EQ(Names(path), std::set<std::string>{"run.json"});
 }
 
 TEST(OutputDirectory, RemovesWhatAnInterruptedRunLeft) {

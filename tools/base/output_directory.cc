@@ -71,6 +71,25 @@ absl::Status MoveFiles(const fs::path& from, const fs::path& to) {
   return absl::OkStatus();
 }
 
+// Removes the folders that it was told of and that were not there, if they are empty, when it goes.
+class NewParents {
+ public:
+  explicit NewParents(fs::path folder) {
+    std::error_code error;
+    for (; !folder.empty() && !fs::exists(folder, error); folder = folder.parent_path()) {
+      missing_.push_back(folder);
+    }
+  }
+  NewParents(const NewParents&) = delete;
+  NewParents& operator=(const NewParents&) = delete;
+  ~NewParents() {
+    for (const fs::path& path : missing_) rmdir(path.c_str());
+  }
+
+ private:
+  std::vector<fs::path> missing_;  // the deepest first
+};
+
 bool SameFileSystem(const fs::path& a, const fs::path& b) {
   struct stat x, y;
   return stat(a.c_str(), &x) == 0 && stat(b.c_str(), &y) == 0 && x.st_dev == y.st_dev;
@@ -93,6 +112,7 @@ absl::StatusOr<OutputDirectory> OutputDirectory::Create(absl::string_view option
   // destination is another file system, or the folder above is not ours to write.
   const bool exists = fs::exists(target, error);
   fs::path folder = target.parent_path();
+  const NewParents parents(folder);
   if (exists && (!SameFileSystem(folder, target) || access(folder.c_str(), W_OK) != 0)) {
     folder = target;
   }
@@ -106,16 +126,27 @@ absl::StatusOr<OutputDirectory> OutputDirectory::Create(absl::string_view option
              !above.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(option, "=", dir, ": ", above.message()));
   }
-  PIPELAB_ASSIGN_OR_RETURN(std::string staging,
-                           MakeScratchDirectory(folder.string(), target.filename().string()));
-  return OutputDirectory(target.string(), staging);
+  OutputDirectory directory(target.string(), folder.string());
+  PIPELAB_RETURN_IF_ERROR(directory.Stage());
+  directory.Discard();
+  return directory;
+}
+
+absl::Status OutputDirectory::Stage() {
+  if (!staging_.empty()) return absl::OkStatus();
+  PIPELAB_RETURN_IF_ERROR(MakeDirectories(folder_));
+  PIPELAB_ASSIGN_OR_RETURN(staging_,
+                           MakeScratchDirectory(folder_, fs::path(path_).filename().string()));
+  return absl::OkStatus();
 }
 
 OutputDirectory& OutputDirectory::operator=(OutputDirectory&& other) noexcept {
   if (this == &other) return *this;
   Discard();
   path_ = std::move(other.path_);
+  folder_ = std::move(other.folder_);
   staging_ = std::move(other.staging_);
+  published_ = other.published_;
   other.staging_.clear();
   return *this;
 }
@@ -130,22 +161,24 @@ void OutputDirectory::Discard() {
 
 absl::Status OutputDirectory::Write(absl::string_view name, absl::string_view text) {
   const fs::path relative = fs::path(std::string(name)).lexically_normal();
-  if (staging_.empty() || relative.empty() || relative.is_absolute() || *relative.begin() == "..") {
+  if (published_ || relative.empty() || relative.is_absolute() || *relative.begin() == "..") {
     return absl::InvalidArgumentError(absl::StrCat(
         "output file '", name,
-        "': ", staging_.empty() ? "already published" : "not a name inside the output folder"));
+        "': ", published_ ? "already published" : "not a name inside the output folder"));
   }
+  PIPELAB_RETURN_IF_ERROR(Stage());
   const fs::path path = fs::path(staging_) / relative;
   PIPELAB_RETURN_IF_ERROR(MakeDirectories(path.parent_path().string()));
   return WriteFileAtomically(path.string(), text);
 }
 
 absl::Status OutputDirectory::Publish() {
-  if (staging_.empty()) {
+  if (published_) {
     return absl::FailedPreconditionError(absl::StrCat(path_, ": already published"));
   }
-  // Succeeds only where the destination is absent or empty; never replaces files.
-  if (rename(staging_.c_str(), path_.c_str()) == 0) {
+  PIPELAB_RETURN_IF_ERROR(Stage());
+  published_ = true;
+  if (!PathExists(path_) && rename(staging_.c_str(), path_.c_str()) == 0) {
     staging_.clear();
     return absl::OkStatus();
   }
