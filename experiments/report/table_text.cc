@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "experiments/report/markup.h"
 #include "experiments/report/table.h"
+#include "tools/base/text_columns.h"
 
 namespace pipelab {
 namespace {
@@ -34,20 +34,11 @@ std::string CellWithMark(const Table& table, int row, int column) {
   return note > 0 ? absl::StrCat(text, " [", note, "]") : text;
 }
 
-size_t Width(absl::string_view text) {  // characters of UTF-8
-  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
-}
-
-std::string Padded(const std::string& text, size_t width, bool right) {
-  const std::string blanks(width - std::min(width, Width(text)), ' ');
-  return right ? blanks + text : text + blanks;
-}
-
 // Breaks at spaces into lines of at most `width` characters, single longer words apart.
 std::vector<std::string> Wrap(absl::string_view text, size_t width) {
   std::vector<std::string> lines;
   for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    if (!lines.empty() && Width(lines.back()) + 1 + Width(word) <= width) {
+    if (!lines.empty() && TextWidth(lines.back()) + 1 + TextWidth(word) <= width) {
       absl::StrAppend(&lines.back(), " ", word);
     } else {
       lines.emplace_back(word);
@@ -65,9 +56,10 @@ std::vector<std::vector<std::string>> TerminalHeader(const Table& table) {
   bool any_unit = false, any_origin = false;
   for (size_t c = 0; c < n; ++c) {
     const Column& column = table.columns()[c];
-    size_t width = std::max({kNarrowest, Width(column.unit)});
+    size_t width = std::max({kNarrowest, TextWidth(column.unit)});
     for (size_t r = 0; r < table.rows().size(); ++r) {
-      width = std::max(width, Width(CellWithMark(table, static_cast<int>(r), static_cast<int>(c))));
+      width =
+          std::max(width, TextWidth(CellWithMark(table, static_cast<int>(r), static_cast<int>(c))));
     }
     titles[c] = Wrap(column.brief, width);
     lines = std::max(lines, titles[c].size());
@@ -95,23 +87,11 @@ std::string TerminalLines(const Table& table) {
     for (int c = 0; c < static_cast<int>(table.columns().size()); ++c)
       lines.back().push_back(CellWithMark(table, r, c));
   }
-  std::vector<size_t> widths(table.columns().size(), 1);
-  for (const std::vector<std::string>& line : lines) {
-    for (size_t c = 0; c < line.size(); ++c) widths[c] = std::max(widths[c], Width(line[c]));
+  std::vector<bool> right;
+  for (int c = 0; c < static_cast<int>(table.columns().size()); ++c) {
+    right.push_back(IsNumeric(table, c));
   }
-  std::vector<std::string> rule;
-  for (size_t w : widths) rule.emplace_back(w, '-');
-  lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(header), rule);
-  std::string text;
-  for (const std::vector<std::string>& line : lines) {
-    std::string out;
-    for (size_t c = 0; c < line.size(); ++c) {
-      absl::StrAppend(&out, c == 0 ? "" : "  ",
-                      Padded(line[c], widths[c], IsNumeric(table, static_cast<int>(c))));
-    }
-    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(out), "\n");
-  }
-  return text;
+  return AlignColumns(lines, header, right);
 }
 
 std::string MarkdownLines(const Table& table) {

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,7 +16,7 @@
 #include "models/data/package_cache.h"
 #include "models/data/text_batches.h"
 #include "tools/base/status_macros.h"
-#include "tools/base/text_table.h"
+#include "tools/base/text_columns.h"
 
 namespace pipelab {
 namespace {
@@ -32,24 +33,26 @@ absl::Status Main() {
   PIPELAB_ASSIGN_OR_RETURN(const TextData data, MakeTextData(corpus, /*context=*/128, /*seed=*/1));
   const double load_ms = Milliseconds(start);
 
-  TextTable novels({{"novel", "", ""}, {"lines", "", "computed"}, {"size", "bytes", "computed"}});
+  std::vector<std::vector<std::string>> novels = {{"novel", "lines", "size"}, {"", "", "bytes"}};
   for (size_t i = 0; i < corpus.documents.size(); ++i) {
     TextCorpus one;
     one.documents = {corpus.documents[i]};
-    novels.AddRow({corpus.titles[i], absl::StrCat(one.lines()), absl::StrCat(one.bytes())});
+    novels.push_back({corpus.titles[i], absl::StrCat(one.lines()), absl::StrCat(one.bytes())});
   }
-  novels.AddRow({"all", absl::StrCat(corpus.lines()), absl::StrCat(corpus.bytes())});
-  std::cout << novels.ToText() << "\n";
+  novels.push_back({"all", absl::StrCat(corpus.lines()), absl::StrCat(corpus.bytes())});
+  std::cout << AlignColumns(novels, 2, {false, true, true}) << "\n";
 
-  TextTable losses({{"context", "bytes", ""}, {"held-out loss", "nats/byte", "computed"}});
-  losses.AddRow({"none, all bytes alike",
-                 absl::StrFormat("%.3f", std::log(static_cast<double>(data.vocabulary.size())))});
+  std::vector<std::vector<std::string>> losses = {
+      {"context", "held-out loss"},
+      {"bytes", "nats/byte"},
+      {"none, all bytes alike",
+       absl::StrFormat("%.3f", std::log(static_cast<double>(data.vocabulary.size())))}};
   for (const int order : {1, 2, 3, 5}) {
     const NGramModel model(data.train->tokens(), data.vocabulary.size(), order);
-    losses.AddRow(
+    losses.push_back(
         {absl::StrCat(order - 1), absl::StrFormat("%.3f", model.Loss(data.held_out->tokens()))});
   }
-  std::cout << losses.ToText() << "\n";
+  std::cout << AlignColumns(losses, 2, {false, true}) << "\n";
   absl::PrintF("%d different bytes; %d for training, %d held out\n", data.vocabulary.size(),
                data.train->tokens().size(), data.held_out->tokens().size());
   absl::PrintF("fetched and checked in %.0f ms, read and encoded in %.0f ms\n%s\n", fetch_ms,
