@@ -8,6 +8,7 @@
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "glog/logging.h"
 
 namespace pipelab {
@@ -115,7 +116,8 @@ int RunMain(int argc, char** argv, absl::string_view target, absl::string_view s
   auto rest = ParseFlags(words);
   const absl::Status status = rest.ok() ? run(*rest) : rest.status();
   if (status.ok()) return 0;
-  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  // An option's value may hold line breaks; an error is one line.
+  std::fprintf(stderr, "%s\n", absl::StrReplaceAll(status.message(), {{"\n", "\\n"}}).c_str());
   return absl::IsInvalidArgument(status) ? kUsage : kFailure;
 }
 

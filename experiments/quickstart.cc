@@ -2,6 +2,7 @@
 //
 // Trains one small GPT on Jane Austen's novels, serially and under each scheme on in-process
 // devices, and compares loss, time, bubble, memory and traffic.
+#include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "experiments/comparison.h"
 #include "experiments/flags.h"
+#include "experiments/option_checks.h"
 #include "experiments/report/report.h"
 #include "experiments/text_choice.h"
 #include "models/zoo/gpt.h"
@@ -71,6 +73,25 @@ GptConfig ModelFromFlags(int64_t vocabulary) {
   return config;
 }
 
+absl::Status CheckSizes(const ComparisonOptions& options) {
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", options.steps, 1, kMostSteps));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--samples", options.micro_batch_samples, 1, kMostSamples));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckRange("--micro_batches", options.micro_batches, 1, kMostMicroBatches));
+  return CheckLearningRate(absl::GetFlag(FLAGS_learning_rate));
+}
+
+// Schemes cannot be compared on losses that are no numbers.
+absl::Status CheckConverges(const std::vector<double>& serial_losses) {
+  for (size_t i = 0; i < serial_losses.size(); ++i) {
+    if (std::isfinite(serial_losses[i])) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("--learning_rate=", absl::GetFlag(FLAGS_learning_rate),
+                     ": serial training diverges: the loss of step ", i + 1, " is not finite"));
+  }
+  return absl::OkStatus();
+}
+
 std::string Command() {
   std::string command = "tools/bazel run //experiments:quickstart --";
   for (const auto& [name, value] : ResolvedFlags()) {
@@ -86,7 +107,9 @@ absl::Status Run(const std::vector<std::string>& words) {
   }
   const ComparisonOptions options = OptionsFromFlags();
   // What can be refused is refused before anything is fetched or trained.
+  PIPELAB_RETURN_IF_ERROR(CheckSizes(options));
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph any_text, BuildGpt(ModelFromFlags(/*vocabulary=*/256)));
+  PIPELAB_RETURN_IF_ERROR(CheckMemory(any_text, options.micro_batch_samples));
   PIPELAB_RETURN_IF_ERROR(CheckComparison(any_text, options));
   const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), "quickstart");
   // Proves that the folder can be written, and shows nothing before the report is whole.
@@ -98,6 +121,7 @@ absl::Status Run(const std::vector<std::string>& words) {
                            BuildGpt(ModelFromFlags(text.data.train->vocabulary())));
   PIPELAB_ASSIGN_OR_RETURN(const ComparisonResult result,
                            Compare(graph, *text.data.train, options));
+  PIPELAB_RETURN_IF_ERROR(CheckConverges(result.serial_losses));
 
   ReportOptions about;
   about.name = "quickstart";

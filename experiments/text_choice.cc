@@ -32,12 +32,17 @@ absl::StatusOr<ChosenText> ChooseText(bool synthetic, int64_t context, uint64_t 
     }
   }
   if (synthetic) corpus = SyntheticCorpus(kSyntheticBytes, seed);
-  PIPELAB_ASSIGN_OR_RETURN(TextData data, MakeTextData(corpus, context, seed));
+  absl::StatusOr<TextData> data = MakeTextData(corpus, context, seed);
+  if (absl::IsInvalidArgument(data.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tokens=", context, ": ", data.status().message()));
+  }
+  PIPELAB_RETURN_IF_ERROR(data.status());
   const std::string size = absl::StrCat(ToString(Bytes(corpus.bytes())), " of text, ",
-                                        data.vocabulary.size(), " different bytes");
+                                        data->vocabulary.size(), " different bytes");
   std::string description = synthetic ? absl::StrCat("synthetic text (", size, ")")
                                       : absl::StrCat("Jane Austen's six novels (", size, ")");
-  return ChosenText{std::move(data), std::move(description), std::move(notes)};
+  return ChosenText{*std::move(data), std::move(description), std::move(notes)};
 }
 
 }  // namespace pipelab

@@ -47,6 +47,22 @@ whole_report() {
   grep -q bit-equal stdout || { cat stdout; return 1; }
 }
 
+# Stopped in the middle of training: nothing is visible, and nothing hidden either.
+interrupted() {
+  rm -rf out
+  "$quickstart" "${small[@]}" --steps=1000000 --out="$work/above/out" >stdout 2>stderr &
+  local pid=$! tries
+  for ((tries = 0; tries < 600; ++tries)); do  # until it trains, which the first progress line says
+    [[ ! -s stderr ]] || break
+    sleep 0.1
+  done
+  kill -TERM "$pid"
+  wait "$pid" 2>/dev/null || true
+  [[ -s stderr ]] || { echo "no progress line in a minute"; return 1; }
+  [[ -z $(find "$work" -name '*out*' ! -name stdout) ]] || { find "$work" -name '*out*'; return 1; }
+  [[ ! -e above ]] || { echo "a folder above --out is left"; return 1; }
+}
+
 # A download with other content than the real package: apt-get is a stand-in that serves it.
 corrupt_download() {
   mkdir -p bin cache
@@ -76,8 +92,15 @@ check "more stages than layers" refused 2 "16 stages" --schemes=1f1b --devices=1
 check "a stage without layers" refused 2 "--layout=6,0" --schemes=1f1b --layout=6,0
 check "heads that do not divide" refused 2 "heads" --heads=3
 check "not a number" refused 2 "--steps=many" --steps=many
+check "a learning rate that is no number" refused 2 "--learning_rate=nan" --learning_rate=nan
+check "a dropout that keeps nothing" refused 2 "--dropout=1" --dropout=0.999999999
+check "more blocks than can be" refused 2 "--layers=2147483647" --layers=2147483647
+check "more than the memory" refused 2 "--samples=60000" --hidden=65536 --layers=1024 --samples=60000
+check "a text that is too short" refused 2 "--tokens=500000" --tokens=500000 --hidden=2
+check "a value of two lines" refused 2 'a\nb' --schemes=$'a\nb'
 check "no steps" refused 2 "--steps=0" --steps=0
 check "unknown option" refused 2 "--device: unknown option" --device=4
 check "an output folder that cannot be" refused 2 "--out=/proc/x" --out=/proc/x
 check "a corrupt download" corrupt_download
+check "stopped in the middle" interrupted
 exit $((failures > 0))

@@ -16,26 +16,34 @@ namespace {
 
 constexpr double kStddev = 0.02;
 
-absl::Status CheckAtLeastOne(const char* field, int64_t value) {
-  if (value >= 1) return absl::OkStatus();
+// Far above published models, and far below where a layer's bytes would overflow.
+constexpr int64_t kMostLayers = 1 << 10;
+constexpr int64_t kMostHidden = 1 << 16;
+constexpr int64_t kMostTokens = 1 << 20;
+constexpr int64_t kMostVocabulary = 1 << 20;
+constexpr int64_t kMostMlpRatio = 1 << 6;
+
+absl::Status CheckSize(const char* field, int64_t value, int64_t most) {
+  if (value >= 1 && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("GPT: ", field, " = ", value, ": must be at least 1"));
+      absl::StrCat("--", field, "=", value, ": must be from 1 to ", most));
 }
 
 absl::Status Check(const GptConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(CheckAtLeastOne("layers", c.layers));
-  PIPELAB_RETURN_IF_ERROR(CheckAtLeastOne("hidden", c.hidden));
-  PIPELAB_RETURN_IF_ERROR(CheckAtLeastOne("heads", c.heads));
-  PIPELAB_RETURN_IF_ERROR(CheckAtLeastOne("tokens", c.tokens));
-  PIPELAB_RETURN_IF_ERROR(CheckAtLeastOne("vocabulary", c.vocabulary));
-  PIPELAB_RETURN_IF_ERROR(CheckAtLeastOne("mlp_ratio", c.mlp_ratio));
+  PIPELAB_RETURN_IF_ERROR(CheckSize("layers", c.layers, kMostLayers));
+  PIPELAB_RETURN_IF_ERROR(CheckSize("hidden", c.hidden, kMostHidden));
+  PIPELAB_RETURN_IF_ERROR(CheckSize("heads", c.heads, c.hidden));
+  PIPELAB_RETURN_IF_ERROR(CheckSize("tokens", c.tokens, kMostTokens));
+  PIPELAB_RETURN_IF_ERROR(CheckSize("vocabulary", c.vocabulary, kMostVocabulary));
+  PIPELAB_RETURN_IF_ERROR(CheckSize("mlp_ratio", c.mlp_ratio, kMostMlpRatio));
   if (c.hidden % c.heads != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("GPT: heads = ", c.heads, " does not divide hidden = ", c.hidden));
+        absl::StrCat("--heads=", c.heads, ": heads must divide --hidden=", c.hidden));
   }
-  if (!(c.dropout >= 0 && c.dropout < 1)) {
+  // As the float that kernels take: 0.999999999 is 1 there. The comparisons are false for NaN.
+  if (!(c.dropout >= 0 && static_cast<float>(c.dropout) < 1)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("GPT: dropout = ", c.dropout, ": must be in [0, 1)"));
+        absl::StrCat("--dropout=", c.dropout, ": must be at least 0 and below 1"));
   }
   return absl::OkStatus();
 }

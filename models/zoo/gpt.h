@@ -28,7 +28,8 @@ struct GptConfig {
   int64_t mlp_ratio = 4;         // the MLP's inner width / hidden
 };
 
-// InvalidArgument names the field and its value.
+// InvalidArgument names the field as an option, and its value: "--heads=3: heads must divide
+// --hidden=32".
 absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& config);
 
 }  // namespace pipelab

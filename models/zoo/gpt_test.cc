@@ -93,30 +93,40 @@ TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   };
   GptConfig c = Small();
   c.heads = 5;
-  expect(c, "heads = 5 does not divide hidden = 24");
+  expect(c, "--heads=5: heads must divide --hidden=24");
   c = Small();
   c.layers = 0;
-  expect(c, "layers = 0");
+  expect(c, "--layers=0: must be from 1 to 1024");
   c = Small();
   c.hidden = -1;
-  expect(c, "hidden = -1");
+  expect(c, "--hidden=-1: ");
   c = Small();
   c.heads = 0;
-  expect(c, "heads = 0");
+  expect(c, "--heads=0: must be from 1 to 24");
   c = Small();
   c.tokens = 0;
-  expect(c, "tokens = 0");
+  expect(c, "--tokens=0: ");
   c = Small();
   c.vocabulary = 0;
-  expect(c, "vocabulary = 0");
+  expect(c, "--vocabulary=0: ");
   c = Small();
   c.mlp_ratio = 0;
-  expect(c, "mlp_ratio = 0");
+  expect(c, "--mlp_ratio=0: ");
   c = Small();
   c.dropout = 1;
-  expect(c, "dropout = 1");
+  expect(c, "--dropout=1: ");
+  c.dropout = 0.999999999;  // 1 as a float
+  expect(c, "--dropout=1: ");
+  c.dropout = -0.1;
+  expect(c, "--dropout=-0.1: ");
   c.dropout = std::nan("");
-  expect(c, "dropout = nan");
+  expect(c, "--dropout=nan: ");
+  c = Small();
+  c.layers = int64_t{1} << 40;
+  expect(c, "--layers=1099511627776: ");
+  c = Small();
+  c.hidden = int64_t{1} << 40;
+  expect(c, "--hidden=1099511627776: ");
 }
 
 }  // namespace
