@@ -1,12 +1,10 @@
 // PyTorch's CSV form: rows of cells without a header.
-#include <algorithm>
-#include <limits>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/from_rows.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/text_cursor.h"
 #include "tools/base/status_macros.h"
@@ -45,83 +43,6 @@ absl::StatusOr<std::vector<std::vector<Action>>> ReadRows(absl::string_view csv)
   return rows;
 }
 
-// The device of every (micro-batch, stage), from the rows in which its actions stand.
-class PlacementFromRows {
- public:
-  explicit PlacementFromRows(const std::vector<std::vector<Action>>& rows) : rows_(rows) {
-    for (const auto& row : rows) {
-      num_actions_ += static_cast<int64_t>(row.size());
-      for (const Action& a : row) {
-        stages_ = std::max<int64_t>(stages_, a.stage + 1);
-        micro_batches_ = std::max<int64_t>(micro_batches_, int64_t{a.micro_batch} + 1);
-      }
-    }
-  }
-
-  absl::StatusOr<Schedule> Make() {
-    if (num_actions_ == 0) return absl::InvalidArgumentError("the CSV has no action");
-    // Each pair needs its F and its B; this also bounds the table by the size of the text.
-    if (stages_ * micro_batches_ * 2 > num_actions_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the CSV has ", num_actions_, " actions; stages up to ", stages_ - 1,
-                       " and micro-batches up to ", micro_batches_ - 1, " need at least ",
-                       stages_ * micro_batches_ * 2));
-    }
-    if (rows_.size() > static_cast<size_t>(std::numeric_limits<int16_t>::max())) {
-      return absl::InvalidArgumentError("the CSV has too many rows");
-    }
-    device_.assign(stages_ * micro_batches_, -1);
-    for (size_t d = 0; d < rows_.size(); ++d) PIPELAB_RETURN_IF_ERROR(ReadRow(static_cast<int>(d)));
-    Schedule s;
-    s.name = "csv";
-    s.stages = StageGraph::Chain(static_cast<int>(stages_));
-    s.num_micro_batches = static_cast<int>(micro_batches_);
-    s.placement.num_devices = static_cast<int>(rows_.size());
-    PIPELAB_RETURN_IF_ERROR(AddReplicas(&s.placement));
-    return s;
-  }
-
- private:
-  absl::Status ReadRow(int d) {
-    for (size_t i = 0; i < rows_[d].size(); ++i) {
-      const Action& a = rows_[d][i];
-      int& device = device_[a.micro_batch * stages_ + a.stage];
-      if (device >= 0 && device != d) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("device ", d, ", position ", i, ": ", ToString(a), ", but stage ", a.stage,
-                         " of micro-batch ", a.micro_batch, " is on device ", device, " too"));
-      }
-      device = d;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status AddReplicas(Placement* placement) const {
-    std::map<std::vector<int>, int> replica_of_path;
-    for (int64_t m = 0; m < micro_batches_; ++m) {
-      const std::vector<int> path(device_.begin() + m * stages_,
-                                  device_.begin() + (m + 1) * stages_);
-      const auto missing = std::find(path.begin(), path.end(), -1);
-      if (missing != path.end()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("no device has stage ", missing - path.begin(), " of micro-batch ", m));
-      }
-      const auto [it, inserted] =
-          replica_of_path.emplace(path, static_cast<int>(replica_of_path.size()));
-      if (inserted) {
-        std::vector<std::vector<int>>& groups = placement->groups.emplace_back();
-        for (int d : path) groups.push_back({d});
-      }
-      placement->replica_of_micro_batch.push_back(it->second);
-    }
-    return absl::OkStatus();
-  }
-
-  const std::vector<std::vector<Action>>& rows_;
-  int64_t num_actions_ = 0, stages_ = 0, micro_batches_ = 0;
-  std::vector<int> device_;  // [micro_batch * stages + stage]
-};
-
 }  // namespace
 
 absl::StatusOr<std::string> ToCsv(const Schedule& s) {
@@ -147,8 +68,8 @@ absl::StatusOr<std::string> ToCsv(const Schedule& s) {
 
 absl::StatusOr<Schedule> ParseCsv(absl::string_view csv) {
   PIPELAB_ASSIGN_OR_RETURN(std::vector<std::vector<Action>> rows, ReadRows(csv));
-  PIPELAB_ASSIGN_OR_RETURN(Schedule s, PlacementFromRows(rows).Make());
-  s.order = std::move(rows);
+  PIPELAB_ASSIGN_OR_RETURN(Schedule s, ScheduleFromRows(std::move(rows), "the CSV"));
+  s.name = "csv";
   return s;
 }
 

@@ -1,0 +1,85 @@
+// The writing half of schedule_json.h: a line a field and a device, so that files can be read and
+// compared.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "nlohmann/json.hpp"
+#include "pipelines/ir/schedule_json.h"
+
+namespace pipelab {
+namespace {
+
+std::string Group(const std::vector<int>& group) {
+  if (group.size() == 1) return absl::StrCat(group[0]);
+  return absl::StrCat("[", absl::StrJoin(group, ", "), "]");
+}
+
+std::string StageToDevice(const Placement& placement) {
+  std::vector<std::string> replicas;
+  for (const auto& groups : placement.groups) {
+    std::vector<std::string> stages;
+    for (const std::vector<int>& group : groups) stages.push_back(Group(group));
+    replicas.push_back(absl::StrCat("[", absl::StrJoin(stages, ", "), "]"));
+  }
+  return absl::StrCat("[", absl::StrJoin(replicas, ", "), "]");
+}
+
+void AppendAction(const Schedule& s, const Action& a, std::string* out) {
+  // A step is of a stage, in all its replicas on the device. Schedules that are not valid may name
+  // micro-batches that do not exist.
+  const std::vector<int>& replicas = s.placement.replica_of_micro_batch;
+  const bool known = a.micro_batch >= 0 && a.micro_batch < static_cast<int>(replicas.size());
+  const int replica = known && a.kind != ActionKind::kStep ? replicas[a.micro_batch] : 0;
+  const char letter[] = {KindLetter(a.kind), '\0'};
+  absl::StrAppend(out, "[\"", letter, "\", ", a.stage, ", ", a.micro_batch, ", ", replica);
+  if (a.slice != 0 || a.version != 0) absl::StrAppend(out, ", ", a.slice);
+  if (a.version != 0) absl::StrAppend(out, ", ", a.version);
+  absl::StrAppend(out, "]");
+}
+
+}  // namespace
+
+int ChunksOf(const Schedule& s) {
+  int most = 0;
+  for (const auto& replica : s.placement.groups) {
+    std::map<int, int> held;  // device -> stages
+    for (const std::vector<int>& group : replica) {
+      for (int d : group) most = std::max(most, ++held[d]);
+    }
+  }
+  return most;
+}
+
+std::string ToJson(const Schedule& s) {
+  const std::string name =
+      nlohmann::json(s.name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string out = absl::StrCat("{\n  \"scheme\": ", name, ",\n  \"devices\": ", s.num_devices(),
+                                 ",\n  \"micro_batches\": ", s.num_micro_batches,
+                                 ",\n  \"chunks\": ", ChunksOf(s), ",\n");
+  if (s.num_slices > 1) absl::StrAppend(&out, "  \"slices\": ", s.num_slices, ",\n");
+  if (!s.stages.IsChain()) {
+    absl::StrAppend(&out, "  \"edges\": [",
+                    absl::StrJoin(s.stages.edges, ", ",
+                                  [](std::string* to, const StageGraph::Edge& e) {
+                                    absl::StrAppend(to, "[", e.from, ", ", e.to, "]");
+                                  }),
+                    "],\n");
+  }
+  absl::StrAppend(&out, "  \"stage_to_device\": ", StageToDevice(s.placement),
+                  ",\n  \"order\": [\n");
+  for (size_t d = 0; d < s.order.size(); ++d) {
+    absl::StrAppend(&out, "    [");
+    for (size_t i = 0; i < s.order[d].size(); ++i) {
+      if (i > 0) absl::StrAppend(&out, ", ");
+      AppendAction(s, s.order[d][i], &out);
+    }
+    absl::StrAppend(&out, d + 1 < s.order.size() ? "],\n" : "]\n");
+  }
+  return absl::StrCat(out, "  ]\n}\n");
+}
+
+}  // namespace pipelab

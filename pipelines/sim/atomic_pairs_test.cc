@@ -1,0 +1,95 @@
+#include "pipelines/sim/atomic_pairs.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/test_schedules.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+LoweringOptions NoStep() {
+  LoweringOptions options;
+  options.step = false;
+  return options;
+}
+
+// "0F0[0,1] ..." of the compute actions, a line a device; F = I = W = 1.
+std::string Times(const Program& program) {
+  const auto trace = Simulate(program, CostTable::Unit(program.schedule, /*unit=*/Nanoseconds(1)));
+  if (!trace.ok()) return std::string(trace.status().message());
+  std::string text;
+  for (const DeviceTrace& d : trace->devices) {
+    for (const Span& s : d.spans) {
+      if (s.op != OpCode::kCompute) continue;
+      text += ToString(s.action) + "[" + std::to_string(s.begin_ns) + "," +
+              std::to_string(s.end_ns) + "] ";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+// Device 0's second forward waits with the backward that follows it, and device 1 gets 0F1 late.
+TEST(AtomicPairs, StartTogetherAndSendAtTheEnd) {
+  const Schedule s = ChainOf(3, {"0F0 0F1 0F2 0B0 0B1 0B2", "1F0 1B0 1F1 1B1 1F2 1B2"});
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program program, Lower(s, NoStep()));
+  EXPECT_EQ(Times(program),
+            "0F0[0,1] 0F1[1,2] 0F2[2,3] 0B0[4,6] 0B1[7,9] 0B2[10,12] \n"
+            "1F0[1,2] 1B0[2,4] 1F1[4,5] 1B1[5,7] 1F2[7,8] 1B2[8,10] \n");
+  PairForwardBackward(&program);
+  EXPECT_EQ(Times(program),
+            "0F0[0,1] 0F1[1,2] 0F2[4,5] 0B0[5,7] 0B1[7,9] 0B2[10,12] \n"
+            "1F0[1,2] 1B0[2,4] 1F1[4,5] 1B1[5,7] 1F2[7,8] 1B2[8,10] \n");
+}
+
+TEST(AtomicPairs, TheSameMicroBatchAndPartsDoNotPair) {
+  const Schedule s = ChainOf(2, {"0F0 0B0 0F1 0B1"});
+  EXPECT_EQ(FindPairs(s)[0], (std::vector<char>{0, 0, 0, 0}));
+  const Schedule split = ChainOf(2, {"0F0 0F1 0I0 0W0 0B1"});
+  EXPECT_EQ(FindPairs(split)[0], (std::vector<char>{0, 0, 0, 0, 0}));
+  const Schedule fused = ChainOf(2, {"0F0 0F1 0B0 0B1"});
+  EXPECT_EQ(FindPairs(fused)[0], (std::vector<char>{0, 1, 0, 0}));
+}
+
+// GPipe: 0B0 needs 1B0, which comes after 1F1, which needs 0F1.
+TEST(AtomicPairs, WhatCannotRunTogetherFallsApart) {
+  const Schedule s = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1F1 1B0 1B1"});
+  EXPECT_EQ(FindPairs(s)[0], (std::vector<char>{0, 0, 0, 0}));
+  EXPECT_EQ(FindPairs(s)[1], (std::vector<char>{0, 1, 0, 0}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program program, Lower(s, NoStep()));
+  PairForwardBackward(&program);
+  EXPECT_EQ(Times(program),
+            "0F0[0,1] 0F1[1,2] 0B0[5,7] 0B1[7,9] \n"
+            "1F0[1,2] 1F1[2,3] 1B0[3,5] 1B1[5,7] \n");
+}
+
+// Nothing is lost or doubled, and every schedule still runs to its end.
+TEST(AtomicPairs, AnyScheduleStillRuns) {
+  uint64_t seed = 0;
+  int pairs = 0;
+  for (const RandomShape& shape : Shapes()) {
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Program program,
+                                   Lower(RandomOrder(shape, ++seed), LoweringOptions()));
+      const Program before = program;
+      for (const auto& list : FindPairs(program.schedule)) {
+        for (char begins : list) pairs += begins;
+      }
+      PairForwardBackward(&program);
+      for (size_t d = 0; d < program.instructions.size(); ++d) {
+        ASSERT_EQ(program.instructions[d].size(), before.instructions[d].size());
+      }
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace,
+                                   Simulate(program, CostTable::Unit(program.schedule)));
+      ASSERT_GT(trace.makespan, Nanoseconds(0));
+    }
+  }
+  EXPECT_GT(pairs, 100);
+}
+
+}  // namespace
+}  // namespace pipelab
