@@ -59,6 +59,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     SchemeResult result;
     TrainingOptions options;
     options.scheme = result.scheme = scheme;
+    options.sizes = sizes_;
     options.sizes.devices = std::get<0>(GetParam());
     options.sizes.micro_batches = std::get<1>(GetParam());
     options.sizes.recompute = recompute;
@@ -94,6 +95,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     return true;
   }
 
+  SchemeParams sizes_;  // options of a scheme beyond devices and micro-batches
   const ModelGraph graph_ = SmallGpt(/*tied=*/false);
   const std::unique_ptr<BatchSource> batches_ = SmallText();
 };
@@ -117,6 +119,24 @@ INSTANTIATE_TEST_SUITE_P(Grid, Equivalence,
                          [](const testing::TestParamInfo<Sizes>& info) {
                            return "Devices" + std::to_string(std::get<0>(info.param)) +
                                   "MicroBatches" + std::to_string(std::get<1>(info.param));
+                         });
+
+// Chimera's own options: four replicas, and forwards of two micro-batches at a time.
+class ChimeraOptions : public Equivalence {};
+
+TEST_P(ChimeraOptions, TrainAsSerial) {
+  const std::vector<double> serial = SerialLosses(graph_, *batches_, std::get<1>(GetParam()));
+  ASSERT_EQ(serial.size(), size_t{kSteps});
+  sizes_.replicas = 4;
+  EXPECT_TRUE(Check("chimera", /*recompute=*/false, serial));
+  sizes_.replicas = 2;
+  sizes_.forward_doubling = true;
+  EXPECT_TRUE(Check("chimera", /*recompute=*/true, serial));
+}
+
+INSTANTIATE_TEST_SUITE_P(Grid, ChimeraOptions, testing::Values(Sizes{4, 8}, Sizes{4, 12}),
+                         [](const testing::TestParamInfo<Sizes>& info) {
+                           return "MicroBatches" + std::to_string(std::get<1>(info.param));
                          });
 
 // Tied embeddings: the two copies of the table, in different stages or replicas, keep one value.
