@@ -1,62 +1,25 @@
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <tuple>
-#include <vector>
 
+#include "glog/logging.h"
 #include "gtest/gtest.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/schedules/scheme_testing.h"
+#include "pipelines/sim/atomic_pairs.h"
+#include "pipelines/sim/simulate.h"
 
 namespace pipelab {
 namespace {
 
-// Makespan at F = 1, B = 2, I = W = 1 when an F and the full B right after it run as one: both wait
-// for the inputs of either and are over together. The two B and F of one micro-batch in a row, at
-// the middle devices, are no pair.
-int64_t MakespanOfAtomicPairs(const Schedule& s) {
-  std::map<std::tuple<bool, int, int>, int64_t> over;  // backward?, stage, micro-batch -> time
-  std::vector<size_t> next(s.num_devices());
-  std::vector<int64_t> free_at(s.num_devices());
-  const auto ready = [&](const Action& a) -> int64_t {
-    if (a.kind == ActionKind::kBackwardWeight) return 0;
-    int64_t at = 0;
-    const auto need = [&](bool backward, int stage) {
-      const auto it = over.find({backward, stage, a.micro_batch});
-      at = it == over.end() || at < 0 ? -1 : std::max(at, it->second);
-    };
-    if (a.kind == ActionKind::kForward) {
-      if (a.stage > 0) need(false, a.stage - 1);
-    } else {
-      need(false, a.stage);
-      if (a.stage + 1 < s.num_stages()) need(true, a.stage + 1);
-    }
-    return at;
-  };
-  const auto is = [](const Action& a, ActionKind kind) { return a.kind == kind; };
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (int d = 0; d < s.num_devices(); ++d) {
-      while (next[d] < s.order[d].size()) {
-        const Action* a = &s.order[d][next[d]];
-        const bool pair = next[d] + 1 < s.order[d].size() && is(a[0], ActionKind::kForward) &&
-                          is(a[1], ActionKind::kBackward) &&
-                          (a[0].stage != a[1].stage || a[0].micro_batch != a[1].micro_batch);
-        const int64_t first = ready(a[0]), second = pair ? ready(a[1]) : 0;
-        if (first < 0 || second < 0) break;
-        int64_t end = std::max({free_at[d], first, second});
-        for (int i = 0; i <= (pair ? 1 : 0); ++i) end += is(a[i], ActionKind::kBackward) ? 2 : 1;
-        for (int i = 0; i <= (pair ? 1 : 0); ++i) {
-          if (is(a[i], ActionKind::kBackwardWeight)) continue;
-          over[{!is(a[i], ActionKind::kForward), a[i].stage, a[i].micro_batch}] = end;
-        }
-        free_at[d] = end;
-        next[d] += pair ? 2 : 1;
-        progress = true;
-      }
-    }
-  }
-  for (int d = 0; d < s.num_devices(); ++d) EXPECT_EQ(next[d], s.order[d].size()) << "device " << d;
-  return *std::max_element(free_at.begin(), free_at.end());
+// Makespan at F = 1, B = 2, I = W = 1 when an F and the full B right after it run as one.
+int64_t MakespanOfAtomicPairs(const Schedule& schedule) {
+  absl::StatusOr<Program> program = Lower(schedule, {});
+  CHECK(program.ok()) << program.status();
+  PairForwardBackward(&*program);
+  const absl::StatusOr<Trace> trace = Simulate(*program, CostTable::Unit(schedule, Nanoseconds(1)));
+  CHECK(trace.ok()) << trace.status();
+  return trace->makespan.value();
 }
 
 // The smallest one with all its phases: 4 devices, 8 micro-batches; 0 to 3 go down, 4 to 7 up.
