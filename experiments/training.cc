@@ -9,6 +9,7 @@
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/cost/stage_ties.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/validate.h"
 #include "pipelines/plan/partition.h"
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/layer_stage.h"
@@ -59,7 +60,13 @@ class InProcessTraining final : public PipelineTraining {
 
  private:
   absl::Status MakeProgram(const ModelGraph& graph, const TrainingOptions& options) {
-    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(options.scheme, options.sizes));
+    Schedule schedule;
+    if (options.schedule.has_value()) {
+      schedule = *options.schedule;
+      PIPELAB_RETURN_IF_ERROR(Validate(schedule));  // before sizes are taken from it
+    } else {
+      PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(options.scheme, options.sizes));
+    }
     PIPELAB_ASSIGN_OR_RETURN(
         partition_,
         ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples, options.layout));

@@ -19,11 +19,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "kernels/backend.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/schedules/catalog.h"
 
@@ -32,6 +34,7 @@ namespace pipelab {
 struct TrainingOptions {
   std::string scheme = "1f1b";
   SchemeParams sizes;
+  absl::optional<Schedule> schedule;  // the caller's own, in the place of scheme and sizes
   int64_t micro_batch_samples = 1;
   std::string layout;  // layers of each stage, "3,2,2,3"; empty: balanced by flops
   uint64_t seed = 1;   // of weights and dropout

@@ -1,0 +1,64 @@
+#include "experiments/commands/command.h"
+
+#include <algorithm>
+
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/flags.h"
+
+namespace pipelab {
+namespace {
+
+std::vector<absl::string_view> Join(std::vector<absl::string_view> a,
+                                    const std::vector<absl::string_view>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+std::vector<Command> MakeCommands() {
+  const std::vector<absl::string_view> files = {"csv", "json"};
+  const std::vector<absl::string_view> sizes = {"devices", "micro_batches", "chunks", "recompute"};
+  const std::vector<absl::string_view> input = Join(files, sizes);
+  const std::vector<absl::string_view> times = {"forward", "backward_input", "backward_weight",
+                                                "hop", "atomic_pairs"};
+  return {
+      {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
+       "schedule 1f1b --devices=4 --micro_batches=8 --format=csv", Join(input, {"format", "out"}),
+       &ScheduleCommand},
+      {"simulate", "makespan, bubble and activations in flight of a schedule",
+       "simulate chimera --devices=4 --micro_batches=8 --hop=0.1 --json_out=-",
+       Join(Join(input, times), {"json_out"}), &SimulateCommand},
+      {"check", "says whether a schedule is valid, and if not, what is wrong where",
+       "check --csv=mine.csv", files, &CheckCommand},
+      {"show", "draws a schedule as text, SVG or Chrome trace",
+       "show interleaved --devices=4 --micro_batches=8 --svg_out=timeline.svg",
+       Join(Join(input, times), {"columns", "svg_out", "trace_out"}), &ShowCommand},
+      {"run", "trains a small GPT under a schedule, beside serial training",
+       "run 1f1b --devices=4 --micro_batches=8 --steps=5",
+       Join(input, {"steps", "seed", "layers", "wait_limit_s"}), &RunCommand},
+      {"list", "the schemes that have a name", "list", {"json"}, &ListCommand},
+  };
+}
+
+}  // namespace
+
+absl::Span<const Command> Commands() {
+  static const auto* commands = new std::vector<Command>(MakeCommands());
+  return *commands;
+}
+
+absl::Status CheckOptions(const Command& command) {
+  for (const auto& [name, value] : ResolvedFlags()) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (value == flag->DefaultValue()) continue;
+    if (std::find(command.options.begin(), command.options.end(), name) != command.options.end()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat("--", name, "=", value, ": ", command.name,
+                                                   " does not use it; --help shows what it does"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipelab

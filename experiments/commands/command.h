@@ -1,0 +1,46 @@
+// The commands of //experiments:pipelab: what each is called, takes and does.
+//
+//   for (const Command& c : Commands()) if (c.name == words[0]) return c.run(words);
+//
+// A command reads the flags that it names (experiments/flags.h has set them) and prints to stdout.
+// `words` are what is left of the command line; words[0] is the command. Errors are one line:
+// InvalidArgument for what the user asked (exit code 2), other codes for what files and devices did
+// (exit code 1).
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace pipelab {
+
+using Words = std::vector<std::string>;
+
+struct Command {
+  absl::string_view name;
+  absl::string_view summary;               // one line
+  absl::string_view example;               // what follows "pipelab "
+  std::vector<absl::string_view> options;  // flags that it reads
+  absl::Status (*run)(const Words& words);
+};
+
+absl::Span<const Command> Commands();
+
+// InvalidArgument naming a flag that is set and that `command` does not read.
+absl::Status CheckOptions(const Command& command);
+
+// One a file, NAME_command.cc.
+absl::Status ScheduleCommand(const Words& words);
+absl::Status SimulateCommand(const Words& words);
+absl::Status CheckCommand(const Words& words);
+absl::Status ShowCommand(const Words& words);
+absl::Status RunCommand(const Words& words);
+absl::Status ListCommand(const Words& words);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_H_

@@ -1,0 +1,100 @@
+#include "experiments/commands/schedule_input.h"
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/ir/schedule_json.h"
+#include "pipelines/ir/text.h"
+#include "pipelines/ir/validate.h"
+#include "pipelines/schedules/catalog.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
+ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
+ABSL_FLAG(int, chunks, 0, "stages that a device holds of one replica; 0: the scheme's own");
+ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activations first");
+ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
+ABSL_FLAG(std::string, json, "",
+          "a schedule in pipelab's JSON form; -: stdin. `list --json` prints JSON");
+
+namespace pipelab {
+namespace {
+
+absl::Status CheckWords(const std::vector<std::string>& words, bool takes_scheme, bool file) {
+  const std::string& command = words[0];
+  const size_t most = file || !takes_scheme ? 1 : 2;
+  if (words.size() > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[most], "': ", command,
+                     !takes_scheme ? " takes --csv=FILE or --json=FILE, and no name"
+                     : file        ? " takes a scheme's name or a file, not both"
+                                   : " takes one scheme's name; options begin with --"));
+  }
+  if (file || words.size() == 2) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(command, ": ",
+                   takes_scheme ? "needs a scheme's name (pipelab list shows them), or --csv=FILE "
+                                  "or --json=FILE"
+                                : "needs --csv=FILE or --json=FILE"));
+}
+
+absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
+  ScheduleInput input;
+  input.source = name;
+  SchemeParams params;
+  params.devices = absl::GetFlag(FLAGS_devices);
+  params.micro_batches = absl::GetFlag(FLAGS_micro_batches);
+  params.chunks = absl::GetFlag(FLAGS_chunks);
+  params.recompute = absl::GetFlag(FLAGS_recompute);
+  PIPELAB_RETURN_IF_ERROR(FindScheme(name, "scheme").status());
+  PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(name, params));
+  return input;
+}
+
+absl::StatusOr<ScheduleInput> FromFile(InputKind kind, const std::string& path) {
+  ScheduleInput input;
+  input.kind = kind;
+  input.source = absl::StrCat(kind == InputKind::kCsv ? "--csv=" : "--json=", path);
+  const std::string place = path == "-" ? "/dev/stdin" : ResolveOutputPath(path, "");
+  const absl::StatusOr<std::string> text = ReadFile(place);
+  if (!text.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(input.source, ": ", text.status().message()));
+  }
+  absl::StatusOr<Schedule> schedule =
+      kind == InputKind::kCsv ? ParseCsv(*text) : ScheduleFromJson(*text, input.source);
+  if (!schedule.ok()) {
+    const absl::string_view reason = schedule.status().message();
+    return absl::FailedPreconditionError(
+        kind == InputKind::kCsv ? absl::StrCat(input.source, ": ", reason) : std::string(reason));
+  }
+  input.schedule = *std::move(schedule);
+  return input;
+}
+
+}  // namespace
+
+absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& words,
+                                                bool takes_scheme) {
+  const std::string csv = absl::GetFlag(FLAGS_csv), json = absl::GetFlag(FLAGS_json);
+  const bool file = !csv.empty() || !json.empty();
+  PIPELAB_RETURN_IF_ERROR(CheckWords(words, takes_scheme, file));
+  if (!csv.empty() && !json.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--csv=", csv, " and --json=", json, ": give one of them"));
+  }
+  if (file && absl::GetFlag(FLAGS_recompute)) {
+    return absl::InvalidArgumentError(
+        "--recompute=true: a file says itself what is recomputed; it is for scheme names");
+  }
+  if (!csv.empty()) return FromFile(InputKind::kCsv, csv);
+  if (!json.empty()) return FromFile(InputKind::kJson, json);
+  return FromScheme(words[1]);
+}
+
+absl::Status CheckInput(const ScheduleInput& input) {
+  const absl::Status valid = Validate(input.schedule);
+  if (valid.ok()) return valid;
+  return absl::FailedPreconditionError(absl::StrCat(input.source, ": ", valid.message()));
+}
+
+}  // namespace pipelab

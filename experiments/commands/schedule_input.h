@@ -1,0 +1,39 @@
+// The schedule that a command is about: a scheme's name with its sizes, or a file.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
+//   PIPELAB_RETURN_IF_ERROR(CheckInput(input));       // the file's schedule is valid
+//
+// Flags: --devices, --micro_batches, --chunks, --recompute for a scheme; --csv or --json for a
+// file, "-" being stdin. Errors: InvalidArgument when the request makes no sense;
+// FailedPrecondition naming the file, the place and the reason when its content does not.
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_SCHEDULE_INPUT_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_SCHEDULE_INPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "pipelines/ir/schedule.h"
+
+namespace pipelab {
+
+enum class InputKind { kScheme, kCsv, kJson };
+
+struct ScheduleInput {
+  InputKind kind = InputKind::kScheme;
+  std::string source;  // "1f1b", "--csv=mine.csv": what messages name
+  Schedule schedule;   // of a file: well formed, not yet valid
+};
+
+// `words`: the command, and a scheme's name unless a file is given. `takes_scheme` is false for
+// commands that are about files only.
+absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& words,
+                                                bool takes_scheme = true);
+
+// FailedPrecondition with the validator's reason.
+absl::Status CheckInput(const ScheduleInput& input);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_SCHEDULE_INPUT_H_

@@ -1,0 +1,129 @@
+#include "experiments/commands/schedules_page.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "experiments/commands/paper_run.h"
+#include "experiments/report/timeline_text.h"
+#include "pipelines/ir/schedule_json.h"
+#include "pipelines/schedules/catalog.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr char kHead[] = R"(# Schedules
+
+Made from the catalogue by `bazel run //experiments:schedule_docs -- --update`; a test holds it to the code.
+
+A forward takes 1 unit of time, a full backward 2, its input part and its weight part 1 each, messages
+nothing. Pictures are terminal timelines (`pipelab show NAME`): a line a device, a character a unit;
+`a b c` forwards of micro-batches 0 1 2, `A B C` backwards or their input parts, `+` weight parts, `.`
+idle. *Bubble* is idle time / (devices x makespan). *In flight* is the most stage activations that a device
+holds at one time, each from its forward to its B or W. A stage of a scheme with V chunks a device is 1/V
+of a stage of a scheme with one: compare activations in flight / chunks.
+)";
+
+struct Size {
+  int devices, micro_batches;
+};
+// For the picture: the first that the scheme can serve. For the table: all that it can.
+constexpr Size kPicture[] = {{4, 8}, {4, 4}, {4, 16}, {2, 4}, {2, 2}, {8, 16}, {1, 1}};
+constexpr Size kTable[] = {{2, 4}, {4, 4}, {4, 8}, {4, 16}, {8, 8}, {8, 16}, {8, 64}};
+
+std::string Number(double value) { return absl::StrFormat("%.12g", value); }
+
+std::string InFlightText(const Figures& figures) {
+  return absl::StrJoin(figures.devices, " ", [](std::string* out, const DeviceFigures& d) {
+    absl::StrAppend(out, d.peak_in_flight);
+  });
+}
+
+// Only the lines of the timeline: the legend is in the page's head.
+std::string Picture(const Trace& trace) {
+  std::string text;
+  for (absl::string_view line : absl::StrSplit(TimelineText(trace, 120), '\n')) {
+    if (absl::StartsWith(line, "device ")) absl::StrAppend(&text, line, "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<PaperRun> RunAt(const Scheme& scheme, const Size& size) {
+  PIPELAB_ASSIGN_OR_RETURN(Schedule schedule,
+                           MakeSchedule(scheme.name, {size.devices, size.micro_batches}));
+  return RunOnPaper(std::move(schedule), PaperTimes());
+}
+
+absl::StatusOr<std::string> Section(const Scheme& scheme) {
+  std::string text =
+      absl::StrCat("\n## ", scheme.name, "\n\n", scheme.summary, ". ", scheme.paper, ".\n");
+  absl::Status refused;
+  bool drawn = false;
+  for (const Size& size : kPicture) {
+    const absl::StatusOr<PaperRun> run = RunAt(scheme, size);
+    if (!run.ok()) {
+      refused = run.status();
+      continue;
+    }
+    absl::StrAppend(
+        &text, "\n", size.devices, " devices, ", size.micro_batches,
+        " micro-batches; stages a device of one replica: ", ChunksOf(run->program.schedule),
+        "; replicas: ", run->program.schedule.placement.num_replicas(), ".\n\n```\n",
+        Picture(run->trace), "```\n");
+    drawn = true;
+    break;
+  }
+  if (!drawn) return refused;
+  absl::StrAppend(&text,
+                  "\n| devices | micro-batches | makespan | bubble [%] | in flight, by device |\n"
+                  "|---|---|---|---|---|\n");
+  for (const Size& size : kTable) {
+    const absl::StatusOr<PaperRun> run = RunAt(scheme, size);
+    if (!run.ok()) continue;  // not every scheme serves every size
+    const Figures f = FiguresOf(*run);
+    absl::StrAppend(&text, "| ", size.devices, " | ", size.micro_batches, " | ", Number(f.makespan),
+                    " | ", absl::StrFormat("%.2f", 100 * f.bubble), " | ", InFlightText(f), " |\n");
+  }
+  return text;
+}
+
+absl::StatusOr<std::string> Overview() {
+  std::string text =
+      "\n| scheme | chunks | bubble at P = 4, M = 16 [%] | most in flight / chunks | paper |\n"
+      "|---|---|---|---|---|\n";
+  for (const Scheme& scheme : Catalog()) {
+    const absl::StatusOr<PaperRun> run = RunAt(scheme, {4, 16});
+    std::string bubble = "-", in_flight = "-";
+    if (run.ok()) {
+      const Figures f = FiguresOf(*run);
+      int most = 0;
+      for (const DeviceFigures& d : f.devices) most = std::max(most, d.peak_in_flight);
+      bubble = absl::StrFormat("%.2f", 100 * f.bubble);
+      in_flight = Number(static_cast<double>(most) / ChunksOf(run->program.schedule));
+    }
+    absl::StrAppend(&text, "| [", scheme.name, "](#", scheme.name, ") | ", scheme.default_chunks,
+                    " | ", bubble, " | ", in_flight, " | ", scheme.paper, " |\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> SchedulesPage() {
+  std::string page = kHead;
+  PIPELAB_ASSIGN_OR_RETURN(const std::string overview, Overview());
+  page += overview;
+  for (const Scheme& scheme : Catalog()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string section, Section(scheme));
+    page += section;
+  }
+  return page;
+}
+
+}  // namespace pipelab

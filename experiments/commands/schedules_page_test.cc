@@ -1,0 +1,35 @@
+#include "experiments/commands/schedules_page.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/schedules/catalog.h"
+#include "tools/base/file.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(SchedulesPage, IsTheFileInDocs) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string page, SchedulesPage());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string file, ReadFile("docs/schedules.md"));
+  EXPECT_TRUE(page == file) << "docs/schedules.md is not what the catalogue makes now; write it "
+                               "with\n  bazel run //experiments:schedule_docs -- --update";
+}
+
+// A scheme is in it with its name, paper and picture, and the known closed form of 1F1B.
+TEST(SchedulesPage, HasEveryScheme) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string page, SchedulesPage());
+  for (const Scheme& scheme : Catalog()) {
+    EXPECT_THAT(page, HasSubstr("\n## " + std::string(scheme.name) + "\n"));
+    EXPECT_THAT(page, HasSubstr(std::string(scheme.paper)));
+  }
+  EXPECT_THAT(page, HasSubstr("device 0 |abcd......AAeBBfCCgDDhEE.FF.GG.HH|"));
+  EXPECT_THAT(page, HasSubstr("| 4 | 8 | 33 | 27.27 | 4 3 2 1 |"));  // 3 / 11, min(M, P - d)
+}
+
+}  // namespace
+}  // namespace pipelab

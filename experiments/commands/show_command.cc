@@ -1,0 +1,59 @@
+// pipelab show: a schedule as a picture.
+#include <string>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/output.h"
+#include "experiments/commands/paper_run.h"
+#include "experiments/commands/schedule_input.h"
+#include "experiments/report/chrome_trace.h"
+#include "experiments/report/timeline_svg.h"
+#include "experiments/report/timeline_text.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(int, columns, 100, "width of the terminal timeline, in characters of time");
+ABSL_FLAG(std::string, svg_out, "", "file of the drawing as SVG; -: stdout");
+ABSL_FLAG(
+    std::string, trace_out, "",
+    "file of the timeline as a Chrome trace, with messages as flows and activations in flight "
+    "as counters; -: stdout");
+
+namespace pipelab {
+
+absl::Status ShowCommand(const Words& words) {
+  const std::string svg_out = absl::GetFlag(FLAGS_svg_out);
+  const std::string trace_out = absl::GetFlag(FLAGS_trace_out);
+  const int columns = absl::GetFlag(FLAGS_columns);
+  if (svg_out == "-" && trace_out == "-") {
+    return absl::InvalidArgumentError("--svg_out=- and --trace_out=-: only one goes to stdout");
+  }
+  if (columns < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--columns=", columns, ": must be at least 1"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
+  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PaperTimes times = TimesFromFlags();
+  times.least_decimals = 6;  // the drawings show a unit as 1 ms
+  const std::string name = input.kind == InputKind::kScheme ? input.source : input.schedule.name;
+  PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunOnPaper(std::move(input.schedule), times));
+  if (!svg_out.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string svg,
+                             TimelineSvg("timeline", name, run.program, run.trace));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--svg_out", svg_out, svg));
+  }
+  if (!trace_out.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string trace, ChromeTrace(name, run.program, run.trace));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--trace_out", trace_out, trace));
+  }
+  if (svg_out == "-" || trace_out == "-") return absl::OkStatus();
+  const Figures figures = FiguresOf(run);
+  return WriteOutput(
+      "stdout", "-",
+      absl::StrFormat("%s: makespan %.12g, bubble %.2f %% (a unit of time is drawn as 1 ms)\n%s",
+                      input.source, figures.makespan, 100 * figures.bubble,
+                      TimelineText(run.trace, columns)));
+}
+
+}  // namespace pipelab

@@ -1,0 +1,62 @@
+// tools/bazel run //experiments:pipelab -- COMMAND
+//
+// Makes, checks, times, draws and runs pipeline schedules, those of the catalogue and those of
+// files; docs/cli.md describes commands and JSON fields.
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "experiments/commands/command.h"
+#include "experiments/flags.h"
+
+namespace pipelab {
+namespace {
+
+std::string Names() {
+  return absl::StrJoin(Commands(), ", ",
+                       [](std::string* out, const Command& c) { absl::StrAppend(out, c.name); });
+}
+
+std::string Help() {
+  std::string text = "Makes, checks, times, draws and runs pipeline schedules. Commands:\n";
+  for (const Command& c : Commands()) {
+    absl::StrAppend(&text, "\n  ", c.name, ": ", c.summary, "\n      pipelab ", c.example,
+                    "\n      options: --", absl::StrJoin(c.options, " --"), "\n");
+  }
+  absl::StrAppend(&text,
+                  "\nA file is --csv=FILE or --json=FILE in the place of a scheme's name. Exit "
+                  "codes: 0 done; 1 failure; 2 usage.");
+  return text;
+}
+
+absl::Status Run(const Words& words) {
+  if (words.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a command is missing; known are ", Names(), "; --help shows examples"));
+  }
+  for (const Command& c : Commands()) {
+    if (c.name != words[0]) continue;
+    const absl::Status options = CheckOptions(c);
+    return options.ok() ? c.run(words) : options;
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", words[0], "': no such command; known are ",
+                                                 Names(), "; --help shows examples"));
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  // `list --json` needs no file: stdout is meant.
+  std::vector<char*> words(argv, argv + argc);
+  std::string to_stdout = "--json=-";
+  for (int i = 2; i < argc; ++i) {
+    if (words[1] == std::string("list") && words[i] == std::string("--json")) {
+      words[i] = &to_stdout[0];
+    }
+  }
+  return pipelab::RunMain(argc, words.data(), "//experiments:pipelab", pipelab::Help(),
+                          pipelab::Run);
+}

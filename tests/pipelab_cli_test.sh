@@ -1,0 +1,179 @@
+#!/bin/bash
+# pipelab as other programs call it: each command, its errors with their exit codes, and schedules that go from
+# one form to another and back.
+set -euo pipefail
+
+pipelab=$PWD/$1
+deadlock=$PWD/tests/testdata/deadlock.csv
+work=$TEST_TMPDIR/cli
+mkdir -p "$work"
+cd "$work"
+failures=0
+
+# passes NAME TEST...: counts and reports.
+check() {
+  local name=$1
+  shift
+  if "$@"; then echo "ok: $name"; else echo "FAILED: $name"; failures=$((failures + 1)); fi
+}
+
+# prints TEXT ARG...: exit 0, nothing on stderr, and TEXT on stdout.
+prints() {
+  local text=$1
+  shift
+  "$pipelab" "$@" >stdout 2>stderr || { echo "exit $?: $*"; cat stderr; return 1; }
+  [[ ! -s stderr ]] || { echo "on stderr of $*:"; cat stderr; return 1; }
+  grep -qF -- "$text" stdout || { echo "no '$text' in the output of $*:"; cat stdout; return 1; }
+}
+
+# refused CODE TEXT ARG...: exit CODE, one line on stderr that has TEXT, nothing on stdout.
+refused() {
+  local code=$1 text=$2 status=0
+  shift 2
+  "$pipelab" "$@" >stdout 2>stderr || status=$?
+  [[ $status == "$code" ]] || { echo "exit $status instead of $code: $*"; cat stderr; return 1; }
+  [[ $(wc -l <stderr) == 1 ]] || { echo "not one line: $*"; cat stderr; return 1; }
+  [[ ! -s stdout ]] || { echo "on stdout of $*:"; cat stdout; return 1; }
+  grep -qF -- "$text" stderr || { echo "no '$text' in:"; cat stderr; return 1; }
+}
+
+# csv -> json -> csv, and json -> json, of every scheme of the catalogue that serves the size.
+round_trips() {
+  local scheme served=0
+  while read -r scheme; do
+    "$pipelab" schedule "$scheme" --devices=4 --micro_batches=8 --format=csv >a.csv 2>stderr || continue
+    served=$((served + 1))
+    "$pipelab" schedule --csv=a.csv --format=json >a.json
+    "$pipelab" schedule --json=a.json --format=csv >b.csv
+    cmp a.csv b.csv || { echo "csv -> json -> csv changes $scheme"; return 1; }
+    "$pipelab" schedule "$scheme" --devices=4 --micro_batches=8 --format=json --out=c.json
+    "$pipelab" schedule --json=c.json --format=json >d.json
+    cmp c.json d.json || { echo "json -> json changes $scheme"; return 1; }
+    "$pipelab" check --csv=a.csv >stdout || { echo "check refuses $scheme"; return 1; }
+    # A name, its CSV and its JSON are the same on paper.
+    "$pipelab" simulate "$scheme" --devices=4 --micro_batches=8 --hop=0.25 --json_out=- >name.out
+    "$pipelab" simulate --csv=a.csv --hop=0.25 --json_out=- >csv.out
+    "$pipelab" simulate --json=- --hop=0.25 --json_out=- <c.json >json.out
+    cmp name.out csv.out && cmp name.out json.out || return 1
+  done < <("$pipelab" list --json | sed -n 's/.*"name": "\(.*\)",.*/\1/p')
+  [[ $served -ge 5 ]] || { echo "only $served schemes were tried"; return 1; }
+}
+
+# 1F1B at P = 4, M = 8: makespan 3 (M + P - 1), bubble (P - 1) / (M + P - 1), min(M, P - d) in flight.
+closed_form() {
+  "$pipelab" simulate 1f1b --devices=4 --micro_batches=8 --json_out=figures.json >stdout
+  tr -d ' \n' <figures.json >flat
+  grep -qF '{"bubble":0.2727272727272727,"devices":[' flat || { cat flat; return 1; }
+  grep -qF '{"busy":24.0,"idle":9.0,"peak_in_flight":4,"span":33.0}' flat || { cat flat; return 1; }
+  grep -qF '{"busy":24.0,"idle":9.0,"peak_in_flight":1,"span":24.0}]' flat || { cat flat; return 1; }
+  grep -qF '"makespan":33.0}' flat || { cat flat; return 1; }
+}
+
+# A fused backward costs both parts; times are decimals and stay exact; a hop delays each way once.
+times() {
+  "$pipelab" simulate gpipe --devices=2 --micro_batches=1 --forward=0.1 --backward_input=0.2 \
+    --backward_weight=0.3 --hop=0.05 --json_out=- >stdout
+  grep -q '"makespan": 1.3,\?$' stdout || { cat stdout; return 1; }
+}
+
+# The pair 0F2 0B0 starts when 1B0 is over, at 4.
+pairs() {
+  printf '0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1B0,1F2,1B1,1B2\n' >pairs.csv
+  "$pipelab" simulate --csv=pairs.csv --json_out=- >apart
+  "$pipelab" simulate --csv=pairs.csv --atomic_pairs --json_out=- >together
+  ! cmp -s apart together || { echo "--atomic_pairs changes nothing"; cat together; return 1; }
+}
+
+json_verdict() {
+  "$pipelab" schedule 1f1b --devices=2 --micro_batches=2 --format=json >good.json
+  "$pipelab" check --json=good.json >stdout 2>stderr || return 1
+  [[ $(cat stdout) == '{"valid":true}' && ! -s stderr ]] || { cat stdout stderr; return 1; }
+  sed 's/\["B", 1, 0, 0\], \["F", 1, 1, 0\], \["B", 1, 1, 0\]/["B", 1, 0, 0], ["B", 1, 1, 0], ["F", 1, 1, 0]/' \
+    good.json >bad.json
+  local status=0
+  "$pipelab" check --json=bad.json >stdout 2>stderr || status=$?
+  [[ $status == 1 && $(wc -l <stdout) == 1 ]] || { echo "exit $status"; cat stdout stderr; return 1; }
+  grep -qF '"action":"1B1","device":1,"position":2' stdout || { cat stdout; return 1; }
+  grep -qF 'device 1, position 2: 1B1 comes before its forward 1F1 (position 3)' stdout || { cat stdout; return 1; }
+}
+
+drawings() {
+  prints 'device 0 |abcd......AA' show 1f1b --devices=4 --micro_batches=4 || return 1
+  "$pipelab" show chimera --devices=4 --micro_batches=8 --svg_out=a.svg --trace_out=trace.json >stdout
+  grep -q '^<svg' a.svg && grep -q '</svg>' a.svg || return 1
+  local event
+  for event in '"ph":"X"' '"ph":"s"' '"ph":"f"' '"ph":"C"'; do
+    grep -qF "$event" trace.json || { echo "no $event in the trace"; return 1; }
+  done
+  "$pipelab" show gpipe --svg_out=- >stdout
+  [[ $(head -c 4 stdout) == '<svg' ]] || { head -c 100 stdout; return 1; }
+}
+
+# Training under a scheme, a bidirectional CSV and a V-shaped, split JSON.
+training() {
+  prints 'losses: bit-equal' run 1f1b --devices=2 --micro_batches=4 --steps=3 || return 1
+  printf '0F0,1F1,,1B1,0B0\n0F1,1F0,,1B0,0B1\n' >both.csv
+  prints 'losses: ' run --csv=both.csv --steps=3 || return 1
+  cat >v.json <<'JSON'
+{"order": [[["F", 0, 0], ["F", 3, 0], ["I", 3, 0], ["W", 3, 0], ["B", 0, 0]],
+           [["F", 1, 0], ["F", 2, 0], ["B", 2, 0], ["I", 1, 0], ["W", 1, 0]]]}
+JSON
+  prints 'losses: bit-equal' run --json=v.json --steps=3 || return 1
+  grep -q 'peak activation' stdout && grep -q 'sent a step' stdout
+}
+
+# A file that exists keeps its content when the command fails, and is never half written.
+atomic_output() {
+  echo old >figures.out
+  "$pipelab" simulate 1f1b --json_out=/proc/none/x >stdout 2>stderr && return 1
+  grep -qF -- '--json_out=/proc/none/x' stderr || { cat stderr; return 1; }
+  "$pipelab" simulate --csv="$deadlock" --json_out=figures.out >stdout 2>stderr && return 1
+  [[ $(cat figures.out) == old ]] || { cat figures.out; return 1; }
+}
+
+check "round trips" round_trips
+check "closed form" closed_form
+check "times" times
+check "pairs" pairs
+check "verdict of a JSON file" json_verdict
+check "drawings" drawings
+check "training" training
+check "atomic output" atomic_output
+check "text form" prints 'device 1: 1F0 1B0' schedule 1f1b --devices=2 --micro_batches=2
+check "recompute" prints '0R0,0B0' schedule 1f1b --devices=2 --micro_batches=2 --recompute --format=csv
+check "list" prints 'Huang et al.' list
+check "list as JSON" prints '"name": "1f1b"' list --json
+for command in schedule simulate check show run list; do
+  check "help of $command" prints "pipelab $command" --help
+done
+check "valid CSV" eval 'printf "0F0,,0B0\n,1F0,1B0\n" >ok.csv; prints "valid: 2 devices" check --csv=ok.csv'
+
+check "deadlock" refused 1 \
+  "deadlock: device 0 position 1 (0B0) waits for device 1 position 2 (1B0), which comes after device 1 position 1 (1F1), which waits for device 0 position 2 (0F1)" \
+  check --csv="$deadlock"
+check "deadlock is not run" refused 1 "deadlock: " run --csv="$deadlock"
+check "deadlock is not shown" refused 1 "deadlock: " show --csv="$deadlock"
+printf '0F0,0B0\n1F0,1B0,1F0\n' >twice.csv
+check "an action twice" refused 1 "device 1, position 2: 1F0 comes a second time" check --csv=twice.csv
+printf '0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n' >dropped.csv
+check "an action missing" refused 1 "device 1: 1F1 is missing" check --csv=dropped.csv
+printf '0F0,UNSHARD\n' >word.csv
+check "a cell that is none" refused 1 "--csv=word.csv: line 1, column 5: expected a stage" check --csv=word.csv
+echo '{"order": [], "ordre": 1}' >key.json
+check "an unknown key" refused 1 "--json=key.json: field 'ordre': unknown" check --json=key.json
+echo '{' >broken.json
+check "no JSON" refused 1 "--json=broken.json:2:1: not JSON" simulate --json=broken.json
+check "no file" refused 1 "--csv=none.csv" check --csv=none.csv
+check "no command" refused 2 "a command is missing"
+check "unknown command" refused 2 "'draw': no such command" draw
+check "unknown scheme" refused 2 "scheme=zigzag" schedule zigzag
+check "no scheme" refused 2 "needs a scheme's name" simulate
+check "scheme and file" refused 2 "not both" show gpipe --csv=ok.csv
+check "two files" refused 2 "give one of them" check --csv=ok.csv --json=good.json
+check "bad size" refused 2 "--devices=0" schedule 1f1b --devices=0
+check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 1f1b --format=xml
+check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
+check "unused option" refused 2 "--hop=1: check does not use it" check --csv=ok.csv --hop=1
+check "unknown option" refused 2 "--device: unknown option" schedule 1f1b --device=4
+check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
+exit $((failures > 0))
