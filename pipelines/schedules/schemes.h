@@ -29,6 +29,8 @@ absl::StatusOr<Schedule> MakeDualPipeV(const SchemeParams& params);
 
 absl::StatusOr<Schedule> MakeZbH1(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZbH2(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeZb1p(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeZb2p(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params);
 
 // A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
