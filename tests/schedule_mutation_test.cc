@@ -1,7 +1,9 @@
 // The validator against a brute-force judge: each schedule of the catalogue, damaged at random a
 // thousand times (dropped, doubled, swapped and moved actions), is accepted only when it really
 // runs, and then it also lowers.
+#include <cstdio>
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "pipelines/ir/brute_force.h"

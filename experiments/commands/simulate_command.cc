@@ -1,5 +1,5 @@
 // pipelab simulate: figures of a schedule on paper.
-#include <cstdio>
+#include <utility>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_format.h"

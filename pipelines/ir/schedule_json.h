@@ -1,8 +1,9 @@
 // Schedules as JSON, for programs that drive pipelab and for schedules that other systems make.
 //
 //   std::string text = ToJson(schedule);
-//   PIPELAB_ASSIGN_OR_RETURN(Schedule s, ScheduleFromJson(text, "--json=a.json"));  // ToJson(s) ==
-//                                                                                    // text
+//   PIPELAB_ASSIGN_OR_RETURN(Schedule s, ScheduleFromJson(text, "--json=a.json"));
+//   ToJson(s) == text
+//
 //   {"scheme": "1f1b", "devices": 2, "micro_batches": 1, "chunks": 1,
 //    "stage_to_device": [[0, 1]],                 a list a replica
 //    "order": [[["F", 0, 0, 0], ["B", 0, 0, 0]],  a list a device of
