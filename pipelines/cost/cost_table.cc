@@ -1,6 +1,7 @@
 #include "pipelines/cost/cost_table.h"
 
 #include "glog/logging.h"
+#include "pipelines/ir/versions.h"
 
 namespace pipelab {
 
@@ -21,6 +22,19 @@ Nanoseconds CostTable::Compute(const Action& action) const {
       return cost.step;
   }
   LOG(FATAL) << "no such action kind: " << static_cast<int>(action.kind);
+}
+
+std::vector<Bytes> CostTable::PeakState(const Schedule& schedule) const {
+  std::vector<int64_t> weights;
+  for (const StageCost& stage : stages) weights.push_back(stage.memory.weights.value());
+  std::vector<Bytes> peak;
+  for (int64_t stashed : PeakStashed(schedule, weights)) peak.push_back(Bytes(stashed));
+  for (const auto& replica : schedule.placement.groups) {
+    for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+      for (int d : replica[stage]) peak[d] += stages[stage].memory.state;
+    }
+  }
+  return peak;
 }
 
 CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {

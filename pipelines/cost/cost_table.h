@@ -29,6 +29,8 @@ struct StageMemory {
   Bytes backward_weight_peak;
   // For the device as long as it runs.
   Bytes state;  // weights, gradients, optimizer state
+  // One version of the weights, which is part of `state`; older ones that live come on top.
+  Bytes weights;
 };
 
 // One stage, for one whole micro-batch on one device. A group of d devices takes 1/d of each (rows
@@ -52,6 +54,8 @@ struct CostTable {
   std::vector<std::vector<Nanoseconds>> instruction_time;
 
   Nanoseconds Compute(const Action& action) const;
+  // [device] The state of its stages and the older weight versions that live (ir/versions.h).
+  std::vector<Bytes> PeakState(const Schedule& schedule) const;
   // Edges have 0 bytes and activations 1, so that peak_activation counts the stage activations
   // that a device holds at a time, each released at its B or W.
   static CostTable Unit(const Schedule& schedule, Nanoseconds unit = Milliseconds(1));

@@ -168,6 +168,7 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, int begin, int end, int6
   memory.backward_input_peak = BackwardPeak(layers, /*fused=*/false);
   memory.backward_weight_peak = BackwardWeightPeak(layers);
   memory.state = StateBytes(graph, begin, end);
+  memory.weights = Bytes(4) * NumValues(graph, begin, end);
   return memory;
 }
 

@@ -11,6 +11,7 @@
 #include "pipelines/ir/ports.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
+#include "pipelines/ir/versions.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -210,15 +211,6 @@ absl::Status CheckOwnSteps(const Schedule& s, const LoweringOptions& options) {
     }
   }
   return absl::OkStatus();
-}
-
-bool HasOwnSteps(const Schedule& s) {
-  for (const std::vector<Action>& list : s.order) {
-    for (const Action& a : list) {
-      if (a.kind == ActionKind::kStep) return true;
-    }
-  }
-  return false;
 }
 
 absl::Status CheckTies(const Schedule& s, const LoweringOptions& options) {

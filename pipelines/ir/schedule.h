@@ -36,7 +36,8 @@ struct Action {
   int16_t stage = 0;
   int32_t micro_batch = 0;  // 0 for kStep
   int16_t slice = 0;        // token slice of the micro-batch (TeraPipe); 0 where there is one
-  int16_t version = 0;  // weight version that it computes with; for kStep: the version it produces
+  // Weight version that it computes with; for kStep: the version it produces (versions.h).
+  int16_t version = 0;
 
   friend bool operator==(const Action& a, const Action& b) {
     return a.kind == b.kind && a.stage == b.stage && a.micro_batch == b.micro_batch &&

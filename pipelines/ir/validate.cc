@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "pipelines/ir/global_order.h"
 #include "pipelines/ir/shape.h"
+#include "pipelines/ir/version_checks.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -45,7 +46,8 @@ class ActionChecker {
     made_.resize(s_.num_stages());
     recomputed_.resize(s_.num_stages());
     for (int d = 0; d < s_.num_devices(); ++d) PIPELAB_RETURN_IF_ERROR(CheckDevice(d));
-    return CheckComplete();
+    PIPELAB_RETURN_IF_ERROR(CheckComplete());
+    return has_steps_ ? CheckVersions(s_) : absl::OkStatus();
   }
 
  private:
@@ -117,6 +119,7 @@ class ActionChecker {
                        made_[a.stage] + 1);
     }
     made_[a.stage] = a.version;
+    has_steps_ = true;
     return absl::OkStatus();
   }
 
@@ -197,6 +200,7 @@ class ActionChecker {
   std::vector<Seen> seen_;        // [stage][micro_batch][slice][kind]
   std::vector<int> made_;         // [stage] newest weight version so far in the device's list
   std::vector<char> recomputed_;  // [stage]
+  bool has_steps_ = false;
 };
 
 }  // namespace

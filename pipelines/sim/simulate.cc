@@ -228,7 +228,7 @@ class Simulation {
   }
 
   absl::StatusOr<Trace> Finish() {
-    const Placement& placement = p_.schedule.placement;
+    const std::vector<Bytes> state = costs_.PeakState(p_.schedule);
     int64_t makespan = 0;
     for (int d = 0; d < p_.schedule.num_devices(); ++d) {
       const Device& device = devices_[d];
@@ -240,13 +240,7 @@ class Simulation {
       }
       makespan = std::max(makespan, device.now);
       trace_.devices[d].peak_activation = Bytes(device.peak);
-    }
-    for (const auto& replica : placement.groups) {
-      for (int stage = 0; stage < p_.schedule.num_stages(); ++stage) {
-        for (int d : replica[stage]) {
-          trace_.devices[d].peak_state += costs_.stages[stage].memory.state;
-        }
-      }
+      trace_.devices[d].peak_state = state[d];
     }
     trace_.makespan = Nanoseconds(makespan);
     return std::move(trace_);

@@ -19,7 +19,8 @@
 //   I                           as B, + kept_for_weight
 //   W                           - kept_for_weight
 // with StageMemory's *_peak on top of the level during an action. What stays on the device (an
-// output whose consumer is on the same device) is charged once, as the consumer's input.
+// output whose consumer is on the same device) is charged once, as the consumer's input. peak_state
+// has the older weight versions that live (ir/versions.h).
 //
 // Deterministic: whole nanoseconds and bytes. O(instructions). Errors: InvalidArgument when the
 // table does not fit the program; Internal naming the blocked instruction when the program cannot
