@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -10,6 +11,7 @@
 #include "pipelines/cost/stage_ties.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
+#include "pipelines/ir/versions.h"
 #include "pipelines/plan/partition.h"
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/layer_stage.h"
@@ -54,6 +56,16 @@ class InProcessTraining final : public PipelineTraining {
     return step;
   }
 
+  absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const override {
+    for (const auto& device : devices_) {
+      for (const auto& stage : device->stages) {
+        auto value = stage->parameters().Copy(name, StateKind::kValue);
+        if (value.ok() || !absl::IsNotFound(value.status())) return value;
+      }
+    }
+    return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
+  }
+
   const Program& program() const override { return program_; }
   const CostTable& costs() const override { return costs_; }
   const std::vector<int>& partition() const override { return partition_; }
@@ -84,6 +96,7 @@ class InProcessTraining final : public PipelineTraining {
     const Schedule& schedule = program_.schedule;
     batch_tokens_ =
         schedule.num_micro_batches * options.micro_batch_samples * batches.tokens_per_sample();
+    PIPELAB_RETURN_IF_ERROR(CountUpdates());
     InProcessOptions transport;
     transport.rendezvous = options.rendezvous;
     auto communicators = MakeInProcessCommunicators(schedule.num_devices(), transport);
@@ -109,6 +122,27 @@ class InProcessTraining final : public PipelineTraining {
   }
 
   // The stage's module on each device of its group.
+  // Asynchronous schedules take several optimizer steps a run, each on the mean loss of as many
+  // tokens.
+  absl::Status CountUpdates() {
+    const Schedule& schedule = program_.schedule;
+    update_tokens_ = batch_tokens_;
+    if (!HasOwnSteps(schedule)) return absl::OkStatus();
+    version_uses_ = VersionUses(schedule);
+    const int updates = static_cast<int>(version_uses_[0].size()) - 1;
+    for (const std::vector<int32_t>& uses : version_uses_) {
+      if (static_cast<int>(uses.size()) - 1 == updates &&
+          schedule.num_micro_batches % updates == 0) {
+        continue;
+      }
+      return absl::InvalidArgumentError(
+          absl::StrCat("the schedule's ", schedule.num_micro_batches,
+                       " micro-batches do not divide among the steps (S) of each stage"));
+    }
+    update_tokens_ = batch_tokens_ / updates;
+    return absl::OkStatus();
+  }
+
   absl::Status MakeStage(const ModelGraph& graph, const BatchSource& batches,
                          const TrainingOptions& options, int replica, int stage,
                          std::vector<DeviceSetup>* setups) {
@@ -122,7 +156,8 @@ class InProcessTraining final : public PipelineTraining {
       stage_options.data = &batches;
       stage_options.seed = options.seed;
       stage_options.adam = options.adam;
-      stage_options.batch_tokens = batch_tokens_;
+      stage_options.batch_tokens = update_tokens_;
+      if (!version_uses_.empty()) stage_options.version_uses = version_uses_[stage];
       stage_options.num_slices = program_.schedule.num_slices;
       Device& device = *devices_[group[member]];
       PIPELAB_ASSIGN_OR_RETURN(
@@ -138,7 +173,8 @@ class InProcessTraining final : public PipelineTraining {
   Program program_;
   CostTable costs_;
   std::vector<int> partition_;
-  int64_t batch_tokens_ = 0;
+  int64_t batch_tokens_ = 0, update_tokens_ = 0;
+  std::vector<std::vector<int32_t>> version_uses_;  // [stage]; asynchronous schedules only
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<const LayerStage*> last_stages_;
   std::unique_ptr<Executor> executor_;  // last: its threads end before what they use

@@ -57,7 +57,10 @@ class PipelineTraining {
                                                                   const TrainingOptions& options);
   virtual ~PipelineTraining() = default;
 
+  // One run of the program. Asynchronous schemes take several optimizer steps in it.
   virtual absl::StatusOr<TrainingStep> Step() = 0;
+  // A copy of a parameter's value, of the first copy of its stage; NotFound.
+  virtual absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const = 0;
 
   virtual const Program& program() const = 0;
   // Times and memory from the model's flops and bytes alone: what predictions are made of. Only

@@ -1,6 +1,5 @@
 #include "pipelines/runtime/layer_stage.h"
 
-#include <initializer_list>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,28 +9,6 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
-
-absl::Status Refuse(const Action& a, absl::string_view why) {
-  return absl::FailedPreconditionError(absl::StrCat(ToString(a), " ", why));
-}
-
-absl::Status CheckAction(const Action& a, std::initializer_list<ActionKind> kinds) {
-  if (a.slice != 0) {
-    return absl::UnimplementedError(
-        absl::StrCat(ToString(a), ": stages of layers take whole samples (num_slices = 1)"));
-  }
-  if (a.version != 0) {
-    return absl::UnimplementedError(
-        absl::StrCat(ToString(a), ": stages of layers keep one version of their weights"));
-  }
-  for (ActionKind kind : kinds) {
-    if (a.kind == kind) return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(ToString(a), " came to a call for another kind"));
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph& graph, int begin,
                                                                int end, Backend* backend,
@@ -55,10 +32,12 @@ LayerStage::LayerStage(const ModelGraph& graph, int begin, int end, Backend* bac
                        const LayerStageOptions& options)
     : backend_(backend),
       options_(options),
+      begin_(begin),
       samples_(options.micro_batch_samples / options.group_size),
       specs_(graph.layers.begin() + begin, graph.layers.begin() + end),
       input_shape_(begin == 0 ? std::vector<int64_t>{} : graph.layers[begin - 1].output_shape),
-      parameters_(graph, begin, end, backend, options.seed) {}
+      parameters_(graph, begin, end, backend, options.seed),
+      versions_(options.version_uses) {}
 
 Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape) const {
   Shape shape(sample_shape.begin(), sample_shape.end());
@@ -89,6 +68,22 @@ absl::Status LayerStage::CheckTensors(const Action& a, const char* what,
     }
   }
   return absl::OkStatus();
+}
+
+void LayerStage::Bind(int version) {
+  const int kept = version == versions_.newest() ? kNewest : version;
+  if (kept == bound_) return;  // synchronous: always
+  bound_ = kept;
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    layers_[i]->SetParameters(kept == kNewest ? parameters_.OfLayer(begin_ + i)
+                                              : parameters_.OfLayer(begin_ + i, kept));
+  }
+}
+
+void LayerStage::CountUse(int version) {
+  if (!versions_.Use(version)) return;
+  Bind(versions_.newest());  // layers must let go of it
+  parameters_.DropVersion(version);
 }
 
 LayerContext LayerStage::ContextFor(int64_t step, int micro_batch) const {
@@ -128,6 +123,7 @@ Tensor LayerStage::RunForward(LayerContext ctx, const BatchSource* data, bool dr
 absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::vector<Tensor> inputs,
                                                         bool drop) {
   PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kForward}));
+  PIPELAB_RETURN_IF_ERROR(versions_.CheckUse(a));
   PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "inputs", inputs, input_shape_));
   if (in_flight_.count(a.micro_batch) > 0) {
     return Refuse(a, "comes again before the backward of its micro-batch");
@@ -135,14 +131,17 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   MicroBatch& mb = in_flight_[a.micro_batch];
   mb.phase = drop ? Phase::kDropped : Phase::kReady;
   mb.step = training_step_;
+  mb.version = a.version;
   mb.inputs.resize(layers_.size());
   mb.stashes.resize(layers_.size());
   if (!inputs.empty()) mb.inputs[0] = std::move(inputs[0]);
   LayerContext ctx = ContextFor(mb.step, a.micro_batch);
   double loss = 0;
   ctx.loss_sum = &loss;
+  Bind(a.version);
   Tensor y = RunForward(ctx, options_.data, drop, &mb);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  CountUse(a.version);
   std::vector<Tensor> outputs;
   if (y.empty()) {
     losses_[a.micro_batch] = loss;
@@ -155,6 +154,10 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
 absl::StatusOr<LayerStage::MicroBatch*> LayerStage::Find(const Action& a, Phase phase) {
   const auto it = in_flight_.find(a.micro_batch);
   if (it == in_flight_.end()) return Refuse(a, "has no forward before it");
+  if (it->second.version != a.version) {
+    return Refuse(a, absl::StrCat("is not of its forward's weight version ", it->second.version));
+  }
+  PIPELAB_RETURN_IF_ERROR(versions_.CheckUse(a));
   const Phase found = it->second.phase;
   if (found == phase) return &it->second;
   switch (found) {
@@ -175,9 +178,12 @@ absl::Status LayerStage::Recompute(const Action& a) {
   LayerContext ctx = ContextFor(mb->step, a.micro_batch);
   double loss_again = 0;  // counted by the forward already
   ctx.loss_sum = &loss_again;
+  Bind(a.version);
   RunForward(ctx, options_.data, /*drop=*/false, mb);
   mb->phase = Phase::kReady;
-  return backend_->Finish();
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  CountUse(a.version);
+  return absl::OkStatus();
 }
 
 Tensor LayerStage::BackwardLayer(int layer, ActionKind kind, LayerContext ctx, Tensor dy,
@@ -204,6 +210,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
       CheckTensors(a, "output gradients", output_gradients, specs_.back().output_shape));
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kReady));
   const LayerContext ctx = ContextFor(mb->step, a.micro_batch);
+  Bind(a.version);
   Tensor gradient;
   if (!output_gradients.empty()) gradient = std::move(output_gradients[0]);
   for (int i = static_cast<int>(layers_.size()) - 1; i >= 0; --i) {
@@ -216,6 +223,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
     mb->phase = Phase::kInputDone;
   }
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  CountUse(a.version);
   std::vector<Tensor> input_gradients;
   if (!gradient.empty()) input_gradients.push_back(std::move(gradient));
   return input_gradients;
@@ -225,28 +233,36 @@ absl::Status LayerStage::BackwardWeight(const Action& a) {
   PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kBackwardWeight}));
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kInputDone));
   const LayerContext ctx = ContextFor(mb->step, a.micro_batch);
+  Bind(a.version);
   for (int i = static_cast<int>(layers_.size()) - 1; i >= 0; --i) {
     BackwardLayer(i, a.kind, ctx, Tensor(), mb);
   }
   parameters_.GradientsAdded();
   in_flight_.erase(a.micro_batch);
-  return backend_->Finish();
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  CountUse(a.version);
+  return absl::OkStatus();
 }
 
 absl::Status LayerStage::Step(const Action& a) {
   PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kStep}));
-  if (!in_flight_.empty()) {
-    return Refuse(a, absl::StrCat("comes while micro-batch ", in_flight_.begin()->first,
-                                  " is in flight: that needs versions of the weights"));
+  const bool last = versions_.is_last_step();
+  if (last && !in_flight_.empty()) {
+    return Refuse(a, absl::StrCat("ends the training step while micro-batch ",
+                                  in_flight_.begin()->first, " is in flight"));
   }
+  PIPELAB_RETURN_IF_ERROR(versions_.CheckStep(a));
+  if (versions_.newest_is_needed()) parameters_.KeepVersion(versions_.newest());
   AdamOptions adam = options_.adam;
-  adam.step = ++training_step_;
+  adam.step = training_step_ * versions_.steps_of_run() + versions_.newest() + 1;
   parameters_.Step(adam);
+  versions_.Made();
+  training_step_ += last;
   return backend_->Finish();
 }
 
 absl::Status LayerStage::SetTrainingStep(int64_t step) {
-  if (!in_flight_.empty()) {
+  if (!in_flight_.empty() || versions_.newest() != 0) {
     return absl::FailedPreconditionError("the training step is set between steps, not in one");
   }
   if (step < 0) return absl::InvalidArgumentError(absl::StrCat("training step ", step));
@@ -267,6 +283,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Evaluate(const BatchSource& data
   ctx.samples = samples;
   ctx.training = false;
   ctx.loss_sum = loss_sum;
+  Bind(versions_.newest());
   MicroBatch mb;
   mb.inputs.resize(1);
   if (!inputs.empty()) mb.inputs[0] = std::move(inputs[0]);

@@ -12,11 +12,16 @@
 // the next begins. Data and dropout are keyed by (training step, sample), and a micro-batch keeps
 // the step of its forward.
 //
+// In asynchronous schedules a training step is a run of the program, in which the stage takes
+// several optimizer steps, each making the next version of its weights. Passes compute with the
+// version of their action; older versions are kept, as copies, until their last use
+// (weight_versions.h).
+//
 // Memory is what pipelines/cost/stage_costs.h predicts, to the byte, if the caller hands tensors
 // over (moves them in) and takes no copies.
 //
 // Errors carry the action: FailedPrecondition for passes out of order, InvalidArgument for tensors
-// of another shape, Unimplemented for token slices and weight versions.
+// of another shape, Unimplemented for token slices.
 #ifndef PIPELAB_PIPELINES_RUNTIME_LAYER_STAGE_H_
 #define PIPELAB_PIPELINES_RUNTIME_LAYER_STAGE_H_
 
@@ -36,6 +41,7 @@
 #include "pipelines/cost/stage_ties.h"  // IWYU pragma: export
 #include "pipelines/runtime/stage_module.h"
 #include "pipelines/runtime/stage_parameters.h"
+#include "pipelines/runtime/weight_versions.h"
 
 namespace pipelab {
 
@@ -47,6 +53,9 @@ struct LayerStageOptions {
   AdamOptions adam;          // its step is set by the stage
   int64_t batch_tokens = 0;  // of a step's whole batch: the loss that is trained is their mean
   int num_slices = 1;        // of the schedule; more than one is refused
+  // Asynchronous: what VersionUses (pipelines/ir/versions.h) says of the stage. Empty: one
+  // optimizer step a run, at its end.
+  std::vector<int32_t> version_uses;
 };
 
 class LayerStage : public StageModule {
@@ -63,8 +72,9 @@ class LayerStage : public StageModule {
   absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
                                                std::vector<Tensor> output_gradients) override;
   absl::Status BackwardWeight(const Action& a) override;
-  // Adam with the gradients added up since the last step; the training step advances. Refused while
-  // micro-batches are in flight: that needs weight versions.
+  // Adam with the gradients added up since the last step, on the newest weights. The last one of a
+  // run (synchronous: each) advances the training step; it is refused while micro-batches are in
+  // flight.
   absl::Status Step(const Action& a) override;
   TensorSpec InputSpec(int in_edge) const override;
   TensorSpec OutputSpec(int out_edge) const override;
@@ -83,7 +93,8 @@ class LayerStage : public StageModule {
   // Loss of each micro-batch's last forward, the sum over this member's tokens. Empty but in the
   // last stage.
   const std::map<int, double>& losses() const { return losses_; }
-  // Steps taken so far. Set it to resume; no micro-batch may be in flight.
+  // Training steps so far, Adam's being as many times the steps of a run. Set it to resume, between
+  // runs.
   int64_t training_step() const { return training_step_; }
   absl::Status SetTrainingStep(int64_t step);
   int in_flight() const { return static_cast<int>(in_flight_.size()); }
@@ -94,10 +105,12 @@ class LayerStage : public StageModule {
 
  private:
   enum class Phase : uint8_t { kDropped, kReady, kInputDone };
+  static constexpr int kNewest = -1;
   // What a forward leaves for its backward.
   struct MicroBatch {
     Phase phase = Phase::kReady;
     int64_t step = 0;
+    int version = 0;             // of the weights
     std::vector<Tensor> inputs;  // [layer]; inputs[0] is the stage's
     std::vector<LayerStash> stashes;
   };
@@ -108,6 +121,10 @@ class LayerStage : public StageModule {
   absl::Status CheckTensors(const Action& a, const char* what, const std::vector<Tensor>& tensors,
                             const std::vector<int64_t>& sample_shape) const;
   LayerContext ContextFor(int64_t step, int micro_batch) const;
+  // Layers compute with this version from here on.
+  void Bind(int version);
+  // A pass is over: a version that nobody will need again goes.
+  void CountUse(int version);
   // Runs all layers on inputs[0]; keeps what a backward needs, or (drop) inputs[0] only. Returns
   // the output.
   Tensor RunForward(LayerContext ctx, const BatchSource* data, bool drop, MicroBatch* mb);
@@ -118,11 +135,14 @@ class LayerStage : public StageModule {
 
   Backend* backend_;
   LayerStageOptions options_;
+  int begin_;        // of its layers, in the graph
   int64_t samples_;  // of a micro-batch, this member's
   std::vector<LayerSpec> specs_;
   std::vector<int64_t> input_shape_;  // of one sample; empty in the first stage
   std::vector<std::unique_ptr<Layer>> layers_;
   StageParameters parameters_;
+  WeightVersions versions_;
+  int bound_ = kNewest;  // the kept version that layers compute with, or kNewest
   std::map<int, MicroBatch> in_flight_;
   std::map<int, double> losses_;
   int64_t training_step_ = 0;

@@ -7,6 +7,21 @@
 
 namespace pipelab {
 
+absl::Status Refuse(const Action& a, absl::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat(ToString(a), " ", why));
+}
+
+absl::Status CheckAction(const Action& a, std::initializer_list<ActionKind> kinds) {
+  if (a.slice != 0) {
+    return absl::UnimplementedError(
+        absl::StrCat(ToString(a), ": stages of layers take whole samples (num_slices = 1)"));
+  }
+  for (ActionKind kind : kinds) {
+    if (a.kind == kind) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(ToString(a), " came to a call for another kind"));
+}
+
 absl::Status CheckStageSizes(const ModelGraph& graph, int begin, int end,
                              const LayerStageOptions& o) {
   const int layers = static_cast<int>(graph.layers.size());

@@ -102,7 +102,7 @@ TEST_F(LayerStageErrors, SlicesAndVersions) {
   a.slice = 0;
   a.version = 1;
   EXPECT_THAT(stage->Forward(a, {Rows(6)}, false),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("version")));
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("version")));
 }
 
 TEST_F(LayerStageErrors, SizesOfTheStage) {

@@ -97,6 +97,23 @@ void StageParameters::BindLayers(const ModelGraph& graph, int begin, int end) {
   }
 }
 
+std::vector<Parameter> StageParameters::OfLayer(int layer, int version) const {
+  const Tensor& kept = kept_.at(version);
+  std::vector<Parameter> parameters = OfLayer(layer);
+  for (Parameter& p : parameters) {
+    const int64_t begin = p.value.f32().data() - values_.f32().data();
+    p.value = kept.Rows(begin, begin + p.value.size()).Reshape(p.value.shape());
+  }
+  return parameters;
+}
+
+void StageParameters::KeepVersion(int version) {
+  Tensor copy =
+      backend_->arena().Allocate(DataType::kFloat32, {value_size_}, MemoryKind::kParameter);
+  std::copy(values_.f32().begin(), values_.f32().end(), copy.f32().begin());
+  kept_[version] = std::move(copy);
+}
+
 void StageParameters::Fold() {
   if (folded_) return;
   for (const Region& r : regions_) {

@@ -42,6 +42,13 @@ class StageParameters {
 
   // In the order of LayerSpec::parameters; `layer` counts in the graph.
   std::vector<Parameter> OfLayer(int layer) const { return of_layer_.at(layer - begin_); }
+  // With the values of a version that is kept.
+  std::vector<Parameter> OfLayer(int layer, int version) const;
+
+  // Copies today's values, so that passes can compute with them after the next step; drops the copy
+  // (its memory goes once no layer has it).
+  void KeepVersion(int version);
+  void DropVersion(int version) { kept_.erase(version); }
 
   // The flat gradients of what the stage alone has (""), or of a tie that other stages share.
   // NotFound.
@@ -76,6 +83,7 @@ class StageParameters {
   std::map<std::string, int, std::less<>> region_of_name_;
   int64_t own_size_ = 0, value_size_ = 0, gradient_size_ = 0;
   Tensor values_, gradients_, m_, v_;
+  std::map<int, Tensor> kept_;  // older values, by version
   std::vector<std::vector<Parameter>> of_layer_;
   bool folded_ = true;
 };
