@@ -101,10 +101,18 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
 absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions& options) {
   std::vector<const Scheme*> schemes;
   if (options.schemes.empty()) {
-    for (const Scheme& scheme : Catalog()) schemes.push_back(&scheme);
+    for (const Scheme& scheme : Catalog()) {
+      if (!scheme.asynchronous) schemes.push_back(&scheme);  // comparable with the serial loop
+    }
   }
   for (const std::string& name : options.schemes) {
     PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, "--schemes"));
+    if (scheme->asynchronous) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--schemes=", name,
+                       ": asynchronous; it does not train as the serial loop that all schemes are "
+                       "compared with"));
+    }
     if (std::find(schemes.begin(), schemes.end(), scheme) != schemes.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("--schemes=", name, ": stands there twice; once is enough"));

@@ -35,6 +35,9 @@ struct Scheme {
   absl::string_view paper;    // where it is from
   int default_chunks;
   absl::StatusOr<Schedule> (*make)(const SchemeParams&);  // chunks is set
+  // Steps within the schedule, on gradients of older weights (ir/versions.h): such a scheme does
+  // not train as serial training does, but as its paper's staleness rule says.
+  bool asynchronous = false;
 };
 
 // All schemes, in the order in which tables show them.

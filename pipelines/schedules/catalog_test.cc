@@ -44,6 +44,10 @@ TEST(Catalog, EveryScheduleIsValidAndLowersSoundly) {
           ASSERT_EQ(CheckProgram(program), "") << scheme.name << " " << p << " " << m;
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule parsed, ParseSchedule(ToText(*s)));
           ASSERT_EQ(parsed.order, s->order);
+          if (scheme.asynchronous) {  // cells have no versions
+            EXPECT_FALSE(ToCsv(*s).ok());
+            continue;
+          }
           PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string csv, ToCsv(*s));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule from_csv, ParseCsv(csv));
           ASSERT_EQ(from_csv.placement.groups, s->placement.groups)

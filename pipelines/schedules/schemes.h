@@ -33,6 +33,10 @@ absl::StatusOr<Schedule> MakeZb1p(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZb2p(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params);
 
+absl::StatusOr<Schedule> MakePipeDream(const SchemeParams& params);
+absl::StatusOr<Schedule> MakePipeDreamVerticalSync(const SchemeParams& params);
+absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params);
+
 // A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
 Schedule LoopedPipeline(const SchemeParams& params);
 
