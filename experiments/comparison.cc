@@ -59,6 +59,11 @@ absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSour
     PIPELAB_ASSIGN_OR_RETURN(const double loss, trainer->Step());
     run.times.push_back(Nanoseconds(absl::ToInt64Nanoseconds(absl::Now() - begin)));
     run.losses.push_back(loss);
+    if (!std::isfinite(loss)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "--learning_rate=", options.adam.learning_rate,
+          ": serial training diverges: the loss of step ", step + 1, " is not finite"));
+    }
     progress.Update(step + 1, LossNote(loss));
   }
   progress.Finish();
@@ -185,7 +190,7 @@ absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& o
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   for (const Scheme* scheme : schemes) {
     PIPELAB_ASSIGN_OR_RETURN(Schedule schedule,
-                             MakeSchedule(scheme->name, SizesOf(options, *scheme)));
+                             MakeSchedule(scheme->name, SizesOf(options, *scheme), "--schemes"));
     PIPELAB_RETURN_IF_ERROR(
         ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples, options.layout)
             .status());

@@ -70,6 +70,7 @@ Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& se
 // that does not exist or cannot serve the sizes, or a layout that does not fit the model.
 absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& options);
 
+// FailedPrecondition when the serial training diverges: there is nothing to compare with.
 absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSource& batches,
                                          const ComparisonOptions& options);
 

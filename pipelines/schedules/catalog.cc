@@ -93,8 +93,9 @@ absl::StatusOr<const Scheme*> FindScheme(absl::string_view name, absl::string_vi
                     [](std::string* out, const Scheme& s) { absl::StrAppend(out, s.name); })));
 }
 
-absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params) {
-  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
+absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params,
+                                      absl::string_view option) {
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));
   if (params.chunks == 0) params.chunks = scheme->default_chunks;
   PIPELAB_RETURN_IF_ERROR(CheckSizes(params));
   // Never ignored in silence.
@@ -107,7 +108,7 @@ absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams param
   absl::StatusOr<Schedule> schedule = scheme->make(params);
   if (!schedule.ok()) {
     return absl::Status(schedule.status().code(),
-                        absl::StrCat("--scheme=", name, " ", schedule.status().message()));
+                        absl::StrCat(option, "=", name, " ", schedule.status().message()));
   }
   schedule->name = std::string(name);
   if (params.recompute) InsertRecompute(&*schedule);

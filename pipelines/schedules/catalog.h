@@ -46,8 +46,10 @@ absl::Span<const Scheme> Catalog();
 absl::StatusOr<const Scheme*> FindScheme(absl::string_view name,
                                          absl::string_view option = "--scheme");
 // InvalidArgument with the option's name, its value and what would be right, when the scheme cannot
-// serve the sizes. Every returned schedule is valid (Validate).
-absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params);
+// serve the sizes; `option` is where the user named the scheme. Every returned schedule is valid
+// (Validate).
+absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params,
+                                      absl::string_view option = "--scheme");
 
 }  // namespace pipelab
 
