@@ -24,6 +24,7 @@
 #include "pipelines/ir/versions.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
+#include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -170,17 +171,6 @@ class StaleTrainer {
   int run_ = 0, updates_ = 0;
 };
 
-TrainingOptions Options(const std::string& scheme, int devices, int micro_batches) {
-  TrainingOptions options;
-  options.scheme = scheme;
-  options.sizes.devices = devices;
-  options.sizes.micro_batches = micro_batches;
-  options.micro_batch_samples = kSmallSamples;
-  options.adam = SmallAdam();
-  options.wait_limit = absl::Seconds(20);
-  return options;
-}
-
 class Asynchronous : public testing::Test {
  protected:
   // Trains both ways and returns the pipeline's losses.
@@ -221,7 +211,7 @@ TEST_F(Asynchronous, EverySchemeFollowsItsStalenessRule) {
       for (int micro_batches : {4, 8, 12}) {
         SCOPED_TRACE(testing::Message()
                      << scheme.name << " P=" << devices << " M=" << micro_batches);
-        TrainingOptions options = Options(std::string(scheme.name), devices, micro_batches);
+        TrainingOptions options = SmallTraining(std::string(scheme.name), devices, micro_batches);
         const std::vector<double> losses = Compare(options);
         ASSERT_EQ(losses.size(), size_t{kRuns});
         EXPECT_LT(losses.back(), losses.front()) << "the test must train something";
@@ -237,12 +227,12 @@ TEST_F(Asynchronous, EverySchemeFollowsItsStalenessRule) {
 
 // The rules differ where the pipeline is deep enough, so equality with one says something.
 TEST_F(Asynchronous, RulesDiffer) {
-  const std::vector<double> stashed = Compare(Options("pipedream", 4, 8)),
-                            synchronised = Compare(Options("pipedream_vertical_sync", 4, 8)),
-                            two = Compare(Options("pipedream_2bw", 4, 8));
+  const std::vector<double> stashed = Compare(SmallTraining("pipedream", 4, 8)),
+                            synchronised = Compare(SmallTraining("pipedream_vertical_sync", 4, 8)),
+                            two = Compare(SmallTraining("pipedream_2bw", 4, 8));
   EXPECT_NE(stashed, synchronised);
   EXPECT_NE(stashed, two);
-  EXPECT_NE(stashed, Compare(Options("pipedream", 1, 8)));
+  EXPECT_NE(stashed, Compare(SmallTraining("pipedream", 1, 8)));
 }
 
 // What arenas measure beyond a synchronous schedule's weights: the versions read off the schedule.
@@ -252,7 +242,7 @@ TEST_F(Asynchronous, MemoryOfOlderVersions) {
         std::make_tuple("pipedream_vertical_sync", std::vector<int>{4, 4, 4, 4}),
         std::make_tuple("pipedream_2bw", std::vector<int>{2, 2, 2, 2})}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(
-        auto training, PipelineTraining::Create(graph_, *batches_, Options(scheme, 4, 12)));
+        auto training, PipelineTraining::Create(graph_, *batches_, SmallTraining(scheme, 4, 12)));
     EXPECT_EQ(LiveVersions(training->program().schedule), live) << scheme;
     for (int run = 0; run < 2; ++run) {
       PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep step, training->Step());
@@ -268,7 +258,7 @@ TEST_F(Asynchronous, MemoryOfOlderVersions) {
 
 TEST_F(Asynchronous, TiesBetweenStagesAreRefused) {
   const ModelGraph tied = SmallGpt(/*tied=*/true);
-  EXPECT_THAT(PipelineTraining::Create(tied, *batches_, Options("pipedream", 2, 4)).status(),
+  EXPECT_THAT(PipelineTraining::Create(tied, *batches_, SmallTraining("pipedream", 2, 4)).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        testing::HasSubstr("is tied between stages, and the schedule has its own")));
 }

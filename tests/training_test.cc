@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
+#include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -19,17 +20,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-
-TrainingOptions Options(const std::string& scheme, int devices, int micro_batches) {
-  TrainingOptions options;
-  options.scheme = scheme;
-  options.sizes.devices = devices;
-  options.sizes.micro_batches = micro_batches;
-  options.micro_batch_samples = kSmallSamples;
-  options.adam = SmallAdam();
-  options.wait_limit = absl::Seconds(20);
-  return options;
-}
 
 class Training : public testing::Test {
  protected:
@@ -57,7 +47,7 @@ class Training : public testing::Test {
 // The order in which Lower posts receives: no scheme may hang when sends wait for their receivers.
 TEST_F(Training, SendsMayWaitForReceivers) {
   for (const Scheme& scheme : Catalog()) {
-    TrainingOptions options = Options(std::string(scheme.name), 4, 8);
+    TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
     if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
     const ModelGraph& graph = scheme.asynchronous ? untied_ : graph_;
     const std::vector<double> buffered = Losses(graph, options, 3);
@@ -68,7 +58,7 @@ TEST_F(Training, SendsMayWaitForReceivers) {
 
 // Where the stages are cut changes nothing but time and memory.
 TEST_F(Training, LayoutsTrainAlike) {
-  TrainingOptions options = Options("1f1b", 3, 4);
+  TrainingOptions options = SmallTraining("1f1b", 3, 4);
   const std::vector<double> balanced = Losses(options, 3);
   for (const char* layout : {"14,1,1", "1,1,14", "5,6,5"}) {
     options.layout = layout;
@@ -81,14 +71,14 @@ TEST_F(Training, BadRequestsNameTheOption) {
     options.layout = layout;
     return PipelineTraining::Create(graph_, *batches_, options).status();
   };
-  EXPECT_THAT(refusal(Options("1f1b", 3, 4), "8,0,8"),
+  EXPECT_THAT(refusal(SmallTraining("1f1b", 3, 4), "8,0,8"),
               StatusIs(kInvalid, HasSubstr("--layout=8,0,8: stage 1 is without layers")));
   EXPECT_THAT(
-      refusal(Options("1f1b", 3, 4), "8,8"),
+      refusal(SmallTraining("1f1b", 3, 4), "8,8"),
       StatusIs(kInvalid, AllOf(HasSubstr("--layout=8,8"), HasSubstr("2 stages"), HasSubstr("3"))));
-  EXPECT_THAT(refusal(Options("1f1b", 17, 4), ""),
+  EXPECT_THAT(refusal(SmallTraining("1f1b", 17, 4), ""),
               StatusIs(kInvalid, AllOf(HasSubstr("17 stages"), HasSubstr("16 layers"))));
-  EXPECT_THAT(refusal(Options("zigzag", 2, 4), ""),
+  EXPECT_THAT(refusal(SmallTraining("zigzag", 2, 4), ""),
               StatusIs(kInvalid, HasSubstr("--scheme=zigzag")));
 }
 
