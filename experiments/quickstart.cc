@@ -132,11 +132,7 @@ absl::Status Run(const std::vector<std::string>& words) {
                      "device a core of its own."));
   }
   PIPELAB_RETURN_IF_ERROR(AddToReport(options, text.description, result, &report));
-  PIPELAB_ASSIGN_OR_RETURN(const auto files, report.Files());
-  for (const auto& [name, content] : files) {
-    PIPELAB_RETURN_IF_ERROR(folder.Write(name, content));
-  }
-  PIPELAB_RETURN_IF_ERROR(folder.Publish());
+  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
   std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
   for (const SchemeResult& scheme : result.schemes) {
     const Equality equality = CompareLosses(scheme, result.serial_losses);

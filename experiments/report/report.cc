@@ -181,10 +181,15 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Report::Files()
 }
 
 absl::Status Report::WriteTo(absl::string_view directory) const {
-  PIPELAB_ASSIGN_OR_RETURN(const auto files, Files());
+  PIPELAB_RETURN_IF_ERROR(status_);
   PIPELAB_ASSIGN_OR_RETURN(OutputDirectory out, OutputDirectory::Create("--out", directory));
-  for (const auto& [name, text] : files) PIPELAB_RETURN_IF_ERROR(out.Write(name, text));
-  return out.Publish();
+  return WriteTo(&out);
+}
+
+absl::Status Report::WriteTo(OutputDirectory* folder) const {
+  PIPELAB_ASSIGN_OR_RETURN(const auto files, Files());
+  for (const auto& [name, text] : files) PIPELAB_RETURN_IF_ERROR(folder->Write(name, text));
+  return folder->Publish();
 }
 
 }  // namespace pipelab

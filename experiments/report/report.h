@@ -43,6 +43,7 @@
 #include "pipelines/analysis/analysis.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
+#include "tools/base/file.h"
 
 namespace pipelab {
 
@@ -96,6 +97,8 @@ class Report {
   absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Files() const;
   // Replaces the folder `directory`, whose parents are made where missing.
   absl::Status WriteTo(absl::string_view directory) const;
+  // The same into a folder that was opened before the run, to know early that it can be written.
+  absl::Status WriteTo(OutputDirectory* folder) const;
 
  private:
   friend class ReportPages;  // report_pages.h
