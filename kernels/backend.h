@@ -28,11 +28,23 @@
 
 namespace pipelab {
 
-// Heads of one attention call. Tensors are [samples * tokens, ...]; sequences never see one
-// another.
+// Heads of one attention call. Sequences never see one another. Q, k and v are [samples * tokens,
+// ...]; what belongs to a query (out, lse) is [samples * num_queries(), ...].
+//
+// A call may be about a slice of the queries, the tokens [first_query, first_query + queries) of
+// each sample. Causal queries read the k and v up to their slice's end only, so the later ones need
+// not be there yet. The slices of a sequence have the bits of one call where each begins at a
+// multiple of kAttentionBlockRows: the blocks are then the same. Elsewhere sums over keys are of
+// other lengths, and results differ by rounding.
 struct AttentionShape {
   int64_t samples = 0, tokens = 0, heads = 0, head_size = 0;
   bool causal = true;
+  int64_t first_query = 0, queries = 0;  // of each sample; 0 queries: all
+
+  int64_t num_queries() const { return queries == 0 ? tokens : queries; }
+  int64_t end_query() const { return first_query + num_queries(); }
+  // Tokens whose keys and values some query of the call reads: the first ones.
+  int64_t num_keys() const { return causal ? end_query() : tokens; }
 };
 
 // Most query rows whose scores exist at once.
@@ -91,12 +103,15 @@ class Backend {
                                        const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
 
   // softmax(q k^T / sqrt(head_size)) v. qkv_M3C holds q, k, v side by side, heads inside each.
-  // Keeps the log-sum-exp of each row, lse[sample, head, token]. Scores exist for one block of at
+  // Keeps the log-sum-exp of each query, lse[sample, head, query]. Scores exist for one block of at
   // most kAttentionBlockRows query rows of one (sample, head) at a time: the workspace is exactly
-  // min(kAttentionBlockRows, tokens) * tokens floats forward and twice that in the gradient, on
-  // every backend (models/graph/attention_workspace.h predicts it).
+  // min(kAttentionBlockRows, num_queries()) * num_keys() floats forward and twice that in the
+  // gradient, on every backend (models/graph/attention_workspace.h predicts it).
   virtual void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
                          const Tensor& lse_SHT) = 0;
+  // Writes the gradient of the call's q. Gradients of k and v add up over the slices of a sequence,
+  // which come from the last to the first: the call with the last token writes those of all tokens,
+  // every other one adds to the tokens that it reads.
   virtual void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC,
                                  const Tensor& qkv_M3C, const Tensor& out_MC, const Tensor& lse_SHT,
                                  const Tensor& dqkv_M3C) = 0;

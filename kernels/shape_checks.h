@@ -36,7 +36,8 @@ RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full
                    std::initializer_list<const Tensor*> per_column_C,
                    std::initializer_list<const Tensor*> per_row_M);
 
-// qkv and its gradient are [M, 3C], out and its gradient [M, C], lse M * heads.
+// qkv and its gradient are [M, 3C]; out and its gradient [queries, C] and lse queries * heads,
+// where queries are all M or a slice of each sample.
 void CheckAttention(const char* kernel, const AttentionShape& shape,
                     std::initializer_list<const Tensor*> qkv_M3C,
                     std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHT);
@@ -56,7 +57,7 @@ RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor
 void CheckDropoutRate(const char* kernel, float rate);  // [0, 1)
 
 // Floats of a block of attention scores: what the comment of Backend::Attention promises.
-int64_t AttentionBlockFloats(int64_t tokens);
+int64_t AttentionBlockFloats(const AttentionShape& shape);
 
 }  // namespace pipelab
 

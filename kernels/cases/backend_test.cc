@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -127,6 +128,58 @@ TEST_P(BackendTest, TokensDoNotSeeTheFutureNorOtherSequences) {
   EXPECT_FALSE(SameBits(out.Rows(66, 70), out2.Rows(66, 70)));
 }
 
+// Slices of the queries, forwards from the first to the last and gradients from the last to the
+// first, against one call: the same bits where slices begin at multiples of a block's rows, and
+// within some hundred roundings of sums of 200 terms elsewhere.
+TEST_P(BackendTest, SlicesOfTheQueriesAreTheWhole) {
+  constexpr int64_t kTokens = 200, kWidth = 16;
+  const AttentionShape whole{2, kTokens, 2, 8, true};
+  const Tensor qkv = Random({2 * kTokens, 3 * kWidth}, "qkv"),
+               dout = Random({2 * kTokens, kWidth}, "dout");
+  const Tensor out = Random({2 * kTokens, kWidth}, "o"), lse = backend_->Allocate({2, 2, kTokens});
+  const Tensor dqkv = Random({2 * kTokens, 3 * kWidth}, "d"), sliced_dqkv = Clone(dqkv);
+  backend_->Attention(whole, qkv, out, lse);
+  backend_->AttentionGradient(whole, dout, qkv, out, lse, dqkv);
+  for (const std::vector<int64_t>& begins : std::vector<std::vector<int64_t>>{
+           {0, 64, 128}, {0, 128, 192}, {0}, {0, 1, 50, 130, 199}, {0, 100}}) {
+    const bool blocks = begins.back() % kAttentionBlockRows == 0;
+    for (size_t i = begins.size(); i-- > 0;) {
+      AttentionShape shape = whole;
+      shape.first_query = begins[i];
+      shape.queries = (i + 1 < begins.size() ? begins[i + 1] : kTokens) - begins[i];
+      const int64_t n = shape.queries;
+      // K and v of later tokens are not there yet when a slice's forward runs.
+      const Tensor known = Clone(qkv), slice_dout = backend_->Allocate({2 * n, kWidth});
+      for (int64_t s = 0; s < 2; ++s) {
+        backend_->Fill(known.Rows(s * kTokens + shape.end_query(), (s + 1) * kTokens),
+                       std::numeric_limits<float>::quiet_NaN());
+        const int64_t row = s * kTokens + begins[i];
+        backend_->Copy(dout.Rows(row, row + n), slice_dout.Rows(s * n, (s + 1) * n));
+      }
+      const Tensor slice_out = backend_->Allocate({2 * n, kWidth});
+      const Tensor slice_lse = backend_->Allocate({2, 2, n});
+      backend_->Attention(shape, known, slice_out, slice_lse);
+      for (int64_t s = 0; s < 2; ++s) {
+        const Tensor want = out.Rows(s * kTokens + begins[i], s * kTokens + begins[i] + n);
+        const Tensor got = slice_out.Rows(s * n, (s + 1) * n);
+        if (blocks) {
+          EXPECT_TRUE(SameBits(got, want)) << "slice " << i;
+        }
+        for (int64_t j = 0; j < got.size(); ++j) {
+          ASSERT_NEAR(got.f32()[j], want.f32()[j], 1e-5) << "slice " << i;
+        }
+      }
+      backend_->AttentionGradient(shape, slice_dout, known, slice_out, slice_lse, sliced_dqkv);
+    }
+    if (blocks && backend_->name() != "reference") {  // which rounds after each call only
+      EXPECT_TRUE(SameBits(sliced_dqkv, dqkv));
+    }
+    for (int64_t j = 0; j < dqkv.size(); ++j) {
+      ASSERT_NEAR(sliced_dqkv.f32()[j], dqkv.f32()[j], 1e-4);
+    }
+  }
+}
+
 TEST_P(BackendTest, ExtremeScoresStayFinite) {
   const AttentionShape shape{1, 3, 1, 2, true};
   const Tensor qkv = backend_->Allocate({3, 6}), out = backend_->Allocate({3, 2});
@@ -167,6 +220,20 @@ TEST_P(BackendTest, AttentionWorkspaceIsWhatTheHeaderSays) {
     EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(2 * block));
     EXPECT_EQ(arena_.current(MemoryKind::kWorkspace), Bytes(0));
   }
+  // A slice of the queries: its rows, times the keys that are there.
+  for (const auto& [first, queries] : {std::make_pair(0, 30), {70, 30}, {20, 80}}) {
+    AttentionShape shape{1, 100, 1, 4, true};
+    shape.first_query = first;
+    shape.queries = queries;
+    const Tensor qkv = Random({100, 12}, "qkv"), out = backend_->Allocate({queries, 4});
+    const Tensor lse = backend_->Allocate({1, 1, queries}), dqkv = Clone(qkv);
+    const int64_t block = 4 * std::min(64, queries) * (first + queries);
+    arena_.ResetPeaks();
+    backend_->Attention(shape, qkv, out, lse);
+    EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(block));
+    backend_->AttentionGradient(shape, out, qkv, out, lse, dqkv);
+    EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(2 * block));
+  }
 }
 
 TEST_P(BackendTest, RefusesShapesThatDoNotFit) {
@@ -174,6 +241,10 @@ TEST_P(BackendTest, RefusesShapesThatDoNotFit) {
   EXPECT_DEATH(backend_->Linear(x, w, Tensor(), y), "Linear: x \\[2, 3\\], w \\[4, 5\\]");
   EXPECT_DEATH(backend_->Add(x, w, y), "Add");
   EXPECT_DEATH(backend_->CrossEntropy(x, Int({0, 3})), "index 3 of a table of 3");
+  AttentionShape beyond{1, 2, 1, 1, true};
+  beyond.first_query = 1;
+  beyond.queries = 2;
+  EXPECT_DEATH(backend_->Attention(beyond, x, x, x), "queries \\[1, 3\\) of 2 tokens");
   DropoutMask mask;
   mask.rate = 1;
   EXPECT_DEATH(backend_->Dropout(x, mask, x), "dropout rate of 1");

@@ -124,16 +124,18 @@ TEST(Gradient, LayerNorm) {
 TEST(Gradient, Attention) {
   for (const AttentionShape& s : AttentionShapes(CaseSize::kSmall)) {
     const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size;
+    const int64_t queries = s.samples * s.num_queries();
     const Inputs in = {Normal(m * 3 * width, "qkv")};
-    const Vector dout = Normal(m * width, "dout");
-    Vector out(m * width), lse(m * s.heads), dqkv(m * 3 * width);
+    const Vector dout = Normal(queries * width, "dout");
+    Vector out(queries * width), lse(queries * s.heads), dqkv(m * 3 * width);
     const auto loss = [&](const Inputs& v) {
       reference::Attention(s, v[0], absl::MakeSpan(out), absl::MakeSpan(lse));
       return Dot(out, dout);
     };
     loss(in);
     reference::AttentionGradient(s, dout, in[0], out, lse, absl::MakeSpan(dqkv));
-    CheckGradients(absl::StrCat("Attention ", s.samples, "x", s.tokens, s.causal ? " causal" : ""),
+    CheckGradients(absl::StrCat("Attention ", s.samples, "x", s.tokens, s.causal ? " causal" : "",
+                                " from ", s.first_query, ", ", s.num_queries()),
                    in, loss, {dqkv});
   }
 }

@@ -63,14 +63,25 @@ inline std::vector<RowsSize> NormShapes(CaseSize size) {
 inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
   switch (size) {
     case CaseSize::kSmall:
-      return {{1, 1, 1, 1, true}, {2, 5, 2, 3, true}, {1, 6, 3, 4, false}, {1, 67, 1, 2, true}};
+      return {{1, 1, 1, 1, true},
+              {2, 5, 2, 3, true},
+              {1, 6, 3, 4, false},
+              {1, 67, 1, 2, true},
+              // Slices of the queries: the first, one in the middle, the last.
+              {2, 5, 2, 3, true, 0, 2},
+              {2, 7, 2, 3, true, 2, 4},
+              {2, 5, 2, 3, true, 3, 2},
+              {1, 6, 3, 4, false, 2, 3}};
     case CaseSize::kMedium:
-      return {{2, 64, 2, 32, true},
-              {1, 129, 3, 20, true},
-              {1, 100, 2, 64, false},
-              {1, 200, 1, 16, true}};
+      return {{2, 64, 2, 32, true},          {1, 129, 3, 20, true},
+              {1, 100, 2, 64, false},        {1, 200, 1, 16, true},
+              {2, 200, 2, 16, true, 64, 64}, {1, 200, 2, 20, true, 30, 100},
+              {1, 200, 1, 16, true, 128, 72}};
     case CaseSize::kLarge:
-      return {{8, 128, 4, 64, true}, {8, 128, 4, 64, false}, {4, 256, 8, 32, true}};
+      return {{8, 128, 4, 64, true},
+              {8, 128, 4, 64, false},
+              {4, 256, 8, 32, true},
+              {4, 256, 8, 32, true, 192, 64}};
   }
   return {};
 }

@@ -14,32 +14,35 @@ struct Block {
   int64_t rows;         // query rows
   int64_t keys;         // keys that some row of the block sees
   int64_t causal_from;  // as in SoftmaxBlock
-  bool first;           // of its head in the order of the call
-  int64_t q, k, v;      // first query row, first key, first value
+  bool first;           // of its head to reach the sequence's last token
+  int64_t q, k, v;      // first query, first key, first value
   int64_t out;          // first query row
   int64_t lse;
 };
 
-// Blocks go from the end of the sequence to its start. The first one thus reaches every key, and
-// the key and value gradients can be written by it and added to by the others.
+// Blocks go from the end of the queries to their start. The first one thus reaches every key that
+// the call reads; where that is all of the sequence, key and value gradients are written by it and
+// added to by the others.
 template <class Body>
 void ForEachBlock(const AttentionShape& shape, Body body) {
   const int64_t width = shape.heads * shape.head_size, tokens = shape.tokens;
-  const int64_t last = (tokens - 1) / kAttentionBlockRows * kAttentionBlockRows;
+  const int64_t queries = shape.num_queries();
+  const int64_t last = (queries - 1) / kAttentionBlockRows * kAttentionBlockRows;
   for (int64_t s = 0; s < shape.samples; ++s) {
     for (int64_t h = 0; h < shape.heads; ++h) {
       const int64_t head_qkv = s * tokens * 3 * width + h * shape.head_size;
       for (int64_t begin = last; begin >= 0; begin -= kAttentionBlockRows) {
+        const int64_t token = shape.first_query + begin;
         Block b;
-        b.rows = std::min(kAttentionBlockRows, tokens - begin);
-        b.keys = shape.causal ? begin + b.rows : tokens;
-        b.causal_from = shape.causal ? begin : -1;
-        b.first = begin == last;
-        b.q = head_qkv + begin * 3 * width;
+        b.rows = std::min(kAttentionBlockRows, queries - begin);
+        b.keys = shape.causal ? token + b.rows : tokens;
+        b.causal_from = shape.causal ? token : -1;
+        b.first = begin == last && shape.end_query() == tokens;
+        b.q = head_qkv + token * 3 * width;
         b.k = head_qkv + width;
         b.v = head_qkv + 2 * width;
-        b.out = (s * tokens + begin) * width + h * shape.head_size;
-        b.lse = (s * shape.heads + h) * tokens + begin;
+        b.out = (s * queries + begin) * width + h * shape.head_size;
+        b.lse = (s * shape.heads + h) * queries + begin;
         body(b);
       }
     }

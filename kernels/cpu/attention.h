@@ -2,7 +2,7 @@
 //
 //   AttentionForward(shape, qkv, &gemm, scores, out, lse);
 //
-// `scores` holds AttentionBlockFloats(tokens) floats, and so does `dscores`
+// `scores` holds AttentionBlockFloats(shape) floats, and so does `dscores`
 // (kernels/shape_checks.h).
 #ifndef PIPELAB_KERNELS_CPU_ATTENTION_H_
 #define PIPELAB_KERNELS_CPU_ATTENTION_H_

@@ -97,14 +97,14 @@ class CpuBackend final : public Backend {
   void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
                  const Tensor& lse_SHT) override {
     CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHT);
-    const Tensor scores = Allocate({AttentionBlockFloats(shape.tokens)}, MemoryKind::kWorkspace);
+    const Tensor scores = Allocate({AttentionBlockFloats(shape)}, MemoryKind::kWorkspace);
     cpu::AttentionForward(shape, Data(qkv_M3C), &gemm_, Data(scores), Data(out_MC), Data(lse_SHT));
   }
   void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
                          const Tensor& out_MC, const Tensor& lse_SHT,
                          const Tensor& dqkv_M3C) override {
     CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHT);
-    const Tensor scores = Allocate({2, AttentionBlockFloats(shape.tokens)}, MemoryKind::kWorkspace);
+    const Tensor scores = Allocate({2, AttentionBlockFloats(shape)}, MemoryKind::kWorkspace);
     cpu::AttentionBackward(shape, Data(dout_MC), Data(qkv_M3C), Data(out_MC), Data(lse_SHT), &gemm_,
                            Data(scores.Rows(0, 1)), Data(scores.Rows(1, 2)), Data(dqkv_M3C));
   }

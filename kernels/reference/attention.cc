@@ -8,19 +8,20 @@ namespace pipelab {
 namespace reference {
 namespace {
 
-// Where one (sample, head) lies in qkv_M3C and out_MC.
+// Where one (sample, head) lies in qkv_M3C (by token) and out_MC (by query of the call).
 struct Head {
   Head(const AttentionShape& shape, int64_t sample, int64_t head)
       : width(shape.heads * shape.head_size),
         first_row(sample * shape.tokens),
+        first_out(sample * shape.num_queries() - shape.first_query),
         column(head * shape.head_size) {}
 
   int64_t q(int64_t token) const { return (first_row + token) * 3 * width + column; }
   int64_t k(int64_t token) const { return q(token) + width; }
   int64_t v(int64_t token) const { return q(token) + 2 * width; }
-  int64_t out(int64_t token) const { return (first_row + token) * width + column; }
+  int64_t out(int64_t token) const { return (first_out + token) * width + column; }
 
-  int64_t width, first_row, column;
+  int64_t width, first_row, first_out, column;
 };
 
 double Dot(const double* a, const double* b, int64_t n) {
@@ -34,9 +35,9 @@ void ForEachQuery(const AttentionShape& shape, Body body) {
   for (int64_t s = 0; s < shape.samples; ++s) {
     for (int64_t h = 0; h < shape.heads; ++h) {
       const Head head(shape, s, h);
-      for (int64_t i = 0; i < shape.tokens; ++i) {
+      for (int64_t i = shape.first_query; i < shape.end_query(); ++i) {
         const int64_t keys = shape.causal ? i + 1 : shape.tokens;
-        body(head, i, keys, (s * shape.heads + h) * shape.tokens + i);
+        body(head, i, keys, (s * shape.heads + h) * shape.num_queries() + i - shape.first_query);
       }
     }
   }
@@ -65,12 +66,25 @@ void Attention(const AttentionShape& shape, In qkv_M3C, Out out_MC, Out lse_SHT)
   });
 }
 
+// What a call does not add to starts at 0: its q, and all k and v where it has the last token.
+void ClearGradient(const AttentionShape& shape, Out dqkv_M3C) {
+  const int64_t width = shape.heads * shape.head_size;
+  const bool last = shape.end_query() == shape.tokens;
+  for (int64_t i = 0; i < shape.samples * shape.tokens; ++i) {
+    const int64_t token = i % shape.tokens;
+    const bool query = token >= shape.first_query && token < shape.end_query();
+    const Out row = dqkv_M3C.subspan(i * 3 * width, 3 * width);
+    if (query) std::fill(row.begin(), row.begin() + width, 0.0);
+    if (last) std::fill(row.begin() + width, row.end(), 0.0);
+  }
+}
+
 // p = exp(score - lse); dp = dout v^T; dscore = p (dp - dout . out).
 void AttentionGradient(const AttentionShape& shape, In dout_MC, In qkv_M3C, In out_MC, In lse_SHT,
                        Out dqkv_M3C) {
   const int64_t size = shape.head_size;
   const double scale = 1 / std::sqrt(static_cast<double>(size));
-  std::fill(dqkv_M3C.begin(), dqkv_M3C.end(), 0.0);
+  ClearGradient(shape, dqkv_M3C);
   ForEachQuery(shape, [&](const Head& head, int64_t i, int64_t keys, int64_t row) {
     const double* dout = &dout_MC[head.out(i)];
     const double mean = Dot(dout, &out_MC[head.out(i)], size);

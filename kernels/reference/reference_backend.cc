@@ -96,7 +96,7 @@ class ReferenceBackend final : public Backend {
                  const Tensor& lse_SHT) override {
     CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHT);
     const auto scratch =
-        arena().Reserve(Bytes(4 * AttentionBlockFloats(shape.tokens)), MemoryKind::kWorkspace);
+        arena().Reserve(Bytes(4 * AttentionBlockFloats(shape)), MemoryKind::kWorkspace);
     reference::Attention(shape, Wide(qkv_M3C), Result(out_MC), Result(lse_SHT));
   }
   void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
@@ -104,7 +104,7 @@ class ReferenceBackend final : public Backend {
                          const Tensor& dqkv_M3C) override {
     CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHT);
     const auto scratch =
-        arena().Reserve(Bytes(8 * AttentionBlockFloats(shape.tokens)), MemoryKind::kWorkspace);
+        arena().Reserve(Bytes(8 * AttentionBlockFloats(shape)), MemoryKind::kWorkspace);
     reference::AttentionGradient(shape, Wide(dout_MC), Wide(qkv_M3C), Wide(out_MC), Wide(lse_SHT),
                                  Result(dqkv_M3C));
   }
