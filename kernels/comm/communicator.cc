@@ -1,6 +1,7 @@
 #include "kernels/comm/communicator.h"
 
 #include "absl/strings/cord.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -8,6 +9,24 @@ namespace {
 constexpr char kFollowUpUrl[] = "pipelab/comm/follow-up";
 
 }  // namespace
+
+absl::Status Communicator::AllReduce(const Tensor& data, absl::Span<const int> group,
+                                     absl::Duration limit) {
+  PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket, BeginAllReduce(data, group));
+  return Wait(ticket, limit).status();
+}
+
+absl::Status Communicator::ReduceScatter(const Tensor& data, const Tensor& part,
+                                         absl::Span<const int> group, absl::Duration limit) {
+  PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket, BeginReduceScatter(data, part, group));
+  return Wait(ticket, limit).status();
+}
+
+absl::Status Communicator::AllGather(const Tensor& part, const Tensor& data,
+                                     absl::Span<const int> group, absl::Duration limit) {
+  PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket, BeginAllGather(part, data, group));
+  return Wait(ticket, limit).status();
+}
 
 absl::Status MarkAsFollowUp(absl::Status error) {
   if (!error.ok()) error.SetPayload(kFollowUpUrl, absl::Cord());

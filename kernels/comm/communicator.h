@@ -34,7 +34,8 @@ struct TensorSpec {
   Shape shape;
 };
 
-// An operation under way. Tickets of a rank are waited for in any order, each once.
+// An operation under way. Tickets of a rank are waited for in any order, each once; those of
+// collectives in one order by all members.
 using Ticket = int64_t;
 
 class Communicator {
@@ -56,16 +57,28 @@ class Communicator {
   // `limit`: the message says which peer and tag were waited for.
   virtual absl::StatusOr<Tensor> Wait(Ticket ticket, absl::Duration limit) = 0;
 
-  // Collectives over `group` (ranks, ascending; the caller is one of them). All members call with
-  // the same group and sizes, in the same order. Sums are taken in group order on every rank: the
-  // same bits everywhere.
-  virtual absl::Status AllReduce(const Tensor& data, absl::Span<const int> group,
-                                 absl::Duration limit) = 0;
-  // `data` has group.size() equal parts; part i of the sum ends in `part` of member i.
-  virtual absl::Status ReduceScatter(const Tensor& data, const Tensor& part,
-                                     absl::Span<const int> group, absl::Duration limit) = 0;
-  virtual absl::Status AllGather(const Tensor& part, const Tensor& data,
-                                 absl::Span<const int> group, absl::Duration limit) = 0;
+  // Collectives over `group` (ranks, ascending; the caller is one of them). All members begin the
+  // collectives of a group in the same order, with the same sizes; and any two members wait for
+  // those that they share in the same order. Sums are taken in group order on every rank: the same
+  // bits everywhere.
+  //
+  // Begin returns a ticket; Wait gives an empty tensor when the result is there and the tensors are
+  // the caller's again. Until then nobody may write to them, nor read where results go.
+  virtual absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data,
+                                                absl::Span<const int> group) = 0;
+  // `data` has group.size() equal parts; part i of the sum ends in `part` of member i, which may be
+  // that part of its `data`.
+  virtual absl::StatusOr<Ticket> BeginReduceScatter(const Tensor& data, const Tensor& part,
+                                                    absl::Span<const int> group) = 0;
+  // The other way: `part` of member i becomes part i of everybody's `data`.
+  virtual absl::StatusOr<Ticket> BeginAllGather(const Tensor& part, const Tensor& data,
+                                                absl::Span<const int> group) = 0;
+  // Begun and waited for.
+  absl::Status AllReduce(const Tensor& data, absl::Span<const int> group, absl::Duration limit);
+  absl::Status ReduceScatter(const Tensor& data, const Tensor& part, absl::Span<const int> group,
+                             absl::Duration limit);
+  absl::Status AllGather(const Tensor& part, const Tensor& data, absl::Span<const int> group,
+                         absl::Duration limit);
   virtual absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                                  absl::Duration limit) = 0;
 

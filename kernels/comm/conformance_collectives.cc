@@ -151,6 +151,59 @@ void MembersMayWriteAtOnce(const RankRunner& run) {
   });
 }
 
+// Several collectives under way at once, of one group and of groups that overlap, with messages and
+// the caller's own work between begin and wait.
+void SeveralUnderWay(const RankRunner& run) {
+  run(4, [&](Communicator& comm, Arena& arena) {
+    const int64_t n = 700;
+    const std::vector<std::vector<int>> groups = {{0, 1, 2, 3}, {0, 1}, {2, 3},      {0, 1, 2, 3},
+                                                  {1, 2},       {0, 3}, {0, 1, 2, 3}};
+    for (int round = 0; round < 5; ++round) {
+      struct Begun {
+        Ticket ticket;
+        Tensor sum, gathered;
+        const std::vector<int>* group;
+      };
+      std::vector<Begun> begun;
+      for (const std::vector<int>& group : groups) {
+        if (std::count(group.begin(), group.end(), comm.rank()) == 0) continue;
+        Begun b;
+        b.group = &group;
+        b.sum = Floats(arena, n);
+        for (int64_t i = 0; i < n; ++i) b.sum.f32()[i] = Rough(comm.rank() + round, i);
+        if (begun.size() % 2 == 0) {
+          PIPELAB_ASSERT_OK_AND_ASSIGN(b.ticket, comm.BeginAllReduce(b.sum, group));
+        } else {
+          b.gathered = Floats(arena, n * group.size());
+          PIPELAB_ASSERT_OK_AND_ASSIGN(b.ticket, comm.BeginAllGather(b.sum, b.gathered, group));
+        }
+        begun.push_back(std::move(b));
+      }
+      const int next = (comm.rank() + 1) % 4, before = (comm.rank() + 3) % 4;
+      const TensorSpec spec{DataType::kFloat32, {n}};
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, spec, before, 1));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket s, comm.Send(TestTensor(arena, spec, round), next, 1));
+      ASSERT_THAT(comm.Wait(r, kPatience), IsOk());
+      for (size_t k = 0; k < begun.size(); ++k) {
+        const Begun& b = begun[k];
+        ASSERT_THAT(comm.Wait(b.ticket, kPatience), IsOk());
+        for (int64_t i = 0; i < n; ++i) {
+          if (k % 2 == 0) {
+            float sum = Rough((*b.group)[0] + round, i);
+            for (size_t m = 1; m < b.group->size(); ++m) sum += Rough((*b.group)[m] + round, i);
+            ASSERT_EQ(b.sum.f32()[i], sum) << "collective " << k << ", " << i;
+            continue;
+          }
+          for (size_t m = 0; m < b.group->size(); ++m) {
+            ASSERT_EQ(b.gathered.f32()[m * n + i], Rough((*b.group)[m] + round, i));
+          }
+        }
+      }
+      ASSERT_THAT(comm.Wait(s, kPatience), IsOk());
+    }
+  });
+}
+
 }  // namespace
 
 std::vector<ConformanceCase> CollectiveCases() {
@@ -159,7 +212,8 @@ std::vector<ConformanceCase> CollectiveCases() {
           {"ReduceScatterParts", ReduceScatterParts},
           {"AllGatherParts", AllGatherParts},
           {"BroadcastFromEachRoot", BroadcastFromEachRoot},
-          {"MembersMayWriteAtOnce", MembersMayWriteAtOnce}};
+          {"MembersMayWriteAtOnce", MembersMayWriteAtOnce},
+          {"SeveralUnderWay", SeveralUnderWay}};
 }
 
 }  // namespace pipelab

@@ -13,16 +13,18 @@
 namespace pipelab {
 namespace {
 
-// A send or receive that has not been waited for. Its number counts the messages of its pair.
+// A send, receive or collective that has not been waited for. A message's number counts those of
+// its pair.
 struct Operation {
   bool is_send = false;
   bool arrived = false;
   int peer = 0;
   int64_t number = 0;
   uint64_t tag = 0;
-  TensorSpec spec;                 // receive
-  std::shared_ptr<Charge> charge;  // receive
-  Envelope envelope;               // receive, once arrived
+  TensorSpec spec;                             // receive
+  std::shared_ptr<Charge> charge;              // receive
+  Envelope envelope;                           // receive, once arrived
+  std::unique_ptr<CollectiveCall> collective;  // neither
 };
 
 class InProcessCommunicator : public Communicator {
@@ -73,27 +75,30 @@ class InProcessCommunicator : public Communicator {
       return absl::InvalidArgumentError(
           absl::StrCat("rank ", rank_, " waits for a ticket that is not under way"));
     }
-    absl::StatusOr<Tensor> result =
-        operation->is_send ? FinishSend(*operation, limit) : FinishReceive(*operation, limit);
+    absl::StatusOr<Tensor> result = operation->collective != nullptr
+                                        ? FinishCollective(*operation, limit)
+                                    : operation->is_send ? FinishSend(*operation, limit)
+                                                         : FinishReceive(*operation, limit);
     operations_.Remove(ticket);
     return result;
   }
 
-  absl::Status AllReduce(const Tensor& data, absl::Span<const int> group,
-                         absl::Duration limit) override {
-    return AllReduceInProcess(*world_, rank_, data, group, limit);
+  absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group) override {
+    return Begin(CollectiveCall::AllReduce(*world_, rank_, data, group));
   }
-  absl::Status ReduceScatter(const Tensor& data, const Tensor& part, absl::Span<const int> group,
-                             absl::Duration limit) override {
-    return ReduceScatterInProcess(*world_, rank_, data, part, group, limit);
+  absl::StatusOr<Ticket> BeginReduceScatter(const Tensor& data, const Tensor& part,
+                                            absl::Span<const int> group) override {
+    return Begin(CollectiveCall::ReduceScatter(*world_, rank_, data, part, group));
   }
-  absl::Status AllGather(const Tensor& part, const Tensor& data, absl::Span<const int> group,
-                         absl::Duration limit) override {
-    return AllGatherInProcess(*world_, rank_, part, data, group, limit);
+  absl::StatusOr<Ticket> BeginAllGather(const Tensor& part, const Tensor& data,
+                                        absl::Span<const int> group) override {
+    return Begin(CollectiveCall::AllGather(*world_, rank_, part, data, group));
   }
   absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                          absl::Duration limit) override {
-    return BroadcastInProcess(*world_, rank_, data, root, group, limit);
+    PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket,
+                             Begin(CollectiveCall::Broadcast(*world_, rank_, data, root, group)));
+    return Wait(ticket, limit).status();
   }
 
   void Abort(absl::Status why) override {
@@ -113,6 +118,20 @@ class InProcessCommunicator : public Communicator {
           absl::StrCat("rank ", rank_, " calls rank ", peer, " of ", world_->size()));
     }
     return world_->Check();
+  }
+
+  absl::StatusOr<Ticket> Begin(CollectiveCall::Result call) {
+    if (!call.ok()) return call.status();
+    PIPELAB_RETURN_IF_ERROR(world_->Check());
+    Operation* operation;
+    const Ticket ticket = operations_.Add(&operation);
+    operation->collective = *std::move(call);
+    return ticket;
+  }
+
+  static absl::StatusOr<Tensor> FinishCollective(const Operation& op, absl::Duration limit) {
+    PIPELAB_RETURN_IF_ERROR(op.collective->Finish(limit));
+    return Tensor();
   }
 
   absl::StatusOr<Tensor> FinishSend(const Operation& op, absl::Duration limit) {

@@ -1,13 +1,19 @@
-// Collectives between threads: every member publishes its tensor, all meet, each does its share of
-// the work directly in the others' memory, all meet again.
+// Collectives between threads: every member shows its tensor and goes on; who waits meets all the
+// others, does its share of the work directly in their memory, and leaves when all have.
 //
-//   PIPELAB_RETURN_IF_ERROR(AllReduceInProcess(world, rank, data, group, limit));
+//   PIPELAB_ASSIGN_OR_RETURN(auto c, CollectiveCall::AllReduce(world, rank, data, group));
+//   ... other work ...
+//   PIPELAB_RETURN_IF_ERROR(c->Finish(limit));
 //
 // Arguments are checked here; see communicator.h for what the calls promise.
 #ifndef PIPELAB_KERNELS_COMM_IN_PROCESS_COLLECTIVES_H_
 #define PIPELAB_KERNELS_COMM_IN_PROCESS_COLLECTIVES_H_
 
+#include <memory>
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "kernels/comm/in_process_world.h"
@@ -15,16 +21,45 @@
 
 namespace pipelab {
 
-absl::Status AllReduceInProcess(InProcessWorld& world, int rank, const Tensor& data,
-                                absl::Span<const int> group, absl::Duration limit);
-absl::Status ReduceScatterInProcess(InProcessWorld& world, int rank, const Tensor& data,
-                                    const Tensor& part, absl::Span<const int> group,
-                                    absl::Duration limit);
-absl::Status AllGatherInProcess(InProcessWorld& world, int rank, const Tensor& part,
-                                const Tensor& data, absl::Span<const int> group,
-                                absl::Duration limit);
-absl::Status BroadcastInProcess(InProcessWorld& world, int rank, const Tensor& data, int root,
-                                absl::Span<const int> group, absl::Duration limit);
+// One member's part in one collective.
+class CollectiveCall {
+ public:
+  using Result = absl::StatusOr<std::unique_ptr<CollectiveCall>>;
+  static Result AllReduce(InProcessWorld& world, int rank, const Tensor& data,
+                          absl::Span<const int> group);
+  static Result ReduceScatter(InProcessWorld& world, int rank, const Tensor& data,
+                              const Tensor& part, absl::Span<const int> group);
+  static Result AllGather(InProcessWorld& world, int rank, const Tensor& part, const Tensor& data,
+                          absl::Span<const int> group);
+  static Result Broadcast(InProcessWorld& world, int rank, const Tensor& data, int root,
+                          absl::Span<const int> group);
+
+  // Ends it. A member that leaves early, because the run ended, leaves its contribution behind, and
+  // with it the memory that others may still be reading.
+  absl::Status Finish(absl::Duration limit);
+
+ private:
+  CollectiveCall(InProcessWorld& world, int rank, Collective collective,
+                 absl::Span<const int> group);
+  // Shows `tensor` to the others.
+  void Contribute(const Tensor& tensor, int root = -1);
+  // This member has come that far; waits for the others.
+  void Advance(Phase phase);
+  absl::Status Await(Phase phase, absl::Duration limit);
+  absl::Status CheckSame(int i, int j);
+  // This member's share of the work.
+  void Work();
+  void SumMyChunk();
+
+  InProcessWorld& world_;
+  const int rank_;
+  const Collective collective_;
+  Group& group_;
+  const int me_;
+  std::shared_ptr<Meeting> meeting_;
+  Tensor result_;  // where this member's result goes; uncharged, like the contribution
+  int root_ = -1;  // member
+};
 
 }  // namespace pipelab
 

@@ -20,6 +20,23 @@ const char* CollectiveName(Collective c) {
   return "?";
 }
 
+std::shared_ptr<Meeting> Group::Next(int member) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const int64_t at = begun_[member]++ - first_;
+  while (static_cast<int64_t>(meetings_.size()) <= at) {
+    meetings_.push_back(std::make_shared<Meeting>(ranks_.size()));
+  }
+  return meetings_[at];
+}
+
+void Group::Tidy() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  while (!meetings_.empty() && meetings_.front()->Missing(Phase::kFinished) < 0) {
+    meetings_.pop_front();
+    ++first_;
+  }
+}
+
 InProcessWorld::InProcessWorld(int size, const InProcessOptions& options)
     : size_(size), rendezvous_(options.rendezvous), pairs_(size * size), parkers_(size) {}
 

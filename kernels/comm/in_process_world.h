@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,21 +42,51 @@ struct Pair {
 enum class Collective : uint8_t { kNone, kAllReduce, kReduceScatter, kAllGather, kBroadcast };
 const char* CollectiveName(Collective c);
 
-// What one member brings to the collective under way, and how far it has come. Written by the
-// member before it advances `phase`; read by the others after they saw the phase.
+// How far a member has come in a collective.
+enum class Phase : uint8_t { kAbsent, kContributed, kFinished };
+
+// What one member brings to a collective. Written by the member before it advances `phase`; read by
+// the others after they saw the phase.
 struct alignas(64) Contribution {
   Collective collective = Collective::kNone;
   int root = -1;
   Tensor tensor;  // uncharged; keeps the memory alive when the owner leaves on an error
-  std::atomic<int64_t> phase{0};  // odd: contributed; even: finished
+  std::atomic<Phase> phase{Phase::kAbsent};
 };
 
-// The meeting point of one group of ranks; lives as long as the world.
-struct Group {
-  explicit Group(absl::Span<const int> group)
-      : ranks(group.begin(), group.end()), members(group.size()) {}
-  std::vector<int> ranks;
+// One collective of a group, from its first member's begin to its last member's end.
+struct Meeting {
+  explicit Meeting(size_t size) : members(size) {}
+  // The first member that has not come that far, or -1.
+  int Missing(Phase phase) const {
+    for (size_t i = 0; i < members.size(); ++i) {
+      if (members[i].phase.load() < phase) return static_cast<int>(i);
+    }
+    return -1;
+  }
   std::vector<Contribution> members;
+};
+
+// The collectives of one group of ranks; lives as long as the world. Members begin them in the same
+// order, so the n-th of one member is the n-th of all.
+class Group {
+ public:
+  explicit Group(absl::Span<const int> group)
+      : ranks_(group.begin(), group.end()), begun_(group.size(), 0) {}
+
+  const std::vector<int>& ranks() const { return ranks_; }
+  int size() const { return static_cast<int>(ranks_.size()); }
+  // The collective that `member` begins now.
+  std::shared_ptr<Meeting> Next(int member);
+  // Lets go of collectives that are over.
+  void Tidy();
+
+ private:
+  const std::vector<int> ranks_;
+  std::mutex mutex_;
+  std::vector<int64_t> begun_;                     // [member]
+  std::deque<std::shared_ptr<Meeting>> meetings_;  // under way, from number first_
+  int64_t first_ = 0;
 };
 
 class InProcessWorld {

@@ -20,27 +20,26 @@ class BlockingSends : public Communicator {
   absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
     PIPELAB_ASSIGN_OR_RETURN(Ticket ticket, inner_->Send(std::move(tensor), to, tag));
     PIPELAB_RETURN_IF_ERROR(inner_->Wait(ticket, limit_).status());
-    return kSent;
+    return kDone;
   }
   absl::StatusOr<Ticket> Receive(TensorSpec spec, int from, uint64_t tag,
                                  std::shared_ptr<Charge> charge) override {
     return inner_->Receive(std::move(spec), from, tag, std::move(charge));
   }
   absl::StatusOr<Tensor> Wait(Ticket ticket, absl::Duration limit) override {
-    if (ticket == kSent) return Tensor();
+    if (ticket == kDone) return Tensor();
     return inner_->Wait(ticket, limit);
   }
-  absl::Status AllReduce(const Tensor& data, absl::Span<const int> group,
-                         absl::Duration limit) override {
-    return inner_->AllReduce(data, group, limit);
+  absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group) override {
+    return Blocking(inner_->AllReduce(data, group, limit_));
   }
-  absl::Status ReduceScatter(const Tensor& data, const Tensor& part, absl::Span<const int> group,
-                             absl::Duration limit) override {
-    return inner_->ReduceScatter(data, part, group, limit);
+  absl::StatusOr<Ticket> BeginReduceScatter(const Tensor& data, const Tensor& part,
+                                            absl::Span<const int> group) override {
+    return Blocking(inner_->ReduceScatter(data, part, group, limit_));
   }
-  absl::Status AllGather(const Tensor& part, const Tensor& data, absl::Span<const int> group,
-                         absl::Duration limit) override {
-    return inner_->AllGather(part, data, group, limit);
+  absl::StatusOr<Ticket> BeginAllGather(const Tensor& part, const Tensor& data,
+                                        absl::Span<const int> group) override {
+    return Blocking(inner_->AllGather(part, data, group, limit_));
   }
   absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                          absl::Duration limit) override {
@@ -49,7 +48,11 @@ class BlockingSends : public Communicator {
   void Abort(absl::Status why) override { inner_->Abort(std::move(why)); }
 
  private:
-  static constexpr Ticket kSent = -1;
+  static constexpr Ticket kDone = -1;
+  static absl::StatusOr<Ticket> Blocking(absl::Status status) {
+    if (!status.ok()) return status;
+    return kDone;
+  }
   std::unique_ptr<Communicator> inner_;
   const absl::Duration limit_;
 };
