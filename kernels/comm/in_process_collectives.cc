@@ -48,7 +48,7 @@ Tensor Uncharged(const Tensor& tensor) { return Tensor(tensor).Adopt(nullptr); }
 
 }  // namespace
 
-CollectiveCall::CollectiveCall(InProcessWorld& world, int rank, Collective collective,
+CollectiveCall::CollectiveCall(InProcessWorld& world, int rank, CollectiveOp collective,
                                absl::Span<const int> group)
     : world_(world),
       rank_(rank),
@@ -60,7 +60,7 @@ CollectiveCall::CollectiveCall(InProcessWorld& world, int rank, Collective colle
 CollectiveCall::Result CollectiveCall::AllReduce(InProcessWorld& world, int rank,
                                                  const Tensor& data, absl::Span<const int> group) {
   PIPELAB_RETURN_IF_ERROR(CheckGroup(world, rank, group));
-  auto call = absl::WrapUnique(new CollectiveCall(world, rank, Collective::kAllReduce, group));
+  auto call = absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kAllReduce, group));
   call->Contribute(data);
   return call;
 }
@@ -70,7 +70,8 @@ CollectiveCall::Result CollectiveCall::ReduceScatter(InProcessWorld& world, int 
                                                      absl::Span<const int> group) {
   PIPELAB_RETURN_IF_ERROR(CheckGroup(world, rank, group));
   PIPELAB_RETURN_IF_ERROR(CheckParts(data, part, group));
-  auto call = absl::WrapUnique(new CollectiveCall(world, rank, Collective::kReduceScatter, group));
+  auto call =
+      absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kReduceScatter, group));
   call->result_ = Uncharged(part);
   call->Contribute(data);
   return call;
@@ -81,7 +82,7 @@ CollectiveCall::Result CollectiveCall::AllGather(InProcessWorld& world, int rank
                                                  absl::Span<const int> group) {
   PIPELAB_RETURN_IF_ERROR(CheckGroup(world, rank, group));
   PIPELAB_RETURN_IF_ERROR(CheckParts(data, part, group));
-  auto call = absl::WrapUnique(new CollectiveCall(world, rank, Collective::kAllGather, group));
+  auto call = absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kAllGather, group));
   call->result_ = Uncharged(data);
   call->Contribute(part);
   return call;
@@ -96,7 +97,7 @@ CollectiveCall::Result CollectiveCall::Broadcast(InProcessWorld& world, int rank
     return absl::InvalidArgumentError(
         absl::StrCat("root ", root, " is not in group {", absl::StrJoin(group, ", "), "}"));
   }
-  auto call = absl::WrapUnique(new CollectiveCall(world, rank, Collective::kBroadcast, group));
+  auto call = absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kBroadcast, group));
   call->result_ = Uncharged(data);
   call->root_ = static_cast<int>(at - group.begin());
   call->Contribute(data, root);
@@ -108,17 +109,17 @@ void CollectiveCall::Contribute(const Tensor& tensor, int root) {
   mine.collective = collective_;
   mine.root = root;
   mine.tensor = Uncharged(tensor);
-  Advance(Phase::kContributed);
+  Advance(CollectivePhase::kContributed);
 }
 
-void CollectiveCall::Advance(Phase phase) {
+void CollectiveCall::Advance(CollectivePhase phase) {
   meeting_->members[me_].phase.store(phase);
   for (int r : group_.ranks()) {
     if (r != rank_) world_.parker(r).Unpark();
   }
 }
 
-absl::Status CollectiveCall::Await(Phase phase, absl::Duration limit) {
+absl::Status CollectiveCall::Await(CollectivePhase phase, absl::Duration limit) {
   return world_.Await(
       rank_, [&] { return meeting_->Missing(phase) < 0; }, limit,
       [&] {
@@ -146,11 +147,11 @@ absl::Status CollectiveCall::CheckSame(int i, int j) {
 }
 
 absl::Status CollectiveCall::Finish(absl::Duration limit) {
-  PIPELAB_RETURN_IF_ERROR(Await(Phase::kContributed, limit));
+  PIPELAB_RETURN_IF_ERROR(Await(CollectivePhase::kContributed, limit));
   for (int i = 1; i < group_.size(); ++i) PIPELAB_RETURN_IF_ERROR(CheckSame(0, i));
   Work();
-  Advance(Phase::kFinished);
-  PIPELAB_RETURN_IF_ERROR(Await(Phase::kFinished, limit));
+  Advance(CollectivePhase::kFinished);
+  PIPELAB_RETURN_IF_ERROR(Await(CollectivePhase::kFinished, limit));
   group_.Tidy();
   return absl::OkStatus();
 }
@@ -173,10 +174,10 @@ void CollectiveCall::SumMyChunk() {
 void CollectiveCall::Work() {
   const std::vector<Contribution>& members = meeting_->members;
   switch (collective_) {
-    case Collective::kAllReduce:
+    case CollectiveOp::kAllReduce:
       if (group_.size() > 1) SumMyChunk();
       return;
-    case Collective::kReduceScatter: {
+    case CollectiveOp::kReduceScatter: {
       absl::InlinedVector<const void*, 8> inputs;
       for (const Contribution& c : members) {
         inputs.push_back(static_cast<const char*>(c.tensor.data()) + me_ * result_.bytes());
@@ -185,17 +186,17 @@ void CollectiveCall::Work() {
       SumInOrder(inputs, absl::MakeConstSpan(&output, 1), result_.type(), 0, result_.size());
       return;
     }
-    case Collective::kAllGather: {
+    case CollectiveOp::kAllGather: {
       const int64_t bytes = members[me_].tensor.bytes();
       for (int i = 0; i < group_.size(); ++i) {
         CopyBytes(members[i].tensor.data(), static_cast<char*>(result_.data()) + i * bytes, bytes);
       }
       return;
     }
-    case Collective::kBroadcast:
+    case CollectiveOp::kBroadcast:
       CopyBytes(members[root_].tensor.data(), result_.data(), result_.bytes());
       return;
-    case Collective::kNone:
+    case CollectiveOp::kNone:
       return;
   }
 }

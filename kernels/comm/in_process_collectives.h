@@ -39,13 +39,13 @@ class CollectiveCall {
   absl::Status Finish(absl::Duration limit);
 
  private:
-  CollectiveCall(InProcessWorld& world, int rank, Collective collective,
+  CollectiveCall(InProcessWorld& world, int rank, CollectiveOp collective,
                  absl::Span<const int> group);
   // Shows `tensor` to the others.
   void Contribute(const Tensor& tensor, int root = -1);
   // This member has come that far; waits for the others.
-  void Advance(Phase phase);
-  absl::Status Await(Phase phase, absl::Duration limit);
+  void Advance(CollectivePhase phase);
+  absl::Status Await(CollectivePhase phase, absl::Duration limit);
   absl::Status CheckSame(int i, int j);
   // This member's share of the work.
   void Work();
@@ -53,7 +53,7 @@ class CollectiveCall {
 
   InProcessWorld& world_;
   const int rank_;
-  const Collective collective_;
+  const CollectiveOp collective_;
   Group& group_;
   const int me_;
   std::shared_ptr<Meeting> meeting_;

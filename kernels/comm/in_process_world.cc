@@ -4,17 +4,17 @@
 
 namespace pipelab {
 
-const char* CollectiveName(Collective c) {
+const char* CollectiveName(CollectiveOp c) {
   switch (c) {
-    case Collective::kNone:
+    case CollectiveOp::kNone:
       return "nothing";
-    case Collective::kAllReduce:
+    case CollectiveOp::kAllReduce:
       return "all-reduce";
-    case Collective::kReduceScatter:
+    case CollectiveOp::kReduceScatter:
       return "reduce-scatter";
-    case Collective::kAllGather:
+    case CollectiveOp::kAllGather:
       return "all-gather";
-    case Collective::kBroadcast:
+    case CollectiveOp::kBroadcast:
       return "broadcast";
   }
   return "?";
@@ -31,7 +31,7 @@ std::shared_ptr<Meeting> Group::Next(int member) {
 
 void Group::Tidy() {
   std::lock_guard<std::mutex> lock(mutex_);
-  while (!meetings_.empty() && meetings_.front()->Missing(Phase::kFinished) < 0) {
+  while (!meetings_.empty() && meetings_.front()->Missing(CollectivePhase::kFinished) < 0) {
     meetings_.pop_front();
     ++first_;
   }

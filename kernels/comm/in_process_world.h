@@ -39,26 +39,26 @@ struct Pair {
   std::atomic<int64_t> posted{0};  // receives posted so far: rendezvous sends wait for it
 };
 
-enum class Collective : uint8_t { kNone, kAllReduce, kReduceScatter, kAllGather, kBroadcast };
-const char* CollectiveName(Collective c);
+enum class CollectiveOp : uint8_t { kNone, kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+const char* CollectiveName(CollectiveOp c);
 
 // How far a member has come in a collective.
-enum class Phase : uint8_t { kAbsent, kContributed, kFinished };
+enum class CollectivePhase : uint8_t { kAbsent, kContributed, kFinished };
 
 // What one member brings to a collective. Written by the member before it advances `phase`; read by
 // the others after they saw the phase.
 struct alignas(64) Contribution {
-  Collective collective = Collective::kNone;
+  CollectiveOp collective = CollectiveOp::kNone;
   int root = -1;
   Tensor tensor;  // uncharged; keeps the memory alive when the owner leaves on an error
-  std::atomic<Phase> phase{Phase::kAbsent};
+  std::atomic<CollectivePhase> phase{CollectivePhase::kAbsent};
 };
 
 // One collective of a group, from its first member's begin to its last member's end.
 struct Meeting {
   explicit Meeting(size_t size) : members(size) {}
   // The first member that has not come that far, or -1.
-  int Missing(Phase phase) const {
+  int Missing(CollectivePhase phase) const {
     for (size_t i = 0; i < members.size(); ++i) {
       if (members[i].phase.load() < phase) return static_cast<int>(i);
     }

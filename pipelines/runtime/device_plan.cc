@@ -1,7 +1,6 @@
 #include "pipelines/runtime/device_plan.h"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -50,7 +49,7 @@ class Planner {
   absl::Status PlanCompute(const Instruction& i);
   absl::Status PlanReceive(const Instruction& i);
   absl::Status PlanSend(const Instruction& i);
-  absl::Status PlanReduce(const Instruction& i);
+  absl::Status PlanReduction(const Instruction& i);
 
   // The rows of `fraction` in the tensor that the device holds of a stage.
   absl::StatusOr<Part> Rows(const HeldStage& stage, const TensorSpec& spec, Fraction fraction,
@@ -207,7 +206,7 @@ absl::Status Planner::PlanInstruction(const Instruction& i) {
       plan_.steps.push_back(receive_of_message_[i.arg]);
       return absl::OkStatus();
     case OpCode::kReduce:
-      return PlanReduce(i);
+      return PlanReduction(i);
   }
   return absl::InternalError("unknown operation");
 }
@@ -275,23 +274,8 @@ absl::Status Planner::PlanSend(const Instruction& i) {
   return absl::OkStatus();
 }
 
-absl::Status Planner::PlanReduce(const Instruction& i) {
-  if (i.arg < 0 || i.arg >= static_cast<int>(program_.reductions.size())) {
-    return Error("reduction", absl::StrCat("there is no reduction ", i.arg));
-  }
-  const Reduction& reduction = program_.reductions[i.arg];
-  ReducePlan reduce;
-  reduce.parameter = reduction.parameter;
-  std::set<int> devices;
-  for (const ReductionMember& m : reduction.members) {
-    devices.insert(m.device);
-    if (m.device != device_) continue;
-    StageModule* module = held_.OfReplica(m.replica, m.stage).module;
-    if (module == nullptr) return Error(Place(program_, i), "the device does not hold a member");
-    reduce.modules.push_back(module);
-  }
-  if (reduce.modules.empty()) return Error(Place(program_, i), "the device holds no member");
-  reduce.devices.assign(devices.begin(), devices.end());
+absl::Status Planner::PlanReduction(const Instruction& i) {
+  PIPELAB_ASSIGN_OR_RETURN(ReducePlan reduce, PlanReduce(program_, device_, held_, i));
   plan_.steps.push_back(static_cast<int32_t>(plan_.reduces.size()));
   plan_.reduces.push_back(std::move(reduce));
   return absl::OkStatus();

@@ -16,12 +16,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/runtime/collective_plan.h"
 #include "pipelines/runtime/held_stages.h"
 #include "pipelines/runtime/stage_module.h"
 
@@ -56,12 +56,6 @@ struct ReceivePlan {
   int32_t buffer = -1;
   TensorSpec spec;
   int64_t bytes = 0;
-};
-
-struct ReducePlan {
-  std::string parameter;
-  std::vector<StageModule*> modules;  // the local members, in member order
-  std::vector<int> devices;           // of all members, ascending, each once
 };
 
 struct DevicePlan {
