@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "experiments/training.h"
 #include "glog/logging.h"
 #include "gtest/gtest.h"
@@ -106,6 +107,11 @@ class StaleTrainer {
                             first_layers_.begin() - 1);
   }
 
+  // Of layer i of the chain, whose input is x[i].
+  static absl::Span<const Tensor> Inputs(const std::vector<Tensor>& x, int i) {
+    return absl::MakeConstSpan(&x[i], i > 0 ? 1 : 0);
+  }
+
   double MicroBatch(int t) {
     const int n = static_cast<int>(layers_.size());
     double loss = 0;
@@ -130,14 +136,16 @@ class StaleTrainer {
       layers_[i]->SetParameters(std::move(parameters));
       const BatchView view = load(i);
       ctx.batch = &view;
-      x[i + 1] = layers_[i]->Forward(ctx, x[i], &stashes[i]);
+      x[i + 1] = layers_[i]->Forward(ctx, Inputs(x, i), &stashes[i]);
     }
     Tensor dy;
     for (int i = n - 1; i >= 0; --i) {
       const BatchView view = load(i);
       ctx.batch = &view;
-      dy = layers_[i]->BackwardInput(ctx, x[i], std::move(dy), &stashes[i]);
-      layers_[i]->BackwardWeight(ctx, x[i], &stashes[i]);
+      std::vector<Tensor> dx =
+          layers_[i]->BackwardInput(ctx, Inputs(x, i), std::move(dy), &stashes[i]);
+      layers_[i]->BackwardWeight(ctx, Inputs(x, i), &stashes[i]);
+      if (i > 0) dy = std::move(dx[0]);
     }
     return loss;
   }

@@ -1,5 +1,6 @@
 #include "models/graph/layer_spec.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -51,20 +52,60 @@ absl::Status CheckParameter(const LayerSpec& layer, const ParameterSpec& p, Seen
   return absl::OkStatus();
 }
 
-absl::Status CheckLayer(const ModelGraph& graph, int index, Seen* seen) {
+absl::Status CheckInputs(const ModelGraph& graph, int index) {
   const LayerSpec& layer = graph.layers[index];
-  if (layer.kind.empty()) return Error(layer, "has no kind");
-  if (!layer.costs) return Error(layer, "has no costs");
-  for (int input : layer.inputs) {
+  if (layer.inputs.size() != layer.input_shapes.size()) {
+    return Error(layer, absl::StrCat("has ", layer.inputs.size(), " inputs, but the shapes of ",
+                                     layer.input_shapes.size()));
+  }
+  for (size_t k = 0; k < layer.inputs.size(); ++k) {
+    const int input = layer.inputs[k];
     if (input < 0 || input >= index) {
       return Error(layer, absl::StrCat("is number ", index, " and takes input ", input,
                                        ": inputs are earlier layers"));
     }
-    if (graph.layers[input].output_shape.empty()) {
+    if (std::count(layer.inputs.begin(), layer.inputs.end(), input) > 1) {
+      return Error(layer, absl::StrCat("takes input \"", graph.layers[input].name, "\" twice"));
+    }
+    const std::vector<int64_t>& shape = graph.layers[input].output_shape;
+    if (shape.empty()) {
       return Error(layer, absl::StrCat("takes input \"", graph.layers[input].name,
                                        "\", which has no output"));
     }
+    if (shape != layer.input_shapes[k]) {
+      return Error(layer,
+                   absl::StrCat("takes samples of [", absl::StrJoin(layer.input_shapes[k], ", "),
+                                "], and \"", graph.layers[input].name, "\" makes [",
+                                absl::StrJoin(shape, ", "), "]"));
+    }
   }
+  return absl::OkStatus();
+}
+
+// Every output is used, but for the loss, which has none.
+absl::Status CheckSinks(const ModelGraph& graph) {
+  const std::vector<std::vector<int>> consumers = Consumers(graph);
+  const LayerSpec* loss = nullptr;
+  for (size_t i = 0; i < graph.layers.size(); ++i) {
+    const LayerSpec& layer = graph.layers[i];
+    if (!layer.output_shape.empty()) {
+      if (!consumers[i].empty()) continue;
+      return Error(layer, "nothing takes its output, and it is not a loss (a layer without one)");
+    }
+    if (loss != nullptr) {
+      return Error(layer, absl::StrCat("is a loss, and so is \"", loss->name,
+                                       "\": a model has exactly one"));
+    }
+    loss = &layer;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLayer(const ModelGraph& graph, int index, Seen* seen) {
+  const LayerSpec& layer = graph.layers[index];
+  if (layer.kind.empty()) return Error(layer, "has no kind");
+  if (!layer.costs) return Error(layer, "has no costs");
+  PIPELAB_RETURN_IF_ERROR(CheckInputs(graph, index));
   for (const ParameterSpec& p : layer.parameters) {
     PIPELAB_RETURN_IF_ERROR(CheckParameter(layer, p, seen));
   }
@@ -101,7 +142,22 @@ absl::Status Validate(const ModelGraph& graph) {
       return Error(graph.layers[i], "two layers have this name");
     PIPELAB_RETURN_IF_ERROR(CheckLayer(graph, i, &seen));
   }
-  return absl::OkStatus();
+  return CheckSinks(graph);
+}
+
+std::vector<std::vector<int>> Consumers(const ModelGraph& graph) {
+  std::vector<std::vector<int>> consumers(graph.layers.size());
+  for (size_t i = 0; i < graph.layers.size(); ++i) {
+    for (int input : graph.layers[i].inputs) consumers[input].push_back(static_cast<int>(i));
+  }
+  return consumers;
+}
+
+int LossLayer(const ModelGraph& graph) {
+  for (size_t i = 0; i < graph.layers.size(); ++i) {
+    if (graph.layers[i].output_shape.empty()) return static_cast<int>(i);
+  }
+  LOG(FATAL) << "model \"" << graph.name << "\" has no loss: Validate says so";
 }
 
 double Attribute(const LayerSpec& layer, absl::string_view name) {

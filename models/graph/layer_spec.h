@@ -37,24 +37,36 @@ struct ParameterSpec {
 struct LayerCosts {
   Flops forward, backward_input, backward_weight;
   Bytes output;           // the activation that it hands on (0 for a loss)
-  Bytes kept;             // left by the forward for the backward, besides the input
-  Bytes kept_for_weight;  // left by the input-gradient part for the weight part, input included
-  // The most held during a pass above the level at its start, results included; its input (forward)
-  // and its output gradient (backward) are part of that starting level.
+  Bytes kept;             // left by the forward for the backward, besides the inputs
+  Bytes kept_for_weight;  // left by the input-gradient part for the weight part, besides the inputs
+  // The most held during a pass above the level at its start, results included; its inputs
+  // (forward) and its output gradient (backward) are part of that starting level.
   Bytes forward_peak, backward_peak, backward_input_peak, backward_weight_peak;
 };
 
+// How long a layer's inputs must stay.
+enum class InputUse : uint8_t {
+  kForward,         // no backward part reads them
+  kInputGradient,   // the input-gradient part does, and not the weight part
+  kWeightGradient,  // the weight part does
+};
+
 struct LayerSpec {
-  std::string name;                   // "block3/mlp"
-  std::string kind;                   // key of models/layers/factory.h: "gpt_mlp"
-  std::vector<int> inputs;            // indices of earlier layers; empty: reads the data
+  std::string name;  // "block3/mlp"
+  std::string kind;  // key of models/layers/factory.h: "gpt_mlp"
+  // Indices of earlier layers, each once; empty: reads the data.
+  std::vector<int> inputs;
+  std::vector<std::vector<int64_t>> input_shapes;  // what each of them must have as output_shape
   std::vector<int64_t> output_shape;  // of one sample: {tokens, hidden}; empty for a loss
+  InputUse input_use = InputUse::kWeightGradient;
   std::vector<ParameterSpec> parameters;
   // What the running layer needs: "heads", "dropout", ...
   std::map<std::string, double> attributes;
   std::function<LayerCosts(int64_t samples)> costs;
 };
 
+// Layers as a DAG. An output may have several consumers; one layer, the loss, has no output, and
+// every other layer leads to it.
 struct ModelGraph {
   std::string name;
   std::vector<LayerSpec> layers;  // in topological order
@@ -63,9 +75,15 @@ struct ModelGraph {
 };
 
 // What every builder of graphs calls last: names are there and unique, inputs come before their
-// users, each layer has costs, parameters have sizes, and parameters of one tie have one shape and
-// one start. The error names the layer or the parameter.
+// users (so there is no cycle) and have the shapes that these take, one layer is the loss and no
+// output goes unused, each layer has costs, parameters have sizes, and parameters of one tie have
+// one shape and one start. The error names the layer or the parameter.
 absl::Status Validate(const ModelGraph& graph);
+
+// [layer] -> the layers that take its output, ascending.
+std::vector<std::vector<int>> Consumers(const ModelGraph& graph);
+// The layer without an output. The graph is valid: CHECKed.
+int LossLayer(const ModelGraph& graph);
 
 // An attribute that a layer of this kind must have: CHECKs, naming layer and attribute.
 double Attribute(const LayerSpec& layer, absl::string_view name);

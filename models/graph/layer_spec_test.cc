@@ -16,12 +16,14 @@ LayerSpec MakeLayer(std::string name, std::vector<int> inputs,
   layer.name = std::move(name);
   layer.kind = "linear";
   layer.inputs = std::move(inputs);
+  layer.input_shapes.assign(layer.inputs.size(), {4});
   layer.output_shape = {4};
   layer.parameters = std::move(parameters);
   layer.costs = [](int64_t) { return LayerCosts{}; };
   return layer;
 }
 
+// a feeds b and c, c is the loss.
 ModelGraph MakeGraph() {
   ModelGraph g;
   g.name = "small";
@@ -29,7 +31,8 @@ ModelGraph MakeGraph() {
       MakeLayer("a", {}, {{"a/w", {3, 4}, InitKind::kNormal, 0.5, "shared"}}),
       MakeLayer("b", {0},
                 {{"b/w", {4, 4}, InitKind::kZeros, 0, ""}, {"b/b", {4}, InitKind::kOnes, 0, ""}}),
-      MakeLayer("c", {1}, {{"c/w", {3, 4}, InitKind::kNormal, 0.5, "shared"}})};
+      MakeLayer("c", {1, 0}, {{"c/w", {3, 4}, InitKind::kNormal, 0.5, "shared"}})};
+  g.layers[2].output_shape.clear();
   return g;
 }
 
@@ -67,6 +70,42 @@ TEST(Validate, NamesWhatIsWrong) {
   g = MakeGraph();
   g.layers[1].kind = "";
   ExpectError(g, "\"b\"", "no kind");
+}
+
+TEST(Validate, NamesEdgesThatDoNotFit) {
+  ModelGraph g = MakeGraph();
+  g.layers[2].inputs = {1, 1};
+  ExpectError(g, "\"c\"", "\"b\" twice");
+  g = MakeGraph();
+  g.layers[2].input_shapes.pop_back();
+  ExpectError(g, "\"c\"", "2 inputs, but the shapes of 1");
+  g = MakeGraph();
+  g.layers[2].input_shapes[1] = {2, 4};
+  ExpectError(g, "\"c\": takes samples of [2, 4]", "\"a\" makes [4]");
+  g = MakeGraph();
+  g.layers[2].inputs = {2, 0};  // a cycle of one
+  ExpectError(g, "\"c\"", "inputs are earlier layers");
+}
+
+TEST(Validate, AsksForOneLossThatEverythingLeadsTo) {
+  ModelGraph g = MakeGraph();
+  g.layers[2].inputs = {0};
+  g.layers[2].input_shapes.pop_back();
+  ExpectError(g, "\"b\"", "nothing takes its output");
+  g = MakeGraph();
+  g.layers[2].output_shape = {4};
+  ExpectError(g, "\"c\"", "it is not a loss");
+  g = MakeGraph();
+  g.layers[1].output_shape.clear();
+  g.layers[2].inputs = {0};
+  g.layers[2].input_shapes.pop_back();
+  ExpectError(g, "\"c\"", "a loss, and so is \"b\"");
+}
+
+TEST(ModelGraph, ConsumersAndLoss) {
+  const ModelGraph g = MakeGraph();
+  EXPECT_EQ(Consumers(g), (std::vector<std::vector<int>>{{1, 2}, {2}, {}}));
+  EXPECT_EQ(LossLayer(g), 2);
 }
 
 TEST(Validate, NamesBadParameters) {

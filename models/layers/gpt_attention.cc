@@ -31,7 +31,7 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   return shape;
 }
 
-Tensor GptAttention::Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t m = x_MC.dim(0);
   Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
@@ -50,7 +50,7 @@ Tensor GptAttention::Forward(const LayerContext& ctx, const Tensor& x_MC, LayerS
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
 }
 
-Tensor GptAttention::BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                                    LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
@@ -69,7 +69,7 @@ Tensor GptAttention::BackwardInput(const LayerContext& ctx, const Tensor& x_MC, 
   return dx_MC;
 }
 
-void GptAttention::BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+void GptAttention::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
   b.LinearWeightGradient(kept[kMix], kept[kDbranch], parameters_[P::kWo].gradient,

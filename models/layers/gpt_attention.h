@@ -7,16 +7,16 @@
 
 namespace pipelab {
 
-class GptAttention : public Layer {
+class GptAttention : public UnaryLayer {
  public:
   explicit GptAttention(const LayerSpec& spec);
 
-  Tensor Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
-  Tensor BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
-                       LayerStash* stash) override;
-  void BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
-
  private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
   AttentionShape ShapeFor(const LayerContext& ctx) const;
 
   int64_t tokens_, hidden_, heads_;

@@ -20,9 +20,9 @@ LayerCosts AttentionCosts(int64_t samples, int64_t tokens, int64_t c, int64_t he
   costs.backward_weight = linear;
   costs.output = FloatBytes(m * c);
   costs.kept = FloatBytes(statistics + lse + 4 * m * c);
-  // The gradient of q, k, v; the attention's output; x, the branch's gradient and that of the
-  // norm's output.
-  costs.kept_for_weight = FloatBytes(statistics + 7 * m * c);
+  // The gradient of q, k, v; the attention's output; the branch's gradient and that of the norm's
+  // output.
+  costs.kept_for_weight = FloatBytes(statistics + 6 * m * c);
   // q, k, v and the attention's output are there; then come the kernel's scratch or the branch's
   // output.
   costs.forward_peak =
@@ -49,6 +49,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   layer.name = s.name;
   layer.kind = kGptAttention;
   layer.inputs = {s.input};
+  layer.input_shapes = {{s.tokens, s.hidden}};
   layer.output_shape = {s.tokens, s.hidden};
   layer.parameters = {
       {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},

@@ -11,20 +11,20 @@ using P = GptEmbeddingParameter;
 GptEmbedding::GptEmbedding(const LayerSpec& spec)
     : tokens_(spec.output_shape[0]), hidden_(spec.output_shape[1]) {}
 
-Tensor GptEmbedding::Forward(const LayerContext& ctx, const Tensor&, LayerStash*) {
+Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
   Tensor y_MC = ctx.backend->Allocate({ctx.samples * tokens_, hidden_});
   ctx.backend->Embedding(ctx.batch->tokens_M, parameters_[P::kTable].value,
                          parameters_[P::kPositions].value, y_MC);
   return y_MC;
 }
 
-Tensor GptEmbedding::BackwardInput(const LayerContext&, const Tensor&, Tensor dy,
+Tensor GptEmbedding::InputGradient(const LayerContext&, const Tensor&, Tensor dy,
                                    LayerStash* stash) {
   stash->tensors = {std::move(dy)};
   return Tensor();
 }
 
-void GptEmbedding::BackwardWeight(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
+void GptEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
   ctx.backend->EmbeddingWeightGradient(ctx.batch->tokens_M, stash->tensors[0],
                                        parameters_[P::kTable].gradient,
                                        parameters_[P::kPositions].gradient);

@@ -6,16 +6,16 @@
 
 namespace pipelab {
 
-class GptEmbedding : public Layer {
+class GptEmbedding : public UnaryLayer {
  public:
   explicit GptEmbedding(const LayerSpec& spec);
 
-  Tensor Forward(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
-  Tensor BackwardInput(const LayerContext& ctx, const Tensor& x, Tensor dy,
-                       LayerStash* stash) override;
-  void BackwardWeight(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
-
  private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+
   int64_t tokens_, hidden_;
 };
 

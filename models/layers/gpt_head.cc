@@ -18,7 +18,7 @@ enum { kMean, kRstd, kLogits, kDnorm };
 GptHead::GptHead(const LayerSpec& spec)
     : vocabulary_(static_cast<int64_t>(Attribute(spec, "vocabulary"))) {}
 
-Tensor GptHead::Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t m = x_MC.dim(0);
   Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
@@ -31,7 +31,7 @@ Tensor GptHead::Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash*
   return Tensor();
 }
 
-Tensor GptHead::BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor,
+Tensor GptHead::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor,
                               LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
@@ -45,7 +45,7 @@ Tensor GptHead::BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tenso
   return dx_MC;
 }
 
-void GptHead::BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+void GptHead::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
   b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],

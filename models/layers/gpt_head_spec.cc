@@ -14,8 +14,8 @@ LayerCosts HeadCosts(int64_t m, int64_t c, int64_t v) {
   costs.backward_weight = costs.forward;
   costs.output = Bytes(0);
   costs.kept = FloatBytes(statistics + m * v);
-  // The logits' gradient; x and the gradient of the norm's output.
-  costs.kept_for_weight = FloatBytes(statistics + m * v + 2 * m * c);
+  // The logits' gradient; the gradient of the norm's output.
+  costs.kept_for_weight = FloatBytes(statistics + m * v + m * c);
   costs.forward_peak =
       FloatBytes(statistics + m * v + m * c);         // the norm's output beside the logits
   costs.backward_input_peak = FloatBytes(2 * m * c);  // its gradient and dx
@@ -32,6 +32,7 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
   layer.name = s.name;
   layer.kind = kGptHead;
   layer.inputs = {s.input};
+  layer.input_shapes = {{s.tokens, s.hidden}};
   layer.parameters = {
       {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
       {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},

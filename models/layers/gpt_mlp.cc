@@ -20,7 +20,7 @@ GptMlp::GptMlp(const LayerSpec& spec)
       inner_(static_cast<int64_t>(Attribute(spec, "inner"))),
       residual_(spec) {}
 
-Tensor GptMlp::Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t m = x_MC.dim(0);
   Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
@@ -38,7 +38,7 @@ Tensor GptMlp::Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* 
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
 }
 
-Tensor GptMlp::BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                              LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
@@ -54,7 +54,7 @@ Tensor GptMlp::BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor
   return dx_MC;
 }
 
-void GptMlp::BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+void GptMlp::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
   // Largest first, each freed before the next is allocated. h has no use but gelu(h), which takes

@@ -7,16 +7,16 @@
 
 namespace pipelab {
 
-class GptMlp : public Layer {
+class GptMlp : public UnaryLayer {
  public:
   explicit GptMlp(const LayerSpec& spec);
 
-  Tensor Forward(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
-  Tensor BackwardInput(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
-                       LayerStash* stash) override;
-  void BackwardWeight(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
-
  private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
   int64_t hidden_, inner_;
   ResidualDropout residual_;
 };

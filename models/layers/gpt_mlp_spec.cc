@@ -14,8 +14,8 @@ LayerCosts MlpCosts(int64_t m, int64_t c, int64_t f, bool dropout) {
   costs.backward_weight = costs.forward;
   costs.output = FloatBytes(m * c);
   costs.kept = FloatBytes(statistics + m * f);
-  // h and its gradient; x, the branch's gradient and that of the norm's output.
-  costs.kept_for_weight = FloatBytes(statistics + 2 * m * f + 3 * m * c);
+  // h and its gradient; the branch's gradient and that of the norm's output.
+  costs.kept_for_weight = FloatBytes(statistics + 2 * m * f + 2 * m * c);
   // At the second product: h, gelu(h), the branch's output.
   costs.forward_peak = FloatBytes(statistics + 2 * m * f + m * c);
   // At the gradient of the norm: dh, its gradient, dx; with dropout the branch's gradient is not dy
@@ -34,6 +34,7 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
   layer.name = s.name;
   layer.kind = kGptMlp;
   layer.inputs = {s.input};
+  layer.input_shapes = {{s.tokens, s.hidden}};
   layer.output_shape = {s.tokens, s.hidden};
   layer.parameters = {
       {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},

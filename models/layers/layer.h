@@ -1,14 +1,17 @@
 // A layer that runs: forward, input gradient, weight gradient, on any Backend.
 //
-// Life of one micro-batch: Forward(x) -> y; later BackwardInput(dy) -> dx; later BackwardWeight().
+// Life of one micro-batch: Forward(inputs) -> y; later BackwardInput(dy) -> a gradient an input;
+// later BackwardWeight(). Most layers have one input: see UnaryLayer.
 // What passes from one to the next lies in the micro-batch's LayerStash, which the caller keeps. A
 // layer holds no state of a micro-batch itself, so any number of them can be in flight.
 #ifndef PIPELAB_MODELS_LAYERS_LAYER_H_
 #define PIPELAB_MODELS_LAYERS_LAYER_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "kernels/backend.h"
 #include "kernels/tensor/tensor.h"
 #include "models/graph/layer_spec.h"
@@ -49,15 +52,19 @@ class Layer {
  public:
   virtual ~Layer() = default;
 
-  // `x` is the input (empty for a layer that reads the data). Returns the output (empty for a
-  // loss).
-  virtual Tensor Forward(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;
-  // `x` is the same input again; `dy` is empty for a loss and given up: the layer may keep it or
-  // free it early. Returns dx (empty when x is empty).
-  virtual Tensor BackwardInput(const LayerContext& ctx, const Tensor& x, Tensor dy,
-                               LayerStash* stash) = 0;
+  // `inputs` are in the order of LayerSpec::inputs (none for a layer that reads the data), and not
+  // written to. Returns the output (empty for a loss).
+  virtual Tensor Forward(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                         LayerStash* stash) = 0;
+  // The same inputs again, or empty tensors where InputUse says that none are needed; so in the
+  // weight part. `dy` is empty for a loss and given up: the layer may write to it, keep it or free
+  // it early. Returns a gradient for each input, no two of which share memory.
+  virtual std::vector<Tensor> BackwardInput(const LayerContext& ctx,
+                                            absl::Span<const Tensor> inputs, Tensor dy,
+                                            LayerStash* stash) = 0;
   // Adds to the gradients of the parameters, in ParameterSpec order; empties the stash.
-  virtual void BackwardWeight(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;
+  virtual void BackwardWeight(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                              LayerStash* stash) = 0;
 
   // The parameters in the order of LayerSpec::parameters; set before the first pass, and between
   // micro-batches by who sums gradients in several places.
@@ -65,6 +72,38 @@ class Layer {
 
  protected:
   std::vector<Parameter> parameters_;
+};
+
+// A layer of one input, or of none (then x and its gradient are empty).
+class UnaryLayer : public Layer {
+ public:
+  Tensor Forward(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                 LayerStash* stash) final {
+    return Run(ctx, Only(inputs), stash);
+  }
+  std::vector<Tensor> BackwardInput(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                                    Tensor dy, LayerStash* stash) final {
+    std::vector<Tensor> gradients(1);
+    gradients[0] = InputGradient(ctx, Only(inputs), std::move(dy), stash);
+    if (inputs.empty()) gradients.clear();
+    return gradients;
+  }
+  void BackwardWeight(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                      LayerStash* stash) final {
+    WeightGradient(ctx, Only(inputs), stash);
+  }
+
+ private:
+  virtual Tensor Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;
+  virtual Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
+                               LayerStash* stash) = 0;
+  virtual void WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) = 0;
+
+  const Tensor& Only(absl::Span<const Tensor> inputs) const {
+    return inputs.empty() ? none_ : inputs[0];
+  }
+
+  const Tensor none_;
 };
 
 }  // namespace pipelab

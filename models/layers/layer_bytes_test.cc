@@ -29,61 +29,71 @@ Bytes PeakOf(Arena* arena, const std::function<void()>& pass) {
 
 class LayerBytes : public testing::TestWithParam<MakeBackend> {
  protected:
-  // One layer alone on an arena: x and dy come from "outside" and are handed over as a stage does.
+  // One layer alone on an arena: inputs and dy come from "outside" and are handed over as a stage
+  // does.
   struct Run {
-    Run(const LayerSpec& spec, int64_t samples, int64_t width, MakeBackend make)
+    Run(const LayerSpec& spec, int64_t samples, MakeBackend make)
         : backend(make(&arena)), rig(spec, backend.get(), samples) {
-      const int64_t m = samples * TokensOf(spec);
-      if (!spec.inputs.empty()) x = RandomTensor(backend.get(), {m, width}, "x", 1);
-      base = arena.current_transient() - Bytes(x.bytes());
-      forward_peak = PeakOf(&arena, [&] { y = rig.layer->Forward(rig.ctx, x, &rig.stash); });
+      inputs = RandomInputs(spec, backend.get(), samples);
+      base = arena.current_transient();
+      forward_peak = PeakOf(&arena, [&] { y = rig.layer->Forward(rig.ctx, inputs, &rig.stash); });
       output = Bytes(y.bytes());
-      kept = Held() - Bytes(x.bytes()) - output;
-      if (!y.empty()) dy = RandomTensor(backend.get(), {m, width}, "dy", 1);
+      kept = Held() - output;
+      if (!y.empty()) dy = RandomTensor(backend.get(), y.shape(), "dy", 1);
       y = Tensor();
+      // What the backward does not read has gone by then.
+      if (spec.input_use == InputUse::kForward) Drop();
     }
-    static int64_t TokensOf(const LayerSpec& spec) {
-      return spec.output_shape.empty() ? static_cast<int64_t>(Attribute(spec, "tokens"))
-                                       : spec.output_shape[0];
+    void Drop() {
+      for (Tensor& x : inputs) {
+        base -= Bytes(x.bytes());
+        x = Tensor();
+      }
     }
+    // Besides the inputs.
     Bytes Held() { return arena.current_transient() - base; }
 
     Arena arena;
     std::unique_ptr<Backend> backend;
     LayerRig rig;
-    Tensor x, y, dy;
+    std::vector<Tensor> inputs;
+    Tensor y, dy;
     Bytes base, forward_peak, output, kept;
   };
 
-  void CheckLayer(const LayerSpec& spec, int64_t samples, int64_t width) {
+  void CheckLayer(const LayerSpec& spec, int64_t samples) {
     const LayerCosts costs = spec.costs(samples);
-    Run split(spec, samples, width, GetParam());
+    Run split(spec, samples, GetParam());
     EXPECT_EQ(split.forward_peak.value(), costs.forward_peak.value());
     EXPECT_EQ(split.output.value(), costs.output.value());
     EXPECT_EQ(split.kept.value(), costs.kept.value());
-    Tensor dx;
+    std::vector<Tensor> dx;
     const Bytes input_peak = PeakOf(&split.arena, [&] {
-      dx = split.rig.layer->BackwardInput(split.rig.ctx, split.x, std::move(split.dy),
+      dx = split.rig.layer->BackwardInput(split.rig.ctx, split.inputs, std::move(split.dy),
                                           &split.rig.stash);
     });
     EXPECT_EQ(input_peak.value(), costs.backward_input_peak.value());
-    EXPECT_EQ(dx.bytes(), split.x.bytes());
-    dx = Tensor();
-    EXPECT_EQ(split.Held().value(), costs.kept_for_weight.value());  // x among it
+    ASSERT_EQ(dx.size(), spec.inputs.size());
+    for (size_t k = 0; k < dx.size(); ++k) {
+      EXPECT_EQ(dx[k].shape(), RowsOf(spec.input_shapes[k], samples));
+    }
+    dx.clear();
+    if (spec.input_use == InputUse::kInputGradient) split.Drop();
+    EXPECT_EQ(split.Held().value(), costs.kept_for_weight.value());
     const Bytes weight_peak = PeakOf(&split.arena, [&] {
-      split.rig.layer->BackwardWeight(split.rig.ctx, split.x, &split.rig.stash);
+      split.rig.layer->BackwardWeight(split.rig.ctx, split.inputs, &split.rig.stash);
     });
     EXPECT_EQ(weight_peak.value(), costs.backward_weight_peak.value());
-    EXPECT_EQ(split.Held().value(), split.x.bytes());
+    EXPECT_EQ(split.Held().value(), 0);
 
-    Run fused(spec, samples, width, GetParam());
+    Run fused(spec, samples, GetParam());
     const Bytes backward_peak = PeakOf(&fused.arena, [&] {
-      dx = fused.rig.layer->BackwardInput(fused.rig.ctx, fused.x, std::move(fused.dy),
+      dx = fused.rig.layer->BackwardInput(fused.rig.ctx, fused.inputs, std::move(fused.dy),
                                           &fused.rig.stash);
-      fused.rig.layer->BackwardWeight(fused.rig.ctx, fused.x, &fused.rig.stash);
+      fused.rig.layer->BackwardWeight(fused.rig.ctx, fused.inputs, &fused.rig.stash);
     });
     EXPECT_EQ(backward_peak.value(), costs.backward_peak.value());
-    dx = Tensor();  // before its arena
+    dx.clear();  // before its arena
   }
 };
 
@@ -108,7 +118,7 @@ TEST_P(LayerBytes, SpecificationsHoldToTheByte) {
       SCOPED_TRACE(testing::Message()
                    << spec.name << ", samples " << s.samples << ", hidden " << s.hidden
                    << ", tokens " << s.tokens << ", dropout " << s.dropout);
-      CheckLayer(spec, s.samples, s.hidden);
+      CheckLayer(spec, s.samples);
     }
   }
 }

@@ -24,16 +24,11 @@ namespace {
 
 class GradientCheck {
  public:
-  GradientCheck(const LayerSpec& spec, int64_t width)
+  explicit GradientCheck(const LayerSpec& spec)
       : backend_(MakeReferenceBackend(&arena_)), rig_(spec, backend_.get(), kSamples) {
-    const int64_t tokens = spec.output_shape.empty()
-                               ? static_cast<int64_t>(Attribute(spec, "tokens"))
-                               : spec.output_shape[0];
-    if (!spec.inputs.empty()) {
-      x_ = RandomTensor(backend_.get(), {kSamples * tokens, width}, "x", 1);
-    }
+    inputs_ = RandomInputs(spec, backend_.get(), kSamples);
     if (!spec.output_shape.empty()) {
-      weight_ = RandomTensor(backend_.get(), {kSamples * tokens, width}, "weight", 1);
+      weight_ = RandomTensor(backend_.get(), RowsOf(spec.output_shape, kSamples), "weight", 1);
     }
   }
 
@@ -42,11 +37,15 @@ class GradientCheck {
     Forward(&stash);
     Tensor dy =
         weight_.empty() ? Tensor() : RandomTensor(backend_.get(), weight_.shape(), "weight", 1);
-    const Tensor dx = rig_.layer->BackwardInput(rig_.ctx, x_, std::move(dy), &stash);
-    rig_.layer->BackwardWeight(rig_.ctx, x_, &stash);
+    const std::vector<Tensor> dx =
+        rig_.layer->BackwardInput(rig_.ctx, inputs_, std::move(dy), &stash);
+    rig_.layer->BackwardWeight(rig_.ctx, inputs_, &stash);
     // The gradient of a loss carries the scale; the objective is the plain sum.
     const double scale = weight_.empty() ? rig_.ctx.loss_scale : 1;
-    if (!x_.empty()) CheckTensor("x", x_, dx, scale);
+    ASSERT_EQ(dx.size(), inputs_.size());
+    for (size_t k = 0; k < dx.size(); ++k) {
+      CheckTensor("x" + std::to_string(k), inputs_[k], dx[k], scale);
+    }
     for (size_t i = 0; i < rig_.parameters.size(); ++i) {
       CheckTensor(rig_.spec.parameters[i].name, rig_.parameters[i].value,
                   rig_.parameters[i].gradient, scale);
@@ -58,7 +57,7 @@ class GradientCheck {
 
   Tensor Forward(LayerStash* stash) {
     rig_.loss = 0;
-    return rig_.layer->Forward(rig_.ctx, x_, stash);
+    return rig_.layer->Forward(rig_.ctx, inputs_, stash);
   }
 
   double Objective() {
@@ -114,7 +113,8 @@ class GradientCheck {
   Arena arena_;
   std::unique_ptr<Backend> backend_;
   LayerRig rig_;
-  Tensor x_, weight_;
+  std::vector<Tensor> inputs_;
+  Tensor weight_;
   double magnitude_ = 0;
 };
 
@@ -124,7 +124,7 @@ TEST_P(LayerGradient, AgreesWithFiniteDifferences) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph graph, BuildGpt(SmallGpt(GetParam(), false)));
   for (const char* name : {"embedding", "block0/attention", "block0/mlp", "head"}) {
     for (const LayerSpec& spec : graph.layers) {
-      if (spec.name == name) GradientCheck(spec, 16).Run();
+      if (spec.name == name) GradientCheck(spec).Run();
     }
   }
 }

@@ -32,7 +32,7 @@ std::vector<float> OutputOf(const LayerSpec& spec, int64_t step, int64_t first_s
   rig.ctx.step = step;
   rig.ctx.first_sample = first_sample;
   const Tensor x = RandomTensor(backend.get(), {6, 16}, "x", 1);
-  return Values(rig.layer->Forward(rig.ctx, x, &rig.stash));
+  return Values(rig.layer->Forward(rig.ctx, {x}, &rig.stash));
 }
 
 TEST(Dropout, IsKeyedByLayerStepAndSample) {
@@ -62,7 +62,7 @@ TEST(Dropout, RowsOfAMicroBatchSeeTheirOwnMask) {
   backend->Copy(half, x.Rows(0, 6));
   backend->Copy(half, x.Rows(6, 12));
   rig.ctx.first_sample = 4;
-  const Tensor y = rig.layer->Forward(rig.ctx, x, &rig.stash);
+  const Tensor y = rig.layer->Forward(rig.ctx, {x}, &rig.stash);
   EXPECT_EQ(Values(y.Rows(0, 6)), OutputOf(spec, 3, 4, true));
   EXPECT_EQ(Values(y.Rows(6, 12)), OutputOf(spec, 3, 5, true));
 }

@@ -10,6 +10,17 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+namespace {
+
+void AddTo(Tensor* sum, Tensor share, Backend* backend) {
+  if (sum->empty()) {
+    *sum = std::move(share);
+  } else {
+    backend->Add(*sum, share, *sum);
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph graph,
                                                                      Backend* backend,
@@ -27,13 +38,13 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
                                                    " micro-batches needs as many ",
                                                    "partial sums, from 0 on, not ", sums.size()));
   }
-  for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
-    const LayerSpec& layer = graph.layers[i];
+  for (const LayerSpec& layer : graph.layers) {
     PIPELAB_RETURN_IF_ERROR(CheckData(layer, options.data));
-    if (layer.inputs != (i == 0 ? std::vector<int>{} : std::vector<int>{i - 1})) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("layer \"", layer.name, "\": serial training takes a chain of layers"));
-    }
+  }
+  if (!options.stage_of_layer.empty() && options.stage_of_layer.size() != graph.layers.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("serial training of ", graph.layers.size(),
+                                                   " layers got the stages of ",
+                                                   options.stage_of_layer.size()));
   }
   auto trainer =
       std::unique_ptr<SerialTrainer>(new SerialTrainer(std::move(graph), backend, options));
@@ -42,7 +53,10 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
 }
 
 SerialTrainer::SerialTrainer(ModelGraph graph, Backend* backend, const SerialOptions& options)
-    : graph_(std::move(graph)), backend_(backend), options_(options) {}
+    : graph_(std::move(graph)),
+      backend_(backend),
+      options_(options),
+      consumers_(Consumers(graph_)) {}
 
 Tensor SerialTrainer::NewState(const ParameterSpec& spec, MemoryKind kind) {
   return backend_->arena().Zeros(DataType::kFloat32, Shape(spec.shape.begin(), spec.shape.end()),
@@ -91,29 +105,86 @@ void SerialTrainer::MicroBatch(int micro_batch) {
   ctx.loss_scale = 1.0f / static_cast<float>(options_.num_micro_batches * samples *
                                              options_.data->tokens_per_sample());
   ctx.loss_sum = &losses_[micro_batch];
-  auto load = [&](int i) {
-    return LoadData(graph_.layers[i], *options_.data, &backend_->arena(), step_, first, samples);
-  };
   if (parameters_.size() > 1) {
     const auto& parameters = parameters_[options_.sum_of_micro_batch[micro_batch]];
     for (int i = 0; i < n; ++i) layers_[i]->SetParameters(parameters[i]);
   }
-  std::vector<Tensor> inputs(n + 1);
+  std::vector<Tensor> outputs(n);
   std::vector<LayerStash> stashes(n);
   for (int i = 0; i < n; ++i) {
-    const BatchView view = load(i);
-    ctx.batch = &view;
-    inputs[i + 1] = layers_[i]->Forward(ctx, inputs[i], &stashes[i]);
+    outputs[i] = Forward(i, ctx, *options_.data, /*keep=*/true, &stashes[i], &outputs);
   }
-  Tensor gradient;
-  inputs.pop_back();  // the loss has no output
-  for (int i = n - 1; i >= 0; --i) {
-    const BatchView view = load(i);
-    ctx.batch = &view;
-    gradient = layers_[i]->BackwardInput(ctx, inputs[i], std::move(gradient), &stashes[i]);
-    layers_[i]->BackwardWeight(ctx, inputs[i], &stashes[i]);
-    inputs.pop_back();
+  std::vector<OutputGradient> gradients(n);
+  for (int i = n - 1; i >= 0; --i) Backward(i, ctx, &stashes[i], &outputs, &gradients);
+}
+
+std::vector<Tensor> SerialTrainer::InputsOf(int layer, const std::vector<Tensor>& outputs) const {
+  std::vector<Tensor> inputs;
+  for (int input : graph_.layers[layer].inputs) inputs.push_back(outputs[input]);
+  return inputs;
+}
+
+Tensor SerialTrainer::Forward(int layer, LayerContext ctx, const BatchSource& data, bool keep,
+                              LayerStash* stash, std::vector<Tensor>* outputs) {
+  const BatchView view = LoadData(graph_.layers[layer], data, &backend_->arena(), ctx.step,
+                                  ctx.first_sample, ctx.samples);
+  ctx.batch = &view;
+  Tensor y = layers_[layer]->Forward(ctx, InputsOf(layer, *outputs), stash);
+  for (int input : graph_.layers[layer].inputs) {
+    if (consumers_[input].back() != layer) continue;
+    if (!keep || FirstReader(input) < 0) (*outputs)[input] = Tensor();
   }
+  return y;
+}
+
+void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
+                             std::vector<Tensor>* outputs, std::vector<OutputGradient>* gradients) {
+  const LayerSpec& spec = graph_.layers[layer];
+  const BatchView view =
+      LoadData(spec, *options_.data, &backend_->arena(), ctx.step, ctx.first_sample, ctx.samples);
+  ctx.batch = &view;
+  std::vector<Tensor> inputs = InputsOf(layer, *outputs);
+  std::vector<Tensor> shares =
+      layers_[layer]->BackwardInput(ctx, inputs, SumOf(std::move((*gradients)[layer])), stash);
+  layers_[layer]->BackwardWeight(ctx, inputs, stash);
+  inputs.clear();
+  for (size_t k = 0; k < shares.size(); ++k) {
+    const int input = spec.inputs[k];
+    OutputGradient& gradient = (*gradients)[input];
+    if (StageOf(layer) != StageOf(input)) {
+      AddTo(&gradient.of_stages[StageOf(layer)], std::move(shares[k]), backend_);
+    } else if (HasOtherStages(input) || gradient.own.empty()) {
+      gradient.own.push_back(std::move(shares[k]));
+    } else {
+      AddTo(&gradient.own[0], std::move(shares[k]), backend_);
+    }
+    if (FirstReader(input) == layer) (*outputs)[input] = Tensor();
+  }
+}
+
+Tensor SerialTrainer::SumOf(OutputGradient gradient) {
+  Tensor sum;
+  for (auto& [stage, share] : gradient.of_stages) AddTo(&sum, std::move(share), backend_);
+  for (Tensor& share : gradient.own) AddTo(&sum, std::move(share), backend_);
+  return sum;
+}
+
+int SerialTrainer::FirstReader(int layer) const {
+  for (int consumer : consumers_[layer]) {
+    if (graph_.layers[consumer].input_use != InputUse::kForward) return consumer;
+  }
+  return -1;
+}
+
+int SerialTrainer::StageOf(int layer) const {
+  return options_.stage_of_layer.empty() ? 0 : options_.stage_of_layer[layer];
+}
+
+bool SerialTrainer::HasOtherStages(int layer) const {
+  for (int consumer : consumers_[layer]) {
+    if (StageOf(consumer) != StageOf(layer)) return true;
+  }
+  return false;
 }
 
 absl::StatusOr<double> SerialTrainer::Step() {
@@ -141,14 +212,11 @@ absl::StatusOr<double> SerialTrainer::Evaluate(const BatchSource& data, int64_t 
   LayerContext ctx = ContextFor(step, first_sample, samples);
   ctx.training = false;
   ctx.loss_sum = &loss;
-  Tensor x;
-  for (size_t i = 0; i < layers_.size(); ++i) {
+  std::vector<Tensor> outputs(layers_.size());
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     PIPELAB_RETURN_IF_ERROR(CheckData(graph_.layers[i], &data));
-    const BatchView view =
-        LoadData(graph_.layers[i], data, &backend_->arena(), step, first_sample, samples);
-    ctx.batch = &view;
     LayerStash stash;
-    x = layers_[i]->Forward(ctx, x, &stash);
+    outputs[i] = Forward(i, ctx, data, /*keep=*/false, &stash, &outputs);
   }
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   return loss / static_cast<double>(samples * data.tokens_per_sample());

@@ -9,13 +9,18 @@
 //     PIPELAB_ASSIGN_OR_RETURN(double loss, trainer->Step());      // mean over the step's tokens
 //   }
 //
-// Order, on which equality to the bit rests: micro-batches ascending, each forward then backward; a
-// parameter's gradient adds up in that order; a tied parameter's gradients are summed in layer
-// order at the step.
+// Order, on which equality to the bit rests: micro-batches ascending, each forward (layers
+// ascending) then backward (layers descending); a parameter's gradient adds up in that order; the
+// gradient of an output that several layers take is their sum from the last of these layers to the
+// first; a tied parameter's gradients are summed in layer order at the step.
+//
+// Memory: an output is held until the backward of its first consumer is over, or, where no
+// consumer's backward reads it (InputUse), until the forward of its last one.
 #ifndef PIPELAB_MODELS_LAYERS_SERIAL_TRAINER_H_
 #define PIPELAB_MODELS_LAYERS_SERIAL_TRAINER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,12 +44,17 @@ struct SerialOptions {
   // the step. Empty: one sum. This is how a scheme with several replicas adds, without the
   // replicas.
   std::vector<int> sum_of_micro_batch;
+  // [layer] -> its stage in a pipeline whose order of summing is to be followed
+  // (pipelines/cost/model_partition.h): the gradients that the consumers of an output in one other
+  // stage have for it are added up there first. Makes a difference for an output of three or more
+  // consumers only. Empty: one stage.
+  std::vector<int> stage_of_layer;
 };
 
 class SerialTrainer {
  public:
-  // `backend` and the data must outlive the trainer. InvalidArgument: a graph that is not a chain
-  // of known layers, data that does not fit.
+  // `backend` and the data must outlive the trainer. InvalidArgument: a graph that is not
+  // valid or has unknown layers, data that does not fit.
   static absl::StatusOr<std::unique_ptr<SerialTrainer>> Create(ModelGraph graph, Backend* backend,
                                                                const SerialOptions& options);
 
@@ -73,12 +83,32 @@ class SerialTrainer {
   absl::Status MakeLayers();
   Tensor NewState(const ParameterSpec& spec, MemoryKind kind);
   void MicroBatch(int micro_batch);
+  // The gradient of one output while its consumers, from the last to the first, add their shares:
+  // the sums of other stages, the last stage first, and the shares of its own.
+  struct OutputGradient {
+    std::map<int, Tensor, std::greater<int>> of_stages;
+    std::vector<Tensor> own;
+  };
+
+  std::vector<Tensor> InputsOf(int layer, const std::vector<Tensor>& outputs) const;
+  // Runs one layer on its inputs, and lets go of those that nobody needs any more. `keep`: for the
+  // backward.
+  Tensor Forward(int layer, LayerContext ctx, const BatchSource& data, bool keep, LayerStash* stash,
+                 std::vector<Tensor>* outputs);
+  void Backward(int layer, LayerContext ctx, LayerStash* stash, std::vector<Tensor>* outputs,
+                std::vector<OutputGradient>* gradients);
+  Tensor SumOf(OutputGradient gradient);
+  // The first layer whose backward reads the output, or -1.
+  int FirstReader(int layer) const;
+  int StageOf(int layer) const;
+  bool HasOtherStages(int layer) const;  // among its consumers
   LayerContext ContextFor(int64_t step, int64_t first_sample, int64_t samples) const;
 
   ModelGraph graph_;
   Backend* backend_;
   SerialOptions options_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::vector<int>> consumers_;                      // [layer]
   std::vector<std::vector<std::vector<Parameter>>> parameters_;  // [partial sum][layer]
   std::map<std::string, Value> values_;                          // by ValueName
   std::vector<double> losses_;

@@ -115,7 +115,10 @@ TEST(SerialTrainer, RefusesWhatItCannotTrain) {
   expect(graph, options, "not 2 and 0");
   ModelGraph branched = graph;
   branched.layers[2].inputs = {0};
-  expect(branched, Options(&data), "\"block0/mlp\": serial training takes a chain");
+  expect(branched, Options(&data), "\"block0/attention\": nothing takes its output");
+  options = Options(&data);
+  options.stage_of_layer = {0, 1};
+  expect(graph, options, "6 layers got the stages of 2");
 }
 
 }  // namespace

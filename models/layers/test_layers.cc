@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "models/layers/data_view.h"
 #include "models/layers/factory.h"
@@ -38,6 +39,21 @@ Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, floa
   const CounterRng rng(/*seed=*/7, name);
   for (int64_t i = 0; i < t.size(); ++i) t.f32()[i] = scale * rng.Normal(i);
   return t;
+}
+
+Shape RowsOf(const std::vector<int64_t>& sample_shape, int64_t samples) {
+  Shape shape(sample_shape.begin(), sample_shape.end());
+  shape[0] *= samples;
+  return shape;
+}
+
+std::vector<Tensor> RandomInputs(const LayerSpec& spec, Backend* backend, int64_t samples) {
+  std::vector<Tensor> inputs;
+  for (const std::vector<int64_t>& shape : spec.input_shapes) {
+    inputs.push_back(
+        RandomTensor(backend, RowsOf(shape, samples), absl::StrCat("x", inputs.size()), 1));
+  }
+  return inputs;
 }
 
 LayerRig::LayerRig(const LayerSpec& layer_spec, Backend* backend, int64_t samples, bool training)

@@ -36,6 +36,11 @@ GptConfig SmallGpt(double dropout, bool tied);
 // A random tensor: standard normal times `scale`, the same for the same name.
 Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, float scale);
 
+// The shape of `samples` samples: the first dimension is times as long.
+Shape RowsOf(const std::vector<int64_t>& sample_shape, int64_t samples);
+// Random inputs of a layer: "x0", "x1", ...
+std::vector<Tensor> RandomInputs(const LayerSpec& spec, Backend* backend, int64_t samples);
+
 // One layer of `spec` with random parameters, ready to run `samples` samples of training step 3.
 struct LayerRig {
   LayerRig(const LayerSpec& spec, Backend* backend, int64_t samples, bool training = true);

@@ -65,7 +65,7 @@ Bytes BackwardPeak(const std::vector<LayerBytes>& layers, bool fused) {
   for (auto l = layers.rbegin(); l != layers.rend(); ++l) {
     walk.Reach(l->data + (fused ? l->costs.backward_peak : l->costs.backward_input_peak));
     walk.level -= l->costs.output + l->costs.kept;  // the input goes, its gradient comes
-    if (!fused) walk.level += l->costs.kept_for_weight;
+    if (!fused) walk.level += l->costs.kept_for_weight + l->input;
   }
   return walk.peak;
 }
@@ -74,7 +74,7 @@ Bytes BackwardWeightPeak(const std::vector<LayerBytes>& layers) {
   Walk walk;
   for (auto l = layers.rbegin(); l != layers.rend(); ++l) {
     walk.Reach(l->data + l->costs.backward_weight_peak);
-    walk.level -= l->costs.kept_for_weight;
+    walk.level -= l->costs.kept_for_weight + l->input;
   }
   return walk.peak;
 }
@@ -158,7 +158,7 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, int begin, int end, int6
   for (size_t i = 0; i < layers.size(); ++i) {
     memory.kept += layers[i].costs.kept;
     if (i > 0) memory.kept += layers[i].input;
-    memory.kept_for_weight += layers[i].costs.kept_for_weight;
+    memory.kept_for_weight += layers[i].costs.kept_for_weight + layers[i].input;
   }
   memory.forward_peak = ForwardPeak(layers);
   memory.forward_drop_peak = ForwardDropPeak(layers);

@@ -9,6 +9,13 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+namespace {
+
+absl::Span<const Tensor> Inputs(const Tensor& x) {
+  return absl::MakeConstSpan(&x, x.empty() ? 0 : 1);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph& graph, int begin,
                                                                int end, Backend* backend,
@@ -110,7 +117,7 @@ Tensor LayerStage::RunForward(LayerContext ctx, const BatchSource* data, bool dr
     const BatchView view = DataOf(static_cast<int>(i), data, ctx);
     ctx.batch = &view;
     LayerStash stash;
-    Tensor y = layers_[i]->Forward(ctx, x, &stash);
+    Tensor y = layers_[i]->Forward(ctx, Inputs(x), &stash);
     if (!drop) {
       mb->inputs[i] = std::move(x);
       mb->stashes[i] = std::move(stash);
@@ -194,10 +201,12 @@ Tensor LayerStage::BackwardLayer(int layer, ActionKind kind, LayerContext ctx, T
   LayerStash* stash = &mb->stashes[layer];
   Tensor dx;
   if (kind != ActionKind::kBackwardWeight) {
-    dx = layers_[layer]->BackwardInput(ctx, x, std::move(dy), stash);
+    std::vector<Tensor> gradients =
+        layers_[layer]->BackwardInput(ctx, Inputs(x), std::move(dy), stash);
+    if (!gradients.empty()) dx = std::move(gradients[0]);
   }
   if (kind != ActionKind::kBackwardInput) {
-    layers_[layer]->BackwardWeight(ctx, x, stash);
+    layers_[layer]->BackwardWeight(ctx, Inputs(x), stash);
     x = Tensor();
   }
   return dx;

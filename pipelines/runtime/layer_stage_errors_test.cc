@@ -127,12 +127,14 @@ TEST_F(LayerStageErrors, SizesOfTheStage) {
 }
 
 TEST_F(LayerStageErrors, GraphsThatAreNotChains) {
-  graph_.layers[3].inputs = {1};
+  graph_.layers[3].inputs = {1, 2};
+  graph_.layers[3].input_shapes.push_back(graph_.layers[3].input_shapes[0]);
   ExpectCreateFails(2, 5, absl::StatusCode::kUnimplemented,
-                    "\"block1/attention\" (number 3) takes [1]");
+                    "\"block1/attention\" (number 3) takes [1, 2]");
   EXPECT_THAT(LayerStage::Create(graph_, 0, 3, backend_.get(), options_), IsOk());
   graph_.layers.resize(3);
-  ExpectCreateFails(0, 3, absl::StatusCode::kInvalidArgument, "is a loss");
+  ExpectCreateFails(0, 3, absl::StatusCode::kInvalidArgument,
+                    "\"block0/mlp\": nothing takes its output");
 }
 
 }  // namespace
