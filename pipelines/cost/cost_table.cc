@@ -24,6 +24,18 @@ Nanoseconds CostTable::Compute(const Action& action) const {
   LOG(FATAL) << "no such action kind: " << static_cast<int>(action.kind);
 }
 
+PathCost CostTable::PathBetween(int from, int to) const {
+  if (network.empty()) return {hop_latency, bandwidth};
+  return CostOfPath(network, from, to);
+}
+
+Bytes CostTable::ReductionBytes(const Reduction& reduction) const {
+  if (reduction.members.empty()) return Bytes(0);
+  if (reduction.parameter.empty()) return stages[reduction.members[0].stage].memory.gradients;
+  const auto it = tie_bytes.find(reduction.parameter);
+  return it == tie_bytes.end() ? Bytes(0) : it->second;
+}
+
 std::vector<Bytes> CostTable::PeakState(const Schedule& schedule) const {
   std::vector<int64_t> weights;
   for (const StageCost& stage : stages) weights.push_back(stage.memory.weights.value());

@@ -7,8 +7,12 @@
 #define PIPELAB_PIPELINES_COST_COST_TABLE_H_
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "pipelines/cost/network.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "tools/base/units.h"
 
@@ -31,6 +35,8 @@ struct StageMemory {
   Bytes state;  // weights, gradients, optimizer state
   // One version of the weights, which is part of `state`; older ones that live come on top.
   Bytes weights;
+  // What copies of the stage sum: gradients of parameters that no tie shares, part of `state`.
+  Bytes gradients;
 };
 
 // One stage, for one whole micro-batch on one device. A group of d devices takes 1/d of each (rows
@@ -46,14 +52,28 @@ struct CostTable {
   // [edge] The activation of one micro-batch; its gradient has the same size.
   std::vector<Bytes> edge_bytes;
   // Messages: latency + bytes / bandwidth; messages of one ordered pair of devices follow one
-  // another.
+  // another. Without a network every ordered pair has a link of its own, of this latency and
+  // bandwidth.
   Nanoseconds hop_latency;
   BytesPerSecond bandwidth{0};  // 0: infinite
-  Nanoseconds reduce;           // one reduction, after the last member has come
+  Network network;              // links that several pairs share; takes the place of the two above
+  // Transfers run beside compute; else they occupy the device at either end (sim/simulate.h).
+  bool overlap = true;
+  // A reduction, after the last member has come: this and a ring all-reduce of its bytes
+  // (collectives.h).
+  Nanoseconds reduce;
+  std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
+  // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:
+  // all 1. Measured instruction times are not changed.
+  std::vector<double> device_speed;
   // Replay: [device][instruction] measured durations; empty where stage costs rule.
   std::vector<std::vector<Nanoseconds>> instruction_time;
 
   Nanoseconds Compute(const Action& action) const;
+  // The way of a message that nothing else disturbs.
+  PathCost PathBetween(int from, int to) const;
+  // What each member of a reduction holds of it: the sum's size.
+  Bytes ReductionBytes(const Reduction& reduction) const;
   // [device] The state of its stages and the older weight versions that live (ir/versions.h).
   std::vector<Bytes> PeakState(const Schedule& schedule) const;
   // Edges have 0 bytes and activations 1, so that peak_activation counts the stage activations

@@ -93,6 +93,24 @@ Bytes StateBytes(const ModelGraph& graph, int begin, int end) {
   return state;
 }
 
+// Gradients of the values that only these layers hold: what copies of the stage sum. Values of a
+// tie with other stages are summed with those.
+Bytes OwnGradientBytes(const ModelGraph& graph, int begin, int end) {
+  std::set<std::string> elsewhere, values;
+  for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
+    if (i >= begin && i < end) continue;
+    for (const ParameterSpec& p : graph.layers[i].parameters) elsewhere.insert(p.tie);
+  }
+  Bytes bytes;
+  for (int i = begin; i < end; ++i) {
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (!p.tie.empty() && elsewhere.count(p.tie) > 0) continue;
+      if (values.insert(ValueName(p)).second) bytes += Bytes(4) * p.size();
+    }
+  }
+  return bytes;
+}
+
 int64_t NumValues(const ModelGraph& graph, int begin, int end) {
   std::set<std::string> values;
   int64_t n = 0;
@@ -169,6 +187,7 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, int begin, int end, int6
   memory.backward_weight_peak = BackwardWeightPeak(layers);
   memory.state = StateBytes(graph, begin, end);
   memory.weights = Bytes(4) * NumValues(graph, begin, end);
+  memory.gradients = OwnGradientBytes(graph, begin, end);
   return memory;
 }
 
@@ -191,6 +210,11 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
     table.stages.push_back(CostOf(graph, range, micro_batch_samples, options));
     if (range.end < static_cast<int>(graph.layers.size())) {
       table.edge_bytes.push_back(graph.layers[range.end - 1].costs(micro_batch_samples).output);
+    }
+  }
+  for (const LayerSpec& layer : graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      if (!p.tie.empty()) table.tie_bytes[p.tie] = Bytes(4) * p.size();
     }
   }
   return table;

@@ -1,82 +1,24 @@
 #include "pipelines/sim/simulate.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/cost/collectives.h"
+#include "pipelines/sim/effects.h"
+#include "pipelines/sim/transfers.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-constexpr int kNumKinds = 6;
-
-// What one action does to its device, for one member of the group and one slice.
-struct ActionEffect {
-  int64_t time = 0;
-  int64_t peak = 0;    // bytes above the level while it runs
-  int64_t change = 0;  // of the level, once it is over
-};
-using StageEffects = std::array<ActionEffect, kNumKinds>;
-
-class EffectTable {
- public:
-  EffectTable(const Schedule& s, const CostTable& costs) : num_stages_(s.num_stages()) {
-    const std::vector<bool> recomputed = s.RecomputedStages();
-    for (int r = 0; r < s.placement.num_replicas(); ++r) {
-      for (int stage = 0; stage < num_stages_; ++stage) {
-        const int64_t parts =
-            static_cast<int64_t>(s.placement.groups[r][stage].size()) * s.num_slices;
-        table_.push_back(Effects(s, costs, stage, recomputed[stage], parts));
-      }
-    }
-  }
-  const ActionEffect& Of(int replica, const Action& a) const {
-    return table_[replica * num_stages_ + a.stage][static_cast<int>(a.kind)];
-  }
-
- private:
-  static StageEffects Effects(const Schedule& s, const CostTable& costs, int stage, bool recomputed,
-                              int64_t parts) {
-    const StageMemory& m = costs.stages[stage].memory;
-    int64_t in = 0, out = 0;
-    for (int e : s.stages.in_edges[stage]) in += costs.edge_bytes[e].value() / parts;
-    for (int e : s.stages.out_edges[stage]) out += costs.edge_bytes[e].value() / parts;
-    const int64_t kept = m.kept.value() / parts;
-    const int64_t for_weight = m.kept_for_weight.value() / parts;
-    StageEffects effects;
-    const auto set = [&](ActionKind kind, Bytes peak, int64_t change) {
-      Action a;
-      a.kind = kind;
-      a.stage = static_cast<int16_t>(stage);
-      effects[static_cast<int>(kind)] = {costs.Compute(a).value() / parts, peak.value() / parts,
-                                         change};
-    };
-    // The one place where the memory semantics of program.h become numbers. `in` of a forward is on
-    // the device already (received, or handed over); a backward turns inputs and output gradients
-    // into input gradients.
-    set(ActionKind::kForward, recomputed ? m.forward_drop_peak : m.forward_peak,
-        out + (recomputed ? 0 : kept));
-    set(ActionKind::kRecompute, m.recompute_peak, kept);
-    set(ActionKind::kBackward, m.backward_peak, in - (kept + in + out));
-    set(ActionKind::kBackwardInput, m.backward_input_peak, in + for_weight - (kept + in + out));
-    set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight);
-    effects[static_cast<int>(ActionKind::kStep)].time = costs.stages[stage].step.value();
-    return effects;
-  }
-
-  int num_stages_;
-  std::vector<StageEffects> table_;  // [replica * stages + stage]
-};
-
 class Simulation {
  public:
   Simulation(const Program& program, const CostTable& costs)
-      : p_(program), costs_(costs), effects_(program.schedule, costs) {}
+      : p_(program), costs_(costs), effects_(program.schedule, costs), transfers_(program, costs) {}
 
   absl::StatusOr<Trace> Run(TraceOrigin origin) {
     const int devices = p_.schedule.num_devices();
@@ -84,47 +26,59 @@ class Simulation {
     trace_.devices.resize(devices);
     devices_.resize(devices);
     arrival_.assign(p_.messages.size(), kUnsent);
-    meetings_.resize(p_.reductions.size());
-    for (size_t r = 0; r < meetings_.size(); ++r) {
-      meetings_[r].missing = Participants(p_.reductions[r]);
-    }
+    if (!costs_.overlap) transfer_time_.resize(p_.messages.size());
+    for (const Reduction& r : p_.reductions) meetings_.push_back(MeetingOf(r));
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
-    while (!runnable_.empty()) {
-      const int d = runnable_.back();
-      runnable_.pop_back();
-      RunDevice(d);
+    std::vector<Arrival> arrivals;
+    while (true) {
+      // Depth first: an arrival on a private link is known when the message is sent. What shared
+      // links do is known only up to the time that every device has reached or waits for.
+      while (!runnable_.empty()) {
+        const int d = runnable_.back();
+        runnable_.pop_back();
+        RunDevice(d);
+      }
+      if (!transfers_.pending()) break;
+      arrivals.clear();
+      transfers_.Advance(&arrivals);
+      for (const Arrival& a : arrivals) Arrive(a);
     }
     return Finish();
   }
 
  private:
-  // A message's arrival, or one of: not sent, and the device that waits for it as kUnsent - 1 -
+  // A message's arrival, or one of: not known, and the device that waits for it as kUnsent - 1 -
   // device.
   static constexpr int64_t kUnsent = -1;
 
-  struct Link {
-    int to = 0;
-    int64_t free_at = 0;  // when the message before is on its way
-  };
   struct Device {
     size_t at = 0;  // next instruction
     int64_t now = 0;
     int64_t level = 0, peak = 0;
-    std::vector<Link> links;  // few: the peers of a device
+    // Without overlap: since when it only communicates, and whether it is in a send.
+    int64_t exchange_begin = 0;
+    bool sending = false;
   };
   // A reduction's participants wait for the last one.
   struct Meeting {
     int missing = 0;
+    int64_t own = 0;  // time of the operation
     int64_t last_arrival = 0, longest = 0;
     int64_t end = -1;
     std::vector<int> waiting;
   };
 
-  static int Participants(const Reduction& reduction) {
+  Meeting MeetingOf(const Reduction& reduction) const {
     std::vector<int> devices;
     for (const ReductionMember& m : reduction.members) devices.push_back(m.device);
     std::sort(devices.begin(), devices.end());
-    return static_cast<int>(std::unique(devices.begin(), devices.end()) - devices.begin());
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    Meeting meeting;
+    meeting.missing = static_cast<int>(devices.size());
+    meeting.own = (costs_.reduce + CollectiveTime(costs_, Collective::kAllReduce, devices,
+                                                  costs_.ReductionBytes(reduction)))
+                      .value();
+    return meeting;
   }
 
   int64_t MessageBytes(const Message& m) const {
@@ -141,6 +95,10 @@ class Simulation {
     const std::vector<Instruction>& list = p_.instructions[d];
     const Nanoseconds* measured =
         costs_.instruction_time.empty() ? nullptr : costs_.instruction_time[d].data();
+    const double speed = costs_.device_speed.empty() ? 1 : costs_.device_speed[d];
+    const auto at_speed = [speed](int64_t time) {
+      return speed == 1 ? time : std::llround(static_cast<double>(time) / speed);
+    };
     trace.spans.reserve(list.size());
     for (; device.at < list.size(); ++device.at) {
       const Instruction& i = list[device.at];
@@ -150,14 +108,19 @@ class Simulation {
       switch (i.op) {
         case OpCode::kCompute: {
           const ActionEffect& effect = effects_.Of(i.replica, i.action);
-          if (measured == nullptr) own = effect.time;
+          if (measured == nullptr) own = at_speed(effect.time);
           end = begin + own;
           device.peak = std::max(device.peak, device.level + effect.peak);
           device.level += effect.change;
           break;
         }
         case OpCode::kSend:
-          Send(d, i.arg, end);
+          if (!device.sending) Send(d, i.arg, end);
+          if (costs_.overlap) break;
+          device.sending = arrival_[i.arg] < 0;
+          if (device.sending) return;
+          end = arrival_[i.arg];
+          own = end - begin;
           break;
         case OpCode::kReceive:
           device.level += MessageBytes(p_.messages[i.arg]);
@@ -169,47 +132,48 @@ class Simulation {
             return;
           }
           end = std::max(end, arrival);
+          if (!costs_.overlap) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
           break;
         }
         case OpCode::kReduce: {
-          if (measured == nullptr) own = costs_.reduce.value();
+          if (measured == nullptr) own = meetings_[i.arg].own;
           if (!Meet(d, i.arg, begin, own)) return;
           end = meetings_[i.arg].end;
           break;
         }
         case OpCode::kStep:
-          if (measured == nullptr) own = effects_.Of(i.replica, i.action).time;
+          if (measured == nullptr) own = at_speed(effects_.Of(i.replica, i.action).time);
           end = begin + own;
           break;
       }
       device.peak = std::max(device.peak, device.level);
       device.now = end;
+      if (i.op != OpCode::kSend && i.op != OpCode::kReceive && i.op != OpCode::kWait) {
+        device.exchange_begin = end;
+      }
       trace.spans.push_back(
           {static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin, end, own, 0});
     }
   }
 
   void Send(int d, int32_t id, int64_t leaves) {
-    const Message& m = p_.messages[id];
-    const int64_t bytes = MessageBytes(m);
-    Device& device = devices_[d];
-    device.level -= bytes;
+    const int64_t bytes = MessageBytes(p_.messages[id]);
+    devices_[d].level -= bytes;
     trace_.devices[d].bytes_sent += Bytes(bytes);
     ++trace_.devices[d].messages_sent;
-    auto link = device.links.begin();
-    while (link != device.links.end() && link->to != m.to_device) ++link;
-    if (link == device.links.end()) link = device.links.insert(link, Link{m.to_device, 0});
-    const int64_t begin = std::max(leaves, link->free_at);
-    link->free_at = begin + TransferTime(bytes);
-    const int64_t waiting = arrival_[id];
-    arrival_[id] = link->free_at + costs_.hop_latency.value();
-    if (waiting < kUnsent) runnable_.push_back(static_cast<int>(kUnsent - 1 - waiting));
+    const Arrival a = transfers_.Send(id, bytes, leaves);
+    if (a.arrival != Arrival::kUnknown) Arrive(a);
   }
 
-  int64_t TransferTime(int64_t bytes) const {
-    const double rate = costs_.bandwidth.value();
-    if (rate == 0) return 0;
-    return std::llround(static_cast<double>(bytes) * 1e9 / rate);
+  void Arrive(const Arrival& a) {
+    const int64_t waiting = arrival_[a.message];
+    arrival_[a.message] = a.arrival;
+    if (waiting < kUnsent) runnable_.push_back(static_cast<int>(kUnsent - 1 - waiting));
+    if (costs_.overlap) return;
+    transfer_time_[a.message] = a.arrival - a.begin;
+    const int sender = p_.messages[a.message].from_device;
+    // On a private link the sender is here itself and does not wait.
+    if (devices_[sender].sending) runnable_.push_back(sender);
   }
 
   // True when all participants have come, and the end is known.
@@ -249,12 +213,27 @@ class Simulation {
   const Program& p_;
   const CostTable& costs_;
   const EffectTable effects_;
+  Transfers transfers_;
   Trace trace_;
   std::vector<Device> devices_;
-  std::vector<int64_t> arrival_;   // [message]
-  std::vector<Meeting> meetings_;  // [reduction]
+  std::vector<int64_t> arrival_;        // [message]
+  std::vector<int64_t> transfer_time_;  // [message] from begin to arrival; empty with overlap
+  std::vector<Meeting> meetings_;       // [reduction]
   std::vector<int> runnable_;
 };
+
+absl::Status CheckSpeeds(const std::vector<double>& speeds, int devices) {
+  if (!speeds.empty() && static_cast<int>(speeds.size()) != devices) {
+    return absl::InvalidArgumentError(absl::StrCat("the cost table has speeds of ", speeds.size(),
+                                                   " devices, the schedule has ", devices));
+  }
+  for (size_t d = 0; d < speeds.size(); ++d) {
+    if (speeds[d] > 0 && std::isfinite(speeds[d])) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("device ", d, ": a speed of ", speeds[d], " is not above 0"));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckFits(const Program& p, const CostTable& costs) {
   const Schedule& s = p.schedule;
@@ -269,6 +248,14 @@ absl::Status CheckFits(const Program& p, const CostTable& costs) {
   if (costs.bandwidth < BytesPerSecond(0) || costs.hop_latency < Nanoseconds(0)) {
     return absl::InvalidArgumentError("the cost table has a negative bandwidth or latency");
   }
+  if (!costs.network.empty()) {
+    PIPELAB_RETURN_IF_ERROR(CheckNetwork(costs.network));
+    if (costs.network.num_devices != s.num_devices()) {
+      return absl::InvalidArgumentError(absl::StrCat("the network has ", costs.network.num_devices,
+                                                     " devices, the schedule ", s.num_devices()));
+    }
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckSpeeds(costs.device_speed, s.num_devices()));
   if (costs.instruction_time.empty()) return absl::OkStatus();
   if (costs.instruction_time.size() != p.instructions.size()) {
     return absl::InvalidArgumentError(

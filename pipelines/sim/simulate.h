@@ -5,10 +5,19 @@
 //
 // Time. A device runs its list in order. Sends and receives take no time of the device (unless
 // CostTable::instruction_time says so); a message leaves when its send is over and the one before
-// it on the same ordered pair of devices has left, occupies that link for bytes / bandwidth, and
-// arrives hop_latency later. A wait ends on arrival. A reduction ends `reduce` after its last
-// participant came. A member of a group of d devices takes 1/d of an action's time, a slice
-// 1/num_slices; a step is not divided.
+// it on the same ordered pair of devices has left, occupies the links of its path for bytes /
+// bandwidth, and arrives the path's latency later. Transfers that are on one link at a time share
+// its bandwidth (transfers.h). A wait ends on arrival. A reduction ends `reduce` and a ring
+// all-reduce of its bytes (cost/collectives.h) after its last participant came. A member of a group
+// of d devices takes 1/d of an action's time, a slice 1/num_slices; a step is not divided. A device
+// of speed s takes 1/s of the time of actions and steps.
+//
+// Without CostTable::overlap a device either computes or communicates, as with Megatron-LM's
+// batched blocking sends and receives. A send occupies its device until the message has arrived,
+// whether or not the receiver waits for it already. What a device does between two actions is one
+// exchange; in it, sends follow one another, and receives run beside them: a wait ends on arrival,
+// but not before the exchange has lasted as long as the message was on its way. So a message that
+// arrived during compute still costs its receiver that time.
 //
 // Memory follows the semantics in ir/program.h; a trace's peak_activation is the highest level of:
 //   receive posted              + message
@@ -22,7 +31,8 @@
 // output whose consumer is on the same device) is charged once, as the consumer's input. peak_state
 // has the older weight versions that live (ir/versions.h).
 //
-// Deterministic: whole nanoseconds and bytes. O(instructions). Errors: InvalidArgument when the
+// Deterministic: whole nanoseconds and bytes. O(instructions), and on shared links for each message
+// what is under way on them at the time. Errors: InvalidArgument when the
 // table does not fit the program; Internal naming the blocked instruction when the program cannot
 // finish, which no lowered schedule does.
 #ifndef PIPELAB_PIPELINES_SIM_SIMULATE_H_
