@@ -62,6 +62,20 @@ bool StageGraph::IsChain() const {
   return true;
 }
 
+std::vector<int> StageGraph::TopologicalOrder() const {
+  std::vector<int> missing(num_stages()), ready;
+  for (int s = 0; s < num_stages(); ++s) {
+    missing[s] = static_cast<int>(in_edges[s].size());
+    if (missing[s] == 0) ready.push_back(s);
+  }
+  for (size_t i = 0; i < ready.size(); ++i) {
+    for (int e : out_edges[ready[i]]) {
+      if (--missing[edges[e].to] == 0) ready.push_back(edges[e].to);
+    }
+  }
+  return ready;
+}
+
 Placement Placement::Single(absl::Span<const int> device_of_stage, int num_devices,
                             int num_micro_batches) {
   Placement placement;

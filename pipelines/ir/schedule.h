@@ -63,6 +63,8 @@ struct StageGraph {
   static StageGraph FromEdges(int num_stages, std::vector<Edge> edges);
   int num_stages() const { return static_cast<int>(in_edges.size()); }
   bool IsChain() const;
+  // Each stage after those with an edge to it; shorter than num_stages() where there is a cycle.
+  std::vector<int> TopologicalOrder() const;
 };
 
 // Where a stage of a replica lives. Several devices in a group share its micro-batches by rows

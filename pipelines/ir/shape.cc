@@ -33,20 +33,11 @@ absl::Status CheckGraph(const StageGraph& graph) {
   if (graph.in_edges != expected.in_edges || graph.out_edges != expected.out_edges) {
     return Invalid("the stage graph's edge lists do not fit its edges (use StageGraph::FromEdges)");
   }
-  std::vector<int> missing(stages), ready;
-  for (int s = 0; s < stages; ++s) {
-    missing[s] = static_cast<int>(graph.in_edges[s].size());
-    if (missing[s] == 0) ready.push_back(s);
-  }
-  for (size_t i = 0; i < ready.size(); ++i) {
-    for (int e : graph.out_edges[ready[i]]) {
-      if (--missing[graph.edges[e].to] == 0) ready.push_back(graph.edges[e].to);
-    }
-  }
-  if (static_cast<int>(ready.size()) < stages) {
-    const int on_cycle =
-        static_cast<int>(std::find_if(missing.begin(), missing.end(), [](int m) { return m > 0; }) -
-                         missing.begin());
+  const std::vector<int> sorted = graph.TopologicalOrder();
+  if (static_cast<int>(sorted.size()) < stages) {
+    std::vector<char> found(stages, 0);
+    for (int s : sorted) found[s] = 1;
+    const auto on_cycle = std::find(found.begin(), found.end(), 0) - found.begin();
     return Invalid("the stage graph has a cycle, at or before stage ", on_cycle);
   }
   return absl::OkStatus();

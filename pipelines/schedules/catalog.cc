@@ -48,6 +48,8 @@ constexpr Scheme kCatalog[] = {
      &MakeDualPipeV},
     {"bitpipe", "two Vs in opposite directions", "Wu et al., 2024", 2, &MakeBitPipe},
     {"hanayo", "waves down and up the devices", "Liu et al., SC 2023", 2, &MakeHanayo},
+    {"graph", "1F1B on a graph of stages: branches run beside one another",
+     "Jeon et al., ASPLOS 2025", 1, &MakeGraph},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();
@@ -104,6 +106,11 @@ absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams param
         "--scheme=", name, " ",
         params.replicas != 0 ? absl::StrCat("--replicas=", params.replicas) : "--forward_doubling",
         ": only --scheme=chimera has this option"));
+  }
+  if (scheme->make != &MakeGraph &&
+      (params.stages.num_stages() > 0 || !params.devices_of_stage.empty())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--scheme=", name, " --edges: only --scheme=graph has stages that are not a chain"));
   }
   absl::StatusOr<Schedule> schedule = scheme->make(params);
   if (!schedule.ok()) {

@@ -9,6 +9,7 @@
 #define PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -27,6 +28,11 @@ struct SchemeParams {
   int replicas = 0;
   // chimera only: forwards go two micro-batches at a time.
   bool forward_doubling = false;
+  // graph only: the stages; none: a chain of one stage a device.
+  StageGraph stages = {};
+  // graph only: [stage] -> the devices that share its micro-batches by rows, no device in two;
+  // empty: stage s on device s.
+  std::vector<std::vector<int>> devices_of_stage = {};
 };
 
 struct Scheme {

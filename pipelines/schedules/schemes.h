@@ -27,6 +27,8 @@ absl::StatusOr<Schedule> MakeVMin(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeDualPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeDualPipeV(const SchemeParams& params);
 
+absl::StatusOr<Schedule> MakeGraph(const SchemeParams& params);
+
 absl::StatusOr<Schedule> MakeZbH1(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZbH2(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeZb1p(const SchemeParams& params);
