@@ -1,11 +1,12 @@
-// Scratch of one attention call, in floats, as a function of the sequence length alone: what
+// Scratch of one attention call, in floats, as a function of its queries and keys alone: what
 // planners add to the peak of an attention layer. Every backend allocates exactly this
 // (kernels/backend.h), and the tests of models/layers hold the two to the byte.
 //
-//   Bytes scratch(4 * AttentionGradientWorkspaceFloats(/*tokens=*/128));   // 64 KiB
+//   Bytes scratch(4 * AttentionGradientWorkspaceFloats(/*queries=*/128, /*keys=*/128));   // 64 KiB
 //
 // A kernel works on blocks of at most kAttentionQueryRows query rows of one (sample, head) and on
-// the keys that they can see, so the scores of a whole head never exist.
+// the keys that they can see, so the scores of a whole head never exist. Whole samples have as many
+// queries as keys; a slice's last query sees the keys up to its own.
 #ifndef PIPELAB_MODELS_GRAPH_ATTENTION_WORKSPACE_H_
 #define PIPELAB_MODELS_GRAPH_ATTENTION_WORKSPACE_H_
 
@@ -16,13 +17,13 @@ namespace pipelab {
 inline constexpr int64_t kAttentionQueryRows = 64;
 
 // Forward: the scores of one block of query rows.
-constexpr int64_t AttentionWorkspaceFloats(int64_t tokens) {
-  return (tokens < kAttentionQueryRows ? tokens : kAttentionQueryRows) * tokens;
+constexpr int64_t AttentionWorkspaceFloats(int64_t queries, int64_t keys) {
+  return (queries < kAttentionQueryRows ? queries : kAttentionQueryRows) * keys;
 }
 
 // Gradient: the probabilities of the block and their gradient.
-constexpr int64_t AttentionGradientWorkspaceFloats(int64_t tokens) {
-  return 2 * AttentionWorkspaceFloats(tokens);
+constexpr int64_t AttentionGradientWorkspaceFloats(int64_t queries, int64_t keys) {
+  return 2 * AttentionWorkspaceFloats(queries, keys);
 }
 
 }  // namespace pipelab

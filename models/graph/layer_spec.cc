@@ -171,11 +171,28 @@ bool Reads(const LayerSpec& layer, absl::string_view what) {
   return layer.attributes.count(std::string(what)) > 0;
 }
 
-Bytes DataBytes(const LayerSpec& layer, int64_t samples) {
+absl::Status CheckTakesSlices(const ModelGraph& graph) {
+  for (const LayerSpec& layer : graph.layers) {
+    if (layer.slice_costs) continue;
+    return Error(layer, absl::StrCat("a ", layer.kind,
+                                     " takes whole samples and cannot work on token slices"));
+  }
+  return absl::OkStatus();
+}
+
+LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
+  if (slice.whole()) return layer.costs(samples);
+  CHECK(layer.slice_costs) << "layer \"" << layer.name << "\" (" << layer.kind
+                           << ") takes whole samples, not slices of them";
+  return layer.slice_costs(samples, slice);
+}
+
+Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
   const int64_t tensors =
       int64_t{Reads(layer, kReadsTokens)} + int64_t{Reads(layer, kReadsTargets)};
   if (tensors == 0) return Bytes(0);
-  return Bytes(4) * (tensors * samples * static_cast<int64_t>(Attribute(layer, "tokens")));
+  const int64_t tokens = slice.CountOf(static_cast<int64_t>(Attribute(layer, "tokens")));
+  return Bytes(4) * (tensors * samples * tokens);
 }
 
 const std::string& ValueName(const ParameterSpec& parameter) {

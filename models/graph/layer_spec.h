@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "models/graph/token_slice.h"  // IWYU pragma: export
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -33,7 +34,8 @@ struct ParameterSpec {
   int64_t size() const;  // elements
 };
 
-// Costs of one layer for a number of samples. Bytes are what the running layer allocates (float32).
+// Costs of one layer for a number of samples, or for a slice of their tokens. Bytes are what the
+// running layer allocates (float32).
 struct LayerCosts {
   Flops forward, backward_input, backward_weight;
   Bytes output;           // the activation that it hands on (0 for a loss)
@@ -42,6 +44,14 @@ struct LayerCosts {
   // The most held during a pass above the level at its start, results included; its inputs
   // (forward) and its output gradient (backward) are part of that starting level.
   Bytes forward_peak, backward_peak, backward_input_peak, backward_weight_peak;
+
+  // Slices only; 0 for whole samples.
+  // Of `kept`, what a forward that drops its activations leaves all the same, because the forwards
+  // of later slices read it. Where it is not 0: the peak of the forward that rebuilds the rest.
+  Bytes kept_when_dropped, recompute_peak;
+  // What the backward leaves for those of the earlier slices, less what it was left by the later
+  // ones and releases. The slices of a sample come to 0.
+  Bytes carried;
 };
 
 // How long a layer's inputs must stay.
@@ -63,6 +73,9 @@ struct LayerSpec {
   // What the running layer needs: "heads", "dropout", ...
   std::map<std::string, double> attributes;
   std::function<LayerCosts(int64_t samples)> costs;
+  // The same for a slice of each sample's tokens, the first dimension of output_shape. Null: the
+  // layer takes whole samples only.
+  std::function<LayerCosts(int64_t samples, TokenSlice slice)> slice_costs;
 };
 
 // Layers as a DAG. An output may have several consumers; one layer, the loss, has no output, and
@@ -73,6 +86,11 @@ struct ModelGraph {
 
   int64_t num_parameters() const;  // tied parameters counted once
 };
+
+// OK, or InvalidArgument naming a layer that takes whole samples only.
+absl::Status CheckTakesSlices(const ModelGraph& graph);
+// costs or slice_costs, which a layer that is asked for a slice must have: CHECKs, naming it.
+LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice);
 
 // What every builder of graphs calls last: names are there and unique, inputs come before their
 // users (so there is no cycle) and have the shapes that these take, one layer is the loss and no
@@ -95,7 +113,7 @@ inline constexpr char kReadsTargets[] = "reads_targets";
 bool Reads(const LayerSpec& layer, absl::string_view what);
 // What a pass of the layer holds of the data while it runs, on top of the layer's own costs: 4
 // bytes a number.
-Bytes DataBytes(const LayerSpec& layer, int64_t samples);
+Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice = TokenSlice());
 
 // The name under which a parameter starts ("init/<this>"): the tie's where it is tied, so that all
 // have one value.

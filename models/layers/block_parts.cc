@@ -12,7 +12,8 @@ ResidualDropout::ResidualDropout(const LayerSpec& spec)
     : prefix_(absl::StrCat("dropout/", spec.name, "/step")),
       rate_(static_cast<float>(Attribute(spec, "dropout"))),
       elements_per_sample_(std::accumulate(spec.output_shape.begin(), spec.output_shape.end(),
-                                           int64_t{1}, std::multiplies<int64_t>())) {}
+                                           int64_t{1}, std::multiplies<int64_t>())),
+      elements_per_token_(elements_per_sample_ / spec.output_shape[0]) {}
 
 DropoutMask ResidualDropout::Mask(const LayerContext& ctx) const {
   DropoutMask mask;
@@ -22,16 +23,34 @@ DropoutMask ResidualDropout::Mask(const LayerContext& ctx) const {
   return mask;
 }
 
+template <typename Fn>
+void ResidualDropout::ForEachRange(const LayerContext& ctx, int64_t rows, Fn&& fn) const {
+  DropoutMask mask = Mask(ctx);
+  if (ctx.slice.whole()) {
+    fn(int64_t{0}, rows, mask);
+    return;
+  }
+  mask.offset += static_cast<uint64_t>(ctx.slice.first * elements_per_token_);
+  for (int64_t begin = 0; begin < rows; begin += ctx.slice.count) {
+    fn(begin, begin + ctx.slice.count, mask);
+    mask.offset += static_cast<uint64_t>(elements_per_sample_);
+  }
+}
+
 Tensor ResidualDropout::Join(const LayerContext& ctx, const Tensor& x, Tensor branch_MC) const {
-  ctx.backend->AddDropout(x, branch_MC, Mask(ctx), branch_MC);
+  ForEachRange(ctx, x.dim(0), [&](int64_t begin, int64_t end, const DropoutMask& mask) {
+    const Tensor branch = branch_MC.Rows(begin, end);
+    ctx.backend->AddDropout(x.Rows(begin, end), branch, mask, branch);
+  });
   return branch_MC;
 }
 
 Tensor ResidualDropout::BranchGradient(const LayerContext& ctx, const Tensor& dy_MC) const {
-  const DropoutMask mask = Mask(ctx);
-  if (mask.rate == 0) return dy_MC;
+  if (Mask(ctx).rate == 0) return dy_MC;
   Tensor branch_MC = AllocateLike(ctx, dy_MC);
-  ctx.backend->Dropout(dy_MC, mask, branch_MC);
+  ForEachRange(ctx, dy_MC.dim(0), [&](int64_t begin, int64_t end, const DropoutMask& mask) {
+    ctx.backend->Dropout(dy_MC.Rows(begin, end), mask, branch_MC.Rows(begin, end));
+  });
   return branch_MC;
 }
 

@@ -17,7 +17,7 @@ namespace pipelab {
 
 class ResidualDropout {
  public:
-  // Takes the layer's name, its attribute "dropout" and its elements of one sample.
+  // Takes the layer's name, its attribute "dropout" and its output's shape: [tokens, ...].
   explicit ResidualDropout(const LayerSpec& spec);
 
   // x + dropout(branch), in the memory of `branch`.
@@ -27,10 +27,14 @@ class ResidualDropout {
 
  private:
   DropoutMask Mask(const LayerContext& ctx) const;
+  // Calls fn(begin, end, mask) for each range of rows that follow one another in the samples: all
+  // at once, or a slice's tokens of each sample. A slice thus has the mask of the whole.
+  template <typename Fn>
+  void ForEachRange(const LayerContext& ctx, int64_t rows, Fn&& fn) const;
 
   std::string prefix_;  // of the random stream: one a step
   float rate_;
-  int64_t elements_per_sample_;
+  int64_t elements_per_sample_, elements_per_token_;
 };
 
 // norm(x) once more, bit for bit, in a new tensor: with the same mean and deviation, which it

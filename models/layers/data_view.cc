@@ -1,15 +1,45 @@
 #include "models/layers/data_view.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 
 namespace pipelab {
+namespace {
+
+// The slice's tokens of each sample, out of whole ones.
+void Cut(absl::Span<const int32_t> whole, int64_t tokens, TokenSlice slice,
+         absl::Span<int32_t> out) {
+  for (size_t sample = 0; sample * slice.count < out.size(); ++sample) {
+    const auto from = whole.begin() + static_cast<std::ptrdiff_t>(sample) * tokens + slice.first;
+    std::copy(from, from + slice.count, out.begin() + sample * slice.count);
+  }
+}
+
+// Sources know whole samples: a slice is cut out of them.
+void Fill(const BatchSource& source, int64_t step, int64_t first_sample, int64_t samples,
+          TokenSlice slice, absl::Span<int32_t> tokens_M, absl::Span<int32_t> targets_M) {
+  if (slice.whole()) {
+    source.Fill(step, first_sample, tokens_M, targets_M);
+    return;
+  }
+  const int64_t tokens = source.tokens_per_sample();
+  std::vector<int32_t> whole_tokens(tokens_M.empty() ? 0 : samples * tokens);
+  std::vector<int32_t> whole_targets(targets_M.empty() ? 0 : samples * tokens);
+  source.Fill(step, first_sample, absl::MakeSpan(whole_tokens), absl::MakeSpan(whole_targets));
+  Cut(whole_tokens, tokens, slice, tokens_M);
+  Cut(whole_targets, tokens, slice, targets_M);
+}
+
+}  // namespace
 
 BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* arena, int64_t step,
-                   int64_t first_sample, int64_t samples) {
+                   int64_t first_sample, int64_t samples, TokenSlice slice) {
   const bool tokens = Reads(spec, kReadsTokens), targets = Reads(spec, kReadsTargets);
   BatchView view;
   if (!tokens && !targets) return view;
-  const Shape shape = {samples * source.tokens_per_sample()};
+  const Shape shape = {samples * slice.CountOf(source.tokens_per_sample())};
   absl::Span<int32_t> tokens_M, targets_M;
   if (tokens) {
     view.tokens_M = arena->Allocate(DataType::kInt32, shape, MemoryKind::kActivation);
@@ -19,7 +49,7 @@ BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* aren
     view.targets_M = arena->Allocate(DataType::kInt32, shape, MemoryKind::kActivation);
     targets_M = view.targets_M.i32();
   }
-  source.Fill(step, first_sample, tokens_M, targets_M);
+  Fill(source, step, first_sample, samples, slice, tokens_M, targets_M);
   return view;
 }
 

@@ -16,9 +16,9 @@
 
 namespace pipelab {
 
-// Empty tensors for what the layer does not read; DataBytes(spec, samples) in all.
+// Empty tensors for what the layer does not read; DataBytes(spec, samples, slice) in all.
 BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* arena, int64_t step,
-                   int64_t first_sample, int64_t samples);
+                   int64_t first_sample, int64_t samples, TokenSlice slice = TokenSlice());
 
 // Whether the source fits the layer: InvalidArgument when one is missing (null), samples have
 // another length or the vocabulary is larger. A layer that reads nothing fits any.

@@ -13,6 +13,27 @@ using P = GptAttentionParameter;
 // their gradient and adds the last two. "Mix" is the attention's output, "branch" what the residual
 // adds to x.
 enum { kMean, kRstd, kMix, kQkv, kLse, kDbranch, kDnorm };
+// Places in the stash that the slices of a micro-batch share: q, k, v of its whole samples and
+// their gradient.
+enum { kSequence, kDsequence };
+
+enum class Copying { kIn, kOut };
+
+// Copies a slice's rows to (kIn) or from (kOut) their places in whole samples of `tokens`.
+void CopySlice(const LayerContext& ctx, Copying way, const Tensor& slice_MC, int64_t tokens,
+               const Tensor& sequence_MC) {
+  const int64_t count = ctx.slice.count;
+  for (int64_t s = 0; s < ctx.samples; ++s) {
+    const int64_t place = s * tokens + ctx.slice.first;
+    const Tensor rows = slice_MC.Rows(s * count, (s + 1) * count),
+                 at = sequence_MC.Rows(place, place + count);
+    if (way == Copying::kIn) {
+      ctx.backend->Copy(rows, at);
+    } else {
+      ctx.backend->Copy(at, rows);
+    }
+  }
+}
 
 }  // namespace
 
@@ -28,7 +49,32 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   shape.tokens = tokens_;
   shape.heads = heads_;
   shape.head_size = hidden_ / heads_;
+  shape.first_query = ctx.slice.first;
+  shape.queries = ctx.slice.count;
   return shape;
+}
+
+Tensor GptAttention::JoinSequence(const LayerContext& ctx, Tensor qkv_M3C) const {
+  std::vector<Tensor>& shared = ctx.sequence->tensors;
+  if (shared.empty()) {  // the first slice's forward; not its recompute
+    shared.push_back(ctx.backend->Allocate({ctx.samples * tokens_, 3 * hidden_}));
+  }
+  CopySlice(ctx, Copying::kIn, qkv_M3C, tokens_, shared[kSequence]);
+  return shared[kSequence];
+}
+
+Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MC,
+                                   std::vector<Tensor>* kept) const {
+  std::vector<Tensor>& shared = ctx.sequence->tensors;
+  if (ctx.slice.end() == tokens_) shared.push_back(AllocateLike(ctx, shared[kSequence]));
+  ctx.backend->AttentionGradient(ShapeFor(ctx), dmix_MC, shared[kSequence], (*kept)[kMix],
+                                 (*kept)[kLse], shared[kDsequence]);
+  const int64_t m = dmix_MC.dim(0);
+  dmix_MC = (*kept)[kLse] = Tensor();
+  Tensor dqkv_M3C = ctx.backend->Allocate({m, 3 * hidden_});
+  CopySlice(ctx, Copying::kOut, dqkv_M3C, tokens_, shared[kDsequence]);
+  if (ctx.slice.first == 0) shared.clear();
+  return dqkv_M3C;
 }
 
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
@@ -40,11 +86,13 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   Tensor qkv_M3C = b.Allocate({m, 3 * hidden_});
   b.Linear(norm_MC, parameters_[P::kWqkv].value, parameters_[P::kBqkv].value, qkv_M3C);
   norm_MC = Tensor();
+  if (!ctx.slice.whole()) qkv_M3C = JoinSequence(ctx, std::move(qkv_M3C));
   Tensor mix_MC = AllocateLike(ctx, x_MC);
-  Tensor lse_SHT = b.Allocate({ctx.samples, heads_, tokens_});
+  Tensor lse_SHT = b.Allocate({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
   b.Attention(ShapeFor(ctx), qkv_M3C, mix_MC, lse_SHT);
   Tensor branch_MC = AllocateLike(ctx, x_MC);
   b.Linear(mix_MC, parameters_[P::kWo].value, parameters_[P::kBo].value, branch_MC);
+  if (!ctx.slice.whole()) qkv_M3C = Tensor();  // the slices have it together
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MC), std::move(qkv_M3C),
                     std::move(lse_SHT)};
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
@@ -57,10 +105,14 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   Tensor dbranch_MC = residual_.BranchGradient(ctx, dy);
   Tensor dmix_MC = AllocateLike(ctx, x_MC);
   b.LinearInputGradient(dbranch_MC, parameters_[P::kWo].value, dmix_MC);
-  Tensor dqkv_M3C = AllocateLike(ctx, kept[kQkv]);
-  b.AttentionGradient(ShapeFor(ctx), dmix_MC, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3C);
-  dmix_MC = kept[kLse] = Tensor();
-  kept[kQkv] = std::move(dqkv_M3C);
+  if (ctx.slice.whole()) {
+    Tensor dqkv_M3C = AllocateLike(ctx, kept[kQkv]);
+    b.AttentionGradient(ShapeFor(ctx), dmix_MC, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3C);
+    dmix_MC = kept[kLse] = Tensor();
+    kept[kQkv] = std::move(dqkv_M3C);
+  } else {
+    kept[kQkv] = SliceGradient(ctx, std::move(dmix_MC), &kept);
+  }
   Tensor dnorm_MC = AllocateLike(ctx, x_MC);
   b.LinearInputGradient(kept[kQkv], parameters_[P::kWqkv].value, dnorm_MC);
   Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],

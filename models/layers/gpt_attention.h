@@ -1,6 +1,10 @@
-// Runs what gpt_attention_spec.h describes. x_MC, y_MC; M = samples * tokens.
+// Runs what gpt_attention_spec.h describes. x_MC, y_MC; M = samples * tokens, of a slice where it
+// works on slices.
 #ifndef PIPELAB_MODELS_LAYERS_GPT_ATTENTION_H_
 #define PIPELAB_MODELS_LAYERS_GPT_ATTENTION_H_
+
+#include <cstdint>
+#include <vector>
 
 #include "models/layers/block_parts.h"
 #include "models/layers/layer.h"
@@ -18,6 +22,11 @@ class GptAttention : public UnaryLayer {
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
 
   AttentionShape ShapeFor(const LayerContext& ctx) const;
+  // Slices: puts q, k, v of the slice in their places among the samples', which it returns.
+  Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_M3C) const;
+  // Slices: the gradient of the slice's q, k, v, complete once it is the slice's turn. Gives up
+  // dmix and lse.
+  Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MC, std::vector<Tensor>* kept) const;
 
   int64_t tokens_, hidden_, heads_;
   ResidualDropout residual_;

@@ -12,6 +12,10 @@
 // Flops are of the products that the kernels compute: blocks of query rows times the keys that they
 // can see (models/graph/attention_workspace.h), a little more than half of the square. The backward
 // computes the scores again: five such products where the forward has two.
+//
+// Slices of the tokens (TeraPipe): room for q, k and v of the whole samples is taken by the first
+// slice's forward, also by one that drops its activations, because the later slices read them; room
+// for their gradient by the last slice's backward. A slice's flops grow with the tokens before it.
 #ifndef PIPELAB_MODELS_LAYERS_GPT_ATTENTION_SPEC_H_
 #define PIPELAB_MODELS_LAYERS_GPT_ATTENTION_SPEC_H_
 
@@ -39,8 +43,9 @@ struct GptAttentionParameter {
 
 LayerSpec GptAttentionSpec(const GptAttentionSizes& sizes);
 
-// Pairs of a query and a key whose score is computed, for one causal sequence and head.
-int64_t CausalAttentionPairs(int64_t tokens);
+// Pairs of a query and a key whose score is computed, for one causal sequence and head and the
+// queries [first, first + count).
+int64_t CausalAttentionPairs(int64_t first, int64_t count);
 
 }  // namespace pipelab
 

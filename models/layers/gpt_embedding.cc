@@ -11,10 +11,14 @@ using P = GptEmbeddingParameter;
 GptEmbedding::GptEmbedding(const LayerSpec& spec)
     : tokens_(spec.output_shape[0]), hidden_(spec.output_shape[1]) {}
 
+Tensor GptEmbedding::PositionsOf(const LayerContext& ctx, const Tensor& positions_TC) const {
+  return positions_TC.Rows(ctx.slice.first, ctx.slice.first + ctx.slice.CountOf(tokens_));
+}
+
 Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
-  Tensor y_MC = ctx.backend->Allocate({ctx.samples * tokens_, hidden_});
+  Tensor y_MC = ctx.backend->Allocate({ctx.samples * ctx.slice.CountOf(tokens_), hidden_});
   ctx.backend->Embedding(ctx.batch->tokens_M, parameters_[P::kTable].value,
-                         parameters_[P::kPositions].value, y_MC);
+                         PositionsOf(ctx, parameters_[P::kPositions].value), y_MC);
   return y_MC;
 }
 
@@ -27,7 +31,7 @@ Tensor GptEmbedding::InputGradient(const LayerContext&, const Tensor&, Tensor dy
 void GptEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
   ctx.backend->EmbeddingWeightGradient(ctx.batch->tokens_M, stash->tensors[0],
                                        parameters_[P::kTable].gradient,
-                                       parameters_[P::kPositions].gradient);
+                                       PositionsOf(ctx, parameters_[P::kPositions].gradient));
   stash->tensors.clear();
 }
 

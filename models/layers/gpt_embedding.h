@@ -15,6 +15,8 @@ class GptEmbedding : public UnaryLayer {
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
                        LayerStash* stash) override;
   void WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+  // The rows of the pass's tokens.
+  Tensor PositionsOf(const LayerContext& ctx, const Tensor& positions_TC) const;
 
   int64_t tokens_, hidden_;
 };

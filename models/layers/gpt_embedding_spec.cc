@@ -16,13 +16,14 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   layer.attributes = {{"tokens", static_cast<double>(s.tokens)},
                       {"vocabulary", static_cast<double>(s.vocabulary)},
                       {kReadsTokens, 1}};
-  layer.costs = [floats = s.tokens * s.hidden](int64_t samples) {
+  layer.slice_costs = [t = s.tokens, c = s.hidden](int64_t samples, TokenSlice slice) {
     LayerCosts costs;
-    costs.output = FloatBytes(samples * floats);
+    costs.output = FloatBytes(samples * slice.CountOf(t) * c);
     costs.kept_for_weight = costs.output;  // dy
     costs.forward_peak = costs.output;
     return costs;
   };
+  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }
 

@@ -41,9 +41,11 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
   layer.attributes = {{"tokens", static_cast<double>(s.tokens)},
                       {"vocabulary", static_cast<double>(s.vocabulary)},
                       {kReadsTargets, 1}};
-  layer.costs = [t = s.tokens, c = s.hidden, v = s.vocabulary](int64_t samples) {
-    return HeadCosts(samples * t, c, v);
+  layer.slice_costs = [t = s.tokens, c = s.hidden, v = s.vocabulary](int64_t samples,
+                                                                     TokenSlice slice) {
+    return HeadCosts(samples * slice.CountOf(t), c, v);
   };
+  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }
 

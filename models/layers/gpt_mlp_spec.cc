@@ -45,8 +45,11 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
       {s.name + "/b2", {s.hidden}, InitKind::kZeros, 0, ""},
   };
   layer.attributes = {{"inner", static_cast<double>(s.inner)}, {"dropout", s.dropout}};
-  layer.costs = [t = s.tokens, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
-                    int64_t samples) { return MlpCosts(samples * t, c, f, dropout); };
+  layer.slice_costs = [t = s.tokens, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
+                          int64_t samples, TokenSlice slice) {
+    return MlpCosts(samples * slice.CountOf(t), c, f, dropout);
+  };
+  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }
 

@@ -4,6 +4,10 @@
 // later BackwardWeight(). Most layers have one input: see UnaryLayer.
 // What passes from one to the next lies in the micro-batch's LayerStash, which the caller keeps. A
 // layer holds no state of a micro-batch itself, so any number of them can be in flight.
+//
+// A micro-batch may come in slices of its samples' tokens, each of which has the life and the stash
+// of a micro-batch; forwards run in token order, input gradients from the last slice to the first.
+// What slices see of one another lies in a stash of the micro-batch (LayerContext::sequence).
 #ifndef PIPELAB_MODELS_LAYERS_LAYER_H_
 #define PIPELAB_MODELS_LAYERS_LAYER_H_
 
@@ -31,11 +35,17 @@ struct BatchView {
   Tensor targets_M;  // int32
 };
 
+struct LayerStash;
+
 struct LayerContext {
   Backend* backend = nullptr;
   int64_t step = 0;          // of training; keys dropout
   int64_t first_sample = 0;  // index of row 0's sample in the step's batch; keys dropout
   int64_t samples = 0;
+  TokenSlice slice;  // of each sample; rows are [samples * the slice's tokens]
+  // Of this layer and micro-batch, for all of its slices, from the first one's forward to its input
+  // gradient, which empties it. Null for whole samples.
+  LayerStash* sequence = nullptr;
   uint64_t seed = 0;
   bool training = true;  // false: no dropout
   float loss_scale = 1;  // the gradient of the loss is scaled by it: 1 / tokens in the step's batch
@@ -43,7 +53,7 @@ struct LayerContext {
   double* loss_sum = nullptr;  // a loss layer adds its sum over tokens here
 };
 
-// What a layer leaves from one pass to the next, for one micro-batch.
+// What a layer leaves from one pass to the next, for one micro-batch or slice.
 struct LayerStash {
   std::vector<Tensor> tensors;
 };

@@ -46,8 +46,15 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
                                                    " layers got the stages of ",
                                                    options.stage_of_layer.size()));
   }
+  std::vector<TokenSlice> slices = {TokenSlice()};
+  if (options.slices.size() > 1) {
+    PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
+    PIPELAB_ASSIGN_OR_RETURN(slices,
+                             MakeTokenSlices(options.slices, options.data->tokens_per_sample()));
+  }
   auto trainer =
       std::unique_ptr<SerialTrainer>(new SerialTrainer(std::move(graph), backend, options));
+  trainer->slices_ = std::move(slices);
   PIPELAB_RETURN_IF_ERROR(trainer->MakeLayers());
   return trainer;
 }
@@ -109,13 +116,29 @@ void SerialTrainer::MicroBatch(int micro_batch) {
     const auto& parameters = parameters_[options_.sum_of_micro_batch[micro_batch]];
     for (int i = 0; i < n; ++i) layers_[i]->SetParameters(parameters[i]);
   }
-  std::vector<Tensor> outputs(n);
-  std::vector<LayerStash> stashes(n);
-  for (int i = 0; i < n; ++i) {
-    outputs[i] = Forward(i, ctx, *options_.data, /*keep=*/true, &stashes[i], &outputs);
+  struct Pass {  // of one slice
+    std::vector<Tensor> outputs;
+    std::vector<LayerStash> stashes;
+  };
+  std::vector<Pass> passes(slices_.size(),
+                           Pass{std::vector<Tensor>(n), std::vector<LayerStash>(n)});
+  std::vector<LayerStash> sequences(n);  // what the slices share
+  for (size_t k = 0; k < slices_.size(); ++k) {
+    ctx.slice = slices_[k];
+    for (int i = 0; i < n; ++i) {
+      ctx.sequence = &sequences[i];
+      passes[k].outputs[i] =
+          Forward(i, ctx, *options_.data, /*keep=*/true, &passes[k].stashes[i], &passes[k].outputs);
+    }
   }
-  std::vector<OutputGradient> gradients(n);
-  for (int i = n - 1; i >= 0; --i) Backward(i, ctx, &stashes[i], &outputs, &gradients);
+  for (size_t k = slices_.size(); k-- > 0;) {
+    ctx.slice = slices_[k];
+    std::vector<OutputGradient> gradients(n);
+    for (int i = n - 1; i >= 0; --i) {
+      ctx.sequence = &sequences[i];
+      Backward(i, ctx, &passes[k].stashes[i], &passes[k].outputs, &gradients);
+    }
+  }
 }
 
 std::vector<Tensor> SerialTrainer::InputsOf(int layer, const std::vector<Tensor>& outputs) const {
@@ -127,7 +150,7 @@ std::vector<Tensor> SerialTrainer::InputsOf(int layer, const std::vector<Tensor>
 Tensor SerialTrainer::Forward(int layer, LayerContext ctx, const BatchSource& data, bool keep,
                               LayerStash* stash, std::vector<Tensor>* outputs) {
   const BatchView view = LoadData(graph_.layers[layer], data, &backend_->arena(), ctx.step,
-                                  ctx.first_sample, ctx.samples);
+                                  ctx.first_sample, ctx.samples, ctx.slice);
   ctx.batch = &view;
   Tensor y = layers_[layer]->Forward(ctx, InputsOf(layer, *outputs), stash);
   for (int input : graph_.layers[layer].inputs) {
@@ -140,8 +163,8 @@ Tensor SerialTrainer::Forward(int layer, LayerContext ctx, const BatchSource& da
 void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
                              std::vector<Tensor>* outputs, std::vector<OutputGradient>* gradients) {
   const LayerSpec& spec = graph_.layers[layer];
-  const BatchView view =
-      LoadData(spec, *options_.data, &backend_->arena(), ctx.step, ctx.first_sample, ctx.samples);
+  const BatchView view = LoadData(spec, *options_.data, &backend_->arena(), ctx.step,
+                                  ctx.first_sample, ctx.samples, ctx.slice);
   ctx.batch = &view;
   std::vector<Tensor> inputs = InputsOf(layer, *outputs);
   std::vector<Tensor> shares =

@@ -12,7 +12,8 @@
 // Order, on which equality to the bit rests: micro-batches ascending, each forward (layers
 // ascending) then backward (layers descending); a parameter's gradient adds up in that order; the
 // gradient of an output that several layers take is their sum from the last of these layers to the
-// first; a tied parameter's gradients are summed in layer order at the step.
+// first; a tied parameter's gradients are summed in layer order at the step. With token slices: all
+// slices of a micro-batch forward, in token order, then all backward, from the last to the first.
 //
 // Memory: an output is held until the backward of its first consumer is over, or, where no
 // consumer's backward reads it (InputUse), until the forward of its last one.
@@ -49,6 +50,9 @@ struct SerialOptions {
   // stage have for it are added up there first. Makes a difference for an output of three or more
   // consumers only. Empty: one stage.
   std::vector<int> stage_of_layer;
+  // Tokens of each slice of a sample; empty: whole samples. This is how a token pipeline computes
+  // and adds, without the pipeline (models/graph/token_slice.h).
+  std::vector<int64_t> slices;
 };
 
 class SerialTrainer {
@@ -107,6 +111,7 @@ class SerialTrainer {
   ModelGraph graph_;
   Backend* backend_;
   SerialOptions options_;
+  std::vector<TokenSlice> slices_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::vector<int>> consumers_;                      // [layer]
   std::vector<std::vector<std::vector<Parameter>>> parameters_;  // [partial sum][layer]

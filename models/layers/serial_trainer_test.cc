@@ -82,6 +82,34 @@ TEST(SerialTrainer, MicroBatchesAndBackendsAgree) {
   EXPECT_NE(losses[0][0], losses[0][4]);
 }
 
+// Slices of the tokens compute the same sums in parts: the same training but for rounding, as
+// above.
+TEST(SerialTrainer, TokenSlicesTrainAsWholeSamples) {
+  const RandomTokens data(6, 11);
+  std::vector<double> whole;
+  for (const std::vector<int64_t>& slices :
+       {std::vector<int64_t>{}, {6}, {3, 3}, {1, 4, 1}, {1, 1, 1, 1, 1, 1}}) {
+    Arena arena;
+    const auto backend = MakeCpuBackend(&arena);
+    SerialOptions options = Options(&data);
+    options.slices = slices;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer, SerialTrainer::Create(*BuildGpt(SmallGpt(0.1, true)),
+                                                                     backend.get(), options));
+    std::vector<double> losses;
+    for (int step = 0; step < 5; ++step) {
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const double loss, trainer->Step());
+      losses.push_back(loss);
+    }
+    EXPECT_EQ(arena.current_transient(), Bytes(0));
+    if (slices.empty()) whole = losses;
+    for (int step = 0; step < 5; ++step) EXPECT_NEAR(losses[step], whole[step], 1e-4) << step;
+    EXPECT_NEAR(losses[0], whole[0], 1e-6) << "the same forward, before any update";
+    if (slices.size() == 1) {
+      EXPECT_EQ(losses, whole) << "one slice is the whole sample";
+    }
+  }
+}
+
 TEST(SerialTrainer, TiedTablesHaveOneValueAndEveryParameterMoves) {
   const RandomTokens data(6, 11);
   Arena arena;
@@ -113,6 +141,14 @@ TEST(SerialTrainer, RefusesWhatItCannotTrain) {
   SerialOptions options = Options(&data);
   options.num_micro_batches = 0;
   expect(graph, options, "not 2 and 0");
+  options = Options(&data);
+  options.slices = {4, 3};
+  expect(graph, options, "token slices of 4,3 tokens");
+  options.slices = {3, 3};
+  ModelGraph whole_only = graph;
+  whole_only.layers[2].slice_costs = nullptr;
+  expect(whole_only, options,
+         "\"block0/mlp\": a gpt_mlp takes whole samples and cannot work on token slices");
   ModelGraph branched = graph;
   branched.layers[2].inputs = {0};
   expect(branched, Options(&data), "\"block0/attention\": nothing takes its output");
