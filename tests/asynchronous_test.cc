@@ -38,7 +38,8 @@ struct StalenessRule {
   std::function<int(int, int)> version;  // of (stage, micro-batch): updates of the run so far in it
 };
 
-StalenessRule RuleOf(const std::string& scheme, int n) {
+StalenessRule RuleOf(const std::string& scheme, const SchemeParams& sizes) {
+  const int n = sizes.devices;
   // Counted from 0, what the papers call t is micro-batch t + 1, and k is stage k + 1.
   if (scheme == "pipedream") {
     return {1, [n](int k, int t) { return std::max(0, (t + 1) - n + k); }};
@@ -47,7 +48,8 @@ StalenessRule RuleOf(const std::string& scheme, int n) {
     return {1, [n](int, int t) { return std::max(0, (t + 1) - n); }};
   }
   CHECK_EQ(scheme, "pipedream_2bw");
-  return {n, [n](int, int t) { return std::max(0, t / n - 1); }};
+  const int group = sizes.update_every == 0 ? n : sizes.update_every;
+  return {group, [group](int, int t) { return std::max(0, t / group - 1); }};
 }
 
 class StaleTrainer {
@@ -187,7 +189,7 @@ class Asynchronous : public testing::Test {
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return {};
     StaleTrainer plain(graph_, *batches_, (*training)->partition(), options.sizes.micro_batches,
-                       RuleOf(options.scheme, options.sizes.devices));
+                       RuleOf(options.scheme, options.sizes));
     std::vector<double> losses;
     for (int run = 0; run < kRuns; ++run) {
       const absl::StatusOr<TrainingStep> step = (*training)->Step();
@@ -241,6 +243,18 @@ TEST_F(Asynchronous, RulesDiffer) {
   EXPECT_NE(stashed, synchronised);
   EXPECT_NE(stashed, two);
   EXPECT_NE(stashed, Compare(SmallTraining("pipedream", 1, 8)));
+}
+
+// PipeDream-2BW with more micro-batches an update than stages.
+TEST_F(Asynchronous, UpdateEvery) {
+  TrainingOptions options = SmallTraining("pipedream_2bw", 3, 12);
+  const std::vector<double> every_three = Compare(options);
+  for (int every : {4, 6}) {
+    options.sizes.update_every = every;
+    const std::vector<double> losses = Compare(options);
+    ASSERT_EQ(losses.size(), size_t{kRuns});
+    EXPECT_NE(losses, every_three) << every;
+  }
 }
 
 // What arenas measure beyond a synchronous schedule's weights: the versions read off the schedule.

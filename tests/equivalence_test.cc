@@ -63,6 +63,9 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     options.sizes.devices = std::get<0>(GetParam());
     options.sizes.micro_batches = std::get<1>(GetParam());
     options.sizes.recompute = recompute;
+    if (sizes_.concatenation == Concatenation::kBackwardHalving) {
+      options.sizes.micro_batches /= 2;  // those of full size
+    }
     options.micro_batch_samples = kSmallSamples;
     options.adam = SmallAdam();
     options.trace = false;
@@ -85,7 +88,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     const Equality equality = CompareLosses(result, serial);
     const Placement& placement = (*training)->program().schedule.placement;
     if (placement.num_replicas() == 2) {
-      EXPECT_EQ(result.losses, SerialLosses(graph_, *batches_, options.sizes.micro_batches,
+      EXPECT_EQ(result.losses, SerialLosses(graph_, *batches_, std::get<1>(GetParam()),
                                             placement.replica_of_micro_batch))
           << scheme;
     }
@@ -122,20 +125,27 @@ INSTANTIATE_TEST_SUITE_P(Grid, Equivalence,
                                   "MicroBatches" + std::to_string(std::get<1>(info.param));
                          });
 
-// Chimera's own options: four replicas, and forwards of two micro-batches at a time.
-class ChimeraOptions : public Equivalence {};
+// What only some schemes have: Chimera's four replicas, forwards of two micro-batches at a time and
+// backwards of halves; larger groups of interleaved schemes.
+class SchemeOptions : public Equivalence {};
 
-TEST_P(ChimeraOptions, TrainAsSerial) {
+TEST_P(SchemeOptions, TrainAsSerial) {
   const std::vector<double> serial = SerialLosses(graph_, *batches_, std::get<1>(GetParam()));
   ASSERT_EQ(serial.size(), size_t{kSteps});
   sizes_.replicas = 4;
   EXPECT_TRUE(Check("chimera", /*recompute=*/false, serial));
   sizes_.replicas = 2;
-  sizes_.forward_doubling = true;
+  sizes_.concatenation = Concatenation::kForwardDoubling;
   EXPECT_TRUE(Check("chimera", /*recompute=*/true, serial));
+  sizes_.concatenation = Concatenation::kBackwardHalving;
+  EXPECT_TRUE(Check("chimera", /*recompute=*/false, serial));
+  sizes_ = SchemeParams();
+  sizes_.group_size = 6;
+  EXPECT_TRUE(Check("interleaved", /*recompute=*/false, serial));
+  EXPECT_TRUE(Check("interleaved_zb1p", /*recompute=*/false, serial));
 }
 
-INSTANTIATE_TEST_SUITE_P(Grid, ChimeraOptions, testing::Values(Sizes{4, 8}, Sizes{4, 12}),
+INSTANTIATE_TEST_SUITE_P(Grid, SchemeOptions, testing::Values(Sizes{4, 8}, Sizes{4, 12}),
                          [](const testing::TestParamInfo<Sizes>& info) {
                            return "MicroBatches" + std::to_string(std::get<1>(info.param));
                          });

@@ -171,6 +171,13 @@ check "no scheme" refused 2 "needs a scheme's name" simulate
 check "scheme and file" refused 2 "not both" show gpipe --csv=ok.csv
 check "two files" refused 2 "give one of them" check --csv=ok.csv --json=good.json
 check "bad size" refused 2 "--devices=0" schedule 1f1b --devices=0
+check "another scheme's option" refused 2 "--scheme=1f1b --replicas=4: only for chimera" schedule 1f1b --replicas=4
+check "bad group" refused 2 "--group_size=3: a group is back" schedule interleaved --devices=4 --group_size=3
+check "bad concatenation" refused 2 "--concatenation=half: must be one of direct" schedule chimera --concatenation=half
+check "groups" prints "0F0,0F1,0F2,2F0,2F1,2F2" \
+  schedule interleaved --devices=2 --micro_batches=6 --group_size=3 --format=csv
+check "halves" prints "0F0,0F1,1F2,1F3,1B2,0B0,1B3,0B1" \
+  schedule chimera --devices=2 --micro_batches=2 --concatenation=backward_halving --format=csv
 check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 1f1b --format=xml
 check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
 check "unused option" refused 2 "--hop=1: check does not use it" check --csv=ok.csv --hop=1

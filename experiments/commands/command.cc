@@ -18,7 +18,9 @@ std::vector<absl::string_view> Join(std::vector<absl::string_view> a,
 
 std::vector<Command> MakeCommands() {
   const std::vector<absl::string_view> files = {"csv", "json"};
-  const std::vector<absl::string_view> sizes = {"devices", "micro_batches", "chunks", "recompute"};
+  const std::vector<absl::string_view> sizes = {"devices",       "micro_batches", "chunks",
+                                                "recompute",     "group_size",    "replicas",
+                                                "concatenation", "update_every"};
   const std::vector<absl::string_view> input = Join(files, sizes);
   const std::vector<absl::string_view> times = {"forward", "backward_input", "backward_weight",
                                                 "hop", "atomic_pairs"};

@@ -12,6 +12,15 @@
 ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, chunks, 0, "stages that a device holds of one replica; 0: the scheme's own");
+ABSL_FLAG(int, group_size, 0,
+          "micro-batches of a group, at least devices (interleaved ones); 0: devices, or a little "
+          "more where that leaves some over");
+ABSL_FLAG(int, replicas, 0, "copies of the model, half of them each way (chimera); 0: two");
+ABSL_FLAG(std::string, concatenation, "direct",
+          "chimera's way to more micro-batches than devices: direct, forward_doubling, or "
+          "backward_halving (the schedule then has twice the micro-batches, of half the size)");
+ABSL_FLAG(int, update_every, 0,
+          "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
 ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activations first");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "",
@@ -39,6 +48,7 @@ absl::Status CheckWords(const std::vector<std::string>& words, bool takes_scheme
 }
 
 absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
+  PIPELAB_RETURN_IF_ERROR(FindScheme(name, "scheme").status());
   ScheduleInput input;
   input.source = name;
   SchemeParams params;
@@ -46,7 +56,11 @@ absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
   params.micro_batches = absl::GetFlag(FLAGS_micro_batches);
   params.chunks = absl::GetFlag(FLAGS_chunks);
   params.recompute = absl::GetFlag(FLAGS_recompute);
-  PIPELAB_RETURN_IF_ERROR(FindScheme(name, "scheme").status());
+  params.group_size = absl::GetFlag(FLAGS_group_size);
+  params.replicas = absl::GetFlag(FLAGS_replicas);
+  params.update_every = absl::GetFlag(FLAGS_update_every);
+  PIPELAB_ASSIGN_OR_RETURN(params.concatenation,
+                           ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
   PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(name, params));
   return input;
 }

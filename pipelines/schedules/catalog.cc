@@ -2,7 +2,7 @@
 
 #include <limits>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,16 +12,17 @@
 namespace pipelab {
 namespace {
 
-// Name, summary, paper, default chunks, function.
+// Name, summary, paper, default chunks, function; asynchronous, options.
 constexpr Scheme kCatalog[] = {
     {"gpipe", "all forwards, then all backwards", "Huang et al., NeurIPS 2019", 1, &MakeGPipe},
     {"1f1b", "one forward, one backward, with a flush",
      "Narayanan et al., ICML 2021; Fan et al., PPoPP 2021", 1, &Make1F1B},
     {"interleaved", "1F1B over several stages a device, depth first", "Narayanan et al., SC 2021",
-     2, &MakeInterleaved},
+     2, &MakeInterleaved, false, kGroupSize},
     {"breadth_first", "several stages a device, all micro-batches through one before the next",
      "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst},
-    {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera},
+    {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera,
+     false, kReplicas | kConcatenation},
     {"zb_h1", "1F1B with split backwards, weight gradients in the drain, same memory",
      "Qi et al., ICLR 2024", 1, &MakeZbH1},
     {"zb_h2", "split backwards and a longer warm-up: no gaps, twice the memory",
@@ -31,13 +32,13 @@ constexpr Scheme kCatalog[] = {
     {"zb2p", "the automatic zero-bubble scheduler at twice 1F1B's memory", "Qi et al., ICLR 2024",
      1, &MakeZb2p},
     {"interleaved_zb1p", "interleaved 1F1B with split backwards", "Qi et al., ICLR 2024", 2,
-     &MakeInterleavedZb1p},
+     &MakeInterleavedZb1p, false, kGroupSize},
     {"pipedream", "1F1B that never flushes: an update a micro-batch, stashed weights",
      "Narayanan et al., SOSP 2019", 1, &MakePipeDream, true},
     {"pipedream_vertical_sync", "PipeDream with one weight version a micro-batch in all stages",
      "Narayanan et al., SOSP 2019", 1, &MakePipeDreamVerticalSync, true},
     {"pipedream_2bw", "1F1B that never flushes: an update every P micro-batches, two versions",
-     "Narayanan et al., ICML 2021", 1, &MakePipeDream2Bw, true},
+     "Narayanan et al., ICML 2021", 1, &MakePipeDream2Bw, true, kUpdateEvery},
     {"zbv", "a V of two stages a device, split backwards: no gaps in 1F1B's memory",
      "Qi et al., ICLR 2024", 2, &MakeZbv},
     {"v_half", "a V in half of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVHalf},
@@ -49,7 +50,7 @@ constexpr Scheme kCatalog[] = {
     {"bitpipe", "two Vs in opposite directions", "Wu et al., 2024", 2, &MakeBitPipe},
     {"hanayo", "waves down and up the devices", "Liu et al., SC 2023", 2, &MakeHanayo},
     {"graph", "1F1B on a graph of stages: branches run beside one another",
-     "Jeon et al., ASPLOS 2025", 1, &MakeGraph},
+     "Jeon et al., ASPLOS 2025", 1, &MakeGraph, false, kStageGraph},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();
@@ -81,7 +82,56 @@ absl::Status CheckSizes(const SchemeParams& p) {
   return absl::OkStatus();
 }
 
+// An option that the scheme does not have is never ignored in silence.
+absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
+  const struct {
+    SchemeOption option;
+    bool given;
+    std::string text;
+  } options[] = {
+      {kGroupSize, p.group_size != 0, absl::StrCat("--group_size=", p.group_size)},
+      {kReplicas, p.replicas != 0, absl::StrCat("--replicas=", p.replicas)},
+      {kConcatenation, p.concatenation != Concatenation::kDirect,
+       absl::StrCat("--concatenation=", ConcatenationName(p.concatenation))},
+      {kStageGraph, p.stages.num_stages() > 0 || !p.devices_of_stage.empty(), "--edges"},
+      {kUpdateEvery, p.update_every != 0, absl::StrCat("--update_every=", p.update_every)},
+  };
+  for (const auto& o : options) {
+    if (!o.given || (scheme.options & o.option) != 0) continue;
+    std::string owners;
+    for (const Scheme& s : kCatalog) {
+      if ((s.options & o.option) != 0) absl::StrAppend(&owners, owners.empty() ? "" : ", ", s.name);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("--scheme=", scheme.name, " ", o.text, ": only for ", owners));
+  }
+  return absl::OkStatus();
+}
+
+constexpr std::pair<Concatenation, absl::string_view> kConcatenations[] = {
+    {Concatenation::kDirect, "direct"},
+    {Concatenation::kForwardDoubling, "forward_doubling"},
+    {Concatenation::kBackwardHalving, "backward_halving"},
+};
+
 }  // namespace
+
+absl::string_view ConcatenationName(Concatenation concatenation) {
+  for (const auto& [value, name] : kConcatenations) {
+    if (value == concatenation) return name;
+  }
+  return "?";
+}
+
+absl::StatusOr<Concatenation> ParseConcatenation(absl::string_view name) {
+  for (const auto& [value, known] : kConcatenations) {
+    if (known == name) return value;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--concatenation=", name, ": must be one of ",
+      absl::StrJoin(kConcatenations, ", ",
+                    [](std::string* out, const auto& c) { absl::StrAppend(out, c.second); })));
+}
 
 absl::Span<const Scheme> Catalog() { return kCatalog; }
 
@@ -100,18 +150,7 @@ absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams param
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));
   if (params.chunks == 0) params.chunks = scheme->default_chunks;
   PIPELAB_RETURN_IF_ERROR(CheckSizes(params));
-  // Never ignored in silence.
-  if (scheme->make != &MakeChimera && (params.replicas != 0 || params.forward_doubling)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--scheme=", name, " ",
-        params.replicas != 0 ? absl::StrCat("--replicas=", params.replicas) : "--forward_doubling",
-        ": only --scheme=chimera has this option"));
-  }
-  if (scheme->make != &MakeGraph &&
-      (params.stages.num_stages() > 0 || !params.devices_of_stage.empty())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--scheme=", name, " --edges: only --scheme=graph has stages that are not a chain"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckOptions(*scheme, params));
   absl::StatusOr<Schedule> schedule = scheme->make(params);
   if (!schedule.ok()) {
     return absl::Status(schedule.status().code(),

@@ -8,6 +8,7 @@
 #ifndef PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 #define PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,21 +19,39 @@
 
 namespace pipelab {
 
+// chimera's ways to more micro-batches than its unit has (chimera.cc).
+enum class Concatenation { kDirect, kForwardDoubling, kBackwardHalving };
+// "direct", "forward_doubling", "backward_halving".
+absl::string_view ConcatenationName(Concatenation concatenation);
+// InvalidArgument that names --concatenation and lists the names.
+absl::StatusOr<Concatenation> ParseConcatenation(absl::string_view name);
+
 struct SchemeParams {
   int devices = 1;        // P
   int micro_batches = 1;  // M, over all replicas
   int chunks = 0;         // stages that a device holds of one replica (V); 0: the scheme's default
   // Re-materialisation: backward passes rebuild activations from stage inputs.
   bool recompute = false;
-  // chimera only: 2f copies of the model, f pipelines each way; 0: two.
-  int replicas = 0;
-  // chimera only: forwards go two micro-batches at a time.
-  bool forward_doubling = false;
-  // graph only: the stages; none: a chain of one stage a device.
+  // What only some schemes have (Scheme::options); the others refuse it.
+  int group_size = 0;  // micro-batches of a group, at least P; 0: P, or a little more if M needs it
+  int replicas = 0;    // 2f copies of the model, f pipelines each way; 0: two
+  // With kBackwardHalving the schedule has 2 M micro-batches: halves of the M asked for.
+  Concatenation concatenation = Concatenation::kDirect;
+  int update_every = 0;  // micro-batches of an update, at least P; 0: P
+  // Stages that are not a chain; none: a chain of one stage a device.
   StageGraph stages = {};
-  // graph only: [stage] -> the devices that share its micro-batches by rows, no device in two;
-  // empty: stage s on device s.
+  // Of those: [stage] -> the devices that share its micro-batches by rows, no device in two; empty:
+  // stage s on device s.
   std::vector<std::vector<int>> devices_of_stage = {};
+};
+
+// Bits of Scheme::options.
+enum SchemeOption : uint32_t {
+  kGroupSize = 1,
+  kReplicas = 2,
+  kConcatenation = 4,
+  kUpdateEvery = 8,
+  kStageGraph = 16,
 };
 
 struct Scheme {
@@ -44,6 +63,7 @@ struct Scheme {
   // Steps within the schedule, on gradients of older weights (ir/versions.h): such a scheme does
   // not train as serial training does, but as its paper's staleness rule says.
   bool asynchronous = false;
+  uint32_t options = 0;  // of SchemeOption
 };
 
 // All schemes, in the order in which tables show them.

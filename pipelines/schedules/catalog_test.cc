@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/ir/program.h"
@@ -99,8 +100,39 @@ TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
   EXPECT_EQ(Refusal("1f1b", {40000, 2}), "--devices=40000 --chunks=1: 40000 stages; at most 32767");
   EXPECT_EQ(Refusal("1f1b", {1024, 2000000000}),
             "--micro_batches=2000000000: too many for 1024 stages; at most 131072");
+  EXPECT_EQ(ParseConcatenation("direct").value(), Concatenation::kDirect);
+  EXPECT_THAT(ParseConcatenation("doubling"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "--concatenation=doubling: must be one of direct, forward_doubling, "
+                       "backward_halving"));
   EXPECT_THAT(Refusal("interleaved", {2147483647, 2147483647, 2147483647}),
               HasSubstr("at most 32767"));
+}
+
+// Options that a scheme does not have are refused, not ignored.
+TEST(Catalog, RefusesOptionsOfOtherSchemes) {
+  SchemeParams group{2, 4}, replicas{2, 4}, doubling{2, 4}, update{2, 4};
+  group.group_size = 2;
+  replicas.replicas = 2;
+  doubling.concatenation = Concatenation::kForwardDoubling;
+  update.update_every = 4;
+  for (const Scheme& scheme : Catalog()) {
+    const std::string begin = absl::StrCat("--scheme=", scheme.name, " ");
+    if ((scheme.options & kGroupSize) == 0) {
+      EXPECT_EQ(Refusal(scheme.name, group),
+                begin + "--group_size=2: only for interleaved, interleaved_zb1p");
+    }
+    if ((scheme.options & kReplicas) == 0) {
+      EXPECT_EQ(Refusal(scheme.name, replicas), begin + "--replicas=2: only for chimera");
+    }
+    if ((scheme.options & kConcatenation) == 0) {
+      EXPECT_EQ(Refusal(scheme.name, doubling),
+                begin + "--concatenation=forward_doubling: only for chimera");
+    }
+    if ((scheme.options & kUpdateEvery) == 0) {
+      EXPECT_EQ(Refusal(scheme.name, update), begin + "--update_every=4: only for pipedream_2bw");
+    }
+  }
 }
 
 }  // namespace

@@ -13,10 +13,16 @@
 // takes P/2f micro-batches of a unit, so that the f pipelines of a direction occupy a device one
 // after the other, in slots of one parity (P/f is even).
 //
-// Forward doubling: units of 2P micro-batches, whose forwards go two in a slot. A backward takes as
-// long as two forwards, so slots are equal then and units leave no gap between them: they follow
-// one another every 3P slots. It holds up to twice the activations. (The paper's backward halving
-// is the same order with micro-batches of half the size.)
+// More micro-batches than P (the paper's section 3.5), --concatenation:
+//  * direct: one unit after another, as above.
+//  * forward_doubling: units of 2P micro-batches, whose forwards go two in a slot. A backward takes
+//    as long as two forwards, so slots are equal then and units leave no gap between them: they
+//    follow one another every 3P slots. It holds up to twice the activations.
+//  * backward_halving: the same slots; a forward takes one micro-batch of full size, and its
+//    backward is done in two halves. So the M micro-batches asked for are 2M of half the size,
+//    whose forwards go two in a slot. Idle time is half of forward doubling's and memory is no more
+//    than direct concatenation's P activations of full size. Smaller backwards use a device less
+//    well.
 #include <string>
 #include <vector>
 
@@ -39,10 +45,10 @@ absl::Status CheckReplicas(const SchemeParams& params) {
                                                    ": must be even and divide --devices=", devices,
                                                    "; use one of ", right));
   }
-  if (params.forward_doubling && replicas != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--forward_doubling: not with --replicas=", replicas,
-                     ", whose backwards would meet on a device; use --replicas=2"));
+  if (params.concatenation != Concatenation::kDirect && replicas != 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--concatenation=", ConcatenationName(params.concatenation), ": not with --replicas=",
+        replicas, ", whose backwards would meet on a device; use --replicas=2"));
   }
   const int rest = params.micro_batches % replicas, below = params.micro_batches - rest;
   if (rest == 0) return absl::OkStatus();
@@ -59,6 +65,7 @@ absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params) {
   SchemeParams sizes = params;
   if (sizes.replicas == 0) sizes.replicas = 2;
   PIPELAB_RETURN_IF_ERROR(CheckReplicas(sizes));
+  if (sizes.concatenation == Concatenation::kBackwardHalving) sizes.micro_batches *= 2;
   Schedule schedule = LoopedPipeline(sizes);
   const int devices = sizes.devices, pairs = sizes.replicas / 2;
   std::vector<std::vector<std::vector<int>>>& groups = schedule.placement.groups;
@@ -73,7 +80,7 @@ absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params) {
     groups.push_back(down);
     groups.push_back(up);
   }
-  FillUnits(&schedule, sizes.forward_doubling ? 2 : 1);
+  FillUnits(&schedule, sizes.concatenation == Concatenation::kDirect ? 1 : 2);
   return schedule;
 }
 

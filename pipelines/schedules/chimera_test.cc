@@ -68,7 +68,13 @@ SchemeParams WithReplicas(int devices, int micro_batches, int replicas) {
 
 SchemeParams Doubled(int devices, int micro_batches) {
   SchemeParams params{devices, micro_batches};
-  params.forward_doubling = true;
+  params.concatenation = Concatenation::kForwardDoubling;
+  return params;
+}
+
+SchemeParams Halved(int devices, int micro_batches) {
+  SchemeParams params{devices, micro_batches};
+  params.concatenation = Concatenation::kBackwardHalving;
   return params;
 }
 
@@ -128,6 +134,34 @@ TEST(Chimera, ForwardDoubling) {
   }
 }
 
+// M micro-batches are 2M halves: forwards of one's two halves side by side in one slot, backwards
+// of each half in a slot of its own. The order is forward doubling's of 2M.
+TEST(Chimera, BackwardHalving) {
+  EXPECT_EQ(Picture("chimera", Halved(2, 2)), R"(
+0: 0F0 0F1 1F2 1F3 1B2 0B0 1B3 0B1
+1: 0F2 0F3 1F0 1F1 1B0 0B2 1B1 0B3
+)");
+  for (int p = 2; p <= 16; p += 2) {
+    for (int m = 2; m <= 4 * p + 2; m += 2) {
+      const Schedule s = MakeOrDie("chimera", Halved(p, m));
+      ASSERT_EQ(s.num_micro_batches, 2 * m);
+      ASSERT_EQ(s.order, MakeOrDie("chimera", Doubled(p, 2 * m)).order);
+      for (const std::vector<Action>& list : s.order) {
+        for (size_t i = 0; i + 1 < list.size(); ++i) {
+          if (list[i].kind != ActionKind::kForward || list[i].micro_batch % 2 != 0) continue;
+          Action second = list[i];
+          ++second.micro_batch;
+          ASSERT_EQ(ToString(list[i + 1]), ToString(second)) << p << " " << m;
+        }
+      }
+    }
+    // In passes of halves, so a quarter of (P - 2) passes of full size with M = kP.
+    for (int k = 1; k <= 4; ++k) {
+      ASSERT_EQ(Figures(MakeOrDie("chimera", Halved(p, k * p))).idle, 3 * (p - 2) / 2);
+    }
+  }
+}
+
 TEST(Chimera, Refuses) {
   EXPECT_EQ(
       Refusal("chimera", {3, 4}),
@@ -151,14 +185,10 @@ TEST(Chimera, Refuses) {
             "--scheme=chimera --micro_batches=10: must be a multiple of --replicas=4; nearest: 8 "
             "or 12");
   params = WithReplicas(8, 8, 4);
-  params.forward_doubling = true;
+  params.concatenation = Concatenation::kBackwardHalving;
   EXPECT_EQ(Refusal("chimera", params),
-            "--scheme=chimera --forward_doubling: not with --replicas=4, whose backwards would "
-            "meet on a device; use --replicas=2");
-  EXPECT_EQ(Refusal("1f1b", WithReplicas(4, 4, 2)),
-            "--scheme=1f1b --replicas=2: only --scheme=chimera has this option");
-  EXPECT_EQ(Refusal("gpipe", Doubled(4, 4)),
-            "--scheme=gpipe --forward_doubling: only --scheme=chimera has this option");
+            "--scheme=chimera --concatenation=backward_halving: not with --replicas=4, whose "
+            "backwards would meet on a device; use --replicas=2");
 }
 
 }  // namespace

@@ -96,8 +96,7 @@ TEST(Graph, Refuses) {
   EXPECT_EQ(Refusal("graph", params),
             "--scheme=graph --devices=2: the stage graph has 3 stages, one a device; use "
             "--devices=3");
-  EXPECT_EQ(Refusal("1f1b", Params(2, Branches(2, 1))),
-            "--scheme=1f1b --edges: only --scheme=graph has stages that are not a chain");
+  EXPECT_EQ(Refusal("1f1b", Params(2, Branches(2, 1))), "--scheme=1f1b --edges: only for graph");
   EXPECT_EQ(Refusal("graph", Params(2, StageGraph::FromEdges(2, {{0, 1}, {1, 0}}))),
             "--scheme=graph --edges: the stage graph has a cycle");
   params = SchemeParams{2, 2};

@@ -8,6 +8,15 @@
 namespace pipelab {
 namespace {
 
+// Of the groups in which the scheme takes M micro-batches on P devices.
+int LargestGroup(int p, int m, int size) {
+  if (m < p) return m;
+  if (size == 0) return (m + m / p - 1) / (m / p);
+  if (m <= size) return m;
+  const int rest = m % size;
+  return rest < p ? size + rest : size;
+}
+
 // The Megatron-LM paper's figure 4 (bottom) is 4 devices, 8 micro-batches, 2 chunks; its first
 // device, and a whole schedule of half the size.
 TEST(Interleaved, PaperFigure) {
@@ -21,17 +30,25 @@ TEST(Interleaved, PaperFigure) {
 )");
 }
 
-// 1 - VM/((V-1) max(M,P) + M + P - 1), here with M a multiple of P: idle 3(P-1) of stage length,
-// and min(VM, (V-1)P + 2(P-1-d) + 1) activations.
+// 1 - VM/((V-1) max(M,P) + M + P - 1), for every M and group size, and
+// min(VM, (V-1)g + 2(P-1-d) + 1) activations for a largest group of g.
 TEST(Interleaved, ClosedForms) {
-  for (int p = 1; p <= 16; ++p) {
+  for (int p = 1; p <= 8; ++p) {
     for (int v = 2; v <= 4; ++v) {
-      for (int m = p; m <= 8 * p; m += p) {
-        const UnitFigures f = Figures(MakeOrDie("interleaved", {p, m, v}));
-        ASSERT_EQ(f.busy, 3 * v * m);
-        ASSERT_EQ(f.idle, 3 * (p - 1)) << p << " " << m << " " << v;
-        for (int d = 0; d < p; ++d) {
-          ASSERT_EQ(f.peak[d], std::min(v * m, (v - 1) * p + 2 * (p - 1 - d) + 1)) << p << " " << m;
+      for (int m = 1; m <= 4 * p; ++m) {
+        for (int size : {0, p, p + 1, 2 * p, 3 * p - 1, 3 * p}) {
+          SchemeParams params{p, m, v};
+          params.group_size = size;
+          const Schedule s = MakeOrDie("interleaved", params);
+          const UnitFigures f = Figures(s);
+          ASSERT_EQ(f.busy, 3 * v * m);
+          ASSERT_EQ(f.makespan, 3 * ((v - 1) * std::max(m, p) + m + p - 1))
+              << p << " " << m << " " << v << " " << size;
+          const int g = LargestGroup(p, m, size);
+          for (int d = 0; d < p; ++d) {
+            ASSERT_EQ(f.peak[d], std::min(v * m, (v - 1) * g + 2 * (p - 1 - d) + 1))
+                << p << " " << m << " " << v << " " << size;
+          }
         }
       }
     }
@@ -46,13 +63,35 @@ TEST(Interleaved, WithOneChunkIs1F1B) {
   }
 }
 
+// Groups are those of Megatron-LM with a group size of the user's, and of PyTorch without one.
+TEST(Interleaved, Groups) {
+  const auto first_forwards = [](int devices, int micro_batches, int group_size) {
+    SchemeParams params{devices, micro_batches};
+    params.group_size = group_size;
+    const Schedule s = MakeOrDie("interleaved", params);
+    std::string text;
+    for (const Action& a : s.order[0]) {
+      if (a.kind == ActionKind::kForward) text += ToString(a) + " ";
+    }
+    return text;
+  };
+  EXPECT_EQ(first_forwards(2, 6, 4), "0F0 0F1 0F2 0F3 2F0 2F1 2F2 2F3 0F4 0F5 2F4 2F5 ");
+  // PyTorch: M / P rounds. A last group of 1 would be too small: it joins the one before.
+  EXPECT_EQ(first_forwards(2, 6, 0), "0F0 0F1 2F0 2F1 0F2 0F3 2F2 2F3 0F4 0F5 2F4 2F5 ");
+  EXPECT_EQ(first_forwards(3, 8, 0),
+            "0F0 0F1 0F2 0F3 3F0 3F1 3F2 3F3 0F4 0F5 0F6 0F7 3F4 3F5 3F6 3F7 ");
+  EXPECT_EQ(first_forwards(2, 5, 2), "0F0 0F1 2F0 2F1 0F2 0F3 0F4 2F2 2F3 2F4 ");
+  EXPECT_EQ(first_forwards(2, 5, 0), "0F0 0F1 0F2 2F0 2F1 2F2 0F3 0F4 2F3 2F4 ");
+  EXPECT_EQ(first_forwards(4, 3, 0), "0F0 0F1 0F2 4F0 4F1 4F2 ");
+  EXPECT_EQ(first_forwards(2, 3, 9), "0F0 0F1 0F2 2F0 2F1 2F2 ");
+}
+
 TEST(Interleaved, Refuses) {
-  EXPECT_EQ(
-      Refusal("interleaved", {4, 6}),
-      "--scheme=interleaved --micro_batches=6: must be a multiple of --devices=4; nearest: 4 or 8");
-  EXPECT_EQ(
-      Refusal("interleaved", {4, 3}),
-      "--scheme=interleaved --micro_batches=3: must be a multiple of --devices=4; nearest: 4");
+  SchemeParams params{4, 8};
+  params.group_size = 3;
+  EXPECT_EQ(Refusal("interleaved", params),
+            "--scheme=interleaved --group_size=3: a group is back at a device for its next stage "
+            "only after all 4 devices; use at least --devices=4");
 }
 
 }  // namespace

@@ -4,36 +4,25 @@
 // an input gradient returns in I and not in I + W; the W that device d puts off by d
 // stage passes fill its drain.
 //
-// Micro-batches go in groups of at least P (a device runs a group through its first stage, then
-// through its second, and so on): M / P groups as equal as can be, the larger ones first. Fewer
-// than P micro-batches are one group, and wait for one another. Peak (V - 1)g + P for groups of g.
+// Micro-batches go in groups (MicroBatchGroups) as there. Fewer than P micro-batches wait for one
+// another. Peak (V-1)g + P for a largest group of g.
 #include <algorithm>
 #include <vector>
 
 #include "pipelines/schedules/schemes.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
 absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
-  const int devices = params.devices, chunks = params.chunks, m = params.micro_batches;
-  const int groups = std::max(1, m / devices);
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
+  const int largest = *std::max_element(groups.begin(), groups.end());
   Schedule schedule = LoopedPipeline(params);
-  for (int d = 0; d < devices; ++d) {
-    std::vector<Action> forwards, inputs;
-    forwards.reserve(static_cast<size_t>(m) * chunks);
-    inputs.reserve(forwards.capacity());
-    for (int group = 0, begin = 0, end; group < groups; ++group, begin = end) {
-      end = begin + m / groups + (group < m % groups ? 1 : 0);
-      for (int chunk = 0; chunk < chunks; ++chunk) {
-        for (int i = begin; i < end; ++i) {
-          forwards.push_back(Forward(chunk * devices + d, i));
-          inputs.push_back(BackwardInput((chunks - 1 - chunk) * devices + d, i));
-        }
-      }
-    }
-    const int largest = (m + groups - 1) / groups;
-    const int warm_up = (chunks - 1) * largest + devices - 1 - d;
-    schedule.order[d] = SplitOneForwardOneBackward(forwards, inputs, warm_up, /*lag=*/d);
+  for (int d = 0; d < params.devices; ++d) {
+    const int warm_up = (params.chunks - 1) * largest + params.devices - 1 - d;
+    schedule.order[d] = SplitOneForwardOneBackward(
+        DepthFirst(params, groups, ActionKind::kForward, d),
+        DepthFirst(params, groups, ActionKind::kBackwardInput, d), warm_up, /*lag=*/d);
   }
   return schedule;
 }

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "pipelines/schedules/scheme_testing.h"
@@ -39,6 +41,24 @@ TEST(InterleavedZb1p, ClosedForms) {
       }
     }
   }
+}
+
+// With a group size of the user's: 7 is 4 + 3, and no other idle time.
+TEST(InterleavedZb1p, GroupSize) {
+  SchemeParams params{3, 7};
+  params.group_size = 4;
+  const Schedule s = MakeOrDie("interleaved_zb1p", params);
+  std::string forwards;
+  for (const Action& a : s.order[0]) {
+    if (a.kind == ActionKind::kForward) forwards += ToString(a) + " ";
+  }
+  EXPECT_EQ(forwards, "0F0 0F1 0F2 0F3 3F0 3F1 3F2 3F3 0F4 0F5 0F6 3F4 3F5 3F6 ");
+  EXPECT_EQ(Figures(s).idle, 2);
+  EXPECT_EQ(Figures(s).peak, std::vector<int64_t>(3, 4 + 3));
+  params.group_size = 2;
+  EXPECT_EQ(Refusal("interleaved_zb1p", params),
+            "--scheme=interleaved_zb1p --group_size=2: a group is back at a device for its next "
+            "stage only after all 3 devices; use at least --devices=3");
 }
 
 TEST(InterleavedZb1p, WithOneChunkIsZbH1) {

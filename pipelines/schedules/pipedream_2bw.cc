@@ -3,9 +3,9 @@
 // computes group t of m micro-batches with the weights before the newest update, which all stages
 // have by then when m >= P.
 //
-// Here m = P, the least that the paper allows (and so the most updates of a run). micro_batches is
-// a run's number of micro-batches. A run begins with version 0 and ends with a flush, so its first
-// two groups use version 0: the paper's start-up.
+// --update_every is m; its default P is the least that the paper allows (and so gives the most
+// updates of a run). micro_batches is a run's number of micro-batches. A run begins with version 0
+// and ends with a flush, so its first two groups use version 0: the paper's start-up.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -14,11 +14,21 @@
 namespace pipelab {
 
 absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params) {
-  const int group = params.devices;
-  if (params.micro_batches % group != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--micro_batches=", params.micro_batches, ": this scheme updates after every P = ", group,
-        " micro-batches; use a multiple of --devices=", group));
+  const int m = params.micro_batches, devices = params.devices;
+  const int group = params.update_every == 0 ? devices : params.update_every;
+  if (group < devices) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--update_every=", group,
+                     ": with fewer micro-batches than stages two weight versions are "
+                     "not enough; use at least --devices=",
+                     devices));
+  }
+  if (m % group != 0) {
+    const int below = m - m % group;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--micro_batches=", m, ": this scheme updates after every ", group,
+                     " micro-batches (", params.update_every == 0 ? "--devices" : "--update_every",
+                     "); nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + group));
   }
   return OneForwardOneBackwardWithUpdates(params, group, [group](int, int micro_batch) {
     return std::max(0, micro_batch / group - 1);

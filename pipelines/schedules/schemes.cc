@@ -19,6 +19,45 @@ Schedule LoopedPipeline(const SchemeParams& params) {
   return schedule;
 }
 
+absl::StatusOr<std::vector<int>> MicroBatchGroups(const SchemeParams& params) {
+  const int m = params.micro_batches, devices = params.devices, size = params.group_size;
+  if (size == 0) {
+    std::vector<int> groups(std::max(1, m / devices));
+    const int count = static_cast<int>(groups.size());
+    for (int i = 0; i < count; ++i) groups[i] = m / count + (i < m % count ? 1 : 0);
+    return groups;
+  }
+  if (size < devices) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--group_size=", size, ": a group is back at a device for its next stage only after all ",
+        devices, " devices; use at least --devices=", devices));
+  }
+  std::vector<int> groups(m / size, size);
+  const int rest = m % size;
+  if (rest >= devices || (groups.empty() && rest > 0)) {
+    groups.push_back(rest);
+  } else if (rest > 0) {
+    groups.back() += rest;
+  }
+  return groups;
+}
+
+std::vector<Action> DepthFirst(const SchemeParams& params, const std::vector<int>& groups,
+                               ActionKind kind, int device) {
+  std::vector<Action> actions;
+  actions.reserve(static_cast<size_t>(params.micro_batches) * params.chunks);
+  int begin = 0;
+  for (int group : groups) {
+    for (int i = 0; i < params.chunks; ++i) {
+      const int chunk = kind == ActionKind::kForward ? i : params.chunks - 1 - i;
+      const auto stage = static_cast<int16_t>(chunk * params.devices + device);
+      for (int m = begin; m < begin + group; ++m) actions.push_back({kind, stage, m, 0, 0});
+    }
+    begin += group;
+  }
+  return actions;
+}
+
 std::vector<Action> OneForwardOneBackward(const std::vector<Action>& forwards,
                                           const std::vector<Action>& backwards, int warm_up) {
   std::vector<Action> order;

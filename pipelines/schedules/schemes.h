@@ -42,6 +42,20 @@ absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params);
 // A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
 Schedule LoopedPipeline(const SchemeParams& params);
 
+// Sizes of the groups of micro-batches that interleaved schemes take through one stage of a device
+// after another, each at least P. Fewer than P micro-batches are one group. Without --group_size
+// M / P groups as equal as can be, the larger ones first (PyTorch's, where those are equal); with
+// it groups of that size, and a last smaller one (Megatron-LM's), which joins the one before when
+// it would have fewer than P: its first micro-batch would be waited for at each turn.
+// InvalidArgument: --group_size below P, where the device that ran a group through a stage would
+// wait for its own results.
+absl::StatusOr<std::vector<int>> MicroBatchGroups(const SchemeParams& params);
+
+// What an interleaved device does of a kind of pass, group by group: its stages in order (or from
+// the last one on), each with the group's micro-batches.
+std::vector<Action> DepthFirst(const SchemeParams& params, const std::vector<int>& groups,
+                               ActionKind kind, int device);
+
 // Merges a device's forwards and backwards, each in its own order: `warm_up` forwards, then one
 // forward and one backward in turn, then the backwards that are left.
 std::vector<Action> OneForwardOneBackward(const std::vector<Action>& forwards,
