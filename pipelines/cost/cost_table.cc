@@ -6,7 +6,7 @@
 namespace pipelab {
 
 Nanoseconds CostTable::Compute(const Action& action) const {
-  const StageCost& cost = stages[action.stage];
+  const StageCost& cost = StageOf(action.stage, action.slice);
   switch (action.kind) {
     case ActionKind::kForward:
       return cost.forward;
@@ -19,7 +19,7 @@ Nanoseconds CostTable::Compute(const Action& action) const {
     case ActionKind::kRecompute:
       return cost.recompute;
     case ActionKind::kStep:
-      return cost.step;
+      return stages[action.stage].step;
   }
   LOG(FATAL) << "no such action kind: " << static_cast<int>(action.kind);
 }
@@ -52,8 +52,9 @@ std::vector<Bytes> CostTable::PeakState(const Schedule& schedule) const {
 CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
   StageCost cost;
   cost.forward = cost.backward_input = cost.backward_weight = cost.recompute = unit;
-  cost.memory.kept = cost.memory.kept_for_weight = Bytes(1);
-  cost.memory.forward_peak = cost.memory.recompute_peak = Bytes(1);
+  const Bytes activation(schedule.num_slices);
+  cost.memory.kept = cost.memory.kept_for_weight = activation;
+  cost.memory.forward_peak = cost.memory.recompute_peak = activation;
   CostTable table;
   table.stages.assign(schedule.num_stages(), cost);
   table.edge_bytes.assign(schedule.stages.edges.size(), Bytes(0));

@@ -24,6 +24,10 @@ namespace pipelab {
 struct StageMemory {
   Bytes kept;             // left by a forward for its backward, besides the inputs
   Bytes kept_for_weight;  // left by I for W, inputs included
+  // Token slices only. Of `kept`, what is left by a forward of a stage that recomputes, because
+  // later slices read it; and what a backward (B or I) leaves for those of earlier slices, less
+  // what it was left and releases.
+  Bytes kept_when_dropped, carried;
   // The most that the device holds during an action above what it held before it, results included.
   Bytes forward_peak;
   Bytes forward_drop_peak;  // a forward of a stage that recomputes: keeps its inputs only
@@ -47,10 +51,19 @@ struct StageCost {
   StageMemory memory;
 };
 
+// One token slice of a micro-batch (TeraPipe).
+struct SliceCosts {
+  std::vector<StageCost> stages;  // but for `step` and the state, which are CostTable::stages'
+  std::vector<Bytes> edge_bytes;
+};
+
 struct CostTable {
   std::vector<StageCost> stages;
   // [edge] The activation of one micro-batch; its gradient has the same size.
   std::vector<Bytes> edge_bytes;
+  // [slice] Where the schedule has token slices, of which a later one has more attention to
+  // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.
+  std::vector<SliceCosts> slices;
   // Messages: latency + bytes / bandwidth; messages of one ordered pair of devices follow one
   // another. Without a network every ordered pair has a link of its own, of this latency and
   // bandwidth.
@@ -69,15 +82,27 @@ struct CostTable {
   // Replay: [device][instruction] measured durations; empty where stage costs rule.
   std::vector<std::vector<Nanoseconds>> instruction_time;
 
+  // Of an action; a slice's is 1 / SliceParts of it.
   Nanoseconds Compute(const Action& action) const;
+  const StageCost& StageOf(int stage, int slice) const {
+    return slices.empty() ? stages[stage] : slices[slice].stages[stage];
+  }
+  Bytes EdgeBytesOf(int edge, int slice) const {
+    return slices.empty() ? edge_bytes[edge] : slices[slice].edge_bytes[edge];
+  }
+  // What costs of a slice as looked up here are to be divided by.
+  int64_t SliceParts(const Schedule& schedule) const {
+    return slices.empty() ? schedule.num_slices : 1;
+  }
   // The way of a message that nothing else disturbs.
   PathCost PathBetween(int from, int to) const;
   // What each member of a reduction holds of it: the sum's size.
   Bytes ReductionBytes(const Reduction& reduction) const;
   // [device] The state of its stages and the older weight versions that live (ir/versions.h).
   std::vector<Bytes> PeakState(const Schedule& schedule) const;
-  // Edges have 0 bytes and activations 1, so that peak_activation counts the stage activations
-  // that a device holds at a time, each released at its B or W.
+  // Edges have 0 bytes and activations 1 (a slice's, where there are slices), so that
+  // peak_activation counts the stage activations that a device holds at a time, each released at
+  // its B or W. A slice takes 1 / num_slices of the time: choose a unit that this divides.
   static CostTable Unit(const Schedule& schedule, Nanoseconds unit = Milliseconds(1));
 };
 

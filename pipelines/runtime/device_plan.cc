@@ -88,10 +88,12 @@ class Planner {
     return held_.Of(std::get<2>(v), Consumer(v));
   }
   const TensorSpec* ProducerSpec(const Value& v) const {
-    return held_.SpecAt(std::get<2>(v), Producer(v), std::get<0>(v), std::get<1>(v));
+    return held_.SpecAt(std::get<2>(v), std::get<3>(v), Producer(v), std::get<0>(v),
+                        std::get<1>(v));
   }
   const TensorSpec* ConsumerSpec(const Value& v) const {
-    return held_.SpecAt(std::get<2>(v), Consumer(v), std::get<0>(v), !std::get<1>(v));
+    return held_.SpecAt(std::get<2>(v), std::get<3>(v), Consumer(v), std::get<0>(v),
+                        !std::get<1>(v));
   }
   static Value ValueOf(const Message& m) {
     return Value(m.edge, m.gradient, m.micro_batch, m.slice);

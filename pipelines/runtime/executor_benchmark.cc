@@ -40,8 +40,8 @@ class EmptyStage : public StageModule {
   }
   absl::Status BackwardWeight(const Action&) override { return absl::OkStatus(); }
   absl::Status Step(const Action&) override { return absl::OkStatus(); }
-  TensorSpec InputSpec(int) const override { return {DataType::kFloat32, {1}}; }
-  TensorSpec OutputSpec(int) const override { return {DataType::kFloat32, {1}}; }
+  TensorSpec InputSpec(int, int) const override { return {DataType::kFloat32, {1}}; }
+  TensorSpec OutputSpec(int, int) const override { return {DataType::kFloat32, {1}}; }
   absl::StatusOr<Tensor> Gradients(absl::string_view) override {
     return arena_->Zeros(DataType::kFloat32, {1}, MemoryKind::kGradient);
   }

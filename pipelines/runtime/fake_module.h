@@ -51,8 +51,8 @@ class FakeStage : public StageModule {
                                                std::vector<Tensor> output_gradients) override;
   absl::Status BackwardWeight(const Action& a) override;
   absl::Status Step(const Action& a) override;
-  TensorSpec InputSpec(int) const override { return Spec(); }
-  TensorSpec OutputSpec(int) const override { return Spec(); }
+  TensorSpec InputSpec(int, int) const override { return Spec(); }
+  TensorSpec OutputSpec(int, int) const override { return Spec(); }
   absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override;
   int64_t library_ns() const override { return library_ns_; }
 

@@ -37,8 +37,12 @@ class FaultInjector::Module : public StageModule {
     PIPELAB_RETURN_IF_ERROR(Before(a));
     return module_->Step(a);
   }
-  TensorSpec InputSpec(int e) const override { return module_->InputSpec(e); }
-  TensorSpec OutputSpec(int e) const override { return module_->OutputSpec(e); }
+  TensorSpec InputSpec(int edge, int slice) const override {
+    return module_->InputSpec(edge, slice);
+  }
+  TensorSpec OutputSpec(int edge, int slice) const override {
+    return module_->OutputSpec(edge, slice);
+  }
   absl::StatusOr<Tensor> Gradients(absl::string_view p) override { return module_->Gradients(p); }
   int64_t library_ns() const override { return module_->library_ns(); }
 

@@ -55,23 +55,28 @@ absl::StatusOr<HeldStages> HeldStages::Make(const Schedule& schedule, int device
       }
       stage.member = at - group.begin();
       stage.group_size = static_cast<int64_t>(group.size());
-      for (size_t e = 0; e < schedule.stages.in_edges[s].size(); ++e) {
-        stage.in_specs.push_back(spec(stage.module->InputSpec(static_cast<int>(e))));
-      }
-      for (size_t e = 0; e < schedule.stages.out_edges[s].size(); ++e) {
-        stage.out_specs.push_back(spec(stage.module->OutputSpec(static_cast<int>(e))));
+      stage.in_specs.resize(schedule.stages.in_edges[s].size());
+      stage.out_specs.resize(schedule.stages.out_edges[s].size());
+      for (int slice = 0; slice < schedule.num_slices; ++slice) {
+        for (int e = 0; e < static_cast<int>(stage.in_specs.size()); ++e) {
+          stage.in_specs[e].push_back(spec(stage.module->InputSpec(e, slice)));
+        }
+        for (int e = 0; e < static_cast<int>(stage.out_specs.size()); ++e) {
+          stage.out_specs[e].push_back(spec(stage.module->OutputSpec(e, slice)));
+        }
       }
     }
   }
   return held;
 }
 
-const TensorSpec* HeldStages::SpecAt(int micro_batch, int stage, int edge, bool in) const {
+const TensorSpec* HeldStages::SpecAt(int micro_batch, int slice, int stage, int edge,
+                                     bool in) const {
   const HeldStage& held = Of(micro_batch, stage);
   const std::vector<int>& edges =
       in ? schedule_->stages.in_edges[stage] : schedule_->stages.out_edges[stage];
   const auto at = std::find(edges.begin(), edges.end(), edge) - edges.begin();
-  return in ? held.in_specs[at] : held.out_specs[at];
+  return (in ? held.in_specs : held.out_specs)[at][slice];
 }
 
 }  // namespace pipelab

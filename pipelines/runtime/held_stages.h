@@ -34,8 +34,9 @@ struct Fraction {
 // What one stage of one replica is to the device.
 struct HeldStage {
   StageModule* module = nullptr;
-  int64_t member = 0, group_size = 1;                  // the device in the stage's group
-  std::vector<const TensorSpec*> in_specs, out_specs;  // by place in the stage's edge lists
+  int64_t member = 0, group_size = 1;  // the device in the stage's group
+  // By place in the stage's edge lists, and slice.
+  std::vector<std::vector<const TensorSpec*>> in_specs, out_specs;
 
   // The rows of `fraction` in the member's tensor.
   absl::StatusOr<Part> Rows(const TensorSpec& spec, Fraction fraction) const;
@@ -53,7 +54,7 @@ class HeldStages {
   const HeldStage& OfReplica(int replica, int stage) const { return stages_[replica][stage]; }
 
   // The shape of an edge's tensor at the stage it enters (`in`) or leaves.
-  const TensorSpec* SpecAt(int micro_batch, int stage, int edge, bool in) const;
+  const TensorSpec* SpecAt(int micro_batch, int slice, int stage, int edge, bool in) const;
 
   // Keeps the specs that plans point to alive.
   std::vector<std::unique_ptr<TensorSpec>> TakeSpecs() && { return std::move(specs_); }

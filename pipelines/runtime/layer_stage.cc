@@ -52,9 +52,11 @@ Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape) const {
   return shape;
 }
 
-TensorSpec LayerStage::InputSpec(int) const { return {DataType::kFloat32, RowsOf(input_shape_)}; }
+TensorSpec LayerStage::InputSpec(int, int) const {
+  return {DataType::kFloat32, RowsOf(input_shape_)};
+}
 
-TensorSpec LayerStage::OutputSpec(int) const {
+TensorSpec LayerStage::OutputSpec(int, int) const {
   return {DataType::kFloat32, RowsOf(specs_.back().output_shape)};
 }
 

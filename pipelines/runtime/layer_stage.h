@@ -76,8 +76,8 @@ class LayerStage : public StageModule {
   // run (synchronous: each) advances the training step; it is refused while micro-batches are in
   // flight.
   absl::Status Step(const Action& a) override;
-  TensorSpec InputSpec(int in_edge) const override;
-  TensorSpec OutputSpec(int out_edge) const override;
+  TensorSpec InputSpec(int in_edge, int slice) const override;
+  TensorSpec OutputSpec(int out_edge, int slice) const override;
   absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override {
     return parameters_.Gradients(parameter);
   }

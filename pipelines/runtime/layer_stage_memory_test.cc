@@ -42,7 +42,7 @@ class MeasuredStage {
   }
   // A forward's peak and output; the output goes to its consumer.
   Bytes Forward(int mb, bool drop, Bytes* output) {
-    std::vector<Tensor> x = Arrive(stage_->InputSpec(0));
+    std::vector<Tensor> x = Arrive(stage_->InputSpec(0, 0));
     return Peak([&] {
       auto y = stage_->Forward(MakeAction(ActionKind::kForward, 0, mb), std::move(x), drop);
       CHECK(y.ok()) << y.status();
@@ -53,7 +53,7 @@ class MeasuredStage {
     return Peak([&] { CHECK(stage_->Recompute(MakeAction(ActionKind::kRecompute, 0, mb)).ok()); });
   }
   Bytes Backward(int mb, ActionKind kind) {
-    std::vector<Tensor> dy = Arrive(stage_->OutputSpec(0));
+    std::vector<Tensor> dy = Arrive(stage_->OutputSpec(0, 0));
     return Peak([&] {
       auto dx = stage_->Backward(MakeAction(kind, 0, mb), std::move(dy));
       CHECK(dx.ok()) << dx.status();

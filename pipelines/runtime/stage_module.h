@@ -35,10 +35,10 @@ class StageModule {
   // Optimizer step with the gradients accumulated since the last one, which it clears.
   virtual absl::Status Step(const Action& a) = 0;
 
-  // What arrives on in-edge / out-edge i for this module's rows of one micro-batch, or of one slice
-  // of it where the schedule has slices. The first dimension is the one that groups divide.
-  virtual TensorSpec InputSpec(int in_edge) const = 0;
-  virtual TensorSpec OutputSpec(int out_edge) const = 0;
+  // What arrives on in-edge / out-edge i for this module's rows of one micro-batch, or of a token
+  // slice of it where the schedule has several. The first dimension is the one that groups divide.
+  virtual TensorSpec InputSpec(int in_edge, int slice) const = 0;
+  virtual TensorSpec OutputSpec(int out_edge, int slice) const = 0;
 
   // The gradients behind a reduction: all untied parameters for "", else the named tied parameter;
   // flat. The sum is written back to the tensor that is returned, so it is a view and not a copy.

@@ -28,18 +28,21 @@ class EffectTable {
   EffectTable(const Schedule& schedule, const CostTable& costs);
 
   const ActionEffect& Of(int replica, const Action& a) const {
-    return table_[replica * num_stages_ + a.stage][static_cast<int>(a.kind)];
+    const int slice = num_slices_ > 1 ? a.slice : 0;
+    return table_[(replica * num_stages_ + a.stage) * num_slices_ + slice]
+                 [static_cast<int>(a.kind)];
   }
 
  private:
   static constexpr int kNumKinds = 6;
   using StageEffects = std::array<ActionEffect, kNumKinds>;
 
-  static StageEffects Effects(const Schedule& s, const CostTable& costs, int stage, bool recomputed,
-                              int64_t parts);
+  static StageEffects Effects(const Schedule& s, const CostTable& costs, int stage, int slice,
+                              bool recomputed, int64_t parts);
 
   int num_stages_;
-  std::vector<StageEffects> table_;  // [replica * stages + stage]
+  int num_slices_;                   // that differ: 1 where the table knows no slices
+  std::vector<StageEffects> table_;  // [(replica * stages + stage) * slices + slice]
 };
 
 }  // namespace pipelab

@@ -82,8 +82,8 @@ class Simulation {
   }
 
   int64_t MessageBytes(const Message& m) const {
-    const int64_t bytes = costs_.edge_bytes[m.edge].value();
-    const int64_t parts = int64_t{m.row_parts} * p_.schedule.num_slices;
+    const int64_t bytes = costs_.EdgeBytesOf(m.edge, m.slice).value();
+    const int64_t parts = int64_t{m.row_parts} * costs_.SliceParts(p_.schedule);
     if (parts == 1) return bytes;  // nearly always; saves a division
     return bytes * (m.row_end - m.row_begin) / parts;
   }
@@ -235,6 +235,24 @@ absl::Status CheckSpeeds(const std::vector<double>& speeds, int devices) {
   return absl::OkStatus();
 }
 
+absl::Status CheckSlices(const Schedule& s, const CostTable& costs) {
+  if (!costs.slices.empty() && static_cast<int>(costs.slices.size()) != s.num_slices) {
+    return absl::InvalidArgumentError(absl::StrCat("the cost table has ", costs.slices.size(),
+                                                   " slices, the schedule ", s.num_slices));
+  }
+  for (size_t i = 0; i < costs.slices.size(); ++i) {
+    if (costs.slices[i].stages.size() == costs.stages.size() &&
+        costs.slices[i].edge_bytes.size() == costs.edge_bytes.size()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("slice ", i, ": the cost table has ", costs.slices[i].stages.size(),
+                     " stages and ", costs.slices[i].edge_bytes.size(), " edges, the schedule ",
+                     s.num_stages(), " and ", s.stages.edges.size()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckFits(const Program& p, const CostTable& costs) {
   const Schedule& s = p.schedule;
   if (static_cast<int>(costs.stages.size()) != s.num_stages()) {
@@ -255,6 +273,7 @@ absl::Status CheckFits(const Program& p, const CostTable& costs) {
                                                      " devices, the schedule ", s.num_devices()));
     }
   }
+  PIPELAB_RETURN_IF_ERROR(CheckSlices(s, costs));
   PIPELAB_RETURN_IF_ERROR(CheckSpeeds(costs.device_speed, s.num_devices()));
   if (costs.instruction_time.empty()) return absl::OkStatus();
   if (costs.instruction_time.size() != p.instructions.size()) {

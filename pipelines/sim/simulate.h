@@ -9,8 +9,9 @@
 // bandwidth, and arrives the path's latency later. Transfers that are on one link at a time share
 // its bandwidth (transfers.h). A wait ends on arrival. A reduction ends `reduce` and a ring
 // all-reduce of its bytes (cost/collectives.h) after its last participant came. A member of a group
-// of d devices takes 1/d of an action's time, a slice 1/num_slices; a step is not divided. A device
-// of speed s takes 1/s of the time of actions and steps.
+// of d devices takes 1/d of an action's time, a token slice its own (CostTable::slices), or
+// 1/num_slices; a step is not divided. A device of speed s takes 1/s of the time of actions and
+// steps.
 //
 // Without CostTable::overlap a device either computes or communicates, as with Megatron-LM's
 // batched blocking sends and receives. A send occupies its device until the message has arrived,
@@ -27,6 +28,8 @@
 //   B                           - kept - inputs - output gradients + input gradients
 //   I                           as B, + kept_for_weight
 //   W                           - kept_for_weight
+// A token slice's forward keeps kept_when_dropped all the same when the stage recomputes, which its
+// recompute then does not add, and its B or I adds `carried`. All of that comes
 // with StageMemory's *_peak on top of the level during an action. What stays on the device (an
 // output whose consumer is on the same device) is charged once, as the consumer's input. peak_state
 // has the older weight versions that live (ir/versions.h).

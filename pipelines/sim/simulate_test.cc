@@ -191,6 +191,75 @@ TEST(Simulate, WalksMemoryOfRecompute) {
   EXPECT_EQ(Peaks(s, m), (std::vector<int64_t>{1100, 2100}));
 }
 
+Schedule TwoSlices(const std::vector<std::string>& lines) {
+  Schedule s = ChainOf(1, lines);
+  s.num_slices = 2;
+  return s;
+}
+
+// F 30 and 70, I 40 and 80, W 20 and 30 ns; edges of 300 and 700 bytes.
+CostTable SliceTable(const Schedule& s) {
+  CostTable costs = Costs(s);
+  for (int slice = 0; slice < 2; ++slice) {
+    StageCost stage;
+    stage.forward = Nanoseconds(slice == 0 ? 30 : 70);
+    stage.backward_input = Nanoseconds(slice == 0 ? 40 : 80);
+    stage.backward_weight = Nanoseconds(slice == 0 ? 20 : 30);
+    SliceCosts& of_slice = costs.slices.emplace_back();
+    of_slice.stages.assign(s.num_stages(), stage);
+    of_slice.edge_bytes.assign(s.stages.edges.size(), Bytes(slice == 0 ? 300 : 700));
+  }
+  return costs;
+}
+
+TEST(Simulate, SlicesShareEquallyOrHaveTheirOwnCosts) {
+  const Program p = LowerOrDie(TwoSlices({"0F0 0F0.1 0B0.1 0B0", "1F0 1F0.1 1B0.1 1B0"}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace equal, Simulate(p, Costs(p.schedule)));
+  EXPECT_EQ(Timeline(equal), R"(
+0F0[0,50] 0F0.1[50,100] wait[100,250] 0B0.1[250,350] 0B0[350,450] step[450,460] 
+wait[0,50] 1F0[50,100] 1F0.1[100,150] 1B0.1[150,250] 1B0[250,350] step[350,360] 
+)");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace own, Simulate(p, SliceTable(p.schedule)));
+  EXPECT_EQ(Timeline(own), R"(
+0F0[0,30] 0F0.1[30,100] wait[100,280] 0B0.1[280,390] 0B0[390,450] step[450,460] 
+wait[0,30] 1F0[30,60] wait[60,100] 1F0.1[100,170] 1B0.1[170,280] 1B0[280,340] step[340,350] 
+)");
+  for (const Trace* trace : {&equal, &own}) {
+    for (const DeviceTrace& d : trace->devices) EXPECT_EQ(d.bytes_sent, Bytes(1000));
+  }
+}
+
+// Device 1: its level is 300 + 700 of inputs, 100 + 50 kept after the forwards, 40 more carried to
+// the first slice once the second one's backward is through.
+TEST(Simulate, WalksMemoryOfSlices) {
+  const auto peak = [](const std::vector<std::string>& lines, int slice, Bytes StageMemory::*what) {
+    const Program p = LowerOrDie(TwoSlices(lines));
+    CostTable costs = SliceTable(p.schedule);
+    for (int i = 0; i < 2; ++i) {
+      StageMemory& m = costs.slices[i].stages[1].memory;
+      m.kept = Bytes(i == 0 ? 100 : 50);
+      m.kept_when_dropped = Bytes(i == 0 ? 60 : 0);
+      m.carried = Bytes(i == 0 ? -40 : 40);
+      if (i == slice) m.*what = Bytes(100000);
+    }
+    return Simulate(p, costs).value().devices[1].peak_activation.value() - 100000;
+  };
+  const std::vector<std::string> fused = {"0F0 0F0.1 0B0.1 0B0", "1F0 1F0.1 1B0.1 1B0"};
+  EXPECT_EQ(peak(fused, 1, &StageMemory::forward_peak), 1000 + 100);
+  EXPECT_EQ(peak(fused, 1, &StageMemory::backward_peak), 1000 + 150);
+  EXPECT_EQ(peak(fused, 0, &StageMemory::backward_peak), 300 + 100 + 40);
+  const std::vector<std::string> recomputed = {"0F0 0F0.1 0R0.1 0B0.1 0R0 0B0",
+                                               "1F0 1F0.1 1R0.1 1B0.1 1R0 1B0"};
+  EXPECT_EQ(peak(recomputed, 1, &StageMemory::forward_drop_peak), 1000 + 60);
+  EXPECT_EQ(peak(recomputed, 1, &StageMemory::recompute_peak), 1000 + 60);
+  EXPECT_EQ(peak(recomputed, 0, &StageMemory::recompute_peak), 300 + 60 + 40);
+  EXPECT_EQ(peak(recomputed, 0, &StageMemory::backward_peak), 300 + 100 + 40);
+  // The parts of a split backward: what I leaves for W stays apart from what it carries.
+  const std::vector<std::string> split = {"0F0 0F0.1 0B0.1 0B0", "1F0 1F0.1 1I0.1 1I0 1W0 1W0.1"};
+  EXPECT_EQ(peak(split, 0, &StageMemory::backward_input_peak), 300 + 100 + 40);
+  EXPECT_EQ(peak(split, 1, &StageMemory::backward_weight_peak), 0);
+}
+
 TEST(Simulate, ChargesALocalHandOverOnce) {
   Schedule s = ChainOf(1, {"0F0 1F0 1B0 0B0", ""});
   s.placement.groups[0][1] = {0};
@@ -284,6 +353,14 @@ TEST(Simulate, RefusesATableThatDoesNotFit) {
   costs.instruction_time.resize(2);
   EXPECT_THAT(Simulate(p, costs),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 instruction times")));
+  costs = SliceTable(p.schedule);
+  EXPECT_THAT(Simulate(p, costs),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 slices, the schedule 1")));
+  costs.slices.resize(1);
+  costs.slices[0].edge_bytes.clear();
+  EXPECT_THAT(Simulate(p, costs),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("slice 0: the cost table has 2 stages and 0 edges")));
 }
 
 TEST(Replay, OfASimulationIsTheSimulation) {
