@@ -22,6 +22,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "kernels/loss_kernels.h"
+#include "kernels/optimizer_kernels.h"
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/tensor.h"
 #include "tools/base/rng.h"
@@ -58,12 +60,6 @@ struct DropoutMask {
   uint64_t offset = 0;
 };
 
-struct AdamOptions {  // Kingma and Ba 2015, with decoupled weight decay (Loshchilov and Hutter
-                      // 2019)
-  float learning_rate = 1e-3f, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, weight_decay = 0;
-  int64_t step = 1;  // counts from 1
-};
-
 class Backend {
  public:
   explicit Backend(Arena* arena) : arena_(arena) {}
@@ -74,6 +70,10 @@ class Backend {
   Tensor Allocate(Shape shape, MemoryKind kind = MemoryKind::kActivation) {
     return arena_->Allocate(DataType::kFloat32, std::move(shape), kind);
   }
+
+  // Groups of kernels with interfaces of their own.
+  virtual LossKernels& loss() = 0;
+  virtual OptimizerKernels& optimizer() = 0;
 
   // y = x w (+ b where b_N is not empty).
   virtual void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
@@ -134,14 +134,6 @@ class Backend {
   virtual void EmbeddingWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC,
                                        const Tensor& dtable_VC, const Tensor& dpositions_TC) = 0;
 
-  // Returns the sum over rows of -log softmax(logits)[target]. The gradient is scale * (softmax -
-  // one-hot); dlogits may be logits.
-  virtual double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) = 0;
-  virtual void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
-                                    const Tensor& dlogits_MV) = 0;
-
-  virtual void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
-                    const Tensor& v) = 0;
   virtual void Fill(const Tensor& x, float value) = 0;
   virtual void Copy(const Tensor& from, const Tensor& to) = 0;
 

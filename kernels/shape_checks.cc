@@ -101,6 +101,14 @@ RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor
   return y;
 }
 
+void CheckVelocity(const char* kernel, const Tensor& w, float momentum, const Tensor& velocity) {
+  if (velocity.empty()) {
+    CHECK_EQ(momentum, 0) << kernel << ": momentum without a velocity";
+  } else {
+    CheckSameSize(kernel, {&w, &velocity});
+  }
+}
+
 void CheckDropoutRate(const char* kernel, float rate) {
   CHECK(rate >= 0 && rate < 1) << kernel << ": a dropout rate of " << rate;
 }

@@ -54,6 +54,9 @@ absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices
 RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor& positions_TC,
                         const Tensor& y_MC);
 
+// As many elements as w, or empty where there is no momentum.
+void CheckVelocity(const char* kernel, const Tensor& w, float momentum, const Tensor& velocity);
+
 void CheckDropoutRate(const char* kernel, float rate);  // [0, 1)
 
 // Floats of a block of attention scores: what the comment of Backend::Attention promises.

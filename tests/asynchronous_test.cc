@@ -161,7 +161,7 @@ class StaleTrainer {
         Tensor next =
             arena_.Zeros(DataType::kFloat32, s.values.back().shape(), MemoryKind::kParameter);
         std::copy(newest.begin(), newest.end(), next.f32().begin());
-        backend_->Adam(adam, next, s.gradient, s.m, s.v);
+        backend_->optimizer().Adam(adam, next, s.gradient, s.m, s.v);
         backend_->Fill(s.gradient, 0);
         s.values.push_back(next);
       }

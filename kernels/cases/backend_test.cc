@@ -91,8 +91,8 @@ TEST_P(BackendTest, OutputsMayBeInputsWhereTheHeaderSaysSo) {
   const Tensor logits = a.Reshape({10, 30}), a4 = Clone(logits);
   const Tensor targets = Int({0, 1, 2, 3, 4, 5, 6, 7, 8, 29});
   const Tensor apart = backend_->Allocate({10, 30});
-  backend_->CrossEntropyGradient(logits, targets, 0.5f, apart);
-  backend_->CrossEntropyGradient(a4, targets, 0.5f, a4);
+  backend_->loss().CrossEntropyGradient(logits, targets, 0.5f, apart);
+  backend_->loss().CrossEntropyGradient(a4, targets, 0.5f, a4);
   EXPECT_TRUE(SameBits(apart, a4));
 }
 
@@ -191,8 +191,15 @@ TEST_P(BackendTest, ExtremeScoresStayFinite) {
   const Tensor logits = backend_->Allocate({1, 2});
   logits.f32()[0] = 1000;
   logits.f32()[1] = -1000;
-  EXPECT_NEAR(backend_->CrossEntropy(logits, Int({1})), 2000, 1e-3);
-  EXPECT_EQ(backend_->CrossEntropy(logits, Int({0})), 0);
+  EXPECT_NEAR(backend_->loss().CrossEntropy(logits, Int({1})), 2000, 1e-3);
+  EXPECT_EQ(backend_->loss().CrossEntropy(logits, Int({0})), 0);
+  // A coin whose logit is 1000 or -1000: no infinities, and a sigmoid of exactly 1 or 0.
+  const Tensor ones = backend_->Allocate({1, 2}), d = backend_->Allocate({1, 2});
+  backend_->Fill(ones, 1);
+  EXPECT_NEAR(backend_->loss().BinaryCrossEntropy(logits, ones), 1000, 1e-3);
+  backend_->loss().BinaryCrossEntropyGradient(logits, ones, 1, d);
+  EXPECT_EQ(d.f32()[0], 0);
+  EXPECT_EQ(d.f32()[1], -1);
 }
 
 TEST_P(BackendTest, NansAreNotHidden) {
@@ -203,7 +210,10 @@ TEST_P(BackendTest, NansAreNotHidden) {
     bad.f32()[at] = nan;
     backend_->Gelu(bad, y);
     EXPECT_TRUE(std::isnan(y.f32()[at])) << at;
-    EXPECT_TRUE(std::isnan(backend_->CrossEntropy(bad.Reshape({1, 40}), Int({3})))) << at;
+    EXPECT_TRUE(std::isnan(backend_->loss().CrossEntropy(bad.Reshape({1, 40}), Int({3})))) << at;
+    EXPECT_TRUE(std::isnan(backend_->loss().BinaryCrossEntropy(bad, x))) << at;
+    EXPECT_TRUE(std::isnan(backend_->loss().SquaredError(x, bad))) << at;
+    EXPECT_TRUE(std::isnan(backend_->optimizer().SumOfSquares(bad))) << at;
   }
 }
 
@@ -240,11 +250,16 @@ TEST_P(BackendTest, RefusesShapesThatDoNotFit) {
   const Tensor x = Random({2, 3}, "x"), w = Random({4, 5}, "w"), y = Random({2, 5}, "y");
   EXPECT_DEATH(backend_->Linear(x, w, Tensor(), y), "Linear: x \\[2, 3\\], w \\[4, 5\\]");
   EXPECT_DEATH(backend_->Add(x, w, y), "Add");
-  EXPECT_DEATH(backend_->CrossEntropy(x, Int({0, 3})), "index 3 of a table of 3");
   AttentionShape beyond{1, 2, 1, 1, true};
   beyond.first_query = 1;
   beyond.queries = 2;
   EXPECT_DEATH(backend_->Attention(beyond, x, x, x), "queries \\[1, 3\\) of 2 tokens");
+  EXPECT_DEATH(backend_->loss().CrossEntropy(x, Int({0, 3})), "index 3 of a table of 3");
+  EXPECT_DEATH(backend_->loss().SquaredError(x, w), "SquaredError: \\[4, 5\\]");
+  SgdOptions sgd;
+  sgd.momentum = 0.9f;
+  EXPECT_DEATH(backend_->optimizer().Sgd(sgd, x, x, Tensor()), "Sgd: momentum without a velocity");
+  EXPECT_DEATH(backend_->optimizer().Sgd(sgd, x, x, w), "Sgd: \\[4, 5\\] beside \\[2, 3\\]");
   DropoutMask mask;
   mask.rate = 1;
   EXPECT_DEATH(backend_->Dropout(x, mask, x), "dropout rate of 1");

@@ -4,22 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/cases/kernel_case.h"
+#include "kernels/cases/case_groups.h"
 
 namespace pipelab {
 namespace {
-
-using Tensors = std::vector<Tensor>;
-
-constexpr TensorRole kOut = TensorRole::kOutput, kAdded = TensorRole::kAccumulated;
-
-double Floats(double n) { return 4 * n; }
-
-double MaxAbs(const Tensor& x) {
-  double most = 0;
-  for (float v : x.f32()) most = std::max(most, std::abs(double{v}));
-  return most;
-}
 
 void AddMatmuls(CaseSize size, std::vector<KernelCase>* cases) {
   for (const MatmulSize& s : MatmulShapes(size)) {
@@ -190,18 +178,6 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     c.bytes = Floats(3.0 * s.elements);
     cases->push_back(c);
   }
-  for (const AdamShape& s : AdamShapes(size)) {
-    AdamOptions options;
-    options.step = s.step;
-    options.weight_decay = s.weight_decay;
-    KernelCase c;
-    c.name = absl::StrCat("Adam/", s.elements, "/", s.step);
-    const Shape n{s.elements};  // w, dw, m, v
-    c.tensors = {{n, kAdded}, {n}, {n, kAdded, 0.1}, {n, kAdded, 0.1, true}};
-    c.run = [options](Backend* be, const Tensors& t) { be->Adam(options, t[0], t[1], t[2], t[3]); };
-    c.bytes = Floats(7.0 * s.elements);
-    cases->push_back(c);
-  }
 }
 
 void AddTokens(CaseSize size, std::vector<KernelCase>* cases) {
@@ -228,28 +204,6 @@ void AddTokens(CaseSize size, std::vector<KernelCase>* cases) {
     c.bytes = Floats(5.0 * m * s.width);
     cases->push_back(c);
   }
-  for (const RowsSize& s : LossShapes(size)) {
-    const Shape logits{s.rows, s.columns};
-    const CaseTensor targets{
-        {s.rows}, TensorRole::kInput, 1, false, static_cast<int32_t>(s.columns)};
-    const std::string shape = absl::StrCat(s.rows, "x", s.columns);
-    KernelCase c;
-    c.error_terms =
-        s.columns;  // the softmax's sum; a logit's rounding counts by its size, some units: 4
-    c.error_scale = 4;
-    c.name = absl::StrCat("CrossEntropy/", shape);
-    c.tensors = {{logits, TensorRole::kInput, 2}, targets, {{1}, kOut}};
-    c.run = [](Backend* be, const Tensors& t) {
-      t[2].f32()[0] = static_cast<float>(be->CrossEntropy(t[0], t[1]));
-    };
-    c.bytes = Floats(double(s.rows) * s.columns);
-    cases->push_back(c);
-    c.name = absl::StrCat("CrossEntropyGradient/", shape);
-    c.tensors = {{logits, TensorRole::kInput, 2}, targets, {logits, kOut}};
-    c.run = [](Backend* be, const Tensors& t) { be->CrossEntropyGradient(t[0], t[1], 0.3f, t[2]); };
-    c.bytes *= 2;
-    cases->push_back(c);
-  }
 }
 
 }  // namespace
@@ -261,6 +215,8 @@ std::vector<KernelCase> KernelCases(CaseSize size) {
   AddAttentions(size, &cases);
   AddElementwise(size, &cases);
   AddTokens(size, &cases);
+  AddLossCases(size, &cases);
+  AddOptimizerCases(size, &cases);
   return cases;
 }
 

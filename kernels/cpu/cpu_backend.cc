@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/groups.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/sgemm.h"
 #include "kernels/shape_checks.h"
@@ -12,10 +14,9 @@
 namespace pipelab {
 namespace {
 
+using cpu::Data;
 using cpu::kPlain;
 using cpu::kTransposed;
-
-float* Data(const Tensor& x) { return x.f32().data(); }
 
 // Rows of a product at a time, so that the pass over its n columns that follows (bias, column sums)
 // finds them in the second-level cache.
@@ -30,6 +31,8 @@ class CpuBackend final : public Backend {
 
   absl::string_view name() const override { return "cpu"; }
   int64_t library_ns() const override { return gemm_.ns(); }
+  LossKernels& loss() override { return *loss_; }
+  OptimizerKernels& optimizer() override { return *optimizer_; }
 
   void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
               const Tensor& y_MN) override {
@@ -162,23 +165,6 @@ class CpuBackend final : public Backend {
     }
   }
 
-  double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) override {
-    const auto [m, v] = RowsOf(logits_MV);
-    const auto targets = CheckIndices("CrossEntropy", targets_M, m, v);
-    return cpu::CrossEntropyForward(Data(logits_MV), targets.data(), m, v);
-  }
-  void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
-                            const Tensor& dlogits_MV) override {
-    const auto [m, v] = CheckRows("CrossEntropyGradient", {&logits_MV, &dlogits_MV}, {}, {});
-    const auto targets = CheckIndices("CrossEntropyGradient", targets_M, m, v);
-    cpu::CrossEntropyBackward(Data(logits_MV), targets.data(), m, v, scale, Data(dlogits_MV));
-  }
-
-  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
-            const Tensor& v) override {
-    cpu::AdamStep(options, Data(dw), CheckSameSize("Adam", {&w, &dw, &m, &v}), Data(w), Data(m),
-                  Data(v));
-  }
   void Fill(const Tensor& x, float value) override { std::fill_n(Data(x), x.size(), value); }
   void Copy(const Tensor& from, const Tensor& to) override {
     const int64_t n = CheckSameSize("Copy", {&from, &to});
@@ -187,6 +173,8 @@ class CpuBackend final : public Backend {
 
  private:
   cpu::Sgemm gemm_;
+  const std::unique_ptr<LossKernels> loss_ = cpu::MakeLossKernels();
+  const std::unique_ptr<OptimizerKernels> optimizer_ = cpu::MakeOptimizerKernels();
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "kernels/cpu/elementwise.h"
 
-#include <cmath>
-
 #include "kernels/cpu/simd.h"
 
 namespace pipelab {
@@ -65,25 +63,6 @@ PIPELAB_SIMD void AddColumnSums(const float* x_MN, int64_t m, int64_t n, float* 
     const float* x = x_MN + i * n;
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) sum_N[j] += x[j];
-  }
-}
-
-PIPELAB_SIMD void AdamStep(const AdamOptions& options, const float* dw, int64_t n, float* w,
-                           float* m, float* v) {
-  const float beta1 = options.beta1, beta2 = options.beta2;
-  const double step = static_cast<double>(options.step);
-  // m^ = m / (1 - beta1^t) and v^ = v / (1 - beta2^t), folded into the rate and into v's root.
-  const float rate =
-      static_cast<float>(options.learning_rate / (1 - std::pow(double{beta1}, step)));
-  const float root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(double{beta2}, step)));
-  const float decay = static_cast<float>(double{options.learning_rate} * options.weight_decay);
-  const float epsilon = options.epsilon;
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float g = dw[i];
-    m[i] = beta1 * m[i] + (1 - beta1) * g;
-    v[i] = beta2 * v[i] + (1 - beta2) * g * g;
-    w[i] -= rate * m[i] / (__builtin_sqrtf(v[i]) * root_scale + epsilon) + decay * w[i];
   }
 }
 

@@ -24,8 +24,6 @@ void AddColumnSums(const float* x_MN, int64_t m, int64_t n, float* sum_N);
 // y = dropout(x), or y = a + dropout(x) where a is not null.
 void DropoutForward(const float* a, const float* x, const DropoutMask& mask, int64_t n, float* y);
 
-void AdamStep(const AdamOptions& options, const float* dw, int64_t n, float* w, float* m, float* v);
-
 }  // namespace cpu
 }  // namespace pipelab
 

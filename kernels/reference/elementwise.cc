@@ -33,17 +33,5 @@ void Dropout(In x, const DropoutMask& mask, Out y) {
   }
 }
 
-void Adam(const AdamOptions& options, In dw, Out w, Out m, Out v) {
-  const double beta1 = options.beta1, beta2 = options.beta2, rate = options.learning_rate;
-  const double step = static_cast<double>(options.step);
-  for (size_t i = 0; i < w.size(); ++i) {
-    m[i] = beta1 * m[i] + (1 - beta1) * dw[i];
-    v[i] = beta2 * v[i] + (1 - beta2) * dw[i] * dw[i];
-    const double m_hat = m[i] / (1 - std::pow(beta1, step));
-    const double v_hat = v[i] / (1 - std::pow(beta2, step));
-    w[i] -= rate * (m_hat / (std::sqrt(v_hat) + options.epsilon) + options.weight_decay * w[i]);
-  }
-}
-
 }  // namespace reference
 }  // namespace pipelab

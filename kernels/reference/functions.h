@@ -50,8 +50,12 @@ void AttentionGradient(const AttentionShape& shape, In dout_MC, In qkv_M3C, In o
 void Gelu(In x, Out y);
 void GeluGradient(In dy, In x, Out dx);
 void Dropout(In x, const DropoutMask& mask, Out y);
-// One step of Adam on w, m, v.
+
+// optimizer.cc: one step; a velocity may be empty
 void Adam(const AdamOptions& options, In dw, Out w, Out m, Out v);
+void Sgd(const SgdOptions& options, In dw, Out w, Out velocity);
+void RmsProp(const RmsPropOptions& options, In dw, Out w, Out squares, Out velocity);
+double SumOfSquares(In x);
 
 // loss.cc
 void Embedding(const RowsSize& size, Indices tokens_M, In table_VC, In positions_TC, Out y_MC);
@@ -60,6 +64,10 @@ void EmbeddingWeightGradient(const RowsSize& size, Indices tokens_M, In dy_MC, O
 double CrossEntropy(const RowsSize& size, In logits_MV, Indices targets_M);
 void CrossEntropyGradient(const RowsSize& size, In logits_MV, Indices targets_M, double scale,
                           Out dlogits_MV);
+double SquaredError(In y, In targets);
+void SquaredErrorGradient(In y, In targets, double scale, Out dy);
+double BinaryCrossEntropy(In logits, In targets);
+void BinaryCrossEntropyGradient(In logits, In targets, double scale, Out dlogits);
 
 }  // namespace reference
 }  // namespace pipelab

@@ -57,5 +57,30 @@ void CrossEntropyGradient(const RowsSize& size, In logits_MV, Indices targets_M,
   }
 }
 
+double SquaredError(In y, In targets) {
+  double sum = 0;
+  for (size_t i = 0; i < y.size(); ++i) sum += (y[i] - targets[i]) * (y[i] - targets[i]);
+  return sum;
+}
+
+void SquaredErrorGradient(In y, In targets, double scale, Out dy) {
+  for (size_t i = 0; i < y.size(); ++i) dy[i] = 2 * scale * (y[i] - targets[i]);
+}
+
+double BinaryCrossEntropy(In logits, In targets) {
+  double sum = 0;
+  for (size_t i = 0; i < logits.size(); ++i) {
+    const double z = logits[i];  // e^z may overflow, e^-|z| not; z + |z| keeps a NaN
+    sum += (z + std::abs(z)) / 2 + std::log1p(std::exp(-std::abs(z))) - targets[i] * z;
+  }
+  return sum;
+}
+
+void BinaryCrossEntropyGradient(In logits, In targets, double scale, Out dlogits) {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    dlogits[i] = scale * (1 / (1 + std::exp(-logits[i])) - targets[i]);
+  }
+}
+
 }  // namespace reference
 }  // namespace pipelab

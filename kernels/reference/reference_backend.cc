@@ -4,76 +4,59 @@
 #include <vector>
 
 #include "kernels/reference/functions.h"
+#include "kernels/reference/groups.h"
+#include "kernels/reference/wide.h"
 #include "kernels/shape_checks.h"
 
 namespace pipelab {
 namespace {
-
-std::vector<double> Wide(const Tensor& x) {
-  if (x.empty()) return {};
-  return std::vector<double>(x.f32().begin(), x.f32().end());
-}
-
-// A tensor in double for the length of one call; rounded back when it ends.
-class Result {
- public:
-  explicit Result(const Tensor& tensor) : tensor_(tensor), wide_(Wide(tensor)) {}
-  ~Result() {
-    for (size_t i = 0; i < wide_.size(); ++i) tensor_.f32()[i] = static_cast<float>(wide_[i]);
-  }
-  Result(const Result&) = delete;
-  Result& operator=(const Result&) = delete;
-
-  operator absl::Span<double>() { return absl::MakeSpan(wide_); }  // NOLINT: a span's stand-in
-
- private:
-  const Tensor& tensor_;
-  std::vector<double> wide_;
-};
 
 class ReferenceBackend final : public Backend {
  public:
   using Backend::Backend;
 
   absl::string_view name() const override { return "reference"; }
+  LossKernels& loss() override { return *loss_; }
+  OptimizerKernels& optimizer() override { return *optimizer_; }
 
   void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
               const Tensor& y_MN) override {
     const MatmulSize size = CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);
-    reference::Linear(size, Wide(x_MK), Wide(w_KN), Wide(b_N), Result(y_MN));
+    reference::Linear(size, Wide(x_MK), Wide(w_KN), Wide(b_N), WideResult(y_MN));
   }
   void LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& dx_MK) override {
     const MatmulSize size = CheckMatmul("LinearInputGradient", dx_MK, w_KN, dy_MN, Tensor());
-    reference::LinearInputGradient(size, Wide(dy_MN), Wide(w_KN), Result(dx_MK));
+    reference::LinearInputGradient(size, Wide(dy_MN), Wide(w_KN), WideResult(dx_MK));
   }
   void LinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
                             const Tensor& db_N) override {
     const MatmulSize size = CheckMatmul("LinearWeightGradient", x_MK, dw_KN, dy_MN, db_N);
-    reference::LinearWeightGradient(size, Wide(x_MK), Wide(dy_MN), Result(dw_KN), Result(db_N));
+    reference::LinearWeightGradient(size, Wide(x_MK), Wide(dy_MN), WideResult(dw_KN),
+                                    WideResult(db_N));
   }
   void LinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
     const MatmulSize size = CheckMatmulTransposed("LinearTransposed", x_MK, w_NK, y_MN);
-    reference::LinearTransposed(size, Wide(x_MK), Wide(w_NK), Result(y_MN));
+    reference::LinearTransposed(size, Wide(x_MK), Wide(w_NK), WideResult(y_MN));
   }
   void LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
                                      const Tensor& dx_MK) override {
     const MatmulSize size =
         CheckMatmulTransposed("LinearTransposedInputGradient", dx_MK, w_NK, dy_MN);
-    reference::LinearTransposedInputGradient(size, Wide(dy_MN), Wide(w_NK), Result(dx_MK));
+    reference::LinearTransposedInputGradient(size, Wide(dy_MN), Wide(w_NK), WideResult(dx_MK));
   }
   void LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
                                       const Tensor& dw_NK) override {
     const MatmulSize size =
         CheckMatmulTransposed("LinearTransposedWeightGradient", x_MK, dw_NK, dy_MN);
-    reference::LinearTransposedWeightGradient(size, Wide(x_MK), Wide(dy_MN), Result(dw_NK));
+    reference::LinearTransposedWeightGradient(size, Wide(x_MK), Wide(dy_MN), WideResult(dw_NK));
   }
 
   void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
                  const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
     const RowsSize size =
         CheckRows("LayerNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C}, {&mean_M, &rstd_M});
-    reference::LayerNorm(size, Wide(x_MC), Wide(gamma_C), Wide(beta_C), Result(y_MC),
-                         Result(mean_M), Result(rstd_M));
+    reference::LayerNorm(size, Wide(x_MC), Wide(gamma_C), Wide(beta_C), WideResult(y_MC),
+                         WideResult(mean_M), WideResult(rstd_M));
   }
   void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
                               const Tensor& mean_M, const Tensor& rstd_M,
@@ -81,7 +64,7 @@ class ReferenceBackend final : public Backend {
     const RowsSize size = CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C},
                                     {&mean_M, &rstd_M});
     reference::LayerNormInputGradient(size, Wide(dy_MC), Wide(x_MC), Wide(gamma_C), Wide(mean_M),
-                                      Wide(rstd_M), Result(dx_MC));
+                                      Wide(rstd_M), WideResult(dx_MC));
   }
   void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
                                const Tensor& rstd_M, const Tensor& dgamma_C,
@@ -89,7 +72,7 @@ class ReferenceBackend final : public Backend {
     const RowsSize size = CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC},
                                     {&dgamma_C, &dbeta_C}, {&mean_M, &rstd_M});
     reference::LayerNormWeightGradient(size, Wide(dy_MC), Wide(x_MC), Wide(mean_M), Wide(rstd_M),
-                                       Result(dgamma_C), Result(dbeta_C));
+                                       WideResult(dgamma_C), WideResult(dbeta_C));
   }
 
   void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
@@ -97,7 +80,7 @@ class ReferenceBackend final : public Backend {
     CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHT);
     const auto scratch =
         arena().Reserve(Bytes(4 * AttentionBlockFloats(shape)), MemoryKind::kWorkspace);
-    reference::Attention(shape, Wide(qkv_M3C), Result(out_MC), Result(lse_SHT));
+    reference::Attention(shape, Wide(qkv_M3C), WideResult(out_MC), WideResult(lse_SHT));
   }
   void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
                          const Tensor& out_MC, const Tensor& lse_SHT,
@@ -106,16 +89,16 @@ class ReferenceBackend final : public Backend {
     const auto scratch =
         arena().Reserve(Bytes(8 * AttentionBlockFloats(shape)), MemoryKind::kWorkspace);
     reference::AttentionGradient(shape, Wide(dout_MC), Wide(qkv_M3C), Wide(out_MC), Wide(lse_SHT),
-                                 Result(dqkv_M3C));
+                                 WideResult(dqkv_M3C));
   }
 
   void Gelu(const Tensor& x, const Tensor& y) override {
     CheckSameSize("Gelu", {&x, &y});
-    reference::Gelu(Wide(x), Result(y));
+    reference::Gelu(Wide(x), WideResult(y));
   }
   void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
     CheckSameSize("GeluGradient", {&dy, &x, &dx});
-    reference::GeluGradient(Wide(dy), Wide(x), Result(dx));
+    reference::GeluGradient(Wide(dy), Wide(x), WideResult(dx));
   }
 
   void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
@@ -129,7 +112,7 @@ class ReferenceBackend final : public Backend {
   void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
     CheckSameSize("Dropout", {&x, &y});
     CheckDropoutRate("Dropout", mask.rate);
-    reference::Dropout(Wide(x), mask, Result(y));
+    reference::Dropout(Wide(x), mask, WideResult(y));
   }
   void Add(const Tensor& a, const Tensor& b, const Tensor& y) override {
     AddDropout(a, b, DropoutMask(), y);
@@ -139,7 +122,7 @@ class ReferenceBackend final : public Backend {
                  const Tensor& y_MC) override {
     const RowsSize size = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
     const auto tokens = CheckIndices("Embedding", tokens_M, size.rows, RowsOf(table_VC).rows);
-    reference::Embedding(size, tokens, Wide(table_VC), Wide(positions_TC), Result(y_MC));
+    reference::Embedding(size, tokens, Wide(table_VC), Wide(positions_TC), WideResult(y_MC));
   }
   void EmbeddingWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
                                const Tensor& dpositions_TC) override {
@@ -147,27 +130,10 @@ class ReferenceBackend final : public Backend {
         CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
     const auto tokens =
         CheckIndices("EmbeddingWeightGradient", tokens_M, size.rows, RowsOf(dtable_VC).rows);
-    reference::EmbeddingWeightGradient(size, tokens, Wide(dy_MC), Result(dtable_VC),
-                                       Result(dpositions_TC));
+    reference::EmbeddingWeightGradient(size, tokens, Wide(dy_MC), WideResult(dtable_VC),
+                                       WideResult(dpositions_TC));
   }
 
-  double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) override {
-    const RowsSize size = RowsOf(logits_MV);
-    const auto targets = CheckIndices("CrossEntropy", targets_M, size.rows, size.columns);
-    return reference::CrossEntropy(size, Wide(logits_MV), targets);
-  }
-  void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
-                            const Tensor& dlogits_MV) override {
-    const RowsSize size = CheckRows("CrossEntropyGradient", {&logits_MV, &dlogits_MV}, {}, {});
-    const auto targets = CheckIndices("CrossEntropyGradient", targets_M, size.rows, size.columns);
-    reference::CrossEntropyGradient(size, Wide(logits_MV), targets, scale, Result(dlogits_MV));
-  }
-
-  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
-            const Tensor& v) override {
-    CheckSameSize("Adam", {&w, &dw, &m, &v});
-    reference::Adam(options, Wide(dw), Result(w), Result(m), Result(v));
-  }
   void Fill(const Tensor& x, float value) override {
     std::fill(x.f32().begin(), x.f32().end(), value);
   }
@@ -175,6 +141,10 @@ class ReferenceBackend final : public Backend {
     CheckSameSize("Copy", {&from, &to});
     std::copy(from.f32().begin(), from.f32().end(), to.f32().begin());
   }
+
+ private:
+  const std::unique_ptr<LossKernels> loss_ = reference::MakeLossKernels();
+  const std::unique_ptr<OptimizerKernels> optimizer_ = reference::MakeOptimizerKernels();
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* sta
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
   Tensor logits_MV = b.Allocate({m, vocabulary_});
   b.LinearTransposed(norm_MC, parameters_[P::kTable].value, logits_MV);
-  *ctx.loss_sum += b.CrossEntropy(logits_MV, ctx.batch->targets_M);
+  *ctx.loss_sum += b.loss().CrossEntropy(logits_MV, ctx.batch->targets_M);
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(logits_MV)};
   return Tensor();
 }
@@ -35,7 +35,7 @@ Tensor GptHead::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tenso
                               LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
-  b.CrossEntropyGradient(kept[kLogits], ctx.batch->targets_M, ctx.loss_scale, kept[kLogits]);
+  b.loss().CrossEntropyGradient(kept[kLogits], ctx.batch->targets_M, ctx.loss_scale, kept[kLogits]);
   Tensor dnorm_MC = AllocateLike(ctx, x_MC);
   b.LinearTransposedInputGradient(kept[kLogits], parameters_[P::kTable].value, dnorm_MC);
   Tensor dx_MC = AllocateLike(ctx, x_MC);

@@ -219,7 +219,7 @@ absl::StatusOr<double> SerialTrainer::Step() {
     for (size_t i = 1; i < v.gradients.size(); ++i) {
       backend_->Add(v.gradients[0], v.gradients[i], v.gradients[0]);
     }
-    backend_->Adam(adam, v.value, v.gradients[0], v.m, v.v);
+    backend_->optimizer().Adam(adam, v.value, v.gradients[0], v.m, v.v);
     for (const Tensor& g : v.gradients) backend_->Fill(g, 0);
   }
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());

@@ -142,7 +142,7 @@ absl::StatusOr<Tensor> StageParameters::Gradients(absl::string_view tie) {
 
 void StageParameters::Step(const AdamOptions& options) {
   Fold();
-  backend_->Adam(options, values_, gradients_.Rows(0, value_size_), m_, v_);
+  backend_->optimizer().Adam(options, values_, gradients_.Rows(0, value_size_), m_, v_);
   backend_->Fill(gradients_, 0);
 }
 

@@ -1,0 +1,20 @@
+// The CPU's groups of kernels: loops and oneDNN behind each group's interface.
+#ifndef PIPELAB_KERNELS_CPU_GROUPS_H_
+#define PIPELAB_KERNELS_CPU_GROUPS_H_
+
+#include <memory>
+
+#include "kernels/backend.h"
+
+namespace pipelab {
+namespace cpu {
+
+inline float* Data(const Tensor& x) { return x.f32().data(); }
+
+std::unique_ptr<LossKernels> MakeLossKernels();
+std::unique_ptr<OptimizerKernels> MakeOptimizerKernels();
+
+}  // namespace cpu
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_CPU_GROUPS_H_

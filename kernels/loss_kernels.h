@@ -1,0 +1,39 @@
+// Losses: sums over the rows or elements of a micro-batch, and their gradients.
+//
+//   loss += backend->loss().CrossEntropy(logits_MV, targets_M);
+//   backend->loss().CrossEntropyGradient(logits_MV, targets_M, /*scale=*/1.0f / rows, logits_MV);
+//
+// The forward returns the plain sum, in double; the gradient is that of scale * sum. A mean over
+// the mini-batch is the caller's scale, so that micro-batches add up to the mini-batch.
+#ifndef PIPELAB_KERNELS_LOSS_KERNELS_H_
+#define PIPELAB_KERNELS_LOSS_KERNELS_H_
+
+#include "kernels/tensor/tensor.h"
+
+namespace pipelab {
+
+class LossKernels {
+ public:
+  virtual ~LossKernels() = default;
+
+  // The sum over rows of -log softmax(logits)[target]. The gradient is scale * (softmax - one-hot);
+  // dlogits may be logits.
+  virtual double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) = 0;
+  virtual void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
+                                    const Tensor& dlogits_MV) = 0;
+
+  // The sum over elements of (y - target)^2; the gradient is 2 scale (y - target). dy may be y.
+  virtual double SquaredError(const Tensor& y, const Tensor& targets) = 0;
+  virtual void SquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,
+                                    const Tensor& dy) = 0;
+
+  // The sum over elements of log(1 + e^z) - target z, for targets in [0, 1]: cross-entropy of a
+  // coin whose logit is z. The gradient is scale (sigmoid(z) - target); dlogits may be logits.
+  virtual double BinaryCrossEntropy(const Tensor& logits, const Tensor& targets) = 0;
+  virtual void BinaryCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
+                                          const Tensor& dlogits) = 0;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_LOSS_KERNELS_H_

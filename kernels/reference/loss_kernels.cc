@@ -1,0 +1,52 @@
+#include <memory>
+
+#include "kernels/reference/functions.h"
+#include "kernels/reference/groups.h"
+#include "kernels/reference/wide.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace reference {
+namespace {
+
+class ReferenceLossKernels final : public LossKernels {
+ public:
+  double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) override {
+    const RowsSize size = RowsOf(logits_MV);
+    const auto targets = CheckIndices("CrossEntropy", targets_M, size.rows, size.columns);
+    return reference::CrossEntropy(size, Wide(logits_MV), targets);
+  }
+  void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
+                            const Tensor& dlogits_MV) override {
+    const RowsSize size = CheckRows("CrossEntropyGradient", {&logits_MV, &dlogits_MV}, {}, {});
+    const auto targets = CheckIndices("CrossEntropyGradient", targets_M, size.rows, size.columns);
+    reference::CrossEntropyGradient(size, Wide(logits_MV), targets, scale, WideResult(dlogits_MV));
+  }
+
+  double SquaredError(const Tensor& y, const Tensor& targets) override {
+    CheckSameSize("SquaredError", {&y, &targets});
+    return reference::SquaredError(Wide(y), Wide(targets));
+  }
+  void SquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,
+                            const Tensor& dy) override {
+    CheckSameSize("SquaredErrorGradient", {&y, &targets, &dy});
+    reference::SquaredErrorGradient(Wide(y), Wide(targets), scale, WideResult(dy));
+  }
+
+  double BinaryCrossEntropy(const Tensor& logits, const Tensor& targets) override {
+    CheckSameSize("BinaryCrossEntropy", {&logits, &targets});
+    return reference::BinaryCrossEntropy(Wide(logits), Wide(targets));
+  }
+  void BinaryCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
+                                  const Tensor& dlogits) override {
+    CheckSameSize("BinaryCrossEntropyGradient", {&logits, &targets, &dlogits});
+    reference::BinaryCrossEntropyGradient(Wide(logits), Wide(targets), scale, WideResult(dlogits));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<LossKernels> MakeLossKernels() { return std::make_unique<ReferenceLossKernels>(); }
+
+}  // namespace reference
+}  // namespace pipelab
