@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/replay.h"
 #include "pipelines/sim/simulate.h"
@@ -88,7 +89,8 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   const Schedule& schedule = result.program.schedule;
   result.sizes.chunks =
       schedule.num_stages() * schedule.placement.num_replicas() / schedule.num_devices();
-  result.must_be_bit_equal = KeepsMicroBatchOrder(schedule);
+  result.must_be_bit_equal =
+      KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(graph, training->partition());
   PIPELAB_ASSIGN_OR_RETURN(result.simulated, Simulate(result.program, training->costs()));
   Progress progress(result.scheme, options.steps, "step");
   for (int step = 0; step < options.steps; ++step) {

@@ -1,6 +1,9 @@
 #include "experiments/training.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -8,7 +11,6 @@
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "pipelines/cost/stage_costs.h"
-#include "pipelines/cost/stage_ties.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
@@ -23,6 +25,36 @@ namespace {
 // Turns flops into times where only their ratios matter (the predicted bubble); no machine is
 // meant.
 constexpr FlopsPerSecond kNominalRate(100e9);
+
+// The schedule's stages get the edges of the partition. A chain orders all stages, as edges of the
+// partition do; the edges of another graph must be the same.
+absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule) {
+  const auto edges = [](const StageGraph& graph) {
+    std::set<std::pair<int, int>> edges;
+    for (const StageGraph::Edge& e : graph.edges) edges.emplace(e.from, e.to);
+    return edges;
+  };
+  if (schedule->num_stages() != partition.num_stages()) {
+    return absl::InvalidArgumentError(absl::StrCat("the layers are in ", partition.num_stages(),
+                                                   " stages, but the schedule has ",
+                                                   schedule->num_stages()));
+  }
+  if (!schedule->stages.IsChain()) {
+    const auto given = edges(schedule->stages), made = edges(partition.stages);
+    std::vector<std::pair<int, int>> different;
+    std::set_symmetric_difference(given.begin(), given.end(), made.begin(), made.end(),
+                                  std::back_inserter(different));
+    if (!different.empty()) {
+      const auto& [from, to] = different[0];
+      return absl::InvalidArgumentError(absl::StrCat(
+          "edge ", from, "-", to, " of the stage graph is in ",
+          given.count(different[0]) > 0 ? "the schedule, and not in the layers' stages"
+                                        : "the layers' stages, and not in the schedule"));
+    }
+  }
+  schedule->stages = partition.stages;
+  return absl::OkStatus();
+}
 
 // One device's memory, kernels and stages. Its thread is the executor's.
 struct Device {
@@ -47,7 +79,7 @@ class InProcessTraining final : public PipelineTraining {
     PIPELAB_ASSIGN_OR_RETURN(step.trace, executor_->RunStep());
     // Summed in micro-batch order, as the serial loop does; in a group, in row order.
     std::map<int, double> losses;
-    for (const LayerStage* stage : last_stages_) {
+    for (const LayerStage* stage : loss_stages_) {
       for (const auto& [micro_batch, loss] : stage->losses()) losses[micro_batch] += loss;
     }
     double sum = 0;
@@ -68,7 +100,7 @@ class InProcessTraining final : public PipelineTraining {
 
   const Program& program() const override { return program_; }
   const CostTable& costs() const override { return costs_; }
-  const std::vector<int>& partition() const override { return partition_; }
+  const ModelPartition& partition() const override { return partition_; }
 
  private:
   absl::Status MakeProgram(const ModelGraph& graph, const TrainingOptions& options) {
@@ -79,9 +111,14 @@ class InProcessTraining final : public PipelineTraining {
     } else {
       PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(options.scheme, options.sizes));
     }
-    PIPELAB_ASSIGN_OR_RETURN(
-        partition_,
-        ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples, options.layout));
+    if (!options.stage_of_layer.empty()) {
+      PIPELAB_ASSIGN_OR_RETURN(partition_, MakePartition(graph, options.stage_of_layer));
+    } else {
+      PIPELAB_ASSIGN_OR_RETURN(
+          partition_, ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples,
+                                      options.layout));
+    }
+    PIPELAB_RETURN_IF_ERROR(TakeStages(partition_, &schedule));
     PIPELAB_ASSIGN_OR_RETURN(
         costs_,
         ComputeStageCosts(graph, partition_, options.micro_batch_samples, StageCostOptions()));
@@ -147,7 +184,6 @@ class InProcessTraining final : public PipelineTraining {
                          const TrainingOptions& options, int replica, int stage,
                          std::vector<DeviceSetup>* setups) {
     const std::vector<int>& group = program_.schedule.placement.groups[replica][stage];
-    const LayerRange layers = StageLayers(graph, partition_, stage);
     for (size_t member = 0; member < group.size(); ++member) {
       LayerStageOptions stage_options;
       stage_options.micro_batch_samples = options.micro_batch_samples;
@@ -162,9 +198,9 @@ class InProcessTraining final : public PipelineTraining {
       Device& device = *devices_[group[member]];
       PIPELAB_ASSIGN_OR_RETURN(
           auto module,
-          LayerStage::Create(graph, layers.begin, layers.end, device.backend.get(), stage_options));
+          LayerStage::Create(graph, partition_, stage, device.backend.get(), stage_options));
       (*setups)[group[member]].modules[replica][stage] = module.get();
-      if (stage + 1 == program_.schedule.num_stages()) last_stages_.push_back(module.get());
+      if (stage == partition_.loss_stage) loss_stages_.push_back(module.get());
       device.stages.push_back(std::move(module));
     }
     return absl::OkStatus();
@@ -172,11 +208,11 @@ class InProcessTraining final : public PipelineTraining {
 
   Program program_;
   CostTable costs_;
-  std::vector<int> partition_;
+  ModelPartition partition_;
   int64_t batch_tokens_ = 0, update_tokens_ = 0;
   std::vector<std::vector<int32_t>> version_uses_;  // [stage]; asynchronous schedules only
   std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<const LayerStage*> last_stages_;
+  std::vector<const LayerStage*> loss_stages_;
   std::unique_ptr<Executor> executor_;  // last: its threads end before what they use
 };
 
@@ -206,24 +242,30 @@ bool KeepsMicroBatchOrder(const Schedule& schedule) {
   return true;
 }
 
-absl::StatusOr<std::vector<int>> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                                 int64_t micro_batch_samples,
-                                                 absl::string_view layout) {
+absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                               int64_t micro_batch_samples,
+                                               absl::string_view layout) {
   if (layout.empty()) {
     std::vector<double> flops;
     for (const LayerSpec& layer : graph.layers) {
       const LayerCosts c = layer.costs(micro_batch_samples);
       flops.push_back((c.forward + c.backward_input + c.backward_weight).value());
     }
-    absl::StatusOr<std::vector<int>> partition = PartitionChain(flops, num_stages);
-    if (partition.ok()) return partition;
-    return absl::InvalidArgumentError(absl::StrCat("--devices and --chunks make ",
-                                                   partition.status().message(), "; see --layers"));
+    absl::StatusOr<std::vector<int>> first_layers = PartitionChain(flops, num_stages);
+    if (first_layers.ok()) return MakeRangePartition(graph, *first_layers);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--devices and --chunks make ", first_layers.status().message(), "; see --layers"));
   }
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> partition,
-                           ParseLayout(layout, static_cast<int>(graph.layers.size())));
-  if (static_cast<int>(partition.size()) != num_stages) {
-    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ", partition.size(),
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> stage_of_layer,
+                           ParseStages(layout, static_cast<int>(graph.layers.size())));
+  absl::StatusOr<ModelPartition> partition = MakePartition(graph, std::move(stage_of_layer));
+  if (!partition.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--layout=", layout, ": ", partition.status().message()));
+  }
+  if (partition->num_stages() != num_stages) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ",
+                                                   partition->num_stages(),
                                                    " stages, but the scheme has ", num_stages));
   }
   return partition;

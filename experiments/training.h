@@ -7,6 +7,10 @@
 //     PIPELAB_ASSIGN_OR_RETURN(TrainingStep step, training->Step());     // step.loss [nats/token]
 //   }
 //
+// Stages take the edges that the model has between their layers (cost/model_partition.h): a
+// schedule of a chain of stages serves any partition, since stages are numbered along the edges; a
+// schedule of another stage graph must have that of the partition.
+//
 // Errors: InvalidArgument naming the option for sizes that the scheme or the model cannot serve;
 // the executor's error, with device and action, when a step fails.
 #ifndef PIPELAB_EXPERIMENTS_TRAINING_H_
@@ -24,6 +28,7 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
@@ -36,8 +41,11 @@ struct TrainingOptions {
   SchemeParams sizes;
   absl::optional<Schedule> schedule;  // the caller's own, in the place of scheme and sizes
   int64_t micro_batch_samples = 1;
-  std::string layout;  // layers of each stage, "3,2,2,3"; empty: balanced by flops
-  uint64_t seed = 1;   // of weights and dropout
+  // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (plan/partition.h); empty: ranges balanced by
+  // flops.
+  std::string layout;
+  std::vector<int> stage_of_layer;  // in the place of layout, where not empty
+  uint64_t seed = 1;                // of weights and dropout
   AdamOptions adam;
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
@@ -66,18 +74,19 @@ class PipelineTraining {
   // Times and memory from the model's flops and bytes alone: what predictions are made of. Only
   // ratios of times mean something; the rate behind them is nominal.
   virtual const CostTable& costs() const = 0;
-  // First layer of each stage.
-  virtual const std::vector<int>& partition() const = 0;
+  virtual const ModelPartition& partition() const = 0;
 };
 
 // Whether training under the schedule must give the serial loop's bits: each stage's gradients are
-// added in micro-batch order on one device.
+// added in micro-batch order on one device. (The partition must keep the order of sums as well:
+// SumsInLayerOrder.)
 bool KeepsMicroBatchOrder(const Schedule& schedule);
 
-// The first layer of each stage, balanced by flops (forward + backward), or as `layout` says.
-absl::StatusOr<std::vector<int>> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                                 int64_t micro_batch_samples,
-                                                 absl::string_view layout);
+// Stages as `layout` says, or ranges of layers in graph order, balanced by flops (forward +
+// backward).
+absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                               int64_t micro_batch_samples,
+                                               absl::string_view layout);
 
 }  // namespace pipelab
 

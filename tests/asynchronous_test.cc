@@ -54,11 +54,11 @@ StalenessRule RuleOf(const std::string& scheme, const SchemeParams& sizes) {
 
 class StaleTrainer {
  public:
-  StaleTrainer(const ModelGraph& graph, const BatchSource& data, std::vector<int> first_layers,
+  StaleTrainer(const ModelGraph& graph, const BatchSource& data, std::vector<int> stage_of_layer,
                int micro_batches, StalenessRule rule)
       : graph_(graph),
         data_(data),
-        first_layers_(std::move(first_layers)),
+        stage_of_layer_(std::move(stage_of_layer)),
         micro_batches_(micro_batches),
         rule_(std::move(rule)) {
     for (const LayerSpec& spec : graph.layers) {
@@ -104,10 +104,7 @@ class StaleTrainer {
                         MemoryKind::kParameter);
   }
 
-  int StageOf(int layer) const {
-    return static_cast<int>(std::upper_bound(first_layers_.begin(), first_layers_.end(), layer) -
-                            first_layers_.begin() - 1);
-  }
+  int StageOf(int layer) const { return stage_of_layer_[layer]; }
 
   // Of layer i of the chain, whose input is x[i].
   static absl::Span<const Tensor> Inputs(const std::vector<Tensor>& x, int i) {
@@ -171,7 +168,7 @@ class StaleTrainer {
 
   const ModelGraph& graph_;
   const BatchSource& data_;
-  const std::vector<int> first_layers_;  // [stage]
+  const std::vector<int> stage_of_layer_;
   const int micro_batches_;
   const StalenessRule rule_;
   Arena arena_;
@@ -188,8 +185,8 @@ class Asynchronous : public testing::Test {
     auto training = PipelineTraining::Create(graph_, *batches_, options);
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return {};
-    StaleTrainer plain(graph_, *batches_, (*training)->partition(), options.sizes.micro_batches,
-                       RuleOf(options.scheme, options.sizes));
+    StaleTrainer plain(graph_, *batches_, (*training)->partition().stage_of_layer,
+                       options.sizes.micro_batches, RuleOf(options.scheme, options.sizes));
     std::vector<double> losses;
     for (int run = 0; run < kRuns; ++run) {
       const absl::StatusOr<TrainingStep> step = (*training)->Step();

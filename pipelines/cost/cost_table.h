@@ -22,7 +22,9 @@ namespace pipelab {
 // (pipelines/runtime/layer_stage.h). Inputs and outputs are edges (CostTable::edge_bytes); a
 // forward keeps its inputs until the backward.
 struct StageMemory {
-  Bytes kept;             // left by a forward for its backward, besides the inputs
+  // Left by a forward for its backward, besides the inputs; below 0 where it lets go of inputs that
+  // no backward reads.
+  Bytes kept;
   Bytes kept_for_weight;  // left by I for W, inputs included
   // Token slices only. Of `kept`, what is left by a forward of a stage that recomputes, because
   // later slices read it; and what a backward (B or I) leaves for those of earlier slices, less

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "pipelines/cost/stage_ties.h"
-#include "tools/base/status_macros.h"
+#include "pipelines/cost/stage_plan.h"
 
 namespace pipelab {
 namespace {
@@ -20,70 +19,90 @@ struct Walk {
   void Reach(Bytes above) { peak = std::max(peak, level + above); }
 };
 
-// What the walk needs of one layer.
-struct LayerBytes {
-  LayerCosts costs;
-  Bytes input;  // 0 for a layer that reads the data
-  Bytes data;   // what it reads of the data set, while a pass runs
+// What the walks need of one stage.
+struct StageBytes {
+  const StagePlan& plan;
+  std::vector<LayerCosts> costs;  // [place]
+  std::vector<Bytes> data;        // [place] what it reads of the data set, while a pass runs
+  std::vector<Bytes> value;       // [value]
+
+  Bytes Released(StagePass pass, int place) const {
+    Bytes sum;
+    for (int v : plan.released(pass)[place]) sum += value[v];
+    return sum;
+  }
 };
 
-std::vector<LayerBytes> BytesOf(const ModelGraph& graph, int begin, int end, int64_t samples) {
-  std::vector<LayerBytes> layers;
-  for (int i = begin; i < end; ++i) {
-    LayerBytes layer;
-    layer.costs = graph.layers[i].costs(samples);
-    layer.input = i == 0 ? Bytes(0) : graph.layers[i - 1].costs(samples).output;
-    layer.data = DataBytes(graph.layers[i], samples);
-    layers.push_back(layer);
+StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples) {
+  StageBytes bytes{plan, {}, {}, {}};
+  for (int layer : plan.layers) {
+    bytes.costs.push_back(graph.layers[layer].costs(samples));
+    bytes.data.push_back(DataBytes(graph.layers[layer], samples));
   }
-  return layers;
+  for (const StagePlan::Value& v : plan.values) {
+    bytes.value.push_back(graph.layers[v.layer].costs(samples).output);
+  }
+  return bytes;
 }
 
-Bytes ForwardPeak(const std::vector<LayerBytes>& layers) {
+Bytes ForwardPeak(const StageBytes& stage, StagePass pass) {
+  const bool drop = pass == StagePass::kForwardDrop;
   Walk walk;
-  for (const LayerBytes& l : layers) {
-    walk.Reach(l.data + l.costs.forward_peak);
-    walk.level += l.costs.kept + l.costs.output;
+  for (int place = 0; place < static_cast<int>(stage.costs.size()); ++place) {
+    const LayerCosts& layer = stage.costs[place];
+    walk.Reach(stage.data[place] + layer.forward_peak);
+    walk.level += layer.output - stage.Released(pass, place);
+    if (!drop) walk.level += layer.kept;
+  }
+  if (pass == StagePass::kRecompute) return walk.peak;
+  for (size_t v = 0; v < stage.value.size(); ++v) {
+    walk.level += stage.value[v] * stage.plan.values[v].copies(drop);
+  }
+  walk.Reach(Bytes(0));
+  return walk.peak;
+}
+
+// Each layer gives up what it kept and the gradient of its output, and leaves the gradients of its
+// inputs, which become one with those that are there already; between input and weight part it
+// holds kept_for_weight as well.
+Bytes BackwardPeak(const StageBytes& stage, StagePass pass) {
+  const bool fused = pass == StagePass::kBackward;
+  const StagePlan& plan = stage.plan;
+  Walk walk;
+  std::vector<bool> has_gradient;
+  for (size_t v = 0; v < plan.values.size(); ++v) {
+    const int edges = static_cast<int>(plan.values[v].out_edges.size());
+    has_gradient.push_back(edges > 0);
+    if (edges > 1) walk.level -= stage.value[v] * (edges - 1);
+  }
+  for (int place = static_cast<int>(stage.costs.size()) - 1; place >= 0; --place) {
+    const LayerCosts& layer = stage.costs[place];
+    walk.Reach(stage.data[place] + (fused ? layer.backward_peak : layer.backward_input_peak));
+    walk.level -= layer.output + layer.kept + stage.Released(pass, place);
+    if (!fused) walk.level += layer.kept_for_weight;
+    for (int v : plan.inputs[place]) {
+      if (!has_gradient[v]) walk.level += stage.value[v];
+      has_gradient[v] = true;
+    }
   }
   return walk.peak;
 }
 
-// Nothing stays but the stage's input; a layer's own input goes when its output is there.
-Bytes ForwardDropPeak(const std::vector<LayerBytes>& layers) {
+Bytes BackwardWeightPeak(const StageBytes& stage) {
   Walk walk;
-  for (const LayerBytes& l : layers) {
-    walk.Reach(l.data + l.costs.forward_peak);
-    walk.level = l.costs.output;
-  }
-  return walk.peak;
-}
-
-// Each layer gives up its input, what it kept, and the gradient of its output, and leaves the
-// gradient of its input; between input and weight part it holds kept_for_weight as well.
-Bytes BackwardPeak(const std::vector<LayerBytes>& layers, bool fused) {
-  Walk walk;
-  for (auto l = layers.rbegin(); l != layers.rend(); ++l) {
-    walk.Reach(l->data + (fused ? l->costs.backward_peak : l->costs.backward_input_peak));
-    walk.level -= l->costs.output + l->costs.kept;  // the input goes, its gradient comes
-    if (!fused) walk.level += l->costs.kept_for_weight + l->input;
-  }
-  return walk.peak;
-}
-
-Bytes BackwardWeightPeak(const std::vector<LayerBytes>& layers) {
-  Walk walk;
-  for (auto l = layers.rbegin(); l != layers.rend(); ++l) {
-    walk.Reach(l->data + l->costs.backward_weight_peak);
-    walk.level -= l->costs.kept_for_weight + l->input;
+  for (int place = static_cast<int>(stage.costs.size()) - 1; place >= 0; --place) {
+    walk.Reach(stage.data[place] + stage.costs[place].backward_weight_peak);
+    walk.level -=
+        stage.costs[place].kept_for_weight + stage.Released(StagePass::kBackwardWeight, place);
   }
   return walk.peak;
 }
 
 // Values (tied ones once), gradients (one a use), two moments of Adam.
-Bytes StateBytes(const ModelGraph& graph, int begin, int end) {
+Bytes StateBytes(const ModelGraph& graph, const std::vector<int>& layers) {
   std::set<std::string> values;
   Bytes state;
-  for (int i = begin; i < end; ++i) {
+  for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       const Bytes size = Bytes(4) * p.size();
       state += size;
@@ -95,14 +114,14 @@ Bytes StateBytes(const ModelGraph& graph, int begin, int end) {
 
 // Gradients of the values that only these layers hold: what copies of the stage sum. Values of a
 // tie with other stages are summed with those.
-Bytes OwnGradientBytes(const ModelGraph& graph, int begin, int end) {
+Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition, int stage) {
   std::set<std::string> elsewhere, values;
-  for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
-    if (i >= begin && i < end) continue;
+  for (size_t i = 0; i < graph.layers.size(); ++i) {
+    if (partition.stage_of_layer[i] == stage) continue;
     for (const ParameterSpec& p : graph.layers[i].parameters) elsewhere.insert(p.tie);
   }
   Bytes bytes;
-  for (int i = begin; i < end; ++i) {
+  for (int i : partition.layers[stage]) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       if (!p.tie.empty() && elsewhere.count(p.tie) > 0) continue;
       if (values.insert(ValueName(p)).second) bytes += Bytes(4) * p.size();
@@ -111,10 +130,10 @@ Bytes OwnGradientBytes(const ModelGraph& graph, int begin, int end) {
   return bytes;
 }
 
-int64_t NumValues(const ModelGraph& graph, int begin, int end) {
+int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers) {
   std::set<std::string> values;
   int64_t n = 0;
-  for (int i = begin; i < end; ++i) {
+  for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       if (values.insert(ValueName(p)).second) n += p.size();
     }
@@ -126,32 +145,10 @@ Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
   return Nanoseconds(std::llround(flops.value() / rate.value() * 1e9));
 }
 
-absl::Status CheckPartition(const ModelGraph& graph, absl::Span<const int> first_layers) {
-  const int layers = static_cast<int>(graph.layers.size());
-  if (first_layers.empty() || first_layers[0] != 0) {
-    return absl::InvalidArgumentError("a partition begins with layer 0");
-  }
-  for (size_t s = 0; s < first_layers.size(); ++s) {
-    const int end = s + 1 < first_layers.size() ? first_layers[s + 1] : layers;
-    if (first_layers[s] >= end) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("stage ", s, " has no layers: it begins with layer ", first_layers[s],
-                       ", the next begins with ", end, " of ", layers));
-    }
-  }
-  for (int i = 0; i < layers; ++i) {
-    if (graph.layers[i].inputs != (i == 0 ? std::vector<int>{} : std::vector<int>{i - 1})) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("layer \"", graph.layers[i].name, "\": stage costs take a chain of layers"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-StageCost CostOf(const ModelGraph& graph, LayerRange range, int64_t samples,
-                 const StageCostOptions& options) {
+StageCost CostOf(const ModelGraph& graph, const ModelPartition& partition, int stage,
+                 int64_t samples, const StageCostOptions& options) {
   Flops forward, backward_input, backward_weight;
-  for (int i = range.begin; i < range.end; ++i) {
+  for (int i : partition.layers[stage]) {
     const LayerCosts costs = graph.layers[i].costs(samples);
     forward += costs.forward;
     backward_input += costs.backward_input;
@@ -162,40 +159,45 @@ StageCost CostOf(const ModelGraph& graph, LayerRange range, int64_t samples,
   cost.backward_input = TimeOf(backward_input, options.rate);
   cost.backward_weight = TimeOf(backward_weight, options.rate);
   cost.recompute = cost.forward;
-  const double values = static_cast<double>(NumValues(graph, range.begin, range.end));
+  const double values = static_cast<double>(NumValues(graph, partition.layers[stage]));
   cost.step = TimeOf(Flops(values * options.step_flops_per_parameter), options.rate);
-  cost.memory = ComputeStageMemory(graph, range.begin, range.end, samples);
+  cost.memory = ComputeStageMemory(graph, partition, stage, samples);
   return cost;
 }
 
 }  // namespace
 
-StageMemory ComputeStageMemory(const ModelGraph& graph, int begin, int end, int64_t samples) {
-  const std::vector<LayerBytes> layers = BytesOf(graph, begin, end, samples);
+StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
+                               int64_t samples) {
+  const StagePlan plan = MakeStagePlan(graph, partition, stage);
+  const StageBytes bytes = BytesOf(graph, plan, samples);
   StageMemory memory;
-  for (size_t i = 0; i < layers.size(); ++i) {
-    memory.kept += layers[i].costs.kept;
-    if (i > 0) memory.kept += layers[i].input;
-    memory.kept_for_weight += layers[i].costs.kept_for_weight + layers[i].input;
+  for (const LayerCosts& layer : bytes.costs) {
+    memory.kept += layer.kept;
+    memory.kept_for_weight += layer.kept_for_weight;
   }
-  memory.forward_peak = ForwardPeak(layers);
-  memory.forward_drop_peak = ForwardDropPeak(layers);
-  memory.recompute_peak =
-      memory.forward_peak;  // the same passes; the output is thrown away at the end
-  memory.backward_peak = BackwardPeak(layers, /*fused=*/true);
-  memory.backward_input_peak = BackwardPeak(layers, /*fused=*/false);
-  memory.backward_weight_peak = BackwardWeightPeak(layers);
-  memory.state = StateBytes(graph, begin, end);
-  memory.weights = Bytes(4) * NumValues(graph, begin, end);
-  memory.gradients = OwnGradientBytes(graph, begin, end);
+  for (int v = 0; v < static_cast<int>(plan.values.size()); ++v) {
+    const bool in_edge = v < plan.num_in_edges;
+    if (in_edge && !plan.values[v].kept()) memory.kept -= bytes.value[v];
+    if (!in_edge && plan.values[v].kept()) memory.kept += bytes.value[v];
+    if (plan.values[v].use == InputUse::kWeightGradient) memory.kept_for_weight += bytes.value[v];
+  }
+  memory.forward_peak = ForwardPeak(bytes, StagePass::kForward);
+  memory.forward_drop_peak = ForwardPeak(bytes, StagePass::kForwardDrop);
+  memory.recompute_peak = ForwardPeak(bytes, StagePass::kRecompute);
+  memory.backward_peak = BackwardPeak(bytes, StagePass::kBackward);
+  memory.backward_input_peak = BackwardPeak(bytes, StagePass::kBackwardInput);
+  memory.backward_weight_peak = BackwardWeightPeak(bytes);
+  memory.state = StateBytes(graph, plan.layers);
+  memory.weights = Bytes(4) * NumValues(graph, plan.layers);
+  memory.gradients = OwnGradientBytes(graph, partition, stage);
   return memory;
 }
 
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
-                                            absl::Span<const int> first_layers,
+                                            const ModelPartition& partition,
                                             int64_t micro_batch_samples,
                                             const StageCostOptions& options) {
-  PIPELAB_RETURN_IF_ERROR(CheckPartition(graph, first_layers));
   if (micro_batch_samples < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("micro-batches of ", micro_batch_samples, " samples"));
@@ -205,12 +207,11 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
         absl::StrCat("a rate of ", options.rate.value(), " flop/s: must be above 0"));
   }
   CostTable table;
-  for (int s = 0; s < static_cast<int>(first_layers.size()); ++s) {
-    const LayerRange range = StageLayers(graph, first_layers, s);
-    table.stages.push_back(CostOf(graph, range, micro_batch_samples, options));
-    if (range.end < static_cast<int>(graph.layers.size())) {
-      table.edge_bytes.push_back(graph.layers[range.end - 1].costs(micro_batch_samples).output);
-    }
+  for (int s = 0; s < partition.num_stages(); ++s) {
+    table.stages.push_back(CostOf(graph, partition, s, micro_batch_samples, options));
+  }
+  for (int layer : partition.edge_layer) {
+    table.edge_bytes.push_back(graph.layers[layer].costs(micro_batch_samples).output);
   }
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {

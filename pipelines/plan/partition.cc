@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -89,6 +90,51 @@ absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_l
         "--layout=", layout, ": ", total, " layers in all, but the model has ", num_layers));
   }
   return first;
+}
+
+absl::StatusOr<std::vector<int>> ParseStages(absl::string_view layout, int num_layers) {
+  std::vector<int> stage_of_layer(num_layers, -1);
+  if (!absl::StrContains(layout, ';')) {
+    absl::StatusOr<std::vector<int>> first_layers = ParseLayout(layout, num_layers);
+    if (!first_layers.ok()) return first_layers.status();
+    for (int layer = 0, stage = -1; layer < num_layers; ++layer) {
+      if (std::binary_search(first_layers->begin(), first_layers->end(), layer)) ++stage;
+      stage_of_layer[layer] = stage;
+    }
+    return stage_of_layer;
+  }
+  const auto error = [&](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ", parts...));
+  };
+  int stage = 0;
+  for (absl::string_view part : absl::StrSplit(layout, ';')) {
+    for (absl::string_view word : absl::StrSplit(part, ',')) {
+      const std::vector<absl::string_view> ends = absl::StrSplit(word, '-');
+      int first = 0, last = 0;
+      if (ends.size() > 2 || !absl::SimpleAtoi(ends[0], &first) ||
+          !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first) {
+        return error("'", word, "' of stage ", stage,
+                     " is no layer and no range of layers; write 0-3;4,5,9;6-8");
+      }
+      if (last >= num_layers) {
+        return error("layer ", last, " of stage ", stage, ", but the model's ", num_layers,
+                     " layers count from 0");
+      }
+      for (int layer = first; layer <= last; ++layer) {
+        if (stage_of_layer[layer] >= 0) {
+          return error("layer ", layer, " is in stage ", stage_of_layer[layer], " and in stage ",
+                       stage);
+        }
+        stage_of_layer[layer] = stage;
+      }
+    }
+    ++stage;
+  }
+  const auto missing = std::find(stage_of_layer.begin(), stage_of_layer.end(), -1);
+  if (missing != stage_of_layer.end()) {
+    return error("layer ", missing - stage_of_layer.begin(), " is in no stage");
+  }
+  return stage_of_layer;
 }
 
 }  // namespace pipelab

@@ -1,9 +1,12 @@
-// Which layers make which stage, for a chain of layers.
+// Which layers make which stage.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> first, PartitionChain({1, 4, 4, 1}, 2));   // {0, 2}
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> same, ParseLayout("2,2", 4));              // {0, 2}
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> of_layer, ParseStages("0,2;1,3", 4));   // {0, 1, 0,
+//   1}
 //
-// A partition is the first layer of each stage, ascending from 0. Stages are never empty.
+// A partition into ranges is the first layer of each stage, ascending from 0; any other is the
+// stage of each layer (cost/model_partition.h checks it against the model). Stages are never empty.
 #ifndef PIPELAB_PIPELINES_PLAN_PARTITION_H_
 #define PIPELAB_PIPELINES_PLAN_PARTITION_H_
 
@@ -25,6 +28,11 @@ absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_c
 // "3,2,2,3": the number of layers of each stage. InvalidArgument names the stage without layers, or
 // the sum that is not the number of layers.
 absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_layers);
+
+// The stage of each layer, from either form: numbers of layers ("3,2,2,3"), or the layers of each
+// stage with ';' between stages and ranges with '-': "0-3;4,5,9;6-8". InvalidArgument names the
+// layer that is in no stage or in two.
+absl::StatusOr<std::vector<int>> ParseStages(absl::string_view layout, int num_layers);
 
 }  // namespace pipelab
 

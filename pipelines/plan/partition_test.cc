@@ -73,6 +73,28 @@ TEST(ParseLayout, ReadsLayersAStage) {
   EXPECT_THAT(first, ElementsAre(0, 3, 5, 7));
 }
 
+TEST(ParseStages, ReadsBothForms) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(std::vector<int> stages, ParseStages("3,2,1", 6));
+  EXPECT_THAT(stages, ElementsAre(0, 0, 0, 1, 1, 2));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(stages, ParseStages("0-1,5;3;2,4,6-7", 8));
+  EXPECT_THAT(stages, ElementsAre(0, 0, 2, 1, 2, 0, 2, 2));
+}
+
+TEST(ParseStages, NamesTheMistake) {
+  const auto expect = [](const char* layout, const char* what) {
+    EXPECT_THAT(ParseStages(layout, 6), StatusIs(kInvalid, HasSubstr(what)));
+  };
+  expect("0-2;2-5", "--layout=0-2;2-5: layer 2 is in stage 0 and in stage 1");
+  expect("0-2;4-5", "layer 3 is in no stage");
+  expect("0-2;3-6", "layer 6 of stage 1");
+  expect("0-2;3-5;", "'' of stage 2");
+  expect("0-2;5-3", "'5-3' of stage 1");
+  expect("0-2;3--5", "'3--5'");
+  expect("0-2;3-5x", "'3-5x'");
+  expect("0-2;-3", "'-3'");
+  expect("3,2", "5 layers in all, but the model has 6");
+}
+
 TEST(ParseLayout, NamesTheMistake) {
   EXPECT_THAT(ParseLayout("3,0,2", 5),
               StatusIs(kInvalid, HasSubstr("--layout=3,0,2: stage 1 is without layers")));

@@ -15,28 +15,47 @@ Action MakeAction(ActionKind kind, int stage, int micro_batch) {
   return a;
 }
 
-LayerPipeline::LayerPipeline(const ModelGraph& graph, std::vector<int> first_layers,
+LayerPipeline::LayerPipeline(const ModelGraph& graph, ModelPartition partition,
                              int num_micro_batches, const LayerStageOptions& options)
-    : num_micro_batches_(num_micro_batches), ties_(StageTies(graph, first_layers)) {
-  for (int s = 0; s < static_cast<int>(first_layers.size()); ++s) {
-    const LayerRange range = StageLayers(graph, first_layers, s);
+    : partition_(std::move(partition)),
+      num_micro_batches_(num_micro_batches),
+      on_edge_(partition_.stages.edges.size()),
+      ties_(StageTies(graph, partition_)) {
+  for (int s = 0; s < partition_.num_stages(); ++s) {
     arenas_.push_back(std::make_unique<Arena>());
     backends_.push_back(MakeCpuBackend(arenas_.back().get()));
-    auto stage = LayerStage::Create(graph, range.begin, range.end, backends_.back().get(), options);
+    auto stage = LayerStage::Create(graph, partition_, s, backends_.back().get(), options);
     CHECK(stage.ok()) << stage.status();
     stages_.push_back(*std::move(stage));
   }
 }
 
-void LayerPipeline::Forward(int micro_batch, bool drop) {
-  std::vector<Tensor> x;
-  for (int s = 0; s < num_stages(); ++s) {
-    auto y =
-        stages_[s]->Forward(MakeAction(ActionKind::kForward, s, micro_batch), std::move(x), drop);
-    CHECK(y.ok()) << y.status();
-    x = *std::move(y);
+LayerPipeline::LayerPipeline(const ModelGraph& graph, std::vector<int> first_layers,
+                             int num_micro_batches, const LayerStageOptions& options)
+    : LayerPipeline(graph, MakeRangePartition(graph, first_layers).value(), num_micro_batches,
+                    options) {}
+
+std::vector<Tensor> LayerPipeline::Take(const std::vector<int>& edges) {
+  std::vector<Tensor> tensors;
+  for (int e : edges) {
+    CHECK(!on_edge_[e].empty()) << "edge " << e << " carries nothing";
+    tensors.push_back(std::move(on_edge_[e]));
   }
-  CHECK(x.empty()) << "the last stage has no output";
+  return tensors;
+}
+
+void LayerPipeline::Put(const std::vector<int>& edges, std::vector<Tensor> tensors) {
+  CHECK_EQ(edges.size(), tensors.size());
+  for (size_t i = 0; i < edges.size(); ++i) on_edge_[edges[i]] = std::move(tensors[i]);
+}
+
+void LayerPipeline::Forward(int micro_batch, bool drop) {
+  for (int s = 0; s < num_stages(); ++s) {
+    auto y = stages_[s]->Forward(MakeAction(ActionKind::kForward, s, micro_batch),
+                                 Take(partition_.stages.in_edges[s]), drop);
+    CHECK(y.ok()) << y.status();
+    Put(partition_.stages.out_edges[s], *std::move(y));
+  }
 }
 
 void LayerPipeline::Recompute(int micro_batch) {
@@ -48,13 +67,12 @@ void LayerPipeline::Recompute(int micro_batch) {
 }
 
 void LayerPipeline::Backward(int micro_batch, ActionKind kind) {
-  std::vector<Tensor> dy;
   for (int s = num_stages() - 1; s >= 0; --s) {
-    auto dx = stages_[s]->Backward(MakeAction(kind, s, micro_batch), std::move(dy));
+    auto dx = stages_[s]->Backward(MakeAction(kind, s, micro_batch),
+                                   Take(partition_.stages.out_edges[s]));
     CHECK(dx.ok()) << dx.status();
-    dy = *std::move(dx);
+    Put(partition_.stages.in_edges[s], *std::move(dx));
   }
-  CHECK(dy.empty()) << "the first stage has no input";
 }
 
 void LayerPipeline::Weights(int micro_batch) {
@@ -100,7 +118,8 @@ std::vector<double> LayerPipeline::Step(DriveOrder order) {
     CHECK(status.ok()) << status;
   }
   std::vector<double> losses;
-  for (const auto& [micro_batch, loss] : stages_.back()->losses()) losses.push_back(loss);
+  for (const auto& [micro_batch, loss] : stages_[partition_.loss_stage]->losses())
+    losses.push_back(loss);
   return losses;
 }
 

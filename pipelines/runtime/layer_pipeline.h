@@ -1,7 +1,8 @@
 // A pipeline of LayerStages driven by hand, for tests: plain loops, no schedule, executor or
 // messages.
 //
-//   LayerPipeline p(graph, {0, 3}, options);        // two stages, an arena and a CPU backend each
+//   LayerPipeline p(graph, {0, 3}, 4, options);     // two stages, an arena and a CPU backend each
+//   LayerPipeline q(graph, partition, 4, options);  // any stages
 //   std::vector<double> losses = p.Step();          // by micro-batch
 #ifndef PIPELAB_PIPELINES_RUNTIME_LAYER_PIPELINE_H_
 #define PIPELAB_PIPELINES_RUNTIME_LAYER_PIPELINE_H_
@@ -27,6 +28,8 @@ enum class DriveOrder {
 
 class LayerPipeline {
  public:
+  LayerPipeline(const ModelGraph& graph, ModelPartition partition, int num_micro_batches,
+                const LayerStageOptions& options);
   LayerPipeline(const ModelGraph& graph, std::vector<int> first_layers, int num_micro_batches,
                 const LayerStageOptions& options);
 
@@ -44,7 +47,13 @@ class LayerPipeline {
   void Weights(int micro_batch);
   void SumTies();
 
+  // Tensors on their way, by edge.
+  std::vector<Tensor> Take(const std::vector<int>& edges);
+  void Put(const std::vector<int>& edges, std::vector<Tensor> tensors);
+
+  ModelPartition partition_;
   int num_micro_batches_;
+  std::vector<Tensor> on_edge_;
   std::vector<Tie> ties_;
   std::vector<std::unique_ptr<Arena>> arenas_;
   std::vector<std::unique_ptr<Backend>> backends_;

@@ -9,72 +9,81 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
-
-absl::Span<const Tensor> Inputs(const Tensor& x) {
-  return absl::MakeConstSpan(&x, x.empty() ? 0 : 1);
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph& graph, int begin,
-                                                               int end, Backend* backend,
+absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph& graph,
+                                                               const ModelPartition& partition,
+                                                               int stage, Backend* backend,
                                                                const LayerStageOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
-  PIPELAB_RETURN_IF_ERROR(CheckStageSizes(graph, begin, end, options));
-  PIPELAB_RETURN_IF_ERROR(CheckStageChain(graph, begin, end));
+  PIPELAB_RETURN_IF_ERROR(CheckStageSizes(partition, stage, options));
   std::vector<std::unique_ptr<Layer>> layers;
-  for (int i = begin; i < end; ++i) {
+  for (int i : partition.layers[stage]) {
     PIPELAB_RETURN_IF_ERROR(CheckData(graph.layers[i], options.data));
     PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, MakeLayer(graph.layers[i]));
     layers.push_back(std::move(layer));
   }
-  std::unique_ptr<LayerStage> stage(new LayerStage(graph, begin, end, backend, options));
-  for (int i = begin; i < end; ++i) layers[i - begin]->SetParameters(stage->parameters_.OfLayer(i));
-  stage->layers_ = std::move(layers);
-  return stage;
+  std::unique_ptr<LayerStage> made(new LayerStage(graph, partition, stage, backend, options));
+  for (size_t place = 0; place < layers.size(); ++place) {
+    layers[place]->SetParameters(made->parameters_.OfLayer(made->plan_.layers[place]));
+  }
+  made->layers_ = std::move(layers);
+  return made;
 }
 
-LayerStage::LayerStage(const ModelGraph& graph, int begin, int end, Backend* backend,
-                       const LayerStageOptions& options)
+absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph& graph, int begin,
+                                                               int end, Backend* backend,
+                                                               const LayerStageOptions& options) {
+  int stage = 0;
+  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
+                           MakeStageOfRange(graph, begin, end, &stage));
+  return Create(graph, partition, stage, backend, options);
+}
+
+LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition, int stage,
+                       Backend* backend, const LayerStageOptions& options)
     : backend_(backend),
       options_(options),
-      begin_(begin),
+      plan_(MakeStagePlan(graph, partition, stage)),
       samples_(options.micro_batch_samples / options.group_size),
-      specs_(graph.layers.begin() + begin, graph.layers.begin() + end),
-      input_shape_(begin == 0 ? std::vector<int64_t>{} : graph.layers[begin - 1].output_shape),
-      parameters_(graph, begin, end, backend, options.seed),
-      versions_(options.version_uses) {}
+      has_loss_(partition.loss_stage == stage),
+      parameters_(graph, plan_.layers, backend, options.seed),
+      versions_(options.version_uses) {
+  for (int layer : plan_.layers) specs_.push_back(graph.layers[layer]);
+  const auto edge = [&](int value) {
+    const LayerSpec& layer = graph.layers[plan_.values[value].layer];
+    return EdgeShape{layer.name, layer.output_shape};
+  };
+  for (int value = 0; value < plan_.num_in_edges; ++value) in_edges_.push_back(edge(value));
+  for (int value : plan_.out_values) out_edges_.push_back(edge(value));
+}
 
 Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape) const {
   Shape shape(sample_shape.begin(), sample_shape.end());
-  if (!shape.empty()) shape[0] *= samples_;
+  shape[0] *= samples_;
   return shape;
 }
 
-TensorSpec LayerStage::InputSpec(int, int) const {
-  return {DataType::kFloat32, RowsOf(input_shape_)};
+TensorSpec LayerStage::InputSpec(int in_edge, int) const {
+  return {DataType::kFloat32, RowsOf(in_edges_.at(in_edge).shape)};
 }
 
-TensorSpec LayerStage::OutputSpec(int, int) const {
-  return {DataType::kFloat32, RowsOf(specs_.back().output_shape)};
+TensorSpec LayerStage::OutputSpec(int out_edge, int) const {
+  return {DataType::kFloat32, RowsOf(out_edges_.at(out_edge).shape)};
 }
 
 absl::Status LayerStage::CheckTensors(const Action& a, const char* what,
                                       const std::vector<Tensor>& tensors,
-                                      const std::vector<int64_t>& sample_shape) const {
-  const size_t expected = sample_shape.empty() ? 0 : 1;
-  if (tensors.size() != expected) {
+                                      const std::vector<EdgeShape>& edges) const {
+  if (tensors.size() != edges.size()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(ToString(a), " takes ", expected, " ", what, ", not ", tensors.size()));
+        absl::StrCat(ToString(a), " takes ", edges.size(), " ", what, ", not ", tensors.size()));
   }
-  const Shape shape = RowsOf(sample_shape);
-  for (const Tensor& t : tensors) {
-    if (t.empty() || t.type() != DataType::kFloat32 || t.shape() != shape) {
-      return absl::InvalidArgumentError(absl::StrCat(ToString(a), " takes ", what, " of ",
-                                                     ShapeToString(shape), ", not ",
-                                                     ShapeToString(t.shape())));
-    }
+  for (size_t e = 0; e < edges.size(); ++e) {
+    const Shape shape = RowsOf(edges[e].shape);
+    const Tensor& t = tensors[e];
+    if (!t.empty() && t.type() == DataType::kFloat32 && t.shape() == shape) continue;
+    return absl::InvalidArgumentError(absl::StrCat(ToString(a), " takes ", what, " of ",
+                                                   ShapeToString(shape), " for \"", edges[e].layer,
+                                                   "\", not ", ShapeToString(t.shape())));
   }
   return absl::OkStatus();
 }
@@ -83,9 +92,10 @@ void LayerStage::Bind(int version) {
   const int kept = version == versions_.newest() ? kNewest : version;
   if (kept == bound_) return;  // synchronous: always
   bound_ = kept;
-  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
-    layers_[i]->SetParameters(kept == kNewest ? parameters_.OfLayer(begin_ + i)
-                                              : parameters_.OfLayer(begin_ + i, kept));
+  for (size_t place = 0; place < layers_.size(); ++place) {
+    const int layer = plan_.layers[place];
+    layers_[place]->SetParameters(kept == kNewest ? parameters_.OfLayer(layer)
+                                                  : parameters_.OfLayer(layer, kept));
   }
 }
 
@@ -106,34 +116,54 @@ LayerContext LayerStage::ContextFor(int64_t step, int micro_batch) const {
   return ctx;
 }
 
-BatchView LayerStage::DataOf(int layer, const BatchSource* data, const LayerContext& ctx) const {
+BatchView LayerStage::DataOf(int place, const BatchSource* data, const LayerContext& ctx) const {
   if (data == nullptr) return BatchView();  // then no layer reads any: Create checked
-  return LoadData(specs_[layer], *data, &backend_->arena(), ctx.step, ctx.first_sample,
+  return LoadData(specs_[place], *data, &backend_->arena(), ctx.step, ctx.first_sample,
                   ctx.samples);
 }
 
-Tensor LayerStage::RunForward(LayerContext ctx, const BatchSource* data, bool drop,
-                              MicroBatch* mb) {
-  Tensor x = mb->inputs[0];
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const BatchView view = DataOf(static_cast<int>(i), data, ctx);
+std::vector<Tensor> LayerStage::InputsOf(int place, const MicroBatch& mb) const {
+  std::vector<Tensor> inputs;
+  for (int value : plan_.inputs[place]) inputs.push_back(mb.values[value]);
+  return inputs;
+}
+
+void LayerStage::Release(StagePass pass, int place, MicroBatch* mb) const {
+  for (int value : plan_.released(pass)[place]) mb->values[value] = Tensor();
+}
+
+std::vector<Tensor> LayerStage::RunForward(LayerContext ctx, const BatchSource* data,
+                                           StagePass pass, MicroBatch* mb) {
+  const bool drop = pass == StagePass::kForwardDrop;
+  for (int place = 0; place < static_cast<int>(layers_.size()); ++place) {
+    const BatchView view = DataOf(place, data, ctx);
     ctx.batch = &view;
     LayerStash stash;
-    Tensor y = layers_[i]->Forward(ctx, Inputs(x), &stash);
-    if (!drop) {
-      mb->inputs[i] = std::move(x);
-      mb->stashes[i] = std::move(stash);
-    }
-    x = std::move(y);
+    mb->values[plan_.output(place)] = layers_[place]->Forward(ctx, InputsOf(place, *mb), &stash);
+    if (!drop) mb->stashes[place] = std::move(stash);
+    Release(pass, place, mb);
   }
-  return x;
+  std::vector<Tensor> outputs;
+  if (pass == StagePass::kRecompute) return outputs;
+  for (int edge = 0; edge < static_cast<int>(plan_.out_values.size()); ++edge) {
+    const StagePlan::Value& plan = plan_.values[plan_.out_values[edge]];
+    Tensor& value = mb->values[plan_.out_values[edge]];
+    const bool last = edge == plan.out_edges.back();
+    if (last && (drop || !plan.kept())) {
+      outputs.push_back(std::move(value));
+    } else {
+      outputs.push_back(backend_->Allocate(value.shape()));
+      backend_->Copy(value, outputs.back());
+    }
+  }
+  return outputs;
 }
 
 absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::vector<Tensor> inputs,
                                                         bool drop) {
   PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kForward}));
   PIPELAB_RETURN_IF_ERROR(versions_.CheckUse(a));
-  PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "inputs", inputs, input_shape_));
+  PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "inputs", inputs, in_edges_));
   if (in_flight_.count(a.micro_batch) > 0) {
     return Refuse(a, "comes again before the backward of its micro-batch");
   }
@@ -141,22 +171,18 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   mb.phase = drop ? Phase::kDropped : Phase::kReady;
   mb.step = training_step_;
   mb.version = a.version;
-  mb.inputs.resize(layers_.size());
+  mb.values = std::move(inputs);
+  mb.values.resize(plan_.values.size());
   mb.stashes.resize(layers_.size());
-  if (!inputs.empty()) mb.inputs[0] = std::move(inputs[0]);
   LayerContext ctx = ContextFor(mb.step, a.micro_batch);
   double loss = 0;
   ctx.loss_sum = &loss;
   Bind(a.version);
-  Tensor y = RunForward(ctx, options_.data, drop, &mb);
+  std::vector<Tensor> outputs =
+      RunForward(ctx, options_.data, drop ? StagePass::kForwardDrop : StagePass::kForward, &mb);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   CountUse(a.version);
-  std::vector<Tensor> outputs;
-  if (y.empty()) {
-    losses_[a.micro_batch] = loss;
-  } else {
-    outputs.push_back(std::move(y));
-  }
+  if (has_loss_) losses_[a.micro_batch] = loss;
   return outputs;
 }
 
@@ -188,46 +214,56 @@ absl::Status LayerStage::Recompute(const Action& a) {
   double loss_again = 0;  // counted by the forward already
   ctx.loss_sum = &loss_again;
   Bind(a.version);
-  RunForward(ctx, options_.data, /*drop=*/false, mb);
+  RunForward(ctx, options_.data, StagePass::kRecompute, mb);
   mb->phase = Phase::kReady;
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   CountUse(a.version);
   return absl::OkStatus();
 }
 
-Tensor LayerStage::BackwardLayer(int layer, ActionKind kind, LayerContext ctx, Tensor dy,
-                                 MicroBatch* mb) {
-  const BatchView view = DataOf(layer, options_.data, ctx);
+void LayerStage::AddTo(Tensor* sum, Tensor share) const {
+  if (sum->empty()) {
+    *sum = std::move(share);
+  } else {
+    backend_->Add(*sum, share, *sum);
+  }
+}
+
+void LayerStage::BackwardLayer(int place, StagePass pass, LayerContext ctx, MicroBatch* mb,
+                               std::vector<Tensor>* gradients) {
+  const BatchView view = DataOf(place, options_.data, ctx);
   ctx.batch = &view;
-  Tensor& x = mb->inputs[layer];
-  LayerStash* stash = &mb->stashes[layer];
-  Tensor dx;
-  if (kind != ActionKind::kBackwardWeight) {
-    std::vector<Tensor> gradients =
-        layers_[layer]->BackwardInput(ctx, Inputs(x), std::move(dy), stash);
-    if (!gradients.empty()) dx = std::move(gradients[0]);
+  std::vector<Tensor> inputs = InputsOf(place, *mb), shares;
+  LayerStash* stash = &mb->stashes[place];
+  if (pass != StagePass::kBackwardWeight) {
+    shares = layers_[place]->BackwardInput(ctx, inputs,
+                                           std::move((*gradients)[plan_.output(place)]), stash);
   }
-  if (kind != ActionKind::kBackwardInput) {
-    layers_[layer]->BackwardWeight(ctx, Inputs(x), stash);
-    x = Tensor();
+  if (pass != StagePass::kBackwardInput) layers_[place]->BackwardWeight(ctx, inputs, stash);
+  inputs.clear();
+  for (size_t k = 0; k < shares.size(); ++k) {
+    AddTo(&(*gradients)[plan_.inputs[place][k]], std::move(shares[k]));
   }
-  return dx;
+  Release(pass, place, mb);
 }
 
 absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
                                                          std::vector<Tensor> output_gradients) {
   PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kBackward, ActionKind::kBackwardInput}));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckTensors(a, "output gradients", output_gradients, specs_.back().output_shape));
+  PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "output gradients", output_gradients, out_edges_));
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kReady));
   const LayerContext ctx = ContextFor(mb->step, a.micro_batch);
   Bind(a.version);
-  Tensor gradient;
-  if (!output_gradients.empty()) gradient = std::move(output_gradients[0]);
-  for (int i = static_cast<int>(layers_.size()) - 1; i >= 0; --i) {
-    gradient = BackwardLayer(i, a.kind, ctx, std::move(gradient), mb);
+  std::vector<Tensor> gradients(plan_.values.size());
+  for (int edge = static_cast<int>(plan_.out_values.size()) - 1; edge >= 0; --edge) {
+    AddTo(&gradients[plan_.out_values[edge]], std::move(output_gradients[edge]));
   }
-  if (a.kind == ActionKind::kBackward) {
+  const bool fused = a.kind == ActionKind::kBackward;
+  const StagePass pass = fused ? StagePass::kBackward : StagePass::kBackwardInput;
+  for (int place = static_cast<int>(layers_.size()) - 1; place >= 0; --place) {
+    BackwardLayer(place, pass, ctx, mb, &gradients);
+  }
+  if (fused) {
     parameters_.GradientsAdded();
     in_flight_.erase(a.micro_batch);
   } else {
@@ -235,9 +271,8 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   }
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   CountUse(a.version);
-  std::vector<Tensor> input_gradients;
-  if (!gradient.empty()) input_gradients.push_back(std::move(gradient));
-  return input_gradients;
+  gradients.resize(plan_.num_in_edges);
+  return gradients;
 }
 
 absl::Status LayerStage::BackwardWeight(const Action& a) {
@@ -245,8 +280,8 @@ absl::Status LayerStage::BackwardWeight(const Action& a) {
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kInputDone));
   const LayerContext ctx = ContextFor(mb->step, a.micro_batch);
   Bind(a.version);
-  for (int i = static_cast<int>(layers_.size()) - 1; i >= 0; --i) {
-    BackwardLayer(i, a.kind, ctx, Tensor(), mb);
+  for (int place = static_cast<int>(layers_.size()) - 1; place >= 0; --place) {
+    BackwardLayer(place, StagePass::kBackwardWeight, ctx, mb, nullptr);
   }
   parameters_.GradientsAdded();
   in_flight_.erase(a.micro_batch);
@@ -285,7 +320,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Evaluate(const BatchSource& data
                                                          int64_t first_sample, int64_t samples,
                                                          std::vector<Tensor> inputs,
                                                          double* loss_sum) {
-  if (inputs.size() != (input_shape_.empty() ? 0 : 1)) {
+  if (static_cast<int>(inputs.size()) != plan_.num_in_edges) {
     return absl::InvalidArgumentError(absl::StrCat("evaluation got ", inputs.size(), " inputs"));
   }
   for (const LayerSpec& spec : specs_) PIPELAB_RETURN_IF_ERROR(CheckData(spec, &data));
@@ -296,12 +331,10 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Evaluate(const BatchSource& data
   ctx.loss_sum = loss_sum;
   Bind(versions_.newest());
   MicroBatch mb;
-  mb.inputs.resize(1);
-  if (!inputs.empty()) mb.inputs[0] = std::move(inputs[0]);
-  Tensor y = RunForward(ctx, &data, /*drop=*/true, &mb);
+  mb.values = std::move(inputs);
+  mb.values.resize(plan_.values.size());
+  std::vector<Tensor> outputs = RunForward(ctx, &data, StagePass::kForwardDrop, &mb);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
-  std::vector<Tensor> outputs;
-  if (!y.empty()) outputs.push_back(std::move(y));
   return outputs;
 }
 

@@ -1,16 +1,19 @@
-// A stage made of layers: a range of a model's chain, run on one device's backend for the executor,
-// or by hand.
+// A stage made of layers: any convex set of a model's, run on one device's backend for the
+// executor, or by hand.
 //
 //   LayerStageOptions options;
 //   options.micro_batch_samples = 4;
 //   options.data = &text;
 //   options.batch_tokens = 8 * 4 * 128;          // micro-batches * samples * tokens
-//   PIPELAB_ASSIGN_OR_RETURN(auto stage, LayerStage::Create(graph, 0, 5, backend.get(), options));
+//   PIPELAB_ASSIGN_OR_RETURN(ModelPartition p, MakePartition(graph, stage_of_layer));
+//   PIPELAB_ASSIGN_OR_RETURN(auto stage,
+//                            LayerStage::Create(graph, p, /*stage=*/0, backend.get(), options));
 //
 // Any number of micro-batches can be in flight, each once. A fused backward is the input part and
 // then the weight part of each layer, from the last to the first, each layer's memory freed before
-// the next begins. Data and dropout are keyed by (training step, sample), and a micro-batch keeps
-// the step of its forward.
+// the next begins. Which tensors are held, copied and summed when is in
+// pipelines/cost/stage_plan.h. Data and dropout are keyed by (training step, sample), and a
+// micro-batch keeps the step of its forward.
 //
 // In asynchronous schedules a training step is a run of the program, in which the stage takes
 // several optimizer steps, each making the next version of its weights. Passes compute with the
@@ -38,7 +41,8 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
-#include "pipelines/cost/stage_ties.h"  // IWYU pragma: export
+#include "pipelines/cost/model_partition.h"  // IWYU pragma: export
+#include "pipelines/cost/stage_plan.h"
 #include "pipelines/runtime/stage_module.h"
 #include "pipelines/runtime/stage_parameters.h"
 #include "pipelines/runtime/weight_versions.h"
@@ -60,8 +64,14 @@ struct LayerStageOptions {
 
 class LayerStage : public StageModule {
  public:
-  // The layers [begin, end) of `graph`, which must be a chain. The graph is not needed afterwards;
-  // `backend` and the data must outlive the stage. InvalidArgument names what does not fit.
+  // Stage `stage` of the partition; tensors come and go one an edge of partition.stages, in its
+  // order. Graph and partition are not needed afterwards; `backend` and the data must outlive the
+  // stage. InvalidArgument names what does not fit.
+  static absl::StatusOr<std::unique_ptr<LayerStage>> Create(const ModelGraph& graph,
+                                                            const ModelPartition& partition,
+                                                            int stage, Backend* backend,
+                                                            const LayerStageOptions& options);
+  // The layers [begin, end), with those before them as one stage and those after them as another.
   static absl::StatusOr<std::unique_ptr<LayerStage>> Create(const ModelGraph& graph, int begin,
                                                             int end, Backend* backend,
                                                             const LayerStageOptions& options);
@@ -83,15 +93,15 @@ class LayerStage : public StageModule {
   }
   int64_t library_ns() const override { return backend_->library_ns(); }
 
-  // Forward only, without dropout, on any data; nothing is kept. Takes the input of `samples`
-  // samples (none for the first stage), returns the output; the last stage adds the sum over tokens
-  // to `loss_sum`.
+  // Forward only, without dropout, on any data; nothing is kept. Takes the inputs of `samples`
+  // samples, one an in-edge, and returns the outputs; the loss's stage adds the sum over tokens to
+  // `loss_sum`.
   absl::StatusOr<std::vector<Tensor>> Evaluate(const BatchSource& data, int64_t step,
                                                int64_t first_sample, int64_t samples,
                                                std::vector<Tensor> inputs, double* loss_sum);
 
   // Loss of each micro-batch's last forward, the sum over this member's tokens. Empty but in the
-  // last stage.
+  // loss's stage.
   const std::map<int, double>& losses() const { return losses_; }
   // Training steps so far, Adam's being as many times the steps of a run. Set it to resume, between
   // runs.
@@ -110,36 +120,48 @@ class LayerStage : public StageModule {
   struct MicroBatch {
     Phase phase = Phase::kReady;
     int64_t step = 0;
-    int version = 0;             // of the weights
-    std::vector<Tensor> inputs;  // [layer]; inputs[0] is the stage's
-    std::vector<LayerStash> stashes;
+    int version = 0;                  // of the weights
+    std::vector<Tensor> values;       // [value of plan_]
+    std::vector<LayerStash> stashes;  // [place]
+  };
+  struct EdgeShape {  // of one sample
+    std::string layer;
+    std::vector<int64_t> shape;
   };
 
-  LayerStage(const ModelGraph& graph, int begin, int end, Backend* backend,
+  LayerStage(const ModelGraph& graph, const ModelPartition& partition, int stage, Backend* backend,
              const LayerStageOptions& options);
   absl::StatusOr<MicroBatch*> Find(const Action& a, Phase phase);
   absl::Status CheckTensors(const Action& a, const char* what, const std::vector<Tensor>& tensors,
-                            const std::vector<int64_t>& sample_shape) const;
+                            const std::vector<EdgeShape>& edges) const;
   LayerContext ContextFor(int64_t step, int micro_batch) const;
   // Layers compute with this version from here on.
   void Bind(int version);
   // A pass is over: a version that nobody will need again goes.
   void CountUse(int version);
-  // Runs all layers on inputs[0]; keeps what a backward needs, or (drop) inputs[0] only. Returns
-  // the output.
-  Tensor RunForward(LayerContext ctx, const BatchSource* data, bool drop, MicroBatch* mb);
-  // One layer of a backward; `mb->inputs[layer]` goes with its weight part.
-  Tensor BackwardLayer(int layer, ActionKind kind, LayerContext ctx, Tensor dy, MicroBatch* mb);
-  BatchView DataOf(int layer, const BatchSource* data, const LayerContext& ctx) const;
+  std::vector<Tensor> InputsOf(int place, const MicroBatch& mb) const;
+  // Lets go of what the pass does not need after this layer.
+  void Release(StagePass pass, int place, MicroBatch* mb) const;
+  // Runs all layers on the in-edges' values; keeps what the pass asks for. Returns a tensor an
+  // out-edge; a recompute none.
+  std::vector<Tensor> RunForward(LayerContext ctx, const BatchSource* data, StagePass pass,
+                                 MicroBatch* mb);
+  // One layer of a backward. `gradients`, by value, are of what comes out of layers and gain those
+  // of this layer's inputs.
+  void BackwardLayer(int place, StagePass pass, LayerContext ctx, MicroBatch* mb,
+                     std::vector<Tensor>* gradients);
+  void AddTo(Tensor* sum, Tensor share) const;
+  BatchView DataOf(int place, const BatchSource* data, const LayerContext& ctx) const;
   Shape RowsOf(const std::vector<int64_t>& sample_shape) const;
 
   Backend* backend_;
   LayerStageOptions options_;
-  int begin_;        // of its layers, in the graph
-  int64_t samples_;  // of a micro-batch, this member's
-  std::vector<LayerSpec> specs_;
-  std::vector<int64_t> input_shape_;  // of one sample; empty in the first stage
-  std::vector<std::unique_ptr<Layer>> layers_;
+  StagePlan plan_;
+  int64_t samples_;               // of a micro-batch, this member's
+  std::vector<LayerSpec> specs_;  // [place]
+  std::vector<EdgeShape> in_edges_, out_edges_;
+  bool has_loss_;
+  std::vector<std::unique_ptr<Layer>> layers_;  // [place]
   StageParameters parameters_;
   WeightVersions versions_;
   int bound_ = kNewest;  // the kept version that layers compute with, or kNewest

@@ -1,9 +1,6 @@
 #include "pipelines/runtime/layer_stage_checks.h"
 
-#include <vector>
-
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace pipelab {
 
@@ -22,14 +19,13 @@ absl::Status CheckAction(const Action& a, std::initializer_list<ActionKind> kind
   return absl::InvalidArgumentError(absl::StrCat(ToString(a), " came to a call for another kind"));
 }
 
-absl::Status CheckStageSizes(const ModelGraph& graph, int begin, int end,
+absl::Status CheckStageSizes(const ModelPartition& partition, int stage,
                              const LayerStageOptions& o) {
-  const int layers = static_cast<int>(graph.layers.size());
   const auto error = [](auto... parts) {
     return absl::InvalidArgumentError(absl::StrCat(parts...));
   };
-  if (begin < 0 || end > layers || begin >= end) {
-    return error("a stage of the layers [", begin, ", ", end, ") of ", layers);
+  if (stage < 0 || stage >= partition.num_stages()) {
+    return error("stage ", stage, " of a partition into ", partition.num_stages());
   }
   if (o.num_slices != 1) {
     return absl::UnimplementedError(absl::StrCat(
@@ -43,24 +39,6 @@ absl::Status CheckStageSizes(const ModelGraph& graph, int begin, int end,
                  o.group_size, " devices");
   }
   if (o.batch_tokens < 1) return error("batch_tokens = ", o.batch_tokens, ": must be at least 1");
-  return absl::OkStatus();
-}
-
-absl::Status CheckStageChain(const ModelGraph& graph, int begin, int end) {
-  for (int i = begin; i < end; ++i) {
-    const LayerSpec& layer = graph.layers[i];
-    const std::vector<int> expected = i == 0 ? std::vector<int>{} : std::vector<int>{i - 1};
-    if (layer.inputs != expected) {
-      return absl::UnimplementedError(absl::StrCat("layer \"", layer.name, "\" (number ", i,
-                                                   ") takes [", absl::StrJoin(layer.inputs, ", "),
-                                                   "]: stages of layers take chains"));
-    }
-    const bool last = i + 1 == static_cast<int>(graph.layers.size());
-    if (layer.output_shape.empty() != last) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "layer \"", layer.name, "\": the last layer of a chain, and no other, is a loss"));
-    }
-  }
   return absl::OkStatus();
 }
 

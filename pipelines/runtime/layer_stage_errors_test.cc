@@ -83,7 +83,7 @@ TEST_F(LayerStageErrors, TensorsThatDoNotFit) {
   const Action forward = MakeAction(ActionKind::kForward, 1, 0);
   EXPECT_THAT(stage->Forward(forward, {}, false), bad("1F0 takes 1 inputs, not 0"));
   EXPECT_THAT(stage->Forward(forward, {Rows(7)}, false),
-              bad("1F0 takes inputs of [6, 16], not [7, 16]"));
+              bad("1F0 takes inputs of [6, 16] for \"embedding\", not [7, 16]"));
   EXPECT_EQ(stage->in_flight(), 0);
   EXPECT_THAT(stage->Forward(forward, {Rows(6)}, false), IsOk());
   EXPECT_THAT(stage->Backward(MakeAction(ActionKind::kBackward, 1, 0), {}),
@@ -126,12 +126,11 @@ TEST_F(LayerStageErrors, SizesOfTheStage) {
   EXPECT_THAT(LayerStage::Create(graph_, 1, 3, backend_.get(), options_), IsOk());
 }
 
-TEST_F(LayerStageErrors, GraphsThatAreNotChains) {
-  graph_.layers[3].inputs = {1, 2};
-  graph_.layers[3].input_shapes.push_back(graph_.layers[3].input_shapes[0]);
-  ExpectCreateFails(2, 5, absl::StatusCode::kUnimplemented,
-                    "\"block1/attention\" (number 3) takes [1, 2]");
-  EXPECT_THAT(LayerStage::Create(graph_, 0, 3, backend_.get(), options_), IsOk());
+TEST_F(LayerStageErrors, GraphsAndPartitionsThatDoNotFit) {
+  const ModelPartition partition = *MakeRangePartition(graph_, {0, 2});
+  EXPECT_THAT(
+      LayerStage::Create(graph_, partition, 2, backend_.get(), options_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("stage 2 of a partition into 2")));
   graph_.layers.resize(3);
   ExpectCreateFails(0, 3, absl::StatusCode::kInvalidArgument,
                     "\"block0/mlp\": nothing takes its output");

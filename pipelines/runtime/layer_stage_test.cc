@@ -111,12 +111,15 @@ TEST(LayerStage, TrainingChangesEveryParameterAndDropoutMatters) {
 
 TEST(LayerStage, TiesAreOfStagesThatShare) {
   const ModelGraph tied = *BuildGpt(SmallGpt(0, true)), untied = *BuildGpt(SmallGpt(0, false));
-  const std::vector<Tie> ties = StageTies(tied, {0, 2, 4});
+  const auto ties_of = [](const ModelGraph& graph, std::vector<int> first_layers) {
+    return StageTies(graph, *MakeRangePartition(graph, first_layers));
+  };
+  const std::vector<Tie> ties = ties_of(tied, {0, 2, 4});
   ASSERT_EQ(ties.size(), 1);
   EXPECT_EQ(ties[0].parameter, "embedding");
   EXPECT_EQ(ties[0].stages, (std::vector<int>{0, 2}));
-  EXPECT_TRUE(StageTies(tied, {0}).empty());
-  EXPECT_TRUE(StageTies(untied, {0, 2, 4}).empty());
+  EXPECT_TRUE(ties_of(tied, {0}).empty());
+  EXPECT_TRUE(ties_of(untied, {0, 2, 4}).empty());
 }
 
 TEST(LayerStage, GradientsAreFlatAndOfEqualSizeWhereShared) {
@@ -232,9 +235,9 @@ TEST(LayerStage, ResumesFromCopiedState) {
   LayerPipeline two(graph, {0, 3}, kMicroBatches, Options(&data)),
       three(graph, {0, 1, 4}, kMicroBatches, Options(&data));
   for (int i = 0; i < 3; ++i) two.Step(DriveOrder::kOneByOne);
+  const ModelPartition partition = *MakeRangePartition(graph, {0, 1, 4});
   for (int s = 0; s < 3; ++s) {
-    const LayerRange range = StageLayers(graph, {0, 1, 4}, s);
-    for (int i = range.begin; i < range.end; ++i) {
+    for (int i : partition.layers[s]) {
       for (const ParameterSpec& p : graph.layers[i].parameters) {
         for (StateKind kind : {StateKind::kValue, StateKind::kAdamM, StateKind::kAdamV}) {
           ASSERT_THAT(three.stage(s).parameters().Set(p.name, kind, two.Value(p.name, kind)),

@@ -10,11 +10,11 @@
 namespace pipelab {
 namespace {
 
-// Ties with a use outside the layers [begin, end).
-std::set<std::string> TiesElsewhere(const ModelGraph& graph, int begin, int end) {
+// Ties with a use outside the layers.
+std::set<std::string> TiesElsewhere(const ModelGraph& graph, absl::Span<const int> layers) {
   std::set<std::string> ties;
   for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
-    if (i >= begin && i < end) continue;
+    if (std::binary_search(layers.begin(), layers.end(), i)) continue;
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       if (!p.tie.empty()) ties.insert(p.tie);
     }
@@ -28,18 +28,18 @@ Tensor View(const Tensor& flat, int64_t begin, const ParameterSpec& spec) {
 
 }  // namespace
 
-StageParameters::StageParameters(const ModelGraph& graph, int begin, int end, Backend* backend,
-                                 uint64_t seed)
-    : backend_(backend), begin_(begin) {
-  LayOut(graph, begin, end);
+StageParameters::StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
+                                 Backend* backend, uint64_t seed)
+    : backend_(backend) {
+  LayOut(graph, layers);
   Allocate(seed);
-  BindLayers(graph, begin, end);
+  BindLayers(graph, layers);
 }
 
-void StageParameters::LayOut(const ModelGraph& graph, int begin, int end) {
-  const std::set<std::string> elsewhere = TiesElsewhere(graph, begin, end);
+void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> layers) {
+  const std::set<std::string> elsewhere = TiesElsewhere(graph, layers);
   std::vector<int> later_uses;  // regions, in layer order
-  for (int i = begin; i < end; ++i) {
+  for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       const auto [it, first] =
           region_of_value_.emplace(ValueName(p), static_cast<int>(regions_.size()));
@@ -83,9 +83,9 @@ void StageParameters::Allocate(uint64_t seed) {
   }
 }
 
-void StageParameters::BindLayers(const ModelGraph& graph, int begin, int end) {
+void StageParameters::BindLayers(const ModelGraph& graph, absl::Span<const int> layers) {
   std::vector<size_t> uses(regions_.size(), 0);
-  for (int i = begin; i < end; ++i) {
+  for (int i : layers) {
     std::vector<Parameter> parameters;
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       const int index = region_of_value_.at(ValueName(p));
@@ -93,7 +93,7 @@ void StageParameters::BindLayers(const ModelGraph& graph, int begin, int end) {
       parameters.push_back(
           {View(values_, r.begin, p), View(gradients_, r.gradient_begins[uses[index]++], p)});
     }
-    of_layer_.push_back(std::move(parameters));
+    of_layer_[i] = std::move(parameters);
   }
 }
 

@@ -1,7 +1,7 @@
 // The parameters of one stage: values, gradients and Adam's moments, each in one flat tensor, so
 // that a stage is reduced and stepped in one call.
 //
-//   StageParameters p(graph, /*begin=*/3, /*end=*/6, backend, /*seed=*/1);
+//   StageParameters p(graph, /*layers=*/{3, 4, 5}, backend, /*seed=*/1);
 //   layer->SetParameters(p.OfLayer(4));
 //   p.Step(adam);                                // with the gradients added up so far, which it
 //   clears
@@ -36,12 +36,13 @@ enum class StateKind : uint8_t { kValue, kAdamM, kAdamV };
 
 class StageParameters {
  public:
-  // Parameters of the layers [begin, end), started by name from the seed. `backend` must outlive
+  // Parameters of the layers (ascending), started by name from the seed. `backend` must outlive
   // this.
-  StageParameters(const ModelGraph& graph, int begin, int end, Backend* backend, uint64_t seed);
+  StageParameters(const ModelGraph& graph, absl::Span<const int> layers, Backend* backend,
+                  uint64_t seed);
 
   // In the order of LayerSpec::parameters; `layer` counts in the graph.
-  std::vector<Parameter> OfLayer(int layer) const { return of_layer_.at(layer - begin_); }
+  std::vector<Parameter> OfLayer(int layer) const { return of_layer_.at(layer); }
   // With the values of a version that is kept.
   std::vector<Parameter> OfLayer(int layer, int version) const;
 
@@ -70,21 +71,20 @@ class StageParameters {
     std::vector<int64_t> gradient_begins;
   };
 
-  void LayOut(const ModelGraph& graph, int begin, int end);
+  void LayOut(const ModelGraph& graph, absl::Span<const int> layers);
   void Allocate(uint64_t seed);
-  void BindLayers(const ModelGraph& graph, int begin, int end);
+  void BindLayers(const ModelGraph& graph, absl::Span<const int> layers);
   void Fold();
   absl::StatusOr<Tensor> StateOf(absl::string_view name, StateKind kind) const;
 
   Backend* backend_;
-  int begin_;
   std::vector<Region> regions_;                 // in the order of first uses
   std::map<std::string, int> region_of_value_;  // by ValueName
   std::map<std::string, int, std::less<>> region_of_name_;
   int64_t own_size_ = 0, value_size_ = 0, gradient_size_ = 0;
   Tensor values_, gradients_, m_, v_;
   std::map<int, Tensor> kept_;  // older values, by version
-  std::vector<std::vector<Parameter>> of_layer_;
+  std::map<int, std::vector<Parameter>> of_layer_;
   bool folded_ = true;
 };
 

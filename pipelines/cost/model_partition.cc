@@ -1,0 +1,160 @@
+#include "pipelines/cost/model_partition.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+absl::Status CheckStages(const ModelGraph& graph, const std::vector<int>& stage_of_layer) {
+  const int layers = static_cast<int>(graph.layers.size());
+  if (static_cast<int>(stage_of_layer.size()) != layers) {
+    return Invalid("a partition names the stage of each of the ", layers, " layers, not of ",
+                   stage_of_layer.size());
+  }
+  for (int i = 0; i < layers; ++i) {
+    const LayerSpec& layer = graph.layers[i];
+    if (stage_of_layer[i] < 0 || stage_of_layer[i] >= layers) {
+      return Invalid("layer \"", layer.name, "\" is in stage ", stage_of_layer[i], "; ", layers,
+                     " layers have stages from 0 to at most ", layers - 1);
+    }
+    for (int input : layer.inputs) {
+      if (stage_of_layer[input] <= stage_of_layer[i]) continue;
+      return Invalid("layer \"", layer.name, "\" is in stage ", stage_of_layer[i], " and takes \"",
+                     graph.layers[input].name, "\" of stage ", stage_of_layer[input],
+                     ": stages are numbered along the edges");
+    }
+  }
+  const int stages = 1 + *std::max_element(stage_of_layer.begin(), stage_of_layer.end());
+  for (int stage = 0; stage < stages; ++stage) {
+    if (std::count(stage_of_layer.begin(), stage_of_layer.end(), stage) == 0) {
+      return Invalid("stage ", stage, " of ", stages, " has no layers");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The sequence in which the consumers' gradients come together: a sum within brackets where several
+// of one other stage are added up first.
+std::vector<std::vector<int>> Terms(const ModelPartition& p, int layer,
+                                    const std::vector<int>& consumers) {
+  std::map<int, std::vector<int>, std::greater<int>> others;
+  std::vector<std::vector<int>> own;
+  for (auto c = consumers.rbegin(); c != consumers.rend(); ++c) {
+    const int stage = p.stage_of_layer[*c];
+    if (stage == p.stage_of_layer[layer]) {
+      own.push_back({*c});
+    } else {
+      others[stage].push_back(*c);
+    }
+  }
+  std::vector<std::vector<int>> terms;
+  for (auto& [stage, sum] : others) terms.push_back(std::move(sum));
+  terms.insert(terms.end(), own.begin(), own.end());
+  return terms;
+}
+
+}  // namespace
+
+absl::StatusOr<ModelPartition> MakePartition(const ModelGraph& graph,
+                                             std::vector<int> stage_of_layer) {
+  PIPELAB_RETURN_IF_ERROR(Validate(graph));
+  PIPELAB_RETURN_IF_ERROR(CheckStages(graph, stage_of_layer));
+  ModelPartition p;
+  p.stage_of_layer = std::move(stage_of_layer);
+  const int stages = 1 + *std::max_element(p.stage_of_layer.begin(), p.stage_of_layer.end());
+  p.layers.resize(stages);
+  p.loss_stage = p.stage_of_layer[LossLayer(graph)];
+  const std::vector<std::vector<int>> consumers = Consumers(graph);
+  std::vector<StageGraph::Edge> edges;
+  for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
+    const int from = p.stage_of_layer[i];
+    p.layers[from].push_back(i);
+    std::set<int> to;
+    for (int consumer : consumers[i]) to.insert(p.stage_of_layer[consumer]);
+    to.erase(from);
+    for (int stage : to) {
+      edges.push_back({from, stage});
+      p.edge_layer.push_back(i);
+    }
+  }
+  p.stages = StageGraph::FromEdges(stages, std::move(edges));
+  return p;
+}
+
+absl::StatusOr<ModelPartition> MakeRangePartition(const ModelGraph& graph,
+                                                  absl::Span<const int> first_layers) {
+  const int layers = static_cast<int>(graph.layers.size());
+  if (first_layers.empty() || first_layers[0] != 0) {
+    return Invalid("a partition begins with layer 0");
+  }
+  std::vector<int> stage_of_layer;
+  for (size_t s = 0; s < first_layers.size(); ++s) {
+    const int end = s + 1 < first_layers.size() ? first_layers[s + 1] : layers;
+    if (first_layers[s] >= end || end > layers) {
+      return Invalid("stage ", s, " has no layers: it begins with layer ", first_layers[s],
+                     ", the next begins with ", end, " of ", layers);
+    }
+    stage_of_layer.resize(end, static_cast<int>(s));
+  }
+  return MakePartition(graph, std::move(stage_of_layer));
+}
+
+absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int begin, int end,
+                                                int* stage) {
+  const int layers = static_cast<int>(graph.layers.size());
+  if (begin < 0 || end > layers || begin >= end) {
+    return Invalid("a stage of the layers [", begin, ", ", end, ") of ", layers);
+  }
+  std::vector<int> first_layers = {0};
+  if (begin > 0) first_layers.push_back(begin);
+  if (end < layers) first_layers.push_back(end);
+  *stage = begin > 0 ? 1 : 0;
+  return MakeRangePartition(graph, first_layers);
+}
+
+std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partition) {
+  std::map<std::string, std::set<int>> stages;
+  for (size_t i = 0; i < graph.layers.size(); ++i) {
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (!p.tie.empty()) stages[p.tie].insert(partition.stage_of_layer[i]);
+    }
+  }
+  std::vector<Tie> ties;
+  for (const auto& [name, of] : stages) {
+    if (of.size() > 1) ties.push_back({name, std::vector<int>(of.begin(), of.end())});
+  }
+  return ties;
+}
+
+bool SumsInLayerOrder(const ModelGraph& graph, const ModelPartition& partition) {
+  const std::vector<std::vector<int>> consumers = Consumers(graph);
+  for (size_t i = 0; i < consumers.size(); ++i) {
+    if (consumers[i].size() < 3) continue;  // a sum of two commutes
+    int before = static_cast<int>(graph.layers.size());
+    bool first = true;
+    for (const std::vector<int>& term : Terms(partition, static_cast<int>(i), consumers[i])) {
+      if (!first && term.size() > 1) return false;
+      first = false;
+      for (int consumer : term) {
+        if (consumer > before) return false;
+        before = consumer;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace pipelab

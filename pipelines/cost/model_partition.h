@@ -1,0 +1,63 @@
+// What a partition makes of a model: the layers of each stage, the stage graph with what each of
+// its edges carries, and the parameters that several stages share.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(ModelPartition p, MakePartition(graph, {0, 0, 1, 1, 2}));
+//   schedule.stages = p.stages;
+//   LoweringOptions options;
+//   options.ties = StageTies(graph, p);
+//
+// There is one edge for each layer and each other stage that takes its output, straight from stage
+// to stage (a skip connection passes through no stage in between), ordered by (layer, stage that
+// takes it). A chain cut in ranges gives StageGraph::Chain.
+//
+// Several consumers in one stage share one edge: their gradients are added up there, from the last
+// layer to the first, and one sum is sent back. The stage that makes the output adds what comes
+// back from the last stage to the first, and then the shares of its own consumers, from the last
+// layer to the first.
+#ifndef PIPELAB_PIPELINES_COST_MODEL_PARTITION_H_
+#define PIPELAB_PIPELINES_COST_MODEL_PARTITION_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "models/graph/layer_spec.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/schedule.h"
+
+namespace pipelab {
+
+struct ModelPartition {
+  std::vector<int> stage_of_layer;
+  std::vector<std::vector<int>> layers;  // [stage], ascending
+  StageGraph stages;
+  std::vector<int> edge_layer;  // [edge of `stages`] -> the layer whose output it carries
+  int loss_stage = 0;
+
+  int num_stages() const { return static_cast<int>(layers.size()); }
+};
+
+// Stages may be any sets of layers as long as no edge leads to a stage of a lower number (so they
+// are convex, and the stage graph has no cycle). InvalidArgument names the layer or the stage.
+absl::StatusOr<ModelPartition> MakePartition(const ModelGraph& graph,
+                                             std::vector<int> stage_of_layer);
+
+// Stages that are ranges of layers: the first layer of each, ascending from 0 (plan/partition.h).
+absl::StatusOr<ModelPartition> MakeRangePartition(const ModelGraph& graph,
+                                                  absl::Span<const int> first_layers);
+
+// The layers [begin, end) as one stage, those before and those after as one each, where there are
+// any. The range's own stage is the number 0 or 1: `*stage`.
+absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int begin, int end,
+                                                int* stage);
+
+// A tie within one stage is that stage's own affair and not listed.
+std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partition);
+
+// Whether the gradients of every output are added up as without stages, from the last consumer to
+// the first: then training has the same bits. Always so for outputs of one or two consumers.
+bool SumsInLayerOrder(const ModelGraph& graph, const ModelPartition& partition);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_COST_MODEL_PARTITION_H_

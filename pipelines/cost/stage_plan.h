@@ -1,0 +1,75 @@
+// How one stage of a partition runs, tensor by tensor: what both its prediction (stage_costs.h) and
+// its execution (pipelines/runtime/layer_stage.h) follow, so that the two agree to the byte.
+//
+//   const StagePlan plan = MakeStagePlan(graph, partition, stage);
+//   for (int v : plan.released(StagePass::kForward)[place]) values[v] = Tensor();
+//
+// A *value* is a tensor of one micro-batch that the stage's layers take: first what comes in on
+// each in-edge, then each layer's output. Layers run in order forward, and from the last to the
+// first backward. Rules:
+//  * A value is held until nobody needs it: the forward and recompute let go of one that no
+//  backward
+//    part reads (InputUse), a backward lets go of the others after the first layer that reads them.
+//    A forward that drops keeps the values of in-edges only.
+//  * A value that leaves does so when the forward is over. Each out-edge owns its tensor: the value
+//    itself for the last of its out-edges, unless it is kept here, and copies for the others. So
+//    sends and hand-overs need not know of one another.
+//  * Backward, the gradients that came back for a value are added up first, from the last out-edge
+//  to
+//    the first, in place; then the layers that take it add theirs as they run.
+#ifndef PIPELAB_PIPELINES_COST_STAGE_PLAN_H_
+#define PIPELAB_PIPELINES_COST_STAGE_PLAN_H_
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "models/graph/layer_spec.h"
+#include "pipelines/cost/model_partition.h"
+
+namespace pipelab {
+
+enum class StagePass : uint8_t {
+  kForward,
+  kForwardDrop,  // keeps the in-edges' values; a recompute comes
+  kRecompute,
+  kBackward,  // input and weight part of each layer, one after the other
+  kBackwardInput,
+  kBackwardWeight,
+};
+inline constexpr int kNumStagePasses = 6;
+
+struct StagePlan {
+  struct Value {
+    int layer = 0;               // of the graph: whose output it is
+    std::vector<int> consumers;  // places of the stage's layers that take it, ascending
+    std::vector<int> out_edges;  // of the stage, ascending
+    // The longest use by a consumer here; kForward: no backward reads it.
+    InputUse use = InputUse::kForward;
+
+    bool kept() const { return use != InputUse::kForward; }  // by a forward, for its backward
+    // Copies made when a forward ends.
+    int copies(bool drop) const {
+      return static_cast<int>(out_edges.size()) - (out_edges.empty() || (kept() && !drop) ? 0 : 1);
+    }
+  };
+
+  std::vector<int> layers;  // of the graph, ascending; a place is an index into it
+  int num_in_edges = 0;
+  std::vector<Value> values;             // of the in-edges, then of the places
+  std::vector<std::vector<int>> inputs;  // [place] -> values, as LayerSpec::inputs
+  std::vector<int> out_values;           // [out-edge] -> value
+  // [pass][place] -> values that nobody needs once the layer at the place has run.
+  std::array<std::vector<std::vector<int>>, kNumStagePasses> released_of_pass;
+
+  int output(int place) const { return num_in_edges + place; }
+  const std::vector<std::vector<int>>& released(StagePass pass) const {
+    return released_of_pass[static_cast<int>(pass)];
+  }
+};
+
+StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition, int stage);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_COST_STAGE_PLAN_H_
