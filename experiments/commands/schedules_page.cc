@@ -13,6 +13,7 @@
 #include "experiments/report/timeline_text.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/closed_forms.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -28,6 +29,12 @@ nothing. Pictures are terminal timelines (`pipelab show NAME`): a line a device,
 idle. *Bubble* is idle time / (devices x makespan). *In flight* is the most stage activations that a device
 holds at one time, each from its forward to its B or W. A stage of a scheme with V chunks a device is 1/V
 of a stage of a scheme with one: compare activations in flight / chunks.
+
+Formulas are those that a test holds to the simulator, exactly, for every P from 2 to 16, M from 1 to 8 P and V
+from 1 to 4 that the scheme serves and that *holds for* names. P devices, M micro-batches, V chunks, r a device's
+number from 0, g the largest group of micro-batches (`--group_size`), f pairs of pipelines (`--replicas` / 2), u
+micro-batches of an update (`--update_every`), T the makespan. A comparison in a formula counts 1 where it is true
+and 0 where not. *Weights* are stage weights that a device holds, older versions included.
 )";
 
 struct Size {
@@ -60,6 +67,24 @@ absl::StatusOr<PaperRun> RunAt(const Scheme& scheme, const Size& size) {
   return RunOnPaper(std::move(schedule), PaperTimes());
 }
 
+std::string FormulaTable(const Scheme& scheme) {
+  std::string text;
+  for (const ClosedForm& form : ClosedForms()) {
+    if (form.scheme != scheme.name) continue;
+    const std::string option =
+        form.concatenation == Concatenation::kDirect
+            ? ""
+            : absl::StrCat("`--concatenation=", ConcatenationName(form.concatenation), "`, ");
+    absl::StrAppend(&text, "| ", option, form.holds, " | ", form.makespan, " | ", form.bubble,
+                    " | ", form.in_flight, " | ", form.weights, " |\n");
+  }
+  if (text.empty()) return text;
+  return absl::StrCat(
+      "\n| holds for | makespan T | bubble | in flight on device r | weights on device r |\n"
+      "|---|---|---|---|---|\n",
+      text);
+}
+
 absl::StatusOr<std::string> Section(const Scheme& scheme) {
   std::string text =
       absl::StrCat("\n## ", scheme.name, "\n\n", scheme.summary, ". ", scheme.paper, ".\n");
@@ -80,6 +105,7 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
     break;
   }
   if (!drawn) return refused;
+  text += FormulaTable(scheme);
   absl::StrAppend(&text,
                   "\n| devices | micro-batches | makespan | bubble [%] | in flight, by device |\n"
                   "|---|---|---|---|---|\n");

@@ -1,0 +1,100 @@
+#include "pipelines/schedules/closed_forms.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "glog/logging.h"
+#include "pipelines/schedules/schemes.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// Scheme, holds, makespan, bubble, in flight on device r, weights on device r.
+constexpr ClosedForm kForms[] = {
+    {"gpipe", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "M", "1"},
+    {"1f1b", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
+    {"interleaved", "V == 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
+    {"interleaved", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)",
+     "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
+    {"interleaved", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)",
+     "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
+    {"breadth_first", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)", "V M", "V"},
+    {"breadth_first", "M < P", "3 (V P + M - 1)", "1 - V M / (V P + M - 1)", "V M", "V"},
+    {"chimera", "f == 1 and M mod P == 0", "3 M + (P - 2) (M/P + 1)", "(P - 2) (M/P + 1) / T",
+     "P/2 + 1 + min(r, P - 1 - r)", "2"},
+    {"chimera", "f == 1 and M > P", "3 M + (P - 2) (floor(M/P) + 1) + 2 P - 3 - M mod P",
+     "1 - 3 M / T", "P/2 + 1 + min(r, P - 1 - r)", "2"},
+    {"chimera", "M mod P == 0", "3 M + (P/f - 2) (M/P + 1)", "(P/f - 2) (M/P + 1) / T",
+     "P - P/(2 f) + 1 + min(r mod (P/f), P/f - 1 - r mod (P/f))", "2 f"},
+    {"chimera", "M mod (2 P) == 0", "3 M + 3 (P/2 - 1)", "(P - 2) / (2 M + P - 2)",
+     "3 P/2 + 1 + min(r, P - 1 - r)", "2", Concatenation::kForwardDoubling},
+    {"chimera", "M mod P == 0", "6 M + 3 (P/2 - 1)", "(P - 2) / (4 M + P - 2)",
+     "3 P/2 + 1 + min(r, P - 1 - r)", "2", Concatenation::kBackwardHalving},
+    {"zb_h1", "M >= P", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "P", "1"},
+    {"zb_h1", "M < P", "2 M + 2 P - 1", "1 - 3 M / (2 M + 2 P - 1)", "M", "1"},
+    {"zb_h2", "M >= P", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "min(M, 2 P - 1)", "1"},
+    {"zb_h2", "M < P", "2 M + 2 P - 1", "1 - 3 M / (2 M + 2 P - 1)", "M", "1"},
+    {"zb1p", "M >= P", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "P", "1"},
+    {"zb2p", "M >= P", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "min(M, 2 P)", "1"},
+    {"interleaved_zb1p", "M >= P", "3 V M + P - 1", "(P - 1) / (3 V M + P - 1)",
+     "min(V M, (V - 1) g + P)", "V"},
+    {"pipedream", "M >= P", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "P - r",
+     "min(P - r, M - P + r + 2)"},
+    {"pipedream_vertical_sync", "M >= P", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "P - r",
+     "min(P, M - P + 2)"},
+    {"pipedream_2bw", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)",
+     "min(M/u, 2)"},
+    {"zbv", "M >= P", "6 M + P - 1", "(P - 1) / (6 M + P - 1)", "2 P", "2"},
+    {"v_half", "P >= 2 and M >= P", "6 M + 3 P - 3 - P mod 2", "(3 P - 3 - P mod 2) / T",
+     "min(P + 2 - P mod 2, M + 1 + (r > 0))", "2"},
+    {"v_min", "P >= 2 and M >= P", "6 M + 4 P - 5 + 2 (P mod 3 == 0)",
+     "(4 P - 5 + 2 (P mod 3 == 0)) / T",
+     "2 floor((P + 1)/3) + 2 - (P mod 3 == 2 and r mod 3 == 0) (1 + (r > 0))", "2"},
+    {"dualpipe", "M >= P", "3 M + P/2 - 1", "(P/2 - 1) / (3 M + P/2 - 1)", "min(M, P + 1)", "2"},
+    {"dualpipev", "M >= P", "6 M + P - 1", "(P - 1) / (6 M + P - 1)", "min(2 M, 2 P + 1)", "2"},
+    {"bitpipe", "M mod P == 0", "6 M + (P - 2) (M/P + 1)", "(P - 2) (M/P + 1) / T",
+     "3 P/2 + 1 + min(r, P - 1 - r)", "4"},
+    {"bitpipe", "M > P", "6 M + (P - 2) (floor(M/P) + 1) + 5 P - 3 - 4 (M mod P)", "1 - 6 M / T",
+     "3 P/2 + 1 + min(r, P - 1 - r)", "4"},
+    {"hanayo", "M mod P == 0", "3 V M + 2 (P - 1) (M/P + 1)", "2 (P - 1) (M/P + 1) / T",
+     "(V - 1) P + 1 + r", "V"},
+    {"hanayo", "M > P",
+     "3 V M + 2 (P - 1) (floor(M/P) + 1) + (3 V - 2) P - 3 - (3 V - 4) (M mod P)", "1 - 3 V M / T",
+     "(V - 1) P + 1 + r", "V"},
+    // Without --edges: a chain.
+    {"graph", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
+};
+
+}  // namespace
+
+absl::Span<const ClosedForm> ClosedForms() { return kForms; }
+
+absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams params) {
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));
+  if (params.chunks == 0) params.chunks = found->default_chunks;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
+  return FormulaValues{
+      {'P', params.devices},
+      {'M', params.micro_batches},
+      {'V', params.chunks},
+      {'r', 0},
+      {'g', *std::max_element(groups.begin(), groups.end())},
+      {'f', params.replicas == 0 ? 1 : params.replicas / 2},
+      {'u', params.update_every == 0 ? params.devices : params.update_every},
+  };
+}
+
+const ClosedForm* FindClosedForm(absl::string_view scheme, const SchemeParams& params) {
+  const absl::StatusOr<FormulaValues> values = ValuesOf(scheme, params);
+  if (!values.ok() || params.stages.num_stages() > 0) return nullptr;
+  for (const ClosedForm& form : kForms) {
+    if (form.scheme != scheme || form.concatenation != params.concatenation) continue;
+    const absl::StatusOr<double> holds = EvaluateFormula(form.holds, *values);
+    CHECK(holds.ok()) << holds.status();
+    if (*holds != 0) return &form;
+  }
+  return nullptr;
+}
+
+}  // namespace pipelab

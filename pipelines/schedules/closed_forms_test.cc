@@ -1,0 +1,133 @@
+// Makespan, bubble, activations in flight and weights of every scheme against its closed forms,
+// over P in 2..16, M in 1..8P and V in 1..4.
+#include "pipelines/schedules/closed_forms.h"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "pipelines/ir/versions.h"
+#include "pipelines/schedules/scheme_testing.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+double Value(absl::string_view formula, const FormulaValues& values) {
+  const absl::StatusOr<double> value = EvaluateFormula(formula, values);
+  EXPECT_THAT(value, IsOk());
+  return value.ok() ? *value : -1;
+}
+
+// [device] Stage weights that it holds at the most, if all its stages' versions live at one time.
+std::vector<double> Weights(const Schedule& s) {
+  const std::vector<int> versions = LiveVersions(s);
+  std::vector<double> weights(s.num_devices());
+  for (const auto& replica : s.placement.groups) {
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      for (int device : replica[stage]) weights[device] += versions[stage];
+    }
+  }
+  return weights;
+}
+
+// The sizes with the scheme's options: each way of concatenation, all replicas, groups and updates.
+std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& sizes) {
+  std::vector<SchemeParams> all = {sizes};
+  const auto add = [&](auto SchemeParams::*option, auto value) {
+    all.push_back(sizes);
+    all.back().*option = value;
+  };
+  if ((scheme.options & kGroupSize) != 0 && sizes.chunks == 2) {
+    add(&SchemeParams::group_size, sizes.devices + 1);
+    add(&SchemeParams::group_size, 2 * sizes.devices);
+  }
+  if ((scheme.options & kReplicas) != 0) {
+    for (int replicas = 4; replicas <= sizes.devices; replicas += 2) {
+      add(&SchemeParams::replicas, replicas);
+    }
+  }
+  if ((scheme.options & kConcatenation) != 0) {
+    add(&SchemeParams::concatenation, Concatenation::kForwardDoubling);
+    add(&SchemeParams::concatenation, Concatenation::kBackwardHalving);
+  }
+  if ((scheme.options & kUpdateEvery) != 0) {
+    add(&SchemeParams::update_every, 2 * sizes.devices);
+    add(&SchemeParams::update_every, sizes.micro_batches);
+  }
+  return all;
+}
+
+void Check(const Schedule& schedule, const ClosedForm& form, FormulaValues values) {
+  const UnitFigures figures = Figures(schedule);
+  const int devices = schedule.num_devices();
+  const auto makespan = static_cast<double>(figures.makespan);
+  ASSERT_EQ(makespan, Value(form.makespan, values));
+  values['T'] = makespan;
+  ASSERT_NEAR(static_cast<double>(figures.idle) / makespan, Value(form.bubble, values), 1e-12);
+  const std::vector<double> weights = Weights(schedule);
+  for (int d = 0; d < devices; ++d) {
+    values['r'] = d;
+    ASSERT_EQ(figures.peak[d], Value(form.in_flight, values)) << "device " << d;
+    ASSERT_EQ(weights[d], Value(form.weights, values)) << "device " << d;
+  }
+}
+
+class ClosedFormsOfScheme : public testing::TestWithParam<const Scheme*> {};
+
+TEST_P(ClosedFormsOfScheme, HoldOverTheGrid) {
+  const Scheme& scheme = *GetParam();
+  int checked = 0, without = 0;
+  for (int p = 2; p <= 16; ++p) {
+    for (int m = 1; m <= 8 * p; ++m) {
+      for (int v = 1; v <= 4; ++v) {
+        for (const SchemeParams& params : Variants(scheme, {p, m, v})) {
+          const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, params);
+          if (!schedule.ok()) continue;
+          const ClosedForm* form = FindClosedForm(scheme.name, params);
+          if (form == nullptr) {
+            ++without;
+            continue;
+          }
+          ++checked;
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const FormulaValues values, ValuesOf(scheme.name, params));
+          Check(*schedule, *form, values);
+          ASSERT_FALSE(HasFatalFailure())
+              << scheme.name << " P=" << p << " M=" << m << " V=" << v << " "
+              << ConcatenationName(params.concatenation) << " replicas=" << params.replicas
+              << " group_size=" << params.group_size << " update_every=" << params.update_every;
+        }
+      }
+    }
+  }
+  std::printf("%d sizes and options checked; %d have no closed form\n", checked, without);
+  EXPECT_GT(checked, 60);
+}
+
+std::vector<const Scheme*> All() {
+  std::vector<const Scheme*> all;
+  for (const Scheme& scheme : Catalog()) all.push_back(&scheme);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalog, ClosedFormsOfScheme, testing::ValuesIn(All()),
+                         [](const testing::TestParamInfo<const Scheme*>& info) {
+                           return std::string(info.param->name);
+                         });
+
+// Every formula reads, whether or not the grid comes by it.
+TEST(ClosedForms, Read) {
+  FormulaValues values = {{'P', 4}, {'M', 8}, {'V', 2}, {'r', 1},
+                          {'g', 4}, {'f', 1}, {'u', 4}, {'T', 40}};
+  for (const ClosedForm& form : ClosedForms()) {
+    EXPECT_THAT(FindScheme(form.scheme), IsOk());
+    for (absl::string_view text :
+         {form.holds, form.makespan, form.bubble, form.in_flight, form.weights}) {
+      EXPECT_THAT(EvaluateFormula(text, values), IsOk());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pipelab
