@@ -132,7 +132,7 @@ class InProcessTraining final : public PipelineTraining {
                            const TrainingOptions& options) {
     const Schedule& schedule = program_.schedule;
     batch_tokens_ =
-        schedule.num_micro_batches * options.micro_batch_samples * batches.tokens_per_sample();
+        schedule.num_micro_batches * options.micro_batch_samples * batches.targets_per_sample();
     PIPELAB_RETURN_IF_ERROR(CountUpdates());
     InProcessOptions transport;
     transport.rendezvous = options.rendezvous;

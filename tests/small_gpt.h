@@ -17,7 +17,7 @@ namespace pipelab {
 inline constexpr int64_t kSmallSamples = 2;  // a micro-batch
 inline constexpr int64_t kSmallTokens = 8;
 
-inline std::unique_ptr<BatchSource> SmallText() {
+inline std::unique_ptr<TextBatchSource> SmallText() {
   absl::StatusOr<TextData> data =
       MakeTextData(SyntheticCorpus(/*bytes=*/20000, /*seed=*/3), kSmallTokens, /*seed=*/5);
   CHECK(data.ok()) << data.status();

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
+#include "models/data/token_fields.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
@@ -50,28 +51,23 @@ std::string ByteVocabulary::Decode(absl::Span<const int32_t> tokens) const {
 TextBatchSource::TextBatchSource(std::shared_ptr<const std::vector<uint8_t>> tokens,
                                  int64_t vocabulary, int64_t context, uint64_t seed,
                                  absl::string_view part)
-    : tokens_(std::move(tokens)),
-      vocabulary_(vocabulary),
+    : BatchSource(TokenFields(context, vocabulary)),
+      tokens_(std::move(tokens)),
       context_(context),
       seed_(seed),
       part_(part) {
-  CHECK_GT(context_, 0);
   CHECK_GT(static_cast<int64_t>(tokens_->size()), context_);
 }
 
-void TextBatchSource::Fill(int64_t step, int64_t first_sample, absl::Span<int32_t> tokens_M,
-                           absl::Span<int32_t> targets_M) const {
-  const int64_t size = static_cast<int64_t>(tokens_M.empty() ? targets_M.size() : tokens_M.size());
-  CHECK(tokens_M.empty() || targets_M.empty() || tokens_M.size() == targets_M.size());
-  CHECK_EQ(size % context_, 0) << "a batch of whole samples";
+void TextBatchSource::FillIds(int field, int64_t step, int64_t first_sample,
+                              absl::Span<int32_t> out_M) const {
+  const int64_t samples = SamplesIn(field, out_M.size());
   const CounterRng rng(seed_, absl::StrCat(part_, "/step", step));
   const uint64_t places = tokens_->size() - static_cast<size_t>(context_);  // a target behind each
-  for (int64_t sample = 0; sample < size / context_; ++sample) {
-    const uint8_t* from =
-        tokens_->data() + rng.Below(static_cast<uint64_t>(first_sample + sample), places);
-    const int64_t to = sample * context_;
-    for (int64_t i = 0; i < context_ && !tokens_M.empty(); ++i) tokens_M[to + i] = from[i];
-    for (int64_t i = 0; i < context_ && !targets_M.empty(); ++i) targets_M[to + i] = from[i + 1];
+  for (int64_t sample = 0; sample < samples; ++sample) {
+    const uint64_t place = rng.Below(static_cast<uint64_t>(first_sample + sample), places);
+    const uint8_t* from = tokens_->data() + place + field;  // targets are one place on
+    for (int64_t i = 0; i < context_; ++i) out_M[sample * context_ + i] = from[i];
   }
 }
 

@@ -1,8 +1,8 @@
 // Batches of text for language models: a token is a byte.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(TextData data, MakeTextData(corpus, /*context=*/128, /*seed=*/1));
-//   std::vector<int32_t> tokens(4 * 128), targets(4 * 128);
-//   data.train->Fill(step, /*first_sample=*/0, absl::MakeSpan(tokens), absl::MakeSpan(targets));
+//   std::vector<int32_t> tokens(4 * 128);
+//   data.train->FillIds(/*field=*/0, step, /*first_sample=*/0, absl::MakeSpan(tokens));
 //
 // Vocabulary: the distinct bytes of the whole text, sorted (the novels have 82). Held-out split:
 // the last tenth of each document, rounded down to bytes; the rest of each, joined, is for
@@ -40,24 +40,22 @@ class ByteVocabulary {
   std::array<int16_t, 256> token_;  // byte -> token, or -1
 };
 
-// Samples of one part of a text. Immutable: any thread may call it.
+// Samples of one part of a text: the fields of token_fields.h. Immutable: any thread may call it.
 class TextBatchSource final : public BatchSource {
  public:
   // `tokens` holds more than `context` of them (checked). `part` names the random stream.
   TextBatchSource(std::shared_ptr<const std::vector<uint8_t>> tokens, int64_t vocabulary,
                   int64_t context, uint64_t seed, absl::string_view part);
 
-  int64_t tokens_per_sample() const override { return context_; }
-  int64_t vocabulary() const override { return vocabulary_; }
-  // The spans' sizes are multiples of the context, and equal unless one is empty (checked).
-  void Fill(int64_t step, int64_t first_sample, absl::Span<int32_t> tokens_M,
-            absl::Span<int32_t> targets_M) const override;
+  int64_t vocabulary() const { return fields()[0].limit; }
+  void FillIds(int field, int64_t step, int64_t first_sample,
+               absl::Span<int32_t> out_M) const override;
 
   const std::vector<uint8_t>& tokens() const { return *tokens_; }
 
  private:
   std::shared_ptr<const std::vector<uint8_t>> tokens_;
-  const int64_t vocabulary_, context_;
+  const int64_t context_;
   const uint64_t seed_;
   const std::string part_;
 };

@@ -74,7 +74,8 @@ TEST(MakeTextData, HoldsOutTheLastTenthOfEachDocument) {
 TEST(TextBatchSource, TargetsFollowTokens) {
   const TextData data = Data();
   std::vector<int32_t> tokens(32 * 16), targets(32 * 16);
-  data.train->Fill(5, 0, absl::MakeSpan(tokens), absl::MakeSpan(targets));
+  data.train->FillIds(0, 5, 0, absl::MakeSpan(tokens));
+  data.train->FillIds(1, 5, 0, absl::MakeSpan(targets));
   const std::vector<uint8_t>& all = data.train->tokens();
   std::set<std::vector<int32_t>> different;
   for (size_t s = 0; s < 32; ++s) {
@@ -89,12 +90,13 @@ TEST(TextBatchSource, TargetsFollowTokens) {
 TEST(TextBatchSource, AnyPartitionSeesTheSameSamples) {
   const TextData data = Data();
   std::vector<int32_t> tokens(24 * 16), targets(24 * 16);
-  data.train->Fill(7, 100, absl::MakeSpan(tokens), absl::MakeSpan(targets));
+  data.train->FillIds(0, 7, 100, absl::MakeSpan(tokens));
+  data.train->FillIds(1, 7, 100, absl::MakeSpan(targets));
   for (const size_t n : {1, 2, 3, 8}) {
     for (size_t first = 0; first < 24; first += n) {
       std::vector<int32_t> a(n * 16), b(n * 16);
-      data.train->Fill(7, 100 + first, absl::MakeSpan(a), {});
-      data.train->Fill(7, 100 + first, {}, absl::MakeSpan(b));
+      data.train->FillIds(0, 7, 100 + first, absl::MakeSpan(a));
+      data.train->FillIds(1, 7, 100 + first, absl::MakeSpan(b));
       EXPECT_TRUE(std::equal(a.begin(), a.end(), tokens.begin() + first * 16));
       EXPECT_TRUE(std::equal(b.begin(), b.end(), targets.begin() + first * 16));
     }
@@ -105,7 +107,7 @@ TEST(TextBatchSource, StepSeedAndPartChangeTheSamples) {
   const TextData data = Data(), other = Data(16, 2);
   const auto fill = [](const TextBatchSource& source, int64_t step) {
     std::vector<int32_t> tokens(8 * 16);
-    source.Fill(step, 0, absl::MakeSpan(tokens), {});
+    source.FillIds(0, step, 0, absl::MakeSpan(tokens));
     return tokens;
   };
   EXPECT_EQ(fill(*data.train, 1), fill(*Data().train, 1));
@@ -120,7 +122,8 @@ TEST(TextBatchSource, AllPlacesAreDrawn) {
   corpus.documents = {"abcdefghijklmnopqrstABCDEFGHIJ"};  // 27 and 3
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TextData data, MakeTextData(corpus, 2, 1));
   std::vector<int32_t> tokens(2000), targets(2000);
-  data.train->Fill(0, 0, absl::MakeSpan(tokens), absl::MakeSpan(targets));
+  data.train->FillIds(0, 0, 0, absl::MakeSpan(tokens));
+  data.train->FillIds(1, 0, 0, absl::MakeSpan(targets));
   std::set<int32_t> firsts;
   for (size_t i = 0; i < 2000; i += 2) firsts.insert(tokens[i]);
   EXPECT_EQ(firsts.size(), 25u);  // 27 tokens, less 2 of context

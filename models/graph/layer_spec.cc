@@ -167,10 +167,6 @@ double Attribute(const LayerSpec& layer, absl::string_view name) {
   return it->second;
 }
 
-bool Reads(const LayerSpec& layer, absl::string_view what) {
-  return layer.attributes.count(std::string(what)) > 0;
-}
-
 absl::Status CheckTakesSlices(const ModelGraph& graph) {
   for (const LayerSpec& layer : graph.layers) {
     if (layer.slice_costs) continue;
@@ -188,11 +184,11 @@ LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
 }
 
 Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
-  const int64_t tensors =
-      int64_t{Reads(layer, kReadsTokens)} + int64_t{Reads(layer, kReadsTargets)};
-  if (tensors == 0) return Bytes(0);
-  const int64_t tokens = slice.CountOf(static_cast<int64_t>(Attribute(layer, "tokens")));
-  return Bytes(4) * (tensors * samples * tokens);
+  int64_t numbers = 0;
+  for (const DataField& field : layer.data) {
+    numbers += samples * slice.CountOf(field.shape[0]) * field.row_size();
+  }
+  return Bytes(4) * numbers;
 }
 
 const std::string& ValueName(const ParameterSpec& parameter) {

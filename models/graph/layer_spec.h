@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "models/graph/data_field.h"   // IWYU pragma: export
 #include "models/graph/token_slice.h"  // IWYU pragma: export
 #include "tools/base/units.h"
 
@@ -64,11 +65,12 @@ enum class InputUse : uint8_t {
 struct LayerSpec {
   std::string name;  // "block3/mlp"
   std::string kind;  // key of models/layers/factory.h: "gpt_mlp"
-  // Indices of earlier layers, each once; empty: reads the data.
+  // Indices of earlier layers, each once; empty: it only reads the data.
   std::vector<int> inputs;
   std::vector<std::vector<int64_t>> input_shapes;  // what each of them must have as output_shape
   std::vector<int64_t> output_shape;  // of one sample: {tokens, hidden}; empty for a loss
   InputUse input_use = InputUse::kWeightGradient;
+  std::vector<DataField> data;  // what it reads of the data set
   std::vector<ParameterSpec> parameters;
   // What the running layer needs: "heads", "dropout", ...
   std::map<std::string, double> attributes;
@@ -106,11 +108,6 @@ int LossLayer(const ModelGraph& graph);
 // An attribute that a layer of this kind must have: CHECKs, naming layer and attribute.
 double Attribute(const LayerSpec& layer, absl::string_view name);
 
-// Attributes by which a layer asks for its part of the data; the value is 1. Such a layer also has
-// "tokens" (a sample's) and "vocabulary" (the numbers that it can take).
-inline constexpr char kReadsTokens[] = "reads_tokens";
-inline constexpr char kReadsTargets[] = "reads_targets";
-bool Reads(const LayerSpec& layer, absl::string_view what);
 // What a pass of the layer holds of the data while it runs, on top of the layer's own costs: 4
 // bytes a number.
 Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice = TokenSlice());

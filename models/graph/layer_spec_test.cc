@@ -126,10 +126,10 @@ TEST(Validate, NamesBadParameters) {
 TEST(LayerSpec, DataBytesFollowWhatItReads) {
   LayerSpec layer = MakeLayer("a", {}, {});
   EXPECT_EQ(DataBytes(layer, 3), Bytes(0));
-  layer.attributes = {{"tokens", 7}, {kReadsTokens, 1}};
+  layer.data = {{"tokens", FieldType::kId, {7}, 11}};
   EXPECT_EQ(DataBytes(layer, 3), Bytes(3 * 7 * 4));
-  layer.attributes[kReadsTargets] = 1;
-  EXPECT_EQ(DataBytes(layer, 3), Bytes(2 * 3 * 7 * 4));
+  layer.data.push_back({"image", FieldType::kFloat, {2, 3, 5}});
+  EXPECT_EQ(DataBytes(layer, 3), Bytes(3 * (7 + 30) * 4));
   EXPECT_DEATH(Attribute(layer, "heads"), "\"a\" \\(linear\\) has no attribute \"heads\"");
 }
 

@@ -16,12 +16,13 @@
 
 namespace pipelab {
 
-// Empty tensors for what the layer does not read; DataBytes(spec, samples, slice) in all.
+// The fields that the layer reads, which the source has (CheckData), or a slice of their first
+// dimension; DataBytes(spec, samples, slice).
 BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* arena, int64_t step,
                    int64_t first_sample, int64_t samples, TokenSlice slice = TokenSlice());
 
-// Whether the source fits the layer: InvalidArgument when one is missing (null), samples have
-// another length or the vocabulary is larger. A layer that reads nothing fits any.
+// Whether the source fits the layer: InvalidArgument when there is none (null), or a field is
+// missing, has another type or shape, or larger ids. A layer that reads nothing fits any.
 absl::Status CheckData(const LayerSpec& spec, const BatchSource* source);
 
 }  // namespace pipelab

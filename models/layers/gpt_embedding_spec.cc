@@ -13,9 +13,7 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
       {s.name + "/tokens", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie},
       {s.name + "/positions", {s.tokens, s.hidden}, InitKind::kNormal, s.stddev, ""},
   };
-  layer.attributes = {{"tokens", static_cast<double>(s.tokens)},
-                      {"vocabulary", static_cast<double>(s.vocabulary)},
-                      {kReadsTokens, 1}};
+  layer.data = {{kTokens, FieldType::kId, {s.tokens}, s.vocabulary}};
   layer.slice_costs = [t = s.tokens, c = s.hidden](int64_t samples, TokenSlice slice) {
     LayerCosts costs;
     costs.output = FloatBytes(samples * slice.CountOf(t) * c);

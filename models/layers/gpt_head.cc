@@ -15,8 +15,7 @@ enum { kMean, kRstd, kLogits, kDnorm };
 
 }  // namespace
 
-GptHead::GptHead(const LayerSpec& spec)
-    : vocabulary_(static_cast<int64_t>(Attribute(spec, "vocabulary"))) {}
+GptHead::GptHead(const LayerSpec& spec) : vocabulary_(spec.data[0].limit) {}
 
 Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
@@ -26,7 +25,7 @@ Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* sta
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
   Tensor logits_MV = b.Allocate({m, vocabulary_});
   b.LinearTransposed(norm_MC, parameters_[P::kTable].value, logits_MV);
-  *ctx.loss_sum += b.loss().CrossEntropy(logits_MV, ctx.batch->targets_M);
+  *ctx.loss_sum += b.loss().CrossEntropy(logits_MV, ctx.batch->fields[0]);
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(logits_MV)};
   return Tensor();
 }
@@ -35,7 +34,7 @@ Tensor GptHead::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tenso
                               LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
-  b.loss().CrossEntropyGradient(kept[kLogits], ctx.batch->targets_M, ctx.loss_scale, kept[kLogits]);
+  b.loss().CrossEntropyGradient(kept[kLogits], ctx.batch->fields[0], ctx.loss_scale, kept[kLogits]);
   Tensor dnorm_MC = AllocateLike(ctx, x_MC);
   b.LinearTransposedInputGradient(kept[kLogits], parameters_[P::kTable].value, dnorm_MC);
   Tensor dx_MC = AllocateLike(ctx, x_MC);

@@ -38,9 +38,7 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
       {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
       {s.name + "/table", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie},
   };
-  layer.attributes = {{"tokens", static_cast<double>(s.tokens)},
-                      {"vocabulary", static_cast<double>(s.vocabulary)},
-                      {kReadsTargets, 1}};
+  layer.data = {{kTargets, FieldType::kId, {s.tokens}, s.vocabulary}};
   layer.slice_costs = [t = s.tokens, c = s.hidden, v = s.vocabulary](int64_t samples,
                                                                      TokenSlice slice) {
     return HeadCosts(samples * slice.CountOf(t), c, v);

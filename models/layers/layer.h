@@ -29,10 +29,11 @@ struct Parameter {
   Tensor gradient;
 };
 
-// One micro-batch's (or, in a device group, one member's rows of the) view of the data set.
+// What a layer reads of one micro-batch's (or, in a device group, one member's) samples.
 struct BatchView {
-  Tensor tokens_M;   // int32 [samples * tokens]; empty where the stage has no layer that reads them
-  Tensor targets_M;  // int32
+  // In the order of LayerSpec::data; shapes are a sample's with the first dimension times the
+  // samples.
+  std::vector<Tensor> fields;
 };
 
 struct LayerStash;
@@ -48,9 +49,10 @@ struct LayerContext {
   LayerStash* sequence = nullptr;
   uint64_t seed = 0;
   bool training = true;  // false: no dropout
-  float loss_scale = 1;  // the gradient of the loss is scaled by it: 1 / tokens in the step's batch
+  float loss_scale =
+      1;  // the gradient of the loss is scaled by it: 1 / targets in the step's batch
   const BatchView* batch = nullptr;
-  double* loss_sum = nullptr;  // a loss layer adds its sum over tokens here
+  double* loss_sum = nullptr;  // a loss layer adds its sum over targets here
 };
 
 // What a layer leaves from one pass to the next, for one micro-batch or slice.

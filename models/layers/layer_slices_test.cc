@@ -58,7 +58,7 @@ class SlicedLayer {
       views_.push_back(LoadData(spec, data_, &backend->arena(), rig_.ctx.step,
                                 rig_.ctx.first_sample, kSamples, slice));
       int64_t bytes = 0;
-      for (const Tensor& t : {views_.back().tokens_M, views_.back().targets_M}) bytes += t.bytes();
+      for (const Tensor& t : views_.back().fields) bytes += t.bytes();
       EXPECT_EQ(DataBytes(spec, kSamples, slice).value(), bytes);
     }
   }

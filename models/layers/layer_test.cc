@@ -97,18 +97,48 @@ TEST(Factory, NamesAnUnknownKind) {
                                               HasSubstr("\"convolution\""), HasSubstr("gpt_mlp"))));
 }
 
+TEST(LoadData, SlicesAreCutOutOfWholeSamples) {
+  LayerSpec spec;
+  spec.data = {{"rows", FieldType::kFloat, {4, 3}}, {kTargets, FieldType::kId, {4}, 50}};
+  const RandomData data(spec.data);
+  Arena arena;
+  const BatchView whole = LoadData(spec, data, &arena, /*step=*/1, /*first_sample=*/2, 5);
+  EXPECT_EQ(whole.fields[0].shape(), (Shape{20, 3}));
+  const TokenSlice slice = {1, 2};
+  const BatchView part = LoadData(spec, data, &arena, 1, 2, 5, slice);
+  EXPECT_EQ(part.fields[0].shape(), (Shape{10, 3}));
+  EXPECT_EQ(part.fields[1].shape(), (Shape{10}));
+  EXPECT_EQ(DataBytes(spec, 5, slice), Bytes(4 * (10 * 3 + 10)));
+  for (int64_t row = 0; row < 10; ++row) {
+    const int64_t from = row / 2 * 4 + 1 + row % 2;
+    EXPECT_EQ(part.fields[1].i32()[row], whole.fields[1].i32()[from]);
+    for (int64_t j = 0; j < 3; ++j) {
+      EXPECT_EQ(part.fields[0].f32()[row * 3 + j], whole.fields[0].f32()[from * 3 + j]);
+    }
+  }
+}
+
 TEST(CheckData, NamesWhatDoesNotFit) {
   const ModelGraph graph = *BuildGpt(SmallGpt(0, false));
-  const RandomTokens fits(6, 11), longer(7, 11), larger(6, 12);
+  const RandomTokens fits(6, 11), longer(7, 11), larger(6, 12), smaller(6, 10);
+  const RandomData images({{kTokens, FieldType::kFloat, {6}}, {kTargets, FieldType::kId, {1}, 10}});
+  const RandomData other({{"image", FieldType::kFloat, {6}}, {kTargets, FieldType::kId, {1}, 10}});
   EXPECT_THAT(CheckData(graph.layers[0], &fits), IsOk());
+  EXPECT_THAT(CheckData(graph.layers[0], &smaller), IsOk());
   EXPECT_THAT(CheckData(graph.layers[1], nullptr), IsOk());
+  EXPECT_THAT(CheckData(graph.layers[0], &images),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the data has numbers [6]")));
+  EXPECT_THAT(CheckData(graph.layers[0], &other),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("reads \"tokens\"; the data has \"image\", \"targets\"")));
   EXPECT_THAT(CheckData(graph.layers[0], nullptr),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no data source")));
   EXPECT_THAT(CheckData(graph.layers[0], &longer),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("6 tokens, the data has 7")));
-  EXPECT_THAT(
-      CheckData(graph.layers[5], &larger),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("11 tokens, the data has 12")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("ids below 11 [6]; the data has ids below 11 [7]")));
+  EXPECT_THAT(CheckData(graph.layers[5], &larger),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("ids below 11 [6]; the data has ids below 12 [6]")));
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
   if (options.slices.size() > 1) {
     PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
     PIPELAB_ASSIGN_OR_RETURN(slices,
-                             MakeTokenSlices(options.slices, options.data->tokens_per_sample()));
+                             MakeTokenSlices(options.slices, options.data->targets_per_sample()));
   }
   auto trainer =
       std::unique_ptr<SerialTrainer>(new SerialTrainer(std::move(graph), backend, options));
@@ -110,7 +110,7 @@ void SerialTrainer::MicroBatch(int micro_batch) {
   const int n = static_cast<int>(layers_.size());
   LayerContext ctx = ContextFor(step_, first, samples);
   ctx.loss_scale = 1.0f / static_cast<float>(options_.num_micro_batches * samples *
-                                             options_.data->tokens_per_sample());
+                                             options_.data->targets_per_sample());
   ctx.loss_sum = &losses_[micro_batch];
   if (parameters_.size() > 1) {
     const auto& parameters = parameters_[options_.sum_of_micro_batch[micro_batch]];
@@ -226,7 +226,7 @@ absl::StatusOr<double> SerialTrainer::Step() {
   double sum = 0;
   for (double loss : losses_) sum += loss;
   return sum / static_cast<double>(options_.num_micro_batches * options_.micro_batch_samples *
-                                   options_.data->tokens_per_sample());
+                                   options_.data->targets_per_sample());
 }
 
 absl::StatusOr<double> SerialTrainer::Evaluate(const BatchSource& data, int64_t step,
@@ -242,7 +242,7 @@ absl::StatusOr<double> SerialTrainer::Evaluate(const BatchSource& data, int64_t 
     outputs[i] = Forward(i, ctx, data, /*keep=*/false, &stash, &outputs);
   }
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
-  return loss / static_cast<double>(samples * data.tokens_per_sample());
+  return loss / static_cast<double>(samples * data.targets_per_sample());
 }
 
 absl::StatusOr<std::vector<float>> SerialTrainer::ParameterValue(const std::string& name) const {

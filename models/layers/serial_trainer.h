@@ -6,7 +6,7 @@
 //   auto backend = MakeCpuBackend(&arena);
 //   PIPELAB_ASSIGN_OR_RETURN(auto trainer, SerialTrainer::Create(graph, backend.get(), options));
 //   for (int i = 0; i < 50; ++i) {
-//     PIPELAB_ASSIGN_OR_RETURN(double loss, trainer->Step());      // mean over the step's tokens
+//     PIPELAB_ASSIGN_OR_RETURN(double loss, trainer->Step());      // mean over the step's targets
 //   }
 //
 // Order, on which equality to the bit rests: micro-batches ascending, each forward (layers
@@ -62,10 +62,10 @@ class SerialTrainer {
   static absl::StatusOr<std::unique_ptr<SerialTrainer>> Create(ModelGraph graph, Backend* backend,
                                                                const SerialOptions& options);
 
-  // One optimizer step over all micro-batches. Returns the mean loss over their tokens, before the
-  // step.
+  // One optimizer step over all micro-batches. Returns the mean loss over their targets, before
+  // the step.
   absl::StatusOr<double> Step();
-  // The losses of the last step, by micro-batch: sums over tokens.
+  // The losses of the last step, by micro-batch: sums over targets.
   const std::vector<double>& losses() const { return losses_; }
   // Mean loss over the samples [first_sample, first_sample + samples) of a step's batch of any
   // source, without dropout and without training.

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/reference/reference_backend.h"
+#include "models/data/token_fields.h"
 #include "models/layers/test_layers.h"
 #include "tools/base/status_matchers.h"
 
@@ -20,15 +21,11 @@ using ::testing::HasSubstr;
 // Counts up by one: the next token is certain, so a model can learn it.
 class Counting : public BatchSource {
  public:
-  int64_t tokens_per_sample() const override { return 6; }
-  int64_t vocabulary() const override { return 11; }
-  void Fill(int64_t step, int64_t first_sample, absl::Span<int32_t> tokens_M,
-            absl::Span<int32_t> targets_M) const override {
-    const auto at = [&](size_t i) {
-      return static_cast<int32_t>((step + first_sample * 5 + i) % 11);
-    };
-    for (size_t i = 0; i < tokens_M.size(); ++i) tokens_M[i] = at(i);
-    for (size_t i = 0; i < targets_M.size(); ++i) targets_M[i] = at(i + 1);
+  Counting() : BatchSource(TokenFields(6, 11)) {}
+  void FillIds(int field, int64_t step, int64_t first_sample,
+               absl::Span<int32_t> out_M) const override {
+    const size_t first = static_cast<size_t>(step + first_sample * 5 + field);
+    for (size_t i = 0; i < out_M.size(); ++i) out_M[i] = static_cast<int32_t>((first + i) % 11);
   }
 };
 
@@ -137,7 +134,7 @@ TEST(SerialTrainer, RefusesWhatItCannotTrain) {
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
   };
   const ModelGraph graph = *BuildGpt(SmallGpt(0, false));
-  expect(graph, Options(&longer), "the data has 7");
+  expect(graph, Options(&longer), "the data has ids below 11 [7]");
   SerialOptions options = Options(&data);
   options.num_micro_batches = 0;
   expect(graph, options, "not 2 and 0");

@@ -1,5 +1,6 @@
 #include "models/layers/test_layers.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,15 +11,21 @@
 
 namespace pipelab {
 
-void RandomTokens::Fill(int64_t step, int64_t first_sample, absl::Span<int32_t> tokens_M,
-                        absl::Span<int32_t> targets_M) const {
-  const CounterRng rng(/*seed=*/5, static_cast<uint64_t>(step));
-  const uint64_t offset = static_cast<uint64_t>(first_sample * tokens_);
-  for (size_t i = 0; i < tokens_M.size(); ++i) {
-    tokens_M[i] = static_cast<int32_t>(rng.Below(offset + i, vocabulary_));
-  }
-  for (size_t i = 0; i < targets_M.size(); ++i) {
-    targets_M[i] = static_cast<int32_t>(rng.Below(offset + i + 1, vocabulary_));
+void RandomData::FillFloats(int field, int64_t step, int64_t first_sample,
+                            absl::Span<float> out) const {
+  const CounterRng rng(/*seed=*/5, absl::StrCat(fields()[field].name, "/step", step));
+  const int64_t offset = first_sample * fields()[field].size();
+  for (size_t i = 0; i < out.size(); ++i) out[i] = rng.Normal(offset + i);
+}
+
+void RandomData::FillIds(int field, int64_t step, int64_t first_sample,
+                         absl::Span<int32_t> out) const {
+  const DataField& f = fields()[field];
+  const bool next = f.name == kTargets;
+  const CounterRng rng(/*seed=*/5, absl::StrCat(next ? kTokens : f.name, "/step", step));
+  const uint64_t offset = static_cast<uint64_t>(first_sample * f.size()) + (next ? 1 : 0);
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<int32_t>(rng.Below(offset + i, static_cast<uint64_t>(f.limit)));
   }
 }
 
@@ -78,11 +85,11 @@ LayerRig::LayerRig(const LayerSpec& layer_spec, Backend* backend, int64_t sample
   ctx.training = training;
   ctx.loss_scale = 0.125f;
   ctx.loss_sum = &loss;
-  if (Reads(spec, kReadsTokens) || Reads(spec, kReadsTargets)) {
-    const RandomTokens data(static_cast<int64_t>(Attribute(spec, "tokens")),
-                            static_cast<int64_t>(Attribute(spec, "vocabulary")));
-    view = LoadData(spec, data, &backend->arena(), ctx.step, ctx.first_sample, samples);
-  }
+  std::vector<DataField> fields = spec.data;
+  const bool targets = std::any_of(fields.begin(), fields.end(),
+                                   [](const DataField& f) { return f.name == kTargets; });
+  if (!targets) fields.push_back({kTargets, FieldType::kId, {1}, 2});  // each source has some
+  view = LoadData(spec, RandomData(fields), &backend->arena(), ctx.step, ctx.first_sample, samples);
   ctx.batch = &view;
 }
 

@@ -6,27 +6,33 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/backend.h"
 #include "models/data/batch_source.h"
+#include "models/data/token_fields.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
 #include "models/zoo/gpt.h"
 
 namespace pipelab {
 
-// Uniform tokens; each target is the next number of the same stream.
-class RandomTokens : public BatchSource {
+// Random data with any fields: normal floats and uniform ids, each field a stream of its own. But
+// ids named "targets" are those of "tokens", one place on.
+class RandomData : public BatchSource {
  public:
-  RandomTokens(int64_t tokens, int64_t vocabulary) : tokens_(tokens), vocabulary_(vocabulary) {}
-  int64_t tokens_per_sample() const override { return tokens_; }
-  int64_t vocabulary() const override { return vocabulary_; }
-  void Fill(int64_t step, int64_t first_sample, absl::Span<int32_t> tokens_M,
-            absl::Span<int32_t> targets_M) const override;
+  explicit RandomData(std::vector<DataField> fields) : BatchSource(std::move(fields)) {}
+  void FillFloats(int field, int64_t step, int64_t first_sample,
+                  absl::Span<float> out) const override;
+  void FillIds(int field, int64_t step, int64_t first_sample,
+               absl::Span<int32_t> out) const override;
+};
 
- private:
-  int64_t tokens_, vocabulary_;
+// Uniform tokens; each target is the next number of the same stream.
+class RandomTokens : public RandomData {
+ public:
+  RandomTokens(int64_t tokens, int64_t vocabulary) : RandomData(TokenFields(tokens, vocabulary)) {}
 };
 
 // layers 2, hidden 16, heads 2, tokens 6, vocabulary 11: sizes that no vector length divides all

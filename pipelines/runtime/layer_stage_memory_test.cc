@@ -21,7 +21,7 @@ class MeasuredStage {
  public:
   MeasuredStage(const ModelGraph& graph, const ModelPartition& partition, int stage,
                 int64_t samples)
-      : data_(static_cast<int64_t>(Attribute(graph.layers[0], "tokens")), 11),
+      : data_(graph.layers[0].data[0].shape[0], 11),
         num_inputs_(static_cast<int>(partition.stages.in_edges[stage].size())),
         num_outputs_(static_cast<int>(partition.stages.out_edges[stage].size())),
         backend_(MakeCpuBackend(&arena_)) {
