@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "pipelines/ir/from_rows.h"
@@ -57,7 +58,7 @@ class Reader {
     for (const auto& item : root_.items()) {
       const std::string& key = item.key();
       if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
-        return Error("field '", key.substr(0, 40), "': unknown; known are ",
+        return Error("field '", absl::Utf8SafeCEscape(key.substr(0, 40)), "': unknown; known are ",
                      absl::StrJoin(kKeys, ", "));
       }
     }

@@ -104,6 +104,8 @@ TEST(ScheduleJson, ErrorsNameTheField) {
   EXPECT_EQ(ErrorOf(With("\"chunks\"", "\"chunk\"")),
             "a.json: field 'chunk': unknown; known are scheme, devices, micro_batches, chunks, "
             "order, stage_to_device, edges, slices");
+  // One line, whatever the key (found by fuzzing).
+  EXPECT_THAT(ErrorOf(With("\"chunks\"", "\"chu\\nks\"")), HasSubstr("field 'chu\\nks': unknown"));
   EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": 3")),
             "a.json: field 'devices': is 3, but 'order' has 2 lists; it must have one a device");
   EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": \"two\"")),
