@@ -78,6 +78,9 @@ class ClosedFormsOfScheme : public testing::TestWithParam<const Scheme*> {};
 
 TEST_P(ClosedFormsOfScheme, HoldOverTheGrid) {
   const Scheme& scheme = *GetParam();
+  bool any = false;
+  for (const ClosedForm& form : ClosedForms()) any |= form.scheme == scheme.name;
+  if (!any) GTEST_SKIP() << "no closed form is known of " << scheme.name;
   int checked = 0, without = 0;
   for (int p = 2; p <= 16; ++p) {
     for (int m = 1; m <= 8 * p; ++m) {
