@@ -5,6 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/layers/add.h"
+#include "models/layers/add_spec.h"
+#include "models/layers/concat.h"
+#include "models/layers/concat_spec.h"
+#include "models/layers/dense.h"
+#include "models/layers/dense_spec.h"
 #include "models/layers/gpt_attention.h"
 #include "models/layers/gpt_attention_spec.h"
 #include "models/layers/gpt_embedding.h"
@@ -28,6 +34,9 @@ std::unique_ptr<Layer> Make(const LayerSpec& spec) {
 }
 
 constexpr Kind kKinds[] = {
+    {kAdd, Make<Add>},
+    {kConcat, Make<Concat>},
+    {kDense, Make<Dense>},
     {kGptAttention, Make<GptAttention>},
     {kGptEmbedding, Make<GptEmbedding>},
     {kGptHead, Make<GptHead>},

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/reference/reference_backend.h"
+#include "models/layers/test_graphs.h"
 #include "models/layers/test_layers.h"
 #include "tools/base/status_matchers.h"
 
@@ -119,6 +120,15 @@ TEST_P(LayerBytes, SpecificationsHoldToTheByte) {
                    << spec.name << ", samples " << s.samples << ", hidden " << s.hidden
                    << ", tokens " << s.tokens << ", dropout " << s.dropout);
       CheckLayer(spec, s.samples);
+    }
+  }
+}
+
+TEST_P(LayerBytes, JoinsHoldToTheByte) {
+  for (const LayerSpec& spec : JoinLayers()) {
+    for (int64_t samples : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples);
+      CheckLayer(spec, samples);
     }
   }
 }

@@ -16,6 +16,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/reference/reference_backend.h"
+#include "models/layers/test_graphs.h"
 #include "models/layers/test_layers.h"
 #include "tools/base/status_matchers.h"
 
@@ -130,6 +131,13 @@ TEST_P(LayerGradient, AgreesWithFiniteDifferences) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Dropout, LayerGradient, testing::Values(0.0, 0.25));
+
+TEST(LayerGradient, OfJoinsAgreesWithFiniteDifferences) {
+  for (const LayerSpec& spec : JoinLayers()) {
+    SCOPED_TRACE(spec.name);
+    GradientCheck(spec).Run();
+  }
+}
 
 }  // namespace
 }  // namespace pipelab

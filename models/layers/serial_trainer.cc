@@ -210,15 +210,33 @@ bool SerialTrainer::HasOtherStages(int layer) const {
   return false;
 }
 
-absl::StatusOr<double> SerialTrainer::Step() {
+void SerialTrainer::AddGradients() {
   losses_.assign(options_.num_micro_batches, 0);
   for (int i = 0; i < options_.num_micro_batches; ++i) MicroBatch(i);
-  AdamOptions adam = options_.adam;
-  adam.step = ++step_;
   for (auto& [name, v] : values_) {
     for (size_t i = 1; i < v.gradients.size(); ++i) {
       backend_->Add(v.gradients[0], v.gradients[i], v.gradients[0]);
     }
+  }
+}
+
+absl::StatusOr<std::map<std::string, std::vector<float>>> SerialTrainer::LossGradients() {
+  AddGradients();
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  std::map<std::string, std::vector<float>> gradients;
+  for (auto& [name, v] : values_) {
+    const auto sum = v.gradients[0].f32();
+    gradients[name].assign(sum.begin(), sum.end());
+    for (const Tensor& g : v.gradients) backend_->Fill(g, 0);
+  }
+  return gradients;
+}
+
+absl::StatusOr<double> SerialTrainer::Step() {
+  AddGradients();
+  AdamOptions adam = options_.adam;
+  adam.step = ++step_;
+  for (auto& [name, v] : values_) {
     backend_->optimizer().Adam(adam, v.value, v.gradients[0], v.m, v.v);
     for (const Tensor& g : v.gradients) backend_->Fill(g, 0);
   }
@@ -245,15 +263,36 @@ absl::StatusOr<double> SerialTrainer::Evaluate(const BatchSource& data, int64_t 
   return loss / static_cast<double>(samples * data.targets_per_sample());
 }
 
-absl::StatusOr<std::vector<float>> SerialTrainer::ParameterValue(const std::string& name) const {
+const SerialTrainer::Value* SerialTrainer::FindValue(const std::string& name) const {
   for (const LayerSpec& layer : graph_.layers) {
     for (const ParameterSpec& p : layer.parameters) {
-      if (p.name != name) continue;
-      const auto value = values_.at(ValueName(p)).value.f32();
-      return std::vector<float>(value.begin(), value.end());
+      if (p.name == name) return &values_.at(ValueName(p));
     }
   }
-  return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
+  return nullptr;
+}
+
+absl::StatusOr<std::vector<float>> SerialTrainer::ParameterValue(const std::string& name) const {
+  const Value* found = FindValue(name);
+  if (found == nullptr) {
+    return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
+  }
+  const auto value = found->value.f32();
+  return std::vector<float>(value.begin(), value.end());
+}
+
+absl::Status SerialTrainer::SetParameterValue(const std::string& name,
+                                              absl::Span<const float> value) {
+  const Value* found = FindValue(name);
+  if (found == nullptr) {
+    return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
+  }
+  if (static_cast<int64_t>(value.size()) != found->value.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "parameter \"", name, "\" has ", found->value.size(), " elements, not ", value.size()));
+  }
+  std::copy(value.begin(), value.end(), found->value.f32().begin());
+  return absl::OkStatus();
 }
 
 }  // namespace pipelab

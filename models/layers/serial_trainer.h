@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/backend.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
@@ -72,9 +73,15 @@ class SerialTrainer {
   absl::StatusOr<double> Evaluate(const BatchSource& data, int64_t step, int64_t first_sample,
                                   int64_t samples);
 
+  // The gradient of the mean loss of the step that would come next, by ValueName, without taking
+  // it.
+  absl::StatusOr<std::map<std::string, std::vector<float>>> LossGradients();
+
   // A copy of a parameter's value; NotFound. A tied parameter has its value under each of its
   // names.
   absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const;
+  // NotFound; InvalidArgument for another number of elements.
+  absl::Status SetParameterValue(const std::string& name, absl::Span<const float> value);
 
  private:
   // One value, with a gradient for each of its uses, in layer order, and each partial sum.
@@ -85,6 +92,9 @@ class SerialTrainer {
 
   SerialTrainer(ModelGraph graph, Backend* backend, const SerialOptions& options);
   absl::Status MakeLayers();
+  const Value* FindValue(const std::string& name) const;
+  // All micro-batches of the step; each value's first gradient is then the sum.
+  void AddGradients();
   Tensor NewState(const ParameterSpec& spec, MemoryKind kind);
   void MicroBatch(int micro_batch);
   // The gradient of one output while its consumers, from the last to the first, add their shares:

@@ -9,6 +9,7 @@
 #include "models/layers/gpt_embedding_spec.h"
 #include "models/layers/gpt_head_spec.h"
 #include "models/layers/gpt_mlp_spec.h"
+#include "models/zoo/size_check.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -16,36 +17,17 @@ namespace {
 
 constexpr double kStddev = 0.02;
 
-// Far above published models, and far below where a layer's bytes would overflow.
-constexpr int64_t kMostLayers = 1 << 10;
-constexpr int64_t kMostHidden = 1 << 16;
-constexpr int64_t kMostTokens = 1 << 20;
-constexpr int64_t kMostVocabulary = 1 << 20;
 constexpr int64_t kMostMlpRatio = 1 << 6;
 
-absl::Status CheckSize(const char* field, int64_t value, int64_t most) {
-  if (value >= 1 && value <= most) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", field, "=", value, ": must be from 1 to ", most));
-}
-
 absl::Status Check(const GptConfig& c) {
-  PIPELAB_RETURN_IF_ERROR(CheckSize("layers", c.layers, kMostLayers));
-  PIPELAB_RETURN_IF_ERROR(CheckSize("hidden", c.hidden, kMostHidden));
-  PIPELAB_RETURN_IF_ERROR(CheckSize("heads", c.heads, c.hidden));
-  PIPELAB_RETURN_IF_ERROR(CheckSize("tokens", c.tokens, kMostTokens));
-  PIPELAB_RETURN_IF_ERROR(CheckSize("vocabulary", c.vocabulary, kMostVocabulary));
-  PIPELAB_RETURN_IF_ERROR(CheckSize("mlp_ratio", c.mlp_ratio, kMostMlpRatio));
-  if (c.hidden % c.heads != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--heads=", c.heads, ": heads must divide --hidden=", c.hidden));
-  }
-  // As the float that kernels take: 0.999999999 is 1 there. The comparisons are false for NaN.
-  if (!(c.dropout >= 0 && static_cast<float>(c.dropout) < 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--dropout=", c.dropout, ": must be at least 0 and below 1"));
-  }
-  return absl::OkStatus();
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("layers", c.layers, kMostLayers));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("heads", c.heads, c.hidden));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("tokens", c.tokens, kMostTokens));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("vocabulary", c.vocabulary, kMostVocabulary));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("mlp_ratio", c.mlp_ratio, kMostMlpRatio));
+  PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
+  return CheckDropout(c.dropout);
 }
 
 void AddBlock(const GptConfig& c, int64_t block, ModelGraph* graph) {

@@ -7,6 +7,7 @@
 #include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "models/layers/test_graphs.h"
 #include "models/layers/test_layers.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/runtime/layer_pipeline.h"
@@ -133,6 +134,20 @@ TEST(StageMemory, HoldsToTheByte) {
             CheckStage(graph, partition, stage, /*samples=*/3);
           }
         }
+      }
+    }
+  }
+}
+
+TEST(StageMemory, OfGraphsHoldsToTheByte) {
+  for (int seed = 0; seed < 16; ++seed) {
+    const ModelGraph graph = RandomGraph(8 + seed, seed, /*dropout=*/seed % 2 == 0 ? 0 : 0.1);
+    for (int most_stages : {1, 2, 4, 8}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", at most " << most_stages);
+      const ModelPartition partition =
+          *MakePartition(graph, RandomStages(graph, most_stages, seed));
+      for (int stage = 0; stage < partition.num_stages(); ++stage) {
+        CheckStage(graph, partition, stage, /*samples=*/2);
       }
     }
   }

@@ -1,0 +1,34 @@
+#include "models/layers/add_spec.h"
+
+#include <functional>
+#include <numeric>
+
+#include "models/graph/cost_math.h"
+
+namespace pipelab {
+
+LayerSpec AddSpec(const AddSizes& s) {
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kAdd;
+  layer.inputs = s.inputs;
+  layer.input_shapes.assign(s.inputs.size(), s.shape);
+  layer.output_shape = s.shape;
+  layer.input_use = InputUse::kForward;
+  const int64_t tokens = s.shape[0];
+  const int64_t width =
+      std::accumulate(s.shape.begin() + 1, s.shape.end(), int64_t{1}, std::multiplies<int64_t>());
+  layer.slice_costs = [tokens, width, n = static_cast<int64_t>(s.inputs.size())](int64_t samples,
+                                                                                 TokenSlice slice) {
+    LayerCosts costs;
+    costs.output = FloatBytes(samples * slice.CountOf(tokens) * width);
+    costs.forward_peak = costs.output;
+    // Copies of the gradient for all inputs but one, which takes the output's.
+    costs.backward_input_peak = costs.backward_peak = costs.output * (n - 1);
+    return costs;
+  };
+  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+  return layer;
+}
+
+}  // namespace pipelab

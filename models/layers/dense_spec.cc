@@ -1,0 +1,46 @@
+#include "models/layers/dense_spec.h"
+
+#include "models/graph/cost_math.h"
+
+namespace pipelab {
+namespace {
+
+// M rows. The order of allocations is in dense.cc.
+LayerCosts DenseCosts(int64_t m, int64_t in, int64_t out, bool activation) {
+  LayerCosts costs;
+  costs.forward = costs.backward_input = costs.backward_weight = MatmulFlops(m, out, in);
+  costs.output = FloatBytes(m * out);
+  costs.kept = activation ? FloatBytes(m * out) : Bytes(0);
+  costs.kept_for_weight = FloatBytes(m * out);  // the gradient of the activation's input
+  costs.forward_peak = costs.kept + costs.output;
+  // That gradient takes dy's place, and the activation's input goes before dx comes.
+  const Bytes above = FloatBytes(m * in) - costs.kept;
+  costs.backward_input_peak = costs.backward_peak = above < Bytes(0) ? Bytes(0) : above;
+  return costs;
+}
+
+}  // namespace
+
+LayerSpec DenseSpec(const DenseSizes& s) {
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kDense;
+  layer.inputs = {s.input};
+  layer.input_shapes = {{s.tokens, s.in}};
+  layer.output_shape = {s.tokens, s.out};
+  layer.parameters = {{s.name + "/w", {s.in, s.out}, InitKind::kNormal, s.stddev, ""},
+                      {s.name + "/b", {s.out}, InitKind::kZeros, 0, ""}};
+  layer.attributes = {{"activation", static_cast<double>(s.activation)}};
+  layer.slice_costs = [s](int64_t samples, TokenSlice slice) {
+    return DenseCosts(samples * slice.CountOf(s.tokens), s.in, s.out,
+                      s.activation != Activation::kNone);
+  };
+  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+  return layer;
+}
+
+Activation ActivationOf(const LayerSpec& dense) {
+  return static_cast<Activation>(static_cast<int>(Attribute(dense, "activation")));
+}
+
+}  // namespace pipelab
