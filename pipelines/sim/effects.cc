@@ -2,26 +2,32 @@
 
 namespace pipelab {
 
-EffectTable::EffectTable(const Schedule& s, const CostTable& costs)
-    : num_stages_(s.num_stages()), num_slices_(costs.slices.empty() ? 1 : s.num_slices) {
+EffectTable::EffectTable(const Program& program, const CostTable& costs)
+    : program_(program),
+      costs_(costs),
+      num_stages_(program.schedule.num_stages()),
+      num_slices_(costs.slices.empty() ? 1 : program.schedule.num_slices),
+      slice_parts_(costs.SliceParts(program.schedule)) {
+  const Schedule& s = program.schedule;
   const std::vector<bool> recomputed = s.RecomputedStages();
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < num_stages_; ++stage) {
       const int64_t parts =
-          static_cast<int64_t>(s.placement.groups[r][stage].size()) * costs.SliceParts(s);
+          static_cast<int64_t>(s.placement.groups[r][stage].size()) * slice_parts_;
       for (int slice = 0; slice < num_slices_; ++slice) {
-        table_.push_back(Effects(s, costs, stage, slice, recomputed[stage], parts));
+        table_.push_back(Effects(stage, slice, recomputed[stage], parts));
       }
     }
   }
 }
 
-EffectTable::StageEffects EffectTable::Effects(const Schedule& s, const CostTable& costs, int stage,
-                                               int slice, bool recomputed, int64_t parts) {
-  const StageMemory& m = costs.StageOf(stage, slice).memory;
+EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomputed,
+                                               int64_t parts) const {
+  const Schedule& s = program_.schedule;
+  const StageMemory& m = costs_.StageOf(stage, slice).memory;
   int64_t in = 0, out = 0;
-  for (int e : s.stages.in_edges[stage]) in += costs.EdgeBytesOf(e, slice).value() / parts;
-  for (int e : s.stages.out_edges[stage]) out += costs.EdgeBytesOf(e, slice).value() / parts;
+  for (int e : s.stages.in_edges[stage]) in += costs_.EdgeBytesOf(e, slice).value() / parts;
+  for (int e : s.stages.out_edges[stage]) out += costs_.EdgeBytesOf(e, slice).value() / parts;
   const int64_t kept = m.kept.value() / parts;
   const int64_t dropped = m.kept_when_dropped.value() / parts, carried = m.carried.value() / parts;
   const int64_t for_weight = m.kept_for_weight.value() / parts;
@@ -31,7 +37,7 @@ EffectTable::StageEffects EffectTable::Effects(const Schedule& s, const CostTabl
     a.kind = kind;
     a.stage = static_cast<int16_t>(stage);
     a.slice = static_cast<int16_t>(slice);
-    effects[static_cast<int>(kind)] = {costs.Compute(a).value() / parts, peak.value() / parts,
+    effects[static_cast<int>(kind)] = {costs_.Compute(a).value() / parts, peak.value() / parts,
                                        change};
   };
   // `in` of a forward is on the device already (received, or handed over); a backward turns inputs
@@ -43,7 +49,7 @@ EffectTable::StageEffects EffectTable::Effects(const Schedule& s, const CostTabl
   set(ActionKind::kBackwardInput, m.backward_input_peak,
       in + for_weight - (kept + in + out) + carried);
   set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight);
-  effects[static_cast<int>(ActionKind::kStep)].time = costs.stages[stage].step.value();
+  effects[static_cast<int>(ActionKind::kStep)].time = costs_.stages[stage].step.value();
   return effects;
 }
 

@@ -1,8 +1,8 @@
-// What an action does to its device: time and memory, from a cost table. The one place where the
-// memory semantics of ir/program.h become numbers.
+// What an instruction does to its device: time and memory, from a cost table. The one place where
+// the memory semantics of ir/program.h become numbers.
 //
-//   EffectTable effects(schedule, costs);
-//   const ActionEffect& e = effects.Of(replica, action);
+//   EffectTable effects(program, costs);
+//   Effect e = effects.Of(instruction);
 //
 // Nanoseconds and bytes, for one member of the stage's group and one slice.
 #ifndef PIPELAB_PIPELINES_SIM_EFFECTS_H_
@@ -13,35 +13,55 @@
 #include <vector>
 
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/ir/schedule.h"
+#include "pipelines/ir/program.h"
 
 namespace pipelab {
 
-struct ActionEffect {
-  int64_t time = 0;
+struct Effect {
+  int64_t time = 0;    // of compute and steps
   int64_t peak = 0;    // bytes above the level while it runs
   int64_t change = 0;  // of the level, once it is over
 };
 
 class EffectTable {
  public:
-  EffectTable(const Schedule& schedule, const CostTable& costs);
+  // Keeps references to both.
+  EffectTable(const Program& program, const CostTable& costs);
 
-  const ActionEffect& Of(int replica, const Action& a) const {
-    const int slice = num_slices_ > 1 ? a.slice : 0;
-    return table_[(replica * num_stages_ + a.stage) * num_slices_ + slice]
-                 [static_cast<int>(a.kind)];
+  Effect Of(const Instruction& i) const {
+    switch (i.op) {
+      case OpCode::kCompute:
+      case OpCode::kStep: {
+        const int slice = num_slices_ > 1 ? i.action.slice : 0;
+        return table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ + slice]
+                     [static_cast<int>(i.action.kind)];
+      }
+      case OpCode::kSend:
+        return {0, 0, -MessageBytes(program_.messages[i.arg])};
+      case OpCode::kReceive:
+        return {0, 0, MessageBytes(program_.messages[i.arg])};
+      default:
+        return {};
+    }
   }
 
  private:
   static constexpr int kNumKinds = 6;
-  using StageEffects = std::array<ActionEffect, kNumKinds>;
+  using StageEffects = std::array<Effect, kNumKinds>;
 
-  static StageEffects Effects(const Schedule& s, const CostTable& costs, int stage, int slice,
-                              bool recomputed, int64_t parts);
+  StageEffects Effects(int stage, int slice, bool recomputed, int64_t parts) const;
+  int64_t MessageBytes(const Message& m) const {
+    const int64_t bytes = costs_.EdgeBytesOf(m.edge, m.slice).value();
+    const int64_t parts = m.row_parts * slice_parts_;
+    if (parts == 1) return bytes;  // nearly always; saves a division
+    return bytes * (m.row_end - m.row_begin) / parts;
+  }
 
+  const Program& program_;
+  const CostTable& costs_;
   int num_stages_;
   int num_slices_;                   // that differ: 1 where the table knows no slices
+  int64_t slice_parts_;              // that are alike
   std::vector<StageEffects> table_;  // [(replica * stages + stage) * slices + slice]
 };
 

@@ -18,7 +18,7 @@ namespace {
 class Simulation {
  public:
   Simulation(const Program& program, const CostTable& costs)
-      : p_(program), costs_(costs), effects_(program.schedule, costs), transfers_(program, costs) {}
+      : p_(program), costs_(costs), effects_(program, costs), transfers_(program, costs) {}
 
   absl::StatusOr<Trace> Run(TraceOrigin origin) {
     const int devices = p_.schedule.num_devices();
@@ -81,13 +81,6 @@ class Simulation {
     return meeting;
   }
 
-  int64_t MessageBytes(const Message& m) const {
-    const int64_t bytes = costs_.EdgeBytesOf(m.edge, m.slice).value();
-    const int64_t parts = int64_t{m.row_parts} * costs_.SliceParts(p_.schedule);
-    if (parts == 1) return bytes;  // nearly always; saves a division
-    return bytes * (m.row_end - m.row_begin) / parts;
-  }
-
   // Runs the device until its end or until it has to wait for another.
   void RunDevice(int d) {
     Device& device = devices_[d];
@@ -102,20 +95,18 @@ class Simulation {
     trace.spans.reserve(list.size());
     for (; device.at < list.size(); ++device.at) {
       const Instruction& i = list[device.at];
+      const Effect effect = effects_.Of(i);
       const int64_t begin = device.now;
       int64_t own = measured == nullptr ? 0 : measured[device.at].value();  // without waiting
       int64_t end = begin + own;
       switch (i.op) {
-        case OpCode::kCompute: {
-          const ActionEffect& effect = effects_.Of(i.replica, i.action);
+        case OpCode::kCompute:
+        case OpCode::kStep:
           if (measured == nullptr) own = at_speed(effect.time);
           end = begin + own;
-          device.peak = std::max(device.peak, device.level + effect.peak);
-          device.level += effect.change;
           break;
-        }
         case OpCode::kSend:
-          if (!device.sending) Send(d, i.arg, end);
+          if (!device.sending) Send(d, i.arg, -effect.change, end);
           if (costs_.overlap) break;
           device.sending = arrival_[i.arg] < 0;
           if (device.sending) return;
@@ -123,7 +114,6 @@ class Simulation {
           own = end - begin;
           break;
         case OpCode::kReceive:
-          device.level += MessageBytes(p_.messages[i.arg]);
           break;
         case OpCode::kWait: {
           int64_t& arrival = arrival_[i.arg];
@@ -141,11 +131,9 @@ class Simulation {
           end = meetings_[i.arg].end;
           break;
         }
-        case OpCode::kStep:
-          if (measured == nullptr) own = at_speed(effects_.Of(i.replica, i.action).time);
-          end = begin + own;
-          break;
       }
+      device.peak = std::max(device.peak, device.level + effect.peak);
+      device.level += effect.change;
       device.peak = std::max(device.peak, device.level);
       device.now = end;
       if (i.op != OpCode::kSend && i.op != OpCode::kReceive && i.op != OpCode::kWait) {
@@ -156,9 +144,7 @@ class Simulation {
     }
   }
 
-  void Send(int d, int32_t id, int64_t leaves) {
-    const int64_t bytes = MessageBytes(p_.messages[id]);
-    devices_[d].level -= bytes;
+  void Send(int d, int32_t id, int64_t bytes, int64_t leaves) {
     trace_.devices[d].bytes_sent += Bytes(bytes);
     ++trace_.devices[d].messages_sent;
     const Arrival a = transfers_.Send(id, bytes, leaves);
