@@ -50,6 +50,7 @@ class PlacementFromRows {
 
  private:
   static constexpr int64_t kSpareActions = 1 << 16;
+  static constexpr int kMostGuesses = 64;  // what misses more is no slip
 
   absl::Status ReadRow(int d) {
     for (size_t i = 0; i < rows_[d].size(); ++i) {
@@ -65,15 +66,36 @@ class PlacementFromRows {
     return absl::OkStatus();
   }
 
+  // A micro-batch that misses a stage altogether gets the device of another one that is on the same
+  // devices elsewhere, or else of any, so that the validator can name device and position of what
+  // is missing. -1 where no device has the stage.
+  int GuessDevice(int64_t micro_batch, int64_t stage) const {
+    int guess = -1;
+    for (int64_t m = 0; m < micro_batches_; ++m) {
+      const int there = device_[m * stages_ + stage];
+      if (there < 0) continue;
+      bool same = true;
+      for (int64_t s = 0; s < stages_; ++s) {
+        const int mine = device_[micro_batch * stages_ + s], other = device_[m * stages_ + s];
+        same &= mine < 0 || other < 0 || mine == other;
+      }
+      if (same) return there;
+      if (guess < 0) guess = there;
+    }
+    return guess;
+  }
+
   absl::Status AddReplicas(Placement* placement) const {
     std::map<std::vector<int>, int> replica_of_path;
+    int guesses = 0;
     for (int64_t m = 0; m < micro_batches_; ++m) {
-      const std::vector<int> path(device_.begin() + m * stages_,
-                                  device_.begin() + (m + 1) * stages_);
-      const auto missing = std::find(path.begin(), path.end(), -1);
-      if (missing != path.end()) {
+      std::vector<int> path(device_.begin() + m * stages_, device_.begin() + (m + 1) * stages_);
+      for (int64_t s = 0; s < stages_; ++s) {
+        if (path[s] >= 0) continue;
+        path[s] = ++guesses <= kMostGuesses ? GuessDevice(m, s) : -1;
+        if (path[s] >= 0) continue;
         return absl::InvalidArgumentError(
-            absl::StrCat("no device has stage ", missing - path.begin(), " of micro-batch ", m));
+            absl::StrCat(s, "F", m, " is missing: no device has stage ", s, " of micro-batch ", m));
       }
       const auto [it, inserted] =
           replica_of_path.emplace(path, static_cast<int>(replica_of_path.size()));

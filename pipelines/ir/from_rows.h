@@ -5,8 +5,9 @@
 //
 // Stages form a chain. Micro-batches that run on different devices get different replicas
 // (bidirectional pipelines), numbered in micro-batch order. The result is well formed, not yet
-// valid. Errors are InvalidArgument and name device, position and action; memory is bounded by a
-// small multiple of the number of actions.
+// valid: a micro-batch without any action of a stage is placed as others are. Errors are
+// InvalidArgument and name device, position and action; memory is bounded by a small multiple of
+// the number of actions.
 #ifndef PIPELAB_PIPELINES_IR_FROM_ROWS_H_
 #define PIPELAB_PIPELINES_IR_FROM_ROWS_H_
 

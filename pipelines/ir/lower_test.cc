@@ -134,7 +134,8 @@ TEST(Lower, KeepsStepsOfAsynchronousSchedulesInPlace) {
 
 TEST(Lower, RefusesWhatIsNotValid) {
   EXPECT_THAT(Lower(ChainOf(1, {"0F0"}), {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("device 0: 0B0 is missing")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("device 0, position 1: 0B0 is missing")));
   EXPECT_THAT(Lower(ChainOf(2, {"0F0 0B0 0F1 0B1", "1F0 1F1 1B0 1B1"}), {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("deadlock: device 0")));
   LoweringOptions options;

@@ -136,7 +136,7 @@ TEST(ScheduleJson, LeavesMeaningToTheValidator) {
   EXPECT_EQ(verdict(With("[[0, 1]]", "[[0, 7]]")),
             "replica 0, stage 1: device 7 does not exist; there are 2 devices");
   EXPECT_EQ(verdict(With("\"micro_batches\": 1", "\"micro_batches\": 2")),
-            "device 0: 0F1 is missing");
+            "device 0, position 2: 0F1 is missing; the list ends here");
   EXPECT_EQ(verdict(With("[\"F\", 1, 0, 0]", "[\"F\", 5, 0, 0]")),
             "device 1, position 0: 5F0: stage 5 does not exist; there are 2 stages");
 }

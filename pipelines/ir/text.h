@@ -22,10 +22,15 @@
 // so no text makes the parser allocate more than a small multiple of its length.
 //
 // The CSV form is PyTorch's: a row a device, cells such as 0F0, 0I0, 0W0, 0B0, empty cells skipped.
-// It has no header, so only chains of stages without slices, versions and groups can take it.
+// It has no header, so only chains of stages without slices, versions and groups can take it. What
+// PyTorch's lowering adds is read too: (0F3;3B1)OVERLAP_F_B is 0F3 and then 3B1 (run as one unit
+// by sim/atomic_pairs.h); messages (0SEND_F0, 0RECV_F0, 0SEND_B0, 0RECV_B0), gathers of sharded
+// parameters (0UNSHARD, 0RESHARD) and reductions (0REDUCE_GRAD) are counted and left out, because
+// Lower makes its own.
 #ifndef PIPELAB_PIPELINES_IR_TEXT_H_
 #define PIPELAB_PIPELINES_IR_TEXT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -39,9 +44,15 @@ absl::StatusOr<Schedule> ParseSchedule(absl::string_view text);
 
 // InvalidArgument when the schedule has something that cells cannot say.
 absl::StatusOr<std::string> ToCsv(const Schedule& schedule);
+
+// Cells that ParseCsv left out.
+struct CsvSkipped {
+  int64_t messages = 0, gathers = 0, reductions = 0;
+  int64_t total() const { return messages + gathers + reductions; }
+};
 // Stages, micro-batches and placement follow from the cells. Micro-batches that run on different
 // devices get different replicas (bidirectional pipelines), numbered in micro-batch order.
-absl::StatusOr<Schedule> ParseCsv(absl::string_view csv);
+absl::StatusOr<Schedule> ParseCsv(absl::string_view csv, CsvSkipped* skipped = nullptr);
 
 }  // namespace pipelab
 

@@ -152,13 +152,26 @@ class ActionChecker {
     const auto find = [&](int d, ActionKind kind) { return Find(d, kind, stage, m, slice); };
     const std::vector<int>& group = s_.placement.Group(stage, m);
     for (int d : group) {
-      const auto missing = [&](ActionKind kind, absl::string_view why) {
-        return Invalid("device ", d, ": ", name(kind), " is missing", why);
+      // The latest place that it could have: before the action that needs it, or the list's end.
+      const auto missing = [&](ActionKind kind, ActionKind before, absl::string_view why) {
+        const int64_t place = find(d, before);
+        if (place >= 0 && before != kind) {
+          return InvalidAt(d, place, name(kind), " is missing", why, "; ", name(before),
+                           " here needs it");
+        }
+        return InvalidAt(d, static_cast<int64_t>(s_.order[d].size()), name(kind), " is missing",
+                         why, "; the list ends here");
       };
-      if (find(d, ActionKind::kForward) < 0) return missing(ActionKind::kForward, "");
       const int64_t whole = find(d, ActionKind::kBackward);
       const int64_t input = find(d, ActionKind::kBackwardInput);
       const int64_t weight = find(d, ActionKind::kBackwardWeight);
+      const ActionKind backward = whole >= 0   ? ActionKind::kBackward
+                                  : input >= 0 ? ActionKind::kBackwardInput
+                                               : ActionKind::kBackwardWeight;
+      const int64_t rebuilt = find(d, ActionKind::kRecompute);
+      if (find(d, ActionKind::kForward) < 0) {
+        return missing(ActionKind::kForward, rebuilt >= 0 ? ActionKind::kRecompute : backward, "");
+      }
       if (whole >= 0 && (input >= 0 || weight >= 0)) {
         const ActionKind part =
             input >= 0 ? ActionKind::kBackwardInput : ActionKind::kBackwardWeight;
@@ -166,23 +179,39 @@ class ActionChecker {
                          name(ActionKind::kBackward), " (position ", whole, ")");
       }
       if (whole < 0 && input < 0 && weight < 0) {
-        return missing(ActionKind::kBackward, " (or its parts I and W)");
+        return missing(ActionKind::kBackward, ActionKind::kBackward, " (or its parts I and W)");
       }
       if (whole < 0 && weight < 0) {
-        return missing(ActionKind::kBackwardWeight,
+        return missing(ActionKind::kBackwardWeight, ActionKind::kBackwardWeight,
                        absl::StrCat(": the weight part of ", name(ActionKind::kBackwardInput)));
       }
       if (whole < 0 && input < 0) {
-        return missing(ActionKind::kBackwardInput,
+        return missing(ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
                        absl::StrCat(": the input part of ", name(ActionKind::kBackwardWeight)));
       }
-      if (recomputed_[stage] && find(d, ActionKind::kRecompute) < 0) {
-        return missing(ActionKind::kRecompute, ": a stage recomputes all micro-batches or none");
+      if (recomputed_[stage] && rebuilt < 0) {
+        return missing(ActionKind::kRecompute, backward,
+                       ": a stage recomputes all micro-batches or none");
       }
     }
+    return DescribeSplit(stage, m, slice);
+  }
+
+  // Each member of the group is complete, but not all split the backward alike.
+  absl::Status DescribeSplit(int stage, int m, int slice) const {
+    const std::vector<int>& group = s_.placement.Group(stage, m);
+    const bool whole = Find(group[0], ActionKind::kBackward, stage, m, slice) >= 0;
+    const ActionKind other = whole ? ActionKind::kBackwardInput : ActionKind::kBackward;
+    for (int d : group) {
+      const int64_t place = Find(d, other, stage, m, slice);
+      if (place < 0) continue;
+      const Action a{other, static_cast<int16_t>(stage), m, static_cast<int16_t>(slice), 0};
+      return InvalidAt(d, place, ToString(a), ": devices ", absl::StrJoin(group, "+"),
+                       " share stage ", stage, " and must split its backwards alike, and device ",
+                       group[0], whole ? " does not split" : " splits", " this one");
+    }
     return Invalid("devices ", absl::StrJoin(group, "+"), " share stage ", stage,
-                   " and must hold the same actions: they split the backward of micro-batch ", m,
-                   " differently");
+                   " and must hold the same actions");
   }
 
   int64_t Find(int d, ActionKind kind, int stage, int micro_batch, int slice) const {

@@ -11,6 +11,7 @@
 // Errors are InvalidArgument, one line in the user's terms, positions counted from 0 as in the text
 // form:
 //   device 2, position 5: 1B3 comes before its forward 1F3 (position 7)
+//   device 1, position 4: 1F1 is missing; 1B1 here needs it
 //   deadlock: device 0 position 1 (0B0) waits for 1B0 (device 1 position 3), which comes after ...
 #ifndef PIPELAB_PIPELINES_IR_VALIDATE_H_
 #define PIPELAB_PIPELINES_IR_VALIDATE_H_

@@ -46,14 +46,23 @@ TEST(Validate, NamesTheActionOutOfOrder) {
 
 TEST(Validate, NamesWhatIsMissingOrTooMuch) {
   EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1"})),
-            "device 1: 1B1 is missing (or its parts I and W)");
-  EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1B1"})), "device 1: 1F1 is missing");
-  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0I0"})), "device 0: 0W0 is missing: the weight part of 0I0");
-  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0W0"})), "device 0: 0I0 is missing: the input part of 0W0");
+            "device 1, position 3: 1B1 is missing (or its parts I and W); the list ends here");
+  EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1B1"})),
+            "device 1, position 2: 1F1 is missing; 1B1 here needs it");
+  EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0"})),
+            "device 1, position 2: 1F1 is missing; the list ends here");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0I0"})),
+            "device 0, position 2: 0W0 is missing: the weight part of 0I0; the list ends here");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0W0"})),
+            "device 0, position 1: 0I0 is missing: the input part of 0W0; 0W0 here needs it");
   EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0B0 0I0"})),
             "device 0, position 2: 0I0 repeats a part of 0B0 (position 1)");
-  EXPECT_EQ(Verdict(ChainOf(2, {"0F0 0R0 0B0 0F1 0B1"})),
-            "device 0: 0R1 is missing: a stage recomputes all micro-batches or none");
+  EXPECT_EQ(
+      Verdict(ChainOf(2, {"0F0 0R0 0B0 0F1 0B1"})),
+      "device 0, position 4: 0R1 is missing: a stage recomputes all micro-batches or none; 0B1 "
+      "here needs it");
+  EXPECT_EQ(Verdict(ChainOf(1, {"0R0 0B0"})),
+            "device 0, position 0: 0F0 is missing; 0R0 here needs it");
   EXPECT_EQ(Verdict(ChainOf(1, {"0F0 0F0 0B0"})),
             "device 0, position 1: 0F0 comes a second time (first at position 0)");
 }
@@ -111,9 +120,12 @@ TEST(Validate, GroupMembersHoldTheSameActions) {
   Schedule s = ChainOf(1, {"0F0 0B0", "0F0"});
   s.stages = StageGraph::Chain(1);
   s.placement.groups = {{{0, 1}}};
-  EXPECT_EQ(Verdict(s), "device 1: 0B0 is missing (or its parts I and W)");
+  EXPECT_EQ(Verdict(s),
+            "device 1, position 1: 0B0 is missing (or its parts I and W); the list ends here");
   s.order[1] = Actions("0F0 0I0 0W0");
-  EXPECT_THAT(Verdict(s), HasSubstr("devices 0+1 share stage 0 and must hold the same actions"));
+  EXPECT_EQ(Verdict(s),
+            "device 1, position 1: 0I0: devices 0+1 share stage 0 and must split its backwards "
+            "alike, and device 0 does not split this one");
   s.order[1] = Actions("0F0 0B0");
   EXPECT_THAT(Validate(s), IsOk());
 }
