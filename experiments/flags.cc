@@ -1,7 +1,9 @@
 #include "experiments/flags.h"
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/flag.h"
@@ -50,6 +52,16 @@ void PrintHelp(absl::string_view target, absl::string_view summary) {
     std::printf("  --%s (default %s)\n      %s\n", name.c_str(), flag->DefaultValue().c_str(),
                 flag->Help().c_str());
   }
+}
+
+// A disk may be full. A reader that has seen enough (`... | head`) is no failure.
+bool FlushStdout() {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  if (errno == EPIPE) return true;
+  std::fprintf(stderr, "stdout: could not be written%s%s\n", errno != 0 ? ": " : "",
+               errno != 0 ? std::strerror(errno) : "");
+  return false;
 }
 
 }  // namespace
@@ -110,14 +122,17 @@ int RunMain(int argc, char** argv, absl::string_view target, absl::string_view s
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") {
       PrintHelp(target, summary);
-      return 0;
+      return FlushStdout() ? 0 : kFailure;
     }
   }
   auto rest = ParseFlags(words);
   const absl::Status status = rest.ok() ? run(*rest) : rest.status();
-  if (status.ok()) return 0;
-  // An option's value may hold line breaks; an error is one line.
-  std::fprintf(stderr, "%s\n", absl::StrReplaceAll(status.message(), {{"\n", "\\n"}}).c_str());
+  if (status.ok()) return FlushStdout() ? 0 : kFailure;
+  // An option's value may hold line breaks; an error is one line. One without a message has been
+  // told on stdout.
+  if (!status.message().empty()) {
+    std::fprintf(stderr, "%s\n", absl::StrReplaceAll(status.message(), {{"\n", "\\n"}}).c_str());
+  }
   return absl::IsInvalidArgument(status) ? kUsage : kFailure;
 }
 

@@ -25,9 +25,10 @@ std::string Help() {
     absl::StrAppend(&text, "\n  ", c.name, ": ", c.summary, "\n      pipelab ", c.example,
                     "\n      options: --", absl::StrJoin(c.options, " --"), "\n");
   }
-  absl::StrAppend(&text,
-                  "\nA file is --csv=FILE or --json=FILE in the place of a scheme's name. Exit "
-                  "codes: 0 done; 1 failure; 2 usage.");
+  absl::StrAppend(
+      &text,
+      "\nA file is --csv=FILE, --json=FILE or --text=FILE in the place of a scheme's name. Exit "
+      "codes: 0 done; 1 failure; 2 usage.");
   return text;
 }
 

@@ -49,12 +49,17 @@ round_trips() {
     "$pipelab" schedule "$scheme" --devices=4 --micro_batches=8 --format=json --out=c.json
     "$pipelab" schedule --json=c.json --format=json >d.json
     cmp c.json d.json || { echo "json -> json changes $scheme"; return 1; }
+    "$pipelab" schedule "$scheme" --devices=4 --micro_batches=8 --out=e.txt
+    "$pipelab" schedule --text=e.txt --out=f.txt
+    cmp e.txt f.txt || { echo "text -> text changes $scheme"; return 1; }
+    "$pipelab" check --text=e.txt >stdout || { echo "check --text refuses $scheme"; return 1; }
     "$pipelab" check --csv=a.csv >stdout || { echo "check refuses $scheme"; return 1; }
     # A name, its CSV and its JSON are the same on paper.
     "$pipelab" simulate "$scheme" --devices=4 --micro_batches=8 --hop=0.25 --json_out=- >name.out
     "$pipelab" simulate --csv=a.csv --hop=0.25 --json_out=- >csv.out
     "$pipelab" simulate --json=- --hop=0.25 --json_out=- <c.json >json.out
-    cmp name.out csv.out && cmp name.out json.out || return 1
+    "$pipelab" simulate --text=e.txt --hop=0.25 --json_out=- >text.out
+    cmp name.out csv.out && cmp name.out json.out && cmp name.out text.out || return 1
   done < <("$pipelab" list --json | sed -n 's/.*"name": "\(.*\)",.*/\1/p')
   [[ $served -ge 5 ]] || { echo "only $served schemes were tried"; return 1; }
 }
@@ -76,6 +81,61 @@ times() {
   grep -q '"makespan": 1.3,\?$' stdout || { cat stdout; return 1; }
 }
 
+# makespan NUMBER ARG...: what simulate says.
+makespan() {
+  local expected=$1
+  shift
+  "$pipelab" simulate "$@" --json_out=- >stdout 2>stderr || { echo "exit $?: $*"; cat stderr; return 1; }
+  grep -q "\"makespan\": $expected,\?\$" stdout || { echo "not $expected: $*"; cat stdout; return 1; }
+}
+
+# Messages of a quarter of a unit, a port of two senders, blocking transfers, a straggler, steps and reductions.
+cluster() {
+  local sizes="--devices=4 --micro_batches=8"
+  makespan 13.5 gpipe --devices=4 --micro_batches=1 --bytes=30MB --bandwidth=120MB || return 1
+  makespan 35.0 gpipe $sizes --hop=0.1 --overlap=false || return 1  # 11 (3 + 0.2) - 0.2
+  makespan 57.0 gpipe $sizes --device_speed=1,0.5,1,1 || return 1   # 9 + 6 + 7 * 6
+  makespan 33.5 1f1b $sizes --step=0.5 || return 1
+  # 11 + 6 + 8 (2 + R): all but the last device rebuild while they wait.
+  makespan 41.0 gpipe $sizes --recompute || return 1
+  makespan 37.0 gpipe $sizes --recompute --recompute_time=0.5 || return 1
+  # Stages 0 and 1 send to stage 2, through one port of 1 MB a unit: 1 + 2 + 3, and back 2 + 2.
+  cat >join.json <<'JSON'
+{"edges": [[0, 2], [1, 2]], "stage_to_device": [[0, 1, 2]],
+ "order": [[["F", 0, 0], ["B", 0, 0]], [["F", 1, 0], ["B", 1, 0]], [["F", 2, 0], ["B", 2, 0]]]}
+JSON
+  cat >port.json <<'JSON'
+{"links": [{"name": "in", "bandwidth": "1MB"}, {"name": "out", "bandwidth": 1e6}],
+ "paths": [{"from": [0, 1], "to": 2, "links": ["in"]}, {"from": 2, "to": "all", "links": ["out"]}]}
+JSON
+  makespan 8.0 --json=join.json --bytes=1MB --bandwidth=1MB || return 1
+  makespan 10.0 --json=join.json --bytes=1MB --links=port.json
+}
+
+# What PyTorch's runtime writes: messages and gathers are left out, and said so; pairs are read.
+lowered_csv() {
+  printf '0UNSHARD,0F0,0SEND_F0,0F1,0SEND_F1,0F2,0SEND_F2,0RECV_B0,0B0,0B1,0B2,0REDUCE_GRAD,,\r\n' >lowered.csv
+  printf '1F0,1F1,1B0,(1F2;1B1)OVERLAP_F_B,1B2\r\n' >>lowered.csv
+  prints 'valid: 2 devices, 2 stages, 3 micro-batches, 1 replicas; 6 cells of messages (4), parameter gathers (1) and gradient reductions (1) left out' \
+    check --csv=lowered.csv || return 1
+  "$pipelab" schedule --csv=lowered.csv --format=csv >stdout 2>stderr || return 1
+  [[ $(cat stdout) == $'0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1B0,1F2,1B1,1B2' ]] || { cat stdout; return 1; }
+  [[ $(wc -l <stderr) == 1 ]] && grep -qF -- '--csv=lowered.csv: 6 cells' stderr || { cat stderr; return 1; }
+  "$pipelab" simulate --csv=lowered.csv --json_out=- >stdout 2>stderr && grep -q '"skipped_cells": 6' stdout
+}
+
+# A full disk behind stdout is a failure of every command.
+full_stdout() {
+  local args status
+  for args in "simulate 1f1b" "simulate 1f1b --json_out=-" "check --csv=ok.csv" "show 1f1b" "list" "schedule 1f1b" \
+      "check --json=good.json" "--help"; do
+    status=0
+    "$pipelab" $args >/dev/full 2>stderr || status=$?
+    [[ $status == 1 && $(wc -l <stderr) == 1 ]] || { echo "exit $status: $args"; cat stderr; return 1; }
+    grep -q 'No space left' stderr || { cat stderr; return 1; }
+  done
+}
+
 # The pair 0F2 0B0 starts when 1B0 is over, at 4.
 pairs() {
   printf '0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1B0,1F2,1B1,1B2\n' >pairs.csv
@@ -92,7 +152,7 @@ json_verdict() {
     good.json >bad.json
   local status=0
   "$pipelab" check --json=bad.json >stdout 2>stderr || status=$?
-  [[ $status == 1 && $(wc -l <stdout) == 1 ]] || { echo "exit $status"; cat stdout stderr; return 1; }
+  [[ $status == 1 && $(wc -l <stdout) == 1 && ! -s stderr ]] || { echo "exit $status"; cat stdout stderr; return 1; }
   grep -qF '"action":"1B1","device":1,"position":2' stdout || { cat stdout; return 1; }
   grep -qF 'device 1, position 2: 1B1 comes before its forward 1F1 (position 3)' stdout || { cat stdout; return 1; }
 }
@@ -105,6 +165,8 @@ drawings() {
   for event in '"ph":"X"' '"ph":"s"' '"ph":"f"' '"ph":"C"'; do
     grep -qF "$event" trace.json || { echo "no $event in the trace"; return 1; }
   done
+  "$pipelab" show 1f1b --bytes=64MiB --trace_out=trace.json >stdout
+  grep -qF '"activation_bytes":67108864' trace.json || { echo "no memory in the trace"; return 1; }
   "$pipelab" show gpipe --svg_out=- >stdout
   [[ $(head -c 4 stdout) == '<svg' ]] || { head -c 100 stdout; return 1; }
 }
@@ -136,6 +198,8 @@ check "closed form" closed_form
 check "times" times
 check "pairs" pairs
 check "verdict of a JSON file" json_verdict
+check "cluster" cluster
+check "PyTorch's lowered CSV" lowered_csv
 check "drawings" drawings
 check "training" training
 check "atomic output" atomic_output
@@ -147,6 +211,7 @@ for command in schedule simulate check show run list; do
   check "help of $command" prints "pipelab $command" --help
 done
 check "valid CSV" eval 'printf "0F0,,0B0\n,1F0,1B0\n" >ok.csv; prints "valid: 2 devices" check --csv=ok.csv'
+check "full stdout" full_stdout
 
 check "deadlock" refused 1 \
   "deadlock: device 0 position 1 (0B0) waits for device 1 position 2 (1B0), which comes after device 1 position 1 (1F1), which waits for device 0 position 2 (0F1)" \
@@ -156,13 +221,22 @@ check "deadlock is not shown" refused 1 "deadlock: " show --csv="$deadlock"
 printf '0F0,0B0\n1F0,1B0,1F0\n' >twice.csv
 check "an action twice" refused 1 "device 1, position 2: 1F0 comes a second time" check --csv=twice.csv
 printf '0F0,0F1,0B0,0B1\n1F0,1B0,1B1\n' >dropped.csv
-check "an action missing" refused 1 "device 1: 1F1 is missing" check --csv=dropped.csv
+check "an action missing" refused 1 "--csv=dropped.csv: device 1, position 2: 1F1 is missing; 1B1 here needs it" check --csv=dropped.csv
+printf '0F0,0F1,0B0,0B1\n1F0,1B0\n' >shorter.csv
+check "a micro-batch missing" refused 1 "--csv=shorter.csv: device 1, position 2: 1F1 is missing; the list ends here" \
+  check --csv=shorter.csv
 printf '0F0,UNSHARD\n' >word.csv
 check "a cell that is none" refused 1 "--csv=word.csv: line 1, column 5: expected a stage" check --csv=word.csv
 echo '{"order": [], "ordre": 1}' >key.json
 check "an unknown key" refused 1 "--json=key.json: field 'ordre': unknown" check --json=key.json
 echo '{' >broken.json
 check "no JSON" refused 1 "--json=broken.json:2:1: not JSON" simulate --json=broken.json
+echo 'schedule x' >short.txt
+check "a text that ends" refused 1 "--text=short.txt: line 2, column 1: expected" check --text=short.txt
+check "bad links" refused 1 "--links=key.json: field 'order': unknown" simulate 1f1b --links=key.json
+check "bad bytes" refused 2 "--bytes=1.5: must be whole bytes" simulate 1f1b --bytes=1.5
+check "bad speed" refused 2 "--device_speed=1,2: 2 numbers, but the schedule has 4 devices" \
+  simulate 1f1b --device_speed=1,2
 check "no file" refused 1 "--csv=none.csv" check --csv=none.csv
 check "no command" refused 2 "a command is missing"
 check "unknown command" refused 2 "'draw': no such command" draw

@@ -66,15 +66,17 @@ absl::Status CheckCommand(const Words& words) {
   const absl::Status valid = Validate(input.schedule);
   if (input.kind == InputKind::kJson) {
     PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", Line(Verdict(valid))));
-  } else if (valid.ok()) {
-    const Schedule& s = input.schedule;
-    PIPELAB_RETURN_IF_ERROR(WriteOutput(
-        "stdout", "-",
-        absl::StrFormat("%s: valid: %d devices, %d stages, %d micro-batches, %d replicas\n",
-                        input.source, s.num_devices(), s.num_stages(), s.num_micro_batches,
-                        s.placement.num_replicas())));
+    // The verdict is the only line: an error without a message prints nothing more.
+    return valid.ok() ? valid : absl::FailedPreconditionError("");
   }
-  return CheckInput(input);
+  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  const Schedule& s = input.schedule;
+  const std::string note = SkippedNote(input);
+  return WriteOutput(
+      "stdout", "-",
+      absl::StrFormat("%s: valid: %d devices, %d stages, %d micro-batches, %d replicas%s\n",
+                      input.source, s.num_devices(), s.num_stages(), s.num_micro_batches,
+                      s.placement.num_replicas(), note.empty() ? "" : absl::StrCat("; ", note)));
 }
 
 }  // namespace pipelab

@@ -17,13 +17,15 @@ std::vector<absl::string_view> Join(std::vector<absl::string_view> a,
 }
 
 std::vector<Command> MakeCommands() {
-  const std::vector<absl::string_view> files = {"csv", "json"};
+  const std::vector<absl::string_view> files = {"csv", "json", "text"};
   const std::vector<absl::string_view> sizes = {"devices",       "micro_batches", "chunks",
                                                 "recompute",     "group_size",    "replicas",
                                                 "concatenation", "update_every"};
   const std::vector<absl::string_view> input = Join(files, sizes);
-  const std::vector<absl::string_view> times = {"forward", "backward_input", "backward_weight",
-                                                "hop", "atomic_pairs"};
+  const std::vector<absl::string_view> times = {
+      "forward",        "backward_input", "backward_weight", "hop",   "atomic_pairs",
+      "recompute_time", "step",           "reduce",          "bytes", "bandwidth",
+      "links",          "overlap",        "device_speed"};
   return {
       {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
        "schedule 1f1b --devices=4 --micro_batches=8 --format=csv", Join(input, {"format", "out"}),

@@ -1,6 +1,8 @@
 #include "experiments/commands/output.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "tools/base/file.h"
@@ -10,9 +12,11 @@ namespace pipelab {
 absl::Status WriteOutput(absl::string_view option, const std::string& path,
                          absl::string_view text) {
   if (path == "-") {
+    errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
     if (whole && std::fflush(stdout) == 0) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(option, "=-: stdout took only a part of the text"));
+    return absl::DataLossError(absl::StrCat(option, option == "stdout" ? "" : "=-: stdout",
+                                            " could not be written: ", std::strerror(errno)));
   }
   const absl::Status written = WriteFileAtomically(ResolveOutputPath(path, ""), text);
   if (written.ok()) return written;

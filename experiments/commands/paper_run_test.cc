@@ -57,8 +57,8 @@ TEST(PaperRun, TakesATimeAStage) {
   EXPECT_EQ(FiguresOf(run).devices[2].busy, 5.0);
   EXPECT_THAT(RunOnPaper(Made("gpipe", 3, 1), times),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       "--forward=1,2,3,4: 4 times, but the schedule has 3 stages; give one time "
-                       "or one a stage"));
+                       "--forward=1,2,3,4: 4 numbers, but the schedule has 3 stages; give one "
+                       "number or one for each"));
 }
 
 TEST(PaperRun, RefusesWhatIsNoTime) {

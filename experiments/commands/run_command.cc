@@ -151,6 +151,7 @@ bool StepsWithin(const Schedule& schedule) {
 absl::Status RunCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
   const Schedule& schedule = input.schedule;
   PIPELAB_ASSIGN_OR_RETURN(const Study study, MakeStudy(schedule));
   PIPELAB_ASSIGN_OR_RETURN(Trained trained, Train(study, schedule));

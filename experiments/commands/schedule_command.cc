@@ -27,6 +27,7 @@ absl::StatusOr<std::string> InFormat(const Schedule& schedule, const std::string
 absl::Status ScheduleCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
   const std::string format = absl::GetFlag(FLAGS_format);
   const absl::StatusOr<std::string> text = InFormat(input.schedule, format);
   if (!text.ok()) {

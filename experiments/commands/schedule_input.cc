@@ -1,5 +1,9 @@
 #include "experiments/commands/schedule_input.h"
 
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/ir/schedule_json.h"
@@ -25,6 +29,7 @@ ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activation
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "",
           "a schedule in pipelab's JSON form; -: stdin. `list --json` prints JSON");
+ABSL_FLAG(std::string, text, "", "a schedule in pipelab's text form; -: stdin");
 
 namespace pipelab {
 namespace {
@@ -35,16 +40,16 @@ absl::Status CheckWords(const std::vector<std::string>& words, bool takes_scheme
   if (words.size() > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", words[most], "': ", command,
-                     !takes_scheme ? " takes --csv=FILE or --json=FILE, and no name"
+                     !takes_scheme ? " takes --csv=FILE, --json=FILE or --text=FILE, and no name"
                      : file        ? " takes a scheme's name or a file, not both"
                                    : " takes one scheme's name; options begin with --"));
   }
   if (file || words.size() == 2) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(command, ": ",
-                   takes_scheme ? "needs a scheme's name (pipelab list shows them), or --csv=FILE "
-                                  "or --json=FILE"
-                                : "needs --csv=FILE or --json=FILE"));
+                   takes_scheme ? "needs a scheme's name (pipelab list shows them), or --csv=FILE, "
+                                  "--json=FILE or --text=FILE"
+                                : "needs --csv=FILE, --json=FILE or --text=FILE"));
 }
 
 absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
@@ -65,21 +70,41 @@ absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
   return input;
 }
 
-absl::StatusOr<ScheduleInput> FromFile(InputKind kind, const std::string& path) {
+// A file that the command line can name.
+struct FileOption {
+  absl::string_view option;  // "--csv"
+  InputKind kind;
+  std::string path;  // empty: not given
+};
+
+absl::StatusOr<Schedule> Parse(const FileOption& file, absl::string_view text,
+                               ScheduleInput* input) {
+  switch (file.kind) {
+    case InputKind::kCsv:
+      return ParseCsv(text, &input->skipped);
+    case InputKind::kText:
+      return ParseSchedule(text);
+    default:
+      return ScheduleFromJson(text, input->source);
+  }
+}
+
+absl::StatusOr<ScheduleInput> FromFile(const FileOption& file) {
   ScheduleInput input;
-  input.kind = kind;
-  input.source = absl::StrCat(kind == InputKind::kCsv ? "--csv=" : "--json=", path);
-  const std::string place = path == "-" ? "/dev/stdin" : ResolveOutputPath(path, "");
+  input.kind = file.kind;
+  input.source = absl::StrCat(file.option, "=", file.path);
+  const std::string place = file.path == "-" ? "/dev/stdin" : ResolveOutputPath(file.path, "");
   const absl::StatusOr<std::string> text = ReadFile(place);
   if (!text.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(input.source, ": ", text.status().message()));
   }
-  absl::StatusOr<Schedule> schedule =
-      kind == InputKind::kCsv ? ParseCsv(*text) : ScheduleFromJson(*text, input.source);
+  absl::StatusOr<Schedule> schedule = Parse(file, *text, &input);
   if (!schedule.ok()) {
     const absl::string_view reason = schedule.status().message();
-    return absl::FailedPreconditionError(
-        kind == InputKind::kCsv ? absl::StrCat(input.source, ": ", reason) : std::string(reason));
+    // The JSON reader names the file itself.
+    return absl::FailedPreconditionError(file.kind == InputKind::kJson
+                                             ? std::string(reason)
+                                             : absl::StrCat(input.source, ": ", reason));
   }
   input.schedule = *std::move(schedule);
   return input;
@@ -89,20 +114,37 @@ absl::StatusOr<ScheduleInput> FromFile(InputKind kind, const std::string& path) 
 
 absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& words,
                                                 bool takes_scheme) {
-  const std::string csv = absl::GetFlag(FLAGS_csv), json = absl::GetFlag(FLAGS_json);
-  const bool file = !csv.empty() || !json.empty();
-  PIPELAB_RETURN_IF_ERROR(CheckWords(words, takes_scheme, file));
-  if (!csv.empty() && !json.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--csv=", csv, " and --json=", json, ": give one of them"));
+  std::vector<FileOption> files = {{"--csv", InputKind::kCsv, absl::GetFlag(FLAGS_csv)},
+                                   {"--json", InputKind::kJson, absl::GetFlag(FLAGS_json)},
+                                   {"--text", InputKind::kText, absl::GetFlag(FLAGS_text)}};
+  files.erase(std::remove_if(files.begin(), files.end(),
+                             [](const FileOption& f) { return f.path.empty(); }),
+              files.end());
+  PIPELAB_RETURN_IF_ERROR(CheckWords(words, takes_scheme, !files.empty()));
+  if (files.empty()) return FromScheme(words[1]);
+  if (files.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(files[0].option, "=", files[0].path, " and ",
+                                                   files[1].option, "=", files[1].path,
+                                                   ": give one of them"));
   }
-  if (file && absl::GetFlag(FLAGS_recompute)) {
+  if (absl::GetFlag(FLAGS_recompute)) {
     return absl::InvalidArgumentError(
         "--recompute=true: a file says itself what is recomputed; it is for scheme names");
   }
-  if (!csv.empty()) return FromFile(InputKind::kCsv, csv);
-  if (!json.empty()) return FromFile(InputKind::kJson, json);
-  return FromScheme(words[1]);
+  return FromFile(files[0]);
+}
+
+std::string SkippedNote(const ScheduleInput& input) {
+  if (input.skipped.total() == 0) return "";
+  return absl::StrCat(input.skipped.total(), " cells of messages (", input.skipped.messages,
+                      "), parameter gathers (", input.skipped.gathers,
+                      ") and gradient reductions (", input.skipped.reductions,
+                      ") left out: pipelab adds its own");
+}
+
+void PrintSkippedNote(const ScheduleInput& input) {
+  const std::string note = SkippedNote(input);
+  if (!note.empty()) std::fprintf(stderr, "%s: %s\n", input.source.c_str(), note.c_str());
 }
 
 absl::Status CheckInput(const ScheduleInput& input) {

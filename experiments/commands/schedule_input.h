@@ -4,7 +4,7 @@
 //   PIPELAB_RETURN_IF_ERROR(CheckInput(input));       // the file's schedule is valid
 //
 // Flags: --devices, --micro_batches, --chunks, --recompute, --group_size, --replicas,
-// --concatenation, --update_every for a scheme; --csv or --json for a
+// --concatenation, --update_every for a scheme; --csv, --json or --text for a
 // file, "-" being stdin. Errors: InvalidArgument when the request makes no sense;
 // FailedPrecondition naming the file, the place and the reason when its content does not.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_SCHEDULE_INPUT_H_
@@ -16,21 +16,28 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "pipelines/ir/schedule.h"
+#include "pipelines/ir/text.h"
 
 namespace pipelab {
 
-enum class InputKind { kScheme, kCsv, kJson };
+enum class InputKind { kScheme, kCsv, kJson, kText };
 
 struct ScheduleInput {
   InputKind kind = InputKind::kScheme;
   std::string source;  // "1f1b", "--csv=mine.csv": what messages name
   Schedule schedule;   // of a file: well formed, not yet valid
+  CsvSkipped skipped;  // cells of a CSV that only PyTorch's runtime needs
 };
 
 // `words`: the command, and a scheme's name unless a file is given. `takes_scheme` is false for
 // commands that are about files only.
 absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& words,
                                                 bool takes_scheme = true);
+
+// "27 cells of messages (15), ... left out: pipelab adds its own", or nothing.
+std::string SkippedNote(const ScheduleInput& input);
+// The note as a line on stderr.
+void PrintSkippedNote(const ScheduleInput& input);
 
 // FailedPrecondition with the validator's reason.
 absl::Status CheckInput(const ScheduleInput& input);

@@ -34,6 +34,7 @@ absl::Status ShowCommand(const Words& words) {
   }
   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
   PaperTimes times = TimesFromFlags();
   times.least_decimals = 6;  // the drawings show a unit as 1 ms
   const std::string name = input.kind == InputKind::kScheme ? input.source : input.schedule.name;
@@ -44,7 +45,10 @@ absl::Status ShowCommand(const Words& words) {
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--svg_out", svg_out, svg));
   }
   if (!trace_out.empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string trace, ChromeTrace(name, run.program, run.trace));
+    // Without --bytes memory is a count of activations, which "in flight" shows.
+    const CostTable* costs = times.bytes.empty() ? nullptr : &run.costs;
+    PIPELAB_ASSIGN_OR_RETURN(const std::string trace,
+                             ChromeTrace(name, run.program, run.trace, costs));
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--trace_out", trace_out, trace));
   }
   if (svg_out == "-" || trace_out == "-") return absl::OkStatus();

@@ -15,7 +15,7 @@ ABSL_FLAG(std::string, json_out, "", "file of the figures as JSON; -: stdout; em
 namespace pipelab {
 namespace {
 
-std::string AsJson(const Figures& figures) {
+std::string AsJson(const Figures& figures, const CsvSkipped& skipped) {
   nlohmann::json devices = nlohmann::json::array();
   for (const DeviceFigures& d : figures.devices) {
     devices.push_back({{"busy", d.busy},
@@ -23,8 +23,10 @@ std::string AsJson(const Figures& figures) {
                        {"span", d.span},
                        {"peak_in_flight", d.peak_in_flight}});
   }
-  return DumpJson(
-      {{"makespan", figures.makespan}, {"bubble", figures.bubble}, {"devices", devices}});
+  nlohmann::json all = {
+      {"makespan", figures.makespan}, {"bubble", figures.bubble}, {"devices", devices}};
+  if (skipped.total() > 0) all["skipped_cells"] = skipped.total();
+  return DumpJson(all);
 }
 
 std::string AsTable(const std::string& source, const Figures& figures) {
@@ -45,14 +47,15 @@ std::string AsTable(const std::string& source, const Figures& figures) {
 absl::Status SimulateCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
   PIPELAB_ASSIGN_OR_RETURN(const PaperRun run,
                            RunOnPaper(std::move(input.schedule), TimesFromFlags()));
   const Figures figures = FiguresOf(run);
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
-  if (json_out == "-") return WriteOutput("--json_out", json_out, AsJson(figures));
   if (!json_out.empty()) {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, AsJson(figures)));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, AsJson(figures, input.skipped)));
   }
+  if (json_out == "-") return absl::OkStatus();
   return WriteOutput("stdout", "-", AsTable(input.source, figures));
 }
 

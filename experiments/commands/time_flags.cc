@@ -1,3 +1,5 @@
+#include <string>
+
 #include "absl/flags/flag.h"
 #include "experiments/commands/paper_run.h"
 
@@ -6,6 +8,23 @@ ABSL_FLAG(std::string, backward_input, "1",
           "time of the input part of a backward; a fused backward costs both parts");
 ABSL_FLAG(std::string, backward_weight, "1", "time of the weight part of a backward");
 ABSL_FLAG(std::string, hop, "0", "time of a message between two devices");
+ABSL_FLAG(std::string, recompute_time, "",
+          "time of a recompute, or one a stage; empty: that of a forward");
+ABSL_FLAG(std::string, step, "",
+          "time of an optimizer step, or one a stage; empty: no steps unless --reduce is set");
+ABSL_FLAG(
+    std::string, reduce, "",
+    "time of a gradient reduction between copies of a stage; empty: none unless --step is set");
+ABSL_FLAG(std::string, bytes, "",
+          "size of a message, such as 64MiB; or one an edge of the stage graph: 8MB,1MB");
+ABSL_FLAG(std::string, bandwidth, "",
+          "bytes that a link passes in one unit of time, such as 25GB; empty: no limit");
+ABSL_FLAG(std::string, links, "",
+          "JSON file of links that pairs of devices share (docs/cli.md); empty: a link a pair");
+ABSL_FLAG(bool, overlap, true,
+          "messages travel while devices compute; false: a message occupies both its devices");
+ABSL_FLAG(std::string, device_speed, "",
+          "speed of every device, or one a device: 1,1,0.5,1 has a straggler; empty: 1");
 ABSL_FLAG(bool, atomic_pairs, false,
           "an F directly followed by a B of another micro-batch runs with it as one unit");
 
@@ -17,6 +36,14 @@ PaperTimes TimesFromFlags() {
   times.backward_input = absl::GetFlag(FLAGS_backward_input);
   times.backward_weight = absl::GetFlag(FLAGS_backward_weight);
   times.hop = absl::GetFlag(FLAGS_hop);
+  times.recompute_time = absl::GetFlag(FLAGS_recompute_time);
+  times.step = absl::GetFlag(FLAGS_step);
+  times.reduce = absl::GetFlag(FLAGS_reduce);
+  times.bytes = absl::GetFlag(FLAGS_bytes);
+  times.bandwidth = absl::GetFlag(FLAGS_bandwidth);
+  times.links = absl::GetFlag(FLAGS_links);
+  times.overlap = absl::GetFlag(FLAGS_overlap);
+  times.device_speed = absl::GetFlag(FLAGS_device_speed);
   times.atomic_pairs = absl::GetFlag(FLAGS_atomic_pairs);
   return times;
 }

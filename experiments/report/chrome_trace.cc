@@ -8,6 +8,7 @@
 #include "experiments/report/table.h"
 #include "nlohmann/json.hpp"
 #include "pipelines/analysis/analysis.h"
+#include "pipelines/sim/memory_levels.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -80,10 +81,23 @@ void AddFlow(const Trace& trace, const MessageTiming& m, std::vector<std::string
   end('f', m.to_device, to.begin_ns, ",\"bp\":\"e\"");
 }
 
+void AddMemory(const Program& program, const CostTable& costs, const Trace& trace,
+               std::vector<std::string>& events) {
+  const std::vector<std::vector<MemoryPoint>> levels = MemoryLevels(program, costs, trace);
+  for (size_t d = 0; d < levels.size(); ++d) {
+    for (const MemoryPoint& p : levels[d]) {
+      events.push_back(
+          absl::StrCat("{\"ph\":\"C\",\"pid\":", d, ",\"tid\":0,\"ts\":", Micros(p.time_ns),
+                       ",\"name\":\"memory\",\"args\":{\"activation_bytes\":", p.level.value(),
+                       ",\"state_bytes\":", trace.devices[d].peak_state.value(), "}}"));
+    }
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program& program,
-                                        const Trace& trace) {
+                                        const Trace& trace, const CostTable* costs) {
   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));  // refuses spans that overlap
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
   std::vector<std::string> events;
@@ -99,6 +113,7 @@ absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program&
     }
   }
   for (const MessageTiming& m : messages) AddFlow(trace, m, events);
+  if (costs != nullptr) AddMemory(program, *costs, trace, events);
   return absl::StrCat("{\"displayTimeUnit\":\"ms\",\n\"otherData\":{\"scheme\":", Quoted(scheme),
                       ",\"origin\":\"", OriginName(OriginOf(trace)), "\",\"step_us\":\"",
                       Micros(analysis.step_time.value()), "\"},\n\"traceEvents\":[\n",

@@ -5,8 +5,9 @@
 // pid = device; tid 0 = compute (with optimizer steps), tid 1 = communication (sends, receives,
 // waits, reductions). Slices never overlap in a tid. A flow goes from the action that made a
 // message to the one that uses it; the counter "in flight" is the number of forwards whose backward
-// is not over. Times are microseconds with three digits, so no nanosecond is lost. One event a
-// line.
+// is not over, and with a cost table the counter "memory" has the bytes of activations and messages
+// (sim/memory_levels.h) and of state. Times are microseconds with three digits, so no nanosecond is
+// lost. One event a line.
 //
 // Errors: InvalidArgument when the trace is not one of the program.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_CHROME_TRACE_H_
@@ -16,13 +17,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 
 namespace pipelab {
 
 absl::StatusOr<std::string> ChromeTrace(absl::string_view scheme, const Program& program,
-                                        const Trace& trace);
+                                        const Trace& trace, const CostTable* costs = nullptr);
 
 }  // namespace pipelab
 
