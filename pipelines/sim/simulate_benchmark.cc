@@ -8,6 +8,7 @@
 #include "benchmark/benchmark.h"
 #include "glog/logging.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/network.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/catalog.h"
@@ -99,6 +100,23 @@ void BM_Simulate(benchmark::State& state) {
   Report(&state, c, NumInstructions(p));
 }
 
+// Nodes of eight devices that share an uplink: the crossings need events in the order of time.
+void BM_SimulateSharedUplinks(benchmark::State& state) {
+  const Case c = CaseOf(state);
+  const Program p = LowerOrDie(Generate(c));
+  CostTable costs = CostTable::Unit(p.schedule);
+  const Link inside{"", Microseconds(10), BytesPerSecond(1e9)};
+  const Link uplink{"", Microseconds(20), BytesPerSecond(1e6)};  // about a unit a message
+  costs.network = SharedUplinks(c.params.devices, 8, inside, uplink);
+  for (Bytes& b : costs.edge_bytes) b = Bytes(1000);
+  for (auto _ : state) {
+    absl::StatusOr<Trace> trace = Simulate(p, costs);
+    CHECK(trace.ok()) << trace.status();
+    benchmark::DoNotOptimize(trace->makespan);
+  }
+  Report(&state, c, NumInstructions(p));
+}
+
 // All of it (Lower validates).
 void BM_GenerateToTrace(benchmark::State& state) {
   const Case c = CaseOf(state);
@@ -117,6 +135,7 @@ PIPELAB_BOTH_CASES(BM_Generate);
 PIPELAB_BOTH_CASES(BM_Validate);
 PIPELAB_BOTH_CASES(BM_Lower);
 PIPELAB_BOTH_CASES(BM_Simulate);
+PIPELAB_BOTH_CASES(BM_SimulateSharedUplinks);
 PIPELAB_BOTH_CASES(BM_GenerateToTrace);
 
 }  // namespace
