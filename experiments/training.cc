@@ -26,6 +26,23 @@ namespace {
 // meant.
 constexpr FlopsPerSecond kNominalRate(100e9);
 
+absl::StatusOr<ModelPartition> PartitionOfLayout(const ModelGraph& graph,
+                                                 absl::string_view layout) {
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> stage_of_layer,
+                           ParseStages(layout, static_cast<int>(graph.layers.size())));
+  absl::StatusOr<ModelPartition> partition = MakePartition(graph, std::move(stage_of_layer));
+  if (partition.ok()) return partition;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--layout=", layout, ": ", partition.status().message()));
+}
+
+// Of the layers that the caller put into stages.
+absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,
+                                              const TrainingOptions& options) {
+  if (!options.stage_of_layer.empty()) return MakePartition(graph, options.stage_of_layer);
+  return PartitionOfLayout(graph, options.layout);
+}
+
 // The schedule's stages get the edges of the partition. A chain orders all stages, as edges of the
 // partition do; the edges of another graph must be the same.
 absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule) {
@@ -109,10 +126,17 @@ class InProcessTraining final : public PipelineTraining {
       schedule = *options.schedule;
       PIPELAB_RETURN_IF_ERROR(Validate(schedule));  // before sizes are taken from it
     } else {
-      PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(options.scheme, options.sizes));
+      SchemeParams sizes = options.sizes;
+      PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(options.scheme));
+      const bool given = !options.stage_of_layer.empty() || !options.layout.empty();
+      if ((scheme->options & kStageGraph) != 0 && given && sizes.stages.num_stages() == 0) {
+        PIPELAB_ASSIGN_OR_RETURN(const ModelPartition stages, GivenPartition(graph, options));
+        sizes.stages = stages.stages;
+      }
+      PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(options.scheme, sizes));
     }
     if (!options.stage_of_layer.empty()) {
-      PIPELAB_ASSIGN_OR_RETURN(partition_, MakePartition(graph, options.stage_of_layer));
+      PIPELAB_ASSIGN_OR_RETURN(partition_, GivenPartition(graph, options));
     } else {
       PIPELAB_ASSIGN_OR_RETURN(
           partition_, ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples,
@@ -256,16 +280,10 @@ absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_
     return absl::InvalidArgumentError(absl::StrCat(
         "--devices and --chunks make ", first_layers.status().message(), "; see --layers"));
   }
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> stage_of_layer,
-                           ParseStages(layout, static_cast<int>(graph.layers.size())));
-  absl::StatusOr<ModelPartition> partition = MakePartition(graph, std::move(stage_of_layer));
-  if (!partition.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--layout=", layout, ": ", partition.status().message()));
-  }
-  if (partition->num_stages() != num_stages) {
+  PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition, PartitionOfLayout(graph, layout));
+  if (partition.num_stages() != num_stages) {
     return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ",
-                                                   partition->num_stages(),
+                                                   partition.num_stages(),
                                                    " stages, but the scheme has ", num_stages));
   }
   return partition;

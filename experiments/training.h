@@ -9,7 +9,8 @@
 //
 // Stages take the edges that the model has between their layers (cost/model_partition.h): a
 // schedule of a chain of stages serves any partition, since stages are numbered along the edges; a
-// schedule of another stage graph must have that of the partition.
+// schedule of another stage graph must have that of the partition. A scheme that takes a stage
+// graph and was given none gets that of `layout` or `stage_of_layer`.
 //
 // Errors: InvalidArgument naming the option for sizes that the scheme or the model cannot serve;
 // the executor's error, with device and action, when a step fails.

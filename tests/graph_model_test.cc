@@ -16,6 +16,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
 #include "models/zoo/mmt.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"
@@ -167,7 +168,6 @@ TEST_F(GraphModel, ParallelStagesTrainAsSerial) {
 TEST_F(GraphModel, SendsMayWaitForReceivers) {
   const MmtConfig config = SmallMmt(3, 2);
   TrainingOptions options = Parallel(config, "graph", 2, 7, 6);
-  options.sizes.stages = MakePartition(*BuildMmt(config), options.stage_of_layer)->stages;
   options.rendezvous = true;
   Check(config, options);
   options = SmallTraining("1f1b", 5, 6);
@@ -192,6 +192,9 @@ TEST_F(GraphModel, LayoutsNameAnyLayers) {
   TrainingOptions options = SmallTraining("1f1b", 3, 4);
   options.layout = "0-2;3,4,5;6-8";
   Check(config, options);
+  options.scheme = "graph";
+  Check(config, options);
+  options.scheme = "1f1b";
   options.layout = "0,3;1-2;4-8";  // both embeddings together, then branch after branch
   Check(config, options);
 }
@@ -203,12 +206,9 @@ TEST_F(GraphModel, ParallelStagesHoldLessThanTheChain) {
   const ModelGraph graph = *BuildMmt(config);
   std::map<std::string, Bytes> peak;
   for (const char* scheme : {"1f1b", "graph"}) {
-    TrainingOptions options = Parallel(config, scheme, 1, 4, 8);
-    if (std::string(scheme) == "graph") {
-      options.sizes.stages = MakePartition(graph, options.stage_of_layer)->stages;
-    }
-    PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
-                                 PipelineTraining::Create(graph, *batches_, options));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(
+        auto training,
+        PipelineTraining::Create(graph, *batches_, Parallel(config, scheme, 1, 4, 8)));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep step, training->Step());
     std::vector<int64_t> peaks;
     for (const DeviceTrace& device : step.trace.devices) {
