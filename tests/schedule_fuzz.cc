@@ -34,6 +34,7 @@ ABSL_FLAG(std::string, failure_file, "fuzz_failure.txt",
 ABSL_FLAG(std::string, seeds_out, "", "an existing folder to write the seeds to, and nothing else");
 
 // In programs built with a sanitizer: called before it ends the process.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" void __sanitizer_set_death_callback(void (*callback)()) __attribute__((weak));
 
 namespace pipelab {
