@@ -42,7 +42,8 @@ struct SerialRun {
 
 absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSource& batches,
                                         const ComparisonOptions& options, absl::string_view label,
-                                        std::vector<int> sum_of_micro_batch) {
+                                        std::vector<int> sum_of_micro_batch,
+                                        std::vector<int64_t> slices) {
   SerialOptions serial;
   serial.num_micro_batches = options.micro_batches;
   serial.micro_batch_samples = options.micro_batch_samples;
@@ -50,6 +51,7 @@ absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSour
   serial.seed = options.seed;
   serial.adam = options.adam;
   serial.sum_of_micro_batch = std::move(sum_of_micro_batch);
+  serial.slices = std::move(slices);
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer, SerialTrainer::Create(graph, backend.get(), serial));
@@ -86,6 +88,8 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   result.scheme = training_options.scheme;
   result.sizes = training_options.sizes;
   result.program = training->program();
+  result.slices = training->slices();
+  result.num_slices = result.program.schedule.num_slices;
   const Schedule& schedule = result.program.schedule;
   result.sizes.chunks =
       schedule.num_stages() * schedule.placement.num_replicas() / schedule.num_devices();
@@ -168,17 +172,17 @@ Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& se
     e.text = "DIFFERS: a loss is not finite";
     return e;
   }
-  const double tolerance = scheme.must_be_bit_equal
-                               ? 0
-                               : LossTolerance(static_cast<int>(serial.size()),
-                                               scheme.sizes.micro_batches, serial.front());
-  const bool by_replica =
-      !scheme.serial_by_replica.empty() && scheme.losses == scheme.serial_by_replica;
-  e.ok = by_replica || e.largest_difference <= tolerance;
+  const double tolerance =
+      scheme.must_be_bit_equal
+          ? 0
+          : LossTolerance(static_cast<int>(serial.size()),
+                          scheme.sizes.micro_batches * scheme.num_slices, serial.front());
+  const bool by_part = !scheme.serial_by_part.empty() && scheme.losses == scheme.serial_by_part;
+  e.ok = by_part || e.largest_difference <= tolerance;
   if (e.largest_difference == 0) {
     e.text = "bit-equal";
-  } else if (by_replica) {
-    e.text = absl::StrFormat("within %.1e; bit-equal by replica", e.largest_difference);
+  } else if (by_part) {
+    e.text = absl::StrFormat("within %.1e; bit-equal by %s", e.largest_difference, scheme.part);
   } else {
     e.text = absl::StrFormat("%s %.1e (tolerance %.1e)", e.ok ? "within" : "DIFFERS by",
                              e.largest_difference, tolerance);
@@ -205,21 +209,28 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
   PIPELAB_RETURN_IF_ERROR(CheckComparison(graph, options));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   ComparisonResult result;
-  PIPELAB_ASSIGN_OR_RETURN(SerialRun serial, TrainSerially(graph, batches, options, "serial", {}));
+  PIPELAB_ASSIGN_OR_RETURN(SerialRun serial,
+                           TrainSerially(graph, batches, options, "serial", {}, {}));
   result.serial_losses = std::move(serial.losses);
   result.serial_times = std::move(serial.times);
-  std::map<std::vector<int>, std::vector<double>> by_replica;  // schemes may share one
+  // Schemes may share one.
+  std::map<std::pair<std::vector<int>, std::vector<int64_t>>, std::vector<double>> by_part;
   for (const Scheme* scheme : schemes) {
     PIPELAB_ASSIGN_OR_RETURN(SchemeResult one, TrainScheme(graph, batches, options, *scheme));
     const Placement& placement = one.program.schedule.placement;
-    if (placement.num_replicas() > 1) {
-      std::vector<double>& losses = by_replica[placement.replica_of_micro_batch];
+    const bool replicas = placement.num_replicas() > 1;
+    if (replicas || one.num_slices > 1) {
+      one.part = replicas ? "replica" : "slice";
+      const std::vector<int> sums =
+          replicas ? placement.replica_of_micro_batch : std::vector<int>();
+      std::vector<double>& losses = by_part[{sums, one.slices}];
       if (losses.empty()) {
-        PIPELAB_ASSIGN_OR_RETURN(serial, TrainSerially(graph, batches, options, "serial by replica",
-                                                       placement.replica_of_micro_batch));
+        PIPELAB_ASSIGN_OR_RETURN(
+            serial, TrainSerially(graph, batches, options, absl::StrCat("serial by ", one.part),
+                                  sums, one.slices));
         losses = std::move(serial.losses);
       }
-      one.serial_by_replica = losses;
+      one.serial_by_part = losses;
     }
     result.schemes.push_back(std::move(one));
   }

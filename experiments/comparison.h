@@ -37,9 +37,13 @@ struct SchemeResult {
   Program program;
   Trace simulated, replayed;
   bool must_be_bit_equal = false;
-  // Where gradients of several replicas are summed: losses of the serial loop that sums each
-  // replica's micro-batches first. Empty elsewhere.
-  std::vector<double> serial_by_replica;
+  std::vector<int64_t> slices;  // tokens of each token slice; empty: whole samples
+  int num_slices = 1;
+  // Where the scheme adds in another order than the plain serial loop: the losses of a serial loop
+  // that adds as it does, which sums each replica's micro-batches first, or computes micro-batches
+  // slice by slice; and the name of these parts, "replica" or "slice". Empty elsewhere.
+  std::vector<double> serial_by_part;
+  std::string part;
 };
 
 struct ComparisonResult {
@@ -52,11 +56,11 @@ struct ComparisonResult {
 // sums in another order. Reordering a sum of n terms changes it by at most (n - 1) epsilon times
 // the sum of their magnitudes; a step's update, and with it the loss, moves by that share of
 // itself; N steps add up. So the bound is N (n - 1) epsilon times the loss at the start (n:
-// micro-batches).
+// micro-batches, or all of their token slices).
 double LossTolerance(int steps, int micro_batches, double first_loss);
 
 // How a scheme's losses compare with the serial ones: "bit-equal"; "within 3.1e-06
-// (tolerance 1.9e-04)"; "within 3.1e-06; bit-equal by replica", where serial_by_replica has the
+// (tolerance 1.9e-04)"; "within 3.1e-06; bit-equal by replica", where serial_by_part has the
 // scheme's very bits, so that rounding is all that differs, however much training then amplifies
 // it; or "DIFFERS by ...".
 struct Equality {

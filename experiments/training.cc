@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "pipelines/cost/stage_costs.h"
@@ -73,6 +74,23 @@ absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule) {
   return absl::OkStatus();
 }
 
+// The tokens of each of the schedule's slices; none for whole samples.
+absl::StatusOr<std::vector<int64_t>> ChooseSlices(const Schedule& schedule, int64_t tokens,
+                                                  const std::vector<int64_t>& lengths) {
+  const int slices = schedule.num_slices;
+  if (lengths.empty() && slices == 1) return lengths;
+  if (lengths.empty() && slices <= tokens) return EqualTokenSlices(tokens, slices);
+  if (lengths.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--slices=", slices, ": more token slices than a sample's ", tokens, " tokens"));
+  }
+  if (static_cast<int>(lengths.size()) != slices) {
+    return absl::InvalidArgumentError(absl::StrCat("token slices of ", absl::StrJoin(lengths, ","),
+                                                   " tokens, but the schedule has ", slices));
+  }
+  return lengths;
+}
+
 // One device's memory, kernels and stages. Its thread is the executor's.
 struct Device {
   Arena arena;
@@ -116,6 +134,7 @@ class InProcessTraining final : public PipelineTraining {
   }
 
   const Program& program() const override { return program_; }
+  const std::vector<int64_t>& slices() const override { return slices_; }
   const CostTable& costs() const override { return costs_; }
   const ModelPartition& partition() const override { return partition_; }
 
@@ -143,9 +162,13 @@ class InProcessTraining final : public PipelineTraining {
                                       options.layout));
     }
     PIPELAB_RETURN_IF_ERROR(TakeStages(partition_, &schedule));
+    StageCostOptions cost_options;
     PIPELAB_ASSIGN_OR_RETURN(
-        costs_,
-        ComputeStageCosts(graph, partition_, options.micro_batch_samples, StageCostOptions()));
+        cost_options.slices,
+        ChooseSlices(schedule, graph.layers[0].output_shape[0], options.slices));
+    slices_ = cost_options.slices;
+    PIPELAB_ASSIGN_OR_RETURN(
+        costs_, ComputeStageCosts(graph, partition_, options.micro_batch_samples, cost_options));
     LoweringOptions lowering;
     lowering.ties = StageTies(graph, partition_);
     PIPELAB_ASSIGN_OR_RETURN(program_, Lower(std::move(schedule), lowering));
@@ -218,7 +241,7 @@ class InProcessTraining final : public PipelineTraining {
       stage_options.adam = options.adam;
       stage_options.batch_tokens = update_tokens_;
       if (!version_uses_.empty()) stage_options.version_uses = version_uses_[stage];
-      stage_options.num_slices = program_.schedule.num_slices;
+      stage_options.slices = slices_;
       Device& device = *devices_[group[member]];
       PIPELAB_ASSIGN_OR_RETURN(
           auto module,
@@ -232,6 +255,7 @@ class InProcessTraining final : public PipelineTraining {
 
   Program program_;
   CostTable costs_;
+  std::vector<int64_t> slices_;
   ModelPartition partition_;
   int64_t batch_tokens_ = 0, update_tokens_ = 0;
   std::vector<std::vector<int32_t>> version_uses_;  // [stage]; asynchronous schedules only
@@ -248,6 +272,7 @@ absl::StatusOr<std::unique_ptr<PipelineTraining>> PipelineTraining::Create(
 }
 
 bool KeepsMicroBatchOrder(const Schedule& schedule) {
+  if (schedule.num_slices > 1) return false;  // sums over a micro-batch's tokens come in parts
   for (int stage = 0; stage < schedule.num_stages(); ++stage) {
     int copies = 0;
     for (const auto& replica : schedule.placement.groups) {

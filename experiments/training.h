@@ -41,6 +41,9 @@ struct TrainingOptions {
   std::string scheme = "1f1b";
   SchemeParams sizes;
   absl::optional<Schedule> schedule;  // the caller's own, in the place of scheme and sizes
+  // Tokens of each slice, where the schedule has token slices; empty: as equal as can be, the first
+  // ones longer.
+  std::vector<int64_t> slices;
   int64_t micro_batch_samples = 1;
   // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (plan/partition.h); empty: ranges balanced by
   // flops.
@@ -72,6 +75,8 @@ class PipelineTraining {
   virtual absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const = 0;
 
   virtual const Program& program() const = 0;
+  // Tokens of each token slice; empty: whole samples.
+  virtual const std::vector<int64_t>& slices() const = 0;
   // Times and memory from the model's flops and bytes alone: what predictions are made of. Only
   // ratios of times mean something; the rate behind them is nominal.
   virtual const CostTable& costs() const = 0;
@@ -79,8 +84,8 @@ class PipelineTraining {
 };
 
 // Whether training under the schedule must give the serial loop's bits: each stage's gradients are
-// added in micro-batch order on one device. (The partition must keep the order of sums as well:
-// SumsInLayerOrder.)
+// added in micro-batch order on one device, a micro-batch at a time. (The partition must keep the
+// order of sums as well: SumsInLayerOrder.)
 bool KeepsMicroBatchOrder(const Schedule& schedule);
 
 // Stages as `layout` says, or ranges of layers in graph order, balanced by flops (forward +

@@ -184,6 +184,20 @@ JSON
   grep -q 'peak activation' stdout && grep -q 'sent a step' stdout
 }
 
+# A token pipeline: JSON and back, its closed form, and training. The CSV form has no slices.
+slices() {
+  "$pipelab" schedule terapipe --devices=2 --micro_batches=2 --slices=3 --format=json --out=sliced.json
+  grep -qF '"slices": 3' sliced.json && grep -qF '["F", 0, 0, 0, 2]' sliced.json || { cat sliced.json; return 1; }
+  "$pipelab" schedule --json=sliced.json --format=json >again.json
+  cmp sliced.json again.json || return 1
+  # A slice costs a third, exactly: (M S + P - 1) / S times F + B = 3.
+  prints 'makespan 7,' simulate --json=sliced.json || return 1
+  prints 'makespan 7.1,' simulate terapipe --devices=2 --micro_batches=2 --slices=3 --hop=0.05 || return 1
+  prints '0B0.2 0B0.1 0B0 0B1.2' schedule --json=sliced.json --format=text || return 1
+  prints '{"valid":true}' check --json=sliced.json || return 1
+  prints 'bit-equal by slice' run --json=sliced.json --steps=3
+}
+
 # A file that exists keeps its content when the command fails, and is never half written.
 atomic_output() {
   echo old >figures.out
@@ -202,6 +216,7 @@ check "cluster" cluster
 check "PyTorch's lowered CSV" lowered_csv
 check "drawings" drawings
 check "training" training
+check "slices" slices
 check "atomic output" atomic_output
 check "text form" prints 'device 1: 1F0 1B0' schedule 1f1b --devices=2 --micro_batches=2
 check "recompute" prints '0R0,0B0' schedule 1f1b --devices=2 --micro_batches=2 --recompute --format=csv
@@ -246,6 +261,9 @@ check "scheme and file" refused 2 "not both" show gpipe --csv=ok.csv
 check "two files" refused 2 "give one of them" check --csv=ok.csv --json=good.json
 check "bad size" refused 2 "--devices=0" schedule 1f1b --devices=0
 check "another scheme's option" refused 2 "--scheme=1f1b --replicas=4: only for chimera" schedule 1f1b --replicas=4
+check "slices of another scheme" refused 2 "--scheme=gpipe --slices=2: only for terapipe" schedule gpipe --slices=2
+check "too many slices" refused 2 "--slices=17: more token slices than a sample's 16 tokens" run terapipe --slices=17
+check "no slices in CSV" refused 2 "--format=csv: the CSV form cannot say token slices" schedule terapipe --format=csv
 check "bad group" refused 2 "--group_size=3: a group is back" schedule interleaved --devices=4 --group_size=3
 check "bad concatenation" refused 2 "--concatenation=half: must be one of direct" schedule chimera --concatenation=half
 check "groups" prints "0F0,0F1,0F2,2F0,2F1,2F2" \

@@ -20,7 +20,7 @@ std::vector<Command> MakeCommands() {
   const std::vector<absl::string_view> files = {"csv", "json", "text"};
   const std::vector<absl::string_view> sizes = {"devices",       "micro_batches", "chunks",
                                                 "recompute",     "group_size",    "replicas",
-                                                "concatenation", "update_every"};
+                                                "concatenation", "update_every",  "slices"};
   const std::vector<absl::string_view> input = Join(files, sizes);
   const std::vector<absl::string_view> times = {
       "forward",        "backward_input", "backward_weight", "hop",   "atomic_pairs",

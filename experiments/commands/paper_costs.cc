@@ -32,7 +32,7 @@ class Maker {
     if (!times_.bytes.empty() || !times_.bandwidth.empty() || !times_.links.empty()) {
       decimals_ = std::max(decimals_, kRoundedDecimals);
     }
-    paper_.nanoseconds_per_unit = PowerOfTen(decimals_);
+    paper_.nanoseconds_per_unit = PowerOfTen(decimals_) * slices();
     PIPELAB_RETURN_IF_ERROR(CheckFits(Longest(0)));  // before anything is scaled
     SetTimes();
     PIPELAB_RETURN_IF_ERROR(SetMessages());
@@ -68,8 +68,10 @@ class Maker {
     return absl::OkStatus();
   }
 
+  // A slice takes 1 / slices of a stage's time, which must be whole nanoseconds too.
+  int64_t slices() const { return program_.schedule.num_slices; }
   Nanoseconds Scaled(const Decimal& d) const {
-    return Nanoseconds(d.digits * PowerOfTen(decimals_ - d.decimals));
+    return Nanoseconds(d.digits * PowerOfTen(decimals_ - d.decimals)) * slices();
   }
 
   absl::Status SetSpeeds() {
@@ -140,7 +142,8 @@ class Maker {
   double Longest(double longest) const {
     for (const Times& times : parsed_) {
       for (const Decimal& d : times) {
-        longest = std::max(longest, d.value() * static_cast<double>(PowerOfTen(decimals_)));
+        longest = std::max(longest, d.value() * static_cast<double>(PowerOfTen(decimals_)) *
+                                        static_cast<double>(slices()));
       }
     }
     return longest / slowest_;

@@ -72,13 +72,15 @@ absl::StatusOr<Study> MakeStudy(const Schedule& schedule) {
 }
 
 absl::StatusOr<std::vector<double>> TrainSerially(const Study& study, int micro_batches,
-                                                  std::vector<int> sum_of_micro_batch) {
+                                                  std::vector<int> sum_of_micro_batch,
+                                                  std::vector<int64_t> slices) {
   SerialOptions options;
   options.num_micro_batches = micro_batches;
   options.micro_batch_samples = 1;
   options.data = study.text.get();
   options.seed = study.seed;
   options.sum_of_micro_batch = std::move(sum_of_micro_batch);
+  options.slices = std::move(slices);
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer,
@@ -106,6 +108,8 @@ absl::StatusOr<Trained> Train(const Study& study, const Schedule& schedule) {
   Trained trained;
   trained.result.sizes.micro_batches = schedule.num_micro_batches;
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule);
+  trained.result.slices = training->slices();
+  trained.result.num_slices = schedule.num_slices;
   for (int step = 0; step < study.steps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(TrainingStep done, training->Step());
     trained.result.losses.push_back(done.loss);
@@ -156,11 +160,15 @@ absl::Status RunCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const Study study, MakeStudy(schedule));
   PIPELAB_ASSIGN_OR_RETURN(Trained trained, Train(study, schedule));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> serial,
-                           TrainSerially(study, schedule.num_micro_batches, {}));
-  if (schedule.placement.num_replicas() > 1) {
-    PIPELAB_ASSIGN_OR_RETURN(trained.result.serial_by_replica,
-                             TrainSerially(study, schedule.num_micro_batches,
-                                           schedule.placement.replica_of_micro_batch));
+                           TrainSerially(study, schedule.num_micro_batches, {}, {}));
+  const bool replicas = schedule.placement.num_replicas() > 1;
+  if (replicas || schedule.num_slices > 1) {
+    trained.result.part = replicas ? "replica" : "slice";
+    PIPELAB_ASSIGN_OR_RETURN(
+        trained.result.serial_by_part,
+        TrainSerially(study, schedule.num_micro_batches,
+                      replicas ? schedule.placement.replica_of_micro_batch : std::vector<int>(),
+                      trained.result.slices));
   }
   Equality equality = CompareLosses(trained.result, serial);
   if (StepsWithin(schedule)) {

@@ -25,6 +25,7 @@ ABSL_FLAG(std::string, concatenation, "direct",
           "backward_halving (the schedule then has twice the micro-batches, of half the size)");
 ABSL_FLAG(int, update_every, 0,
           "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
+ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activations first");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "",
@@ -64,6 +65,7 @@ absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
   params.group_size = absl::GetFlag(FLAGS_group_size);
   params.replicas = absl::GetFlag(FLAGS_replicas);
   params.update_every = absl::GetFlag(FLAGS_update_every);
+  params.slices = absl::GetFlag(FLAGS_slices);
   PIPELAB_ASSIGN_OR_RETURN(params.concatenation,
                            ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
   PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(name, params));

@@ -28,13 +28,14 @@ nothing. Pictures are terminal timelines (`pipelab show NAME`): a line a device,
 `a b c` forwards of micro-batches 0 1 2, `A B C` backwards or their input parts, `+` weight parts, `.`
 idle. *Bubble* is idle time / (devices x makespan). *In flight* is the most stage activations that a device
 holds at one time, each from its forward to its B or W. A stage of a scheme with V chunks a device is 1/V
-of a stage of a scheme with one: compare activations in flight / chunks.
+of a stage of a scheme with one, and a token slice is 1 / slices of a micro-batch, in time and in memory:
+compare activations in flight / (chunks x slices).
 
 Formulas are those that a test holds to the simulator, exactly, for every P from 2 to 16, M from 1 to 8 P and V
 from 1 to 4 that the scheme serves and that *holds for* names. P devices, M micro-batches, V chunks, r a device's
 number from 0, g the largest group of micro-batches (`--group_size`), f pairs of pipelines (`--replicas` / 2), u
-micro-batches of an update (`--update_every`), T the makespan. A comparison in a formula counts 1 where it is true
-and 0 where not. *Weights* are stage weights that a device holds, older versions included.
+micro-batches of an update (`--update_every`), s token slices (`--slices`), T the makespan. A comparison in a formula
+counts 1 where it is true and 0 where not. *Weights* are stage weights that a device holds, older versions included.
 )";
 
 struct Size {
@@ -99,8 +100,11 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
     absl::StrAppend(
         &text, "\n", size.devices, " devices, ", size.micro_batches,
         " micro-batches; stages a device of one replica: ", ChunksOf(run->program.schedule),
-        "; replicas: ", run->program.schedule.placement.num_replicas(), ".\n\n```\n",
-        Picture(run->trace), "```\n");
+        "; replicas: ", run->program.schedule.placement.num_replicas(),
+        run->program.schedule.num_slices > 1
+            ? absl::StrCat("; token slices: ", run->program.schedule.num_slices)
+            : "",
+        ".\n\n```\n", Picture(run->trace), "```\n");
     drawn = true;
     break;
   }
@@ -121,7 +125,8 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
 
 absl::StatusOr<std::string> Overview() {
   std::string text =
-      "\n| scheme | chunks | bubble at P = 4, M = 16 [%] | most in flight / chunks | paper |\n"
+      "\n| scheme | chunks | bubble at P = 4, M = 16 [%] | most in flight / (chunks x slices) | "
+      "paper |\n"
       "|---|---|---|---|---|\n";
   for (const Scheme& scheme : Catalog()) {
     const absl::StatusOr<PaperRun> run = RunAt(scheme, {4, 16});
@@ -131,7 +136,8 @@ absl::StatusOr<std::string> Overview() {
       int most = 0;
       for (const DeviceFigures& d : f.devices) most = std::max(most, d.peak_in_flight);
       bubble = absl::StrFormat("%.2f", 100 * f.bubble);
-      in_flight = Number(static_cast<double>(most) / ChunksOf(run->program.schedule));
+      const Schedule& s = run->program.schedule;
+      in_flight = Number(static_cast<double>(most) / (ChunksOf(s) * s.num_slices));
     }
     absl::StrAppend(&text, "| [", scheme.name, "](#", scheme.name, ") | ", scheme.default_chunks,
                     " | ", bubble, " | ", in_flight, " | ", scheme.paper, " |\n");

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pipelines/cost/stage_plan.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -33,14 +34,15 @@ struct StageBytes {
   }
 };
 
-StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples) {
+StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples,
+                   TokenSlice slice) {
   StageBytes bytes{plan, {}, {}, {}};
   for (int layer : plan.layers) {
-    bytes.costs.push_back(graph.layers[layer].costs(samples));
-    bytes.data.push_back(DataBytes(graph.layers[layer], samples));
+    bytes.costs.push_back(CostsOf(graph.layers[layer], samples, slice));
+    bytes.data.push_back(DataBytes(graph.layers[layer], samples, slice));
   }
   for (const StagePlan::Value& v : plan.values) {
-    bytes.value.push_back(graph.layers[v.layer].costs(samples).output);
+    bytes.value.push_back(CostsOf(graph.layers[v.layer], samples, slice).output);
   }
   return bytes;
 }
@@ -50,9 +52,11 @@ Bytes ForwardPeak(const StageBytes& stage, StagePass pass) {
   Walk walk;
   for (int place = 0; place < static_cast<int>(stage.costs.size()); ++place) {
     const LayerCosts& layer = stage.costs[place];
-    walk.Reach(stage.data[place] + layer.forward_peak);
+    const bool again = pass == StagePass::kRecompute && layer.kept_when_dropped > Bytes(0);
+    walk.Reach(stage.data[place] + (again ? layer.recompute_peak : layer.forward_peak));
     walk.level += layer.output - stage.Released(pass, place);
-    if (!drop) walk.level += layer.kept;
+    walk.level += drop ? layer.kept_when_dropped : layer.kept;
+    if (again) walk.level -= layer.kept_when_dropped;
   }
   if (pass == StagePass::kRecompute) return walk.peak;
   for (size_t v = 0; v < stage.value.size(); ++v) {
@@ -78,7 +82,7 @@ Bytes BackwardPeak(const StageBytes& stage, StagePass pass) {
   for (int place = static_cast<int>(stage.costs.size()) - 1; place >= 0; --place) {
     const LayerCosts& layer = stage.costs[place];
     walk.Reach(stage.data[place] + (fused ? layer.backward_peak : layer.backward_input_peak));
-    walk.level -= layer.output + layer.kept + stage.Released(pass, place);
+    walk.level += layer.carried - layer.output - layer.kept - stage.Released(pass, place);
     if (!fused) walk.level += layer.kept_for_weight;
     for (int v : plan.inputs[place]) {
       if (!has_gradient[v]) walk.level += stage.value[v];
@@ -146,10 +150,10 @@ Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
 }
 
 StageCost CostOf(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                 int64_t samples, const StageCostOptions& options) {
+                 int64_t samples, TokenSlice slice, const StageCostOptions& options) {
   Flops forward, backward_input, backward_weight;
   for (int i : partition.layers[stage]) {
-    const LayerCosts costs = graph.layers[i].costs(samples);
+    const LayerCosts costs = CostsOf(graph.layers[i], samples, slice);
     forward += costs.forward;
     backward_input += costs.backward_input;
     backward_weight += costs.backward_weight;
@@ -161,20 +165,22 @@ StageCost CostOf(const ModelGraph& graph, const ModelPartition& partition, int s
   cost.recompute = cost.forward;
   const double values = static_cast<double>(NumValues(graph, partition.layers[stage]));
   cost.step = TimeOf(Flops(values * options.step_flops_per_parameter), options.rate);
-  cost.memory = ComputeStageMemory(graph, partition, stage, samples);
+  cost.memory = ComputeStageMemory(graph, partition, stage, samples, slice);
   return cost;
 }
 
 }  // namespace
 
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                               int64_t samples) {
+                               int64_t samples, TokenSlice slice) {
   const StagePlan plan = MakeStagePlan(graph, partition, stage);
-  const StageBytes bytes = BytesOf(graph, plan, samples);
+  const StageBytes bytes = BytesOf(graph, plan, samples, slice);
   StageMemory memory;
   for (const LayerCosts& layer : bytes.costs) {
     memory.kept += layer.kept;
     memory.kept_for_weight += layer.kept_for_weight;
+    memory.kept_when_dropped += layer.kept_when_dropped;
+    memory.carried += layer.carried;
   }
   for (int v = 0; v < static_cast<int>(plan.values.size()); ++v) {
     const bool in_edge = v < plan.num_in_edges;
@@ -206,13 +212,27 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
     return absl::InvalidArgumentError(
         absl::StrCat("a rate of ", options.rate.value(), " flop/s: must be above 0"));
   }
+  std::vector<TokenSlice> slices;
+  if (options.slices.size() > 1) {
+    PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
+    PIPELAB_ASSIGN_OR_RETURN(slices,
+                             MakeTokenSlices(options.slices, graph.layers[0].output_shape[0]));
+  }
+  const auto costs_of = [&](TokenSlice slice) {
+    SliceCosts costs;
+    for (int s = 0; s < partition.num_stages(); ++s) {
+      costs.stages.push_back(CostOf(graph, partition, s, micro_batch_samples, slice, options));
+    }
+    for (int layer : partition.edge_layer) {
+      costs.edge_bytes.push_back(CostsOf(graph.layers[layer], micro_batch_samples, slice).output);
+    }
+    return costs;
+  };
   CostTable table;
-  for (int s = 0; s < partition.num_stages(); ++s) {
-    table.stages.push_back(CostOf(graph, partition, s, micro_batch_samples, options));
-  }
-  for (int layer : partition.edge_layer) {
-    table.edge_bytes.push_back(graph.layers[layer].costs(micro_batch_samples).output);
-  }
+  SliceCosts whole = costs_of(TokenSlice());
+  table.stages = std::move(whole.stages);
+  table.edge_bytes = std::move(whole.edge_bytes);
+  for (const TokenSlice& slice : slices) table.slices.push_back(costs_of(slice));
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {
       if (!p.tie.empty()) table.tie_bytes[p.tie] = Bytes(4) * p.size();

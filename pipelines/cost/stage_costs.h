@@ -13,6 +13,7 @@
 #define PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
@@ -28,16 +29,20 @@ struct StageCostOptions {
   // into the rate): two moments of 3 and 4, a root, a scale, a sum, a quotient, a product, a
   // difference.
   double step_flops_per_parameter = 13;
+  // Tokens of each slice of a sample, for a schedule with token slices: the table then has each
+  // slice's own costs. Empty, or one: whole samples.
+  std::vector<int64_t> slices;
 };
 
-// InvalidArgument for sizes below 1 and no rate.
+// InvalidArgument for sizes below 1, no rate, and slices that are not the model's samples or that a
+// layer does not know.
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const ModelPartition& partition,
                                             int64_t micro_batch_samples,
                                             const StageCostOptions& options);
 
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                               int64_t samples);
+                               int64_t samples, TokenSlice slice = TokenSlice());
 
 }  // namespace pipelab
 

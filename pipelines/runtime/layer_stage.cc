@@ -15,6 +15,7 @@ absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph&
                                                                const LayerStageOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
   PIPELAB_RETURN_IF_ERROR(CheckStageSizes(partition, stage, options));
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<TokenSlice> slices, SlicesOf(graph, options));
   std::vector<std::unique_ptr<Layer>> layers;
   for (int i : partition.layers[stage]) {
     PIPELAB_RETURN_IF_ERROR(CheckData(graph.layers[i], options.data));
@@ -26,6 +27,7 @@ absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph&
     layers[place]->SetParameters(made->parameters_.OfLayer(made->plan_.layers[place]));
   }
   made->layers_ = std::move(layers);
+  made->slices_ = std::move(slices);
   return made;
 }
 
@@ -56,18 +58,18 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
   for (int value : plan_.out_values) out_edges_.push_back(edge(value));
 }
 
-Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape) const {
+Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape, int slice) const {
   Shape shape(sample_shape.begin(), sample_shape.end());
-  shape[0] *= samples_;
+  shape[0] = samples_ * slices_[slice].CountOf(shape[0]);
   return shape;
 }
 
-TensorSpec LayerStage::InputSpec(int in_edge, int) const {
-  return {DataType::kFloat32, RowsOf(in_edges_.at(in_edge).shape)};
+TensorSpec LayerStage::InputSpec(int in_edge, int slice) const {
+  return {DataType::kFloat32, RowsOf(in_edges_.at(in_edge).shape, slice)};
 }
 
-TensorSpec LayerStage::OutputSpec(int out_edge, int) const {
-  return {DataType::kFloat32, RowsOf(out_edges_.at(out_edge).shape)};
+TensorSpec LayerStage::OutputSpec(int out_edge, int slice) const {
+  return {DataType::kFloat32, RowsOf(out_edges_.at(out_edge).shape, slice)};
 }
 
 absl::Status LayerStage::CheckTensors(const Action& a, const char* what,
@@ -78,7 +80,7 @@ absl::Status LayerStage::CheckTensors(const Action& a, const char* what,
         absl::StrCat(ToString(a), " takes ", edges.size(), " ", what, ", not ", tensors.size()));
   }
   for (size_t e = 0; e < edges.size(); ++e) {
-    const Shape shape = RowsOf(edges[e].shape);
+    const Shape shape = RowsOf(edges[e].shape, a.slice);
     const Tensor& t = tensors[e];
     if (!t.empty() && t.type() == DataType::kFloat32 && t.shape() == shape) continue;
     return absl::InvalidArgumentError(absl::StrCat(ToString(a), " takes ", what, " of ",
@@ -105,12 +107,13 @@ void LayerStage::CountUse(int version) {
   parameters_.DropVersion(version);
 }
 
-LayerContext LayerStage::ContextFor(int64_t step, int micro_batch) const {
+LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   LayerContext ctx;
   ctx.backend = backend_;
   ctx.step = step;
-  ctx.first_sample = micro_batch * options_.micro_batch_samples + options_.member * samples_;
+  ctx.first_sample = a.micro_batch * options_.micro_batch_samples + options_.member * samples_;
   ctx.samples = samples_;
+  ctx.slice = slices_[a.slice];
   ctx.seed = options_.seed;
   ctx.loss_scale = 1.0f / static_cast<float>(options_.batch_tokens);
   return ctx;
@@ -118,8 +121,8 @@ LayerContext LayerStage::ContextFor(int64_t step, int micro_batch) const {
 
 BatchView LayerStage::DataOf(int place, const BatchSource* data, const LayerContext& ctx) const {
   if (data == nullptr) return BatchView();  // then no layer reads any: Create checked
-  return LoadData(specs_[place], *data, &backend_->arena(), ctx.step, ctx.first_sample,
-                  ctx.samples);
+  return LoadData(specs_[place], *data, &backend_->arena(), ctx.step, ctx.first_sample, ctx.samples,
+                  ctx.slice);
 }
 
 std::vector<Tensor> LayerStage::InputsOf(int place, const MicroBatch& mb) const {
@@ -133,11 +136,13 @@ void LayerStage::Release(StagePass pass, int place, MicroBatch* mb) const {
 }
 
 std::vector<Tensor> LayerStage::RunForward(LayerContext ctx, const BatchSource* data,
-                                           StagePass pass, MicroBatch* mb) {
+                                           StagePass pass, std::vector<LayerStash>* sequences,
+                                           MicroBatch* mb) {
   const bool drop = pass == StagePass::kForwardDrop;
   for (int place = 0; place < static_cast<int>(layers_.size()); ++place) {
     const BatchView view = DataOf(place, data, ctx);
     ctx.batch = &view;
+    ctx.sequence = sequences == nullptr ? nullptr : &(*sequences)[place];
     LayerStash stash;
     mb->values[plan_.output(place)] = layers_[place]->Forward(ctx, InputsOf(place, *mb), &stash);
     if (!drop) mb->stashes[place] = std::move(stash);
@@ -159,35 +164,47 @@ std::vector<Tensor> LayerStage::RunForward(LayerContext ctx, const BatchSource* 
   return outputs;
 }
 
+std::vector<LayerStash>* LayerStage::SequencesOf(const Action& a) {
+  if (slices_.size() == 1) return nullptr;
+  std::vector<LayerStash>& sequences = sequences_[a.micro_batch];
+  sequences.resize(layers_.size());
+  return &sequences;
+}
+
 absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::vector<Tensor> inputs,
                                                         bool drop) {
-  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kForward}));
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kForward}, slices_.size()));
   PIPELAB_RETURN_IF_ERROR(versions_.CheckUse(a));
   PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "inputs", inputs, in_edges_));
-  if (in_flight_.count(a.micro_batch) > 0) {
+  if (in_flight_.count({a.micro_batch, a.slice}) > 0) {
     return Refuse(a, "comes again before the backward of its micro-batch");
   }
-  MicroBatch& mb = in_flight_[a.micro_batch];
+  if (a.slice > 0 && in_flight_.count({a.micro_batch, a.slice - 1}) == 0) {
+    return Refuse(a, "comes before the slice of its micro-batch that it attends to");
+  }
+  MicroBatch& mb = in_flight_[{a.micro_batch, a.slice}];
   mb.phase = drop ? Phase::kDropped : Phase::kReady;
   mb.step = training_step_;
   mb.version = a.version;
   mb.values = std::move(inputs);
   mb.values.resize(plan_.values.size());
   mb.stashes.resize(layers_.size());
-  LayerContext ctx = ContextFor(mb.step, a.micro_batch);
+  LayerContext ctx = ContextFor(mb.step, a);
   double loss = 0;
   ctx.loss_sum = &loss;
   Bind(a.version);
   std::vector<Tensor> outputs =
-      RunForward(ctx, options_.data, drop ? StagePass::kForwardDrop : StagePass::kForward, &mb);
+      RunForward(ctx, options_.data, drop ? StagePass::kForwardDrop : StagePass::kForward,
+                 SequencesOf(a), &mb);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   CountUse(a.version);
-  if (has_loss_) losses_[a.micro_batch] = loss;
+  if (has_loss_ && a.slice == 0) losses_[a.micro_batch] = 0;
+  if (has_loss_) losses_[a.micro_batch] += loss;
   return outputs;
 }
 
 absl::StatusOr<LayerStage::MicroBatch*> LayerStage::Find(const Action& a, Phase phase) {
-  const auto it = in_flight_.find(a.micro_batch);
+  const auto it = in_flight_.find({a.micro_batch, a.slice});
   if (it == in_flight_.end()) return Refuse(a, "has no forward before it");
   if (it->second.version != a.version) {
     return Refuse(a, absl::StrCat("is not of its forward's weight version ", it->second.version));
@@ -208,13 +225,13 @@ absl::StatusOr<LayerStage::MicroBatch*> LayerStage::Find(const Action& a, Phase 
 }
 
 absl::Status LayerStage::Recompute(const Action& a) {
-  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kRecompute}));
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kRecompute}, slices_.size()));
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kDropped));
-  LayerContext ctx = ContextFor(mb->step, a.micro_batch);
+  LayerContext ctx = ContextFor(mb->step, a);
   double loss_again = 0;  // counted by the forward already
   ctx.loss_sum = &loss_again;
   Bind(a.version);
-  RunForward(ctx, options_.data, StagePass::kRecompute, mb);
+  RunForward(ctx, options_.data, StagePass::kRecompute, SequencesOf(a), mb);
   mb->phase = Phase::kReady;
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   CountUse(a.version);
@@ -249,10 +266,16 @@ void LayerStage::BackwardLayer(int place, StagePass pass, LayerContext ctx, Micr
 
 absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
                                                          std::vector<Tensor> output_gradients) {
-  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kBackward, ActionKind::kBackwardInput}));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckAction(a, {ActionKind::kBackward, ActionKind::kBackwardInput}, slices_.size()));
   PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "output gradients", output_gradients, out_edges_));
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kReady));
-  const LayerContext ctx = ContextFor(mb->step, a.micro_batch);
+  const auto later = in_flight_.find({a.micro_batch, a.slice + 1});
+  if (later != in_flight_.end() && later->second.phase != Phase::kInputDone) {
+    return Refuse(a, "comes before the backward of the next slice, which has gradients for it");
+  }
+  const LayerContext ctx = ContextFor(mb->step, a);
+  std::vector<LayerStash>* sequences = SequencesOf(a);
   Bind(a.version);
   std::vector<Tensor> gradients(plan_.values.size());
   for (int edge = static_cast<int>(plan_.out_values.size()) - 1; edge >= 0; --edge) {
@@ -261,11 +284,13 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   const bool fused = a.kind == ActionKind::kBackward;
   const StagePass pass = fused ? StagePass::kBackward : StagePass::kBackwardInput;
   for (int place = static_cast<int>(layers_.size()) - 1; place >= 0; --place) {
-    BackwardLayer(place, pass, ctx, mb, &gradients);
+    LayerContext layer_ctx = ctx;
+    layer_ctx.sequence = sequences == nullptr ? nullptr : &(*sequences)[place];
+    BackwardLayer(place, pass, layer_ctx, mb, &gradients);
   }
+  if (a.slice == 0) sequences_.erase(a.micro_batch);
   if (fused) {
-    parameters_.GradientsAdded();
-    in_flight_.erase(a.micro_batch);
+    Finished(a);
   } else {
     mb->phase = Phase::kInputDone;
   }
@@ -275,27 +300,31 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   return gradients;
 }
 
+void LayerStage::Finished(const Action& a) {
+  parameters_.GradientsAdded();
+  in_flight_.erase({a.micro_batch, a.slice});
+}
+
 absl::Status LayerStage::BackwardWeight(const Action& a) {
-  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kBackwardWeight}));
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kBackwardWeight}, slices_.size()));
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kInputDone));
-  const LayerContext ctx = ContextFor(mb->step, a.micro_batch);
+  const LayerContext ctx = ContextFor(mb->step, a);
   Bind(a.version);
   for (int place = static_cast<int>(layers_.size()) - 1; place >= 0; --place) {
     BackwardLayer(place, StagePass::kBackwardWeight, ctx, mb, nullptr);
   }
-  parameters_.GradientsAdded();
-  in_flight_.erase(a.micro_batch);
+  Finished(a);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   CountUse(a.version);
   return absl::OkStatus();
 }
 
 absl::Status LayerStage::Step(const Action& a) {
-  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kStep}));
+  PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kStep}, 1));
   const bool last = versions_.is_last_step();
   if (last && !in_flight_.empty()) {
     return Refuse(a, absl::StrCat("ends the training step while micro-batch ",
-                                  in_flight_.begin()->first, " is in flight"));
+                                  in_flight_.begin()->first.first, " is in flight"));
   }
   PIPELAB_RETURN_IF_ERROR(versions_.CheckStep(a));
   if (versions_.newest_is_needed()) parameters_.KeepVersion(versions_.newest());
@@ -324,16 +353,17 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Evaluate(const BatchSource& data
     return absl::InvalidArgumentError(absl::StrCat("evaluation got ", inputs.size(), " inputs"));
   }
   for (const LayerSpec& spec : specs_) PIPELAB_RETURN_IF_ERROR(CheckData(spec, &data));
-  LayerContext ctx = ContextFor(step, 0);
+  LayerContext ctx = ContextFor(step, Action());
   ctx.first_sample = first_sample;
   ctx.samples = samples;
+  ctx.slice = TokenSlice();
   ctx.training = false;
   ctx.loss_sum = loss_sum;
   Bind(versions_.newest());
   MicroBatch mb;
   mb.values = std::move(inputs);
   mb.values.resize(plan_.values.size());
-  std::vector<Tensor> outputs = RunForward(ctx, &data, StagePass::kForwardDrop, &mb);
+  std::vector<Tensor> outputs = RunForward(ctx, &data, StagePass::kForwardDrop, nullptr, &mb);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   return outputs;
 }

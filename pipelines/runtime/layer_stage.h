@@ -24,7 +24,7 @@
 // over (moves them in) and takes no copies.
 //
 // Errors carry the action: FailedPrecondition for passes out of order, InvalidArgument for tensors
-// of another shape, Unimplemented for token slices.
+// of another shape.
 #ifndef PIPELAB_PIPELINES_RUNTIME_LAYER_STAGE_H_
 #define PIPELAB_PIPELINES_RUNTIME_LAYER_STAGE_H_
 
@@ -32,6 +32,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,7 +57,9 @@ struct LayerStageOptions {
   uint64_t seed = 1;
   AdamOptions adam;          // its step is set by the stage
   int64_t batch_tokens = 0;  // of a step's whole batch: the loss that is trained is their mean
-  int num_slices = 1;        // of the schedule; more than one is refused
+  // Tokens of each slice of a sample, where the schedule has token slices (as many); empty: whole
+  // samples. Every layer must know slices (LayerSpec::slice_costs).
+  std::vector<int64_t> slices;
   // Asynchronous: what VersionUses (pipelines/ir/versions.h) says of the stage. Empty: one
   // optimizer step a run, at its end.
   std::vector<int32_t> version_uses;
@@ -116,7 +119,8 @@ class LayerStage : public StageModule {
  private:
   enum class Phase : uint8_t { kDropped, kReady, kInputDone };
   static constexpr int kNewest = -1;
-  // What a forward leaves for its backward.
+  using Key = std::pair<int, int>;  // micro-batch, slice
+  // What a forward leaves for its backward; of one slice, where there are several.
   struct MicroBatch {
     Phase phase = Phase::kReady;
     int64_t step = 0;
@@ -134,7 +138,7 @@ class LayerStage : public StageModule {
   absl::StatusOr<MicroBatch*> Find(const Action& a, Phase phase);
   absl::Status CheckTensors(const Action& a, const char* what, const std::vector<Tensor>& tensors,
                             const std::vector<EdgeShape>& edges) const;
-  LayerContext ContextFor(int64_t step, int micro_batch) const;
+  LayerContext ContextFor(int64_t step, const Action& a) const;
   // Layers compute with this version from here on.
   void Bind(int version);
   // A pass is over: a version that nobody will need again goes.
@@ -144,20 +148,26 @@ class LayerStage : public StageModule {
   void Release(StagePass pass, int place, MicroBatch* mb) const;
   // Runs all layers on the in-edges' values; keeps what the pass asks for. Returns a tensor an
   // out-edge; a recompute none.
+  // `sequences`, [place]: what the slices of the micro-batch share; null for whole samples.
   std::vector<Tensor> RunForward(LayerContext ctx, const BatchSource* data, StagePass pass,
-                                 MicroBatch* mb);
+                                 std::vector<LayerStash>* sequences, MicroBatch* mb);
+  // Those of the action's micro-batch; null for whole samples.
+  std::vector<LayerStash>* SequencesOf(const Action& a);
   // One layer of a backward. `gradients`, by value, are of what comes out of layers and gain those
   // of this layer's inputs.
   void BackwardLayer(int place, StagePass pass, LayerContext ctx, MicroBatch* mb,
                      std::vector<Tensor>* gradients);
+  // A backward is over, or a weight part.
+  void Finished(const Action& a);
   void AddTo(Tensor* sum, Tensor share) const;
   BatchView DataOf(int place, const BatchSource* data, const LayerContext& ctx) const;
-  Shape RowsOf(const std::vector<int64_t>& sample_shape) const;
+  Shape RowsOf(const std::vector<int64_t>& sample_shape, int slice) const;
 
   Backend* backend_;
   LayerStageOptions options_;
   StagePlan plan_;
-  int64_t samples_;               // of a micro-batch, this member's
+  int64_t samples_;  // of a micro-batch, this member's
+  std::vector<TokenSlice> slices_;
   std::vector<LayerSpec> specs_;  // [place]
   std::vector<EdgeShape> in_edges_, out_edges_;
   bool has_loss_;
@@ -165,7 +175,8 @@ class LayerStage : public StageModule {
   StageParameters parameters_;
   WeightVersions versions_;
   int bound_ = kNewest;  // the kept version that layers compute with, or kNewest
-  std::map<int, MicroBatch> in_flight_;
+  std::map<Key, MicroBatch> in_flight_;
+  std::map<int, std::vector<LayerStash>> sequences_;  // [micro-batch in slices][place]
   std::map<int, double> losses_;
   int64_t training_step_ = 0;
 };

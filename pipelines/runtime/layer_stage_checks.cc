@@ -1,6 +1,7 @@
 #include "pipelines/runtime/layer_stage_checks.h"
 
 #include "absl/strings/str_cat.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
@@ -8,10 +9,12 @@ absl::Status Refuse(const Action& a, absl::string_view why) {
   return absl::FailedPreconditionError(absl::StrCat(ToString(a), " ", why));
 }
 
-absl::Status CheckAction(const Action& a, std::initializer_list<ActionKind> kinds) {
-  if (a.slice != 0) {
-    return absl::UnimplementedError(
-        absl::StrCat(ToString(a), ": stages of layers take whole samples (num_slices = 1)"));
+absl::Status CheckAction(const Action& a, std::initializer_list<ActionKind> kinds,
+                         size_t num_slices) {
+  if (a.slice < 0 || static_cast<size_t>(a.slice) >= num_slices) {
+    return absl::InvalidArgumentError(absl::StrCat(ToString(a), ": this stage was made for ",
+                                                   num_slices, " token slice",
+                                                   num_slices == 1 ? "" : "s", " a micro-batch"));
   }
   for (ActionKind kind : kinds) {
     if (a.kind == kind) return absl::OkStatus();
@@ -27,10 +30,6 @@ absl::Status CheckStageSizes(const ModelPartition& partition, int stage,
   if (stage < 0 || stage >= partition.num_stages()) {
     return error("stage ", stage, " of a partition into ", partition.num_stages());
   }
-  if (o.num_slices != 1) {
-    return absl::UnimplementedError(absl::StrCat(
-        "num_slices = ", o.num_slices, ": stages of layers take whole samples (num_slices = 1)"));
-  }
   if (o.group_size < 1 || o.member < 0 || o.member >= o.group_size) {
     return error("member ", o.member, " of a group of ", o.group_size);
   }
@@ -40,6 +39,13 @@ absl::Status CheckStageSizes(const ModelPartition& partition, int stage,
   }
   if (o.batch_tokens < 1) return error("batch_tokens = ", o.batch_tokens, ": must be at least 1");
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TokenSlice>> SlicesOf(const ModelGraph& graph,
+                                                 const LayerStageOptions& options) {
+  if (options.slices.size() < 2) return std::vector<TokenSlice>{TokenSlice()};
+  PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
+  return MakeTokenSlices(options.slices, graph.layers[0].output_shape[0]);
 }
 
 }  // namespace pipelab

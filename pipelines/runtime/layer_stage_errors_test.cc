@@ -1,5 +1,6 @@
 // What a stage of layers refuses, and in which words.
 #include <functional>
+#include <utility>
 
 #include "glog/logging.h"
 #include "gmock/gmock.h"
@@ -97,20 +98,56 @@ TEST_F(LayerStageErrors, SlicesAndVersions) {
   Action a = MakeAction(ActionKind::kForward, 1, 0);
   a.slice = 1;
   EXPECT_THAT(stage->Forward(a, {Rows(6)}, false),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       AllOf(HasSubstr("1F0.1"), HasSubstr("num_slices"))));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       "1F0.1: this stage was made for 1 token slice a micro-batch"));
   a.slice = 0;
   a.version = 1;
   EXPECT_THAT(stage->Forward(a, {Rows(6)}, false),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("version")));
 }
 
+TEST_F(LayerStageErrors, SlicesOutOfOrder) {
+  options_.slices = {4, 2};
+  const auto stage = MakeStage(1, 3);
+  const auto action = [](ActionKind kind, int slice) {
+    Action a = MakeAction(kind, 1, 0);
+    a.slice = static_cast<int16_t>(slice);
+    return a;
+  };
+  const auto refused = [](const char* what) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(what));
+  };
+  EXPECT_EQ(stage->InputSpec(0, 0).shape, (Shape{4, 16}));
+  EXPECT_EQ(stage->OutputSpec(0, 1).shape, (Shape{2, 16}));
+  EXPECT_THAT(stage->Forward(action(ActionKind::kForward, 1), {Rows(2)}, false),
+              refused("1F0.1 comes before the slice of its micro-batch that it attends to"));
+  EXPECT_THAT(stage->Forward(action(ActionKind::kForward, 0), {Rows(2)}, false),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("inputs of [4, 16]")));
+  EXPECT_THAT(stage->Forward(action(ActionKind::kForward, 0), {Rows(4)}, false), IsOk());
+  EXPECT_THAT(stage->Forward(action(ActionKind::kForward, 0), {Rows(4)}, false), refused("again"));
+  EXPECT_THAT(stage->Forward(action(ActionKind::kForward, 1), {Rows(2)}, false), IsOk());
+  EXPECT_THAT(stage->Backward(action(ActionKind::kBackward, 0), {Rows(4)}),
+              refused("1B0 comes before the backward of the next slice"));
+  EXPECT_THAT(stage->Backward(action(ActionKind::kBackwardInput, 1), {Rows(2)}), IsOk());
+  EXPECT_THAT(stage->Backward(action(ActionKind::kBackward, 0), {Rows(4)}), IsOk());
+  EXPECT_EQ(stage->in_flight(), 1);
+  EXPECT_THAT(stage->BackwardWeight(action(ActionKind::kBackwardWeight, 1)), IsOk());
+  EXPECT_EQ(stage->in_flight(), 0);
+  EXPECT_EQ(arena_.current_transient(), Bytes(0));
+  EXPECT_THAT(stage->Forward(action(ActionKind::kForward, 2), {Rows(2)}, false),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("made for 2 token slices")));
+}
+
 TEST_F(LayerStageErrors, SizesOfTheStage) {
   ExpectCreateFails(2, 2, absl::StatusCode::kInvalidArgument, "[2, 2) of 6");
   ExpectCreateFails(0, 7, absl::StatusCode::kInvalidArgument, "[0, 7) of 6");
-  options_.num_slices = 2;
-  ExpectCreateFails(0, 2, absl::StatusCode::kUnimplemented, "num_slices = 2");
-  options_.num_slices = 1;
+  options_.slices = {4, 3};
+  ExpectCreateFails(0, 2, absl::StatusCode::kInvalidArgument, "token slices of 4,3 tokens");
+  options_.slices = {3, 3};
+  const auto slice_costs = std::exchange(graph_.layers[5].slice_costs, nullptr);
+  ExpectCreateFails(0, 2, absl::StatusCode::kInvalidArgument, "a gpt_head takes whole samples");
+  graph_.layers[5].slice_costs = slice_costs;
+  options_.slices.clear();
   options_.micro_batch_samples = 3;
   options_.group_size = 2;
   ExpectCreateFails(0, 2, absl::StatusCode::kInvalidArgument, "3 samples do not divide among 2");

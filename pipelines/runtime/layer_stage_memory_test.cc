@@ -2,7 +2,9 @@
 // byte.
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <utility>
+#include <vector>
 
 #include "glog/logging.h"
 #include "gtest/gtest.h"
@@ -21,7 +23,7 @@ namespace {
 class MeasuredStage {
  public:
   MeasuredStage(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                int64_t samples)
+                int64_t samples, std::vector<int64_t> slices = {})
       : data_(graph.layers[0].data[0].shape[0], 11),
         num_inputs_(static_cast<int>(partition.stages.in_edges[stage].size())),
         num_outputs_(static_cast<int>(partition.stages.out_edges[stage].size())),
@@ -30,6 +32,7 @@ class MeasuredStage {
     o.micro_batch_samples = samples;
     o.data = &data_;
     o.batch_tokens = 100;
+    o.slices = std::move(slices);
     auto made = LayerStage::Create(graph, partition, stage, backend_.get(), o);
     CHECK(made.ok()) << made.status();
     stage_ = *std::move(made);
@@ -37,36 +40,41 @@ class MeasuredStage {
 
   Bytes state() const { return arena_.peak_state(); }
   Bytes held() const { return arena_.current_transient(); }
+  // Passes are of this token slice from here on.
+  void set_slice(int slice) { slice_ = slice; }
 
   // A forward's peak and outputs; the outputs go to their consumers.
   Bytes Forward(int mb, bool drop, Bytes* output) {
     std::vector<Tensor> x;
-    for (int e = 0; e < num_inputs_; ++e) x.push_back(Arrive(stage_->InputSpec(e, 0)));
+    for (int e = 0; e < num_inputs_; ++e) x.push_back(Arrive(stage_->InputSpec(e, slice_)));
     *output = Bytes(0);
     return Peak([&] {
-      auto y = stage_->Forward(MakeAction(ActionKind::kForward, 0, mb), std::move(x), drop);
+      auto y = stage_->Forward(Of(ActionKind::kForward, mb), std::move(x), drop);
       CHECK(y.ok()) << y.status();
       for (const Tensor& t : *y) *output += Bytes(t.bytes());
     });
   }
   Bytes Recompute(int mb) {
-    return Peak([&] { CHECK(stage_->Recompute(MakeAction(ActionKind::kRecompute, 0, mb)).ok()); });
+    return Peak([&] { CHECK(stage_->Recompute(Of(ActionKind::kRecompute, mb)).ok()); });
   }
   Bytes Backward(int mb, ActionKind kind) {
     std::vector<Tensor> dy;
-    for (int e = 0; e < num_outputs_; ++e) dy.push_back(Arrive(stage_->OutputSpec(e, 0)));
+    for (int e = 0; e < num_outputs_; ++e) dy.push_back(Arrive(stage_->OutputSpec(e, slice_)));
     return Peak([&] {
-      auto dx = stage_->Backward(MakeAction(kind, 0, mb), std::move(dy));
+      auto dx = stage_->Backward(Of(kind, mb), std::move(dy));
       CHECK(dx.ok()) << dx.status();
     });
   }
   Bytes Weights(int mb) {
-    return Peak([&] {
-      CHECK(stage_->BackwardWeight(MakeAction(ActionKind::kBackwardWeight, 0, mb)).ok());
-    });
+    return Peak([&] { CHECK(stage_->BackwardWeight(Of(ActionKind::kBackwardWeight, mb)).ok()); });
   }
 
  private:
+  Action Of(ActionKind kind, int mb) const {
+    Action a = MakeAction(kind, 0, mb);
+    a.slice = static_cast<int16_t>(slice_);
+    return a;
+  }
   Tensor Arrive(const TensorSpec& spec) { return RandomTensor(backend_.get(), spec.shape, "x", 1); }
   Bytes Peak(const std::function<void()>& pass) {
     const Bytes before = arena_.current_transient();
@@ -76,7 +84,7 @@ class MeasuredStage {
   }
 
   RandomTokens data_;
-  int num_inputs_, num_outputs_;
+  int num_inputs_, num_outputs_, slice_ = 0;
   Arena arena_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<LayerStage> stage_;
@@ -116,6 +124,74 @@ void CheckStage(const ModelGraph& graph, const ModelPartition& partition, int nu
   EXPECT_EQ(stage.held().value(), (input + memory.kept).value());
   EXPECT_EQ(stage.Backward(2, ActionKind::kBackward).value(), memory.backward_peak.value());
   EXPECT_EQ(stage.held().value(), 0);
+}
+
+// One micro-batch in token slices: all forwards, then the backwards from the last to the first, of
+// which every other one is split, then what is left of these.
+void CheckSlices(const ModelGraph& graph, const ModelPartition& partition, int number,
+                 const std::vector<int64_t>& lengths, bool drop) {
+  constexpr int64_t kSamples = 3;
+  SCOPED_TRACE(testing::Message() << "layers " << testing::PrintToString(partition.layers[number])
+                                  << ", slices " << testing::PrintToString(lengths)
+                                  << (drop ? ", recomputed" : ""));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<TokenSlice> slices,
+                               MakeTokenSlices(lengths, graph.layers[0].output_shape[0]));
+  MeasuredStage stage(graph, partition, number, kSamples, lengths);
+  const int n = static_cast<int>(slices.size());
+  std::vector<StageMemory> memory;
+  std::vector<Bytes> inputs(n);
+  Bytes level, output;
+  for (int k = 0; k < n; ++k) {
+    memory.push_back(ComputeStageMemory(graph, partition, number, kSamples, slices[k]));
+    for (int e : partition.stages.in_edges[number]) {
+      inputs[k] += CostsOf(graph.layers[partition.edge_layer[e]], kSamples, slices[k]).output;
+    }
+    stage.set_slice(k);
+    EXPECT_EQ(stage.Forward(0, drop, &output).value(),
+              (drop ? memory[k].forward_drop_peak : memory[k].forward_peak).value());
+    level += inputs[k] + (drop ? memory[k].kept_when_dropped : memory[k].kept);
+    EXPECT_EQ(stage.held().value(), level.value());
+  }
+  for (int k = n; k-- > 0;) {
+    const StageMemory& m = memory[k];
+    stage.set_slice(k);
+    if (drop) {
+      EXPECT_EQ(stage.Recompute(0).value(), m.recompute_peak.value());
+      level += m.kept - m.kept_when_dropped;
+      EXPECT_EQ(stage.held().value(), level.value());
+    }
+    const bool split = k % 2 == 0;
+    EXPECT_EQ(stage.Backward(0, split ? ActionKind::kBackwardInput : ActionKind::kBackward).value(),
+              (split ? m.backward_input_peak : m.backward_peak).value());
+    level += m.carried - m.kept - inputs[k];
+    if (split) level += m.kept_for_weight;
+    EXPECT_EQ(stage.held().value(), level.value());
+  }
+  for (int k = 0; k < n; k += 2) {
+    stage.set_slice(k);
+    EXPECT_EQ(stage.Weights(0).value(), memory[k].backward_weight_peak.value());
+    level -= memory[k].kept_for_weight;
+    EXPECT_EQ(stage.held().value(), level.value());
+  }
+  EXPECT_EQ(stage.held().value(), 0);
+}
+
+TEST(StageMemory, OfSlicesHoldsToTheByte) {
+  for (const std::vector<int64_t>& lengths :
+       std::vector<std::vector<int64_t>>{{4, 2}, {1, 2, 3}, {64, 6}, {10, 40, 20}}) {
+    for (double dropout : {0.0, 0.1}) {
+      GptConfig config = SmallGpt(dropout, /*tied=*/false);
+      config.tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+      const ModelGraph graph = *BuildGpt(config);
+      for (int begin = 0; begin < 6; ++begin) {
+        for (int end = begin + 1; end <= 6; ++end) {
+          int stage = 0;
+          const ModelPartition partition = *MakeStageOfRange(graph, begin, end, &stage);
+          for (bool drop : {false, true}) CheckSlices(graph, partition, stage, lengths, drop);
+        }
+      }
+    }
+  }
 }
 
 TEST(StageMemory, HoldsToTheByte) {

@@ -1,5 +1,6 @@
 #include "pipelines/schedules/catalog.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -17,6 +18,8 @@ constexpr Scheme kCatalog[] = {
     {"gpipe", "all forwards, then all backwards", "Huang et al., NeurIPS 2019", 1, &MakeGPipe},
     {"1f1b", "one forward, one backward, with a flush",
      "Narayanan et al., ICML 2021; Fan et al., PPoPP 2021", 1, &Make1F1B},
+    {"terapipe", "GPipe over slices of the tokens: causal attention looks back only",
+     "Li et al., ICML 2021", 1, &MakeTeraPipe, false, kTokenSlices},
     {"interleaved", "1F1B over several stages a device, depth first", "Narayanan et al., SC 2021",
      2, &MakeInterleaved, false, kGroupSize},
     {"breadth_first", "several stages a device, all micro-batches through one before the next",
@@ -54,6 +57,7 @@ constexpr Scheme kCatalog[] = {
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();
+constexpr int kMaxSlices = std::numeric_limits<int16_t>::max();
 constexpr int64_t kMaxActions = int64_t{1} << 28;  // 3 GiB of actions
 
 absl::Status CheckSizes(const SchemeParams& p) {
@@ -74,10 +78,17 @@ absl::Status CheckSizes(const SchemeParams& p) {
     return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices, " --chunks=", p.chunks,
                                                    ": ", stages, " stages; at most ", kMaxStages));
   }
-  if (2 * stages * p.micro_batches > kMaxActions) {
-    return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", p.micro_batches,
-                                                   ": too many for ", stages, " stages; at most ",
-                                                   kMaxActions / (2 * stages)));
+  if (p.slices < 0 || p.slices > kMaxSlices) {
+    return absl::InvalidArgumentError(absl::StrCat("--slices=", p.slices,
+                                                   ": a micro-batch has 1 to ", kMaxSlices,
+                                                   " token slices (0 means the scheme's default)"));
+  }
+  const int64_t slices = std::max(1, p.slices);
+  if (2 * stages * slices * p.micro_batches > kMaxActions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--micro_batches=", p.micro_batches, ": too many for ", stages, " stages",
+                     slices > 1 ? absl::StrCat(" and ", slices, " slices") : "", "; at most ",
+                     kMaxActions / (2 * stages * slices)));
   }
   return absl::OkStatus();
 }
@@ -94,6 +105,7 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
       {kConcatenation, p.concatenation != Concatenation::kDirect,
        absl::StrCat("--concatenation=", ConcatenationName(p.concatenation))},
       {kStageGraph, p.stages.num_stages() > 0 || !p.devices_of_stage.empty(), "--edges"},
+      {kTokenSlices, p.slices != 0, absl::StrCat("--slices=", p.slices)},
       {kUpdateEvery, p.update_every != 0, absl::StrCat("--update_every=", p.update_every)},
   };
   for (const auto& o : options) {

@@ -38,6 +38,7 @@ struct SchemeParams {
   // With kBackwardHalving the schedule has 2 M micro-batches: halves of the M asked for.
   Concatenation concatenation = Concatenation::kDirect;
   int update_every = 0;  // micro-batches of an update, at least P; 0: P
+  int slices = 0;        // token slices of a micro-batch; 0: the scheme's default
   // Stages that are not a chain; none: a chain of one stage a device.
   StageGraph stages = {};
   // Of those: [stage] -> the devices that share its micro-batches by rows, no device in two; empty:
@@ -52,6 +53,7 @@ enum SchemeOption : uint32_t {
   kConcatenation = 4,
   kUpdateEvery = 8,
   kStageGraph = 16,
+  kTokenSlices = 32,
 };
 
 struct Scheme {

@@ -45,7 +45,7 @@ TEST(Catalog, EveryScheduleIsValidAndLowersSoundly) {
           ASSERT_EQ(CheckProgram(program), "") << scheme.name << " " << p << " " << m;
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule parsed, ParseSchedule(ToText(*s)));
           ASSERT_EQ(parsed.order, s->order);
-          if (scheme.asynchronous) {  // cells have no versions
+          if (scheme.asynchronous || s->num_slices > 1) {  // which cells do not have
             EXPECT_FALSE(ToCsv(*s).ok());
             continue;
           }
@@ -70,8 +70,10 @@ TEST(Catalog, BackwardsComeInMicroBatchOrder) {
       for (const Action& a : list) {
         if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardWeight) continue;
         int& before = last[s.placement.replica_of_micro_batch[a.micro_batch]][a.stage];
-        EXPECT_GT(a.micro_batch, before) << scheme.name;
-        before = a.micro_batch;
+        // A micro-batch's slices from the last to the first.
+        const int item = a.micro_batch * s.num_slices + s.num_slices - 1 - a.slice;
+        EXPECT_GT(item, before) << scheme.name;
+        before = item;
       }
     }
   }
@@ -100,6 +102,10 @@ TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
   EXPECT_EQ(Refusal("1f1b", {40000, 2}), "--devices=40000 --chunks=1: 40000 stages; at most 32767");
   EXPECT_EQ(Refusal("1f1b", {1024, 2000000000}),
             "--micro_batches=2000000000: too many for 1024 stages; at most 131072");
+  SchemeParams sliced{1024, 4096};
+  sliced.slices = 1024;
+  EXPECT_EQ(Refusal("terapipe", sliced),
+            "--micro_batches=4096: too many for 1024 stages and 1024 slices; at most 128");
   EXPECT_EQ(ParseConcatenation("direct").value(), Concatenation::kDirect);
   EXPECT_THAT(ParseConcatenation("doubling"),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -116,6 +122,8 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
   replicas.replicas = 2;
   doubling.concatenation = Concatenation::kForwardDoubling;
   update.update_every = 4;
+  SchemeParams slices{2, 4};
+  slices.slices = 2;
   for (const Scheme& scheme : Catalog()) {
     const std::string begin = absl::StrCat("--scheme=", scheme.name, " ");
     if ((scheme.options & kGroupSize) == 0) {
@@ -128,6 +136,9 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
     if ((scheme.options & kConcatenation) == 0) {
       EXPECT_EQ(Refusal(scheme.name, doubling),
                 begin + "--concatenation=forward_doubling: only for chimera");
+    }
+    if ((scheme.options & kTokenSlices) == 0) {
+      EXPECT_EQ(Refusal(scheme.name, slices), begin + "--slices=2: only for terapipe");
     }
     if ((scheme.options & kUpdateEvery) == 0) {
       EXPECT_EQ(Refusal(scheme.name, update), begin + "--update_every=4: only for pipedream_2bw");

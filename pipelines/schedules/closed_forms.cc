@@ -14,6 +14,7 @@ namespace {
 constexpr ClosedForm kForms[] = {
     {"gpipe", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "M", "1"},
     {"1f1b", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
+    {"terapipe", "M >= 1", "3 (s M + P - 1) / s", "(P - 1) / (s M + P - 1)", "s M", "1"},
     {"interleaved", "V == 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"interleaved", "M >= P", "3 (V M + P - 1)", "(P - 1) / (V M + P - 1)",
      "min(V M, (V - 1) g + 2 (P - 1 - r) + 1)", "V"},
@@ -81,6 +82,7 @@ absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams pa
       {'r', 0},
       {'g', *std::max_element(groups.begin(), groups.end())},
       {'f', params.replicas == 0 ? 1 : params.replicas / 2},
+      {'s', params.slices == 0 ? kDefaultSlices : params.slices},
       {'u', params.update_every == 0 ? params.devices : params.update_every},
   };
 }

@@ -6,7 +6,8 @@
 //   const ClosedForm* form = FindClosedForm("1f1b", {4, 8});   // nullptr: none is known
 //   EvaluateFormula(form->makespan, values)                    // 33
 //
-// Times: F = 1, B = 2, I = W = 1 for a stage and a micro-batch of the schedule; messages take none.
+// Times: F = 1, B = 2, I = W = 1 for a stage and a micro-batch of the schedule, of which a token
+// slice takes its share; messages take none.
 // Papers: each scheme's own; sums of simulated schedules where the paper has none.
 #ifndef PIPELAB_PIPELINES_SCHEDULES_CLOSED_FORMS_H_
 #define PIPELAB_PIPELINES_SCHEDULES_CLOSED_FORMS_H_
@@ -22,13 +23,14 @@ namespace pipelab {
 // Formulas (formula.h) in
 //   P devices, M micro-batches, V chunks, r a device's number (from 0),
 //   g the largest group of micro-batches (--group_size), f pairs of pipelines (--replicas / 2),
-//   u micro-batches of an update (--update_every), T the makespan.
+//   u micro-batches of an update (--update_every), s token slices (--slices), T the makespan.
 struct ClosedForm {
   absl::string_view scheme;
   absl::string_view holds;      // for the sizes for which this is not 0
   absl::string_view makespan;   // T
   absl::string_view bubble;     // idle time / (P T)
-  absl::string_view in_flight;  // the most stage activations on device r, each from F to B or W
+  absl::string_view in_flight;  // the most stage activations on device r, each from F to B or W;
+                                // of token slices where there are
   absl::string_view weights;    // the most stage weights on device r, older versions included
   Concatenation concatenation = Concatenation::kDirect;
 };

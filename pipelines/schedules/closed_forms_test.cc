@@ -56,16 +56,22 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
     add(&SchemeParams::update_every, 2 * sizes.devices);
     add(&SchemeParams::update_every, sizes.micro_batches);
   }
+  if ((scheme.options & kTokenSlices) != 0 && sizes.micro_batches <= sizes.devices) {
+    add(&SchemeParams::slices, 1);
+    add(&SchemeParams::slices, 3);
+  }
   return all;
 }
 
 void Check(const Schedule& schedule, const ClosedForm& form, FormulaValues values) {
   const UnitFigures figures = Figures(schedule);
   const int devices = schedule.num_devices();
-  const auto makespan = static_cast<double>(figures.makespan);
+  // Figures are in units of a token slice.
+  const double makespan = static_cast<double>(figures.makespan) / schedule.num_slices;
   ASSERT_EQ(makespan, Value(form.makespan, values));
   values['T'] = makespan;
-  ASSERT_NEAR(static_cast<double>(figures.idle) / makespan, Value(form.bubble, values), 1e-12);
+  ASSERT_NEAR(static_cast<double>(figures.idle) / static_cast<double>(figures.makespan),
+              Value(form.bubble, values), 1e-12);
   const std::vector<double> weights = Weights(schedule);
   for (int d = 0; d < devices; ++d) {
     values['r'] = d;
@@ -121,8 +127,8 @@ INSTANTIATE_TEST_SUITE_P(Catalog, ClosedFormsOfScheme, testing::ValuesIn(All()),
 
 // Every formula reads, whether or not the grid comes by it.
 TEST(ClosedForms, Read) {
-  FormulaValues values = {{'P', 4}, {'M', 8}, {'V', 2}, {'r', 1},
-                          {'g', 4}, {'f', 1}, {'u', 4}, {'T', 40}};
+  FormulaValues values = {{'P', 4}, {'M', 8}, {'V', 2}, {'r', 1}, {'g', 4},
+                          {'f', 1}, {'s', 3}, {'u', 4}, {'T', 40}};
   for (const ClosedForm& form : ClosedForms()) {
     EXPECT_THAT(FindScheme(form.scheme), IsOk());
     for (absl::string_view text :

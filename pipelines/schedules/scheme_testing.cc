@@ -57,7 +57,7 @@ std::string Picture(absl::string_view scheme, const SchemeParams& params) {
 }
 
 std::string Timeline(const Schedule& schedule) {
-  CostTable costs = CostTable::Unit(schedule, Nanoseconds(1));
+  CostTable costs = CostTable::Unit(schedule, Nanoseconds(schedule.num_slices));
   if (!HasSplitBackwards(schedule)) {
     for (StageCost& stage : costs.stages) stage.backward_weight = Nanoseconds(0);
   }
@@ -69,7 +69,8 @@ std::string Timeline(const Schedule& schedule) {
       if (span.op != OpCode::kCompute) continue;
       for (int64_t slot = span.begin_ns; slot < span.end_ns; ++slot) {
         line[2 * slot] = Mark(span.action.kind);
-        line[2 * slot + 1] = absl::StrFormat("%x", span.action.micro_batch)[0];
+        const int item = span.action.micro_batch * schedule.num_slices + span.action.slice;
+        line[2 * slot + 1] = absl::StrFormat("%x", item)[0];
       }
     }
     absl::StrAppend(&picture, line, "|\n");
@@ -78,7 +79,8 @@ std::string Timeline(const Schedule& schedule) {
 }
 
 UnitFigures Figures(const Schedule& schedule) {
-  const Trace trace = SimulateOrDie(schedule, CostTable::Unit(schedule, Nanoseconds(1)));
+  const Nanoseconds unit(schedule.num_slices);  // a slice takes 1
+  const Trace trace = SimulateOrDie(schedule, CostTable::Unit(schedule, unit));
   UnitFigures figures;
   figures.makespan = trace.makespan.value();
   for (size_t d = 0; d < trace.devices.size(); ++d) {

@@ -24,10 +24,12 @@ std::string Picture(absl::string_view scheme, const SchemeParams& params);
 
 // The paper's kind of figure, at F = B = 1 and no communication: a line a device and two characters
 // a slot, the micro-batch in hexadecimal, backwards after a quote: " 0 1'0'1". Where some backwards
-// are split, F = I = W = 1 and B = 2, with W after a dot: " 0'0.0 1'1'1".
+// are split, F = I = W = 1 and B = 2, with W after a dot: " 0'0.0 1'1'1". With token slices a slot
+// is a slice's, and the slices of all micro-batches are counted through.
 std::string Timeline(const Schedule& schedule);
 
-// From Simulate with unit costs (F = 1, B = 2), in whole units.
+// From Simulate with unit costs (F = 1, B = 2; of a token slice where there are several), in whole
+// units.
 struct UnitFigures {
   int64_t makespan = 0;
   int64_t busy = 0;           // of a device; all devices of the catalogue's schemes do equal work

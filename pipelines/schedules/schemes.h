@@ -15,6 +15,7 @@
 namespace pipelab {
 
 absl::StatusOr<Schedule> MakeGPipe(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeTeraPipe(const SchemeParams& params);
 absl::StatusOr<Schedule> Make1F1B(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params);
@@ -38,6 +39,8 @@ absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params);
 absl::StatusOr<Schedule> MakePipeDream(const SchemeParams& params);
 absl::StatusOr<Schedule> MakePipeDreamVerticalSync(const SchemeParams& params);
 absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params);
+
+inline constexpr int kDefaultSlices = 4;  // of a scheme with token slices
 
 // A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
 Schedule LoopedPipeline(const SchemeParams& params);
