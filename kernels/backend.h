@@ -22,8 +22,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "kernels/batch_norm_kernels.h"
+#include "kernels/convolution_kernels.h"
+#include "kernels/embedding_kernels.h"
 #include "kernels/loss_kernels.h"
 #include "kernels/optimizer_kernels.h"
+#include "kernels/pooling_kernels.h"
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/tensor.h"
 #include "tools/base/rng.h"
@@ -72,8 +76,12 @@ class Backend {
   }
 
   // Groups of kernels with interfaces of their own.
+  virtual BatchNormKernels& batch_norm() = 0;
+  virtual ConvolutionKernels& convolution() = 0;
+  virtual EmbeddingKernels& embedding() = 0;
   virtual LossKernels& loss() = 0;
   virtual OptimizerKernels& optimizer() = 0;
+  virtual PoolingKernels& pooling() = 0;
 
   // y = x w (+ b where b_N is not empty).
   virtual void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
@@ -121,6 +129,11 @@ class Backend {
   virtual void GeluGradient(const Tensor& dy, const Tensor& x,
                             const Tensor& dx) = 0;  // dx may be dy
 
+  // y = max(x, 0); NaN stays. The gradient needs the result alone: dx = dy where y > 0.
+  virtual void Relu(const Tensor& x, const Tensor& y) = 0;  // y may be x
+  virtual void ReluGradient(const Tensor& dy, const Tensor& y,
+                            const Tensor& dx) = 0;  // dx may be dy or y
+
   // y = a + dropout(b). With rate 0 a plain sum. y may be a or b.
   virtual void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
                           const Tensor& y) = 0;
@@ -128,19 +141,19 @@ class Backend {
   virtual void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) = 0;
   virtual void Add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
 
-  // y[i] = table[tokens[i]] + positions[i % tokens per sample].
-  virtual void Embedding(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
-                         const Tensor& y_MC) = 0;
-  virtual void EmbeddingWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC,
-                                       const Tensor& dtable_VC, const Tensor& dpositions_TC) = 0;
-
   virtual void Fill(const Tensor& x, float value) = 0;
   virtual void Copy(const Tensor& from, const Tensor& to) = 0;
+  // Columns [from_column, from_column + columns) of every row go to columns from `to_column` on:
+  // concatenation and split by channels. No overlap.
+  virtual void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                           int64_t to_column, int64_t columns) = 0;
 
   // Waits for queued work; reports a device fault.
   virtual absl::Status Finish() { return absl::OkStatus(); }
   // Nanoseconds spent inside the vendor library so far.
   virtual int64_t library_ns() const { return 0; }
+  // Of these, those that copied weights into the library's own layout and back.
+  virtual int64_t reorder_ns() const { return 0; }
 
  private:
   Arena* arena_;

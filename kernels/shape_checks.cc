@@ -101,6 +101,30 @@ RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor
   return y;
 }
 
+RowsSize CheckEmbeddingBag(const char* kernel, const Tensor& ids_MB, const Tensor& table_VC,
+                           const Tensor& y_MC) {
+  const RowsSize y = RowsOf(y_MC), table = RowsOf(table_VC);
+  CHECK(y.columns == table.columns && y.rows > 0 && ids_MB.size() % y.rows == 0)
+      << kernel << ": ids " << ShapeToString(ids_MB.shape()) << ", table "
+      << ShapeToString(table_VC.shape()) << ", rows " << ShapeToString(y_MC.shape());
+  for (int32_t id : ids_MB.i32()) {
+    CHECK(id == kNoId || (0 <= id && id < table.rows))
+        << kernel << ": id " << id << " of a table of " << table.rows;
+  }
+  return y;
+}
+
+int64_t CheckCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                         int64_t to_column, int64_t columns) {
+  const RowsSize from = RowsOf(from_MC), to = RowsOf(to_MD);
+  CHECK(from.rows == to.rows && columns >= 0 && from_column >= 0 && to_column >= 0 &&
+        from_column + columns <= from.columns && to_column + columns <= to.columns)
+      << "CopyColumns: " << columns << " columns from " << from_column << " of "
+      << ShapeToString(from_MC.shape()) << " to " << to_column << " of "
+      << ShapeToString(to_MD.shape());
+  return from.rows;
+}
+
 void CheckVelocity(const char* kernel, const Tensor& w, float momentum, const Tensor& velocity) {
   if (velocity.empty()) {
     CHECK_EQ(momentum, 0) << kernel << ": momentum without a velocity";

@@ -57,6 +57,29 @@ RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor
 // As many elements as w, or empty where there is no momentum.
 void CheckVelocity(const char* kernel, const Tensor& w, float momentum, const Tensor& velocity);
 
+// Image geometries that leave at least one output pixel, and tensors of their sizes. The gradients
+// have the same shapes in the same places.
+void CheckConvolution(const char* kernel, const ConvolutionShape& shape, const Tensor& x_NHWC,
+                      const Tensor& w_HWIO, const Tensor& b_O, const Tensor& y_NHWC);
+void CheckPooling(const char* kernel, const PoolingShape& shape,
+                  std::initializer_list<const Tensor*> in_NHWC,
+                  std::initializer_list<const Tensor*> out_NHWC);
+
+// As CheckRows, with at least one row: nothing has no statistics.
+RowsSize CheckBatchNorm(const char* kernel, std::initializer_list<const Tensor*> full_MC,
+                        std::initializer_list<const Tensor*> per_column_C);
+// Returns the number of micro-batches.
+int64_t CheckRunningStatistics(const Tensor& statistics_B2C, const Tensor& running_mean_C,
+                               const Tensor& running_variance_C);
+
+// Bags of equal size, ids of the table or kNoId; returns rows and columns of y.
+RowsSize CheckEmbeddingBag(const char* kernel, const Tensor& ids_MB, const Tensor& table_VC,
+                           const Tensor& y_MC);
+
+// Returns the rows.
+int64_t CheckCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                         int64_t to_column, int64_t columns);
+
 void CheckDropoutRate(const char* kernel, float rate);  // [0, 1)
 
 // Floats of a block of attention scores: what the comment of Backend::Attention promises.

@@ -11,41 +11,12 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/cases/backend_fixture.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/simd.h"
-#include "kernels/reference/reference_backend.h"
 
 namespace pipelab {
 namespace {
-
-using Factory = std::unique_ptr<Backend> (*)(Arena*);
-
-class BackendTest : public testing::TestWithParam<Factory> {
- protected:
-  Tensor Random(Shape shape, absl::string_view name) {
-    Tensor t = backend_->Allocate(std::move(shape));
-    const CounterRng rng(9, name);
-    for (int64_t i = 0; i < t.size(); ++i) t.f32()[i] = rng.Normal(i);
-    return t;
-  }
-  Tensor Clone(const Tensor& x) {
-    Tensor t = backend_->Allocate(x.shape());
-    backend_->Copy(x, t);
-    return t;
-  }
-  Tensor Int(std::vector<int32_t> values) {
-    Tensor t = arena_.Allocate(DataType::kInt32, {static_cast<int64_t>(values.size())},
-                               MemoryKind::kActivation);
-    std::copy(values.begin(), values.end(), t.i32().begin());
-    return t;
-  }
-  static bool SameBits(const Tensor& a, const Tensor& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
-  }
-
-  Arena arena_;
-  std::unique_ptr<Backend> backend_ = GetParam()(&arena_);
-};
 
 TEST_P(BackendTest, WeightGradientsAreAddedInTheOrderOfTheCalls) {
   const Tensor x = Random({6, 4}, "x"), dy = Random({6, 5}, "dy");
@@ -273,11 +244,7 @@ TEST_P(BackendTest, NoRowsAreNoWork) {
   EXPECT_TRUE(SameBits(dw, w));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, BackendTest, testing::Values(&MakeReferenceBackend, &MakeCpuBackend),
-                         [](const testing::TestParamInfo<Factory>& info) {
-                           Arena arena;
-                           return std::string(info.param(&arena)->name());
-                         });
+INSTANTIATE_TEST_SUITE_P(All, BackendTest, AllBackends(), BackendName);
 
 TEST(CpuBackend, LibraryTimeIsPartOfTheWallTime) {
   Arena arena;

@@ -10,8 +10,12 @@
 
 namespace pipelab {
 
+void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases);
+void AddConvolutionCases(CaseSize size, std::vector<KernelCase>* cases);
+void AddEmbeddingCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddLossCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddOptimizerCases(CaseSize size, std::vector<KernelCase>* cases);
+void AddPoolingCases(CaseSize size, std::vector<KernelCase>* cases);
 
 using Tensors = std::vector<Tensor>;
 

@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,12 @@ struct CaseTensor {
   int32_t index_bound = 0;  // > 0: int32 indices below it
 };
 
+// What the vendor's library would be asked alone for the same work: benchmarks compare with it.
+struct LibraryConvolution {
+  ConvolutionShape shape;
+  ConvolutionPass pass;
+};
+
 enum class ErrorModel { kMultilinear, kSmooth };
 
 struct KernelCase {
@@ -55,6 +62,8 @@ struct KernelCase {
   std::function<double(const std::vector<Tensor>&)> magnitude;  // null: max |reference|
   double flops = 0;  // of the products; 0 where memory is the bound
   double bytes = 0;  // read and written once each
+  std::optional<LibraryConvolution> convolution;
+  std::optional<MatmulSize> matmul;
 };
 
 std::vector<KernelCase> KernelCases(CaseSize size);

@@ -21,6 +21,7 @@ void AddMatmuls(CaseSize size, std::vector<KernelCase>* cases) {
       c.error_model = ErrorModel::kMultilinear;
       c.error_terms = terms;
       c.flops = 2.0 * s.m * s.k * s.n;
+      c.matmul = s;
       c.bytes = Floats(double(s.m) * s.k + double(s.k) * s.n + double(s.m) * s.n);
       cases->push_back(std::move(c));
     };
@@ -149,6 +150,18 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     c.bytes = Floats(3.0 * n);
     cases->push_back(c);
 
+    KernelCase relu;  // exact
+    relu.name = absl::StrCat("Relu/", n);
+    relu.tensors = {{{n}}, {{n}, kOut}};
+    relu.run = [](Backend* be, const Tensors& t) { be->Relu(t[0], t[1]); };
+    relu.bytes = Floats(2.0 * n);
+    cases->push_back(relu);
+    relu.name = absl::StrCat("ReluGradient/", n);
+    relu.tensors = {{{n}}, {{n}}, {{n}, kOut}};
+    relu.run = [](Backend* be, const Tensors& t) { be->ReluGradient(t[0], t[1], t[2]); };
+    relu.bytes = Floats(3.0 * n);
+    cases->push_back(relu);
+
     KernelCase sum;
     sum.name = absl::StrCat("Add/", n);
     sum.tensors = {{{n}}, {{n}}, {{n}, kOut}};
@@ -157,6 +170,18 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     sum.error_terms = 2;
     sum.bytes = Floats(3.0 * n);
     cases->push_back(sum);
+  }
+  for (const RowsSize& s : NormShapes(size)) {
+    // The middle of a row goes behind three columns of another tensor.
+    const int64_t begin = s.columns / 3, columns = s.columns / 2;
+    KernelCase c;
+    c.name = absl::StrCat("CopyColumns/", s.rows, "x", s.columns);
+    c.tensors = {{{s.rows, s.columns}}, {{s.rows, 3 + columns}, kAdded}};
+    c.run = [begin, columns](Backend* be, const Tensors& t) {
+      be->CopyColumns(t[0], begin, t[1], 3, columns);
+    };
+    c.bytes = Floats(2.0 * s.rows * columns);
+    cases->push_back(c);
   }
   for (const DropoutShape& s : DropoutShapes(size)) {
     DropoutMask mask;
@@ -180,32 +205,6 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
-void AddTokens(CaseSize size, std::vector<KernelCase>* cases) {
-  for (const EmbeddingShape& s : EmbeddingShapes(size)) {
-    const int64_t m = s.samples * s.tokens;
-    const CaseTensor tokens{{m}, TensorRole::kInput, 1, false, static_cast<int32_t>(s.vocabulary)};
-    const Shape table{s.vocabulary, s.width}, positions{s.tokens, s.width}, y{m, s.width};
-    const std::string shape =
-        absl::StrCat(s.samples, "x", s.tokens, "x", s.vocabulary, "x", s.width);
-    KernelCase c;
-    c.error_model = ErrorModel::kMultilinear;
-    c.error_terms = 2;
-    c.name = absl::StrCat("Embedding/", shape);
-    c.tensors = {tokens, {table}, {positions}, {y, kOut}};
-    c.run = [](Backend* be, const Tensors& t) { be->Embedding(t[0], t[1], t[2], t[3]); };
-    c.bytes = Floats(3.0 * m * s.width);
-    cases->push_back(c);
-    c.error_terms = m + 1;
-    c.name = absl::StrCat("EmbeddingWeightGradient/", shape);
-    c.tensors = {tokens, {y}, {table, kAdded}, {positions, kAdded}};
-    c.run = [](Backend* be, const Tensors& t) {
-      be->EmbeddingWeightGradient(t[0], t[1], t[2], t[3]);
-    };
-    c.bytes = Floats(5.0 * m * s.width);
-    cases->push_back(c);
-  }
-}
-
 }  // namespace
 
 std::vector<KernelCase> KernelCases(CaseSize size) {
@@ -214,9 +213,12 @@ std::vector<KernelCase> KernelCases(CaseSize size) {
   AddLayerNorms(size, &cases);
   AddAttentions(size, &cases);
   AddElementwise(size, &cases);
-  AddTokens(size, &cases);
+  AddEmbeddingCases(size, &cases);
   AddLossCases(size, &cases);
   AddOptimizerCases(size, &cases);
+  AddConvolutionCases(size, &cases);
+  AddPoolingCases(size, &cases);
+  AddBatchNormCases(size, &cases);
   return cases;
 }
 

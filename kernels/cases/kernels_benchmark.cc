@@ -2,13 +2,20 @@
 //
 //   bazel run //kernels/cases:kernels_benchmark -- --benchmark_filter=Attention
 //
-// Columns: GB/s counts each tensor once, by CPU time. GFLOP/s counts products only. share_of_peak
-// divides it by what dnnl_sgemm reaches on 1024^3 in the same run, measured right before the case:
-// clocks and neighbours change.
+// Columns, all by CPU time of the thread:
+//   GB/s            counts each tensor once
+//   GFLOP/s         counts products only
+//   share_of_peak   of what this machine reaches, measured in the same run right before the case
+//                   (clocks and neighbours change): dnnl_sgemm on 1024^3 for products, else a copy
+//                   of as many bytes, which then come from the same level of the caches
+//   of_onednn       speed as a share of oneDNN's best for the same product or convolution called
+//                   alone, in the layout that it likes best and with nothing to copy
+//   share_in_onednn of the case's time, inside the library; in_reorders: of it, copies of weights
 #include <time.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +24,7 @@
 #include "benchmark/benchmark.h"
 #include "kernels/cases/kernel_case.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/library_best.h"
 
 namespace pipelab {
 namespace {
@@ -33,7 +41,7 @@ double WallSeconds() {
 }
 
 // FLOP/s of the 1024^3 product: the best of a few.
-double MeasurePeak() {
+double MeasurePeakFlops() {
   constexpr int64_t kSize = 1024;
   static Arena* const arena = new Arena;
   static const std::unique_ptr<Backend> backend = MakeCpuBackend(arena);
@@ -49,13 +57,39 @@ double MeasurePeak() {
   return best;
 }
 
+// Bytes per second, read and written, of a copy that touches `bytes` in all: the best of a few.
+double MeasurePeakBytes(double bytes) {
+  const size_t half = std::max<size_t>(64, static_cast<size_t>(bytes / 2));
+  const std::vector<char> from(half, 1);
+  std::vector<char> to(half, 0);
+  const int copies = static_cast<int>(std::max(1.0, 4e6 / bytes));  // at least some milliseconds
+  double best = 0;
+  for (int i = 0; i < 7; ++i) {
+    const double start = CpuSeconds();
+    for (int k = 0; k < copies; ++k) {
+      std::memcpy(to.data(), from.data(), half);
+      benchmark::ClobberMemory();
+    }
+    best = std::max(best, 2.0 * static_cast<double>(half) * copies / (CpuSeconds() - start));
+  }
+  return best;
+}
+
+double LibraryBestSeconds(const KernelCase& c) {
+  if (c.convolution) {
+    return cpu::BestConvolutionSeconds(c.convolution->shape, c.convolution->pass, &CpuSeconds);
+  }
+  return c.matmul ? cpu::BestMatmulSeconds(*c.matmul, &CpuSeconds) : 0;
+}
+
 void RunCase(benchmark::State& state, const KernelCase& c) {
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   const std::vector<Tensor> tensors = MakeTensors(c, &arena, /*seed=*/1);
-  const double peak = c.flops > 0 ? MeasurePeak() : 0;
+  const double peak = c.flops > 0 ? MeasurePeakFlops() : MeasurePeakBytes(c.bytes);
+  const double library_best = LibraryBestSeconds(c);
   c.run(backend.get(), tensors);
-  const int64_t library_before = backend->library_ns();
+  const int64_t library_before = backend->library_ns(), reorder_before = backend->reorder_ns();
   const double start = CpuSeconds(), wall_start = WallSeconds();
   for (auto _ : state) {
     c.run(backend.get(), tensors);
@@ -64,12 +98,14 @@ void RunCase(benchmark::State& state, const KernelCase& c) {
   const double seconds = CpuSeconds() - start, wall_seconds = WallSeconds() - wall_start;
   const double runs = static_cast<double>(state.iterations());
   state.counters["GB/s"] = c.bytes * runs / seconds * 1e-9;
-  if (c.flops > 0) {
-    state.counters["GFLOP/s"] = c.flops * runs / seconds * 1e-9;
-    state.counters["share_of_peak"] = c.flops * runs / seconds / peak;
-    state.counters["share_in_onednn"] =
-        static_cast<double>(backend->library_ns() - library_before) * 1e-9 / wall_seconds;
-  }
+  state.counters["share_of_peak"] = (c.flops > 0 ? c.flops : c.bytes) * runs / seconds / peak;
+  if (c.flops == 0) return;
+  state.counters["GFLOP/s"] = c.flops * runs / seconds * 1e-9;
+  state.counters["share_in_onednn"] =
+      static_cast<double>(backend->library_ns() - library_before) * 1e-9 / wall_seconds;
+  state.counters["in_reorders"] =
+      static_cast<double>(backend->reorder_ns() - reorder_before) * 1e-9 / wall_seconds;
+  if (library_best > 0) state.counters["of_onednn"] = library_best * runs / seconds;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/groups.h"
+#include "kernels/cpu/library_clock.h"
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/sgemm.h"
 #include "kernels/shape_checks.h"
@@ -30,9 +31,15 @@ class CpuBackend final : public Backend {
   using Backend::Backend;
 
   absl::string_view name() const override { return "cpu"; }
-  int64_t library_ns() const override { return gemm_.ns(); }
+  int64_t library_ns() const override { return clock_.ns; }
+  int64_t reorder_ns() const override { return clock_.reorder_ns; }
+
+  BatchNormKernels& batch_norm() override { return *batch_norm_; }
+  ConvolutionKernels& convolution() override { return *convolution_; }
+  EmbeddingKernels& embedding() override { return *embedding_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
+  PoolingKernels& pooling() override { return *pooling_; }
 
   void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
               const Tensor& y_MN) override {
@@ -119,6 +126,13 @@ class CpuBackend final : public Backend {
     cpu::GeluBackward(Data(dy), Data(x), CheckSameSize("GeluGradient", {&dy, &x, &dx}), Data(dx));
   }
 
+  void Relu(const Tensor& x, const Tensor& y) override {
+    cpu::ReluForward(Data(x), CheckSameSize("Relu", {&x, &y}), Data(y));
+  }
+  void ReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
+    cpu::ReluBackward(Data(dy), Data(y), CheckSameSize("ReluGradient", {&dy, &y, &dx}), Data(dx));
+  }
+
   void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
                   const Tensor& y) override {
     const int64_t n = CheckSameSize("AddDropout", {&a, &b, &y});
@@ -142,39 +156,32 @@ class CpuBackend final : public Backend {
     cpu::AddVectors(Data(a), Data(b), CheckSameSize("Add", {&a, &b, &y}), Data(y));
   }
 
-  void Embedding(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
-                 const Tensor& y_MC) override {
-    const auto [m, c] = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
-    const auto tokens = CheckIndices("Embedding", tokens_M, m, RowsOf(table_VC).rows);
-    const int64_t period = RowsOf(positions_TC).rows;
-    for (int64_t i = 0; i < m; ++i) {
-      cpu::AddVectors(Data(table_VC) + tokens[i] * c, Data(positions_TC) + i % period * c, c,
-                      Data(y_MC) + i * c);
-    }
-  }
-  void EmbeddingWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
-                               const Tensor& dpositions_TC) override {
-    const auto [m, c] = CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
-    const auto tokens =
-        CheckIndices("EmbeddingWeightGradient", tokens_M, m, RowsOf(dtable_VC).rows);
-    const int64_t period = RowsOf(dpositions_TC).rows;
-    const float* dy = Data(dy_MC);
-    for (int64_t i = 0; i < m; ++i, dy += c) {
-      cpu::AddColumnSums(dy, 1, c, Data(dtable_VC) + tokens[i] * c);
-      cpu::AddColumnSums(dy, 1, c, Data(dpositions_TC) + i % period * c);
-    }
-  }
-
   void Fill(const Tensor& x, float value) override { std::fill_n(Data(x), x.size(), value); }
   void Copy(const Tensor& from, const Tensor& to) override {
     const int64_t n = CheckSameSize("Copy", {&from, &to});
     if (n > 0) std::memmove(Data(to), Data(from), n * sizeof(float));
   }
+  void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                   int64_t to_column, int64_t columns) override {
+    const int64_t m = CheckCopyColumns(from_MC, from_column, to_MD, to_column, columns);
+    const int64_t from_width = RowsOf(from_MC).columns, to_width = RowsOf(to_MD).columns;
+    const float* from = Data(from_MC) + from_column;
+    float* to = Data(to_MD) + to_column;
+    for (int64_t i = 0; i < m; ++i, from += from_width, to += to_width) {
+      std::copy_n(from, columns, to);
+    }
+  }
 
  private:
-  cpu::Sgemm gemm_;
+  cpu::LibraryClock clock_;
+  cpu::Sgemm gemm_{&clock_};
+  const std::unique_ptr<BatchNormKernels> batch_norm_ = cpu::MakeBatchNormKernels();
+  const std::unique_ptr<ConvolutionKernels> convolution_ =
+      cpu::MakeConvolutionKernels(&arena(), &clock_);
+  const std::unique_ptr<EmbeddingKernels> embedding_ = cpu::MakeEmbeddingKernels();
   const std::unique_ptr<LossKernels> loss_ = cpu::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = cpu::MakeOptimizerKernels();
+  const std::unique_ptr<PoolingKernels> pooling_ = cpu::MakePoolingKernels();
 };
 
 }  // namespace

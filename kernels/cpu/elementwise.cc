@@ -34,6 +34,21 @@ PIPELAB_SIMD void GeluBackward(const float* dy, const float* x, int64_t n, float
   }
 }
 
+PIPELAB_SIMD void ReluForward(const float* x, int64_t n, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+PIPELAB_SIMD void ReluBackward(const float* dy, const float* y, int64_t n, float* dx) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) dx[i] = y[i] <= 0 ? 0 : dy[i];
+}
+
+PIPELAB_SIMD void AddScaled(float factor, const float* x, int64_t n, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] += factor * x[i];
+}
+
 PIPELAB_SIMD void AddVectors(const float* a, const float* b, int64_t n, float* y) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];

@@ -15,7 +15,11 @@ namespace cpu {
 
 void GeluForward(const float* x, int64_t n, float* y);
 void GeluBackward(const float* dy, const float* x, int64_t n, float* dx);
+void ReluForward(const float* x, int64_t n, float* y);
+void ReluBackward(const float* dy, const float* y, int64_t n, float* dx);
 void AddVectors(const float* a, const float* b, int64_t n, float* y);
+// y += factor x
+void AddScaled(float factor, const float* x, int64_t n, float* y);
 // Adds b_N to each of the rows of y_MN.
 void AddBias(const float* b_N, int64_t m, int64_t n, float* y_MN);
 // sum_N += the column sums of x_MN.

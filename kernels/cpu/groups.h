@@ -5,14 +5,19 @@
 #include <memory>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/library_clock.h"
 
 namespace pipelab {
 namespace cpu {
 
 inline float* Data(const Tensor& x) { return x.f32().data(); }
 
+std::unique_ptr<BatchNormKernels> MakeBatchNormKernels();
+std::unique_ptr<ConvolutionKernels> MakeConvolutionKernels(Arena* arena, LibraryClock* clock);
+std::unique_ptr<EmbeddingKernels> MakeEmbeddingKernels();
 std::unique_ptr<LossKernels> MakeLossKernels();
 std::unique_ptr<OptimizerKernels> MakeOptimizerKernels();
+std::unique_ptr<PoolingKernels> MakePoolingKernels();
 
 }  // namespace cpu
 }  // namespace pipelab

@@ -1,27 +1,12 @@
 #include "kernels/cpu/sgemm.h"
 
-#include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 
-#include <chrono>
-
 #include "glog/logging.h"
+#include "kernels/cpu/one_thread.h"
 
 namespace pipelab {
 namespace cpu {
-namespace {
-
-// OpenMP's thread count belongs to the calling thread: each device thread sets its own, once.
-void UseOneThread() {
-  thread_local const bool set = [] {
-    omp_set_num_threads(1);
-    return true;
-  }();
-  static_cast<void>(set);
-}
-
-}  // namespace
-
 void Sgemm::Run(MatrixForm a_form, MatrixForm b_form, int64_t m, int64_t n, int64_t k, float alpha,
                 const float* a, int64_t lda, const float* b, int64_t ldb, float beta, float* c,
                 int64_t ldc) {
@@ -33,14 +18,11 @@ void Sgemm::Run(MatrixForm a_form, MatrixForm b_form, int64_t m, int64_t n, int6
     return;
   }
   UseOneThread();
-  const auto start = std::chrono::steady_clock::now();
+  const ScopedTimer timer(&clock_->ns);
   const dnnl_status_t status =
       dnnl_sgemm(a_form, b_form, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
   CHECK_EQ(status, dnnl_success) << "dnnl_sgemm " << m << " x " << n << " x " << k
                                  << ", leading dimensions " << lda << ", " << ldb << ", " << ldc;
-  ns_ +=
-      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
-          .count();
 }
 
 }  // namespace cpu

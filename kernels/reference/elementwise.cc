@@ -26,6 +26,14 @@ void GeluGradient(In dy, In x, Out dx) {
   }
 }
 
+void Relu(In x, Out y) {
+  for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] < 0 ? 0 : x[i];
+}
+
+void ReluGradient(In dy, In y, Out dx) {
+  for (size_t i = 0; i < y.size(); ++i) dx[i] = y[i] <= 0 ? 0 : dy[i];
+}
+
 void Dropout(In x, const DropoutMask& mask, Out y) {
   for (size_t i = 0; i < x.size(); ++i) {
     const bool kept = mask.rng.Uniform(mask.offset + i) >= mask.rate;

@@ -49,6 +49,8 @@ void AttentionGradient(const AttentionShape& shape, In dout_MC, In qkv_M3C, In o
 // elementwise.cc
 void Gelu(In x, Out y);
 void GeluGradient(In dy, In x, Out dx);
+void Relu(In x, Out y);
+void ReluGradient(In dy, In y, Out dx);
 void Dropout(In x, const DropoutMask& mask, Out y);
 
 // optimizer.cc: one step; a velocity may be empty
@@ -57,10 +59,37 @@ void Sgd(const SgdOptions& options, In dw, Out w, Out velocity);
 void RmsProp(const RmsPropOptions& options, In dw, Out w, Out squares, Out velocity);
 double SumOfSquares(In x);
 
-// loss.cc
+// embedding.cc
 void Embedding(const RowsSize& size, Indices tokens_M, In table_VC, In positions_TC, Out y_MC);
 void EmbeddingWeightGradient(const RowsSize& size, Indices tokens_M, In dy_MC, Out dtable_VC,
                              Out dpositions_TC);
+void EmbeddingBag(const RowsSize& size, Indices ids_MB, In table_VC, BagMode mode, Out y_MC);
+void EmbeddingBagWeightGradient(const RowsSize& size, Indices ids_MB, In dy_MC, BagMode mode,
+                                Out dtable_VC);
+
+// convolution.cc
+void Convolution(const ConvolutionShape& shape, In x_NHWC, In w_HWIO, In b_O, Out y_NHWC);
+void ConvolutionInputGradient(const ConvolutionShape& shape, In dy_NHWC, In w_HWIO, Out dx_NHWC);
+void ConvolutionWeightGradient(const ConvolutionShape& shape, In x_NHWC, In dy_NHWC, Out dw_HWIO,
+                               Out db_O);
+
+// pooling.cc
+void MaxPool(const PoolingShape& shape, In x_NHWC, Out y_NHWC);
+void MaxPoolGradient(const PoolingShape& shape, In dy_NHWC, In x_NHWC, Out dx_NHWC);
+void AveragePool(const PoolingShape& shape, In x_NHWC, Out y_NHWC);
+void AveragePoolGradient(const PoolingShape& shape, In dy_NHWC, Out dx_NHWC);
+
+// batch_norm.cc
+void BatchNorm(const RowsSize& size, In x_MC, In gamma_C, In beta_C, Out y_MC, Out mean_C,
+               Out variance_C);
+void BatchNormInference(const RowsSize& size, In x_MC, In gamma_C, In beta_C, In mean_C,
+                        In variance_C, Out y_MC);
+void BatchNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C, In mean_C,
+                            In variance_C, Out dx_MC, Out dgamma_part_C, Out dbeta_part_C);
+void BatchNormUpdateRunning(int64_t micro_batches, In statistics_B2C, double momentum,
+                            Out running_mean_C, Out running_variance_C);
+
+// loss.cc
 double CrossEntropy(const RowsSize& size, In logits_MV, Indices targets_M);
 void CrossEntropyGradient(const RowsSize& size, In logits_MV, Indices targets_M, double scale,
                           Out dlogits_MV);

@@ -9,8 +9,12 @@
 namespace pipelab {
 namespace reference {
 
+std::unique_ptr<BatchNormKernels> MakeBatchNormKernels();
+std::unique_ptr<ConvolutionKernels> MakeConvolutionKernels(Arena* arena);
+std::unique_ptr<EmbeddingKernels> MakeEmbeddingKernels();
 std::unique_ptr<LossKernels> MakeLossKernels();
 std::unique_ptr<OptimizerKernels> MakeOptimizerKernels();
+std::unique_ptr<PoolingKernels> MakePoolingKernels();
 
 }  // namespace reference
 }  // namespace pipelab

@@ -16,26 +16,6 @@ double LogSumExp(In row) {
 
 }  // namespace
 
-void Embedding(const RowsSize& size, Indices tokens_M, In table_VC, In positions_TC, Out y_MC) {
-  const int64_t c = size.columns, period = static_cast<int64_t>(positions_TC.size()) / c;
-  for (int64_t i = 0; i < size.rows; ++i) {
-    for (int64_t j = 0; j < c; ++j) {
-      y_MC[i * c + j] = table_VC[tokens_M[i] * c + j] + positions_TC[i % period * c + j];
-    }
-  }
-}
-
-void EmbeddingWeightGradient(const RowsSize& size, Indices tokens_M, In dy_MC, Out dtable_VC,
-                             Out dpositions_TC) {
-  const int64_t c = size.columns, period = static_cast<int64_t>(dpositions_TC.size()) / c;
-  for (int64_t i = 0; i < size.rows; ++i) {
-    for (int64_t j = 0; j < c; ++j) {
-      dtable_VC[tokens_M[i] * c + j] += dy_MC[i * c + j];
-      dpositions_TC[i % period * c + j] += dy_MC[i * c + j];
-    }
-  }
-}
-
 double CrossEntropy(const RowsSize& size, In logits_MV, Indices targets_M) {
   double sum = 0;
   for (int64_t i = 0; i < size.rows; ++i) {

@@ -16,8 +16,13 @@ class ReferenceBackend final : public Backend {
   using Backend::Backend;
 
   absl::string_view name() const override { return "reference"; }
+
+  BatchNormKernels& batch_norm() override { return *batch_norm_; }
+  ConvolutionKernels& convolution() override { return *convolution_; }
+  EmbeddingKernels& embedding() override { return *embedding_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
+  PoolingKernels& pooling() override { return *pooling_; }
 
   void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
               const Tensor& y_MN) override {
@@ -101,6 +106,15 @@ class ReferenceBackend final : public Backend {
     reference::GeluGradient(Wide(dy), Wide(x), WideResult(dx));
   }
 
+  void Relu(const Tensor& x, const Tensor& y) override {
+    CheckSameSize("Relu", {&x, &y});
+    reference::Relu(Wide(x), WideResult(y));
+  }
+  void ReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
+    CheckSameSize("ReluGradient", {&dy, &y, &dx});
+    reference::ReluGradient(Wide(dy), Wide(y), WideResult(dx));
+  }
+
   void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
                   const Tensor& y) override {
     CheckSameSize("AddDropout", {&a, &b, &y});
@@ -118,22 +132,6 @@ class ReferenceBackend final : public Backend {
     AddDropout(a, b, DropoutMask(), y);
   }
 
-  void Embedding(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
-                 const Tensor& y_MC) override {
-    const RowsSize size = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
-    const auto tokens = CheckIndices("Embedding", tokens_M, size.rows, RowsOf(table_VC).rows);
-    reference::Embedding(size, tokens, Wide(table_VC), Wide(positions_TC), WideResult(y_MC));
-  }
-  void EmbeddingWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
-                               const Tensor& dpositions_TC) override {
-    const RowsSize size =
-        CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
-    const auto tokens =
-        CheckIndices("EmbeddingWeightGradient", tokens_M, size.rows, RowsOf(dtable_VC).rows);
-    reference::EmbeddingWeightGradient(size, tokens, Wide(dy_MC), WideResult(dtable_VC),
-                                       WideResult(dpositions_TC));
-  }
-
   void Fill(const Tensor& x, float value) override {
     std::fill(x.f32().begin(), x.f32().end(), value);
   }
@@ -141,10 +139,25 @@ class ReferenceBackend final : public Backend {
     CheckSameSize("Copy", {&from, &to});
     std::copy(from.f32().begin(), from.f32().end(), to.f32().begin());
   }
+  void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                   int64_t to_column, int64_t columns) override {
+    const int64_t m = CheckCopyColumns(from_MC, from_column, to_MD, to_column, columns);
+    const int64_t from_width = RowsOf(from_MC).columns, to_width = RowsOf(to_MD).columns;
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        to_MD.f32()[i * to_width + to_column + j] = from_MC.f32()[i * from_width + from_column + j];
+      }
+    }
+  }
 
  private:
+  const std::unique_ptr<BatchNormKernels> batch_norm_ = reference::MakeBatchNormKernels();
+  const std::unique_ptr<ConvolutionKernels> convolution_ =
+      reference::MakeConvolutionKernels(&arena());
+  const std::unique_ptr<EmbeddingKernels> embedding_ = reference::MakeEmbeddingKernels();
   const std::unique_ptr<LossKernels> loss_ = reference::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = reference::MakeOptimizerKernels();
+  const std::unique_ptr<PoolingKernels> pooling_ = reference::MakePoolingKernels();
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ Tensor GptEmbedding::PositionsOf(const LayerContext& ctx, const Tensor& position
 
 Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
   Tensor y_MC = ctx.backend->Allocate({ctx.samples * ctx.slice.CountOf(tokens_), hidden_});
-  ctx.backend->Embedding(ctx.batch->fields[0], parameters_[P::kTable].value,
-                         PositionsOf(ctx, parameters_[P::kPositions].value), y_MC);
+  ctx.backend->embedding().Lookup(ctx.batch->fields[0], parameters_[P::kTable].value,
+                                  PositionsOf(ctx, parameters_[P::kPositions].value), y_MC);
   return y_MC;
 }
 
@@ -29,9 +29,9 @@ Tensor GptEmbedding::InputGradient(const LayerContext&, const Tensor&, Tensor dy
 }
 
 void GptEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
-  ctx.backend->EmbeddingWeightGradient(ctx.batch->fields[0], stash->tensors[0],
-                                       parameters_[P::kTable].gradient,
-                                       PositionsOf(ctx, parameters_[P::kPositions].gradient));
+  ctx.backend->embedding().LookupWeightGradient(
+      ctx.batch->fields[0], stash->tensors[0], parameters_[P::kTable].gradient,
+      PositionsOf(ctx, parameters_[P::kPositions].gradient));
   stash->tensors.clear();
 }
 

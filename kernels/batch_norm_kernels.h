@@ -1,0 +1,59 @@
+// Batch normalisation with GPipe's semantics: training normalises by the statistics of the
+// micro-batch, evaluation by running statistics of whole mini-batches.
+//
+//   BatchNormKernels& k = backend->batch_norm();
+//   k.Forward(x_MC, gamma_C, beta_C, y_MC, mean_C, variance_C);
+//   k.InputGradient(dy_MC, x_MC, gamma_C, mean_C, variance_C, dx_MC, dgamma_part_C, dbeta_part_C);
+//   k.WeightGradient(dgamma_part_C, dbeta_part_C, dgamma_C, dbeta_C);
+//   k.UpdateRunning(statistics_of_all_micro_batches, /*momentum=*/0.1f, running_mean, running_var);
+//   k.Inference(x_MC, gamma_C, beta_C, running_mean, running_var, y_MC);
+//
+// M is samples times pixels. Paper: GPipe (Huang et al. 2019), section 2.2: "sufficient statistics
+// of inputs at each batch normalization layer are computed over each micro-batch, with a moving
+// average over the entire mini-batch for evaluation".
+//
+// The running statistics do not depend on the schedule: a stage keeps each micro-batch's mean and
+// variance in a slot of its own, and the step combines the slots in the order of micro-batches,
+// whatever the order in which they were computed (once or, when recomputing, twice).
+#ifndef PIPELAB_KERNELS_BATCH_NORM_KERNELS_H_
+#define PIPELAB_KERNELS_BATCH_NORM_KERNELS_H_
+
+#include "kernels/tensor/tensor.h"
+
+namespace pipelab {
+
+inline constexpr double kBatchNormEpsilon = 1e-5;
+
+class BatchNormKernels {
+ public:
+  virtual ~BatchNormKernels() = default;
+
+  // y = gamma (x - mean) / sqrt(variance + epsilon) + beta with the column statistics of x, which
+  // it writes: the variance is the mean square around the mean (divided by M). y may be x only
+  // where no gradient follows.
+  virtual void Forward(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                       const Tensor& y_MC, const Tensor& mean_C, const Tensor& variance_C) = 0;
+  // The gradient through the statistics too. It needs the sums over M that gamma and beta want, and
+  // writes them, so that the weight gradient needs neither x nor dy. dx may be dy.
+  virtual void InputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                             const Tensor& mean_C, const Tensor& variance_C, const Tensor& dx_MC,
+                             const Tensor& dgamma_part_C, const Tensor& dbeta_part_C) = 0;
+  // Adds the parts to dgamma and dbeta.
+  virtual void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
+                              const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
+
+  // With given statistics. y may be x.
+  virtual void Inference(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                         const Tensor& mean_C, const Tensor& variance_C, const Tensor& y_MC) = 0;
+  // running = (1 - momentum) running + momentum mini-batch, where the mini-batch's mean and
+  // variance are those of the union of equally large micro-batches, a row [mean_C, variance_C]
+  // each: the variance is the mean of the variances plus the variance of the means. It is the one
+  // that divides by the number of values, as torchgpipe's DeferredBatchNorm (PyTorch's own
+  // BatchNorm divides by one less).
+  virtual void UpdateRunning(const Tensor& statistics_B2C, float momentum,
+                             const Tensor& running_mean_C, const Tensor& running_variance_C) = 0;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_BATCH_NORM_KERNELS_H_

@@ -1,0 +1,49 @@
+#include <memory>
+
+#include "kernels/reference/functions.h"
+#include "kernels/reference/groups.h"
+#include "kernels/reference/wide.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace reference {
+namespace {
+
+class ReferenceEmbeddingKernels final : public EmbeddingKernels {
+ public:
+  void Lookup(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
+              const Tensor& y_MC) override {
+    const RowsSize size = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
+    const auto tokens = CheckIndices("Embedding", tokens_M, size.rows, RowsOf(table_VC).rows);
+    Embedding(size, tokens, Wide(table_VC), Wide(positions_TC), WideResult(y_MC));
+  }
+  void LookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
+                            const Tensor& dpositions_TC) override {
+    const RowsSize size =
+        CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
+    const auto tokens =
+        CheckIndices("EmbeddingWeightGradient", tokens_M, size.rows, RowsOf(dtable_VC).rows);
+    EmbeddingWeightGradient(size, tokens, Wide(dy_MC), WideResult(dtable_VC),
+                            WideResult(dpositions_TC));
+  }
+
+  void Bag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
+           const Tensor& y_MC) override {
+    const RowsSize size = CheckEmbeddingBag("EmbeddingBag", ids_MB, table_VC, y_MC);
+    EmbeddingBag(size, ids_MB.i32(), Wide(table_VC), mode, WideResult(y_MC));
+  }
+  void BagWeightGradient(const Tensor& ids_MB, const Tensor& dy_MC, BagMode mode,
+                         const Tensor& dtable_VC) override {
+    const RowsSize size = CheckEmbeddingBag("EmbeddingBagWeightGradient", ids_MB, dtable_VC, dy_MC);
+    EmbeddingBagWeightGradient(size, ids_MB.i32(), Wide(dy_MC), mode, WideResult(dtable_VC));
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<EmbeddingKernels> MakeEmbeddingKernels() {
+  return std::make_unique<ReferenceEmbeddingKernels>();
+}
+
+}  // namespace reference
+}  // namespace pipelab
