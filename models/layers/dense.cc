@@ -15,7 +15,11 @@ Tensor Dense::Run(const LayerContext& ctx, const Tensor& x_MK, LayerStash* stash
   b.Linear(x_MK, parameters_[P::kW].value, parameters_[P::kB].value, h_MN);
   if (activation_ == Activation::kNone) return h_MN;
   Tensor y_MN = b.Allocate(h_MN.shape());
-  b.Gelu(h_MN, y_MN);
+  if (activation_ == Activation::kGelu) {
+    b.Gelu(h_MN, y_MN);
+  } else {
+    b.Relu(h_MN, y_MN);
+  }
   stash->tensors = {std::move(h_MN)};
   return y_MN;
 }
@@ -24,6 +28,7 @@ Tensor Dense::InputGradient(const LayerContext& ctx, const Tensor& x_MK, Tensor 
                             LayerStash* stash) {
   Backend& b = *ctx.backend;
   if (activation_ == Activation::kGelu) b.GeluGradient(dy, stash->tensors[0], dy);
+  if (activation_ == Activation::kRelu) b.ReluGradient(dy, stash->tensors[0], dy);
   stash->tensors.clear();
   Tensor dx_MK = b.Allocate(x_MK.shape());
   b.LinearInputGradient(dy, parameters_[P::kW].value, dx_MK);

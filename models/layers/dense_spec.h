@@ -16,7 +16,7 @@ namespace pipelab {
 
 inline constexpr char kDense[] = "dense";
 
-enum class Activation : uint8_t { kNone, kGelu };
+enum class Activation : uint8_t { kNone, kGelu, kRelu };
 
 struct DenseSizes {
   std::string name;

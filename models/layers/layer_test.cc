@@ -2,12 +2,14 @@
 // sample, evaluation is without dropout, starts are keyed by name.
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/reference/reference_backend.h"
 #include "models/layers/data_view.h"
+#include "models/layers/dense_spec.h"
 #include "models/layers/factory.h"
 #include "models/layers/initialize.h"
 #include "models/layers/test_layers.h"
@@ -87,6 +89,43 @@ TEST(Initialize, IsKeyedByNameAndTie) {
   EXPECT_EQ(start(a, 1), std::vector<float>(1000, 1));
   a.init = InitKind::kZeros;
   EXPECT_EQ(start(a, 1), std::vector<float>(1000, 0));
+}
+
+// A ReLU lets the gradient through where it lets the value through, and is a plain layer there.
+TEST(Dense, ReluMasksValueAndGradient) {
+  std::vector<LayerSpec> specs;  // without and with ReLU
+  for (Activation activation : {Activation::kNone, Activation::kRelu}) {
+    DenseSizes s;
+    s.name = "dense";
+    s.tokens = 5;
+    s.in = 4;
+    s.out = 9;
+    s.activation = activation;
+    specs.push_back(DenseSpec(s));
+  }
+  Arena arena;
+  const auto backend = MakeReferenceBackend(&arena);
+  LayerRig plain(specs[0], backend.get(), 2), relu(specs[1], backend.get(), 2);
+  const std::vector<Tensor> x = RandomInputs(specs[0], backend.get(), 2);
+  const Tensor h = plain.layer->Forward(plain.ctx, x, &plain.stash);
+  const Tensor y = relu.layer->Forward(relu.ctx, x, &relu.stash);
+  Tensor dy = RandomTensor(backend.get(), h.shape(), "dy", 1);
+  Tensor masked = RandomTensor(backend.get(), h.shape(), "dy", 1);
+  int open = 0;
+  for (int64_t i = 0; i < h.size(); ++i) {
+    EXPECT_EQ(y.f32()[i], h.f32()[i] > 0 ? h.f32()[i] : 0.0f);
+    if (h.f32()[i] <= 0) masked.f32()[i] = 0;
+    open += h.f32()[i] > 0;
+  }
+  EXPECT_GT(open, h.size() / 4);
+  EXPECT_LT(open, 3 * h.size() / 4);
+  EXPECT_EQ(Values(plain.layer->BackwardInput(plain.ctx, x, std::move(masked), &plain.stash)[0]),
+            Values(relu.layer->BackwardInput(relu.ctx, x, std::move(dy), &relu.stash)[0]));
+  plain.layer->BackwardWeight(plain.ctx, x, &plain.stash);
+  relu.layer->BackwardWeight(relu.ctx, x, &relu.stash);
+  for (int p : {DenseParameter::kW, DenseParameter::kB}) {
+    EXPECT_EQ(Values(plain.parameters[p].gradient), Values(relu.parameters[p].gradient));
+  }
 }
 
 TEST(Factory, NamesAnUnknownKind) {

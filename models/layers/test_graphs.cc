@@ -182,7 +182,7 @@ std::vector<LayerSpec> JoinLayers() {
     layers.push_back(AddSpec(add));
     layers.push_back(ConcatSpec(concat));
   }
-  for (Activation activation : {Activation::kNone, Activation::kGelu}) {
+  for (Activation activation : {Activation::kNone, Activation::kGelu, Activation::kRelu}) {
     for (int64_t in : {4, 17}) {
       DenseSizes dense;
       dense.name = absl::StrCat("dense", in, "/", static_cast<int>(activation));
