@@ -1,5 +1,5 @@
-// Entry point for libFuzzer (how to run it: BUILD.bazel), and for the seeded test beside it. The
-// first byte picks the reader.
+// Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
+// beside it. The first byte picks the reader.
 #include <cstddef>
 #include <cstdint>
 #include <string>

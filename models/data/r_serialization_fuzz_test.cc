@@ -1,48 +1,15 @@
 // 20,000 damaged inputs from one seed: none may crash, and among unpacked ones nearly all must be
 // refused.
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "models/data/fuzz_mutations.h"
 #include "models/data/r_serialization.h"
 #include "models/data/r_test_writer.h"
-#include "tools/base/rng.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace pipelab {
 namespace {
-
-// Up to eight changes: a bit, a byte, a word of a telling value, a cut, a repeat.
-std::string Mutate(std::string bytes, uint64_t round) {
-  const CounterRng rng(20240501, round);
-  uint64_t draw = 0;
-  const auto below = [&](uint64_t n) { return rng.Below(draw++, n); };
-  const uint64_t changes = 1 + below(8);
-  for (uint64_t i = 0; i < changes && bytes.size() > 8; ++i) {
-    const size_t at = below(bytes.size() - 4);
-    constexpr uint32_t kTelling[] = {0,    0xFF,   0xFFFFFFFF, 0x7FFFFFFF, 0x80000000,
-                                     0xFE, 0x2000, 19,         238};
-    switch (below(5)) {
-      case 0:
-        bytes[at] ^= static_cast<char>(1u << below(8));
-        break;
-      case 1:
-        bytes[at] = static_cast<char>(below(256));
-        break;
-      case 2:
-        bytes.replace(at & ~size_t{3}, 4, RWriter().Word(kTelling[below(9)]).bytes());
-        break;
-      case 3:
-        bytes.resize(bytes.size() - below(bytes.size() / 4 + 1));
-        break;
-      default:
-        bytes.insert(at, bytes.substr(at, below(64)));
-    }
-  }
-  return bytes;
-}
 
 TEST(RSerializationFuzz, TwentyThousandMutations) {
   const std::string frame = SampleFrame();

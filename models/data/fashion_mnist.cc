@@ -1,0 +1,78 @@
+#include "models/data/fashion_mnist.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "models/data/idx.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kClasses = 10;
+constexpr absl::string_view kFolder = "usr/share/datasets/fashion-mnist";
+
+absl::StatusOr<std::shared_ptr<const LabelledImages>> LoadPart(absl::string_view package_dir,
+                                                               absl::string_view part) {
+  const std::string base = JoinPath(JoinPath(package_dir, kFolder), part);
+  const std::string images_path = absl::StrCat(base, "-images-idx3-ubyte.gz");
+  const std::string labels_path = absl::StrCat(base, "-labels-idx1-ubyte.gz");
+  PIPELAB_ASSIGN_OR_RETURN(const IdxArray images, ReadIdx(images_path));
+  PIPELAB_ASSIGN_OR_RETURN(const IdxArray labels, ReadIdx(labels_path));
+  if (images.dimensions.size() != 3 || images.bytes.empty()) {
+    return absl::DataLossError(absl::StrFormat("%s: %d dimensions; images have 3, and none is 0",
+                                               images_path, images.dimensions.size()));
+  }
+  if (labels.dimensions.size() != 1 || labels.dimensions[0] != images.dimensions[0]) {
+    return absl::DataLossError(
+        absl::StrFormat("%s: %d labels in %d dimensions; there are %d images", labels_path,
+                        labels.dimensions[0], labels.dimensions.size(), images.dimensions[0]));
+  }
+  auto set = std::make_shared<LabelledImages>();
+  set->height = images.dimensions[1];
+  set->width = images.dimensions[2];
+  set->classes = kClasses;
+  set->pixels.assign(images.bytes.begin(), images.bytes.end());
+  set->labels.assign(labels.bytes.begin(), labels.bytes.end());
+  for (size_t i = 0; i < set->labels.size(); ++i) {
+    if (set->labels[i] < kClasses) continue;
+    return absl::DataLossError(absl::StrFormat("%s: label %d is %d; there are %d classes",
+                                               labels_path, i, set->labels[i], kClasses));
+  }
+  return std::shared_ptr<const LabelledImages>(std::move(set));
+}
+
+}  // namespace
+
+const DebianPackage& FashionMnistPackage() {
+  static const auto& package =
+      *new DebianPackage{"dataset-fashion-mnist", "0.0~git20200523.55506a9-1",
+                         "39e172fe32dd318ebb3e512220c3beea2fa47d7e20bab348fb4e0922d6beefc0"};
+  return package;
+}
+
+absl::StatusOr<ImageData> LoadFashionMnist(absl::string_view package_dir) {
+  ImageData data;
+  data.name = "fashion-mnist";
+  PIPELAB_ASSIGN_OR_RETURN(data.train, LoadPart(package_dir, "train"));
+  PIPELAB_ASSIGN_OR_RETURN(data.held_out, LoadPart(package_dir, "t10k"));
+  if (data.train->image_bytes() != data.held_out->image_bytes()) {
+    return absl::DataLossError(absl::StrCat(package_dir, ": training and test images of ",
+                                            data.train->image_bytes(), " and ",
+                                            data.held_out->image_bytes(), " pixels"));
+  }
+  data.scale = ScaleOf(*data.train);
+  return data;
+}
+
+absl::StatusOr<ImageData> FetchFashionMnist(absl::string_view cache_dir,
+                                            const FetchOptions& options) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string dir,
+                           FetchDebianPackage(FashionMnistPackage(), cache_dir, options));
+  return LoadFashionMnist(dir);
+}
+
+}  // namespace pipelab

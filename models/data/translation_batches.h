@@ -1,0 +1,92 @@
+// Batches of translations for an encoder-decoder; a token is a character.
+//
+//   TranslationOptions options;                            // lengths, how rare a character may be
+//   TranslationData data = MakeTranslationData(corpus, options);
+//   TranslationBatchSource train(data.train, data.vocabulary, options,
+//                                ExampleOrder(data.train->translations.size(), 64, seed, "data"));
+//
+// Fields (S, T: the lengths of the options):
+//   "source" [S]        the locale's token, the English characters, kEnd, padding
+//   "source_mask" [S]   1 where "source" is no padding, else 0
+//   "tokens" [T]        what the decoder reads: kStart, the translation's characters, padding
+//   "targets" [T]       what it must say: the characters, kEnd, padding
+//   "targets_mask" [T]  1 where "targets" is no padding, else 0
+#ifndef PIPELAB_MODELS_DATA_TRANSLATION_BATCHES_H_
+#define PIPELAB_MODELS_DATA_TRANSLATION_BATCHES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "models/data/example_source.h"
+#include "models/data/translations.h"
+
+namespace pipelab {
+
+inline constexpr char kSource[] = "source";
+inline constexpr char kSourceMask[] = "source_mask";
+inline constexpr char kTargetsMask[] = "targets_mask";
+
+// Special tokens, one for each locale, then the characters by code point.
+class TranslationVocabulary {
+ public:
+  enum Special : int32_t { kPadding, kStart, kEnd, kUnknown, kFirstLocale };
+
+  // Characters that the corpus has at least `least_count` times, in sources and targets.
+  TranslationVocabulary(const TranslationCorpus& corpus, int64_t least_count);
+
+  int64_t size() const { return first_character_ + static_cast<int64_t>(characters_.size()); }
+  int32_t LocaleToken(int32_t locale) const { return kFirstLocale + locale; }
+  // Characters alone; kUnknown for one that the vocabulary lacks, or a byte that is no UTF-8.
+  std::vector<int32_t> Encode(absl::string_view text) const;
+  // Up to kEnd; other special tokens are left out, and U+FFFD stands for kUnknown.
+  std::string Decode(absl::Span<const int32_t> tokens) const;
+
+ private:
+  int32_t first_character_;
+  std::vector<uint32_t> characters_;  // token - first_character_ -> character
+  absl::flat_hash_map<uint32_t, int32_t> token_of_;
+};
+
+struct TranslationOptions {
+  int64_t source_length = 40;  // S: with the locale's token and kEnd
+  int64_t target_length = 48;  // T: with kEnd
+  int64_t least_count = 5;     // of a character in the training part
+};
+
+struct TranslationData {
+  std::string name;
+  std::shared_ptr<const TranslationVocabulary> vocabulary;  // of the training part
+  std::shared_ptr<const TranslationCorpus> train, held_out;
+  int64_t too_long = 0;  // left out of either part
+};
+
+// Splits and leaves out what is longer than the options' lengths.
+TranslationData MakeTranslationData(const TranslationCorpus& corpus,
+                                    const TranslationOptions& options);
+
+class TranslationBatchSource final : public ExampleSource {
+ public:
+  // The order's examples are the translations, which fit the lengths (CHECKed).
+  TranslationBatchSource(std::shared_ptr<const TranslationCorpus> corpus,
+                         std::shared_ptr<const TranslationVocabulary> vocabulary,
+                         const TranslationOptions& options, ExampleOrder order);
+
+ private:
+  enum Field { kSourceField, kSourceMaskField, kTokensField, kTargetsField, kTargetsMaskField };
+  // A field's tokens without padding.
+  std::vector<int32_t> TokensOf(int field, int64_t example) const;
+  void WriteFloats(int field, const Draw& draw, absl::Span<float> out) const override;
+  void WriteIds(int field, const Draw& draw, absl::Span<int32_t> out) const override;
+
+  const std::shared_ptr<const TranslationCorpus> corpus_;
+  const std::shared_ptr<const TranslationVocabulary> vocabulary_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_DATA_TRANSLATION_BATCHES_H_
