@@ -1,0 +1,145 @@
+#include "models/data/summaries.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "models/data/metrics.h"
+#include "models/data/ngram.h"
+#include "models/data/text_batches.h"
+#include "models/data/translation_baselines.h"
+#include "models/data/translation_batches.h"
+#include "tools/base/status_macros.h"
+#include "tools/base/text_columns.h"
+
+namespace pipelab {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
+
+// The class whose mean training image is nearest.
+int NearestMean(const std::vector<double>& means, const uint8_t* pixels, int64_t bytes) {
+  int best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t c = 0; c * bytes < means.size(); ++c) {
+    double distance = 0;
+    for (int64_t p = 0; p < bytes; ++p) {
+      const double d = pixels[p] - means[c * bytes + p];
+      distance += d * d;
+    }
+    if (distance >= least) continue;
+    least = distance;
+    best = static_cast<int>(c);
+  }
+  return best;
+}
+
+std::vector<double> ClassMeans(const LabelledImages& images) {
+  const int64_t bytes = images.image_bytes();
+  std::vector<double> means(images.classes * bytes), count(images.classes);
+  for (int64_t i = 0; i < images.size(); ++i) {
+    const int64_t label = images.labels[i];
+    ++count[label];
+    for (int64_t p = 0; p < bytes; ++p) means[label * bytes + p] += images.pixels[i * bytes + p];
+  }
+  for (size_t m = 0; m < means.size(); ++m) means[m] /= std::max(count[m / bytes], 1.0);
+  return means;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Summary(const TextCorpus& corpus) {
+  PIPELAB_ASSIGN_OR_RETURN(const TextData data, MakeTextData(corpus, /*context=*/128, kSeed));
+  std::vector<std::vector<std::string>> texts = {{"document", "lines", "size"}, {"", "", "bytes"}};
+  for (size_t i = 0; i < corpus.documents.size(); ++i) {
+    TextCorpus one;
+    one.documents = {corpus.documents[i]};
+    texts.push_back({corpus.titles[i], absl::StrCat(one.lines()), absl::StrCat(one.bytes())});
+  }
+  texts.push_back({"all", absl::StrCat(corpus.lines()), absl::StrCat(corpus.bytes())});
+  std::vector<std::vector<std::string>> losses = {
+      {"context", "held-out loss"},
+      {"bytes", "nats/byte"},
+      {"none, all bytes alike",
+       absl::StrFormat("%.3f", std::log(static_cast<double>(data.vocabulary.size())))}};
+  for (const int order : {1, 2, 3, 5}) {
+    const NGramModel model(data.train->tokens(), data.vocabulary.size(), order);
+    losses.push_back(
+        {absl::StrCat(order - 1), absl::StrFormat("%.3f", model.Loss(data.held_out->tokens()))});
+  }
+  return absl::StrCat(
+      corpus.name, ": ", data.vocabulary.size(), " different bytes; ", data.train->tokens().size(),
+      " for training, ", data.held_out->tokens().size(), " held out\n",
+      AlignColumns(texts, 2, {false, true, true}), AlignColumns(losses, 2, {false, true}));
+}
+
+std::string Summary(const ImageData& data) {
+  const std::vector<double> means = ClassMeans(*data.train);
+  const int64_t bytes = data.train->image_bytes();
+  int64_t right = 0;
+  for (int64_t i = 0; i < data.held_out->size(); ++i) {
+    const uint8_t* pixels = data.held_out->pixels.data() + i * bytes;
+    right += NearestMean(means, pixels, bytes) == data.held_out->labels[i];
+  }
+  const double accuracy = static_cast<double>(right) / static_cast<double>(data.held_out->size());
+  return absl::StrFormat(
+      "%s: %d images for training, %d held out, %d x %d x %d, %d classes; pixels of mean %.4f, "
+      "deviation %.4f\n  nearest class mean: held-out accuracy %.4f\n",
+      data.name, data.train->size(), data.held_out->size(), data.train->height, data.train->width,
+      data.train->channels, data.train->classes, data.scale.mean, data.scale.deviation, accuracy);
+}
+
+std::string Summary(const TranslationCorpus& corpus) {
+  const TranslationOptions options;
+  const TranslationSplit split = SplitTranslations(corpus);
+  const TranslationData data = MakeTranslationData(corpus, options);
+  const DictionaryTranslator dictionary(split.train);
+  const TranslationQuality copy =
+      Evaluate(split.held_out, [](const Translation& t) { return t.source; });
+  const TranslationQuality looked_up = Evaluate(split.held_out, [&](const Translation& t) {
+    return dictionary.Translate(t.locale, t.source);
+  });
+  const std::vector<std::vector<std::string>> table = {
+      {"baseline", "exact", "chrF"},
+      {"copying", Percent(copy.exact), Percent(copy.chrf)},
+      {"dictionary", Percent(looked_up.exact), Percent(looked_up.chrf)}};
+  return absl::StrFormat(
+      "%s: %d translations in %d locales, %d for training, %d held out; %d longer than %d and %d "
+      "tokens; a vocabulary of %d\n%s",
+      corpus.name, corpus.translations.size(), corpus.locales.size(),
+      split.train.translations.size(), split.held_out.translations.size(), data.too_long,
+      options.source_length, options.target_length, data.vocabulary->size(),
+      AlignColumns(table, 2, {false, true, true}));
+}
+
+std::string Summary(const RatingTable& table) {
+  const RatingSplit split = SplitRatings(table, kSeed);
+  int64_t liked = 0;
+  for (const Rating& r : table.ratings) liked += r.liked();
+  return absl::StrFormat(
+      "%s: %d ratings of %d films in %d genres by %d users, %.1f %% of them %g stars or more; %d "
+      "for training, %d held out\n  user and item bias: held-out AUC %.4f\n",
+      table.name, table.ratings.size(), table.films.size(), table.genres.size(), table.users,
+      100.0 * static_cast<double>(liked) / static_cast<double>(table.ratings.size()), kLikedStars,
+      split.train.size(), split.held_out.size(),
+      AreaUnderRoc(BiasModel(table, split.train), table, split.held_out));
+}
+
+std::string Summary(const DescriptorTable& table) {
+  std::string families;
+  for (const DescriptorFamily& f : table.families) {
+    absl::StrAppend(&families, families.empty() ? "" : ", ", f.name, " ", f.count);
+  }
+  return absl::StrFormat(
+      "%s: %d compounds, %d descriptors (%s)\n  5 nearest neighbours: held-out R2 %.4f (all %d "
+      "folds)\n",
+      table.name, table.compounds(), table.columns, families,
+      NearestNeighboursRSquared(table, 5, kSeed), kFolds);
+}
+
+}  // namespace pipelab
