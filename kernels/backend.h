@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "kernels/attention_kernels.h"
 #include "kernels/batch_norm_kernels.h"
 #include "kernels/convolution_kernels.h"
 #include "kernels/embedding_kernels.h"
@@ -33,28 +34,6 @@
 #include "tools/base/rng.h"
 
 namespace pipelab {
-
-// Heads of one attention call. Sequences never see one another. Q, k and v are [samples * tokens,
-// ...]; what belongs to a query (out, lse) is [samples * num_queries(), ...].
-//
-// A call may be about a slice of the queries, the tokens [first_query, first_query + queries) of
-// each sample. Causal queries read the k and v up to their slice's end only, so the later ones need
-// not be there yet. The slices of a sequence have the bits of one call where each begins at a
-// multiple of kAttentionBlockRows: the blocks are then the same. Elsewhere sums over keys are of
-// other lengths, and results differ by rounding.
-struct AttentionShape {
-  int64_t samples = 0, tokens = 0, heads = 0, head_size = 0;
-  bool causal = true;
-  int64_t first_query = 0, queries = 0;  // of each sample; 0 queries: all
-
-  int64_t num_queries() const { return queries == 0 ? tokens : queries; }
-  int64_t end_query() const { return first_query + num_queries(); }
-  // Tokens whose keys and values some query of the call reads: the first ones.
-  int64_t num_keys() const { return causal ? end_query() : tokens; }
-};
-
-// Most query rows whose scores exist at once.
-inline constexpr int64_t kAttentionBlockRows = 64;
 
 // Dropout keeps element i of a tensor when rng.Uniform(offset + i) >= rate, and scales it by 1 / (1
 // - rate). The mask is never stored: backward draws it again.
@@ -76,6 +55,7 @@ class Backend {
   }
 
   // Groups of kernels with interfaces of their own.
+  virtual AttentionKernels& attention() = 0;
   virtual BatchNormKernels& batch_norm() = 0;
   virtual ConvolutionKernels& convolution() = 0;
   virtual EmbeddingKernels& embedding() = 0;
@@ -109,20 +89,6 @@ class Backend {
   virtual void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC,
                                        const Tensor& mean_M, const Tensor& rstd_M,
                                        const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
-
-  // softmax(q k^T / sqrt(head_size)) v. qkv_M3C holds q, k, v side by side, heads inside each.
-  // Keeps the log-sum-exp of each query, lse[sample, head, query]. Scores exist for one block of at
-  // most kAttentionBlockRows query rows of one (sample, head) at a time: the workspace is exactly
-  // min(kAttentionBlockRows, num_queries()) * num_keys() floats forward and twice that in the
-  // gradient, on every backend (models/graph/attention_workspace.h predicts it).
-  virtual void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
-                         const Tensor& lse_SHT) = 0;
-  // Writes the gradient of the call's q. Gradients of k and v add up over the slices of a sequence,
-  // which come from the last to the first: the call with the last token writes those of all tokens,
-  // every other one adds to the tokens that it reads.
-  virtual void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC,
-                                 const Tensor& qkv_M3C, const Tensor& out_MC, const Tensor& lse_SHT,
-                                 const Tensor& dqkv_M3C) = 0;
 
   // GELU, tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
   virtual void Gelu(const Tensor& x, const Tensor& y) = 0;  // y may be x

@@ -1,7 +1,5 @@
 #include "kernels/shape_checks.h"
 
-#include <algorithm>
-
 #include "glog/logging.h"
 
 namespace pipelab {
@@ -50,26 +48,6 @@ RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full
     CHECK_EQ(t->size(), size.rows) << kernel << ": one element a row";
   }
   return size;
-}
-
-void CheckAttention(const char* kernel, const AttentionShape& shape,
-                    std::initializer_list<const Tensor*> qkv_M3C,
-                    std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHT) {
-  CHECK(shape.samples > 0 && shape.tokens > 0 && shape.heads > 0 && shape.head_size > 0) << kernel;
-  CHECK(shape.first_query >= 0 && shape.queries >= 0 && shape.end_query() <= shape.tokens)
-      << kernel << ": queries [" << shape.first_query << ", " << shape.end_query() << ") of "
-      << shape.tokens << " tokens";
-  const int64_t rows = shape.samples * shape.tokens, columns = shape.heads * shape.head_size;
-  const int64_t queries = shape.samples * shape.num_queries();
-  const auto check = [&](const Tensor& t, int64_t wanted_rows, int64_t wanted) {
-    const RowsSize size = RowsOf(t);
-    CHECK(size.rows == wanted_rows && size.columns == wanted)
-        << kernel << ": " << ShapeToString(t.shape()) << " where " << wanted_rows << " rows of "
-        << wanted << " belong";
-  };
-  for (const Tensor* t : qkv_M3C) check(*t, rows, 3 * columns);
-  for (const Tensor* t : out_MC) check(*t, queries, columns);
-  CHECK_EQ(lse_SHT.size(), queries * shape.heads) << kernel << ": one log-sum-exp a query and head";
 }
 
 int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> tensors) {
@@ -135,10 +113,6 @@ void CheckVelocity(const char* kernel, const Tensor& w, float momentum, const Te
 
 void CheckDropoutRate(const char* kernel, float rate) {
   CHECK(rate >= 0 && rate < 1) << kernel << ": a dropout rate of " << rate;
-}
-
-int64_t AttentionBlockFloats(const AttentionShape& shape) {
-  return std::min(kAttentionBlockRows, shape.num_queries()) * shape.num_keys();
 }
 
 }  // namespace pipelab

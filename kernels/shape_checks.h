@@ -36,11 +36,14 @@ RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full
                    std::initializer_list<const Tensor*> per_column_C,
                    std::initializer_list<const Tensor*> per_row_M);
 
-// qkv and its gradient are [M, 3C]; out and its gradient [queries, C] and lse queries * heads,
-// where queries are all M or a slice of each sample.
+// qkv and its gradient are [M, 3C], out and its gradient [queries, C], lse queries * heads.
 void CheckAttention(const char* kernel, const AttentionShape& shape,
                     std::initializer_list<const Tensor*> qkv_M3C,
-                    std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHT);
+                    std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHQ);
+// q, out and their gradients are [queries, C], kv and its gradient [keys, 2C].
+void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
+                         std::initializer_list<const Tensor*> q_MC,
+                         std::initializer_list<const Tensor*> kv_N2C, const Tensor& lse_SHQ);
 
 // Equal numbers of elements, which it returns.
 int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> tensors);
@@ -81,9 +84,6 @@ int64_t CheckCopyColumns(const Tensor& from_MC, int64_t from_column, const Tenso
                          int64_t to_column, int64_t columns);
 
 void CheckDropoutRate(const char* kernel, float rate);  // [0, 1)
-
-// Floats of a block of attention scores: what the comment of Backend::Attention promises.
-int64_t AttentionBlockFloats(const AttentionShape& shape);
 
 }  // namespace pipelab
 

@@ -92,8 +92,8 @@ TEST_P(BackendTest, TokensDoNotSeeTheFutureNorOtherSequences) {
   const Tensor lse = backend_->Allocate({2, 2, 70});
   // Other values from token 66 of the first sequence on: rows 0 to 65 and the second sequence stay.
   for (int64_t i = 66 * 48; i < 70 * 48; ++i) changed.f32()[i] += 3;
-  backend_->Attention(shape, qkv, out, lse);
-  backend_->Attention(shape, changed, out2, lse);
+  backend_->attention().Forward(shape, qkv, out, lse);
+  backend_->attention().Forward(shape, changed, out2, lse);
   EXPECT_TRUE(SameBits(out.Rows(0, 66), out2.Rows(0, 66)));
   EXPECT_TRUE(SameBits(out.Rows(70, 140), out2.Rows(70, 140)));
   EXPECT_FALSE(SameBits(out.Rows(66, 70), out2.Rows(66, 70)));
@@ -109,8 +109,8 @@ TEST_P(BackendTest, SlicesOfTheQueriesAreTheWhole) {
                dout = Random({2 * kTokens, kWidth}, "dout");
   const Tensor out = Random({2 * kTokens, kWidth}, "o"), lse = backend_->Allocate({2, 2, kTokens});
   const Tensor dqkv = Random({2 * kTokens, 3 * kWidth}, "d"), sliced_dqkv = Clone(dqkv);
-  backend_->Attention(whole, qkv, out, lse);
-  backend_->AttentionGradient(whole, dout, qkv, out, lse, dqkv);
+  backend_->attention().Forward(whole, qkv, out, lse);
+  backend_->attention().Gradient(whole, dout, qkv, out, lse, dqkv);
   for (const std::vector<int64_t>& begins : std::vector<std::vector<int64_t>>{
            {0, 64, 128}, {0, 128, 192}, {0}, {0, 1, 50, 130, 199}, {0, 100}}) {
     const bool blocks = begins.back() % kAttentionBlockRows == 0;
@@ -129,7 +129,7 @@ TEST_P(BackendTest, SlicesOfTheQueriesAreTheWhole) {
       }
       const Tensor slice_out = backend_->Allocate({2 * n, kWidth});
       const Tensor slice_lse = backend_->Allocate({2, 2, n});
-      backend_->Attention(shape, known, slice_out, slice_lse);
+      backend_->attention().Forward(shape, known, slice_out, slice_lse);
       for (int64_t s = 0; s < 2; ++s) {
         const Tensor want = out.Rows(s * kTokens + begins[i], s * kTokens + begins[i] + n);
         const Tensor got = slice_out.Rows(s * n, (s + 1) * n);
@@ -140,7 +140,7 @@ TEST_P(BackendTest, SlicesOfTheQueriesAreTheWhole) {
           ASSERT_NEAR(got.f32()[j], want.f32()[j], 1e-5) << "slice " << i;
         }
       }
-      backend_->AttentionGradient(shape, slice_dout, known, slice_out, slice_lse, sliced_dqkv);
+      backend_->attention().Gradient(shape, slice_dout, known, slice_out, slice_lse, sliced_dqkv);
     }
     if (blocks && backend_->name() != "reference") {  // which rounds after each call only
       EXPECT_TRUE(SameBits(sliced_dqkv, dqkv));
@@ -151,13 +151,47 @@ TEST_P(BackendTest, SlicesOfTheQueriesAreTheWhole) {
   }
 }
 
+// Self attention without a mask is cross attention of the sequence with itself, and padding is as
+// good as absent.
+TEST_P(BackendTest, CrossAttentionIsSelfAttentionOnSeparateTensors) {
+  const Tensor qkv = Random({2 * 70, 48}, "qkv"), q = backend_->Allocate({140, 16});
+  const Tensor kv = backend_->Allocate({140, 32}), dout = Random({140, 16}, "dout");
+  backend_->CopyColumns(qkv, 0, q, 0, 16);
+  backend_->CopyColumns(qkv, 16, kv, 0, 32);
+  const Tensor out = backend_->Allocate({140, 16}), lse = backend_->Allocate({2, 2, 70});
+  const Tensor out2 = backend_->Allocate({140, 16}), lse2 = backend_->Allocate({2, 2, 70});
+  const Tensor dqkv = backend_->Allocate({140, 48}), dq = backend_->Allocate({140, 16});
+  const Tensor dkv = backend_->Allocate({140, 32}), both = backend_->Allocate({140, 48});
+  const int32_t lengths[] = {70, 33};
+  AttentionShape self{2, 70, 2, 8, false};
+  CrossAttentionShape cross{2, 70, 70, 2, 8};
+  for (bool padded : {false, true}) {
+    if (padded) self.key_lengths = cross.key_lengths = lengths;
+    backend_->attention().Forward(self, qkv, out, lse);
+    backend_->attention().CrossForward(cross, q, kv, out2, lse2);
+    EXPECT_TRUE(SameBits(out, out2));
+    EXPECT_TRUE(SameBits(lse, lse2));
+    backend_->attention().Gradient(self, dout, qkv, out, lse, dqkv);
+    backend_->attention().CrossGradient(cross, dout, q, kv, out, lse, dq, dkv);
+    backend_->CopyColumns(dq, 0, both, 0, 16);
+    backend_->CopyColumns(dkv, 0, both, 16, 32);
+    EXPECT_TRUE(SameBits(dqkv, both));
+  }
+  for (float v : dkv.Rows(70 + 33, 140).f32()) EXPECT_EQ(v, 0) << "padding has a gradient";
+  // The second sample alone, without the padding.
+  const Tensor short_out = backend_->Allocate({70, 16}), short_lse = backend_->Allocate({1, 2, 70});
+  backend_->attention().CrossForward({1, 70, 33, 2, 8}, q.Rows(70, 140), kv.Rows(70, 103),
+                                     short_out, short_lse);
+  EXPECT_TRUE(SameBits(short_out, out.Rows(70, 140)));
+}
+
 TEST_P(BackendTest, ExtremeScoresStayFinite) {
   const AttentionShape shape{1, 3, 1, 2, true};
   const Tensor qkv = backend_->Allocate({3, 6}), out = backend_->Allocate({3, 2});
   const Tensor lse = backend_->Allocate({1, 1, 3}), dqkv = backend_->Allocate({3, 6});
   for (int64_t i = 0; i < qkv.size(); ++i) qkv.f32()[i] = i % 2 == 0 ? 60.0f : -45.0f;
-  backend_->Attention(shape, qkv, out, lse);
-  backend_->AttentionGradient(shape, out, qkv, out, lse, dqkv);
+  backend_->attention().Forward(shape, qkv, out, lse);
+  backend_->attention().Gradient(shape, out, qkv, out, lse, dqkv);
   for (float v : dqkv.f32()) EXPECT_TRUE(std::isfinite(v));
   const Tensor logits = backend_->Allocate({1, 2});
   logits.f32()[0] = 1000;
@@ -195,9 +229,9 @@ TEST_P(BackendTest, AttentionWorkspaceIsWhatTheHeaderSays) {
     const Tensor lse = backend_->Allocate({1, 1, tokens}), dqkv = backend_->Allocate({tokens, 12});
     const int64_t block = 4 * std::min<int64_t>(64, tokens) * tokens;
     arena_.ResetPeaks();
-    backend_->Attention(shape, qkv, out, lse);
+    backend_->attention().Forward(shape, qkv, out, lse);
     EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(block));
-    backend_->AttentionGradient(shape, out, qkv, out, lse, dqkv);
+    backend_->attention().Gradient(shape, out, qkv, out, lse, dqkv);
     EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(2 * block));
     EXPECT_EQ(arena_.current(MemoryKind::kWorkspace), Bytes(0));
   }
@@ -210,9 +244,9 @@ TEST_P(BackendTest, AttentionWorkspaceIsWhatTheHeaderSays) {
     const Tensor lse = backend_->Allocate({1, 1, queries}), dqkv = Clone(qkv);
     const int64_t block = 4 * std::min(64, queries) * (first + queries);
     arena_.ResetPeaks();
-    backend_->Attention(shape, qkv, out, lse);
+    backend_->attention().Forward(shape, qkv, out, lse);
     EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(block));
-    backend_->AttentionGradient(shape, out, qkv, out, lse, dqkv);
+    backend_->attention().Gradient(shape, out, qkv, out, lse, dqkv);
     EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(2 * block));
   }
 }
@@ -224,7 +258,15 @@ TEST_P(BackendTest, RefusesShapesThatDoNotFit) {
   AttentionShape beyond{1, 2, 1, 1, true};
   beyond.first_query = 1;
   beyond.queries = 2;
-  EXPECT_DEATH(backend_->Attention(beyond, x, x, x), "queries \\[1, 3\\) of 2 tokens");
+  EXPECT_DEATH(backend_->attention().Forward(beyond, x, x, x), "queries \\[1, 3\\) of 2 tokens");
+  const int32_t lengths[] = {3};
+  AttentionShape padded{1, 2, 1, 1, false};
+  padded.key_lengths = lengths;
+  EXPECT_DEATH(backend_->attention().Forward(padded, x, x, x), "Attention: 3 of 2 keys");
+  padded.causal = true;
+  EXPECT_DEATH(backend_->attention().Forward(padded, x, x, x), "key lengths in causal attention");
+  EXPECT_DEATH(backend_->attention().CrossForward({1, 2, 4, 1, 3}, x, x, x, x),
+               "CrossAttention: \\[2, 3\\] where 4 rows of 6 belong");
   EXPECT_DEATH(backend_->loss().CrossEntropy(x, Int({0, 3})), "index 3 of a table of 3");
   EXPECT_DEATH(backend_->loss().SquaredError(x, w), "SquaredError: \\[4, 5\\]");
   SgdOptions sgd;

@@ -10,6 +10,7 @@
 
 namespace pipelab {
 
+void AddAttentionCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddConvolutionCases(CaseSize size, std::vector<KernelCase>* cases);
 void AddEmbeddingCases(CaseSize size, std::vector<KernelCase>* cases);

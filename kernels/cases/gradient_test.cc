@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "kernels/attention_call.h"
 #include "kernels/cases/gradient_check.h"
 #include "kernels/cases/shapes.h"
 #include "kernels/reference/functions.h"
@@ -73,20 +74,42 @@ TEST(Gradient, LayerNorm) {
 
 TEST(Gradient, Attention) {
   for (const AttentionShape& s : AttentionShapes(CaseSize::kSmall)) {
+    const AttentionCall call = CallOf(s);
     const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size;
     const int64_t queries = s.samples * s.num_queries();
     const Inputs in = {NormalVector(m * 3 * width, "qkv")};
     const Vector dout = NormalVector(queries * width, "dout");
     Vector out(queries * width), lse(queries * s.heads), dqkv(m * 3 * width);
     const auto loss = [&](const Inputs& v) {
-      reference::Attention(s, v[0], absl::MakeSpan(out), absl::MakeSpan(lse));
+      reference::Attention(call, v[0], v[0], absl::MakeSpan(out), absl::MakeSpan(lse));
       return Dot(out, dout);
     };
     loss(in);
-    reference::AttentionGradient(s, dout, in[0], out, lse, absl::MakeSpan(dqkv));
+    reference::AttentionGradient(call, dout, in[0], in[0], out, lse, absl::MakeSpan(dqkv),
+                                 absl::MakeSpan(dqkv));
     CheckGradients(absl::StrCat("Attention ", s.samples, "x", s.tokens, s.causal ? " causal" : "",
                                 " from ", s.first_query, ", ", s.num_queries()),
                    in, loss, {dqkv});
+  }
+}
+
+TEST(Gradient, CrossAttention) {
+  for (const CrossAttentionShape& s : CrossAttentionShapes(CaseSize::kSmall)) {
+    const AttentionCall call = CallOf(s);
+    const int64_t queries = s.samples * s.queries, width = s.heads * s.head_size;
+    const Inputs in = {NormalVector(queries * width, "q"),
+                       NormalVector(s.samples * s.keys * 2 * width, "kv")};
+    const Vector dout = NormalVector(queries * width, "dout");
+    Vector out(queries * width), lse(queries * s.heads), dq(in[0].size()), dkv(in[1].size());
+    const auto loss = [&](const Inputs& v) {
+      reference::Attention(call, v[0], v[1], absl::MakeSpan(out), absl::MakeSpan(lse));
+      return Dot(out, dout);
+    };
+    loss(in);
+    reference::AttentionGradient(call, dout, in[0], in[1], out, lse, absl::MakeSpan(dq),
+                                 absl::MakeSpan(dkv));
+    CheckGradients(absl::StrCat("CrossAttention ", s.samples, "x", s.queries, "x", s.keys), in,
+                   loss, {dq, dkv});
   }
 }
 

@@ -92,45 +92,6 @@ void AddLayerNorms(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
-// A score of unit normal q and k errs like its sum of head_size terms, times the sum of absolute
-// products, which is about 0.64 sqrt(head_size) after the scale; probabilities take that over as a
-// relative error, and the sums over keys come after. Scale: 1 + sqrt(head_size) forward; twice in
-// the gradient, whose scores' gradient is a difference of two such sums.
-void AddAttentions(CaseSize size, std::vector<KernelCase>* cases) {
-  for (const AttentionShape& s : AttentionShapes(size)) {
-    const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size, n = s.num_queries();
-    const Shape qkv{m, 3 * width}, out{s.samples * n, width}, lse{s.samples, s.heads, n};
-    const std::string shape = absl::StrCat(
-        s.samples, "x", s.tokens, "x", s.heads, "x", s.head_size, s.causal ? "/causal" : "/full",
-        s.queries > 0 ? absl::StrCat("/", s.first_query, "-", s.end_query()) : "");
-    // Pairs of a query and a key that it sees.
-    const double pairs = double(s.samples) * s.heads *
-                         (s.causal ? n * (2 * s.first_query + n + 1) / 2 : n * s.tokens);
-    KernelCase c;
-    c.error_terms = std::max(s.tokens, s.head_size);
-    c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
-    c.name = absl::StrCat("Attention/", shape);
-    c.tensors = {{qkv}, {out, kOut}, {lse, kOut}};
-    c.run = [s](Backend* be, const Tensors& t) { be->Attention(s, t[0], t[1], t[2]); };
-    c.flops = 4 * pairs * s.head_size;
-    const double read = 2.0 * s.samples * s.num_keys() * width, own = 1.0 * s.samples * n * width;
-    c.bytes = Floats(read + 2 * own);  // k, v; q, out
-    cases->push_back(c);
-
-    c.error_scale *= 2;
-    c.name = absl::StrCat("AttentionGradient/", shape);
-    // A slice of the queries adds to the gradients of k and v.
-    c.tensors = {{out}, {qkv}, {out}, {lse}, {qkv, s.queries > 0 ? kAdded : kOut}};
-    c.prepare = [s](Backend* be, const Tensors& t) { be->Attention(s, t[1], t[2], t[3]); };
-    c.run = [s](Backend* be, const Tensors& t) {
-      be->AttentionGradient(s, t[0], t[1], t[2], t[3], t[4]);
-    };
-    c.flops = 10 * pairs * s.head_size;
-    c.bytes = Floats(2 * read + 4 * own);
-    cases->push_back(c);
-  }
-}
-
 void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
   for (int64_t n : ElementCounts(size)) {
     // The gate's exponent errs by about 4 u relative, and |z| gate (1 - gate) < 0.3; the rest is a
@@ -211,7 +172,7 @@ std::vector<KernelCase> KernelCases(CaseSize size) {
   std::vector<KernelCase> cases;
   AddMatmuls(size, &cases);
   AddLayerNorms(size, &cases);
-  AddAttentions(size, &cases);
+  AddAttentionCases(size, &cases);
   AddElementwise(size, &cases);
   AddEmbeddingCases(size, &cases);
   AddLossCases(size, &cases);

@@ -60,6 +60,24 @@ inline std::vector<RowsSize> NormShapes(CaseSize size) {
   return {};
 }
 
+inline constexpr int32_t kThreeAndFive[] = {3, 5};  // lengths of two sequences
+
+inline std::vector<CrossAttentionShape> CrossAttentionShapes(CaseSize size) {
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{1, 1, 1, 1, 1},
+              {2, 3, 5, 2, 3},
+              {1, 7, 2, 3, 4},
+              {1, 66, 3, 1, 2},
+              {2, 4, 6, 2, 3, kThreeAndFive}};
+    case CaseSize::kMedium:
+      return {{2, 70, 150, 2, 16}, {1, 130, 65, 2, 32}, {2, 100, 40, 1, 20, kThreeAndFive}};
+    case CaseSize::kLarge:
+      return {{8, 64, 128, 4, 64}};
+  }
+  return {};
+}
+
 inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
   switch (size) {
     case CaseSize::kSmall:
@@ -71,12 +89,14 @@ inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
               {2, 5, 2, 3, true, 0, 2},
               {2, 7, 2, 3, true, 2, 4},
               {2, 5, 2, 3, true, 3, 2},
-              {1, 6, 3, 4, false, 2, 3}};
+              {1, 6, 3, 4, false, 2, 3},
+              // Sequences of three and five tokens, padded to six.
+              {2, 6, 2, 3, false, 0, 0, kThreeAndFive}};
     case CaseSize::kMedium:
-      return {{2, 64, 2, 32, true},          {1, 129, 3, 20, true},
-              {1, 100, 2, 64, false},        {1, 200, 1, 16, true},
-              {2, 200, 2, 16, true, 64, 64}, {1, 200, 2, 20, true, 30, 100},
-              {1, 200, 1, 16, true, 128, 72}};
+      return {{2, 64, 2, 32, true},           {1, 129, 3, 20, true},
+              {1, 100, 2, 64, false},         {1, 200, 1, 16, true},
+              {2, 200, 2, 16, true, 64, 64},  {1, 200, 2, 20, true, 30, 100},
+              {1, 200, 1, 16, true, 128, 72}, {2, 130, 2, 16, false, 0, 0, kThreeAndFive}};
     case CaseSize::kLarge:
       return {{8, 128, 4, 64, true},
               {8, 128, 4, 64, false},

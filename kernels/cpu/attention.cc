@@ -9,13 +9,13 @@ namespace pipelab {
 namespace cpu {
 namespace {
 
-// One block of query rows of one (sample, head): offsets into qkv_M3C, out_MC and lse_SHT.
+// One block of query rows of one (sample, head): offsets into q, k and v, out and lse.
 struct Block {
   int64_t rows;         // query rows
   int64_t keys;         // keys that some row of the block sees
   int64_t causal_from;  // as in SoftmaxBlock
-  bool first;           // of its head to reach the sequence's last token
-  int64_t q, k, v;      // first query, first key, first value
+  bool first;           // of its head to write the gradients of keys
+  int64_t q, kv;        // first query, first key
   int64_t out;          // first query row
   int64_t lse;
 };
@@ -24,71 +24,77 @@ struct Block {
 // the call reads; where that is all of the sequence, key and value gradients are written by it and
 // added to by the others.
 template <class Body>
-void ForEachBlock(const AttentionShape& shape, Body body) {
-  const int64_t width = shape.heads * shape.head_size, tokens = shape.tokens;
-  const int64_t queries = shape.num_queries();
+void ForEachBlock(const AttentionCall& call, Body body) {
+  const int64_t queries = call.queries;
   const int64_t last = (queries - 1) / kAttentionBlockRows * kAttentionBlockRows;
-  for (int64_t s = 0; s < shape.samples; ++s) {
-    for (int64_t h = 0; h < shape.heads; ++h) {
-      const int64_t head_qkv = s * tokens * 3 * width + h * shape.head_size;
+  for (int64_t s = 0; s < call.samples; ++s) {
+    for (int64_t h = 0; h < call.heads; ++h) {
       for (int64_t begin = last; begin >= 0; begin -= kAttentionBlockRows) {
-        const int64_t token = shape.first_query + begin;
         Block b;
         b.rows = std::min(kAttentionBlockRows, queries - begin);
-        b.keys = shape.causal ? token + b.rows : tokens;
-        b.causal_from = shape.causal ? token : -1;
-        b.first = begin == last && shape.end_query() == tokens;
-        b.q = head_qkv + token * 3 * width;
-        b.k = head_qkv + width;
-        b.v = head_qkv + 2 * width;
-        b.out = (s * queries + begin) * width + h * shape.head_size;
-        b.lse = (s * shape.heads + h) * queries + begin;
+        b.keys = call.KeysOf(s, begin + b.rows - 1);
+        b.causal_from = call.causal ? call.first_query + begin : -1;
+        b.first = begin == last && call.writes_all_keys;
+        b.q = s * call.q_sample + begin * call.q_row + h * call.head_size;
+        b.kv = s * call.kv_sample + h * call.head_size;
+        b.out = (s * queries + begin) * call.width() + h * call.head_size;
+        b.lse = (s * call.heads + h) * queries + begin;
         body(b);
       }
     }
   }
 }
 
-float ScoreScale(const AttentionShape& shape) {
-  return static_cast<float>(1 / std::sqrt(static_cast<double>(shape.head_size)));
+float ScoreScale(const AttentionCall& call) {
+  return static_cast<float>(1 / std::sqrt(static_cast<double>(call.head_size)));
+}
+
+// Keys that are padding have no gradient.
+void ClearPadding(const AttentionCall& call, const Block& b, const AttentionData<float>& gradient) {
+  for (int64_t key = b.keys; key < call.keys; ++key) {
+    std::fill_n(gradient.k + b.kv + key * call.kv_row, call.head_size, 0.0f);
+    std::fill_n(gradient.v + b.kv + key * call.kv_row, call.head_size, 0.0f);
+  }
 }
 
 }  // namespace
 
-void AttentionForward(const AttentionShape& shape, const float* qkv, Sgemm* gemm, float* scores,
-                      float* out, float* lse) {
-  const int64_t size = shape.head_size, width = shape.heads * size, ld = 3 * width;
-  const float scale = ScoreScale(shape);
+void AttentionForward(const AttentionCall& call, const AttentionData<const float>& in, Sgemm* gemm,
+                      float* scores, float* out, float* lse) {
+  const int64_t size = call.head_size, width = call.width();
+  const float scale = ScoreScale(call);
   float inverse_sum[kAttentionBlockRows];
-  ForEachBlock(shape, [&](const Block& b) {
-    gemm->Run(kPlain, kTransposed, b.rows, b.keys, size, scale, qkv + b.q, ld, qkv + b.k, ld, 0,
-              scores, b.keys);
+  ForEachBlock(call, [&](const Block& b) {
+    gemm->Run(kPlain, kTransposed, b.rows, b.keys, size, scale, in.q + b.q, call.q_row, in.k + b.kv,
+              call.kv_row, 0, scores, b.keys);
     SoftmaxBlock(scores, b.rows, b.keys, b.causal_from, inverse_sum, lse + b.lse);
-    gemm->Run(kPlain, kPlain, b.rows, size, b.keys, 1, scores, b.keys, qkv + b.v, ld, 0,
+    gemm->Run(kPlain, kPlain, b.rows, size, b.keys, 1, scores, b.keys, in.v + b.kv, call.kv_row, 0,
               out + b.out, width);
     ScaleRows(inverse_sum, b.rows, size, width, out + b.out);
   });
 }
 
-void AttentionBackward(const AttentionShape& shape, const float* dout, const float* qkv,
-                       const float* out, const float* lse, Sgemm* gemm, float* scores,
-                       float* dscores, float* dqkv) {
-  const int64_t size = shape.head_size, width = shape.heads * size, ld = 3 * width;
-  const float scale = ScoreScale(shape);
-  ForEachBlock(shape, [&](const Block& b) {
-    gemm->Run(kPlain, kTransposed, b.rows, b.keys, size, scale, qkv + b.q, ld, qkv + b.k, ld, 0,
-              scores, b.keys);
-    gemm->Run(kPlain, kTransposed, b.rows, b.keys, size, 1, dout + b.out, width, qkv + b.v, ld, 0,
-              dscores, b.keys);
+void AttentionBackward(const AttentionCall& call, const float* dout,
+                       const AttentionData<const float>& in, const float* out, const float* lse,
+                       Sgemm* gemm, float* scores, float* dscores,
+                       const AttentionData<float>& gradient) {
+  const int64_t size = call.head_size, width = call.width();
+  const float scale = ScoreScale(call);
+  ForEachBlock(call, [&](const Block& b) {
+    gemm->Run(kPlain, kTransposed, b.rows, b.keys, size, scale, in.q + b.q, call.q_row, in.k + b.kv,
+              call.kv_row, 0, scores, b.keys);
+    gemm->Run(kPlain, kTransposed, b.rows, b.keys, size, 1, dout + b.out, width, in.v + b.kv,
+              call.kv_row, 0, dscores, b.keys);
     SoftmaxBlockBackward(scores, dscores, b.rows, b.keys, b.causal_from, lse + b.lse, dout + b.out,
                          out + b.out, size, width);
     const float beta = b.first ? 0 : 1;
-    gemm->Run(kPlain, kPlain, b.rows, size, b.keys, scale, dscores, b.keys, qkv + b.k, ld, 0,
-              dqkv + b.q, ld);
-    gemm->Run(kTransposed, kPlain, b.keys, size, b.rows, scale, dscores, b.keys, qkv + b.q, ld,
-              beta, dqkv + b.k, ld);
+    gemm->Run(kPlain, kPlain, b.rows, size, b.keys, scale, dscores, b.keys, in.k + b.kv,
+              call.kv_row, 0, gradient.q + b.q, call.q_row);
+    gemm->Run(kTransposed, kPlain, b.keys, size, b.rows, scale, dscores, b.keys, in.q + b.q,
+              call.q_row, beta, gradient.k + b.kv, call.kv_row);
     gemm->Run(kTransposed, kPlain, b.keys, size, b.rows, 1, scores, b.keys, dout + b.out, width,
-              beta, dqkv + b.v, ld);
+              beta, gradient.v + b.kv, call.kv_row);
+    if (b.first) ClearPadding(call, b, gradient);
   });
 }
 

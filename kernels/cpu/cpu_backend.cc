@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 
-#include "kernels/cpu/attention.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/groups.h"
 #include "kernels/cpu/library_clock.h"
@@ -34,6 +33,7 @@ class CpuBackend final : public Backend {
   int64_t library_ns() const override { return clock_.ns; }
   int64_t reorder_ns() const override { return clock_.reorder_ns; }
 
+  AttentionKernels& attention() override { return *attention_; }
   BatchNormKernels& batch_norm() override { return *batch_norm_; }
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
@@ -104,21 +104,6 @@ class CpuBackend final : public Backend {
                           Data(dbeta_C));
   }
 
-  void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
-                 const Tensor& lse_SHT) override {
-    CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHT);
-    const Tensor scores = Allocate({AttentionBlockFloats(shape)}, MemoryKind::kWorkspace);
-    cpu::AttentionForward(shape, Data(qkv_M3C), &gemm_, Data(scores), Data(out_MC), Data(lse_SHT));
-  }
-  void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
-                         const Tensor& out_MC, const Tensor& lse_SHT,
-                         const Tensor& dqkv_M3C) override {
-    CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHT);
-    const Tensor scores = Allocate({2, AttentionBlockFloats(shape)}, MemoryKind::kWorkspace);
-    cpu::AttentionBackward(shape, Data(dout_MC), Data(qkv_M3C), Data(out_MC), Data(lse_SHT), &gemm_,
-                           Data(scores.Rows(0, 1)), Data(scores.Rows(1, 2)), Data(dqkv_M3C));
-  }
-
   void Gelu(const Tensor& x, const Tensor& y) override {
     cpu::GeluForward(Data(x), CheckSameSize("Gelu", {&x, &y}), Data(y));
   }
@@ -175,6 +160,7 @@ class CpuBackend final : public Backend {
  private:
   cpu::LibraryClock clock_;
   cpu::Sgemm gemm_{&clock_};
+  const std::unique_ptr<AttentionKernels> attention_ = cpu::MakeAttentionKernels(&arena(), &gemm_);
   const std::unique_ptr<BatchNormKernels> batch_norm_ = cpu::MakeBatchNormKernels();
   const std::unique_ptr<ConvolutionKernels> convolution_ =
       cpu::MakeConvolutionKernels(&arena(), &clock_);

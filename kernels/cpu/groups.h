@@ -6,12 +6,14 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/library_clock.h"
+#include "kernels/cpu/sgemm.h"
 
 namespace pipelab {
 namespace cpu {
 
 inline float* Data(const Tensor& x) { return x.f32().data(); }
 
+std::unique_ptr<AttentionKernels> MakeAttentionKernels(Arena* arena, Sgemm* gemm);
 std::unique_ptr<BatchNormKernels> MakeBatchNormKernels();
 std::unique_ptr<ConvolutionKernels> MakeConvolutionKernels(Arena* arena, LibraryClock* clock);
 std::unique_ptr<EmbeddingKernels> MakeEmbeddingKernels();

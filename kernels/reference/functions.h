@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/attention_call.h"
 #include "kernels/backend.h"
 #include "kernels/shape_checks.h"
 
@@ -41,10 +42,10 @@ void LayerNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C,
 void LayerNormWeightGradient(const RowsSize& size, In dy_MC, In x_MC, In mean_M, In rstd_M,
                              Out dgamma_C, Out dbeta_C);
 
-// attention.cc
-void Attention(const AttentionShape& shape, In qkv_M3C, Out out_MC, Out lse_SHT);
-void AttentionGradient(const AttentionShape& shape, In dout_MC, In qkv_M3C, In out_MC, In lse_SHT,
-                       Out dqkv_M3C);
+// attention.cc: q and kv may be one tensor, and so may their gradients
+void Attention(const AttentionCall& call, In q, In kv, Out out_MC, Out lse_SHQ);
+void AttentionGradient(const AttentionCall& call, In dout_MC, In q, In kv, In out_MC, In lse_SHQ,
+                       Out dq, Out dkv);
 
 // elementwise.cc
 void Gelu(In x, Out y);

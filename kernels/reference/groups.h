@@ -9,6 +9,7 @@
 namespace pipelab {
 namespace reference {
 
+std::unique_ptr<AttentionKernels> MakeAttentionKernels(Arena* arena);
 std::unique_ptr<BatchNormKernels> MakeBatchNormKernels();
 std::unique_ptr<ConvolutionKernels> MakeConvolutionKernels(Arena* arena);
 std::unique_ptr<EmbeddingKernels> MakeEmbeddingKernels();

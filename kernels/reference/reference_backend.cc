@@ -17,6 +17,7 @@ class ReferenceBackend final : public Backend {
 
   absl::string_view name() const override { return "reference"; }
 
+  AttentionKernels& attention() override { return *attention_; }
   BatchNormKernels& batch_norm() override { return *batch_norm_; }
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
@@ -80,23 +81,6 @@ class ReferenceBackend final : public Backend {
                                        WideResult(dgamma_C), WideResult(dbeta_C));
   }
 
-  void Attention(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
-                 const Tensor& lse_SHT) override {
-    CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHT);
-    const auto scratch =
-        arena().Reserve(Bytes(4 * AttentionBlockFloats(shape)), MemoryKind::kWorkspace);
-    reference::Attention(shape, Wide(qkv_M3C), WideResult(out_MC), WideResult(lse_SHT));
-  }
-  void AttentionGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
-                         const Tensor& out_MC, const Tensor& lse_SHT,
-                         const Tensor& dqkv_M3C) override {
-    CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHT);
-    const auto scratch =
-        arena().Reserve(Bytes(8 * AttentionBlockFloats(shape)), MemoryKind::kWorkspace);
-    reference::AttentionGradient(shape, Wide(dout_MC), Wide(qkv_M3C), Wide(out_MC), Wide(lse_SHT),
-                                 WideResult(dqkv_M3C));
-  }
-
   void Gelu(const Tensor& x, const Tensor& y) override {
     CheckSameSize("Gelu", {&x, &y});
     reference::Gelu(Wide(x), WideResult(y));
@@ -151,6 +135,7 @@ class ReferenceBackend final : public Backend {
   }
 
  private:
+  const std::unique_ptr<AttentionKernels> attention_ = reference::MakeAttentionKernels(&arena());
   const std::unique_ptr<BatchNormKernels> batch_norm_ = reference::MakeBatchNormKernels();
   const std::unique_ptr<ConvolutionKernels> convolution_ =
       reference::MakeConvolutionKernels(&arena());

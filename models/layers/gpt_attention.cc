@@ -67,8 +67,8 @@ Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MC,
                                    std::vector<Tensor>* kept) const {
   std::vector<Tensor>& shared = ctx.sequence->tensors;
   if (ctx.slice.end() == tokens_) shared.push_back(AllocateLike(ctx, shared[kSequence]));
-  ctx.backend->AttentionGradient(ShapeFor(ctx), dmix_MC, shared[kSequence], (*kept)[kMix],
-                                 (*kept)[kLse], shared[kDsequence]);
+  ctx.backend->attention().Gradient(ShapeFor(ctx), dmix_MC, shared[kSequence], (*kept)[kMix],
+                                    (*kept)[kLse], shared[kDsequence]);
   const int64_t m = dmix_MC.dim(0);
   dmix_MC = (*kept)[kLse] = Tensor();
   Tensor dqkv_M3C = ctx.backend->Allocate({m, 3 * hidden_});
@@ -89,7 +89,7 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   if (!ctx.slice.whole()) qkv_M3C = JoinSequence(ctx, std::move(qkv_M3C));
   Tensor mix_MC = AllocateLike(ctx, x_MC);
   Tensor lse_SHT = b.Allocate({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
-  b.Attention(ShapeFor(ctx), qkv_M3C, mix_MC, lse_SHT);
+  b.attention().Forward(ShapeFor(ctx), qkv_M3C, mix_MC, lse_SHT);
   Tensor branch_MC = AllocateLike(ctx, x_MC);
   b.Linear(mix_MC, parameters_[P::kWo].value, parameters_[P::kBo].value, branch_MC);
   if (!ctx.slice.whole()) qkv_M3C = Tensor();  // the slices have it together
@@ -107,7 +107,7 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   b.LinearInputGradient(dbranch_MC, parameters_[P::kWo].value, dmix_MC);
   if (ctx.slice.whole()) {
     Tensor dqkv_M3C = AllocateLike(ctx, kept[kQkv]);
-    b.AttentionGradient(ShapeFor(ctx), dmix_MC, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3C);
+    b.attention().Gradient(ShapeFor(ctx), dmix_MC, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3C);
     dmix_MC = kept[kLse] = Tensor();
     kept[kQkv] = std::move(dqkv_M3C);
   } else {

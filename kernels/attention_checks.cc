@@ -1,0 +1,61 @@
+// The checks of attention.
+#include <initializer_list>
+
+#include "glog/logging.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace {
+
+void CheckRowsOf(const char* kernel, std::initializer_list<const Tensor*> tensors, int64_t rows,
+                 int64_t columns) {
+  for (const Tensor* t : tensors) {
+    const RowsSize size = RowsOf(*t);
+    CHECK(size.rows == rows && size.columns == columns)
+        << kernel << ": " << ShapeToString(t->shape()) << " where " << rows << " rows of "
+        << columns << " belong";
+  }
+}
+
+void CheckKeyLengths(const char* kernel, absl::Span<const int32_t> lengths, int64_t samples,
+                     int64_t keys) {
+  if (lengths.empty()) return;
+  CHECK_EQ(static_cast<int64_t>(lengths.size()), samples) << kernel << ": one key length a sample";
+  for (int32_t length : lengths) {
+    CHECK(1 <= length && length <= keys) << kernel << ": " << length << " of " << keys << " keys";
+  }
+}
+
+}  // namespace
+
+void CheckAttention(const char* kernel, const AttentionShape& shape,
+                    std::initializer_list<const Tensor*> qkv_M3C,
+                    std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHQ) {
+  CHECK(shape.samples > 0 && shape.tokens > 0 && shape.heads > 0 && shape.head_size > 0) << kernel;
+  CHECK(shape.first_query >= 0 && shape.queries >= 0 && shape.end_query() <= shape.tokens)
+      << kernel << ": queries [" << shape.first_query << ", " << shape.end_query() << ") of "
+      << shape.tokens << " tokens";
+  CHECK(!shape.causal || shape.key_lengths.empty())
+      << kernel << ": key lengths in causal attention";
+  CheckKeyLengths(kernel, shape.key_lengths, shape.samples, shape.tokens);
+  const int64_t width = shape.heads * shape.head_size;
+  const int64_t queries = shape.samples * shape.num_queries();
+  CheckRowsOf(kernel, qkv_M3C, shape.samples * shape.tokens, 3 * width);
+  CheckRowsOf(kernel, out_MC, queries, width);
+  CHECK_EQ(lse_SHQ.size(), queries * shape.heads) << kernel << ": one log-sum-exp a query and head";
+}
+
+void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
+                         std::initializer_list<const Tensor*> q_MC,
+                         std::initializer_list<const Tensor*> kv_N2C, const Tensor& lse_SHQ) {
+  CHECK(shape.samples > 0 && shape.queries > 0 && shape.keys > 0 && shape.heads > 0 &&
+        shape.head_size > 0)
+      << kernel;
+  CheckKeyLengths(kernel, shape.key_lengths, shape.samples, shape.keys);
+  const int64_t width = shape.heads * shape.head_size, queries = shape.samples * shape.queries;
+  CheckRowsOf(kernel, q_MC, queries, width);
+  CheckRowsOf(kernel, kv_N2C, shape.samples * shape.keys, 2 * width);
+  CHECK_EQ(lse_SHQ.size(), queries * shape.heads) << kernel << ": one log-sum-exp a query and head";
+}
+
+}  // namespace pipelab

@@ -1,0 +1,78 @@
+// Softmax attention: causal, bidirectional, over a slice of the queries, and cross attention.
+//
+//   AttentionKernels& k = backend->attention();
+//   k.Forward(shape, qkv_M3C, out_MC, lse_SHQ);
+//   k.Gradient(shape, dout_MC, qkv_M3C, out_MC, lse_SHQ, dqkv_M3C);
+//
+// out = softmax(q k^T / sqrt(head_size)) v for each (sample, head); heads lie side by side in a
+// row. The forward keeps the log-sum-exp of each query, lse[sample, head, query].
+//
+// Scores exist for one block of at most kAttentionBlockRows query rows of one (sample, head) at a
+// time: the workspace of a call is exactly min(kAttentionBlockRows, queries) * keys floats forward
+// and twice that in the gradient, on every backend (models/graph/attention_workspace.h predicts
+// it), where `keys` are those that some query may see.
+#ifndef PIPELAB_KERNELS_ATTENTION_KERNELS_H_
+#define PIPELAB_KERNELS_ATTENTION_KERNELS_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "kernels/tensor/tensor.h"
+
+namespace pipelab {
+
+// Most query rows whose scores exist at once.
+inline constexpr int64_t kAttentionBlockRows = 64;
+
+// Heads of one call of self attention. Sequences never see one another. Q, k and v are
+// [samples * tokens, ...]; what belongs to a query (out, lse) is [samples * num_queries(), ...].
+//
+// A call may be about a slice of the queries, the tokens [first_query, first_query + queries) of
+// each sample. Causal queries read the k and v up to their slice's end only, so the later ones need
+// not be there yet. The slices of a sequence have the bits of one call where each begins at a
+// multiple of kAttentionBlockRows: the blocks are then the same. Elsewhere sums over keys are of
+// other lengths, and results differ by rounding.
+struct AttentionShape {
+  int64_t samples = 0, tokens = 0, heads = 0, head_size = 0;
+  bool causal = true;
+  int64_t first_query = 0, queries = 0;  // of each sample; 0 queries: all
+  // How many tokens of each sample are keys, the rest being padding. Empty: all. Not for causal
+  // attention, whose real tokens never see the padding behind them.
+  absl::Span<const int32_t> key_lengths = {};
+
+  int64_t num_queries() const { return queries == 0 ? tokens : queries; }
+  int64_t end_query() const { return first_query + num_queries(); }
+  // Tokens whose keys and values some query of the call reads: the first ones.
+  int64_t num_keys() const { return causal ? end_query() : tokens; }
+};
+
+// Cross attention: queries of one sequence, keys and values of another.
+struct CrossAttentionShape {
+  int64_t samples = 0, queries = 0, keys = 0, heads = 0, head_size = 0;
+  absl::Span<const int32_t> key_lengths = {};  // as above
+};
+
+class AttentionKernels {
+ public:
+  virtual ~AttentionKernels() = default;
+
+  // qkv_M3C holds q, k, v side by side.
+  virtual void Forward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
+                       const Tensor& lse_SHQ) = 0;
+  // Writes the gradient of the call's q. Gradients of k and v add up over the slices of a sequence,
+  // which come from the last to the first: the call with the last token writes those of all tokens,
+  // every other one adds to the tokens that it reads. Padding has zeros.
+  virtual void Gradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
+                        const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) = 0;
+
+  // q_MC has a row for each query, kv_N2C k and v side by side for each key.
+  virtual void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC,
+                            const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ) = 0;
+  virtual void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC,
+                             const Tensor& q_MC, const Tensor& kv_N2C, const Tensor& out_MC,
+                             const Tensor& lse_SHQ, const Tensor& dq_MC, const Tensor& dkv_N2C) = 0;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_ATTENTION_KERNELS_H_

@@ -1,0 +1,99 @@
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/cases/case_groups.h"
+
+namespace pipelab {
+namespace {
+
+// A score of unit normal q and k errs like its sum of head_size terms, times the sum of absolute
+// products, which is about 0.64 sqrt(head_size) after the scale; probabilities take that over as a
+// relative error, and the sums over keys come after. Scale: 1 + sqrt(head_size) forward; twice in
+// the gradient, whose scores' gradient is a difference of two such sums.
+void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const AttentionShape& s : AttentionShapes(size)) {
+    const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size, n = s.num_queries();
+    const Shape qkv{m, 3 * width}, out{s.samples * n, width}, lse{s.samples, s.heads, n};
+    const std::string shape =
+        absl::StrCat(s.samples, "x", s.tokens, "x", s.heads, "x", s.head_size,
+                     s.causal                ? "/causal"
+                     : s.key_lengths.empty() ? "/full"
+                                             : "/padded",
+                     s.queries > 0 ? absl::StrCat("/", s.first_query, "-", s.end_query()) : "");
+    // Pairs of a query and a key that it sees.
+    const double pairs = double(s.samples) * s.heads *
+                         (s.causal ? n * (2 * s.first_query + n + 1) / 2 : n * s.tokens);
+    KernelCase c;
+    c.error_terms = std::max(s.tokens, s.head_size);
+    c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
+    c.name = absl::StrCat("Attention/", shape);
+    c.tensors = {{qkv}, {out, kOut}, {lse, kOut}};
+    c.run = [s](Backend* be, const Tensors& t) { be->attention().Forward(s, t[0], t[1], t[2]); };
+    c.flops = 4 * pairs * s.head_size;
+    const double read = 2.0 * s.samples * s.num_keys() * width, own = 1.0 * s.samples * n * width;
+    c.bytes = Floats(read + 2 * own);  // k, v; q, out
+    cases->push_back(c);
+
+    c.error_scale *= 2;
+    c.name = absl::StrCat("AttentionGradient/", shape);
+    // A slice of the queries adds to the gradients of k and v.
+    c.tensors = {{out}, {qkv}, {out}, {lse}, {qkv, s.queries > 0 ? kAdded : kOut}};
+    c.prepare = [s](Backend* be, const Tensors& t) {
+      be->attention().Forward(s, t[1], t[2], t[3]);
+    };
+    c.run = [s](Backend* be, const Tensors& t) {
+      be->attention().Gradient(s, t[0], t[1], t[2], t[3], t[4]);
+    };
+    c.flops = 10 * pairs * s.head_size;
+    c.bytes = Floats(2 * read + 4 * own);
+    cases->push_back(c);
+  }
+}
+
+// The same bounds.
+void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const CrossAttentionShape& s : CrossAttentionShapes(size)) {
+    const int64_t width = s.heads * s.head_size;
+    const Shape q{s.samples * s.queries, width}, kv{s.samples * s.keys, 2 * width};
+    const Shape lse{s.samples, s.heads, s.queries};
+    const std::string shape =
+        absl::StrCat(s.samples, "x", s.queries, "x", s.keys, "x", s.heads, "x", s.head_size,
+                     s.key_lengths.empty() ? "/full" : "/padded");
+    const double pairs = double(s.samples) * s.heads * s.queries * s.keys;
+    KernelCase c;
+    c.error_terms = std::max(s.keys, s.head_size);
+    c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
+    c.name = absl::StrCat("CrossAttention/", shape);
+    c.tensors = {{q}, {kv}, {q, kOut}, {lse, kOut}};
+    c.run = [s](Backend* be, const Tensors& t) {
+      be->attention().CrossForward(s, t[0], t[1], t[2], t[3]);
+    };
+    c.flops = 4 * pairs * s.head_size;
+    c.bytes = Floats(double(NumElements(kv)) + 2.0 * NumElements(q));
+    cases->push_back(c);
+
+    c.error_scale *= 2;
+    c.error_terms = std::max(c.error_terms, s.queries);
+    c.name = absl::StrCat("CrossAttentionGradient/", shape);
+    c.tensors = {{q}, {q}, {kv}, {q}, {lse}, {q, kOut}, {kv, kOut}};
+    c.prepare = [s](Backend* be, const Tensors& t) {
+      be->attention().CrossForward(s, t[1], t[2], t[3], t[4]);
+    };
+    c.run = [s](Backend* be, const Tensors& t) {
+      be->attention().CrossGradient(s, t[0], t[1], t[2], t[3], t[4], t[5], t[6]);
+    };
+    c.flops = 10 * pairs * s.head_size;
+    c.bytes *= 2;
+    cases->push_back(c);
+  }
+}
+
+}  // namespace
+
+void AddAttentionCases(CaseSize size, std::vector<KernelCase>* cases) {
+  AddSelfAttentions(size, cases);
+  AddCrossAttentions(size, cases);
+}
+
+}  // namespace pipelab

@@ -1,0 +1,75 @@
+#include <memory>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/groups.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace cpu {
+namespace {
+
+// `q` holds the queries, `kv` the keys and values: one tensor or two.
+template <class T>
+AttentionData<T> DataOf(const AttentionCall& call, const Tensor& q, const Tensor& kv) {
+  return {Data(q) + call.q_offset, Data(kv) + call.k_offset, Data(kv) + call.v_offset};
+}
+
+class CpuAttentionKernels final : public AttentionKernels {
+ public:
+  CpuAttentionKernels(Arena* arena, Sgemm* gemm) : arena_(arena), gemm_(gemm) {}
+
+  void Forward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
+               const Tensor& lse_SHQ) override {
+    CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHQ);
+    RunForward(CallOf(shape), qkv_M3C, qkv_M3C, out_MC, lse_SHQ);
+  }
+  void Gradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
+                const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) override {
+    CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHQ);
+    RunGradient(CallOf(shape), dout_MC, qkv_M3C, qkv_M3C, out_MC, lse_SHQ, dqkv_M3C, dqkv_M3C);
+  }
+
+  void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
+                    const Tensor& out_MC, const Tensor& lse_SHQ) override {
+    CheckCrossAttention("CrossAttention", shape, {&q_MC, &out_MC}, {&kv_N2C}, lse_SHQ);
+    RunForward(CallOf(shape), q_MC, kv_N2C, out_MC, lse_SHQ);
+  }
+  void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
+                     const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
+                     const Tensor& dq_MC, const Tensor& dkv_N2C) override {
+    CheckCrossAttention("CrossAttentionGradient", shape, {&dout_MC, &q_MC, &out_MC, &dq_MC},
+                        {&kv_N2C, &dkv_N2C}, lse_SHQ);
+    RunGradient(CallOf(shape), dout_MC, q_MC, kv_N2C, out_MC, lse_SHQ, dq_MC, dkv_N2C);
+  }
+
+ private:
+  void RunForward(const AttentionCall& call, const Tensor& q, const Tensor& kv, const Tensor& out,
+                  const Tensor& lse) {
+    const Tensor scores = Scratch(1, call);
+    AttentionForward(call, DataOf<const float>(call, q, kv), gemm_, Data(scores), Data(out),
+                     Data(lse));
+  }
+  void RunGradient(const AttentionCall& call, const Tensor& dout, const Tensor& q, const Tensor& kv,
+                   const Tensor& out, const Tensor& lse, const Tensor& dq, const Tensor& dkv) {
+    const Tensor scores = Scratch(2, call);
+    AttentionBackward(call, Data(dout), DataOf<const float>(call, q, kv), Data(out), Data(lse),
+                      gemm_, Data(scores.Rows(0, 1)), Data(scores.Rows(1, 2)),
+                      DataOf<float>(call, dq, dkv));
+  }
+  Tensor Scratch(int64_t blocks, const AttentionCall& call) {
+    return arena_->Allocate(DataType::kFloat32, {blocks, call.BlockFloats()},
+                            MemoryKind::kWorkspace);
+  }
+
+  Arena* const arena_;
+  Sgemm* const gemm_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionKernels> MakeAttentionKernels(Arena* arena, Sgemm* gemm) {
+  return std::make_unique<CpuAttentionKernels>(arena, gemm);
+}
+
+}  // namespace cpu
+}  // namespace pipelab
