@@ -8,9 +8,15 @@
 #ifndef PIPELAB_KERNELS_LOSS_KERNELS_H_
 #define PIPELAB_KERNELS_LOSS_KERNELS_H_
 
+#include <cstdint>
+
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
+
+// In place of a target: the row has no loss and no gradient (padding, tokens that are not asked
+// for).
+inline constexpr int32_t kNoTarget = -1;
 
 class LossKernels {
  public:

@@ -60,11 +60,12 @@ int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> t
 }
 
 absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count,
-                                       int64_t bound) {
+                                       int64_t bound, int32_t none) {
   CHECK_EQ(indices_M.size(), count) << kernel << ": one index a row";
   const absl::Span<const int32_t> indices = indices_M.i32();
   for (int32_t i : indices) {
-    CHECK(0 <= i && i < bound) << kernel << ": index " << i << " of a table of " << bound;
+    CHECK(i == none || (0 <= i && i < bound))
+        << kernel << ": index " << i << " of a table of " << bound;
   }
   return indices;
 }
@@ -85,10 +86,7 @@ RowsSize CheckEmbeddingBag(const char* kernel, const Tensor& ids_MB, const Tenso
   CHECK(y.columns == table.columns && y.rows > 0 && ids_MB.size() % y.rows == 0)
       << kernel << ": ids " << ShapeToString(ids_MB.shape()) << ", table "
       << ShapeToString(table_VC.shape()) << ", rows " << ShapeToString(y_MC.shape());
-  for (int32_t id : ids_MB.i32()) {
-    CHECK(id == kNoId || (0 <= id && id < table.rows))
-        << kernel << ": id " << id << " of a table of " << table.rows;
-  }
+  CheckIndices(kernel, ids_MB, ids_MB.size(), table.rows, kNoId);
   return y;
 }
 

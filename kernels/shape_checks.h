@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 
 #include "kernels/backend.h"
 #include "kernels/tensor/tensor.h"
@@ -48,9 +49,10 @@ void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
 // Equal numbers of elements, which it returns.
 int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> tensors);
 
-// Indices within [0, bound), M of them; returns them.
+// Indices within [0, bound) or equal to `none`, M of them; returns them.
 absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count,
-                                       int64_t bound);
+                                       int64_t bound,
+                                       int32_t none = std::numeric_limits<int32_t>::min());
 
 // Rows of y, each as wide as the table's and the positions'; whole sequences of as many rows as
 // positions.

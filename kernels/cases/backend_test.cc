@@ -207,6 +207,20 @@ TEST_P(BackendTest, ExtremeScoresStayFinite) {
   EXPECT_EQ(d.f32()[1], -1);
 }
 
+TEST_P(BackendTest, RowsWithoutTargetsHaveNoLoss) {
+  const Tensor logits = Random({3, 5}, "logits"), d = backend_->Allocate({3, 5});
+  const Tensor two = backend_->Allocate({2, 5}), d2 = backend_->Allocate({2, 5});
+  backend_->Copy(logits.Rows(0, 1), two.Rows(0, 1));
+  backend_->Copy(logits.Rows(2, 3), two.Rows(1, 2));
+  EXPECT_EQ(backend_->loss().CrossEntropy(logits, Int({4, kNoTarget, 1})),
+            backend_->loss().CrossEntropy(two, Int({4, 1})));
+  backend_->loss().CrossEntropyGradient(logits, Int({4, kNoTarget, 1}), 0.5f, d);
+  backend_->loss().CrossEntropyGradient(two, Int({4, 1}), 0.5f, d2);
+  EXPECT_TRUE(SameBits(d.Rows(0, 1), d2.Rows(0, 1)));
+  EXPECT_TRUE(SameBits(d.Rows(2, 3), d2.Rows(1, 2)));
+  for (float v : d.Rows(1, 2).f32()) EXPECT_EQ(v, 0);
+}
+
 TEST_P(BackendTest, NansAreNotHidden) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor x = Random({40}, "x"), y = backend_->Allocate({40});

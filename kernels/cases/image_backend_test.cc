@@ -208,7 +208,7 @@ TEST_P(BackendTest, RefusesImagesThatDoNotFit) {
   EXPECT_DEATH(backend_->batch_norm().UpdateRunning(x, 0.1f, y, y), "rows of 24 belong");
   EXPECT_DEATH(backend_->embedding().Bag(Int({3}), Random({3, 2}, "t"), BagMode::kSum,
                                          backend_->Allocate({1, 2})),
-               "id 3 of a table of 3");
+               "EmbeddingBag: index 3 of a table of 3");
   EXPECT_DEATH(backend_->CopyColumns(x, 1, x, 0, 2), "CopyColumns: 2 columns from 1");
 }
 

@@ -13,13 +13,13 @@ class CpuLossKernels final : public LossKernels {
  public:
   double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) override {
     const auto [m, v] = RowsOf(logits_MV);
-    const auto targets = CheckIndices("CrossEntropy", targets_M, m, v);
+    const auto targets = CheckIndices("CrossEntropy", targets_M, m, v, kNoTarget);
     return CrossEntropyForward(Data(logits_MV), targets.data(), m, v);
   }
   void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
                             const Tensor& dlogits_MV) override {
     const auto [m, v] = CheckRows("CrossEntropyGradient", {&logits_MV, &dlogits_MV}, {}, {});
-    const auto targets = CheckIndices("CrossEntropyGradient", targets_M, m, v);
+    const auto targets = CheckIndices("CrossEntropyGradient", targets_M, m, v, kNoTarget);
     CrossEntropyBackward(Data(logits_MV), targets.data(), m, v, scale, Data(dlogits_MV));
   }
 

@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/rows.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/loss_kernels.h"
 
 namespace pipelab {
 namespace cpu {
@@ -77,6 +78,7 @@ PIPELAB_SIMD double CrossEntropyForward(const float* logits, const int32_t* targ
                                         int64_t v) {
   double total = 0;
   for (int64_t i = 0; i < m; ++i, logits += v) {
+    if (targets[i] == kNoTarget) continue;
     const float most = MaxOf(logits, v);
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -89,6 +91,10 @@ PIPELAB_SIMD double CrossEntropyForward(const float* logits, const int32_t* targ
 PIPELAB_SIMD void CrossEntropyBackward(const float* logits, const int32_t* targets, int64_t m,
                                        int64_t v, float scale, float* dlogits) {
   for (int64_t i = 0; i < m; ++i, logits += v, dlogits += v) {
+    if (targets[i] == kNoTarget) {
+      std::fill_n(dlogits, v, 0.0f);
+      continue;
+    }
     const float sum = ExpRow(logits, v, v, MaxOf(logits, v), dlogits);
     const float factor = scale / sum;
 #pragma omp simd

@@ -19,6 +19,7 @@ double LogSumExp(In row) {
 double CrossEntropy(const RowsSize& size, In logits_MV, Indices targets_M) {
   double sum = 0;
   for (int64_t i = 0; i < size.rows; ++i) {
+    if (targets_M[i] == kNoTarget) continue;
     const In row = logits_MV.subspan(i * size.columns, size.columns);
     sum += LogSumExp(row) - row[targets_M[i]];
   }
@@ -32,7 +33,8 @@ void CrossEntropyGradient(const RowsSize& size, In logits_MV, Indices targets_M,
     const double lse = LogSumExp(row);
     for (int64_t j = 0; j < size.columns; ++j) {
       const double one_hot = j == targets_M[i] ? 1 : 0;
-      dlogits_MV[i * size.columns + j] = scale * (std::exp(row[j] - lse) - one_hot);
+      const double difference = targets_M[i] == kNoTarget ? 0 : std::exp(row[j] - lse) - one_hot;
+      dlogits_MV[i * size.columns + j] = scale * difference;
     }
   }
 }

@@ -13,13 +13,15 @@ class ReferenceLossKernels final : public LossKernels {
  public:
   double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) override {
     const RowsSize size = RowsOf(logits_MV);
-    const auto targets = CheckIndices("CrossEntropy", targets_M, size.rows, size.columns);
+    const auto targets =
+        CheckIndices("CrossEntropy", targets_M, size.rows, size.columns, kNoTarget);
     return reference::CrossEntropy(size, Wide(logits_MV), targets);
   }
   void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
                             const Tensor& dlogits_MV) override {
     const RowsSize size = CheckRows("CrossEntropyGradient", {&logits_MV, &dlogits_MV}, {}, {});
-    const auto targets = CheckIndices("CrossEntropyGradient", targets_M, size.rows, size.columns);
+    const auto targets =
+        CheckIndices("CrossEntropyGradient", targets_M, size.rows, size.columns, kNoTarget);
     reference::CrossEntropyGradient(size, Wide(logits_MV), targets, scale, WideResult(dlogits_MV));
   }
 
