@@ -57,6 +57,14 @@ CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
   cost.memory.forward_peak = cost.memory.recompute_peak = activation;
   CostTable table;
   table.stages.assign(schedule.num_stages(), cost);
+  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+    const int size = schedule.MicroBatchSize(stage);
+    if (size == 1) continue;
+    StageCost& c = table.stages[stage];
+    c.forward = c.backward_input = c.backward_weight = c.recompute = unit * size;
+    c.memory.kept = c.memory.kept_for_weight = activation * size;
+    c.memory.forward_peak = c.memory.recompute_peak = activation * size;
+  }
   table.edge_bytes.assign(schedule.stages.edges.size(), Bytes(0));
   return table;
 }

@@ -45,7 +45,8 @@ struct StageMemory {
   Bytes gradients;
 };
 
-// One stage, for one whole micro-batch on one device. A group of d devices takes 1/d of each (rows
+// One stage, for one whole micro-batch of its own (Schedule::micro_batches_of_stage) on one device.
+// A group of d devices takes 1/d of each (rows
 // are split).
 struct StageCost {
   // A fused backward costs backward_input + backward_weight, by definition and here only.
@@ -61,7 +62,8 @@ struct SliceCosts {
 
 struct CostTable {
   std::vector<StageCost> stages;
-  // [edge] The activation of one micro-batch; its gradient has the same size.
+  // [edge] The activation of one micro-batch, of the smallest where stages run different ones; its
+  // gradient has the same size.
   std::vector<Bytes> edge_bytes;
   // [slice] Where the schedule has token slices, of which a later one has more attention to
   // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.
@@ -104,7 +106,8 @@ struct CostTable {
   std::vector<Bytes> PeakState(const Schedule& schedule) const;
   // Edges have 0 bytes and activations 1 (a slice's, where there are slices), so that
   // peak_activation counts the stage activations that a device holds at a time, each released at
-  // its B or W. A slice takes 1 / num_slices of the time: choose a unit that this divides.
+  // its B or W. A slice takes 1 / num_slices of the time: choose a unit that this divides. A
+  // micro-batch of n smallest ones takes n times as long and counts n.
   static CostTable Unit(const Schedule& schedule, Nanoseconds unit = Milliseconds(1));
 };
 

@@ -212,6 +212,11 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
     return absl::InvalidArgumentError(
         absl::StrCat("a rate of ", options.rate.value(), " flop/s: must be above 0"));
   }
+  const std::vector<int>& sizes = options.micro_batch_sizes;
+  if (!sizes.empty() && static_cast<int>(sizes.size()) != partition.num_stages()) {
+    return absl::InvalidArgumentError(absl::StrCat(sizes.size(), " sizes of micro-batches for ",
+                                                   partition.num_stages(), " stages"));
+  }
   std::vector<TokenSlice> slices;
   if (options.slices.size() > 1) {
     PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
@@ -221,7 +226,8 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
   const auto costs_of = [&](TokenSlice slice) {
     SliceCosts costs;
     for (int s = 0; s < partition.num_stages(); ++s) {
-      costs.stages.push_back(CostOf(graph, partition, s, micro_batch_samples, slice, options));
+      const int64_t samples = micro_batch_samples * (sizes.empty() ? 1 : sizes[s]);
+      costs.stages.push_back(CostOf(graph, partition, s, samples, slice, options));
     }
     for (int layer : partition.edge_layer) {
       costs.edge_bytes.push_back(CostsOf(graph.layers[layer], micro_batch_samples, slice).output);

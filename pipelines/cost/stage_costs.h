@@ -32,8 +32,12 @@ struct StageCostOptions {
   // Tokens of each slice of a sample, for a schedule with token slices: the table then has each
   // slice's own costs. Empty, or one: whole samples.
   std::vector<int64_t> slices;
+  // [stage] How many times `micro_batch_samples` its micro-batches have
+  // (Schedule::MicroBatchSize); empty: 1.
+  std::vector<int> micro_batch_sizes;
 };
 
+// Stages are for micro-batches of their own size, edges for one of `micro_batch_samples`.
 // InvalidArgument for sizes below 1, no rate, and slices that are not the model's samples or that a
 // layer does not know.
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,

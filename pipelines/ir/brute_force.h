@@ -14,15 +14,14 @@
 
 namespace pipelab {
 
-// Whether the judge below knows all that the schedule has: no device groups, steps and versions.
-bool BruteForceKnows(const Schedule& schedule);
-
-// Counts actions in plain sets, then tries the heads of all devices again and again. Needs a
-// placement that makes sense, and actions in range.
+// Counts actions in plain sets, then tries the heads of all devices again and again; it has its own
+// words for what an action needs. Needs a placement and numbers of micro-batches that make sense
+// (Validate checks them first), and actions in range.
 bool BruteForceValid(const Schedule& schedule);
 
-// Drops an action, doubles one, swaps two of a device, or moves one to a place of another device
-// (or of its own). False, and nothing done, where the device chosen is empty. Advances *n.
+// Drops an action, doubles one, swaps two of a device, moves one to a place of another device (or
+// of its own), or changes its weight version where it has one. False, and nothing done, where the
+// device chosen is empty. Advances *n.
 bool Mutate(const CounterRng& rng, uint64_t* n, Schedule* schedule);
 
 }  // namespace pipelab

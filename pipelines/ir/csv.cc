@@ -121,6 +121,9 @@ class RowReader {
 
 absl::StatusOr<std::string> ToCsv(const Schedule& s) {
   if (!s.stages.IsChain()) return CannotSay("a stage graph that is not a chain");
+  if (!s.micro_batches_of_stage.empty()) {
+    return CannotSay("stages with micro-batches of different size");
+  }
   if (s.num_slices > 1) return CannotSay("token slices");
   for (const auto& replica : s.placement.groups) {
     for (const std::vector<int>& group : replica) {

@@ -51,7 +51,7 @@ class Jam {
   std::vector<Producer> WaitsFor(int d) const {
     std::vector<Producer> producers;
     const Action& a = Head(d);
-    ForEachDependency(s_.stages, s_.num_slices, recomputed_[a.stage], a, [&](const Event& e) {
+    ForEachDependency(s_, recomputed_[a.stage], a, [&](const Event& e) {
       const auto it = pending_.find(index_(e));
       if (it == pending_.end()) return;
       producers.insert(producers.end(), it->second.begin(), it->second.end());

@@ -2,15 +2,19 @@
 // Lower and every order-building scheduler ask here.
 //
 //   EventIndex index(schedule);
-//   ForEachDependency(schedule, action, [&](const Event& e) { ready &= done[index(e)]; });
-//   ForEachResult(schedule, action, [&](const Event& e) { done[index(e)] = true; });
+//   ForEachDependency(schedule, recomputed, action,
+//                     [&](const Event& e) { ready &= done[index(e)]; });
+//   ForEachResult(action, [&](const Event& e) { done[index(e)] = true; });
 //
 // Actions depend on events and not on actions, because a gradient may come from a fused backward
-// (B) or from its input part (I), and the consumer does not care.
+// (B) or from its input part (I), and the consumer does not care. Where the two ends of an edge run
+// micro-batches of different size, an action waits for all at the other end that have samples of
+// its own: the larger one for each that it holds, the smaller one for the one that holds it.
 #ifndef PIPELAB_PIPELINES_IR_DEPENDENCY_H_
 #define PIPELAB_PIPELINES_IR_DEPENDENCY_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "pipelines/ir/schedule.h"
 
@@ -29,33 +33,51 @@ struct Event {
   int stage, micro_batch, slice;
 };
 
+// Dense numbering of a schedule's (stage, micro-batch of the stage, slice).
+class CellIndex {
+ public:
+  explicit CellIndex(const Schedule& s) : slices_(s.num_slices) {
+    first_.push_back(0);
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      first_.push_back(first_.back() + int64_t{s.MicroBatches(stage)} * slices_);
+    }
+  }
+  int64_t operator()(int stage, int micro_batch, int slice) const {
+    return first_[stage] + micro_batch * slices_ + slice;
+  }
+  int64_t size() const { return first_.back(); }
+
+ private:
+  int64_t slices_;
+  std::vector<int64_t> first_;  // [stage], and the end
+};
+
 // Dense numbering of a schedule's events.
 class EventIndex {
  public:
-  explicit EventIndex(const Schedule& s)
-      : stages_(s.num_stages()), micro_batches_(s.num_micro_batches), slices_(s.num_slices) {}
+  explicit EventIndex(const Schedule& s) : cell_(s) {}
   int64_t operator()(const Event& e) const {
-    return ((static_cast<int64_t>(e.kind) * stages_ + e.stage) * micro_batches_ + e.micro_batch) *
-               slices_ +
-           e.slice;
+    return static_cast<int64_t>(e.kind) * cell_.size() + cell_(e.stage, e.micro_batch, e.slice);
   }
-  int64_t size() const { return int64_t{kNumEventKinds} * stages_ * micro_batches_ * slices_; }
+  int64_t size() const { return int64_t{kNumEventKinds} * cell_.size(); }
 
  private:
-  int64_t stages_, micro_batches_, slices_;
+  CellIndex cell_;
 };
 
 // Calls fn(event) for each event that must be over before `a` starts. `recomputed` says whether the
 // action's stage recomputes. Weight versions add one more condition, the step that makes the
 // version, which the validator checks in device order.
 template <typename Fn>
-void ForEachDependency(const StageGraph& graph, int num_slices, bool recomputed, const Action& a,
-                       Fn&& fn) {
+void ForEachDependency(const Schedule& s, bool recomputed, const Action& a, Fn&& fn) {
+  const StageGraph& graph = s.stages;
+  const auto at_neighbour = [&](EventKind kind, int other) {
+    const MicroBatchRange shared = s.SharedMicroBatches(a.stage, a.micro_batch, other);
+    for (int m = shared.begin; m < shared.end; ++m) fn(Event{kind, other, m, a.slice});
+  };
   switch (a.kind) {
     case ActionKind::kForward:
-      for (int e : graph.in_edges[a.stage]) {
-        fn(Event{EventKind::kOutput, graph.edges[e].from, a.micro_batch, a.slice});
-      }
+      for (int e : graph.in_edges[a.stage]) at_neighbour(EventKind::kOutput, graph.edges[e].from);
       // Causal attention: a token slice reads the keys and values of the earlier ones.
       if (a.slice > 0) fn(Event{EventKind::kOutput, a.stage, a.micro_batch, a.slice - 1});
       return;
@@ -67,9 +89,9 @@ void ForEachDependency(const StageGraph& graph, int num_slices, bool recomputed,
       fn(Event{recomputed ? EventKind::kRecomputed : EventKind::kOutput, a.stage, a.micro_batch,
                a.slice});
       for (int e : graph.out_edges[a.stage]) {
-        fn(Event{EventKind::kInputGradient, graph.edges[e].to, a.micro_batch, a.slice});
+        at_neighbour(EventKind::kInputGradient, graph.edges[e].to);
       }
-      if (a.slice + 1 < num_slices) {
+      if (a.slice + 1 < s.num_slices) {
         fn(Event{EventKind::kInputGradient, a.stage, a.micro_batch, a.slice + 1});
       }
       return;

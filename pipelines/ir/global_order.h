@@ -5,8 +5,9 @@
 //   // done[d] == schedule.order[d].size() for all d, or the schedule deadlocks.
 //
 // The order is time-like: devices that can go on take turns, one action a turn (a FIFO queue, no
-// heap), so the walk is O(actions). An action of a device group brings about its events when all
-// members have run it; that is stricter than rows need, and keeps one order for all members.
+// heap), so the walk is O(actions + messages). An action of a device group brings about its events
+// when all members have run it; that is stricter than rows need, and keeps one order for all
+// members.
 //
 // Actions must be in range and complete (ValidateActions).
 #ifndef PIPELAB_PIPELINES_IR_GLOBAL_ORDER_H_
@@ -63,11 +64,10 @@ class GlobalOrderWalk {
     if (position_[d] == static_cast<int32_t>(schedule_.order[d].size())) return;
     const Action& a = schedule_.order[d][position_[d]];
     int64_t missing = -1;
-    ForEachDependency(schedule_.stages, schedule_.num_slices, recomputed_[a.stage] != 0, a,
-                      [&](const Event& e) {
-                        const int64_t i = index_(e);
-                        if (missing < 0 && state_[i] != kOver) missing = i;
-                      });
+    ForEachDependency(schedule_, recomputed_[a.stage] != 0, a, [&](const Event& e) {
+      const int64_t i = index_(e);
+      if (missing < 0 && state_[i] != kOver) missing = i;
+    });
     if (missing >= 0) {
       next_waiter_[d] = state_[missing];
       state_[missing] = d + 1;
@@ -82,7 +82,7 @@ class GlobalOrderWalk {
   void Finish(const Event& e) {
     const int64_t i = index_(e);
     if (!members_done_.empty()) {
-      const size_t members = schedule_.placement.Group(e.stage, e.micro_batch).size();
+      const size_t members = schedule_.Group(e.stage, e.micro_batch).size();
       if (++members_done_[i] < members) return;
     }
     int32_t waiter = state_[i];

@@ -26,7 +26,7 @@ class Lowering {
     int64_t slots = 0;
     for (int e = 0; e < static_cast<int>(s.stages.edges.size()); ++e) {
       first_slot_.push_back(slots);
-      slots += int64_t{2} * s.num_micro_batches * s.num_slices * ports_.num_pieces(e);
+      slots += int64_t{2} * MessageMicroBatches(e) * s.num_slices * ports_.num_pieces(e);
     }
     message_in_slot_.resize(slots, -1);
     program_.instructions.resize(s.num_devices());
@@ -40,8 +40,8 @@ class Lowering {
       AddSteps(d, a);
       return;
     }
-    const int replica = program_.schedule.placement.replica_of_micro_batch[a.micro_batch];
-    const Ports& ports = ports_.Of(replica, a.stage, d);
+    const int replica = program_.schedule.ReplicaOf(a.stage, a.micro_batch);
+    const Ports& ports = ports_.Of(replica, a.stage, d, a.micro_batch);
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
     if (forward || backward) {
@@ -68,10 +68,17 @@ class Lowering {
     program_.instructions[d].push_back(i);
   }
 
+  // Of the end with the smaller ones.
+  int64_t MessageMicroBatches(int edge) const {
+    const Schedule& s = program_.schedule;
+    const StageGraph::Edge& e = s.stages.edges[edge];
+    return std::max(s.MicroBatches(e.from), s.MicroBatches(e.to));
+  }
+
   int64_t Slot(const Action& a, const Port& p, bool gradient) const {
     const Schedule& s = program_.schedule;
     const int64_t transfer =
-        (int64_t{gradient} * s.num_micro_batches + a.micro_batch) * s.num_slices + a.slice;
+        (gradient * MessageMicroBatches(p.edge) + p.MicroBatch(a)) * s.num_slices + a.slice;
     return first_slot_[p.edge] + transfer * ports_.num_pieces(p.edge) + p.piece;
   }
 
@@ -89,7 +96,7 @@ class Lowering {
     m.from_device = static_cast<int16_t>(d);
     m.to_device = p.peer;
     m.edge = p.edge;
-    m.micro_batch = a.micro_batch;
+    m.micro_batch = p.MicroBatch(a);
     m.slice = a.slice;
     m.gradient = gradient;
     m.row_begin = p.row_begin;
@@ -136,7 +143,8 @@ void Lowering::Reserve() {
       if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) {
         continue;
       }
-      const Ports& ports = ports_.Of(s.placement.replica_of_micro_batch[a.micro_batch], a.stage, d);
+      const Ports& ports =
+          ports_.Of(s.ReplicaOf(a.stage, a.micro_batch), a.stage, d, a.micro_batch);
       const int64_t sends = static_cast<int64_t>((forward ? ports.out : ports.in).size());
       const int64_t receives = static_cast<int64_t>((forward ? ports.in : ports.out).size());
       instructions += sends + 2 * receives;  // a receive and a wait

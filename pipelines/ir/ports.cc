@@ -5,9 +5,27 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/pieces.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+
+namespace {
+
+// The part of `stage`'s micro-batch, and in which of its phases, that a piece's message is.
+void AddPort(const Schedule& s, const StageGraph::Edge& e, int stage, const Piece& piece, Port port,
+             bool out, std::vector<Ports>* phases) {
+  port.parts = MessagesOf(s, e, stage);
+  port.part = piece.part % port.parts;
+  // Where the other end's micro-batch is the larger one, the piece is of one in so many.
+  const int other = MessagesOf(s, e, e.from == stage ? e.to : e.from);
+  for (size_t phase = piece.part % other; phase < phases->size(); phase += other) {
+    Ports& ports = (*phases)[phase];
+    (out ? ports.out : ports.in).push_back(port);
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<PortTable> PortTable::Make(const Schedule& s) {
   PortTable table;
@@ -16,8 +34,9 @@ absl::StatusOr<PortTable> PortTable::Make(const Schedule& s) {
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     table.members_[r].resize(s.num_stages());
     for (int stage = 0; stage < s.num_stages(); ++stage) {
+      const std::vector<Ports> phases(PhasesOf(s, stage));
       for (int device : s.placement.groups[r][stage]) {
-        table.members_[r][stage].push_back({device, {}});
+        table.members_[r][stage].push_back({device, phases});
       }
     }
     // Ports stand in edge order, then in row order.
@@ -28,8 +47,10 @@ absl::StatusOr<PortTable> PortTable::Make(const Schedule& s) {
     }
     for (auto& stage : table.members_[r]) {
       for (Member& member : stage) {
-        std::stable_sort(member.ports.in.begin(), member.ports.in.end(),
-                         [](const Port& a, const Port& b) { return a.edge < b.edge; });
+        for (Ports& ports : member.phases) {
+          std::stable_sort(ports.in.begin(), ports.in.end(),
+                           [](const Port& a, const Port& b) { return a.edge < b.edge; });
+        }
       }
     }
   }
@@ -40,38 +61,31 @@ absl::Status PortTable::AddEdge(const Schedule& s, int replica, int edge) {
   const StageGraph::Edge& e = s.stages.edges[edge];
   std::vector<Member>& producers = members_[replica][e.from];
   std::vector<Member>& consumers = members_[replica][e.to];
-  const int64_t parts = std::lcm<int64_t>(producers.size(), consumers.size());
-  if (parts > std::numeric_limits<int16_t>::max()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("stages ", e.from, " and ", e.to, " have ", producers.size(), " and ",
-                     consumers.size(), " devices; their rows would be cut into ", parts, " parts"));
-  }
-  const int64_t rows_from = parts / static_cast<int64_t>(producers.size());
-  const int64_t rows_to = parts / static_cast<int64_t>(consumers.size());
-  // Walks both lists of row ranges side by side; each overlap is a piece.
-  int piece = 0;
-  size_t from = 0, to = 0;
-  while (from < producers.size() && to < consumers.size()) {
-    const int64_t end_from = static_cast<int64_t>(from + 1) * rows_from;
-    const int64_t end_to = static_cast<int64_t>(to + 1) * rows_to;
+  int64_t row_parts = 0;
+  int part = 0, piece_of_part = 0;
+  ForEachPiece(s, replica, edge, [&](const Piece& piece) {
+    row_parts = piece.row_parts;
+    if (row_parts > std::numeric_limits<int16_t>::max()) return;
+    if (piece.part != part) piece_of_part = 0;
+    part = piece.part;
     Port port;
     port.edge = edge;
-    port.piece = piece++;
-    port.row_begin = static_cast<int16_t>(
-        std::max(static_cast<int64_t>(from) * rows_from, static_cast<int64_t>(to) * rows_to));
-    port.row_end = static_cast<int16_t>(std::min(end_from, end_to));
-    port.row_parts = static_cast<int16_t>(parts);
-    if (producers[from].device != consumers[to].device) {
-      port.peer = static_cast<int16_t>(consumers[to].device);
-      producers[from].ports.out.push_back(port);
-      port.peer = static_cast<int16_t>(producers[from].device);
-      consumers[to].ports.in.push_back(port);
-    }
-    if (end_from <= end_to) ++from;
-    if (end_to <= end_from) ++to;
-  }
-  num_pieces_[edge] = std::max(num_pieces_[edge], piece);
-  return absl::OkStatus();
+    port.piece = piece_of_part++;
+    port.row_begin = static_cast<int16_t>(piece.row_begin);
+    port.row_end = static_cast<int16_t>(piece.row_end);
+    port.row_parts = static_cast<int16_t>(piece.row_parts);
+    num_pieces_[edge] = std::max(num_pieces_[edge], piece_of_part);
+    Member &from = producers[piece.producer], &to = consumers[piece.consumer];
+    if (from.device == to.device) return;
+    port.peer = static_cast<int16_t>(to.device);
+    AddPort(s, e, e.from, piece, port, /*out=*/true, &from.phases);
+    port.peer = static_cast<int16_t>(from.device);
+    AddPort(s, e, e.to, piece, port, /*out=*/false, &to.phases);
+  });
+  if (row_parts <= std::numeric_limits<int16_t>::max()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "stages ", e.from, " and ", e.to, " have ", producers.size(), " and ", consumers.size(),
+      " devices; their rows would be cut into ", row_parts, " parts"));
 }
 
 }  // namespace pipelab

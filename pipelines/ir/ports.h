@@ -2,7 +2,7 @@
 // members share. Lower's table; nothing else needs it.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(PortTable table, PortTable::Make(schedule));
-//   for (const Port& p : table.Of(replica, stage, device).in) { ... }
+//   for (const Port& p : table.Of(replica, stage, device, micro_batch).in) { ... }
 #ifndef PIPELAB_PIPELINES_IR_PORTS_H_
 #define PIPELAB_PIPELINES_IR_PORTS_H_
 
@@ -17,10 +17,14 @@ namespace pipelab {
 // One message that a device sends or receives along an edge for each (micro-batch, slice).
 struct Port {
   int32_t edge = 0;
-  int32_t piece = 0;  // number of the (producer, consumer) pair among the edge's in its replica
+  int32_t piece = 0;  // its number among the edge's pieces (pieces.h) in the replica and message
   int16_t peer = 0;   // the other device
-  // Rows of the micro-batch: [row_begin, row_end) / row_parts.
+  // Rows of the message's micro-batch: [row_begin, row_end) / row_parts.
   int16_t row_begin = 0, row_end = 1, row_parts = 1;
+  // The message's micro-batch, the smaller of the edge's two ends: `parts` * the stage's + `part`.
+  int32_t parts = 1, part = 0;
+
+  int MicroBatch(const Action& a) const { return a.micro_batch * parts + part; }
 };
 
 // Ports to other devices only: what stays on a device makes no message.
@@ -31,24 +35,26 @@ struct Ports {
 
 class PortTable {
  public:
-  // InvalidArgument when two groups' sizes have a least common multiple beyond what a message can
-  // hold.
+  // InvalidArgument when two groups would cut a message into more parts than it can say.
   static absl::StatusOr<PortTable> Make(const Schedule& schedule);
 
-  // `device` is a member of the group of (replica, stage).
-  const Ports& Of(int replica, int stage, int device) const {
+  // `device` is a member of the group of (replica, stage), `micro_batch` the stage's.
+  const Ports& Of(int replica, int stage, int device, int micro_batch) const {
     const std::vector<Member>& members = members_[replica][stage];
     size_t i = 0;
     while (members[i].device != device) ++i;
-    return members[i].ports;
+    const std::vector<Ports>& phases = members[i].phases;
+    return phases.size() == 1 ? phases[0] : phases[micro_batch % phases.size()];
   }
-  // How many pieces the edge has, at most over the replicas.
+  // How many pieces a message of the edge has, at most over the replicas.
   int num_pieces(int edge) const { return num_pieces_[edge]; }
 
  private:
   struct Member {
     int device = 0;
-    Ports ports;
+    // By micro-batch, again and again: the parts of a larger micro-batch at the other end of an
+    // edge differ.
+    std::vector<Ports> phases;
   };
   absl::Status AddEdge(const Schedule& s, int replica, int edge);
 

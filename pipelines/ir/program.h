@@ -44,7 +44,8 @@ struct Instruction {
 };
 
 // One tensor on its way from one device to another: the activation of `edge` or its gradient.
-// Groups of different size exchange the row range [row_begin, row_end) / row_parts of the
+// `micro_batch` is of the end of the edge that runs the smaller ones: a larger one takes several
+// messages. Groups of different size exchange the row range [row_begin, row_end) / row_parts of the
 // micro-batch's samples.
 struct Message {
   int16_t from_device = 0, to_device = 0;

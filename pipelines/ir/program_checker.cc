@@ -93,7 +93,7 @@ class Checker {
     const Instruction& i = p_.instructions[d][at_[d]];
     switch (i.op) {
       case OpCode::kCompute:
-        if (i.replica != s_.placement.replica_of_micro_batch[i.action.micro_batch]) {
+        if (i.replica != s_.placement.replica_of_micro_batch[FirstSample(i.action)]) {
           Fail("wrong replica");
         }
         CheckInputs(d, i.action);
@@ -140,17 +140,25 @@ class Checker {
 
   using ActionKey = std::tuple<ActionKind, int, int, int>;
   static ActionKey Key(const Action& a) { return {a.kind, a.stage, a.micro_batch, a.slice}; }
-  bool Did(int d, ActionKind kind, const Action& a, int stage) const {
-    return done_.count({d, {kind, stage, a.micro_batch, a.slice}}) > 0;
+  bool Did(int d, ActionKind kind, int stage, int micro_batch, int slice) const {
+    return done_.count({d, {kind, stage, micro_batch, slice}}) > 0;
   }
+  // Samples are the smallest micro-batches.
+  int SamplesOf(int stage) const {
+    return s_.micro_batches_of_stage.empty()
+               ? 1
+               : s_.num_micro_batches / s_.micro_batches_of_stage[stage];
+  }
+  int FirstSample(const Action& a) const { return a.micro_batch * SamplesOf(a.stage); }
 
   void CheckInputs(int d, const Action& a) {
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
-    if (!forward && !Did(d, ActionKind::kForward, a, a.stage)) {
+    const auto did = [&](ActionKind kind) { return Did(d, kind, a.stage, a.micro_batch, a.slice); };
+    if (!forward && !did(ActionKind::kForward)) {
       Fail(ToString(a), " without its forward");
     }
-    if (a.kind == ActionKind::kBackwardWeight && !Did(d, ActionKind::kBackwardInput, a, a.stage)) {
+    if (a.kind == ActionKind::kBackwardWeight && !did(ActionKind::kBackwardInput)) {
       Fail(ToString(a), " without its input part");
     }
     if (!forward && !backward) return;
@@ -160,34 +168,48 @@ class Checker {
     }
   }
 
-  // Counts the rows of device d's share that messages brought or that were made here, in units that
-  // both group sizes divide.
+  // Counts the rows of device d's share that messages brought or that were made here, in units of a
+  // sample that both group sizes divide.
   void CheckRows(int d, const Action& a, int edge, int other, bool gradient) {
-    const std::vector<int>& mine = s_.placement.Group(a.stage, a.micro_batch);
-    const std::vector<int>& theirs = s_.placement.Group(other, a.micro_batch);
-    const int units = static_cast<int>(mine.size() * theirs.size());
-    std::vector<bool> have(units, false);
-    const auto share = [&](const std::vector<int>& group, int device) {
-      const int i = static_cast<int>(std::find(group.begin(), group.end(), device) - group.begin());
-      const int n = units / static_cast<int>(group.size());
-      return std::make_pair(i * n, (i + 1) * n);
-    };
-    for (int id : by_use_[{d, edge, a.micro_batch, a.slice, gradient}]) {
-      const Message& m = p_.messages[id];
-      for (int u = units * m.row_begin / m.row_parts; u < units * m.row_end / m.row_parts; ++u) {
+    const int first = FirstSample(a), mine = SamplesOf(a.stage), theirs = SamplesOf(other);
+    const auto& groups = s_.placement.groups[s_.placement.replica_of_micro_batch[first]];
+    const int units = static_cast<int>(groups[a.stage].size() * groups[other].size());
+    std::vector<bool> have(mine * units, false);  // from the action's first sample on
+    const auto take = [&](int begin, int end) {
+      for (int u = std::max(begin - first * units, 0);
+           u < std::min(end - first * units, mine * units); ++u) {
         if (have[u]) Fail(ToString(a), " gets rows twice");
         have[u] = true;
       }
+    };
+    // The units that a member has of a stage's micro-batch.
+    const auto share = [&](int stage, int device, int micro_batch) {
+      const std::vector<int>& group = groups[stage];
+      const int i = static_cast<int>(std::find(group.begin(), group.end(), device) - group.begin());
+      const int n = SamplesOf(stage) * units / static_cast<int>(group.size());
+      const int begin = micro_batch * SamplesOf(stage) * units + i * n;
+      return std::make_pair(begin, begin + n);
+    };
+    const int of_message = std::min(mine, theirs);
+    for (int m = first / of_message; m < (first + mine) / of_message; ++m) {
+      for (int id : by_use_[{d, edge, m, a.slice, gradient}]) {
+        const Message& message = p_.messages[id];
+        const int whole = of_message * units, parts = message.row_parts;
+        if (whole * message.row_begin % parts != 0) Fail(ToString(a), " gets a part of a unit");
+        take(m * whole + whole * message.row_begin / parts,
+             m * whole + whole * message.row_end / parts);
+      }
     }
-    if (std::count(theirs.begin(), theirs.end(), d) > 0) {
-      const bool made = gradient ? Did(d, ActionKind::kBackward, a, other) ||
-                                       Did(d, ActionKind::kBackwardInput, a, other)
-                                 : Did(d, ActionKind::kForward, a, other);
-      const auto [begin, end] = share(theirs, d);
-      for (int u = begin; made && u < end; ++u) have[u] = true;
+    const bool both = std::count(groups[other].begin(), groups[other].end(), d) > 0;
+    for (int m = first / theirs; both && m * theirs < first + mine; ++m) {
+      const bool made = gradient ? Did(d, ActionKind::kBackward, other, m, a.slice) ||
+                                       Did(d, ActionKind::kBackwardInput, other, m, a.slice)
+                                 : Did(d, ActionKind::kForward, other, m, a.slice);
+      const auto [begin, end] = share(other, d, m);
+      if (made) take(begin, end);
     }
-    const auto [begin, end] = share(mine, d);
-    for (int u = begin; u < end; ++u) {
+    const auto [begin, end] = share(a.stage, d, a.micro_batch);
+    for (int u = begin - first * units; u < end - first * units; ++u) {
       if (!have[u]) Fail("device ", d, ": ", ToString(a), " runs without all rows of edge ", edge);
     }
   }

@@ -34,7 +34,7 @@ char KindLetter(ActionKind kind);
 struct Action {
   ActionKind kind = ActionKind::kForward;
   int16_t stage = 0;
-  int32_t micro_batch = 0;  // 0 for kStep
+  int32_t micro_batch = 0;  // of the stage's (Schedule::micro_batches_of_stage); 0 for kStep
   int16_t slice = 0;        // token slice of the micro-batch (TeraPipe); 0 where there is one
   // Weight version that it computes with; for kStep: the version it produces (versions.h).
   int16_t version = 0;
@@ -67,19 +67,22 @@ struct StageGraph {
   std::vector<int> TopologicalOrder() const;
 };
 
+// Micro-batches [begin, end) of a stage.
+struct MicroBatchRange {
+  int begin = 0, end = 0;
+};
+
 // Where a stage of a replica lives. Several devices in a group share its micro-batches by rows
 // (data parallelism inside a stage); most schemes have groups of one.
 struct Placement {
   int num_devices = 0;
   // [replica][stage] -> devices, in row order.
   std::vector<std::vector<std::vector<int>>> groups;
-  // [micro_batch] -> replica whose stages compute it. Bidirectional schemes have two or more.
+  // [smallest micro-batch] -> replica whose stages compute it. Bidirectional schemes have two or
+  // more.
   std::vector<int> replica_of_micro_batch;
 
   int num_replicas() const { return static_cast<int>(groups.size()); }
-  const std::vector<int>& Group(int stage, int micro_batch) const {
-    return groups[replica_of_micro_batch[micro_batch]][stage];
-  }
   // One replica, stage s on device `device_of_stage[s]`.
   static Placement Single(absl::Span<const int> device_of_stage, int num_devices,
                           int num_micro_batches);
@@ -89,12 +92,39 @@ struct Schedule {
   std::string name;
   StageGraph stages;
   Placement placement;
-  int num_micro_batches = 0;  // over all replicas
+  int num_micro_batches = 0;  // over all replicas, at the stages that run the most
+  // [stage] -> micro-batches that it runs in a step, where some stages run fewer and larger ones
+  // (GraphPipe); empty: num_micro_batches each. Each count divides the largest, which is
+  // num_micro_batches, and across an edge one divides the other. Micro-batch m of a stage has the
+  // samples of the smallest ones [m * size, (m + 1) * size), size = MicroBatchSize(stage).
+  std::vector<int32_t> micro_batches_of_stage;
   int num_slices = 1;
   std::vector<std::vector<Action>> order;  // [device]
 
   int num_stages() const { return stages.num_stages(); }
   int num_devices() const { return placement.num_devices; }
+  int MicroBatches(int stage) const {
+    return micro_batches_of_stage.empty() ? num_micro_batches : micro_batches_of_stage[stage];
+  }
+  // In smallest micro-batches: 1 where all stages run the same.
+  int MicroBatchSize(int stage) const {
+    return micro_batches_of_stage.empty() ? 1 : num_micro_batches / micro_batches_of_stage[stage];
+  }
+  // The micro-batches of `other`, which shares an edge with `stage`, that have samples of the
+  // stage's.
+  MicroBatchRange SharedMicroBatches(int stage, int micro_batch, int other) const {
+    if (micro_batches_of_stage.empty()) return {micro_batch, micro_batch + 1};
+    const int own = micro_batches_of_stage[stage], others = micro_batches_of_stage[other];
+    if (own >= others) return {micro_batch / (own / others), micro_batch / (own / others) + 1};
+    return {micro_batch * (others / own), (micro_batch + 1) * (others / own)};
+  }
+  // Of a micro-batch of the stage, in the stage's own numbers.
+  int ReplicaOf(int stage, int micro_batch) const {
+    return placement.replica_of_micro_batch[micro_batch * MicroBatchSize(stage)];
+  }
+  const std::vector<int>& Group(int stage, int micro_batch) const {
+    return placement.groups[ReplicaOf(stage, micro_batch)][stage];
+  }
   // [stage] Whether backward passes rebuild its activations (some R of it is in the order).
   std::vector<bool> RecomputedStages() const;
 };

@@ -20,8 +20,9 @@ using nlohmann::json;
 constexpr int64_t kMaxInt16 = std::numeric_limits<int16_t>::max();
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxReplicas = 256;
-constexpr const char* kKeys[] = {"scheme", "devices",         "micro_batches", "chunks",
-                                 "order",  "stage_to_device", "edges",         "slices"};
+constexpr const char* kKeys[] = {"scheme", "devices", "micro_batches",
+                                 "chunks", "order",   "stage_to_device",
+                                 "edges",  "slices",  "stage_micro_batches"};
 constexpr ActionKind kKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
                                  ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
                                  ActionKind::kRecompute,     ActionKind::kStep};
@@ -39,6 +40,11 @@ class Reader {
     PIPELAB_RETURN_IF_ERROR(ReadOrder());
     PIPELAB_RETURN_IF_ERROR(ReadSizes());
     PIPELAB_RETURN_IF_ERROR(ReadPlacement());
+    const int64_t counts = static_cast<int64_t>(s_.micro_batches_of_stage.size());
+    if (counts > 0 && counts != stages_) {
+      return Error("field 'stage_micro_batches': has ", counts, " numbers; there are ", stages_,
+                   " stages");
+    }
     PIPELAB_RETURN_IF_ERROR(ReadEdges());
     s_.name = "json";
     if (root_.contains("scheme")) {
@@ -149,6 +155,7 @@ class Reader {
     stages_ = last_stage + 1;
     PIPELAB_ASSIGN_OR_RETURN(micro_batches_,
                              Size("micro_batches", kMaxInt32, last_micro_batch + 1));
+    PIPELAB_RETURN_IF_ERROR(ReadStageMicroBatches());
     // Each stage and micro-batch needs actions: this bounds all tables by the text. Where stages
     // are placed explicitly, the validator names an action of one too many.
     if (!root_.contains("stage_to_device") && stages_ > actions_) {
@@ -166,6 +173,34 @@ class Reader {
     return absl::OkStatus();
   }
 
+  absl::Status ReadStageMicroBatches() {
+    const auto it = root_.find("stage_micro_batches");
+    if (it == root_.end()) return absl::OkStatus();
+    if (!it->is_array() || static_cast<int64_t>(it->size()) < stages_) {
+      return Error("field 'stage_micro_batches': is ", Brief(*it),
+                   "; it must be a list of a number a stage, and 'order' has ", stages_, " stages");
+    }
+    for (size_t stage = 0; stage < it->size(); ++stage) {
+      const std::string where = absl::StrCat("stage_micro_batches[", stage, "]");
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t count, Number((*it)[stage], micro_batches_, where));
+      if (count == 0 || micro_batches_ % count != 0) {
+        return Error(where, ": is ", count, "; it must divide the largest number, which is ",
+                     micro_batches_);
+      }
+      s_.micro_batches_of_stage.push_back(static_cast<int32_t>(count));
+    }
+    return absl::OkStatus();
+  }
+
+  // The smallest micro-batches that an action's has; none where it is out of range.
+  MicroBatchRange Smallest(const Action& a) const {
+    const std::vector<int32_t>& counts = s_.micro_batches_of_stage;
+    const int64_t count = counts.empty() ? micro_batches_ : counts[a.stage];
+    if (a.micro_batch >= count) return {0, 0};
+    const int size = static_cast<int>(micro_batches_ / count);
+    return {a.micro_batch * size, (a.micro_batch + 1) * size};
+  }
+
   absl::Status ReadPlacement() {
     PIPELAB_RETURN_IF_ERROR(ReplicasFromActions());
     const auto it = root_.find("stage_to_device");
@@ -174,6 +209,7 @@ class Reader {
       ReplicasThatFit();
       return absl::OkStatus();
     }
+    if (!s_.micro_batches_of_stage.empty()) most_replicas_ = std::max(most_replicas_, 1);
     if (most_replicas_ == 0) return PlacementFromRows();
     return GroupsFromActions();
   }
@@ -186,14 +222,17 @@ class Reader {
       for (size_t i = 0; i < s_.order[d].size(); ++i) {
         const Action& a = s_.order[d][i];
         const int replica = replica_[d][i];
-        if (replica < 0 || a.micro_batch >= micro_batches_) continue;
+        const MicroBatchRange smallest = Smallest(a);
+        if (replica < 0 || smallest.begin == smallest.end) continue;
         most_replicas_ = std::max(most_replicas_, replica + 1);
-        if (of[a.micro_batch] >= 0 && of[a.micro_batch] != replica) {
-          return Error("device ", d, ", position ", i, ": ", ToString(a), " is of replica ",
-                       replica, ", but micro-batch ", a.micro_batch, " is of replica ",
-                       of[a.micro_batch], " before; number micro-batches over all replicas");
+        for (int m = smallest.begin; m < smallest.end; ++m) {
+          if (of[m] >= 0 && of[m] != replica) {
+            return Error("device ", d, ", position ", i, ": ", ToString(a), " is of replica ",
+                         replica, ", but micro-batch ", m, " is of replica ", of[m],
+                         " before; number micro-batches over all replicas");
+          }
+          of[m] = replica;
         }
-        of[a.micro_batch] = replica;
       }
     }
     return absl::OkStatus();
@@ -249,11 +288,13 @@ class Reader {
       std::vector<int32_t> fits(micro_batches_ * replicas, 0);
       for (size_t d = 0; d < s_.order.size(); ++d) {
         for (const Action& a : s_.order[d]) {
-          if (a.stage >= stages_ || a.micro_batch >= micro_batches_) continue;
+          if (a.stage >= stages_) continue;
+          const MicroBatchRange smallest = Smallest(a);
           for (int r = 0; r < replicas; ++r) {
             const std::vector<int>& group = s_.placement.groups[r][a.stage];
-            fits[a.micro_batch * replicas + r] +=
+            const bool fit =
                 std::find(group.begin(), group.end(), static_cast<int>(d)) != group.end();
+            for (int m = smallest.begin; m < smallest.end; ++m) fits[m * replicas + r] += fit;
           }
         }
       }
@@ -285,8 +326,9 @@ class Reader {
     s_.placement.groups.assign(most_replicas_, std::vector<std::vector<int>>(stages_));
     for (size_t d = 0; d < s_.order.size(); ++d) {
       for (const Action& a : s_.order[d]) {
-        if (a.micro_batch >= micro_batches_ || a.kind == ActionKind::kStep) continue;
-        std::vector<int>& group = s_.placement.groups[of[a.micro_batch]][a.stage];
+        const MicroBatchRange smallest = Smallest(a);
+        if (smallest.begin == smallest.end || a.kind == ActionKind::kStep) continue;
+        std::vector<int>& group = s_.placement.groups[of[smallest.begin]][a.stage];
         if (group.empty()) group.push_back(static_cast<int>(d));
       }
     }

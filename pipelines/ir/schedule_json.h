@@ -10,13 +10,16 @@
 //              [["F", 1, 0, 0], ["B", 1, 0, 0]]]}  [kind, stage, micro_batch, replica]
 //
 // Kinds are the letters of schedule.h (F, B, I, W, R, S). What most schedules lack is written only
-// where it is needed: "edges" ([[0, 1], ...], a stage graph that is no chain), "slices" (token
-// slices of a micro-batch), a fifth and a sixth member of an action (slice, weight version), and a
-// list of devices in the place of one (a group that shares a stage).
+// where it is needed: "edges" ([[0, 1], ...], a stage graph that is no chain),
+// "stage_micro_batches" ([8, 4, 8], micro-batches of each stage where they differ: an action's are
+// its stage's own, "micro_batches" is the largest number), "slices" (token slices of a
+// micro-batch), a fifth and a sixth member of an action (slice, weight version), and a list of
+// devices in the place of one (a group that shares a stage).
 //
 // Only "order" must be there when reading. "stage_to_device" may be one flat list (one replica) or
 // be missing: then it follows from where actions stand. An action may leave out its replica: then
-// it is that of its micro-batch, or the one whose devices fit. "chunks" says nothing that the
+// it is that of its micro-batch, or the one whose devices fit; without "stage_to_device", stages of
+// different micro-batches are of one replica. "chunks" says nothing that the
 // placement does not, and is not used. Unknown keys are refused by name.
 //
 // A schedule that is read is well formed, not yet valid: Validate it. Errors are InvalidArgument,

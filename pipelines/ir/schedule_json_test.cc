@@ -85,6 +85,29 @@ TEST(ScheduleJson, FindsReplicasHoweverTheyAreSaid) {
   }
 }
 
+// Without a placement, stages of different micro-batches are of one replica.
+TEST(ScheduleJson, ReadsMicroBatchesOfStages) {
+  const std::string order =
+      R"("order": [[["F",0,0],["F",0,1],["B",0,0],["B",0,1]], [["F",1,0],["B",1,0]]]})";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Schedule s, ScheduleFromJson(R"({"stage_micro_batches": [2, 1], )" + order, "x"));
+  EXPECT_THAT(Validate(s), IsOk());
+  EXPECT_EQ(s.micro_batches_of_stage, (std::vector<int32_t>{2, 1}));
+  EXPECT_EQ(s.placement.groups, (std::vector<std::vector<std::vector<int>>>{{{0}, {1}}}));
+  const auto error = [&](const std::string& fields) {
+    return ErrorOf("{" + fields + ", " + order);
+  };
+  EXPECT_EQ(error(R"("stage_micro_batches": [2])"),
+            "a.json: field 'stage_micro_batches': is [2]; it must be a list of a number a stage, "
+            "and 'order' has 2 stages");
+  EXPECT_EQ(error(R"("stage_micro_batches": [2, 0])"),
+            "a.json: stage_micro_batches[1]: is 0; it must divide the largest number, which is 2");
+  EXPECT_EQ(error(R"("stage_micro_batches": [2, 4])"),
+            "a.json: stage_micro_batches[1]: is 4; it must be a whole number from 0 to 2");
+  EXPECT_EQ(error(R"("stage_micro_batches": [2, 1, 1], "stage_to_device": [0, 1])"),
+            "a.json: field 'stage_micro_batches': has 3 numbers; there are 2 stages");
+}
+
 // A V: the device list goes there and back. Flat, and as a list a replica.
 TEST(ScheduleJson, TakesAPlacementOfAnyShape) {
   for (const char* place : {"[0, 1, 1, 0]", "[[0, 1, 1, 0]]", "[[[0], [1], [1], [0]]]"}) {
@@ -103,7 +126,7 @@ TEST(ScheduleJson, ErrorsNameTheField) {
   EXPECT_EQ(ErrorOf("{}"), "a.json: field 'order': missing; it must be a list a device");
   EXPECT_EQ(ErrorOf(With("\"chunks\"", "\"chunk\"")),
             "a.json: field 'chunk': unknown; known are scheme, devices, micro_batches, chunks, "
-            "order, stage_to_device, edges, slices");
+            "order, stage_to_device, edges, slices, stage_micro_batches");
   // One line, whatever the key (found by fuzzing).
   EXPECT_THAT(ErrorOf(With("\"chunks\"", "\"chu\\nks\"")), HasSubstr("field 'chu\\nks': unknown"));
   EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": 3")),

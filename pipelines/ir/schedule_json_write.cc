@@ -32,8 +32,11 @@ void AppendAction(const Schedule& s, const Action& a, std::string* out) {
   // A step is of a stage, in all its replicas on the device. Schedules that are not valid may name
   // micro-batches that do not exist.
   const std::vector<int>& replicas = s.placement.replica_of_micro_batch;
-  const bool known = a.micro_batch >= 0 && a.micro_batch < static_cast<int>(replicas.size());
-  const int replica = known && a.kind != ActionKind::kStep ? replicas[a.micro_batch] : 0;
+  const bool known = a.stage >= 0 && a.stage < s.num_stages() && a.micro_batch >= 0 &&
+                     a.micro_batch < s.MicroBatches(a.stage) &&
+                     static_cast<int>(replicas.size()) == s.num_micro_batches;
+  const int replica =
+      known && a.kind != ActionKind::kStep ? s.ReplicaOf(a.stage, a.micro_batch) : 0;
   const char letter[] = {KindLetter(a.kind), '\0'};
   absl::StrAppend(out, "[\"", letter, "\", ", a.stage, ", ", a.micro_batch, ", ", replica);
   if (a.slice != 0 || a.version != 0) absl::StrAppend(out, ", ", a.slice);
@@ -60,6 +63,10 @@ std::string ToJson(const Schedule& s) {
   std::string out = absl::StrCat("{\n  \"scheme\": ", name, ",\n  \"devices\": ", s.num_devices(),
                                  ",\n  \"micro_batches\": ", s.num_micro_batches,
                                  ",\n  \"chunks\": ", ChunksOf(s), ",\n");
+  if (!s.micro_batches_of_stage.empty()) {
+    absl::StrAppend(&out, "  \"stage_micro_batches\": [",
+                    absl::StrJoin(s.micro_batches_of_stage, ", "), "],\n");
+  }
   if (s.num_slices > 1) absl::StrAppend(&out, "  \"slices\": ", s.num_slices, ",\n");
   if (!s.stages.IsChain()) {
     absl::StrAppend(&out, "  \"edges\": [",

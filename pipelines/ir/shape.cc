@@ -98,11 +98,48 @@ absl::Status CheckPlacement(const Schedule& s) {
   return absl::OkStatus();
 }
 
+// Micro-batches that divide one another, so that an action's samples are those of whole
+// micro-batches, or of a part of one, at each neighbour.
+absl::Status CheckMicroBatches(const Schedule& s) {
+  const std::vector<int32_t>& counts = s.micro_batches_of_stage;
+  if (counts.empty()) return absl::OkStatus();
+  if (static_cast<int>(counts.size()) != s.num_stages()) {
+    return Invalid(counts.size(), " stages have a number of micro-batches, of ", s.num_stages());
+  }
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    if (counts[stage] < 1 || s.num_micro_batches % counts[stage] != 0) {
+      return Invalid("stage ", stage, " runs ", counts[stage],
+                     " micro-batches, which must divide the schedule's ", s.num_micro_batches);
+    }
+  }
+  if (*std::max_element(counts.begin(), counts.end()) != s.num_micro_batches) {
+    return Invalid("no stage runs all of the schedule's ", s.num_micro_batches, " micro-batches");
+  }
+  for (const StageGraph::Edge& e : s.stages.edges) {
+    const int32_t from = counts[e.from], to = counts[e.to];
+    if (from % to != 0 && to % from != 0) {
+      return Invalid("edge ", e.from, "-", e.to, ": its stages run ", from, " and ", to,
+                     " micro-batches; one number must divide the other");
+    }
+  }
+  const std::vector<int>& replica = s.placement.replica_of_micro_batch;
+  for (int stage = 0; stage < s.num_stages() && s.placement.num_replicas() > 1; ++stage) {
+    const int size = s.MicroBatchSize(stage);
+    for (int m = 0; m < s.num_micro_batches; ++m) {
+      if (replica[m] == replica[m / size * size]) continue;
+      return Invalid("stage ", stage, ", micro-batch ", m / size, ": it has samples of replicas ",
+                     replica[m / size * size], " and ", replica[m]);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckShape(const Schedule& schedule) {
   PIPELAB_RETURN_IF_ERROR(CheckGraph(schedule.stages));
-  return CheckPlacement(schedule);
+  PIPELAB_RETURN_IF_ERROR(CheckPlacement(schedule));
+  return CheckMicroBatches(schedule);
 }
 
 }  // namespace pipelab

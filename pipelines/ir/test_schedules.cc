@@ -64,11 +64,12 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
   s.stages = shape.stages;
   s.placement = shape.placement;
   s.num_micro_batches = static_cast<int>(shape.placement.replica_of_micro_batch.size());
+  s.micro_batches_of_stage = shape.micro_batches_of_stage;
   s.num_slices = shape.num_slices;
   s.order.resize(s.num_devices());
   std::vector<Action> open;
   for (int stage = 0; stage < s.num_stages(); ++stage) {
-    for (int m = 0; m < s.num_micro_batches; ++m) {
+    for (int m = 0; m < s.MicroBatches(stage); ++m) {
       for (int slice = 0; slice < s.num_slices; ++slice) {
         open.push_back(Make(ActionKind::kForward, stage, m, slice));
         if (shape.recompute) open.push_back(Make(ActionKind::kRecompute, stage, m, slice));
@@ -90,7 +91,7 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
     std::vector<size_t> ready;
     for (size_t i = 0; i < open.size(); ++i) {
       bool ok = true;
-      ForEachDependency(s.stages, s.num_slices, shape.recompute, open[i],
+      ForEachDependency(s, shape.recompute, open[i],
                         [&](const Event& e) { ok &= over.count(key(e)) > 0; });
       if (ok) ready.push_back(i);
     }
@@ -98,7 +99,7 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
     const size_t pick = ready[rng.Below(step, ready.size())];
     const Action a = open[pick];
     open.erase(open.begin() + static_cast<std::ptrdiff_t>(pick));
-    for (int d : s.placement.Group(a.stage, a.micro_batch)) s.order[d].push_back(a);
+    for (int d : s.Group(a.stage, a.micro_batch)) s.order[d].push_back(a);
     ForEachResult(a, [&](const Event& e) { over.insert(key(e)); });
   }
   return s;
@@ -107,14 +108,15 @@ Schedule RandomOrder(const RandomShape& shape, uint64_t seed) {
 std::vector<RandomShape> Shapes() {
   std::vector<RandomShape> shapes;
   const auto add = [&](StageGraph stages, int devices,
-                       std::vector<std::vector<std::vector<int>>> groups,
-                       std::vector<int> replicas) {
+                       std::vector<std::vector<std::vector<int>>> groups, std::vector<int> replicas,
+                       std::vector<int32_t> counts = {}) {
     for (int variant = 0; variant < 4; ++variant) {
       RandomShape shape;
       shape.stages = stages;
       shape.placement.num_devices = devices;
       shape.placement.groups = groups;
       shape.placement.replica_of_micro_batch = replicas;
+      shape.micro_batches_of_stage = counts;
       shape.num_slices = variant == 3 ? 2 : 1;
       shape.split_backward = variant % 2 == 1;
       shape.recompute = variant == 2;
@@ -134,6 +136,18 @@ std::vector<RandomShape> Shapes() {
   add(StageGraph::Chain(3), 3, {{{0, 1, 2}, {1}, {2, 0}}}, {0, 0});  // overlapping groups
   add(StageGraph::Chain(3), 3, {{{0}, {1}, {2}}, {{2}, {1}, {0}}}, {0, 1, 0, 1});  // bidirectional
   add(StageGraph::Chain(2), 4, {{{0, 1}, {2}}, {{2, 3}, {1}}}, {0, 1, 1});
+  // Micro-batches of different size: down and up a chain, and in a diamond.
+  add(StageGraph::Chain(4), 4, {{{0}, {1}, {2}, {3}}}, {0, 0, 0, 0}, {4, 2, 1, 4});
+  add(StageGraph::FromEdges(5, {{0, 1}, {0, 2}, {1, 3}, {2, 3}, {0, 4}, {3, 4}}), 5,
+      {{{0}, {1}, {2}, {3}, {4}}}, {0, 0, 0, 0, 0, 0}, {2, 6, 1, 3, 6});
+  // And groups, in which parts of a micro-batch begin and end between members.
+  add(StageGraph::Chain(3), 6, {{{0}, {1, 2, 3}, {4, 5}}}, {0, 0, 0, 0}, {4, 2, 4});
+  add(StageGraph::Chain(2), 5, {{{0, 1, 2, 3}, {4}}}, {0, 0}, {1, 2});
+  // On one device: edges that stay there, with groups that overlap, and in two directions.
+  add(StageGraph::Chain(3), 2, {{{0}, {1}, {0}}}, {0, 0, 0, 0}, {2, 4, 1});
+  add(StageGraph::Chain(3), 1, {{{0}, {0}, {0}}}, {0, 0, 0, 0}, {4, 1, 2});
+  add(StageGraph::Chain(2), 3, {{{0, 1, 2}, {2, 1}}}, {0, 0, 0, 0}, {2, 4});
+  add(StageGraph::Chain(2), 2, {{{0}, {1}}, {{1}, {0}}}, {0, 0, 1, 1}, {2, 4});
   return shapes;
 }
 

@@ -3,6 +3,7 @@
 #ifndef PIPELAB_PIPELINES_IR_TEST_SCHEDULES_H_
 #define PIPELAB_PIPELINES_IR_TEST_SCHEDULES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,15 @@ Schedule ChainOf(int num_micro_batches, const std::vector<std::string>& lines);
 struct RandomShape {
   StageGraph stages;
   Placement placement;  // replica_of_micro_batch included
+  std::vector<int32_t> micro_batches_of_stage = {};
   int num_slices = 1;
   bool split_backward = false;
   bool recompute = false;
 };
 Schedule RandomOrder(const RandomShape& shape, uint64_t seed);
 
-// A grid of shapes: chains, a diamond, skip connections, groups of different size, two replicas,
-// slices.
+// A grid of shapes: chains, a diamond, skip connections, groups and micro-batches of different
+// size, two replicas, slices.
 std::vector<RandomShape> Shapes();
 
 }  // namespace pipelab

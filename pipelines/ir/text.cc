@@ -56,6 +56,7 @@ class Parser {
     s_.num_micro_batches = static_cast<int>(micro_batches_);
     s_.num_slices = static_cast<int>(slices_);
     s_.placement.num_devices = static_cast<int>(devices_);
+    PIPELAB_RETURN_IF_ERROR(StageMicroBatches());
     PIPELAB_RETURN_IF_ERROR(Edges());
     PIPELAB_RETURN_IF_ERROR(Replicas());
     PIPELAB_RETURN_IF_ERROR(ReplicaOfMicroBatch());
@@ -88,6 +89,24 @@ class Parser {
     if (value < 1) return begin.Error(absl::StrCat("the number of ", name, " is at least 1"));
     PIPELAB_RETURN_IF_ERROR(in_.EndLine());
     return value;
+  }
+
+  // A line that most schedules lack.
+  absl::Status StageMicroBatches() {
+    in_.SkipEmptyLines();
+    if (!in_.Take("stage_micro_batches")) return absl::OkStatus();
+    std::vector<int32_t>& counts = s_.micro_batches_of_stage;
+    for (in_.SkipBlanks(); !in_.AtLineEnd(); in_.SkipBlanks()) {
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t count,
+                               in_.Number(micro_batches_, "the micro-batches of each stage"));
+      if (count == 0) return in_.Error("a stage runs at least 1 micro-batch");
+      counts.push_back(static_cast<int32_t>(count));
+    }
+    if (static_cast<int64_t>(counts.size()) != stages_) {
+      return in_.Error(
+          absl::StrCat(counts.size(), " stages have a number of micro-batches, of ", stages_));
+    }
+    return in_.EndLine();
   }
 
   absl::Status Edges() {
@@ -181,6 +200,10 @@ std::string ToText(const Schedule& s) {
   std::string out = absl::StrCat("schedule ", absl::CEscape(s.name), "\ndevices ", s.num_devices(),
                                  "\nmicro_batches ", s.num_micro_batches, "\nslices ", s.num_slices,
                                  "\nstages ", s.num_stages(), "\n");
+  if (!s.micro_batches_of_stage.empty()) {
+    absl::StrAppend(&out, "stage_micro_batches ", absl::StrJoin(s.micro_batches_of_stage, " "),
+                    "\n");
+  }
   AppendEdges(s.stages, &out);
   AppendPlacement(s.placement, &out);
   for (size_t d = 0; d < s.order.size(); ++d) {

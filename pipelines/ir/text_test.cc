@@ -66,6 +66,7 @@ TEST(Text, RoundTripsEverything) {
     EXPECT_EQ(parsed.name, s.name);
     EXPECT_EQ(parsed.order, s.order);
     EXPECT_EQ(parsed.num_slices, s.num_slices);
+    EXPECT_EQ(parsed.micro_batches_of_stage, s.micro_batches_of_stage);
     EXPECT_EQ(parsed.num_micro_batches, s.num_micro_batches);
     EXPECT_EQ(parsed.placement.num_devices, s.placement.num_devices);
     EXPECT_EQ(parsed.placement.groups, s.placement.groups);
@@ -73,6 +74,25 @@ TEST(Text, RoundTripsEverything) {
     EXPECT_EQ(parsed.stages.in_edges, s.stages.in_edges);
     EXPECT_EQ(parsed.stages.out_edges, s.stages.out_edges);
   }
+}
+
+TEST(Text, SaysMicroBatchesOfStages) {
+  Schedule s = ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0"});
+  s.micro_batches_of_stage = {2, 1};
+  EXPECT_THAT(ToText(s), HasSubstr("stages 2\nstage_micro_batches 2 1\nedges chain\n"));
+  const std::string line = "stage_micro_batches 2 1";
+  const auto error = [&](const std::string& instead) {
+    std::string text = ToText(s);
+    return ErrorOf(text.replace(text.find(line), line.size(), instead));
+  };
+  EXPECT_EQ(error("stage_micro_batches 2"),
+            "line 6, column 22: 1 stages have a number of micro-batches, of 2");
+  EXPECT_EQ(error("stage_micro_batches 2 3"),
+            "line 6, column 23: too large: at most 2 here (the micro-batches of each stage)");
+  EXPECT_EQ(error("stage_micro_batches 2 0"),
+            "line 6, column 24: a stage runs at least 1 micro-batch");
+  EXPECT_THAT(ToCsv(s), StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("stages with micro-batches of different size")));
 }
 
 TEST(Text, SkipsCommentsAndEmptyLines) {

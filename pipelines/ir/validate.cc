@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pipelines/ir/dependency.h"
 #include "pipelines/ir/global_order.h"
 #include "pipelines/ir/shape.h"
 #include "pipelines/ir/version_checks.h"
@@ -29,14 +30,14 @@ absl::Status InvalidAt(int device, int64_t position, const Parts&... parts) {
 // Looks at every action once, counts what it saw, then looks at every (stage, micro-batch, slice).
 class ActionChecker {
  public:
-  explicit ActionChecker(const Schedule& s) : s_(s) {}
+  explicit ActionChecker(const Schedule& s) : s_(s), cell_(s) {}
 
   absl::Status Check() {
     int64_t actions = 0;
     for (const std::vector<Action>& list : s_.order) actions += static_cast<int64_t>(list.size());
     // Each cell needs a forward and a backward: this bounds the table by the size of the input, but
     // lets small schedules have an exact message about what is missing.
-    const int64_t cells = int64_t{s_.num_stages()} * s_.num_micro_batches * s_.num_slices;
+    const int64_t cells = cell_.size();
     if (2 * cells > actions + kSpareCells) {
       return Invalid("the order has ", actions, " actions; ", s_.num_stages(), " stages, ",
                      s_.num_micro_batches, " micro-batches and ", s_.num_slices,
@@ -59,7 +60,7 @@ class ActionChecker {
   };
 
   int64_t Cell(int stage, int micro_batch, int slice) const {
-    return ((int64_t{stage} * s_.num_micro_batches + micro_batch) * s_.num_slices + slice) * kKinds;
+    return cell_(stage, micro_batch, slice) * kKinds;
   }
 
   absl::Status CheckDevice(int d) {
@@ -75,9 +76,10 @@ class ActionChecker {
         PIPELAB_RETURN_IF_ERROR(CheckStep(d, i, a));
         continue;
       }
-      if (a.micro_batch < 0 || a.micro_batch >= s_.num_micro_batches) {
+      if (a.micro_batch < 0 || a.micro_batch >= s_.MicroBatches(a.stage)) {
         return InvalidAt(d, i, ToString(a), ": micro-batch ", a.micro_batch,
-                         " does not exist; there are ", s_.num_micro_batches);
+                         " does not exist; there are ", s_.MicroBatches(a.stage),
+                         s_.micro_batches_of_stage.empty() ? "" : " at this stage");
       }
       if (a.slice < 0 || a.slice >= s_.num_slices) {
         return InvalidAt(d, i, ToString(a), ": slice ", a.slice, " does not exist; there are ",
@@ -87,10 +89,10 @@ class ActionChecker {
         return InvalidAt(d, i, ToString(a), " needs weight version ", a.version, " of stage ",
                          a.stage, "; the last one made before it is ", made_[a.stage]);
       }
-      const std::vector<int>& group = s_.placement.Group(a.stage, a.micro_batch);
+      const std::vector<int>& group = s_.Group(a.stage, a.micro_batch);
       if (std::find(group.begin(), group.end(), d) == group.end()) {
         return InvalidAt(d, i, ToString(a), " is placed on device ", absl::StrJoin(group, "+"),
-                         " (replica ", s_.placement.replica_of_micro_batch[a.micro_batch], ")");
+                         " (replica ", s_.ReplicaOf(a.stage, a.micro_batch), ")");
       }
       Seen& seen = seen_[Cell(a.stage, a.micro_batch, a.slice) + static_cast<int>(a.kind)];
       if (seen.last_device == d) {
@@ -125,8 +127,8 @@ class ActionChecker {
 
   absl::Status CheckComplete() const {
     for (int stage = 0; stage < s_.num_stages(); ++stage) {
-      for (int m = 0; m < s_.num_micro_batches; ++m) {
-        const int members = static_cast<int>(s_.placement.Group(stage, m).size());
+      for (int m = 0; m < s_.MicroBatches(stage); ++m) {
+        const int members = static_cast<int>(s_.Group(stage, m).size());
         for (int slice = 0; slice < s_.num_slices; ++slice) {
           const Seen* seen = &seen_[Cell(stage, m, slice)];
           const auto count = [&](ActionKind k) { return int{seen[static_cast<int>(k)].members}; };
@@ -150,7 +152,7 @@ class ActionChecker {
       return ToString(Action{kind, static_cast<int16_t>(stage), m, static_cast<int16_t>(slice), 0});
     };
     const auto find = [&](int d, ActionKind kind) { return Find(d, kind, stage, m, slice); };
-    const std::vector<int>& group = s_.placement.Group(stage, m);
+    const std::vector<int>& group = s_.Group(stage, m);
     for (int d : group) {
       // The latest place that it could have: before the action that needs it, or the list's end.
       const auto missing = [&](ActionKind kind, ActionKind before, absl::string_view why) {
@@ -199,7 +201,7 @@ class ActionChecker {
 
   // Each member of the group is complete, but not all split the backward alike.
   absl::Status DescribeSplit(int stage, int m, int slice) const {
-    const std::vector<int>& group = s_.placement.Group(stage, m);
+    const std::vector<int>& group = s_.Group(stage, m);
     const bool whole = Find(group[0], ActionKind::kBackward, stage, m, slice) >= 0;
     const ActionKind other = whole ? ActionKind::kBackwardInput : ActionKind::kBackward;
     for (int d : group) {
@@ -226,7 +228,8 @@ class ActionChecker {
   }
 
   const Schedule& s_;
-  std::vector<Seen> seen_;        // [stage][micro_batch][slice][kind]
+  const CellIndex cell_;
+  std::vector<Seen> seen_;        // [cell][kind]
   std::vector<int> made_;         // [stage] newest weight version so far in the device's list
   std::vector<char> recomputed_;  // [stage]
   bool has_steps_ = false;

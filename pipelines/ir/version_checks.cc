@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/dependency.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -17,8 +18,7 @@ absl::Status InvalidAt(int device, int64_t position, const Parts&... parts) {
 
 class VersionChecker {
  public:
-  explicit VersionChecker(const Schedule& s)
-      : s_(s), forward_(int64_t{s.num_stages()} * s.num_micro_batches * s.num_slices) {}
+  explicit VersionChecker(const Schedule& s) : s_(s), cell_(s), forward_(cell_.size()) {}
 
   absl::Status CheckDevice(int d) {
     const std::vector<Action>& list = s_.order[d];
@@ -42,9 +42,7 @@ class VersionChecker {
  private:
   static constexpr int64_t kNone = -1;
 
-  int64_t Cell(const Action& a) const {
-    return (int64_t{a.stage} * s_.num_micro_batches + a.micro_batch) * s_.num_slices + a.slice;
-  }
+  int64_t Cell(const Action& a) const { return cell_(a.stage, a.micro_batch, a.slice); }
 
   absl::Status CheckAction(int d, int64_t i, const Action& a) {
     if (a.kind == ActionKind::kStep) {
@@ -66,6 +64,7 @@ class VersionChecker {
   }
 
   const Schedule& s_;
+  const CellIndex cell_;
   std::vector<int16_t> forward_;        // [cell] the version of its forward on this device
   std::vector<int64_t> last_gradient_;  // [stage] position of the last one that is in no step yet
 };

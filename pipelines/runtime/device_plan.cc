@@ -7,13 +7,15 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/pieces.h"
 #include "pipelines/runtime/place.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-// A tensor of the schedule: the activation of an edge, or its gradient, for a micro-batch slice.
+// A tensor of the schedule, at one end of an edge: its activation, or the gradient of that, for a
+// slice of a micro-batch of the end's stage.
 using Value = std::tuple<int, bool, int, int>;  // edge, gradient, micro-batch, slice
 
 class Planner {
@@ -45,6 +47,7 @@ class Planner {
 
   absl::Status FindValues(const Instruction& i);
   absl::Status FindLocalRows(const Action& a);
+  absl::Status KeepRows(const Action& a, const Value& made, const Value& taken);
   absl::Status PlanInstruction(const Instruction& i);
   absl::Status PlanCompute(const Instruction& i);
   absl::Status PlanReceive(const Instruction& i);
@@ -58,7 +61,6 @@ class Planner {
     if (!part.ok()) return Error(place, part.status().message());
     return part;
   }
-  static Fraction RowsOf(const Message& m) { return {m.row_begin, m.row_end, m.row_parts}; }
   bool Consumes(const Action& a) const {
     return a.kind == ActionKind::kForward || a.kind == ActionKind::kBackward ||
            a.kind == ActionKind::kBackwardInput;
@@ -81,6 +83,7 @@ class Planner {
     const StageGraph::Edge& e = schedule_.stages.edges[std::get<0>(v)];
     return std::get<1>(v) ? e.from : e.to;
   }
+  // Of a value at its producer's end, and at its consumer's.
   const HeldStage& ProducerStage(const Value& v) const {
     return held_.Of(std::get<2>(v), Producer(v));
   }
@@ -95,8 +98,17 @@ class Planner {
     return held_.SpecAt(std::get<2>(v), std::get<3>(v), Consumer(v), std::get<0>(v),
                         !std::get<1>(v));
   }
-  static Value ValueOf(const Message& m) {
-    return Value(m.edge, m.gradient, m.micro_batch, m.slice);
+  // A message is a part of a value, or all of it, at either end.
+  struct MessageEnd {
+    Value value;
+    Fraction rows;  // of the value's micro-batch
+  };
+  MessageEnd EndOf(const Message& m, bool consumer) const {
+    const StageGraph::Edge& e = schedule_.stages.edges[m.edge];
+    const int messages = MessagesOf(schedule_, e, consumer == m.gradient ? e.from : e.to);
+    const int64_t first = int64_t{m.micro_batch % messages} * m.row_parts;
+    return {Value(m.edge, m.gradient, m.micro_batch / messages, m.slice),
+            {first + m.row_begin, first + m.row_end, int64_t{messages} * m.row_parts}};
   }
 
   const Program& program_;
@@ -106,8 +118,8 @@ class Planner {
 
   DevicePlan plan_;
   std::vector<bool> recomputed_;
-  absl::flat_hash_map<Value, Source> sources_;
-  absl::flat_hash_map<Value, absl::InlinedVector<Part, 1>> inputs_;
+  absl::flat_hash_map<Value, Source> sources_;                       // at the producer's end
+  absl::flat_hash_map<Value, absl::InlinedVector<Part, 1>> inputs_;  // at the consumer's
   absl::flat_hash_map<int32_t, int32_t> receive_of_message_;
   absl::flat_hash_set<int32_t> posted_;  // messages received but not waited for so far in the list
 };
@@ -119,7 +131,7 @@ absl::Status Planner::FindValues(const Instruction& i) {
     return Error(Place(program_, i), absl::StrCat("there is no message ", i.arg));
   }
   if (i.op == OpCode::kSend) {
-    Source& source = sources_[ValueOf(program_.messages[i.arg])];
+    Source& source = sources_[EndOf(program_.messages[i.arg], /*consumer=*/false).value];
     if (source.send_buffer < 0) source.send_buffer = plan_.num_buffers++;
     ++source.sends_left;
   } else if (i.op == OpCode::kReceive) {
@@ -133,34 +145,57 @@ absl::Status Planner::FindValues(const Instruction& i) {
 // The rows of what `a` produces that this device consumes itself.
 absl::Status Planner::FindLocalRows(const Action& a) {
   for (int edge : EdgesOut(a)) {
-    const Value value(edge, a.kind != ActionKind::kForward, a.micro_batch, a.slice);
-    const HeldStage &from = ProducerStage(value), &to = ConsumerStage(value);
-    if (from.module == nullptr || to.module == nullptr) continue;
-    // The overlap of both row ranges, in parts that suit both groups.
-    Fraction overlap;
-    overlap.parts = from.group_size * to.group_size;
-    overlap.begin = std::max(from.member * to.group_size, to.member * from.group_size);
-    overlap.end = std::min((from.member + 1) * to.group_size, (to.member + 1) * from.group_size);
-    if (overlap.begin >= overlap.end) continue;
-    const TensorSpec &made = *ProducerSpec(value), &taken = *ConsumerSpec(value);
-    PIPELAB_ASSIGN_OR_RETURN(Part produced, Rows(from, made, overlap, ToString(a)));
-    PIPELAB_ASSIGN_OR_RETURN(Part consumed, Rows(to, taken, overlap, ToString(a)));
-    if (produced.whole && consumed.whole &&
-        (made.type != taken.type || made.shape != taken.shape)) {
-      return Error(ToString(a),
-                   absl::StrCat("edge ", edge, " is ", SpecToString(made), " at one end and ",
-                                SpecToString(taken), " at the other"));
+    const Value made(edge, a.kind != ActionKind::kForward, a.micro_batch, a.slice);
+    const MicroBatchRange taken =
+        schedule_.SharedMicroBatches(a.stage, a.micro_batch, Consumer(made));
+    for (int m = taken.begin; m < taken.end; ++m) {
+      Value end = made;
+      std::get<2>(end) = m;
+      PIPELAB_RETURN_IF_ERROR(KeepRows(a, made, end));
     }
-    produced.buffer = consumed.buffer = plan_.num_buffers++;
-    sources_[value].local.push_back(produced);
-    inputs_[value].push_back(consumed);
   }
+  return absl::OkStatus();
+}
+
+// The rows that a value's producer and one of its consumers' micro-batches have in common here.
+absl::Status Planner::KeepRows(const Action& a, const Value& made, const Value& taken) {
+  const HeldStage &from = ProducerStage(made), &to = ConsumerStage(taken);
+  if (from.module == nullptr || to.module == nullptr) return absl::OkStatus();
+  // Counted from the first of all rows, a smallest micro-batch being as many units as suit both
+  // groups.
+  const int64_t size_from = schedule_.MicroBatchSize(Producer(made)) * to.group_size;
+  const int64_t size_to = schedule_.MicroBatchSize(Consumer(made)) * from.group_size;
+  const int64_t micro_batch_from = std::get<2>(made) * from.group_size * size_from;
+  const int64_t micro_batch_to = std::get<2>(taken) * to.group_size * size_to;
+  const int64_t first_from = micro_batch_from + from.member * size_from;
+  const int64_t first_to = micro_batch_to + to.member * size_to;
+  const int64_t begin = std::max(first_from, first_to);
+  const int64_t end = std::min(first_from + size_from, first_to + size_to);
+  if (begin >= end) return absl::OkStatus();
+  const TensorSpec &made_spec = *ProducerSpec(made), &taken_spec = *ConsumerSpec(taken);
+  PIPELAB_ASSIGN_OR_RETURN(Part produced, Rows(from, made_spec,
+                                               {begin - micro_batch_from, end - micro_batch_from,
+                                                from.group_size * size_from},
+                                               ToString(a)));
+  PIPELAB_ASSIGN_OR_RETURN(
+      Part consumed,
+      Rows(to, taken_spec, {begin - micro_batch_to, end - micro_batch_to, to.group_size * size_to},
+           ToString(a)));
+  if (produced.whole && consumed.whole &&
+      (made_spec.type != taken_spec.type || made_spec.shape != taken_spec.shape)) {
+    return Error(ToString(a),
+                 absl::StrCat("edge ", std::get<0>(made), " is ", SpecToString(made_spec),
+                              " at one end and ", SpecToString(taken_spec), " at the other"));
+  }
+  produced.buffer = consumed.buffer = plan_.num_buffers++;
+  sources_[made].local.push_back(produced);
+  inputs_[taken].push_back(consumed);
   return absl::OkStatus();
 }
 
 absl::Status Planner::PlanReceive(const Instruction& i) {
   const Message& m = program_.messages[i.arg];
-  const Value value = ValueOf(m);
+  const auto [value, rows] = EndOf(m, /*consumer=*/true);
   const HeldStage& to = ConsumerStage(value);
   if (to.module == nullptr || m.to_device != device_) {
     return Error(Place(program_, i), "the message is for another device");
@@ -168,7 +203,7 @@ absl::Status Planner::PlanReceive(const Instruction& i) {
   ReceivePlan receive;
   receive.peer = m.from_device;
   receive.spec = *ConsumerSpec(value);
-  PIPELAB_ASSIGN_OR_RETURN(Part part, Rows(to, receive.spec, RowsOf(m), Place(program_, i)));
+  PIPELAB_ASSIGN_OR_RETURN(Part part, Rows(to, receive.spec, rows, Place(program_, i)));
   if (!part.whole) receive.spec.shape[0] = part.row_end - part.row_begin;
   receive.bytes = NumElements(receive.spec.shape) * SizeOf(receive.spec.type);
   receive.buffer = part.buffer = plan_.num_buffers++;
@@ -216,9 +251,8 @@ absl::Status Planner::PlanInstruction(const Instruction& i) {
 absl::Status Planner::PlanCompute(const Instruction& i) {
   const Action& a = i.action;
   ComputePlan compute;
-  const int replica = a.kind == ActionKind::kStep
-                          ? i.replica
-                          : schedule_.placement.replica_of_micro_batch[a.micro_batch];
+  const int replica =
+      a.kind == ActionKind::kStep ? i.replica : schedule_.ReplicaOf(a.stage, a.micro_batch);
   compute.module = held_.OfReplica(replica, a.stage).module;
   compute.drop = a.kind == ActionKind::kForward && recomputed_[a.stage];
   if (compute.module == nullptr) {
@@ -259,15 +293,14 @@ absl::Status Planner::PlanCompute(const Instruction& i) {
 
 absl::Status Planner::PlanSend(const Instruction& i) {
   const Message& m = program_.messages[i.arg];
-  const Value value = ValueOf(m);
+  const auto [value, rows] = EndOf(m, /*consumer=*/false);
   const HeldStage& from = ProducerStage(value);
   if (from.module == nullptr || m.from_device != device_) {
     return Error(Place(program_, i), "the message is from another device");
   }
   SendPlan send;
   send.peer = m.to_device;
-  PIPELAB_ASSIGN_OR_RETURN(send.part,
-                           Rows(from, *ProducerSpec(value), RowsOf(m), Place(program_, i)));
+  PIPELAB_ASSIGN_OR_RETURN(send.part, Rows(from, *ProducerSpec(value), rows, Place(program_, i)));
   Source& source = sources_[value];
   send.part.buffer = source.send_buffer;
   send.last = --source.sends_left == 0;

@@ -6,8 +6,8 @@
 //
 // A *buffer* holds one tensor between the instruction that brings it and the one that takes it: an
 // output that is waiting to be sent, or a (part of a) micro-batch's input. A stage's input has
-// several parts when the stages' device groups differ in size; parts are put together when the
-// compute starts.
+// several parts when the stages' device groups or micro-batches differ in size; parts are put
+// together when the compute starts.
 //
 // InvalidArgument when a module is missing, rows cannot be divided as the groups need, or the rows
 // of some input do not arrive.

@@ -160,6 +160,12 @@ Tensor DeviceRunner::Assemble(const InputPlan& input) {
   return whole;
 }
 
+Tensor DeviceRunner::Copy(const Tensor& rows) {
+  Tensor copy = arena_->Allocate(rows.type(), rows.shape(), MemoryKind::kActivation);
+  std::memcpy(copy.data(), rows.data(), rows.bytes());
+  return copy;
+}
+
 absl::Status DeviceRunner::Deliver(const ComputePlan& compute, std::vector<Tensor> outputs,
                                    bool forward) {
   const char* edges = forward ? "out-edge" : "in-edge";
@@ -174,11 +180,13 @@ absl::Status DeviceRunner::Deliver(const ComputePlan& compute, std::vector<Tenso
                                               " for ", edges, " ", k, ", not ",
                                               SpecToString(*plan.spec)));
     }
+    // A part that stays is a copy: a view would keep all rows alive as long as itself.
     for (const Part& part : plan.local) {
       buffers_[part.buffer] =
-          part.whole ? outputs[k] : outputs[k].Rows(part.row_begin, part.row_end);
+          part.whole ? outputs[k] : Copy(outputs[k].Rows(part.row_begin, part.row_end));
     }
-    if (plan.send_buffer >= 0) buffers_[plan.send_buffer] = std::move(outputs[k]);
+    Tensor output = std::move(outputs[k]);
+    if (plan.send_buffer >= 0) buffers_[plan.send_buffer] = std::move(output);
   }
   return absl::OkStatus();
 }

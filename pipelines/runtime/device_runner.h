@@ -54,6 +54,7 @@ class DeviceRunner {
   absl::Status Compute(const Instruction& i, const ComputePlan& compute);
   absl::Status Gather(const ComputePlan& compute, std::vector<Tensor>* inputs);
   Tensor Assemble(const InputPlan& input);
+  Tensor Copy(const Tensor& rows);
   absl::Status Deliver(const ComputePlan& compute, std::vector<Tensor> outputs, bool forward);
   absl::Status Send(const Instruction& i, const SendPlan& send);
   absl::Status Receive(const Instruction& i, int32_t index);

@@ -37,9 +37,7 @@ FakeStage::FakeStage(Arena* arena, FakeStageConfig config)
   tied_gradient_ = Parameters(arena_, 2 * config_.width, MemoryKind::kGradient, 0);
 }
 
-TensorSpec FakeStage::Spec() const {
-  return {DataType::kFloat32, {config_.rows / config_.group_size, config_.width}};
-}
+TensorSpec FakeStage::Spec() const { return {DataType::kFloat32, {Rows(), config_.width}}; }
 
 absl::Status FakeStage::WrongOrder(const Action& a, absl::string_view why) const {
   return absl::FailedPreconditionError(absl::StrCat(ToString(a), ": ", why));
@@ -48,9 +46,10 @@ absl::Status FakeStage::WrongOrder(const Action& a, absl::string_view why) const
 Tensor FakeStage::Combine(const Action& a, const std::vector<Tensor>& inputs) {
   Tensor x = arena_->Allocate(DataType::kFloat32, Spec().shape, MemoryKind::kActivation);
   for (int64_t i = 0; i < x.size(); ++i) {
-    const int64_t row = FirstRow() + i / config_.width, c = i % config_.width;
+    const Place at = PlaceOf(a, i / config_.width);
+    const int64_t c = i % config_.width;
     int64_t value = 0;
-    if (inputs.empty()) value = a.micro_batch * 101 + a.slice * 37 + row * 11 + c;  // the data
+    if (inputs.empty()) value = at.micro_batch * 101 + a.slice * 37 + at.row * 11 + c;  // the data
     for (size_t e = 0; e < inputs.size(); ++e)
       value += static_cast<int64_t>(e + 2) * At(inputs[e], i);
     x.f32()[i] = static_cast<float>(value % kPrime);
@@ -111,9 +110,11 @@ absl::StatusOr<std::vector<Tensor>> FakeStage::Backward(const Action& a,
   }
   stash.dy = arena_->Allocate(DataType::kFloat32, Spec().shape, MemoryKind::kActivation);
   for (int64_t i = 0; i < stash.dy.size(); ++i) {
-    const int64_t row = FirstRow() + i / config_.width;
+    const Place place = PlaceOf(a, i / config_.width);
     int64_t value = 0;
-    if (output_gradients.empty()) value = a.micro_batch * 13 + a.slice * 5 + row;  // the loss
+    if (output_gradients.empty()) {  // the loss
+      value = place.micro_batch * 13 + a.slice * 5 + place.row;
+    }
     for (size_t o = 0; o < output_gradients.size(); ++o) {
       value += static_cast<int64_t>(o + 3) * At(output_gradients[o], i);
     }

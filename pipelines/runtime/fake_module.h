@@ -34,7 +34,8 @@ namespace pipelab {
 struct FakeStageConfig {
   const StageGraph* graph = nullptr;
   int stage = 0;
-  int64_t rows = 12;  // of a micro-batch slice, over all group members
+  int64_t rows = 12;             // of a smallest micro-batch's slice, over all group members
+  int64_t micro_batch_size = 1;  // Schedule::MicroBatchSize
   int64_t width = 3;
   int64_t member = 0, group_size = 1;
   std::string tied = {};  // name of the tied parameter that the stage has, if any
@@ -73,7 +74,16 @@ class FakeStage : public StageModule {
   Tensor Combine(const Action& a, const std::vector<Tensor>& inputs);
   void AccumulateWeightGradient(const Stash& stash);
   absl::Status WrongOrder(const Action& a, absl::string_view why) const;
-  int64_t FirstRow() const { return config_.member * config_.rows / config_.group_size; }
+  int64_t Rows() const { return config_.rows * config_.micro_batch_size / config_.group_size; }
+  // A row of the member's tensor, as a smallest micro-batch and a row of that.
+  struct Place {
+    int64_t micro_batch, row;
+  };
+  Place PlaceOf(const Action& a, int64_t row) const {
+    const int64_t all = config_.rows * config_.micro_batch_size;
+    const int64_t n = a.micro_batch * all + config_.member * Rows() + row;
+    return {n / config_.rows, n % config_.rows};
+  }
 
   Arena* const arena_;
   const FakeStageConfig config_;
@@ -82,7 +92,8 @@ class FakeStage : public StageModule {
   int64_t library_ns_ = 0;                      // counts passes, a nanosecond each
 };
 
-// The parameters of each stage after `steps` steps without any pipeline.
+// The parameters of each stage after `steps` steps without any pipeline, all with the smallest
+// micro-batches.
 std::vector<std::vector<float>> SerialParameters(const Schedule& schedule,
                                                  const std::vector<Tie>& ties, int steps);
 

@@ -83,6 +83,7 @@ FakePipeline::FakePipeline(const Program* program, const FakePipelineOptions& op
         FakeStageConfig config;
         config.graph = &s.stages;
         config.stage = stage;
+        config.micro_batch_size = s.MicroBatchSize(stage);
         config.member = static_cast<int64_t>(member);
         config.group_size = static_cast<int64_t>(group.size());
         config.tied = TiedParameter(options.ties, stage);

@@ -48,8 +48,9 @@ class HeldStages {
   static absl::StatusOr<HeldStages> Make(const Schedule& schedule, int device,
                                          const std::vector<std::vector<StageModule*>>& modules);
 
+  // `micro_batch` is the stage's, here and below.
   const HeldStage& Of(int micro_batch, int stage) const {
-    return stages_[schedule_->placement.replica_of_micro_batch[micro_batch]][stage];
+    return stages_[schedule_->ReplicaOf(stage, micro_batch)][stage];
   }
   const HeldStage& OfReplica(int replica, int stage) const { return stages_[replica][stage]; }
 

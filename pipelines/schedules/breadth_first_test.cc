@@ -14,7 +14,7 @@ TEST(BreadthFirst, PaperFigure) {
 )");
   // The paper's placement: stage s on device s mod P.
   const Schedule s = MakeOrDie("breadth_first", {4, 4, 4});
-  for (int stage = 0; stage < 16; ++stage) EXPECT_EQ(s.placement.Group(stage, 0)[0], stage % 4);
+  for (int stage = 0; stage < 16; ++stage) EXPECT_EQ(s.Group(stage, 0)[0], stage % 4);
 }
 
 // 1 - VM/((V-1) max(M,P) + M + P - 1), and all VM activations.

@@ -47,7 +47,7 @@ void FillGapsWithWeights(Schedule* schedule, int max_activations) {
   std::vector<char> over(index.size(), false);
   const auto ready = [&](const Action& a) {
     bool all = true;
-    ForEachDependency(schedule->stages, schedule->num_slices, /*recomputed=*/false, a,
+    ForEachDependency(*schedule, /*recomputed=*/false, a,
                       [&](const Event& e) { all &= over[index(e)] != 0; });
     return all;
   };

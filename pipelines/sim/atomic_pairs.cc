@@ -36,13 +36,12 @@ class PairFinder {
  private:
   // A group's event is over when all members have run the action.
   bool Over(const Event& e) const {
-    return members_done_[index_(e)] == s_.placement.Group(e.stage, e.micro_batch).size();
+    return members_done_[index_(e)] == s_.Group(e.stage, e.micro_batch).size();
   }
 
   bool Ready(const Action& a) const {
     bool ready = true;
-    ForEachDependency(s_.stages, s_.num_slices, recomputed_[a.stage], a,
-                      [&](const Event& e) { ready &= Over(e); });
+    ForEachDependency(s_, recomputed_[a.stage], a, [&](const Event& e) { ready &= Over(e); });
     return ready;
   }
 

@@ -1,5 +1,9 @@
 #include "pipelines/sim/effects.h"
 
+#include <algorithm>
+
+#include "pipelines/ir/pieces.h"
+
 namespace pipelab {
 
 EffectTable::EffectTable(const Program& program, const CostTable& costs)
@@ -7,8 +11,10 @@ EffectTable::EffectTable(const Program& program, const CostTable& costs)
       costs_(costs),
       num_stages_(program.schedule.num_stages()),
       num_slices_(costs.slices.empty() ? 1 : program.schedule.num_slices),
-      slice_parts_(costs.SliceParts(program.schedule)) {
+      slice_parts_(costs.SliceParts(program.schedule)),
+      row_parts_(program.schedule, costs) {
   const Schedule& s = program.schedule;
+  for (const StageGraph::Edge& e : s.stages.edges) message_size_.push_back(MessageSize(s, e));
   const std::vector<bool> recomputed = s.RecomputedStages();
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < num_stages_; ++stage) {
@@ -21,13 +27,24 @@ EffectTable::EffectTable(const Program& program, const CostTable& costs)
   }
 }
 
+Effect EffectTable::WithRowParts(Effect effect, int device, const Instruction& i) const {
+  const RowPartsMemory parts = row_parts_.Of(device, i.replica, i.action);
+  effect.peak = std::max({effect.peak, parts.before, effect.change + parts.after});
+  return effect;
+}
+
 EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomputed,
                                                int64_t parts) const {
   const Schedule& s = program_.schedule;
   const StageMemory& m = costs_.StageOf(stage, slice).memory;
   int64_t in = 0, out = 0;
-  for (int e : s.stages.in_edges[stage]) in += costs_.EdgeBytesOf(e, slice).value() / parts;
-  for (int e : s.stages.out_edges[stage]) out += costs_.EdgeBytesOf(e, slice).value() / parts;
+  const int64_t size = s.MicroBatchSize(stage);
+  for (int e : s.stages.in_edges[stage]) {
+    in += costs_.EdgeBytesOf(e, slice).value() * size / parts;
+  }
+  for (int e : s.stages.out_edges[stage]) {
+    out += costs_.EdgeBytesOf(e, slice).value() * size / parts;
+  }
   const int64_t kept = m.kept.value() / parts;
   const int64_t dropped = m.kept_when_dropped.value() / parts, carried = m.carried.value() / parts;
   const int64_t for_weight = m.kept_for_weight.value() / parts;

@@ -2,7 +2,7 @@
 // the memory semantics of ir/program.h become numbers.
 //
 //   EffectTable effects(program, costs);
-//   Effect e = effects.Of(instruction);
+//   Effect e = effects.Of(device, instruction);
 //
 // Nanoseconds and bytes, for one member of the stage's group and one slice.
 #ifndef PIPELAB_PIPELINES_SIM_EFFECTS_H_
@@ -14,6 +14,7 @@
 
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/sim/row_parts.h"
 
 namespace pipelab {
 
@@ -28,13 +29,15 @@ class EffectTable {
   // Keeps references to both.
   EffectTable(const Program& program, const CostTable& costs);
 
-  Effect Of(const Instruction& i) const {
+  // `device` runs the instruction.
+  Effect Of(int device, const Instruction& i) const {
     switch (i.op) {
       case OpCode::kCompute:
       case OpCode::kStep: {
         const int slice = num_slices_ > 1 ? i.action.slice : 0;
-        return table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ + slice]
-                     [static_cast<int>(i.action.kind)];
+        const Effect& effect = table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ +
+                                      slice][static_cast<int>(i.action.kind)];
+        return row_parts_.any() ? WithRowParts(effect, device, i) : effect;
       }
       case OpCode::kSend:
         return {0, 0, -MessageBytes(program_.messages[i.arg])};
@@ -49,9 +52,10 @@ class EffectTable {
   static constexpr int kNumKinds = 6;
   using StageEffects = std::array<Effect, kNumKinds>;
 
+  Effect WithRowParts(Effect effect, int device, const Instruction& i) const;
   StageEffects Effects(int stage, int slice, bool recomputed, int64_t parts) const;
   int64_t MessageBytes(const Message& m) const {
-    const int64_t bytes = costs_.EdgeBytesOf(m.edge, m.slice).value();
+    const int64_t bytes = costs_.EdgeBytesOf(m.edge, m.slice).value() * message_size_[m.edge];
     const int64_t parts = m.row_parts * slice_parts_;
     if (parts == 1) return bytes;  // nearly always; saves a division
     return bytes * (m.row_end - m.row_begin) / parts;
@@ -60,9 +64,11 @@ class EffectTable {
   const Program& program_;
   const CostTable& costs_;
   int num_stages_;
-  int num_slices_;                   // that differ: 1 where the table knows no slices
-  int64_t slice_parts_;              // that are alike
-  std::vector<StageEffects> table_;  // [(replica * stages + stage) * slices + slice]
+  int num_slices_;       // that differ: 1 where the table knows no slices
+  int64_t slice_parts_;  // that are alike
+  const RowPartsTable row_parts_;
+  std::vector<int64_t> message_size_;  // [edge] in smallest micro-batches
+  std::vector<StageEffects> table_;    // [(replica * stages + stage) * slices + slice]
 };
 
 }  // namespace pipelab

@@ -20,7 +20,7 @@ std::vector<std::vector<MemoryPoint>> MemoryLevels(const Program& program, const
   for (size_t d = 0; d < trace.devices.size(); ++d) {
     int64_t level = 0;
     for (const Span& span : trace.devices[d].spans) {
-      const Effect e = effects.Of(program.instructions[d][span.instruction]);
+      const Effect e = effects.Of(static_cast<int>(d), program.instructions[d][span.instruction]);
       if (e.peak == 0 && e.change == 0) continue;
       Add(levels[d], span.begin_ns, std::max(level + e.peak, level));
       level += e.change;

@@ -95,7 +95,7 @@ class Simulation {
     trace.spans.reserve(list.size());
     for (; device.at < list.size(); ++device.at) {
       const Instruction& i = list[device.at];
-      const Effect effect = effects_.Of(i);
+      const Effect effect = effects_.Of(d, i);
       const int64_t begin = device.now;
       int64_t own = measured == nullptr ? 0 : measured[device.at].value();  // without waiting
       int64_t end = begin + own;

@@ -31,7 +31,10 @@
 // A token slice's forward keeps kept_when_dropped all the same when the stage recomputes, which its
 // recompute then does not add, and its B or I adds `carried`. All of that comes
 // with StageMemory's *_peak on top of the level during an action. What stays on the device (an
-// output whose consumer is on the same device) is charged once, as the consumer's input. peak_state
+// output whose consumer is on the same device) is charged once, as the consumer's input. Where the
+// rows of an input come in several parts, putting them together takes the input's size for a moment
+// (row_parts.h). Times and bytes of a stage are of one of its own micro-batches, those of edges of
+// one of the smallest (CostTable). peak_state
 // has the older weight versions that live (ir/versions.h).
 //
 // Deterministic: whole nanoseconds and bytes. O(instructions), and on shared links for each message
