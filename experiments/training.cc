@@ -167,6 +167,9 @@ class InProcessTraining final : public PipelineTraining {
         cost_options.slices,
         ChooseSlices(schedule, graph.layers[0].output_shape[0], options.slices));
     slices_ = cost_options.slices;
+    for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+      cost_options.micro_batch_sizes.push_back(schedule.MicroBatchSize(stage));
+    }
     PIPELAB_ASSIGN_OR_RETURN(
         costs_, ComputeStageCosts(graph, partition_, options.micro_batch_samples, cost_options));
     LoweringOptions lowering;
@@ -233,7 +236,8 @@ class InProcessTraining final : public PipelineTraining {
     const std::vector<int>& group = program_.schedule.placement.groups[replica][stage];
     for (size_t member = 0; member < group.size(); ++member) {
       LayerStageOptions stage_options;
-      stage_options.micro_batch_samples = options.micro_batch_samples;
+      stage_options.micro_batch_samples =
+          options.micro_batch_samples * program_.schedule.MicroBatchSize(stage);
       stage_options.group_size = static_cast<int>(group.size());
       stage_options.member = static_cast<int>(member);
       stage_options.data = &batches;
@@ -273,6 +277,7 @@ absl::StatusOr<std::unique_ptr<PipelineTraining>> PipelineTraining::Create(
 
 bool KeepsMicroBatchOrder(const Schedule& schedule) {
   if (schedule.num_slices > 1) return false;  // sums over a micro-batch's tokens come in parts
+  if (!schedule.micro_batches_of_stage.empty()) return false;
   for (int stage = 0; stage < schedule.num_stages(); ++stage) {
     int copies = 0;
     for (const auto& replica : schedule.placement.groups) {

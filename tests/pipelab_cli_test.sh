@@ -270,6 +270,27 @@ check "groups" prints "0F0,0F1,0F2,2F0,2F1,2F2" \
   schedule interleaved --devices=2 --micro_batches=6 --group_size=3 --format=csv
 check "halves" prints "0F0,0F1,1F2,1F3,1B2,0B0,1B3,0B1" \
   schedule chimera --devices=2 --micro_batches=2 --concatenation=backward_halving --format=csv
+check "a graph" prints "0F0,0F1,0B0,0F2,0B1,0B2" schedule graph --devices=2 --micro_batches=3 --format=csv
+check "a join of two branches" prints "device 2: 2F0 2B0 2F1 2B1" \
+  schedule graph --devices=3 --micro_batches=2 --edges=0-2,1-2 --format=text
+check "larger micro-batches" prints '"stage_micro_batches": [4, 4, 2]' \
+  schedule graph --devices=3 --micro_batches=4 --edges=0-2,1-2 --stage_micro_batches=4,4,2 --format=json
+check "devices of a stage" prints "replica 0: 0 1+2" \
+  schedule graph --devices=3 --stage_devices=1,2 --format=text
+check "a graph is timed" prints "makespan" \
+  simulate graph --devices=3 --edges=0-2,1-2 --stage_micro_batches=8,8,4
+check "a graph has no CSV" refused 2 "the CSV form cannot say a stage graph that is not a chain" \
+  schedule graph --devices=3 --edges=0-2,1-2 --format=csv
+check "edges of another scheme" refused 2 "--scheme=1f1b --edges: only for graph" \
+  schedule 1f1b --devices=3 --edges=0-2,1-2
+check "no edge" refused 2 "--edges=0-1,2: '2' is not an edge" schedule graph --devices=3 --edges=0-1,2
+check "an edge too far" refused 2 "--edges=0-3: stage 3 does not exist; there are 3" \
+  schedule graph --devices=3 --edges=0-3
+check "a ring" refused 2 "--edges: the stage graph has a cycle" schedule graph --devices=2 --edges=0-1,1-0
+check "no number" refused 2 "--stage_micro_batches=8,x: 'x' is not a number from 1" \
+  schedule graph --devices=2 --stage_micro_batches=8,x
+check "too many devices" refused 2 "--stage_devices=1,2: has 3 devices, and --devices=4" \
+  schedule graph --stage_devices=1,2
 check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 1f1b --format=xml
 check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
 check "unused option" refused 2 "--hop=1: check does not use it" check --csv=ok.csv --hop=1

@@ -81,6 +81,15 @@ std::vector<std::string> Seeds() {
       if (const absl::StatusOr<std::string> csv = ToCsv(*s); csv.ok()) seeds.push_back(*csv);
     }
   }
+  // Two branches and a join, with devices and micro-batches of each stage.
+  SchemeParams graph{4, 4};
+  graph.stages = StageGraph::FromEdges(3, {{0, 2}, {1, 2}});
+  graph.devices_of_stage = {{0}, {1, 2}, {3}};
+  graph.micro_batches_of_stage = {4, 2, 1};
+  const absl::StatusOr<Schedule> s = MakeSchedule("graph", graph);
+  CHECK(s.ok()) << s.status();
+  seeds.push_back(ToText(*s));
+  seeds.push_back(ToJson(*s));
   return seeds;
 }
 

@@ -18,9 +18,10 @@ std::vector<absl::string_view> Join(std::vector<absl::string_view> a,
 
 std::vector<Command> MakeCommands() {
   const std::vector<absl::string_view> files = {"csv", "json", "text"};
-  const std::vector<absl::string_view> sizes = {"devices",       "micro_batches", "chunks",
-                                                "recompute",     "group_size",    "replicas",
-                                                "concatenation", "update_every",  "slices"};
+  const std::vector<absl::string_view> sizes = {
+      "devices",    "micro_batches", "chunks",        "recompute",
+      "group_size", "replicas",      "concatenation", "update_every",
+      "slices",     "edges",         "stage_devices", "stage_micro_batches"};
   const std::vector<absl::string_view> input = Join(files, sizes);
   const std::vector<absl::string_view> times = {
       "forward",        "backward_input", "backward_weight", "hop",   "atomic_pairs",

@@ -94,10 +94,11 @@ class Maker {
   void SetTimes() {
     for (int stage = 0; stage < program_.schedule.num_stages(); ++stage) {
       StageCost& cost = paper_.costs.stages[stage];
-      cost.forward = Scaled(parsed_[kForward][stage]);
-      cost.backward_input = Scaled(parsed_[kInput][stage]);
-      cost.backward_weight = Scaled(parsed_[kWeight][stage]);
-      cost.recompute = Scaled(parsed_[kRecompute][stage]);
+      const int size = program_.schedule.MicroBatchSize(stage);
+      cost.forward = Scaled(parsed_[kForward][stage]) * size;
+      cost.backward_input = Scaled(parsed_[kInput][stage]) * size;
+      cost.backward_weight = Scaled(parsed_[kWeight][stage]) * size;
+      cost.recompute = Scaled(parsed_[kRecompute][stage]) * size;
       cost.step = Scaled(parsed_[kStep][stage]);
     }
     paper_.costs.hop_latency = Scaled(parsed_[kHop][0]);
@@ -162,11 +163,16 @@ class Maker {
 
   // Everything one after another must fit 63 bits: no timeline is longer.
   absl::Status CheckFits(double longest) const {
+    int size = 1;
     double count = static_cast<double>(program_.messages.size() + program_.reductions.size());
     for (const auto& list : program_.schedule.order) {
       count += 2 * static_cast<double>(list.size()) + program_.schedule.num_stages();
     }
-    if (longest * count < 9e18) return absl::OkStatus();
+    // `longest` is of one of the smallest micro-batches.
+    for (int stage = 0; stage < program_.schedule.num_stages(); ++stage) {
+      size = std::max(size, program_.schedule.MicroBatchSize(stage));
+    }
+    if (longest * size * count < 9e18) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "--forward, --backward_input, --backward_weight, --hop or what else takes time: too large "
         "or too fine for ",

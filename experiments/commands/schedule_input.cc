@@ -6,6 +6,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/commands/stage_flags.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
@@ -17,8 +18,8 @@ ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, chunks, 0, "stages that a device holds of one replica; 0: the scheme's own");
 ABSL_FLAG(int, group_size, 0,
-          "micro-batches of a group, at least devices (interleaved ones); 0: devices, or a little "
-          "more where that leaves some over");
+          "micro-batches of a group: at least devices (interleaved ones; 0: devices, or a little "
+          "more where that leaves some over); forwards, then as many backwards (graph; 0: 1)");
 ABSL_FLAG(int, replicas, 0, "copies of the model, half of them each way (chimera); 0: two");
 ABSL_FLAG(std::string, concatenation, "direct",
           "chimera's way to more micro-batches than devices: direct, forward_doubling, or "
@@ -68,6 +69,7 @@ absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
   params.slices = absl::GetFlag(FLAGS_slices);
   PIPELAB_ASSIGN_OR_RETURN(params.concatenation,
                            ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
+  PIPELAB_RETURN_IF_ERROR(ReadStageFlags(&params));
   PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(name, params));
   return input;
 }

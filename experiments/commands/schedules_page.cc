@@ -1,6 +1,7 @@
 #include "experiments/commands/schedules_page.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,27 @@ std::string FormulaTable(const Scheme& scheme) {
       text);
 }
 
+// What a chain of one stage a device does not show.
+absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
+  std::string text;
+  SchemeParams params{5, 8};
+  params.stages = StageGraph::FromEdges(5, {{0, 1}, {1, 4}, {2, 3}, {3, 4}});
+  for (const auto& [counts, what] :
+       {std::make_pair(std::vector<int32_t>(), ""),
+        std::make_pair(std::vector<int32_t>{8, 8, 4, 4, 8}, " --stage_micro_batches=8,8,4,4,8")}) {
+    params.micro_batches_of_stage = counts;
+    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(scheme.name, params));
+    PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunOnPaper(std::move(schedule), PaperTimes()));
+    const Figures f = FiguresOf(run);
+    absl::StrAppend(&text,
+                    "\nTwo branches of two stages and a join, `--devices=5 --micro_batches=8 ",
+                    "--edges=0-1,1-4,2-3,3-4", what, "`: makespan ", Number(f.makespan),
+                    ", bubble ", absl::StrFormat("%.2f", 100 * f.bubble), "%, in flight ",
+                    InFlightText(f), ".\n\n```\n", Picture(run.trace), "```\n");
+  }
+  return text;
+}
+
 absl::StatusOr<std::string> Section(const Scheme& scheme) {
   std::string text =
       absl::StrCat("\n## ", scheme.name, "\n\n", scheme.summary, ". ", scheme.paper, ".\n");
@@ -119,6 +141,10 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
     const Figures f = FiguresOf(*run);
     absl::StrAppend(&text, "| ", size.devices, " | ", size.micro_batches, " | ", Number(f.makespan),
                     " | ", absl::StrFormat("%.2f", 100 * f.bubble), " | ", InFlightText(f), " |\n");
+  }
+  if ((scheme.options & kStageGraph) != 0) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string pictures, GraphPictures(scheme));
+    text += pictures;
   }
   return text;
 }

@@ -53,7 +53,7 @@ constexpr Scheme kCatalog[] = {
     {"bitpipe", "two Vs in opposite directions", "Wu et al., 2024", 2, &MakeBitPipe},
     {"hanayo", "waves down and up the devices", "Liu et al., SC 2023", 2, &MakeHanayo},
     {"graph", "1F1B on a graph of stages: branches run beside one another",
-     "Jeon et al., ASPLOS 2025", 1, &MakeGraph, false, kStageGraph},
+     "Jeon et al., ASPLOS 2025", 1, &MakeGraph, false, kGroupSize | kStageGraph},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();
@@ -104,7 +104,10 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
       {kReplicas, p.replicas != 0, absl::StrCat("--replicas=", p.replicas)},
       {kConcatenation, p.concatenation != Concatenation::kDirect,
        absl::StrCat("--concatenation=", ConcatenationName(p.concatenation))},
-      {kStageGraph, p.stages.num_stages() > 0 || !p.devices_of_stage.empty(), "--edges"},
+      {kStageGraph, p.stages.num_stages() > 0, "--edges"},
+      {kStageGraph, !p.devices_of_stage.empty(), "--stage_devices"},
+      {kStageGraph, !p.micro_batches_of_stage.empty(),
+       absl::StrCat("--stage_micro_batches=", absl::StrJoin(p.micro_batches_of_stage, ","))},
       {kTokenSlices, p.slices != 0, absl::StrCat("--slices=", p.slices)},
       {kUpdateEvery, p.update_every != 0, absl::StrCat("--update_every=", p.update_every)},
   };

@@ -33,8 +33,10 @@ struct SchemeParams {
   // Re-materialisation: backward passes rebuild activations from stage inputs.
   bool recompute = false;
   // What only some schemes have (Scheme::options); the others refuse it.
-  int group_size = 0;  // micro-batches of a group, at least P; 0: P, or a little more if M needs it
-  int replicas = 0;    // 2f copies of the model, f pipelines each way; 0: two
+  // Micro-batches of a group. Interleaved schemes: at least P; 0: P, or a little more if M needs
+  // it. graph: forwards, then as many backwards, in turn; 0: 1.
+  int group_size = 0;
+  int replicas = 0;  // 2f copies of the model, f pipelines each way; 0: two
   // With kBackwardHalving the schedule has 2 M micro-batches: halves of the M asked for.
   Concatenation concatenation = Concatenation::kDirect;
   int update_every = 0;  // micro-batches of an update, at least P; 0: P
@@ -44,6 +46,8 @@ struct SchemeParams {
   // Of those: [stage] -> the devices that share its micro-batches by rows, no device in two; empty:
   // stage s on device s.
   std::vector<std::vector<int>> devices_of_stage = {};
+  // [stage] Micro-batches (Schedule::micro_batches_of_stage); empty: micro_batches each.
+  std::vector<int32_t> micro_batches_of_stage = {};
 };
 
 // Bits of Scheme::options.

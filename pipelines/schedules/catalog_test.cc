@@ -128,7 +128,7 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
     const std::string begin = absl::StrCat("--scheme=", scheme.name, " ");
     if ((scheme.options & kGroupSize) == 0) {
       EXPECT_EQ(Refusal(scheme.name, group),
-                begin + "--group_size=2: only for interleaved, interleaved_zb1p");
+                begin + "--group_size=2: only for interleaved, interleaved_zb1p, graph");
     }
     if ((scheme.options & kReplicas) == 0) {
       EXPECT_EQ(Refusal(scheme.name, replicas), begin + "--replicas=2: only for chimera");

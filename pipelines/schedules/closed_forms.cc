@@ -90,6 +90,8 @@ absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams pa
 const ClosedForm* FindClosedForm(absl::string_view scheme, const SchemeParams& params) {
   const absl::StatusOr<FormulaValues> values = ValuesOf(scheme, params);
   if (!values.ok() || params.stages.num_stages() > 0) return nullptr;
+  if (!params.micro_batches_of_stage.empty()) return nullptr;
+  if (scheme == "graph" && params.group_size > 1) return nullptr;
   for (const ClosedForm& form : kForms) {
     if (form.scheme != scheme || form.concatenation != params.concatenation) continue;
     const absl::StatusOr<double> holds = EvaluateFormula(form.holds, *values);
