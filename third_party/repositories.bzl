@@ -86,6 +86,13 @@ def pipelab_repositories():
         targets = {"lzma": "-llzma"},
     )
 
+    system_library(
+        name = "png",
+        apt = "libpng-dev",
+        probe_headers = ["png.h"],
+        targets = {"png": "-lpng"},
+    )
+
     # The CUDA toolkit with cuBLAS, cuDNN and NCCL: used with --config=cuda only.
     cuda_configure(name = "local_config_cuda")
 

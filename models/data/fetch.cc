@@ -5,12 +5,15 @@
 //   PIPELAB_DATA=/data bazel run //models/data:fetch     # another cache
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "models/data/austen.h"
 #include "models/data/cox2.h"
+#include "models/data/emoji.h"
 #include "models/data/fashion_mnist.h"
 #include "models/data/movielens.h"
 #include "models/data/package_cache.h"
@@ -23,29 +26,41 @@ namespace {
 
 absl::StatusOr<std::string> AsStatusOr(absl::StatusOr<std::string> text) { return text; }
 
-// Fetches the package, loads its data and prints their summary.
-template <typename Load>
-absl::Status Show(const DebianPackage& package, Load load) {
+// Fetches the packages, loads their data and prints the summary. `load` takes a folder a package.
+template <typename... Packages, typename Load>
+absl::Status Show(Load load, const Packages&... packages) {
   absl::Time start = absl::Now();
-  PIPELAB_ASSIGN_OR_RETURN(const std::string dir, FetchDebianPackage(package, DefaultDataCache()));
+  std::vector<std::string> dirs;
+  for (const DebianPackage* package : {&packages...}) {
+    PIPELAB_ASSIGN_OR_RETURN(dirs.emplace_back(), FetchDebianPackage(*package, DefaultDataCache()));
+  }
   const double fetch_ms = absl::ToDoubleMilliseconds(absl::Now() - start);
   start = absl::Now();
-  PIPELAB_ASSIGN_OR_RETURN(const auto data, load(dir));
+  PIPELAB_ASSIGN_OR_RETURN(const auto data, load(dirs));
   const double load_ms = absl::ToDoubleMilliseconds(absl::Now() - start);
   PIPELAB_ASSIGN_OR_RETURN(const std::string summary, AsStatusOr(Summary(data)));
   std::cout << summary
             << absl::StrFormat("  fetched and checked in %.0f ms, read in %.0f ms\n  %s\n\n",
-                               fetch_ms, load_ms, dir)
+                               fetch_ms, load_ms, absl::StrJoin(dirs, "\n  "))
             << std::flush;
   return absl::OkStatus();
 }
 
+// A loader of one package's folder as a loader of folders.
+template <typename Load>
+auto One(Load load) {
+  return [load](const std::vector<std::string>& dirs) { return load(dirs[0]); };
+}
+
 absl::Status Main() {
-  PIPELAB_RETURN_IF_ERROR(Show(AustenPackage(), LoadAusten));
-  PIPELAB_RETURN_IF_ERROR(Show(FashionMnistPackage(), LoadFashionMnist));
-  PIPELAB_RETURN_IF_ERROR(Show(IsoCodesPackage(), LoadIsoCodes));
-  PIPELAB_RETURN_IF_ERROR(Show(DslabsPackage(), LoadMovieLens));
-  return Show(CaretPackage(), LoadCox2);
+  PIPELAB_RETURN_IF_ERROR(Show(One(LoadAusten), AustenPackage()));
+  PIPELAB_RETURN_IF_ERROR(Show(One(LoadFashionMnist), FashionMnistPackage()));
+  PIPELAB_RETURN_IF_ERROR(Show(One(LoadIsoCodes), IsoCodesPackage()));
+  PIPELAB_RETURN_IF_ERROR(Show(One(LoadMovieLens), DslabsPackage()));
+  PIPELAB_RETURN_IF_ERROR(Show(One(LoadCox2), CaretPackage()));
+  return Show(
+      [](const std::vector<std::string>& dirs) { return LoadEmoji(dirs[0], dirs[1], dirs[2]); },
+      EmojiFontPackage(), UnicodeDataPackage(), CldrPackage());
 }
 
 }  // namespace

@@ -5,8 +5,8 @@
 //   "data")); ImageBatchSource held_out(data.held_out, data.scale, {},
 //   ExampleOrder(data.held_out->size()));
 //
-// Fields: "image", floats [channels, height, width] or, with channels_last, [height, width,
-// channels]; "targets", one id below the number of classes.
+// Fields: "image", floats [height, width, channels] (or the channels first, by option); "targets",
+// one id below the number of classes.
 // A pixel p of 0 to 255 is (p / 255 - mean) / deviation, both of the training images.
 #ifndef PIPELAB_MODELS_DATA_IMAGES_H_
 #define PIPELAB_MODELS_DATA_IMAGES_H_
@@ -53,7 +53,7 @@ struct Augmentation {
 };
 
 struct ImageOptions {
-  bool channels_last = false;
+  bool channels_last = true;
   Augmentation augmentation;  // drawn by (seed, part, step, sample) of the order
 };
 

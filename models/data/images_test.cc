@@ -64,7 +64,7 @@ TEST(WriteImage, ShiftsAndFlips) {
 TEST(PixelScale, MeanZeroDeviationOne) {
   const ImageData data = SyntheticImages(200, 50, 1);
   const ImageBatchSource source(data.train, data.scale, {}, ExampleOrder(200));
-  EXPECT_EQ(source.fields()[0], (DataField{"image", FieldType::kFloat, {1, 28, 28}}));
+  EXPECT_EQ(source.fields()[0], (DataField{"image", FieldType::kFloat, {28, 28, 1}}));
   std::vector<float> x(200 * 784);
   source.FillFloats(0, 0, 0, absl::MakeSpan(x));
   double sum = 0, squares = 0;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 
 namespace pipelab {
@@ -17,8 +16,6 @@ constexpr double kSecondsPerYear = 365.25 * 24 * 3600;
 double YearOf(int64_t time) { return 1970 + static_cast<double>(time) / kSecondsPerYear; }
 
 }  // namespace
-
-std::string WeightsField(const std::string& bag) { return absl::StrCat(bag, "/weights"); }
 
 RatingFeatures::RatingFeatures(const RatingTable& table, const std::vector<int64_t>& train,
                                const RatingOptions& options)
@@ -67,8 +64,7 @@ std::vector<DataField> RatingFeatures::Fields() const {
   std::vector<DataField> fields = {{kDense, FieldType::kFloat, {kNumDense}}};
   for (int bag = 0; bag < kNumBags; ++bag) {
     const int64_t size = bag < kGenres ? 1 : bag == kGenres ? kMostGenres : options_.history;
-    fields.push_back({kBagNames[bag], FieldType::kId, {size}, limits[bag]});
-    fields.push_back({WeightsField(kBagNames[bag]), FieldType::kFloat, {size}});
+    fields.push_back({kBagNames[bag], FieldType::kId, {size}, limits[bag], bag >= kGenres});
   }
   fields.push_back({kTargets, FieldType::kFloat, {1}});
   return fields;
@@ -159,20 +155,15 @@ void RatingBatchSource::WriteFloats(int field, const Draw& draw, absl::Span<floa
   const int64_t rating = ratings_[draw.example];
   if (field == 0) {
     features_->Dense(rating, out);
-  } else if (field == 1 + 2 * RatingFeatures::kNumBags) {
-    out[0] = features_->rating(rating).liked() ? 1.0f : 0.0f;
   } else {
-    const auto bag = static_cast<RatingFeatures::Bag>((field - 2) / 2);
-    const size_t n = features_->IdsOf(bag, rating).size();
-    std::fill(out.begin(), out.begin() + n, n == 0 ? 0.0f : 1.0f / static_cast<float>(n));
-    std::fill(out.begin() + n, out.end(), 0.0f);
+    out[0] = features_->rating(rating).liked() ? 1.0f : 0.0f;
   }
 }
 
 void RatingBatchSource::WriteIds(int field, const Draw& draw, absl::Span<int32_t> out) const {
-  const auto bag = static_cast<RatingFeatures::Bag>((field - 1) / 2);
+  const auto bag = static_cast<RatingFeatures::Bag>(field - 1);
   const std::vector<int32_t> ids = features_->IdsOf(bag, ratings_[draw.example]);
-  std::fill(std::copy(ids.begin(), ids.end(), out.begin()), out.end(), 0);
+  std::fill(std::copy(ids.begin(), ids.end(), out.begin()), out.end(), kNoData);
 }
 
 }  // namespace pipelab

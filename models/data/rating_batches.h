@@ -11,8 +11,8 @@
 //                    likes, time, number of genres
 //   "user" [1], "film" [1], "year" [1], "genres" [10], "liked" [H], "disliked" [H], "fans" [H]
 //                    bags of ids: who and what, the film's year and genres, films that the user
-//                    liked and did not, users who liked the film: the latest H
-//   "NAME/weights"   as many floats: 1/n at each of a bag's n ids, 0 behind them (their id is 0)
+//                    liked and did not, users who liked the film: the latest H; kNoData
+//                    behind the last id of the four longer ones
 //   "targets" [1]    1.0 where the film was liked, else 0.0
 // Counts, shares and bags come from training ratings other than the one itself, bags only from
 // those made before it, so nothing tells the answer.
@@ -21,7 +21,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -31,7 +30,6 @@
 namespace pipelab {
 
 inline constexpr char kDense[] = "dense";
-std::string WeightsField(const std::string& bag);  // "genres" -> "genres/weights"
 
 struct RatingOptions {
   int64_t history = 20;  // H
@@ -46,7 +44,7 @@ class RatingFeatures {
   RatingFeatures(const RatingTable& table, const std::vector<int64_t>& train,
                  const RatingOptions& options);
 
-  // In the order of the header's table; a bag and its weights follow each other.
+  // "dense", the bags in their order, "targets".
   std::vector<DataField> Fields() const;
   int64_t ratings() const { return static_cast<int64_t>(ratings_.size()); }
   const Rating& rating(int64_t i) const { return ratings_[i]; }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t kSeed = 1;
 
-std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
+std::string Percent(double share) { return absl::StrFormat("%.1f", 100 * share); }
 
 // The class whose mean training image is nearest.
 int NearestMean(const std::vector<double>& means, const uint8_t* pixels, int64_t bytes) {
@@ -51,6 +51,17 @@ std::vector<double> ClassMeans(const LabelledImages& images) {
   return means;
 }
 
+double NearestMeanAccuracy(const LabelledImages& train, const LabelledImages& held_out) {
+  const std::vector<double> means = ClassMeans(train);
+  const int64_t bytes = train.image_bytes();
+  int64_t right = 0;
+  for (int64_t i = 0; i < held_out.size(); ++i) {
+    const uint8_t* pixels = held_out.pixels.data() + i * bytes;
+    right += NearestMean(means, pixels, bytes) == held_out.labels[i];
+  }
+  return static_cast<double>(right) / static_cast<double>(held_out.size());
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> Summary(const TextCorpus& corpus) {
@@ -79,19 +90,12 @@ absl::StatusOr<std::string> Summary(const TextCorpus& corpus) {
 }
 
 std::string Summary(const ImageData& data) {
-  const std::vector<double> means = ClassMeans(*data.train);
-  const int64_t bytes = data.train->image_bytes();
-  int64_t right = 0;
-  for (int64_t i = 0; i < data.held_out->size(); ++i) {
-    const uint8_t* pixels = data.held_out->pixels.data() + i * bytes;
-    right += NearestMean(means, pixels, bytes) == data.held_out->labels[i];
-  }
-  const double accuracy = static_cast<double>(right) / static_cast<double>(data.held_out->size());
   return absl::StrFormat(
       "%s: %d images for training, %d held out, %d x %d x %d, %d classes; pixels of mean %.4f, "
       "deviation %.4f\n  nearest class mean: held-out accuracy %.4f\n",
       data.name, data.train->size(), data.held_out->size(), data.train->height, data.train->width,
-      data.train->channels, data.train->classes, data.scale.mean, data.scale.deviation, accuracy);
+      data.train->channels, data.train->classes, data.scale.mean, data.scale.deviation,
+      NearestMeanAccuracy(*data.train, *data.held_out));
 }
 
 std::string Summary(const TranslationCorpus& corpus) {
@@ -100,12 +104,13 @@ std::string Summary(const TranslationCorpus& corpus) {
   const TranslationData data = MakeTranslationData(corpus, options);
   const DictionaryTranslator dictionary(split.train);
   const TranslationQuality copy =
-      Evaluate(split.held_out, [](const Translation& t) { return t.source; });
-  const TranslationQuality looked_up = Evaluate(split.held_out, [&](const Translation& t) {
+      Evaluate(*data.held_out, [](const Translation& t) { return t.source; });
+  const TranslationQuality looked_up = Evaluate(*data.held_out, [&](const Translation& t) {
     return dictionary.Translate(t.locale, t.source);
   });
   const std::vector<std::vector<std::string>> table = {
       {"baseline", "exact", "chrF"},
+      {"", "%", "%"},
       {"copying", Percent(copy.exact), Percent(copy.chrf)},
       {"dictionary", Percent(looked_up.exact), Percent(looked_up.chrf)}};
   return absl::StrFormat(
@@ -140,6 +145,21 @@ std::string Summary(const DescriptorTable& table) {
       "folds)\n",
       table.name, table.compounds(), table.columns, families,
       NearestNeighboursRSquared(table, 5, kSeed), kFolds);
+}
+
+std::string Summary(const EmojiData& data) {
+  std::vector<int64_t> count(data.groups.size());
+  for (const uint8_t label : data.train.images.labels) ++count[label];
+  const auto largest = std::max_element(count.begin(), count.end()) - count.begin();
+  const std::vector<uint8_t>& labels = data.held_out.images.labels;
+  const double share =
+      static_cast<double>(std::count(labels.begin(), labels.end(), largest)) / labels.size();
+  return absl::StrFormat(
+      "%s: %d emoji for training, %d held out, in %d groups; %d and %d names in %d languages\n"
+      "  always \"%s\": held-out accuracy %.4f\n  nearest group mean of the pictures: %.4f\n",
+      data.name, data.train.images.size(), data.held_out.images.size(), data.groups.size(),
+      data.train.names.size(), data.held_out.names.size(), data.locales.size(),
+      data.groups[largest], share, NearestMeanAccuracy(data.train.images, data.held_out.images));
 }
 
 }  // namespace pipelab

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/data/descriptors.h"
+#include "models/data/emoji.h"
 #include "models/data/images.h"
 #include "models/data/ratings.h"
 #include "models/data/text_corpus.h"
@@ -28,6 +29,10 @@ std::string Summary(const TranslationCorpus& corpus);
 std::string Summary(const RatingTable& table);
 // Sizes, and the R2 of 5 nearest neighbours over all folds.
 std::string Summary(const DescriptorTable& table);
+
+// Sizes; the share of the largest group, and the accuracy of the nearest group mean of the
+// pictures.
+std::string Summary(const EmojiData& data);
 
 }  // namespace pipelab
 

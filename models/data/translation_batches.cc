@@ -1,7 +1,6 @@
 #include "models/data/translation_batches.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "glog/logging.h"
@@ -10,11 +9,17 @@
 namespace pipelab {
 namespace {
 
-// Bytes that are no UTF-8 each become a character that no vocabulary has.
-std::vector<uint32_t> CharactersOf(absl::string_view text) {
-  auto characters = DecodeUtf8(text);
-  if (characters.ok()) return *std::move(characters);
-  return std::vector<uint32_t>(text.size(), 0xFFFFFFFF);
+enum Field { kSourceField, kSourceLengthField, kTokensField, kTargetsField };
+
+CharacterVocabulary CharactersIn(const TranslationCorpus& corpus, int64_t least_count) {
+  CharacterVocabulary::Counter counter;
+  for (const Translation& t : corpus.translations) {
+    counter.Add(t.source);
+    counter.Add(t.target);
+  }
+  const auto locales = static_cast<int32_t>(corpus.locales.size());
+  return counter.Vocabulary(TranslationVocabulary::kFirstLocale + locales,
+                            TranslationVocabulary::kUnknown, least_count);
 }
 
 int64_t SourceTokens(const Translation& t) {
@@ -27,36 +32,14 @@ int64_t TargetTokens(const Translation& t) {
 }  // namespace
 
 TranslationVocabulary::TranslationVocabulary(const TranslationCorpus& corpus, int64_t least_count)
-    : first_character_(kFirstLocale + static_cast<int32_t>(corpus.locales.size())) {
-  std::map<uint32_t, int64_t> counts;
-  for (const Translation& t : corpus.translations) {
-    for (const std::string* text : {&t.source, &t.target}) {
-      for (const uint32_t c : CharactersOf(*text)) ++counts[c];
-    }
-  }
-  for (const auto& [character, count] : counts) {
-    if (count < least_count || character == 0xFFFFFFFF) continue;
-    token_of_[character] = first_character_ + static_cast<int32_t>(characters_.size());
-    characters_.push_back(character);
-  }
-}
-
-std::vector<int32_t> TranslationVocabulary::Encode(absl::string_view text) const {
-  std::vector<int32_t> tokens;
-  for (const uint32_t c : CharactersOf(text)) {
-    const auto it = token_of_.find(c);
-    tokens.push_back(it == token_of_.end() ? static_cast<int32_t>(kUnknown) : it->second);
-  }
-  return tokens;
-}
+    : characters_(CharactersIn(corpus, least_count)) {}
 
 std::string TranslationVocabulary::Decode(absl::Span<const int32_t> tokens) const {
   std::string text;
   for (const int32_t token : tokens) {
     if (token == kEnd) break;
     if (token == kUnknown) text += EncodeUtf8(0xFFFD);
-    if (token < first_character_ || token >= size()) continue;
-    text += EncodeUtf8(characters_[token - first_character_]);
+    if (token >= characters_.first() && token < size()) text += characters_.TextOf(token);
   }
   return text;
 }
@@ -85,10 +68,9 @@ TranslationBatchSource::TranslationBatchSource(
     std::shared_ptr<const TranslationVocabulary> vocabulary, const TranslationOptions& options,
     ExampleOrder order)
     : ExampleSource({{kSource, FieldType::kId, {options.source_length}, vocabulary->size()},
-                     {kSourceMask, FieldType::kFloat, {options.source_length}},
+                     {kSourceLength, FieldType::kId, {1}, options.source_length + 1},
                      {kTokens, FieldType::kId, {options.target_length}, vocabulary->size()},
-                     {kTargets, FieldType::kId, {options.target_length}, vocabulary->size()},
-                     {kTargetsMask, FieldType::kFloat, {options.target_length}}},
+                     {kTargets, FieldType::kId, {options.target_length}, vocabulary->size(), true}},
                     std::move(order)),
       corpus_(std::move(corpus)),
       vocabulary_(std::move(vocabulary)) {
@@ -99,29 +81,30 @@ TranslationBatchSource::TranslationBatchSource(
   }
 }
 
-std::vector<int32_t> TranslationBatchSource::TokensOf(int field, int64_t example) const {
-  const Translation& t = corpus_->translations[example];
-  const bool source = field == kSourceField || field == kSourceMaskField;
-  std::vector<int32_t> tokens = vocabulary_->Encode(source ? t.source : t.target);
-  if (field == kTokensField) {
-    tokens.insert(tokens.begin(), TranslationVocabulary::kStart);
-    return tokens;
-  }
-  if (source) tokens.insert(tokens.begin(), vocabulary_->LocaleToken(t.locale));
-  tokens.push_back(TranslationVocabulary::kEnd);
-  return tokens;
-}
-
-void TranslationBatchSource::WriteFloats(int field, const Draw& draw, absl::Span<float> out) const {
-  const size_t n = TokensOf(field, draw.example).size();
-  std::fill(out.begin(), out.begin() + n, 1.0f);
-  std::fill(out.begin() + n, out.end(), 0.0f);
-}
-
 void TranslationBatchSource::WriteIds(int field, const Draw& draw, absl::Span<int32_t> out) const {
-  const std::vector<int32_t> tokens = TokensOf(field, draw.example);
-  const auto end = std::copy(tokens.begin(), tokens.end(), out.begin());
-  std::fill(end, out.end(), static_cast<int32_t>(TranslationVocabulary::kPadding));
+  using V = TranslationVocabulary;
+  const Translation& t = corpus_->translations[draw.example];
+  std::vector<int32_t> tokens;
+  int32_t padding = V::kPadding;
+  switch (field) {
+    case kSourceLengthField:
+      out[0] = static_cast<int32_t>(SourceTokens(t));
+      return;
+    case kSourceField:
+      tokens = vocabulary_->Encode(t.source);
+      tokens.insert(tokens.begin(), vocabulary_->LocaleToken(t.locale));
+      tokens.push_back(V::kEnd);
+      break;
+    case kTokensField:
+      tokens = vocabulary_->Encode(t.target);
+      tokens.insert(tokens.begin(), V::kStart);
+      break;
+    default:
+      tokens = vocabulary_->Encode(t.target);
+      tokens.push_back(V::kEnd);
+      padding = kNoData;
+  }
+  std::fill(std::copy(tokens.begin(), tokens.end(), out.begin()), out.end(), padding);
 }
 
 }  // namespace pipelab

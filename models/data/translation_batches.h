@@ -6,11 +6,10 @@
 //                                ExampleOrder(data.train->translations.size(), 64, seed, "data"));
 //
 // Fields (S, T: the lengths of the options):
-//   "source" [S]        the locale's token, the English characters, kEnd, padding
-//   "source_mask" [S]   1 where "source" is no padding, else 0
-//   "tokens" [T]        what the decoder reads: kStart, the translation's characters, padding
-//   "targets" [T]       what it must say: the characters, kEnd, padding
-//   "targets_mask" [T]  1 where "targets" is no padding, else 0
+//   "source" [S]         the locale's token, the English characters, kEnd, kPadding
+//   "source_length" [1]  how many of these are no padding
+//   "tokens" [T]         what the decoder reads: kStart, the translation's characters, kPadding
+//   "targets" [T]        what it must say: the characters, kEnd, kNoData
 #ifndef PIPELAB_MODELS_DATA_TRANSLATION_BATCHES_H_
 #define PIPELAB_MODELS_DATA_TRANSLATION_BATCHES_H_
 
@@ -19,17 +18,16 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "models/data/character_vocabulary.h"
 #include "models/data/example_source.h"
 #include "models/data/translations.h"
 
 namespace pipelab {
 
 inline constexpr char kSource[] = "source";
-inline constexpr char kSourceMask[] = "source_mask";
-inline constexpr char kTargetsMask[] = "targets_mask";
+inline constexpr char kSourceLength[] = "source_length";
 
 // Special tokens, one for each locale, then the characters by code point.
 class TranslationVocabulary {
@@ -39,17 +37,15 @@ class TranslationVocabulary {
   // Characters that the corpus has at least `least_count` times, in sources and targets.
   TranslationVocabulary(const TranslationCorpus& corpus, int64_t least_count);
 
-  int64_t size() const { return first_character_ + static_cast<int64_t>(characters_.size()); }
+  int64_t size() const { return characters_.end(); }
   int32_t LocaleToken(int32_t locale) const { return kFirstLocale + locale; }
   // Characters alone; kUnknown for one that the vocabulary lacks, or a byte that is no UTF-8.
-  std::vector<int32_t> Encode(absl::string_view text) const;
+  std::vector<int32_t> Encode(absl::string_view text) const { return characters_.Encode(text); }
   // Up to kEnd; other special tokens are left out, and U+FFFD stands for kUnknown.
   std::string Decode(absl::Span<const int32_t> tokens) const;
 
  private:
-  int32_t first_character_;
-  std::vector<uint32_t> characters_;  // token - first_character_ -> character
-  absl::flat_hash_map<uint32_t, int32_t> token_of_;
+  const CharacterVocabulary characters_;
 };
 
 struct TranslationOptions {
@@ -77,10 +73,6 @@ class TranslationBatchSource final : public ExampleSource {
                          const TranslationOptions& options, ExampleOrder order);
 
  private:
-  enum Field { kSourceField, kSourceMaskField, kTokensField, kTargetsField, kTargetsMaskField };
-  // A field's tokens without padding.
-  std::vector<int32_t> TokensOf(int field, int64_t example) const;
-  void WriteFloats(int field, const Draw& draw, absl::Span<float> out) const override;
   void WriteIds(int field, const Draw& draw, absl::Span<int32_t> out) const override;
 
   const std::shared_ptr<const TranslationCorpus> corpus_;

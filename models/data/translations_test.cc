@@ -141,7 +141,6 @@ TEST(TranslationBatchSource, FieldsOfASample) {
   const TranslationBatchSource source(corpus, v, options, ExampleOrder(3));
   EXPECT_EQ(source.targets_per_sample(), 9);
   std::vector<int32_t> ids(9);
-  std::vector<float> mask(9);
   const auto read = [&](absl::string_view field) {
     source.FillIds(source.FindField(field), 0, 2, absl::MakeSpan(ids));
     return ids;
@@ -153,19 +152,20 @@ TEST(TranslationBatchSource, FieldsOfASample) {
   EXPECT_EQ(read(kSource), want);
   want = v->Encode("rouge");
   want.push_back(V::kEnd);
-  want.resize(9);
+  want.resize(9, kNoData);
   EXPECT_EQ(read(kTargets), want);
   EXPECT_EQ(v->Decode(ids), "rouge");
+  want = v->Encode("rouge");
   want.insert(want.begin(), V::kStart);
-  want[6] = V::kPadding;
   want.resize(9);
   EXPECT_EQ(read(kTokens), want);
-  source.FillFloats(source.FindField(kSourceMask), 0, 2, absl::MakeSpan(mask));
-  EXPECT_THAT(mask, ElementsAre(1, 1, 1, 1, 1, 0, 0, 0, 0));
-  source.FillFloats(source.FindField(kTargetsMask), 0, 2, absl::MakeSpan(mask));
-  EXPECT_THAT(mask, ElementsAre(1, 1, 1, 1, 1, 1, 0, 0, 0));
-  source.FillFloats(source.FindField(kTargetsMask), 0, 1, absl::MakeSpan(mask));
-  EXPECT_THAT(mask, ElementsAre(1, 1, 1, 1, 1, 1, 1, 1, 1));  // "rot Auto" and kEnd: just fits
+  EXPECT_TRUE(source.Field(kTargets).padded);
+  EXPECT_EQ(source.Field(kSourceLength), (DataField{kSourceLength, FieldType::kId, {1}, 10}));
+  std::vector<int32_t> lengths(3);
+  source.FillIds(source.FindField(kSourceLength), 0, 0, absl::MakeSpan(lengths));
+  EXPECT_THAT(lengths, ElementsAre(5, 9, 5));
+  source.FillIds(source.FindField(kTargets), 0, 1, absl::MakeSpan(ids));
+  EXPECT_EQ(ids[8], V::kEnd);  // "rot Auto" and kEnd: just fits
   options.target_length = 8;
   EXPECT_DEATH(TranslationBatchSource(corpus, v, options, ExampleOrder(3)), "too long: red car");
 }

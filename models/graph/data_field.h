@@ -24,6 +24,9 @@ struct DataField {
   // Of one sample, at least one dimension; a batch's tensor has samples times the first.
   std::vector<int64_t> shape;
   int64_t limit = 0;  // ids are below it; 0 for floats
+  // Ids may also be kNoData, the mark of places without one: bags with fewer ids, targets that are
+  // not asked for.
+  bool padded = false;
 
   int64_t row_size() const {  // numbers in one row of the first dimension
     int64_t n = 1;
@@ -32,11 +35,15 @@ struct DataField {
   }
   int64_t size() const { return shape[0] * row_size(); }  // numbers in a sample
   bool operator==(const DataField& o) const {
-    return name == o.name && type == o.type && shape == o.shape && limit == o.limit;
+    return name == o.name && type == o.type && shape == o.shape && limit == o.limit &&
+           padded == o.padded;
   }
 };
 
-// What a step's loss is the mean over: every source has a field of this name.
+inline constexpr int32_t kNoData = -1;
+
+// What a step's loss is the mean over: every source has a field of this name. Places without a
+// target (kNoData) count, so that micro-batches weigh the same.
 inline constexpr char kTargets[] = "targets";
 // What a language model reads.
 inline constexpr char kTokens[] = "tokens";

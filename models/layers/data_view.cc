@@ -32,7 +32,7 @@ void FillSlice(const DataField& field, int64_t samples, TokenSlice slice, absl::
 std::string Describe(const DataField& field) {
   return absl::StrCat(
       field.type == FieldType::kId ? absl::StrCat("ids below ", field.limit) : "numbers", " [",
-      absl::StrJoin(field.shape, ", "), "]");
+      absl::StrJoin(field.shape, ", "), "]", field.padded ? " or none" : "");
 }
 
 std::string FieldNames(const BatchSource& source) {
@@ -75,7 +75,8 @@ absl::Status CheckData(const LayerSpec& spec, const BatchSource* source) {
     const int place = source->FindField(field.name);
     if (place < 0) return error("; the data has ", FieldNames(*source));
     const DataField& offered = source->fields()[place];
-    if (offered.type != field.type || offered.shape != field.shape || offered.limit > field.limit) {
+    if (offered.type != field.type || offered.shape != field.shape || offered.limit > field.limit ||
+        (offered.padded && !field.padded)) {
       return error(" as ", Describe(field), "; the data has ", Describe(offered));
     }
   }

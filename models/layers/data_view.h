@@ -22,7 +22,8 @@ BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* aren
                    int64_t first_sample, int64_t samples, TokenSlice slice = TokenSlice());
 
 // Whether the source fits the layer: InvalidArgument when there is none (null), or a field is
-// missing, has another type or shape, or larger ids. A layer that reads nothing fits any.
+// missing, has another type or shape, larger ids, or places without ids that the layer does not
+// take. A layer that reads nothing fits any.
 absl::Status CheckData(const LayerSpec& spec, const BatchSource* source);
 
 }  // namespace pipelab

@@ -165,6 +165,14 @@ TEST(CheckData, NamesWhatDoesNotFit) {
   EXPECT_THAT(CheckData(graph.layers[0], &fits), IsOk());
   EXPECT_THAT(CheckData(graph.layers[0], &smaller), IsOk());
   EXPECT_THAT(CheckData(graph.layers[1], nullptr), IsOk());
+  const RandomData padded(
+      {{kTokens, FieldType::kId, {6}, 11, /*padded=*/true}, {kTargets, FieldType::kId, {1}, 10}});
+  EXPECT_THAT(CheckData(graph.layers[0], &padded),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ids below 11 [6] or none")));
+  LayerSpec takes_padding = graph.layers[0];
+  takes_padding.data[0].padded = true;
+  EXPECT_THAT(CheckData(takes_padding, &padded), IsOk());
+  EXPECT_THAT(CheckData(takes_padding, &fits), IsOk());
   EXPECT_THAT(CheckData(graph.layers[0], &images),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("the data has numbers [6]")));
   EXPECT_THAT(CheckData(graph.layers[0], &other),
