@@ -124,12 +124,19 @@ class InProcessTraining final : public PipelineTraining {
   }
 
   absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const override {
+    // Parts of sharded parameters come in the order of devices.
+    std::vector<float> value;
+    bool found = false;
     for (const auto& device : devices_) {
       for (const auto& stage : device->stages) {
-        auto value = stage->parameters().Copy(name, StateKind::kValue);
-        if (value.ok() || !absl::IsNotFound(value.status())) return value;
+        const auto part = stage->parameters().CopyPart(name, StateKind::kValue);
+        if (!part.ok()) continue;
+        found = true;
+        if (part->begin != static_cast<int64_t>(value.size())) continue;  // another copy
+        value.insert(value.end(), part->values.begin(), part->values.end());
       }
     }
+    if (found) return value;
     return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
   }
 
@@ -172,7 +179,7 @@ class InProcessTraining final : public PipelineTraining {
     }
     PIPELAB_ASSIGN_OR_RETURN(
         costs_, ComputeStageCosts(graph, partition_, options.micro_batch_samples, cost_options));
-    LoweringOptions lowering;
+    LoweringOptions lowering = options.lowering;
     lowering.ties = StageTies(graph, partition_);
     PIPELAB_ASSIGN_OR_RETURN(program_, Lower(std::move(schedule), lowering));
     return absl::OkStatus();
@@ -246,6 +253,7 @@ class InProcessTraining final : public PipelineTraining {
       stage_options.batch_tokens = update_tokens_;
       if (!version_uses_.empty()) stage_options.version_uses = version_uses_[stage];
       stage_options.slices = slices_;
+      stage_options.shard = ShardOf(program_, {group[member], replica, stage});
       Device& device = *devices_[group[member]];
       PIPELAB_ASSIGN_OR_RETURN(
           auto module,

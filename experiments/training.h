@@ -54,6 +54,7 @@ struct TrainingOptions {
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
   bool rendezvous = false;  // sends wait for their receivers
+  LoweringOptions lowering;  // reductions and sharding; its ties are the model's
 };
 
 struct TrainingStep {

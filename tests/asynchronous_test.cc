@@ -232,6 +232,27 @@ TEST_F(Asynchronous, EverySchemeFollowsItsStalenessRule) {
   EXPECT_EQ(schemes, 3);
 }
 
+// Groups of two devices sum their gradients before each step: the same rule, but for rounding.
+TEST_F(Asynchronous, GroupsFollowTheRule) {
+  for (const Scheme& scheme : Catalog()) {
+    if (!scheme.asynchronous) continue;
+    TrainingOptions options = SmallTraining(std::string(scheme.name), 2, 8);
+    options.sizes.data_parallel = 2;
+    for (bool rendezvous : {false, true}) {
+      options.rendezvous = rendezvous;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
+                                   PipelineTraining::Create(graph_, *batches_, options));
+      StaleTrainer plain(graph_, *batches_, training->partition().stage_of_layer, 8,
+                         RuleOf(options.scheme, options.sizes));
+      for (int run = 0; run < kRuns; ++run) {
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep step, training->Step());
+        // Rounding of 8 x 2 terms an update, 8 updates a run; another rule is off by 1e-3 and more.
+        EXPECT_NEAR(step.loss, plain.Run(), 1e-5) << scheme.name << " run " << run;
+      }
+    }
+  }
+}
+
 // The rules differ where the pipeline is deep enough, so equality with one says something.
 TEST_F(Asynchronous, RulesDiffer) {
   const std::vector<double> stashed = Compare(SmallTraining("pipedream", 4, 8)),

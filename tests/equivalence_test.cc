@@ -87,15 +87,18 @@ class Equivalence : public testing::TestWithParam<Sizes> {
       if (!done.ok()) return true;
       result.losses.push_back(done->loss);
     }
+    // A group's sum of a micro-batch has as many terms as members.
+    result.sizes.micro_batches *= sizes_.data_parallel;
     // Within the derived tolerance of the plain loop; and the bits of a loop that sums by replica.
     const Equality equality = CompareLosses(result, serial);
     const Placement& placement = (*training)->program().schedule.placement;
-    if (placement.num_replicas() == 2) {
+    if (placement.num_replicas() == 2 && sizes_.data_parallel == 1) {
       EXPECT_EQ(result.losses, SerialLosses(graph_, *batches_, std::get<1>(GetParam()),
                                             placement.replica_of_micro_batch))
           << scheme;
     }
-    if (result.num_slices > 1) {  // and of a loop that computes slice by slice
+    if (result.num_slices > 1 &&
+        sizes_.data_parallel == 1) {  // and of a loop that computes slice by slice
       EXPECT_EQ(result.losses,
                 SerialLosses(graph_, *batches_, std::get<1>(GetParam()), {}, (*training)->slices()))
           << scheme;
@@ -103,7 +106,9 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     EXPECT_TRUE(equality.ok) << scheme << (recompute ? " with recompute: " : ": ") << equality.text;
     // Before the first update nothing can have been summed in another order, but for attention that
     // comes in slices: sums of 8 terms, seven layers deep.
-    if (result.num_slices == 1) {
+    if (sizes_.data_parallel > 1) {
+      EXPECT_NEAR(result.losses.front(), serial.front(), 1e-6 * serial.front()) << scheme;
+    } else if (result.num_slices == 1) {
       EXPECT_EQ(result.losses.front(), serial.front()) << scheme;
     } else {
       EXPECT_NEAR(result.losses.front(), serial.front(), 1e-6 * serial.front()) << scheme;
@@ -161,6 +166,26 @@ TEST_P(SchemeOptions, TrainAsSerial) {
 INSTANTIATE_TEST_SUITE_P(Grid, SchemeOptions, testing::Values(Sizes{4, 8}, Sizes{4, 12}),
                          [](const testing::TestParamInfo<Sizes>& info) {
                            return "MicroBatches" + std::to_string(std::get<1>(info.param));
+                         });
+
+// Each device a group of two, which halve every micro-batch's rows.
+class DataParallel : public Equivalence {};
+
+TEST_P(DataParallel, EverySchemeTrainsAsSerial) {
+  const std::vector<double> serial = SerialLosses(graph_, *batches_, std::get<1>(GetParam()));
+  ASSERT_EQ(serial.size(), size_t{kSteps});
+  sizes_.data_parallel = 2;
+  int served = 0;
+  for (const Scheme& scheme : Catalog()) {
+    if (scheme.asynchronous) continue;
+    served += Check(std::string(scheme.name), /*recompute=*/scheme.name == "gpipe", serial);
+  }
+  EXPECT_GT(served, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Grid, DataParallel, testing::Values(Sizes{2, 4}, Sizes{4, 8}),
+                         [](const testing::TestParamInfo<Sizes>& info) {
+                           return "Devices" + std::to_string(std::get<0>(info.param));
                          });
 
 // Tied embeddings: the two copies of the table, in different stages or replicas, keep one value.

@@ -19,9 +19,9 @@ std::vector<absl::string_view> Join(std::vector<absl::string_view> a,
 std::vector<Command> MakeCommands() {
   const std::vector<absl::string_view> files = {"csv", "json", "text"};
   const std::vector<absl::string_view> sizes = {
-      "devices",    "micro_batches", "chunks",        "recompute",
-      "group_size", "replicas",      "concatenation", "update_every",
-      "slices",     "edges",         "stage_devices", "stage_micro_batches"};
+      "devices",       "micro_batches",       "chunks",       "recompute", "group_size",
+      "replicas",      "concatenation",       "update_every", "slices",    "edges",
+      "stage_devices", "stage_micro_batches", "data_parallel"};
   const std::vector<absl::string_view> input = Join(files, sizes);
   const std::vector<absl::string_view> times = {
       "forward",        "backward_input", "backward_weight", "hop",   "atomic_pairs",
@@ -41,7 +41,7 @@ std::vector<Command> MakeCommands() {
        Join(Join(input, times), {"columns", "svg_out", "trace_out"}), &ShowCommand},
       {"run", "trains a small GPT under a schedule, beside serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
-       Join(input, {"steps", "seed", "layers", "wait_limit_s"}), &RunCommand},
+       Join(input, {"steps", "seed", "layers", "wait_limit_s", "sharding"}), &RunCommand},
       {"list", "the schemes that have a name", "list", {"json"}, &ListCommand},
   };
 }

@@ -37,7 +37,7 @@ Figures FiguresOf(const PaperRun& run) {
   int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
   for (const DeviceTrace& d : run.trace.devices) {
     for (const Span& s : d.spans) {
-      if (!IsWork(s) && s.op != OpCode::kReduce) continue;
+      if (!IsWork(s) && !IsCollective(s.op)) continue;
       begin = std::min(begin, s.begin_ns);
       end = std::max(end, s.end_ns);
     }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,12 +23,16 @@
 #include "models/data/text_corpus.h"
 #include "models/layers/serial_trainer.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/ir/sharding.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
 ABSL_FLAG(int, steps, 5, "training steps");
 ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
 ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at least 2");
+ABSL_FLAG(std::string, sharding, "replicated",
+          "what of its parameters a stage's devices divide: replicated (nothing), optimizer, "
+          "gradients, fully");
 ABSL_FLAG(int, wait_limit_s, 60, "seconds that a device waits for another before the run ends");
 
 namespace pipelab {
@@ -37,6 +42,7 @@ constexpr int64_t kTokens = 16;
 
 struct Study {
   ModelGraph graph;
+  int64_t micro_batch_samples = 1;
   std::unique_ptr<BatchSource> text;
   int steps = 0;
   uint64_t seed = 0;
@@ -56,6 +62,13 @@ absl::StatusOr<Study> MakeStudy(const Schedule& schedule) {
   }
   PIPELAB_ASSIGN_OR_RETURN(TextData data, MakeTextData(SyntheticCorpus(/*bytes=*/20000, study.seed),
                                                        kTokens, study.seed));
+  // Rows that every group of devices divides.
+  for (const auto& replica : schedule.placement.groups) {
+    for (const std::vector<int>& group : replica) {
+      study.micro_batch_samples =
+          std::lcm(study.micro_batch_samples, static_cast<int64_t>(group.size()));
+    }
+  }
   const int64_t vocabulary = data.train->vocabulary();
   study.text = std::move(data.train);
   GptConfig config;
@@ -76,7 +89,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const Study& study, int micro_
                                                   std::vector<int64_t> slices) {
   SerialOptions options;
   options.num_micro_batches = micro_batches;
-  options.micro_batch_samples = 1;
+  options.micro_batch_samples = study.micro_batch_samples;
   options.data = study.text.get();
   options.seed = study.seed;
   options.sum_of_micro_batch = std::move(sum_of_micro_batch);
@@ -101,12 +114,16 @@ struct Trained {
 absl::StatusOr<Trained> Train(const Study& study, const Schedule& schedule) {
   TrainingOptions options;
   options.schedule = schedule;
+  options.micro_batch_samples = study.micro_batch_samples;
+  PIPELAB_ASSIGN_OR_RETURN(options.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
   options.seed = study.seed;
   options.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(study.graph, *study.text, options));
   Trained trained;
-  trained.result.sizes.micro_batches = schedule.num_micro_batches;
+  // Terms of a gradient's sum: a group adds one a member.
+  trained.result.sizes.micro_batches =
+      schedule.num_micro_batches * static_cast<int>(study.micro_batch_samples);
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule);
   trained.result.slices = training->slices();
   trained.result.num_slices = schedule.num_slices;

@@ -27,6 +27,8 @@ ABSL_FLAG(std::string, concatenation, "direct",
 ABSL_FLAG(int, update_every, 0,
           "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
+ABSL_FLAG(int, data_parallel, 1,
+          "devices in the place of each, which divide micro-batches by rows");
 ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activations first");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "",
@@ -62,6 +64,7 @@ absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
   params.devices = absl::GetFlag(FLAGS_devices);
   params.micro_batches = absl::GetFlag(FLAGS_micro_batches);
   params.chunks = absl::GetFlag(FLAGS_chunks);
+  params.data_parallel = absl::GetFlag(FLAGS_data_parallel);
   params.recompute = absl::GetFlag(FLAGS_recompute);
   params.group_size = absl::GetFlag(FLAGS_group_size);
   params.replicas = absl::GetFlag(FLAGS_replicas);
@@ -134,6 +137,12 @@ absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& 
   if (absl::GetFlag(FLAGS_recompute)) {
     return absl::InvalidArgumentError(
         "--recompute=true: a file says itself what is recomputed; it is for scheme names");
+  }
+  if (absl::GetFlag(FLAGS_data_parallel) != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data_parallel=", absl::GetFlag(FLAGS_data_parallel),
+                     ": a JSON file says itself which devices share a stage (a list in "
+                     "'stage_to_device'); it is for scheme names"));
   }
   return FromFile(files[0]);
 }

@@ -44,6 +44,14 @@ std::string NameOf(const Program& program, const Span& s) {
                           ToString(s.action), " from ", program.messages[s.arg].from_device);
     case OpCode::kReduce:
       return absl::StrCat("reduce ", s.arg);
+    case OpCode::kReduceWait:
+      return absl::StrCat("wait for reduce ", s.arg);
+    case OpCode::kGather:
+      return absl::StrCat("gather weights of stage ", s.action.stage);
+    case OpCode::kGatherWait:
+      return absl::StrCat("wait for weights of stage ", s.action.stage);
+    case OpCode::kRelease:
+      return absl::StrCat("release weights of stage ", s.action.stage);
   }
   return "unknown";
 }

@@ -150,7 +150,7 @@ std::string Drawing::HoverText(size_t device, const Span& s) const {
   };
   std::string what = ToString(s.action);
   if (s.op != OpCode::kCompute)
-    what = absl::StrCat(OpCodeName(s.op), " ", s.op == OpCode::kReduce ? "" : what);
+    what = absl::StrCat(OpCodeName(s.op), " ", IsCollective(s.op) ? "" : what);
   return absl::StrCat("device ", device, ", ", what, ": ", time(s.begin_ns), " to ", time(s.end_ns),
                       " ", unit_.name);
 }
@@ -178,7 +178,7 @@ void Drawing::DrawDevice(size_t device, Svg& svg) const {
     if (s.op == OpCode::kWait && width >= 1) {
       svg.Line(x, y + kRow / 2, x + width, y + kRow / 2,
                "class=\"pl-w\" stroke-width=\"1.5\" stroke-dasharray=\"2 3\"");
-    } else if (s.op == OpCode::kReduce) {
+    } else if (IsCollective(s.op)) {
       svg.Rect(x, y + 6, width, kRow - 12, absl::StrCat("fill=\"", Hex(kReduceColour), "\""),
                HoverText(device, s));
     } else if (IsStep(s)) {
@@ -230,7 +230,7 @@ void Drawing::DrawLegend(Svg& svg) const {
   for (const DeviceTrace& d : trace_.devices) {
     for (const Span& s : d.spans) {
       waits |= s.op == OpCode::kWait && X(s.end_ns) - X(s.begin_ns) >= 1;
-      reduces |= s.op == OpCode::kReduce && s.end_ns > s.begin_ns;
+      reduces |= IsCollective(s.op) && s.end_ns > s.begin_ns;
       steps |= IsStep(s) && s.end_ns > s.begin_ns;
       if (s.op == OpCode::kCompute) kinds[static_cast<int>(s.action.kind)] = true;
     }

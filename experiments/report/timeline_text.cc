@@ -11,7 +11,7 @@ namespace pipelab {
 namespace {
 
 char Letter(const Span& s) {
-  if (s.op == OpCode::kReduce) return '#';
+  if (IsCollective(s.op)) return '#';
   if (s.op == OpCode::kStep) return '=';
   if (s.op != OpCode::kCompute) return '.';
   const int letter = s.action.micro_batch % 26;

@@ -21,6 +21,10 @@ Nanoseconds& Part(Breakdown& b, OpCode op, ActionKind kind) {
     case OpCode::kWait:
       return b.waiting;
     case OpCode::kReduce:
+    case OpCode::kReduceWait:
+    case OpCode::kGather:
+    case OpCode::kGatherWait:
+    case OpCode::kRelease:
       return b.reduction;
     case OpCode::kStep:
       return b.optimizer;
@@ -76,6 +80,7 @@ DeviceAnalysis AnalyzeDevice(const DeviceTrace& device, TraceOrigin origin, Nano
   a.peak_state = device.peak_state;
   a.bytes_sent = device.bytes_sent;
   a.messages_sent = device.messages_sent;
+  a.collective_bytes = device.collective_bytes;
   if (device.spans.empty()) {
     // Idle all through, as far as the trace tells.
     a.wall.ends = step_time;
@@ -111,6 +116,7 @@ void Add(const DeviceAnalysis& d, DeviceAnalysis& sum) {
   sum.peak_state = std::max(sum.peak_state, d.peak_state);
   sum.bytes_sent += d.bytes_sent;
   sum.messages_sent += d.messages_sent;
+  sum.collective_bytes += d.collective_bytes;
   sum.peak_in_flight = std::max(sum.peak_in_flight, d.peak_in_flight);
   // Weighted by compute time; divided by its sum at the end.
   sum.library_share += d.library_share * static_cast<double>(d.wall.compute.value());

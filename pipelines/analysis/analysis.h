@@ -32,10 +32,12 @@ struct Breakdown {
   Nanoseconds compute;        // forward, backward and recompute actions
   Nanoseconds waiting;        // for messages (kWait)
   Nanoseconds communication;  // calls that hand over messages and post receives
-  Nanoseconds reduction;      // gradient reductions, waiting for the other members included
-  Nanoseconds optimizer;      // optimizer steps
-  Nanoseconds dispatch;       // between one instruction and the next
-  Nanoseconds ends;           // before the device's first instruction and after its last
+  // Gradient reductions and parameter gathers, waiting for the other members included; what runs
+  // beside compute is not seen.
+  Nanoseconds reduction;
+  Nanoseconds optimizer;  // optimizer steps
+  Nanoseconds dispatch;   // between one instruction and the next
+  Nanoseconds ends;       // before the device's first instruction and after its last
 
   Nanoseconds Total() const;
   Breakdown& operator+=(const Breakdown& other);
@@ -49,6 +51,7 @@ struct DeviceAnalysis {
   Bytes peak_activation, peak_state;
   Bytes bytes_sent;
   int64_t messages_sent = 0;
+  Bytes collective_bytes;
   int peak_in_flight = 0;  // forwards whose backward is not over, at most, at one time
 };
 

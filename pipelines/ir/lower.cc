@@ -1,17 +1,17 @@
 #include <algorithm>
 #include <limits>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "glog/logging.h"
+#include "pipelines/ir/collective_writer.h"
 #include "pipelines/ir/global_order.h"
 #include "pipelines/ir/ports.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
-#include "pipelines/ir/versions.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -33,13 +33,32 @@ class Lowering {
     Reserve();
   }
 
+  absl::Status PrepareCollectives(const LoweringOptions& options) {
+    PIPELAB_ASSIGN_OR_RETURN(collectives_, CollectiveWriter::Make(&program_, options));
+    return absl::OkStatus();
+  }
+
   // One action at its place in the global order.
   void Visit(int d, int32_t position) {
     const Action& a = program_.schedule.order[d][position];
+    collectives_->Before(d, position);
     if (a.kind == ActionKind::kStep) {
       AddSteps(d, a);
-      return;
+    } else {
+      AddCompute(d, a);
     }
+    collectives_->After(d, position);
+  }
+
+  Program Finish() && {
+    collectives_->Finish();
+    return std::move(program_);
+  }
+
+  const Schedule& schedule() const { return program_.schedule; }
+
+ private:
+  void AddCompute(int d, const Action& a) {
     const int replica = program_.schedule.ReplicaOf(a.stage, a.micro_batch);
     const Ports& ports = ports_.Of(replica, a.stage, d, a.micro_batch);
     const bool forward = a.kind == ActionKind::kForward;
@@ -53,19 +72,8 @@ class Lowering {
     }
   }
 
-  void AddReductionsAndSteps(const LoweringOptions& options);
-
-  const Schedule& schedule() const { return program_.schedule; }
-  Program Take() && { return std::move(program_); }
-
- private:
   void Append(int d, OpCode op, int replica, const Action& a, int32_t arg) {
-    Instruction i;
-    i.op = op;
-    i.replica = static_cast<uint8_t>(replica);
-    i.action = a;
-    i.arg = arg;
-    program_.instructions[d].push_back(i);
+    AppendInstruction(&program_, d, op, replica, a, arg);
   }
 
   // Of the end with the smaller ones.
@@ -122,10 +130,10 @@ class Lowering {
   }
 
   void Reserve();
-  void AddReduction(std::string parameter, const std::vector<int>& stages);
 
   Program program_;
   PortTable ports_;
+  absl::optional<CollectiveWriter> collectives_;
   std::vector<int64_t> first_slot_;       // [edge]
   std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
   std::vector<Action> producer_;          // [message]
@@ -156,71 +164,6 @@ void Lowering::Reserve() {
   producer_.reserve(messages);
 }
 
-// Every copy of the stages' parameters, by stage, replica and group index, is a member.
-void Lowering::AddReduction(std::string parameter, const std::vector<int>& stages) {
-  Reduction reduction;
-  reduction.parameter = std::move(parameter);
-  const Placement& placement = program_.schedule.placement;
-  for (int stage : stages) {
-    for (int r = 0; r < placement.num_replicas(); ++r) {
-      for (int d : placement.groups[r][stage]) reduction.members.push_back({d, r, stage});
-    }
-  }
-  if (reduction.members.size() < 2) return;
-  const int32_t id = static_cast<int32_t>(program_.reductions.size());
-  std::set<int> devices;  // a device with several copies joins once
-  for (const ReductionMember& m : reduction.members) {
-    if (!devices.insert(m.device).second) continue;
-    Action a;
-    a.kind = ActionKind::kStep;
-    a.stage = static_cast<int16_t>(m.stage);
-    Append(m.device, OpCode::kReduce, m.replica, a, id);
-  }
-  program_.reductions.push_back(std::move(reduction));
-}
-
-// All devices go through their reductions in one global order (stages, then ties), so none waits in
-// a ring.
-void Lowering::AddReductionsAndSteps(const LoweringOptions& options) {
-  const Schedule& s = program_.schedule;
-  for (int stage = 0; stage < s.num_stages(); ++stage) AddReduction("", {stage});
-  for (const Tie& tie : options.ties) {
-    const std::set<int> stages(tie.stages.begin(), tie.stages.end());
-    AddReduction(tie.parameter, std::vector<int>(stages.begin(), stages.end()));
-  }
-  for (int d = 0; d < s.num_devices(); ++d) {
-    for (int stage = 0; stage < s.num_stages(); ++stage) {
-      Action a;
-      a.kind = ActionKind::kStep;
-      a.stage = static_cast<int16_t>(stage);
-      AddSteps(d, a);
-    }
-  }
-}
-
-// Asynchronous schedules step in the middle; gradients of several copies would have to be summed
-// there.
-absl::Status CheckOwnSteps(const Schedule& s, const LoweringOptions& options) {
-  for (int stage = 0; stage < s.num_stages(); ++stage) {
-    size_t copies = 0;
-    for (const auto& replica : s.placement.groups) copies += replica[stage].size();
-    if (copies > 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "stage ", stage, " has ", copies,
-          " copies, and the schedule has its own steps (S), which would not sum their gradients"));
-    }
-  }
-  for (const Tie& tie : options.ties) {
-    if (std::set<int>(tie.stages.begin(), tie.stages.end()).size() > 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "parameter ", tie.parameter,
-          " is tied between stages, and the schedule has its own steps (S), which would not sum "
-          "their gradients"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckTies(const Schedule& s, const LoweringOptions& options) {
   for (const Tie& tie : options.ties) {
     if (tie.parameter.empty() || tie.stages.empty()) {
@@ -242,15 +185,13 @@ absl::Status CheckTies(const Schedule& s, const LoweringOptions& options) {
 absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options) {
   PIPELAB_RETURN_IF_ERROR(ValidateActions(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckTies(schedule, options));
-  const bool own_steps = HasOwnSteps(schedule);
-  if (own_steps) PIPELAB_RETURN_IF_ERROR(CheckOwnSteps(schedule, options));
   PIPELAB_ASSIGN_OR_RETURN(PortTable ports, PortTable::Make(schedule));
   Lowering lowering(std::move(schedule), std::move(ports));
+  PIPELAB_RETURN_IF_ERROR(lowering.PrepareCollectives(options));
   const std::vector<int32_t> done = VisitInGlobalOrder(
       lowering.schedule(), [&](int d, int32_t position) { lowering.Visit(d, position); });
   PIPELAB_RETURN_IF_ERROR(CheckAllDone(lowering.schedule(), done));
-  if (options.step && !own_steps) lowering.AddReductionsAndSteps(options);
-  return std::move(lowering).Take();
+  return std::move(lowering).Finish();
 }
 
 }  // namespace pipelab

@@ -89,7 +89,7 @@ TEST(Lower, OrdersReductionsAndTheirMembers) {
   EXPECT_EQ(CheckProgram(p), "");
   const auto members = [&](int r) {
     std::vector<std::tuple<int, int, int>> m;  // stage, replica, device
-    for (const ReductionMember& x : p.reductions[r].members) {
+    for (const StageCopy& x : p.reductions[r].members) {
       m.emplace_back(x.stage, x.replica, x.device);
     }
     return m;
@@ -128,8 +128,18 @@ TEST(Lower, KeepsStepsOfAsynchronousSchedulesInPlace) {
   copies.placement.groups = {{{0, 1}}};
   copies.placement.num_devices = 2;
   copies.order.push_back(copies.order[0]);
-  EXPECT_THAT(Lower(copies, {}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("stage 0 has 2 copies")));
+  // The members of a group sum what each step uses.
+  PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(copies, {}));
+  EXPECT_EQ(CheckProgram(p), "");
+  EXPECT_THAT(Words(p, 1), ElementsAre("compute 0F0", "compute 0B0", "reduce 0S", "reduce_wait 0S",
+                                       "step 0S@1", "compute 0F1@1", "compute 0B1@1", "reduce 0S",
+                                       "reduce_wait 0S", "step 0S@2"));
+  Schedule replicas = copies;
+  replicas.placement.groups = {{{0}}, {{1}}};
+  replicas.placement.replica_of_micro_batch = {0, 1};
+  replicas.order = {Actions("0F0 0B0 0S@1"), Actions("0F1 0B1 0S@1")};
+  EXPECT_THAT(Lower(replicas, {}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                            HasSubstr("2 replicas and its own steps")));
 }
 
 TEST(Lower, RefusesWhatIsNotValid) {

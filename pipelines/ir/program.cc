@@ -1,5 +1,10 @@
 #include "pipelines/ir/program.h"
 
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <vector>
+
 #include "glog/logging.h"
 
 namespace pipelab {
@@ -16,10 +21,42 @@ const char* OpCodeName(OpCode op) {
       return "wait";
     case OpCode::kReduce:
       return "reduce";
+    case OpCode::kReduceWait:
+      return "reduce_wait";
+    case OpCode::kGather:
+      return "gather";
+    case OpCode::kGatherWait:
+      return "gather_wait";
+    case OpCode::kRelease:
+      return "release";
     case OpCode::kStep:
       return "step";
   }
   LOG(FATAL) << "no such operation: " << static_cast<int>(op);
+}
+
+Shard ShardOf(const Program& program, const StageCopy& copy) {
+  Shard shard;
+  shard.sharding = program.sharding;
+  if (program.sharding == Sharding::kReplicated) return shard;
+  const Placement& placement = program.schedule.placement;
+  std::set<int> devices;  // ascending, as communicators number a group's parts
+  if (program.sharding == Sharding::kOptimizer) {
+    for (int r = 0; r < placement.num_replicas(); ++r) {
+      const std::vector<int>& group = placement.groups[r][copy.stage];
+      const bool here = std::count(group.begin(), group.end(), copy.device) > 0;
+      if (here && r < copy.replica) shard.index = -1;
+      devices.insert(group.begin(), group.end());
+    }
+  } else {
+    const std::vector<int>& group = placement.groups[copy.replica][copy.stage];
+    devices.insert(group.begin(), group.end());
+  }
+  shard.parts = static_cast<int>(devices.size());
+  if (shard.index == 0) {
+    shard.index = static_cast<int>(std::distance(devices.begin(), devices.find(copy.device)));
+  }
+  return shard;
 }
 
 }  // namespace pipelab

@@ -13,13 +13,17 @@
 //    recomputes). A backward (B, or W after I) frees that.
 //  * kSend hands over one message, without waiting for the receiver. The device no longer pays for
 //    its memory.
-//  * kReduce sums the gradients of a reduction over its participants, all of which wait for each
-//    other.
-//  * kStep runs the optimizer of one stage.
+//  * kReduce begins to sum the gradients of a reduction over its members, and kReduceWait waits for
+//    the sum. In between nothing adds to these gradients.
+//  * kGather begins to put together a stage's parameters from their parts on several devices, and
+//    kGatherWait waits for them. kRelease frees them; the device's own part stays.
+//  * kStep runs the optimizer of one stage; where parameters are sharded, on the device's part.
 //
-// Receives are posted in the order in which the sends happen in one global order of all actions.
-// Two things follow, and tests prove them: no deadlock even when sends wait for their receiver, and
-// every pair of devices receives in the order in which it sends (NCCL matches by order).
+// Receives are posted in the order in which the sends happen in one global order of all actions,
+// and a collective stands in the lists of all its members at one point of that order. Three things
+// follow, and tests prove them: no deadlock even when sends wait for their receiver and collectives
+// for all members, every pair of devices receives in the order in which it sends, and any two
+// devices begin and await the collectives that they share in one order (NCCL matches by order).
 #ifndef PIPELAB_PIPELINES_IR_PROGRAM_H_
 #define PIPELAB_PIPELINES_IR_PROGRAM_H_
 
@@ -28,19 +32,34 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "pipelines/ir/schedule.h"
+#include "pipelines/ir/sharding.h"
 
 namespace pipelab {
 
-enum class OpCode : uint8_t { kCompute, kSend, kReceive, kWait, kReduce, kStep };
+enum class OpCode : uint8_t {
+  kCompute,
+  kSend,
+  kReceive,
+  kWait,
+  kReduce,
+  kReduceWait,
+  kGather,
+  kGatherWait,
+  kRelease,
+  kStep,
+};
 
 const char* OpCodeName(OpCode op);
+// A reduction or gather, its wait, or a release.
+inline bool IsCollective(OpCode op) { return op >= OpCode::kReduce && op <= OpCode::kRelease; }
 
 struct Instruction {
   OpCode op = OpCode::kCompute;
   uint8_t replica = 0;  // of the action
-  Action action;        // compute: the action; messages: the producer; step: kStep of the stage
-  int32_t arg = -1;     // send, receive, wait: message id; reduce: reduction id
+  Action action;        // compute: the action; messages: the producer; else: kStep of the stage
+  int32_t arg = -1;  // send, receive, wait: message; reduce*: reduction; gather*, release: gather
 };
 
 // One tensor on its way from one device to another: the activation of `edge` or its gradient.
@@ -56,17 +75,23 @@ struct Message {
   int16_t row_begin = 0, row_end = 1, row_parts = 1;
 };
 
-// A copy of a stage's parameters whose gradients are summed with others.
-struct ReductionMember {
+// A copy of a stage's parameters, or of the device's part of them.
+struct StageCopy {
   int device = 0, replica = 0, stage = 0;
 };
 
-// Parameters that have several copies: a stage's replicas and group members, or a tied parameter
-// that several stages hold. `parameter` is empty for all untied parameters of the stage, else the
-// tie's name.
+// Gradients that have several copies: of a stage's replicas and group members, or of a tied
+// parameter that several stages hold. `parameter` is empty for all untied parameters of the stage,
+// else the tie's name.
 struct Reduction {
   std::string parameter;
-  std::vector<ReductionMember> members;  // summed in this order: the same bits on every device
+  std::vector<StageCopy> members;  // summed in this order: the same bits on every device
+  bool scatter = false;            // each device gets its part of the sum, and not all of it
+};
+
+// The untied parameters of a stage, put together on all members from the part of each device.
+struct Gather {
+  std::vector<StageCopy> members;
 };
 
 // A parameter with one value in several stages (tied embeddings).
@@ -80,15 +105,30 @@ struct Program {
   std::vector<std::vector<Instruction>> instructions;  // [device]
   std::vector<Message> messages;
   std::vector<Reduction> reductions;
+  std::vector<Gather> gathers;
+  Sharding sharding = Sharding::kReplicated;
 };
 
 struct LoweringOptions {
   std::vector<Tie> ties;
-  // Adds reductions and optimizer steps at the end of each device's list (synchronous training).
+  // Adds reductions and optimizer steps (synchronous training).
   bool step = true;
+  // Reductions begin once the last gradient is there, beside the rest of the backwards; else at the
+  // end. Unset: as the schedule says. Bits are the same.
+  absl::optional<bool> eager_reductions;
+  Sharding sharding = Sharding::kReplicated;
+  Residency residency = Residency::kRun;
+  // Where gradients or values are sharded: gathers begin a run ahead, and the sum of a run's
+  // gradients is awaited a run later. One more stage's weights and gradients in memory, for
+  // communication beside compute.
+  bool overlap = false;
 };
 
-// Fails with the validator's message when the schedule is not valid.
+// Which part of a stage's untied parameters the copy has.
+Shard ShardOf(const Program& program, const StageCopy& copy);
+
+// Fails with the validator's message when the schedule is not valid; InvalidArgument when the
+// options do not suit it.
 absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options);
 
 }  // namespace pipelab

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/ir/collective_checker.h"
 
 namespace pipelab {
 namespace {
@@ -18,6 +19,7 @@ class Checker {
 
   std::string Check() {
     CheckLists();
+    if (error_.empty()) error_ = CheckCollectives(p_);
     while (error_.empty() && Round()) {
     }
     for (size_t d = 0; error_.empty() && d < at_.size(); ++d) {
@@ -103,6 +105,7 @@ class Checker {
         if (arrived_.count(i.arg) == 0) return false;
         break;
       case OpCode::kStep:
+      case OpCode::kRelease:
         break;
       default:
         return false;
@@ -125,17 +128,23 @@ class Checker {
       ++at_[to];
       return true;
     }
-    if (i->op == OpCode::kReduce) {
-      std::set<int> devices;
-      for (const ReductionMember& m : p_.reductions[i->arg].members) devices.insert(m.device);
-      for (int other : devices) {
-        const Instruction* j = Head(other);
-        if (j == nullptr || j->op != OpCode::kReduce || j->arg != i->arg) return false;
-      }
-      for (int other : devices) ++at_[other];
-      return true;
+    const std::vector<StageCopy>* members = nullptr;
+    if (i->op == OpCode::kReduce || i->op == OpCode::kReduceWait) {
+      members = &p_.reductions[i->arg].members;
+    } else if (i->op == OpCode::kGather || i->op == OpCode::kGatherWait) {
+      members = &p_.gathers[i->arg].members;
     }
-    return false;
+    if (members == nullptr) return false;
+    const OpCode op = i->op;
+    const int32_t arg = i->arg;
+    std::set<int> devices;
+    for (const StageCopy& m : *members) devices.insert(m.device);
+    for (int other : devices) {
+      const Instruction* j = Head(other);
+      if (j == nullptr || j->op != op || j->arg != arg) return false;
+    }
+    for (int other : devices) ++at_[other];
+    return true;
   }
 
   using ActionKey = std::tuple<ActionKind, int, int, int>;

@@ -100,6 +100,9 @@ struct Schedule {
   std::vector<int32_t> micro_batches_of_stage;
   int num_slices = 1;
   std::vector<std::vector<Action>> order;  // [device]
+  // The scheme sums a stage's gradients as soon as its last one is there, beside the backwards of
+  // other stages, and not at the end: what Lower does unless it is told otherwise.
+  bool eager_reductions = false;
 
   int num_stages() const { return stages.num_stages(); }
   int num_devices() const { return placement.num_devices; }

@@ -20,9 +20,9 @@ using nlohmann::json;
 constexpr int64_t kMaxInt16 = std::numeric_limits<int16_t>::max();
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMaxReplicas = 256;
-constexpr const char* kKeys[] = {"scheme", "devices", "micro_batches",
-                                 "chunks", "order",   "stage_to_device",
-                                 "edges",  "slices",  "stage_micro_batches"};
+constexpr const char* kKeys[] = {
+    "scheme", "devices", "micro_batches",       "chunks",          "order", "stage_to_device",
+    "edges",  "slices",  "stage_micro_batches", "eager_reductions"};
 constexpr ActionKind kKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
                                  ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
                                  ActionKind::kRecompute,     ActionKind::kStep};
@@ -49,6 +49,10 @@ class Reader {
     s_.name = "json";
     if (root_.contains("scheme")) {
       PIPELAB_ASSIGN_OR_RETURN(s_.name, JsonField<std::string>(root_, "scheme", what_));
+    }
+    if (root_.contains("eager_reductions")) {
+      PIPELAB_ASSIGN_OR_RETURN(s_.eager_reductions,
+                               JsonField<bool>(root_, "eager_reductions", what_));
     }
     return std::move(s_);
   }

@@ -51,10 +51,12 @@ TEST(ScheduleJson, RoundTripsEverything) {
   std::vector<Schedule> schedules;
   for (const RandomShape& shape : Shapes()) schedules.push_back(RandomOrder(shape, ++seed));
   schedules.push_back(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"}));
+  schedules.back().eager_reductions = true;
   schedules.back().name = " odd \n name\t\"\\ ";
   for (const Schedule& s : schedules) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule read, ScheduleFromJson(ToJson(s), "x"));
     EXPECT_EQ(ToText(read), ToText(s));
+    EXPECT_EQ(read.eager_reductions, s.eager_reductions);
   }
 }
 
@@ -126,7 +128,8 @@ TEST(ScheduleJson, ErrorsNameTheField) {
   EXPECT_EQ(ErrorOf("{}"), "a.json: field 'order': missing; it must be a list a device");
   EXPECT_EQ(ErrorOf(With("\"chunks\"", "\"chunk\"")),
             "a.json: field 'chunk': unknown; known are scheme, devices, micro_batches, chunks, "
-            "order, stage_to_device, edges, slices, stage_micro_batches");
+            "order, stage_to_device, edges, slices, stage_micro_batches, "
+            "eager_reductions");
   // One line, whatever the key (found by fuzzing).
   EXPECT_THAT(ErrorOf(With("\"chunks\"", "\"chu\\nks\"")), HasSubstr("field 'chu\\nks': unknown"));
   EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": 3")),

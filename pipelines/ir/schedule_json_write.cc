@@ -68,6 +68,7 @@ std::string ToJson(const Schedule& s) {
                     absl::StrJoin(s.micro_batches_of_stage, ", "), "],\n");
   }
   if (s.num_slices > 1) absl::StrAppend(&out, "  \"slices\": ", s.num_slices, ",\n");
+  if (s.eager_reductions) absl::StrAppend(&out, "  \"eager_reductions\": true,\n");
   if (!s.stages.IsChain()) {
     absl::StrAppend(&out, "  \"edges\": [",
                     absl::StrJoin(s.stages.edges, ", ",

@@ -30,9 +30,16 @@ struct DeviceTrace {
   Bytes peak_activation;  // activations, messages and workspace; not weights, gradients, optimizer
                           // state
   Bytes peak_state;       // weights, gradients, optimizer state
-  Bytes bytes_sent;
+  Bytes bytes_sent;       // messages
   int64_t messages_sent = 0;
+  Bytes collective_bytes;  // sent in reductions and gathers, by rings
 };
+
+// What each of d devices sends in a ring, of a tensor of `whole` bytes: an all-reduce goes around
+// twice, a reduce-scatter or all-gather once.
+inline Bytes RingTraffic(Bytes whole, int64_t devices, bool all_reduce) {
+  return Bytes(whole.value() * (devices - 1) * (all_reduce ? 2 : 1) / devices);
+}
 
 enum class TraceOrigin { kMeasured, kReplayed, kSimulated };
 

@@ -7,28 +7,34 @@
 
 namespace pipelab {
 
-absl::StatusOr<ReducePlan> PlanReduce(const Program& program, int device, const HeldStages& held,
-                                      const Instruction& i) {
+absl::StatusOr<CollectivePlan> PlanCollective(const Program& program, int device,
+                                              const HeldStages& held, const Instruction& i) {
   const auto error = [&](absl::string_view place, absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat("device ", device, ", ", place, ": ", what));
   };
-  if (i.arg < 0 || i.arg >= static_cast<int>(program.reductions.size())) {
-    return error("reduction", absl::StrCat("there is no reduction ", i.arg));
+  CollectivePlan plan;
+  plan.gather = i.op != OpCode::kReduce;
+  const size_t known = plan.gather ? program.gathers.size() : program.reductions.size();
+  if (i.arg < 0 || i.arg >= static_cast<int64_t>(known)) {
+    const char* what = plan.gather ? "gather" : "reduction";
+    return error(what, absl::StrCat("there is no ", what, " ", i.arg));
   }
-  const Reduction& reduction = program.reductions[i.arg];
-  ReducePlan reduce;
-  reduce.parameter = reduction.parameter;
+  if (!plan.gather) {
+    plan.parameter = program.reductions[i.arg].parameter;
+    plan.scatter = program.reductions[i.arg].scatter;
+  }
   std::set<int> devices;
-  for (const ReductionMember& m : reduction.members) {
+  for (const StageCopy& m :
+       plan.gather ? program.gathers[i.arg].members : program.reductions[i.arg].members) {
     devices.insert(m.device);
     if (m.device != device) continue;
     StageModule* module = held.OfReplica(m.replica, m.stage).module;
     if (module == nullptr) return error(Place(program, i), "the device does not hold a member");
-    reduce.modules.push_back(module);
+    plan.modules.push_back(module);
   }
-  if (reduce.modules.empty()) return error(Place(program, i), "the device holds no member");
-  reduce.devices.assign(devices.begin(), devices.end());
-  return reduce;
+  if (plan.modules.empty()) return error(Place(program, i), "the device holds no member");
+  plan.devices.assign(devices.begin(), devices.end());
+  return plan;
 }
 
 }  // namespace pipelab

@@ -1,9 +1,9 @@
 // The collectives of one device's instruction list, resolved: modules and devices instead of
 // numbers. Part of the device plan (device_plan.h).
 //
-//   PIPELAB_ASSIGN_OR_RETURN(ReducePlan reduce, PlanReduce(program, device, held, instruction));
+//   PIPELAB_ASSIGN_OR_RETURN(CollectivePlan c, PlanCollective(program, device, held, instruction));
 //
-// InvalidArgument when there is no such reduction, or the device holds none of its members.
+// InvalidArgument when there is no such collective, or the device holds none of its members.
 #ifndef PIPELAB_PIPELINES_RUNTIME_COLLECTIVE_PLAN_H_
 #define PIPELAB_PIPELINES_RUNTIME_COLLECTIVE_PLAN_H_
 
@@ -17,14 +17,17 @@
 
 namespace pipelab {
 
-struct ReducePlan {
+// A reduction or a gather.
+struct CollectivePlan {
   std::string parameter;
-  std::vector<StageModule*> modules;  // the local members, in member order
-  std::vector<int> devices;           // of all members, ascending, each once
+  bool gather = false, scatter = false;  // neither: all-reduce
+  std::vector<StageModule*> modules;     // the local members, in member order
+  std::vector<int> devices;              // of all members, ascending, each once
 };
 
-absl::StatusOr<ReducePlan> PlanReduce(const Program& program, int device, const HeldStages& held,
-                                      const Instruction& i);
+// For kReduce, kGather and kRelease.
+absl::StatusOr<CollectivePlan> PlanCollective(const Program& program, int device,
+                                              const HeldStages& held, const Instruction& i);
 
 }  // namespace pipelab
 

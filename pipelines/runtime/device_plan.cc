@@ -52,7 +52,7 @@ class Planner {
   absl::Status PlanCompute(const Instruction& i);
   absl::Status PlanReceive(const Instruction& i);
   absl::Status PlanSend(const Instruction& i);
-  absl::Status PlanReduction(const Instruction& i);
+  absl::Status PlanCollectives(const Instruction& i);
 
   // The rows of `fraction` in the tensor that the device holds of a stage.
   absl::StatusOr<Part> Rows(const HeldStage& stage, const TensorSpec& spec, Fraction fraction,
@@ -121,6 +121,7 @@ class Planner {
   absl::flat_hash_map<Value, Source> sources_;                       // at the producer's end
   absl::flat_hash_map<Value, absl::InlinedVector<Part, 1>> inputs_;  // at the consumer's
   absl::flat_hash_map<int32_t, int32_t> receive_of_message_;
+  absl::flat_hash_map<std::pair<bool, int32_t>, int32_t> collective_;  // begun: (reduction, id)
   absl::flat_hash_set<int32_t> posted_;  // messages received but not waited for so far in the list
 };
 
@@ -243,7 +244,11 @@ absl::Status Planner::PlanInstruction(const Instruction& i) {
       plan_.steps.push_back(receive_of_message_[i.arg]);
       return absl::OkStatus();
     case OpCode::kReduce:
-      return PlanReduction(i);
+    case OpCode::kReduceWait:
+    case OpCode::kGather:
+    case OpCode::kGatherWait:
+    case OpCode::kRelease:
+      return PlanCollectives(i);
   }
   return absl::InternalError("unknown operation");
 }
@@ -309,10 +314,22 @@ absl::Status Planner::PlanSend(const Instruction& i) {
   return absl::OkStatus();
 }
 
-absl::Status Planner::PlanReduction(const Instruction& i) {
-  PIPELAB_ASSIGN_OR_RETURN(ReducePlan reduce, PlanReduce(program_, device_, held_, i));
-  plan_.steps.push_back(static_cast<int32_t>(plan_.reduces.size()));
-  plan_.reduces.push_back(std::move(reduce));
+// A wait has the plan of what it waits for; a release that of its gather.
+absl::Status Planner::PlanCollectives(const Instruction& i) {
+  const bool begins = i.op == OpCode::kReduce || i.op == OpCode::kGather;
+  const bool reduces = i.op == OpCode::kReduce || i.op == OpCode::kReduceWait;
+  const std::pair<bool, int32_t> key(reduces, i.arg);
+  const auto at = collective_.find(key);
+  if (begins == (at != collective_.end())) {
+    return Error(absl::StrCat(OpCodeName(i.op), " ", i.arg),
+                 begins ? "it has begun already" : "it has not begun");
+  }
+  if (begins) {
+    PIPELAB_ASSIGN_OR_RETURN(CollectivePlan plan, PlanCollective(program_, device_, held_, i));
+    collective_[key] = static_cast<int32_t>(plan_.collectives.size());
+    plan_.collectives.push_back(std::move(plan));
+  }
+  plan_.steps.push_back(collective_[key]);
   return absl::OkStatus();
 }
 

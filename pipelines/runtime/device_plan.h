@@ -59,12 +59,12 @@ struct ReceivePlan {
 };
 
 struct DevicePlan {
-  // What instruction i needs: an index into the list of its kind (a wait: into receives).
+  // What instruction i needs: an index into the list of its kind (a wait: into what it waits for).
   std::vector<int32_t> steps;
   std::vector<ComputePlan> computes;  // optimizer steps too
   std::vector<SendPlan> sends;
   std::vector<ReceivePlan> receives;
-  std::vector<ReducePlan> reduces;
+  std::vector<CollectivePlan> collectives;
   int32_t num_buffers = 0;
   std::vector<std::unique_ptr<TensorSpec>> specs;  // what the plans point to
 };

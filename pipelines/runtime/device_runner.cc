@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/comm/sum.h"
 #include "pipelines/runtime/clocks.h"
 #include "pipelines/runtime/place.h"
 #include "tools/base/status_macros.h"
@@ -35,11 +34,12 @@ DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, 
       recorder_(instructions_),
       buffers_(plan_.num_buffers),
       receive_tickets_(plan_.receives.size()),
+      collectives_(plan_.collectives.size()),
       position_(instructions_.size()) {}
 
 absl::Status DeviceRunner::Run(DeviceStep* step) {
   *step = DeviceStep();
-  bytes_sent_ = messages_sent_ = 0;
+  bytes_sent_ = messages_sent_ = collective_bytes_ = 0;
   arena_->ResetPeaks();
   step->begin_ns = WallNs();
   if (trace_) recorder_.Start();
@@ -66,6 +66,7 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
   step->trace.peak_state = arena_->peak_state();
   step->trace.bytes_sent = Bytes(bytes_sent_);
   step->trace.messages_sent = messages_sent_;
+  step->trace.collective_bytes = Bytes(collective_bytes_);
   return absl::OkStatus();
 }
 
@@ -86,7 +87,11 @@ absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {
       status = Wait(index);
       break;
     case OpCode::kReduce:
-      status = Reduce(plan_.reduces[index]);
+    case OpCode::kReduceWait:
+    case OpCode::kGather:
+    case OpCode::kGatherWait:
+    case OpCode::kRelease:
+      status = RunCollective(i.op, index);
       break;
   }
   return status.ok() ? status : AtPlace(i, std::move(status));
@@ -218,32 +223,21 @@ absl::Status DeviceRunner::Wait(int32_t index) {
   return absl::OkStatus();
 }
 
-// Local copies first, in member order, then the devices in ascending order: one order for
-// everybody.
-absl::Status DeviceRunner::Reduce(const ReducePlan& reduce) {
-  std::vector<Tensor> gradients;
-  for (StageModule* module : reduce.modules) {
-    PIPELAB_ASSIGN_OR_RETURN(Tensor gradient, module->Gradients(reduce.parameter));
-    if (!gradients.empty() &&
-        (gradient.type() != gradients[0].type() || gradient.size() != gradients[0].size())) {
-      return absl::InternalError(absl::StrCat("gradients of ", TensorToString(gradients[0]),
-                                              " and ", TensorToString(gradient),
-                                              " cannot be summed"));
-    }
-    gradients.push_back(std::move(gradient));
+absl::Status DeviceRunner::RunCollective(OpCode op, int32_t index) {
+  const CollectivePlan& plan = plan_.collectives[index];
+  CollectiveState& state = collectives_[index];
+  switch (op) {
+    case OpCode::kReduce:
+    case OpCode::kGather:
+      PIPELAB_RETURN_IF_ERROR(BeginCollective(plan, communicator_, &state));
+      collective_bytes_ += state.traffic;
+      return absl::OkStatus();
+    case OpCode::kReduceWait:
+    case OpCode::kGatherWait:
+      return EndCollective(plan, communicator_, wait_limit_, &state);
+    default:
+      return plan.modules[0]->Release();  // of a group there is one
   }
-  Tensor& first = gradients[0];
-  if (gradients.size() > 1) {
-    std::vector<const void*> inputs;
-    for (const Tensor& g : gradients) inputs.push_back(g.data());
-    void* const sum = first.data();
-    SumInOrder(inputs, absl::MakeConstSpan(&sum, 1), first.type(), 0, first.size());
-  }
-  PIPELAB_RETURN_IF_ERROR(communicator_->AllReduce(first, reduce.devices, wait_limit_));
-  for (size_t k = 1; k < gradients.size(); ++k) {
-    std::memcpy(gradients[k].data(), first.data(), first.bytes());
-  }
-  return absl::OkStatus();
 }
 
 // Sends are not waited for where they happen; here, at the end, their memory must be free again.
@@ -265,6 +259,7 @@ std::string DeviceRunner::Whereabouts() const {
 
 void DeviceRunner::Clear() {
   for (Tensor& buffer : buffers_) buffer = Tensor();
+  for (CollectiveState& state : collectives_) state.wholes.clear();
 }
 
 }  // namespace pipelab

@@ -22,6 +22,7 @@
 #include "kernels/tensor/arena.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/runtime/collective_calls.h"
 #include "pipelines/runtime/device_plan.h"
 #include "pipelines/runtime/span_recorder.h"
 
@@ -59,7 +60,7 @@ class DeviceRunner {
   absl::Status Send(const Instruction& i, const SendPlan& send);
   absl::Status Receive(const Instruction& i, int32_t index);
   absl::Status Wait(int32_t index);
-  absl::Status Reduce(const ReducePlan& reduce);
+  absl::Status RunCollective(OpCode op, int32_t index);
   absl::Status FinishSends();
   absl::Status AtPlace(const Instruction& i, absl::Status status) const;
 
@@ -76,7 +77,8 @@ class DeviceRunner {
   std::vector<Tensor> buffers_;
   std::vector<Ticket> receive_tickets_;                   // [receive]
   std::vector<std::pair<Ticket, int32_t>> send_tickets_;  // of this pass, with their instruction
-  int64_t bytes_sent_ = 0, messages_sent_ = 0;
+  std::vector<CollectiveState> collectives_;              // [collective]
+  int64_t bytes_sent_ = 0, messages_sent_ = 0, collective_bytes_ = 0;
   std::atomic<int64_t> position_;
 };
 

@@ -122,6 +122,41 @@ TEST(Executor, AllSchemesEqualSerial) {
   }
 }
 
+// Groups of two and three (parts of the three parameters are ragged), every sharding, reductions at
+// the end and eager, gathers ahead or not; transports with buffers and without, where collectives
+// block their caller.
+TEST(Executor, ShardedStagesEqualSerial) {
+  int programs = 0;
+  for (const Scheme& scheme : Catalog()) {
+    for (int data_parallel : {1, 2, 3}) {
+      SchemeParams params;
+      params.devices = data_parallel == 3 ? 2 : 4;
+      params.micro_batches = 4;
+      params.data_parallel = data_parallel;
+      params.recompute = data_parallel == 3;
+      const auto schedule = MakeSchedule(scheme.name, params);
+      if (!schedule.ok() || scheme.asynchronous) continue;
+      for (Sharding sharding :
+           {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+        for (bool hard : {false, true}) {
+          LoweringOptions lowering;
+          lowering.ties = {{"e", {0, schedule->num_stages() - 1}}};
+          lowering.sharding = sharding;
+          lowering.eager_reductions = hard;
+          lowering.overlap = hard;
+          lowering.residency = data_parallel == 3 ? Residency::kMicroBatch : Residency::kRun;
+          ExpectEqualsSerial(*schedule, lowering,
+                             absl::StrCat(scheme.name, ", D = ", data_parallel, ", ",
+                                          ShardingName(sharding), hard ? ", eager" : ""));
+          if (HasFatalFailure()) return;
+          ++programs;
+        }
+      }
+    }
+  }
+  EXPECT_GT(programs, 300);
+}
+
 TEST(Executor, WithoutTraceOnlyTotals) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule s,
                                MakeSchedule("1f1b", {.devices = 2, .micro_batches = 4}));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -12,8 +13,9 @@ constexpr int64_t kPrime = 1009;  // products of two values and sums of many are
 
 int64_t At(const Tensor& t, int64_t i) { return static_cast<int64_t>(t.f32()[i]); }
 
-Tensor Parameters(Arena* arena, int64_t width, MemoryKind kind, int64_t start) {
-  Tensor t = arena->Zeros(DataType::kFloat32, {width}, kind);
+// `width` values, and zeros up to `padded`.
+Tensor Parameters(Arena* arena, int64_t width, MemoryKind kind, int64_t start, int64_t padded = 0) {
+  Tensor t = arena->Zeros(DataType::kFloat32, {std::max(width, padded)}, kind);
   if (kind != MemoryKind::kParameter) return t;
   for (int64_t c = 0; c < width; ++c) t.f32()[c] = static_cast<float>((start + 17 * c) % kPrime);
   return t;
@@ -30,11 +32,66 @@ void StepParameters(Tensor& weight, Tensor& gradient) {
 
 FakeStage::FakeStage(Arena* arena, FakeStageConfig config)
     : arena_(arena), config_(std::move(config)) {
-  weight_ = Parameters(arena_, config_.width, MemoryKind::kParameter, 100 + config_.stage);
-  gradient_ = Parameters(arena_, config_.width, MemoryKind::kGradient, 0);
+  const int64_t padded = config_.shard.Padded(config_.width);
+  weight_ = Parameters(arena_, config_.width, MemoryKind::kParameter, 100 + config_.stage, padded);
+  part_ = PartOf(weight_);
+  if (sharded_values()) {
+    Tensor part = arena_->Allocate(DataType::kFloat32, part_.shape(), MemoryKind::kParameter);
+    std::copy(part_.f32().begin(), part_.f32().end(), part.f32().begin());
+    part_ = std::move(part);
+    weight_ = Tensor();
+  }
+  if (sharded_gradients()) {
+    part_gradient_ = Parameters(arena_, part_.size(), MemoryKind::kGradient, 0);
+  } else {
+    gradient_ = Parameters(arena_, padded, MemoryKind::kGradient, 0);
+    part_gradient_ = PartOf(gradient_);
+  }
   if (config_.tied.empty()) return;
   tied_weight_ = Parameters(arena_, 2 * config_.width, MemoryKind::kParameter, 500);
   tied_gradient_ = Parameters(arena_, 2 * config_.width, MemoryKind::kGradient, 0);
+}
+
+Tensor FakeStage::PartOf(const Tensor& whole) const {
+  if (config_.shard.index < 0) return Tensor();
+  const int64_t part = config_.shard.PartOf(config_.width);
+  return whole.Rows(config_.shard.index * part, (config_.shard.index + 1) * part);
+}
+
+absl::StatusOr<PartedTensor> FakeStage::BeginGather() {
+  if (sharded_values()) {
+    if (!weight_.empty()) return absl::FailedPreconditionError("gathered twice");
+    weight_ = arena_->Zeros(DataType::kFloat32, {config_.shard.Padded(config_.width)},
+                            MemoryKind::kParameter);
+  }
+  return PartedTensor{weight_, part_};
+}
+
+absl::Status FakeStage::Release() {
+  if (weight_.empty()) return absl::FailedPreconditionError("released twice");
+  weight_ = Tensor();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PartedTensor> FakeStage::BeginScatter() {
+  if (!sharded_gradients()) return PartedTensor{gradient_, part_gradient_};
+  if (gradient_.empty()) return absl::FailedPreconditionError("nothing to reduce");
+  if (!scattering_.empty()) return absl::FailedPreconditionError("a reduction is under way");
+  scattering_ = std::move(gradient_);
+  return PartedTensor{scattering_, PartOf(scattering_)};
+}
+
+absl::Status FakeStage::EndScatter() {
+  if (!sharded_gradients()) return absl::OkStatus();
+  const Tensor sum = PartOf(scattering_);
+  for (int64_t i = 0; i < sum.size(); ++i) part_gradient_.f32()[i] += sum.f32()[i];
+  scattering_ = Tensor();
+  return absl::OkStatus();
+}
+
+absl::Status FakeStage::CheckGathered(const Action& a) const {
+  if (!weight_.empty()) return absl::OkStatus();
+  return WrongOrder(a, "its weights are not put together");
 }
 
 TensorSpec FakeStage::Spec() const { return {DataType::kFloat32, {Rows(), config_.width}}; }
@@ -62,6 +119,7 @@ absl::StatusOr<std::vector<Tensor>> FakeStage::Forward(const Action& a, std::vec
   ++library_ns_;
   const auto key = std::make_pair(int{a.micro_batch}, int{a.slice});
   if (stash_.count(key) > 0) return WrongOrder(a, "a second forward");
+  PIPELAB_RETURN_IF_ERROR(CheckGathered(a));
   if (a.slice > 0 && stash_.count({a.micro_batch, a.slice - 1}) == 0) {
     return WrongOrder(a, "before the slice that it attends to");
   }
@@ -101,6 +159,7 @@ absl::StatusOr<std::vector<Tensor>> FakeStage::Backward(const Action& a,
   ++library_ns_;
   const auto at = stash_.find({a.micro_batch, a.slice});
   if (at == stash_.end()) return WrongOrder(a, "no forward");
+  PIPELAB_RETURN_IF_ERROR(CheckGathered(a));
   Stash& stash = at->second;
   if (stash.x.empty()) return WrongOrder(a, "no recompute");
   if (stash.input_gradient_done) return WrongOrder(a, "a second input gradient");
@@ -149,6 +208,9 @@ absl::Status FakeStage::BackwardWeight(const Action& a) {
 }
 
 void FakeStage::AccumulateWeightGradient(const Stash& stash) {
+  if (gradient_.empty()) {
+    gradient_ = Parameters(arena_, config_.shard.Padded(config_.width), MemoryKind::kGradient, 0);
+  }
   for (int64_t i = 0; i < stash.x.size(); ++i) {
     const int64_t c = i % config_.width, x = At(stash.x, i), dy = At(stash.dy, i);
     gradient_.f32()[c] += static_cast<float>(x * dy % kPrime);
@@ -160,15 +222,31 @@ void FakeStage::AccumulateWeightGradient(const Stash& stash) {
 
 absl::Status FakeStage::Step(const Action&) {
   ++library_ns_;
-  StepParameters(weight_, gradient_);
+  if (config_.shard.index >= 0) StepParameters(part_, part_gradient_);
+  for (float& g : gradient_.empty() ? absl::Span<float>() : gradient_.f32()) g = 0;
   if (!tied_weight_.empty()) StepParameters(tied_weight_, tied_gradient_);
   return absl::OkStatus();
 }
 
 absl::StatusOr<Tensor> FakeStage::Gradients(absl::string_view parameter) {
-  if (parameter.empty()) return gradient_;
+  if (parameter.empty()) {
+    return sharded_gradients() ? part_gradient_ : gradient_.Rows(0, config_.width);
+  }
   if (parameter == config_.tied) return tied_gradient_;
   return absl::NotFoundError(absl::StrCat("stage ", config_.stage, " has no ", parameter));
+}
+
+bool FakeStage::KeepsPartOf(const std::vector<float>& parameters) const {
+  const int64_t part = config_.shard.PartOf(config_.width);
+  const int64_t first = weight_.empty() ? config_.shard.index * part : 0;
+  const Tensor& kept = weight_.empty() ? part_ : weight_;
+  for (int64_t i = 0; i < kept.size() && first + i < config_.width; ++i) {
+    if (kept.f32()[i] != parameters[first + i]) return false;
+  }
+  for (int64_t i = 0; i < (tied_weight_.empty() ? 0 : tied_weight_.size()); ++i) {
+    if (tied_weight_.f32()[i] != parameters[config_.width + i]) return false;
+  }
+  return true;
 }
 
 std::vector<float> FakeStage::parameters() const {

@@ -39,6 +39,7 @@ struct FakeStageConfig {
   int64_t width = 3;
   int64_t member = 0, group_size = 1;
   std::string tied = {};  // name of the tied parameter that the stage has, if any
+  Shard shard = {};       // of its own parameters
 };
 
 class FakeStage : public StageModule {
@@ -55,10 +56,17 @@ class FakeStage : public StageModule {
   TensorSpec InputSpec(int, int) const override { return Spec(); }
   TensorSpec OutputSpec(int, int) const override { return Spec(); }
   absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override;
+  absl::StatusOr<PartedTensor> BeginGather() override;
+  absl::Status EndGather() override { return absl::OkStatus(); }
+  absl::Status Release() override;
+  absl::StatusOr<PartedTensor> BeginScatter() override;
+  absl::Status EndScatter() override;
   int64_t library_ns() const override { return library_ns_; }
 
-  // Values of the stage's own parameters, then of the tied ones.
+  // Values of the stage's own parameters, then of the tied ones. Not for sharded stages.
   std::vector<float> parameters() const;
+  // Whether what this copy keeps is of these parameters.
+  bool KeepsPartOf(const std::vector<float>& parameters) const;
   size_t in_flight() const { return stash_.size(); }
 
  private:
@@ -72,7 +80,16 @@ class FakeStage : public StageModule {
 
   TensorSpec Spec() const;
   Tensor Combine(const Action& a, const std::vector<Tensor>& inputs);
+  absl::Status CheckGathered(const Action& a) const;
   void AccumulateWeightGradient(const Stash& stash);
+  bool sharded_values() const {
+    return config_.shard.parts > 1 && config_.shard.sharding == Sharding::kFully;
+  }
+  bool sharded_gradients() const {
+    return config_.shard.parts > 1 && config_.shard.sharding != Sharding::kOptimizer;
+  }
+  // This copy's part of a padded whole; empty when it has none.
+  Tensor PartOf(const Tensor& whole) const;
   absl::Status WrongOrder(const Action& a, absl::string_view why) const;
   int64_t Rows() const { return config_.rows * config_.micro_batch_size / config_.group_size; }
   // A row of the member's tensor, as a smallest micro-batch and a row of that.
@@ -88,6 +105,8 @@ class FakeStage : public StageModule {
   Arena* const arena_;
   const FakeStageConfig config_;
   Tensor weight_, gradient_, tied_weight_, tied_gradient_;
+  Tensor part_, part_gradient_;  // sharded: in weight_ and gradient_, or of their own
+  Tensor scattering_;
   std::map<std::pair<int, int>, Stash> stash_;  // by micro-batch and slice
   int64_t library_ns_ = 0;                      // counts passes, a nanosecond each
 };

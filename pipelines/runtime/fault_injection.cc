@@ -44,6 +44,11 @@ class FaultInjector::Module : public StageModule {
     return module_->OutputSpec(edge, slice);
   }
   absl::StatusOr<Tensor> Gradients(absl::string_view p) override { return module_->Gradients(p); }
+  absl::StatusOr<PartedTensor> BeginGather() override { return module_->BeginGather(); }
+  absl::Status EndGather() override { return module_->EndGather(); }
+  absl::Status Release() override { return module_->Release(); }
+  absl::StatusOr<PartedTensor> BeginScatter() override { return module_->BeginScatter(); }
+  absl::Status EndScatter() override { return module_->EndScatter(); }
   int64_t library_ns() const override { return module_->library_ns(); }
 
  private:

@@ -47,7 +47,7 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
       plan_(MakeStagePlan(graph, partition, stage)),
       samples_(options.micro_batch_samples / options.group_size),
       has_loss_(partition.loss_stage == stage),
-      parameters_(graph, plan_.layers, backend, options.seed),
+      parameters_(graph, plan_.layers, backend, options.seed, options.shard),
       versions_(options.version_uses) {
   for (int layer : plan_.layers) specs_.push_back(graph.layers[layer]);
   const auto edge = [&](int value) {
@@ -94,10 +94,14 @@ void LayerStage::Bind(int version) {
   const int kept = version == versions_.newest() ? kNewest : version;
   if (kept == bound_) return;  // synchronous: always
   bound_ = kept;
+  BindAgain();
+}
+
+void LayerStage::BindAgain() {
   for (size_t place = 0; place < layers_.size(); ++place) {
     const int layer = plan_.layers[place];
-    layers_[place]->SetParameters(kept == kNewest ? parameters_.OfLayer(layer)
-                                                  : parameters_.OfLayer(layer, kept));
+    layers_[place]->SetParameters(bound_ == kNewest ? parameters_.OfLayer(layer)
+                                                    : parameters_.OfLayer(layer, bound_));
   }
 }
 
@@ -176,6 +180,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kForward}, slices_.size()));
   PIPELAB_RETURN_IF_ERROR(versions_.CheckUse(a));
   PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "inputs", inputs, in_edges_));
+  PIPELAB_RETURN_IF_ERROR(CheckGathered(a));
   if (in_flight_.count({a.micro_batch, a.slice}) > 0) {
     return Refuse(a, "comes again before the backward of its micro-batch");
   }
@@ -210,6 +215,7 @@ absl::StatusOr<LayerStage::MicroBatch*> LayerStage::Find(const Action& a, Phase 
     return Refuse(a, absl::StrCat("is not of its forward's weight version ", it->second.version));
   }
   PIPELAB_RETURN_IF_ERROR(versions_.CheckUse(a));
+  PIPELAB_RETURN_IF_ERROR(CheckGathered(a));
   const Phase found = it->second.phase;
   if (found == phase) return &it->second;
   switch (found) {
@@ -277,6 +283,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   const LayerContext ctx = ContextFor(mb->step, a);
   std::vector<LayerStash>* sequences = SequencesOf(a);
   Bind(a.version);
+  if (a.kind == ActionKind::kBackward) PrepareGradients();
   std::vector<Tensor> gradients(plan_.values.size());
   for (int edge = static_cast<int>(plan_.out_values.size()) - 1; edge >= 0; --edge) {
     AddTo(&gradients[plan_.out_values[edge]], std::move(output_gradients[edge]));
@@ -310,6 +317,7 @@ absl::Status LayerStage::BackwardWeight(const Action& a) {
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kInputDone));
   const LayerContext ctx = ContextFor(mb->step, a);
   Bind(a.version);
+  PrepareGradients();
   for (int place = static_cast<int>(layers_.size()) - 1; place >= 0; --place) {
     BackwardLayer(place, StagePass::kBackwardWeight, ctx, mb, nullptr);
   }
@@ -353,6 +361,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Evaluate(const BatchSource& data
     return absl::InvalidArgumentError(absl::StrCat("evaluation got ", inputs.size(), " inputs"));
   }
   for (const LayerSpec& spec : specs_) PIPELAB_RETURN_IF_ERROR(CheckData(spec, &data));
+  PIPELAB_RETURN_IF_ERROR(CheckGathered(Action()));
   LayerContext ctx = ContextFor(step, Action());
   ctx.first_sample = first_sample;
   ctx.samples = samples;

@@ -63,6 +63,8 @@ struct LayerStageOptions {
   // Asynchronous: what VersionUses (pipelines/ir/versions.h) says of the stage. Empty: one
   // optimizer step a run, at its end.
   std::vector<int32_t> version_uses;
+  // What this copy keeps of the stage's own parameters: ShardOf (pipelines/ir/program.h).
+  Shard shard;
 };
 
 class LayerStage : public StageModule {
@@ -94,6 +96,12 @@ class LayerStage : public StageModule {
   absl::StatusOr<Tensor> Gradients(absl::string_view parameter) override {
     return parameters_.Gradients(parameter);
   }
+  // Sharded parameters. Passes are refused while the weights are not put together.
+  absl::StatusOr<PartedTensor> BeginGather() override { return parameters_.BeginGather(); }
+  absl::Status EndGather() override;
+  absl::Status Release() override;
+  absl::StatusOr<PartedTensor> BeginScatter() override;
+  absl::Status EndScatter() override;
   int64_t library_ns() const override { return backend_->library_ns(); }
 
   // Forward only, without dropout, on any data; nothing is kept. Takes the inputs of `samples`
@@ -141,6 +149,11 @@ class LayerStage : public StageModule {
   LayerContext ContextFor(int64_t step, const Action& a) const;
   // Layers compute with this version from here on.
   void Bind(int version);
+  // Gives layers the tensors that are there now.
+  void BindAgain();
+  absl::Status CheckGathered(const Action& a) const;
+  // Weight gradients come: there is room for them.
+  void PrepareGradients();
   // A pass is over: a version that nobody will need again goes.
   void CountUse(int version);
   std::vector<Tensor> InputsOf(int place, const MicroBatch& mb) const;

@@ -26,8 +26,14 @@ std::string Place(const Program& program, const Instruction& instruction) {
     case OpCode::kStep:
       return absl::StrCat("optimizer step of stage ", instruction.action.stage);
     case OpCode::kReduce:
+    case OpCode::kReduceWait:
       if (!valid(program.reductions.size())) break;
       return ReductionPlace(program, instruction);
+    case OpCode::kGather:
+    case OpCode::kGatherWait:
+      return absl::StrCat("gather of stage ", instruction.action.stage);
+    case OpCode::kRelease:
+      return absl::StrCat("release of stage ", instruction.action.stage);
     case OpCode::kSend:
       if (!valid(program.messages.size())) break;
       return absl::StrCat(action, " to device ", program.messages[instruction.arg].to_device);

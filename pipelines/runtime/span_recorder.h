@@ -6,7 +6,7 @@
 //   std::vector<Span> spans = recorder.Take();
 //
 // Wall time is read once between two instructions. Processor time is a system call, so it is read
-// around what takes time: computes, steps and reductions. Sends and receives never block and count
+// around what takes time: computes, steps and collectives. Sends and receives never block and count
 // with their wall time; a wait gets the rest of the processor time between two computes.
 #ifndef PIPELAB_PIPELINES_RUNTIME_SPAN_RECORDER_H_
 #define PIPELAB_PIPELINES_RUNTIME_SPAN_RECORDER_H_
@@ -68,7 +68,7 @@ class SpanRecorder {
 
  private:
   static bool Computes(OpCode op) {
-    return op == OpCode::kCompute || op == OpCode::kStep || op == OpCode::kReduce;
+    return op != OpCode::kSend && op != OpCode::kReceive && op != OpCode::kWait;
   }
 
   // Divides the processor time since the last compute among the messages since then.

@@ -20,6 +20,12 @@
 
 namespace pipelab {
 
+// The stage's untied parameters or their gradients, flat: all of them, padded to equal parts, and
+// this device's part (ir/sharding.h).
+struct PartedTensor {
+  Tensor whole, part;
+};
+
 class StageModule {
  public:
   virtual ~StageModule() = default;
@@ -46,8 +52,23 @@ class StageModule {
   // Two modules that share a reduction have gradients of equal size.
   virtual absl::StatusOr<Tensor> Gradients(absl::string_view parameter) = 0;
 
+  // Sharded parameters. A gather fills `whole` from everybody's `part`, once between BeginGather
+  // and EndGather, or another copy on the device does; Release lets go of it until the next one.
+  virtual absl::StatusOr<PartedTensor> BeginGather() { return NotSharded(); }
+  virtual absl::Status EndGather() { return NotSharded().status(); }
+  virtual absl::Status Release() { return NotSharded().status(); }
+  // The gradients that have been added since the last time. Between the two calls the sum of
+  // everybody's part is put in `part`; weight gradients may go on into other memory.
+  virtual absl::StatusOr<PartedTensor> BeginScatter() { return NotSharded(); }
+  virtual absl::Status EndScatter() { return NotSharded().status(); }
+
   // Nanoseconds that the module has spent inside vendor libraries so far.
   virtual int64_t library_ns() const { return 0; }
+
+ private:
+  static absl::StatusOr<PartedTensor> NotSharded() {
+    return absl::UnimplementedError("the stage's parameters cannot be sharded");
+  }
 };
 
 }  // namespace pipelab

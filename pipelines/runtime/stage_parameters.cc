@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/layers/initialize.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -22,18 +23,24 @@ std::set<std::string> TiesElsewhere(const ModelGraph& graph, absl::Span<const in
   return ties;
 }
 
-Tensor View(const Tensor& flat, int64_t begin, const ParameterSpec& spec) {
-  return flat.Rows(begin, begin + spec.size()).Reshape(Shape(spec.shape.begin(), spec.shape.end()));
+// Rows of a flat tensor; empty when the tensor is not there.
+Tensor View(const Tensor& flat, int64_t begin, int64_t size) {
+  return flat.empty() ? Tensor() : flat.Rows(begin, begin + size);
+}
+
+Tensor View(const Tensor& flat, int64_t begin, int64_t size, const Shape& shape) {
+  const Tensor view = View(flat, begin, size);
+  return view.empty() ? view : view.Reshape(shape);
 }
 
 }  // namespace
 
 StageParameters::StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
-                                 Backend* backend, uint64_t seed)
-    : backend_(backend) {
+                                 Backend* backend, uint64_t seed, const Shard& shard)
+    : backend_(backend), shard_(shard) {
   LayOut(graph, layers);
   Allocate(seed);
-  BindLayers(graph, layers);
+  FindUses(graph, layers);
 }
 
 void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> layers) {
@@ -48,6 +55,9 @@ void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> laye
         region.spec = &p;
         region.shared = elsewhere.count(p.tie) > 0;
         region.size = p.size();
+        int64_t& size = region.shared ? ties_size_ : own_size_;
+        region.begin = size;
+        size += region.size;
         regions_.push_back(region);
       } else {
         later_uses.push_back(it->second);
@@ -55,72 +65,133 @@ void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> laye
       region_of_name_[p.name] = it->second;
     }
   }
-  for (bool shared : {false, true}) {
-    for (Region& r : regions_) {
-      if (r.shared != shared) continue;
-      r.begin = value_size_;
-      r.gradient_begins = {value_size_};
-      value_size_ += r.size;
-    }
-    if (!shared) own_size_ = value_size_;
-  }
-  gradient_size_ = value_size_;
   for (int region : later_uses) {
-    regions_[region].gradient_begins.push_back(gradient_size_);
-    gradient_size_ += regions_[region].size;
+    regions_[region].later_uses.push_back(shard_.Padded(own_size_) + later_size_);
+    later_size_ += regions_[region].size;
   }
 }
 
 void StageParameters::Allocate(uint64_t seed) {
-  Arena& arena = backend_->arena();
-  values_ = arena.Zeros(DataType::kFloat32, {value_size_}, MemoryKind::kParameter);
-  gradients_ = arena.Zeros(DataType::kFloat32, {gradient_size_}, MemoryKind::kGradient);
-  m_ = arena.Zeros(DataType::kFloat32, {value_size_}, MemoryKind::kOptimizer);
-  v_ = arena.Zeros(DataType::kFloat32, {value_size_}, MemoryKind::kOptimizer);
+  const auto zeros = [&](int64_t size, MemoryKind kind) {
+    return backend_->arena().Zeros(DataType::kFloat32, {size}, kind);
+  };
+  const int64_t whole = shard_.Padded(own_size_), part = shard_.PartOf(own_size_);
+  values_.ties = zeros(ties_size_, MemoryKind::kParameter);
+  if (sharded_values()) {
+    part_of_values_ = zeros(part, MemoryKind::kParameter);
+  } else {
+    values_.own = zeros(whole, MemoryKind::kParameter);
+    part_of_values_ = PartOf(values_.own);
+  }
+  gradients_.ties = zeros(ties_size_, MemoryKind::kGradient);
+  if (sharded_gradients()) {
+    part_of_gradients_ = zeros(part, MemoryKind::kGradient);
+  } else {
+    gradients_.own = zeros(whole + later_size_, MemoryKind::kGradient);
+    part_of_gradients_ = PartOf(gradients_.own);
+  }
+  for (State* moments : {&m_, &v_}) {
+    moments->own = zeros(shard_.index < 0 ? 0 : part, MemoryKind::kOptimizer);
+    moments->ties = zeros(ties_size_, MemoryKind::kOptimizer);
+  }
+  std::vector<float> own(sharded_values() ? whole : 0);
   for (Region& r : regions_) {
-    InitializeParameter(*r.spec, seed, values_.f32().subspan(r.begin, r.size));
+    const absl::Span<float> place = r.shared           ? values_.ties.f32()
+                                    : sharded_values() ? absl::MakeSpan(own)
+                                                       : values_.own.f32();
+    InitializeParameter(*r.spec, seed, place.subspan(r.begin, r.size));
     r.spec = nullptr;  // the graph need not outlive the constructor
   }
-}
-
-void StageParameters::BindLayers(const ModelGraph& graph, absl::Span<const int> layers) {
-  std::vector<size_t> uses(regions_.size(), 0);
-  for (int i : layers) {
-    std::vector<Parameter> parameters;
-    for (const ParameterSpec& p : graph.layers[i].parameters) {
-      const int index = region_of_value_.at(ValueName(p));
-      const Region& r = regions_[index];
-      parameters.push_back(
-          {View(values_, r.begin, p), View(gradients_, r.gradient_begins[uses[index]++], p)});
-    }
-    of_layer_[i] = std::move(parameters);
+  if (sharded_values()) {
+    std::copy_n(own.begin() + shard_.index * part, part, part_of_values_.f32().begin());
   }
 }
 
-std::vector<Parameter> StageParameters::OfLayer(int layer, int version) const {
-  const Tensor& kept = kept_.at(version);
-  std::vector<Parameter> parameters = OfLayer(layer);
-  for (Parameter& p : parameters) {
-    const int64_t begin = p.value.f32().data() - values_.f32().data();
-    p.value = kept.Rows(begin, begin + p.value.size()).Reshape(p.value.shape());
+Tensor StageParameters::PartOf(const Tensor& whole) const {
+  if (shard_.index < 0) return Tensor();
+  const int64_t part = shard_.PartOf(own_size_);
+  return whole.Rows(shard_.index * part, (shard_.index + 1) * part);
+}
+
+void StageParameters::FindUses(const ModelGraph& graph, absl::Span<const int> layers) {
+  std::vector<int> uses(regions_.size(), 0);
+  for (int i : layers) {
+    std::vector<Use>& layer = uses_[i];
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      const int region = region_of_value_.at(ValueName(p));
+      layer.push_back({region, uses[region]++, Shape(p.shape.begin(), p.shape.end())});
+    }
+  }
+}
+
+Tensor StageParameters::GradientOf(const Region& r, int use) const {
+  if (use > 0) return View(gradients_.own, r.later_uses[use - 1], r.size);
+  return View(r.shared ? gradients_.ties : gradients_.own, r.begin, r.size);
+}
+
+std::vector<Parameter> StageParameters::OfLayer(int layer, const State& values) const {
+  std::vector<Parameter> parameters;
+  for (const Use& use : uses_.at(layer)) {
+    const Region& r = regions_[use.region];
+    Parameter p;
+    p.value = View(r.shared ? values.ties : values.own, r.begin, r.size, use.shape);
+    p.gradient = GradientOf(r, use.number);
+    if (!p.gradient.empty()) p.gradient = p.gradient.Reshape(use.shape);
+    parameters.push_back(std::move(p));
   }
   return parameters;
 }
 
 void StageParameters::KeepVersion(int version) {
-  Tensor copy =
-      backend_->arena().Allocate(DataType::kFloat32, {value_size_}, MemoryKind::kParameter);
-  std::copy(values_.f32().begin(), values_.f32().end(), copy.f32().begin());
-  kept_[version] = std::move(copy);
+  const auto copy = [&](const Tensor& from) {
+    Tensor to =
+        backend_->arena().Allocate(DataType::kFloat32, from.shape(), MemoryKind::kParameter);
+    std::copy(from.f32().begin(), from.f32().end(), to.f32().begin());
+    return to;
+  };
+  kept_[version] = {copy(values_.own), copy(values_.ties)};
+}
+
+PartedTensor StageParameters::BeginGather() {
+  if (sharded_values()) {
+    values_.own = backend_->arena().Allocate(DataType::kFloat32, {shard_.Padded(own_size_)},
+                                             MemoryKind::kParameter);
+  }
+  return {values_.own, part_of_values_};
+}
+
+void StageParameters::Release() {
+  if (sharded_values()) values_.own = Tensor();
+}
+
+bool StageParameters::PrepareGradients() {
+  if (!gradients_.own.empty()) return false;
+  gradients_.own = backend_->arena().Zeros(
+      DataType::kFloat32, {shard_.Padded(own_size_) + later_size_}, MemoryKind::kGradient);
+  return true;
+}
+
+PartedTensor StageParameters::BeginScatter() {
+  Fold();
+  const int64_t whole = shard_.Padded(own_size_);
+  if (!sharded_gradients()) return {gradients_.own.Rows(0, whole), part_of_gradients_};
+  PrepareGradients();  // a run that added nothing
+  scattering_ = std::exchange(gradients_.own, Tensor());
+  return {scattering_.Rows(0, whole), PartOf(scattering_)};
+}
+
+void StageParameters::EndScatter() {
+  if (!sharded_gradients()) return;
+  backend_->Add(part_of_gradients_, PartOf(scattering_), part_of_gradients_);
+  scattering_ = Tensor();
 }
 
 void StageParameters::Fold() {
   if (folded_) return;
   for (const Region& r : regions_) {
-    const Tensor sum = gradients_.Rows(r.gradient_begins[0], r.gradient_begins[0] + r.size);
-    for (size_t use = 1; use < r.gradient_begins.size(); ++use) {
-      const int64_t at = r.gradient_begins[use];
-      const Tensor other = gradients_.Rows(at, at + r.size);
+    const Tensor sum = GradientOf(r, 0);
+    for (size_t use = 1; use <= r.later_uses.size(); ++use) {
+      const Tensor other = GradientOf(r, static_cast<int>(use));
       backend_->Add(sum, other, sum);
       backend_->Fill(other, 0);
     }
@@ -130,48 +201,77 @@ void StageParameters::Fold() {
 
 absl::StatusOr<Tensor> StageParameters::Gradients(absl::string_view tie) {
   Fold();
-  if (tie.empty()) return gradients_.Rows(0, own_size_);
+  if (tie.empty()) {
+    return sharded_gradients() ? part_of_gradients_ : gradients_.own.Rows(0, own_size_);
+  }
   const auto it = region_of_value_.find(std::string(tie));
   if (it == region_of_value_.end() || !regions_[it->second].shared) {
     return absl::NotFoundError(
         absl::StrCat("no parameter of this stage is tied to others as \"", tie, "\""));
   }
-  const Region& r = regions_[it->second];
-  return gradients_.Rows(r.begin, r.begin + r.size);
+  return GradientOf(regions_[it->second], 0);
 }
 
 void StageParameters::Step(const AdamOptions& options) {
   Fold();
-  backend_->optimizer().Adam(options, values_, gradients_.Rows(0, value_size_), m_, v_);
-  backend_->Fill(gradients_, 0);
+  if (shard_.index >= 0) {
+    backend_->optimizer().Adam(options, part_of_values_, part_of_gradients_, m_.own, v_.own);
+  }
+  backend_->optimizer().Adam(options, values_.ties, gradients_.ties, m_.ties, v_.ties);
+  backend_->Fill(gradients_.ties, 0);
+  backend_->Fill(sharded_gradients() ? part_of_gradients_ : gradients_.own, 0);
 }
 
-absl::StatusOr<Tensor> StageParameters::StateOf(absl::string_view name, StateKind kind) const {
+absl::StatusOr<const StageParameters::Region*> StageParameters::Find(absl::string_view name) const {
   const auto it = region_of_name_.find(name);
   if (it == region_of_name_.end()) {
     return absl::NotFoundError(absl::StrCat("this stage has no parameter \"", name, "\""));
   }
-  const Region& r = regions_[it->second];
-  const Tensor& flat = kind == StateKind::kValue ? values_ : kind == StateKind::kAdamM ? m_ : v_;
-  return flat.Rows(r.begin, r.begin + r.size);
+  return &regions_[it->second];
+}
+
+std::pair<Tensor, int64_t> StageParameters::Kept(const Region& r, StateKind kind) const {
+  const State& state = kind == StateKind::kValue ? values_ : kind == StateKind::kAdamM ? m_ : v_;
+  if (r.shared) return {state.ties.Rows(r.begin, r.begin + r.size), 0};
+  if (!sharded() || (kind == StateKind::kValue && !sharded_values())) {
+    return {state.own.Rows(r.begin, r.begin + r.size), 0};
+  }
+  if (shard_.index < 0) return {state.own.Rows(0, 0), 0};
+  // The overlap of the parameter and the part.
+  const int64_t part = shard_.PartOf(own_size_), first = shard_.index * part;
+  const int64_t begin = std::max(r.begin, first);
+  const int64_t end = std::max(begin, std::min(r.begin + r.size, first + part));
+  const Tensor& kept = kind == StateKind::kValue ? part_of_values_ : state.own;
+  if (begin >= end) return {kept.Rows(0, 0), 0};
+  return {kept.Rows(begin - first, end - first), begin - r.begin};
+}
+
+absl::StatusOr<ParameterPart> StageParameters::CopyPart(absl::string_view name,
+                                                        StateKind kind) const {
+  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name));
+  const auto [kept, begin] = Kept(*region, kind);
+  return ParameterPart{begin, std::vector<float>(kept.f32().begin(), kept.f32().end())};
 }
 
 absl::StatusOr<std::vector<float>> StageParameters::Copy(absl::string_view name,
                                                          StateKind kind) const {
-  const absl::StatusOr<Tensor> state = StateOf(name, kind);
-  if (!state.ok()) return state.status();
-  return std::vector<float>(state->f32().begin(), state->f32().end());
+  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name));
+  PIPELAB_ASSIGN_OR_RETURN(ParameterPart part, CopyPart(name, kind));
+  if (static_cast<int64_t>(part.values.size()) == region->size) return std::move(part.values);
+  return absl::FailedPreconditionError(absl::StrCat("this copy of the stage has ",
+                                                    part.values.size(), " of the ", region->size,
+                                                    " elements of \"", name, "\""));
 }
 
 absl::Status StageParameters::Set(absl::string_view name, StateKind kind,
                                   absl::Span<const float> from) {
-  const absl::StatusOr<Tensor> state = StateOf(name, kind);
-  if (!state.ok()) return state.status();
-  if (static_cast<int64_t>(from.size()) != state->size()) {
-    return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" has ", state->size(),
+  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name));
+  if (static_cast<int64_t>(from.size()) != region->size) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" has ", region->size,
                                                    " elements, not ", from.size()));
   }
-  std::copy(from.begin(), from.end(), state->f32().begin());
+  const auto [kept, begin] = Kept(*region, kind);
+  std::copy_n(from.begin() + begin, kept.size(), kept.f32().begin());
   return absl::OkStatus();
 }
 

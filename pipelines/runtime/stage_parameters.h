@@ -11,6 +11,10 @@
 // the stage's own affair: it counts as its own, and its gradients are folded into one, in layer
 // order, before anybody sees them.
 //
+// Sharded (ir/sharding.h): what the stage alone has is padded to equal parts, of which this copy
+// keeps one; ties stay whole. Values that are put together, and the gradients of a run, are
+// separate tensors that come and go, so parameters are handed to layers anew after each change.
+//
 // Bits: a tie used once in each of several stages is summed stage by stage (Lower's Tie), which is
 // layer order; so for a parameter of two uses the sum is the same for any partition.
 #ifndef PIPELAB_PIPELINES_RUNTIME_STAGE_PARAMETERS_H_
@@ -19,6 +23,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,63 +33,113 @@
 #include "kernels/backend.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
+#include "pipelines/ir/sharding.h"
+#include "pipelines/runtime/stage_module.h"
 
 namespace pipelab {
 
 // What a step changes of a parameter; all of it makes a checkpoint.
 enum class StateKind : uint8_t { kValue, kAdamM, kAdamV };
 
+// Elements [begin, begin + values.size()) of a parameter.
+struct ParameterPart {
+  int64_t begin = 0;
+  std::vector<float> values;
+};
+
 class StageParameters {
  public:
   // Parameters of the layers (ascending), started by name from the seed. `backend` must outlive
   // this.
   StageParameters(const ModelGraph& graph, absl::Span<const int> layers, Backend* backend,
-                  uint64_t seed);
+                  uint64_t seed, const Shard& shard = {});
 
-  // In the order of LayerSpec::parameters; `layer` counts in the graph.
-  std::vector<Parameter> OfLayer(int layer) const { return of_layer_.at(layer); }
+  // In the order of LayerSpec::parameters; `layer` counts in the graph. Tensors that are not there
+  // now (sharded, between gathers or runs) are empty.
+  std::vector<Parameter> OfLayer(int layer) const { return OfLayer(layer, values_); }
   // With the values of a version that is kept.
-  std::vector<Parameter> OfLayer(int layer, int version) const;
+  std::vector<Parameter> OfLayer(int layer, int version) const {
+    return OfLayer(layer, kept_.at(version));
+  }
 
   // Copies today's values, so that passes can compute with them after the next step; drops the copy
   // (its memory goes once no layer has it).
   void KeepVersion(int version);
   void DropVersion(int version) { kept_.erase(version); }
 
-  // The flat gradients of what the stage alone has (""), or of a tie that other stages share.
-  // NotFound.
+  // What StageModule says of sharded parameters. Layers must have no views of values that are
+  // released, or of gradients that are scattered.
+  bool resident() const { return !sharded_values() || !values_.own.empty(); }
+  PartedTensor BeginGather();
+  void Release();
+  PartedTensor BeginScatter();
+  void EndScatter();
+  // Makes room for weight gradients; true when there was none.
+  bool PrepareGradients();
+
+  // The flat gradients of what the stage alone has ("", a part where they are sharded), or of a tie
+  // that other stages share. NotFound.
   absl::StatusOr<Tensor> Gradients(absl::string_view tie);
   // Say so after each weight gradient.
   void GradientsAdded() { folded_ = false; }
   void Step(const AdamOptions& options);
 
-  // By parameter name; NotFound, and InvalidArgument for another number of elements.
+  // What this copy keeps of a parameter; NotFound.
+  absl::StatusOr<ParameterPart> CopyPart(absl::string_view name, StateKind kind) const;
+  // By parameter name; NotFound, InvalidArgument for another number of elements, and
+  // FailedPrecondition where this copy has a part only.
   absl::StatusOr<std::vector<float>> Copy(absl::string_view name, StateKind kind) const;
   absl::Status Set(absl::string_view name, StateKind kind, absl::Span<const float> state);
 
  private:
-  // One value and the gradients of its uses; the first use has the value's own place.
+  // What the stage alone has, and what ties share with other stages.
+  struct State {
+    Tensor own, ties;
+  };
+  // One value and the gradients of its uses; the first use has the value's own place. Places are in
+  // own, or, if shared, in ties; those of later uses are in own.
   struct Region {
     const ParameterSpec* spec;  // of the first use, while laying out
     bool shared;                // by a tie with other stages
     int64_t begin = 0, size = 0;
-    std::vector<int64_t> gradient_begins;
+    std::vector<int64_t> later_uses;  // places of gradients
+  };
+  // A layer's use of a value.
+  struct Use {
+    int region = 0;
+    int number = 0;  // 0: the first
+    Shape shape;
   };
 
+  bool sharded() const { return shard_.parts > 1; }
+  bool sharded_values() const { return sharded() && shard_.sharding == Sharding::kFully; }
+  bool sharded_gradients() const {
+    return sharded_values() || (sharded() && shard_.sharding == Sharding::kGradients);
+  }
   void LayOut(const ModelGraph& graph, absl::Span<const int> layers);
   void Allocate(uint64_t seed);
-  void BindLayers(const ModelGraph& graph, absl::Span<const int> layers);
+  void FindUses(const ModelGraph& graph, absl::Span<const int> layers);
+  std::vector<Parameter> OfLayer(int layer, const State& values) const;
+  // This copy's part of a whole.
+  Tensor PartOf(const Tensor& whole) const;
+  Tensor GradientOf(const Region& region, int use) const;
   void Fold();
-  absl::StatusOr<Tensor> StateOf(absl::string_view name, StateKind kind) const;
+  absl::StatusOr<const Region*> Find(absl::string_view name) const;
+  // What is kept of a region, and where in the region that begins.
+  std::pair<Tensor, int64_t> Kept(const Region& region, StateKind kind) const;
 
   Backend* backend_;
+  const Shard shard_;
   std::vector<Region> regions_;                 // in the order of first uses
   std::map<std::string, int> region_of_value_;  // by ValueName
   std::map<std::string, int, std::less<>> region_of_name_;
-  int64_t own_size_ = 0, value_size_ = 0, gradient_size_ = 0;
-  Tensor values_, gradients_, m_, v_;
-  std::map<int, Tensor> kept_;  // older values, by version
-  std::map<int, std::vector<Parameter>> of_layer_;
+  std::map<int, std::vector<Use>> uses_;  // by layer
+  // Elements; `own` is padded where it is whole, and gradients of later uses follow it.
+  int64_t own_size_ = 0, ties_size_ = 0, later_size_ = 0;
+  State values_, gradients_, m_, v_;           // sharded: own of m and v is the part
+  Tensor part_of_values_, part_of_gradients_;  // in `own` above, or of their own
+  Tensor scattering_;                          // gradients of a run while they are summed
+  std::map<int, State> kept_;                  // older values, by version
   bool folded_ = true;
 };
 

@@ -7,8 +7,9 @@
 // actions share a slot. That is the paper's order: 3P/2 + min(d, P-1-d) forwards, then one forward
 // and one backward in turn, then backwards.
 //
-// The paper reduces a replica's gradients as soon as its stages are done; that is for Lower, which
-// puts reductions after the last backward of a stage, and no part of the order.
+// The authors' code reduces the gradients of a device's second chunks before its last backward (on
+// middle devices after it) and then those of the first. Eager reductions do that and a little more:
+// Lower puts each where the stage's last backward on any device is over.
 #include "pipelines/schedules/bidirectional.h"
 #include "pipelines/schedules/schemes.h"
 #include "pipelines/schedules/v_shape.h"
@@ -22,6 +23,7 @@ absl::StatusOr<Schedule> MakeBitPipe(const SchemeParams& params) {
   Schedule schedule = ZigZagPipeline(params);
   AddUpwardReplica(&schedule);
   FillUnits(&schedule);
+  schedule.eager_reductions = true;
   return schedule;
 }
 

@@ -65,6 +65,12 @@ absl::Status CheckSizes(const SchemeParams& p) {
     return absl::InvalidArgumentError(
         absl::StrCat("--devices=", p.devices, ": a pipeline needs at least 1 device"));
   }
+  const int64_t devices = int64_t{p.devices} * p.data_parallel;
+  if (p.data_parallel < 1 || (p.data_parallel > 1 && devices > kMaxStages)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data_parallel=", p.data_parallel, ": must be from 1 to ",
+                     std::max<int64_t>(1, kMaxStages / p.devices), " with --devices=", p.devices));
+  }
   if (p.micro_batches < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batches=", p.micro_batches, ": a step needs at least 1 micro-batch"));
@@ -173,6 +179,7 @@ absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams param
   }
   schedule->name = std::string(name);
   if (params.recompute) InsertRecompute(&*schedule);
+  ReplaceDevicesByGroups(params.data_parallel, &*schedule);
   return schedule;
 }
 

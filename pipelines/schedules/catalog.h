@@ -32,6 +32,9 @@ struct SchemeParams {
   int chunks = 0;         // stages that a device holds of one replica (V); 0: the scheme's default
   // Re-materialisation: backward passes rebuild activations from stage inputs.
   bool recompute = false;
+  // Each device of the pipeline becomes a group of so many, which divide every micro-batch by rows;
+  // device d becomes d * data_parallel and those after it.
+  int data_parallel = 1;
   // What only some schemes have (Scheme::options); the others refuse it.
   // Micro-batches of a group. Interleaved schemes: at least P; 0: P, or a little more if M needs
   // it. graph: forwards, then as many backwards, in turn; 0: 1.

@@ -81,6 +81,7 @@ absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params) {
     groups.push_back(up);
   }
   FillUnits(&schedule, sizes.concatenation == Concatenation::kDirect ? 1 : 2);
+  schedule.eager_reductions = true;
   return schedule;
 }
 

@@ -106,6 +106,24 @@ void InsertRecompute(Schedule* schedule) {
   }
 }
 
+void ReplaceDevicesByGroups(int size, Schedule* schedule) {
+  if (size == 1) return;
+  Placement& placement = schedule->placement;
+  for (auto& replica : placement.groups) {
+    for (std::vector<int>& group : replica) {
+      std::vector<int> larger;
+      for (int d : group) {
+        for (int i = 0; i < size; ++i) larger.push_back(d * size + i);
+      }
+      group = std::move(larger);
+    }
+  }
+  std::vector<std::vector<Action>> order;
+  for (const std::vector<Action>& list : schedule->order) order.insert(order.end(), size, list);
+  schedule->order = std::move(order);
+  placement.num_devices *= size;
+}
+
 absl::Status CheckOneChunk(const SchemeParams& params) {
   if (params.chunks == 1) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

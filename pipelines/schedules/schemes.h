@@ -73,6 +73,10 @@ std::vector<Action> SplitOneForwardOneBackward(const std::vector<Action>& forwar
 // Re-materialisation: an R right before each B or I.
 void InsertRecompute(Schedule* schedule);
 
+// Data parallelism: device d becomes the devices d * size to d * size + size - 1, which run its
+// list on equal shares of its rows.
+void ReplaceDevicesByGroups(int size, Schedule* schedule);
+
 // OK, or InvalidArgument naming --chunks: the scheme holds one stage a device (of a replica).
 absl::Status CheckOneChunk(const SchemeParams& params);
 

@@ -10,8 +10,10 @@
 //   send, receive    theirs too: on the device's thread they are real work (matching, posting);
 //   wait             none: it ends when its message is there. What waking up costs is left out, so
 //                    a replay is a little optimistic about dispatch;
-//   reduce           its own processor time, begun when all participants have come; the slowest
-//                    ends it.
+//   reduce_wait,     its own processor time, begun when all members have come; the slowest ends it;
+//   gather_wait
+//   reduce, gather,  its own processor time.
+//   release
 // Messages take no time on the way (in-process hand-over) unless `base` has a latency and a
 // bandwidth. Memory needs `base` (stage memory and edge bytes); without it peak_activation is 0.
 //

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "pipelines/cost/collectives.h"
+#include "pipelines/cost/sharded_state.h"
+#include "pipelines/sim/collective_timeline.h"
 #include "pipelines/sim/effects.h"
 #include "pipelines/sim/transfers.h"
 #include "tools/base/status_macros.h"
@@ -18,7 +19,11 @@ namespace {
 class Simulation {
  public:
   Simulation(const Program& program, const CostTable& costs)
-      : p_(program), costs_(costs), effects_(program, costs), transfers_(program, costs) {}
+      : p_(program),
+        costs_(costs),
+        effects_(program, costs),
+        transfers_(program, costs),
+        collectives_(program, costs) {}
 
   absl::StatusOr<Trace> Run(TraceOrigin origin) {
     const int devices = p_.schedule.num_devices();
@@ -27,7 +32,6 @@ class Simulation {
     devices_.resize(devices);
     arrival_.assign(p_.messages.size(), kUnsent);
     if (!costs_.overlap) transfer_time_.resize(p_.messages.size());
-    for (const Reduction& r : p_.reductions) meetings_.push_back(MeetingOf(r));
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     std::vector<Arrival> arrivals;
     while (true) {
@@ -59,27 +63,6 @@ class Simulation {
     int64_t exchange_begin = 0;
     bool sending = false;
   };
-  // A reduction's participants wait for the last one.
-  struct Meeting {
-    int missing = 0;
-    int64_t own = 0;  // time of the operation
-    int64_t last_arrival = 0, longest = 0;
-    int64_t end = -1;
-    std::vector<int> waiting;
-  };
-
-  Meeting MeetingOf(const Reduction& reduction) const {
-    std::vector<int> devices;
-    for (const ReductionMember& m : reduction.members) devices.push_back(m.device);
-    std::sort(devices.begin(), devices.end());
-    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-    Meeting meeting;
-    meeting.missing = static_cast<int>(devices.size());
-    meeting.own = (costs_.reduce + CollectiveTime(costs_, Collective::kAllReduce, devices,
-                                                  costs_.ReductionBytes(reduction)))
-                      .value();
-    return meeting;
-  }
 
   // Runs the device until its end or until it has to wait for another.
   void RunDevice(int d) {
@@ -102,7 +85,9 @@ class Simulation {
       switch (i.op) {
         case OpCode::kCompute:
         case OpCode::kStep:
-          if (measured == nullptr) own = at_speed(effect.time);
+          if (measured == nullptr) {
+            own = at_speed(i.op == OpCode::kStep ? StepTime(d, i, effect.time) : effect.time);
+          }
           end = begin + own;
           break;
         case OpCode::kSend:
@@ -125,12 +110,21 @@ class Simulation {
           if (!costs_.overlap) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
           break;
         }
-        case OpCode::kReduce: {
-          if (measured == nullptr) own = meetings_[i.arg].own;
-          if (!Meet(d, i.arg, begin, own)) return;
-          end = meetings_[i.arg].end;
+        case OpCode::kReduce:
+        case OpCode::kReduceWait:
+        case OpCode::kGather:
+        case OpCode::kGatherWait:
+          end = collectives_.Visit(d, i, begin, own);
+          for (int woken : collectives_.TakeWoken()) runnable_.push_back(woken);
+          if (end == CollectiveTimeline::kBlocked) return;
+          if (i.op == OpCode::kReduce || i.op == OpCode::kGather) {
+            trace.collective_bytes += Bytes(collectives_.TrafficOf(i));
+          } else if (measured == nullptr) {
+            own = std::min(end - begin, collectives_.TimeOf(i));
+          }
           break;
-        }
+        case OpCode::kRelease:
+          break;
       }
       device.peak = std::max(device.peak, device.level + effect.peak);
       device.level += effect.change;
@@ -162,23 +156,15 @@ class Simulation {
     if (devices_[sender].sending) runnable_.push_back(sender);
   }
 
-  // True when all participants have come, and the end is known.
-  bool Meet(int d, int32_t id, int64_t now, int64_t own) {
-    Meeting& meeting = meetings_[id];
-    if (meeting.end >= 0) return true;  // woken by the last one
-    meeting.last_arrival = std::max(meeting.last_arrival, now);
-    meeting.longest = std::max(meeting.longest, own);
-    if (--meeting.missing > 0) {
-      meeting.waiting.push_back(d);
-      return false;
-    }
-    meeting.end = meeting.last_arrival + meeting.longest;
-    runnable_.insert(runnable_.end(), meeting.waiting.begin(), meeting.waiting.end());
-    return true;
+  // A step of parts takes its share of the whole.
+  int64_t StepTime(int d, const Instruction& i, int64_t time) const {
+    if (p_.sharding == Sharding::kReplicated) return time;
+    return std::llround(static_cast<double>(time) *
+                        StepShare(costs_, p_, {d, i.replica, i.action.stage}));
   }
 
   absl::StatusOr<Trace> Finish() {
-    const std::vector<Bytes> state = costs_.PeakState(p_.schedule);
+    const std::vector<Bytes> state = PeakState(costs_, p_);
     int64_t makespan = 0;
     for (int d = 0; d < p_.schedule.num_devices(); ++d) {
       const Device& device = devices_[d];
@@ -200,11 +186,11 @@ class Simulation {
   const CostTable& costs_;
   const EffectTable effects_;
   Transfers transfers_;
+  CollectiveTimeline collectives_;
   Trace trace_;
   std::vector<Device> devices_;
   std::vector<int64_t> arrival_;        // [message]
   std::vector<int64_t> transfer_time_;  // [message] from begin to arrival; empty with overlap
-  std::vector<Meeting> meetings_;       // [reduction]
   std::vector<int> runnable_;
 };
 

@@ -7,11 +7,11 @@
 // CostTable::instruction_time says so); a message leaves when its send is over and the one before
 // it on the same ordered pair of devices has left, occupies the links of its path for bytes /
 // bandwidth, and arrives the path's latency later. Transfers that are on one link at a time share
-// its bandwidth (transfers.h). A wait ends on arrival. A reduction ends `reduce` and a ring
-// all-reduce of its bytes (cost/collectives.h) after its last participant came. A member of a group
-// of d devices takes 1/d of an action's time, a token slice its own (CostTable::slices), or
-// 1/num_slices; a step is not divided. A device of speed s takes 1/s of the time of actions and
-// steps.
+// its bandwidth (transfers.h). A wait ends on arrival. Reductions and gathers run
+// beside compute, one at a time on a device, each from when its last member begins it
+// (collective_timeline.h). A member of a group of d devices takes 1/d of an action's time, a
+// token slice its own (CostTable::slices), or 1/num_slices; a step is divided only where parameters
+// are sharded. A device of speed s takes 1/s of the time of actions and steps.
 //
 // Without CostTable::overlap a device either computes or communicates, as with Megatron-LM's
 // batched blocking sends and receives. A send occupies its device until the message has arrived,
@@ -35,7 +35,8 @@
 // rows of an input come in several parts, putting them together takes the input's size for a moment
 // (row_parts.h). Times and bytes of a stage are of one of its own micro-batches, those of edges of
 // one of the smallest (CostTable). peak_state
-// has the older weight versions that live (ir/versions.h).
+// has the older weight versions that live (ir/versions.h) and what is put together of sharded
+// parameters (cost/sharded_state.h).
 //
 // Deterministic: whole nanoseconds and bytes. O(instructions), and on shared links for each message
 // what is under way on them at the time. Errors: InvalidArgument when the

@@ -99,8 +99,8 @@ TEST(Simulate, GroupsShareTimeAndReduceTogether) {
   costs.reduce = Nanoseconds(30);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
   EXPECT_EQ(Timeline(trace), R"(
-0F0[0,50] wait[50,350] 0B0[350,450] reduce[450,480] step[480,490] 
-0F0[0,50] wait[50,350] 0B0[350,450] reduce[450,480] step[480,490] 
+0F0[0,50] wait[50,350] 0B0[350,450] reduce_wait[450,480] step[480,490] 
+0F0[0,50] wait[50,350] 0B0[350,450] reduce_wait[450,480] step[480,490] 
 wait[0,50] 1F0[50,150] 1B0[150,350] step[350,360] 
 )");
   EXPECT_EQ(trace.devices[0].bytes_sent, Bytes(500));
@@ -116,14 +116,15 @@ TEST(Simulate, AReductionWaitsForItsLastMember) {
   const Program p = LowerOrDie(s);
   CostTable costs;
   costs.stages.resize(1);
-  costs.instruction_time = {{Nanoseconds(10), Nanoseconds(20), Nanoseconds(4), Nanoseconds(1)},
-                            {Nanoseconds(30), Nanoseconds(40), Nanoseconds(9), Nanoseconds(1)}};
+  costs.instruction_time = {
+      {Nanoseconds(10), Nanoseconds(20), Nanoseconds(2), Nanoseconds(4), Nanoseconds(1)},
+      {Nanoseconds(30), Nanoseconds(40), Nanoseconds(3), Nanoseconds(9), Nanoseconds(1)}};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
   EXPECT_EQ(Timeline(trace), R"(
-0F0[0,10] 0B0[10,30] reduce[30,79] step[79,80] 
-0F1[0,30] 0B1[30,70] reduce[70,79] step[79,80] 
+0F0[0,10] 0B0[10,30] reduce[30,32] reduce_wait[32,82] step[82,83] 
+0F1[0,30] 0B1[30,70] reduce[70,73] reduce_wait[73,82] step[82,83] 
 )");
-  EXPECT_EQ(trace.devices[0].spans[2].cpu_ns, 4);  // own work, without waiting
+  EXPECT_EQ(trace.devices[0].spans[3].cpu_ns, 4);  // own work, without waiting
 }
 
 StageMemory Memory() {
@@ -288,7 +289,8 @@ TEST(Simulate, EndsEmptyAndCountsState) {
       const int32_t messages = static_cast<int32_t>(p.messages.size());
       const int32_t reductions = static_cast<int32_t>(p.reductions.size());
       for (Instruction i : once) {
-        if (i.arg >= 0) i.arg += i.op == OpCode::kReduce ? reductions : messages;
+        const bool reduce = i.op == OpCode::kReduce || i.op == OpCode::kReduceWait;
+        if (i.arg >= 0) i.arg += reduce ? reductions : messages;
         list.push_back(i);
       }
     }

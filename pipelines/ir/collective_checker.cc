@@ -1,0 +1,232 @@
+#include "pipelines/ir/collective_checker.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace pipelab {
+namespace {
+
+using CopyKey = std::pair<int, int>;  // replica, stage
+
+// What one device's list has done to one copy so far.
+struct CopyState {
+  bool unsummed = false;     // gradients that no reduction has taken
+  bool summed = false;       // gradients that are summed and not stepped
+  int in_flight = 0;         // reductions begun and not awaited
+  bool resident = false;     // values put together
+  bool stale_parts = false;  // stepped on a part, not put together since
+  int32_t gather = -1;       // that made it resident
+};
+
+class DeviceChecker {
+ public:
+  DeviceChecker(const Program& p, int device) : p_(p), d_(device) {}
+
+  std::string Check() {
+    const auto& list = p_.instructions[d_];
+    for (at_ = 0; at_ < list.size() && error_.empty(); ++at_) Visit(list[at_]);
+    for (size_t id = 0; id < p_.reductions.size(); ++id) {
+      CheckOnce("reduction", id, p_.reductions[id].members, reduced_[id], reduce_awaited_[id]);
+    }
+    for (size_t id = 0; id < p_.gathers.size(); ++id) {
+      CheckOnce("gather", id, p_.gathers[id].members, gathered_[id], gather_awaited_[id]);
+    }
+    for (const auto& [key, state] : copies_) {
+      if (state.stale_parts) Fail("stage ", key.second, " is left in parts after its step");
+      if (state.in_flight > 0) Fail("stage ", key.second, " is left with a sum under way");
+      if (state.resident && ByUse()) Fail("stage ", key.second, "'s weights are never released");
+    }
+    return error_;
+  }
+
+ private:
+  template <typename... Parts>
+  void Fail(const Parts&... parts) {
+    if (error_.empty()) error_ = absl::StrCat("device ", d_, ": ", parts...);
+  }
+  bool ByUse() const { return p_.sharding == Sharding::kFully; }
+  bool ShardsGradients() const { return ByUse() || p_.sharding == Sharding::kGradients; }
+  bool Sharded(int replica, int stage) const { return ShardOf(p_, {d_, replica, stage}).parts > 1; }
+  int Copies(int stage) const {
+    size_t n = 0;
+    for (const auto& replica : p_.schedule.placement.groups) n += replica[stage].size();
+    return static_cast<int>(n);
+  }
+
+  void CheckOnce(const char* what, size_t id, const std::vector<StageCopy>& members, int begun,
+                 int awaited) {
+    const bool member = std::any_of(members.begin(), members.end(),
+                                    [&](const StageCopy& m) { return m.device == d_; });
+    if (begun != member || awaited != member) {
+      Fail(what, " ", id, " begins ", begun, " times and is awaited ", awaited, " times");
+    }
+  }
+
+  // Calls fn for each copy of the members that is here.
+  template <typename Fn>
+  void ForMine(const std::vector<StageCopy>& members, Fn fn) {
+    for (const StageCopy& m : members) {
+      if (m.device == d_) fn(copies_[{m.replica, m.stage}], m);
+    }
+  }
+
+  void Visit(const Instruction& i) {
+    switch (i.op) {
+      case OpCode::kCompute:
+        return Compute(i.action, copies_[{i.replica, i.action.stage}], i.replica);
+      case OpCode::kReduce: {
+        const Reduction& r = p_.reductions[i.arg];
+        ++reduced_[i.arg];
+        if (!r.parameter.empty()) return;
+        if (r.scatter && p_.sharding == Sharding::kReplicated) Fail("scatters whole gradients");
+        ForMine(r.members, [&](CopyState& c, const StageCopy& m) {
+          if (ShardsGradients() && Sharded(m.replica, m.stage) && !r.scatter && c.unsummed) {
+            Fail("sums parts of stage ", m.stage, " before its last run is in them");
+          }
+          c.unsummed = false;
+          c.summed = true;
+          ++c.in_flight;
+        });
+        return;
+      }
+      case OpCode::kReduceWait: {
+        const Reduction& r = p_.reductions[i.arg];
+        if (reduced_[i.arg] == 0) Fail("awaits reduction ", i.arg, " before it begins");
+        ++reduce_awaited_[i.arg];
+        if (!r.parameter.empty()) return;
+        ForMine(r.members, [&](CopyState& c, const StageCopy&) { --c.in_flight; });
+        return;
+      }
+      case OpCode::kGather:
+        ++gathered_[i.arg];
+        ForMine(p_.gathers[i.arg].members, [&](CopyState& c, const StageCopy& m) {
+          if (ByUse() && c.resident) Fail("gathers stage ", m.stage, ", which is there");
+          if (!ByUse() && !c.stale_parts) Fail("gathers stage ", m.stage, " before its step");
+        });
+        return;
+      case OpCode::kGatherWait:
+        if (gathered_[i.arg] == 0) Fail("awaits gather ", i.arg, " before it begins");
+        ++gather_awaited_[i.arg];
+        ForMine(p_.gathers[i.arg].members, [&](CopyState& c, const StageCopy&) {
+          c.resident = true;
+          c.stale_parts = false;
+          c.gather = i.arg;
+        });
+        return;
+      case OpCode::kRelease: {
+        CopyState& c = copies_[{i.replica, i.action.stage}];
+        if (!ByUse() || !c.resident || c.gather != i.arg) {
+          Fail("releases stage ", i.action.stage, ", which is not there");
+        }
+        c.resident = false;
+        return;
+      }
+      case OpCode::kStep:
+        return Step(i);
+      case OpCode::kSend:
+      case OpCode::kReceive:
+      case OpCode::kWait:
+        return;
+    }
+  }
+
+  void Compute(const Action& a, CopyState& c, int replica) {
+    if (ByUse() && Sharded(replica, a.stage) && !c.resident) {
+      Fail(ToString(a), " without its stage's weights");
+    }
+    if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardWeight) return;
+    c.unsummed = true;
+    if (Copies(a.stage) > 1 && !ShardsGradients() && c.summed) {
+      Fail(ToString(a), " adds to gradients that are summed already");
+    }
+    for (size_t id = 0; id < p_.reductions.size(); ++id) {
+      const Reduction& r = p_.reductions[id];
+      if (r.parameter.empty() || reduced_[id] == 0) continue;
+      ForMine(r.members, [&](CopyState&, const StageCopy& m) {
+        if (m.replica == replica && m.stage == a.stage) {
+          Fail(ToString(a), " adds to ", r.parameter, ", which is summed already");
+        }
+      });
+    }
+  }
+
+  void Step(const Instruction& i) {
+    CopyState& c = copies_[{i.replica, i.action.stage}];
+    const int stage = i.action.stage;
+    if (Copies(stage) > 1) {
+      if (c.unsummed || c.in_flight > 0) Fail("steps stage ", stage, " before its sum is there");
+      c.summed = false;
+    }
+    for (size_t id = 0; id < p_.reductions.size(); ++id) {
+      const Reduction& r = p_.reductions[id];
+      if (r.parameter.empty()) continue;
+      ForMine(r.members, [&](CopyState&, const StageCopy& m) {
+        if (m.replica == i.replica && m.stage == stage && reduce_awaited_[id] == 0) {
+          Fail("steps stage ", stage, " before the sum of ", r.parameter);
+        }
+      });
+    }
+    if (!Sharded(i.replica, stage)) return;
+    if (ByUse() && c.resident) Fail("steps stage ", stage, " while its weights are put together");
+    c.stale_parts = !ByUse();
+  }
+
+  const Program& p_;
+  const int d_;
+  size_t at_ = 0;
+  std::map<CopyKey, CopyState> copies_;
+  std::map<size_t, int> reduced_, reduce_awaited_, gathered_, gather_awaited_;
+  std::string error_;
+};
+
+// Whether a stage's gradients are summed over all its copies: in one reduction, or (sharded
+// gradients) over each group and then over the replicas part by part.
+std::string CheckMembers(const Program& p) {
+  const Placement& placement = p.schedule.placement;
+  std::map<int, std::set<std::pair<int, int>>> want, got;  // [stage] (device, replica)
+  bool steps = false;
+  for (const auto& list : p.instructions) {
+    for (const Instruction& i : list) steps |= i.op == OpCode::kStep;
+  }
+  if (!steps) return "";
+  for (int stage = 0; stage < p.schedule.num_stages(); ++stage) {
+    for (int r = 0; r < placement.num_replicas(); ++r) {
+      for (int d : placement.groups[r][stage]) want[stage].insert({d, r});
+    }
+    if (want[stage].size() < 2) want.erase(stage);
+  }
+  for (const Reduction& r : p.reductions) {
+    if (!r.parameter.empty()) continue;
+    std::set<int> stages;
+    for (const StageCopy& m : r.members) {
+      stages.insert(m.stage);
+      got[m.stage].insert({m.device, m.replica});
+    }
+    if (stages.size() != 1) return "a sum of several stages";
+    const bool runs = p.sharding == Sharding::kGradients || p.sharding == Sharding::kFully;
+    if (!runs && r.members.size() != want[*stages.begin()].size()) {
+      return absl::StrCat("stage ", *stages.begin(), " is not summed over all its copies");
+    }
+  }
+  for (const auto& [stage, copies] : want) {
+    if (got[stage] != copies) return absl::StrCat("copies of stage ", stage, " are not summed");
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string CheckCollectives(const Program& program) {
+  for (int d = 0; d < static_cast<int>(program.instructions.size()); ++d) {
+    std::string error = DeviceChecker(program, d).Check();
+    if (!error.empty()) return error;
+  }
+  return CheckMembers(program);
+}
+
+}  // namespace pipelab

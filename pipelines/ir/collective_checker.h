@@ -1,0 +1,25 @@
+// Whether each device's list begins, awaits and uses collectives as program.h says; part of
+// CheckProgram.
+//
+//   EXPECT_EQ(CheckCollectives(program), "");
+#ifndef PIPELAB_PIPELINES_IR_COLLECTIVE_CHECKER_H_
+#define PIPELAB_PIPELINES_IR_COLLECTIVE_CHECKER_H_
+
+#include <string>
+
+#include "pipelines/ir/program.h"
+
+namespace pipelab {
+
+// Empty, or the first thing that is wrong:
+//  * a collective that a member does not begin and await exactly once, or another device does;
+//  * a weight gradient added to what is being summed, or summed and not yet stepped;
+//  * a step of a copy whose gradients are not summed with all others, ties included;
+//  * an action on weights that are not there, a release of weights that are not there, weights that
+//    stay over a step;
+//  * values that are not put together again after a step on parts.
+std::string CheckCollectives(const Program& program);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_IR_COLLECTIVE_CHECKER_H_

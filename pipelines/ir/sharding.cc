@@ -1,0 +1,140 @@
+#include "pipelines/ir/sharding.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kNumPasses = 3;
+
+int PassOf(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+      return 0;
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+    case ActionKind::kRecompute:
+      return 1;
+    case ActionKind::kBackwardWeight:
+      return 2;
+    case ActionKind::kStep:
+      break;
+  }
+  LOG(FATAL) << "a step is no pass";
+}
+
+// Joins a stage's runs that overlap or touch.
+std::vector<StageRun> Joined(std::vector<StageRun> runs) {
+  std::sort(runs.begin(), runs.end(),
+            [](const StageRun& a, const StageRun& b) { return a.begin < b.begin; });
+  std::map<std::pair<int, int>, size_t> last;  // of (replica, stage)
+  std::vector<StageRun> joined;
+  for (const StageRun& run : runs) {
+    const auto [at, first] = last.emplace(std::make_pair(run.replica, run.stage), joined.size());
+    if (!first) {
+      StageRun& before = joined[at->second];
+      if (run.begin <= before.end + 1) {
+        before.end = std::max(before.end, run.end);
+        continue;
+      }
+      at->second = joined.size();
+    }
+    joined.push_back(run);
+  }
+  return joined;
+}
+
+// Runs of the actions that `pass_of` gives a pass (not -1).
+template <typename PassOfAction>
+std::vector<StageRun> RunsOf(const Schedule& s, int device, Residency residency,
+                             PassOfAction pass_of) {
+  std::vector<StageRun> runs;
+  std::array<int, kNumPasses> open;  // [pass] -> its run so far
+  open.fill(-1);
+  int last_micro_batch = -1;  // of the action before, in the last run
+  const std::vector<Action>& order = s.order[device];
+  for (int32_t i = 0; i < static_cast<int32_t>(order.size()); ++i) {
+    const Action& a = order[i];
+    const int pass = a.kind == ActionKind::kStep ? -1 : pass_of(a.kind);
+    if (pass < 0) continue;
+    const int replica = s.ReplicaOf(a.stage, a.micro_batch);
+    const auto same = [&](const StageRun& r) { return r.replica == replica && r.stage == a.stage; };
+    if (residency == Residency::kMicroBatch) {
+      // Slices of a micro-batch are one, as are a recompute and its backward.
+      if (!runs.empty() && same(runs.back()) && runs.back().end == i - 1 &&
+          last_micro_batch == a.micro_batch) {
+        runs.back().end = i;
+      } else {
+        runs.push_back({replica, a.stage, i, i});
+      }
+      last_micro_batch = a.micro_batch;
+      continue;
+    }
+    if (open[pass] >= 0 && same(runs[open[pass]])) {
+      runs[open[pass]].end = i;
+    } else {
+      open[pass] = static_cast<int>(runs.size());
+      runs.push_back({replica, a.stage, i, i});
+    }
+  }
+  return residency == Residency::kRun ? Joined(std::move(runs)) : runs;
+}
+
+}  // namespace
+
+const char* ShardingName(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::kReplicated:
+      return "replicated";
+    case Sharding::kOptimizer:
+      return "optimizer";
+    case Sharding::kGradients:
+      return "gradients";
+    case Sharding::kFully:
+      return "fully";
+  }
+  LOG(FATAL) << "no such sharding: " << static_cast<int>(sharding);
+}
+
+absl::StatusOr<Sharding> ParseSharding(absl::string_view name, absl::string_view option) {
+  for (Sharding s :
+       {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+    if (name == ShardingName(s)) return s;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      option, "=", name, ": no such sharding; known are replicated, optimizer, gradients, fully"));
+}
+
+std::vector<StageRun> WeightRuns(const Schedule& schedule, int device, Residency residency) {
+  return RunsOf(schedule, device, residency, PassOf);
+}
+
+std::vector<StageRun> GradientRuns(const Schedule& schedule, int device, Residency residency) {
+  return RunsOf(schedule, device, residency, [](ActionKind kind) {
+    return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight ? 0 : -1;
+  });
+}
+
+std::vector<StageRun> JoinForPrefetch(std::vector<StageRun> runs) {
+  std::map<std::pair<int, int>, size_t> last;  // of (replica, stage)
+  std::vector<StageRun> joined;
+  for (const StageRun& run : runs) {
+    const int32_t begun = joined.empty() ? run.begin : joined.back().begin;
+    const auto [at, first] = last.emplace(std::make_pair(run.replica, run.stage), joined.size());
+    if (!first && joined[at->second].end >= begun) {
+      joined[at->second].end = std::max(joined[at->second].end, run.end);
+      continue;
+    }
+    at->second = joined.size();
+    joined.push_back(run);
+  }
+  return joined;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,79 @@
+// Parameters divided among the devices that share a stage: what is divided, and for how long it is
+// put together.
+//
+//   LoweringOptions options;
+//   options.sharding = Sharding::kFully;
+//   PIPELAB_ASSIGN_OR_RETURN(Program program, Lower(schedule, options));
+//   Shard shard = ShardOf(program, {device, replica, stage});     // what the device's module keeps
+#ifndef PIPELAB_PIPELINES_IR_SHARDING_H_
+#define PIPELAB_PIPELINES_IR_SHARDING_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "pipelines/ir/schedule.h"
+
+namespace pipelab {
+
+// What of a stage's untied parameters is cut into parts, one a device, instead of kept by each
+// (Rajbhandari et al., "ZeRO", SC 2020; Zhao et al., "PyTorch FSDP", VLDB 2023). Tied parameters,
+// of which other stages have copies, are always whole.
+enum class Sharding : uint8_t {
+  kReplicated,  // nothing: gradients are all-reduced
+  // Adam's moments (ZeRO-1). Gradients are reduce-scattered, each device steps its part, and the
+  // new values are all-gathered. Parts are of all copies: group members and replicas.
+  kOptimizer,
+  kGradients,  // also gradients (ZeRO-2), among the members of a group
+  kFully,      // also values (ZeRO-3, FSDP), among the members of a group
+};
+
+const char* ShardingName(Sharding sharding);  // "replicated", "optimizer", "gradients", "fully"
+// InvalidArgument that names the option and lists the names.
+absl::StatusOr<Sharding> ParseSharding(absl::string_view name,
+                                       absl::string_view option = "--sharding");
+
+// How long what is put together stays, where gradients or values are sharded. A device's actions
+// fall into three passes: forward (F), backward (B, I, R), weight gradient (W). It keeps the
+// weights of one stage a pass: those of a stage are gathered before its first action of a run and
+// released after the last, a run being consecutive actions of one pass on one stage, whatever the
+// other passes do in between; runs of a stage that overlap, or follow one another without another
+// stage's action in between, are one. So a device with one stage gathers once a step, a breadth-
+// first device once a stage and pass, a depth-first one once a stage, pass and group of P
+// micro-batches. Gradients are reduced after a run of weight gradients (B, W) in the same way.
+enum class Residency : uint8_t {
+  kRun,
+  kMicroBatch,  // a run is one micro-batch's consecutive actions: once a micro-batch and pass
+};
+
+// Which part of a stage's untied parameters a copy has.
+struct Shard {
+  Sharding sharding = Sharding::kReplicated;
+  int parts = 1;
+  int index = 0;  // -1: none, another copy on the device has it
+
+  // Elements of a part, of `elements` in all: the last parts may be padded.
+  int64_t PartOf(int64_t elements) const { return (elements + parts - 1) / parts; }
+  // Elements of the whole with its padding.
+  int64_t Padded(int64_t elements) const { return PartOf(elements) * parts; }
+};
+
+// A stretch of a device's list during which it needs a stage's weights, or a buffer of its
+// gradients.
+struct StageRun {
+  int replica = 0, stage = 0;
+  int32_t begin = 0, end = 0;  // positions in the device's order: of the first and the last action
+};
+
+// In the order of `begin`. Weights: of F, B, I, R and W.
+std::vector<StageRun> WeightRuns(const Schedule& schedule, int device, Residency residency);
+// Of B and W.
+std::vector<StageRun> GradientRuns(const Schedule& schedule, int device, Residency residency);
+// The runs when each is begun where the one before begins: what would be gathered again while it is
+// still there stays.
+std::vector<StageRun> JoinForPrefetch(std::vector<StageRun> runs);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_IR_SHARDING_H_

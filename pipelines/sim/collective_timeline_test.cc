@@ -1,0 +1,99 @@
+// Times of reductions and gathers, by hand: beside compute or not, one at a time on a device, by
+// bytes.
+#include "pipelines/sim/collective_timeline.h"
+
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/test_schedules.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+// F = 100, B = 200, a step 10 ns; 1000 bytes of weights and of gradients a stage.
+CostTable Costs(const Schedule& s) {
+  CostTable costs = CostTable::Unit(s, Nanoseconds(100));
+  for (StageCost& stage : costs.stages) {
+    stage.step = Nanoseconds(10);
+    stage.memory.weights = stage.memory.gradients = Bytes(1000);
+    stage.memory.state = Bytes(4000);
+  }
+  return costs;
+}
+
+int64_t Makespan(const Schedule& s, const LoweringOptions& options, const CostTable& costs) {
+  return Simulate(Lower(s, options).value(), costs).value().makespan.value();
+}
+
+// Two directions over two devices: stage 1's gradients are complete at 400, stage 0's at 600.
+Schedule TwoWays() {
+  Schedule s = ChainOf(2, {"0F0 0B0", "1F0 1B0"});
+  s.placement.groups = {{{0}, {1}}, {{1}, {0}}};
+  s.placement.replica_of_micro_batch = {0, 1};
+  s.order = {Actions("0F0 1F1 1B1 0B0"), Actions("0F1 1F0 1B0 0B1")};
+  return s;
+}
+
+TEST(CollectiveTimeline, EagerReductionsRunBesideCompute) {
+  CostTable costs = Costs(TwoWays());
+  costs.reduce = Nanoseconds(50);
+  LoweringOptions eager, at_end;
+  eager.eager_reductions = true;
+  EXPECT_EQ(Makespan(TwoWays(), eager, costs), 600 + 50 + 20);
+  EXPECT_EQ(Makespan(TwoWays(), at_end, costs), 600 + 50 + 50 + 20);  // one after the other
+  costs.overlap = false;
+  EXPECT_EQ(Makespan(TwoWays(), eager, costs), 400 + 50 + 200 + 50 + 20);
+  EXPECT_EQ(Makespan(TwoWays(), at_end, costs), 600 + 50 + 50 + 20);
+}
+
+TEST(CollectiveTimeline, RingsTakeTheirBytes) {
+  Schedule s = ChainOf(1, {"0F0 0B0", "0F0 0B0"});
+  s.stages = StageGraph::Chain(1);
+  s.placement.groups = {{{0, 1}}};
+  CostTable costs = Costs(s);
+  costs.hop_latency = Nanoseconds(5);
+  costs.bandwidth = BytesPerSecond(10e9);  // 10 bytes a nanosecond
+  LoweringOptions options;
+  // Half of each action; an all-reduce is two steps of 5 ns and twice half of the bytes.
+  EXPECT_EQ(Makespan(s, options, costs), 150 + 10 + 100 + 10);
+  // Half of it, half of the step, and the gather.
+  options.sharding = Sharding::kOptimizer;
+  EXPECT_EQ(Makespan(s, options, costs), 150 + 55 + 5 + 55);
+  const Program p = Lower(s, options).value();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
+  EXPECT_EQ(trace.devices[1].collective_bytes, Bytes(500 + 500));
+  EXPECT_EQ(trace.devices[1].peak_state, Bytes(2 * 1000 + 2 * 500));
+}
+
+// One pipeline device, two stages, a group of two: F0 F1 B1 B0 of 50, 50, 100, 100 ns.
+TEST(CollectiveTimeline, GathersAheadHideBehindCompute) {
+  const Schedule s =
+      MakeSchedule("breadth_first",
+                   {.devices = 1, .micro_batches = 1, .chunks = 2, .data_parallel = 2})
+          .value();
+  CostTable costs = Costs(s);
+  costs.hop_latency = Nanoseconds(5);
+  costs.bandwidth = BytesPerSecond(10e9);
+  LoweringOptions options;
+  options.sharding = Sharding::kFully;
+  // Stage 0, stage 1 (kept for its backward), stage 0 again; two reduce-scatters; 55 ns each.
+  EXPECT_EQ(Makespan(s, options, costs), 5 * 55 + 300 + 10);
+  const auto state = [&] {
+    return Simulate(Lower(s, options).value(), costs).value().devices[0].peak_state;
+  };
+  // Half of both stages; one stage's weights, and its gradients.
+  EXPECT_EQ(state(), Bytes(2 * 2000 + 1000 + 1000));
+  // F0 [55, 105] while stage 1 comes [55, 110]; F1 [110, 160] while stage 0 comes [110, 165]; B1
+  // [160, 260]; B0 [260, 360] beside stage 1's sum; stage 0's sum [360, 415].
+  options.overlap = true;
+  EXPECT_EQ(Makespan(s, options, costs), 415 + 10);
+  EXPECT_EQ(state(), Bytes(2 * 2000 + 3 * 1000));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,170 @@
+// A small GPT on P = 2 and 4 pipeline devices times groups of 2 and 4, with its parameters sharded
+// in every way: the losses and parameters of whole parameters, to the bit where sums have the same
+// order; state and traffic as predicted, to the byte, and activations within two in a hundred.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/comparison.h"
+#include "experiments/training.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "models/layers/serial_trainer.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+#include "tests/small_gpt.h"
+#include "tests/small_training.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kSteps = 8;
+
+struct Result {
+  std::vector<double> losses;
+  std::vector<std::vector<float>> parameters;  // in graph order
+};
+
+class ShardingTest : public testing::Test {
+ protected:
+  TrainingOptions OptionsOf(const std::string& scheme, int devices, int data_parallel,
+                            int micro_batches) {
+    TrainingOptions options = SmallTraining(scheme, devices, micro_batches);
+    options.sizes.data_parallel = data_parallel;
+    options.micro_batch_samples = data_parallel;
+    return options;
+  }
+
+  // Trains, comparing every step's memory and traffic with the simulator's.
+  Result Train(const ModelGraph& graph, const TrainingOptions& options) {
+    Result result;
+    auto training = PipelineTraining::Create(graph, *batches_, options);
+    EXPECT_THAT(training, IsOk());
+    if (!training.ok()) return result;
+    const auto predicted = Simulate((*training)->program(), (*training)->costs());
+    EXPECT_THAT(predicted, IsOk());
+    if (!predicted.ok()) return result;
+    for (int step = 0; step < kSteps; ++step) {
+      const absl::StatusOr<TrainingStep> done = (*training)->Step();
+      EXPECT_THAT(done, IsOk());
+      if (!done.ok()) return result;
+      result.losses.push_back(done->loss);
+      for (size_t d = 0; d < done->trace.devices.size(); ++d) {
+        const DeviceTrace &p = predicted->devices[d], &m = done->trace.devices[d];
+        EXPECT_EQ(p.peak_state, m.peak_state) << "device " << d;
+        EXPECT_EQ(p.collective_bytes, m.collective_bytes) << "device " << d;
+        EXPECT_EQ(p.bytes_sent, m.bytes_sent) << "device " << d;
+        if (step > 0) {  // rows are divided, and what does not depend on them is not
+          EXPECT_LE(std::abs(p.peak_activation / m.peak_activation - 1), 0.02) << "device " << d;
+        }
+        state_.resize(done->trace.devices.size());
+        state_[d] = m.peak_state;
+      }
+    }
+    for (const LayerSpec& layer : graph.layers) {
+      for (const ParameterSpec& p : layer.parameters) {
+        auto value = (*training)->ParameterValue(p.name);
+        EXPECT_THAT(value, IsOk());
+        if (!value.ok()) return result;
+        EXPECT_EQ(static_cast<int64_t>(value->size()), p.size()) << p.name;
+        result.parameters.push_back(*std::move(value));
+      }
+    }
+    return result;
+  }
+
+  std::vector<double> Serial(const ModelGraph& graph, const TrainingOptions& o) {
+    SerialOptions options;
+    options.num_micro_batches = o.sizes.micro_batches;
+    options.micro_batch_samples = o.micro_batch_samples;
+    options.data = batches_.get();
+    options.adam = SmallAdam();
+    Arena arena;
+    const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+    auto trainer = SerialTrainer::Create(graph, backend.get(), options).value();
+    std::vector<double> losses;
+    for (int step = 0; step < kSteps; ++step) losses.push_back(trainer->Step().value());
+    return losses;
+  }
+
+  void ExpectTrainsAsSerial(const Result& result, const TrainingOptions& options,
+                            const std::vector<double>& serial) {
+    SchemeResult scheme;
+    scheme.scheme = options.scheme;
+    scheme.sizes = options.sizes;
+    scheme.losses = result.losses;
+    const Equality equality = CompareLosses(scheme, serial);
+    EXPECT_TRUE(equality.ok) << equality.text;
+  }
+
+  const std::unique_ptr<BatchSource> batches_ = SmallText();
+  std::vector<Bytes> state_;  // measured peaks of the last training, by device
+};
+
+TEST_F(ShardingTest, EveryShardingTrainsAsWholeParameters) {
+  for (const bool tied : {false, true}) {
+    const ModelGraph graph = SmallGpt(tied);
+    for (const auto& [scheme, devices, data_parallel] :
+         {std::make_tuple("breadth_first", 2, 2), std::make_tuple("1f1b", 2, 2),
+          std::make_tuple("interleaved", 2, 4), std::make_tuple("chimera", 2, 2),
+          std::make_tuple("zbv", 2, 2)}) {
+      TrainingOptions options = OptionsOf(scheme, devices, data_parallel, 4);
+      const Result whole = Train(graph, options);
+      ASSERT_EQ(whole.losses.size(), size_t{kSteps});
+      ASSERT_LT(whole.losses.back(), whole.losses.front());
+      const std::vector<double> serial = Serial(graph, options);
+      ExpectTrainsAsSerial(whole, options, serial);
+      const Bytes before = state_[0];
+      for (Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+        for (bool hard : {false, true}) {
+          SCOPED_TRACE(testing::Message()
+                       << scheme << " D=" << data_parallel << " " << ShardingName(sharding)
+                       << " tied=" << tied << " overlap=" << hard);
+          options.lowering.sharding = sharding;
+          options.lowering.overlap = hard;
+          options.lowering.eager_reductions = hard;
+          options.rendezvous = hard;
+          const Result parts = Train(graph, options);
+          ASSERT_EQ(parts.losses.size(), size_t{kSteps});
+          // One sum for each stage in the same order: optimizer parts always, the others where a
+          // stage's weight gradients are one run and there is one replica.
+          const bool same_sums = sharding == Sharding::kOptimizer ||
+                                 std::string(scheme) == "breadth_first" ||
+                                 std::string(scheme) == "1f1b";
+          if (same_sums) {
+            EXPECT_EQ(parts.losses, whole.losses);
+            EXPECT_EQ(parts.parameters, whole.parameters);
+          } else {
+            ExpectTrainsAsSerial(parts, options, serial);
+          }
+          if (sharding == Sharding::kOptimizer) {
+            EXPECT_LT(state_[0], before);
+          }
+        }
+      }
+    }
+  }
+}
+
+// What is sharded is not there: the state of a breadth-first device with eight of its group.
+TEST_F(ShardingTest, StateShrinks) {
+  const ModelGraph graph = SmallGpt(/*tied=*/false);
+  TrainingOptions options = OptionsOf("breadth_first", 2, 4, 2);
+  std::vector<Bytes> state;
+  for (Sharding sharding :
+       {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+    options.lowering.sharding = sharding;
+    Train(graph, options);
+    state.push_back(state_[0]);
+  }
+  EXPECT_LT(state[1], state[0]);
+  EXPECT_LT(state[2], state[1]);
+  EXPECT_LT(state[3], state[2]);
+  EXPECT_LT(state[3].value(), state[0].value() * 2 / 3);
+}
+
+}  // namespace
+}  // namespace pipelab
