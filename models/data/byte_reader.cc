@@ -44,7 +44,7 @@ absl::StatusOr<ByteReader> ByteReader::Slice(int64_t offset, int64_t length,
 }
 
 absl::StatusOr<ByteReader> ByteReader::From(int64_t offset, absl::string_view what) const {
-  return Slice(offset, offset > size() ? 0 : size() - offset, what);
+  return Slice(offset, offset < 0 || offset > size() ? 0 : size() - offset, what);
 }
 
 }  // namespace pipelab

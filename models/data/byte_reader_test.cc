@@ -46,6 +46,7 @@ TEST(ByteReader, NothingBeyondTheEnd) {
   EXPECT_FALSE(r.Slice(-1, 2, "x").ok());
   EXPECT_FALSE(r.Slice(2, -1, "x").ok());
   EXPECT_FALSE(r.From(6, "x").ok());
+  EXPECT_FALSE(r.From(std::numeric_limits<int64_t>::min(), "x").ok());
   EXPECT_FALSE(ByteReader("", "f", ByteOrder::kBig).U8(0).ok());
 }
 

@@ -1,7 +1,10 @@
 #include "models/data/images.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,32 +17,90 @@ namespace {
 constexpr int64_t kSide = 28, kClasses = 10, kWaves = 6;
 constexpr double kPi = 3.14159265358979323846;
 
-// A class's brightness at (y, x), both from 0 to 1.
-double Blot(const CounterRng& rng, double y, double x) {
-  double sum = 0;
+struct Wave {
+  double y, x, phase;
+};
+
+std::array<Wave, kWaves> WavesOf(uint64_t seed, int64_t label) {
+  const CounterRng rng(seed, absl::StrCat("data/synthetic/class", label));
+  std::array<Wave, kWaves> waves;
   for (uint64_t w = 0; w < kWaves; ++w) {
-    const double fy = 4.0 * rng.Uniform(3 * w) - 2, fx = 4.0 * rng.Uniform(3 * w + 1) - 2;
-    sum += std::sin(2 * kPi * (fy * y + fx * x + rng.Uniform(3 * w + 2)));
+    waves[w] = {4.0 * rng.Uniform(3 * w) - 2, 4.0 * rng.Uniform(3 * w + 1) - 2,
+                rng.Uniform(3 * w + 2)};
   }
+  return waves;
+}
+
+// A class's brightness at (y, x), both from 0 to 1.
+double Blot(const std::array<Wave, kWaves>& waves, double y, double x) {
+  double sum = 0;
+  for (const Wave& w : waves) sum += std::sin(2 * kPi * (w.y * y + w.x * x + w.phase));
   return 0.5 + 0.5 * std::tanh(sum);
 }
 
 void DrawImage(uint64_t seed, int64_t number, LabelledImages* images) {
   const CounterRng rng(seed, absl::StrCat("data/synthetic/image", number));
   const int64_t label = static_cast<int64_t>(rng.Below(0, kClasses));
-  const CounterRng shape(seed, absl::StrCat("data/synthetic/class", label));
-  const double dy = 0.2 * rng.Uniform(1) - 0.1, dx = 0.2 * rng.Uniform(2) - 0.1;
-  const double light = 0.5 + 0.5 * rng.Uniform(3);
+  const auto shape = WavesOf(seed, label);
+  const auto other = WavesOf(seed, static_cast<int64_t>(rng.Below(4, kClasses)));
+  const double dy = 0.5 * rng.Uniform(1) - 0.25, dx = 0.5 * rng.Uniform(2) - 0.25;
+  const double light = 0.5 + 0.5 * rng.Uniform(3), mixed = 0.45 * rng.Uniform(5);
   for (int64_t i = 0; i < kSide * kSide; ++i) {
-    const double y = static_cast<double>(i / kSide) / kSide,
-                 x = static_cast<double>(i % kSide) / kSide;
-    const double v = 255 * light * Blot(shape, y + dy, x + dx) + 60.0 * rng.Normal(16 + i);
+    const double y = static_cast<double>(i / kSide) / kSide;
+    const double x = static_cast<double>(i % kSide) / kSide;
+    const double blot =
+        (1 - mixed) * Blot(shape, y + dy, x + dx) + mixed * Blot(other, y - dy, x - dx);
+    const double v = 255 * light * blot + 60.0 * rng.Normal(16 + i);
     images->pixels.push_back(static_cast<uint8_t>(std::clamp(v, 0.0, 255.0)));
   }
   images->labels.push_back(static_cast<uint8_t>(label));
 }
 
+// The class whose mean training image is nearest.
+int NearestMean(const std::vector<double>& means, const uint8_t* pixels, int64_t bytes) {
+  int best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t c = 0; c * bytes < means.size(); ++c) {
+    double distance = 0;
+    for (int64_t p = 0; p < bytes; ++p) {
+      const double d = pixels[p] - means[c * bytes + p];
+      distance += d * d;
+    }
+    if (distance >= least) continue;
+    least = distance;
+    best = static_cast<int>(c);
+  }
+  return best;
+}
+
+std::vector<double> ClassMeans(const LabelledImages& images) {
+  const int64_t bytes = images.image_bytes();
+  std::vector<double> means(images.classes * bytes), count(images.classes);
+  for (int64_t i = 0; i < images.size(); ++i) {
+    const int64_t label = images.labels[i];
+    ++count[label];
+    for (int64_t p = 0; p < bytes; ++p) means[label * bytes + p] += images.pixels[i * bytes + p];
+  }
+  // A class without images is infinitely far from all.
+  for (size_t m = 0; m < means.size(); ++m) {
+    const double n = count[m / bytes];
+    means[m] = n > 0 ? means[m] / n : std::numeric_limits<double>::infinity();
+  }
+  return means;
+}
+
 }  // namespace
+
+double NearestMeanAccuracy(const LabelledImages& train, const LabelledImages& held_out) {
+  const std::vector<double> means = ClassMeans(train);
+  const int64_t bytes = train.image_bytes();
+  int64_t right = 0;
+  for (int64_t i = 0; i < held_out.size(); ++i) {
+    const uint8_t* pixels = held_out.pixels.data() + i * bytes;
+    right += NearestMean(means, pixels, bytes) == held_out.labels[i];
+  }
+  return static_cast<double>(right) / static_cast<double>(held_out.size());
+}
 
 PixelScale ScaleOf(const LabelledImages& images) {
   double sum = 0, squares = 0;

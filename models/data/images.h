@@ -43,9 +43,13 @@ struct ImageData {
   PixelScale scale;
 };
 
-// Generated images, 28x28 in 10 classes: each class is a fixed blot of
-// waves, moved and dimmed at random under noise.
+// Generated images, 28x28 in 10 classes: each class is a fixed blot of waves, moved and dimmed at
+// random, mixed with some of another class's, under noise.
 ImageData SyntheticImages(int64_t train, int64_t held_out, uint64_t seed);
+
+// The share of held-out images whose label is that of the nearest mean training image of a class:
+// what a model must beat easily.
+double NearestMeanAccuracy(const LabelledImages& train, const LabelledImages& held_out);
 
 struct Augmentation {
   int64_t shift = 0;  // pixels at most, each way; what comes in from outside is black

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,46 +20,6 @@ namespace {
 constexpr uint64_t kSeed = 1;
 
 std::string Percent(double share) { return absl::StrFormat("%.1f", 100 * share); }
-
-// The class whose mean training image is nearest.
-int NearestMean(const std::vector<double>& means, const uint8_t* pixels, int64_t bytes) {
-  int best = 0;
-  double least = std::numeric_limits<double>::infinity();
-  for (size_t c = 0; c * bytes < means.size(); ++c) {
-    double distance = 0;
-    for (int64_t p = 0; p < bytes; ++p) {
-      const double d = pixels[p] - means[c * bytes + p];
-      distance += d * d;
-    }
-    if (distance >= least) continue;
-    least = distance;
-    best = static_cast<int>(c);
-  }
-  return best;
-}
-
-std::vector<double> ClassMeans(const LabelledImages& images) {
-  const int64_t bytes = images.image_bytes();
-  std::vector<double> means(images.classes * bytes), count(images.classes);
-  for (int64_t i = 0; i < images.size(); ++i) {
-    const int64_t label = images.labels[i];
-    ++count[label];
-    for (int64_t p = 0; p < bytes; ++p) means[label * bytes + p] += images.pixels[i * bytes + p];
-  }
-  for (size_t m = 0; m < means.size(); ++m) means[m] /= std::max(count[m / bytes], 1.0);
-  return means;
-}
-
-double NearestMeanAccuracy(const LabelledImages& train, const LabelledImages& held_out) {
-  const std::vector<double> means = ClassMeans(train);
-  const int64_t bytes = train.image_bytes();
-  int64_t right = 0;
-  for (int64_t i = 0; i < held_out.size(); ++i) {
-    const uint8_t* pixels = held_out.pixels.data() + i * bytes;
-    right += NearestMean(means, pixels, bytes) == held_out.labels[i];
-  }
-  return static_cast<double>(right) / static_cast<double>(held_out.size());
-}
 
 }  // namespace
 

@@ -7,8 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "kernels/embedding_kernels.h"
+#include "kernels/loss_kernels.h"
 
 namespace pipelab {
+
+static_assert(kNoData == kNoId && kNoData == kNoTarget, "one mark for what is not there");
+
 namespace {
 
 // Sources know whole samples: a slice (of the first dimension) is cut out of them.
