@@ -15,6 +15,9 @@
 // The running statistics do not depend on the schedule: a stage keeps each micro-batch's mean and
 // variance in a slot of its own, and the step combines the slots in the order of micro-batches,
 // whatever the order in which they were computed (once or, when recomputing, twice).
+//
+// The CPU backend has loops of its own: measured on three micro-batches of AmoebaNets, 1.1 to 2.2
+// times as fast as oneDNN's, which also has no input gradient without the weight gradient's sums.
 #ifndef PIPELAB_KERNELS_BATCH_NORM_KERNELS_H_
 #define PIPELAB_KERNELS_BATCH_NORM_KERNELS_H_
 

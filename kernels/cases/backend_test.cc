@@ -312,6 +312,18 @@ TEST(CpuBackend, LibraryTimeIsPartOfTheWallTime) {
   EXPECT_EQ(backend->library_ns(), 0) << "own loops are not the library";
   backend->Linear(x, x, Tensor(), y);
   EXPECT_GT(backend->library_ns(), 0);
+  EXPECT_EQ(backend->reorder_ns(), 0) << "products take weights as they are";
+  ConvolutionShape s;
+  s.samples = s.kernel_height = s.kernel_width = 3;
+  s.height = s.width = 8;
+  s.in_channels = s.out_channels = 32;
+  const Tensor image = arena.Zeros(DataType::kFloat32, {3, 8, 8, 32}, MemoryKind::kActivation);
+  const Tensor w = arena.Zeros(DataType::kFloat32, {3, 3, 32, 32}, MemoryKind::kParameter);
+  const Tensor result = backend->Allocate({3, 6, 6, 32});
+  const int64_t before = backend->library_ns();
+  backend->convolution().Forward(s, image, w, Tensor(), result);
+  EXPECT_GT(backend->reorder_ns(), 0);
+  EXPECT_GT(backend->library_ns() - before, backend->reorder_ns());
 }
 
 // The bound that simd.h states, 2^-22 relative, over the whole range of normal results.

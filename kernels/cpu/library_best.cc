@@ -31,19 +31,6 @@ memory Filled(const memory::desc& desc) {
   return m;
 }
 
-template <class Body>
-double LeastSeconds(Clock clock, Body body) {
-  body();
-  double least = std::numeric_limits<double>::infinity();
-  const double start = clock();
-  for (int i = 0; i < 5 || (clock() - start < 0.05 && i < 1000); ++i) {
-    const double before = clock();
-    body();
-    least = std::min(least, clock() - before);
-  }
-  return least;
-}
-
 double RunSeconds(const dnnl::primitive& primitive,
                   const std::unordered_map<int, memory>& arguments, Clock clock) {
   dnnl::stream stream(Engine());
@@ -98,6 +85,18 @@ double ConvolutionSeconds(const ConvolutionShape& s, ConvolutionPass pass, Tag t
 }
 
 }  // namespace
+
+double LeastSeconds(Clock clock, const std::function<void()>& body) {
+  body();
+  double least = std::numeric_limits<double>::infinity();
+  const double start = clock();
+  for (int i = 0; i < 5 || (clock() - start < 0.05 && i < 1000); ++i) {
+    const double before = clock();
+    body();
+    least = std::min(least, clock() - before);
+  }
+  return least;
+}
 
 double BestMatmulSeconds(const MatmulSize& size, Clock clock) {
   UseOneThread();

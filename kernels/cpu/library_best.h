@@ -3,9 +3,11 @@
 //
 //   double seconds = BestMatmulSeconds({m, k, n}, &ThreadSeconds);
 //
-// Seconds of one call by the given clock: the least of some, after one to warm up.
+// Seconds of one call by the given clock.
 #ifndef PIPELAB_KERNELS_CPU_LIBRARY_BEST_H_
 #define PIPELAB_KERNELS_CPU_LIBRARY_BEST_H_
+
+#include <functional>
 
 #include "kernels/convolution_kernels.h"
 #include "kernels/shape_checks.h"
@@ -14,6 +16,9 @@ namespace pipelab {
 namespace cpu {
 
 using Clock = double (*)();  // seconds
+
+// The least time of a call of `body`: 5 to 1000 of them within some 50 ms, after one to warm up.
+double LeastSeconds(Clock clock, const std::function<void()>& body);
 
 // x_MK w_KN, the least of dnnl_sgemm and of the matmul primitive with the weights in its layout.
 double BestMatmulSeconds(const MatmulSize& size, Clock clock);
