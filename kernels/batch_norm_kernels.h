@@ -5,7 +5,7 @@
 //   k.Forward(x_MC, gamma_C, beta_C, y_MC, mean_C, variance_C);
 //   k.InputGradient(dy_MC, x_MC, gamma_C, mean_C, variance_C, dx_MC, dgamma_part_C, dbeta_part_C);
 //   k.WeightGradient(dgamma_part_C, dbeta_part_C, dgamma_C, dbeta_C);
-//   k.UpdateRunning(statistics_of_all_micro_batches, /*momentum=*/0.1f, running_mean, running_var);
+//   k.UpdateRunning(statistics_of_micro_batches, /*rows_B=*/{}, 0.1f, running_mean, running_var);
 //   k.Inference(x_MC, gamma_C, beta_C, running_mean, running_var, y_MC);
 //
 // M is samples times pixels. Paper: GPipe (Huang et al. 2019), section 2.2: "sufficient statistics
@@ -21,6 +21,9 @@
 #ifndef PIPELAB_KERNELS_BATCH_NORM_KERNELS_H_
 #define PIPELAB_KERNELS_BATCH_NORM_KERNELS_H_
 
+#include <cstdint>
+
+#include "absl/types/span.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -49,12 +52,13 @@ class BatchNormKernels {
   virtual void Inference(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
                          const Tensor& mean_C, const Tensor& variance_C, const Tensor& y_MC) = 0;
   // running = (1 - momentum) running + momentum mini-batch, where the mini-batch's mean and
-  // variance are those of the union of equally large micro-batches, a row [mean_C, variance_C]
-  // each: the variance is the mean of the variances plus the variance of the means. It is the one
-  // that divides by the number of values, as torchgpipe's DeferredBatchNorm (PyTorch's own
-  // BatchNorm divides by one less).
-  virtual void UpdateRunning(const Tensor& statistics_B2C, float momentum,
-                             const Tensor& running_mean_C, const Tensor& running_variance_C) = 0;
+  // variance are those of the union of its micro-batches: a row [mean_C, variance_C] each, over
+  // rows_B[b] values (empty: equally many). The variance is the mean of the variances plus the
+  // variance of the means; it is the one that divides by the number of values, as torchgpipe's
+  // DeferredBatchNorm (PyTorch's own BatchNorm divides by one less).
+  virtual void UpdateRunning(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
+                             float momentum, const Tensor& running_mean_C,
+                             const Tensor& running_variance_C) = 0;
 };
 
 }  // namespace pipelab

@@ -68,13 +68,17 @@ RowsSize CheckBatchNorm(const char* kernel, std::initializer_list<const Tensor*>
   return size;
 }
 
-int64_t CheckRunningStatistics(const Tensor& statistics_B2C, const Tensor& running_mean_C,
-                               const Tensor& running_variance_C) {
+int64_t CheckRunningStatistics(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
+                               const Tensor& running_mean_C, const Tensor& running_variance_C) {
   const int64_t c = CheckSameSize("BatchNormUpdateRunning", {&running_mean_C, &running_variance_C});
   const RowsSize size = RowsOf(statistics_B2C);
   CHECK(size.columns == 2 * c && size.rows > 0)
       << "BatchNormUpdateRunning: " << ShapeToString(statistics_B2C.shape()) << " where rows of "
       << 2 * c << " belong";
+  CHECK(rows_B.empty() || static_cast<int64_t>(rows_B.size()) == size.rows)
+      << "BatchNormUpdateRunning: " << rows_B.size() << " row counts for " << size.rows
+      << " micro-batches";
+  for (int64_t rows : rows_B) CHECK_GT(rows, 0) << "BatchNormUpdateRunning";
   return size.rows;
 }
 

@@ -74,8 +74,8 @@ void CheckPooling(const char* kernel, const PoolingShape& shape,
 RowsSize CheckBatchNorm(const char* kernel, std::initializer_list<const Tensor*> full_MC,
                         std::initializer_list<const Tensor*> per_column_C);
 // Returns the number of micro-batches.
-int64_t CheckRunningStatistics(const Tensor& statistics_B2C, const Tensor& running_mean_C,
-                               const Tensor& running_variance_C);
+int64_t CheckRunningStatistics(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
+                               const Tensor& running_mean_C, const Tensor& running_variance_C);
 
 // Bags of equal size, ids of the table or kNoId; returns rows and columns of y.
 RowsSize CheckEmbeddingBag(const char* kernel, const Tensor& ids_MB, const Tensor& table_VC,

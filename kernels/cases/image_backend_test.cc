@@ -113,7 +113,7 @@ TEST_P(BackendTest, RunningStatisticsAreThoseOfTheMiniBatch) {
                                      slot.Rows(1, 2));
     }
     const Tensor running = Filled({2, kColumns}, 1);
-    backend_->batch_norm().UpdateRunning(slots.Reshape({micro_batches, 2 * kColumns}), 0.25f,
+    backend_->batch_norm().UpdateRunning(slots.Reshape({micro_batches, 2 * kColumns}), {}, 0.25f,
                                          running.Rows(0, 1), running.Rows(1, 2));
     return running;
   };
@@ -125,6 +125,16 @@ TEST_P(BackendTest, RunningStatisticsAreThoseOfTheMiniBatch) {
     }
     EXPECT_TRUE(SameBits(parts, run(micro_batches, true))) << "the order of computing shows";
   }
+  // Micro-batches of 4 and 20 rows.
+  const Tensor slots = backend_->Allocate({2, 2, kColumns}), uneven = Filled({2, kColumns}, 1);
+  for (int64_t b : {0, 1}) {
+    const Tensor part = x.Rows(4 * b, b == 0 ? 4 : kRows), y = backend_->Allocate(part.shape());
+    const Tensor slot = slots.Rows(b, b + 1).Reshape({2, kColumns});
+    backend_->batch_norm().Forward(part, one, one, y, slot.Rows(0, 1), slot.Rows(1, 2));
+  }
+  backend_->batch_norm().UpdateRunning(slots.Reshape({2, 2 * kColumns}), {4, 20}, 0.25f,
+                                       uneven.Rows(0, 1), uneven.Rows(1, 2));
+  for (int64_t i = 0; i < uneven.size(); ++i) EXPECT_NEAR(uneven.f32()[i], whole.f32()[i], 1e-6);
   // By hand: the first column's mean.
   double sum = 0;
   for (int64_t i = 0; i < kRows; ++i) sum += x.f32()[i * kColumns];
@@ -205,7 +215,7 @@ TEST_P(BackendTest, RefusesImagesThatDoNotFit) {
   EXPECT_DEATH(backend_->pooling().Max(p, x, y), "MaxPool: x is");
   p.stride_height = 0;
   EXPECT_DEATH(backend_->pooling().Average(p, x, y), "strides 0, 1");
-  EXPECT_DEATH(backend_->batch_norm().UpdateRunning(x, 0.1f, y, y), "rows of 24 belong");
+  EXPECT_DEATH(backend_->batch_norm().UpdateRunning(x, {}, 0.1f, y, y), "rows of 24 belong");
   EXPECT_DEATH(backend_->embedding().Bag(Int({3}), Random({3, 2}, "t"), BagMode::kSum,
                                          backend_->Allocate({1, 2})),
                "EmbeddingBag: index 3 of a table of 3");

@@ -158,7 +158,7 @@ void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases) {
                       {columns, kAdded},
                       {columns, kAdded, 1, true}};
     update.run = [](Backend* be, const Tensors& t) {
-      be->batch_norm().UpdateRunning(t[0], 0.1f, t[1], t[2]);
+      be->batch_norm().UpdateRunning(t[0], {}, 0.1f, t[1], t[2]);
     };
     cases->push_back(update);
   }

@@ -148,15 +148,19 @@ PIPELAB_SIMD void BatchNormBackward(const float* dy, const float* x, const float
   }
 }
 
-void BatchNormUpdateRunning(const float* statistics, int64_t micro_batches, int64_t c,
-                            float momentum, float* running_mean, float* running_variance) {
-  const double rate = momentum, b = static_cast<double>(micro_batches);
+void BatchNormUpdateRunning(const float* statistics, int64_t micro_batches,
+                            absl::Span<const int64_t> rows, int64_t c, float momentum,
+                            float* running_mean, float* running_variance) {
+  const double rate = momentum;
+  const auto weight = [&](int64_t b) { return rows.empty() ? 1 : static_cast<double>(rows[b]); };
+  double all = 0;
+  for (int64_t b = 0; b < micro_batches; ++b) all += weight(b);
   for (int64_t j = 0; j < c; ++j) {
     double mean = 0, variance = 0;
-    for (int64_t i = 0; i < micro_batches; ++i) mean += statistics[2 * i * c + j] / b;
-    for (int64_t i = 0; i < micro_batches; ++i) {
-      const double d = statistics[2 * i * c + j] - mean;
-      variance += (statistics[(2 * i + 1) * c + j] + d * d) / b;
+    for (int64_t b = 0; b < micro_batches; ++b) mean += weight(b) / all * statistics[2 * b * c + j];
+    for (int64_t b = 0; b < micro_batches; ++b) {
+      const double d = statistics[2 * b * c + j] - mean;
+      variance += weight(b) / all * (statistics[(2 * b + 1) * c + j] + d * d);
     }
     running_mean[j] += static_cast<float>(rate * (mean - running_mean[j]));
     running_variance[j] += static_cast<float>(rate * (variance - running_variance[j]));

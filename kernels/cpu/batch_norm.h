@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "absl/types/span.h"
+
 namespace pipelab {
 namespace cpu {
 
@@ -22,9 +24,10 @@ void BatchNormBackward(const float* dy, const float* x, const float* gamma, cons
                        const float* variance, const float* dgamma, const float* dbeta, int64_t m,
                        int64_t c, float* dx);
 
-// statistics: a row of c means and c variances for each micro-batch.
-void BatchNormUpdateRunning(const float* statistics, int64_t micro_batches, int64_t c,
-                            float momentum, float* running_mean, float* running_variance);
+// statistics: a row of c means and c variances for each micro-batch; rows: as in UpdateRunning.
+void BatchNormUpdateRunning(const float* statistics, int64_t micro_batches,
+                            absl::Span<const int64_t> rows, int64_t c, float momentum,
+                            float* running_mean, float* running_variance);
 
 }  // namespace cpu
 }  // namespace pipelab

@@ -68,12 +68,12 @@ class CpuBatchNormKernels final : public BatchNormKernels {
     BatchNormApply(Data(x_MC), Data(gamma_C), Data(beta_C), Data(mean_C), Data(variance_C), m, c,
                    Data(y_MC));
   }
-  void UpdateRunning(const Tensor& statistics_B2C, float momentum, const Tensor& running_mean_C,
-                     const Tensor& running_variance_C) override {
+  void UpdateRunning(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B, float momentum,
+                     const Tensor& running_mean_C, const Tensor& running_variance_C) override {
     const int64_t micro_batches =
-        CheckRunningStatistics(statistics_B2C, running_mean_C, running_variance_C);
-    BatchNormUpdateRunning(Data(statistics_B2C), micro_batches, running_mean_C.size(), momentum,
-                           Data(running_mean_C), Data(running_variance_C));
+        CheckRunningStatistics(statistics_B2C, rows_B, running_mean_C, running_variance_C);
+    BatchNormUpdateRunning(Data(statistics_B2C), micro_batches, rows_B, running_mean_C.size(),
+                           momentum, Data(running_mean_C), Data(running_variance_C));
   }
 };
 

@@ -54,17 +54,20 @@ void BatchNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C,
   }
 }
 
-void BatchNormUpdateRunning(int64_t micro_batches, In statistics_B2C, double momentum,
-                            Out running_mean_C, Out running_variance_C) {
+void BatchNormUpdateRunning(int64_t micro_batches, In statistics_B2C,
+                            absl::Span<const int64_t> rows_B, double momentum, Out running_mean_C,
+                            Out running_variance_C) {
   const int64_t c = static_cast<int64_t>(running_mean_C.size());
-  const double b = static_cast<double>(micro_batches);
   for (int64_t j = 0; j < c; ++j) {
-    double mean = 0, variance = 0;
-    for (int64_t i = 0; i < micro_batches; ++i) mean += statistics_B2C[2 * i * c + j] / b;
-    for (int64_t i = 0; i < micro_batches; ++i) {
-      const double d = statistics_B2C[2 * i * c + j] - mean;
-      variance += (statistics_B2C[(2 * i + 1) * c + j] + d * d) / b;
+    double values = 0, sum = 0, squares = 0;  // of the union
+    for (int64_t b = 0; b < micro_batches; ++b) {
+      const double n = rows_B.empty() ? 1 : static_cast<double>(rows_B[b]);
+      const double mean = statistics_B2C[2 * b * c + j];
+      values += n;
+      sum += n * mean;
+      squares += n * (statistics_B2C[(2 * b + 1) * c + j] + mean * mean);
     }
+    const double mean = sum / values, variance = squares / values - mean * mean;
     running_mean_C[j] += momentum * (mean - running_mean_C[j]);
     running_variance_C[j] += momentum * (variance - running_variance_C[j]);
   }

@@ -87,8 +87,9 @@ void BatchNormInference(const RowsSize& size, In x_MC, In gamma_C, In beta_C, In
                         In variance_C, Out y_MC);
 void BatchNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C, In mean_C,
                             In variance_C, Out dx_MC, Out dgamma_part_C, Out dbeta_part_C);
-void BatchNormUpdateRunning(int64_t micro_batches, In statistics_B2C, double momentum,
-                            Out running_mean_C, Out running_variance_C);
+void BatchNormUpdateRunning(int64_t micro_batches, In statistics_B2C,
+                            absl::Span<const int64_t> rows_B, double momentum, Out running_mean_C,
+                            Out running_variance_C);
 
 // loss.cc
 double CrossEntropy(const RowsSize& size, In logits_MV, Indices targets_M);

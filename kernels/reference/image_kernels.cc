@@ -66,11 +66,11 @@ class ReferenceBatchNormKernels final : public BatchNormKernels {
     BatchNormInference(size, Wide(x_MC), Wide(gamma_C), Wide(beta_C), Wide(mean_C),
                        Wide(variance_C), WideResult(y_MC));
   }
-  void UpdateRunning(const Tensor& statistics_B2C, float momentum, const Tensor& running_mean_C,
-                     const Tensor& running_variance_C) override {
+  void UpdateRunning(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B, float momentum,
+                     const Tensor& running_mean_C, const Tensor& running_variance_C) override {
     const int64_t micro_batches =
-        CheckRunningStatistics(statistics_B2C, running_mean_C, running_variance_C);
-    BatchNormUpdateRunning(micro_batches, Wide(statistics_B2C), momentum,
+        CheckRunningStatistics(statistics_B2C, rows_B, running_mean_C, running_variance_C);
+    BatchNormUpdateRunning(micro_batches, Wide(statistics_B2C), rows_B, momentum,
                            WideResult(running_mean_C), WideResult(running_variance_C));
   }
 };
