@@ -1,10 +1,7 @@
 // The reference's gradients against central finite differences of the reference's forwards, in
 // double: what every backend is compared with is itself right.
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +10,6 @@
 #include "kernels/cases/gradient_check.h"
 #include "kernels/cases/shapes.h"
 #include "kernels/reference/functions.h"
-#include "tools/base/rng.h"
 
 namespace pipelab {
 namespace {
