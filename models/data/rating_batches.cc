@@ -61,7 +61,7 @@ std::vector<DataField> RatingFeatures::Fields() const {
   const int64_t films = static_cast<int64_t>(films_.size());
   const int64_t years = last_year_ - first_year_ + 2;  // and one for those not known
   const int64_t limits[kNumBags] = {users, films, years, num_genres_, films, films, users};
-  std::vector<DataField> fields = {{kDense, FieldType::kFloat, {kNumDense}}};
+  std::vector<DataField> fields = {{kDenseFeatures, FieldType::kFloat, {kNumDense}}};
   for (int bag = 0; bag < kNumBags; ++bag) {
     const int64_t size = bag < kGenres ? 1 : bag == kGenres ? kMostGenres : options_.history;
     fields.push_back({kBagNames[bag], FieldType::kId, {size}, limits[bag], bag >= kGenres});

@@ -29,7 +29,7 @@
 
 namespace pipelab {
 
-inline constexpr char kDense[] = "dense";
+inline constexpr char kDenseFeatures[] = "dense";
 
 struct RatingOptions {
   int64_t history = 20;  // H

@@ -23,11 +23,9 @@
 #include "models/data/character_vocabulary.h"
 #include "models/data/example_source.h"
 #include "models/data/translations.h"
+#include "models/graph/translation_fields.h"  // IWYU pragma: export
 
 namespace pipelab {
-
-inline constexpr char kSource[] = "source";
-inline constexpr char kSourceLength[] = "source_length";
 
 // Special tokens, one for each locale, then the characters by code point.
 class TranslationVocabulary {

@@ -9,8 +9,16 @@
 #include "models/layers/add_spec.h"
 #include "models/layers/concat.h"
 #include "models/layers/concat_spec.h"
+#include "models/layers/cross_attention.h"
+#include "models/layers/cross_attention_spec.h"
+#include "models/layers/data_input.h"
+#include "models/layers/data_input_spec.h"
 #include "models/layers/dense.h"
 #include "models/layers/dense_spec.h"
+#include "models/layers/element_loss.h"
+#include "models/layers/element_loss_spec.h"
+#include "models/layers/embedding_bag.h"
+#include "models/layers/embedding_bag_spec.h"
 #include "models/layers/gpt_attention.h"
 #include "models/layers/gpt_attention_spec.h"
 #include "models/layers/gpt_embedding.h"
@@ -19,6 +27,8 @@
 #include "models/layers/gpt_head_spec.h"
 #include "models/layers/gpt_mlp.h"
 #include "models/layers/gpt_mlp_spec.h"
+#include "models/layers/norm.h"
+#include "models/layers/norm_spec.h"
 
 namespace pipelab {
 namespace {
@@ -36,11 +46,16 @@ std::unique_ptr<Layer> Make(const LayerSpec& spec) {
 constexpr Kind kKinds[] = {
     {kAdd, Make<Add>},
     {kConcat, Make<Concat>},
+    {kCrossAttention, Make<CrossAttention>},
+    {kDataInput, Make<DataInput>},
     {kDense, Make<Dense>},
+    {kElementLoss, Make<ElementLoss>},
+    {kEmbeddingBag, Make<EmbeddingBag>},
     {kGptAttention, Make<GptAttention>},
     {kGptEmbedding, Make<GptEmbedding>},
     {kGptHead, Make<GptHead>},
     {kGptMlp, Make<GptMlp>},
+    {kNorm, Make<Norm>},
 };
 
 }  // namespace

@@ -39,8 +39,11 @@ void CopySlice(const LayerContext& ctx, Copying way, const Tensor& slice_MC, int
 
 GptAttention::GptAttention(const LayerSpec& spec)
     : tokens_(spec.output_shape[0]),
-      hidden_(spec.output_shape[1]),
       heads_(static_cast<int64_t>(Attribute(spec, "heads"))),
+      head_size_(static_cast<int64_t>(Attribute(spec, "head_size"))),
+      width_(heads_ * head_size_),
+      causal_(Attribute(spec, "causal") != 0),
+      has_key_lengths_(!spec.data.empty()),
       residual_(spec) {}
 
 AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
@@ -48,33 +51,35 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   shape.samples = ctx.samples;
   shape.tokens = tokens_;
   shape.heads = heads_;
-  shape.head_size = hidden_ / heads_;
+  shape.head_size = head_size_;
+  shape.causal = causal_;
+  if (has_key_lengths_) shape.key_lengths = ctx.batch->fields[0].i32();
   shape.first_query = ctx.slice.first;
   shape.queries = ctx.slice.count;
   return shape;
 }
 
-Tensor GptAttention::JoinSequence(const LayerContext& ctx, Tensor qkv_M3C) const {
+Tensor GptAttention::JoinSequence(const LayerContext& ctx, Tensor qkv_M3W) const {
   std::vector<Tensor>& shared = ctx.sequence->tensors;
   if (shared.empty()) {  // the first slice's forward; not its recompute
-    shared.push_back(ctx.backend->Allocate({ctx.samples * tokens_, 3 * hidden_}));
+    shared.push_back(ctx.backend->Allocate({ctx.samples * tokens_, 3 * width_}));
   }
-  CopySlice(ctx, Copying::kIn, qkv_M3C, tokens_, shared[kSequence]);
+  CopySlice(ctx, Copying::kIn, qkv_M3W, tokens_, shared[kSequence]);
   return shared[kSequence];
 }
 
-Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MC,
+Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MW,
                                    std::vector<Tensor>* kept) const {
   std::vector<Tensor>& shared = ctx.sequence->tensors;
   if (ctx.slice.end() == tokens_) shared.push_back(AllocateLike(ctx, shared[kSequence]));
-  ctx.backend->attention().Gradient(ShapeFor(ctx), dmix_MC, shared[kSequence], (*kept)[kMix],
+  ctx.backend->attention().Gradient(ShapeFor(ctx), dmix_MW, shared[kSequence], (*kept)[kMix],
                                     (*kept)[kLse], shared[kDsequence]);
-  const int64_t m = dmix_MC.dim(0);
-  dmix_MC = (*kept)[kLse] = Tensor();
-  Tensor dqkv_M3C = ctx.backend->Allocate({m, 3 * hidden_});
-  CopySlice(ctx, Copying::kOut, dqkv_M3C, tokens_, shared[kDsequence]);
+  const int64_t m = dmix_MW.dim(0);
+  dmix_MW = (*kept)[kLse] = Tensor();
+  Tensor dqkv_M3W = ctx.backend->Allocate({m, 3 * width_});
+  CopySlice(ctx, Copying::kOut, dqkv_M3W, tokens_, shared[kDsequence]);
   if (ctx.slice.first == 0) shared.clear();
-  return dqkv_M3C;
+  return dqkv_M3W;
 }
 
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
@@ -83,17 +88,17 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
   Tensor norm_MC =
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
-  Tensor qkv_M3C = b.Allocate({m, 3 * hidden_});
-  b.Linear(norm_MC, parameters_[P::kWqkv].value, parameters_[P::kBqkv].value, qkv_M3C);
+  Tensor qkv_M3W = b.Allocate({m, 3 * width_});
+  b.Linear(norm_MC, parameters_[P::kWqkv].value, parameters_[P::kBqkv].value, qkv_M3W);
   norm_MC = Tensor();
-  if (!ctx.slice.whole()) qkv_M3C = JoinSequence(ctx, std::move(qkv_M3C));
-  Tensor mix_MC = AllocateLike(ctx, x_MC);
+  if (!ctx.slice.whole()) qkv_M3W = JoinSequence(ctx, std::move(qkv_M3W));
+  Tensor mix_MW = b.Allocate({m, width_});
   Tensor lse_SHT = b.Allocate({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
-  b.attention().Forward(ShapeFor(ctx), qkv_M3C, mix_MC, lse_SHT);
+  b.attention().Forward(ShapeFor(ctx), qkv_M3W, mix_MW, lse_SHT);
   Tensor branch_MC = AllocateLike(ctx, x_MC);
-  b.Linear(mix_MC, parameters_[P::kWo].value, parameters_[P::kBo].value, branch_MC);
-  if (!ctx.slice.whole()) qkv_M3C = Tensor();  // the slices have it together
-  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MC), std::move(qkv_M3C),
+  b.Linear(mix_MW, parameters_[P::kWo].value, parameters_[P::kBo].value, branch_MC);
+  if (!ctx.slice.whole()) qkv_M3W = Tensor();  // the slices have it together
+  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW), std::move(qkv_M3W),
                     std::move(lse_SHT)};
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
 }
@@ -103,15 +108,15 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
   Tensor dbranch_MC = residual_.BranchGradient(ctx, dy);
-  Tensor dmix_MC = AllocateLike(ctx, x_MC);
-  b.LinearInputGradient(dbranch_MC, parameters_[P::kWo].value, dmix_MC);
+  Tensor dmix_MW = b.Allocate({x_MC.dim(0), width_});
+  b.LinearInputGradient(dbranch_MC, parameters_[P::kWo].value, dmix_MW);
   if (ctx.slice.whole()) {
-    Tensor dqkv_M3C = AllocateLike(ctx, kept[kQkv]);
-    b.attention().Gradient(ShapeFor(ctx), dmix_MC, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3C);
-    dmix_MC = kept[kLse] = Tensor();
-    kept[kQkv] = std::move(dqkv_M3C);
+    Tensor dqkv_M3W = AllocateLike(ctx, kept[kQkv]);
+    b.attention().Gradient(ShapeFor(ctx), dmix_MW, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3W);
+    dmix_MW = kept[kLse] = Tensor();
+    kept[kQkv] = std::move(dqkv_M3W);
   } else {
-    kept[kQkv] = SliceGradient(ctx, std::move(dmix_MC), &kept);
+    kept[kQkv] = SliceGradient(ctx, std::move(dmix_MW), &kept);
   }
   Tensor dnorm_MC = AllocateLike(ctx, x_MC);
   b.LinearInputGradient(kept[kQkv], parameters_[P::kWqkv].value, dnorm_MC);

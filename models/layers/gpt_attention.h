@@ -23,12 +23,13 @@ class GptAttention : public UnaryLayer {
 
   AttentionShape ShapeFor(const LayerContext& ctx) const;
   // Slices: puts q, k, v of the slice in their places among the samples', which it returns.
-  Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_M3C) const;
+  Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_M3W) const;
   // Slices: the gradient of the slice's q, k, v, complete once it is the slice's turn. Gives up
   // dmix and lse.
-  Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MC, std::vector<Tensor>* kept) const;
+  Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
 
-  int64_t tokens_, hidden_, heads_;
+  int64_t tokens_, heads_, head_size_, width_;  // width: of all heads
+  bool causal_, has_key_lengths_;
   ResidualDropout residual_;
 };
 

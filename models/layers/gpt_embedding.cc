@@ -1,24 +1,45 @@
 #include "models/layers/gpt_embedding.h"
 
+#include <cmath>
 #include <utility>
-
-#include "models/layers/gpt_embedding_spec.h"
 
 namespace pipelab {
 
 using P = GptEmbeddingParameter;
 
 GptEmbedding::GptEmbedding(const LayerSpec& spec)
-    : tokens_(spec.output_shape[0]), hidden_(spec.output_shape[1]) {}
+    : tokens_(spec.output_shape[0]),
+      hidden_(spec.output_shape[1]),
+      positions_(static_cast<Positions>(static_cast<int>(Attribute(spec, "positions")))) {}
 
 Tensor GptEmbedding::PositionsOf(const LayerContext& ctx, const Tensor& positions_TC) const {
   return positions_TC.Rows(ctx.slice.first, ctx.slice.first + ctx.slice.CountOf(tokens_));
 }
 
+// Column 2i of position p is sin(p / 10000^(2i / C)), column 2i + 1 the cosine.
+Tensor GptEmbedding::Sinusoids(const LayerContext& ctx) const {
+  const int64_t count = ctx.slice.CountOf(tokens_);
+  Tensor positions_TC = ctx.backend->Allocate({count, hidden_});
+  const absl::Span<float> out = positions_TC.f32();
+  for (int64_t column = 0; column < hidden_; ++column) {
+    const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(hidden_);
+    const double frequency = std::pow(10000.0, -exponent);
+    for (int64_t row = 0; row < count; ++row) {
+      const double angle = static_cast<double>(ctx.slice.first + row) * frequency;
+      out[row * hidden_ + column] =
+          static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  }
+  return positions_TC;
+}
+
 Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
   Tensor y_MC = ctx.backend->Allocate({ctx.samples * ctx.slice.CountOf(tokens_), hidden_});
-  ctx.backend->embedding().Lookup(ctx.batch->fields[0], parameters_[P::kTable].value,
-                                  PositionsOf(ctx, parameters_[P::kPositions].value), y_MC);
+  const Tensor positions = positions_ == Positions::kLearned
+                               ? PositionsOf(ctx, parameters_[P::kPositions].value)
+                               : Sinusoids(ctx);
+  ctx.backend->embedding().Lookup(ctx.batch->fields[0], parameters_[P::kTable].value, positions,
+                                  y_MC);
   return y_MC;
 }
 
@@ -29,9 +50,14 @@ Tensor GptEmbedding::InputGradient(const LayerContext&, const Tensor&, Tensor dy
 }
 
 void GptEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
-  ctx.backend->embedding().LookupWeightGradient(
-      ctx.batch->fields[0], stash->tensors[0], parameters_[P::kTable].gradient,
-      PositionsOf(ctx, parameters_[P::kPositions].gradient));
+  EmbeddingKernels& embedding = ctx.backend->embedding();
+  const Tensor &tokens = ctx.batch->fields[0], &table = parameters_[P::kTable].gradient;
+  if (positions_ == Positions::kLearned) {
+    embedding.LookupWeightGradient(tokens, stash->tensors[0], table,
+                                   PositionsOf(ctx, parameters_[P::kPositions].gradient));
+  } else {  // each token a bag of one
+    embedding.BagWeightGradient(tokens, stash->tensors[0], BagMode::kSum, table);
+  }
   stash->tensors.clear();
 }
 

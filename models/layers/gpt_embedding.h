@@ -2,6 +2,9 @@
 #ifndef PIPELAB_MODELS_LAYERS_GPT_EMBEDDING_H_
 #define PIPELAB_MODELS_LAYERS_GPT_EMBEDDING_H_
 
+#include <cstdint>
+
+#include "models/layers/gpt_embedding_spec.h"
 #include "models/layers/layer.h"
 
 namespace pipelab {
@@ -17,8 +20,11 @@ class GptEmbedding : public UnaryLayer {
   void WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
   // The rows of the pass's tokens.
   Tensor PositionsOf(const LayerContext& ctx, const Tensor& positions_TC) const;
+  // The same of the sines and cosines, in a new tensor.
+  Tensor Sinusoids(const LayerContext& ctx) const;
 
   int64_t tokens_, hidden_;
+  Positions positions_;
 };
 
 }  // namespace pipelab

@@ -11,14 +11,20 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   layer.output_shape = {s.tokens, s.hidden};
   layer.parameters = {
       {s.name + "/tokens", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie},
-      {s.name + "/positions", {s.tokens, s.hidden}, InitKind::kNormal, s.stddev, ""},
   };
-  layer.data = {{kTokens, FieldType::kId, {s.tokens}, s.vocabulary}};
-  layer.slice_costs = [t = s.tokens, c = s.hidden](int64_t samples, TokenSlice slice) {
+  const bool learned = s.positions == Positions::kLearned;
+  if (learned) {
+    layer.parameters.push_back(
+        {s.name + "/positions", {s.tokens, s.hidden}, InitKind::kNormal, s.stddev, ""});
+  }
+  layer.attributes = {{"positions", static_cast<double>(s.positions)}};
+  layer.data = {{s.field, FieldType::kId, {s.tokens}, s.vocabulary}};
+  layer.slice_costs = [t = s.tokens, c = s.hidden, learned](int64_t samples, TokenSlice slice) {
     LayerCosts costs;
     costs.output = FloatBytes(samples * slice.CountOf(t) * c);
     costs.kept_for_weight = costs.output;  // dy
     costs.forward_peak = costs.output;
+    if (!learned) costs.forward_peak += FloatBytes(slice.CountOf(t) * c);
     return costs;
   };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };

@@ -1,11 +1,14 @@
-// The input of a GPT: a token table and a position table, added. What it costs; gpt_embedding.h
-// runs it.
+// The input of a Transformer: a token table's rows and positions, added. What it costs;
+// gpt_embedding.h runs it.
 //
 //   LayerSpec layer = GptEmbeddingSpec({.name = "embedding", .tokens = 128, .hidden = 256,
 //   .vocabulary = 96});
 //
 // Output: {tokens, hidden}. Keeps nothing for the backward but the output's gradient, and draws the
 // tokens from the data again when the weight gradient needs them.
+//
+// Positions are a table that learns (GPT, BERT), or the sines and cosines of Vaswani et al. 2017,
+// which are no parameters: a pass computes those that it needs.
 #ifndef PIPELAB_MODELS_LAYERS_GPT_EMBEDDING_SPEC_H_
 #define PIPELAB_MODELS_LAYERS_GPT_EMBEDDING_SPEC_H_
 
@@ -18,8 +21,12 @@ namespace pipelab {
 
 inline constexpr char kGptEmbedding[] = "gpt_embedding";
 
+enum class Positions : uint8_t { kLearned, kSinusoidal };
+
 struct GptEmbeddingSizes {
   std::string name;
+  std::string field = kTokens;  // of the data: ids
+  Positions positions = Positions::kLearned;
   int64_t tokens = 0, hidden = 0, vocabulary = 0;
   double stddev = 0.02;  // of both tables
   std::string tie;       // of the token table; empty: not tied
@@ -27,7 +34,7 @@ struct GptEmbeddingSizes {
 
 // Places in LayerSpec::parameters and Layer::parameters_.
 struct GptEmbeddingParameter {
-  enum { kTable, kPositions };  // [V, C], [T, C]
+  enum { kTable, kPositions };  // [V, C], [T, C] where learned
 };
 
 LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& sizes);

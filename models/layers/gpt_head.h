@@ -2,6 +2,8 @@
 #ifndef PIPELAB_MODELS_LAYERS_GPT_HEAD_H_
 #define PIPELAB_MODELS_LAYERS_GPT_HEAD_H_
 
+#include <cstdint>
+
 #include "models/layers/block_parts.h"
 #include "models/layers/layer.h"
 
@@ -17,7 +19,15 @@ class GptHead : public UnaryLayer {
                        LayerStash* stash) override;
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
 
+  // norm_MC times the table, plus the bias, and the gradients of these.
+  void Logits(const LayerContext& ctx, const Tensor& norm_MC, const Tensor& logits_MV) const;
+  void LogitsInputGradient(const LayerContext& ctx, const Tensor& dlogits_MV,
+                           const Tensor& dnorm_MC) const;
+  void LogitsWeightGradient(const LayerContext& ctx, const Tensor& norm_MC,
+                            const Tensor& dlogits_MV) const;
+
   int64_t vocabulary_;
+  bool output_bias_;
 };
 
 }  // namespace pipelab

@@ -1,5 +1,6 @@
 #include "models/layers/gpt_head_spec.h"
 
+#include "glog/logging.h"
 #include "models/graph/cost_math.h"
 
 namespace pipelab {
@@ -36,9 +37,18 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
   layer.parameters = {
       {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
       {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
-      {s.name + "/table", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie},
   };
-  layer.data = {{kTargets, FieldType::kId, {s.tokens}, s.vocabulary}};
+  if (s.output_bias) {
+    CHECK(s.tie.empty()) << s.name << ": an output bias beside a tied table";
+    layer.parameters.push_back(
+        {s.name + "/w", {s.hidden, s.vocabulary}, InitKind::kNormal, s.stddev, ""});
+    layer.parameters.push_back({s.name + "/b", {s.vocabulary}, InitKind::kZeros, 0, ""});
+  } else {
+    layer.parameters.push_back(
+        {s.name + "/table", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie});
+  }
+  layer.attributes = {{"output_bias", s.output_bias ? 1 : 0}};
+  layer.data = {{kTargets, FieldType::kId, {s.tokens}, s.vocabulary, s.padded_targets}};
   layer.slice_costs = [t = s.tokens, c = s.hidden, v = s.vocabulary](int64_t samples,
                                                                      TokenSlice slice) {
     return HeadCosts(samples * slice.CountOf(t), c, v);

@@ -8,6 +8,7 @@
 #include "kernels/reference/reference_backend.h"
 #include "models/layers/test_graphs.h"
 #include "models/layers/test_layers.h"
+#include "models/layers/test_specs.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -126,6 +127,15 @@ TEST_P(LayerBytes, SpecificationsHoldToTheByte) {
 
 TEST_P(LayerBytes, JoinsHoldToTheByte) {
   for (const LayerSpec& spec : JoinLayers()) {
+    for (int64_t samples : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples);
+      CheckLayer(spec, samples);
+    }
+  }
+}
+
+TEST_P(LayerBytes, OtherNetsHoldToTheByte) {
+  for (const LayerSpec& spec : NetLayers()) {
     for (int64_t samples : {1, 3}) {
       SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples);
       CheckLayer(spec, samples);

@@ -19,6 +19,7 @@
 #include "models/layers/dense_spec.h"
 #include "models/layers/test_graphs.h"
 #include "models/layers/test_layers.h"
+#include "models/layers/test_specs.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -138,6 +139,13 @@ TEST(LayerGradient, OfJoinsAgreesWithFiniteDifferences) {
   for (const LayerSpec& spec : JoinLayers()) {
     SCOPED_TRACE(spec.name);
     if (spec.kind == kDense && ActivationOf(spec) == Activation::kRelu) continue;
+    GradientCheck(spec).Run();
+  }
+}
+
+TEST(LayerGradient, OfOtherNetsAgreesWithFiniteDifferences) {
+  for (const LayerSpec& spec : NetLayers()) {
+    SCOPED_TRACE(spec.name);
     GradientCheck(spec).Run();
   }
 }

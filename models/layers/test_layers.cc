@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "models/layers/data_view.h"
@@ -15,7 +16,10 @@ void RandomData::FillFloats(int field, int64_t step, int64_t first_sample,
                             absl::Span<float> out) const {
   const CounterRng rng(/*seed=*/5, absl::StrCat(fields()[field].name, "/step", step));
   const int64_t offset = first_sample * fields()[field].size();
-  for (size_t i = 0; i < out.size(); ++i) out[i] = rng.Normal(offset + i);
+  const bool targets = fields()[field].name == kTargets;
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = targets ? rng.Uniform(offset + i) : rng.Normal(offset + i);
+  }
 }
 
 void RandomData::FillIds(int field, int64_t step, int64_t first_sample,
@@ -24,9 +28,29 @@ void RandomData::FillIds(int field, int64_t step, int64_t first_sample,
   const bool next = f.name == kTargets;
   const CounterRng rng(/*seed=*/5, absl::StrCat(next ? kTokens : f.name, "/step", step));
   const uint64_t offset = static_cast<uint64_t>(first_sample * f.size()) + (next ? 1 : 0);
+  const CounterRng gaps(/*seed=*/5, absl::StrCat(f.name, "/gaps/step", step));
+  const int32_t least = absl::EndsWith(f.name, "_length") ? 1 : 0;
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<int32_t>(rng.Below(offset + i, static_cast<uint64_t>(f.limit)));
+    out[i] =
+        least + static_cast<int32_t>(rng.Below(offset + i, static_cast<uint64_t>(f.limit - least)));
+    if (f.padded && gaps.Below(offset + i, 3) == 0) out[i] = kNoData;
   }
+}
+
+std::vector<DataField> FieldsOf(const ModelGraph& graph) {
+  std::vector<DataField> fields;
+  for (const LayerSpec& layer : graph.layers) {
+    for (const DataField& field : layer.data) {
+      const auto same = std::find_if(fields.begin(), fields.end(),
+                                     [&](const DataField& f) { return f.name == field.name; });
+      if (same == fields.end()) {
+        fields.push_back(field);
+      } else {
+        same->padded = same->padded && field.padded;
+      }
+    }
+  }
+  return fields;
 }
 
 GptConfig SmallGpt(double dropout, bool tied) {

@@ -19,7 +19,9 @@
 namespace pipelab {
 
 // Random data with any fields: normal floats and uniform ids, each field a stream of its own. But
-// ids named "targets" are those of "tokens", one place on.
+// ids named "targets" are those of "tokens", one place on, floats named "targets" are uniform in
+// [0, 1), ids named "..._length" are at least 1, and a third of the places of a padded field hold
+// nothing.
 class RandomData : public BatchSource {
  public:
   explicit RandomData(std::vector<DataField> fields) : BatchSource(std::move(fields)) {}
@@ -34,6 +36,9 @@ class RandomTokens : public RandomData {
  public:
   RandomTokens(int64_t tokens, int64_t vocabulary) : RandomData(TokenFields(tokens, vocabulary)) {}
 };
+
+// What the layers of a graph read; places without ids only where every reader takes them.
+std::vector<DataField> FieldsOf(const ModelGraph& graph);
 
 // layers 2, hidden 16, heads 2, tokens 6, vocabulary 11: sizes that no vector length divides all
 // of.

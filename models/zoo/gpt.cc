@@ -1,21 +1,17 @@
 #include "models/zoo/gpt.h"
 
-#include <cmath>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/gpt_attention_spec.h"
 #include "models/layers/gpt_embedding_spec.h"
 #include "models/layers/gpt_head_spec.h"
-#include "models/layers/gpt_mlp_spec.h"
 #include "models/zoo/size_check.h"
+#include "models/zoo/transformer_blocks.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-constexpr double kStddev = 0.02;
 
 constexpr int64_t kMostMlpRatio = 1 << 6;
 
@@ -27,32 +23,10 @@ absl::Status Check(const GptConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("vocabulary", c.vocabulary, kMostVocabulary));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("mlp_ratio", c.mlp_ratio, kMostMlpRatio));
   PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
+  if (c.tied_embeddings && c.output_bias) {
+    return absl::InvalidArgumentError("--output_bias: not with --tied_embeddings");
+  }
   return CheckDropout(c.dropout);
-}
-
-void AddBlock(const GptConfig& c, int64_t block, ModelGraph* graph) {
-  const std::string prefix = absl::StrCat("block", block);
-  const double projection_stddev = kStddev / std::sqrt(2.0 * static_cast<double>(c.layers));
-  GptAttentionSizes attention;
-  attention.name = prefix + "/attention";
-  attention.input = static_cast<int>(graph->layers.size()) - 1;
-  attention.tokens = c.tokens;
-  attention.hidden = c.hidden;
-  attention.heads = c.heads;
-  attention.dropout = c.dropout;
-  attention.stddev = kStddev;
-  attention.projection_stddev = projection_stddev;
-  graph->layers.push_back(GptAttentionSpec(attention));
-  GptMlpSizes mlp;
-  mlp.name = prefix + "/mlp";
-  mlp.input = attention.input + 1;
-  mlp.tokens = c.tokens;
-  mlp.hidden = c.hidden;
-  mlp.inner = c.hidden * c.mlp_ratio;
-  mlp.dropout = c.dropout;
-  mlp.stddev = kStddev;
-  mlp.projection_stddev = projection_stddev;
-  graph->layers.push_back(GptMlpSpec(mlp));
 }
 
 }  // namespace
@@ -64,21 +38,35 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   graph.name = "gpt";
   GptEmbeddingSizes embedding;
   embedding.name = "embedding";
+  embedding.positions = c.positions;
   embedding.tokens = c.tokens;
   embedding.hidden = c.hidden;
   embedding.vocabulary = c.vocabulary;
-  embedding.stddev = kStddev;
+  embedding.stddev = kTransformerStddev;
   embedding.tie = tie;
   graph.layers.push_back(GptEmbeddingSpec(embedding));
-  for (int64_t block = 0; block < c.layers; ++block) AddBlock(c, block, &graph);
+  TransformerSizes sizes;
+  sizes.tokens = c.tokens;
+  sizes.hidden = c.hidden;
+  sizes.heads = c.heads;
+  sizes.feed_forward = c.hidden * c.mlp_ratio;
+  sizes.dropout = c.dropout;
+  sizes.residual_branches = 2 * c.layers;
+  int last = 0;
+  for (int64_t block = 0; block < c.layers; ++block) {
+    const std::string name = absl::StrCat("block", block);
+    last = AddSelfAttention(sizes, name + "/attention", last, &graph);
+    last = AddFeedForward(sizes, name + "/mlp", last, &graph);
+  }
   GptHeadSizes head;
   head.name = "head";
-  head.input = static_cast<int>(graph.layers.size()) - 1;
+  head.input = last;
   head.tokens = c.tokens;
   head.hidden = c.hidden;
   head.vocabulary = c.vocabulary;
-  head.stddev = kStddev;
+  head.stddev = kTransformerStddev;
   head.tie = tie;
+  head.output_bias = c.output_bias;
   graph.layers.push_back(GptHeadSpec(head));
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
   return graph;

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
+#include "models/layers/gpt_embedding_spec.h"
 
 namespace pipelab {
 
@@ -26,6 +27,8 @@ struct GptConfig {
   double dropout = 0;            // of the residual branches, [0, 1)
   bool tied_embeddings = false;  // one table for input and output: the tie "embedding"
   int64_t mlp_ratio = 4;         // the MLP's inner width / hidden
+  Positions positions = Positions::kLearned;
+  bool output_bias = false;  // of the logits; not with tied embeddings
 };
 
 // InvalidArgument names the field as an option, and its value: "--heads=3: heads must divide

@@ -96,7 +96,7 @@ TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   expect(c, "--heads=5: heads must divide --hidden=24");
   c = Small();
   c.layers = 0;
-  expect(c, "--layers=0: must be from 1 to 1024");
+  expect(c, "--layers=0: must be from 1 to 4096");
   c = Small();
   c.hidden = -1;
   expect(c, "--hidden=-1: ");

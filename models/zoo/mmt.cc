@@ -1,22 +1,19 @@
 #include "models/zoo/mmt.h"
 
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "models/layers/concat_spec.h"
 #include "models/layers/dense_spec.h"
-#include "models/layers/gpt_attention_spec.h"
 #include "models/layers/gpt_embedding_spec.h"
 #include "models/layers/gpt_head_spec.h"
-#include "models/layers/gpt_mlp_spec.h"
 #include "models/zoo/size_check.h"
+#include "models/zoo/transformer_blocks.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-constexpr double kStddev = 0.02;
 constexpr int64_t kMostBranches = 64;
 
 absl::Status Check(const MmtConfig& c) {
@@ -32,30 +29,6 @@ absl::Status Check(const MmtConfig& c) {
 
 int64_t LayersOfBranch(const MmtConfig& c) { return 1 + 2 * c.layers; }
 
-void AddTransformerLayer(const MmtConfig& c, const std::string& name, ModelGraph* graph) {
-  const double projection_stddev = kStddev / std::sqrt(2.0 * static_cast<double>(c.layers));
-  GptAttentionSizes attention;
-  attention.name = name + "/attention";
-  attention.input = static_cast<int>(graph->layers.size()) - 1;
-  attention.tokens = c.tokens;
-  attention.hidden = c.hidden;
-  attention.heads = c.heads;
-  attention.dropout = c.dropout;
-  attention.stddev = kStddev;
-  attention.projection_stddev = projection_stddev;
-  graph->layers.push_back(GptAttentionSpec(attention));
-  GptMlpSizes mlp;
-  mlp.name = name + "/mlp";
-  mlp.input = attention.input + 1;
-  mlp.tokens = c.tokens;
-  mlp.hidden = c.hidden;
-  mlp.inner = c.feed_forward;
-  mlp.dropout = c.dropout;
-  mlp.stddev = kStddev;
-  mlp.projection_stddev = projection_stddev;
-  graph->layers.push_back(GptMlpSpec(mlp));
-}
-
 // Returns the branch's last layer.
 int AddBranch(const MmtConfig& c, int64_t branch, ModelGraph* graph) {
   const std::string prefix = absl::StrCat("branch", branch);
@@ -64,12 +37,22 @@ int AddBranch(const MmtConfig& c, int64_t branch, ModelGraph* graph) {
   embedding.tokens = c.tokens;
   embedding.hidden = c.hidden;
   embedding.vocabulary = c.vocabulary;
-  embedding.stddev = kStddev;
+  embedding.stddev = kTransformerStddev;
   graph->layers.push_back(GptEmbeddingSpec(embedding));
+  TransformerSizes sizes;
+  sizes.tokens = c.tokens;
+  sizes.hidden = c.hidden;
+  sizes.heads = c.heads;
+  sizes.feed_forward = c.feed_forward;
+  sizes.dropout = c.dropout;
+  sizes.residual_branches = 2 * c.layers;
+  int last = LastLayer(*graph);
   for (int64_t i = 0; i < c.layers; ++i) {
-    AddTransformerLayer(c, absl::StrCat(prefix, "/block", i), graph);
+    const std::string name = absl::StrCat(prefix, "/block", i);
+    last = AddSelfAttention(sizes, name + "/attention", last, graph);
+    last = AddFeedForward(sizes, name + "/mlp", last, graph);
   }
-  return static_cast<int>(graph->layers.size()) - 1;
+  return last;
 }
 
 }  // namespace
@@ -100,11 +83,11 @@ absl::StatusOr<ModelGraph> BuildMmt(const MmtConfig& c) {
   graph.layers.push_back(ConcatSpec(concat));
   DenseSizes dense;
   dense.name = "join/dense";
-  dense.input = static_cast<int>(graph.layers.size()) - 1;
+  dense.input = LastLayer(graph);
   dense.tokens = c.tokens;
   dense.in = c.branches * c.hidden;
   dense.out = c.hidden;
-  dense.stddev = kStddev;
+  dense.stddev = kTransformerStddev;
   graph.layers.push_back(DenseSpec(dense));
   GptHeadSizes head;
   head.name = "head";
@@ -112,7 +95,7 @@ absl::StatusOr<ModelGraph> BuildMmt(const MmtConfig& c) {
   head.tokens = c.tokens;
   head.hidden = c.hidden;
   head.vocabulary = c.vocabulary;
-  head.stddev = kStddev;
+  head.stddev = kTransformerStddev;
   graph.layers.push_back(GptHeadSpec(head));
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
   return graph;

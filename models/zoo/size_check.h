@@ -13,7 +13,7 @@
 namespace pipelab {
 
 // Far above published models, and far below where a layer's bytes would overflow.
-inline constexpr int64_t kMostLayers = 1 << 10;
+inline constexpr int64_t kMostLayers = 1 << 12;
 inline constexpr int64_t kMostHidden = 1 << 16;
 inline constexpr int64_t kMostTokens = 1 << 20;
 inline constexpr int64_t kMostVocabulary = 1 << 20;

@@ -1,0 +1,109 @@
+#include "models/layers/cross_attention.h"
+
+#include <utility>
+
+#include "models/layers/cross_attention_spec.h"
+
+namespace pipelab {
+namespace {
+
+using P = CrossAttentionParameter;
+
+// Places in the stash. The forward leaves the first six; the input gradient replaces q, k and v by
+// their gradients and adds the last two. "Mix" is the attention's output, "branch" what the
+// residual adds to x.
+enum { kMean, kRstd, kMix, kQ, kKv, kLse, kDbranch, kDnorm };
+enum { kX, kMemory };  // places in the inputs
+
+}  // namespace
+
+CrossAttention::CrossAttention(const LayerSpec& spec)
+    : tokens_(spec.input_shapes[kX][0]),
+      memory_tokens_(spec.input_shapes[kMemory][0]),
+      heads_(static_cast<int64_t>(Attribute(spec, "heads"))),
+      head_size_(static_cast<int64_t>(Attribute(spec, "head_size"))),
+      width_(heads_ * head_size_),
+      has_key_lengths_(!spec.data.empty()),
+      residual_(spec) {}
+
+CrossAttentionShape CrossAttention::ShapeFor(const LayerContext& ctx) const {
+  CrossAttentionShape shape;
+  shape.samples = ctx.samples;
+  shape.queries = tokens_;
+  shape.keys = memory_tokens_;
+  shape.heads = heads_;
+  shape.head_size = head_size_;
+  if (has_key_lengths_) shape.key_lengths = ctx.batch->fields[0].i32();
+  return shape;
+}
+
+Tensor CrossAttention::Forward(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                               LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  const Tensor &x_MC = inputs[kX], &memory_NC = inputs[kMemory];
+  const int64_t m = x_MC.dim(0);
+  Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
+  Tensor norm_MC =
+      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
+  Tensor q_MW = b.Allocate({m, width_});
+  b.Linear(norm_MC, parameters_[P::kWq].value, parameters_[P::kBq].value, q_MW);
+  norm_MC = Tensor();
+  Tensor kv_N2W = b.Allocate({memory_NC.dim(0), 2 * width_});
+  b.Linear(memory_NC, parameters_[P::kWkv].value, parameters_[P::kBkv].value, kv_N2W);
+  Tensor mix_MW = b.Allocate({m, width_});
+  Tensor lse_SHT = b.Allocate({ctx.samples, heads_, tokens_});
+  b.attention().CrossForward(ShapeFor(ctx), q_MW, kv_N2W, mix_MW, lse_SHT);
+  Tensor branch_MC = AllocateLike(ctx, x_MC);
+  b.Linear(mix_MW, parameters_[P::kWo].value, parameters_[P::kBo].value, branch_MC);
+  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW),
+                    std::move(q_MW),   std::move(kv_N2W), std::move(lse_SHT)};
+  return residual_.Join(ctx, x_MC, std::move(branch_MC));
+}
+
+std::vector<Tensor> CrossAttention::BackwardInput(const LayerContext& ctx,
+                                                  absl::Span<const Tensor> inputs, Tensor dy,
+                                                  LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  std::vector<Tensor>& kept = stash->tensors;
+  Tensor dbranch_MC = residual_.BranchGradient(ctx, dy);
+  Tensor dmix_MW = AllocateLike(ctx, kept[kMix]);
+  b.LinearInputGradient(dbranch_MC, parameters_[P::kWo].value, dmix_MW);
+  Tensor dq_MW = AllocateLike(ctx, kept[kQ]), dkv_N2W = AllocateLike(ctx, kept[kKv]);
+  b.attention().CrossGradient(ShapeFor(ctx), dmix_MW, kept[kQ], kept[kKv], kept[kMix], kept[kLse],
+                              dq_MW, dkv_N2W);
+  dmix_MW = kept[kLse] = Tensor();
+  kept[kQ] = std::move(dq_MW);
+  kept[kKv] = std::move(dkv_N2W);
+  Tensor dnorm_MC = AllocateLike(ctx, inputs[kX]);
+  b.LinearInputGradient(kept[kQ], parameters_[P::kWq].value, dnorm_MC);
+  std::vector<Tensor> gradients = {
+      NormResidualGradient(ctx, dnorm_MC, inputs[kX], parameters_[P::kGamma], kept[kMean],
+                           kept[kRstd], dy),
+      AllocateLike(ctx, inputs[kMemory])};
+  b.LinearInputGradient(kept[kKv], parameters_[P::kWkv].value, gradients[kMemory]);
+  kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC)});
+  return gradients;
+}
+
+void CrossAttention::BackwardWeight(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                                    LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  const Tensor& x_MC = inputs[kX];
+  std::vector<Tensor>& kept = stash->tensors;
+  b.LinearWeightGradient(kept[kMix], kept[kDbranch], parameters_[P::kWo].gradient,
+                         parameters_[P::kBo].gradient);
+  kept[kMix] = kept[kDbranch] = Tensor();
+  b.LinearWeightGradient(inputs[kMemory], kept[kKv], parameters_[P::kWkv].gradient,
+                         parameters_[P::kBkv].gradient);
+  kept[kKv] = Tensor();
+  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],
+                            parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
+  kept[kDnorm] = Tensor();
+  const Tensor norm_MC =
+      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], kept[kMean], kept[kRstd]);
+  b.LinearWeightGradient(norm_MC, kept[kQ], parameters_[P::kWq].gradient,
+                         parameters_[P::kBq].gradient);
+  kept.clear();
+}
+
+}  // namespace pipelab

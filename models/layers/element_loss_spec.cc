@@ -1,0 +1,24 @@
+#include "models/layers/element_loss_spec.h"
+
+#include "models/graph/cost_math.h"
+
+namespace pipelab {
+
+LayerSpec ElementLossSpec(const ElementLossSizes& s) {
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kElementLoss;
+  layer.inputs = {s.input};
+  layer.input_shapes = {{1, s.width}};
+  layer.input_use = InputUse::kInputGradient;
+  layer.attributes = {{"loss", static_cast<double>(s.kind)}};
+  layer.data = {{kTargets, FieldType::kFloat, {s.width}}};
+  layer.costs = [width = s.width](int64_t samples) {
+    LayerCosts costs;
+    costs.backward_input_peak = costs.backward_peak = FloatBytes(samples * width);  // dx
+    return costs;
+  };
+  return layer;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,43 @@
+#include "models/layers/norm.h"
+
+#include <utility>
+
+#include "models/layers/block_parts.h"
+#include "models/layers/norm_spec.h"
+
+namespace pipelab {
+namespace {
+
+using P = NormParameter;
+
+// Places in the stash. The forward leaves the first two; the input gradient adds dy.
+enum { kMean, kRstd, kDy };
+
+}  // namespace
+
+Tensor Norm::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  const int64_t m = x_MC.dim(0);
+  stash->tensors = {ctx.backend->Allocate({m}), ctx.backend->Allocate({m})};
+  return NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], stash->tensors[kMean],
+                   stash->tensors[kRstd]);
+}
+
+Tensor Norm::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                           LayerStash* stash) {
+  std::vector<Tensor>& kept = stash->tensors;
+  Tensor dx_MC = AllocateLike(ctx, x_MC);
+  ctx.backend->LayerNormInputGradient(dy, x_MC, parameters_[P::kGamma].value, kept[kMean],
+                                      kept[kRstd], dx_MC);
+  kept.push_back(std::move(dy));
+  return dx_MC;
+}
+
+void Norm::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  std::vector<Tensor>& kept = stash->tensors;
+  ctx.backend->LayerNormWeightGradient(kept[kDy], x_MC, kept[kMean], kept[kRstd],
+                                       parameters_[P::kGamma].gradient,
+                                       parameters_[P::kBeta].gradient);
+  kept.clear();
+}
+
+}  // namespace pipelab

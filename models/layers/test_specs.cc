@@ -1,0 +1,134 @@
+#include "models/layers/test_specs.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "models/layers/cross_attention_spec.h"
+#include "models/layers/data_input_spec.h"
+#include "models/layers/element_loss_spec.h"
+#include "models/layers/embedding_bag_spec.h"
+#include "models/layers/gpt_attention_spec.h"
+#include "models/layers/gpt_embedding_spec.h"
+#include "models/layers/gpt_head_spec.h"
+#include "models/layers/norm_spec.h"
+
+namespace pipelab {
+namespace {
+
+void AddAttention(std::vector<LayerSpec>* layers) {
+  struct Sizes {
+    int64_t tokens, hidden, heads, head_size;
+    bool causal, padded;
+    double dropout;
+  };
+  const Sizes sizes[] = {
+      {5, 8, 2, 0, false, false, 0},     {6, 8, 2, 0, false, true, 0.25},
+      {6, 8, 2, 3, true, false, 0},      {5, 12, 1, 2, false, true, 0},
+      {5, 12, 1, 2, false, false, 0.25}, {70, 4, 2, 8, false, true, 0.1},
+  };
+  for (const Sizes& s : sizes) {
+    GptAttentionSizes attention;
+    attention.name = absl::StrCat("attention", layers->size());
+    attention.tokens = s.tokens;
+    attention.hidden = s.hidden;
+    attention.heads = s.heads;
+    attention.head_size = s.head_size;
+    attention.causal = s.causal;
+    if (s.padded) attention.key_lengths = "tokens_length";
+    attention.dropout = s.dropout;
+    layers->push_back(GptAttentionSpec(attention));
+  }
+}
+
+void AddCrossAttention(std::vector<LayerSpec>* layers) {
+  struct Sizes {
+    int64_t tokens, memory_tokens, hidden, heads, head_size;
+    bool padded;
+    double dropout;
+  };
+  const Sizes sizes[] = {
+      {5, 3, 8, 2, 0, false, 0},    {3, 6, 8, 2, 0, true, 0.25}, {70, 4, 4, 2, 3, true, 0},
+      {4, 30, 4, 1, 16, false, 0.1}, {2, 9, 12, 1, 2, true, 0},   {9, 2, 12, 1, 4, false, 0},
+  };
+  for (const Sizes& s : sizes) {
+    CrossAttentionSizes cross;
+    cross.name = absl::StrCat("cross", layers->size());
+    cross.input = 1;
+    cross.tokens = s.tokens;
+    cross.memory_tokens = s.memory_tokens;
+    cross.hidden = s.hidden;
+    cross.heads = s.heads;
+    cross.head_size = s.head_size;
+    if (s.padded) cross.key_lengths = "memory_length";
+    cross.dropout = s.dropout;
+    layers->push_back(CrossAttentionSpec(cross));
+  }
+}
+
+void AddEnds(std::vector<LayerSpec>* layers) {
+  NormSizes norm;
+  norm.name = "norm";
+  norm.tokens = 5;
+  norm.hidden = 9;
+  layers->push_back(NormSpec(norm));
+  GptEmbeddingSizes embedding;
+  embedding.name = "embedding";
+  embedding.field = "source";
+  embedding.positions = Positions::kSinusoidal;
+  embedding.tokens = 5;
+  embedding.hidden = 9;
+  embedding.vocabulary = 7;
+  layers->push_back(GptEmbeddingSpec(embedding));
+  for (bool bias : {false, true}) {
+    GptHeadSizes head;
+    head.name = absl::StrCat("head", bias);
+    head.tokens = 5;
+    head.hidden = 9;
+    head.vocabulary = 7;
+    head.output_bias = bias;
+    head.padded_targets = true;
+    layers->push_back(GptHeadSpec(head));
+  }
+}
+
+void AddRecommendation(std::vector<LayerSpec>* layers) {
+  DataInputSizes input;
+  input.name = "input";
+  input.field = "dense";
+  input.shape = {6};
+  layers->push_back(DataInputSpec(input));
+  input.name = "image";
+  input.field = "image";
+  input.shape = {3, 2, 2};
+  layers->push_back(DataInputSpec(input));
+  for (bool mean : {false, true}) {
+    EmbeddingBagSizes bag;
+    bag.name = absl::StrCat("bag", mean);
+    bag.field = "bag";
+    bag.ids = 4;
+    bag.rows = 5;
+    bag.width = 3;
+    bag.mean = mean;
+    layers->push_back(EmbeddingBagSpec(bag));
+  }
+  for (auto kind : {ElementLossKind::kSquaredError, ElementLossKind::kBinaryCrossEntropy}) {
+    ElementLossSizes loss;
+    loss.name = absl::StrCat("loss", static_cast<int>(kind));
+    loss.width = 3;
+    loss.kind = kind;
+    layers->push_back(ElementLossSpec(loss));
+  }
+}
+
+}  // namespace
+
+std::vector<LayerSpec> NetLayers() {
+  std::vector<LayerSpec> layers;
+  AddAttention(&layers);
+  AddCrossAttention(&layers);
+  AddEnds(&layers);
+  AddRecommendation(&layers);
+  return layers;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,156 @@
+#include "models/zoo/published.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/zoo/bert.h"
+#include "models/zoo/candle_uno.h"
+#include "models/zoo/case_study.h"
+#include "models/zoo/dlrm.h"
+#include "models/zoo/gnmt.h"
+#include "models/zoo/gpt.h"
+#include "models/zoo/mmt.h"
+#include "models/zoo/transformer.h"
+
+namespace pipelab {
+namespace {
+
+using Models = std::vector<PublishedModel>;
+
+GptConfig Gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t tokens) {
+  GptConfig c;
+  c.layers = layers;
+  c.hidden = hidden;
+  c.heads = heads;
+  c.tokens = tokens;
+  c.vocabulary = 51200;
+  c.tied_embeddings = true;
+  return c;
+}
+
+void Add(std::string name, std::string source, double printed, double unit, std::string assumed,
+         const GptConfig& c, Models* models) {
+  models->push_back({std::move(name), std::move(source), printed, unit, std::move(assumed),
+                     [c] { return BuildGpt(c); }});
+}
+
+// A language model with sinusoidal positions and separate embeddings, the output's with a bias:
+// what gives the printed counts of all rows.
+void AddTransformerL(Models* models) {
+  struct Row {
+    int64_t layers;
+    double printed, unit;
+  };
+  for (const Row& row : {Row{3, 282.2e6, 0.1e6}, Row{13, 785.8e6, 0.1e6}, Row{103, 5.3e9, 0.1e9},
+                         Row{415, 21.0e9, 0.1e9}, Row{1663, 83.9e9, 0.1e9}}) {
+    GptConfig c = Gpt(row.layers, /*hidden=*/2048, /*heads=*/32, /*tokens=*/1024);
+    c.vocabulary = 32000;
+    c.tied_embeddings = false;
+    c.output_bias = true;
+    c.positions = Positions::kSinusoidal;
+    Add(absl::StrCat("transformer-l-", row.layers), "Huang et al. 2019 (GPipe), Table 1",
+        row.printed, row.unit, "", c, models);
+  }
+}
+
+void AddTranslation(Models* models) {
+  struct Row {
+    int64_t layers, feed_forward, heads;
+    double printed, unit;
+  };
+  for (const Row& row : {Row{6, 8192, 16, 400e6, 100e6}, Row{24, 8192, 16, 1.3e9, 0.1e9},
+                         Row{12, 16384, 32, 1.3e9, 0.1e9}, Row{32, 16384, 32, 3e9, 1e9},
+                         Row{64, 16384, 32, 6e9, 1e9}}) {
+    models->push_back(
+        {absl::StrCat("t-", row.layers, "-", row.feed_forward, "-", row.heads),
+         "Huang et al. 2019 (GPipe), multilingual translation", row.printed, row.unit,
+         "heads of 64, 64000 words, one input embedding, sinusoidal positions, 256 tokens", [row] {
+           return BuildTransformer(TransformerLha(row.layers, row.feed_forward, row.heads));
+         }});
+  }
+}
+
+void AddGpt(Models* models) {
+  const std::string breadth_first = "Lamy-Poirier 2023 (breadth-first)";
+  const std::string assumed = "51200 words, tied embeddings";
+  Add("gpt-52b", breadth_first, 52e9, 1e9, assumed, Gpt(64, 8192, 64, 1024), models);
+  Add("gpt-6.6b", breadth_first, 6.6e9, 0.1e9, assumed, Gpt(32, 4096, 32, 1024), models);
+  Add("gpt-96", "BitPipe 2024", 0, 0, assumed, Gpt(96, 3072, 32, 1024), models);
+  const std::string megatron = "Narayanan et al. 2021 (Megatron-LM), Table 1";
+  Add("megatron-3.6b", megatron, 3.6e9, 0.1e9, "", Gpt(30, 3072, 32, 2048), models);
+  Add("megatron-18.4b", megatron, 18.4e9, 0.1e9, "", Gpt(40, 6144, 48, 2048), models);
+  Add("megatron-76.1b", megatron, 76.1e9, 0.1e9, "", Gpt(60, 10240, 80, 2048), models);
+  Add("megatron-310.1b", megatron, 310.1e9, 0.1e9, "", Gpt(96, 16384, 128, 2048), models);
+  Add("megatron-1008b", megatron, 1008.0e9, 0.1e9, "", Gpt(128, 25600, 160, 2048), models);
+  const std::string terapipe = "Li et al. 2021 (TeraPipe), Table 1";
+  const std::string words = "heads, 2048 tokens, 51200 words, tied embeddings";
+  Add("terapipe-1b", terapipe, 1e9, 1e9, words, Gpt(24, 2048, 16, 2048), models);
+  Add("terapipe-13b", terapipe, 13e9, 1e9, "layers, hidden, " + words, Gpt(40, 5120, 40, 2048),
+      models);
+  Add("terapipe-44b", terapipe, 44e9, 1e9, words, Gpt(96, 6144, 48, 2048), models);
+  Add("terapipe-175b", terapipe, 175e9, 1e9, words, Gpt(96, 12288, 96, 2048), models);
+}
+
+void AddBert(Models* models) {
+  BertConfig c;
+  c.layers = 48;
+  c.hidden = 1024;
+  c.heads = 16;
+  c.tokens = 512;
+  c.vocabulary = 30522;
+  models->push_back({"bert-48", "Li and Hoefler 2021 (Chimera)", 0, 0,
+                     "hidden 1024, 16 heads, 512 tokens, 30522 words",
+                     [c] { return BuildBert(c); }});
+  c.layers = 64;
+  c.hidden = 2560;
+  c.heads = 64;
+  models->push_back({"bert-64", "BitPipe 2024", 0, 0, "30522 words", [c] { return BuildBert(c); }});
+}
+
+void AddBaPipe(Models* models) {
+  models->push_back({"gnmt-8", "Wu et al. 2016, in BaPipe's study", 0, 0,
+                     "50 tokens, 32000 words; costs alone",
+                     [] { return BuildGnmt(GnmtConfig()); }});
+}
+
+void AddGraphPipe(Models* models) {
+  const std::string source = "Jeon et al. 2025 (GraphPipe)";
+  models->push_back({"mmt", source, 0, 0, "32000 words", [] { return BuildMmt(PublishedMmt()); }});
+  models->push_back({"dlrm", source, 0, 0, "4096 features a dense branch, 4 layers after the join",
+                     [] { return BuildDlrm(PublishedDlrm()); }});
+  models->push_back({"candle-uno", source, 0, 0, "4096 features a branch, 4 layers after the join",
+                     [] { return BuildCandleUno(PublishedCandleUno()); }});
+  models->push_back({"case-study", source, 0, 0, "widths, words and tokens: those of mmt",
+                     [] { return BuildCaseStudy(CaseStudyConfig()); }});
+}
+
+}  // namespace
+
+const std::vector<PublishedModel>& PublishedModels() {
+  static const Models* const models = [] {
+    auto* all = new Models;
+    AddTransformerL(all);
+    AddTranslation(all);
+    AddGpt(all);
+    AddBert(all);
+    AddGraphPipe(all);
+    AddBaPipe(all);
+    return all;
+  }();
+  return *models;
+}
+
+absl::StatusOr<ModelGraph> BuildPublished(absl::string_view name) {
+  for (const PublishedModel& m : PublishedModels()) {
+    if (m.name == name) return m.build();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--model=", name, ": is not one of ",
+      absl::StrJoin(PublishedModels(), ", ", [](std::string* out, const PublishedModel& m) {
+        absl::StrAppend(out, m.name);
+      })));
+}
+
+}  // namespace pipelab

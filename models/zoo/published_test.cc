@@ -1,0 +1,120 @@
+// Counts of the papers' models: as printed, and as the papers' own formulas have them.
+#include "models/zoo/published.h"
+
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+int64_t CountOf(const std::string& name) {
+  auto graph = BuildPublished(name);
+  EXPECT_THAT(graph, IsOk());
+  return graph.ok() ? graph->num_parameters() : 0;
+}
+
+// Sizes that a paper does not give are ours (PublishedModel::assumed), and here they miss the
+// printed count by more than its last digit: by how much of it.
+const std::map<std::string, double> kMissed = {
+    {"t-24-8192-16", 0.05},
+    {"t-12-16384-32", 0.05},  // 1.24B; a third table would make it 1.30B
+    {"gpt-6.6b", 0.01},       // 6.66B with 51200 words
+};
+
+TEST(Published, CountsAreThosePrinted) {
+  std::set<std::string> names;
+  for (const PublishedModel& m : PublishedModels()) {
+    EXPECT_TRUE(names.insert(m.name).second) << m.name;
+    EXPECT_FALSE(m.source.empty()) << m.name;
+    const auto count = static_cast<double>(CountOf(m.name));
+    std::printf("%-18s %18.0f  printed %.4g\n", m.name.c_str(), count, m.printed);
+    if (m.printed == 0) continue;
+    const auto missed = kMissed.find(m.name);
+    if (missed == kMissed.end()) {
+      EXPECT_LE(std::abs(count - m.printed), m.unit / 2) << m.name;
+    } else {
+      EXPECT_GT(std::abs(count - m.printed), m.unit / 2) << m.name << " fits: no exception";
+      EXPECT_LE(std::abs(count - m.printed), missed->second * m.printed) << m.name;
+    }
+  }
+}
+
+// GPipe's Table 1: layers of 4 d^2 + 2 d d_ff and two tables; biases and norms are 9 d + d_ff a
+// layer, 2 d at the end, and a bias for each word.
+TEST(Published, TransformerLFollowsGPipesArithmetic) {
+  const int64_t d = 2048, ff = 8192, words = 32000;
+  for (int64_t l : {3, 13, 103, 415, 1663}) {
+    EXPECT_EQ(CountOf("transformer-l-" + std::to_string(l)),
+              l * (4 * d * d + 2 * d * ff) + 2 * words * d + l * (9 * d + ff) + 2 * d + words);
+  }
+}
+
+// Megatron-LM: 12 l h^2 (1 + 13 / (12 h) + (V + s) / (12 l h)), which leaves out the last norm, 2
+// h.
+TEST(Published, MegatronRowsFollowItsFormula) {
+  struct Row {
+    const char* name;
+    int64_t l, h;
+  };
+  for (const Row& r : {Row{"megatron-3.6b", 30, 3072}, Row{"megatron-18.4b", 40, 6144},
+                       Row{"megatron-76.1b", 60, 10240}, Row{"megatron-310.1b", 96, 16384},
+                       Row{"megatron-1008b", 128, 25600}}) {
+    EXPECT_EQ(CountOf(r.name),
+              12 * r.l * r.h * r.h + 13 * r.l * r.h + (51200 + 2048) * r.h + 2 * r.h)
+        << r.name;
+  }
+}
+
+// Its flops of an iteration with recompute, 96 B s l h^2 (1 + s / (6 h) + V / (16 l h)): a forward
+// twice and a backward of twice its flops. Ours skip the scores above the diagonal's blocks, and
+// their backward computes the scores again: 5 products where the formula has 4.
+TEST(Published, MegatronFlopsFollowItsFormula) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildPublished("megatron-76.1b"));
+  const double l = 60, h = 10240, s = 2048, v = 51200;
+  double linear = 0, scores = 0;
+  for (const LayerSpec& layer : g.layers) {
+    const LayerCosts c = layer.costs(1);
+    const double forward = c.forward.value(), weight = c.backward_weight.value();
+    linear += layer.kind == "gpt_head" ? 3 * weight : 4 * weight;  // a head is not recomputed
+    scores += forward - weight;
+  }
+  EXPECT_DOUBLE_EQ(linear, 96 * s * l * h * h + 6 * s * v * h);
+  const double full = l * 4 * s * s * h;  // 2 products of s x s a layer
+  const double blocks = s / 64;
+  EXPECT_DOUBLE_EQ(scores, full * (blocks + 1) / (2 * blocks));
+}
+
+// BERT-48 with segments (2 h), its pooler and sentence-order head (h^2 + h, 2 h + 2) has the
+// 669,790,012 parameters of BertForPreTraining with an output table of its own.
+TEST(Published, Bert48IsThatOfTheLibraries) {
+  const int64_t h = 1024;
+  EXPECT_EQ(CountOf("bert-48") + 2 * h + (h * h + h) + (2 * h + 2), 669'790'012);
+}
+
+TEST(Published, BranchedModelsFollowTheirClosedForms) {
+  const int64_t d = 4096, square = d * d + d;
+  const int64_t end = 3 * square + d + 1;  // 3 of the 4 layers after the join, the number
+  EXPECT_EQ(CountOf("dlrm"), 7 * 4 * square + 7 * 64'000'000 + (7 * d + 7 * 64) * d + d + end);
+  EXPECT_EQ(CountOf("candle-uno"), 7 * 4 * square + 7 * d * d + d + end);
+  const int64_t c = 1024, ff = 4096, v = 32000, t = 256;
+  const int64_t repeat = 4 * c * c + 4 * c + 2 * c + 2 * c * ff + c + ff;
+  EXPECT_EQ(CountOf("case-study"), 2 * (4 * repeat + (v + t) * c) + 2 * c + v * c);
+}
+
+TEST(Published, AnUnknownNameListsTheOthers) {
+  EXPECT_THAT(BuildPublished("gpt"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("--model=gpt: is not one of "), HasSubstr("gpt-52b, "))));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,72 @@
+#include "models/zoo/transformer_blocks.h"
+
+#include <cmath>
+
+#include "models/layers/cross_attention_spec.h"
+#include "models/layers/gpt_attention_spec.h"
+#include "models/layers/gpt_mlp_spec.h"
+
+namespace pipelab {
+namespace {
+
+double ProjectionStddev(const TransformerSizes& s) {
+  return kTransformerStddev / std::sqrt(static_cast<double>(s.residual_branches));
+}
+
+int Add(LayerSpec layer, ModelGraph* graph) {
+  graph->layers.push_back(std::move(layer));
+  return LastLayer(*graph);
+}
+
+}  // namespace
+
+int AddSelfAttention(const TransformerSizes& s, const std::string& name, int input,
+                     ModelGraph* graph) {
+  GptAttentionSizes attention;
+  attention.name = name;
+  attention.input = input;
+  attention.tokens = s.tokens;
+  attention.hidden = s.hidden;
+  attention.heads = s.heads;
+  attention.head_size = s.head_size;
+  attention.causal = s.causal;
+  attention.key_lengths = s.key_lengths;
+  attention.dropout = s.dropout;
+  attention.stddev = kTransformerStddev;
+  attention.projection_stddev = ProjectionStddev(s);
+  return Add(GptAttentionSpec(attention), graph);
+}
+
+int AddFeedForward(const TransformerSizes& s, const std::string& name, int input,
+                   ModelGraph* graph) {
+  GptMlpSizes mlp;
+  mlp.name = name;
+  mlp.input = input;
+  mlp.tokens = s.tokens;
+  mlp.hidden = s.hidden;
+  mlp.inner = s.feed_forward;
+  mlp.dropout = s.dropout;
+  mlp.stddev = kTransformerStddev;
+  mlp.projection_stddev = ProjectionStddev(s);
+  return Add(GptMlpSpec(mlp), graph);
+}
+
+int AddCrossAttention(const TransformerSizes& s, const std::string& name, int input, int memory,
+                      const std::string& key_lengths, ModelGraph* graph) {
+  CrossAttentionSizes cross;
+  cross.name = name;
+  cross.input = input;
+  cross.memory = memory;
+  cross.tokens = s.tokens;
+  cross.memory_tokens = graph->layers[memory].output_shape[0];
+  cross.hidden = s.hidden;
+  cross.heads = s.heads;
+  cross.head_size = s.head_size;
+  cross.key_lengths = key_lengths;
+  cross.dropout = s.dropout;
+  cross.stddev = kTransformerStddev;
+  cross.projection_stddev = ProjectionStddev(s);
+  return Add(CrossAttentionSpec(cross), graph);
+}
+
+}  // namespace pipelab

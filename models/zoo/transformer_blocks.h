@@ -1,0 +1,47 @@
+// What models made of Transformer blocks have in common: the half blocks, added to a graph with the
+// sizes of the model.
+//
+//   TransformerSizes s;
+//   s.tokens = 128;  ...
+//   int last = AddSelfAttention(s, "block0/attention", /*input=*/0, &graph);
+//   last = AddFeedForward(s, "block0/mlp", last, &graph);
+//
+// Each returns the index of the layer that it added. Matrices start as GPT-2's: normal 0.02, those
+// into the residual divided by the root of the number of branches that it has.
+#ifndef PIPELAB_MODELS_ZOO_TRANSFORMER_BLOCKS_H_
+#define PIPELAB_MODELS_ZOO_TRANSFORMER_BLOCKS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+inline constexpr double kTransformerStddev = 0.02;
+
+struct TransformerSizes {
+  int64_t tokens = 0, hidden = 0, heads = 0;
+  int64_t head_size = 0;  // 0: hidden / heads
+  int64_t feed_forward = 0;
+  double dropout = 0;
+  int64_t residual_branches = 1;  // half blocks of the residual stream
+  bool causal = true;
+  std::string key_lengths = {};  // not causal: GptAttentionSizes::key_lengths
+};
+
+// The last layer of the graph.
+inline int LastLayer(const ModelGraph& graph) { return static_cast<int>(graph.layers.size()) - 1; }
+
+int AddSelfAttention(const TransformerSizes& sizes, const std::string& name, int input,
+                     ModelGraph* graph);
+int AddFeedForward(const TransformerSizes& sizes, const std::string& name, int input,
+                   ModelGraph* graph);
+// To the layer `memory`, all of whose rows are keys, or as many as the data field `key_lengths`
+// says.
+int AddCrossAttention(const TransformerSizes& sizes, const std::string& name, int input, int memory,
+                      const std::string& key_lengths, ModelGraph* graph);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_ZOO_TRANSFORMER_BLOCKS_H_
