@@ -47,7 +47,7 @@ void AddCrossAttention(std::vector<LayerSpec>* layers) {
     double dropout;
   };
   const Sizes sizes[] = {
-      {5, 3, 8, 2, 0, false, 0},    {3, 6, 8, 2, 0, true, 0.25}, {70, 4, 4, 2, 3, true, 0},
+      {5, 3, 8, 2, 0, false, 0},     {3, 6, 8, 2, 0, true, 0.25}, {70, 4, 4, 2, 3, true, 0},
       {4, 30, 4, 1, 16, false, 0.1}, {2, 9, 12, 1, 2, true, 0},   {9, 2, 12, 1, 4, false, 0},
   };
   for (const Sizes& s : sizes) {

@@ -1,6 +1,7 @@
 #include "models/zoo/transformer_blocks.h"
 
 #include <cmath>
+#include <utility>
 
 #include "models/layers/cross_attention_spec.h"
 #include "models/layers/gpt_attention_spec.h"
