@@ -137,6 +137,12 @@ class InProcessTraining final : public PipelineTraining {
       }
     }
     if (found) return value;
+    for (const auto& device : devices_) {
+      for (const auto& stage : device->stages) {
+        auto statistics = stage->statistics().Copy(name);
+        if (statistics.ok()) return statistics;
+      }
+    }
     return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
   }
 

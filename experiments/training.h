@@ -53,7 +53,7 @@ struct TrainingOptions {
   AdamOptions adam;
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
-  bool rendezvous = false;  // sends wait for their receivers
+  bool rendezvous = false;   // sends wait for their receivers
   LoweringOptions lowering;  // reductions and sharding; its ties are the model's
 };
 
@@ -72,7 +72,8 @@ class PipelineTraining {
 
   // One run of the program. Asynchronous schemes take several optimizer steps in it.
   virtual absl::StatusOr<TrainingStep> Step() = 0;
-  // A copy of a parameter's value, of the first copy of its stage; NotFound.
+  // A copy of a parameter's value, or of running statistics, of the first copy of its stage;
+  // NotFound.
   virtual absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const = 0;
 
   virtual const Program& program() const = 0;

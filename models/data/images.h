@@ -20,8 +20,6 @@
 
 namespace pipelab {
 
-inline constexpr char kImage[] = "image";
-
 struct LabelledImages {
   int64_t height = 0, width = 0, channels = 1;
   int64_t classes = 0;

@@ -45,6 +45,8 @@ inline constexpr int32_t kNoData = -1;
 // What a step's loss is the mean over: every source has a field of this name. Places without a
 // target (kNoData) count, so that micro-batches weigh the same.
 inline constexpr char kTargets[] = "targets";
+// What an image model reads: [height, width, channels] (or with channels first: the source says).
+inline constexpr char kImage[] = "image";
 // What a language model reads.
 inline constexpr char kTokens[] = "tokens";
 

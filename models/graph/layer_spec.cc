@@ -109,6 +109,10 @@ absl::Status CheckLayer(const ModelGraph& graph, int index, Seen* seen) {
   for (const ParameterSpec& p : layer.parameters) {
     PIPELAB_RETURN_IF_ERROR(CheckParameter(layer, p, seen));
   }
+  for (const ParameterSpec& p : layer.statistics) {
+    PIPELAB_RETURN_IF_ERROR(CheckParameter(layer, p, seen));
+    if (!p.tie.empty()) return Error(layer, absl::StrCat("statistics \"", p.name, "\" are tied"));
+  }
   return absl::OkStatus();
 }
 

@@ -72,6 +72,9 @@ struct LayerSpec {
   InputUse input_use = InputUse::kWeightGradient;
   std::vector<DataField> data;  // what it reads of the data set
   std::vector<ParameterSpec> parameters;
+  // Numbers that a layer carries from step to step and no gradient changes: running statistics of
+  // a batch normalisation. Not counted as parameters; 4 bytes each of state.
+  std::vector<ParameterSpec> statistics;
   // What the running layer needs: "heads", "dropout", ...
   std::map<std::string, double> attributes;
   std::function<LayerCosts(int64_t samples)> costs;

@@ -41,6 +41,17 @@ void ExpectError(const ModelGraph& g, const char* first, const char* second) {
                                     AllOf(HasSubstr(first), HasSubstr(second))));
 }
 
+TEST(ModelGraph, StatisticsAreNoParametersAndHaveNamesOfTheirOwn) {
+  ModelGraph g = MakeGraph();
+  g.layers[1].statistics = {{"b/running_mean", {4}, InitKind::kZeros, 0, ""}};
+  EXPECT_THAT(Validate(g), IsOk());
+  EXPECT_EQ(g.num_parameters(), 12 + 16 + 4);
+  g.layers[1].statistics[0].name = "b/b";
+  ExpectError(g, "layer \"b\"", "parameter \"b/b\" exists already");
+  g.layers[1].statistics[0] = {"b/running_mean", {4}, InitKind::kZeros, 0, "own"};
+  ExpectError(g, "layer \"b\"", "statistics \"b/running_mean\" are tied");
+}
+
 TEST(ModelGraph, CountsTiedParametersOnce) {
   const ModelGraph g = MakeGraph();
   EXPECT_THAT(Validate(g), IsOk());

@@ -7,6 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "models/layers/add.h"
 #include "models/layers/add_spec.h"
+#include "models/layers/batch_norm.h"
+#include "models/layers/batch_norm_spec.h"
+#include "models/layers/classifier.h"
+#include "models/layers/classifier_spec.h"
 #include "models/layers/concat.h"
 #include "models/layers/concat_spec.h"
 #include "models/layers/cross_attention.h"
@@ -27,8 +31,18 @@
 #include "models/layers/gpt_head_spec.h"
 #include "models/layers/gpt_mlp.h"
 #include "models/layers/gpt_mlp_spec.h"
+#include "models/layers/image_conv.h"
+#include "models/layers/image_conv_spec.h"
 #include "models/layers/norm.h"
 #include "models/layers/norm_spec.h"
+#include "models/layers/pool.h"
+#include "models/layers/pool_spec.h"
+#include "models/layers/relu.h"
+#include "models/layers/relu_spec.h"
+#include "models/layers/subsample.h"
+#include "models/layers/subsample_spec.h"
+#include "models/layers/up_conv.h"
+#include "models/layers/up_conv_spec.h"
 
 namespace pipelab {
 namespace {
@@ -45,6 +59,8 @@ std::unique_ptr<Layer> Make(const LayerSpec& spec) {
 
 constexpr Kind kKinds[] = {
     {kAdd, Make<Add>},
+    {kBatchNorm, Make<BatchNorm>},
+    {kClassifier, Make<Classifier>},
     {kConcat, Make<Concat>},
     {kCrossAttention, Make<CrossAttention>},
     {kDataInput, Make<DataInput>},
@@ -55,7 +71,13 @@ constexpr Kind kKinds[] = {
     {kGptEmbedding, Make<GptEmbedding>},
     {kGptHead, Make<GptHead>},
     {kGptMlp, Make<GptMlp>},
+
+    {kImageConv, Make<ImageConv>},
     {kNorm, Make<Norm>},
+    {kPool, Make<Pool>},
+    {kRelu, Make<ReluLayer>},
+    {kSubsample, Make<Subsample>},
+    {kUpConv, Make<UpConv>},
 };
 
 }  // namespace

@@ -78,12 +78,19 @@ class Layer {
   virtual void BackwardWeight(const LayerContext& ctx, absl::Span<const Tensor> inputs,
                               LayerStash* stash) = 0;
 
+  // After the last micro-batch of an optimizer step: statistics of its micro-batches go into the
+  // running ones. Once a step, also where the step's gradients come from other stages too.
+  virtual void EndStep(Backend*) {}
+
   // The parameters in the order of LayerSpec::parameters; set before the first pass, and between
   // micro-batches by who sums gradients in several places.
   void SetParameters(std::vector<Parameter> parameters) { parameters_ = std::move(parameters); }
+  // The same for LayerSpec::statistics; set once.
+  void SetStatistics(std::vector<Tensor> statistics) { statistics_ = std::move(statistics); }
 
  protected:
   std::vector<Parameter> parameters_;
+  std::vector<Tensor> statistics_;
 };
 
 // A layer of one input, or of none (then x and its gradient are empty).

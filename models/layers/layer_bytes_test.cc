@@ -7,6 +7,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/reference/reference_backend.h"
 #include "models/layers/test_graphs.h"
+#include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
 #include "models/layers/test_specs.h"
 #include "tools/base/status_matchers.h"
@@ -136,6 +137,15 @@ TEST_P(LayerBytes, JoinsHoldToTheByte) {
 
 TEST_P(LayerBytes, OtherNetsHoldToTheByte) {
   for (const LayerSpec& spec : NetLayers()) {
+    for (int64_t samples : {1, 3}) {
+      SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples);
+      CheckLayer(spec, samples);
+    }
+  }
+}
+
+TEST_P(LayerBytes, ImagesHoldToTheByte) {
+  for (const LayerSpec& spec : ImageLayers()) {
     for (int64_t samples : {1, 3}) {
       SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples);
       CheckLayer(spec, samples);

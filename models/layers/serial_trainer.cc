@@ -90,6 +90,12 @@ absl::Status SerialTrainer::MakeLayers() {
       }
     }
     layer->SetParameters(parameters_[0].back());
+    std::vector<Tensor> statistics;
+    for (const ParameterSpec& p : spec.statistics) {
+      statistics.push_back(statistics_[p.name] = NewState(p, MemoryKind::kParameter));
+      InitializeParameter(p, options_.seed, statistics.back().f32());
+    }
+    layer->SetStatistics(std::move(statistics));
     layers_.push_back(std::move(layer));
   }
   return absl::OkStatus();
@@ -240,6 +246,7 @@ absl::StatusOr<double> SerialTrainer::Step() {
     backend_->optimizer().Adam(adam, v.value, v.gradients[0], v.m, v.v);
     for (const Tensor& g : v.gradients) backend_->Fill(g, 0);
   }
+  for (const auto& layer : layers_) layer->EndStep(backend_);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   double sum = 0;
   for (double loss : losses_) sum += loss;
@@ -263,35 +270,36 @@ absl::StatusOr<double> SerialTrainer::Evaluate(const BatchSource& data, int64_t 
   return loss / static_cast<double>(samples * data.targets_per_sample());
 }
 
-const SerialTrainer::Value* SerialTrainer::FindValue(const std::string& name) const {
+const Tensor* SerialTrainer::FindValue(const std::string& name) const {
   for (const LayerSpec& layer : graph_.layers) {
     for (const ParameterSpec& p : layer.parameters) {
-      if (p.name == name) return &values_.at(ValueName(p));
+      if (p.name == name) return &values_.at(ValueName(p)).value;
     }
   }
-  return nullptr;
+  const auto it = statistics_.find(name);
+  return it == statistics_.end() ? nullptr : &it->second;
 }
 
 absl::StatusOr<std::vector<float>> SerialTrainer::ParameterValue(const std::string& name) const {
-  const Value* found = FindValue(name);
+  const Tensor* found = FindValue(name);
   if (found == nullptr) {
     return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
   }
-  const auto value = found->value.f32();
+  const auto value = found->f32();
   return std::vector<float>(value.begin(), value.end());
 }
 
 absl::Status SerialTrainer::SetParameterValue(const std::string& name,
                                               absl::Span<const float> value) {
-  const Value* found = FindValue(name);
+  const Tensor* found = FindValue(name);
   if (found == nullptr) {
     return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
   }
-  if (static_cast<int64_t>(value.size()) != found->value.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "parameter \"", name, "\" has ", found->value.size(), " elements, not ", value.size()));
+  if (static_cast<int64_t>(value.size()) != found->size()) {
+    return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" has ", found->size(),
+                                                   " elements, not ", value.size()));
   }
-  std::copy(value.begin(), value.end(), found->value.f32().begin());
+  std::copy(value.begin(), value.end(), found->f32().begin());
   return absl::OkStatus();
 }
 

@@ -66,7 +66,7 @@ class SerialTrainer {
   // One optimizer step over all micro-batches. Returns the mean loss over their targets, before
   // the step.
   absl::StatusOr<double> Step();
-  // The losses of the last step, by micro-batch: sums over targets.
+  // The losses of the last step (or LossGradients), by micro-batch: sums over targets.
   const std::vector<double>& losses() const { return losses_; }
   // Mean loss over the samples [first_sample, first_sample + samples) of a step's batch of any
   // source, without dropout and without training.
@@ -77,8 +77,8 @@ class SerialTrainer {
   // it.
   absl::StatusOr<std::map<std::string, std::vector<float>>> LossGradients();
 
-  // A copy of a parameter's value; NotFound. A tied parameter has its value under each of its
-  // names.
+  // A copy of a parameter's value, or of running statistics; NotFound. A tied parameter has its
+  // value under each of its names.
   absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const;
   // NotFound; InvalidArgument for another number of elements.
   absl::Status SetParameterValue(const std::string& name, absl::Span<const float> value);
@@ -92,7 +92,7 @@ class SerialTrainer {
 
   SerialTrainer(ModelGraph graph, Backend* backend, const SerialOptions& options);
   absl::Status MakeLayers();
-  const Value* FindValue(const std::string& name) const;
+  const Tensor* FindValue(const std::string& name) const;
   // All micro-batches of the step; each value's first gradient is then the sum.
   void AddGradients();
   Tensor NewState(const ParameterSpec& spec, MemoryKind kind);
@@ -126,6 +126,7 @@ class SerialTrainer {
   std::vector<std::vector<int>> consumers_;                      // [layer]
   std::vector<std::vector<std::vector<Parameter>>> parameters_;  // [partial sum][layer]
   std::map<std::string, Value> values_;                          // by ValueName
+  std::map<std::string, Tensor> statistics_;                     // by name
   std::vector<double> losses_;
   int64_t step_ = 0;
 };

@@ -101,6 +101,13 @@ LayerRig::LayerRig(const LayerSpec& layer_spec, Backend* backend, int64_t sample
     parameters.push_back({value, gradient});
   }
   layer->SetParameters(parameters);
+  std::vector<Tensor> statistics;
+  for (const ParameterSpec& p : spec.statistics) {
+    statistics.push_back(backend->arena().Zeros(
+        DataType::kFloat32, Shape(p.shape.begin(), p.shape.end()), MemoryKind::kParameter));
+    backend->Fill(statistics.back(), p.init == InitKind::kOnes ? 1.0f : 0.0f);
+  }
+  layer->SetStatistics(std::move(statistics));
   ctx.backend = backend;
   ctx.step = 3;
   ctx.first_sample = 2;

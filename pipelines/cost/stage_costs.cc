@@ -116,6 +116,14 @@ Bytes StateBytes(const ModelGraph& graph, const std::vector<int>& layers) {
   return state;
 }
 
+Bytes StatisticsBytes(const ModelGraph& graph, const std::vector<int>& layers) {
+  Bytes statistics;
+  for (int i : layers) {
+    for (const ParameterSpec& p : graph.layers[i].statistics) statistics += Bytes(4) * p.size();
+  }
+  return statistics;
+}
+
 // Gradients of the values that only these layers hold: what copies of the stage sum. Values of a
 // tie with other stages are summed with those.
 Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition, int stage) {
@@ -194,7 +202,8 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
   memory.backward_peak = BackwardPeak(bytes, StagePass::kBackward);
   memory.backward_input_peak = BackwardPeak(bytes, StagePass::kBackwardInput);
   memory.backward_weight_peak = BackwardWeightPeak(bytes);
-  memory.state = StateBytes(graph, plan.layers);
+  memory.statistics = StatisticsBytes(graph, plan.layers);
+  memory.state = StateBytes(graph, plan.layers) + memory.statistics;
   memory.weights = Bytes(4) * NumValues(graph, plan.layers);
   memory.gradients = OwnGradientBytes(graph, partition, stage);
   return memory;

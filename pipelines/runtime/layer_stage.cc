@@ -24,7 +24,9 @@ absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph&
   }
   std::unique_ptr<LayerStage> made(new LayerStage(graph, partition, stage, backend, options));
   for (size_t place = 0; place < layers.size(); ++place) {
-    layers[place]->SetParameters(made->parameters_.OfLayer(made->plan_.layers[place]));
+    const int layer = made->plan_.layers[place];
+    layers[place]->SetParameters(made->parameters_.OfLayer(layer));
+    layers[place]->SetStatistics(made->statistics_.OfLayer(layer));
   }
   made->layers_ = std::move(layers);
   made->slices_ = std::move(slices);
@@ -48,6 +50,7 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
       samples_(options.micro_batch_samples / options.group_size),
       has_loss_(partition.loss_stage == stage),
       parameters_(graph, plan_.layers, backend, options.seed, options.shard),
+      statistics_(graph, plan_.layers, backend),
       versions_(options.version_uses) {
   for (int layer : plan_.layers) specs_.push_back(graph.layers[layer]);
   const auto edge = [&](int value) {
@@ -339,6 +342,7 @@ absl::Status LayerStage::Step(const Action& a) {
   AdamOptions adam = options_.adam;
   adam.step = training_step_ * versions_.steps_of_run() + versions_.newest() + 1;
   parameters_.Step(adam);
+  for (const auto& layer : layers_) layer->EndStep(backend_);
   versions_.Made();
   training_step_ += last;
   return backend_->Finish();

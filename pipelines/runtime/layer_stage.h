@@ -46,6 +46,7 @@
 #include "pipelines/cost/stage_plan.h"
 #include "pipelines/runtime/stage_module.h"
 #include "pipelines/runtime/stage_parameters.h"
+#include "pipelines/runtime/stage_statistics.h"
 #include "pipelines/runtime/weight_versions.h"
 
 namespace pipelab {
@@ -123,6 +124,9 @@ class LayerStage : public StageModule {
   // Values and optimizer state by name, for tests and checkpoints.
   StageParameters& parameters() { return parameters_; }
   const StageParameters& parameters() const { return parameters_; }
+  // Running statistics, in the same way.
+  StageStatistics& statistics() { return statistics_; }
+  const StageStatistics& statistics() const { return statistics_; }
 
  private:
   enum class Phase : uint8_t { kDropped, kReady, kInputDone };
@@ -186,6 +190,7 @@ class LayerStage : public StageModule {
   bool has_loss_;
   std::vector<std::unique_ptr<Layer>> layers_;  // [place]
   StageParameters parameters_;
+  StageStatistics statistics_;
   WeightVersions versions_;
   int bound_ = kNewest;  // the kept version that layers compute with, or kNewest
   std::map<Key, MicroBatch> in_flight_;

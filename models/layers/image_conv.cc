@@ -1,0 +1,92 @@
+#include "models/layers/image_conv.h"
+
+#include <utility>
+
+namespace pipelab {
+namespace {
+
+// Places in the stash: of the forward, with a norm; of the input gradient (the parts with a norm).
+enum { kConv, kMean, kVariance };
+enum { kDconv, kDgammaPart, kDbetaPart };
+
+}  // namespace
+
+ImageConv::ImageConv(const LayerSpec& spec) : sizes_(ImageConvSizesOf(spec)) {}
+
+ConvolutionShape ImageConv::ShapeOf(const LayerContext& ctx) const {
+  ConvolutionShape s;
+  s.samples = ctx.samples;
+  s.height = sizes_.height;
+  s.width = sizes_.width;
+  s.in_channels = sizes_.in;
+  s.out_channels = sizes_.out;
+  s.kernel_height = sizes_.kernel_height;
+  s.kernel_width = sizes_.kernel_width;
+  s.stride_height = sizes_.stride_height;
+  s.stride_width = sizes_.stride_width;
+  s.pad_height = (sizes_.kernel_height - 1) / 2;
+  s.pad_width = (sizes_.kernel_width - 1) / 2;
+  return s;
+}
+
+Tensor ImageConv::ConvInput(const LayerContext& ctx, const Tensor& x_MC) const {
+  const Tensor& x = sizes_.input < 0 ? ctx.batch->fields[0] : x_MC;
+  const Shape image = {ctx.samples, sizes_.height, sizes_.width, sizes_.in};
+  if (!sizes_.relu) return x.Reshape(image);
+  const Tensor relu = ctx.backend->Allocate(image);
+  ctx.backend->Relu(x.Reshape(image), relu);
+  return relu;
+}
+
+Tensor ImageConv::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  const ConvolutionShape shape = ShapeOf(ctx);
+  Tensor image = ConvInput(ctx, x_MC);
+  Tensor conv_MC =
+      ctx.backend->Allocate({ctx.samples * shape.out_height() * shape.out_width(), sizes_.out});
+  const Shape out_image = {ctx.samples, shape.out_height(), shape.out_width(), sizes_.out};
+  ctx.backend->convolution().Forward(shape, image, parameters_[0].value, bias().value,
+                                     conv_MC.Reshape(out_image));
+  image = Tensor();
+  if (!sizes_.norm) return conv_MC;
+  Tensor mean_C, variance_C;
+  Tensor y_MC = norm_.Forward(ctx, conv_MC, gamma(), beta(), statistics_, &mean_C, &variance_C);
+  if (ctx.training) {
+    stash->tensors = {std::move(conv_MC), std::move(mean_C), std::move(variance_C)};
+  }
+  return y_MC;
+}
+
+Tensor ImageConv::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                                LayerStash* stash) {
+  const ConvolutionShape shape = ShapeOf(ctx);
+  std::vector<Tensor> left = {dy};
+  if (sizes_.norm) {
+    const std::vector<Tensor>& kept = stash->tensors;
+    norm_.InputGradient(ctx, dy, kept[kConv], gamma(), kept[kMean], kept[kVariance], &left);
+  }
+  stash->tensors = std::move(left);
+  if (sizes_.input < 0) return Tensor();
+  Tensor dx_MC = ctx.backend->Allocate(x_MC.shape());
+  const Shape out_image = {ctx.samples, shape.out_height(), shape.out_width(), sizes_.out};
+  const Shape in_image = {ctx.samples, sizes_.height, sizes_.width, sizes_.in};
+  ctx.backend->convolution().InputGradient(shape, dy.Reshape(out_image), parameters_[0].value,
+                                           dx_MC.Reshape(in_image));
+  if (sizes_.relu) ctx.backend->ReluGradient(dx_MC, x_MC, dx_MC);  // x > 0 where relu(x) > 0
+  return dx_MC;
+}
+
+void ImageConv::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  const ConvolutionShape shape = ShapeOf(ctx);
+  std::vector<Tensor>& kept = stash->tensors;
+  if (sizes_.norm) {
+    MicroBatchNorm::WeightGradient(ctx, kept[kDgammaPart], kept[kDbetaPart], gamma(), beta());
+    kept.resize(1);
+  }
+  const Shape out_image = {ctx.samples, shape.out_height(), shape.out_width(), sizes_.out};
+  const Tensor image = ConvInput(ctx, x_MC);
+  ctx.backend->convolution().WeightGradient(shape, image, kept[kDconv].Reshape(out_image),
+                                            parameters_[0].gradient, bias().gradient);
+  kept.clear();
+}
+
+}  // namespace pipelab

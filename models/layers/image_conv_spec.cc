@@ -1,0 +1,116 @@
+#include "models/layers/image_conv_spec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "glog/logging.h"
+#include "models/graph/convolution_workspace.h"
+#include "models/graph/cost_math.h"
+#include "models/layers/batch_norm_spec.h"
+
+namespace pipelab {
+namespace {
+
+int64_t WorkspaceFloats(const ImageConvSizes& s) {
+  ConvolutionWorkspaceSizes sizes;
+  sizes.in_channels = s.in;
+  sizes.out_channels = s.out;
+  sizes.kernel_height = s.kernel_height;
+  sizes.kernel_width = s.kernel_width;
+  sizes.strided = s.stride_height > 1 || s.stride_width > 1;
+  sizes.out_pixels = s.out_height() * s.out_width();
+  return ConvolutionWorkspaceFloats(sizes);
+}
+
+// The order of allocations is in image_conv.cc.
+LayerCosts ConvCosts(const ImageConvSizes& s, int64_t samples) {
+  const int64_t rows = samples * s.out_height() * s.out_width();
+  const Bytes output = FloatBytes(rows * s.out);
+  const Bytes workspace = FloatBytes(WorkspaceFloats(s));
+  const Bytes x = FloatBytes(samples * s.height * s.width * s.in);
+  const Bytes relu = s.relu ? x : Bytes(0);
+  const Bytes dx = s.input < 0 ? Bytes(0) : x;
+  const Bytes norm = FloatBytes(s.norm ? 2 * s.out : 0);  // statistics; parts of the gradients
+  const Bytes before_norm = s.norm ? output : Bytes(0);   // the convolution's output
+  LayerCosts costs;
+  costs.forward = costs.backward_weight =
+      MatmulFlops(rows, s.out, s.kernel_height * s.kernel_width * s.in);
+  if (s.input >= 0) costs.backward_input = costs.forward;
+  costs.output = output;
+  costs.kept = before_norm + norm;
+  costs.kept_for_weight = output + norm;  // the gradient of the convolution's output
+  costs.forward_peak = std::max(relu + output + workspace, costs.kept + output);
+  if (!s.norm) costs.forward_peak = relu + output + workspace;
+  // The norm's gradient takes dy's place, and its input and statistics go before dx comes.
+  const Bytes at_dx = s.input < 0 ? Bytes(0) : dx + workspace - before_norm;
+  costs.backward_input_peak = std::max({norm, at_dx, Bytes(0)});
+  // The parts go before relu(x) comes again.
+  costs.backward_weight_peak = std::max(relu + workspace - norm, Bytes(0));
+  costs.backward_peak =
+      std::max(costs.backward_input_peak, dx - before_norm + costs.backward_weight_peak);
+  return costs;
+}
+
+}  // namespace
+
+LayerSpec ImageConvSpec(const ImageConvSizes& s) {
+  CHECK(s.kernel_height % 2 == 1 && s.kernel_width % 2 == 1) << s.name << ": an even kernel";
+  const int64_t products = s.kernel_height * s.kernel_width * s.in;
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kImageConv;
+  if (s.input < 0) {
+    layer.data = {{kImage, FieldType::kFloat, {s.height, s.width, s.in}}};
+  } else {
+    layer.inputs = {s.input};
+    layer.input_shapes = {{s.height * s.width, s.in}};
+  }
+  layer.output_shape = {s.out_height() * s.out_width(), s.out};
+  layer.parameters = {{s.name + "/w",
+                       {s.kernel_height, s.kernel_width, s.in, s.out},
+                       InitKind::kNormal,
+                       s.stddev > 0 ? s.stddev : std::sqrt(2.0 / static_cast<double>(products)),
+                       ""}};
+  if (s.bias) layer.parameters.push_back({s.name + "/b", {s.out}, InitKind::kZeros, 0, ""});
+  if (s.norm) {
+    layer.parameters.push_back({s.name + "/gamma", {s.out}, InitKind::kOnes, 0, ""});
+    layer.parameters.push_back({s.name + "/beta", {s.out}, InitKind::kZeros, 0, ""});
+    layer.statistics = RunningStatistics(s.name, s.out);
+  }
+  layer.attributes = {{"height", s.height},
+                      {"width", s.width},
+                      {"in", s.in},
+                      {"out", s.out},
+                      {"kernel_height", s.kernel_height},
+                      {"kernel_width", s.kernel_width},
+                      {"stride_height", s.stride_height},
+                      {"stride_width", s.stride_width},
+                      {"relu", s.relu},
+                      {"norm", s.norm},
+                      {"bias", s.bias}};
+  layer.costs = [s](int64_t samples) { return ConvCosts(s, samples); };
+  return layer;
+}
+
+ImageConvSizes ImageConvSizesOf(const LayerSpec& layer) {
+  const auto number = [&layer](const char* name) {
+    return static_cast<int64_t>(Attribute(layer, name));
+  };
+  ImageConvSizes s;
+  s.name = layer.name;
+  s.input = layer.inputs.empty() ? -1 : layer.inputs[0];
+  s.height = number("height");
+  s.width = number("width");
+  s.in = number("in");
+  s.out = number("out");
+  s.kernel_height = number("kernel_height");
+  s.kernel_width = number("kernel_width");
+  s.stride_height = number("stride_height");
+  s.stride_width = number("stride_width");
+  s.relu = number("relu") != 0;
+  s.norm = number("norm") != 0;
+  s.bias = number("bias") != 0;
+  return s;
+}
+
+}  // namespace pipelab

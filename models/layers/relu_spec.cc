@@ -1,0 +1,28 @@
+#include "models/layers/relu_spec.h"
+
+#include <functional>
+#include <numeric>
+
+#include "models/graph/cost_math.h"
+
+namespace pipelab {
+
+LayerSpec ReluSpec(const ReluSizes& s) {
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kRelu;
+  layer.inputs = {s.input};
+  layer.input_shapes = {s.shape};
+  layer.output_shape = s.shape;
+  layer.input_use = InputUse::kInputGradient;
+  const int64_t size =
+      std::accumulate(s.shape.begin(), s.shape.end(), int64_t{1}, std::multiplies<int64_t>());
+  layer.costs = [size](int64_t samples) {
+    LayerCosts costs;
+    costs.output = costs.forward_peak = FloatBytes(samples * size);
+    return costs;  // the gradient takes dy's place
+  };
+  return layer;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,59 @@
+#include "models/layers/up_conv.h"
+
+#include <utility>
+
+namespace pipelab {
+namespace {
+
+Shape Large(const ConvolutionShape& s) { return {s.samples, s.height, s.width, s.in_channels}; }
+Shape Small(const ConvolutionShape& s) {
+  return {s.samples, s.out_height(), s.out_width(), s.out_channels};
+}
+
+}  // namespace
+
+UpConv::UpConv(const LayerSpec& spec)
+    : height_(static_cast<int64_t>(Attribute(spec, "height"))),
+      width_(static_cast<int64_t>(Attribute(spec, "width"))),
+      in_(spec.input_shapes[0][1]),
+      out_(spec.output_shape[1]) {}
+
+ConvolutionShape UpConv::ShapeOf(const LayerContext& ctx) const {
+  ConvolutionShape s;
+  s.samples = ctx.samples;
+  s.height = 2 * height_;
+  s.width = 2 * width_;
+  s.in_channels = out_;
+  s.out_channels = in_;
+  s.kernel_height = s.kernel_width = 2;
+  s.stride_height = s.stride_width = 2;
+  return s;
+}
+
+Tensor UpConv::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash*) {
+  const ConvolutionShape shape = ShapeOf(ctx);
+  Tensor y_MC = ctx.backend->Allocate({4 * x_MC.dim(0), out_});
+  ctx.backend->convolution().InputGradient(shape, x_MC.Reshape(Small(shape)), parameters_[0].value,
+                                           y_MC.Reshape(Large(shape)));
+  return y_MC;
+}
+
+Tensor UpConv::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                             LayerStash* stash) {
+  const ConvolutionShape shape = ShapeOf(ctx);
+  Tensor dx_MC = ctx.backend->Allocate(x_MC.shape());
+  ctx.backend->convolution().Forward(shape, dy.Reshape(Large(shape)), parameters_[0].value,
+                                     Tensor(), dx_MC.Reshape(Small(shape)));
+  stash->tensors = {std::move(dy)};
+  return dx_MC;
+}
+
+void UpConv::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
+  const ConvolutionShape shape = ShapeOf(ctx);
+  ctx.backend->convolution().WeightGradient(shape, stash->tensors[0].Reshape(Large(shape)),
+                                            x_MC.Reshape(Small(shape)), parameters_[0].gradient,
+                                            Tensor());
+  stash->tensors.clear();
+}
+
+}  // namespace pipelab

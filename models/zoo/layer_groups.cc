@@ -1,0 +1,32 @@
+#include "models/zoo/layer_groups.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace pipelab {
+
+absl::StatusOr<std::vector<int>> StagesOfGroups(const GroupedModel& model,
+                                                absl::Span<const int> groups_of_stage) {
+  std::vector<int> stage_of_group;
+  for (size_t stage = 0; stage < groups_of_stage.size(); ++stage) {
+    const int groups = groups_of_stage[stage];
+    // Room is checked first: a huge number must not be made.
+    const int left = model.num_groups() - static_cast<int>(stage_of_group.size());
+    if (groups < 1 || groups > left) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", stage, " of ", groups, " groups of \"", model.graph.name,
+                       "\", which has ", model.num_groups(), " in all"));
+    }
+    stage_of_group.resize(stage_of_group.size() + groups, static_cast<int>(stage));
+  }
+  if (static_cast<int>(stage_of_group.size()) != model.num_groups()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "stages of ", absl::StrJoin(groups_of_stage, ", "), " groups leave out some of ",
+        model.num_groups(), " of \"", model.graph.name, "\""));
+  }
+  std::vector<int> stages;
+  for (int group : model.group_of_layer) stages.push_back(stage_of_group[group]);
+  return stages;
+}
+
+}  // namespace pipelab

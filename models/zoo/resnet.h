@@ -1,0 +1,35 @@
+// ResNets with bottleneck blocks (He et al., "Deep Residual Learning for Image Recognition", 2016),
+// the stride in the 3 x 3 convolution as every framework has it today.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(GroupedModel m, BuildResNet(ResNet50()));
+//   m.graph.num_parameters();                      // 25,557,032; nothing is allocated
+//
+// Groups: the stem, each block, the classifier. Where a ReLU stands behind a sum of two, its output
+// goes on to both of the next block's branches.
+#ifndef PIPELAB_MODELS_ZOO_RESNET_H_
+#define PIPELAB_MODELS_ZOO_RESNET_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/zoo/layer_groups.h"
+
+namespace pipelab {
+
+struct ResNetConfig {
+  std::vector<int64_t> blocks;  // of each part; each part but the first halves the image
+  int64_t width = 64;           // channels of the stem; a block's are 4 times its inner ones
+  int64_t classes = 1000;
+  int64_t height = 224, image_width = 224, channels = 3;
+};
+
+ResNetConfig ResNet50();   // 3, 4, 6, 3
+ResNetConfig ResNet101();  // 3, 4, 23, 3
+
+// InvalidArgument names the field as an option, and its value.
+absl::StatusOr<GroupedModel> BuildResNet(const ResNetConfig& config);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_ZOO_RESNET_H_
