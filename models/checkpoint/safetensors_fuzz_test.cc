@@ -1,0 +1,27 @@
+// 20,000 damaged inputs from one seed: none may crash.
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "models/checkpoint/safetensors.h"
+#include "models/data/fuzz_mutations.h"
+
+namespace pipelab {
+namespace {
+
+TEST(SafetensorsFuzz, TwentyThousandMutations) {
+  Safetensors file;
+  file.metadata = {{"step", "3"}, {"model", "gpt"}};
+  file.tensors["w"] = {{2, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}};
+  file.tensors["ids"] = {{2}, std::vector<int32_t>{-1, 7}};
+  Safetensors other;
+  other.tensors["scalar"] = {{}, std::vector<int64_t>{int64_t{1} << 40}};
+  other.tensors["none"] = {{0, 4}, std::vector<float>()};
+  const std::vector<std::string> samples = {SerializeSafetensors(file),
+                                            SerializeSafetensors(other)};
+  for (const std::string& sample : samples) ASSERT_TRUE(ParseSafetensors(sample, "f").ok());
+  RunMutations(samples, 20000);
+}
+
+}  // namespace
+}  // namespace pipelab
