@@ -83,14 +83,18 @@ constexpr Kind kKinds[] = {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const LayerSpec& spec) {
-  std::vector<std::string> known;
   for (const Kind& kind : kKinds) {
     if (spec.kind == kind.name) return kind.make(spec);
-    known.push_back(kind.name);
   }
   return absl::InvalidArgumentError(absl::StrCat("layer \"", spec.name, "\" is of kind \"",
                                                  spec.kind, "\"; there are ",
-                                                 absl::StrJoin(known, ", ")));
+                                                 absl::StrJoin(LayerKinds(), ", ")));
+}
+
+std::vector<std::string> LayerKinds() {
+  std::vector<std::string> kinds;
+  for (const Kind& kind : kKinds) kinds.push_back(kind.name);
+  return kinds;
 }
 
 }  // namespace pipelab

@@ -7,6 +7,8 @@
 #define PIPELAB_MODELS_LAYERS_FACTORY_H_
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
@@ -16,6 +18,9 @@ namespace pipelab {
 
 // InvalidArgument names a kind that is not in the list, and the list.
 absl::StatusOr<std::unique_ptr<Layer>> MakeLayer(const LayerSpec& spec);
+
+// The list.
+std::vector<std::string> LayerKinds();
 
 }  // namespace pipelab
 
