@@ -1,0 +1,40 @@
+#include "pipelines/cluster/catalog.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pipelines/cluster/cluster_files.h"
+#include "pipelines/cluster/cluster_json.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+std::vector<std::string> ClusterNames() {
+  std::vector<std::string> names;
+  for (const EmbeddedText& file : ClusterFiles()) names.emplace_back(file.name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word) {
+  const std::string what = absl::StrCat(option, "=", word);
+  if (absl::StrContains(word, "/") || absl::EndsWith(word, ".json")) {
+    const absl::StatusOr<std::string> text = ReadFile(std::string(word));
+    if (!text.ok()) {
+      return absl::Status(text.status().code(), absl::StrCat(what, ": ", text.status().message()));
+    }
+    return ParseCluster(*text, what);
+  }
+  for (const EmbeddedText& file : ClusterFiles()) {
+    if (file.name == word) return ParseCluster(file.text, what);
+  }
+  return absl::NotFoundError(absl::StrCat(what, ": no such cluster; there are ",
+                                          absl::StrJoin(ClusterNames(), ", "),
+                                          ", and files that end in .json"));
+}
+
+}  // namespace pipelab

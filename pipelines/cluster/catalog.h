@@ -1,0 +1,28 @@
+// The clusters that come with the project, and those of the user's own files.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec a, LoadCluster("--cluster", "dgx-a100"));
+//   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec b, LoadCluster("--cluster", "/home/me/ours.json"));
+//
+// A word with a "/" or that ends in ".json" is a file; all else must be a name. Adding a cluster
+// is adding a file to specs/.
+#ifndef PIPELAB_PIPELINES_CLUSTER_CATALOG_H_
+#define PIPELAB_PIPELINES_CLUSTER_CATALOG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "pipelines/cluster/cluster.h"
+
+namespace pipelab {
+
+std::vector<std::string> ClusterNames();  // sorted
+
+// Errors begin with `option` and the word: NotFound lists the names; a file's own are as in
+// cluster_json.h.
+absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_CLUSTER_CATALOG_H_

@@ -1,0 +1,132 @@
+#include "pipelines/cluster/cluster.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// So that products of sizes cannot overflow, and networks have a list a pair of devices.
+constexpr int64_t kMostDevices = int64_t{1} << 20;
+
+constexpr const char* kSharingNames[] = {"pair", "device", "unit", "mesh", "torus"};
+
+template <typename... Parts>
+absl::Status Error(absl::string_view place, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(place, ": ", parts...));
+}
+
+template <typename T>
+absl::Status CheckSource(absl::string_view place, const Sourced<T>& sourced) {
+  if (!sourced.source.empty()) return absl::OkStatus();
+  return Error(absl::StrCat(place, ".source"), "missing: every value says where it is from");
+}
+
+// Above 0 and finite.
+template <typename T>
+absl::Status CheckPositive(absl::string_view place, const Sourced<T>& sourced) {
+  const double value = static_cast<double>(sourced.value.value());
+  if (!(value > 0 && std::isfinite(value))) return Error(place, "must be above 0, not ", value);
+  return CheckSource(place, sourced);
+}
+
+absl::Status CheckLatency(absl::string_view place, const Sourced<Nanoseconds>& latency) {
+  if (latency.value < Nanoseconds(0)) return Error(place, "must not be negative");
+  return CheckSource(place, latency);
+}
+
+absl::Status CheckConnection(absl::string_view place, const Connection& connection) {
+  PIPELAB_RETURN_IF_ERROR(CheckLatency(absl::StrCat(place, ".latency"), connection.latency));
+  return CheckPositive(absl::StrCat(place, ".bandwidth"), connection.bandwidth);
+}
+
+absl::Status CheckCurveAt(absl::string_view place, const Sourced<EfficiencyCurve>& curve) {
+  const absl::Status status = CheckCurve(curve.value);
+  if (!status.ok()) return Error(absl::StrCat(place, ".points"), status.message());
+  return CheckSource(place, curve);
+}
+
+absl::Status CheckDevice(const DeviceSpec& device) {
+  if (device.name.empty()) return Error("device.name", "must not be empty");
+  if (device.peaks.empty()) return Error("device.peaks", "must have a number type");
+  for (const auto& [type, peak] : device.peaks) {
+    PIPELAB_RETURN_IF_ERROR(
+        CheckPositive(absl::StrCat("device.peaks.", NumberTypeName(type)), peak));
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckPositive("device.memory", device.memory));
+  PIPELAB_RETURN_IF_ERROR(CheckPositive("device.memory_bandwidth", device.memory_bandwidth));
+  PIPELAB_RETURN_IF_ERROR(CheckLatency("device.launch_overhead", device.launch_overhead));
+  if (device.arithmetic.empty()) return Error("device.arithmetic", "must have an operation");
+  for (const auto& [kind, curve] : device.arithmetic) {
+    if (kind == OperationKind::kElementwise) {
+      return Error("device.arithmetic.elementwise", "has none: memory_efficiency rules its time");
+    }
+    PIPELAB_RETURN_IF_ERROR(
+        CheckCurveAt(absl::StrCat("device.arithmetic.", OperationKindName(kind)), curve));
+  }
+  return CheckCurveAt("device.memory_efficiency", device.memory_efficiency);
+}
+
+absl::Status CheckLevel(const std::string& place, const ClusterLevel& level) {
+  if (level.name.empty()) return Error(absl::StrCat(place, ".name"), "must not be empty");
+  if (level.size < 1 || level.size > kMostDevices) {
+    return Error(absl::StrCat(place, ".size"), "must be from 1 to ", kMostDevices, ", not ",
+                 level.size);
+  }
+  const bool grid = level.sharing == Sharing::kMesh || level.sharing == Sharing::kTorus;
+  int64_t product = grid ? 1 : level.size;
+  for (int64_t n : level.shape) {
+    product = n >= 1 && n <= kMostDevices && product <= kMostDevices ? product * n : 0;
+  }
+  if (product != level.size || (!grid && !level.shape.empty())) {
+    return Error(absl::StrCat(place, ".shape"),
+                 grid ? absl::StrCat("must multiply to the size, ", level.size)
+                      : "only a mesh or torus has one");
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckConnection(place, level.connection));
+  if (!level.through.has_value()) return absl::OkStatus();
+  if (level.through->name.empty()) return Error(absl::StrCat(place, ".through.name"), "missing");
+  return CheckConnection(absl::StrCat(place, ".through"), level.through->connection);
+}
+
+}  // namespace
+
+const char* SharingName(Sharing sharing) { return kSharingNames[static_cast<int>(sharing)]; }
+
+absl::StatusOr<Sharing> FindSharing(absl::string_view name) {
+  for (int i = 0; i <= static_cast<int>(Sharing::kTorus); ++i) {
+    if (name == kSharingNames[i]) return static_cast<Sharing>(i);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", name, "\" is unknown; there are ", absl::StrJoin(kSharingNames, ", ")));
+}
+
+int64_t ClusterSpec::devices_in(int level) const {
+  int64_t devices = 1;
+  for (int i = 0; i <= level; ++i) devices *= levels[i].size;
+  return devices;
+}
+
+int64_t ClusterSpec::max_devices() const { return devices_in(static_cast<int>(levels.size()) - 1); }
+
+absl::Status CheckCluster(const ClusterSpec& cluster) {
+  if (cluster.name.empty()) return Error("name", "must not be empty");
+  PIPELAB_RETURN_IF_ERROR(CheckDevice(cluster.device));
+  if (cluster.levels.empty()) return Error("levels", "must have one");
+  int64_t devices = 1;
+  for (size_t i = 0; i < cluster.levels.size(); ++i) {
+    const std::string place = absl::StrCat("levels[", i, "]");
+    PIPELAB_RETURN_IF_ERROR(CheckLevel(place, cluster.levels[i]));
+    devices *= cluster.levels[i].size;
+    if (devices > kMostDevices) {
+      return Error(absl::StrCat(place, ".size"), "makes more than ", kMostDevices, " devices");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipelab

@@ -1,0 +1,81 @@
+// A cluster: equal devices, and levels of connections from the innermost (devices behind one
+// switch) to the outermost (nodes of the network).
+//
+//   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, FindCluster("dgx-a100"));      // catalog.h
+//   PIPELAB_ASSIGN_OR_RETURN(Network net, MakeNetwork(cluster, /*num_devices=*/32));
+//
+// Devices are numbered through, so that those of a unit of each level are consecutive. Two devices
+// talk over the innermost level that holds both.
+//
+// How transfers of a level share its bandwidth (Sharing):
+//   kPair    each ordered pair of devices has a link of its own (NVLink between all of four);
+//   kDevice  each device has a port out and a port in, for all its transfers (NVSwitch);
+//   kUnit    the devices of each unit of the level below share an uplink and a downlink (the
+//   network
+//            card of a node, the PCIe root behind a switch);
+//   kMesh,   the units of the level below lie on a grid of `shape`, and a transfer goes from
+//   kTorus   neighbour to neighbour, along the last dimension first; each hop is a link of its own
+//            direction. A torus is closed in each dimension, and takes the shorter way.
+// A level may send all transfers of one of its units through one more resource (`through`): host
+// memory, where devices have no way to each other.
+#ifndef PIPELAB_PIPELINES_CLUSTER_CLUSTER_H_
+#define PIPELAB_PIPELINES_CLUSTER_CLUSTER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "pipelines/cluster/device.h"
+#include "pipelines/cost/network.h"
+
+namespace pipelab {
+
+enum class Sharing : uint8_t { kPair, kDevice, kUnit, kMesh, kTorus };
+
+const char* SharingName(Sharing sharing);  // "pair"
+absl::StatusOr<Sharing> FindSharing(absl::string_view name);
+
+struct Connection {
+  Sourced<Nanoseconds> latency;
+  Sourced<BytesPerSecond> bandwidth;  // of each direction
+};
+
+struct ClusterLevel {
+  std::string name;  // "node"
+  int64_t size = 0;  // units of the level below (innermost: devices) in one of this level
+  Sharing sharing = Sharing::kPair;
+  std::vector<int64_t> shape;  // of a mesh or torus; its product is the size
+  Connection connection;
+  struct Through {
+    std::string name;  // "host memory"
+    Connection connection;
+  };
+  absl::optional<Through> through;
+};
+
+struct ClusterSpec {
+  std::string name;   // "dgx-a100"
+  std::string title;  // for people
+  DeviceSpec device;
+  std::vector<ClusterLevel> levels;  // from the innermost
+
+  int64_t max_devices() const;
+  // Devices in one unit of the level.
+  int64_t devices_in(int level) const;
+};
+
+// What a file or a builder of clusters must satisfy; InvalidArgument names the place
+// ("levels[1].size", "device.memory") and the reason.
+absl::Status CheckCluster(const ClusterSpec& cluster);
+
+// The links between the first `num_devices` devices. InvalidArgument for fewer than one or more
+// than there are. The cluster is valid: CHECKed.
+absl::StatusOr<Network> MakeNetwork(const ClusterSpec& cluster, int num_devices);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_CLUSTER_CLUSTER_H_

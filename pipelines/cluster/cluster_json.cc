@@ -1,0 +1,188 @@
+#include "pipelines/cluster/cluster_json.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tools/base/json.h"
+#include "tools/base/json_object.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+using nlohmann::json;
+
+// {"value": "25 GB/s", "source": "..."}
+template <typename Q>
+absl::StatusOr<Sourced<Q>> ReadQuantity(const JsonObject& parent, absl::string_view key) {
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, parent.Object(key));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"value", "source"}));
+  Sourced<Q> sourced;
+  PIPELAB_ASSIGN_OR_RETURN(sourced.value, object.Quantity<Q>("value"));
+  PIPELAB_ASSIGN_OR_RETURN(sourced.source, object.String("source"));
+  return sourced;
+}
+
+// {"points": [["1 Mflop", 0.1], ...], "source": "..."}; Q is Flops or Bytes.
+template <typename Q>
+absl::StatusOr<Sourced<EfficiencyCurve>> ReadCurve(const JsonObject& parent,
+                                                   absl::string_view key) {
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, parent.Object(key));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"points", "source"}));
+  Sourced<EfficiencyCurve> curve;
+  PIPELAB_ASSIGN_OR_RETURN(const json* points, object.List("points"));
+  for (size_t i = 0; i < points->size(); ++i) {
+    const json& point = (*points)[i];
+    const std::string place = absl::StrCat("points[", i, "]");
+    if (!point.is_array() || point.size() != 2 || !point[0].is_string() || !point[1].is_number()) {
+      return object.Error(place, "must be a size and a share of the peak, such as [\"1 M",
+                          std::is_same<Q, Bytes>::value ? "B" : "flop", "\", 0.5]");
+    }
+    const absl::StatusOr<Q> size = ParseQuantity<Q>(point[0].get<std::string>());
+    if (!size.ok()) return object.Error(place, size.status().message());
+    curve.value.points.push_back({static_cast<double>(size->value()), point[1].get<double>()});
+  }
+  PIPELAB_ASSIGN_OR_RETURN(curve.source, object.String("source"));
+  return curve;
+}
+
+absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"name", "peaks", "memory", "memory_bandwidth",
+                                            "launch_overhead", "arithmetic", "memory_efficiency"}));
+  DeviceSpec device;
+  PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
+  for (const std::string& key : peaks.Keys()) {
+    const absl::StatusOr<NumberType> type = FindNumberType(key);
+    if (!type.ok()) return peaks.Error(key, type.status().message());
+    PIPELAB_ASSIGN_OR_RETURN(device.peaks[*type], ReadQuantity<FlopsPerSecond>(peaks, key));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(device.memory, ReadQuantity<Bytes>(object, "memory"));
+  PIPELAB_ASSIGN_OR_RETURN(device.memory_bandwidth,
+                           ReadQuantity<BytesPerSecond>(object, "memory_bandwidth"));
+  PIPELAB_ASSIGN_OR_RETURN(device.launch_overhead,
+                           ReadQuantity<Nanoseconds>(object, "launch_overhead"));
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject arithmetic, object.Object("arithmetic"));
+  for (const std::string& key : arithmetic.Keys()) {
+    const absl::StatusOr<OperationKind> kind = FindOperationKind(key);
+    if (!kind.ok()) return arithmetic.Error(key, kind.status().message());
+    PIPELAB_ASSIGN_OR_RETURN(device.arithmetic[*kind], ReadCurve<Flops>(arithmetic, key));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(device.memory_efficiency, ReadCurve<Bytes>(object, "memory_efficiency"));
+  return device;
+}
+
+absl::StatusOr<Connection> ReadConnection(const JsonObject& object) {
+  Connection connection;
+  PIPELAB_ASSIGN_OR_RETURN(connection.latency, ReadQuantity<Nanoseconds>(object, "latency"));
+  PIPELAB_ASSIGN_OR_RETURN(connection.bandwidth, ReadQuantity<BytesPerSecond>(object, "bandwidth"));
+  return connection;
+}
+
+absl::StatusOr<ClusterLevel> ReadLevel(const JsonObject& object) {
+  PIPELAB_RETURN_IF_ERROR(
+      object.AllowKeys({"name", "size", "sharing", "shape", "latency", "bandwidth", "through"}));
+  constexpr int64_t kMost = int64_t{1} << 20;
+  ClusterLevel level;
+  PIPELAB_ASSIGN_OR_RETURN(level.name, object.String("name"));
+  PIPELAB_ASSIGN_OR_RETURN(level.size, object.Integer("size", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string sharing, object.String("sharing"));
+  const absl::StatusOr<Sharing> found = FindSharing(sharing);
+  if (!found.ok()) return object.Error("sharing", found.status().message());
+  level.sharing = *found;
+  if (object.Has("shape")) {
+    PIPELAB_ASSIGN_OR_RETURN(const json* shape, object.List("shape"));
+    for (const json& n : *shape) {
+      if (!n.is_number_integer()) return object.Error("shape", "must be whole numbers");
+      level.shape.push_back(n.get<int64_t>());
+    }
+  }
+  PIPELAB_ASSIGN_OR_RETURN(level.connection, ReadConnection(object));
+  if (!object.Has("through")) return level;
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject through, object.Object("through"));
+  PIPELAB_RETURN_IF_ERROR(through.AllowKeys({"name", "latency", "bandwidth"}));
+  level.through.emplace();
+  PIPELAB_ASSIGN_OR_RETURN(level.through->name, through.String("name"));
+  PIPELAB_ASSIGN_OR_RETURN(level.through->connection, ReadConnection(through));
+  return level;
+}
+
+// A number that ParseQuantity reads back as the same one.
+std::string Text(double value, absl::string_view unit) {
+  return absl::StrCat(json(value).dump(), " ", unit);
+}
+std::string TextOf(Bytes b) { return absl::StrCat(b.value(), " B"); }
+std::string TextOf(Nanoseconds t) { return absl::StrCat(t.value(), " ns"); }
+std::string TextOf(BytesPerSecond r) { return Text(r.value(), "B/s"); }
+std::string TextOf(FlopsPerSecond r) { return Text(r.value(), "flop/s"); }
+
+template <typename Q>
+json Written(const Sourced<Q>& sourced) {
+  return {{"value", TextOf(sourced.value)}, {"source", sourced.source}};
+}
+
+json WrittenCurve(const Sourced<EfficiencyCurve>& curve, absl::string_view unit) {
+  json points = json::array();
+  for (const EfficiencyCurve::Point& p : curve.value.points) {
+    points.push_back({Text(p.size, unit), p.share});
+  }
+  return {{"points", points}, {"source", curve.source}};
+}
+
+void WriteConnection(const Connection& connection, json* object) {
+  (*object)["latency"] = Written(connection.latency);
+  (*object)["bandwidth"] = Written(connection.bandwidth);
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_view what) {
+  PIPELAB_ASSIGN_OR_RETURN(const json root, ParseJson(text, what));
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
+  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"name", "title", "device", "levels"}));
+  ClusterSpec cluster;
+  PIPELAB_ASSIGN_OR_RETURN(cluster.name, file.String("name"));
+  PIPELAB_ASSIGN_OR_RETURN(cluster.title, file.String("title"));
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject device, file.Object("device"));
+  PIPELAB_ASSIGN_OR_RETURN(cluster.device, ReadDevice(device));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> levels, file.Objects("levels"));
+  for (const JsonObject& level : levels) {
+    PIPELAB_ASSIGN_OR_RETURN(ClusterLevel read, ReadLevel(level));
+    cluster.levels.push_back(std::move(read));
+  }
+  const absl::Status valid = CheckCluster(cluster);
+  if (valid.ok()) return cluster;
+  return absl::InvalidArgumentError(absl::StrCat(what, ": ", valid.message()));
+}
+
+std::string ClusterToJson(const ClusterSpec& cluster) {
+  const DeviceSpec& d = cluster.device;
+  json device = {{"name", d.name},
+                 {"memory", Written(d.memory)},
+                 {"memory_bandwidth", Written(d.memory_bandwidth)},
+                 {"launch_overhead", Written(d.launch_overhead)},
+                 {"memory_efficiency", WrittenCurve(d.memory_efficiency, "B")}};
+  for (const auto& [type, peak] : d.peaks) device["peaks"][NumberTypeName(type)] = Written(peak);
+  for (const auto& [kind, curve] : d.arithmetic) {
+    device["arithmetic"][OperationKindName(kind)] = WrittenCurve(curve, "flop");
+  }
+  json levels = json::array();
+  for (const ClusterLevel& level : cluster.levels) {
+    json object = {
+        {"name", level.name}, {"size", level.size}, {"sharing", SharingName(level.sharing)}};
+    if (!level.shape.empty()) object["shape"] = level.shape;
+    WriteConnection(level.connection, &object);
+    if (level.through.has_value()) {
+      object["through"]["name"] = level.through->name;
+      WriteConnection(level.through->connection, &object["through"]);
+    }
+    levels.push_back(std::move(object));
+  }
+  return DumpJson({{"name", cluster.name},
+                   {"title", cluster.title},
+                   {"device", std::move(device)},
+                   {"levels", std::move(levels)}});
+}
+
+}  // namespace pipelab

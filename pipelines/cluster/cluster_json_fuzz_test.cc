@@ -1,0 +1,19 @@
+// Damaged inputs from one seed: none may crash, and none that is read may be written differently.
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "models/data/fuzz_mutations.h"
+#include "pipelines/cluster/cluster_files.h"
+
+namespace pipelab {
+namespace {
+
+TEST(ClusterJsonFuzz, Mutations) {
+  std::vector<std::string> samples;
+  for (const EmbeddedText& file : ClusterFiles()) samples.emplace_back(file.text);
+  RunMutations(samples, 5000);
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,125 @@
+#include "pipelines/cluster/cluster_json.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/cluster/catalog.h"
+#include "pipelines/cluster/cluster_files.h"
+#include "tools/base/file.h"
+#include "tools/base/json.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using nlohmann::json;
+
+TEST(ClusterJson, WrittenClustersAreReadBack) {
+  for (const EmbeddedText& file : ClusterFiles()) {
+    SCOPED_TRACE(std::string(file.name));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, ParseCluster(file.text, "file"));
+    const std::string text = ClusterToJson(cluster);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec again, ParseCluster(text, "again"));
+    EXPECT_EQ(ClusterToJson(again), text);
+    EXPECT_EQ(again.device.memory.value, cluster.device.memory.value);
+    EXPECT_EQ(again.levels.size(), cluster.levels.size());
+    EXPECT_EQ(again.levels.back().connection.bandwidth.value,
+              cluster.levels.back().connection.bandwidth.value);
+  }
+}
+
+// The template with one change, which must be refused with this message.
+void Refuses(const std::function<void(json&)>& change, const std::string& message) {
+  const absl::Span<const EmbeddedText> files = ClusterFiles();
+  const auto file = std::find_if(files.begin(), files.end(),
+                                 [](const EmbeddedText& f) { return f.name == "template"; });
+  ASSERT_NE(file, files.end());
+  json root = *ParseJson(file->text, "template");
+  change(root);
+  const absl::StatusOr<ClusterSpec> cluster = ParseCluster(DumpJson(root), "a.json");
+  ASSERT_FALSE(cluster.ok()) << message;
+  EXPECT_EQ(cluster.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(cluster.status().message()), absl::StrCat("a.json: ", message));
+}
+
+TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
+  Refuses([](json& j) { j["colour"] = "red"; },
+          "colour: unknown; known here: name, title, device, levels");
+  Refuses([](json& j) { j.erase("device"); }, "device: missing");
+  Refuses([](json& j) { j["device"]["memory"]["value"] = "16"; },
+          "device.memory.value: \"16\": the unit is missing; must be a number and a unit, such as "
+          "\"16 GiB\"");
+  Refuses([](json& j) { j["device"]["memory"]["value"] = 16; },
+          "device.memory.value: 16: must be a string");
+  Refuses([](json& j) { j["device"]["memory"].erase("source"); }, "device.memory.source: missing");
+  Refuses([](json& j) { j["device"]["memory"]["source"] = ""; },
+          "device.memory.source: must not be empty");
+  Refuses([](json& j) { j["device"]["memory"] = "16 GiB"; },
+          "device.memory: \"16 GiB\": must be an object");
+  Refuses([](json& j) { j["device"]["memory_bandwidth"]["value"] = "-1 GB/s"; },
+          "device.memory_bandwidth.value: \"-1 GB/s\": must be finite and not negative, such as "
+          "\"25 GB/s\"");
+  Refuses([](json& j) { j["device"]["memory_bandwidth"]["value"] = "0 GB/s"; },
+          "device.memory_bandwidth: must be above 0, not 0");
+  Refuses(
+      [](json& j) {
+        j["device"]["peaks"]["int4"] = {{"value", "1 Tflop/s"}, {"source", "s"}};
+      },
+      "device.peaks.int4: \"int4\" is unknown; there are fp32, tf32, bf16, fp16");
+  Refuses([](json& j) { j["device"]["peaks"] = json::object(); },
+          "device.peaks: must have a number type");
+  Refuses([](json& j) { j["device"]["arithmetic"]["matmul"]["points"] = json::array(); },
+          "device.arithmetic.matmul.points: must have a point");
+  Refuses([](json& j) { j["device"]["arithmetic"]["matmul"]["points"][0] = 3; },
+          "device.arithmetic.matmul.points[0]: must be a size and a share of the peak, such as "
+          "[\"1 Mflop\", 0.5]");
+  Refuses([](json& j) { j["device"]["arithmetic"]["matmul"]["points"][1][0] = "1 MB"; },
+          "device.arithmetic.matmul.points[1]: \"1 MB\": \"MB\" is not a unit here; must be a "
+          "number and a unit, such as \"2.5 Gflop\"");
+  Refuses([](json& j) { j["device"]["arithmetic"]["matmul"]["points"][7][1] = 1.25; },
+          "device.arithmetic.matmul.points: point 7: the share must be above 0 and at most 1, not "
+          "1.25");
+  Refuses([](json& j) { j["levels"] = json::array(); }, "levels: must have one");
+  Refuses([](json& j) { j["levels"][1]["size"] = 1.5; },
+          "levels[1].size: 1.5: must be a whole number from 1 to 1048576");
+  Refuses([](json& j) { j["levels"][0]["sharing"] = "bus"; },
+          "levels[0].sharing: \"bus\" is unknown; there are pair, device, unit, mesh, torus");
+  Refuses(
+      [](json& j) {
+        j["levels"][0]["shape"] = {2, 2};
+      },
+      "levels[0].shape: only a mesh or torus has one");
+  Refuses([](json& j) { j["levels"][0]["latency"]["value"] = "1 GB"; },
+          "levels[0].latency.value: \"1 GB\": \"GB\" is not a unit here; must be a number and a "
+          "unit, such as \"5 us\"");
+  Refuses(
+      [](json& j) {
+        j["levels"][0]["through"] = {{"name", "host"}, {"speed", 1}};
+      },
+      "levels[0].through.speed: unknown; known here: name, latency, bandwidth");
+}
+
+TEST(ClusterJson, WhatIsNoJsonIsSaid) {
+  EXPECT_THAT(std::string(ParseCluster("{", "a.json").status().message()),
+              testing::StartsWith("a.json:1:2: not JSON"));
+  EXPECT_EQ(std::string(ParseCluster("[]", "a.json").status().message()),
+            "a.json: []: must be an object");
+}
+
+TEST(Catalog, FilesOfTheUsersOwn) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec summit, LoadCluster("--cluster", "summit"));
+  const std::string path = absl::StrCat(testing::TempDir(), "/own.json");
+  ASSERT_THAT(WriteFileAtomically(path, ClusterToJson(summit)), IsOk());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec own, LoadCluster("--cluster", path));
+  EXPECT_EQ(ClusterToJson(own), ClusterToJson(summit));
+  const std::string missing = absl::StrCat(testing::TempDir(), "/none.json");
+  EXPECT_THAT(std::string(LoadCluster("--cluster", missing).status().message()),
+              testing::StartsWith(absl::StrCat("--cluster=", missing, ": ")));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,203 @@
+#include "pipelines/cluster/cluster.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+ClusterSpec Made(std::vector<ClusterLevel> levels) {
+  ClusterSpec cluster = *LoadCluster("--cluster", "dgx1-v100");
+  cluster.name = "made";
+  cluster.levels = std::move(levels);
+  return cluster;
+}
+
+ClusterLevel Level(std::string name, int64_t size, Sharing sharing, double gigabytes,
+                   Nanoseconds latency = Microseconds(2)) {
+  ClusterLevel level;
+  level.name = std::move(name);
+  level.size = size;
+  level.sharing = sharing;
+  level.connection.latency = {latency, "test"};
+  level.connection.bandwidth = {BytesPerSecond(gigabytes * 1e9), "test"};
+  return level;
+}
+
+Network NetworkOf(const ClusterSpec& cluster, int devices) {
+  EXPECT_THAT(CheckCluster(cluster), IsOk());
+  const absl::StatusOr<Network> net = MakeNetwork(cluster, devices);
+  EXPECT_THAT(net, IsOk());
+  EXPECT_THAT(CheckNetwork(*net), IsOk());
+  return *net;
+}
+
+// The names on the way.
+std::vector<std::string> Way(const Network& net, int from, int to) {
+  std::vector<std::string> names;
+  for (int link : net.Path(from, to)) names.push_back(net.links[link].name);
+  return names;
+}
+
+TEST(MakeNetwork, PairsAndUplinks) {
+  const Network net = NetworkOf(
+      Made({Level("node", 4, Sharing::kPair, 25), Level("rack", 3, Sharing::kUnit, 10)}), 12);
+  EXPECT_THAT(Way(net, 0, 3), ElementsAre("node: 0 to 3"));
+  EXPECT_THAT(Way(net, 3, 0), ElementsAre("node: 3 to 0"));
+  EXPECT_THAT(Way(net, 1, 5), ElementsAre("rack: out of node 0", "rack: into node 1"));
+  EXPECT_THAT(Way(net, 2, 11), ElementsAre("rack: out of node 0", "rack: into node 2"));
+  EXPECT_EQ(net.Path(1, 5)[0], net.Path(2, 11)[0]);  // one uplink a node
+  EXPECT_EQ(net.links.size(), 3u * 12 + 3 * 2);
+  // A level's latency is the whole way's.
+  EXPECT_EQ(CostOfPath(net, 0, 3).latency, Microseconds(2));
+  EXPECT_EQ(CostOfPath(net, 1, 5).latency, Microseconds(2));
+  EXPECT_EQ(CostOfPath(net, 1, 5).bandwidth, BytesPerSecond(10e9));
+}
+
+TEST(MakeNetwork, PortsOfDevices) {
+  const Network net = NetworkOf(Made({Level("node", 8, Sharing::kDevice, 300)}), 8);
+  EXPECT_THAT(Way(net, 2, 5), ElementsAre("node: out of device 2", "node: into device 5"));
+  EXPECT_EQ(net.links.size(), 16u);
+}
+
+TEST(MakeNetwork, ThroughHostMemory) {
+  ClusterLevel host = Level("host", 2, Sharing::kDevice, 12);
+  host.through.emplace();
+  host.through->name = "memory";
+  host.through->connection = {{Microseconds(5), "test"}, {BytesPerSecond(6e9), "test"}};
+  const Network net = NetworkOf(Made({host, Level("lan", 2, Sharing::kUnit, 1)}), 4);
+  EXPECT_THAT(Way(net, 2, 3),
+              ElementsAre("host: out of device 2", "host: into device 3", "memory of host 1"));
+  EXPECT_EQ(CostOfPath(net, 2, 3).bandwidth, BytesPerSecond(6e9));
+  EXPECT_EQ(CostOfPath(net, 2, 3).latency, Microseconds(7));
+  EXPECT_THAT(Way(net, 0, 3), ElementsAre("lan: out of host 0", "lan: into host 1"));
+}
+
+TEST(MakeNetwork, GridsHopFromNeighbourToNeighbour) {
+  ClusterLevel grid = Level("slice", 12, Sharing::kMesh, 60, Microseconds(1));
+  grid.shape = {3, 4};
+  const Network mesh = NetworkOf(Made({grid}), 12);
+  EXPECT_THAT(Way(mesh, 0, 3),
+              ElementsAre("slice: device 0 to device 1", "slice: device 1 to device 2",
+                          "slice: device 2 to device 3"));
+  EXPECT_THAT(Way(mesh, 5, 8),
+              ElementsAre("slice: device 5 to device 4", "slice: device 4 to device 8"));
+  grid.sharing = Sharing::kTorus;
+  const Network torus = NetworkOf(Made({grid}), 12);
+  EXPECT_THAT(Way(torus, 0, 3), ElementsAre("slice: device 0 to device 3"));
+  EXPECT_THAT(Way(torus, 8, 0), ElementsAre("slice: device 8 to device 0"));
+  EXPECT_EQ(torus.links.size(), 12u * 4);
+  // Hops are the distance on the grid.
+  for (int from = 0; from < 12; ++from) {
+    for (int to = 0; to < 12; ++to) {
+      const int dx = std::abs(from % 4 - to % 4), dy = std::abs(from / 4 - to / 4);
+      EXPECT_EQ(mesh.Path(from, to).size(), static_cast<size_t>(dx + dy));
+      EXPECT_EQ(torus.Path(from, to).size(),
+                static_cast<size_t>(std::min(dx, 4 - dx) + std::min(dy, 3 - dy)));
+      EXPECT_EQ(CostOfPath(torus, from, to).latency,
+                Microseconds(static_cast<int64_t>(torus.Path(from, to).size())));
+    }
+  }
+}
+
+TEST(MakeNetwork, GridsOfChipsWithSeveralCores) {
+  ClusterLevel slice = Level("slice", 4, Sharing::kTorus, 60);
+  slice.shape = {4};
+  const Network net = NetworkOf(Made({Level("chip", 2, Sharing::kPair, 300), slice}), 8);
+  EXPECT_THAT(Way(net, 6, 7), ElementsAre("chip: 6 to 7"));
+  EXPECT_THAT(Way(net, 0, 6), ElementsAre("slice: chip 0 to chip 3"));
+  EXPECT_EQ(net.Path(0, 6), net.Path(1, 7));
+  EXPECT_EQ(net.Path(0, 5).size(), 2u);
+}
+
+TEST(MakeNetwork, OfTheFirstDevicesOnly) {
+  const ClusterSpec cluster =
+      Made({Level("node", 4, Sharing::kPair, 25), Level("rack", 3, Sharing::kUnit, 10)});
+  EXPECT_EQ(cluster.max_devices(), 12);
+  EXPECT_EQ(NetworkOf(cluster, 5).num_devices, 5);
+  EXPECT_EQ(std::string(MakeNetwork(cluster, 13).status().message()),
+            "cluster made has 12 devices, not 13");
+  EXPECT_FALSE(MakeNetwork(cluster, 0).ok());
+}
+
+TEST(CheckCluster, NamesThePlace) {
+  const auto message = [](const ClusterSpec& cluster) {
+    return std::string(CheckCluster(cluster).message());
+  };
+  const ClusterSpec good = Made({Level("node", 4, Sharing::kPair, 25)});
+  ClusterSpec bad = good;
+  bad.device.memory_bandwidth.value = BytesPerSecond(0);
+  EXPECT_EQ(message(bad), "device.memory_bandwidth: must be above 0, not 0");
+  bad = good;
+  bad.device.peaks[NumberType::kFp32].source.clear();
+  EXPECT_THAT(message(bad), HasSubstr("device.peaks.fp32.source: missing"));
+  bad = good;
+  bad.levels[0].size = 0;
+  EXPECT_THAT(message(bad), HasSubstr("levels[0].size: must be from 1 to"));
+  bad = good;
+  bad.levels[0].shape = {2, 2};
+  EXPECT_EQ(message(bad), "levels[0].shape: only a mesh or torus has one");
+  bad.levels[0].sharing = Sharing::kMesh;
+  EXPECT_EQ(message(bad), "");
+  bad.levels[0].shape = {2, 3};
+  EXPECT_EQ(message(bad), "levels[0].shape: must multiply to the size, 4");
+  bad.levels[0].shape = {-2, -2};
+  EXPECT_NE(message(bad), "");
+  bad = good;
+  bad.levels[0].connection.bandwidth.value = BytesPerSecond(-1);
+  EXPECT_EQ(message(bad), "levels[0].bandwidth: must be above 0, not -1");
+  bad = good;
+  bad.levels.assign(3, Level("level", 1 << 10, Sharing::kPair, 1));
+  EXPECT_THAT(message(bad), HasSubstr("levels[2].size: makes more than"));
+  bad = good;
+  bad.levels.clear();
+  EXPECT_EQ(message(bad), "levels: must have one");
+}
+
+TEST(Catalog, EveryClusterIsWholeAndConnected) {
+  const std::vector<std::string> names = ClusterNames();
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-h200", "dgx1-v100", "p100-pcie", "p40-pcie",
+                           "p3.16xlarge", "summit", "template", "tpu-v2", "tpu-v3"}) {
+    EXPECT_THAT(names, testing::Contains(name));
+  }
+  for (const std::string& name : names) {
+    SCOPED_TRACE(name);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", name));
+    EXPECT_EQ(cluster.name, name);
+    const int devices = static_cast<int>(std::min<int64_t>(cluster.max_devices(), 48));
+    const Network net = NetworkOf(cluster, devices);
+    for (int from = 0; from < devices; ++from) {
+      for (int to = 0; to < devices; ++to) {
+        EXPECT_EQ(net.Path(from, to).empty(), from == to);
+      }
+    }
+    for (const auto& [type, peak] : cluster.device.peaks) {
+      for (OperationKind kind :
+           {OperationKind::kMatmul, OperationKind::kConvolution, OperationKind::kAttention}) {
+        const Operation operation = {kind, Flops(1e12), Bytes(1000000)};
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const Nanoseconds time,
+                                     OperationTime(cluster.device, type, operation));
+        EXPECT_GT(ToSeconds(time), 1e12 / peak.value.value());  // below the peak
+        EXPECT_LT(ToSeconds(time), 4 * 1e12 / peak.value.value());
+      }
+    }
+  }
+  EXPECT_THAT(std::string(LoadCluster("--cluster", "dgx").status().message()),
+              HasSubstr("--cluster=dgx: no such cluster; there are dgx-a100, "));
+}
+
+}  // namespace
+}  // namespace pipelab

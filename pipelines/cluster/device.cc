@@ -1,0 +1,131 @@
+#include "pipelines/cluster/device.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace pipelab {
+namespace {
+
+constexpr std::array<std::pair<NumberType, const char*>, 4> kNumberTypes = {
+    {{NumberType::kFp32, "fp32"},
+     {NumberType::kTf32, "tf32"},
+     {NumberType::kBf16, "bf16"},
+     {NumberType::kFp16, "fp16"}}};
+constexpr std::array<std::pair<OperationKind, const char*>, 4> kOperationKinds = {
+    {{OperationKind::kMatmul, "matmul"},
+     {OperationKind::kConvolution, "convolution"},
+     {OperationKind::kAttention, "attention"},
+     {OperationKind::kElementwise, "elementwise"}}};
+
+template <typename Table, typename Kind>
+const char* NameIn(const Table& table, Kind kind) {
+  for (const auto& [value, name] : table) {
+    if (value == kind) return name;
+  }
+  return "?";
+}
+
+template <typename Table>
+absl::StatusOr<typename Table::value_type::first_type> FindIn(const Table& table,
+                                                              absl::string_view wanted) {
+  std::vector<absl::string_view> names;
+  for (const auto& [value, name] : table) {
+    if (name == wanted) return value;
+    names.push_back(name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", wanted, "\" is unknown; there are ", absl::StrJoin(names, ", ")));
+}
+
+// In logarithms. Time goes with size^(1 - slope).
+double Slope(const EfficiencyCurve::Point& from, const EfficiencyCurve::Point& to) {
+  return std::log(to.share / from.share) / std::log(to.size / from.size);
+}
+
+// In seconds; 0 for no work.
+double RooflineTime(double work, double peak, const EfficiencyCurve& curve) {
+  return work > 0 ? work / (peak * curve.At(work)) : 0;
+}
+
+}  // namespace
+
+const char* NumberTypeName(NumberType type) { return NameIn(kNumberTypes, type); }
+const char* OperationKindName(OperationKind kind) { return NameIn(kOperationKinds, kind); }
+
+absl::StatusOr<NumberType> FindNumberType(absl::string_view name) {
+  return FindIn(kNumberTypes, name);
+}
+
+absl::StatusOr<OperationKind> FindOperationKind(absl::string_view name) {
+  return FindIn(kOperationKinds, name);
+}
+
+int64_t BytesOf(NumberType type) {
+  return type == NumberType::kBf16 || type == NumberType::kFp16 ? 2 : 4;
+}
+
+double EfficiencyCurve::At(double size) const {
+  const Point& first = points.front();
+  if (size <= first.size) return first.share * size / first.size;
+  const auto next = std::lower_bound(points.begin(), points.end(), size,
+                                     [](const Point& p, double s) { return p.size < s; });
+  if (next == points.end()) return points.back().share;
+  const Point& before = *(next - 1);
+  return before.share * std::pow(size / before.size, Slope(before, *next));
+}
+
+absl::Status CheckCurve(const EfficiencyCurve& curve) {
+  if (curve.points.empty()) return absl::InvalidArgumentError("must have a point");
+  for (size_t i = 0; i < curve.points.size(); ++i) {
+    const EfficiencyCurve::Point& p = curve.points[i];
+    if (!(p.size > 0 && std::isfinite(p.size))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("point ", i, ": the size must be above 0, not ", p.size));
+    }
+    if (!(p.share > 0 && p.share <= 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("point ", i, ": the share must be above 0 and at most 1, not ", p.share));
+    }
+    if (i == 0) continue;
+    const EfficiencyCurve::Point& before = curve.points[i - 1];
+    if (before.size >= p.size) {
+      return absl::InvalidArgumentError(absl::StrCat("point ", i, ": sizes must ascend"));
+    }
+    if (Slope(before, p) > 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "point ", i, ": the share rises so fast that a larger operation would take less time"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
+                                          const Operation& operation) {
+  double arithmetic = 0;
+  if (operation.flops > Flops(0) && operation.kind != OperationKind::kElementwise) {
+    const auto peak = device.peaks.find(type);
+    if (peak == device.peaks.end()) {
+      return absl::NotFoundError(
+          absl::StrCat("device ", device.name, " has no peak for ", NumberTypeName(type)));
+    }
+    const auto curve = device.arithmetic.find(operation.kind);
+    if (curve == device.arithmetic.end()) {
+      return absl::NotFoundError(absl::StrCat("device ", device.name, " has no efficiency for ",
+                                              OperationKindName(operation.kind)));
+    }
+    arithmetic =
+        RooflineTime(operation.flops.value(), peak->second.value.value(), curve->second.value);
+  }
+  const double memory =
+      RooflineTime(static_cast<double>(operation.bytes.value()),
+                   device.memory_bandwidth.value.value(), device.memory_efficiency.value);
+  return device.launch_overhead.value +
+         Nanoseconds(std::llround(std::max(arithmetic, memory) * 1e9));
+}
+
+}  // namespace pipelab

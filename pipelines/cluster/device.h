@@ -1,0 +1,85 @@
+// One accelerator (or one CPU core) as the cost model sees it: peaks, memory, and which share of
+// them an operation of a given kind and size gets.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(Nanoseconds t, OperationTime(device, NumberType::kFp16,
+//       {OperationKind::kMatmul, Flops(2.0 * m * n * k), Bytes(2 * (m * k + k * n + m * n))}));
+//
+// The roofline (Williams, Waterman and Patterson 2009) with efficiencies: an operation takes the
+// larger of flops / (peak * share) and bytes / (bandwidth * share), and the launch overhead on top.
+// A share follows from the operation's size by a curve of points: between two of them it is
+// straight on paper with logarithms on both sides, beyond the last it is constant, and below the
+// first it falls with the size, so that time is constant there and never grows as work shrinks.
+//
+// Elementwise operations (norms, activations, residual sums) move far more bytes than they compute
+// on every machine here, so memory alone counts for them and they have no curve of flops.
+//
+// Every value says where it is from (Sourced::source).
+#ifndef PIPELAB_PIPELINES_CLUSTER_DEVICE_H_
+#define PIPELAB_PIPELINES_CLUSTER_DEVICE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+template <typename T>
+struct Sourced {
+  T value{};
+  std::string source;
+};
+
+enum class NumberType : uint8_t { kFp32, kTf32, kBf16, kFp16 };
+enum class OperationKind : uint8_t { kMatmul, kConvolution, kAttention, kElementwise };
+
+// "fp32", "matmul": as specification files write them.
+const char* NumberTypeName(NumberType type);
+const char* OperationKindName(OperationKind kind);
+// InvalidArgument lists the names that there are.
+absl::StatusOr<NumberType> FindNumberType(absl::string_view name);
+absl::StatusOr<OperationKind> FindOperationKind(absl::string_view name);
+int64_t BytesOf(NumberType type);  // of one number in memory
+
+// Share of a peak, by size: flops for arithmetic, bytes for memory.
+struct EfficiencyCurve {
+  struct Point {
+    double size = 0;   // above 0, ascending
+    double share = 0;  // above 0, at most 1
+  };
+  std::vector<Point> points;  // at least one
+
+  double At(double size) const;
+};
+// InvalidArgument says which point is wrong: sizes ascend, shares are above 0 and at most 1, and no
+// larger operation takes less time than a smaller one.
+absl::Status CheckCurve(const EfficiencyCurve& curve);
+
+struct DeviceSpec {
+  std::string name;
+  std::map<NumberType, Sourced<FlopsPerSecond>> peaks;
+  Sourced<Bytes> memory;
+  Sourced<BytesPerSecond> memory_bandwidth;
+  Sourced<Nanoseconds> launch_overhead;                          // of one operation
+  std::map<OperationKind, Sourced<EfficiencyCurve>> arithmetic;  // none for kElementwise
+  Sourced<EfficiencyCurve> memory_efficiency;
+};
+
+struct Operation {
+  OperationKind kind = OperationKind::kMatmul;
+  Flops flops;
+  Bytes bytes;  // read and written
+};
+
+// NotFound naming the device where it has no peak for the type, or no curve for the kind.
+absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
+                                          const Operation& operation);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_CLUSTER_DEVICE_H_

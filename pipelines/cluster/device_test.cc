@@ -1,0 +1,115 @@
+#include "pipelines/cluster/device.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+EfficiencyCurve Curve(std::vector<EfficiencyCurve::Point> points) { return {std::move(points)}; }
+
+TEST(EfficiencyCurve, PassesThroughItsPoints) {
+  const EfficiencyCurve curve = Curve({{1e6, 0.1}, {1e8, 0.4}, {1e10, 0.8}});
+  ASSERT_THAT(CheckCurve(curve), IsOk());
+  EXPECT_DOUBLE_EQ(curve.At(1e6), 0.1);
+  EXPECT_DOUBLE_EQ(curve.At(1e8), 0.4);
+  EXPECT_DOUBLE_EQ(curve.At(1e10), 0.8);
+  // Halfway in the logarithms: the geometric mean of size and share.
+  EXPECT_DOUBLE_EQ(curve.At(1e7), 0.2);
+  EXPECT_NEAR(curve.At(1e9), std::sqrt(0.4 * 0.8), 1e-12);
+  // Constant share beyond the last point, constant time before the first.
+  EXPECT_DOUBLE_EQ(curve.At(1e15), 0.8);
+  EXPECT_DOUBLE_EQ(1e6 / curve.At(1e6), 10 / curve.At(10));
+}
+
+TEST(EfficiencyCurve, LargerOperationsNeverTakeLessTime) {
+  const EfficiencyCurve curve = Curve({{3, 0.01}, {10, 0.03}, {400, 0.9}, {1e4, 0.5}, {1e5, 0.6}});
+  ASSERT_THAT(CheckCurve(curve), IsOk());
+  double before = 0;
+  for (double size = 0.1; size < 1e6; size *= 1.01) {
+    const double time = size / curve.At(size);
+    EXPECT_GE(time, before * (1 - 1e-12)) << size;
+    before = time;
+  }
+}
+
+TEST(EfficiencyCurve, BadPointsAreNamed) {
+  const auto message = [](std::vector<EfficiencyCurve::Point> points) {
+    return std::string(CheckCurve(Curve(std::move(points))).message());
+  };
+  EXPECT_EQ(message({}), "must have a point");
+  EXPECT_EQ(message({{0, 0.5}}), "point 0: the size must be above 0, not 0");
+  EXPECT_EQ(message({{1, 0.5}, {2, 1.5}}),
+            "point 1: the share must be above 0 and at most 1, not 1.5");
+  EXPECT_EQ(message({{1, 0.5}, {2, 0}}), "point 1: the share must be above 0 and at most 1, not 0");
+  EXPECT_EQ(message({{2, 0.5}, {2, 0.6}}), "point 1: sizes must ascend");
+  EXPECT_THAT(message({{1, 0.1}, {2, 0.3}}), HasSubstr("point 1: the share rises so fast"));
+  EXPECT_EQ(message({{1, 0.1}, {2, 0.2}}), "");
+  EXPECT_THAT(message({{1, NAN}}), HasSubstr("point 0: the share"));
+  EXPECT_THAT(message({{INFINITY, 0.5}}), HasSubstr("point 0: the size"));
+}
+
+DeviceSpec SomeDevice() {
+  DeviceSpec device;
+  device.name = "some";
+  device.peaks[NumberType::kFp32] = {FlopsPerSecond(10e12), "test"};
+  device.peaks[NumberType::kFp16] = {FlopsPerSecond(100e12), "test"};
+  device.memory = {Bytes(int64_t{16} << 30), "test"};
+  device.memory_bandwidth = {BytesPerSecond(1e12), "test"};
+  device.launch_overhead = {Microseconds(5), "test"};
+  device.arithmetic[OperationKind::kMatmul] = {Curve({{1e6, 0.5}}), "test"};
+  device.memory_efficiency = {Curve({{1, 0.8}}), "test"};
+  return device;
+}
+
+TEST(OperationTime, IsTheLargerOfArithmeticAndMemoryPlusTheLaunch) {
+  const DeviceSpec device = SomeDevice();
+  const auto time = [&](NumberType type, Flops flops, Bytes bytes, OperationKind kind) {
+    const auto t = OperationTime(device, type, {kind, flops, bytes});
+    EXPECT_THAT(t, IsOk());
+    return t.value_or(Nanoseconds(-1));
+  };
+  constexpr auto kMatmul = OperationKind::kMatmul;
+  // 1 Gflop at 5 Tflop/s: 200 us; 8 MB at 0.8 TB/s: 10 us.
+  EXPECT_EQ(time(NumberType::kFp32, Flops(1e9), Bytes(8000000), kMatmul), Microseconds(205));
+  // At 50 Tflop/s: 20 us; 80 MB: 100 us.
+  EXPECT_EQ(time(NumberType::kFp16, Flops(1e9), Bytes(80000000), kMatmul), Microseconds(105));
+  EXPECT_EQ(time(NumberType::kFp16, Flops(1e9), Bytes(0), kMatmul), Microseconds(25));
+  EXPECT_EQ(time(NumberType::kFp16, Flops(0), Bytes(0), kMatmul), Microseconds(5));
+  EXPECT_EQ(time(NumberType::kFp32, Flops(1e9), Bytes(8000000), OperationKind::kElementwise),
+            Microseconds(15));
+}
+
+TEST(OperationTime, SaysWhatTheDeviceLacks) {
+  const DeviceSpec device = SomeDevice();
+  const auto message = [&](NumberType type, OperationKind kind) {
+    return std::string(OperationTime(device, type, {kind, Flops(1), Bytes(1)}).status().message());
+  };
+  EXPECT_EQ(message(NumberType::kBf16, OperationKind::kMatmul), "device some has no peak for bf16");
+  EXPECT_EQ(message(NumberType::kFp32, OperationKind::kConvolution),
+            "device some has no efficiency for convolution");
+}
+
+TEST(Names, AreReadBack) {
+  for (NumberType type :
+       {NumberType::kFp32, NumberType::kTf32, NumberType::kBf16, NumberType::kFp16}) {
+    EXPECT_EQ(FindNumberType(NumberTypeName(type)).value(), type);
+  }
+  for (OperationKind kind : {OperationKind::kMatmul, OperationKind::kConvolution,
+                             OperationKind::kAttention, OperationKind::kElementwise}) {
+    EXPECT_EQ(FindOperationKind(OperationKindName(kind)).value(), kind);
+  }
+  EXPECT_EQ(std::string(FindNumberType("int8").status().message()),
+            "\"int8\" is unknown; there are fp32, tf32, bf16, fp16");
+}
+
+}  // namespace
+}  // namespace pipelab
