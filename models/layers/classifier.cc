@@ -12,6 +12,7 @@ Tensor Classifier::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* 
   Backend& b = *ctx.backend;
   Tensor logits_MV = b.Allocate({x_MC.dim(0), classes_});
   b.Linear(x_MC, parameters_[P::kW].value, parameters_[P::kB].value, logits_MV);
+  AddPredictions(ctx, logits_MV);
   *ctx.loss_sum += b.loss().CrossEntropy(logits_MV, ctx.batch->fields[0]);
   stash->tensors = {std::move(logits_MV)};
   return Tensor();

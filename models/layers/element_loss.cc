@@ -10,6 +10,7 @@ ElementLoss::ElementLoss(const LayerSpec& spec)
 Tensor ElementLoss::Run(const LayerContext& ctx, const Tensor& x, LayerStash*) {
   LossKernels& loss = ctx.backend->loss();
   const Tensor& targets = ctx.batch->fields[0];
+  AddPredictions(ctx, x);
   *ctx.loss_sum += kind_ == ElementLossKind::kSquaredError ? loss.SquaredError(x, targets)
                                                            : loss.BinaryCrossEntropy(x, targets);
   return Tensor();

@@ -56,6 +56,7 @@ Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* sta
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
   Tensor logits_MV = b.Allocate({m, vocabulary_});
   Logits(ctx, norm_MC, logits_MV);
+  AddPredictions(ctx, logits_MV);
   *ctx.loss_sum += b.loss().CrossEntropy(logits_MV, ctx.batch->fields[0]);
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(logits_MV)};
   return Tensor();

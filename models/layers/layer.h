@@ -53,7 +53,16 @@ struct LayerContext {
       1;  // the gradient of the loss is scaled by it: 1 / targets in the step's batch
   const BatchView* batch = nullptr;
   double* loss_sum = nullptr;  // a loss layer adds its sum over targets here
+  // What a loss layer predicts, row by row, is added here, where somebody asks for it in an
+  // evaluation: logits [rows, classes], or an element loss's inputs (before the sigmoid).
+  std::vector<float>* predictions = nullptr;
 };
+
+// For loss layers; does nothing where nobody asks.
+inline void AddPredictions(const LayerContext& ctx, const Tensor& y) {
+  if (ctx.predictions == nullptr) return;
+  ctx.predictions->insert(ctx.predictions->end(), y.f32().begin(), y.f32().end());
+}
 
 // What a layer leaves from one pass to the next, for one micro-batch or slice.
 struct LayerStash {

@@ -255,11 +255,13 @@ absl::StatusOr<double> SerialTrainer::Step() {
 }
 
 absl::StatusOr<double> SerialTrainer::Evaluate(const BatchSource& data, int64_t step,
-                                               int64_t first_sample, int64_t samples) {
+                                               int64_t first_sample, int64_t samples,
+                                               std::vector<float>* predictions) {
   double loss = 0;
   LayerContext ctx = ContextFor(step, first_sample, samples);
   ctx.training = false;
   ctx.loss_sum = &loss;
+  ctx.predictions = predictions;
   std::vector<Tensor> outputs(layers_.size());
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     PIPELAB_RETURN_IF_ERROR(CheckData(graph_.layers[i], &data));

@@ -69,9 +69,10 @@ class SerialTrainer {
   // The losses of the last step (or LossGradients), by micro-batch: sums over targets.
   const std::vector<double>& losses() const { return losses_; }
   // Mean loss over the samples [first_sample, first_sample + samples) of a step's batch of any
-  // source, without dropout and without training.
+  // source, without dropout and without training. What the loss layer predicts is added to
+  // `predictions` (LayerContext::predictions), sample by sample, where that is not null.
   absl::StatusOr<double> Evaluate(const BatchSource& data, int64_t step, int64_t first_sample,
-                                  int64_t samples);
+                                  int64_t samples, std::vector<float>* predictions = nullptr);
 
   // The gradient of the mean loss of the step that would come next, by ValueName, without taking
   // it.

@@ -147,12 +147,4 @@ GroupedModel SmallResNet() {
   return Made(BuildResNet(c));
 }
 
-std::vector<DataField> FieldsOf(const ModelGraph& graph) {
-  std::vector<DataField> fields;
-  for (const LayerSpec& layer : graph.layers) {
-    for (const DataField& field : layer.data) fields.push_back(field);
-  }
-  return fields;
-}
-
 }  // namespace pipelab

@@ -22,8 +22,6 @@ bool HasKinks(const LayerSpec& layer);
 GroupedModel SmallAmoebaNet();
 GroupedModel SmallUNet();
 GroupedModel SmallResNet();
-// The fields that a model reads, targets last: for RandomData (test_layers.h).
-std::vector<DataField> FieldsOf(const ModelGraph& graph);
 
 }  // namespace pipelab
 
