@@ -18,6 +18,7 @@
 #include "pipelines/plan/partition.h"
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/layer_stage.h"
+#include "pipelines/runtime/whole_state.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -111,7 +112,9 @@ class InProcessTraining final : public PipelineTraining {
 
   absl::StatusOr<TrainingStep> Step() override {
     TrainingStep step;
+    in_step_ = true;
     PIPELAB_ASSIGN_OR_RETURN(step.trace, executor_->RunStep());
+    in_step_ = false;
     // Summed in micro-batch order, as the serial loop does; in a group, in row order.
     std::map<int, double> losses;
     for (const LayerStage* stage : loss_stages_) {
@@ -124,26 +127,20 @@ class InProcessTraining final : public PipelineTraining {
   }
 
   absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const override {
-    // Parts of sharded parameters come in the order of devices.
-    std::vector<float> value;
-    bool found = false;
-    for (const auto& device : devices_) {
-      for (const auto& stage : device->stages) {
-        const auto part = stage->parameters().CopyPart(name, StateKind::kValue);
-        if (!part.ok()) continue;
-        found = true;
-        if (part->begin != static_cast<int64_t>(value.size())) continue;  // another copy
-        value.insert(value.end(), part->values.begin(), part->values.end());
-      }
-    }
-    if (found) return value;
-    for (const auto& device : devices_) {
-      for (const auto& stage : device->stages) {
-        auto statistics = stage->statistics().Copy(name);
-        if (statistics.ok()) return statistics;
-      }
+    for (const StateEntry& entry : StateEntries(*target_.graph, /*optimizer_state=*/{})) {
+      if (entry.spec->name == name) return WholeTensor(entry, Stages());
     }
     return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
+  }
+
+  absl::StatusOr<TrainingState> State() const override {
+    PIPELAB_RETURN_IF_ERROR(CheckSteps());
+    return WholeState(target_, Stages());
+  }
+
+  absl::Status SetState(const TrainingState& state) override {
+    PIPELAB_RETURN_IF_ERROR(CheckSteps());
+    return SetWholeState(state, target_, Stages());
   }
 
   const Program& program() const override { return program_; }
@@ -152,6 +149,20 @@ class InProcessTraining final : public PipelineTraining {
   const ModelPartition& partition() const override { return partition_; }
 
  private:
+  absl::Status CheckSteps() const {
+    if (!in_step_) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        "a training step failed; what it left behind cannot be gone on from");
+  }
+
+  std::vector<LayerStage*> Stages() const {
+    std::vector<LayerStage*> stages;
+    for (const auto& device : devices_) {
+      for (const auto& stage : device->stages) stages.push_back(stage.get());
+    }
+    return stages;
+  }
+
   absl::Status MakeProgram(const ModelGraph& graph, const TrainingOptions& options) {
     Schedule schedule;
     if (options.schedule.has_value()) {
@@ -196,6 +207,10 @@ class InProcessTraining final : public PipelineTraining {
     const Schedule& schedule = program_.schedule;
     batch_tokens_ =
         schedule.num_micro_batches * options.micro_batch_samples * batches.targets_per_sample();
+    target_.graph = &graph;
+    target_.optimizer = "adam";
+    target_.optimizer_state = {"m", "v"};
+    target_.seed = options.seed;
     PIPELAB_RETURN_IF_ERROR(CountUpdates());
     InProcessOptions transport;
     transport.rendezvous = options.rendezvous;
@@ -240,6 +255,7 @@ class InProcessTraining final : public PipelineTraining {
                        " micro-batches do not divide among the steps (S) of each stage"));
     }
     update_tokens_ = batch_tokens_ / updates;
+    target_.updates_a_step = updates;
     return absl::OkStatus();
   }
 
@@ -276,6 +292,8 @@ class InProcessTraining final : public PipelineTraining {
   std::vector<int64_t> slices_;
   ModelPartition partition_;
   int64_t batch_tokens_ = 0, update_tokens_ = 0;
+  StateTarget target_;                              // what a state must fit
+  bool in_step_ = false;                            // stays when a step fails
   std::vector<std::vector<int32_t>> version_uses_;  // [stage]; asynchronous schedules only
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<const LayerStage*> loss_stages_;

@@ -26,6 +26,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "kernels/backend.h"
+#include "models/checkpoint/training_state.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cost/cost_table.h"
@@ -75,6 +76,13 @@ class PipelineTraining {
   // A copy of a parameter's value, or of running statistics, of the first copy of its stage;
   // NotFound.
   virtual absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const = 0;
+
+  // Everything that a step changes, put together from stages, shards and copies, to go on from
+  // under any scheme (models/checkpoint/training_state.h). FailedPrecondition after a step that
+  // failed.
+  virtual absl::StatusOr<TrainingState> State() const = 0;
+  // All of it or, with an error that names what does not fit, nothing.
+  virtual absl::Status SetState(const TrainingState& state) = 0;
 
   virtual const Program& program() const = 0;
   // Tokens of each token slice; empty: whole samples.

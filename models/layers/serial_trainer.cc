@@ -305,4 +305,40 @@ absl::Status SerialTrainer::SetParameterValue(const std::string& name,
   return absl::OkStatus();
 }
 
+StateTarget SerialTrainer::Target() const {
+  StateTarget target;
+  target.graph = &graph_;
+  target.optimizer = "adam";
+  target.optimizer_state = {"m", "v"};
+  target.seed = options_.seed;
+  return target;
+}
+
+const Tensor& SerialTrainer::StateTensor(const StateEntry& entry) const {
+  if (entry.kind == StateEntry::kStatistics) return statistics_.at(entry.spec->name);
+  const Value& v = values_.at(ValueName(*entry.spec));
+  return entry.kind == 0 ? v.value : entry.kind == 1 ? v.m : v.v;
+}
+
+TrainingState SerialTrainer::State() const {
+  const StateTarget target = Target();
+  TrainingState state = EmptyState(target, step_);
+  for (const StateEntry& entry : StateEntries(graph_, target.optimizer_state)) {
+    const auto from = StateTensor(entry).f32();
+    state.tensors[entry.key] = {entry.spec->shape, std::vector<float>(from.begin(), from.end())};
+  }
+  return state;
+}
+
+absl::Status SerialTrainer::SetState(const TrainingState& state) {
+  const StateTarget target = Target();
+  PIPELAB_RETURN_IF_ERROR(CheckState(state, target));
+  for (const StateEntry& entry : StateEntries(graph_, target.optimizer_state)) {
+    const auto& from = std::get<std::vector<float>>(state.tensors.at(entry.key).values);
+    std::copy(from.begin(), from.end(), StateTensor(entry).f32().begin());
+  }
+  step_ = state.step;
+  return absl::OkStatus();
+}
+
 }  // namespace pipelab

@@ -30,6 +30,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "kernels/backend.h"
+#include "models/checkpoint/training_state.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
@@ -84,6 +85,11 @@ class SerialTrainer {
   // NotFound; InvalidArgument for another number of elements.
   absl::Status SetParameterValue(const std::string& name, absl::Span<const float> value);
 
+  // Everything that a step changes, to go on from: here or in a pipeline (training_state.h).
+  TrainingState State() const;
+  // All of it or, with an error that names what does not fit, nothing.
+  absl::Status SetState(const TrainingState& state);
+
  private:
   // One value, with a gradient for each of its uses, in layer order, and each partial sum.
   struct Value {
@@ -94,6 +100,8 @@ class SerialTrainer {
   SerialTrainer(ModelGraph graph, Backend* backend, const SerialOptions& options);
   absl::Status MakeLayers();
   const Tensor* FindValue(const std::string& name) const;
+  StateTarget Target() const;
+  const Tensor& StateTensor(const StateEntry& entry) const;
   // All micro-batches of the step; each value's first gradient is then the sum.
   void AddGradients();
   Tensor NewState(const ParameterSpec& spec, MemoryKind kind);

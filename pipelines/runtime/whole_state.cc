@@ -1,0 +1,83 @@
+#include "pipelines/runtime/whole_state.h"
+
+#include <cstdint>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "pipelines/runtime/stage_parameters.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// NotFound where the stage has none of it.
+absl::StatusOr<ParameterPart> PartIn(const LayerStage& stage, const StateEntry& entry) {
+  if (entry.kind != StateEntry::kStatistics) {
+    return stage.parameters().CopyPart(entry.spec->name, static_cast<StateKind>(entry.kind));
+  }
+  ParameterPart part;
+  PIPELAB_ASSIGN_OR_RETURN(part.values, stage.statistics().Copy(entry.spec->name));
+  return part;
+}
+
+absl::Status SetIn(LayerStage* stage, const StateEntry& entry, absl::Span<const float> whole) {
+  if (entry.kind == StateEntry::kStatistics) {
+    return stage->statistics().Set(entry.spec->name, whole);
+  }
+  return stage->parameters().Set(entry.spec->name, static_cast<StateKind>(entry.kind), whole);
+}
+
+}  // namespace
+
+std::vector<float> WholeTensor(const StateEntry& entry, absl::Span<LayerStage* const> stages) {
+  std::vector<float> whole(entry.spec->size());
+  std::vector<bool> known(whole.size(), false);
+  int64_t left = entry.spec->size();
+  for (const LayerStage* stage : stages) {
+    if (left == 0) break;
+    const absl::StatusOr<ParameterPart> part = PartIn(*stage, entry);
+    if (!part.ok()) continue;  // another stage's
+    for (size_t i = 0; i < part->values.size(); ++i) {
+      const size_t at = part->begin + i;
+      if (known[at]) continue;  // another copy
+      known[at] = true;
+      whole[at] = part->values[i];
+      --left;
+    }
+  }
+  CHECK_EQ(left, 0) << entry.key;
+  return whole;
+}
+
+absl::StatusOr<TrainingState> WholeState(const StateTarget& target,
+                                         absl::Span<LayerStage* const> stages) {
+  const int64_t step = stages[0]->training_step();
+  for (const LayerStage* stage : stages) {
+    if (stage->training_step() == step) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("stages have done ", step, " and ", stage->training_step(), " steps"));
+  }
+  TrainingState state = EmptyState(target, step);
+  for (const StateEntry& entry : StateEntries(*target.graph, target.optimizer_state)) {
+    if (state.tensors.count(entry.key) > 0) continue;  // a tie's
+    state.tensors[entry.key] = {entry.spec->shape, WholeTensor(entry, stages)};
+  }
+  return state;
+}
+
+absl::Status SetWholeState(const TrainingState& state, const StateTarget& target,
+                           absl::Span<LayerStage* const> stages) {
+  PIPELAB_RETURN_IF_ERROR(CheckState(state, target));
+  for (LayerStage* stage : stages) PIPELAB_RETURN_IF_ERROR(stage->SetTrainingStep(state.step));
+  for (const StateEntry& entry : StateEntries(*target.graph, target.optimizer_state)) {
+    const auto& whole = std::get<std::vector<float>>(state.tensors.at(entry.key).values);
+    for (LayerStage* stage : stages) {
+      const absl::Status set = SetIn(stage, entry, whole);
+      if (!set.ok() && !absl::IsNotFound(set)) return set;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipelab

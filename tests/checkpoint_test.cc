@@ -1,0 +1,266 @@
+// Training that is written to a file and goes on elsewhere: at another number of stages, under
+// another scheme, in the serial loop, with other shards. It has the bits of training that was never
+// interrupted.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/training.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "models/checkpoint/training_state.h"
+#include "models/layers/serial_trainer.h"
+#include "models/layers/test_images.h"
+#include "models/layers/test_layers.h"
+#include "models/layers/test_nets.h"
+#include "models/zoo/branch_stages.h"
+#include "pipelines/cost/model_partition.h"
+#include "tests/small_gpt.h"
+#include "tests/small_training.h"
+#include "tools/base/file.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr int kMicroBatches = 8;
+constexpr int kStepsOfALeg = 2;
+
+struct Case {
+  std::string name;
+  ModelGraph graph;
+  std::vector<int> parallel_stages;  // of GraphPipe; empty: no branches
+};
+
+std::vector<Case> Cases() {
+  std::vector<Case> cases = {{"gpt", SmallGpt(/*tied=*/false), {}},
+                             {"gpt_tied", SmallGpt(/*tied=*/true), {}}};
+  for (ModelGraph& graph : SmallNets(/*dropout=*/0.1, Activation::kRelu)) {
+    auto parallel = BranchStages(graph, /*stages_of_branch=*/1);
+    std::vector<int> stages = parallel.ok() ? *std::move(parallel) : std::vector<int>();
+    cases.push_back({graph.name, std::move(graph), std::move(stages)});
+  }
+  for (GroupedModel (*build)() : {SmallAmoebaNet, SmallResNet}) {
+    GroupedModel model = build();
+    cases.push_back({model.graph.name, std::move(model.graph), {}});
+  }
+  return cases;
+}
+
+// The losses of some steps and the state after them.
+struct Leg {
+  std::vector<double> losses;
+  TrainingState state;
+};
+
+class Checkpoint : public testing::Test {
+ protected:
+  // Goes on from `state`, or begins where that is null, and takes the state through a file.
+  template <typename Training, typename LossOf>
+  Leg Run(Training* training, const TrainingState* state, int steps, LossOf loss_of) {
+    Leg leg;
+    if (state != nullptr) {
+      EXPECT_THAT(training->SetState(*state), IsOk());
+    }
+    for (int i = 0; i < steps; ++i) leg.losses.push_back(loss_of(training));
+    const absl::StatusOr<TrainingState> reached = training->State();
+    EXPECT_THAT(reached, IsOk());
+    const std::string path = JoinPath(testing::TempDir(), "leg.safetensors");
+    EXPECT_THAT(WriteTrainingState(path, *reached), IsOk());
+    absl::StatusOr<TrainingState> read = ReadTrainingState(path);
+    EXPECT_THAT(read, IsOk());
+    leg.state = *std::move(read);
+    return leg;
+  }
+
+  // SerialTrainer::State() needs no Status.
+  struct Serial {
+    std::unique_ptr<SerialTrainer> trainer;
+    absl::Status SetState(const TrainingState& state) { return trainer->SetState(state); }
+    absl::StatusOr<TrainingState> State() const { return trainer->State(); }
+  };
+
+  Leg Serially(const ModelGraph& graph, const BatchSource& data, const TrainingState* state,
+               int steps) {
+    SerialOptions options;
+    options.num_micro_batches = kMicroBatches;
+    options.micro_batch_samples = kSmallSamples;
+    options.data = &data;
+    options.adam = SmallAdam();
+    Arena arena;
+    const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+    auto trainer = SerialTrainer::Create(graph, backend.get(), options);
+    EXPECT_THAT(trainer, IsOk());
+    Serial serial{*std::move(trainer)};
+    return Run(&serial, state, steps, [](Serial* s) { return s->trainer->Step().value(); });
+  }
+
+  Leg Piped(const ModelGraph& graph, const BatchSource& data, const TrainingOptions& options,
+            const TrainingState* state, int steps = kStepsOfALeg) {
+    auto training = PipelineTraining::Create(graph, data, options);
+    EXPECT_THAT(training, IsOk());
+    if (!training.ok()) return Leg();
+    return Run(training->get(), state, steps,
+               [](PipelineTraining* t) { return t->Step().value().loss; });
+  }
+
+  static void ExpectSameState(const TrainingState& a, const TrainingState& b) {
+    EXPECT_EQ(a.step, b.step);
+    EXPECT_EQ(a.optimizer_steps, b.optimizer_steps);
+    ASSERT_EQ(a.tensors.size(), b.tensors.size());
+    for (const auto& [key, tensor] : a.tensors) {
+      EXPECT_TRUE(tensor.values == b.tensors.at(key).values) << key;
+    }
+  }
+};
+
+// From leg to leg through 1, 2 and 4 devices, up to 8 stages, every kind of schedule, and back.
+TEST_F(Checkpoint, GoesOnAtAnyNumberOfStagesAndUnderAnyScheme) {
+  struct Place {
+    std::string scheme;
+    int devices;
+    bool recompute;
+  };
+  const std::vector<Place> places = {
+      {"gpipe", 1, true}, {"1f1b", 2, false}, {"breadth_first", 2, false}, {"zb_h1", 4, false},
+      {"gpipe", 4, true}, {"1f1b", 3, true},  {"interleaved", 2, false}};
+  int graphs = 0;
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(c.name);
+    const RandomData data(FieldsOf(c.graph));
+    std::vector<TrainingOptions> legs;
+    for (const Place& place : places) {
+      legs.push_back(SmallTraining(place.scheme, place.devices, kMicroBatches));
+      legs.back().sizes.recompute = place.recompute;
+    }
+    if (!c.parallel_stages.empty()) {
+      const int stages = *std::max_element(c.parallel_stages.begin(), c.parallel_stages.end()) + 1;
+      legs.insert(legs.begin() + 3, SmallTraining("graph", stages, kMicroBatches));
+      legs[3].stage_of_layer = c.parallel_stages;
+      ++graphs;
+    }
+    Leg leg = Serially(c.graph, data, nullptr, kStepsOfALeg);
+    std::vector<double> losses = leg.losses;
+    for (const TrainingOptions& options : legs) {
+      SCOPED_TRACE(testing::Message() << options.scheme << " on " << options.sizes.devices);
+      auto partition = PipelineTraining::Create(c.graph, data, options).value();
+      if (!SumsInLayerOrder(c.graph, partition->partition())) continue;
+      partition.reset();
+      leg = Piped(c.graph, data, options, &leg.state);
+      losses.insert(losses.end(), leg.losses.begin(), leg.losses.end());
+    }
+    leg = Serially(c.graph, data, &leg.state, 1);
+    losses.push_back(leg.losses[0]);
+    EXPECT_GT(losses.size(), 10);
+    const Leg whole = Serially(c.graph, data, nullptr, static_cast<int>(losses.size()));
+    EXPECT_EQ(losses, whole.losses);
+    ExpectSameState(leg.state, whole.state);
+  }
+  EXPECT_GE(graphs, 2);  // with parallel branches
+}
+
+// Groups of two devices, with parameters whole and in shards of every kind.
+TEST_F(Checkpoint, GoesOnWithOtherShards) {
+  for (bool tied : {false, true}) {
+    const ModelGraph graph = SmallGpt(tied);
+    const auto data = SmallText();
+    const auto options_of = [](const std::string& scheme, int devices, Sharding sharding) {
+      TrainingOptions options = SmallTraining(scheme, devices, kMicroBatches);
+      options.sizes.data_parallel = 2;
+      options.lowering.sharding = sharding;
+      return options;
+    };
+    const TrainingOptions plain = options_of("gpipe", 2, Sharding::kReplicated);
+    const std::vector<TrainingOptions> legs = {plain,
+                                               options_of("gpipe", 4, Sharding::kOptimizer),
+                                               options_of("breadth_first", 2, Sharding::kFully),
+                                               options_of("1f1b", 2, Sharding::kFully),
+                                               options_of("gpipe", 2, Sharding::kGradients),
+                                               options_of("1f1b", 4, Sharding::kReplicated)};
+    Leg leg;
+    std::vector<double> losses;
+    for (size_t i = 0; i < legs.size(); ++i) {
+      SCOPED_TRACE(i);
+      leg = Piped(graph, *data, legs[i], i == 0 ? nullptr : &leg.state);
+      losses.insert(losses.end(), leg.losses.begin(), leg.losses.end());
+    }
+    const Leg whole = Piped(graph, *data, plain, nullptr, static_cast<int>(losses.size()));
+    EXPECT_EQ(losses, whole.losses);
+    ExpectSameState(leg.state, whole.state);
+  }
+}
+
+// Two replicas add their gradients in the same order, whatever their stages.
+TEST_F(Checkpoint, GoesOnWithReplicas) {
+  const ModelGraph graph = SmallGpt(/*tied=*/true);
+  const auto data = SmallText();
+  const TrainingOptions two = SmallTraining("chimera", 2, kMicroBatches);
+  TrainingOptions four = SmallTraining("chimera", 4, kMicroBatches);
+  Leg leg = Piped(graph, *data, two, nullptr);
+  std::vector<double> losses = leg.losses;
+  const TrainingState after_two = leg.state;
+  leg = Piped(graph, *data, two, &after_two);
+  losses.insert(losses.end(), leg.losses.begin(), leg.losses.end());
+  const Leg whole = Piped(graph, *data, two, nullptr, 2 * kStepsOfALeg);
+  EXPECT_EQ(losses, whole.losses);
+  ExpectSameState(leg.state, whole.state);
+  // Other stages share out micro-batches in another way, so the sums agree but for rounding.
+  const Leg other = Piped(graph, *data, four, &after_two);
+  EXPECT_NEAR(other.losses[0], whole.losses[kStepsOfALeg], 1e-5);
+}
+
+// Between runs a stage has one version of its weights, so there is a state to go on from; but only
+// for schedules of as many optimizer steps a run.
+TEST_F(Checkpoint, AsynchronousSchedulesGoOnBetweenRuns) {
+  const ModelGraph graph = SmallGpt(/*tied=*/false);
+  const auto data = SmallText();
+  for (const char* scheme : {"pipedream", "pipedream_2bw"}) {
+    SCOPED_TRACE(scheme);
+    const TrainingOptions options = SmallTraining(scheme, 2, kMicroBatches);
+    Leg leg = Piped(graph, *data, options, nullptr);
+    std::vector<double> losses = leg.losses;
+    const TrainingState first = leg.state;
+    EXPECT_GT(first.optimizer_steps, first.step);
+    leg = Piped(graph, *data, options, &first);
+    losses.insert(losses.end(), leg.losses.begin(), leg.losses.end());
+    const Leg whole = Piped(graph, *data, options, nullptr, 2 * kStepsOfALeg);
+    EXPECT_EQ(losses, whole.losses);
+    ExpectSameState(leg.state, whole.state);
+    auto synchronous = PipelineTraining::Create(graph, *data, SmallTraining("1f1b", 2, 8));
+    ASSERT_THAT(synchronous, IsOk());
+    EXPECT_THAT((*synchronous)->SetState(first),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr("in 2 training steps; this schedule takes 1 a step")));
+  }
+}
+
+TEST_F(Checkpoint, WhatDoesNotFitChangesNothing) {
+  const ModelGraph graph = SmallGpt(/*tied=*/false);
+  const auto data = SmallText();
+  const TrainingOptions options = SmallTraining("1f1b", 2, kMicroBatches);
+  const Leg leg = Piped(graph, *data, options, nullptr);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, *data, options));
+  ASSERT_THAT(training->Step(), IsOk());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState before, training->State());
+  // The last tensor of the last stage, so that anything restored on the way would show.
+  TrainingState bad = leg.state;
+  const std::string key = "head/table/v";
+  ASSERT_EQ(bad.tensors.count(key), 1);
+  bad.tensors.at(key).shape = {7};
+  EXPECT_THAT(training->SetState(bad),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("leg.safetensors: parameter \"head/table\" is [7] there and "
+                                       "["),
+                             HasSubstr("] in the model"))));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState after, training->State());
+  ExpectSameState(before, after);
+}
+
+}  // namespace
+}  // namespace pipelab
