@@ -1,5 +1,5 @@
 // One training step of a GPT on one device: how fast it is and how much of it is oneDNN.
-// tools/compare_pytorch.py reads the counters and times the same step in PyTorch.
+// (Against PyTorch: tools/pytorch/step_speed.py.)
 //
 //   tools/bazel run //experiments:gpt_step_benchmark
 #include <memory>

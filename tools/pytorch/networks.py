@@ -7,6 +7,7 @@ Weights are in PyTorch's layouts: matrices [out, in], convolutions [out, in, hei
 """
 from __future__ import annotations
 
+import functools
 import json
 import math
 import struct
@@ -69,6 +70,7 @@ def key_padding(lengths: Tensor, keys: int) -> Tensor:
     return (torch.arange(keys) >= lengths.view(-1, 1)).view(-1, 1, 1, keys)
 
 
+@functools.lru_cache(maxsize=None)
 def causal(tokens: int) -> Tensor:
     return torch.ones(tokens, tokens, dtype=torch.bool).triu(1)
 
@@ -103,12 +105,13 @@ def embedding(w: Weights, name: str, tokens: Tensor, table: str = "") -> Tensor:
     return F.embedding(tokens, w[table or f"{name}/tokens"]) + w[f"{name}/positions"]
 
 
-def sinusoids(tokens: int, hidden: int, like: Tensor) -> Tensor:
+@functools.lru_cache(maxsize=None)
+def sinusoids(tokens: int, hidden: int, dtype: torch.dtype) -> Tensor:
     """Vaswani et al. 2017: sines in the even columns, cosines in the odd ones."""
     column = torch.arange(hidden, dtype=torch.float64)
     frequency = 10000.0 ** (-2 * torch.div(column, 2, rounding_mode="floor") / hidden)
     angle = torch.arange(tokens, dtype=torch.float64).view(-1, 1) * frequency
-    return torch.where(column % 2 == 0, angle.sin(), angle.cos()).to(like.dtype)
+    return torch.where(column % 2 == 0, angle.sin(), angle.cos()).to(dtype)
 
 
 def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
@@ -177,12 +180,12 @@ def transformer(w: Weights, batch: Batch, s: Settings) -> Tensor:
     table, heads = w["embedding"], s["heads"]
     source, tokens = batch["source"], batch["tokens"]
     padding = key_padding(batch["source_length"], source.shape[1])
-    x = F.embedding(source, table) + sinusoids(source.shape[1], table.shape[1], table)
+    x = F.embedding(source, table) + sinusoids(source.shape[1], table.shape[1], table.dtype)
     for i in range(s["layers"]):
         x = self_attention(w, f"encoder/block{i}/attention", x, heads, padding)
         x = mlp(w, f"encoder/block{i}/mlp", x)
     memory = layer_norm(w, "encoder/norm", x)
-    x = F.embedding(tokens, table) + sinusoids(tokens.shape[1], table.shape[1], table)
+    x = F.embedding(tokens, table) + sinusoids(tokens.shape[1], table.shape[1], table.dtype)
     hidden_keys = causal(tokens.shape[1])
     for i in range(s["layers"]):
         x = self_attention(w, f"decoder/block{i}/attention", x, heads, hidden_keys)
