@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
@@ -23,9 +25,17 @@ namespace {
 
 constexpr int kReplayedSteps = 20;  // the last ones; the first warm up
 
+// The scheme runs branches side by side.
+bool TakesBranches(const ComparisonOptions& options, const Scheme& scheme) {
+  return (scheme.options & kStageGraph) != 0 && !options.parallel_stages.empty();
+}
+
 SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
   SchemeParams sizes;
-  sizes.devices = options.devices;
+  const std::vector<int>& stages = options.parallel_stages;
+  sizes.devices = TakesBranches(options, scheme)
+                      ? *std::max_element(stages.begin(), stages.end()) + 1
+                      : options.devices;
   sizes.micro_batches = options.micro_batches;
   sizes.chunks = options.chunks > 0 && scheme.default_chunks > 1 ? options.chunks : 0;
   // GPipe as published re-materialises; the others keep their activations.
@@ -35,6 +45,37 @@ SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
 
 std::string LossNote(double loss) { return absl::StrFormat("loss %.3f", loss); }
 
+// What a serial loop follows of a scheme's order of summing (SerialOptions).
+struct SumOrder {
+  std::vector<int> sum_of_micro_batch;
+  std::vector<int64_t> slices;
+  std::vector<int> stage_of_layer;
+
+  bool operator<(const SumOrder& o) const {
+    return std::tie(sum_of_micro_batch, slices, stage_of_layer) <
+           std::tie(o.sum_of_micro_batch, o.slices, o.stage_of_layer);
+  }
+};
+
+// And the name of the parts; empty where it is the plain loop's.
+std::string PartsOf(const ModelGraph& graph, const PipelineTraining& training, SumOrder* order) {
+  std::vector<std::string> parts;
+  const Schedule& schedule = training.program().schedule;
+  if (schedule.placement.num_replicas() > 1) {
+    order->sum_of_micro_batch = schedule.placement.replica_of_micro_batch;
+    parts.push_back("replica");
+  }
+  if (schedule.num_slices > 1) {
+    order->slices = training.slices();
+    parts.push_back("slice");
+  }
+  if (!SumsInLayerOrder(graph, training.partition())) {
+    order->stage_of_layer = training.partition().stage_of_layer;
+    parts.push_back("stage");
+  }
+  return absl::StrJoin(parts, " and ");
+}
+
 struct SerialRun {
   std::vector<double> losses;
   std::vector<Nanoseconds> times;
@@ -42,16 +83,16 @@ struct SerialRun {
 
 absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSource& batches,
                                         const ComparisonOptions& options, absl::string_view label,
-                                        std::vector<int> sum_of_micro_batch,
-                                        std::vector<int64_t> slices) {
+                                        const SumOrder& order) {
   SerialOptions serial;
   serial.num_micro_batches = options.micro_batches;
   serial.micro_batch_samples = options.micro_batch_samples;
   serial.data = &batches;
   serial.seed = options.seed;
   serial.adam = options.adam;
-  serial.sum_of_micro_batch = std::move(sum_of_micro_batch);
-  serial.slices = std::move(slices);
+  serial.sum_of_micro_batch = order.sum_of_micro_batch;
+  serial.slices = order.slices;
+  serial.stage_of_layer = order.stage_of_layer;
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer, SerialTrainer::Create(graph, backend.get(), serial));
@@ -74,12 +115,17 @@ absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSour
 }
 
 absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSource& batches,
-                                         const ComparisonOptions& options, const Scheme& scheme) {
+                                         const ComparisonOptions& options, const Scheme& scheme,
+                                         SumOrder* order) {
   TrainingOptions training_options;
   training_options.scheme = std::string(scheme.name);
   training_options.sizes = SizesOf(options, scheme);
   training_options.micro_batch_samples = options.micro_batch_samples;
-  training_options.layout = options.layout;
+  if (TakesBranches(options, scheme)) {
+    training_options.stage_of_layer = options.parallel_stages;
+  } else {
+    training_options.layout = options.layout;
+  }
   training_options.seed = options.seed;
   training_options.adam = options.adam;
   PIPELAB_ASSIGN_OR_RETURN(auto training,
@@ -90,6 +136,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   result.program = training->program();
   result.slices = training->slices();
   result.num_slices = result.program.schedule.num_slices;
+  result.part = PartsOf(graph, *training, order);
   const Schedule& schedule = result.program.schedule;
   result.sizes.chunks =
       schedule.num_stages() * schedule.placement.num_replicas() / schedule.num_devices();
@@ -191,12 +238,28 @@ Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& se
   return e;
 }
 
+absl::Status CheckEquality(const ComparisonResult& result) {
+  for (const SchemeResult& scheme : result.schemes) {
+    const Equality equality = CompareLosses(scheme, result.serial_losses);
+    if (equality.ok) continue;
+    return absl::InternalError(
+        absl::StrCat(scheme.scheme, " does not reproduce serial training: ", equality.text));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckOptions(options));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   for (const Scheme* scheme : schemes) {
-    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule,
-                             MakeSchedule(scheme->name, SizesOf(options, *scheme), "--schemes"));
+    SchemeParams sizes = SizesOf(options, *scheme);
+    if (TakesBranches(options, *scheme)) {
+      PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
+                               MakePartition(graph, options.parallel_stages));
+      sizes.stages = partition.stages;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(scheme->name, sizes, "--schemes"));
+    if (TakesBranches(options, *scheme)) continue;
     PIPELAB_RETURN_IF_ERROR(
         ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples, options.layout)
             .status());
@@ -209,25 +272,21 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
   PIPELAB_RETURN_IF_ERROR(CheckComparison(graph, options));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   ComparisonResult result;
-  PIPELAB_ASSIGN_OR_RETURN(SerialRun serial,
-                           TrainSerially(graph, batches, options, "serial", {}, {}));
+  PIPELAB_ASSIGN_OR_RETURN(SerialRun serial, TrainSerially(graph, batches, options, "serial", {}));
   result.serial_losses = std::move(serial.losses);
   result.serial_times = std::move(serial.times);
   // Schemes may share one.
-  std::map<std::pair<std::vector<int>, std::vector<int64_t>>, std::vector<double>> by_part;
+  std::map<SumOrder, std::vector<double>> by_part;
   for (const Scheme* scheme : schemes) {
-    PIPELAB_ASSIGN_OR_RETURN(SchemeResult one, TrainScheme(graph, batches, options, *scheme));
-    const Placement& placement = one.program.schedule.placement;
-    const bool replicas = placement.num_replicas() > 1;
-    if (replicas || one.num_slices > 1) {
-      one.part = replicas ? "replica" : "slice";
-      const std::vector<int> sums =
-          replicas ? placement.replica_of_micro_batch : std::vector<int>();
-      std::vector<double>& losses = by_part[{sums, one.slices}];
+    SumOrder order;
+    PIPELAB_ASSIGN_OR_RETURN(SchemeResult one,
+                             TrainScheme(graph, batches, options, *scheme, &order));
+    if (!one.part.empty()) {
+      std::vector<double>& losses = by_part[order];
       if (losses.empty()) {
         PIPELAB_ASSIGN_OR_RETURN(
-            serial, TrainSerially(graph, batches, options, absl::StrCat("serial by ", one.part),
-                                  sums, one.slices));
+            serial,
+            TrainSerially(graph, batches, options, absl::StrCat("serial by ", one.part), order));
         losses = std::move(serial.losses);
       }
       one.serial_by_part = losses;

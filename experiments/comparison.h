@@ -26,6 +26,11 @@ struct ComparisonOptions {
   uint64_t seed = 1;
   AdamOptions adam;
   std::string layout;
+  // [layer] -> stage, one a device, for schemes that take a stage graph; empty: a chain as for the
+  // others.
+  std::vector<int> parallel_stages;
+  std::string loss_unit = "nats/token";
+  std::string curves_title = "Training loss";
 };
 
 // What one scheme did.
@@ -40,8 +45,9 @@ struct SchemeResult {
   std::vector<int64_t> slices;  // tokens of each token slice; empty: whole samples
   int num_slices = 1;
   // Where the scheme adds in another order than the plain serial loop: the losses of a serial loop
-  // that adds as it does, which sums each replica's micro-batches first, or computes micro-batches
-  // slice by slice; and the name of these parts, "replica" or "slice". Empty elsewhere.
+  // that adds as it does, which sums each replica's micro-batches first, computes micro-batches
+  // slice by slice, or adds the gradients of an output's consumers stage by stage; and the name of
+  // these parts, "replica", "slice" or "stage". Empty elsewhere.
   std::vector<double> serial_by_part;
   std::string part;
 };
@@ -69,6 +75,9 @@ struct Equality {
   std::string text;
 };
 Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& serial);
+
+// Internal, naming a scheme that does not train as serial training does.
+absl::Status CheckEquality(const ComparisonResult& result);
 
 // What can be refused before anything is trained: InvalidArgument naming the option for a scheme
 // that does not exist or cannot serve the sizes, or a layout that does not fit the model.

@@ -45,8 +45,8 @@ Table SchemeTable(const ComparisonOptions& options, absl::string_view data) {
   t.AddKey("micro_batches", "micro-batches");
   const Origin measured = Origin::kMeasured, replayed = Origin::kReplayed,
                simulated = Origin::kSimulated;
-  t.AddColumn({"loss", absl::StrCat("loss after ", options.steps, " steps"), "loss", "nats/token",
-               measured, 4});
+  t.AddColumn({"loss", absl::StrCat("loss after ", options.steps, " steps"), "loss",
+               options.loss_unit, measured, 4});
   t.AddColumn(
       {"equals_serial", "equals serial training", "equals serial", "", Origin::kComputed, 0});
   t.AddColumn({"step_time", "step time", "step", "ms", measured, 1});
@@ -127,7 +127,8 @@ absl::Status AddToReport(const ComparisonOptions& options, absl::string_view dat
       "counted with recomputation as work.");
   report->AddTable(std::move(schemes));
   report->AddTable(MemoryTable(result));
-  report->AddLossCurves("Training loss", "loss [nats/token]", std::move(curves));
+  report->AddLossCurves(options.curves_title, absl::StrCat("loss [", options.loss_unit, "]"),
+                        std::move(curves));
   for (const SchemeResult& r : result.schemes) {
     report->AddTimeline(r.scheme, r.program, r.simulated);
     report->AddTimeline(r.scheme, r.program, r.replayed);

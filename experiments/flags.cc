@@ -49,7 +49,7 @@ void PrintHelp(absl::string_view target, absl::string_view summary) {
     if (IsOurs(*flag)) flags[std::string(name)] = flag;
   }
   for (const auto& [name, flag] : flags) {
-    std::printf("  --%s (default %s)\n      %s\n", name.c_str(), flag->DefaultValue().c_str(),
+    std::printf("  --%s (default %s)\n      %s\n", name.c_str(), flag->CurrentValue().c_str(),
                 flag->Help().c_str());
   }
 }
@@ -103,6 +103,15 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string
     if (!set.ok()) return set;
   }
   return rest;
+}
+
+void SetFlagDefaults(absl::Span<const std::pair<std::string, std::string>> values) {
+  for (const auto& [name, value] : values) {
+    absl::CommandLineFlag* flag = FindOurs(name);
+    CHECK(flag != nullptr) << name;
+    const absl::Status set = Set(flag, value);
+    CHECK(set.ok()) << set;
+  }
 }
 
 std::map<std::string, std::string> ResolvedFlags() {

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +29,10 @@ namespace pipelab {
 // Sets flags from "--name=value", "--name value", "--flag" and "--noflag" (booleans); returns the
 // other words. InvalidArgument names the option and the value: "--devices=x: not a whole number".
 absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string> words);
+
+// Other defaults than those in the flags' definitions, for a program that shares its flags with
+// others; before ParseFlags. Names and values are right (CHECKed).
+void SetFlagDefaults(absl::Span<const std::pair<std::string, std::string>> values);
 
 // Flags that this project defines, with their present values, by name: what config.json records.
 std::map<std::string, std::string> ResolvedFlags();

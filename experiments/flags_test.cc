@@ -43,6 +43,15 @@ TEST(Flags, ErrorsNameTheOptionAndTheValue) {
   EXPECT_THAT(ParseFlags(Words{"--notest_count"}), StatusIs(kInvalid, HasSubstr("unknown option")));
 }
 
+TEST(Flags, ProgramsHaveDefaultsOfTheirOwn) {
+  SetFlagDefaults({{"test_count", "31"}, {"test_switch", "true"}});
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 31);
+  ASSERT_THAT(ParseFlags(Words{"--test_count=32"}), IsOk());
+  EXPECT_EQ(absl::GetFlag(FLAGS_test_count), 32);
+  EXPECT_TRUE(absl::GetFlag(FLAGS_test_switch));
+  EXPECT_DEATH(SetFlagDefaults({{"test_counts", "31"}}), "test_counts");
+}
+
 TEST(Flags, ExitCodes) {
   std::string program = "p", good = "--test_count=1", bad = "--test_count=1.5";
   char* args[] = {program.data(), good.data()};

@@ -134,14 +134,7 @@ absl::Status Run(const std::vector<std::string>& words) {
   PIPELAB_RETURN_IF_ERROR(AddToReport(options, text.description, result, &report));
   PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
   std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
-  for (const SchemeResult& scheme : result.schemes) {
-    const Equality equality = CompareLosses(scheme, result.serial_losses);
-    if (!equality.ok) {
-      return absl::InternalError(
-          absl::StrCat(scheme.scheme, " does not reproduce serial training: ", equality.text));
-    }
-  }
-  return absl::OkStatus();
+  return CheckEquality(result);
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ Scale MakeScale(const std::vector<Series>& series) {
   s.low = std::numeric_limits<double>::infinity();
   s.high = -s.low;
   for (const Series& line : series) {
-    s.x_max = std::max(s.x_max, static_cast<double>(line.values.size()));
+    if (line.values.empty()) continue;
+    s.x_max = std::max(s.x_max, static_cast<double>(line.StepOf(line.values.size() - 1)));
     for (double v : line.values) {
       if (!std::isfinite(v)) continue;
       s.low = std::min(s.low, v);
@@ -93,7 +94,7 @@ int DrawLine(const Series& line, const Scale& s, const std::string& attributes, 
   };
   for (size_t i = 0; i < line.values.size(); ++i) {
     if (std::isfinite(line.values[i])) {
-      run.emplace_back(s.X(static_cast<double>(i) + 1), s.Y(line.values[i]));
+      run.emplace_back(s.X(static_cast<double>(line.StepOf(i))), s.Y(line.values[i]));
     } else {
       ++broken;
       flush();
@@ -108,7 +109,8 @@ std::string Description(const ChartOptions& options, const std::vector<Series>& 
   for (const Series& line : series) {
     if (line.values.empty()) continue;
     absl::StrAppend(&text, " ", line.name, ": from ", FixedNumber(line.values.front(), 3), " to ",
-                    FixedNumber(line.values.back(), 3), " after ", line.values.size(), ".");
+                    FixedNumber(line.values.back(), 3), " after ",
+                    line.StepOf(line.values.size() - 1), ".");
   }
   return text;
 }

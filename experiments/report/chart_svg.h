@@ -6,10 +6,12 @@
 //
 // Series that coincide stay visible: each is drawn thinner than the one before, on top of it.
 // Values that are not finite break the line and are counted in the legend. Point i of a series is
-// at x = i + 1.
+// at x = i + 1, or at steps[i].
 #ifndef PIPELAB_EXPERIMENTS_REPORT_CHART_SVG_H_
 #define PIPELAB_EXPERIMENTS_REPORT_CHART_SVG_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,9 @@ namespace pipelab {
 struct Series {
   std::string name = {};
   std::vector<double> values = {};
+  std::vector<int64_t> steps = {};  // ascending, from 1 on, one a value; empty: 1, 2, ...
+
+  int64_t StepOf(size_t i) const { return steps.empty() ? static_cast<int64_t>(i) + 1 : steps[i]; }
 };
 
 struct ChartOptions {

@@ -1,8 +1,10 @@
 #include "experiments/report/report.h"
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "experiments/report/breakdown.h"
 #include "experiments/report/chrome_trace.h"
 #include "experiments/report/markup.h"
@@ -22,18 +24,19 @@ namespace {
 // A column a series; empty where a series is shorter.
 std::string CurvesCsv(const std::vector<Series>& series) {
   std::string csv = "step";
-  size_t steps = 0;
-  for (const Series& s : series) {
+  std::map<int64_t, std::vector<std::string>> rows;  // by step
+  for (size_t column = 0; column < series.size(); ++column) {
+    const Series& s = series[column];
     absl::StrAppend(&csv, ",", CsvField(s.name));
-    steps = std::max(steps, s.values.size());
+    for (size_t i = 0; i < s.values.size(); ++i) {
+      std::vector<std::string>& row = rows[s.StepOf(i)];
+      row.resize(series.size());
+      row[column] = FullNumber(s.values[i]);
+    }
   }
   absl::StrAppend(&csv, "\n");
-  for (size_t i = 0; i < steps; ++i) {
-    absl::StrAppend(&csv, i + 1);
-    for (const Series& s : series) {
-      absl::StrAppend(&csv, ",", i < s.values.size() ? FullNumber(s.values[i]) : "");
-    }
-    absl::StrAppend(&csv, "\n");
+  for (const auto& [step, row] : rows) {
+    absl::StrAppend(&csv, step, ",", absl::StrJoin(row, ","), "\n");
   }
   return csv;
 }
@@ -114,6 +117,11 @@ void Report::AddTimeline(absl::string_view scheme, const Program& program, const
 void Report::AddLossCurves(absl::string_view title, absl::string_view y_label,
                            std::vector<Series> series) {
   Curves c;
+  for (const Series& s : series) {
+    if (s.steps.empty() || s.steps.size() == s.values.size()) continue;
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        "the line '", s.name, "' has ", s.values.size(), " values at ", s.steps.size(), " steps")));
+  }
   c.id = Slug(title);
   c.title = std::string(title);
   for (const Curves& other : curves_) {

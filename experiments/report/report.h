@@ -81,8 +81,8 @@ class Report {
   // only the schedule. Copies what it needs.
   void AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace);
 
-  // A line a series over steps 1, 2, ...; `y_label` carries the unit. Also written as ID.csv and
-  // ID.svg, with the id made from the title.
+  // A line a series over steps 1, 2, ..., or steps of its own; `y_label` carries the unit. Also
+  // written as ID.csv and ID.svg, with the id made from the title.
   void AddLossCurves(absl::string_view title, absl::string_view y_label,
                      std::vector<Series> series);
 

@@ -64,6 +64,8 @@ class SerialTrainer {
   static absl::StatusOr<std::unique_ptr<SerialTrainer>> Create(ModelGraph graph, Backend* backend,
                                                                const SerialOptions& options);
 
+  const ModelGraph& graph() const { return graph_; }
+
   // One optimizer step over all micro-batches. Returns the mean loss over their targets, before
   // the step.
   absl::StatusOr<double> Step();

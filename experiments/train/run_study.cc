@@ -1,0 +1,158 @@
+#include "experiments/train/run_study.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "experiments/comparison.h"
+#include "experiments/flags.h"
+#include "experiments/report/report.h"
+#include "experiments/train/study_report.h"
+#include "experiments/train/train_flags.h"
+#include "experiments/train/train_part.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+using Flags = std::map<std::string, std::string>;
+
+absl::Status CheckParts(const TrainSettings& settings, const Study& study, const StudyWork& work) {
+  for (const StudyPart& part : work.parts) {
+    PIPELAB_RETURN_IF_ERROR(CheckSettings(settings, study, part));
+  }
+  return absl::OkStatus();
+}
+
+// The folder of a file.
+std::string FolderOf(const std::string& file) {
+  const size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "." : file.substr(0, std::max<size_t>(slash, 1));
+}
+
+// Options against generated data of the same form, then the data themselves.
+absl::StatusOr<StudyWork> LoadChecked(const TrainSettings& settings, const Study& study) {
+  StudyRequest request;
+  request.synthetic = true;
+  request.validation = settings.validation;
+  request.batch_samples = settings.batch_samples();
+  request.seed = settings.seed;
+  PIPELAB_ASSIGN_OR_RETURN(StudyWork generated, study.load(request));
+  PIPELAB_RETURN_IF_ERROR(CheckParts(settings, study, generated));
+  // Proves that the checkpoint can be written, and leaves nothing.
+  PIPELAB_RETURN_IF_ERROR(
+      OutputDirectory::Create("--checkpoint", FolderOf(settings.checkpoint)).status());
+  bool found = settings.resume.empty();
+  for (const StudyPart& part : generated.parts) {
+    found = found || PathExists(FileOfPart(settings.resume, part));
+  }
+  if (!found) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--resume=", FileOfPart(settings.resume, generated.parts[0]), ": there is no such file"));
+  }
+  if (settings.synthetic) return generated;
+  request.synthetic = false;
+  absl::StatusOr<StudyWork> real = study.load(request);
+  if (absl::IsUnavailable(real.status())) {
+    return absl::UnavailableError(
+        absl::StrCat(real.status().message(),
+                     "; 'bazel run //models/data:fetch' fetches the data where there is a network "
+                     "(docs/data.md), --synthetic trains on generated data"));
+  }
+  PIPELAB_RETURN_IF_ERROR(real.status());
+  PIPELAB_RETURN_IF_ERROR(CheckParts(settings, study, *real));
+  return real;
+}
+
+// Trains and judges every part; Cancelled after Ctrl-C.
+absl::StatusOr<std::vector<TrainedPart>> TrainParts(const TrainSettings& settings,
+                                                    const StudyWork& work,
+                                                    const std::string& command) {
+  std::vector<TrainedPart> trained;
+  for (const StudyPart& part : work.parts) {
+    PIPELAB_ASSIGN_OR_RETURN(TrainedPart done, TrainPart(settings, work, part));
+    if (done.interrupted) {
+      const bool flags = command.find(" -- ") != std::string::npos;
+      // Parts have files of their own, which --resume finds by the name without the part's.
+      return absl::CancelledError(
+          absl::StrCat("interrupted after step ", done.steps, " of ", settings.steps,
+                       part.name.empty() ? "" : absl::StrCat(" of ", part.name),
+                       done.steps == 0 ? ""
+                                       : absl::StrCat("; to go on: ", command, flags ? "" : " --",
+                                                      " --resume=", settings.checkpoint)));
+    }
+    PIPELAB_RETURN_IF_ERROR(part.judge(done.trained->network()));
+    done.trained.reset();  // the next part has one of its own
+    trained.push_back(std::move(done));
+  }
+  return trained;
+}
+
+void Describe(const TrainSettings& settings, const StudyWork& work, Report* report) {
+  for (const auto& [name, value] : ResolvedFlags()) {
+    if (name != "out" && name != "checkpoint" && name != "resume") report->AddConfig(name, value);
+  }
+  report->AddConfig("data", work.data);
+  for (const std::string& note : work.notes) report->AddNote(note);
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (cores < settings.devices) {
+    report->AddNote(absl::StrCat("This machine has ", cores, " cores for ", settings.devices,
+                                 " devices: measured times share them."));
+  }
+}
+
+absl::Status Run(const Study& study, const Flags& defaults, const std::vector<std::string>& words) {
+  if (!words.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[0], "': not an option; options begin with --"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const TrainSettings settings, SettingsFromFlags(study));
+  if (study.check != nullptr) PIPELAB_RETURN_IF_ERROR(study.check());
+  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", settings.out));
+  PIPELAB_ASSIGN_OR_RETURN(const StudyWork work, LoadChecked(settings, study));
+  const std::string command = CommandOf(study, defaults);
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<TrainedPart> trained,
+                           TrainParts(settings, work, command));
+  PIPELAB_ASSIGN_OR_RETURN(const Quality quality, work.quality());
+
+  ReportOptions about;
+  about.name = study.name;
+  about.title = study.title;
+  about.summary = study.summary;
+  about.command = command;
+  about.seed = settings.seed;
+  Report report(about);
+  Describe(settings, work, &report);
+  AddQuality(settings, work, quality, &report);
+  AddTrainings(settings, study, work, trained, &report);
+  ComparisonResult compared;
+  if (settings.compare_steps > 0) {
+    const StudyPart& part = work.parts[0];
+    const ComparisonOptions options = ComparisonOptionsOf(settings, study, part);
+    PIPELAB_ASSIGN_OR_RETURN(compared, Compare(part.graph, *part.train, options));
+    PIPELAB_RETURN_IF_ERROR(AddToReport(options, work.data, compared, &report));
+  }
+  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
+  std::printf("%s\nreport: %s/report.html\ncheckpoint: %s\n", report.ToTerminal().c_str(),
+              settings.out.c_str(), settings.checkpoint.c_str());
+  PIPELAB_RETURN_IF_ERROR(CheckEquality(compared));
+  return CheckClaims(settings, quality);
+}
+
+}  // namespace
+
+int RunStudy(int argc, char** argv, const Study& study) {
+  SetFlagDefaults(study.defaults);
+  const Flags defaults = ResolvedFlags();
+  return RunMain(
+      argc, argv, absl::StrCat("//experiments:", study.name), study.summary,
+      [&](const std::vector<std::string>& words) { return Run(study, defaults, words); });
+}
+
+}  // namespace pipelab

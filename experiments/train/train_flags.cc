@@ -1,0 +1,212 @@
+#include "experiments/train/train_flags.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "experiments/flags.h"
+#include "experiments/option_checks.h"
+#include "pipelines/cost/model_partition.h"
+#include "pipelines/schedules/catalog.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, scheme, "1f1b", "scheme that trains");
+ABSL_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one a stage");
+ABSL_FLAG(int, micro_batches, 4, "micro-batches a step");
+ABSL_FLAG(int64_t, samples, 16, "samples a micro-batch");
+ABSL_FLAG(int64_t, steps, 500, "training steps");
+ABSL_FLAG(int64_t, evaluate_every, 0,
+          "steps between points of the held-out curve; 0: a twentieth of the steps");
+ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
+ABSL_FLAG(double, learning_rate, 1e-3, "Adam's learning rate");
+ABSL_FLAG(double, weight_decay, 0, "Adam's weight decay");
+ABSL_FLAG(std::string, layout, "",
+          "layers of each stage, such as 3,2,2,3; empty: balanced by flops, or one stage a branch");
+ABSL_FLAG(bool, synthetic, false, "train on generated data; nothing is fetched or claimed");
+ABSL_FLAG(bool, validation, false,
+          "hold out a part of the training data, to choose settings by; nothing is claimed");
+ABSL_FLAG(std::string, checkpoint, "",
+          "file that the training is written to, at its end and when it is interrupted; empty: "
+          "--resume's, else results/NAME/NAME.safetensors of the checkout");
+ABSL_FLAG(int64_t, checkpoint_every, 0, "steps between checkpoints; 0: none on the way");
+ABSL_FLAG(std::string, resume, "", "checkpoint to go on from, at any --devices and --scheme");
+ABSL_FLAG(std::string, compare_schemes, "gpipe,1f1b,breadth_first,graph",
+          "schemes whose losses are compared with serial training");
+ABSL_FLAG(int64_t, compare_steps, 5, "steps of that comparison; 0: none");
+ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/NAME of the checkout");
+
+namespace pipelab {
+namespace {
+
+int64_t DefaultSteps(const Study& study) {
+  int64_t steps = 0;
+  for (const auto& [name, value] : study.defaults) {
+    if (name == "steps" && !absl::SimpleAtoi(value, &steps)) steps = 0;
+  }
+  return steps;
+}
+
+absl::Status CheckFlags(const TrainSettings& s) {
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", s.steps, 1, kMostSteps));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--samples", s.samples, 1, kMostSamples));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--micro_batches", s.micro_batches, 1, kMostMicroBatches));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--evaluate_every", s.evaluate_every, 0, kMostSteps));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--checkpoint_every", s.checkpoint_every, 0, kMostSteps));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--compare_steps", s.compare_steps, 0, kMostSteps));
+  PIPELAB_RETURN_IF_ERROR(CheckLearningRate(absl::GetFlag(FLAGS_learning_rate)));
+  const double decay = absl::GetFlag(FLAGS_weight_decay);
+  if (!(decay >= 0 && decay < 1e6)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--weight_decay=", decay, ": must be a finite number, not negative"));
+  }
+  return FindScheme(s.scheme).status();
+}
+
+// Runs branches side by side, where the network has some and no layout says otherwise.
+bool TakesBranches(const TrainSettings& settings, const StudyPart& part) {
+  const auto scheme = FindScheme(settings.scheme);
+  return scheme.ok() && ((*scheme)->options & kStageGraph) != 0 && settings.layout.empty() &&
+         !part.parallel_stages.empty();
+}
+
+}  // namespace
+
+absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study) {
+  TrainSettings s;
+  s.study = study.name;
+  s.scheme = absl::GetFlag(FLAGS_scheme);
+  s.devices = absl::GetFlag(FLAGS_devices);
+  s.micro_batches = absl::GetFlag(FLAGS_micro_batches);
+  s.samples = absl::GetFlag(FLAGS_samples);
+  s.steps = absl::GetFlag(FLAGS_steps);
+  s.evaluate_every = absl::GetFlag(FLAGS_evaluate_every);
+  s.seed = absl::GetFlag(FLAGS_seed);
+  s.layout = absl::GetFlag(FLAGS_layout);
+  s.synthetic = absl::GetFlag(FLAGS_synthetic);
+  s.validation = absl::GetFlag(FLAGS_validation);
+  s.checkpoint_every = absl::GetFlag(FLAGS_checkpoint_every);
+  s.compare_schemes = absl::StrSplit(absl::GetFlag(FLAGS_compare_schemes), ',', absl::SkipEmpty());
+  s.compare_steps = absl::GetFlag(FLAGS_compare_steps);
+  s.adam = study.adam;
+  s.adam.learning_rate = static_cast<float>(absl::GetFlag(FLAGS_learning_rate));
+  s.adam.weight_decay = static_cast<float>(absl::GetFlag(FLAGS_weight_decay));
+  PIPELAB_RETURN_IF_ERROR(CheckFlags(s));
+  if (s.evaluate_every == 0) s.evaluate_every = std::max<int64_t>(1, s.steps / 20);
+  s.out = ResolveOutputPath(absl::GetFlag(FLAGS_out), study.name);
+  const std::string resume = absl::GetFlag(FLAGS_resume);
+  const std::string checkpoint = absl::GetFlag(FLAGS_checkpoint);
+  if (!resume.empty()) s.resume = ResolveOutputPath(resume, study.name);
+  if (!checkpoint.empty()) {
+    s.checkpoint = ResolveOutputPath(checkpoint, study.name);
+  } else if (!resume.empty()) {
+    s.checkpoint = s.resume;
+  } else {
+    s.checkpoint =
+        JoinPath(ResolveOutputPath("", study.name), absl::StrCat(study.name, ".safetensors"));
+  }
+  s.whole_study = !s.synthetic && !s.validation && s.steps >= DefaultSteps(study);
+  return s;
+}
+
+TrainingOptions TrainingOptionsOf(const TrainSettings& settings, const StudyPart& part) {
+  TrainingOptions options;
+  options.scheme = settings.scheme;
+  options.sizes.devices = settings.devices;
+  options.sizes.micro_batches = settings.micro_batches;
+  options.micro_batch_samples = settings.samples;
+  options.layout = settings.layout;
+  if (TakesBranches(settings, part)) {
+    options.stage_of_layer = part.parallel_stages;
+    options.sizes.devices =
+        1 + *std::max_element(part.parallel_stages.begin(), part.parallel_stages.end());
+  }
+  options.seed = settings.seed;
+  options.adam = settings.adam;
+  options.trace = false;
+  return options;
+}
+
+ComparisonOptions ComparisonOptionsOf(const TrainSettings& settings, const Study& study,
+                                      const StudyPart& part) {
+  ComparisonOptions options;
+  options.schemes = settings.compare_schemes;
+  const bool chain = part.parallel_stages.empty();
+  if (chain) {  // there, graph is 1F1B
+    auto& names = options.schemes;
+    names.erase(std::remove(names.begin(), names.end(), "graph"), names.end());
+  }
+  options.devices = settings.devices;
+  options.micro_batches = settings.micro_batches;
+  options.micro_batch_samples = settings.samples;
+  options.steps = static_cast<int>(settings.compare_steps);
+  options.seed = settings.seed;
+  options.adam = settings.adam;
+  options.parallel_stages = part.parallel_stages;
+  options.loss_unit = study.loss_unit;
+  options.curves_title = "Training loss under each scheme";
+  return options;
+}
+
+absl::Status CheckSettings(const TrainSettings& settings, const Study& study,
+                           const StudyPart& part) {
+  PIPELAB_RETURN_IF_ERROR(CheckMemory(part.graph, settings.samples));
+  const TrainingOptions options = TrainingOptionsOf(settings, part);
+  SchemeParams sizes = options.sizes;
+  if (!options.stage_of_layer.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
+                             MakePartition(part.graph, options.stage_of_layer));
+    sizes.stages = partition.stages;
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(settings.scheme, sizes));
+  if (options.stage_of_layer.empty()) {
+    PIPELAB_RETURN_IF_ERROR(
+        ChoosePartition(part.graph, schedule.num_stages(), settings.samples, settings.layout)
+            .status());
+  }
+  if (settings.compare_steps == 0) return absl::OkStatus();
+  const ComparisonOptions comparison = ComparisonOptionsOf(settings, study, part);
+  if (comparison.schemes.empty()) {
+    return absl::InvalidArgumentError(
+        "--compare_schemes=: no scheme for this network; --compare_steps=0 compares none");
+  }
+  return CheckComparison(part.graph, comparison);
+}
+
+std::map<std::string, std::string> CheckpointSettings(const TrainSettings& settings,
+                                                      const StudyWork& work,
+                                                      const StudyPart& part) {
+  return {{"study", settings.study},
+          {"part", part.name},
+          {"data", work.data},
+          {"held out", settings.validation ? "a part of the training data" : "the held-out part"},
+          {"--micro_batches", absl::StrCat(settings.micro_batches)},
+          {"--samples", absl::StrCat(settings.samples)},
+          {"--learning_rate", absl::StrCat(settings.adam.learning_rate)},
+          {"--weight_decay", absl::StrCat(settings.adam.weight_decay)}};
+}
+
+std::string FileOfPart(const std::string& file, const StudyPart& part) {
+  if (part.name.empty()) return file;
+  constexpr absl::string_view kEnding = ".safetensors";
+  absl::string_view stem = file;
+  const bool ends = absl::ConsumeSuffix(&stem, kEnding);
+  return absl::StrCat(stem, ".", part.name, ends ? kEnding : "");
+}
+
+std::string CommandOf(const Study& study, const std::map<std::string, std::string>& defaults) {
+  std::string flags;
+  for (const auto& [name, value] : ResolvedFlags()) {
+    if (name == "out" || name == "checkpoint" || name == "resume") continue;
+    if (defaults.at(name) != value) absl::StrAppend(&flags, " --", name, "=", value);
+  }
+  return absl::StrCat("tools/bazel run //experiments:", study.name, flags.empty() ? "" : " --",
+                      flags);
+}
+
+}  // namespace pipelab
