@@ -56,7 +56,7 @@ absl::StatusOr<ModelGraph> Network(const RatingFeatures& features) {
     }
   }
   config.dense_layers = 1;
-  config.hidden = 32;
+  config.hidden = 64;
   config.embedding = 16;
   config.join_layers = 1;
   config.mean = true;
@@ -138,8 +138,9 @@ int main(int argc, char** argv) {
   study.summary =
       "Trains DLRM's form of network, embedding bags and dense layers side by side, to predict "
       "which films users of MovieLens like, and compares it with user and item biases.";
-  study.defaults = {{"scheme", "graph"}, {"devices", "4"},           {"steps", "1000"},
-                    {"samples", "32"},   {"learning_rate", "0.001"}, {"micro_batches", "4"}};
+  study.defaults = {{"scheme", "graph"},  {"devices", "4"},           {"steps", "600"},
+                    {"samples", "64"},    {"learning_rate", "0.001"}, {"micro_batches", "4"},
+                    {"weight_decay", "1"}};
   study.load = pipelab::Load;
   return pipelab::RunStudy(argc, argv, study);
 }
