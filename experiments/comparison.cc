@@ -164,16 +164,16 @@ absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions
     }
   }
   for (const std::string& name : options.schemes) {
-    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, "--schemes"));
+    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, options.schemes_option));
     if (scheme->asynchronous) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--schemes=", name,
+          absl::StrCat(options.schemes_option, "=", name,
                        ": asynchronous; it does not train as the serial loop that all schemes are "
                        "compared with"));
     }
     if (std::find(schemes.begin(), schemes.end(), scheme) != schemes.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--schemes=", name, ": stands there twice; once is enough"));
+          absl::StrCat(options.schemes_option, "=", name, ": stands there twice; once is enough"));
     }
     schemes.push_back(scheme);
   }
@@ -258,7 +258,8 @@ absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& o
                                MakePartition(graph, options.parallel_stages));
       sizes.stages = partition.stages;
     }
-    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(scheme->name, sizes, "--schemes"));
+    PIPELAB_ASSIGN_OR_RETURN(Schedule schedule,
+                             MakeSchedule(scheme->name, sizes, options.schemes_option));
     if (TakesBranches(options, *scheme)) continue;
     PIPELAB_RETURN_IF_ERROR(
         ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples, options.layout)

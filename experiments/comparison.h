@@ -17,7 +17,8 @@
 namespace pipelab {
 
 struct ComparisonOptions {
-  std::vector<std::string> schemes;  // empty: all synchronous ones of the catalogue
+  std::vector<std::string> schemes;          // empty: all synchronous ones of the catalogue
+  std::string schemes_option = "--schemes";  // where the user named them
   int devices = 4;
   int micro_batches = 8;
   int chunks = 0;  // 0: each scheme's own

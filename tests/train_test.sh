@@ -115,7 +115,7 @@ check "another seed than the checkpoint's" refused 2 "trained with seed 1, not 2
 check "no such checkpoint" refused 2 "--resume=" --resume="$work/none.safetensors"
 check "fewer steps than were done" refused 2 "has done 4 already" --resume="$work/whole.safetensors" --steps=3
 check "unknown scheme" refused 2 "--scheme=zigzag" --scheme=zigzag
-check "unknown scheme to compare" refused 2 "--schemes=zigzag" --compare_steps=1 --compare_schemes=zigzag
+check "unknown scheme to compare" refused 2 "--compare_schemes=zigzag" --compare_steps=1 --compare_schemes=zigzag
 check "more stages than layers" refused 2 "stages" --scheme=1f1b --devices=900
 check "no steps" refused 2 "--steps=0" --steps=0
 check "no samples" refused 2 "--samples=0" --samples=0

@@ -228,6 +228,25 @@ TEST(ReportTest, MistakesAreKept) {
               HasSubstr("two charts"));
 }
 
+TEST(ReportTest, CurvesHaveStepsOfTheirOwn) {
+  Report report = SampleReport();
+  Series training, held_out;
+  training.name = "training";
+  training.values = {4, 3, 2.5, 2.25};
+  held_out.name = "held out";
+  held_out.values = {3.5, 2.75};
+  held_out.steps = {2, 6};
+  report.AddLossCurves("Loss", "loss [nats]", {training, held_out});
+  const auto files = FilesOf(report);
+  EXPECT_EQ(files.at("curves_loss.csv"),
+            "step,training,held out\n1,4,\n2,3,3.5\n3,2.5,\n4,2.25,\n6,,2.75\n");
+  EXPECT_THAT(files.at("curves_loss.svg"), HasSubstr("held out: from 3.500 to 2.750 after 6."));
+  held_out.steps = {2};
+  report.AddLossCurves("Other loss", "loss [nats]", {held_out});
+  EXPECT_THAT(std::string(report.Files().status().message()),
+              HasSubstr("the line 'held out' has 2 values at 1 steps"));
+}
+
 TEST(ReportTest, TracesWithoutSpansAndLargeOnesGetNoPicture) {
   Report report = SampleReport();
   SampleRun run = SimulateSample("1f1b", 2, 2);

@@ -136,6 +136,7 @@ ComparisonOptions ComparisonOptionsOf(const TrainSettings& settings, const Study
                                       const StudyPart& part) {
   ComparisonOptions options;
   options.schemes = settings.compare_schemes;
+  options.schemes_option = "--compare_schemes";
   const bool chain = part.parallel_stages.empty();
   if (chain) {  // there, graph is 1F1B
     auto& names = options.schemes;
