@@ -139,6 +139,19 @@ DataField ImageField(const LabelledImages& images, bool channels_last) {
   return {kImage, FieldType::kFloat, {c, h, w}};
 }
 
+ImagePlacement DrawPlacement(const Augmentation& a, const ExampleOrder& order, int64_t step,
+                             int64_t sample) {
+  ImagePlacement placement;
+  if (a.shift == 0 && !a.flip) return placement;
+  const CounterRng rng(order.seed(), absl::StrCat(order.part(), "/augment/step", step));
+  const uint64_t first = 3 * static_cast<uint64_t>(sample);
+  const uint64_t range = 2 * static_cast<uint64_t>(a.shift) + 1;
+  placement.dy = static_cast<int64_t>(rng.Below(first, range)) - a.shift;
+  placement.dx = static_cast<int64_t>(rng.Below(first + 1, range)) - a.shift;
+  placement.flip = a.flip && rng.Below(first + 2, 2) == 1;
+  return placement;
+}
+
 void WriteImage(const LabelledImages& images, int64_t image, const ImagePlacement& placement,
                 bool channels_last, absl::Span<const float> value, absl::Span<float> out) {
   const int64_t h = images.height, w = images.width, c = images.channels;
@@ -150,7 +163,7 @@ void WriteImage(const LabelledImages& images, int64_t image, const ImagePlacemen
       const bool inside = sy >= 0 && sy < h && sx >= 0 && sx < w;
       for (int64_t k = 0; k < c; ++k) {
         const int64_t to = channels_last ? (y * w + x) * c + k : (k * h + y) * w + x;
-        out[to] = value[inside ? from[(sy * w + sx) * c + k] : 0];
+        out[to] = value[inside ? from[(sy * w + sx) * c + k] : placement.background];
       }
     }
   }
@@ -169,17 +182,9 @@ ImageBatchSource::ImageBatchSource(std::shared_ptr<const LabelledImages> images,
 }
 
 void ImageBatchSource::WriteFloats(int, const Draw& draw, absl::Span<float> out) const {
-  ImagePlacement placement;
-  const Augmentation& a = options_.augmentation;
-  if (a.shift > 0 || a.flip) {
-    const CounterRng rng(order().seed(), absl::StrCat(order().part(), "/augment/step", draw.step));
-    const uint64_t first = 3 * static_cast<uint64_t>(draw.sample);
-    const uint64_t range = 2 * static_cast<uint64_t>(a.shift) + 1;
-    placement.dy = static_cast<int64_t>(rng.Below(first, range)) - a.shift;
-    placement.dx = static_cast<int64_t>(rng.Below(first + 1, range)) - a.shift;
-    placement.flip = a.flip && rng.Below(first + 2, 2) == 1;
-  }
-  WriteImage(*images_, draw.example, placement, options_.channels_last, value_, out);
+  WriteImage(*images_, draw.example,
+             DrawPlacement(options_.augmentation, order(), draw.step, draw.sample),
+             options_.channels_last, value_, out);
 }
 
 void ImageBatchSource::WriteIds(int, const Draw& draw, absl::Span<int32_t> out) const {

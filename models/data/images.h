@@ -50,7 +50,7 @@ ImageData SyntheticImages(int64_t train, int64_t held_out, uint64_t seed);
 double NearestMeanAccuracy(const LabelledImages& train, const LabelledImages& held_out);
 
 struct Augmentation {
-  int64_t shift = 0;  // pixels at most, each way; what comes in from outside is black
+  int64_t shift = 0;  // pixels at most, each way; what comes in from outside is background
   bool flip = false;  // left to right, one in two
 };
 
@@ -78,7 +78,11 @@ class ImageBatchSource final : public ExampleSource {
 struct ImagePlacement {
   int64_t dy = 0, dx = 0;
   bool flip = false;
+  uint8_t background = 0;  // the pixel value of what comes in from outside: black
 };
+// Drawn by (seed, part, step, sample).
+ImagePlacement DrawPlacement(const Augmentation& augmentation, const ExampleOrder& order,
+                             int64_t step, int64_t sample);
 void WriteImage(const LabelledImages& images, int64_t image, const ImagePlacement& placement,
                 bool channels_last, absl::Span<const float> value, absl::Span<float> out);
 std::vector<float> PixelValues(const PixelScale& scale);

@@ -1,0 +1,59 @@
+#include "models/layers/patch_embedding.h"
+
+#include <utility>
+
+namespace pipelab {
+
+using P = PatchEmbeddingParameter;
+
+PatchEmbedding::PatchEmbedding(const LayerSpec& spec) : sizes_(PatchEmbeddingSizesOf(spec)) {}
+
+// A row of patches is `patch` rows of pixels: line r of the patch in column k moves from place
+// (r, k) to (k, r).
+Tensor PatchEmbedding::Patches(const LayerContext& ctx) const {
+  const int64_t patch = sizes_.patch, columns = sizes_.width / patch,
+                line = patch * sizes_.channels;
+  const int64_t rows_of_patches = ctx.samples * (sizes_.height / patch);
+  Tensor patches_MK = ctx.backend->Allocate({ctx.samples * sizes_.tokens(), sizes_.patch_size()});
+  const Shape rows = {rows_of_patches, columns * patch * line};
+  const Tensor from = ctx.batch->fields[0].Reshape(rows), to = patches_MK.Reshape(rows);
+  for (int64_t r = 0; r < patch; ++r) {
+    for (int64_t k = 0; k < columns; ++k) {
+      ctx.backend->CopyColumns(from, (r * columns + k) * line, to, (k * patch + r) * line, line);
+    }
+  }
+  return patches_MK;
+}
+
+Tensor PatchEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
+  Backend& b = *ctx.backend;
+  const int64_t tokens = sizes_.tokens();
+  const Tensor patches_MK = Patches(ctx);
+  Tensor y_MC = b.Allocate({ctx.samples * tokens, sizes_.hidden});
+  b.Linear(patches_MK, parameters_[P::kW].value, parameters_[P::kB].value, y_MC);
+  for (int64_t s = 0; s < ctx.samples; ++s) {
+    const Tensor y_TC = y_MC.Rows(s * tokens, (s + 1) * tokens);
+    b.Add(y_TC, parameters_[P::kPositions].value, y_TC);
+  }
+  return y_MC;
+}
+
+Tensor PatchEmbedding::InputGradient(const LayerContext&, const Tensor&, Tensor dy,
+                                     LayerStash* stash) {
+  stash->tensors = {std::move(dy)};
+  return Tensor();
+}
+
+void PatchEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
+  Backend& b = *ctx.backend;
+  const Tensor& dy_MC = stash->tensors[0];
+  b.LinearWeightGradient(Patches(ctx), dy_MC, parameters_[P::kW].gradient,
+                         parameters_[P::kB].gradient);
+  const Tensor& dpositions_TC = parameters_[P::kPositions].gradient;
+  for (int64_t s = 0; s < ctx.samples; ++s) {
+    b.Add(dpositions_TC, dy_MC.Rows(s * sizes_.tokens(), (s + 1) * sizes_.tokens()), dpositions_TC);
+  }
+  stash->tensors.clear();
+}
+
+}  // namespace pipelab
