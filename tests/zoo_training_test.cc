@@ -110,7 +110,7 @@ TEST_P(ZooTraining, ParallelBranchesTrainAsSerial) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, ZooTraining, testing::Range(0, 5), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Nets, ZooTraining, testing::Range(0, 6), [](const auto& info) {
   return SmallNets(0, Activation::kRelu)[info.param].name;
 });
 

@@ -35,6 +35,8 @@
 #include "models/layers/image_conv_spec.h"
 #include "models/layers/norm.h"
 #include "models/layers/norm_spec.h"
+#include "models/layers/patch_embedding.h"
+#include "models/layers/patch_embedding_spec.h"
 #include "models/layers/pool.h"
 #include "models/layers/pool_spec.h"
 #include "models/layers/relu.h"
@@ -74,6 +76,7 @@ constexpr Kind kKinds[] = {
 
     {kImageConv, Make<ImageConv>},
     {kNorm, Make<Norm>},
+    {kPatchEmbedding, Make<PatchEmbedding>},
     {kPool, Make<Pool>},
     {kRelu, Make<ReluLayer>},
     {kSubsample, Make<Subsample>},

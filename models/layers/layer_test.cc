@@ -12,6 +12,7 @@
 #include "models/layers/dense_spec.h"
 #include "models/layers/factory.h"
 #include "models/layers/initialize.h"
+#include "models/layers/patch_embedding_spec.h"
 #include "models/layers/test_layers.h"
 #include "tools/base/status_matchers.h"
 
@@ -134,6 +135,35 @@ TEST(Factory, NamesAnUnknownKind) {
   EXPECT_THAT(MakeLayer(spec), StatusIs(absl::StatusCode::kInvalidArgument,
                                         AllOf(HasSubstr("\"block0/mlp\""),
                                               HasSubstr("\"convolution\""), HasSubstr("gpt_mlp"))));
+}
+
+// Patches row by row, each as [row, column, channel], whatever the gradients agree on.
+TEST(PatchEmbedding, TakesTheImageApart) {
+  PatchEmbeddingSizes sizes;
+  sizes.name = "patches";
+  sizes.height = 4;
+  sizes.width = 6;
+  sizes.channels = 3;
+  sizes.patch = 2;
+  sizes.hidden = 5;
+  Arena arena;
+  const auto backend = MakeReferenceBackend(&arena);
+  LayerRig rig(PatchEmbeddingSpec(sizes), backend.get(), /*samples=*/2);
+  const Tensor y = rig.layer->Forward(rig.ctx, {}, &rig.stash);
+  const auto image = rig.view.fields[0].f32(), w = rig.parameters[0].value.f32(),
+             b = rig.parameters[1].value.f32(), positions = rig.parameters[2].value.f32();
+  for (int64_t sample = 0; sample < 2; ++sample) {
+    for (int64_t token = 0; token < 6; ++token) {
+      for (int64_t c = 0; c < 5; ++c) {
+        double sum = b[c] + positions[token * 5 + c];
+        for (int64_t i = 0; i < 2 * 2 * 3; ++i) {
+          const int64_t row = token / 3 * 2 + i / 6, column = token % 3 * 2 + i / 3 % 2;
+          sum += double{image[((sample * 4 + row) * 6 + column) * 3 + i % 3]} * w[i * 5 + c];
+        }
+        EXPECT_NEAR(y.f32()[(sample * 6 + token) * 5 + c], sum, 1e-5);
+      }
+    }
+  }
 }
 
 TEST(LoadData, SlicesAreCutOutOfWholeSamples) {

@@ -5,6 +5,7 @@
 #include "models/zoo/candle_uno.h"
 #include "models/zoo/case_study.h"
 #include "models/zoo/dlrm.h"
+#include "models/zoo/mmt.h"
 #include "models/zoo/transformer.h"
 
 namespace pipelab {
@@ -71,13 +72,36 @@ CaseStudyConfig SmallCaseStudy() {
   return c;
 }
 
+MmtConfig SmallMmt(double dropout) {
+  MmtModality text, picture;
+  text.field = "name";
+  text.length_field = "name_length";
+  text.tokens = 5;
+  text.vocabulary = 13;
+  picture.kind = MmtModality::kPicture;
+  picture.field = "picture";
+  picture.height = 6;
+  picture.width = 4;
+  picture.channels = 3;
+  picture.patch = 2;
+  MmtConfig c;
+  c.layers = 1;
+  c.hidden = 12;
+  c.heads = 2;
+  c.feed_forward = 20;
+  c.dropout = dropout;
+  c.modalities = {text, picture};
+  c.classes = 5;
+  return c;
+}
+
 }  // namespace
 
 std::vector<ModelGraph> SmallNets(double dropout, Activation activation) {
   std::vector<ModelGraph> nets;
   for (auto graph : {BuildBert(SmallBert(dropout)), BuildTransformer(SmallTransformer(dropout)),
                      BuildDlrm(SmallDlrm(activation)), BuildCandleUno(SmallCandleUno(activation)),
-                     BuildCaseStudy(SmallCaseStudy())}) {
+                     BuildCaseStudy(SmallCaseStudy()), BuildMmt(SmallMmt(dropout))}) {
     CHECK(graph.ok()) << graph.status();
     nets.push_back(*std::move(graph));
   }

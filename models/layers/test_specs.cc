@@ -11,6 +11,7 @@
 #include "models/layers/gpt_embedding_spec.h"
 #include "models/layers/gpt_head_spec.h"
 #include "models/layers/norm_spec.h"
+#include "models/layers/patch_embedding_spec.h"
 
 namespace pipelab {
 namespace {
@@ -91,6 +92,23 @@ void AddEnds(std::vector<LayerSpec>* layers) {
   }
 }
 
+void AddPatches(std::vector<LayerSpec>* layers) {
+  struct Sizes {
+    int64_t height, width, channels, patch, hidden;
+  };
+  const Sizes sizes[] = {{6, 4, 3, 2, 5}, {4, 8, 1, 4, 17}, {3, 3, 2, 1, 3}, {6, 6, 2, 6, 9}};
+  for (const Sizes& s : sizes) {
+    PatchEmbeddingSizes patches;
+    patches.name = absl::StrCat("patches", layers->size());
+    patches.height = s.height;
+    patches.width = s.width;
+    patches.channels = s.channels;
+    patches.patch = s.patch;
+    patches.hidden = s.hidden;
+    layers->push_back(PatchEmbeddingSpec(patches));
+  }
+}
+
 void AddRecommendation(std::vector<LayerSpec>* layers) {
   DataInputSizes input;
   input.name = "input";
@@ -127,6 +145,7 @@ std::vector<LayerSpec> NetLayers() {
   AddAttention(&layers);
   AddCrossAttention(&layers);
   AddEnds(&layers);
+  AddPatches(&layers);
   AddRecommendation(&layers);
   return layers;
 }
