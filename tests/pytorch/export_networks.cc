@@ -79,10 +79,12 @@ void AddSettings(const ComparedNetwork& n, Safetensors* file) {
   settings["micro_batches"] = n.num_micro_batches;
   settings["seed"] = kComparedSeed;
   const AdamOptions adam;  // as the floats are: 0.999f is not 0.999
+  settings["optimizer"] = "adam";
   settings["learning_rate"] = adam.learning_rate;
   settings["beta1"] = adam.beta1;
   settings["beta2"] = adam.beta2;
   settings["epsilon"] = adam.epsilon;
+  settings["weight_decay"] = adam.weight_decay;
   settings["parameters"] = n.graph.num_parameters();
   file->metadata[n.name] = settings.dump();
 }

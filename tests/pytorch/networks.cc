@@ -104,6 +104,30 @@ ComparedNetwork Mmt(Sizes sizes) {
   return WithBatches(std::move(n), Either(sizes, 3, 8), 2);
 }
 
+ComparedNetwork MmtModalities(Sizes sizes) {
+  MmtModality text, picture;
+  text.field = "text";
+  text.length_field = "text_length";
+  text.tokens = Either(sizes, 7, 24);
+  text.vocabulary = Either(sizes, 17, 2000);
+  picture.kind = MmtModality::kPicture;
+  picture.field = "picture";
+  picture.height = Either(sizes, 6, 32);
+  picture.width = Either(sizes, 9, 32);
+  picture.channels = Either(sizes, 2, 3);
+  picture.patch = Either(sizes, 3, 4);
+  MmtConfig c;
+  c.modalities = {text, picture};
+  c.layers = Either(sizes, 1, 2);
+  c.hidden = Either(sizes, 18, 64);
+  c.heads = Either(sizes, 3, 4);
+  c.feed_forward = Either(sizes, 30, 256);
+  c.classes = Either(sizes, 5, 10);
+  ComparedNetwork n = Named("mmt_modalities", BuildMmt(c));
+  n.settings = {{"layers", c.layers}, {"heads", c.heads}};
+  return WithBatches(std::move(n), Either(sizes, 3, 16), 2);
+}
+
 ComparedNetwork CaseStudy(Sizes sizes) {
   CaseStudyConfig c;
   c.branches = 2;
@@ -220,6 +244,7 @@ std::vector<ComparedNetwork> ComparedNetworks(Sizes sizes) {
                                            Bert(sizes),
                                            Transformer(sizes),
                                            Mmt(sizes),
+                                           MmtModalities(sizes),
                                            CaseStudy(sizes),
                                            Dlrm(sizes),
                                            CandleUno(sizes),

@@ -105,6 +105,15 @@ def embedding(w: Weights, name: str, tokens: Tensor, table: str = "") -> Tensor:
     return F.embedding(tokens, w[table or f"{name}/tokens"]) + w[f"{name}/positions"]
 
 
+def patch_embedding(w: Weights, name: str, image: Tensor) -> Tensor:
+    """Patches of [samples, height, width, channels] through one matrix: a convolution as wide as its stride."""
+    weight, channels = w[f"{name}/w"], image.shape[3]
+    patch = math.isqrt(weight.shape[1] // channels)
+    kernel = weight.view(-1, patch, patch, channels).permute(0, 3, 1, 2)
+    x = F.conv2d(image.permute(0, 3, 1, 2), kernel, w[f"{name}/b"], stride=patch)
+    return x.flatten(2).transpose(1, 2) + w[f"{name}/positions"]
+
+
 @functools.lru_cache(maxsize=None)
 def sinusoids(tokens: int, hidden: int, dtype: torch.dtype) -> Tensor:
     """Vaswani et al. 2017: sines in the even columns, cosines in the odd ones."""
@@ -204,6 +213,21 @@ def mmt(w: Weights, batch: Batch, s: Settings) -> Tensor:
             x = mlp(w, f"branch{b}/block{i}/mlp", x)
         ends.append(x)
     return head(w, linear(w, "join/dense", torch.cat(ends, dim=-1)), batch["targets"])
+
+
+def mmt_modalities(w: Weights, batch: Batch, s: Settings) -> Tensor:
+    """A text and a picture; attention over all tokens, the mean of a branch's tokens, a class of the sample."""
+    text = embedding(w, "branch0/embedding", batch["text"])
+    picture = patch_embedding(w, "branch1/embedding", batch["picture"])
+    hidden_keys = (key_padding(batch["text_length"], text.shape[1]), None)
+    ends = []
+    for b, x in enumerate((text, picture)):
+        for i in range(s["layers"]):
+            x = self_attention(w, f"branch{b}/block{i}/attention", x, s["heads"], hidden_keys[b])
+            x = mlp(w, f"branch{b}/block{i}/mlp", x)
+        ends.append(layer_norm(w, f"branch{b}/norm", x).mean(1))
+    x = gelu(linear(w, "join/dense", torch.cat(ends, dim=1)))
+    return cross_entropy(linear(w, "head", x), batch["targets"])
 
 
 def case_study(w: Weights, batch: Batch, s: Settings) -> Tensor:
@@ -349,12 +373,38 @@ def vgg16(w: Weights, batch: Batch, s: Settings) -> Tensor:
 
 
 NETWORKS: dict[str, Callable[[Weights, Batch, Settings], Tensor]] = {
-    f.__name__: f for f in (gpt, gpt_tied, bert, transformer, mmt, case_study, dlrm, candle_uno,
-                            amoebanet_d, resnet, unet, vgg16)
+    f.__name__: f for f in (gpt, gpt_tied, bert, transformer, mmt, mmt_modalities, case_study, dlrm,
+                            candle_uno, amoebanet_d, resnet, unet, vgg16)
 }
+# The same networks with other optimizers.
+NETWORKS |= {"gpt_adamw": gpt, "gpt_sgd": gpt, "mmt_rmsprop": mmt}
 
 
 # --- training ---
+
+
+def make_optimizer(w: Weights, s: Settings, foreach: bool) -> torch.optim.Optimizer:
+    common = {"params": list(w.values()), "lr": s["learning_rate"], "weight_decay": s.get("weight_decay", 0),
+              "foreach": foreach}
+    if s["optimizer"] == "sgd":
+        return torch.optim.SGD(**common, momentum=s["momentum"], nesterov=s["nesterov"])
+    if s["optimizer"] == "rmsprop":
+        return torch.optim.RMSprop(**common, alpha=s["decay"], momentum=s["momentum"], eps=s["epsilon"])
+    return torch.optim.AdamW(**common, betas=(s["beta1"], s["beta2"]), eps=s["epsilon"])
+
+
+def rate_factor(s: Settings, step: int) -> float:
+    """What the learning rate of a step, from 1 on, is multiplied by."""
+    warmup = s.get("warmup_steps", 0)
+    if step <= warmup:
+        return step / warmup
+    decay = s.get("rate_decay", "constant")
+    if decay == "inverse_sqrt":
+        return math.sqrt(max(warmup, 1) / step)
+    if decay == "cosine":
+        part = (step - 1 - warmup) / (s["total_steps"] - warmup)
+        return 0.5 * (1 + math.cos(math.pi * part)) if part < 1 else 0.0
+    return 1.0
 
 
 class Training:
@@ -381,9 +431,8 @@ class Training:
                 if channels_last and value.ndim == 4:
                     value = value.contiguous(memory_format=torch.channels_last)
                 self.weights[key[len(prefix):]] = value.requires_grad_()
-        s = self.settings
-        self.optimizer = torch.optim.Adam(self.weights.values(), lr=s["learning_rate"],
-                                          betas=(s["beta1"], s["beta2"]), eps=s["epsilon"], foreach=foreach)
+        self.optimizer = make_optimizer(self.weights, self.settings, foreach)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda i: rate_factor(self.settings, i + 1))
 
     def gradients(self, step: int, order: int = 1) -> float:
         """Adds the gradients of the step's mean loss up over its micro-batches, and returns that loss.
@@ -410,4 +459,8 @@ class Training:
         return math.sqrt(squares)
 
     def update(self) -> None:
+        clip_norm = self.settings.get("clip_norm", 0)
+        if clip_norm > 0:
+            torch.nn.utils.clip_grad_norm_(self.weights.values(), clip_norm)
         self.optimizer.step()
+        self.schedule.step()

@@ -30,7 +30,7 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DEFAULT_NETWORKS = "gpt,transformer,amoebanet_d,resnet,mmt,dlrm,candle_uno"
+DEFAULT_NETWORKS = "gpt,transformer,amoebanet_d,resnet,mmt,mmt_modalities,dlrm,candle_uno"
 IMAGES = ("amoebanet_d", "resnet", "unet", "vgg16")
 CORES = ("", "SkylakeX")
 BATCHES = 2
