@@ -89,7 +89,7 @@ absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSour
   serial.micro_batch_samples = options.micro_batch_samples;
   serial.data = &batches;
   serial.seed = options.seed;
-  serial.adam = options.adam;
+  serial.optimizer = options.optimizer;
   serial.sum_of_micro_batch = order.sum_of_micro_batch;
   serial.slices = order.slices;
   serial.stage_of_layer = order.stage_of_layer;
@@ -105,7 +105,7 @@ absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSour
     run.losses.push_back(loss);
     if (!std::isfinite(loss)) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "--learning_rate=", options.adam.learning_rate,
+          "--learning_rate=", BaseLearningRate(options.optimizer),
           ": serial training diverges: the loss of step ", step + 1, " is not finite"));
     }
     progress.Update(step + 1, LossNote(loss));
@@ -127,7 +127,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
     training_options.layout = options.layout;
   }
   training_options.seed = options.seed;
-  training_options.adam = options.adam;
+  training_options.optimizer = options.optimizer;
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(graph, batches, training_options));
   SchemeResult result;

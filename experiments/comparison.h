@@ -13,6 +13,7 @@
 #include "experiments/training.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
+#include "models/layers/optimizer.h"
 
 namespace pipelab {
 
@@ -25,7 +26,7 @@ struct ComparisonOptions {
   int64_t micro_batch_samples = 1;
   int steps = 200;
   uint64_t seed = 1;
-  AdamOptions adam;
+  OptimizerOptions optimizer;
   std::string layout;
   // [layer] -> stage, one a device, for schemes that take a stage graph; empty: a chain as for the
   // others.

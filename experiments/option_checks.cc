@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -22,15 +20,6 @@ absl::Status CheckRange(absl::string_view option, int64_t value, int64_t least, 
   if (value >= least && value <= most) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(option, "=", value, ": must be from ", least, " to ", most));
-}
-
-absl::Status CheckLearningRate(double rate) {
-  // The comparisons are false for NaN.
-  if (rate > 0 && rate <= std::numeric_limits<float>::max() && static_cast<float>(rate) > 0) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--learning_rate=", rate, ": must be a finite number above 0"));
 }
 
 absl::Status CheckMemory(const ModelGraph& graph, int64_t micro_batch_samples) {

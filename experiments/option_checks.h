@@ -23,9 +23,6 @@ inline constexpr int64_t kMostMicroBatches = 1 << 12;  // their traces are kept
 // "--steps=0: must be from 1 to 1000000".
 absl::Status CheckRange(absl::string_view option, int64_t value, int64_t least, int64_t most);
 
-// --learning_rate: positive and finite as the float that Adam takes.
-absl::Status CheckLearningRate(double rate);
-
 // Parameters with gradients and Adam's two moments, and one micro-batch's activations: the least
 // that training holds. Refused where this machine's memory is less.
 absl::Status CheckMemory(const ModelGraph& graph, int64_t micro_batch_samples);

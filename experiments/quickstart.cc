@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "experiments/comparison.h"
 #include "experiments/flags.h"
+#include "experiments/optimizer_flags.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/report.h"
 #include "experiments/text_choice.h"
@@ -35,7 +36,6 @@ ABSL_FLAG(int, heads, 4, "attention heads");
 ABSL_FLAG(int, tokens, 128, "tokens a sample");
 ABSL_FLAG(double, dropout, 0.1, "dropout rate");
 ABSL_FLAG(bool, tied, false, "tie the output table to the input embedding");
-ABSL_FLAG(double, learning_rate, 1e-3, "Adam's learning rate");
 ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
 ABSL_FLAG(std::string, layout, "",
           "layers of each stage, such as 3,2,2,3; empty: balanced by flops");
@@ -45,7 +45,7 @@ ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/quickstart
 namespace pipelab {
 namespace {
 
-ComparisonOptions OptionsFromFlags() {
+absl::StatusOr<ComparisonOptions> OptionsFromFlags() {
   ComparisonOptions options;
   const std::string schemes = absl::GetFlag(FLAGS_schemes);
   options.schemes = absl::StrSplit(schemes, ',', absl::SkipEmpty());
@@ -55,7 +55,7 @@ ComparisonOptions OptionsFromFlags() {
   options.micro_batch_samples = absl::GetFlag(FLAGS_samples);
   options.steps = absl::GetFlag(FLAGS_steps);
   options.seed = absl::GetFlag(FLAGS_seed);
-  options.adam.learning_rate = static_cast<float>(absl::GetFlag(FLAGS_learning_rate));
+  PIPELAB_ASSIGN_OR_RETURN(options.optimizer, OptimizerFromFlags({}, options.steps));
   options.layout = absl::GetFlag(FLAGS_layout);
   return options;
 }
@@ -75,9 +75,7 @@ GptConfig ModelFromFlags(int64_t vocabulary) {
 absl::Status CheckSizes(const ComparisonOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", options.steps, 1, kMostSteps));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--samples", options.micro_batch_samples, 1, kMostSamples));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckRange("--micro_batches", options.micro_batches, 1, kMostMicroBatches));
-  return CheckLearningRate(absl::GetFlag(FLAGS_learning_rate));
+  return CheckRange("--micro_batches", options.micro_batches, 1, kMostMicroBatches);
 }
 
 std::string Command() {
@@ -93,7 +91,7 @@ absl::Status Run(const std::vector<std::string>& words) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", words[0], "': not an option; options begin with --"));
   }
-  const ComparisonOptions options = OptionsFromFlags();
+  PIPELAB_ASSIGN_OR_RETURN(const ComparisonOptions options, OptionsFromFlags());
   // What can be refused is refused before anything is fetched or trained.
   PIPELAB_RETURN_IF_ERROR(CheckSizes(options));
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph any_text, BuildGpt(ModelFromFlags(/*vocabulary=*/256)));
@@ -123,6 +121,7 @@ absl::Status Run(const std::vector<std::string>& words) {
     if (name != "out") report.AddConfig(name, value);
   }
   report.AddConfig("data", text.description);
+  report.AddConfig("optimizer_used", OptimizerToString(options.optimizer));
   for (const std::string& note : text.notes) report.AddNote(note);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   if (cores < options.devices) {

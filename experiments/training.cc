@@ -1,21 +1,17 @@
 #include "experiments/training.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
-#include "pipelines/plan/partition.h"
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/layer_stage.h"
 #include "pipelines/runtime/whole_state.h"
@@ -23,74 +19,6 @@
 
 namespace pipelab {
 namespace {
-
-// Turns flops into times where only their ratios matter (the predicted bubble); no machine is
-// meant.
-constexpr FlopsPerSecond kNominalRate(100e9);
-
-absl::StatusOr<ModelPartition> PartitionOfLayout(const ModelGraph& graph,
-                                                 absl::string_view layout) {
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> stage_of_layer,
-                           ParseStages(layout, static_cast<int>(graph.layers.size())));
-  absl::StatusOr<ModelPartition> partition = MakePartition(graph, std::move(stage_of_layer));
-  if (partition.ok()) return partition;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--layout=", layout, ": ", partition.status().message()));
-}
-
-// Of the layers that the caller put into stages.
-absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,
-                                              const TrainingOptions& options) {
-  if (!options.stage_of_layer.empty()) return MakePartition(graph, options.stage_of_layer);
-  return PartitionOfLayout(graph, options.layout);
-}
-
-// The schedule's stages get the edges of the partition. A chain orders all stages, as edges of the
-// partition do; the edges of another graph must be the same.
-absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule) {
-  const auto edges = [](const StageGraph& graph) {
-    std::set<std::pair<int, int>> edges;
-    for (const StageGraph::Edge& e : graph.edges) edges.emplace(e.from, e.to);
-    return edges;
-  };
-  if (schedule->num_stages() != partition.num_stages()) {
-    return absl::InvalidArgumentError(absl::StrCat("the layers are in ", partition.num_stages(),
-                                                   " stages, but the schedule has ",
-                                                   schedule->num_stages()));
-  }
-  if (!schedule->stages.IsChain()) {
-    const auto given = edges(schedule->stages), made = edges(partition.stages);
-    std::vector<std::pair<int, int>> different;
-    std::set_symmetric_difference(given.begin(), given.end(), made.begin(), made.end(),
-                                  std::back_inserter(different));
-    if (!different.empty()) {
-      const auto& [from, to] = different[0];
-      return absl::InvalidArgumentError(absl::StrCat(
-          "edge ", from, "-", to, " of the stage graph is in ",
-          given.count(different[0]) > 0 ? "the schedule, and not in the layers' stages"
-                                        : "the layers' stages, and not in the schedule"));
-    }
-  }
-  schedule->stages = partition.stages;
-  return absl::OkStatus();
-}
-
-// The tokens of each of the schedule's slices; none for whole samples.
-absl::StatusOr<std::vector<int64_t>> ChooseSlices(const Schedule& schedule, int64_t tokens,
-                                                  const std::vector<int64_t>& lengths) {
-  const int slices = schedule.num_slices;
-  if (lengths.empty() && slices == 1) return lengths;
-  if (lengths.empty() && slices <= tokens) return EqualTokenSlices(tokens, slices);
-  if (lengths.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--slices=", slices, ": more token slices than a sample's ", tokens, " tokens"));
-  }
-  if (static_cast<int>(lengths.size()) != slices) {
-    return absl::InvalidArgumentError(absl::StrCat("token slices of ", absl::StrJoin(lengths, ","),
-                                                   " tokens, but the schedule has ", slices));
-  }
-  return lengths;
-}
 
 // One device's memory, kernels and stages. Its thread is the executor's.
 struct Device {
@@ -164,6 +92,7 @@ class InProcessTraining final : public PipelineTraining {
   }
 
   absl::Status MakeProgram(const ModelGraph& graph, const TrainingOptions& options) {
+    PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
     Schedule schedule;
     if (options.schedule.has_value()) {
       schedule = *options.schedule;
@@ -173,13 +102,15 @@ class InProcessTraining final : public PipelineTraining {
       PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(options.scheme));
       const bool given = !options.stage_of_layer.empty() || !options.layout.empty();
       if ((scheme->options & kStageGraph) != 0 && given && sizes.stages.num_stages() == 0) {
-        PIPELAB_ASSIGN_OR_RETURN(const ModelPartition stages, GivenPartition(graph, options));
+        PIPELAB_ASSIGN_OR_RETURN(const ModelPartition stages,
+                                 GivenPartition(graph, options.stage_of_layer, options.layout));
         sizes.stages = stages.stages;
       }
       PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(options.scheme, sizes));
     }
     if (!options.stage_of_layer.empty()) {
-      PIPELAB_ASSIGN_OR_RETURN(partition_, GivenPartition(graph, options));
+      PIPELAB_ASSIGN_OR_RETURN(partition_,
+                               GivenPartition(graph, options.stage_of_layer, options.layout));
     } else {
       PIPELAB_ASSIGN_OR_RETURN(
           partition_, ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples,
@@ -194,6 +125,8 @@ class InProcessTraining final : public PipelineTraining {
     for (int stage = 0; stage < schedule.num_stages(); ++stage) {
       cost_options.micro_batch_sizes.push_back(schedule.MicroBatchSize(stage));
     }
+    cost_options.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
+    cost_options.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
     PIPELAB_ASSIGN_OR_RETURN(
         costs_, ComputeStageCosts(graph, partition_, options.micro_batch_samples, cost_options));
     LoweringOptions lowering = options.lowering;
@@ -208,8 +141,9 @@ class InProcessTraining final : public PipelineTraining {
     batch_tokens_ =
         schedule.num_micro_batches * options.micro_batch_samples * batches.targets_per_sample();
     target_.graph = &graph;
-    target_.optimizer = "adam";
-    target_.optimizer_state = {"m", "v"};
+    target_.optimizer = OptimizerKindName(options.optimizer.kind);
+    const auto names = StateNames(options.optimizer);
+    target_.optimizer_state.assign(names.begin(), names.end());
     target_.seed = options.seed;
     PIPELAB_RETURN_IF_ERROR(CountUpdates());
     InProcessOptions transport;
@@ -236,7 +170,6 @@ class InProcessTraining final : public PipelineTraining {
     return absl::OkStatus();
   }
 
-  // The stage's module on each device of its group.
   // Asynchronous schedules take several optimizer steps a run, each on the mean loss of as many
   // tokens.
   absl::Status CountUpdates() {
@@ -259,6 +192,7 @@ class InProcessTraining final : public PipelineTraining {
     return absl::OkStatus();
   }
 
+  // The stage's module on each device of its group.
   absl::Status MakeStage(const ModelGraph& graph, const BatchSource& batches,
                          const TrainingOptions& options, int replica, int stage,
                          std::vector<DeviceSetup>* setups) {
@@ -271,7 +205,7 @@ class InProcessTraining final : public PipelineTraining {
       stage_options.member = static_cast<int>(member);
       stage_options.data = &batches;
       stage_options.seed = options.seed;
-      stage_options.adam = options.adam;
+      stage_options.optimizer = options.optimizer;
       stage_options.batch_tokens = update_tokens_;
       if (!version_uses_.empty()) stage_options.version_uses = version_uses_[stage];
       stage_options.slices = slices_;
@@ -326,29 +260,6 @@ bool KeepsMicroBatchOrder(const Schedule& schedule) {
     }
   }
   return true;
-}
-
-absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                               int64_t micro_batch_samples,
-                                               absl::string_view layout) {
-  if (layout.empty()) {
-    std::vector<double> flops;
-    for (const LayerSpec& layer : graph.layers) {
-      const LayerCosts c = layer.costs(micro_batch_samples);
-      flops.push_back((c.forward + c.backward_input + c.backward_weight).value());
-    }
-    absl::StatusOr<std::vector<int>> first_layers = PartitionChain(flops, num_stages);
-    if (first_layers.ok()) return MakeRangePartition(graph, *first_layers);
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--devices and --chunks make ", first_layers.status().message(), "; see --layers"));
-  }
-  PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition, PartitionOfLayout(graph, layout));
-  if (partition.num_stages() != num_stages) {
-    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ",
-                                                   partition.num_stages(),
-                                                   " stages, but the scheme has ", num_stages));
-  }
-  return partition;
 }
 
 }  // namespace pipelab

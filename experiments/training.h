@@ -25,10 +25,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "kernels/backend.h"
+#include "experiments/training_layout.h"  // IWYU pragma: export
 #include "models/checkpoint/training_state.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
+#include "models/layers/optimizer.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/program.h"
@@ -51,7 +52,7 @@ struct TrainingOptions {
   std::string layout;
   std::vector<int> stage_of_layer;  // in the place of layout, where not empty
   uint64_t seed = 1;                // of weights and dropout
-  AdamOptions adam;
+  OptimizerOptions optimizer;
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
   bool rendezvous = false;   // sends wait for their receivers
@@ -97,12 +98,6 @@ class PipelineTraining {
 // added in micro-batch order on one device, a micro-batch at a time. (The partition must keep the
 // order of sums as well: SumsInLayerOrder.)
 bool KeepsMicroBatchOrder(const Schedule& schedule);
-
-// Stages as `layout` says, or ranges of layers in graph order, balanced by flops (forward +
-// backward).
-absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                               int64_t micro_batch_samples,
-                                               absl::string_view layout);
 
 }  // namespace pipelab
 

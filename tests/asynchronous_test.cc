@@ -150,7 +150,7 @@ class StaleTrainer {
   }
 
   void Update() {
-    AdamOptions adam = SmallAdam();
+    AdamOptions adam = SmallAdam().adam;
     adam.step = ++updates_;
     for (auto& layer : state_) {
       for (State& s : layer) {

@@ -92,7 +92,7 @@ class Checkpoint : public testing::Test {
     options.num_micro_batches = kMicroBatches;
     options.micro_batch_samples = kSmallSamples;
     options.data = &data;
-    options.adam = SmallAdam();
+    options.optimizer = SmallAdam();
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
     auto trainer = SerialTrainer::Create(graph, backend.get(), options);

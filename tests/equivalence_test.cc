@@ -32,7 +32,7 @@ std::vector<double> SerialLosses(const ModelGraph& graph, const BatchSource& bat
   options.num_micro_batches = micro_batches;
   options.micro_batch_samples = kSmallSamples;
   options.data = &batches;
-  options.adam = SmallAdam();
+  options.optimizer = SmallAdam();
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   auto trainer = SerialTrainer::Create(graph, backend.get(), options);
@@ -69,7 +69,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
       options.sizes.micro_batches /= 2;  // those of full size
     }
     options.micro_batch_samples = kSmallSamples;
-    options.adam = SmallAdam();
+    options.optimizer = SmallAdam();
     options.trace = false;
     result.sizes = options.sizes;
     if (const auto schedule = MakeSchedule(scheme, options.sizes); !schedule.ok()) {
@@ -202,7 +202,7 @@ TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
     options.sizes.devices = std::get<0>(GetParam());
     options.sizes.micro_batches = std::get<1>(GetParam());
     options.micro_batch_samples = kSmallSamples;
-    options.adam = SmallAdam();
+    options.optimizer = SmallAdam();
     options.trace = false;
     if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(tied, *batches_, options));

@@ -54,7 +54,7 @@ class GraphModel : public testing::Test {
     options.num_micro_batches = micro_batches;
     options.micro_batch_samples = kSmallSamples;
     options.data = batches_.get();
-    options.adam = SmallAdam();
+    options.optimizer = SmallAdam();
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
     auto trainer = SerialTrainer::Create(*BuildMmt(config), backend.get(), options);

@@ -52,7 +52,7 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
     options.num_micro_batches = micro_batches;
     options.micro_batch_samples = kSmallSamples;
     options.data = &data_;
-    options.adam = SmallAdam();
+    options.optimizer = SmallAdam();
     options.stage_of_layer = stage_of_layer;
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);

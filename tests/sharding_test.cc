@@ -81,7 +81,7 @@ class ShardingTest : public testing::Test {
     options.num_micro_batches = o.sizes.micro_batches;
     options.micro_batch_samples = o.micro_batch_samples;
     options.data = batches_.get();
-    options.adam = SmallAdam();
+    options.optimizer = SmallAdam();
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
     auto trainer = SerialTrainer::Create(graph, backend.get(), options).value();

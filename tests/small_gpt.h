@@ -6,10 +6,10 @@
 #include <memory>
 
 #include "glog/logging.h"
-#include "kernels/backend.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/graph/layer_spec.h"
+#include "models/layers/optimizer.h"
 #include "models/zoo/gpt.h"
 
 namespace pipelab {
@@ -38,10 +38,10 @@ inline ModelGraph SmallGpt(bool tied) {
   return *std::move(graph);
 }
 
-inline AdamOptions SmallAdam() {
+inline OptimizerOptions SmallAdam() {
   AdamOptions adam;
   adam.learning_rate = 3e-3f;
-  return adam;
+  return OptimizerOptions::Adam(adam);
 }
 
 }  // namespace pipelab

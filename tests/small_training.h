@@ -17,7 +17,7 @@ inline TrainingOptions SmallTraining(const std::string& scheme, int devices, int
   options.sizes.devices = devices;
   options.sizes.micro_batches = micro_batches;
   options.micro_batch_samples = kSmallSamples;
-  options.adam = SmallAdam();
+  options.optimizer = SmallAdam();
   options.wait_limit = absl::Seconds(20);
   return options;
 }

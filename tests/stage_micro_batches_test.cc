@@ -39,7 +39,7 @@ class StageLoop {
       options.micro_batch_samples = kSmallSamples * micro_batches / counts[s];
       options.data = &data;
       options.seed = seed;
-      options.adam = SmallAdam();
+      options.optimizer = SmallAdam();
       options.batch_tokens = tokens_;
       stages_.push_back(LayerStage::Create(graph, partition, s, backend_.get(), options).value());
     }
@@ -114,7 +114,7 @@ std::vector<double> SerialLosses(const ModelGraph& graph, const BatchSource& bat
   options.num_micro_batches = micro_batches;
   options.micro_batch_samples = kSmallSamples;
   options.data = &batches;
-  options.adam = SmallAdam();
+  options.optimizer = SmallAdam();
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   auto trainer = SerialTrainer::Create(graph, backend.get(), options).value();

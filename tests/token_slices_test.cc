@@ -63,7 +63,7 @@ class TokenSlices : public testing::Test {
     options.num_micro_batches = micro_batches;
     options.micro_batch_samples = kSmallSamples;
     options.data = batches_.get();
-    options.adam = SmallAdam();
+    options.optimizer = SmallAdam();
     options.slices = std::move(slices);
     auto trainer = SerialTrainer::Create(graph, backend_.get(), options);
     EXPECT_THAT(trainer, IsOk());

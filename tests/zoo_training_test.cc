@@ -34,7 +34,7 @@ class ZooTraining : public testing::TestWithParam<int> {
     serial.num_micro_batches = options.sizes.micro_batches;
     serial.micro_batch_samples = options.micro_batch_samples;
     serial.data = &data_;
-    serial.adam = options.adam;
+    serial.optimizer = options.optimizer;
     if (!SumsInLayerOrder(graph_, partition)) serial.stage_of_layer = partition.stage_of_layer;
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);

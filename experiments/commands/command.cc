@@ -27,6 +27,9 @@ std::vector<Command> MakeCommands() {
       "forward",        "backward_input", "backward_weight", "hop",   "atomic_pairs",
       "recompute_time", "step",           "reduce",          "bytes", "bandwidth",
       "links",          "overlap",        "device_speed"};
+  const std::vector<absl::string_view> optimizer = {"optimizer",    "learning_rate", "momentum",
+                                                    "weight_decay", "warmup_steps",  "rate_decay",
+                                                    "clip_norm"};
   return {
       {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
        "schedule 1f1b --devices=4 --micro_batches=8 --format=csv", Join(input, {"format", "out"}),
@@ -41,7 +44,8 @@ std::vector<Command> MakeCommands() {
        Join(Join(input, times), {"columns", "svg_out", "trace_out"}), &ShowCommand},
       {"run", "trains a small GPT under a schedule, beside serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
-       Join(input, {"steps", "seed", "layers", "wait_limit_s", "sharding"}), &RunCommand},
+       Join(Join(input, optimizer), {"steps", "seed", "layers", "wait_limit_s", "sharding"}),
+       &RunCommand},
       {"list", "the schemes that have a name", "list", {"json"}, &ListCommand},
   };
 }

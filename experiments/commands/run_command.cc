@@ -15,6 +15,7 @@
 #include "experiments/commands/output.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/comparison.h"
+#include "experiments/optimizer_flags.h"
 #include "experiments/training.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/tensor/arena.h"
@@ -46,6 +47,7 @@ struct Study {
   std::unique_ptr<BatchSource> text;
   int steps = 0;
   uint64_t seed = 0;
+  OptimizerOptions optimizer;
 };
 
 absl::StatusOr<Study> MakeStudy(const Schedule& schedule) {
@@ -56,6 +58,7 @@ absl::StatusOr<Study> MakeStudy(const Schedule& schedule) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps=", study.steps, ": must be at least 1"));
   }
+  PIPELAB_ASSIGN_OR_RETURN(study.optimizer, OptimizerFromFlags({}, study.steps));
   if (absl::GetFlag(FLAGS_wait_limit_s) < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--wait_limit_s=", absl::GetFlag(FLAGS_wait_limit_s), ": must be at least 1"));
@@ -92,6 +95,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const Study& study, int micro_
   options.micro_batch_samples = study.micro_batch_samples;
   options.data = study.text.get();
   options.seed = study.seed;
+  options.optimizer = study.optimizer;
   options.sum_of_micro_batch = std::move(sum_of_micro_batch);
   options.slices = std::move(slices);
   Arena arena;
@@ -117,6 +121,7 @@ absl::StatusOr<Trained> Train(const Study& study, const Schedule& schedule) {
   options.micro_batch_samples = study.micro_batch_samples;
   PIPELAB_ASSIGN_OR_RETURN(options.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
   options.seed = study.seed;
+  options.optimizer = study.optimizer;
   options.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(study.graph, *study.text, options));

@@ -9,7 +9,7 @@
 //     study.name = "dlrm_train";
 //     study.title = "DLRM on MovieLens";
 //     study.defaults = {{"steps", "600"}, {"samples", "64"}};
-//     study.adam.weight_decay = 0.01f;
+//     study.optimizer.adam.weight_decay = 0.01f;
 //     study.load = Load;
 //     return pipelab::RunStudy(argc, argv, study);             // run_study.h
 //   }
@@ -29,9 +29,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "kernels/backend.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
+#include "models/layers/optimizer.h"
 #include "models/layers/serial_trainer.h"
 
 namespace pipelab {
@@ -100,7 +100,7 @@ struct Study {
   // Flags of train_flags.h, or of the study's own file, whose default is another here. "steps" is
   // what the study's claims need.
   std::vector<std::pair<std::string, std::string>> defaults;
-  AdamOptions adam;  // where the optimizer's flags say nothing else
+  OptimizerOptions optimizer;  // where its flags (optimizer_flags.h) say nothing else
   // The study's own flags, before anything is loaded; may be empty. InvalidArgument.
   std::function<absl::Status()> check;
   // Unavailable where the real data cannot be had. The synthetic data have the same form: options

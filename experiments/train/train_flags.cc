@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "experiments/flags.h"
+#include "experiments/optimizer_flags.h"
 #include "experiments/option_checks.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/schedules/catalog.h"
@@ -24,8 +25,6 @@ ABSL_FLAG(int64_t, steps, 500, "training steps");
 ABSL_FLAG(int64_t, evaluate_every, 0,
           "steps between points of the held-out curve; 0: a twentieth of the steps");
 ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
-ABSL_FLAG(double, learning_rate, 1e-3, "Adam's learning rate");
-ABSL_FLAG(double, weight_decay, 0, "Adam's weight decay");
 ABSL_FLAG(std::string, layout, "",
           "layers of each stage, such as 3,2,2,3; empty: balanced by flops, or one stage a branch");
 ABSL_FLAG(bool, synthetic, false, "train on generated data; nothing is fetched or claimed");
@@ -59,12 +58,6 @@ absl::Status CheckFlags(const TrainSettings& s) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--evaluate_every", s.evaluate_every, 0, kMostSteps));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--checkpoint_every", s.checkpoint_every, 0, kMostSteps));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--compare_steps", s.compare_steps, 0, kMostSteps));
-  PIPELAB_RETURN_IF_ERROR(CheckLearningRate(absl::GetFlag(FLAGS_learning_rate)));
-  const double decay = absl::GetFlag(FLAGS_weight_decay);
-  if (!(decay >= 0 && decay < 1e6)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--weight_decay=", decay, ": must be a finite number, not negative"));
-  }
   return FindScheme(s.scheme).status();
 }
 
@@ -93,10 +86,8 @@ absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study) {
   s.checkpoint_every = absl::GetFlag(FLAGS_checkpoint_every);
   s.compare_schemes = absl::StrSplit(absl::GetFlag(FLAGS_compare_schemes), ',', absl::SkipEmpty());
   s.compare_steps = absl::GetFlag(FLAGS_compare_steps);
-  s.adam = study.adam;
-  s.adam.learning_rate = static_cast<float>(absl::GetFlag(FLAGS_learning_rate));
-  s.adam.weight_decay = static_cast<float>(absl::GetFlag(FLAGS_weight_decay));
   PIPELAB_RETURN_IF_ERROR(CheckFlags(s));
+  PIPELAB_ASSIGN_OR_RETURN(s.optimizer, OptimizerFromFlags(study.optimizer, s.steps));
   if (s.evaluate_every == 0) s.evaluate_every = std::max<int64_t>(1, s.steps / 20);
   s.out = ResolveOutputPath(absl::GetFlag(FLAGS_out), study.name);
   const std::string resume = absl::GetFlag(FLAGS_resume);
@@ -127,7 +118,7 @@ TrainingOptions TrainingOptionsOf(const TrainSettings& settings, const StudyPart
         1 + *std::max_element(part.parallel_stages.begin(), part.parallel_stages.end());
   }
   options.seed = settings.seed;
-  options.adam = settings.adam;
+  options.optimizer = settings.optimizer;
   options.trace = false;
   return options;
 }
@@ -147,7 +138,7 @@ ComparisonOptions ComparisonOptionsOf(const TrainSettings& settings, const Study
   options.micro_batch_samples = settings.samples;
   options.steps = static_cast<int>(settings.compare_steps);
   options.seed = settings.seed;
-  options.adam = settings.adam;
+  options.optimizer = settings.optimizer;
   options.parallel_stages = part.parallel_stages;
   options.loss_unit = study.loss_unit;
   options.curves_title = "Training loss under each scheme";
@@ -188,8 +179,7 @@ std::map<std::string, std::string> CheckpointSettings(const TrainSettings& setti
           {"held out", settings.validation ? "a part of the training data" : "the held-out part"},
           {"--micro_batches", absl::StrCat(settings.micro_batches)},
           {"--samples", absl::StrCat(settings.samples)},
-          {"--learning_rate", absl::StrCat(settings.adam.learning_rate)},
-          {"--weight_decay", absl::StrCat(settings.adam.weight_decay)}};
+          {"optimizer", OptimizerToString(settings.optimizer)}};
 }
 
 std::string FileOfPart(const std::string& file, const StudyPart& part) {

@@ -15,6 +15,7 @@
 #include "experiments/comparison.h"
 #include "experiments/train/study.h"
 #include "experiments/training.h"
+#include "models/layers/optimizer.h"
 
 namespace pipelab {
 
@@ -28,7 +29,7 @@ struct TrainSettings {
   int64_t evaluate_every = 1;  // steps between points of the held-out curve
   uint64_t seed = 1;
   std::string layout;
-  AdamOptions adam;
+  OptimizerOptions optimizer;
   bool synthetic = false, validation = false;
   std::string checkpoint;        // file
   int64_t checkpoint_every = 0;  // steps; 0: at the end and when interrupted

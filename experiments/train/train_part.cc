@@ -141,7 +141,7 @@ class PartTrainer {
       ++done_.steps_here;
       if (!std::isfinite(step.loss)) {
         return absl::FailedPreconditionError(
-            absl::StrCat("--learning_rate=", settings_.adam.learning_rate,
+            absl::StrCat("--learning_rate=", BaseLearningRate(settings_.optimizer),
                          ": training diverges: the loss of step ", done_.steps, " is not finite"));
       }
       done_.training.values.push_back(step.loss);

@@ -35,7 +35,7 @@ inline constexpr char kValueState[] = "value";
 
 struct TrainingState {
   std::string model;            // the graph's name
-  std::string optimizer;        // "adam"
+  std::string optimizer;        // OptimizerKindName
   uint64_t seed = 1;            // of weights and dropout
   int64_t step = 0;             // training steps done
   int64_t optimizer_steps = 0;  // as many, but in asynchronous schedules

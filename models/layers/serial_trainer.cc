@@ -1,6 +1,7 @@
 #include "models/layers/serial_trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,7 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
                                                                      Backend* backend,
                                                                      const SerialOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
+  PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
   if (options.micro_batch_samples < 1 || options.num_micro_batches < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("serial training needs samples and micro-batches, not ",
@@ -79,9 +81,11 @@ absl::Status SerialTrainer::MakeLayers() {
     for (const ParameterSpec& p : spec.parameters) {
       Value& v = values_[ValueName(p)];
       if (v.value.empty()) {
+        value_order_.push_back(ValueName(p));
         v.value = NewState(p, MemoryKind::kParameter);
-        v.m = NewState(p, MemoryKind::kOptimizer);
-        v.v = NewState(p, MemoryKind::kOptimizer);
+        for (size_t i = 0; i < StateNames(options_.optimizer).size(); ++i) {
+          v.state.push_back(NewState(p, MemoryKind::kOptimizer));
+        }
         InitializeParameter(p, options_.seed, v.value.f32());
       }
       for (auto& of_layer : parameters_) {
@@ -238,12 +242,25 @@ absl::StatusOr<std::map<std::string, std::vector<float>>> SerialTrainer::LossGra
   return gradients;
 }
 
+void SerialTrainer::ClipGradients() {
+  if (!options_.optimizer.needs_norm()) return;
+  double squares = 0;
+  for (const std::string& name : value_order_) {
+    const Tensor& gradient = values_.at(name).gradients[0];
+    squares += static_cast<float>(backend_->optimizer().SumOfSquares(gradient));
+  }
+  gradient_norm_ = std::sqrt(squares);
+  const float factor = ClipFactorOf(options_.optimizer, squares);
+  if (factor == 1) return;
+  for (auto& [name, v] : values_) backend_->optimizer().Scale(v.gradients[0], factor);
+}
+
 absl::StatusOr<double> SerialTrainer::Step() {
   AddGradients();
-  AdamOptions adam = options_.adam;
-  adam.step = ++step_;
+  ClipGradients();
+  ++step_;
   for (auto& [name, v] : values_) {
-    backend_->optimizer().Adam(adam, v.value, v.gradients[0], v.m, v.v);
+    OptimizerStep(options_.optimizer, step_, v.value, v.gradients[0], v.state, backend_);
     for (const Tensor& g : v.gradients) backend_->Fill(g, 0);
   }
   for (const auto& layer : layers_) layer->EndStep(backend_);
@@ -308,8 +325,9 @@ absl::Status SerialTrainer::SetParameterValue(const std::string& name,
 StateTarget SerialTrainer::Target() const {
   StateTarget target;
   target.graph = &graph_;
-  target.optimizer = "adam";
-  target.optimizer_state = {"m", "v"};
+  target.optimizer = OptimizerKindName(options_.optimizer.kind);
+  const auto names = StateNames(options_.optimizer);
+  target.optimizer_state.assign(names.begin(), names.end());
   target.seed = options_.seed;
   return target;
 }
@@ -317,7 +335,7 @@ StateTarget SerialTrainer::Target() const {
 const Tensor& SerialTrainer::StateTensor(const StateEntry& entry) const {
   if (entry.kind == StateEntry::kStatistics) return statistics_.at(entry.spec->name);
   const Value& v = values_.at(ValueName(*entry.spec));
-  return entry.kind == 0 ? v.value : entry.kind == 1 ? v.m : v.v;
+  return entry.kind == 0 ? v.value : v.state[entry.kind - 1];
 }
 
 TrainingState SerialTrainer::State() const {

@@ -12,8 +12,10 @@
 // Order, on which equality to the bit rests: micro-batches ascending, each forward (layers
 // ascending) then backward (layers descending); a parameter's gradient adds up in that order; the
 // gradient of an output that several layers take is their sum from the last of these layers to the
-// first; a tied parameter's gradients are summed in layer order at the step. With token slices: all
-// slices of a micro-batch forward, in token order, then all backward, from the last to the first.
+// first; a tied parameter's gradients are summed in layer order at the step. The global norm is the
+// root of the sum, in double and in the order of first uses, of each value's sum of squares, which
+// is rounded to float (what pipelines send to each other). With token slices: all slices of a
+// micro-batch forward, in token order, then all backward, from the last to the first.
 //
 // Memory: an output is held until the backward of its first consumer is over, or, where no
 // consumer's backward reads it (InputUse), until the forward of its last one.
@@ -34,6 +36,7 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
+#include "models/layers/optimizer.h"
 
 namespace pipelab {
 
@@ -42,7 +45,7 @@ struct SerialOptions {
   int num_micro_batches = 1;
   const BatchSource* data = nullptr;
   uint64_t seed = 1;
-  AdamOptions adam;  // its step is set by the trainer
+  OptimizerOptions optimizer;
   // [micro-batch] -> which partial sum of gradients it goes to; the sums are added up, in order, at
   // the step. Empty: one sum. This is how a scheme with several replicas adds, without the
   // replicas.
@@ -69,6 +72,9 @@ class SerialTrainer {
   // One optimizer step over all micro-batches. Returns the mean loss over their targets, before
   // the step.
   absl::StatusOr<double> Step();
+  // The norm of all gradients of the last step, before clipping; 0 where the optimizer needs none
+  // (OptimizerOptions::clip_norm).
+  double gradient_norm() const { return gradient_norm_; }
   // The losses of the last step (or LossGradients), by micro-batch: sums over targets.
   const std::vector<double>& losses() const { return losses_; }
   // Mean loss over the samples [first_sample, first_sample + samples) of a step's batch of any
@@ -95,7 +101,8 @@ class SerialTrainer {
  private:
   // One value, with a gradient for each of its uses, in layer order, and each partial sum.
   struct Value {
-    Tensor value, m, v;
+    Tensor value;
+    std::vector<Tensor> state;  // the optimizer's, as StateNames
     std::vector<Tensor> gradients;
   };
 
@@ -106,6 +113,8 @@ class SerialTrainer {
   const Tensor& StateTensor(const StateEntry& entry) const;
   // All micro-batches of the step; each value's first gradient is then the sum.
   void AddGradients();
+  // Scales gradients so that their norm is what the optimizer allows.
+  void ClipGradients();
   Tensor NewState(const ParameterSpec& spec, MemoryKind kind);
   void MicroBatch(int micro_batch);
   // The gradient of one output while its consumers, from the last to the first, add their shares:
@@ -137,8 +146,10 @@ class SerialTrainer {
   std::vector<std::vector<int>> consumers_;                      // [layer]
   std::vector<std::vector<std::vector<Parameter>>> parameters_;  // [partial sum][layer]
   std::map<std::string, Value> values_;                          // by ValueName
+  std::vector<std::string> value_order_;                         // of first uses
   std::map<std::string, Tensor> statistics_;                     // by name
   std::vector<double> losses_;
+  double gradient_norm_ = 0;
   int64_t step_ = 0;
 };
 

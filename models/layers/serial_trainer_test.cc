@@ -35,7 +35,7 @@ SerialOptions Options(const BatchSource* data) {
   o.num_micro_batches = 3;
   o.data = data;
   o.seed = 3;
-  o.adam.learning_rate = 0.01f;
+  o.optimizer.adam.learning_rate = 0.01f;
   return o;
 }
 

@@ -41,6 +41,8 @@ struct StageMemory {
   Bytes state;  // weights, gradients, optimizer state
   // One version of the weights, which is part of `state`; older ones that live come on top.
   Bytes weights;
+  // What the optimizer keeps of these, part of `state`: a multiple of `weights`.
+  Bytes optimizer;
   // Running statistics, part of `state`: every copy has them whole.
   Bytes statistics;
   // What copies of the stage sum: gradients of parameters that no tie shares, part of `state`.

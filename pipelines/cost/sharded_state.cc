@@ -32,10 +32,10 @@ CopyBytes BytesOf(const StageMemory& m, const Shard& shard) {
   const int64_t whole = shard.Padded(own) * kElement, part = shard.PartOf(own) * kElement;
   const int64_t ties = m.weights.value() - m.gradients.value();
   // Gradients of a value's second and later uses in the stage.
-  const int64_t statistics = m.statistics.value();
-  const int64_t later_uses = m.state.value() - statistics - 4 * m.weights.value();
-  const int64_t moments = shard.index < 0 ? 0 : 2 * part;
-  bytes.always = statistics + 4 * ties + moments;
+  const int64_t statistics = m.statistics.value(), weights = m.weights.value();
+  const int64_t later_uses = m.state.value() - statistics - 2 * weights - m.optimizer.value();
+  const int64_t tensors = weights == 0 ? 0 : m.optimizer.value() / weights;  // the optimizer's
+  bytes.always = statistics + (2 + tensors) * ties + (shard.index < 0 ? 0 : tensors * part);
   if (shard.sharding == Sharding::kFully) {
     bytes.always += part;
     bytes.gathered = whole;

@@ -7,7 +7,7 @@
 // bytes an element. A stage's own parameters have StageMemory::gradients bytes; the rest of its
 // weights are tied to other stages and never sharded.
 //
-//   kept                values     gradients               Adam's moments
+//   kept                values     gradients               the optimizer's
 //   replicated          whole      whole                   whole
 //   optimizer           whole      whole                   part
 //   gradients           whole      part; whole in a run    part

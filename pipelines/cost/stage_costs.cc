@@ -102,15 +102,15 @@ Bytes BackwardWeightPeak(const StageBytes& stage) {
   return walk.peak;
 }
 
-// Values (tied ones once), gradients (one a use), two moments of Adam.
-Bytes StateBytes(const ModelGraph& graph, const std::vector<int>& layers) {
+// Values (tied ones once), gradients (one a use), what the optimizer keeps.
+Bytes StateBytes(const ModelGraph& graph, const std::vector<int>& layers, int optimizer_tensors) {
   std::set<std::string> values;
   Bytes state;
   for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       const Bytes size = Bytes(4) * p.size();
       state += size;
-      if (values.insert(ValueName(p)).second) state += size * 3;
+      if (values.insert(ValueName(p)).second) state += size * (1 + optimizer_tensors);
     }
   }
   return state;
@@ -173,14 +173,15 @@ StageCost CostOf(const ModelGraph& graph, const ModelPartition& partition, int s
   cost.recompute = cost.forward;
   const double values = static_cast<double>(NumValues(graph, partition.layers[stage]));
   cost.step = TimeOf(Flops(values * options.step_flops_per_parameter), options.rate);
-  cost.memory = ComputeStageMemory(graph, partition, stage, samples, slice);
+  cost.memory =
+      ComputeStageMemory(graph, partition, stage, samples, slice, options.optimizer_tensors);
   return cost;
 }
 
 }  // namespace
 
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                               int64_t samples, TokenSlice slice) {
+                               int64_t samples, TokenSlice slice, int optimizer_tensors) {
   const StagePlan plan = MakeStagePlan(graph, partition, stage);
   const StageBytes bytes = BytesOf(graph, plan, samples, slice);
   StageMemory memory;
@@ -203,8 +204,9 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
   memory.backward_input_peak = BackwardPeak(bytes, StagePass::kBackwardInput);
   memory.backward_weight_peak = BackwardWeightPeak(bytes);
   memory.statistics = StatisticsBytes(graph, plan.layers);
-  memory.state = StateBytes(graph, plan.layers) + memory.statistics;
+  memory.state = StateBytes(graph, plan.layers, optimizer_tensors) + memory.statistics;
   memory.weights = Bytes(4) * NumValues(graph, plan.layers);
+  memory.optimizer = memory.weights * optimizer_tensors;
   memory.gradients = OwnGradientBytes(graph, partition, stage);
   return memory;
 }

@@ -25,10 +25,10 @@ namespace pipelab {
 
 struct StageCostOptions {
   FlopsPerSecond rate{100e9};
-  // Adam, counted off its formulas (Kingma and Ba 2015, algorithm 1, with both corrections folded
-  // into the rate): two moments of 3 and 4, a root, a scale, a sum, a quotient, a product, a
-  // difference.
+  // What the optimizer computes and how many tensors it keeps of each parameter: Adam's here; the
+  // others' from StepFlopsPerParameter and StateNames (models/layers/optimizer.h).
   double step_flops_per_parameter = 13;
+  int optimizer_tensors = 2;
   // Tokens of each slice of a sample, for a schedule with token slices: the table then has each
   // slice's own costs. Empty, or one: whole samples.
   std::vector<int64_t> slices;
@@ -46,7 +46,8 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const StageCostOptions& options);
 
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                               int64_t samples, TokenSlice slice = TokenSlice());
+                               int64_t samples, TokenSlice slice = TokenSlice(),
+                               int optimizer_tensors = 2);
 
 }  // namespace pipelab
 

@@ -22,8 +22,8 @@ namespace pipelab {
 // of which other stages have copies, are always whole.
 enum class Sharding : uint8_t {
   kReplicated,  // nothing: gradients are all-reduced
-  // Adam's moments (ZeRO-1). Gradients are reduce-scattered, each device steps its part, and the
-  // new values are all-gathered. Parts are of all copies: group members and replicas.
+  // the optimizer's state (ZeRO-1). Gradients are reduce-scattered, each device steps its part, and
+  // the new values are all-gathered. Parts are of all copies: group members and replicas.
   kOptimizer,
   kGradients,  // also gradients (ZeRO-2), among the members of a group
   kFully,      // also values (ZeRO-3, FSDP), among the members of a group

@@ -29,7 +29,7 @@ LayerStageOptions Options(const BatchSource* data) {
   o.micro_batch_samples = kSamples;
   o.data = data;
   o.seed = 11;
-  o.adam.learning_rate = 0.01f;
+  o.optimizer.adam.learning_rate = 0.01f;
   o.batch_tokens = kMicroBatches * kSamples * kTokens;
   return o;
 }
@@ -44,7 +44,7 @@ Losses TrainSerially(const ModelGraph& graph, std::vector<int> stage_of_layer) {
   o.num_micro_batches = kMicroBatches;
   o.data = &data;
   o.seed = from.seed;
-  o.adam = from.adam;
+  o.optimizer = from.optimizer;
   o.stage_of_layer = std::move(stage_of_layer);
   auto trainer = SerialTrainer::Create(graph, backend.get(), o);
   CHECK(trainer.ok()) << trainer.status();

@@ -42,6 +42,7 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
+#include "models/layers/optimizer.h"
 #include "pipelines/cost/model_partition.h"  // IWYU pragma: export
 #include "pipelines/cost/stage_plan.h"
 #include "pipelines/runtime/stage_module.h"
@@ -56,7 +57,7 @@ struct LayerStageOptions {
   int group_size = 1, member = 0;     // this module computes part `member` of the samples
   const BatchSource* data = nullptr;  // may be null where no layer of the stage reads data
   uint64_t seed = 1;
-  AdamOptions adam;          // its step is set by the stage
+  OptimizerOptions optimizer;
   int64_t batch_tokens = 0;  // of a step's whole batch: the loss that is trained is their mean
   // Tokens of each slice of a sample, where the schedule has token slices (as many); empty: whole
   // samples. Every layer must know slices (LayerSpec::slice_costs).
@@ -88,9 +89,9 @@ class LayerStage : public StageModule {
   absl::StatusOr<std::vector<Tensor>> Backward(const Action& a,
                                                std::vector<Tensor> output_gradients) override;
   absl::Status BackwardWeight(const Action& a) override;
-  // Adam with the gradients added up since the last step, on the newest weights. The last one of a
-  // run (synchronous: each) advances the training step; it is refused while micro-batches are in
-  // flight.
+  // The optimizer's step with the gradients added up since the last one, on the newest weights. The
+  // last one of a run (synchronous: each) advances the training step; it is refused while
+  // micro-batches are in flight.
   absl::Status Step(const Action& a) override;
   TensorSpec InputSpec(int in_edge, int slice) const override;
   TensorSpec OutputSpec(int out_edge, int slice) const override;
@@ -115,8 +116,8 @@ class LayerStage : public StageModule {
   // Loss of each micro-batch's last forward, the sum over this member's tokens. Empty but in the
   // loss's stage.
   const std::map<int, double>& losses() const { return losses_; }
-  // Training steps so far, Adam's being as many times the steps of a run. Set it to resume, between
-  // runs.
+  // Training steps so far, the optimizer's being as many times the steps of a run. Set it to
+  // resume, between runs.
   int64_t training_step() const { return training_step_; }
   absl::Status SetTrainingStep(int64_t step);
   int in_flight() const { return static_cast<int>(in_flight_.size()); }

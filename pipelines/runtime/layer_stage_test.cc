@@ -31,8 +31,8 @@ LayerStageOptions Options(const BatchSource* data) {
   o.micro_batch_samples = kSamples;
   o.data = data;
   o.seed = 11;
-  o.adam.learning_rate = 0.01f;
-  o.adam.weight_decay = 0.1f;
+  o.optimizer.adam.learning_rate = 0.01f;
+  o.optimizer.adam.weight_decay = 0.1f;
   o.batch_tokens = kMicroBatches * kSamples * kTokens;
   return o;
 }
@@ -45,7 +45,7 @@ std::unique_ptr<SerialTrainer> MakeSerial(const ModelGraph& graph, Backend* back
   o.num_micro_batches = kMicroBatches;
   o.data = data;
   o.seed = from.seed;
-  o.adam = from.adam;
+  o.optimizer = from.optimizer;
   auto trainer = SerialTrainer::Create(graph, backend, o);
   CHECK(trainer.ok()) << trainer.status();
   return *std::move(trainer);
@@ -239,7 +239,8 @@ TEST(LayerStage, ResumesFromCopiedState) {
   for (int s = 0; s < 3; ++s) {
     for (int i : partition.layers[s]) {
       for (const ParameterSpec& p : graph.layers[i].parameters) {
-        for (StateKind kind : {StateKind::kValue, StateKind::kAdamM, StateKind::kAdamV}) {
+        for (StateKind kind :
+             {StateKind::kValue, StateKind::kFirstState, StateKind::kSecondState}) {
           ASSERT_THAT(three.stage(s).parameters().Set(p.name, kind, two.Value(p.name, kind)),
                       IsOk());
         }

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "models/layers/initialize.h"
 #include "tools/base/status_macros.h"
@@ -36,8 +37,9 @@ Tensor View(const Tensor& flat, int64_t begin, int64_t size, const Shape& shape)
 }  // namespace
 
 StageParameters::StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
-                                 Backend* backend, uint64_t seed, const Shard& shard)
-    : backend_(backend), shard_(shard) {
+                                 const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
+                                 const Shard& shard)
+    : optimizer_(optimizer), backend_(backend), shard_(shard) {
   LayOut(graph, layers);
   Allocate(seed);
   FindUses(graph, layers);
@@ -90,9 +92,10 @@ void StageParameters::Allocate(uint64_t seed) {
     gradients_.own = zeros(whole + later_size_, MemoryKind::kGradient);
     part_of_gradients_ = PartOf(gradients_.own);
   }
-  for (State* moments : {&m_, &v_}) {
-    moments->own = zeros(shard_.index < 0 ? 0 : part, MemoryKind::kOptimizer);
-    moments->ties = zeros(ties_size_, MemoryKind::kOptimizer);
+  states_.resize(StateNames(optimizer_).size());
+  for (State& state : states_) {
+    state.own = zeros(shard_.index < 0 ? 0 : part, MemoryKind::kOptimizer);
+    state.ties = zeros(ties_size_, MemoryKind::kOptimizer);
   }
   std::vector<float> own(sharded_values() ? whole : 0);
   for (Region& r : regions_) {
@@ -212,17 +215,28 @@ absl::StatusOr<Tensor> StageParameters::Gradients(absl::string_view tie) {
   return GradientOf(regions_[it->second], 0);
 }
 
-void StageParameters::Step(const AdamOptions& options) {
+void StageParameters::Step(int64_t step) {
   Fold();
-  if (shard_.index >= 0) {
-    backend_->optimizer().Adam(options, part_of_values_, part_of_gradients_, m_.own, v_.own);
+  absl::InlinedVector<Tensor, kMostStateTensors> own, ties;
+  for (const State& state : states_) {
+    own.push_back(state.own);
+    ties.push_back(state.ties);
   }
-  backend_->optimizer().Adam(options, values_.ties, gradients_.ties, m_.ties, v_.ties);
+  if (shard_.index >= 0) {
+    OptimizerStep(optimizer_, step, part_of_values_, part_of_gradients_, own, backend_);
+  }
+  OptimizerStep(optimizer_, step, values_.ties, gradients_.ties, ties, backend_);
   backend_->Fill(gradients_.ties, 0);
   backend_->Fill(sharded_gradients() ? part_of_gradients_ : gradients_.own, 0);
 }
 
-absl::StatusOr<const StageParameters::Region*> StageParameters::Find(absl::string_view name) const {
+absl::StatusOr<const StageParameters::Region*> StageParameters::Find(absl::string_view name,
+                                                                     StateKind kind) const {
+  if (static_cast<size_t>(kind) > states_.size()) {
+    return absl::NotFoundError(absl::StrCat("the optimizer ", OptimizerKindName(optimizer_.kind),
+                                            " keeps ", states_.size(), " tensors of \"", name,
+                                            "\""));
+  }
   const auto it = region_of_name_.find(name);
   if (it == region_of_name_.end()) {
     return absl::NotFoundError(absl::StrCat("this stage has no parameter \"", name, "\""));
@@ -231,7 +245,7 @@ absl::StatusOr<const StageParameters::Region*> StageParameters::Find(absl::strin
 }
 
 std::pair<Tensor, int64_t> StageParameters::Kept(const Region& r, StateKind kind) const {
-  const State& state = kind == StateKind::kValue ? values_ : kind == StateKind::kAdamM ? m_ : v_;
+  const State& state = kind == StateKind::kValue ? values_ : states_[static_cast<size_t>(kind) - 1];
   if (r.shared) return {state.ties.Rows(r.begin, r.begin + r.size), 0};
   if (!sharded() || (kind == StateKind::kValue && !sharded_values())) {
     return {state.own.Rows(r.begin, r.begin + r.size), 0};
@@ -248,14 +262,14 @@ std::pair<Tensor, int64_t> StageParameters::Kept(const Region& r, StateKind kind
 
 absl::StatusOr<ParameterPart> StageParameters::CopyPart(absl::string_view name,
                                                         StateKind kind) const {
-  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name));
+  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
   const auto [kept, begin] = Kept(*region, kind);
   return ParameterPart{begin, std::vector<float>(kept.f32().begin(), kept.f32().end())};
 }
 
 absl::StatusOr<std::vector<float>> StageParameters::Copy(absl::string_view name,
                                                          StateKind kind) const {
-  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name));
+  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
   PIPELAB_ASSIGN_OR_RETURN(ParameterPart part, CopyPart(name, kind));
   if (static_cast<int64_t>(part.values.size()) == region->size) return std::move(part.values);
   return absl::FailedPreconditionError(absl::StrCat("this copy of the stage has ",
@@ -265,7 +279,7 @@ absl::StatusOr<std::vector<float>> StageParameters::Copy(absl::string_view name,
 
 absl::Status StageParameters::Set(absl::string_view name, StateKind kind,
                                   absl::Span<const float> from) {
-  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name));
+  PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
   if (static_cast<int64_t>(from.size()) != region->size) {
     return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" has ", region->size,
                                                    " elements, not ", from.size()));

@@ -1,10 +1,9 @@
-// The parameters of one stage: values, gradients and Adam's moments, each in one flat tensor, so
-// that a stage is reduced and stepped in one call.
+// The parameters of one stage: values, gradients and what the optimizer keeps, each in one flat
+// tensor, so that a stage is reduced and stepped in one call.
 //
-//   StageParameters p(graph, /*layers=*/{3, 4, 5}, backend, /*seed=*/1);
+//   StageParameters p(graph, /*layers=*/{3, 4, 5}, optimizer, backend, /*seed=*/1);
 //   layer->SetParameters(p.OfLayer(4));
-//   p.Step(adam);                                // with the gradients added up so far, which it
-//   clears
+//   p.Step(/*step=*/1);               // with the gradients added up so far, which it clears
 //
 // Layout: first what this stage alone has, then each tie that other stages have too, then
 // (gradients only) the second and later uses of a tie. A tie whose uses all lie in this stage is
@@ -33,13 +32,15 @@
 #include "kernels/backend.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
+#include "models/layers/optimizer.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/runtime/stage_module.h"
 
 namespace pipelab {
 
 // What a step changes of a parameter; all of it makes a checkpoint.
-enum class StateKind : uint8_t { kValue, kAdamM, kAdamV };
+// The optimizer's tensors are in the order of StateNames (models/layers/optimizer.h).
+enum class StateKind : uint8_t { kValue, kFirstState, kSecondState };
 
 // Elements [begin, begin + values.size()) of a parameter.
 struct ParameterPart {
@@ -51,8 +52,9 @@ class StageParameters {
  public:
   // Parameters of the layers (ascending), started by name from the seed. `backend` must outlive
   // this.
-  StageParameters(const ModelGraph& graph, absl::Span<const int> layers, Backend* backend,
-                  uint64_t seed, const Shard& shard = {});
+  StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
+                  const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
+                  const Shard& shard = {});
 
   // In the order of LayerSpec::parameters; `layer` counts in the graph. Tensors that are not there
   // now (sharded, between gathers or runs) are empty.
@@ -82,9 +84,10 @@ class StageParameters {
   absl::StatusOr<Tensor> Gradients(absl::string_view tie);
   // Say so after each weight gradient.
   void GradientsAdded() { folded_ = false; }
-  void Step(const AdamOptions& options);
+  // The optimizer's step of this number, from 1.
+  void Step(int64_t step);
 
-  // What this copy keeps of a parameter; NotFound.
+  // What this copy keeps of a parameter. NotFound, also for state that the optimizer has not.
   absl::StatusOr<ParameterPart> CopyPart(absl::string_view name, StateKind kind) const;
   // By parameter name; NotFound, InvalidArgument for another number of elements, and
   // FailedPrecondition where this copy has a part only.
@@ -124,10 +127,11 @@ class StageParameters {
   Tensor PartOf(const Tensor& whole) const;
   Tensor GradientOf(const Region& region, int use) const;
   void Fold();
-  absl::StatusOr<const Region*> Find(absl::string_view name) const;
+  absl::StatusOr<const Region*> Find(absl::string_view name, StateKind kind) const;
   // What is kept of a region, and where in the region that begins.
   std::pair<Tensor, int64_t> Kept(const Region& region, StateKind kind) const;
 
+  const OptimizerOptions optimizer_;
   Backend* backend_;
   const Shard shard_;
   std::vector<Region> regions_;                 // in the order of first uses
@@ -136,7 +140,8 @@ class StageParameters {
   std::map<int, std::vector<Use>> uses_;  // by layer
   // Elements; `own` is padded where it is whole, and gradients of later uses follow it.
   int64_t own_size_ = 0, ties_size_ = 0, later_size_ = 0;
-  State values_, gradients_, m_, v_;           // sharded: own of m and v is the part
+  State values_, gradients_;
+  std::vector<State> states_;                  // the optimizer's; sharded: own is the part
   Tensor part_of_values_, part_of_gradients_;  // in `own` above, or of their own
   Tensor scattering_;                          // gradients of a run while they are summed
   std::map<int, State> kept_;                  // older values, by version

@@ -1,0 +1,103 @@
+#include "experiments/training_layout.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "models/graph/token_slice.h"
+#include "pipelines/plan/partition.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<ModelPartition> PartitionOfLayout(const ModelGraph& graph,
+                                                 absl::string_view layout) {
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> stage_of_layer,
+                           ParseStages(layout, static_cast<int>(graph.layers.size())));
+  absl::StatusOr<ModelPartition> partition = MakePartition(graph, std::move(stage_of_layer));
+  if (partition.ok()) return partition;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--layout=", layout, ": ", partition.status().message()));
+}
+
+}  // namespace
+
+absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,
+                                              const std::vector<int>& stage_of_layer,
+                                              absl::string_view layout) {
+  if (!stage_of_layer.empty()) return MakePartition(graph, stage_of_layer);
+  return PartitionOfLayout(graph, layout);
+}
+
+absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule) {
+  const auto edges = [](const StageGraph& graph) {
+    std::set<std::pair<int, int>> edges;
+    for (const StageGraph::Edge& e : graph.edges) edges.emplace(e.from, e.to);
+    return edges;
+  };
+  if (schedule->num_stages() != partition.num_stages()) {
+    return absl::InvalidArgumentError(absl::StrCat("the layers are in ", partition.num_stages(),
+                                                   " stages, but the schedule has ",
+                                                   schedule->num_stages()));
+  }
+  if (!schedule->stages.IsChain()) {
+    const auto given = edges(schedule->stages), made = edges(partition.stages);
+    std::vector<std::pair<int, int>> different;
+    std::set_symmetric_difference(given.begin(), given.end(), made.begin(), made.end(),
+                                  std::back_inserter(different));
+    if (!different.empty()) {
+      const auto& [from, to] = different[0];
+      return absl::InvalidArgumentError(absl::StrCat(
+          "edge ", from, "-", to, " of the stage graph is in ",
+          given.count(different[0]) > 0 ? "the schedule, and not in the layers' stages"
+                                        : "the layers' stages, and not in the schedule"));
+    }
+  }
+  schedule->stages = partition.stages;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> ChooseSlices(const Schedule& schedule, int64_t tokens,
+                                                  const std::vector<int64_t>& lengths) {
+  const int slices = schedule.num_slices;
+  if (lengths.empty() && slices == 1) return lengths;
+  if (lengths.empty() && slices <= tokens) return EqualTokenSlices(tokens, slices);
+  if (lengths.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--slices=", slices, ": more token slices than a sample's ", tokens, " tokens"));
+  }
+  if (static_cast<int>(lengths.size()) != slices) {
+    return absl::InvalidArgumentError(absl::StrCat("token slices of ", absl::StrJoin(lengths, ","),
+                                                   " tokens, but the schedule has ", slices));
+  }
+  return lengths;
+}
+
+absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                               int64_t micro_batch_samples,
+                                               absl::string_view layout) {
+  if (layout.empty()) {
+    std::vector<double> flops;
+    for (const LayerSpec& layer : graph.layers) {
+      const LayerCosts c = layer.costs(micro_batch_samples);
+      flops.push_back((c.forward + c.backward_input + c.backward_weight).value());
+    }
+    absl::StatusOr<std::vector<int>> first_layers = PartitionChain(flops, num_stages);
+    if (first_layers.ok()) return MakeRangePartition(graph, *first_layers);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--devices and --chunks make ", first_layers.status().message(), "; see --layers"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition, PartitionOfLayout(graph, layout));
+  if (partition.num_stages() != num_stages) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ",
+                                                   partition.num_stages(),
+                                                   " stages, but the scheme has ", num_stages));
+  }
+  return partition;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,46 @@
+// Which layers, edges and token slices the stages of a training have: what PipelineTraining makes
+// of its options before it makes a program.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
+//                            ChoosePartition(graph, schedule.num_stages(), samples, "3,2,2,3"));
+//   PIPELAB_RETURN_IF_ERROR(TakeStages(partition, &schedule));
+//
+// Errors: InvalidArgument naming the option.
+#ifndef PIPELAB_EXPERIMENTS_TRAINING_LAYOUT_H_
+#define PIPELAB_EXPERIMENTS_TRAINING_LAYOUT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "models/graph/layer_spec.h"
+#include "pipelines/cost/model_partition.h"
+#include "pipelines/ir/schedule.h"
+
+namespace pipelab {
+
+// Stages as `layout` says, or ranges of layers in graph order, balanced by flops (forward +
+// backward).
+absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                               int64_t micro_batch_samples,
+                                               absl::string_view layout);
+
+// Of the layers that the caller put into stages, one by one or, where that is empty, as `layout`.
+absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,
+                                              const std::vector<int>& stage_of_layer,
+                                              absl::string_view layout);
+
+// The schedule's stages get the edges of the partition. A chain orders all stages, as edges of the
+// partition do; the edges of another graph must be the same.
+absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule);
+
+// The tokens of each of the schedule's slices, `lengths` where given; none for whole samples of
+// `tokens`.
+absl::StatusOr<std::vector<int64_t>> ChooseSlices(const Schedule& schedule, int64_t tokens,
+                                                  const std::vector<int64_t>& lengths);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_TRAINING_LAYOUT_H_

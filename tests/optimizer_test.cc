@@ -1,0 +1,253 @@
+// Every optimizer, with a learning-rate schedule, trains under every kind of scheme as the serial
+// loop does: the same bits where gradients come in micro-batch order on one device, those of a loop
+// that sums by replica where replicas do, and within the derived tolerance elsewhere. State and
+// traffic are as predicted, to the byte.
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/comparison.h"
+#include "experiments/training.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "models/layers/serial_trainer.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+#include "tests/small_gpt.h"
+#include "tests/small_training.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kSteps = 8;
+
+struct NamedOptimizer {
+  std::string name;
+  OptimizerOptions options;
+};
+
+// Every kind, every number of state tensors, every decay.
+std::vector<NamedOptimizer> Optimizers() {
+  std::vector<NamedOptimizer> optimizers;
+  const auto add = [&](const char* name, OptimizerOptions options, LearningRateSchedule schedule,
+                       double clip_norm) {
+    options.schedule = schedule;
+    options.clip_norm = clip_norm;
+    optimizers.push_back({name, options});
+  };
+  AdamOptions adam;
+  adam.learning_rate = 3e-3f;
+  adam.weight_decay = 0.01f;
+  add("Adam", OptimizerOptions::Adam(adam), {3, RateDecay::kInverseSqrt, 0}, 0);
+  add("AdamClipped", OptimizerOptions::Adam(adam), {2, RateDecay::kConstant, 0}, 0);
+  SgdOptions sgd;
+  sgd.learning_rate = 0.05f;
+  add("Sgd", OptimizerOptions::Sgd(sgd), {0, RateDecay::kCosine, kSteps}, 0);
+  add("SgdClipped", OptimizerOptions::Sgd(sgd), {}, 0);
+  sgd.momentum = 0.9f;
+  sgd.nesterov = true;
+  add("Nesterov", OptimizerOptions::Sgd(sgd), {2, RateDecay::kCosine, kSteps}, 0);
+  RmsPropOptions rmsprop;
+  rmsprop.learning_rate = 2e-3f;
+  add("RmsProp", OptimizerOptions::RmsProp(rmsprop), {}, 0);
+  rmsprop.momentum = 0.5f;
+  rmsprop.weight_decay = 1e-3f;
+  rmsprop.epsilon = 0.01f;
+  rmsprop.epsilon_inside_root = true;
+  add("RmsPropClipped", OptimizerOptions::RmsProp(rmsprop), {4, RateDecay::kConstant, 0}, 0);
+  return optimizers;
+}
+
+struct Result {
+  std::vector<double> losses, norms;
+  std::vector<std::vector<float>> parameters;  // in graph order
+};
+
+// `Value` gives a parameter by name.
+template <typename ValueOf>
+void TakeParameters(const ModelGraph& graph, const ValueOf& value_of, Result* result) {
+  for (const LayerSpec& layer : graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      auto value = value_of(p.name);
+      ASSERT_THAT(value, IsOk());
+      result->parameters.push_back(*std::move(value));
+    }
+  }
+}
+
+class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
+ protected:
+  const OptimizerOptions& optimizer() const { return GetParam().options; }
+
+  TrainingOptions Options(const std::string& scheme, int devices, int micro_batches) const {
+    TrainingOptions options = SmallTraining(scheme, devices, micro_batches);
+    options.optimizer = optimizer();
+    options.sizes.recompute = scheme == "gpipe";
+    return options;
+  }
+
+  Result Serial(const ModelGraph& graph, const TrainingOptions& o,
+                std::vector<int> sum_of_micro_batch = {}) {
+    SerialOptions options;
+    options.num_micro_batches = o.sizes.micro_batches;
+    options.micro_batch_samples = o.micro_batch_samples;
+    options.data = batches_.get();
+    options.optimizer = o.optimizer;
+    options.sum_of_micro_batch = std::move(sum_of_micro_batch);
+    Arena arena;
+    const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+    auto trainer = SerialTrainer::Create(graph, backend.get(), options).value();
+    Result result;
+    for (int step = 0; step < kSteps; ++step) {
+      result.losses.push_back(trainer->Step().value());
+      result.norms.push_back(trainer->gradient_norm());
+    }
+    TakeParameters(
+        graph, [&](const std::string& name) { return trainer->ParameterValue(name); }, &result);
+    return result;
+  }
+
+  // Compares every step's state and traffic with the simulator's.
+  Result Train(const ModelGraph& graph, const TrainingOptions& options,
+               Schedule* schedule = nullptr) {
+    Result result;
+    auto training = PipelineTraining::Create(graph, *batches_, options);
+    EXPECT_THAT(training, IsOk());
+    if (!training.ok()) return result;
+    const Program& program = (*training)->program();
+    if (schedule != nullptr) *schedule = program.schedule;
+    const auto predicted = Simulate(program, (*training)->costs());
+    EXPECT_THAT(predicted, IsOk());
+    if (!predicted.ok()) return result;
+    for (int step = 0; step < kSteps; ++step) {
+      const absl::StatusOr<TrainingStep> done = (*training)->Step();
+      EXPECT_THAT(done, IsOk());
+      if (!done.ok()) return result;
+      result.losses.push_back(done->loss);
+      for (size_t d = 0; d < done->trace.devices.size(); ++d) {
+        const DeviceTrace &p = predicted->devices[d], &m = done->trace.devices[d];
+        EXPECT_EQ(p.peak_state, m.peak_state) << "device " << d;
+        EXPECT_EQ(p.collective_bytes, m.collective_bytes) << "device " << d;
+        EXPECT_EQ(p.bytes_sent, m.bytes_sent) << "device " << d;
+      }
+    }
+    TakeParameters(
+        graph, [&](const std::string& name) { return (*training)->ParameterValue(name); }, &result);
+    return result;
+  }
+
+  void ExpectSameBits(const Result& a, const Result& b) {
+    EXPECT_EQ(a.losses, b.losses);
+    EXPECT_EQ(a.norms, b.norms);
+    EXPECT_EQ(a.parameters, b.parameters);
+  }
+
+  // Norms are sums of the same terms in another order, as losses are: their tolerance is theirs, as
+  // a share.
+  void ExpectWithinTolerance(const Result& result, const TrainingOptions& options,
+                             const Result& serial) {
+    SchemeResult scheme;
+    scheme.scheme = options.scheme;
+    scheme.sizes = options.sizes;
+    scheme.sizes.micro_batches *= options.sizes.data_parallel;
+    scheme.losses = result.losses;
+    const Equality equality = CompareLosses(scheme, serial.losses);
+    EXPECT_TRUE(equality.ok) << equality.text;
+    const double share = LossTolerance(kSteps, scheme.sizes.micro_batches, 1.0);
+    for (size_t i = 0; i < serial.norms.size(); ++i) {
+      EXPECT_NEAR(result.norms[i], serial.norms[i], share * serial.norms[i]) << "step " << i + 1;
+    }
+  }
+
+  const std::unique_ptr<BatchSource> batches_ = SmallText();
+};
+
+TEST_P(OptimizerTest, SerialTrainingLearnsAndClips) {
+  const Result serial = Serial(SmallGpt(/*tied=*/false), Options("gpipe", 1, 4));
+  EXPECT_LT(serial.losses.back(), serial.losses.front());
+  for (double norm : serial.norms) {
+    if (optimizer().needs_norm()) {
+      EXPECT_GT(norm, optimizer().clip_norm) << "the test must clip something";
+    } else {
+      EXPECT_EQ(norm, 0);
+    }
+  }
+}
+
+TEST_P(OptimizerTest, SchemesInMicroBatchOrderHaveTheSerialBits) {
+  for (bool tied : {false, true}) {
+    const ModelGraph graph = SmallGpt(tied);
+    const Result serial = Serial(graph, Options("gpipe", 1, 4));
+    for (const char* scheme : {"gpipe", "1f1b", "breadth_first", "zb_h1", "zbv", "interleaved"}) {
+      for (int devices : {1, 2, 4}) {
+        TrainingOptions options = Options(scheme, devices, 4);
+        if (!MakeSchedule(scheme, options.sizes).ok()) continue;
+        SCOPED_TRACE(testing::Message() << scheme << " on " << devices << ", tied=" << tied);
+        options.rendezvous = devices == 2;
+        options.lowering.eager_reductions = devices == 2;
+        Schedule schedule;
+        const Result result = Train(graph, options, &schedule);
+        EXPECT_TRUE(KeepsMicroBatchOrder(schedule));
+        ExpectSameBits(result, serial);
+      }
+    }
+  }
+}
+
+TEST_P(OptimizerTest, ReplicasHaveTheBitsOfALoopThatSumsByReplica) {
+  for (bool tied : {false, true}) {
+    const ModelGraph graph = SmallGpt(tied);
+    for (const char* scheme : {"chimera", "dualpipe"}) {
+      SCOPED_TRACE(testing::Message() << scheme << " tied=" << tied);
+      TrainingOptions options = Options(scheme, 4, 8);
+      Schedule schedule;
+      const Result result = Train(graph, options, &schedule);
+      ASSERT_EQ(schedule.placement.num_replicas(), 2);
+      if (tied) {  // its four copies are summed at once
+        ExpectWithinTolerance(result, options, Serial(graph, options));
+      } else {
+        ExpectSameBits(result, Serial(graph, options, schedule.placement.replica_of_micro_batch));
+      }
+    }
+  }
+}
+
+TEST_P(OptimizerTest, GroupsAndShardsTrainAsWholeParameters) {
+  for (bool tied : {false, true}) {
+    const ModelGraph graph = SmallGpt(tied);
+    for (const char* scheme : {"1f1b", "breadth_first"}) {
+      TrainingOptions options = Options(scheme, 2, 4);
+      options.sizes.data_parallel = 2;
+      const Result serial = Serial(graph, options);
+      const Result whole = Train(graph, options);
+      ExpectWithinTolerance(whole, options, serial);
+      for (Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+        SCOPED_TRACE(testing::Message()
+                     << scheme << " " << ShardingName(sharding) << " tied=" << tied);
+        options.lowering.sharding = sharding;
+        const Result parts = Train(graph, options);
+        if (optimizer().needs_norm()) {  // sums of squares come in parts
+          ExpectWithinTolerance(parts, options, serial);
+          ExpectWithinTolerance(parts, options, whole);
+        } else {
+          ExpectSameBits(parts, whole);
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, testing::ValuesIn(Optimizers()),
+                         [](const testing::TestParamInfo<NamedOptimizer>& info) {
+                           return info.param.name;
+                         });
+
+}  // namespace
+}  // namespace pipelab
