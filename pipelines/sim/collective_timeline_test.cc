@@ -22,6 +22,7 @@ CostTable Costs(const Schedule& s) {
     stage.step = Nanoseconds(10);
     stage.memory.weights = stage.memory.gradients = Bytes(1000);
     stage.memory.state = Bytes(4000);
+    stage.memory.optimizer = Bytes(2000);
   }
   return costs;
 }
