@@ -3,15 +3,14 @@
 // that sums by replica where replicas do, and within the derived tolerance elsewhere. State and
 // traffic are as predicted, to the byte.
 #include <cmath>
-#include <limits>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "experiments/comparison.h"
 #include "experiments/training.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
@@ -24,14 +23,14 @@
 namespace pipelab {
 namespace {
 
-using ::testing::HasSubstr;
-
 constexpr int kSteps = 8;
 
 struct NamedOptimizer {
   std::string name;
   OptimizerOptions options;
 };
+
+void PrintTo(const NamedOptimizer& optimizer, std::ostream* os) { *os << optimizer.name; }
 
 // Every kind, every number of state tensors, every decay.
 std::vector<NamedOptimizer> Optimizers() {
@@ -66,7 +65,7 @@ std::vector<NamedOptimizer> Optimizers() {
 }
 
 struct Result {
-  std::vector<double> losses, norms;
+  std::vector<double> losses;
   std::vector<std::vector<float>> parameters;  // in graph order
 };
 
@@ -107,7 +106,6 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     Result result;
     for (int step = 0; step < kSteps; ++step) {
       result.losses.push_back(trainer->Step().value());
-      result.norms.push_back(trainer->gradient_norm());
     }
     TakeParameters(
         graph, [&](const std::string& name) { return trainer->ParameterValue(name); }, &result);
@@ -145,12 +143,9 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
 
   void ExpectSameBits(const Result& a, const Result& b) {
     EXPECT_EQ(a.losses, b.losses);
-    EXPECT_EQ(a.norms, b.norms);
     EXPECT_EQ(a.parameters, b.parameters);
   }
 
-  // Norms are sums of the same terms in another order, as losses are: their tolerance is theirs, as
-  // a share.
   void ExpectWithinTolerance(const Result& result, const TrainingOptions& options,
                              const Result& serial) {
     SchemeResult scheme;
@@ -160,25 +155,14 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     scheme.losses = result.losses;
     const Equality equality = CompareLosses(scheme, serial.losses);
     EXPECT_TRUE(equality.ok) << equality.text;
-    const double share = LossTolerance(kSteps, scheme.sizes.micro_batches, 1.0);
-    for (size_t i = 0; i < serial.norms.size(); ++i) {
-      EXPECT_NEAR(result.norms[i], serial.norms[i], share * serial.norms[i]) << "step " << i + 1;
-    }
   }
 
   const std::unique_ptr<BatchSource> batches_ = SmallText();
 };
 
-TEST_P(OptimizerTest, SerialTrainingLearnsAndClips) {
+TEST_P(OptimizerTest, SerialTrainingLearns) {
   const Result serial = Serial(SmallGpt(/*tied=*/false), Options("gpipe", 1, 4));
   EXPECT_LT(serial.losses.back(), serial.losses.front());
-  for (double norm : serial.norms) {
-    if (optimizer().needs_norm()) {
-      EXPECT_GT(norm, optimizer().clip_norm) << "the test must clip something";
-    } else {
-      EXPECT_EQ(norm, 0);
-    }
-  }
 }
 
 TEST_P(OptimizerTest, SchemesInMicroBatchOrderHaveTheSerialBits) {
