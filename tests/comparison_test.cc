@@ -26,7 +26,7 @@ ComparisonOptions Options(int devices, std::vector<std::string> schemes) {
   options.micro_batches = 8;
   options.micro_batch_samples = kSmallSamples;
   options.steps = 4;
-  options.adam = SmallAdam();
+  options.optimizer = SmallAdam();
   return options;
 }
 
