@@ -36,7 +36,7 @@ ABSL_FLAG(std::string, checkpoint, "",
 ABSL_FLAG(int64_t, checkpoint_every, 0, "steps between checkpoints; 0: none on the way");
 ABSL_FLAG(std::string, resume, "", "checkpoint to go on from, at any --devices and --scheme");
 ABSL_FLAG(std::string, compare_schemes, "gpipe,1f1b,breadth_first,graph",
-          "schemes whose losses are compared with serial training");
+          "schemes whose losses are compared with serial training, and that which trains");
 ABSL_FLAG(int64_t, compare_steps, 5, "steps of that comparison; 0: none");
 ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/NAME of the checkout");
 
@@ -128,9 +128,14 @@ ComparisonOptions ComparisonOptionsOf(const TrainSettings& settings, const Study
   ComparisonOptions options;
   options.schemes = settings.compare_schemes;
   options.schemes_option = "--compare_schemes";
-  const bool chain = part.parallel_stages.empty();
-  if (chain) {  // there, graph is 1F1B
-    auto& names = options.schemes;
+  auto& names = options.schemes;
+  // The scheme that trains is among them, so that its memory is, too.
+  const auto scheme = FindScheme(settings.scheme);
+  if (scheme.ok() && !(*scheme)->asynchronous &&
+      std::find(names.begin(), names.end(), settings.scheme) == names.end()) {
+    names.push_back(settings.scheme);
+  }
+  if (part.parallel_stages.empty()) {  // there, graph is 1F1B
     names.erase(std::remove(names.begin(), names.end(), "graph"), names.end());
   }
   options.devices = settings.devices;
