@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/checkpoint/training_state.h"
+#include "models/layers/optimizer.h"
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
@@ -87,12 +88,12 @@ class Checkpoint : public testing::Test {
   };
 
   Leg Serially(const ModelGraph& graph, const BatchSource& data, const TrainingState* state,
-               int steps) {
+               int steps, const OptimizerOptions& optimizer = SmallAdam()) {
     SerialOptions options;
     options.num_micro_batches = kMicroBatches;
     options.micro_batch_samples = kSmallSamples;
     options.data = &data;
-    options.optimizer = SmallAdam();
+    options.optimizer = optimizer;
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
     auto trainer = SerialTrainer::Create(graph, backend.get(), options);
@@ -163,6 +164,47 @@ TEST_F(Checkpoint, GoesOnAtAnyNumberOfStagesAndUnderAnyScheme) {
     ExpectSameState(leg.state, whole.state);
   }
   EXPECT_GE(graphs, 2);  // with parallel branches
+}
+
+// What each optimizer keeps, with rates that depend on the step.
+TEST_F(Checkpoint, GoesOnWithEveryOptimizer) {
+  const ModelGraph graph = SmallGpt(/*tied=*/true);
+  const auto data = SmallText();
+  SgdOptions sgd;
+  OptimizerOptions plain = OptimizerOptions::Sgd(sgd);
+  sgd.momentum = 0.9f;
+  OptimizerOptions momentum = OptimizerOptions::Sgd(sgd);
+  momentum.schedule = {/*warmup_steps=*/3, RateDecay::kInverseSqrt, 0};
+  RmsPropOptions rmsprop;
+  rmsprop.momentum = 0.9f;
+  rmsprop.learning_rate = 1e-3f;
+  OptimizerOptions squares = OptimizerOptions::RmsProp(rmsprop);
+  OptimizerOptions cosine = SmallAdam();
+  cosine.schedule = {/*warmup_steps=*/2, RateDecay::kCosine, /*total_steps=*/20};
+  for (const OptimizerOptions& optimizer : {plain, momentum, squares, cosine}) {
+    SCOPED_TRACE(OptimizerToString(optimizer));
+    Leg leg = Serially(graph, *data, nullptr, kStepsOfALeg, optimizer);
+    std::vector<double> losses = leg.losses;
+    for (const auto& [scheme, devices] :
+         std::vector<std::pair<std::string, int>>{{"1f1b", 4}, {"breadth_first", 2}}) {
+      TrainingOptions options = SmallTraining(scheme, devices, kMicroBatches);
+      options.optimizer = optimizer;
+      leg = Piped(graph, *data, options, &leg.state);
+      losses.insert(losses.end(), leg.losses.begin(), leg.losses.end());
+    }
+    const Leg whole = Serially(graph, *data, nullptr, static_cast<int>(losses.size()), optimizer);
+    EXPECT_EQ(losses, whole.losses);
+    ExpectSameState(leg.state, whole.state);
+  }
+  // Another optimizer has no use for what the file has.
+  TrainingOptions options = SmallTraining("1f1b", 2, kMicroBatches);
+  const Leg adam = Piped(graph, *data, options, nullptr);
+  options.optimizer = momentum;
+  auto training = PipelineTraining::Create(graph, *data, options);
+  ASSERT_THAT(training, IsOk());
+  EXPECT_THAT((*training)->SetState(adam.state),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("trained by the optimizer adam, not sgd")));
 }
 
 // Groups of two devices, with parameters whole and in shards of every kind.

@@ -155,9 +155,9 @@ int main(int argc, char** argv) {
       "how strongly 462 compounds inhibit cyclooxygenase 2, once for each of five folds held out, "
       "and compares it with 5 nearest neighbours.";
   study.loss_unit = "squared deviations";
-  study.defaults = {{"scheme", "graph"},  {"devices", "4"},           {"steps", "160"},
-                    {"samples", "8"},     {"learning_rate", "0.001"}, {"micro_batches", "4"},
-                    {"weight_decay", "6"}};
+  study.defaults = {
+      {"scheme", "graph"}, {"steps", "160"}, {"samples", "8"}, {"micro_batches", "4"}};
+  study.optimizer.adam.weight_decay = 6;
   study.load = pipelab::Load;
   return pipelab::RunStudy(argc, argv, study);
 }

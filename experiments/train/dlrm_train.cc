@@ -138,9 +138,9 @@ int main(int argc, char** argv) {
   study.summary =
       "Trains DLRM's form of network, embedding bags and dense layers side by side, to predict "
       "which films users of MovieLens like, and compares it with user and item biases.";
-  study.defaults = {{"scheme", "graph"},  {"devices", "4"},           {"steps", "600"},
-                    {"samples", "64"},    {"learning_rate", "0.001"}, {"micro_batches", "4"},
-                    {"weight_decay", "1"}};
+  study.defaults = {
+      {"scheme", "graph"}, {"steps", "600"}, {"samples", "64"}, {"micro_batches", "4"}};
+  study.optimizer.adam.weight_decay = 1;
   study.load = pipelab::Load;
   return pipelab::RunStudy(argc, argv, study);
 }
