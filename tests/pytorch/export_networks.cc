@@ -7,7 +7,7 @@
 //
 // Tensors: "gpt/parameter/block0/attention/wqkv" (a tied one once, by its tie's name) and
 // "gpt/data/tokens" [steps, samples of a step, ...]. Metadata "gpt": JSON with the network's
-// settings, micro_batches, seed, parameters, and Adam's numbers.
+// settings, micro_batches, seed, parameters, and the optimizer's numbers.
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -18,9 +18,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "kernels/optimizer_kernels.h"
 #include "models/checkpoint/safetensors.h"
 #include "models/layers/initialize.h"
+#include "models/layers/optimizer.h"
 #include "models/layers/test_layers.h"
 #include "tests/pytorch/networks.h"
 #include "tools/base/file.h"
@@ -74,17 +74,41 @@ void AddData(const ComparedNetwork& n, int steps, Safetensors* file) {
   }
 }
 
+// Numbers as the floats are: 0.999f is not 0.999.
+void AddOptimizer(const OptimizerOptions& o, nlohmann::json* settings) {
+  nlohmann::json& s = *settings;
+  s["optimizer"] = OptimizerKindName(o.kind);
+  s["learning_rate"] = BaseLearningRate(o);
+  switch (o.kind) {
+    case OptimizerKind::kAdam:
+      s["beta1"] = o.adam.beta1;
+      s["beta2"] = o.adam.beta2;
+      s["epsilon"] = o.adam.epsilon;
+      s["weight_decay"] = o.adam.weight_decay;
+      break;
+    case OptimizerKind::kSgd:
+      s["momentum"] = o.sgd.momentum;
+      s["nesterov"] = o.sgd.nesterov;
+      s["weight_decay"] = o.sgd.weight_decay;
+      break;
+    case OptimizerKind::kRmsProp:
+      s["decay"] = o.rmsprop.decay;
+      s["momentum"] = o.rmsprop.momentum;
+      s["epsilon"] = o.rmsprop.epsilon;
+      s["weight_decay"] = o.rmsprop.weight_decay;
+      break;
+  }
+  s["warmup_steps"] = o.schedule.warmup_steps;
+  s["rate_decay"] = RateDecayName(o.schedule.decay);
+  s["total_steps"] = o.schedule.total_steps;
+  s["clip_norm"] = o.clip_norm;
+}
+
 void AddSettings(const ComparedNetwork& n, Safetensors* file) {
   nlohmann::json settings = n.settings;
   settings["micro_batches"] = n.num_micro_batches;
   settings["seed"] = kComparedSeed;
-  const AdamOptions adam;  // as the floats are: 0.999f is not 0.999
-  settings["optimizer"] = "adam";
-  settings["learning_rate"] = adam.learning_rate;
-  settings["beta1"] = adam.beta1;
-  settings["beta2"] = adam.beta2;
-  settings["epsilon"] = adam.epsilon;
-  settings["weight_decay"] = adam.weight_decay;
+  AddOptimizer(n.optimizer, &settings);
   settings["parameters"] = n.graph.num_parameters();
   file->metadata[n.name] = settings.dump();
 }

@@ -85,6 +85,7 @@ TEST_P(PyTorchLosses, SerialTrainingHasThem) {
   options.num_micro_batches = network_.num_micro_batches;
   options.data = &data_;
   options.seed = kComparedSeed;
+  options.optimizer = network_.optimizer;
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer,
@@ -122,6 +123,7 @@ void CheckPipeline(const std::string& name, const std::string& scheme, int devic
   options.sizes.micro_batches = n->num_micro_batches;
   options.micro_batch_samples = n->micro_batch_samples;
   options.seed = kComparedSeed;
+  options.optimizer = n->optimizer;
   if (stages_of_branch > 0) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(options.stage_of_layer, BranchStages(n->graph, stages_of_branch));
     options.sizes.devices =

@@ -220,6 +220,46 @@ ComparedNetwork Vgg(Sizes sizes) {
   return WithBatches(Named("vgg16", BuildVgg16(c)), Either(sizes, 3, 8), 2);
 }
 
+ComparedNetwork With(const char* name, const OptimizerOptions& optimizer, ComparedNetwork n) {
+  n.name = name;
+  n.optimizer = optimizer;
+  return n;
+}
+
+OptimizerOptions DecayedAdam() {
+  AdamOptions adam;
+  adam.learning_rate = 3e-3f;
+  adam.weight_decay = 0.1f;
+  OptimizerOptions o = OptimizerOptions::Adam(adam);
+  o.schedule = {/*warmup_steps=*/5, RateDecay::kInverseSqrt};
+  return o;
+}
+
+// Clipped in some of the steps.
+OptimizerOptions NesterovSgd() {
+  SgdOptions sgd;
+  sgd.learning_rate = 0.1f;
+  sgd.momentum = 0.9f;
+  sgd.weight_decay = 0.01f;
+  sgd.nesterov = true;
+  OptimizerOptions o = OptimizerOptions::Sgd(sgd);
+  o.schedule = {/*warmup_steps=*/3, RateDecay::kCosine, /*total_steps=*/20};
+  o.clip_norm = 1.2;
+  return o;
+}
+
+// Clipped in every step. PyTorch has the epsilon outside of the root only.
+OptimizerOptions ClippedRmsProp() {
+  RmsPropOptions rmsprop;
+  rmsprop.learning_rate = 1e-3f;
+  rmsprop.decay = 0.9f;
+  rmsprop.momentum = 0.9f;
+  rmsprop.epsilon = 1e-6f;
+  OptimizerOptions o = OptimizerOptions::RmsProp(rmsprop);
+  o.clip_norm = 0.1;
+  return o;
+}
+
 // Larger matrices and biases than the zoo starts with: with small ones attention is all but
 // uniform, and a wrong mask or scale would change a loss by no more than rounding does. Networks of
 // images, which norms or He's rule keep lively, stay as they are.
@@ -253,6 +293,9 @@ std::vector<ComparedNetwork> ComparedNetworks(Sizes sizes) {
                                            UNet(sizes),
                                            Vgg(sizes)};
   if (sizes == Sizes::kTable) {
+    networks.push_back(With("gpt_adamw", DecayedAdam(), Gpt(sizes, /*tied=*/false)));
+    networks.push_back(With("gpt_sgd", NesterovSgd(), Gpt(sizes, /*tied=*/true)));
+    networks.push_back(With("mmt_rmsprop", ClippedRmsProp(), Mmt(sizes)));
     for (ComparedNetwork& n : networks) StartLarge(&n.graph);
   }
   return networks;

@@ -1,9 +1,10 @@
-// The networks that are compared with PyTorch, one of each kind in the zoo that trains: small ones
-// for the table of losses (losses.csv), larger ones for the speed of a step (docs/pytorch.md).
+// The networks that are compared with PyTorch, one of each kind in the zoo that trains, with Adam,
+// and some with another optimizer ("gpt_sgd"): small ones for the table of losses (losses.csv),
+// larger ones for the speed of a step (docs/pytorch.md).
 //
 //   for (const ComparedNetwork& n : ComparedNetworks(Sizes::kTable)) {
 //     const RandomData data(FieldsOf(n.graph));          // models/layers/test_layers.h
-//     ... SerialTrainer or PipelineTraining, with n's micro-batches and Adam's defaults
+//     ... SerialTrainer or PipelineTraining, with n's micro-batches and optimizer
 //   }
 //
 // Initial weights (seed kComparedSeed) and data come from counters, so that whoever builds a
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "models/graph/layer_spec.h"
+#include "models/layers/optimizer.h"
 
 namespace pipelab {
 
@@ -30,6 +32,7 @@ struct ComparedNetwork {
   ModelGraph graph;
   int64_t micro_batch_samples = 1;
   int num_micro_batches = 1;
+  OptimizerOptions optimizer;
   // What shapes of weights do not say: "heads", "layers", ...
   std::map<std::string, int64_t> settings;
 };

@@ -98,6 +98,7 @@ absl::Status TimeSteps() {
   options.sizes.micro_batches = n.num_micro_batches;
   options.micro_batch_samples = n.micro_batch_samples;
   options.seed = kComparedSeed;
+  options.optimizer = n.optimizer;
   options.trace = false;
   PIPELAB_ASSIGN_OR_RETURN(const auto training, PipelineTraining::Create(n.graph, data, options));
   nlohmann::json out = {{"network", n.name}, {"parameters", n.graph.num_parameters()}};

@@ -377,14 +377,14 @@ NETWORKS: dict[str, Callable[[Weights, Batch, Settings], Tensor]] = {
                             candle_uno, amoebanet_d, resnet, unet, vgg16)
 }
 # The same networks with other optimizers.
-NETWORKS |= {"gpt_adamw": gpt, "gpt_sgd": gpt, "mmt_rmsprop": mmt}
+NETWORKS |= {"gpt_adamw": gpt, "gpt_sgd": gpt_tied, "mmt_rmsprop": mmt}
 
 
 # --- training ---
 
 
 def make_optimizer(w: Weights, s: Settings, foreach: bool) -> torch.optim.Optimizer:
-    common = {"params": list(w.values()), "lr": s["learning_rate"], "weight_decay": s.get("weight_decay", 0),
+    common = {"params": list(w.values()), "lr": s["learning_rate"], "weight_decay": s["weight_decay"],
               "foreach": foreach}
     if s["optimizer"] == "sgd":
         return torch.optim.SGD(**common, momentum=s["momentum"], nesterov=s["nesterov"])
@@ -395,13 +395,12 @@ def make_optimizer(w: Weights, s: Settings, foreach: bool) -> torch.optim.Optimi
 
 def rate_factor(s: Settings, step: int) -> float:
     """What the learning rate of a step, from 1 on, is multiplied by."""
-    warmup = s.get("warmup_steps", 0)
+    warmup = s["warmup_steps"]
     if step <= warmup:
         return step / warmup
-    decay = s.get("rate_decay", "constant")
-    if decay == "inverse_sqrt":
+    if s["rate_decay"] == "inverse_sqrt":
         return math.sqrt(max(warmup, 1) / step)
-    if decay == "cosine":
+    if s["rate_decay"] == "cosine":
         part = (step - 1 - warmup) / (s["total_steps"] - warmup)
         return 0.5 * (1 + math.cos(math.pi * part)) if part < 1 else 0.0
     return 1.0
@@ -459,7 +458,7 @@ class Training:
         return math.sqrt(squares)
 
     def update(self) -> None:
-        clip_norm = self.settings.get("clip_norm", 0)
+        clip_norm = self.settings["clip_norm"]
         if clip_norm > 0:
             torch.nn.utils.clip_grad_norm_(self.weights.values(), clip_norm)
         self.optimizer.step()
