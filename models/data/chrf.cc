@@ -54,6 +54,14 @@ void Chrf::Add(absl::string_view hypothesis, absl::string_view reference) {
   }
 }
 
+void Chrf::Add(const Chrf& other) {
+  for (int i = 0; i < kLongest; ++i) {
+    counts_[i].hypothesis += other.counts_[i].hypothesis;
+    counts_[i].reference += other.counts_[i].reference;
+    counts_[i].both += other.counts_[i].both;
+  }
+}
+
 double Chrf::Value() const {
   double precision = 0, recall = 0;
   int lengths = 0;

@@ -25,7 +25,8 @@ class Chrf {
 
   // UTF-8; bytes that are not UTF-8 count as characters of their own.
   void Add(absl::string_view hypothesis, absl::string_view reference);
-  double Value() const;  // 0 before any pair with characters
+  void Add(const Chrf& other);  // all of its pairs
+  double Value() const;         // 0 before any pair with characters
 
  private:
   struct Counts {

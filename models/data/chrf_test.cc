@@ -53,6 +53,11 @@ TEST(Chrf, PairsAreCountedTogether) {
   chrf.Add("c", "d");
   // Characters: 2 of 3; pairs: 1 of 1.
   EXPECT_NEAR(chrf.Value(), (2.0 / 3 + 1) / 2, 1e-12);
+  Chrf first, second;
+  first.Add("ab", "ab");
+  second.Add("c", "d");
+  second.Add(first);
+  EXPECT_EQ(second.Value(), chrf.Value());
 }
 
 }  // namespace

@@ -51,12 +51,17 @@ double NGramModel::Probability(absl::Span<const uint8_t> before, uint8_t next) c
 }
 
 double NGramModel::Loss(absl::Span<const uint8_t> tokens) const {
-  CHECK(!tokens.empty());
+  return Loss(tokens, 0, static_cast<int64_t>(tokens.size()));
+}
+
+double NGramModel::Loss(absl::Span<const uint8_t> tokens, int64_t begin, int64_t end) const {
+  CHECK(0 <= begin && begin < end && end <= static_cast<int64_t>(tokens.size()))
+      << begin << " to " << end << " of " << tokens.size();
   double sum = 0;
-  for (size_t i = 0; i < tokens.size(); ++i) {
+  for (int64_t i = begin; i < end; ++i) {
     sum -= std::log(Probability(tokens.subspan(0, i), tokens[i]));
   }
-  return sum / static_cast<double>(tokens.size());
+  return sum / static_cast<double>(end - begin);
 }
 
 }  // namespace pipelab

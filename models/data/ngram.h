@@ -30,6 +30,8 @@ class NGramModel {
 
   // Mean of -log(probability) over the tokens, in nats; the first ones have less before them.
   double Loss(absl::Span<const uint8_t> tokens) const;
+  // Over the tokens [begin, end) alone, which are there (checked); those before are context.
+  double Loss(absl::Span<const uint8_t> tokens, int64_t begin, int64_t end) const;
 
  private:
   struct Context {

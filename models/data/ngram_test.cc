@@ -39,6 +39,18 @@ TEST(NGram, ProbabilitiesSumToOne) {
   }
 }
 
+TEST(NGram, LossOfAPartHasWhatIsBeforeAsContext) {
+  const std::vector<uint8_t> text = {0, 1, 2, 0, 1, 2, 0, 1, 0, 2};
+  const NGramModel model(text, 3, 3);
+  const auto all = absl::MakeConstSpan(text);
+  double sum = 0;
+  for (int64_t i = 4; i < 7; ++i) sum -= std::log(model.Probability(all.subspan(0, i), text[i]));
+  EXPECT_DOUBLE_EQ(model.Loss(text, 4, 7), sum / 3);
+  EXPECT_NE(model.Loss(text, 4, 7), model.Loss(all.subspan(4, 3)));
+  // Parts make the whole.
+  EXPECT_DOUBLE_EQ(4 * model.Loss(text, 0, 4) + 6 * model.Loss(text, 4, 10), 10 * model.Loss(text));
+}
+
 TEST(NGram, ReachesTheEntropyOfItsSource) {
   const CounterRng rng(2, "coin");
   std::vector<uint8_t> text;  // three in four are 0

@@ -63,15 +63,26 @@ TranslationData MakeTranslationData(const TranslationCorpus& corpus,
   return data;
 }
 
+std::vector<DataField> TranslationFields(const TranslationVocabulary& vocabulary,
+                                         const TranslationOptions& options) {
+  return {{kSource, FieldType::kId, {options.source_length}, vocabulary.size()},
+          {kSourceLength, FieldType::kId, {1}, options.source_length + 1},
+          {kTokens, FieldType::kId, {options.target_length}, vocabulary.size()},
+          {kTargets, FieldType::kId, {options.target_length}, vocabulary.size(), true}};
+}
+
+std::vector<int32_t> SourceOf(const TranslationVocabulary& vocabulary, const Translation& t) {
+  std::vector<int32_t> tokens = vocabulary.Encode(t.source);
+  tokens.insert(tokens.begin(), vocabulary.LocaleToken(t.locale));
+  tokens.push_back(TranslationVocabulary::kEnd);
+  return tokens;
+}
+
 TranslationBatchSource::TranslationBatchSource(
     std::shared_ptr<const TranslationCorpus> corpus,
     std::shared_ptr<const TranslationVocabulary> vocabulary, const TranslationOptions& options,
     ExampleOrder order)
-    : ExampleSource({{kSource, FieldType::kId, {options.source_length}, vocabulary->size()},
-                     {kSourceLength, FieldType::kId, {1}, options.source_length + 1},
-                     {kTokens, FieldType::kId, {options.target_length}, vocabulary->size()},
-                     {kTargets, FieldType::kId, {options.target_length}, vocabulary->size(), true}},
-                    std::move(order)),
+    : ExampleSource(TranslationFields(*vocabulary, options), std::move(order)),
       corpus_(std::move(corpus)),
       vocabulary_(std::move(vocabulary)) {
   CHECK_EQ(examples(), static_cast<int64_t>(corpus_->translations.size()));
@@ -91,9 +102,7 @@ void TranslationBatchSource::WriteIds(int field, const Draw& draw, absl::Span<in
       out[0] = static_cast<int32_t>(SourceTokens(t));
       return;
     case kSourceField:
-      tokens = vocabulary_->Encode(t.source);
-      tokens.insert(tokens.begin(), vocabulary_->LocaleToken(t.locale));
-      tokens.push_back(V::kEnd);
+      tokens = SourceOf(*vocabulary_, t);
       break;
     case kTokensField:
       tokens = vocabulary_->Encode(t.target);

@@ -63,6 +63,12 @@ struct TranslationData {
 TranslationData MakeTranslationData(const TranslationCorpus& corpus,
                                     const TranslationOptions& options);
 
+// The fields above.
+std::vector<DataField> TranslationFields(const TranslationVocabulary& vocabulary,
+                                         const TranslationOptions& options);
+// What "source" says of a translation, without padding.
+std::vector<int32_t> SourceOf(const TranslationVocabulary& vocabulary, const Translation& t);
+
 class TranslationBatchSource final : public ExampleSource {
  public:
   // The order's examples are the translations, which fit the lengths (CHECKed).
