@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kHeldOutShare = 10;  // one part in ten of each document
 
+size_t TrainingBytes(size_t bytes) { return bytes - bytes / kHeldOutShare; }
+
 }  // namespace
 
 ByteVocabulary::ByteVocabulary(const TextCorpus& corpus) {
@@ -71,13 +73,19 @@ void TextBatchSource::FillIds(int field, int64_t step, int64_t first_sample,
   }
 }
 
+TextCorpus WithoutHeldOut(const TextCorpus& corpus) {
+  TextCorpus part = corpus;
+  for (std::string& text : part.documents) text.resize(TrainingBytes(text.size()));
+  return part;
+}
+
 absl::StatusOr<TextData> MakeTextData(const TextCorpus& corpus, int64_t context, uint64_t seed) {
   ByteVocabulary vocabulary(corpus);
   auto train = std::make_shared<std::vector<uint8_t>>();
   auto held_out = std::make_shared<std::vector<uint8_t>>();
   for (const std::string& text : corpus.documents) {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<uint8_t> tokens, vocabulary.Encode(text));
-    const auto split = tokens.end() - static_cast<ptrdiff_t>(tokens.size() / kHeldOutShare);
+    const auto split = tokens.begin() + static_cast<ptrdiff_t>(TrainingBytes(tokens.size()));
     train->insert(train->end(), tokens.begin(), split);
     held_out->insert(held_out->end(), split, tokens.end());
   }

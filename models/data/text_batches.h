@@ -67,6 +67,10 @@ struct TextData {
   std::unique_ptr<TextBatchSource> held_out;  // stream "data/held_out/stepN"
 };
 
+// The part of each document that is for training, as a text of its own: for choosing settings,
+// where its last tenths are held out in the place of the real ones.
+TextCorpus WithoutHeldOut(const TextCorpus& corpus);
+
 // InvalidArgument when a part of the text is not longer than the context.
 absl::StatusOr<TextData> MakeTextData(const TextCorpus& corpus, int64_t context, uint64_t seed);
 

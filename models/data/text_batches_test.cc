@@ -71,6 +71,17 @@ TEST(MakeTextData, HoldsOutTheLastTenthOfEachDocument) {
   EXPECT_FALSE(MakeTextData(TextCorpus(), 1, 1).ok());
 }
 
+TEST(WithoutHeldOut, IsWhatIsForTraining) {
+  const TextCorpus corpus = SyntheticCorpus(60000, 3);
+  const TextCorpus part = WithoutHeldOut(corpus);
+  EXPECT_EQ(part.name, corpus.name);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TextData data, MakeTextData(corpus, 16, 1));
+  std::string joined;
+  for (const std::string& text : part.documents) joined += text;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto tokens, data.vocabulary.Encode(joined));
+  EXPECT_EQ(tokens, data.train->tokens());
+}
+
 TEST(TextBatchSource, TargetsFollowTokens) {
   const TextData data = Data();
   std::vector<int32_t> tokens(32 * 16), targets(32 * 16);
