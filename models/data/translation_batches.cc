@@ -46,9 +46,12 @@ std::string TranslationVocabulary::Decode(absl::Span<const int32_t> tokens) cons
 
 TranslationData MakeTranslationData(const TranslationCorpus& corpus,
                                     const TranslationOptions& options) {
-  TranslationSplit split = SplitTranslations(corpus);
+  return MakeTranslationData(SplitTranslations(corpus), options);
+}
+
+TranslationData MakeTranslationData(TranslationSplit split, const TranslationOptions& options) {
   TranslationData data;
-  data.name = corpus.name;
+  data.name = split.train.name;
   for (TranslationCorpus* part : {&split.train, &split.held_out}) {
     std::vector<Translation>& all = part->translations;
     const auto end = std::remove_if(all.begin(), all.end(), [&](const Translation& t) {

@@ -62,6 +62,7 @@ struct TranslationData {
 // Splits and leaves out what is longer than the options' lengths.
 TranslationData MakeTranslationData(const TranslationCorpus& corpus,
                                     const TranslationOptions& options);
+TranslationData MakeTranslationData(TranslationSplit split, const TranslationOptions& options);
 
 // The fields above.
 std::vector<DataField> TranslationFields(const TranslationVocabulary& vocabulary,

@@ -22,7 +22,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kHeldOutOneIn = 20;
+constexpr uint64_t kHeldOutTwentieth = 0, kValidationTwentieth = 7;
+
+uint64_t TwentiethOf(absl::string_view source) { return StableHash(source) % 20; }
+
+enum class Part : uint8_t { kTrain, kHeldOut, kNeither };
+
+template <typename PartOf>
+TranslationSplit Split(const TranslationCorpus& corpus, const PartOf& part_of) {
+  TranslationSplit split;
+  for (TranslationCorpus* part : {&split.train, &split.held_out}) {
+    part->name = corpus.name;
+    part->locales = corpus.locales;
+  }
+  for (const Translation& t : corpus.translations) {
+    const Part part = part_of(t.source);
+    if (part == Part::kTrain) split.train.translations.push_back(t);
+    if (part == Part::kHeldOut) split.held_out.translations.push_back(t);
+  }
+  return split;
+}
 
 // The entries of a folder that are of the wanted kind, sorted; links are left out.
 absl::StatusOr<std::vector<std::string>> NamesIn(const std::string& dir, fs::file_type type) {
@@ -153,18 +172,19 @@ TranslationCorpus SyntheticTranslations(int64_t names, uint64_t seed) {
   return corpus;
 }
 
-bool IsHeldOut(absl::string_view source) { return StableHash(source) % kHeldOutOneIn == 0; }
+bool IsHeldOut(absl::string_view source) { return TwentiethOf(source) == kHeldOutTwentieth; }
 
 TranslationSplit SplitTranslations(const TranslationCorpus& corpus) {
-  TranslationSplit split;
-  for (TranslationCorpus* part : {&split.train, &split.held_out}) {
-    part->name = corpus.name;
-    part->locales = corpus.locales;
-  }
-  for (const Translation& t : corpus.translations) {
-    (IsHeldOut(t.source) ? split.held_out : split.train).translations.push_back(t);
-  }
-  return split;
+  return Split(corpus, [](absl::string_view source) {
+    return IsHeldOut(source) ? Part::kHeldOut : Part::kTrain;
+  });
+}
+
+TranslationSplit SplitForValidation(const TranslationCorpus& corpus) {
+  return Split(corpus, [](absl::string_view source) {
+    if (IsHeldOut(source)) return Part::kNeither;
+    return TwentiethOf(source) == kValidationTwentieth ? Part::kHeldOut : Part::kTrain;
+  });
 }
 
 TranslationCorpus KeepLocales(const TranslationCorpus& corpus,

@@ -50,6 +50,9 @@ struct TranslationSplit {
   TranslationCorpus train, held_out;  // with all locales
 };
 TranslationSplit SplitTranslations(const TranslationCorpus& corpus);
+// For choosing settings: what is held out is in neither part, and another string in twenty is held
+// out in its place.
+TranslationSplit SplitForValidation(const TranslationCorpus& corpus);
 
 // What is in one of these locales; unknown ones are ignored. Locales are renumbered.
 TranslationCorpus KeepLocales(const TranslationCorpus& corpus,

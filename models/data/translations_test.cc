@@ -93,6 +93,22 @@ TEST(Split, DependsOnTheEnglishStringAlone) {
   }
 }
 
+TEST(Split, ForValidationLeavesTheHeldOutAlone) {
+  const TranslationCorpus corpus = SyntheticTranslations(2000, 1);
+  const TranslationSplit split = SplitTranslations(corpus), chosen = SplitForValidation(corpus);
+  std::set<std::string> trained;
+  for (const Translation& t : chosen.train.translations) trained.insert(t.source);
+  for (const Translation& t : chosen.held_out.translations) EXPECT_EQ(trained.count(t.source), 0u);
+  for (const TranslationCorpus* part : {&chosen.train, &chosen.held_out}) {
+    for (const Translation& t : part->translations) EXPECT_FALSE(IsHeldOut(t.source));
+  }
+  EXPECT_EQ(chosen.train.translations.size() + chosen.held_out.translations.size(),
+            split.train.translations.size());
+  EXPECT_NEAR(static_cast<double>(chosen.held_out.translations.size()),
+              0.05 * static_cast<double>(corpus.translations.size()),
+              0.02 * static_cast<double>(corpus.translations.size()));
+}
+
 TEST(KeepLocales, RenumbersThem) {
   const TranslationCorpus corpus = SyntheticTranslations(100, 1);
   const TranslationCorpus kept = KeepLocales(corpus, {"xc", "none", "xa"});
