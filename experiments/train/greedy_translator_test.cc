@@ -147,7 +147,7 @@ TEST(GreedyTranslator, ATransformerSaysWhatItLearnedByHeart) {
   SerialOptions options;
   options.micro_batch_samples = names;
   options.data = &batches;
-  options.adam.learning_rate = 5e-3f;
+  options.optimizer.adam.learning_rate = 5e-3f;
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer, SerialTrainer::Create(graph, backend.get(), options));
   const auto predict = [&](const BatchSource& rows,
                            int64_t samples) -> absl::StatusOr<std::vector<float>> {

@@ -1,7 +1,7 @@
 // Trains a Transformer to say English names in other languages, character by character, and asks
 // whether it says names that it never saw better than copying and than a dictionary of words.
 //
-//   bazel run //experiments:translation_train
+//   tools/bazel run //experiments:translation_train
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "experiments/option_checks.h"
 #include "experiments/train/greedy_translator.h"
+#include "experiments/train/run_study.h"
 #include "experiments/train/study.h"
 #include "models/data/package_cache.h"
 #include "models/data/translation_baselines.h"
@@ -37,7 +38,7 @@ ABSL_FLAG(int, judged, 2000, "held-out pairs that are judged, drawn by seed; 0: 
 namespace pipelab {
 namespace {
 
-constexpr int64_t kSyntheticNames = 300;
+constexpr int64_t kSyntheticNames = 300, kSyntheticSeed = 1;
 constexpr int64_t kMostLength = 1 << 10, kMostJudged = 1 << 20;
 constexpr int64_t kCurveSamples = 256;
 constexpr int64_t kDecodedAtOnce = 64;
@@ -188,7 +189,7 @@ absl::StatusOr<Quality> Judge(const Names& names) {
 }
 
 absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
-  TranslationCorpus corpus = SyntheticTranslations(kSyntheticNames, request.seed);
+  TranslationCorpus corpus = SyntheticTranslations(kSyntheticNames, kSyntheticSeed);
   if (!request.synthetic) {
     PIPELAB_ASSIGN_OR_RETURN(corpus, FetchIsoCodes(DefaultDataCache()));
   }
@@ -243,6 +244,7 @@ int main(int argc, char** argv) {
   study.defaults = {{"steps", "6500"},         {"samples", "8"},        {"micro_batches", "8"},
                     {"learning_rate", "2e-3"}, {"warmup_steps", "300"}, {"rate_decay", "cosine"},
                     {"devices", "2"}};
+  study.optimizer.adam.beta2 = 0.98f;
   study.check = pipelab::Check;
   study.load = pipelab::Load;
   return pipelab::RunStudy(argc, argv, study);
