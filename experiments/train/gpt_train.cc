@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/train/run_study.h"
@@ -19,6 +20,7 @@
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/data/text_windows.h"
+#include "models/data/token_fields.h"
 #include "models/zoo/gpt.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
