@@ -51,6 +51,7 @@ class InProcessTraining final : public PipelineTraining {
     double sum = 0;
     for (const auto& [micro_batch, loss] : losses) sum += loss;
     step.loss = sum / static_cast<double>(batch_tokens_);
+    step.gradient_norm = loss_stages_[0]->gradient_norm();
     return step;
   }
 
@@ -131,6 +132,7 @@ class InProcessTraining final : public PipelineTraining {
         costs_, ComputeStageCosts(graph, partition_, options.micro_batch_samples, cost_options));
     LoweringOptions lowering = options.lowering;
     lowering.ties = StageTies(graph, partition_);
+    if (options.optimizer.needs_norm()) lowering.norm_values = NumParameterValues(graph);
     PIPELAB_ASSIGN_OR_RETURN(program_, Lower(std::move(schedule), lowering));
     return absl::OkStatus();
   }

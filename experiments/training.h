@@ -61,6 +61,8 @@ struct TrainingOptions {
 
 struct TrainingStep {
   double loss = 0;  // mean over the step's tokens, nats
+  // Of all gradients together, before clipping; 0 where clip_norm is.
+  double gradient_norm = 0;
   Trace trace;
 };
 

@@ -1,7 +1,7 @@
-// Every optimizer, with a learning-rate schedule, trains under every kind of scheme as the serial
-// loop does: the same bits where gradients come in micro-batch order on one device, those of a loop
-// that sums by replica where replicas do, and within the derived tolerance elsewhere. State and
-// traffic are as predicted, to the byte.
+// Every optimizer, with a learning-rate schedule and with gradients clipped by their global norm,
+// trains under every kind of scheme as the serial loop does: the same bits where gradients come in
+// micro-batch order on one device, those of a loop that sums by replica where replicas do, and
+// within the derived tolerance elsewhere. State and traffic are as predicted, to the byte.
 #include <cmath>
 #include <memory>
 #include <ostream>
@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
+#include "models/zoo/mmt.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"
@@ -32,7 +33,8 @@ struct NamedOptimizer {
 
 void PrintTo(const NamedOptimizer& optimizer, std::ostream* os) { *os << optimizer.name; }
 
-// Every kind, every number of state tensors, every decay.
+// Every kind, every number of state tensors, every decay, with and without clipping. The norms of
+// the small GPT's gradients are about 1 to 3.
 std::vector<NamedOptimizer> Optimizers() {
   std::vector<NamedOptimizer> optimizers;
   const auto add = [&](const char* name, OptimizerOptions options, LearningRateSchedule schedule,
@@ -45,14 +47,14 @@ std::vector<NamedOptimizer> Optimizers() {
   adam.learning_rate = 3e-3f;
   adam.weight_decay = 0.01f;
   add("Adam", OptimizerOptions::Adam(adam), {3, RateDecay::kInverseSqrt, 0}, 0);
-  add("AdamClipped", OptimizerOptions::Adam(adam), {2, RateDecay::kConstant, 0}, 0);
+  add("AdamClipped", OptimizerOptions::Adam(adam), {2, RateDecay::kConstant, 0}, 0.25);
   SgdOptions sgd;
   sgd.learning_rate = 0.05f;
   add("Sgd", OptimizerOptions::Sgd(sgd), {0, RateDecay::kCosine, kSteps}, 0);
-  add("SgdClipped", OptimizerOptions::Sgd(sgd), {}, 0);
+  add("SgdClipped", OptimizerOptions::Sgd(sgd), {}, 0.5);
   sgd.momentum = 0.9f;
   sgd.nesterov = true;
-  add("Nesterov", OptimizerOptions::Sgd(sgd), {2, RateDecay::kCosine, kSteps}, 0);
+  add("Nesterov", OptimizerOptions::Sgd(sgd), {2, RateDecay::kCosine, kSteps}, 0.5);
   RmsPropOptions rmsprop;
   rmsprop.learning_rate = 2e-3f;
   add("RmsProp", OptimizerOptions::RmsProp(rmsprop), {}, 0);
@@ -60,12 +62,12 @@ std::vector<NamedOptimizer> Optimizers() {
   rmsprop.weight_decay = 1e-3f;
   rmsprop.epsilon = 0.01f;
   rmsprop.epsilon_inside_root = true;
-  add("RmsPropClipped", OptimizerOptions::RmsProp(rmsprop), {4, RateDecay::kConstant, 0}, 0);
+  add("RmsPropClipped", OptimizerOptions::RmsProp(rmsprop), {4, RateDecay::kConstant, 0}, 0.25);
   return optimizers;
 }
 
 struct Result {
-  std::vector<double> losses;
+  std::vector<double> losses, norms;
   std::vector<std::vector<float>> parameters;  // in graph order
 };
 
@@ -106,6 +108,7 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     Result result;
     for (int step = 0; step < kSteps; ++step) {
       result.losses.push_back(trainer->Step().value());
+      result.norms.push_back(trainer->gradient_norm());
     }
     TakeParameters(
         graph, [&](const std::string& name) { return trainer->ParameterValue(name); }, &result);
@@ -129,6 +132,7 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
       EXPECT_THAT(done, IsOk());
       if (!done.ok()) return result;
       result.losses.push_back(done->loss);
+      result.norms.push_back(done->gradient_norm);
       for (size_t d = 0; d < done->trace.devices.size(); ++d) {
         const DeviceTrace &p = predicted->devices[d], &m = done->trace.devices[d];
         EXPECT_EQ(p.peak_state, m.peak_state) << "device " << d;
@@ -143,9 +147,12 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
 
   void ExpectSameBits(const Result& a, const Result& b) {
     EXPECT_EQ(a.losses, b.losses);
+    EXPECT_EQ(a.norms, b.norms);
     EXPECT_EQ(a.parameters, b.parameters);
   }
 
+  // Norms are sums of the same terms in another order, as losses are: their tolerance is theirs, as
+  // a share.
   void ExpectWithinTolerance(const Result& result, const TrainingOptions& options,
                              const Result& serial) {
     SchemeResult scheme;
@@ -155,14 +162,25 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
     scheme.losses = result.losses;
     const Equality equality = CompareLosses(scheme, serial.losses);
     EXPECT_TRUE(equality.ok) << equality.text;
+    const double share = LossTolerance(kSteps, scheme.sizes.micro_batches, 1.0);
+    for (size_t i = 0; i < serial.norms.size(); ++i) {
+      EXPECT_NEAR(result.norms[i], serial.norms[i], share * serial.norms[i]) << "step " << i + 1;
+    }
   }
 
   const std::unique_ptr<BatchSource> batches_ = SmallText();
 };
 
-TEST_P(OptimizerTest, SerialTrainingLearns) {
+TEST_P(OptimizerTest, SerialTrainingLearnsAndClips) {
   const Result serial = Serial(SmallGpt(/*tied=*/false), Options("gpipe", 1, 4));
   EXPECT_LT(serial.losses.back(), serial.losses.front());
+  for (double norm : serial.norms) {
+    if (optimizer().needs_norm()) {
+      EXPECT_GT(norm, optimizer().clip_norm) << "the test must clip something";
+    } else {
+      EXPECT_EQ(norm, 0);
+    }
+  }
 }
 
 TEST_P(OptimizerTest, SchemesInMicroBatchOrderHaveTheSerialBits) {
@@ -226,6 +244,45 @@ TEST_P(OptimizerTest, GroupsAndShardsTrainAsWholeParameters) {
       }
     }
   }
+}
+
+// Branches as parallel stages: the schedule's stages are a graph.
+TEST_P(OptimizerTest, BranchesHaveTheSerialBits) {
+  MmtConfig config;
+  config.branches = 2;
+  config.layers = 2;
+  config.hidden = 16;
+  config.heads = 2;
+  config.tokens = kSmallTokens;
+  config.feed_forward = 24;
+  config.vocabulary = SmallText()->vocabulary();
+  const ModelGraph graph = *BuildMmt(config);
+  TrainingOptions options = Options("graph", /*devices=*/5, /*micro_batches=*/4);
+  options.stage_of_layer = *MmtParallelStages(config, /*stages_of_branch=*/2);
+  ExpectSameBits(Train(graph, options), Serial(graph, options));
+}
+
+// Half of the steps under one scheme, and from the state that it leaves the rest under another.
+TEST_P(OptimizerTest, GoesOnFromASavedState) {
+  const ModelGraph graph = SmallGpt(/*tied=*/true);
+  TrainingOptions options = Options("1f1b", 2, 4);
+  const Result serial = Serial(graph, options);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto first, PipelineTraining::Create(graph, *batches_, options));
+  std::vector<double> losses;
+  for (int step = 0; step < kSteps / 2; ++step) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, first->Step());
+    losses.push_back(done.loss);
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState state, first->State());
+  EXPECT_EQ(state.optimizer, OptimizerKindName(optimizer().kind));
+  options = Options("breadth_first", 4, 4);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto second, PipelineTraining::Create(graph, *batches_, options));
+  ASSERT_THAT(second->SetState(state), IsOk());
+  for (int step = kSteps / 2; step < kSteps; ++step) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, second->Step());
+    losses.push_back(done.loss);
+  }
+  EXPECT_EQ(losses, serial.losses);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OptimizerTest, testing::ValuesIn(Optimizers()),

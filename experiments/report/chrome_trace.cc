@@ -50,6 +50,10 @@ std::string NameOf(const Program& program, const Span& s) {
       return absl::StrCat("gather weights of stage ", s.action.stage);
     case OpCode::kGatherWait:
       return absl::StrCat("wait for weights of stage ", s.action.stage);
+    case OpCode::kNorm:
+      return "norm of gradients";
+    case OpCode::kNormWait:
+      return "wait for norm of gradients";
     case OpCode::kRelease:
       return absl::StrCat("release weights of stage ", s.action.stage);
   }

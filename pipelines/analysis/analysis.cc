@@ -24,6 +24,8 @@ Nanoseconds& Part(Breakdown& b, OpCode op, ActionKind kind) {
     case OpCode::kReduceWait:
     case OpCode::kGather:
     case OpCode::kGatherWait:
+    case OpCode::kNorm:
+    case OpCode::kNormWait:
     case OpCode::kRelease:
       return b.reduction;
     case OpCode::kStep:

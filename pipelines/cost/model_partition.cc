@@ -1,6 +1,7 @@
 #include "pipelines/cost/model_partition.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -137,6 +138,14 @@ std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partit
     if (of.size() > 1) ties.push_back({name, std::vector<int>(of.begin(), of.end())});
   }
   return ties;
+}
+
+int64_t NumParameterValues(const ModelGraph& graph) {
+  std::set<std::string> values;
+  for (const LayerSpec& layer : graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) values.insert(ValueName(p));
+  }
+  return static_cast<int64_t>(values.size());
 }
 
 bool SumsInLayerOrder(const ModelGraph& graph, const ModelPartition& partition) {

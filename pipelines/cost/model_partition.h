@@ -17,6 +17,7 @@
 #ifndef PIPELAB_PIPELINES_COST_MODEL_PARTITION_H_
 #define PIPELAB_PIPELINES_COST_MODEL_PARTITION_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -53,6 +54,9 @@ absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int beg
 
 // A tie within one stage is that stage's own affair and not listed.
 std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partition);
+
+// Values of the model: tied parameters count once (LoweringOptions::norm_values).
+int64_t NumParameterValues(const ModelGraph& graph);
 
 // Whether the gradients of every output are added up as without stages, from the last consumer to
 // the first: then training has the same bits. Always so for outputs of one or two consumers.

@@ -125,6 +125,8 @@ Bytes ReductionBytes(const CostTable& costs, const Program& program, const Reduc
   return Bytes(kElement * (reduction.scatter ? shard.Padded(own) : shard.PartOf(own)));
 }
 
+Bytes NormBytes(const NormSum& norm) { return Bytes(kElement * norm.values); }
+
 Bytes GatherBytes(const CostTable& costs, const Program& program, const Gather& gather) {
   const StageCopy& copy = gather.members[0];
   const int64_t own = costs.stages[copy.stage].memory.gradients.value() / kElement;

@@ -34,6 +34,9 @@ std::vector<Bytes> PeakState(const CostTable& costs, const Program& program);
 Bytes ReductionBytes(const CostTable& costs, const Program& program, const Reduction& reduction);
 Bytes GatherBytes(const CostTable& costs, const Program& program, const Gather& gather);
 
+// What each copy has of the norm: a float for each parameter value of the model.
+Bytes NormBytes(const NormSum& norm);
+
 // The share of a stage's parameters that the copy steps, 0 to 1.
 double StepShare(const CostTable& costs, const Program& program, const StageCopy& copy);
 

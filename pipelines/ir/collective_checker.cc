@@ -36,6 +36,7 @@ class DeviceChecker {
     for (size_t id = 0; id < p_.gathers.size(); ++id) {
       CheckOnce("gather", id, p_.gathers[id].members, gathered_[id], gather_awaited_[id]);
     }
+    if (p_.norm.has_value()) CheckOnce("norm", 0, p_.norm->members, normed_, norm_awaited_);
     for (const auto& [key, state] : copies_) {
       if (state.stale_parts) Fail("stage ", key.second, " is left in parts after its step");
       if (state.in_flight > 0) Fail("stage ", key.second, " is left with a sum under way");
@@ -82,6 +83,7 @@ class DeviceChecker {
       case OpCode::kReduce: {
         const Reduction& r = p_.reductions[i.arg];
         ++reduced_[i.arg];
+        if (normed_ > 0) Fail("sums gradients whose norm is taken already");
         if (!r.parameter.empty()) return;
         if (r.scatter && p_.sharding == Sharding::kReplicated) Fail("scatters whole gradients");
         ForMine(r.members, [&](CopyState& c, const StageCopy& m) {
@@ -118,6 +120,12 @@ class DeviceChecker {
           c.gather = i.arg;
         });
         return;
+      case OpCode::kNorm:
+        return Norm();
+      case OpCode::kNormWait:
+        if (normed_ == 0) Fail("awaits the norm before it begins");
+        ++norm_awaited_;
+        return;
       case OpCode::kRelease: {
         CopyState& c = copies_[{i.replica, i.action.stage}];
         if (!ByUse() || !c.resident || c.gather != i.arg) {
@@ -141,6 +149,7 @@ class DeviceChecker {
     }
     if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardWeight) return;
     c.unsummed = true;
+    if (normed_ > 0) Fail(ToString(a), " adds to gradients whose norm is taken already");
     if (Copies(a.stage) > 1 && !ShardsGradients() && c.summed) {
       Fail(ToString(a), " adds to gradients that are summed already");
     }
@@ -155,7 +164,24 @@ class DeviceChecker {
     }
   }
 
+  // Gradients that have several copies are summed: those of stages, and of ties.
+  void Norm() {
+    ++normed_;
+    for (const auto& [key, state] : copies_) {
+      if (Copies(key.second) > 1 && (state.unsummed || state.in_flight > 0)) {
+        Fail("takes the norm before the sum of stage ", key.second);
+      }
+    }
+    for (size_t id = 0; id < p_.reductions.size(); ++id) {
+      const Reduction& r = p_.reductions[id];
+      ForMine(r.members, [&](CopyState&, const StageCopy&) {
+        if (reduce_awaited_[id] == 0) Fail("takes the norm before the sum of ", r.parameter);
+      });
+    }
+  }
+
   void Step(const Instruction& i) {
+    if (p_.norm.has_value() && norm_awaited_ == 0) Fail("steps before the norm is there");
     CopyState& c = copies_[{i.replica, i.action.stage}];
     const int stage = i.action.stage;
     if (Copies(stage) > 1) {
@@ -181,6 +207,7 @@ class DeviceChecker {
   size_t at_ = 0;
   std::map<CopyKey, CopyState> copies_;
   std::map<size_t, int> reduced_, reduce_awaited_, gathered_, gather_awaited_;
+  int normed_ = 0, norm_awaited_ = 0;
   std::string error_;
 };
 
@@ -219,6 +246,39 @@ std::string CheckMembers(const Program& p) {
   return "";
 }
 
+// Whether the norm has each gradient once: each part of each stage, and each tie.
+std::string CheckNormShares(const Program& p) {
+  if (!p.norm.has_value()) return "";
+  const Placement& placement = p.schedule.placement;
+  std::map<std::string, int> of_tie;
+  size_t copies = 0;
+  for (int stage = 0; stage < p.schedule.num_stages(); ++stage) {
+    std::vector<int> of_part;
+    for (int r = 0; r < placement.num_replicas(); ++r) {
+      for (int d : placement.groups[r][stage]) {
+        ++copies;
+        const StageCopy copy = {d, r, stage};
+        const NormShare share = NormShareOf(p, copy);
+        for (const std::string& tie : share.ties) ++of_tie[tie];
+        if (!share.own) continue;
+        const Shard shard = ShardOf(p, copy);
+        of_part.resize(shard.parts);
+        ++of_part[shard.index];
+      }
+    }
+    if (of_part.empty() || std::count(of_part.begin(), of_part.end(), 1) !=
+                               static_cast<std::ptrdiff_t>(of_part.size())) {
+      return absl::StrCat("the norm has not each part of stage ", stage, " once");
+    }
+  }
+  for (const Reduction& r : p.reductions) {
+    if (r.parameter.empty() || of_tie[r.parameter] == 1) continue;
+    return absl::StrCat("the norm has ", r.parameter, " ", of_tie[r.parameter], " times");
+  }
+  if (p.norm->members.size() != copies) return "the norm is not summed over all copies";
+  return "";
+}
+
 }  // namespace
 
 std::string CheckCollectives(const Program& program) {
@@ -226,7 +286,8 @@ std::string CheckCollectives(const Program& program) {
     std::string error = DeviceChecker(program, d).Check();
     if (!error.empty()) return error;
   }
-  return CheckMembers(program);
+  std::string error = CheckMembers(program);
+  return error.empty() ? CheckNormShares(program) : error;
 }
 
 }  // namespace pipelab

@@ -17,7 +17,8 @@ namespace pipelab {
 //  * a step of a copy whose gradients are not summed with all others, ties included;
 //  * an action on weights that are not there, a release of weights that are not there, weights that
 //    stay over a step;
-//  * values that are not put together again after a step on parts.
+//  * values that are not put together again after a step on parts;
+//  * a norm that is not of all gradients once, summed over all copies, or a step before it.
 std::string CheckCollectives(const Program& program);
 
 }  // namespace pipelab

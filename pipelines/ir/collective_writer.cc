@@ -1,6 +1,7 @@
 #include "pipelines/ir/collective_writer.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -240,12 +241,23 @@ void CollectiveWriter::Finish() {
   StepAll();
 }
 
+// Of all gradients, by all devices, with nothing left to be added to them.
+void CollectiveWriter::SumSquares() {
+  if (options_.norm_values == 0) return;
+  std::vector<int> stages(schedule().num_stages());
+  std::iota(stages.begin(), stages.end(), 0);
+  p_->norm = NormSum{options_.norm_values, CopiesOf(stages)};
+  AppendForAll(p_->norm->members, OpCode::kNorm, 0);
+  AppendForAll(p_->norm->members, OpCode::kNormWait, 0);
+}
+
 void CollectiveWriter::StepAll() {
   const Placement& placement = schedule().placement;
   const bool whole_values =
       options_.sharding == Sharding::kOptimizer || options_.sharding == Sharding::kGradients;
   // No member of a sum is kept waiting by another's steps.
   for (const std::vector<int32_t>& reductions : pending_) AwaitReductions(reductions);
+  SumSquares();
   std::vector<int32_t> gathers;
   for (int stage = 0; stage < schedule().num_stages(); ++stage) {
     for (const StageCopy& c : CopiesOf({stage})) {

@@ -67,6 +67,7 @@ class CollectiveWriter {
   void FinishRunOfGradients(const Team& team, Progress* at);
   void ReduceReplicas();
   void AwaitReductions(const std::vector<int32_t>& reductions);
+  void SumSquares();
   void StepAll();
 
   Program* p_;

@@ -164,7 +164,11 @@ void Lowering::Reserve() {
   producer_.reserve(messages);
 }
 
-absl::Status CheckTies(const Schedule& s, const LoweringOptions& options) {
+absl::Status CheckOptions(const Schedule& s, const LoweringOptions& options) {
+  if (options.norm_values < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a global norm of ", options.norm_values, " parameter values"));
+  }
   for (const Tie& tie : options.ties) {
     if (tie.parameter.empty() || tie.stages.empty()) {
       return absl::InvalidArgumentError("a tie needs a parameter's name and its stages");
@@ -184,7 +188,7 @@ absl::Status CheckTies(const Schedule& s, const LoweringOptions& options) {
 
 absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options) {
   PIPELAB_RETURN_IF_ERROR(ValidateActions(schedule));
-  PIPELAB_RETURN_IF_ERROR(CheckTies(schedule, options));
+  PIPELAB_RETURN_IF_ERROR(CheckOptions(schedule, options));
   PIPELAB_ASSIGN_OR_RETURN(PortTable ports, PortTable::Make(schedule));
   Lowering lowering(std::move(schedule), std::move(ports));
   PIPELAB_RETURN_IF_ERROR(lowering.PrepareCollectives(options));

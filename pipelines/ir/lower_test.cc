@@ -142,6 +142,40 @@ TEST(Lower, KeepsStepsOfAsynchronousSchedulesInPlace) {
                                             HasSubstr("2 replicas and its own steps")));
 }
 
+// After every sum and before every step, by all devices.
+TEST(Lower, SumsSquaresBetweenReductionsAndSteps) {
+  LoweringOptions options;
+  options.norm_values = 5;
+  options.ties = {{"embedding", {0, 1}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Program p, Lower(ChainOf(1, {"0F0 0B0", "1F0 1B0"}), options));
+  EXPECT_EQ(CheckProgram(p), "");
+  EXPECT_THAT(Words(p, 0),
+              ElementsAre("compute 0F0", "send 0F0 to 1", "receive 1B0", "wait 1B0", "compute 0B0",
+                          "reduce 0S", "reduce_wait 0S", "norm 0S", "norm_wait 0S", "step 0S"));
+  ASSERT_TRUE(p.norm.has_value());
+  EXPECT_EQ(p.norm->values, 5);
+  EXPECT_EQ(p.norm->members.size(), 2u);
+  EXPECT_TRUE(NormShareOf(p, {0, 0, 0}).own);
+  EXPECT_THAT(NormShareOf(p, {0, 0, 0}).ties, ElementsAre("embedding"));
+  EXPECT_TRUE(NormShareOf(p, {1, 0, 1}).own);
+  EXPECT_THAT(NormShareOf(p, {1, 0, 1}).ties, ElementsAre());
+  options.step = false;
+  options.ties.clear();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(ChainOf(1, {"0F0 0B0"}), options));
+  EXPECT_FALSE(p.norm.has_value());
+}
+
+TEST(Lower, RefusesANormOfStepsOnTheirOwn) {
+  LoweringOptions options;
+  options.norm_values = 5;
+  EXPECT_THAT(Lower(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"}), options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("clipping by the global norm (clip_norm) needs all gradients")));
+  options.norm_values = -1;
+  EXPECT_THAT(Lower(ChainOf(1, {"0F0 0B0"}), options),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1 parameter values")));
+}
+
 TEST(Lower, RefusesWhatIsNotValid) {
   EXPECT_THAT(Lower(ChainOf(1, {"0F0"}), {}),
               StatusIs(absl::StatusCode::kInvalidArgument,
@@ -175,6 +209,45 @@ TEST(ProgramChecker, FindsFaults) {
   p = good;
   p.instructions[1].erase(p.instructions[1].begin() + 1);  // no wait for 0F0
   EXPECT_THAT(CheckProgram(p), HasSubstr("1F0"));
+}
+
+TEST(ProgramChecker, FindsFaultsOfTheNorm) {
+  LoweringOptions options;
+  options.norm_values = 5;
+  options.ties = {{"embedding", {0, 1}}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program good,
+                               Lower(ChainOf(1, {"0F0 0B0", "1F0 1B0"}), options));
+  ASSERT_EQ(CheckProgram(good), "");
+  // Device 0's list ends in reduce, reduce_wait, norm, norm_wait, step.
+  const size_t n = good.instructions[0].size();
+  ASSERT_EQ(good.instructions[0][n - 3].op, OpCode::kNorm);
+  const auto edited = [&](auto edit) {
+    Program p = good;
+    edit(p.instructions[0]);
+    return CheckProgram(p);
+  };
+  using List = std::vector<Instruction>;
+  EXPECT_THAT(edited([&](List& l) { l.erase(l.begin() + n - 3, l.begin() + n - 1); }),
+              HasSubstr("steps before the norm is there"));
+  EXPECT_THAT(edited([&](List& l) { l.erase(l.begin() + n - 2); }),
+              HasSubstr("steps before the norm is there"));
+  EXPECT_THAT(edited([&](List& l) { l.erase(l.begin() + n - 3); }),
+              HasSubstr("awaits the norm before it begins"));
+  EXPECT_THAT(edited([&](List& l) {
+                l.insert(l.begin() + n - 2, {l[n - 3], l[n - 2]});
+              }),
+              HasSubstr("norm 0 begins 2 times"));
+  EXPECT_THAT(edited([&](List& l) { std::swap(l[n - 4], l[n - 3]); }),
+              HasSubstr("takes the norm before the sum of embedding"));
+  EXPECT_THAT(edited([&](List& l) { std::swap(l[n - 2], l[n - 1]); }),
+              HasSubstr("steps before the norm is there"));
+  Program p = good;  // a copy that nobody sums
+  p.norm->members.pop_back();
+  EXPECT_THAT(CheckProgram(p), HasSubstr("norm 0 begins 1 times"));
+  options.ties.clear();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(p, Lower(ChainOf(1, {"0F0 0B0"}), options));
+  std::swap(p.instructions[0][1], p.instructions[0][2]);
+  EXPECT_THAT(CheckProgram(p), HasSubstr("0B0 adds to gradients whose norm is taken already"));
 }
 
 }  // namespace

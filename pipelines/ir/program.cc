@@ -27,6 +27,10 @@ const char* OpCodeName(OpCode op) {
       return "gather";
     case OpCode::kGatherWait:
       return "gather_wait";
+    case OpCode::kNorm:
+      return "norm";
+    case OpCode::kNormWait:
+      return "norm_wait";
     case OpCode::kRelease:
       return "release";
     case OpCode::kStep:
@@ -57,6 +61,30 @@ Shard ShardOf(const Program& program, const StageCopy& copy) {
     shard.index = static_cast<int>(std::distance(devices.begin(), devices.find(copy.device)));
   }
   return shard;
+}
+
+NormShare NormShareOf(const Program& program, const StageCopy& copy) {
+  const auto is_copy = [&](const StageCopy& other) {
+    return other.device == copy.device && other.replica == copy.replica &&
+           other.stage == copy.stage;
+  };
+  NormShare share;
+  switch (program.sharding) {
+    case Sharding::kReplicated:
+      share.own = is_copy({program.schedule.placement.groups[0][copy.stage][0], 0, copy.stage});
+      break;
+    case Sharding::kOptimizer:
+      share.own = ShardOf(program, copy).index >= 0;
+      break;
+    case Sharding::kGradients:
+    case Sharding::kFully:
+      share.own = copy.replica == 0;  // every replica's group has all parts
+      break;
+  }
+  for (const Reduction& r : program.reductions) {
+    if (!r.parameter.empty() && is_copy(r.members[0])) share.ties.push_back(r.parameter);
+  }
+  return share;
 }
 
 }  // namespace pipelab

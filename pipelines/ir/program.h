@@ -17,6 +17,8 @@
 //    the sum. In between nothing adds to these gradients.
 //  * kGather begins to put together a stage's parameters from their parts on several devices, and
 //    kGatherWait waits for them. kRelease frees them; the device's own part stays.
+//  * kNorm begins to sum the squares of all gradients over all devices, for their global norm;
+//    kNormWait waits for the sums. In between and until the steps nothing adds to any gradient.
 //  * kStep runs the optimizer of one stage; where parameters are sharded, on the device's part.
 //
 // Receives are posted in the order in which the sends happen in one global order of all actions,
@@ -47,19 +49,27 @@ enum class OpCode : uint8_t {
   kReduceWait,
   kGather,
   kGatherWait,
+  kNorm,
+  kNormWait,
   kRelease,
   kStep,
 };
 
 const char* OpCodeName(OpCode op);
-// A reduction or gather, its wait, or a release.
+// A reduction, gather or norm, its wait, or a release.
 inline bool IsCollective(OpCode op) { return op >= OpCode::kReduce && op <= OpCode::kRelease; }
+
+// What a kReduceWait, kGatherWait or kNormWait waits for.
+inline bool BeginsCollective(OpCode op) {
+  return op == OpCode::kReduce || op == OpCode::kGather || op == OpCode::kNorm;
+}
 
 struct Instruction {
   OpCode op = OpCode::kCompute;
   uint8_t replica = 0;  // of the action
   Action action;        // compute: the action; messages: the producer; else: kStep of the stage
-  int32_t arg = -1;  // send, receive, wait: message; reduce*: reduction; gather*, release: gather
+  // send, receive, wait: message; reduce*: reduction; gather*, release: gather; norm*: 0
+  int32_t arg = -1;
 };
 
 // One tensor on its way from one device to another: the activation of `edge` or its gradient.
@@ -94,6 +104,14 @@ struct Gather {
   std::vector<StageCopy> members;
 };
 
+// The global norm of a step's gradients: the squares of each parameter value of the model are a
+// term of their own, so that everybody adds the terms in one order. A copy has the terms of what it
+// answers for (NormShareOf), 0 in the place of the others.
+struct NormSum {
+  int64_t values = 0;              // terms, 4 bytes each
+  std::vector<StageCopy> members;  // all copies of all stages
+};
+
 // A parameter with one value in several stages (tied embeddings).
 struct Tie {
   std::string parameter;
@@ -106,6 +124,7 @@ struct Program {
   std::vector<Message> messages;
   std::vector<Reduction> reductions;
   std::vector<Gather> gathers;
+  absl::optional<NormSum> norm;
   Sharding sharding = Sharding::kReplicated;
 };
 
@@ -122,10 +141,20 @@ struct LoweringOptions {
   // gradients is awaited a run later. One more stage's weights and gradients in memory, for
   // communication beside compute.
   bool overlap = false;
+  // Before the steps, the devices sum the squares of all gradients for their global norm: how many
+  // parameter values the model has. 0: no norm.
+  int64_t norm_values = 0;
 };
 
 // Which part of a stage's untied parameters the copy has.
 Shard ShardOf(const Program& program, const StageCopy& copy);
+
+// What a copy adds to the global norm: over all copies, each gradient once.
+struct NormShare {
+  bool own = false;               // untied parameters; where they are sharded, the copy's part
+  std::vector<std::string> ties;  // parameters that other stages have too
+};
+NormShare NormShareOf(const Program& program, const StageCopy& copy);
 
 // Fails with the validator's message when the schedule is not valid; InvalidArgument when the
 // options do not suit it.

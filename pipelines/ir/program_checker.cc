@@ -133,6 +133,8 @@ class Checker {
       members = &p_.reductions[i->arg].members;
     } else if (i->op == OpCode::kGather || i->op == OpCode::kGatherWait) {
       members = &p_.gathers[i->arg].members;
+    } else if (i->op == OpCode::kNorm || i->op == OpCode::kNormWait) {
+      members = &p_.norm->members;
     }
     if (members == nullptr) return false;
     const OpCode op = i->op;

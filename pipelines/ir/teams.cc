@@ -40,6 +40,11 @@ absl::Status CheckTeams(const Schedule& s, const LoweringOptions& options) {
 // Papers do not say what copies that run different micro-batches, or tied parameters in stages that
 // are at different micro-batches, would wait for.
 absl::Status CheckOwnSteps(const Schedule& s, const LoweringOptions& options) {
+  if (options.norm_values > 0) {
+    return absl::InvalidArgumentError(
+        "clipping by the global norm (clip_norm) needs all gradients of a step at once, and the "
+        "schedule has its own steps (S), which do not wait for one another");
+  }
   if (options.sharding != Sharding::kReplicated) {
     return absl::InvalidArgumentError(
         absl::StrCat(Asked(options),

@@ -14,19 +14,34 @@ namespace {
 
 std::string SpecOf(const Tensor& t) { return SpecToString(TensorSpec{t.type(), t.shape()}); }
 
+// What one local member brings: `part` is of a gather or reduce-scatter.
+absl::StatusOr<PartedTensor> Bring(const CollectivePlan& plan, size_t member) {
+  StageModule* module = plan.modules[member];
+  PartedTensor parted;
+  switch (plan.kind) {
+    case CollectiveKind::kGather:
+      return module->BeginGather();
+    case CollectiveKind::kReduceScatter:
+      return module->BeginScatter();
+    case CollectiveKind::kReduce: {
+      PIPELAB_ASSIGN_OR_RETURN(parted.whole, module->Gradients(plan.parameter));
+      return parted;
+    }
+    case CollectiveKind::kNorm: {
+      PIPELAB_ASSIGN_OR_RETURN(parted.whole, module->BeginNorm(plan.shares[member]));
+      return parted;
+    }
+  }
+  return absl::InternalError("unknown collective");
+}
+
 // What the local members bring; the first one's part.
 absl::StatusOr<Tensor> Collect(const CollectivePlan& plan, std::vector<Tensor>* wholes) {
   Tensor part;
-  for (StageModule* module : plan.modules) {
-    if (plan.gather || plan.scatter) {
-      PIPELAB_ASSIGN_OR_RETURN(PartedTensor parted,
-                               plan.gather ? module->BeginGather() : module->BeginScatter());
-      if (wholes->empty()) part = std::move(parted.part);
-      wholes->push_back(std::move(parted.whole));
-    } else {
-      PIPELAB_ASSIGN_OR_RETURN(Tensor gradient, module->Gradients(plan.parameter));
-      wholes->push_back(std::move(gradient));
-    }
+  for (size_t member = 0; member < plan.modules.size(); ++member) {
+    PIPELAB_ASSIGN_OR_RETURN(PartedTensor parted, Bring(plan, member));
+    if (wholes->empty()) part = std::move(parted.part);
+    wholes->push_back(std::move(parted.whole));
     const Tensor &first = wholes->front(), &last = wholes->back();
     if (last.type() != first.type() || last.size() != first.size()) {
       return absl::InternalError(
@@ -50,16 +65,17 @@ absl::Status BeginCollective(const CollectivePlan& plan, Communicator* communica
                              CollectiveState* state) {
   state->wholes.clear();
   PIPELAB_ASSIGN_OR_RETURN(const Tensor part, Collect(plan, &state->wholes));
-  if (!plan.gather) SumLocally(state->wholes);
+  const bool gather = plan.kind == CollectiveKind::kGather;
+  const bool scatter = plan.kind == CollectiveKind::kReduceScatter;
+  if (!gather) SumLocally(state->wholes);
   const Tensor& whole = state->wholes[0];
-  const bool all_reduce = !plan.gather && !plan.scatter;
-  state->traffic =
-      RingTraffic(Bytes(whole.bytes()), static_cast<int64_t>(plan.devices.size()), all_reduce)
-          .value();
-  absl::StatusOr<Ticket> ticket =
-      plan.gather    ? communicator->BeginAllGather(part, whole, plan.devices)
-      : plan.scatter ? communicator->BeginReduceScatter(whole, part, plan.devices)
-                     : communicator->BeginAllReduce(whole, plan.devices);
+  state->traffic = RingTraffic(Bytes(whole.bytes()), static_cast<int64_t>(plan.devices.size()),
+                               /*all_reduce=*/!gather && !scatter)
+                       .value();
+  absl::StatusOr<Ticket> ticket = gather ? communicator->BeginAllGather(part, whole, plan.devices)
+                                  : scatter
+                                      ? communicator->BeginReduceScatter(whole, part, plan.devices)
+                                      : communicator->BeginAllReduce(whole, plan.devices);
   if (!ticket.ok()) return ticket.status();
   state->ticket = *ticket;
   return absl::OkStatus();
@@ -68,15 +84,26 @@ absl::Status BeginCollective(const CollectivePlan& plan, Communicator* communica
 absl::Status EndCollective(const CollectivePlan& plan, Communicator* communicator,
                            absl::Duration limit, CollectiveState* state) {
   PIPELAB_RETURN_IF_ERROR(communicator->Wait(state->ticket, limit).status());
+  const Tensor first = state->wholes[0];
   // Other local copies get the result too; of parts there is one a device.
-  const Tensor& first = state->wholes[0];
-  for (size_t k = 1; k < state->wholes.size() && !plan.scatter; ++k) {
+  for (size_t k = 1; k < state->wholes.size() && plan.kind != CollectiveKind::kReduceScatter; ++k) {
     std::memcpy(state->wholes[k].data(), first.data(), first.bytes());
   }
   state->wholes.clear();
   for (StageModule* module : plan.modules) {
-    if (plan.gather) PIPELAB_RETURN_IF_ERROR(module->EndGather());
-    if (plan.scatter) PIPELAB_RETURN_IF_ERROR(module->EndScatter());
+    switch (plan.kind) {
+      case CollectiveKind::kGather:
+        PIPELAB_RETURN_IF_ERROR(module->EndGather());
+        break;
+      case CollectiveKind::kReduceScatter:
+        PIPELAB_RETURN_IF_ERROR(module->EndScatter());
+        break;
+      case CollectiveKind::kNorm:
+        PIPELAB_RETURN_IF_ERROR(module->EndNorm(first));
+        break;
+      case CollectiveKind::kReduce:
+        break;
+    }
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,5 @@
-// One device's part in a reduction or gather: between its modules and the communicator.
+// One device's part in a reduction, a gather or the global norm: between its modules and the
+// communicator.
 //
 //   CollectiveState state;
 //   PIPELAB_RETURN_IF_ERROR(BeginCollective(plan, communicator, limit, &state));

@@ -13,24 +13,36 @@ absl::StatusOr<CollectivePlan> PlanCollective(const Program& program, int device
     return absl::InvalidArgumentError(absl::StrCat("device ", device, ", ", place, ": ", what));
   };
   CollectivePlan plan;
-  plan.gather = i.op != OpCode::kReduce;
-  const size_t known = plan.gather ? program.gathers.size() : program.reductions.size();
-  if (i.arg < 0 || i.arg >= static_cast<int64_t>(known)) {
-    const char* what = plan.gather ? "gather" : "reduction";
+  const std::vector<StageCopy>* members = nullptr;
+  const size_t arg = static_cast<size_t>(i.arg);  // a negative one is beyond any size
+  if (i.op == OpCode::kNorm) {
+    plan.kind = CollectiveKind::kNorm;
+    if (program.norm.has_value()) members = &program.norm->members;
+  } else if (i.op == OpCode::kReduce) {
+    if (arg < program.reductions.size()) {
+      const Reduction& reduction = program.reductions[arg];
+      plan.kind = reduction.scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kReduce;
+      plan.parameter = reduction.parameter;
+      members = &reduction.members;
+    }
+  } else {
+    plan.kind = CollectiveKind::kGather;
+    if (arg < program.gathers.size()) members = &program.gathers[arg].members;
+  }
+  if (members == nullptr) {
+    const char* what = i.op == OpCode::kReduce ? "reduction"
+                       : i.op == OpCode::kNorm ? "norm"
+                                               : "gather";
     return error(what, absl::StrCat("there is no ", what, " ", i.arg));
   }
-  if (!plan.gather) {
-    plan.parameter = program.reductions[i.arg].parameter;
-    plan.scatter = program.reductions[i.arg].scatter;
-  }
   std::set<int> devices;
-  for (const StageCopy& m :
-       plan.gather ? program.gathers[i.arg].members : program.reductions[i.arg].members) {
+  for (const StageCopy& m : *members) {
     devices.insert(m.device);
     if (m.device != device) continue;
     StageModule* module = held.OfReplica(m.replica, m.stage).module;
     if (module == nullptr) return error(Place(program, i), "the device does not hold a member");
     plan.modules.push_back(module);
+    if (i.op == OpCode::kNorm) plan.shares.push_back(NormShareOf(program, m));
   }
   if (plan.modules.empty()) return error(Place(program, i), "the device holds no member");
   plan.devices.assign(devices.begin(), devices.end());

@@ -7,6 +7,7 @@
 #ifndef PIPELAB_PIPELINES_RUNTIME_COLLECTIVE_PLAN_H_
 #define PIPELAB_PIPELINES_RUNTIME_COLLECTIVE_PLAN_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,15 +18,17 @@
 
 namespace pipelab {
 
-// A reduction or a gather.
+enum class CollectiveKind : uint8_t { kReduce, kReduceScatter, kGather, kNorm };
+
 struct CollectivePlan {
-  std::string parameter;
-  bool gather = false, scatter = false;  // neither: all-reduce
-  std::vector<StageModule*> modules;     // the local members, in member order
-  std::vector<int> devices;              // of all members, ascending, each once
+  CollectiveKind kind = CollectiveKind::kReduce;
+  std::string parameter;              // of a reduction
+  std::vector<StageModule*> modules;  // the local members, in member order
+  std::vector<NormShare> shares;      // of a norm: theirs
+  std::vector<int> devices;           // of all members, ascending, each once
 };
 
-// For kReduce, kGather and kRelease.
+// For kReduce, kGather, kNorm and kRelease.
 absl::StatusOr<CollectivePlan> PlanCollective(const Program& program, int device,
                                               const HeldStages& held, const Instruction& i);
 

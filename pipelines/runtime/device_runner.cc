@@ -90,6 +90,8 @@ absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {
     case OpCode::kReduceWait:
     case OpCode::kGather:
     case OpCode::kGatherWait:
+    case OpCode::kNorm:
+    case OpCode::kNormWait:
     case OpCode::kRelease:
       status = RunCollective(i.op, index);
       break;
@@ -229,11 +231,13 @@ absl::Status DeviceRunner::RunCollective(OpCode op, int32_t index) {
   switch (op) {
     case OpCode::kReduce:
     case OpCode::kGather:
+    case OpCode::kNorm:
       PIPELAB_RETURN_IF_ERROR(BeginCollective(plan, communicator_, &state));
       collective_bytes_ += state.traffic;
       return absl::OkStatus();
     case OpCode::kReduceWait:
     case OpCode::kGatherWait:
+    case OpCode::kNormWait:
       return EndCollective(plan, communicator_, wait_limit_, &state);
     default:
       return plan.modules[0]->Release();  // of a group there is one

@@ -91,6 +91,7 @@ TEST(Executor, RandomOrdersEqualSerial) {
       lowering.ties = {{"embedding", {0, shape.stages.num_stages() - 1}}};
     }
     for (uint64_t seed = 0; seed < 3; ++seed) {
+      lowering.norm_values = seed == 1 ? shape.stages.num_stages() + 2 : 0;
       ExpectEqualsSerial(RandomOrder(shape, seed), lowering,
                          absl::StrCat("shape ", number, ", seed ", seed));
     }
@@ -112,6 +113,7 @@ TEST(Executor, AllSchemesEqualSerial) {
           ++accepted;
           LoweringOptions lowering;
           if (schedule->num_stages() > 1) lowering.ties = {{"e", {0, schedule->num_stages() - 1}}};
+          if (recompute) lowering.norm_values = schedule->num_stages() + 1;
           ExpectEqualsSerial(*schedule, lowering,
                              absl::StrCat(scheme.name, ", P = ", devices, ", M = ", micro_batches,
                                           recompute ? ", recompute" : ""));
@@ -144,6 +146,7 @@ TEST(Executor, ShardedStagesEqualSerial) {
           lowering.sharding = sharding;
           lowering.eager_reductions = hard;
           lowering.overlap = hard;
+          lowering.norm_values = hard ? schedule->num_stages() + 1 : 0;
           lowering.residency = data_parallel == 3 ? Residency::kMicroBatch : Residency::kRun;
           ExpectEqualsSerial(*schedule, lowering,
                              absl::StrCat(scheme.name, ", D = ", data_parallel, ", ",

@@ -21,9 +21,10 @@ Tensor Parameters(Arena* arena, int64_t width, MemoryKind kind, int64_t start, i
   return t;
 }
 
-void StepParameters(Tensor& weight, Tensor& gradient) {
+// Every weight moves by its gradient and by the norm.
+void StepParameters(Tensor& weight, Tensor& gradient, int64_t norm) {
   for (int64_t c = 0; c < weight.size(); ++c) {
-    weight.f32()[c] = static_cast<float>((At(weight, c) + At(gradient, c)) % kPrime);
+    weight.f32()[c] = static_cast<float>((At(weight, c) + At(gradient, c) + norm) % kPrime);
     gradient.f32()[c] = 0;
   }
 }
@@ -220,11 +221,37 @@ void FakeStage::AccumulateWeightGradient(const Stash& stash) {
   }
 }
 
-absl::Status FakeStage::Step(const Action&) {
+absl::StatusOr<Tensor> FakeStage::BeginNorm(const NormShare& share) {
+  Tensor terms = arena_->Zeros(DataType::kFloat32, {config_.norm_values}, MemoryKind::kActivation);
+  // The sum of elements in the place of the sum of squares: exact, whatever the order.
+  const auto add = [&](int64_t place, const Tensor& gradient) {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < gradient.size(); ++i) sum += At(gradient, i);
+    terms.f32()[place] += static_cast<float>(sum % kPrime);
+  };
+  if (share.own) add(config_.stage, part_gradient_);
+  for (const std::string& tie : share.ties) {
+    if (tie != config_.tied) return absl::NotFoundError(absl::StrCat("no parameter ", tie));
+    add(config_.norm_values - 1, tied_gradient_);
+  }
+  return terms;
+}
+
+absl::Status FakeStage::EndNorm(const Tensor& squares) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < squares.size(); ++i) sum += At(squares, i);
+  norm_ = sum % kPrime;
+  return absl::OkStatus();
+}
+
+absl::Status FakeStage::Step(const Action& a) {
   ++library_ns_;
-  if (config_.shard.index >= 0) StepParameters(part_, part_gradient_);
+  if (config_.norm_values > 0 && !norm_.has_value()) return WrongOrder(a, "no norm");
+  const int64_t shift = norm_.value_or(0);
+  norm_.reset();
+  if (config_.shard.index >= 0) StepParameters(part_, part_gradient_, shift);
   for (float& g : gradient_.empty() ? absl::Span<float>() : gradient_.f32()) g = 0;
-  if (!tied_weight_.empty()) StepParameters(tied_weight_, tied_gradient_);
+  if (!tied_weight_.empty()) StepParameters(tied_weight_, tied_gradient_, shift);
   return absl::OkStatus();
 }
 
@@ -255,78 +282,6 @@ std::vector<float> FakeStage::parameters() const {
     all.insert(all.end(), tied_weight_.f32().begin(), tied_weight_.f32().end());
   }
   return all;
-}
-
-std::string TiedParameter(const std::vector<Tie>& ties, int stage) {
-  for (const Tie& tie : ties) {
-    if (std::count(tie.stages.begin(), tie.stages.end(), stage) > 0) return tie.parameter;
-  }
-  return "";
-}
-
-namespace {
-
-// One micro-batch forward and backward through all stages, one after the other.
-void SerialMicroBatch(const Schedule& s, int micro_batch,
-                      std::vector<std::unique_ptr<FakeStage>>& stages) {
-  std::map<std::pair<int, int>, Tensor> values;  // by edge and slice
-  const auto take = [&](const std::vector<int>& edges, int slice) {
-    std::vector<Tensor> tensors;
-    for (int e : edges) tensors.push_back(std::move(values[{e, slice}]));
-    return tensors;
-  };
-  const auto put = [&](const std::vector<int>& edges, int slice, std::vector<Tensor> tensors) {
-    for (size_t k = 0; k < edges.size(); ++k) values[{edges[k], slice}] = std::move(tensors[k]);
-  };
-  Action a;
-  a.micro_batch = micro_batch;
-  for (int stage = 0; stage < s.num_stages(); ++stage) {
-    a.stage = static_cast<int16_t>(stage);
-    a.kind = ActionKind::kForward;
-    for (a.slice = 0; a.slice < s.num_slices; ++a.slice) {
-      auto y = stages[stage]->Forward(a, take(s.stages.in_edges[stage], a.slice), false);
-      put(s.stages.out_edges[stage], a.slice, std::move(y).value());
-    }
-  }
-  for (int stage = s.num_stages() - 1; stage >= 0; --stage) {
-    a.stage = static_cast<int16_t>(stage);
-    a.kind = ActionKind::kBackward;
-    for (a.slice = static_cast<int16_t>(s.num_slices - 1); a.slice >= 0; --a.slice) {
-      auto dx = stages[stage]->Backward(a, take(s.stages.out_edges[stage], a.slice));
-      put(s.stages.in_edges[stage], a.slice, std::move(dx).value());
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<std::vector<float>> SerialParameters(const Schedule& s, const std::vector<Tie>& ties,
-                                                 int steps) {
-  Arena arena;
-  std::vector<std::unique_ptr<FakeStage>> stages;
-  for (int stage = 0; stage < s.num_stages(); ++stage) {
-    FakeStageConfig config;
-    config.graph = &s.stages;
-    config.stage = stage;
-    config.tied = TiedParameter(ties, stage);
-    stages.push_back(std::make_unique<FakeStage>(&arena, config));
-  }
-  for (int step = 0; step < steps; ++step) {
-    for (int m = 0; m < s.num_micro_batches; ++m) SerialMicroBatch(s, m, stages);
-    for (const Tie& tie : ties) {
-      std::vector<Tensor> copies;
-      for (int stage : tie.stages) copies.push_back(*stages[stage]->Gradients(tie.parameter));
-      for (int64_t i = 0; i < copies[0].size(); ++i) {
-        float sum = 0;
-        for (const Tensor& t : copies) sum += t.f32()[i];
-        for (Tensor& t : copies) t.f32()[i] = sum;
-      }
-    }
-    for (auto& stage : stages) CHECK(stage->Step(Action()).ok());
-  }
-  std::vector<std::vector<float>> parameters;
-  for (auto& stage : stages) parameters.push_back(stage->parameters());
-  return parameters;
 }
 
 }  // namespace pipelab

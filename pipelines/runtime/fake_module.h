@@ -4,8 +4,8 @@
 //
 //   FakeStage stage(&arena, {.graph = &graph, .stage = 1, .rows = 12});
 //   ... an Executor calls it ...
-//   stage.parameters();                  // equal to those of SerialParameters(), or something is
-//   wrong
+//   stage.parameters();                  // equal to SerialParameters() (fake_serial.h), or
+//   something is wrong
 //
 // It refuses, with FailedPrecondition, passes in the wrong order (a backward without its forward, a
 // weight gradient before the input gradient, a missing recompute). Kept tensors are charged to the
@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/tensor.h"
 #include "pipelines/ir/program.h"
@@ -40,6 +41,9 @@ struct FakeStageConfig {
   int64_t member = 0, group_size = 1;
   std::string tied = {};  // name of the tied parameter that the stage has, if any
   Shard shard = {};       // of its own parameters
+  // Terms of the global norm, without which it then refuses to step: one for each stage and one for
+  // ties, or more.
+  int64_t norm_values = 0;
 };
 
 class FakeStage : public StageModule {
@@ -61,6 +65,8 @@ class FakeStage : public StageModule {
   absl::Status Release() override;
   absl::StatusOr<PartedTensor> BeginScatter() override;
   absl::Status EndScatter() override;
+  absl::StatusOr<Tensor> BeginNorm(const NormShare& share) override;
+  absl::Status EndNorm(const Tensor& squares) override;
   int64_t library_ns() const override { return library_ns_; }
 
   // Values of the stage's own parameters, then of the tied ones. Not for sharded stages.
@@ -108,16 +114,9 @@ class FakeStage : public StageModule {
   Tensor part_, part_gradient_;  // sharded: in weight_ and gradient_, or of their own
   Tensor scattering_;
   std::map<std::pair<int, int>, Stash> stash_;  // by micro-batch and slice
+  absl::optional<int64_t> norm_;                // of the next step
   int64_t library_ns_ = 0;                      // counts passes, a nanosecond each
 };
-
-// The parameters of each stage after `steps` steps without any pipeline, all with the smallest
-// micro-batches.
-std::vector<std::vector<float>> SerialParameters(const Schedule& schedule,
-                                                 const std::vector<Tie>& ties, int steps);
-
-// The tied parameter's name for a stage; empty when it has none.
-std::string TiedParameter(const std::vector<Tie>& ties, int stage);
 
 }  // namespace pipelab
 

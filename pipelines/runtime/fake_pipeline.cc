@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/comm/communicator.h"
+#include "pipelines/runtime/fake_serial.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -60,7 +61,10 @@ class BlockingSends : public Communicator {
 }  // namespace
 
 FakePipeline::FakePipeline(const Program* program, const FakePipelineOptions& options)
-    : program_(program), options_(options), arenas_(program->schedule.num_devices()) {
+    : program_(program),
+      options_(options),
+      arenas_(program->schedule.num_devices()),
+      norm_values_(program->norm.has_value() ? program->norm->values : 0) {
   const Schedule& s = program->schedule;
   const int n = s.num_devices();
   auto ranks = MakeInProcessCommunicators(n, {.rendezvous = options.blocking_sends});
@@ -87,6 +91,7 @@ FakePipeline::FakePipeline(const Program* program, const FakePipelineOptions& op
         config.member = static_cast<int64_t>(member);
         config.group_size = static_cast<int64_t>(group.size());
         config.tied = TiedParameter(options.ties, stage);
+        config.norm_values = norm_values_;
         config.shard = ShardOf(*program, {d, r, stage});
         copies_.push_back({d, r, stage, std::make_unique<FakeStage>(&arenas_[d], config)});
         StageModule* module = copies_.back().module.get();
@@ -106,7 +111,7 @@ FakePipeline::~FakePipeline() {
 }
 
 std::string FakePipeline::WrongParameters(int steps) const {
-  const auto want = SerialParameters(program_->schedule, options_.ties, steps);
+  const auto want = SerialParameters(program_->schedule, options_.ties, steps, norm_values_);
   std::string wrong;
   for (const Copy& copy : copies_) {
     if (!copy.module->KeepsPartOf(want[copy.stage])) {

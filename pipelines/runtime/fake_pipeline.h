@@ -6,6 +6,7 @@
 #ifndef PIPELAB_PIPELINES_RUNTIME_FAKE_PIPELINE_H_
 #define PIPELAB_PIPELINES_RUNTIME_FAKE_PIPELINE_H_
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -57,6 +58,7 @@ class FakePipeline {
   const Program* const program_;
   const FakePipelineOptions options_;
   std::deque<Arena> arenas_;
+  const int64_t norm_values_;
   std::vector<Copy> copies_;
   std::unique_ptr<Executor> executor_;
   absl::Status created_;

@@ -49,6 +49,10 @@ class FaultInjector::Module : public StageModule {
   absl::Status Release() override { return module_->Release(); }
   absl::StatusOr<PartedTensor> BeginScatter() override { return module_->BeginScatter(); }
   absl::Status EndScatter() override { return module_->EndScatter(); }
+  absl::StatusOr<Tensor> BeginNorm(const NormShare& share) override {
+    return module_->BeginNorm(share);
+  }
+  absl::Status EndNorm(const Tensor& squares) override { return module_->EndNorm(squares); }
   int64_t library_ns() const override { return module_->library_ns(); }
 
  private:

@@ -1,5 +1,6 @@
 #include "pipelines/runtime/layer_stage.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -143,6 +144,20 @@ void LayerStage::Release(StagePass pass, int place, MicroBatch* mb) const {
   for (int value : plan_.released(pass)[place]) mb->values[value] = Tensor();
 }
 
+absl::StatusOr<Tensor> LayerStage::BeginNorm(const NormShare& share) {
+  Tensor squares = parameters_.SumsOfSquares(share);
+  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  return squares;
+}
+
+// In double and in the order of values, as the serial loop adds them.
+absl::Status LayerStage::EndNorm(const Tensor& squares) {
+  squares_ = 0;
+  for (float term : squares.f32()) *squares_ += term;
+  gradient_norm_ = std::sqrt(*squares_);
+  return absl::OkStatus();
+}
+
 absl::Status LayerStage::Step(const Action& a) {
   PIPELAB_RETURN_IF_ERROR(CheckAction(a, {ActionKind::kStep}, 1));
   const bool last = versions_.is_last_step();
@@ -151,7 +166,15 @@ absl::Status LayerStage::Step(const Action& a) {
                                   in_flight_.begin()->first.first, " is in flight"));
   }
   PIPELAB_RETURN_IF_ERROR(versions_.CheckStep(a));
+  if (options_.optimizer.needs_norm() && !squares_.has_value()) {
+    return Refuse(a, "comes before the global norm of the gradients is known");
+  }
   if (versions_.newest_is_needed()) parameters_.KeepVersion(versions_.newest());
+  if (options_.optimizer.needs_norm()) {
+    const float factor = ClipFactorOf(options_.optimizer, *squares_);
+    if (factor != 1) parameters_.ScaleGradients(factor);
+  }
+  squares_.reset();
   parameters_.Step(training_step_ * versions_.steps_of_run() + versions_.newest() + 1);
   for (const auto& layer : layers_) layer->EndStep(backend_);
   versions_.Made();

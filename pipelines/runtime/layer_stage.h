@@ -38,6 +38,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "kernels/backend.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
@@ -104,6 +105,8 @@ class LayerStage : public StageModule {
   absl::Status Release() override;
   absl::StatusOr<PartedTensor> BeginScatter() override;
   absl::Status EndScatter() override;
+  absl::StatusOr<Tensor> BeginNorm(const NormShare& share) override;
+  absl::Status EndNorm(const Tensor& squares) override;
   int64_t library_ns() const override { return backend_->library_ns(); }
 
   // Forward only, without dropout, on any data; nothing is kept. Takes the inputs of `samples`
@@ -116,6 +119,9 @@ class LayerStage : public StageModule {
   // Loss of each micro-batch's last forward, the sum over this member's tokens. Empty but in the
   // loss's stage.
   const std::map<int, double>& losses() const { return losses_; }
+  // The norm of all gradients of the model at the last step, before clipping; 0 where no norm was
+  // taken.
+  double gradient_norm() const { return gradient_norm_; }
   // Training steps so far, the optimizer's being as many times the steps of a run. Set it to
   // resume, between runs.
   int64_t training_step() const { return training_step_; }
@@ -197,6 +203,8 @@ class LayerStage : public StageModule {
   std::map<Key, MicroBatch> in_flight_;
   std::map<int, std::vector<LayerStash>> sequences_;  // [micro-batch in slices][place]
   std::map<int, double> losses_;
+  absl::optional<double> squares_;  // of all gradients, for the next step
+  double gradient_norm_ = 0;
   int64_t training_step_ = 0;
 };
 

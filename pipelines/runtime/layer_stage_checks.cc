@@ -38,7 +38,6 @@ absl::Status CheckStageSizes(const ModelPartition& partition, int stage,
                  o.group_size, " devices");
   }
   if (o.batch_tokens < 1) return error("batch_tokens = ", o.batch_tokens, ": must be at least 1");
-  if (o.optimizer.needs_norm()) return error("clip_norm: stages know no global norm yet");
   return CheckOptimizer(o.optimizer);
 }
 

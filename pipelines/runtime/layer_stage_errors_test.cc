@@ -138,6 +138,29 @@ TEST_F(LayerStageErrors, SlicesOutOfOrder) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("made for 2 token slices")));
 }
 
+// The norm comes with the sums of all copies, once a step.
+TEST_F(LayerStageErrors, ClippingNeedsTheGlobalNorm) {
+  options_.optimizer.clip_norm = 1;
+  const auto stage = MakeStage(1, 3);
+  const Action step = MakeAction(ActionKind::kStep, 1, 0);
+  const auto refused =
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("1S comes before the global norm of the gradients is known"));
+  EXPECT_THAT(stage->Step(step), refused);
+  NormShare share;
+  share.own = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor squares, stage->BeginNorm(share));
+  for (float term : squares.f32()) EXPECT_EQ(term, 0);  // no gradients yet
+  squares.f32()[0] = 9;                                 // another stage's
+  squares.f32()[1] = 16;
+  EXPECT_THAT(stage->EndNorm(squares), IsOk());
+  EXPECT_EQ(stage->gradient_norm(), 5);
+  EXPECT_THAT(stage->Step(step), IsOk());
+  EXPECT_THAT(stage->Step(step), refused);
+  options_.optimizer.clip_norm = -1;
+  ExpectCreateFails(0, 2, absl::StatusCode::kInvalidArgument, "clip_norm=-1: must be");
+}
+
 TEST_F(LayerStageErrors, SizesOfTheStage) {
   ExpectCreateFails(2, 2, absl::StatusCode::kInvalidArgument, "[2, 2) of 6");
   ExpectCreateFails(0, 7, absl::StatusCode::kInvalidArgument, "[0, 7) of 6");

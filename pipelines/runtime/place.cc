@@ -32,6 +32,9 @@ std::string Place(const Program& program, const Instruction& instruction) {
     case OpCode::kGather:
     case OpCode::kGatherWait:
       return absl::StrCat("gather of stage ", instruction.action.stage);
+    case OpCode::kNorm:
+    case OpCode::kNormWait:
+      return "global norm of the gradients";
     case OpCode::kRelease:
       return absl::StrCat("release of stage ", instruction.action.stage);
     case OpCode::kSend:

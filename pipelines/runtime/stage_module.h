@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/tensor/tensor.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 
 namespace pipelab {
@@ -62,10 +63,19 @@ class StageModule {
   virtual absl::StatusOr<PartedTensor> BeginScatter() { return NotSharded(); }
   virtual absl::Status EndScatter() { return NotSharded().status(); }
 
+  // The global norm. What this copy adds to it, a float for each parameter value of the model (the
+  // sum of squares of its gradient, once all gradients are summed, or 0), and what all copies
+  // together have, on which the next Step goes.
+  virtual absl::StatusOr<Tensor> BeginNorm(const NormShare&) { return NoNorm(); }
+  virtual absl::Status EndNorm(const Tensor& /*squares*/) { return NoNorm(); }
+
   // Nanoseconds that the module has spent inside vendor libraries so far.
   virtual int64_t library_ns() const { return 0; }
 
  private:
+  static absl::Status NoNorm() {
+    return absl::UnimplementedError("the stage knows no global norm");
+  }
   static absl::StatusOr<PartedTensor> NotSharded() {
     return absl::UnimplementedError("the stage's parameters cannot be sharded");
   }

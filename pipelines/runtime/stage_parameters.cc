@@ -1,28 +1,14 @@
 #include "pipelines/runtime/stage_parameters.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "models/layers/initialize.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-// Ties with a use outside the layers.
-std::set<std::string> TiesElsewhere(const ModelGraph& graph, absl::Span<const int> layers) {
-  std::set<std::string> ties;
-  for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
-    if (std::binary_search(layers.begin(), layers.end(), i)) continue;
-    for (const ParameterSpec& p : graph.layers[i].parameters) {
-      if (!p.tie.empty()) ties.insert(p.tie);
-    }
-  }
-  return ties;
-}
 
 // Rows of a flat tensor; empty when the tensor is not there.
 Tensor View(const Tensor& flat, int64_t begin, int64_t size) {
@@ -36,95 +22,10 @@ Tensor View(const Tensor& flat, int64_t begin, int64_t size, const Shape& shape)
 
 }  // namespace
 
-StageParameters::StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
-                                 const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
-                                 const Shard& shard)
-    : optimizer_(optimizer), backend_(backend), shard_(shard) {
-  LayOut(graph, layers);
-  Allocate(seed);
-  FindUses(graph, layers);
-}
-
-void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> layers) {
-  const std::set<std::string> elsewhere = TiesElsewhere(graph, layers);
-  std::vector<int> later_uses;  // regions, in layer order
-  for (int i : layers) {
-    for (const ParameterSpec& p : graph.layers[i].parameters) {
-      const auto [it, first] =
-          region_of_value_.emplace(ValueName(p), static_cast<int>(regions_.size()));
-      if (first) {
-        Region region;
-        region.spec = &p;
-        region.shared = elsewhere.count(p.tie) > 0;
-        region.size = p.size();
-        int64_t& size = region.shared ? ties_size_ : own_size_;
-        region.begin = size;
-        size += region.size;
-        regions_.push_back(region);
-      } else {
-        later_uses.push_back(it->second);
-      }
-      region_of_name_[p.name] = it->second;
-    }
-  }
-  for (int region : later_uses) {
-    regions_[region].later_uses.push_back(shard_.Padded(own_size_) + later_size_);
-    later_size_ += regions_[region].size;
-  }
-}
-
-void StageParameters::Allocate(uint64_t seed) {
-  const auto zeros = [&](int64_t size, MemoryKind kind) {
-    return backend_->arena().Zeros(DataType::kFloat32, {size}, kind);
-  };
-  const int64_t whole = shard_.Padded(own_size_), part = shard_.PartOf(own_size_);
-  values_.ties = zeros(ties_size_, MemoryKind::kParameter);
-  if (sharded_values()) {
-    part_of_values_ = zeros(part, MemoryKind::kParameter);
-  } else {
-    values_.own = zeros(whole, MemoryKind::kParameter);
-    part_of_values_ = PartOf(values_.own);
-  }
-  gradients_.ties = zeros(ties_size_, MemoryKind::kGradient);
-  if (sharded_gradients()) {
-    part_of_gradients_ = zeros(part, MemoryKind::kGradient);
-  } else {
-    gradients_.own = zeros(whole + later_size_, MemoryKind::kGradient);
-    part_of_gradients_ = PartOf(gradients_.own);
-  }
-  states_.resize(StateNames(optimizer_).size());
-  for (State& state : states_) {
-    state.own = zeros(shard_.index < 0 ? 0 : part, MemoryKind::kOptimizer);
-    state.ties = zeros(ties_size_, MemoryKind::kOptimizer);
-  }
-  std::vector<float> own(sharded_values() ? whole : 0);
-  for (Region& r : regions_) {
-    const absl::Span<float> place = r.shared           ? values_.ties.f32()
-                                    : sharded_values() ? absl::MakeSpan(own)
-                                                       : values_.own.f32();
-    InitializeParameter(*r.spec, seed, place.subspan(r.begin, r.size));
-    r.spec = nullptr;  // the graph need not outlive the constructor
-  }
-  if (sharded_values()) {
-    std::copy_n(own.begin() + shard_.index * part, part, part_of_values_.f32().begin());
-  }
-}
-
 Tensor StageParameters::PartOf(const Tensor& whole) const {
   if (shard_.index < 0) return Tensor();
   const int64_t part = shard_.PartOf(own_size_);
   return whole.Rows(shard_.index * part, (shard_.index + 1) * part);
-}
-
-void StageParameters::FindUses(const ModelGraph& graph, absl::Span<const int> layers) {
-  std::vector<int> uses(regions_.size(), 0);
-  for (int i : layers) {
-    std::vector<Use>& layer = uses_[i];
-    for (const ParameterSpec& p : graph.layers[i].parameters) {
-      const int region = region_of_value_.at(ValueName(p));
-      layer.push_back({region, uses[region]++, Shape(p.shape.begin(), p.shape.end())});
-    }
-  }
 }
 
 Tensor StageParameters::GradientOf(const Region& r, int use) const {
@@ -215,6 +116,39 @@ absl::StatusOr<Tensor> StageParameters::Gradients(absl::string_view tie) {
   return GradientOf(regions_[it->second], 0);
 }
 
+std::pair<int64_t, int64_t> StageParameters::OverlapOf(const Region& r) const {
+  const int64_t part = shard_.PartOf(own_size_), first = shard_.index * part;
+  const int64_t begin = std::max(r.begin, first);
+  return {begin - r.begin, std::max(begin, std::min(r.begin + r.size, first + part)) - r.begin};
+}
+
+Tensor StageParameters::SumsOfSquares(const NormShare& share) {
+  Fold();
+  Tensor squares =
+      backend_->arena().Zeros(DataType::kFloat32, {num_values_}, MemoryKind::kActivation);
+  const auto add = [&](const Region& r, const Tensor& gradient) {
+    squares.f32()[r.number] = static_cast<float>(backend_->optimizer().SumOfSquares(gradient));
+  };
+  for (const Region& r : regions_) {
+    if (r.shared || !share.own || shard_.index < 0) continue;
+    const auto [begin, end] = OverlapOf(r);
+    const int64_t first = shard_.index * shard_.PartOf(own_size_);
+    if (begin < end)
+      add(r, part_of_gradients_.Rows(r.begin + begin - first, r.begin + end - first));
+  }
+  for (const std::string& tie : share.ties) {
+    const Region& r = regions_[region_of_value_.at(tie)];
+    add(r, GradientOf(r, 0));
+  }
+  return squares;
+}
+
+void StageParameters::ScaleGradients(float factor) {
+  Fold();
+  if (shard_.index >= 0) backend_->optimizer().Scale(part_of_gradients_, factor);
+  backend_->optimizer().Scale(gradients_.ties, factor);
+}
+
 void StageParameters::Step(int64_t step) {
   Fold();
   absl::InlinedVector<Tensor, kMostStateTensors> own, ties;
@@ -251,13 +185,11 @@ std::pair<Tensor, int64_t> StageParameters::Kept(const Region& r, StateKind kind
     return {state.own.Rows(r.begin, r.begin + r.size), 0};
   }
   if (shard_.index < 0) return {state.own.Rows(0, 0), 0};
-  // The overlap of the parameter and the part.
-  const int64_t part = shard_.PartOf(own_size_), first = shard_.index * part;
-  const int64_t begin = std::max(r.begin, first);
-  const int64_t end = std::max(begin, std::min(r.begin + r.size, first + part));
+  const auto [begin, end] = OverlapOf(r);
   const Tensor& kept = kind == StateKind::kValue ? part_of_values_ : state.own;
   if (begin >= end) return {kept.Rows(0, 0), 0};
-  return {kept.Rows(begin - first, end - first), begin - r.begin};
+  const int64_t first = shard_.index * shard_.PartOf(own_size_);
+  return {kept.Rows(r.begin + begin - first, r.begin + end - first), begin};
 }
 
 absl::StatusOr<ParameterPart> StageParameters::CopyPart(absl::string_view name,

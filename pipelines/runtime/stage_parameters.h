@@ -33,6 +33,7 @@
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
 #include "models/layers/optimizer.h"
+#include "pipelines/ir/program.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/runtime/stage_module.h"
 
@@ -84,6 +85,10 @@ class StageParameters {
   absl::StatusOr<Tensor> Gradients(absl::string_view tie);
   // Say so after each weight gradient.
   void GradientsAdded() { folded_ = false; }
+  // The terms of the copy's share of the global norm, one for each value of the model in the order
+  // of first uses, with 0 for the others.
+  Tensor SumsOfSquares(const NormShare& share);
+  void ScaleGradients(float factor);
   // The optimizer's step of this number, from 1.
   void Step(int64_t step);
 
@@ -103,6 +108,7 @@ class StageParameters {
   // own, or, if shared, in ties; those of later uses are in own.
   struct Region {
     const ParameterSpec* spec;  // of the first use, while laying out
+    int64_t number = 0;         // among the model's values
     bool shared;                // by a tie with other stages
     int64_t begin = 0, size = 0;
     std::vector<int64_t> later_uses;  // places of gradients
@@ -123,6 +129,8 @@ class StageParameters {
   void Allocate(uint64_t seed);
   void FindUses(const ModelGraph& graph, absl::Span<const int> layers);
   std::vector<Parameter> OfLayer(int layer, const State& values) const;
+  // Elements [begin, end) of a region that lie in this copy's part.
+  std::pair<int64_t, int64_t> OverlapOf(const Region& region) const;
   // This copy's part of a whole.
   Tensor PartOf(const Tensor& whole) const;
   Tensor GradientOf(const Region& region, int use) const;
@@ -140,6 +148,7 @@ class StageParameters {
   std::map<int, std::vector<Use>> uses_;  // by layer
   // Elements; `own` is padded where it is whole, and gradients of later uses follow it.
   int64_t own_size_ = 0, ties_size_ = 0, later_size_ = 0;
+  int64_t num_values_ = 0;  // of the whole model
   State values_, gradients_;
   std::vector<State> states_;                  // the optimizer's; sharded: own is the part
   Tensor part_of_values_, part_of_gradients_;  // in `own` above, or of their own

@@ -37,6 +37,7 @@ std::vector<LoweringOptions> AllOptions(int num_stages) {
           options.sharding = sharding;
           options.overlap = overlap;
           options.residency = residency;
+          options.norm_values = overlap != eager ? 7 : 0;
           all.push_back(options);
         }
       }
@@ -63,6 +64,7 @@ TEST(CollectiveLowering, IsSoundForTheWholeCatalogue) {
         for (LoweringOptions& options : AllOptions(s->num_stages())) {
           if (scheme.asynchronous) {
             options.ties.clear();
+            options.norm_values = 0;
             if (options.sharding != Sharding::kReplicated) {
               EXPECT_THAT(Lower(*s, options),
                           StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("own steps")));

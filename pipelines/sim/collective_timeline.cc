@@ -24,7 +24,7 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
       num_reductions_(program.reductions.size()),
       queues_(program.schedule.num_devices()),
       free_at_(program.schedule.num_devices(), 0) {
-  all_.reserve(program.reductions.size() + program.gathers.size());
+  all_.reserve(program.reductions.size() + program.gathers.size() + 1);
   const auto add = [&](const std::vector<StageCopy>& members, pipelab::Collective kind, Bytes bytes,
                        Nanoseconds more) {
     Collective& c = all_.emplace_back();
@@ -41,9 +41,14 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
   for (const Gather& g : program.gathers) {
     add(g.members, pipelab::Collective::kAllGather, GatherBytes(costs, program, g), Nanoseconds(0));
   }
+  if (program.norm.has_value()) {
+    add(program.norm->members, pipelab::Collective::kAllReduce, NormBytes(*program.norm),
+        costs.reduce);
+  }
 }
 
 size_t CollectiveTimeline::IndexOf(const Instruction& i) const {
+  if (i.op == OpCode::kNorm || i.op == OpCode::kNormWait) return all_.size() - 1;
   const bool gather = i.op == OpCode::kGather || i.op == OpCode::kGatherWait;
   return (gather ? num_reductions_ : 0) + static_cast<size_t>(i.arg);
 }
@@ -51,7 +56,7 @@ size_t CollectiveTimeline::IndexOf(const Instruction& i) const {
 int64_t CollectiveTimeline::Visit(int device, const Instruction& i, int64_t now, int64_t own) {
   const size_t index = IndexOf(i);
   Collective& c = all_[index];
-  const bool begins = i.op == OpCode::kReduce || i.op == OpCode::kGather;
+  const bool begins = BeginsCollective(i.op);
   if (measured_) {
     if (begins) return now + own;
     if (c.end != kBlocked) return c.end;  // woken by the last one

@@ -61,7 +61,7 @@ class CollectiveTimeline {
 
   const bool measured_, overlap_;
   const size_t num_reductions_;
-  std::vector<Collective> all_;             // reductions, then gathers
+  std::vector<Collective> all_;             // reductions, gathers, the norm
   std::vector<std::deque<size_t>> queues_;  // [device] begun and not over
   std::vector<int64_t> free_at_;            // [device]
   std::vector<int> woken_;

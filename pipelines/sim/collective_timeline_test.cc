@@ -52,6 +52,43 @@ TEST(CollectiveTimeline, EagerReductionsRunBesideCompute) {
   EXPECT_EQ(Makespan(TwoWays(), at_end, costs), 600 + 50 + 50 + 20);
 }
 
+// Every device waits for all gradients and a ring of 4 bytes a value; the steps follow.
+TEST(CollectiveTimeline, TheNormIsARingOverAllDevices) {
+  const Schedule s = ChainOf(1, {"0F0 0B0", "1F0 1B0"});
+  CostTable costs = Costs(s);
+  LoweringOptions options;
+  const int64_t without = Makespan(s, options, costs);
+  EXPECT_EQ(without, 600 + 10);
+  options.norm_values = 25;  // 100 bytes
+  EXPECT_EQ(Makespan(s, options, costs), without);
+  costs.reduce = Nanoseconds(50);
+  costs.hop_latency = Nanoseconds(5);
+  EXPECT_EQ(Makespan(s, options, costs), 600 + 2 * 5 + 50 + 2 * 5 + 10);
+  costs.bandwidth = BytesPerSecond(1e9);  // a byte a nanosecond; the edge has none
+  EXPECT_EQ(Makespan(s, options, costs), 600 + 2 * 5 + 50 + 2 * 5 + 2 * 50 + 10);
+  const Program program = Lower(s, options).value();
+  const Trace trace = Simulate(program, costs).value();
+  for (const DeviceTrace& device : trace.devices) {
+    EXPECT_EQ(device.collective_bytes, Bytes(100));  // 2 (d - 1) / d of it
+    EXPECT_EQ(device.messages_sent, 1);
+    EXPECT_EQ(device.spans.back().op, OpCode::kStep);
+    EXPECT_EQ(device.spans.back().begin_ns, 600 + 2 * 5 + 50 + 2 * 5 + 2 * 50);
+  }
+}
+
+// One device sends nothing; what it holds for the norm counts where nothing else is higher.
+TEST(CollectiveTimeline, TheNormOfOneDeviceTakesNoTime) {
+  const Schedule s = ChainOf(1, {"0F0 0B0"});
+  CostTable costs = Costs(s);
+  costs.hop_latency = Nanoseconds(5);
+  LoweringOptions options;
+  options.norm_values = 25;
+  EXPECT_EQ(Makespan(s, options, costs), 300 + 10);
+  const Trace trace = Simulate(Lower(s, options).value(), costs).value();
+  EXPECT_EQ(trace.devices[0].collective_bytes, Bytes(0));
+  EXPECT_EQ(trace.devices[0].peak_activation, Bytes(100));
+}
+
 TEST(CollectiveTimeline, RingsTakeTheirBytes) {
   Schedule s = ChainOf(1, {"0F0 0B0", "0F0 0B0"});
   s.stages = StageGraph::Chain(1);

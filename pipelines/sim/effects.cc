@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipelines/cost/sharded_state.h"
 #include "pipelines/ir/pieces.h"
 
 namespace pipelab {
@@ -15,6 +16,12 @@ EffectTable::EffectTable(const Program& program, const CostTable& costs)
       row_parts_(program.schedule, costs) {
   const Schedule& s = program.schedule;
   for (const StageGraph::Edge& e : s.stages.edges) message_size_.push_back(MessageSize(s, e));
+  if (program.norm.has_value()) {
+    norm_bytes_.resize(s.num_devices());
+    for (const StageCopy& m : program.norm->members) {
+      norm_bytes_[m.device] += NormBytes(*program.norm).value();
+    }
+  }
   const std::vector<bool> recomputed = s.RecomputedStages();
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < num_stages_; ++stage) {

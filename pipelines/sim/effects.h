@@ -43,6 +43,10 @@ class EffectTable {
         return {0, 0, -MessageBytes(program_.messages[i.arg])};
       case OpCode::kReceive:
         return {0, 0, MessageBytes(program_.messages[i.arg])};
+      case OpCode::kNorm:
+        return {0, 0, norm_bytes_[device]};
+      case OpCode::kNormWait:
+        return {0, 0, -norm_bytes_[device]};
       default:
         return {};
     }
@@ -67,6 +71,7 @@ class EffectTable {
   int num_slices_;       // that differ: 1 where the table knows no slices
   int64_t slice_parts_;  // that are alike
   const RowPartsTable row_parts_;
+  std::vector<int64_t> norm_bytes_;    // [device] terms of all its copies; empty without a norm
   std::vector<int64_t> message_size_;  // [edge] in smallest micro-batches
   std::vector<StageEffects> table_;    // [(replica * stages + stage) * slices + slice]
 };

@@ -11,9 +11,10 @@
 //   wait             none: it ends when its message is there. What waking up costs is left out, so
 //                    a replay is a little optimistic about dispatch;
 //   reduce_wait,     its own processor time, begun when all members have come; the slowest ends it;
-//   gather_wait
+//   gather_wait,
+//   norm_wait
 //   reduce, gather,  its own processor time.
-//   release
+//   norm, release
 // Messages take no time on the way (in-process hand-over) unless `base` has a latency and a
 // bandwidth. Memory needs `base` (stage memory and edge bytes); without it peak_activation is 0.
 //

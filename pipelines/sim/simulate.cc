@@ -114,10 +114,12 @@ class Simulation {
         case OpCode::kReduceWait:
         case OpCode::kGather:
         case OpCode::kGatherWait:
+        case OpCode::kNorm:
+        case OpCode::kNormWait:
           end = collectives_.Visit(d, i, begin, own);
           for (int woken : collectives_.TakeWoken()) runnable_.push_back(woken);
           if (end == CollectiveTimeline::kBlocked) return;
-          if (i.op == OpCode::kReduce || i.op == OpCode::kGather) {
+          if (BeginsCollective(i.op)) {
             trace.collective_bytes += Bytes(collectives_.TrafficOf(i));
           } else if (measured == nullptr) {
             own = std::min(end - begin, collectives_.TimeOf(i));

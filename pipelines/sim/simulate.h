@@ -7,7 +7,8 @@
 // CostTable::instruction_time says so); a message leaves when its send is over and the one before
 // it on the same ordered pair of devices has left, occupies the links of its path for bytes /
 // bandwidth, and arrives the path's latency later. Transfers that are on one link at a time share
-// its bandwidth (transfers.h). A wait ends on arrival. Reductions and gathers run
+// its bandwidth (transfers.h). A wait ends on arrival. Reductions, gathers and the
+// global norm run
 // beside compute, one at a time on a device, each from when its last member begins it
 // (collective_timeline.h). A member of a group of d devices takes 1/d of an action's time, a
 // token slice its own (CostTable::slices), or 1/num_slices; a step is divided only where parameters
@@ -28,6 +29,7 @@
 //   B                           - kept - inputs - output gradients + input gradients
 //   I                           as B, + kept_for_weight
 //   W                           - kept_for_weight
+//   norm, norm_wait             + and - four bytes a parameter value and copy on the device
 // A token slice's forward keeps kept_when_dropped all the same when the stage recomputes, which its
 // recompute then does not add, and its B or I adds `carried`. All of that comes
 // with StageMemory's *_peak on top of the level during an action. What stays on the device (an

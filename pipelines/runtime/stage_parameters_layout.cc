@@ -1,0 +1,126 @@
+// The part of StageParameters that lays out and allocates.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+#include "models/layers/initialize.h"
+#include "pipelines/runtime/stage_parameters.h"
+
+namespace pipelab {
+namespace {
+
+// Ties with a use outside the layers.
+std::set<std::string> TiesElsewhere(const ModelGraph& graph, absl::Span<const int> layers) {
+  std::set<std::string> ties;
+  for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
+    if (std::binary_search(layers.begin(), layers.end(), i)) continue;
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (!p.tie.empty()) ties.insert(p.tie);
+    }
+  }
+  return ties;
+}
+
+// The values of a model, numbered by first use.
+std::map<std::string, int64_t> NumberValues(const ModelGraph& graph) {
+  std::map<std::string, int64_t> numbers;
+  for (const LayerSpec& layer : graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      numbers.emplace(ValueName(p), static_cast<int64_t>(numbers.size()));
+    }
+  }
+  return numbers;
+}
+
+}  // namespace
+
+StageParameters::StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
+                                 const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
+                                 const Shard& shard)
+    : optimizer_(optimizer), backend_(backend), shard_(shard) {
+  LayOut(graph, layers);
+  Allocate(seed);
+  FindUses(graph, layers);
+}
+
+void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> layers) {
+  const std::set<std::string> elsewhere = TiesElsewhere(graph, layers);
+  const std::map<std::string, int64_t> numbers = NumberValues(graph);
+  num_values_ = static_cast<int64_t>(numbers.size());
+  std::vector<int> later_uses;  // regions, in layer order
+  for (int i : layers) {
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      const auto [it, first] =
+          region_of_value_.emplace(ValueName(p), static_cast<int>(regions_.size()));
+      if (first) {
+        Region region;
+        region.spec = &p;
+        region.number = numbers.at(ValueName(p));
+        region.shared = elsewhere.count(p.tie) > 0;
+        region.size = p.size();
+        int64_t& size = region.shared ? ties_size_ : own_size_;
+        region.begin = size;
+        size += region.size;
+        regions_.push_back(region);
+      } else {
+        later_uses.push_back(it->second);
+      }
+      region_of_name_[p.name] = it->second;
+    }
+  }
+  for (int region : later_uses) {
+    regions_[region].later_uses.push_back(shard_.Padded(own_size_) + later_size_);
+    later_size_ += regions_[region].size;
+  }
+}
+
+void StageParameters::Allocate(uint64_t seed) {
+  const auto zeros = [&](int64_t size, MemoryKind kind) {
+    return backend_->arena().Zeros(DataType::kFloat32, {size}, kind);
+  };
+  const int64_t whole = shard_.Padded(own_size_), part = shard_.PartOf(own_size_);
+  values_.ties = zeros(ties_size_, MemoryKind::kParameter);
+  if (sharded_values()) {
+    part_of_values_ = zeros(part, MemoryKind::kParameter);
+  } else {
+    values_.own = zeros(whole, MemoryKind::kParameter);
+    part_of_values_ = PartOf(values_.own);
+  }
+  gradients_.ties = zeros(ties_size_, MemoryKind::kGradient);
+  if (sharded_gradients()) {
+    part_of_gradients_ = zeros(part, MemoryKind::kGradient);
+  } else {
+    gradients_.own = zeros(whole + later_size_, MemoryKind::kGradient);
+    part_of_gradients_ = PartOf(gradients_.own);
+  }
+  states_.resize(StateNames(optimizer_).size());
+  for (State& state : states_) {
+    state.own = zeros(shard_.index < 0 ? 0 : part, MemoryKind::kOptimizer);
+    state.ties = zeros(ties_size_, MemoryKind::kOptimizer);
+  }
+  std::vector<float> own(sharded_values() ? whole : 0);
+  for (Region& r : regions_) {
+    const absl::Span<float> place = r.shared           ? values_.ties.f32()
+                                    : sharded_values() ? absl::MakeSpan(own)
+                                                       : values_.own.f32();
+    InitializeParameter(*r.spec, seed, place.subspan(r.begin, r.size));
+    r.spec = nullptr;  // the graph need not outlive the constructor
+  }
+  if (sharded_values()) {
+    std::copy_n(own.begin() + shard_.index * part, part, part_of_values_.f32().begin());
+  }
+}
+
+void StageParameters::FindUses(const ModelGraph& graph, absl::Span<const int> layers) {
+  std::vector<int> uses(regions_.size(), 0);
+  for (int i : layers) {
+    std::vector<Use>& layer = uses_[i];
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      const int region = region_of_value_.at(ValueName(p));
+      layer.push_back({region, uses[region]++, Shape(p.shape.begin(), p.shape.end())});
+    }
+  }
+}
+
+}  // namespace pipelab
