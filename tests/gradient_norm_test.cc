@@ -77,7 +77,7 @@ TEST(GradientNorm, AsynchronousSchemesHaveNone) {
   options.optimizer.clip_norm = 1;
   EXPECT_THAT(PipelineTraining::Create(graph, *batches, options),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("clipping by the global norm (clip_norm) needs all gradients")));
+                       HasSubstr("--clip_norm: the global norm needs all gradients")));
   SgdOptions sgd;
   sgd.learning_rate = 0.02f;
   RmsPropOptions rmsprop;

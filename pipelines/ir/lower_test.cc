@@ -170,7 +170,7 @@ TEST(Lower, RefusesANormOfStepsOnTheirOwn) {
   options.norm_values = 5;
   EXPECT_THAT(Lower(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"}), options),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("clipping by the global norm (clip_norm) needs all gradients")));
+                       HasSubstr("--clip_norm: the global norm needs all gradients")));
   options.norm_values = -1;
   EXPECT_THAT(Lower(ChainOf(1, {"0F0 0B0"}), options),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("-1 parameter values")));

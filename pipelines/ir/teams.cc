@@ -42,8 +42,8 @@ absl::Status CheckTeams(const Schedule& s, const LoweringOptions& options) {
 absl::Status CheckOwnSteps(const Schedule& s, const LoweringOptions& options) {
   if (options.norm_values > 0) {
     return absl::InvalidArgumentError(
-        "clipping by the global norm (clip_norm) needs all gradients of a step at once, and the "
-        "schedule has its own steps (S), which do not wait for one another");
+        "--clip_norm: the global norm needs all gradients of a step at once, and the schedule has "
+        "its own steps (S), which do not wait for one another");
   }
   if (options.sharding != Sharding::kReplicated) {
     return absl::InvalidArgumentError(
