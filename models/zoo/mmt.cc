@@ -100,7 +100,7 @@ class Builder {
     }
     GptHeadSizes head;
     head.name = "head";
-    head.input = Join(ends, c_.tokens, Activation::kNone);
+    head.input = Join(ends, c_.tokens);
     head.tokens = c_.tokens;
     head.hidden = c_.hidden;
     head.vocabulary = c_.vocabulary;
@@ -115,7 +115,7 @@ class Builder {
     }
     ClassifierSizes head;
     head.name = "head";
-    head.input = Join(ends, /*tokens=*/1, Activation::kGelu);
+    head.input = Join(ends, /*tokens=*/1);
     head.channels = c_.hidden;
     head.classes = c_.classes;
     head.stddev = kTransformerStddev;
@@ -181,7 +181,7 @@ class Builder {
     return Add(PoolSpec(GlobalAverage(branch + "/mean", normed, tokens, 1, c_.hidden)));
   }
 
-  int Join(const std::vector<int>& branches, int64_t tokens, Activation activation) {
+  int Join(const std::vector<int>& branches, int64_t tokens) {
     ConcatSizes concat;
     concat.name = "join/concat";
     concat.tokens = tokens;
@@ -193,7 +193,6 @@ class Builder {
     dense.tokens = tokens;
     dense.in = static_cast<int64_t>(branches.size()) * c_.hidden;
     dense.out = c_.hidden;
-    dense.activation = activation;
     dense.stddev = kTransformerStddev;
     return Add(DenseSpec(dense));
   }

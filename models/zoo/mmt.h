@@ -24,8 +24,8 @@
 //
 // Attention is over all tokens, or a text's first `length_field`. A branch ends with a norm and the
 // mean of its tokens (places of the padding too, which attend like the others); the join is of
-// these means, with a GELU; the head is a classifier. One modality is a chain with the same join
-// and head: the model of one branch alone.
+// these means, and the head a classifier. Join and head are linear, so the branches' votes for a
+// class add up. One modality is a chain with the same join and head: the model of one branch alone.
 #ifndef PIPELAB_MODELS_ZOO_MMT_H_
 #define PIPELAB_MODELS_ZOO_MMT_H_
 

@@ -226,7 +226,7 @@ def mmt_modalities(w: Weights, batch: Batch, s: Settings) -> Tensor:
             x = self_attention(w, f"branch{b}/block{i}/attention", x, s["heads"], hidden_keys[b])
             x = mlp(w, f"branch{b}/block{i}/mlp", x)
         ends.append(layer_norm(w, f"branch{b}/norm", x).mean(1))
-    x = gelu(linear(w, "join/dense", torch.cat(ends, dim=1)))
+    x = linear(w, "join/dense", torch.cat(ends, dim=1))
     return cross_entropy(linear(w, "head", x), batch["targets"])
 
 
