@@ -48,4 +48,50 @@ double RSquared(absl::Span<const float> targets, absl::Span<const float> predict
   return squares == 0 ? 0 : 1 - errors / squares;
 }
 
+namespace {
+
+template <typename T>
+int64_t PlaceOfLargest(absl::Span<const T> scores) {
+  CHECK(!scores.empty());
+  for (const T s : scores) CHECK(!std::isnan(s));
+  return std::max_element(scores.begin(), scores.end()) - scores.begin();
+}
+
+}  // namespace
+
+int64_t ArgMax(absl::Span<const double> scores) { return PlaceOfLargest(scores); }
+int64_t ArgMax(absl::Span<const float> scores) { return PlaceOfLargest(scores); }
+
+std::vector<double> LogSoftmax(absl::Span<const float> logits) {
+  const double largest = logits[ArgMax(logits)];
+  double sum = 0;
+  for (const float z : logits) sum += std::exp(z - largest);
+  std::vector<double> out;
+  for (const float z : logits) out.push_back(z - largest - std::log(sum));
+  return out;
+}
+
+double Accuracy(absl::Span<const float> scores, absl::Span<const uint8_t> labels) {
+  CHECK(!labels.empty());
+  CHECK_EQ(scores.size() % labels.size(), 0u);
+  const size_t classes = scores.size() / labels.size();
+  size_t right = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    right += ArgMax(scores.subspan(i * classes, classes)) == labels[i];
+  }
+  return static_cast<double>(right) / static_cast<double>(labels.size());
+}
+
+MeanWithError MeanOf(absl::Span<const double> values) {
+  const double n = static_cast<double>(values.size());
+  MeanWithError out;
+  if (values.empty()) return out;
+  out.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  if (values.size() < 2) return out;
+  double squares = 0;
+  for (const double v : values) squares += (v - out.mean) * (v - out.mean);
+  out.error = std::sqrt(squares / (n - 1) / n);
+  return out;
+}
+
 }  // namespace pipelab

@@ -1,6 +1,7 @@
 // Metrics against brute force and values by hand.
 #include "models/data/metrics.h"
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -55,6 +56,29 @@ TEST(RSquared, ByHand) {
   EXPECT_DOUBLE_EQ(RSquared({1, 2, 3}, {3, 2, 1}), 1 - 8.0 / 2);
   EXPECT_DOUBLE_EQ(RSquared({0, 4}, {1, 4}), 1 - 1.0 / 8);
   EXPECT_EQ(RSquared({5, 5}, {1, 2}), 0);
+}
+
+TEST(Accuracy, ByHand) {
+  EXPECT_EQ(Accuracy({1, 2, 3, 1, 0, 0, 5, 5, 4}, {1, 0, 1}), 1.0 / 3);  // the first of equals
+  EXPECT_EQ(Accuracy({-1, -2}, {0}), 1);
+  EXPECT_DEATH(Accuracy({1, 2, 3}, {0, 1}), "");
+  EXPECT_DEATH(Accuracy({std::numeric_limits<float>::quiet_NaN(), 1}, {0}), "isnan");
+  EXPECT_EQ(ArgMax(std::vector<double>{0.5, 0.7, 0.1}), 1);
+}
+
+TEST(LogSoftmax, ByHand) {
+  const std::vector<double> p = LogSoftmax({1000.0f, 1000.0f, 998.0f});
+  const double sum = 2 + std::exp(-2.0);
+  EXPECT_NEAR(p[0], -std::log(sum), 1e-12);
+  EXPECT_NEAR(p[2], -2 - std::log(sum), 1e-12);
+}
+
+TEST(MeanOf, ByHand) {
+  const MeanWithError m = MeanOf(std::vector<double>{1, 2, 3, 6});
+  EXPECT_EQ(m.mean, 3);
+  EXPECT_DOUBLE_EQ(m.error, std::sqrt((4 + 1 + 0 + 9) / 3.0 / 4));
+  EXPECT_EQ(MeanOf(std::vector<double>{7}).error, 0);
+  EXPECT_EQ(MeanOf({}).mean, 0);
 }
 
 }  // namespace
