@@ -1,0 +1,307 @@
+// tools/bazel run //experiments:mmt_train
+//
+// Trains a multi-modal Transformer of two branches, one for pictures and one for names, to tell the
+// group of an emoji, beside networks of each branch alone, and compares them on emoji that training
+// saw under no name.
+//
+// A sample is a picture and one name. A held-out emoji counts as the share of its names under which
+// a network is right, so that each emoji weighs the same; beside it stands the accuracy where the
+// log-probabilities of all its names are added up before one group is chosen. Each network is
+// trained --repeats times with the data in another order, and an emoji's figure is the mean. Emoji
+// are the sample that standard errors are about, and networks are compared emoji by emoji.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "experiments/option_checks.h"
+#include "experiments/train/predict.h"
+#include "experiments/train/run_study.h"
+#include "models/data/emoji.h"
+#include "models/data/emoji_batches.h"
+#include "models/data/images.h"
+#include "models/data/metrics.h"
+#include "models/data/package_cache.h"
+#include "models/zoo/branch_stages.h"
+#include "models/zoo/mmt.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(int, repeats, 3, "trainings of each network, with the data in another order");
+
+namespace pipelab {
+namespace {
+
+// Related languages, so that parts of words come again.
+const char* const kLanguages[] = {"cs", "da", "de", "en", "es", "fr",
+                                  "it", "nl", "pl", "pt", "ro", "sv"};
+constexpr int64_t kCurveNames = 500;
+constexpr char kBoth[] = "both", kNameAlone[] = "name_alone", kPictureAlone[] = "picture_alone";
+
+// Of each held-out emoji; means over the repeats.
+struct Verdicts {
+  std::vector<double> by_name;   // the share of its names that are right
+  std::vector<double> together;  // 1 where all its names together are right
+};
+
+struct Emoji {
+  EmojiData data;  // names of kLanguages
+  EmojiOptions options;
+  std::shared_ptr<const CharacterVocabulary> vocabulary;
+  PixelScale scale;
+  std::map<std::string, std::vector<Verdicts>> verdicts;  // by network, one a repeat
+};
+
+// The emoji whose `kept` is true, with their names.
+EmojiSet Select(const EmojiSet& set, const std::vector<bool>& kept) {
+  EmojiSet out = set;
+  out.images.pixels.clear();
+  out.images.labels.clear();
+  out.names.clear();
+  std::vector<int32_t> place(kept.size(), -1);
+  const int64_t bytes = set.images.image_bytes();
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (!kept[i]) continue;
+    place[i] = static_cast<int32_t>(out.images.size());
+    const auto from = set.images.pixels.begin() + static_cast<int64_t>(i) * bytes;
+    out.images.pixels.insert(out.images.pixels.end(), from, from + bytes);
+    out.images.labels.push_back(set.images.labels[i]);
+  }
+  for (EmojiName name : set.names) {
+    name.emoji = place[name.emoji];
+    if (name.emoji >= 0) out.names.push_back(std::move(name));
+  }
+  return out;
+}
+
+EmojiSet WithNames(const EmojiSet& set) {
+  std::vector<bool> named(set.images.size());
+  for (const EmojiName& name : set.names) named[name.emoji] = true;
+  return Select(set, named);
+}
+
+// A fifth of the training emoji takes the place of the held-out ones.
+void HoldOutTrainingEmoji(EmojiData* data) {
+  const CounterRng rng(/*seed=*/1, "study/emoji/validation");
+  std::vector<bool> kept;
+  for (int64_t i = 0; i < data->train.images.size(); ++i) kept.push_back(rng.Below(i, 5) != 0);
+  const EmojiSet all = std::move(data->train);
+  data->train = Select(all, kept);
+  kept.flip();
+  data->held_out = Select(all, kept);
+}
+
+absl::StatusOr<std::shared_ptr<Emoji>> LoadEmojiOf(const StudyRequest& request) {
+  const auto emoji = std::make_shared<Emoji>();
+  EmojiData& data = emoji->data;
+  data = SyntheticEmoji(/*train=*/200, /*held_out=*/40, request.seed);
+  if (!request.synthetic) {
+    PIPELAB_ASSIGN_OR_RETURN(data, FetchEmoji(DefaultDataCache()));
+    const std::vector<std::string> languages(std::begin(kLanguages), std::end(kLanguages));
+    data.train = KeepLocales(data, data.train, languages);
+    data.held_out = KeepLocales(data, data.held_out, languages);
+  }
+  if (request.validation) HoldOutTrainingEmoji(&data);
+  data.held_out = WithNames(data.held_out);
+  emoji->options.ngram = 3;
+  emoji->vocabulary =
+      std::make_shared<const CharacterVocabulary>(NameVocabulary(data, emoji->options));
+  emoji->scale = ScaleOf(data.train.images);
+  return emoji;
+}
+
+absl::StatusOr<ModelGraph> Network(const Emoji& emoji, const std::string& part) {
+  MmtModality text, picture;
+  text.field = kText;
+  text.length_field = kTextLength;
+  text.tokens = emoji.options.text_length;
+  text.vocabulary = TextIds(*emoji.vocabulary, emoji.options);
+  picture.kind = MmtModality::kPicture;
+  picture.field = kImage;
+  picture.height = picture.width = kEmojiSide;
+  picture.channels = 3;
+  picture.patch = 8;
+  MmtConfig config;
+  config.layers = 2;
+  config.hidden = 48;
+  config.heads = 4;
+  config.feed_forward = 96;
+  config.dropout = 0.2;
+  config.classes = static_cast<int64_t>(emoji.data.groups.size());
+  if (part != kPictureAlone) config.modalities.push_back(text);
+  if (part != kNameAlone) config.modalities.push_back(picture);
+  return BuildMmt(config);
+}
+
+// Always given both, the network of two branches leans on the one that it learns by heart first.
+// So most samples have one input; that the logits of the branches add up makes the rest of it.
+EmojiOptions TrainingOptionsOf(const Emoji& emoji, const std::string& part) {
+  EmojiOptions options = emoji.options;
+  options.augmentation = {/*shift=*/4, /*flip=*/true};
+  options.mask = 0.5;
+  if (part == kBoth) options.blank = 0.8;
+  return options;
+}
+
+Verdicts VerdictsOf(const Emoji& emoji, absl::Span<const float> logits) {
+  const EmojiSet& asked = emoji.data.held_out;
+  const size_t emojis = asked.images.labels.size(), groups = emoji.data.groups.size();
+  std::vector<std::vector<double>> sum(emojis, std::vector<double>(groups));
+  std::vector<double> right(emojis), names(emojis);
+  for (size_t i = 0; i < asked.names.size(); ++i) {
+    const int32_t e = asked.names[i].emoji;
+    const std::vector<double> p = LogSoftmax(logits.subspan(i * groups, groups));
+    for (size_t g = 0; g < groups; ++g) sum[e][g] += p[g];
+    right[e] += ArgMax(p) == asked.images.labels[e] ? 1 : 0;
+    ++names[e];
+  }
+  Verdicts v;
+  for (size_t e = 0; e < emojis; ++e) {
+    v.together.push_back(ArgMax(sum[e]) == asked.images.labels[e] ? 1 : 0);
+    v.by_name.push_back(right[e] / names[e]);
+  }
+  return v;
+}
+
+std::vector<double> MeanOver(const std::vector<Verdicts>& repeats,
+                             std::vector<double> Verdicts::*which) {
+  std::vector<double> mean((repeats[0].*which).size());
+  for (const Verdicts& v : repeats) {
+    for (size_t e = 0; e < mean.size(); ++e) {
+      mean[e] += (v.*which)[e] / static_cast<double>(repeats.size());
+    }
+  }
+  return mean;
+}
+
+absl::StatusOr<StudyPart> MakePart(const std::shared_ptr<Emoji>& emoji, const std::string& name,
+                                   int repeat, const StudyRequest& request) {
+  const EmojiData& data = emoji->data;
+  StudyPart part;
+  part.name = absl::StrCat(name, "_", repeat);
+  PIPELAB_ASSIGN_OR_RETURN(part.graph, Network(*emoji, name));
+  if (name == kBoth) {
+    PIPELAB_ASSIGN_OR_RETURN(part.parallel_stages,
+                             BranchStages(part.graph, /*stages_of_branch=*/1));
+  }
+  part.train = std::make_shared<EmojiBatchSource>(
+      data.train, emoji->scale, emoji->vocabulary, TrainingOptionsOf(*emoji, name),
+      ExampleOrder(static_cast<int64_t>(data.train.names.size()), request.batch_samples,
+                   request.seed, absl::StrCat("data/emoji/", repeat)));
+  const int64_t names = static_cast<int64_t>(data.held_out.names.size());
+  const auto held_out = std::make_shared<EmojiBatchSource>(
+      data.held_out, emoji->scale, emoji->vocabulary, emoji->options, ExampleOrder(names));
+  part.held_out = held_out;
+  part.held_out_samples = std::min(kCurveNames, names);
+  part.judge = [emoji, held_out, name, names](SerialTrainer* trained) -> absl::Status {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> logits, Predict(trained, *held_out, names));
+    emoji->verdicts[name].push_back(VerdictsOf(*emoji, logits));
+    return absl::OkStatus();
+  };
+  return part;
+}
+
+double LargestGroupAccuracy(const EmojiData& data) {
+  std::vector<double> count(data.groups.size());
+  for (const uint8_t label : data.train.images.labels) ++count[label];
+  const auto& asked = data.held_out.images.labels;
+  return static_cast<double>(std::count(asked.begin(), asked.end(), ArgMax(count))) /
+         static_cast<double>(asked.size());
+}
+
+// Whether two branches are better than the other network, emoji by emoji.
+Quality::Claim ClaimOver(const Emoji& emoji, const std::string& other, const std::string& title) {
+  const std::vector<double> both = MeanOver(emoji.verdicts.at(kBoth), &Verdicts::by_name),
+                            alone = MeanOver(emoji.verdicts.at(other), &Verdicts::by_name);
+  std::vector<double> difference;
+  for (size_t e = 0; e < both.size(); ++e) difference.push_back(both[e] - alone[e]);
+  const MeanWithError d = MeanOf(difference);
+  return {absl::StrFormat("two branches are above %s: %.4f and %.4f, by %.4f (standard error %.4f)",
+                          title, MeanOf(both).mean, MeanOf(alone).mean, d.mean, d.error),
+          d.mean > 0};
+}
+
+Quality Compare(const Emoji& emoji) {
+  const EmojiData& data = emoji.data;
+  Quality q;
+  q.caption = absl::StrCat("The group of ", data.held_out.images.size(), " held-out emoji, ",
+                           data.held_out.names.size(), " names");
+  q.metrics = {{"accuracy", "accuracy, one name", "", 4},
+               {"error", "standard error", "", 4},
+               {"together", "accuracy, all names", "", 4},
+               {"together_error", "standard error", "", 4}};
+  const std::pair<const char*, const char*> networks[] = {{kBoth, "MMT, both branches"},
+                                                          {kNameAlone, "names alone"},
+                                                          {kPictureAlone, "pictures alone"}};
+  double ours = 0;
+  for (const auto& [name, title] : networks) {
+    const std::vector<Verdicts>& v = emoji.verdicts.at(name);
+    const MeanWithError a = MeanOf(MeanOver(v, &Verdicts::by_name)),
+                        b = MeanOf(MeanOver(v, &Verdicts::together));
+    if (name == kBoth) ours = a.mean;
+    q.rows.push_back({title, {a.mean, a.error, b.mean, b.error}});
+  }
+  const double nearest = NearestMeanAccuracy(data.train.images, data.held_out.images);
+  const double largest = LargestGroupAccuracy(data);
+  const auto baseline = [&q](const char* name, double accuracy) {
+    q.rows.push_back({name, {accuracy, absl::nullopt, absl::nullopt, absl::nullopt}});
+  };
+  baseline("nearest group mean of the pictures", nearest);
+  baseline("always the largest group", largest);
+  q.claims = {
+      ClaimOver(emoji, kNameAlone, "names alone"),
+      ClaimOver(emoji, kPictureAlone, "pictures alone"),
+      {absl::StrFormat("two branches, %.4f, are above the nearest group mean, %.4f, and the "
+                       "largest group, %.4f",
+                       ours, nearest, largest),
+       ours > nearest && ours > largest}};
+  q.notes = {
+      "One name: the share of an emoji's names under which the group is right, each with the "
+      "picture. All names: the group of the largest sum of log-probabilities over the names. Means "
+      "over the repeats; errors are over emoji, and of differences over the differences of each."};
+  return q;
+}
+
+absl::StatusOr<StudyWork> Load(const StudyRequest& request) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::shared_ptr<Emoji> emoji, LoadEmojiOf(request));
+  const EmojiData& data = emoji->data;
+  StudyWork work;
+  const int repeats = absl::GetFlag(FLAGS_repeats);
+  for (int repeat = 1; repeat <= repeats; ++repeat) {
+    for (const char* name : {kBoth, kNameAlone, kPictureAlone}) {
+      PIPELAB_ASSIGN_OR_RETURN(StudyPart part, MakePart(emoji, name, repeat, request));
+      work.parts.push_back(std::move(part));
+    }
+  }
+  work.data =
+      absl::StrCat(request.synthetic ? "synthetic emoji" : "emoji", " (", data.train.images.size(),
+                   " with ", data.train.names.size(), " names for training, ",
+                   data.held_out.images.size(), " with ", data.held_out.names.size(), " held out)");
+  work.quality = [emoji]() -> absl::StatusOr<Quality> { return Compare(*emoji); };
+  return work;
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  pipelab::Study study;
+  study.name = "mmt_train";
+  study.title = "A multi-modal Transformer on emoji";
+  study.summary =
+      "Trains Transformer branches over pictures and names of emoji to tell their groups, together "
+      "and each alone, and compares them on emoji that training saw under no name.";
+  study.defaults = {{"scheme", "graph"},     {"devices", "2"},         {"steps", "4000"},
+                    {"samples", "32"},       {"micro_batches", "2"},   {"learning_rate", "0.003"},
+                    {"warmup_steps", "100"}, {"rate_decay", "cosine"}, {"weight_decay", "0.5"}};
+  study.check = [] {
+    return pipelab::CheckRange("--repeats", absl::GetFlag(FLAGS_repeats), 1, 100);
+  };
+  study.load = pipelab::Load;
+  return pipelab::RunStudy(argc, argv, study);
+}
