@@ -110,7 +110,7 @@ void AddSettings(const ComparedNetwork& n, Safetensors* file) {
   settings["seed"] = kComparedSeed;
   AddOptimizer(n.optimizer, &settings);
   settings["parameters"] = n.graph.num_parameters();
-  file->metadata[n.name] = settings.dump();
+  file->metadata[n.name] = DumpJson(settings);
 }
 
 absl::Status Export() {

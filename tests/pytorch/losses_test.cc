@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -26,7 +27,6 @@
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_layers.h"
 #include "models/zoo/branch_stages.h"
-#include "pipelines/schedules/catalog.h"
 #include "tests/pytorch/loss_table.h"
 #include "tests/pytorch/networks.h"
 #include "tools/base/status_matchers.h"

@@ -2,8 +2,8 @@
 // tools/pytorch/step_speed.py, which times the same step in PyTorch.
 //
 //   tools/bazel run //tests/pytorch:time_steps -- --network=resnet --steps=10
-//   {"cpu_milliseconds":[41.0,...],"losses":[2.3,...],"milliseconds":[41.2,...],"network":"resnet",
-//    "parameters":872106}
+//   {"cpu_milliseconds": [41.0, ...], "losses": [2.3, ...], "milliseconds": [41.2, ...],
+//    "network": "resnet", "parameters": 872106}
 //
 // Batches are drawn beforehand: the data's cost is no part of the step's. Steps use --batches of
 // them in turn; the first step warms up and is timed like the others.
@@ -111,7 +111,7 @@ absl::Status TimeSteps() {
                                       CLOCKS_PER_SEC);
     out["losses"].push_back(step.loss);
   }
-  std::printf("%s\n", out.dump().c_str());
+  std::printf("%s", DumpJson(out).c_str());
   return absl::OkStatus();
 }
 
