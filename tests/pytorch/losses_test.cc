@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, PyTorchLosses,
                            return ComparedNetworks(Sizes::kTable)[info.param].name;
                          });
 
-// The losses of a pipeline, against the table's.
+// The losses and gradient norms of a pipeline, against the table's.
 void CheckPipeline(const std::string& name, const std::string& scheme, int devices,
                    int stages_of_branch) {
   SCOPED_TRACE(testing::Message() << name << ", " << scheme << ", devices " << devices);
@@ -124,6 +124,9 @@ void CheckPipeline(const std::string& name, const std::string& scheme, int devic
   options.micro_batch_samples = n->micro_batch_samples;
   options.seed = kComparedSeed;
   options.optimizer = n->optimizer;
+  if (n->optimizer.clip_norm == 0) {  // the norm, and no clipping
+    options.optimizer.clip_norm = std::numeric_limits<double>::infinity();
+  }
   if (stages_of_branch > 0) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(options.stage_of_layer, BranchStages(n->graph, stages_of_branch));
     options.sizes.devices =
@@ -131,11 +134,13 @@ void CheckPipeline(const std::string& name, const std::string& scheme, int devic
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(n->graph, data, options));
   const LossTable table = Table();
-  Follower losses;
+  Follower losses, norms;
   for (size_t step = 0; step < kSteps; ++step) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, training->Step());
-    const TableValue& expected = table.at(name)[step].loss;
-    EXPECT_NEAR(done.loss, expected.value, losses.Allowed(expected)) << "step " << step;
+    const LossTableRow& row = table.at(name)[step];
+    EXPECT_NEAR(done.loss, row.loss.value, losses.Allowed(row.loss)) << "step " << step;
+    EXPECT_NEAR(done.gradient_norm, row.gradient_norm.value, norms.Allowed(row.gradient_norm))
+        << "step " << step;
   }
 }
 
@@ -145,6 +150,8 @@ TEST(PyTorchPipelines, HaveThem) {
   CheckPipeline("transformer", "1f1b", 4, 0);
   CheckPipeline("dlrm", "graph", 0, 1);
   CheckPipeline("unet", "zb_h1", 2, 0);
+  CheckPipeline("gpt_sgd", "1f1b", 3, 0);  // clips
+  CheckPipeline("mmt_rmsprop", "graph", 0, 1);
 }
 
 TEST(PyTorchTable, HasNoOtherNetworks) {
