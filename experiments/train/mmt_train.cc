@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/option_checks.h"
+#include "experiments/train/emoji_verdicts.h"
 #include "experiments/train/predict.h"
 #include "experiments/train/run_study.h"
 #include "models/data/emoji.h"
@@ -43,46 +44,18 @@ const char* const kLanguages[] = {"cs", "da", "de", "en", "es", "fr",
 constexpr int64_t kCurveNames = 500;
 constexpr char kBoth[] = "both", kNameAlone[] = "name_alone", kPictureAlone[] = "picture_alone";
 
-// Of each held-out emoji; means over the repeats.
-struct Verdicts {
-  std::vector<double> by_name;   // the share of its names that are right
-  std::vector<double> together;  // 1 where all its names together are right
-};
-
 struct Emoji {
   EmojiData data;  // names of kLanguages
   EmojiOptions options;
   std::shared_ptr<const CharacterVocabulary> vocabulary;
   PixelScale scale;
-  std::map<std::string, std::vector<Verdicts>> verdicts;  // by network, one a repeat
+  std::map<std::string, std::vector<EmojiVerdicts>> verdicts;  // by network, one a repeat
 };
-
-// The emoji whose `kept` is true, with their names.
-EmojiSet Select(const EmojiSet& set, const std::vector<bool>& kept) {
-  EmojiSet out = set;
-  out.images.pixels.clear();
-  out.images.labels.clear();
-  out.names.clear();
-  std::vector<int32_t> place(kept.size(), -1);
-  const int64_t bytes = set.images.image_bytes();
-  for (size_t i = 0; i < kept.size(); ++i) {
-    if (!kept[i]) continue;
-    place[i] = static_cast<int32_t>(out.images.size());
-    const auto from = set.images.pixels.begin() + static_cast<int64_t>(i) * bytes;
-    out.images.pixels.insert(out.images.pixels.end(), from, from + bytes);
-    out.images.labels.push_back(set.images.labels[i]);
-  }
-  for (EmojiName name : set.names) {
-    name.emoji = place[name.emoji];
-    if (name.emoji >= 0) out.names.push_back(std::move(name));
-  }
-  return out;
-}
 
 EmojiSet WithNames(const EmojiSet& set) {
   std::vector<bool> named(set.images.size());
   for (const EmojiName& name : set.names) named[name.emoji] = true;
-  return Select(set, named);
+  return SelectEmoji(set, named);
 }
 
 // A fifth of the training emoji takes the place of the held-out ones.
@@ -91,9 +64,9 @@ void HoldOutTrainingEmoji(EmojiData* data) {
   std::vector<bool> kept;
   for (int64_t i = 0; i < data->train.images.size(); ++i) kept.push_back(rng.Below(i, 5) != 0);
   const EmojiSet all = std::move(data->train);
-  data->train = Select(all, kept);
+  data->train = SelectEmoji(all, kept);
   kept.flip();
-  data->held_out = Select(all, kept);
+  data->held_out = SelectEmoji(all, kept);
 }
 
 absl::StatusOr<std::shared_ptr<Emoji>> LoadEmojiOf(const StudyRequest& request) {
@@ -148,37 +121,6 @@ EmojiOptions TrainingOptionsOf(const Emoji& emoji, const std::string& part) {
   return options;
 }
 
-Verdicts VerdictsOf(const Emoji& emoji, absl::Span<const float> logits) {
-  const EmojiSet& asked = emoji.data.held_out;
-  const size_t emojis = asked.images.labels.size(), groups = emoji.data.groups.size();
-  std::vector<std::vector<double>> sum(emojis, std::vector<double>(groups));
-  std::vector<double> right(emojis), names(emojis);
-  for (size_t i = 0; i < asked.names.size(); ++i) {
-    const int32_t e = asked.names[i].emoji;
-    const std::vector<double> p = LogSoftmax(logits.subspan(i * groups, groups));
-    for (size_t g = 0; g < groups; ++g) sum[e][g] += p[g];
-    right[e] += ArgMax(p) == asked.images.labels[e] ? 1 : 0;
-    ++names[e];
-  }
-  Verdicts v;
-  for (size_t e = 0; e < emojis; ++e) {
-    v.together.push_back(ArgMax(sum[e]) == asked.images.labels[e] ? 1 : 0);
-    v.by_name.push_back(right[e] / names[e]);
-  }
-  return v;
-}
-
-std::vector<double> MeanOver(const std::vector<Verdicts>& repeats,
-                             std::vector<double> Verdicts::*which) {
-  std::vector<double> mean((repeats[0].*which).size());
-  for (const Verdicts& v : repeats) {
-    for (size_t e = 0; e < mean.size(); ++e) {
-      mean[e] += (v.*which)[e] / static_cast<double>(repeats.size());
-    }
-  }
-  return mean;
-}
-
 absl::StatusOr<StudyPart> MakePart(const std::shared_ptr<Emoji>& emoji, const std::string& name,
                                    int repeat, const StudyRequest& request) {
   const EmojiData& data = emoji->data;
@@ -200,7 +142,7 @@ absl::StatusOr<StudyPart> MakePart(const std::shared_ptr<Emoji>& emoji, const st
   part.held_out_samples = std::min(kCurveNames, names);
   part.judge = [emoji, held_out, name, names](SerialTrainer* trained) -> absl::Status {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> logits, Predict(trained, *held_out, names));
-    emoji->verdicts[name].push_back(VerdictsOf(*emoji, logits));
+    emoji->verdicts[name].push_back(VerdictsOf(emoji->data.held_out, logits));
     return absl::OkStatus();
   };
   return part;
@@ -216,8 +158,8 @@ double LargestGroupAccuracy(const EmojiData& data) {
 
 // Whether two branches are better than the other network, emoji by emoji.
 Quality::Claim ClaimOver(const Emoji& emoji, const std::string& other, const std::string& title) {
-  const std::vector<double> both = MeanOver(emoji.verdicts.at(kBoth), &Verdicts::by_name),
-                            alone = MeanOver(emoji.verdicts.at(other), &Verdicts::by_name);
+  const std::vector<double> both = MeanOver(emoji.verdicts.at(kBoth), &EmojiVerdicts::by_name),
+                            alone = MeanOver(emoji.verdicts.at(other), &EmojiVerdicts::by_name);
   std::vector<double> difference;
   for (size_t e = 0; e < both.size(); ++e) difference.push_back(both[e] - alone[e]);
   const MeanWithError d = MeanOf(difference);
@@ -240,9 +182,9 @@ Quality Compare(const Emoji& emoji) {
                                                           {kPictureAlone, "pictures alone"}};
   double ours = 0;
   for (const auto& [name, title] : networks) {
-    const std::vector<Verdicts>& v = emoji.verdicts.at(name);
-    const MeanWithError a = MeanOf(MeanOver(v, &Verdicts::by_name)),
-                        b = MeanOf(MeanOver(v, &Verdicts::together));
+    const std::vector<EmojiVerdicts>& v = emoji.verdicts.at(name);
+    const MeanWithError a = MeanOf(MeanOver(v, &EmojiVerdicts::by_name)),
+                        b = MeanOf(MeanOver(v, &EmojiVerdicts::together));
     if (name == kBoth) ours = a.mean;
     q.rows.push_back({title, {a.mean, a.error, b.mean, b.error}});
   }

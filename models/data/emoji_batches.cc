@@ -57,6 +57,28 @@ EmojiSet KeepLocales(const EmojiData& data, const EmojiSet& set,
   return kept;
 }
 
+EmojiSet SelectEmoji(const EmojiSet& set, const std::vector<bool>& kept) {
+  CHECK_EQ(static_cast<int64_t>(kept.size()), set.images.size());
+  EmojiSet out = set;
+  out.images.pixels.clear();
+  out.images.labels.clear();
+  out.names.clear();
+  std::vector<int32_t> place(kept.size(), -1);
+  const int64_t bytes = set.images.image_bytes();
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (!kept[i]) continue;
+    place[i] = static_cast<int32_t>(out.images.size());
+    const auto from = set.images.pixels.begin() + static_cast<int64_t>(i) * bytes;
+    out.images.pixels.insert(out.images.pixels.end(), from, from + bytes);
+    out.images.labels.push_back(set.images.labels[i]);
+  }
+  for (EmojiName name : set.names) {
+    name.emoji = place[name.emoji];
+    if (name.emoji >= 0) out.names.push_back(std::move(name));
+  }
+  return out;
+}
+
 EmojiBatchSource::EmojiBatchSource(EmojiSet set, const PixelScale& scale,
                                    std::shared_ptr<const CharacterVocabulary> vocabulary,
                                    const EmojiOptions& options, ExampleOrder order)

@@ -55,6 +55,9 @@ int64_t TextIds(const CharacterVocabulary& vocabulary, const EmojiOptions& optio
 EmojiSet KeepLocales(const EmojiData& data, const EmojiSet& set,
                      const std::vector<std::string>& locales);
 
+// The emoji whose place in `kept` is true (one place each: CHECKed), with their names.
+EmojiSet SelectEmoji(const EmojiSet& set, const std::vector<bool>& kept);
+
 class EmojiBatchSource final : public ExampleSource {
  public:
   // The order's examples are the names (CHECKed).
