@@ -12,10 +12,10 @@
 #include "experiments/comparison.h"
 #include "experiments/training.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
+#include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -23,33 +23,13 @@ namespace {
 
 constexpr int kSteps = 50;
 
-std::vector<double> SerialLosses(const ModelGraph& graph, const BatchSource& batches,
-                                 int micro_batches, std::vector<int> sum_of_micro_batch = {},
-                                 std::vector<int64_t> slices = {}) {
-  SerialOptions options;
+std::vector<double> Serial(const ModelGraph& graph, const BatchSource& batches, int micro_batches,
+                           std::vector<int> sum_of_micro_batch = {},
+                           std::vector<int64_t> slices = {}) {
+  SerialOptions options = SmallSerial(batches, micro_batches);
   options.sum_of_micro_batch = std::move(sum_of_micro_batch);
   options.slices = std::move(slices);
-  options.num_micro_batches = micro_batches;
-  options.micro_batch_samples = kSmallSamples;
-  options.data = &batches;
-  options.optimizer = SmallAdam();
-  Arena arena;
-  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
-  auto trainer = SerialTrainer::Create(graph, backend.get(), options);
-  if (!trainer.ok()) {
-    ADD_FAILURE() << trainer.status();
-    return {};
-  }
-  std::vector<double> losses;
-  for (int step = 0; step < kSteps; ++step) {
-    const absl::StatusOr<double> loss = (*trainer)->Step();
-    if (!loss.ok()) {
-      ADD_FAILURE() << loss.status();
-      return {};
-    }
-    losses.push_back(*loss);
-  }
-  return losses;
+  return SerialLosses(graph, options, kSteps);
 }
 
 using Sizes = std::tuple<int, int>;  // devices, micro-batches
@@ -93,14 +73,14 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     const Equality equality = CompareLosses(result, serial);
     const Placement& placement = (*training)->program().schedule.placement;
     if (placement.num_replicas() == 2 && sizes_.data_parallel == 1) {
-      EXPECT_EQ(result.losses, SerialLosses(graph_, *batches_, std::get<1>(GetParam()),
-                                            placement.replica_of_micro_batch))
+      EXPECT_EQ(result.losses, Serial(graph_, *batches_, std::get<1>(GetParam()),
+                                      placement.replica_of_micro_batch))
           << scheme;
     }
     if (result.num_slices > 1 &&
         sizes_.data_parallel == 1) {  // and of a loop that computes slice by slice
       EXPECT_EQ(result.losses,
-                SerialLosses(graph_, *batches_, std::get<1>(GetParam()), {}, (*training)->slices()))
+                Serial(graph_, *batches_, std::get<1>(GetParam()), {}, (*training)->slices()))
           << scheme;
     }
     EXPECT_TRUE(equality.ok) << scheme << (recompute ? " with recompute: " : ": ") << equality.text;
@@ -122,7 +102,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
 };
 
 TEST_P(Equivalence, EverySchemeTrainsAsSerial) {
-  const std::vector<double> serial = SerialLosses(graph_, *batches_, std::get<1>(GetParam()));
+  const std::vector<double> serial = Serial(graph_, *batches_, std::get<1>(GetParam()));
   ASSERT_EQ(serial.size(), size_t{kSteps});
   ASSERT_LT(serial.back(), 0.9 * serial.front()) << "the test must train something";
   for (const Scheme& scheme : Catalog()) {
@@ -148,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(Grid, Equivalence,
 class SchemeOptions : public Equivalence {};
 
 TEST_P(SchemeOptions, TrainAsSerial) {
-  const std::vector<double> serial = SerialLosses(graph_, *batches_, std::get<1>(GetParam()));
+  const std::vector<double> serial = Serial(graph_, *batches_, std::get<1>(GetParam()));
   ASSERT_EQ(serial.size(), size_t{kSteps});
   sizes_.replicas = 4;
   EXPECT_TRUE(Check("chimera", /*recompute=*/false, serial));
@@ -172,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Grid, SchemeOptions, testing::Values(Sizes{4, 8}, Sizes
 class DataParallel : public Equivalence {};
 
 TEST_P(DataParallel, EverySchemeTrainsAsSerial) {
-  const std::vector<double> serial = SerialLosses(graph_, *batches_, std::get<1>(GetParam()));
+  const std::vector<double> serial = Serial(graph_, *batches_, std::get<1>(GetParam()));
   ASSERT_EQ(serial.size(), size_t{kSteps});
   sizes_.data_parallel = 2;
   int served = 0;
@@ -193,7 +173,7 @@ class TiedEquivalence : public Equivalence {};
 
 TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
   const ModelGraph tied = SmallGpt(/*tied=*/true);
-  const std::vector<double> serial = SerialLosses(tied, *batches_, std::get<1>(GetParam()));
+  const std::vector<double> serial = Serial(tied, *batches_, std::get<1>(GetParam()));
   ASSERT_EQ(serial.size(), size_t{kSteps});
   for (const Scheme& scheme : Catalog()) {
     if (scheme.asynchronous) continue;  // asynchronous_test.cc
@@ -217,7 +197,7 @@ TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
     }
     if (result.num_slices > 1) {
       EXPECT_EQ(result.losses,
-                SerialLosses(tied, *batches_, std::get<1>(GetParam()), {}, training->slices()))
+                Serial(tied, *batches_, std::get<1>(GetParam()), {}, training->slices()))
           << scheme.name;
     }
     const Equality equality = CompareLosses(result, serial);

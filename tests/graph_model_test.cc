@@ -13,12 +13,9 @@
 #include "experiments/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_backend.h"
-#include "models/layers/serial_trainer.h"
 #include "models/zoo/mmt.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
@@ -47,51 +44,29 @@ MmtConfig SmallMmt(int branches, int layers) {
 class GraphModel : public testing::Test {
  protected:
   // Kept by graph and micro-batches: many schedules are compared with each.
-  const std::vector<double>& SerialLosses(const MmtConfig& config, int micro_batches) {
+  const std::vector<double>& Serial(const MmtConfig& config, int micro_batches) {
     std::vector<double>& losses = serial_[{config.branches, config.layers, micro_batches}];
-    if (!losses.empty()) return losses;
-    SerialOptions options;
-    options.num_micro_batches = micro_batches;
-    options.micro_batch_samples = kSmallSamples;
-    options.data = batches_.get();
-    options.optimizer = SmallAdam();
-    Arena arena;
-    const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
-    auto trainer = SerialTrainer::Create(*BuildMmt(config), backend.get(), options);
-    EXPECT_THAT(trainer, IsOk());
-    for (int step = 0; trainer.ok() && step < kSteps; ++step) losses.push_back(*(*trainer)->Step());
+    if (losses.empty()) {
+      losses = SerialLosses(*BuildMmt(config), SmallSerial(*batches_, micro_batches), kSteps);
+    }
     return losses;
   }
 
   // Trains, compares with the serial loop, and memory with its prediction.
   void Check(const MmtConfig& config, const TrainingOptions& options) {
     const ModelGraph graph = *BuildMmt(config);
-    SCOPED_TRACE(testing::Message()
-                 << options.scheme << ", " << config.branches << " branches of " << config.layers
-                 << ", devices " << options.sizes.devices << ", micro-batches "
-                 << options.sizes.micro_batches << (options.sizes.recompute ? ", recompute" : "")
-                 << ", stages " << testing::PrintToString(options.stage_of_layer));
+    SCOPED_TRACE(testing::Message() << config.branches << " branches of " << config.layers << ", "
+                                    << Describe(options));
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                  PipelineTraining::Create(graph, *batches_, options));
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,
-                                 Simulate(training->program(), training->costs()));
     SchemeResult result;
     result.scheme = options.scheme;
     result.sizes = options.sizes;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     ASSERT_TRUE(SumsInLayerOrder(graph, training->partition()));
     bit_equal_ += result.must_be_bit_equal;
-    for (int step = 0; step < kSteps; ++step) {
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, training->Step());
-      result.losses.push_back(done.loss);
-      for (size_t d = 0; d < predicted.devices.size(); ++d) {
-        EXPECT_EQ(done.trace.devices[d].peak_activation, predicted.devices[d].peak_activation) << d;
-        EXPECT_EQ(done.trace.devices[d].peak_state, predicted.devices[d].peak_state) << d;
-        EXPECT_EQ(done.trace.devices[d].bytes_sent, predicted.devices[d].bytes_sent) << d;
-      }
-    }
-    const Equality equality =
-        CompareLosses(result, SerialLosses(config, options.sizes.micro_batches));
+    result.losses = LossesAsPredicted(training.get(), kSteps);
+    const Equality equality = CompareLosses(result, Serial(config, options.sizes.micro_batches));
     EXPECT_TRUE(equality.ok) << equality.text;
     ++checked_;
   }

@@ -48,11 +48,7 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
   const Trained& Serial(const std::vector<int>& stage_of_layer, int micro_batches) {
     Trained& trained = serial_[{stage_of_layer, micro_batches}];
     if (!trained.losses.empty()) return trained;
-    SerialOptions options;
-    options.num_micro_batches = micro_batches;
-    options.micro_batch_samples = kSmallSamples;
-    options.data = &data_;
-    options.optimizer = SmallAdam();
+    SerialOptions options = SmallSerial(data_, micro_batches);
     options.stage_of_layer = stage_of_layer;
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
@@ -67,28 +63,14 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
 
   // Trains, compares with the serial loop, and memory with its prediction.
   void Check(const TrainingOptions& options) {
-    SCOPED_TRACE(testing::Message()
-                 << model_.graph.name << ", " << options.scheme << ", devices "
-                 << options.sizes.devices << ", micro-batches " << options.sizes.micro_batches
-                 << (options.sizes.recompute ? ", recompute" : "") << ", stages "
-                 << testing::PrintToString(options.stage_of_layer));
+    SCOPED_TRACE(testing::Message() << model_.graph.name << ", " << Describe(options));
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                  PipelineTraining::Create(model_.graph, data_, options));
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,
-                                 Simulate(training->program(), training->costs()));
     SchemeResult result;
     result.scheme = options.scheme;
     result.sizes = options.sizes;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
-    for (int step = 0; step < kSteps; ++step) {
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, training->Step());
-      result.losses.push_back(done.loss);
-      for (size_t d = 0; d < predicted.devices.size(); ++d) {
-        EXPECT_EQ(done.trace.devices[d].peak_activation, predicted.devices[d].peak_activation) << d;
-        EXPECT_EQ(done.trace.devices[d].peak_state, predicted.devices[d].peak_state) << d;
-        EXPECT_EQ(done.trace.devices[d].bytes_sent, predicted.devices[d].bytes_sent) << d;
-      }
-    }
+    result.losses = LossesAsPredicted(training.get(), kSteps);
     const Trained& serial =
         Serial(training->partition().stage_of_layer, options.sizes.micro_batches);
     const Equality equality = CompareLosses(result, serial.losses);

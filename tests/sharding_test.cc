@@ -10,7 +10,6 @@
 #include "experiments/comparison.h"
 #include "experiments/training.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
@@ -77,17 +76,9 @@ class ShardingTest : public testing::Test {
   }
 
   std::vector<double> Serial(const ModelGraph& graph, const TrainingOptions& o) {
-    SerialOptions options;
-    options.num_micro_batches = o.sizes.micro_batches;
+    SerialOptions options = SmallSerial(*batches_, o.sizes.micro_batches);
     options.micro_batch_samples = o.micro_batch_samples;
-    options.data = batches_.get();
-    options.optimizer = SmallAdam();
-    Arena arena;
-    const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
-    auto trainer = SerialTrainer::Create(graph, backend.get(), options).value();
-    std::vector<double> losses;
-    for (int step = 0; step < kSteps; ++step) losses.push_back(trainer->Step().value());
-    return losses;
+    return SerialLosses(graph, options, kSteps);
   }
 
   void ExpectTrainsAsSerial(const Result& result, const TrainingOptions& options,

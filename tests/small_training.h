@@ -1,26 +1,33 @@
-// How the small GPT of small_gpt.h is trained in tests: one place for its micro-batches, optimizer
-// and limit.
+// How small networks are trained in tests: one place for their micro-batches, optimizer and limit,
+// for the serial loop that pipelines are compared with, and for memory as predicted.
 #ifndef PIPELAB_TESTS_SMALL_TRAINING_H_
 #define PIPELAB_TESTS_SMALL_TRAINING_H_
 
 #include <string>
+#include <vector>
 
-#include "absl/time/time.h"
 #include "experiments/training.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "models/layers/serial_trainer.h"
 #include "tests/small_gpt.h"
 
 namespace pipelab {
 
-inline TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_batches) {
-  TrainingOptions options;
-  options.scheme = scheme;
-  options.sizes.devices = devices;
-  options.sizes.micro_batches = micro_batches;
-  options.micro_batch_samples = kSmallSamples;
-  options.optimizer = SmallAdam();
-  options.wait_limit = absl::Seconds(20);
-  return options;
-}
+TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_batches);
+
+// The same for the serial loop.
+SerialOptions SmallSerial(const BatchSource& data, int micro_batches);
+
+// By step. Where training fails, so does the test, and the steps before are returned.
+std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& options, int steps);
+
+// The same of a pipeline, whose devices have the peaks and send the bytes that the simulator
+// predicts, in every step.
+std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps);
+
+// For SCOPED_TRACE: scheme, sizes and stages.
+std::string Describe(const TrainingOptions& options);
 
 }  // namespace pipelab
 

@@ -108,25 +108,10 @@ class StageLoop {
   std::vector<std::unique_ptr<LayerStage>> stages_;
 };
 
-std::vector<double> SerialLosses(const ModelGraph& graph, const BatchSource& batches,
-                                 int micro_batches) {
-  SerialOptions options;
-  options.num_micro_batches = micro_batches;
-  options.micro_batch_samples = kSmallSamples;
-  options.data = &batches;
-  options.optimizer = SmallAdam();
-  Arena arena;
-  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
-  auto trainer = SerialTrainer::Create(graph, backend.get(), options).value();
-  std::vector<double> losses;
-  for (int step = 0; step < kSteps; ++step) losses.push_back(trainer->Step().value());
-  return losses;
-}
-
 TEST(StageMicroBatches, TrainAsALoopOverStages) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
   const std::unique_ptr<BatchSource> batches = SmallText();
-  const std::vector<double> serial = SerialLosses(graph, *batches, 8);
+  const std::vector<double> serial = SerialLosses(graph, SmallSerial(*batches, 8), kSteps);
   for (const std::vector<int32_t>& counts :
        {std::vector<int32_t>{8, 4, 4, 8}, {1, 2, 4, 8}, {8, 4, 2, 1}, {2, 8, 1, 4}, {8, 8, 8, 8}}) {
     for (bool recompute : {false, true}) {
@@ -169,7 +154,7 @@ TEST(StageMicroBatches, TrainAsALoopOverStages) {
 TEST(StageMicroBatches, WithGroupsTrainAsSerial) {
   const ModelGraph graph = SmallGpt(/*tied=*/true);
   const std::unique_ptr<BatchSource> batches = SmallText();
-  const std::vector<double> serial = SerialLosses(graph, *batches, 8);
+  const std::vector<double> serial = SerialLosses(graph, SmallSerial(*batches, 8), kSteps);
   TrainingOptions options = SmallTraining("graph", 5, 8);
   options.sizes.devices_of_stage = {{0}, {1, 2}, {3, 4}};
   options.sizes.micro_batches_of_stage = {8, 2, 8};

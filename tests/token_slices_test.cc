@@ -59,17 +59,13 @@ class TokenSlices : public testing::Test {
 
   std::unique_ptr<SerialTrainer> MakeSerial(const ModelGraph& graph, int micro_batches,
                                             std::vector<int64_t> slices) {
-    SerialOptions options;
-    options.num_micro_batches = micro_batches;
-    options.micro_batch_samples = kSmallSamples;
-    options.data = batches_.get();
-    options.optimizer = SmallAdam();
+    SerialOptions options = SmallSerial(*batches_, micro_batches);
     options.slices = std::move(slices);
     auto trainer = SerialTrainer::Create(graph, backend_.get(), options);
     EXPECT_THAT(trainer, IsOk());
     return trainer.ok() ? *std::move(trainer) : nullptr;
   }
-  static std::vector<double> SerialLosses(SerialTrainer* trainer) {
+  static std::vector<double> LossesOf(SerialTrainer* trainer) {
     std::vector<double> losses;
     for (int i = 0; i < kSteps; ++i) losses.push_back(trainer->Step().value());
     return losses;
@@ -87,7 +83,7 @@ TEST_F(TokenSlices, OfAnyLengthsTrainAsASerialLoopOfTheSameSlices) {
       const ModelGraph graph = SmallGpt(tied);
       const auto serial = MakeSerial(graph, 3, slices);
       ASSERT_NE(serial, nullptr);
-      const std::vector<double> expected = SerialLosses(serial.get());
+      const std::vector<double> expected = LossesOf(serial.get());
       for (int devices : {1, 4}) {
         for (bool recompute : {false, true}) {
           SCOPED_TRACE(testing::Message()
@@ -117,7 +113,7 @@ TEST_F(TokenSlices, AnyValidOrderTrains) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
   const auto serial = MakeSerial(graph, 2, {});
   ASSERT_NE(serial, nullptr);
-  const std::vector<double> expected = SerialLosses(serial.get());
+  const std::vector<double> expected = LossesOf(serial.get());
   RandomShape shape;
   shape.stages = StageGraph::Chain(3);
   shape.placement = Placement::Single({0, 1, 0}, 2, 2);
@@ -142,7 +138,7 @@ TEST_F(TokenSlices, GroupsShareTheSamplesOfASlice) {
   const ModelGraph graph = SmallGpt(/*tied=*/false);
   const auto serial = MakeSerial(graph, 2, {});
   ASSERT_NE(serial, nullptr);
-  const std::vector<double> expected = SerialLosses(serial.get());
+  const std::vector<double> expected = LossesOf(serial.get());
   TrainingOptions options = SmallTraining("", 3, 2);
   SchemeParams sizes{2, 2};
   sizes.slices = 3;

@@ -9,14 +9,12 @@
 #include "experiments/comparison.h"
 #include "experiments/training.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_layers.h"
 #include "models/layers/test_nets.h"
 #include "models/zoo/branch_stages.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/schedules/catalog.h"
-#include "pipelines/sim/simulate.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
 
@@ -28,47 +26,22 @@ constexpr int kSteps = 4;
 class ZooTraining : public testing::TestWithParam<int> {
  protected:
   // The serial loop, adding gradients up as the partition's stages do.
-  std::vector<double> SerialLosses(const TrainingOptions& options,
-                                   const ModelPartition& partition) {
-    SerialOptions serial;
-    serial.num_micro_batches = options.sizes.micro_batches;
-    serial.micro_batch_samples = options.micro_batch_samples;
-    serial.data = &data_;
-    serial.optimizer = options.optimizer;
+  std::vector<double> Serial(const TrainingOptions& options, const ModelPartition& partition) {
+    SerialOptions serial = SmallSerial(data_, options.sizes.micro_batches);
     if (!SumsInLayerOrder(graph_, partition)) serial.stage_of_layer = partition.stage_of_layer;
-    Arena arena;
-    const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
-    auto trainer = SerialTrainer::Create(graph_, backend.get(), serial);
-    EXPECT_THAT(trainer, IsOk());
-    std::vector<double> losses;
-    for (int step = 0; trainer.ok() && step < kSteps; ++step) losses.push_back(*(*trainer)->Step());
-    return losses;
+    return SerialLosses(graph_, serial, kSteps);
   }
 
   void Check(const TrainingOptions& options) {
-    SCOPED_TRACE(testing::Message()
-                 << graph_.name << ", " << options.scheme << ", devices " << options.sizes.devices
-                 << ", micro-batches " << options.sizes.micro_batches
-                 << (options.sizes.recompute ? ", recompute" : "") << ", stages "
-                 << testing::PrintToString(options.stage_of_layer));
+    SCOPED_TRACE(testing::Message() << graph_.name << ", " << Describe(options));
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data_, options));
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace predicted,
-                                 Simulate(training->program(), training->costs()));
     SchemeResult result;
     result.scheme = options.scheme;
     result.sizes = options.sizes;
     result.must_be_bit_equal = KeepsMicroBatchOrder(training->program().schedule);
     EXPECT_TRUE(result.must_be_bit_equal);
-    for (int step = 0; step < kSteps; ++step) {
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep done, training->Step());
-      result.losses.push_back(done.loss);
-      for (size_t d = 0; d < predicted.devices.size(); ++d) {
-        EXPECT_EQ(done.trace.devices[d].peak_activation, predicted.devices[d].peak_activation) << d;
-        EXPECT_EQ(done.trace.devices[d].peak_state, predicted.devices[d].peak_state) << d;
-        EXPECT_EQ(done.trace.devices[d].bytes_sent, predicted.devices[d].bytes_sent) << d;
-      }
-    }
-    const Equality equality = CompareLosses(result, SerialLosses(options, training->partition()));
+    result.losses = LossesAsPredicted(training.get(), kSteps);
+    const Equality equality = CompareLosses(result, Serial(options, training->partition()));
     EXPECT_TRUE(equality.ok) << equality.text;
     // The steps change the loss, and differ from one another.
     EXPECT_EQ(std::set<double>(result.losses.begin(), result.losses.end()).size(),

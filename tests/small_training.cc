@@ -1,0 +1,75 @@
+#include "tests/small_training.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+
+TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_batches) {
+  TrainingOptions options;
+  options.scheme = scheme;
+  options.sizes.devices = devices;
+  options.sizes.micro_batches = micro_batches;
+  options.micro_batch_samples = kSmallSamples;
+  options.optimizer = SmallAdam();
+  options.wait_limit = absl::Seconds(20);
+  return options;
+}
+
+SerialOptions SmallSerial(const BatchSource& data, int micro_batches) {
+  SerialOptions options;
+  options.num_micro_batches = micro_batches;
+  options.micro_batch_samples = kSmallSamples;
+  options.data = &data;
+  options.optimizer = SmallAdam();
+  return options;
+}
+
+std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& options, int steps) {
+  Arena arena;
+  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  const auto trainer = SerialTrainer::Create(graph, backend.get(), options);
+  EXPECT_THAT(trainer, IsOk());
+  std::vector<double> losses;
+  for (int step = 0; trainer.ok() && step < steps; ++step) {
+    const absl::StatusOr<double> loss = (*trainer)->Step();
+    EXPECT_THAT(loss, IsOk());
+    if (!loss.ok()) break;
+    losses.push_back(*loss);
+  }
+  return losses;
+}
+
+std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps) {
+  const absl::StatusOr<Trace> predicted = Simulate(training->program(), training->costs());
+  EXPECT_THAT(predicted, IsOk());
+  std::vector<double> losses;
+  for (int step = 0; predicted.ok() && step < steps; ++step) {
+    const absl::StatusOr<TrainingStep> done = training->Step();
+    EXPECT_THAT(done, IsOk());
+    if (!done.ok()) break;
+    losses.push_back(done->loss);
+    for (size_t d = 0; d < predicted->devices.size(); ++d) {
+      SCOPED_TRACE(absl::StrCat("step ", step, ", device ", d));
+      const DeviceTrace &simulated = predicted->devices[d], &measured = done->trace.devices[d];
+      EXPECT_EQ(measured.peak_activation, simulated.peak_activation);
+      EXPECT_EQ(measured.peak_state, simulated.peak_state);
+      EXPECT_EQ(measured.bytes_sent, simulated.bytes_sent);
+    }
+  }
+  return losses;
+}
+
+std::string Describe(const TrainingOptions& options) {
+  return absl::StrCat(options.scheme, ", devices ", options.sizes.devices, ", micro-batches ",
+                      options.sizes.micro_batches, options.sizes.recompute ? ", recompute" : "",
+                      ", stages ", testing::PrintToString(options.stage_of_layer));
+}
+
+}  // namespace pipelab
