@@ -21,7 +21,6 @@
 #include "pipelines/cost/model_partition.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
-#include "tools/base/file.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -62,7 +61,7 @@ struct Leg {
 
 class Checkpoint : public testing::Test {
  protected:
-  // Goes on from `state`, or begins where that is null, and takes the state through a file.
+  // Goes on from `state`, or begins where that is null, and takes the state through a file's bytes.
   template <typename Training, typename LossOf>
   Leg Run(Training* training, const TrainingState* state, int steps, LossOf loss_of) {
     Leg leg;
@@ -72,9 +71,8 @@ class Checkpoint : public testing::Test {
     for (int i = 0; i < steps; ++i) leg.losses.push_back(loss_of(training));
     const absl::StatusOr<TrainingState> reached = training->State();
     EXPECT_THAT(reached, IsOk());
-    const std::string path = JoinPath(testing::TempDir(), "leg.safetensors");
-    EXPECT_THAT(WriteTrainingState(path, *reached), IsOk());
-    absl::StatusOr<TrainingState> read = ReadTrainingState(path);
+    absl::StatusOr<TrainingState> read =
+        ParseTrainingState(SerializeTrainingState(*reached), "leg.safetensors");
     EXPECT_THAT(read, IsOk());
     leg.state = *std::move(read);
     return leg;

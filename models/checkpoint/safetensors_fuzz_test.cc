@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "models/checkpoint/safetensors.h"
+#include "models/checkpoint/training_state.h"
 #include "models/data/fuzz_mutations.h"
 
 namespace pipelab {
@@ -17,8 +18,13 @@ TEST(SafetensorsFuzz, TwentyThousandMutations) {
   Safetensors other;
   other.tensors["scalar"] = {{}, std::vector<int64_t>{int64_t{1} << 40}};
   other.tensors["none"] = {{0, 4}, std::vector<float>()};
-  const std::vector<std::string> samples = {SerializeSafetensors(file),
-                                            SerializeSafetensors(other)};
+  TrainingState state;
+  state.model = "net";
+  state.tensors["fc/w/value"] = {{2}, std::vector<float>{1, 2}};
+  state.records["losses"] = {3, 2};
+  const std::vector<std::string> samples = {SerializeSafetensors(file), SerializeSafetensors(other),
+                                            SerializeTrainingState(state)};
+  ASSERT_TRUE(ParseTrainingState(samples[2], "f").ok());
   for (const std::string& sample : samples) ASSERT_TRUE(ParseSafetensors(sample, "f").ok());
   RunMutations(samples, 20000);
 }

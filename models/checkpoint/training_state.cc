@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "tools/base/file.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_macros.h"
 
@@ -144,7 +145,7 @@ TrainingState EmptyState(const StateTarget& target, int64_t step) {
   return state;
 }
 
-absl::Status WriteTrainingState(absl::string_view path, const TrainingState& state) {
+std::string SerializeTrainingState(const TrainingState& state) {
   Safetensors file;
   file.tensors = state.tensors;
   for (const auto& [key, values] : state.records) {
@@ -159,11 +160,12 @@ absl::Status WriteTrainingState(absl::string_view path, const TrainingState& sta
                    {"fingerprint", Fingerprint(file.tensors)},
                    {"checksum", Checksum(file.tensors)}};
   for (const auto& [key, value] : state.settings) file.metadata[kSetting + key] = value;
-  return WriteSafetensors(path, file);
+  return SerializeSafetensors(file);
 }
 
-absl::StatusOr<TrainingState> ReadTrainingState(absl::string_view path) {
-  PIPELAB_ASSIGN_OR_RETURN(Safetensors file, ReadSafetensors(path));
+absl::StatusOr<TrainingState> ParseTrainingState(absl::string_view contents,
+                                                 absl::string_view path) {
+  PIPELAB_ASSIGN_OR_RETURN(Safetensors file, ParseSafetensors(contents, path));
   const auto format = file.metadata.find("format");
   if (format == file.metadata.end() || format->second != kFormat) {
     return absl::DataLossError(
@@ -198,6 +200,15 @@ absl::StatusOr<TrainingState> ReadTrainingState(absl::string_view path) {
     }
   }
   return state;
+}
+
+absl::Status WriteTrainingState(absl::string_view path, const TrainingState& state) {
+  return WriteFileAtomically(path, SerializeTrainingState(state));
+}
+
+absl::StatusOr<TrainingState> ReadTrainingState(absl::string_view path) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  return ParseTrainingState(contents, path);
 }
 
 }  // namespace pipelab

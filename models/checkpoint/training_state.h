@@ -45,7 +45,7 @@ struct TrainingState {
   // What else the training was; its owner's to write and compare.
   std::map<std::string, std::string> settings;
   std::map<std::string, std::vector<float>> records;  // such as the losses so far
-  std::string source = "the training state";  // names it in errors: the file
+  std::string source = "the training state";          // names it in errors: the file
 };
 
 // A tensor of the state of `graph`, whose specification it has.
@@ -74,8 +74,14 @@ absl::Status CheckState(const TrainingState& state, const StateTarget& target);
 // Of a target, without tensors.
 TrainingState EmptyState(const StateTarget& target, int64_t step);
 
+// What a file holds. Reading checks it against the sums of names, shapes and numbers in it; `file`
+// becomes the source.
+std::string SerializeTrainingState(const TrainingState& state);
+absl::StatusOr<TrainingState> ParseTrainingState(absl::string_view contents,
+                                                 absl::string_view file);
+
+// The file appears whole or stays as it was.
 absl::Status WriteTrainingState(absl::string_view path, const TrainingState& state);
-// Checks what was written against sums of names, shapes and numbers.
 absl::StatusOr<TrainingState> ReadTrainingState(absl::string_view path);
 
 }  // namespace pipelab
