@@ -156,17 +156,27 @@ absl::Status CheckOptimizer(const OptimizerOptions& options) {
 std::string OptimizerToString(const OptimizerOptions& options) {
   std::string text =
       absl::StrCat(OptimizerKindName(options.kind), ", rate ", BaseLearningRate(options));
-  const auto add = [&](absl::string_view what, float value) {
-    if (value != 0) absl::StrAppend(&text, ", ", what, " ", value);
+  const auto add = [&](absl::string_view what, float value, float usual = 0) {
+    if (value != usual) absl::StrAppend(&text, ", ", what, " ", value);
   };
   if (options.kind == OptimizerKind::kSgd) {
     add(options.sgd.nesterov ? "Nesterov momentum" : "momentum", options.sgd.momentum);
     add("weight decay", options.sgd.weight_decay);
   } else if (options.kind == OptimizerKind::kRmsProp) {
-    add("momentum", options.rmsprop.momentum);
-    add("weight decay", options.rmsprop.weight_decay);
+    const RmsPropOptions& o = options.rmsprop;
+    const RmsPropOptions usual;
+    add("decay", o.decay, usual.decay);
+    add("momentum", o.momentum);
+    add(o.epsilon_inside_root ? "epsilon inside the root" : "epsilon", o.epsilon,
+        o.epsilon_inside_root ? -1 : usual.epsilon);
+    add("weight decay", o.weight_decay);
   } else {
-    add("weight decay", options.adam.weight_decay);
+    const AdamOptions& o = options.adam;
+    const AdamOptions usual;
+    add("beta1", o.beta1, usual.beta1);
+    add("beta2", o.beta2, usual.beta2);
+    add("epsilon", o.epsilon, usual.epsilon);
+    add("weight decay", o.weight_decay);
   }
   const LearningRateSchedule& s = options.schedule;
   if (s.warmup_steps > 0) absl::StrAppend(&text, ", warm-up of ", s.warmup_steps, " steps");

@@ -209,6 +209,19 @@ TEST(Optimizer, SaysWhatItIs) {
   EXPECT_EQ(OptimizerToString(o),
             "sgd, rate 0.5, momentum 0.75, warm-up of 100 steps, cosine over 2000 steps, clipped "
             "to norm 2");
+  // All that a step depends on: it is how a checkpoint knows its optimizer.
+  AdamOptions adam;
+  EXPECT_EQ(OptimizerToString(OptimizerOptions::Adam(adam)), "adam, rate 0.001");
+  adam.beta2 = 0.5f;
+  adam.epsilon = 0.25f;
+  EXPECT_EQ(OptimizerToString(OptimizerOptions::Adam(adam)),
+            "adam, rate 0.001, beta2 0.5, epsilon 0.25");
+  RmsPropOptions rmsprop;
+  rmsprop.decay = 0.5f;
+  rmsprop.epsilon = 1;
+  rmsprop.epsilon_inside_root = true;
+  EXPECT_EQ(OptimizerToString(OptimizerOptions::RmsProp(rmsprop)),
+            "rmsprop, rate 0.01, decay 0.5, epsilon inside the root 1");
   for (OptimizerKind kind : {OptimizerKind::kAdam, OptimizerKind::kSgd, OptimizerKind::kRmsProp}) {
     EXPECT_EQ(*ParseOptimizerKind(OptimizerKindName(kind), "--optimizer"), kind);
   }
