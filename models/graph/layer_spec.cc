@@ -105,6 +105,7 @@ absl::Status CheckLayer(const ModelGraph& graph, int index, Seen* seen) {
   const LayerSpec& layer = graph.layers[index];
   if (layer.kind.empty()) return Error(layer, "has no kind");
   if (!layer.costs) return Error(layer, "has no costs");
+  if (!layer.operations) return Error(layer, "has no operations");
   PIPELAB_RETURN_IF_ERROR(CheckInputs(graph, index));
   for (const ParameterSpec& p : layer.parameters) {
     PIPELAB_RETURN_IF_ERROR(CheckParameter(layer, p, seen));

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "models/graph/data_field.h"   // IWYU pragma: export
+#include "models/graph/operation.h"    // IWYU pragma: export
 #include "models/graph/token_slice.h"  // IWYU pragma: export
 #include "tools/base/units.h"
 
@@ -81,6 +82,8 @@ struct LayerSpec {
   // The same for a slice of each sample's tokens, the first dimension of output_shape. Null: the
   // layer takes whole samples only.
   std::function<LayerCosts(int64_t samples, TokenSlice slice)> slice_costs;
+  // The operations behind these flops; of a slice only where slice_costs is there.
+  std::function<LayerOperations(int64_t samples, TokenSlice slice)> operations;
 };
 
 // Layers as a DAG. An output may have several consumers; one layer, the loss, has no output, and
@@ -99,8 +102,8 @@ LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice);
 
 // What every builder of graphs calls last: names are there and unique, inputs come before their
 // users (so there is no cycle) and have the shapes that these take, one layer is the loss and no
-// output goes unused, each layer has costs, parameters have sizes, and parameters of one tie have
-// one shape and one start. The error names the layer or the parameter.
+// output goes unused, each layer has costs and operations, parameters have sizes, and parameters of
+// one tie have one shape and one start. The error names the layer or the parameter.
 absl::Status Validate(const ModelGraph& graph);
 
 // [layer] -> the layers that take its output, ascending.

@@ -20,6 +20,7 @@ LayerSpec MakeLayer(std::string name, std::vector<int> inputs,
   layer.output_shape = {4};
   layer.parameters = std::move(parameters);
   layer.costs = [](int64_t) { return LayerCosts{}; };
+  layer.operations = [](int64_t, TokenSlice) { return LayerOperations{}; };
   return layer;
 }
 
@@ -78,6 +79,9 @@ TEST(Validate, NamesWhatIsWrong) {
   g = MakeGraph();
   g.layers[1].costs = nullptr;
   ExpectError(g, "\"b\"", "no costs");
+  g = MakeGraph();
+  g.layers[1].operations = nullptr;
+  ExpectError(g, "\"b\"", "no operations");
   g = MakeGraph();
   g.layers[1].kind = "";
   ExpectError(g, "\"b\"", "no kind");

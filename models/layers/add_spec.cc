@@ -27,6 +27,13 @@ LayerSpec AddSpec(const AddSizes& s) {
     costs.backward_input_peak = costs.backward_peak = costs.output * (n - 1);
     return costs;
   };
+  layer.operations = [tokens, width, n = static_cast<int64_t>(s.inputs.size())](int64_t samples,
+                                                                                TokenSlice slice) {
+    const int64_t size = samples * slice.CountOf(tokens) * width;
+    LayerOperations ops;
+    AddElementwise((n + 1) * size, (n - 1) * 2 * size, &ops);
+    return ops;
+  };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }

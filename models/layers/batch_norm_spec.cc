@@ -9,6 +9,12 @@ std::vector<ParameterSpec> RunningStatistics(const std::string& name, int64_t ch
           {name + "/running_variance", {channels}, InitKind::kOnes, 0, ""}};
 }
 
+LayerOperations BatchNormOperations(int64_t size) {
+  LayerOperations ops;
+  AddElementwise(3 * size, 5 * size, &ops);  // each pass reads its inputs twice: sums, then values
+  return ops;
+}
+
 LayerSpec BatchNormSpec(const BatchNormSizes& s) {
   LayerSpec layer;
   layer.name = s.name;
@@ -20,6 +26,9 @@ LayerSpec BatchNormSpec(const BatchNormSizes& s) {
   layer.parameters = {{s.name + "/gamma", {s.channels}, InitKind::kOnes, 0, ""},
                       {s.name + "/beta", {s.channels}, InitKind::kZeros, 0, ""}};
   layer.statistics = RunningStatistics(s.name, s.channels);
+  layer.operations = [rows = s.rows, c = s.channels](int64_t samples, TokenSlice) {
+    return BatchNormOperations(samples * rows * c);
+  };
   layer.costs = [rows = s.rows, c = s.channels](int64_t samples) {
     LayerCosts costs;
     costs.output = FloatBytes(samples * rows * c);

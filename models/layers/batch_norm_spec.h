@@ -32,6 +32,9 @@ struct BatchNormParameter {
 
 LayerSpec BatchNormSpec(const BatchNormSizes& sizes);
 
+// Of a batch normalisation of so many numbers.
+LayerOperations BatchNormOperations(int64_t size);
+
 // Running mean and variance of a layer of this name, for LayerSpec::statistics.
 std::vector<ParameterSpec> RunningStatistics(const std::string& name, int64_t channels);
 

@@ -15,6 +15,13 @@ LayerSpec ClassifierSpec(const ClassifierSizes& s) {
       {s.name + "/b", {s.classes}, InitKind::kZeros, 0, ""},
   };
   layer.data = {{kTargets, FieldType::kId, {s.rows}, s.classes}};
+  layer.operations = [s](int64_t samples, TokenSlice) {
+    const int64_t m = samples * s.rows;
+    LayerOperations ops;
+    AddMatmul(m, s.classes, s.channels, &ops);
+    AddElementwise(2 * m * s.classes, 2 * m * s.classes, &ops);  // softmax and loss
+    return ops;
+  };
   layer.costs = [s](int64_t samples) {
     const int64_t m = samples * s.rows;
     LayerCosts costs;

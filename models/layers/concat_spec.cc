@@ -23,6 +23,12 @@ LayerSpec ConcatSpec(const ConcatSizes& s) {
         costs.output;  // beside the gradient, its parts
     return costs;
   };
+  layer.operations = [t = s.tokens, width](int64_t samples, TokenSlice slice) {
+    const int64_t size = samples * slice.CountOf(t) * width;
+    LayerOperations ops;
+    AddElementwise(2 * size, 2 * size, &ops);
+    return ops;
+  };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }

@@ -39,6 +39,21 @@ LayerCosts CrossCosts(const CrossAttentionSizes& s, int64_t width, int64_t sampl
   return costs;
 }
 
+// Norm, q, the memory's k and v, attention, product, residual.
+LayerOperations CrossOperations(const CrossAttentionSizes& s, int64_t width, int64_t samples) {
+  const int64_t m = samples * s.tokens, n = samples * s.memory_tokens;
+  const Flops scores = MatmulFlops(samples, s.tokens * s.memory_tokens, width);
+  LayerOperations ops;
+  AddElementwise(2 * m * s.hidden, 4 * m * s.hidden, &ops);
+  AddMatmul(m, width, s.hidden, &ops);
+  AddMatmul(n, 2 * width, s.hidden, &ops);
+  ops.forward.push_back({OperationKind::kAttention, 2.0 * scores, 2 * (m + n) * width});
+  ops.backward_input.push_back({OperationKind::kAttention, 5.0 * scores, 4 * (m + n) * width});
+  AddMatmul(m, s.hidden, width, &ops);
+  AddElementwise(3 * m * s.hidden, 0, &ops);
+  return ops;
+}
+
 }  // namespace
 
 LayerSpec CrossAttentionSpec(const CrossAttentionSizes& s) {
@@ -66,6 +81,9 @@ LayerSpec CrossAttentionSpec(const CrossAttentionSizes& s) {
   if (!s.key_lengths.empty()) {
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.memory_tokens + 1}};
   }
+  layer.operations = [s, width](int64_t samples, TokenSlice) {
+    return CrossOperations(s, width, samples);
+  };
   layer.costs = [s, width](int64_t samples) { return CrossCosts(s, width, samples); };
   return layer;
 }

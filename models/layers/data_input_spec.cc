@@ -11,6 +11,11 @@ LayerSpec DataInputSpec(const DataInputSizes& s) {
   layer.output_shape = s.shape;
   if (s.shape.size() == 1) layer.output_shape.insert(layer.output_shape.begin(), 1);
   layer.data = {{s.field, FieldType::kFloat, s.shape}};
+  layer.operations = [size = layer.data[0].size()](int64_t samples, TokenSlice) {
+    LayerOperations ops;
+    AddElementwise(2 * samples * size, 0, &ops);
+    return ops;
+  };
   layer.costs = [size = layer.data[0].size()](int64_t samples) {
     LayerCosts costs;
     costs.output = FloatBytes(samples * size);

@@ -35,6 +35,13 @@ LayerSpec DenseSpec(const DenseSizes& s) {
     return DenseCosts(samples * slice.CountOf(s.tokens), s.in, s.out,
                       s.activation != Activation::kNone);
   };
+  layer.operations = [s](int64_t samples, TokenSlice slice) {
+    const int64_t m = samples * slice.CountOf(s.tokens);
+    LayerOperations ops;
+    AddMatmul(m, s.out, s.in, &ops);
+    if (s.activation != Activation::kNone) AddElementwise(2 * m * s.out, 3 * m * s.out, &ops);
+    return ops;
+  };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }

@@ -13,6 +13,11 @@ LayerSpec ElementLossSpec(const ElementLossSizes& s) {
   layer.input_use = InputUse::kInputGradient;
   layer.attributes = {{"loss", static_cast<double>(s.kind)}};
   layer.data = {{kTargets, FieldType::kFloat, {s.width}}};
+  layer.operations = [width = s.width](int64_t samples, TokenSlice) {
+    LayerOperations ops;
+    AddElementwise(2 * samples * width, 3 * samples * width, &ops);
+    return ops;
+  };
   layer.costs = [width = s.width](int64_t samples) {
     LayerCosts costs;
     costs.backward_input_peak = costs.backward_peak = FloatBytes(samples * width);  // dx

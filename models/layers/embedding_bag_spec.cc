@@ -12,6 +12,12 @@ LayerSpec EmbeddingBagSpec(const EmbeddingBagSizes& s) {
   layer.parameters = {{s.name + "/table", {s.rows, s.width}, InitKind::kNormal, s.stddev, ""}};
   layer.attributes = {{"mean", s.mean ? 1 : 0}};
   layer.data = {{s.field, FieldType::kId, {s.ids}, s.rows, /*padded=*/true}};
+  layer.operations = [width = s.width, ids = s.ids](int64_t samples, TokenSlice) {
+    LayerOperations ops;
+    ops.forward = {ElementwiseOperation(samples * (ids + 1) * width)};
+    ops.backward_weight = {ElementwiseOperation(samples * (2 * ids + 1) * width)};
+    return ops;
+  };
   layer.costs = [width = s.width](int64_t samples) {
     LayerCosts costs;
     costs.output = FloatBytes(samples * width);

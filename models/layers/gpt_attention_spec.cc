@@ -88,6 +88,22 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   return costs;
 }
 
+// Norm, q, k and v, attention, product, residual; the gradients of norm and residual are one sum.
+LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
+  const int64_t count = slice.CountOf(s.tokens), m = s.samples * count;
+  // Keys and values are those of the earlier slices too, in a causal mask.
+  const int64_t keys = s.samples * (s.causal ? slice.first + count : s.tokens);
+  const Flops scores = ScoreFlops(s, slice);
+  LayerOperations ops;
+  AddElementwise(2 * m * s.c, 4 * m * s.c, &ops);
+  AddMatmul(m, 3 * s.w, s.c, &ops);
+  ops.forward.push_back({OperationKind::kAttention, 2.0 * scores, 2 * (m + keys) * s.w});
+  ops.backward_input.push_back({OperationKind::kAttention, 5.0 * scores, 4 * (m + keys) * s.w});
+  AddMatmul(m, s.c, s.w, &ops);
+  AddElementwise(3 * m * s.c, 0, &ops);
+  return ops;
+}
+
 }  // namespace
 
 int64_t CausalAttentionPairs(int64_t first, int64_t count) {
@@ -127,6 +143,9 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     Sizes sizes = one;
     sizes.samples = samples;
     return sizes;
+  };
+  layer.operations = [of](int64_t samples, TokenSlice slice) {
+    return AttentionOperations(of(samples), slice);
   };
   layer.costs = [of](int64_t samples) { return AttentionCosts(of(samples)); };
   if (!s.causal) return layer;

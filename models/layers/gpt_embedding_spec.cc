@@ -27,6 +27,13 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
     if (!learned) costs.forward_peak += FloatBytes(slice.CountOf(t) * c);
     return costs;
   };
+  layer.operations = [t = s.tokens, c = s.hidden](int64_t samples, TokenSlice slice) {
+    const int64_t m = samples * slice.CountOf(t);
+    LayerOperations ops;
+    ops.forward = {ElementwiseOperation(3 * m * c)};          // rows, positions, sum
+    ops.backward_weight = {ElementwiseOperation(3 * m * c)};  // added to rows
+    return ops;
+  };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }

@@ -53,6 +53,15 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
                                                                      TokenSlice slice) {
     return HeadCosts(samples * slice.CountOf(t), c, v);
   };
+  layer.operations = [t = s.tokens, c = s.hidden, v = s.vocabulary](int64_t samples,
+                                                                    TokenSlice slice) {
+    const int64_t m = samples * slice.CountOf(t);
+    LayerOperations ops;
+    AddElementwise(2 * m * c, 3 * m * c, &ops);  // norm
+    AddMatmul(m, v, c, &ops);
+    AddElementwise(2 * m * v, 2 * m * v, &ops);  // softmax and loss
+    return ops;
+  };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }

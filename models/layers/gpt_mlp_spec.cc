@@ -27,6 +27,17 @@ LayerCosts MlpCosts(int64_t m, int64_t c, int64_t f, bool dropout) {
   return costs;
 }
 
+// Norm, product, GELU, product, residual; the gradients of norm and residual are one sum.
+LayerOperations MlpOperations(int64_t m, int64_t c, int64_t f) {
+  LayerOperations ops;
+  AddElementwise(2 * m * c, 4 * m * c, &ops);
+  AddMatmul(m, f, c, &ops);
+  AddElementwise(2 * m * f, 3 * m * f, &ops);
+  AddMatmul(m, c, f, &ops);
+  AddElementwise(3 * m * c, 0, &ops);
+  return ops;
+}
+
 }  // namespace
 
 LayerSpec GptMlpSpec(const GptMlpSizes& s) {
@@ -48,6 +59,9 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
   layer.slice_costs = [t = s.tokens, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
                           int64_t samples, TokenSlice slice) {
     return MlpCosts(samples * slice.CountOf(t), c, f, dropout);
+  };
+  layer.operations = [t = s.tokens, c = s.hidden, f = s.inner](int64_t samples, TokenSlice slice) {
+    return MlpOperations(samples * slice.CountOf(t), c, f);
   };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;

@@ -51,6 +51,24 @@ LayerCosts ConvCosts(const ImageConvSizes& s, int64_t samples) {
   return costs;
 }
 
+// ReLU of the input, convolution, batch normalisation, as far as they are there.
+LayerOperations ConvOperations(const ImageConvSizes& s, int64_t samples) {
+  const int64_t x = samples * s.height * s.width * s.in;
+  const int64_t rows = samples * s.out_height() * s.out_width(), y = rows * s.out;
+  const int64_t products = s.kernel_height * s.kernel_width * s.in;
+  const Operation convolution = {OperationKind::kConvolution, MatmulFlops(rows, s.out, products),
+                                 x + y + products * s.out};
+  LayerOperations ops;
+  ops.forward = ops.backward_weight = {convolution};
+  if (s.input >= 0) ops.backward_input = {convolution};
+  if (s.relu) AddElementwise(2 * x, s.input >= 0 ? 3 * x : 0, &ops);
+  if (!s.norm) return ops;
+  const LayerOperations norm = BatchNormOperations(y);
+  ops.forward.push_back(norm.forward[0]);
+  ops.backward_input.push_back(norm.backward_input[0]);
+  return ops;
+}
+
 }  // namespace
 
 LayerSpec ImageConvSpec(const ImageConvSizes& s) {
@@ -88,6 +106,7 @@ LayerSpec ImageConvSpec(const ImageConvSizes& s) {
                       {"relu", s.relu},
                       {"norm", s.norm},
                       {"bias", s.bias}};
+  layer.operations = [s](int64_t samples, TokenSlice) { return ConvOperations(s, samples); };
   layer.costs = [s](int64_t samples) { return ConvCosts(s, samples); };
   return layer;
 }

@@ -23,6 +23,12 @@ LayerSpec NormSpec(const NormSizes& s) {
     costs.backward_input_peak = costs.backward_peak = costs.output;  // dx
     return costs;
   };
+  layer.operations = [s](int64_t samples, TokenSlice slice) {
+    const int64_t size = samples * slice.CountOf(s.tokens) * s.hidden;
+    LayerOperations ops;
+    AddElementwise(2 * size, 3 * size, &ops);
+    return ops;
+  };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
   return layer;
 }

@@ -24,6 +24,15 @@ LayerSpec PatchEmbeddingSpec(const PatchEmbeddingSizes& s) {
   layer.data = {{s.field, FieldType::kFloat, {s.height, s.width, s.channels}}};
   layer.attributes = {
       {"height", s.height}, {"width", s.width}, {"channels", s.channels}, {"patch", s.patch}};
+  layer.operations = [t = s.tokens(), k = s.patch_size(), c = s.hidden](int64_t samples,
+                                                                        TokenSlice) {
+    const int64_t m = samples * t;
+    LayerOperations ops;
+    ops.forward = {ElementwiseOperation(2 * m * k), MatmulOperation(m, c, k),
+                   ElementwiseOperation(3 * m * c)};  // patches, product, positions
+    ops.backward_weight = {MatmulOperation(k, c, m), ElementwiseOperation(2 * m * c)};
+    return ops;
+  };
   layer.costs = [t = s.tokens(), k = s.patch_size(), c = s.hidden](int64_t samples) {
     const int64_t m = samples * t;
     LayerCosts costs;

@@ -31,6 +31,12 @@ LayerSpec PoolSpec(const PoolSizes& s) {
                       {"kernel", s.kernel},     {"kernel_width", s.kernel_width},
                       {"stride", s.stride},     {"pad", s.pad},
                       {"flat", s.flat}};
+  layer.operations = [x = s.height * s.width * s.channels, y = pixels * s.channels,
+                      max = s.kind == PoolKind::kMax](int64_t samples, TokenSlice) {
+    LayerOperations ops;
+    AddElementwise(samples * (x + y), samples * (max ? 2 * x + y : x + y), &ops);
+    return ops;
+  };
   layer.costs = [x = s.height * s.width * s.channels, y = pixels * s.channels](int64_t samples) {
     LayerCosts costs;
     costs.output = costs.forward_peak = FloatBytes(samples * y);

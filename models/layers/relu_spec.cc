@@ -17,6 +17,11 @@ LayerSpec ReluSpec(const ReluSizes& s) {
   layer.input_use = InputUse::kInputGradient;
   const int64_t size =
       std::accumulate(s.shape.begin(), s.shape.end(), int64_t{1}, std::multiplies<int64_t>());
+  layer.operations = [size](int64_t samples, TokenSlice) {
+    LayerOperations ops;
+    AddElementwise(2 * samples * size, 3 * samples * size, &ops);
+    return ops;
+  };
   layer.costs = [size](int64_t samples) {
     LayerCosts costs;
     costs.output = costs.forward_peak = FloatBytes(samples * size);

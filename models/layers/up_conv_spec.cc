@@ -43,6 +43,14 @@ LayerSpec UpConvSpec(const UpConvSizes& s) {
                        std::sqrt(2.0 / static_cast<double>(s.in)),
                        ""}};
   layer.attributes = {{"height", s.height}, {"width", s.width}};
+  layer.operations = [s](int64_t samples, TokenSlice) {
+    const int64_t rows = samples * s.height * s.width;
+    LayerOperations ops;
+    ops.forward = {{OperationKind::kConvolution, MatmulFlops(rows, 4 * s.out, s.in),
+                    rows * s.in + 4 * s.out * s.in + rows * 4 * s.out}};
+    ops.backward_input = ops.backward_weight = ops.forward;
+    return ops;
+  };
   layer.costs = [s](int64_t samples) { return UpConvCosts(s, samples); };
   return layer;
 }

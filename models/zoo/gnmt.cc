@@ -66,6 +66,12 @@ class Builder {
       costs.output = costs.forward_peak = costs.kept_for_weight = FloatBytes(samples * size);
       return costs;
     };
+    layer.operations = [size = tokens * c_.hidden](int64_t samples, TokenSlice) {
+      LayerOperations ops;
+      ops.forward = {ElementwiseOperation(2 * samples * size)};
+      ops.backward_weight = {ElementwiseOperation(3 * samples * size)};
+      return ops;
+    };
     return Add(std::move(layer));
   }
 
@@ -90,6 +96,18 @@ class Builder {
       costs.forward_peak = costs.kept + costs.output;
       costs.backward_input_peak = costs.backward_peak = FloatBytes(4 * m * h + m * in);
       return costs;
+    };
+    // The input's product is one for all tokens; the state's is one a token, and so are the gates.
+    layer.operations = [in, tokens, h](int64_t samples, TokenSlice) {
+      LayerOperations ops;
+      AddMatmul(samples * tokens, 4 * h, in, &ops);
+      for (int64_t i = 0; i < tokens; ++i) {
+        ops.forward.push_back(MatmulOperation(samples, 4 * h, h));
+        ops.backward_input.push_back(MatmulOperation(samples, h, 4 * h));
+        AddElementwise(7 * samples * h, 12 * samples * h, &ops);
+      }
+      ops.backward_weight.push_back(MatmulOperation(h, 4 * h, samples * tokens));
+      return ops;
     };
     return Add(std::move(layer));
   }
@@ -117,6 +135,16 @@ class Builder {
       costs.forward_peak = costs.kept + costs.output;
       costs.backward_input_peak = costs.backward_peak = FloatBytes(2 * samples * (t + s) * h);
       return costs;
+    };
+    layer.operations = [t, s, h](int64_t samples, TokenSlice) {
+      const Flops scores = MatmulFlops(samples * t, s, h);
+      const int64_t numbers = samples * (2 * (t + s) * h + t * s);
+      LayerOperations ops;
+      AddMatmul(samples * (t + s), h, h, &ops);
+      ops.forward.push_back({OperationKind::kAttention, 2.0 * scores, numbers});
+      ops.backward_input.push_back({OperationKind::kAttention, 4.0 * scores, 2 * numbers});
+      ops.backward_weight.push_back({OperationKind::kAttention, scores, numbers});
+      return ops;
     };
     return Add(std::move(layer));
   }
@@ -179,6 +207,13 @@ class Builder {
       costs.kept = costs.kept_for_weight = costs.forward_peak = FloatBytes(m * v);
       costs.backward_input_peak = costs.backward_peak = FloatBytes(m * h);
       return costs;
+    };
+    layer.operations = [tokens, h, v](int64_t samples, TokenSlice) {
+      const int64_t m = samples * tokens;
+      LayerOperations ops;
+      AddMatmul(m, v, h, &ops);
+      AddElementwise(2 * m * v, 2 * m * v, &ops);  // softmax and loss
+      return ops;
     };
     Add(std::move(layer));
   }

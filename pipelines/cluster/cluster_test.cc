@@ -187,7 +187,7 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
     for (const auto& [type, peak] : cluster.device.peaks) {
       for (OperationKind kind :
            {OperationKind::kMatmul, OperationKind::kConvolution, OperationKind::kAttention}) {
-        const Operation operation = {kind, Flops(1e12), Bytes(1000000)};
+        const Operation operation = {kind, Flops(1e12), 1000000};
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Nanoseconds time,
                                      OperationTime(cluster.device, type, operation));
         EXPECT_GT(ToSeconds(time), 1e12 / peak.value.value());  // below the peak

@@ -122,7 +122,7 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
         RooflineTime(operation.flops.value(), peak->second.value.value(), curve->second.value);
   }
   const double memory =
-      RooflineTime(static_cast<double>(operation.bytes.value()),
+      RooflineTime(static_cast<double>(operation.numbers) * static_cast<double>(BytesOf(type)),
                    device.memory_bandwidth.value.value(), device.memory_efficiency.value);
   return device.launch_overhead.value +
          Nanoseconds(std::llround(std::max(arithmetic, memory) * 1e9));

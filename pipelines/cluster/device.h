@@ -1,8 +1,8 @@
 // One accelerator (or one CPU core) as the cost model sees it: peaks, memory, and which share of
 // them an operation of a given kind and size gets.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(Nanoseconds t, OperationTime(device, NumberType::kFp16,
-//       {OperationKind::kMatmul, Flops(2.0 * m * n * k), Bytes(2 * (m * k + k * n + m * n))}));
+//   PIPELAB_ASSIGN_OR_RETURN(Nanoseconds t,
+//                            OperationTime(device, NumberType::kFp16, MatmulOperation(m, n, k)));
 //
 // The roofline (Williams, Waterman and Patterson 2009) with efficiencies: an operation takes the
 // larger of flops / (peak * share) and bytes / (bandwidth * share), and the launch overhead on top.
@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "models/graph/operation.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -36,7 +37,6 @@ struct Sourced {
 };
 
 enum class NumberType : uint8_t { kFp32, kTf32, kBf16, kFp16 };
-enum class OperationKind : uint8_t { kMatmul, kConvolution, kAttention, kElementwise };
 
 // "fp32", "matmul": as specification files write them.
 const char* NumberTypeName(NumberType type);
@@ -68,12 +68,6 @@ struct DeviceSpec {
   Sourced<Nanoseconds> launch_overhead;                          // of one operation
   std::map<OperationKind, Sourced<EfficiencyCurve>> arithmetic;  // none for kElementwise
   Sourced<EfficiencyCurve> memory_efficiency;
-};
-
-struct Operation {
-  OperationKind kind = OperationKind::kMatmul;
-  Flops flops;
-  Bytes bytes;  // read and written
 };
 
 // NotFound naming the device where it has no peak for the type, or no curve for the kind.

@@ -72,26 +72,26 @@ DeviceSpec SomeDevice() {
 
 TEST(OperationTime, IsTheLargerOfArithmeticAndMemoryPlusTheLaunch) {
   const DeviceSpec device = SomeDevice();
-  const auto time = [&](NumberType type, Flops flops, Bytes bytes, OperationKind kind) {
-    const auto t = OperationTime(device, type, {kind, flops, bytes});
+  const auto time = [&](NumberType type, Flops flops, int64_t numbers, OperationKind kind) {
+    const auto t = OperationTime(device, type, {kind, flops, numbers});
     EXPECT_THAT(t, IsOk());
     return t.value_or(Nanoseconds(-1));
   };
   constexpr auto kMatmul = OperationKind::kMatmul;
   // 1 Gflop at 5 Tflop/s: 200 us; 8 MB at 0.8 TB/s: 10 us.
-  EXPECT_EQ(time(NumberType::kFp32, Flops(1e9), Bytes(8000000), kMatmul), Microseconds(205));
+  EXPECT_EQ(time(NumberType::kFp32, Flops(1e9), 2000000, kMatmul), Microseconds(205));
   // At 50 Tflop/s: 20 us; 80 MB: 100 us.
-  EXPECT_EQ(time(NumberType::kFp16, Flops(1e9), Bytes(80000000), kMatmul), Microseconds(105));
-  EXPECT_EQ(time(NumberType::kFp16, Flops(1e9), Bytes(0), kMatmul), Microseconds(25));
-  EXPECT_EQ(time(NumberType::kFp16, Flops(0), Bytes(0), kMatmul), Microseconds(5));
-  EXPECT_EQ(time(NumberType::kFp32, Flops(1e9), Bytes(8000000), OperationKind::kElementwise),
+  EXPECT_EQ(time(NumberType::kFp16, Flops(1e9), 40000000, kMatmul), Microseconds(105));
+  EXPECT_EQ(time(NumberType::kFp16, Flops(1e9), 0, kMatmul), Microseconds(25));
+  EXPECT_EQ(time(NumberType::kFp16, Flops(0), 0, kMatmul), Microseconds(5));
+  EXPECT_EQ(time(NumberType::kFp32, Flops(1e9), 2000000, OperationKind::kElementwise),
             Microseconds(15));
 }
 
 TEST(OperationTime, SaysWhatTheDeviceLacks) {
   const DeviceSpec device = SomeDevice();
   const auto message = [&](NumberType type, OperationKind kind) {
-    return std::string(OperationTime(device, type, {kind, Flops(1), Bytes(1)}).status().message());
+    return std::string(OperationTime(device, type, {kind, Flops(1), 1}).status().message());
   };
   EXPECT_EQ(message(NumberType::kBf16, OperationKind::kMatmul), "device some has no peak for bf16");
   EXPECT_EQ(message(NumberType::kFp32, OperationKind::kConvolution),

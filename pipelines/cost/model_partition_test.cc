@@ -27,6 +27,7 @@ void Add(ModelGraph* graph, std::vector<int> inputs, InputUse use = InputUse::kW
   layer.output_shape = {4};
   layer.input_use = use;
   layer.costs = [](int64_t) { return LayerCosts{}; };
+  layer.operations = [](int64_t, TokenSlice) { return LayerOperations{}; };
   graph->layers.push_back(std::move(layer));
 }
 

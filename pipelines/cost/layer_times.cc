@@ -1,0 +1,45 @@
+#include "pipelines/cost/layer_times.h"
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<Nanoseconds> Sum(const LayerSpec& layer, const Machine& machine,
+                                const std::vector<Operation>& operations) {
+  Nanoseconds sum;
+  for (const Operation& o : operations) {
+    const absl::StatusOr<Nanoseconds> time = OperationTime(machine.device, machine.type, o);
+    if (!time.ok()) {
+      return absl::Status(time.status().code(),
+                          absl::StrCat("layer \"", layer.name, "\": ", time.status().message()));
+    }
+    sum += *time;
+  }
+  return sum;
+}
+
+}  // namespace
+
+absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
+                                   TokenSlice slice) {
+  const LayerOperations operations = layer.operations(samples, slice);
+  LayerTimes times;
+  PIPELAB_ASSIGN_OR_RETURN(times.forward, Sum(layer, machine, operations.forward));
+  PIPELAB_ASSIGN_OR_RETURN(times.backward_input, Sum(layer, machine, operations.backward_input));
+  PIPELAB_ASSIGN_OR_RETURN(times.backward_weight, Sum(layer, machine, operations.backward_weight));
+  return times;
+}
+
+absl::StatusOr<Nanoseconds> StepTime(const Machine& machine, int64_t parameters, int64_t numbers) {
+  if (parameters == 0) return Nanoseconds(0);
+  // Weights and moments are kept with 4 bytes whatever the products' type.
+  return OperationTime(machine.device, NumberType::kFp32,
+                       ElementwiseOperation(parameters * numbers));
+}
+
+}  // namespace pipelab

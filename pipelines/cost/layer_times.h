@@ -1,0 +1,40 @@
+// Times of layers on a device, from their operations: what stage costs and planners are made of.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(LayerTimes t,
+//                            TimesOf(graph.layers[3], {cluster.device, NumberType::kFp16}, 4));
+//   t.forward;                       // of 4 samples, nanoseconds
+//
+// A pass takes the sum of its operations (pipelines/cluster/device.h), one after the other: no two
+// of a device's kernels overlap.
+#ifndef PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
+#define PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "models/graph/layer_spec.h"
+#include "pipelines/cluster/device.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+struct Machine {
+  DeviceSpec device;
+  NumberType type = NumberType::kFp32;  // of activations, weights and products
+};
+
+struct LayerTimes {
+  Nanoseconds forward, backward_input, backward_weight;
+};
+
+// NotFound naming the layer, and what the device lacks.
+absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
+                                   TokenSlice slice = TokenSlice());
+
+// An optimizer step over so many parameters: one pass over `numbers` of 4 bytes for each (Adam
+// reads value, gradient and two moments, and writes all but the gradient: 7).
+absl::StatusOr<Nanoseconds> StepTime(const Machine& machine, int64_t parameters, int64_t numbers);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
