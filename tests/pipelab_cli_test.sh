@@ -2,20 +2,13 @@
 # pipelab as other programs call it: each command, its errors with their exit codes, and schedules that go from
 # one form to another and back.
 set -euo pipefail
+source tests/shell_checks.sh
 
 pipelab=$PWD/$1
 deadlock=$PWD/tests/testdata/deadlock.csv
 work=$TEST_TMPDIR/cli
 mkdir -p "$work"
 cd "$work"
-failures=0
-
-# passes NAME TEST...: counts and reports.
-check() {
-  local name=$1
-  shift
-  if "$@"; then echo "ok: $name"; else echo "FAILED: $name"; failures=$((failures + 1)); fi
-}
 
 # prints TEXT ARG...: exit 0, nothing on stderr, and TEXT on stdout.
 prints() {
@@ -28,13 +21,10 @@ prints() {
 
 # refused CODE TEXT ARG...: exit CODE, one line on stderr that has TEXT, nothing on stdout.
 refused() {
-  local code=$1 text=$2 status=0
+  local code=$1 text=$2
   shift 2
-  "$pipelab" "$@" >stdout 2>stderr || status=$?
-  [[ $status == "$code" ]] || { echo "exit $status instead of $code: $*"; cat stderr; return 1; }
-  [[ $(wc -l <stderr) == 1 ]] || { echo "not one line: $*"; cat stderr; return 1; }
+  one_line_error "$code" "$text" "$pipelab" "$@" || return 1
   [[ ! -s stdout ]] || { echo "on stdout of $*:"; cat stdout; return 1; }
-  grep -qF -- "$text" stderr || { echo "no '$text' in:"; cat stderr; return 1; }
 }
 
 # csv -> json -> csv, and json -> json, of every scheme of the catalogue that serves the size.

@@ -2,30 +2,20 @@
 # The quickstart as a user calls it: a small run leaves a whole report; a bad request gives one line that names
 # the option and its value, the right exit code, and nothing on the disk.
 set -euo pipefail
+source tests/shell_checks.sh
 
 quickstart=$PWD/$1
 work=$TEST_TMPDIR/quickstart
 mkdir -p "$work"
 cd "$work"
 small=(--synthetic --steps=3 --devices=2 --micro_batches=4 --layers=2 --hidden=32 --heads=2 --tokens=16)
-failures=0
-
-# passes NAME TEST...: counts and reports.
-check() {
-  local name=$1
-  shift
-  if "$@"; then echo "ok: $name"; else echo "FAILED: $name"; failures=$((failures + 1)); fi
-}
 
 # refused CODE TEXT ARG...: the command ends with CODE, one line on stderr that has TEXT, and no folder.
 refused() {
-  local code=$1 text=$2 status=0
+  local code=$1 text=$2
   shift 2
   rm -rf out
-  "$quickstart" "${small[@]}" --out="$work/out" "$@" >stdout 2>stderr || status=$?
-  if [[ $status != "$code" ]]; then echo "exit $status instead of $code: $*"; cat stderr; return 1; fi
-  if [[ $(wc -l <stderr) != 1 ]]; then echo "not one line: $*"; cat stderr; return 1; fi
-  if ! grep -qF -- "$text" stderr; then echo "no '$text' in:"; cat stderr; return 1; fi
+  one_line_error "$code" "$text" "$quickstart" "${small[@]}" --out="$work/out" "$@" || return 1
   if [[ -e out ]]; then echo "left behind by $*:"; ls -la out; return 1; fi
   if compgen -G "$work/.out*" >/dev/null; then echo "half-written files are left:"; ls -la "$work"; return 1; fi
 }

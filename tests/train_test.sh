@@ -2,6 +2,7 @@
 # A training experiment as a user calls it, on generated data and for a few steps: a whole report, a checkpoint that
 # goes on elsewhere with the same bits, and one line for what cannot be. Arguments: the program, and options of it.
 set -euo pipefail
+source tests/shell_checks.sh
 
 program=$PWD/$1
 shift
@@ -10,23 +11,13 @@ mkdir -p "$work"
 cd "$work"
 export PIPELAB_DATA=$work/no_data
 small=(--synthetic --compare_steps=0 --steps=4 "$@")
-failures=0
-
-check() {
-  local name=$1
-  shift
-  if "$@"; then echo "ok: $name"; else echo "FAILED: $name"; failures=$((failures + 1)); fi
-}
 
 # refused CODE TEXT ARG...: the command ends with CODE, one line on stderr that has TEXT, and nothing on the disk.
 refused() {
-  local code=$1 text=$2 status=0
+  local code=$1 text=$2
   shift 2
   rm -rf out
-  "$program" "${small[@]}" --out="$work/out" --checkpoint="$work/out.safetensors" "$@" >stdout 2>stderr || status=$?
-  if [[ $status != "$code" ]]; then echo "exit $status instead of $code: $*"; cat stderr; return 1; fi
-  if [[ $(wc -l <stderr) != 1 ]]; then echo "not one line: $*"; cat stderr; return 1; fi
-  if ! grep -qF -- "$text" stderr; then echo "no '$text' in:"; cat stderr; return 1; fi
+  one_line_error "$code" "$text" "$program" "${small[@]}" --out="$work/out" --checkpoint="$work/out.safetensors" "$@" || return 1
   if compgen -G "$work/out*" >/dev/null; then echo "left behind by $*:"; ls -la "$work"; return 1; fi
 }
 

@@ -1,0 +1,25 @@
+# What the shell tests have in common; they source it.
+#
+#   source tests/shell_checks.sh                                   # in the runfiles' root
+#   check "unknown option" one_line_error 2 "--device" "$program" --device=4
+#   exit $((failures > 0))
+
+failures=0
+
+# check NAME TEST...: runs the test, counts and reports.
+check() {
+  local name=$1
+  shift
+  if "$@"; then echo "ok: $name"; else echo "FAILED: $name"; failures=$((failures + 1)); fi
+}
+
+# one_line_error CODE TEXT COMMAND...: the command ends with CODE, and one line on stderr that has TEXT. What it
+# wrote is in the files stdout and stderr of the current folder.
+one_line_error() {
+  local code=$1 text=$2 status=0
+  shift 2
+  "$@" >stdout 2>stderr || status=$?
+  if [[ $status != "$code" ]]; then echo "exit $status instead of $code: $*"; cat stderr; return 1; fi
+  if [[ $(wc -l <stderr) != 1 ]]; then echo "not one line: $*"; cat stderr; return 1; fi
+  if ! grep -qF -- "$text" stderr; then echo "no '$text' in:"; cat stderr; return 1; fi
+}
