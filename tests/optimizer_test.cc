@@ -131,12 +131,7 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
       if (!done.ok()) return result;
       result.losses.push_back(done->loss);
       result.norms.push_back(done->gradient_norm);
-      for (size_t d = 0; d < done->trace.devices.size(); ++d) {
-        const DeviceTrace &p = predicted->devices[d], &m = done->trace.devices[d];
-        EXPECT_EQ(p.peak_state, m.peak_state) << "device " << d;
-        EXPECT_EQ(p.collective_bytes, m.collective_bytes) << "device " << d;
-        EXPECT_EQ(p.bytes_sent, m.bytes_sent) << "device " << d;
-      }
+      ExpectStateAndTraffic(*predicted, done->trace);
     }
     TakeParameters(
         graph, [&](const std::string& name) { return (*training)->ParameterValue(name); }, &result);

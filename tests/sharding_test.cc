@@ -51,11 +51,9 @@ class ShardingTest : public testing::Test {
       EXPECT_THAT(done, IsOk());
       if (!done.ok()) return result;
       result.losses.push_back(done->loss);
+      ExpectStateAndTraffic(*predicted, done->trace);
       for (size_t d = 0; d < done->trace.devices.size(); ++d) {
         const DeviceTrace &p = predicted->devices[d], &m = done->trace.devices[d];
-        EXPECT_EQ(p.peak_state, m.peak_state) << "device " << d;
-        EXPECT_EQ(p.collective_bytes, m.collective_bytes) << "device " << d;
-        EXPECT_EQ(p.bytes_sent, m.bytes_sent) << "device " << d;
         if (step > 0) {  // rows are divided, and what does not depend on them is not
           EXPECT_LE(std::abs(p.peak_activation / m.peak_activation - 1), 0.02) << "device " << d;
         }

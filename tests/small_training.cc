@@ -46,6 +46,16 @@ std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& o
   return losses;
 }
 
+void ExpectStateAndTraffic(const Trace& predicted, const Trace& measured) {
+  ASSERT_EQ(measured.devices.size(), predicted.devices.size());
+  for (size_t d = 0; d < predicted.devices.size(); ++d) {
+    const DeviceTrace &p = predicted.devices[d], &m = measured.devices[d];
+    EXPECT_EQ(m.peak_state, p.peak_state) << "device " << d;
+    EXPECT_EQ(m.collective_bytes, p.collective_bytes) << "device " << d;
+    EXPECT_EQ(m.bytes_sent, p.bytes_sent) << "device " << d;
+  }
+}
+
 std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps) {
   const absl::StatusOr<Trace> predicted = Simulate(training->program(), training->costs());
   EXPECT_THAT(predicted, IsOk());
@@ -55,12 +65,11 @@ std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps) {
     EXPECT_THAT(done, IsOk());
     if (!done.ok()) break;
     losses.push_back(done->loss);
+    SCOPED_TRACE(absl::StrCat("step ", step));
+    ExpectStateAndTraffic(*predicted, done->trace);
     for (size_t d = 0; d < predicted->devices.size(); ++d) {
-      SCOPED_TRACE(absl::StrCat("step ", step, ", device ", d));
-      const DeviceTrace &simulated = predicted->devices[d], &measured = done->trace.devices[d];
-      EXPECT_EQ(measured.peak_activation, simulated.peak_activation);
-      EXPECT_EQ(measured.peak_state, simulated.peak_state);
-      EXPECT_EQ(measured.bytes_sent, simulated.bytes_sent);
+      EXPECT_EQ(done->trace.devices[d].peak_activation, predicted->devices[d].peak_activation)
+          << "device " << d;
     }
   }
   return losses;

@@ -10,6 +10,7 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/serial_trainer.h"
+#include "pipelines/ir/trace.h"
 #include "tests/small_gpt.h"
 
 namespace pipelab {
@@ -25,6 +26,9 @@ std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& o
 // The same of a pipeline, whose devices have the peaks and send the bytes that the simulator
 // predicts, in every step.
 std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps);
+
+// Each device's state and traffic, to the byte.
+void ExpectStateAndTraffic(const Trace& predicted, const Trace& measured);
 
 // For SCOPED_TRACE: scheme, sizes and stages.
 std::string Describe(const TrainingOptions& options);
