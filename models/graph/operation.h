@@ -7,6 +7,8 @@
 // These are the operations of the mathematics, one kernel each as frameworks launch them: a bias is
 // part of its product, attention one operation that writes no scores, and what our kernels compute
 // again to save memory is not there. `numbers` are those read and written, each once.
+//
+// A layer whose times were measured, on some device, says them instead (MeasuredOperation).
 #ifndef PIPELAB_MODELS_GRAPH_OPERATION_H_
 #define PIPELAB_MODELS_GRAPH_OPERATION_H_
 
@@ -18,14 +20,31 @@
 
 namespace pipelab {
 
-// What efficiencies are known for. Elementwise: all that has no products (norms, activations, sums,
-// losses, look-ups); its flops are not counted.
-enum class OperationKind : uint8_t { kMatmul, kConvolution, kAttention, kElementwise };
+// What efficiencies are known for. Products first; the others have none and their flops are not
+// counted. Elementwise: sums, copies, look-ups, optimizer steps.
+enum class OperationKind : uint8_t {
+  kMatmul,
+  kConvolution,
+  kAttention,
+  kElementwise,
+  kLayerNorm,
+  kBatchNorm,
+  kActivation,  // ReLU, GELU, and the like
+  kPool,
+  kLoss,  // softmax and its loss
+  kMeasured,
+};
+
+constexpr bool HasProducts(OperationKind kind) { return kind <= OperationKind::kAttention; }
 
 struct Operation {
   OperationKind kind = OperationKind::kElementwise;
   Flops flops;
   int64_t numbers = 0;
+  // y_MN = x_MK w_KN, for devices that compute whole tiles. A convolution: output pixels, output
+  // channels, taps x input channels. Attention: the size of a head as k alone. 0: not known.
+  int64_t m = 0, n = 0, k = 0;
+  Nanoseconds time;  // kMeasured: this long on any device
 };
 
 // Flops of a pass are those of the layer's costs.
@@ -35,11 +54,38 @@ struct LayerOperations {
 
 // x_MK w_KN.
 inline Operation MatmulOperation(int64_t m, int64_t n, int64_t k) {
-  return {OperationKind::kMatmul, MatmulFlops(m, n, k), m * k + k * n + m * n};
+  return {OperationKind::kMatmul, MatmulFlops(m, n, k), m * k + k * n + m * n, m, n, k,
+          Nanoseconds(0)};
+}
+
+inline Operation ConvolutionOperation(int64_t m, int64_t n, int64_t k, int64_t numbers) {
+  return {OperationKind::kConvolution, MatmulFlops(m, n, k), numbers, m, n, k, Nanoseconds(0)};
+}
+
+// One without products.
+inline Operation MemoryOperation(OperationKind kind, int64_t numbers) {
+  Operation operation;
+  operation.kind = kind;
+  operation.numbers = numbers;
+  return operation;
 }
 
 inline Operation ElementwiseOperation(int64_t numbers) {
-  return {OperationKind::kElementwise, Flops(0), numbers};
+  return MemoryOperation(OperationKind::kElementwise, numbers);
+}
+
+inline Operation MeasuredOperation(Nanoseconds time) {
+  Operation operation;
+  operation.kind = OperationKind::kMeasured;
+  operation.time = time;
+  return operation;
+}
+
+inline Operation AttentionOperation(Flops flops, int64_t numbers, int64_t head_size) {
+  Operation operation = MemoryOperation(OperationKind::kAttention, numbers);
+  operation.flops = flops;
+  operation.k = head_size;
+  return operation;
 }
 
 // The usual three passes of y_MN = x_MK w_KN, added to what is there.
@@ -49,10 +95,14 @@ inline void AddMatmul(int64_t m, int64_t n, int64_t k, LayerOperations* ops) {
   ops->backward_weight.push_back(MatmulOperation(k, n, m));
 }
 
-// Forward and input gradient of something without products.
+// Forward and input gradient of something without products: numbers of each.
+inline void AddMemory(OperationKind kind, int64_t forward, int64_t backward, LayerOperations* ops) {
+  if (forward > 0) ops->forward.push_back(MemoryOperation(kind, forward));
+  if (backward > 0) ops->backward_input.push_back(MemoryOperation(kind, backward));
+}
+
 inline void AddElementwise(int64_t forward, int64_t backward, LayerOperations* ops) {
-  if (forward > 0) ops->forward.push_back(ElementwiseOperation(forward));
-  if (backward > 0) ops->backward_input.push_back(ElementwiseOperation(backward));
+  AddMemory(OperationKind::kElementwise, forward, backward, ops);
 }
 
 }  // namespace pipelab

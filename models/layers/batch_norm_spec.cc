@@ -11,7 +11,8 @@ std::vector<ParameterSpec> RunningStatistics(const std::string& name, int64_t ch
 
 LayerOperations BatchNormOperations(int64_t size) {
   LayerOperations ops;
-  AddElementwise(3 * size, 5 * size, &ops);  // each pass reads its inputs twice: sums, then values
+  AddMemory(OperationKind::kBatchNorm, 3 * size, 5 * size,
+            &ops);  // each pass reads its inputs twice: sums, then values
   return ops;
 }
 

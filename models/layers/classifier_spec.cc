@@ -19,7 +19,7 @@ LayerSpec ClassifierSpec(const ClassifierSizes& s) {
     const int64_t m = samples * s.rows;
     LayerOperations ops;
     AddMatmul(m, s.classes, s.channels, &ops);
-    AddElementwise(2 * m * s.classes, 2 * m * s.classes, &ops);  // softmax and loss
+    AddMemory(OperationKind::kLoss, 2 * m * s.classes, 2 * m * s.classes, &ops);
     return ops;
   };
   layer.costs = [s](int64_t samples) {

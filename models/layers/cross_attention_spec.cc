@@ -44,11 +44,12 @@ LayerOperations CrossOperations(const CrossAttentionSizes& s, int64_t width, int
   const int64_t m = samples * s.tokens, n = samples * s.memory_tokens;
   const Flops scores = MatmulFlops(samples, s.tokens * s.memory_tokens, width);
   LayerOperations ops;
-  AddElementwise(2 * m * s.hidden, 4 * m * s.hidden, &ops);
+  AddMemory(OperationKind::kLayerNorm, 2 * m * s.hidden, 4 * m * s.hidden, &ops);
   AddMatmul(m, width, s.hidden, &ops);
   AddMatmul(n, 2 * width, s.hidden, &ops);
-  ops.forward.push_back({OperationKind::kAttention, 2.0 * scores, 2 * (m + n) * width});
-  ops.backward_input.push_back({OperationKind::kAttention, 5.0 * scores, 4 * (m + n) * width});
+  ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * (m + n) * width, width / s.heads));
+  ops.backward_input.push_back(
+      AttentionOperation(5.0 * scores, 4 * (m + n) * width, width / s.heads));
   AddMatmul(m, s.hidden, width, &ops);
   AddElementwise(3 * m * s.hidden, 0, &ops);
   return ops;

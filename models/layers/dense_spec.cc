@@ -39,7 +39,8 @@ LayerSpec DenseSpec(const DenseSizes& s) {
     const int64_t m = samples * slice.CountOf(s.tokens);
     LayerOperations ops;
     AddMatmul(m, s.out, s.in, &ops);
-    if (s.activation != Activation::kNone) AddElementwise(2 * m * s.out, 3 * m * s.out, &ops);
+    if (s.activation != Activation::kNone)
+      AddMemory(OperationKind::kActivation, 2 * m * s.out, 3 * m * s.out, &ops);
     return ops;
   };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };

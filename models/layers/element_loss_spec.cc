@@ -15,7 +15,7 @@ LayerSpec ElementLossSpec(const ElementLossSizes& s) {
   layer.data = {{kTargets, FieldType::kFloat, {s.width}}};
   layer.operations = [width = s.width](int64_t samples, TokenSlice) {
     LayerOperations ops;
-    AddElementwise(2 * samples * width, 3 * samples * width, &ops);
+    AddMemory(OperationKind::kLoss, 2 * samples * width, 3 * samples * width, &ops);
     return ops;
   };
   layer.costs = [width = s.width](int64_t samples) {

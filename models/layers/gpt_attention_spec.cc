@@ -95,10 +95,11 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   const int64_t keys = s.samples * (s.causal ? slice.first + count : s.tokens);
   const Flops scores = ScoreFlops(s, slice);
   LayerOperations ops;
-  AddElementwise(2 * m * s.c, 4 * m * s.c, &ops);
+  AddMemory(OperationKind::kLayerNorm, 2 * m * s.c, 4 * m * s.c, &ops);
   AddMatmul(m, 3 * s.w, s.c, &ops);
-  ops.forward.push_back({OperationKind::kAttention, 2.0 * scores, 2 * (m + keys) * s.w});
-  ops.backward_input.push_back({OperationKind::kAttention, 5.0 * scores, 4 * (m + keys) * s.w});
+  ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * (m + keys) * s.w, s.w / s.heads));
+  ops.backward_input.push_back(
+      AttentionOperation(5.0 * scores, 4 * (m + keys) * s.w, s.w / s.heads));
   AddMatmul(m, s.c, s.w, &ops);
   AddElementwise(3 * m * s.c, 0, &ops);
   return ops;

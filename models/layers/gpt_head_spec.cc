@@ -57,9 +57,9 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
                                                                     TokenSlice slice) {
     const int64_t m = samples * slice.CountOf(t);
     LayerOperations ops;
-    AddElementwise(2 * m * c, 3 * m * c, &ops);  // norm
+    AddMemory(OperationKind::kLayerNorm, 2 * m * c, 3 * m * c, &ops);
     AddMatmul(m, v, c, &ops);
-    AddElementwise(2 * m * v, 2 * m * v, &ops);  // softmax and loss
+    AddMemory(OperationKind::kLoss, 2 * m * v, 2 * m * v, &ops);
     return ops;
   };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };

@@ -30,9 +30,9 @@ LayerCosts MlpCosts(int64_t m, int64_t c, int64_t f, bool dropout) {
 // Norm, product, GELU, product, residual; the gradients of norm and residual are one sum.
 LayerOperations MlpOperations(int64_t m, int64_t c, int64_t f) {
   LayerOperations ops;
-  AddElementwise(2 * m * c, 4 * m * c, &ops);
+  AddMemory(OperationKind::kLayerNorm, 2 * m * c, 4 * m * c, &ops);
   AddMatmul(m, f, c, &ops);
-  AddElementwise(2 * m * f, 3 * m * f, &ops);
+  AddMemory(OperationKind::kActivation, 2 * m * f, 3 * m * f, &ops);
   AddMatmul(m, c, f, &ops);
   AddElementwise(3 * m * c, 0, &ops);
   return ops;

@@ -56,12 +56,15 @@ LayerOperations ConvOperations(const ImageConvSizes& s, int64_t samples) {
   const int64_t x = samples * s.height * s.width * s.in;
   const int64_t rows = samples * s.out_height() * s.out_width(), y = rows * s.out;
   const int64_t products = s.kernel_height * s.kernel_width * s.in;
-  const Operation convolution = {OperationKind::kConvolution, MatmulFlops(rows, s.out, products),
-                                 x + y + products * s.out};
+  const int64_t numbers = x + y + products * s.out;
+  const auto convolution = [&](int64_t m, int64_t n, int64_t k) {
+    return ConvolutionOperation(m, n, k, numbers);
+  };
   LayerOperations ops;
-  ops.forward = ops.backward_weight = {convolution};
-  if (s.input >= 0) ops.backward_input = {convolution};
-  if (s.relu) AddElementwise(2 * x, s.input >= 0 ? 3 * x : 0, &ops);
+  ops.forward = {convolution(rows, s.out, products)};
+  ops.backward_weight = {convolution(products, s.out, rows)};
+  if (s.input >= 0) ops.backward_input = {convolution(rows, products, s.out)};
+  if (s.relu) AddMemory(OperationKind::kActivation, 2 * x, s.input >= 0 ? 3 * x : 0, &ops);
   if (!s.norm) return ops;
   const LayerOperations norm = BatchNormOperations(y);
   ops.forward.push_back(norm.forward[0]);

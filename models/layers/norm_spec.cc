@@ -26,7 +26,7 @@ LayerSpec NormSpec(const NormSizes& s) {
   layer.operations = [s](int64_t samples, TokenSlice slice) {
     const int64_t size = samples * slice.CountOf(s.tokens) * s.hidden;
     LayerOperations ops;
-    AddElementwise(2 * size, 3 * size, &ops);
+    AddMemory(OperationKind::kLayerNorm, 2 * size, 3 * size, &ops);
     return ops;
   };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };

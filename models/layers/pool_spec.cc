@@ -34,7 +34,7 @@ LayerSpec PoolSpec(const PoolSizes& s) {
   layer.operations = [x = s.height * s.width * s.channels, y = pixels * s.channels,
                       max = s.kind == PoolKind::kMax](int64_t samples, TokenSlice) {
     LayerOperations ops;
-    AddElementwise(samples * (x + y), samples * (max ? 2 * x + y : x + y), &ops);
+    AddMemory(OperationKind::kPool, samples * (x + y), samples * (max ? 2 * x + y : x + y), &ops);
     return ops;
   };
   layer.costs = [x = s.height * s.width * s.channels, y = pixels * s.channels](int64_t samples) {

@@ -19,7 +19,7 @@ LayerSpec ReluSpec(const ReluSizes& s) {
       std::accumulate(s.shape.begin(), s.shape.end(), int64_t{1}, std::multiplies<int64_t>());
   layer.operations = [size](int64_t samples, TokenSlice) {
     LayerOperations ops;
-    AddElementwise(2 * samples * size, 3 * samples * size, &ops);
+    AddMemory(OperationKind::kActivation, 2 * samples * size, 3 * samples * size, &ops);
     return ops;
   };
   layer.costs = [size](int64_t samples) {

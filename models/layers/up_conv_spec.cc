@@ -46,9 +46,10 @@ LayerSpec UpConvSpec(const UpConvSizes& s) {
   layer.operations = [s](int64_t samples, TokenSlice) {
     const int64_t rows = samples * s.height * s.width;
     LayerOperations ops;
-    ops.forward = {{OperationKind::kConvolution, MatmulFlops(rows, 4 * s.out, s.in),
-                    rows * s.in + 4 * s.out * s.in + rows * 4 * s.out}};
-    ops.backward_input = ops.backward_weight = ops.forward;
+    const int64_t out = 4 * s.out, numbers = rows * s.in + out * s.in + rows * out;
+    ops.forward = {ConvolutionOperation(rows, out, s.in, numbers)};
+    ops.backward_input = {ConvolutionOperation(rows, s.in, out, numbers)};
+    ops.backward_weight = {ConvolutionOperation(s.in, out, rows, numbers)};
     return ops;
   };
   layer.costs = [s](int64_t samples) { return UpConvCosts(s, samples); };

@@ -141,9 +141,9 @@ class Builder {
       const int64_t numbers = samples * (2 * (t + s) * h + t * s);
       LayerOperations ops;
       AddMatmul(samples * (t + s), h, h, &ops);
-      ops.forward.push_back({OperationKind::kAttention, 2.0 * scores, numbers});
-      ops.backward_input.push_back({OperationKind::kAttention, 4.0 * scores, 2 * numbers});
-      ops.backward_weight.push_back({OperationKind::kAttention, scores, numbers});
+      ops.forward.push_back(AttentionOperation(2.0 * scores, numbers, h));
+      ops.backward_input.push_back(AttentionOperation(4.0 * scores, 2 * numbers, h));
+      ops.backward_weight.push_back(AttentionOperation(scores, numbers, h));
       return ops;
     };
     return Add(std::move(layer));
@@ -212,7 +212,7 @@ class Builder {
       const int64_t m = samples * tokens;
       LayerOperations ops;
       AddMatmul(m, v, h, &ops);
-      AddElementwise(2 * m * v, 2 * m * v, &ops);  // softmax and loss
+      AddMemory(OperationKind::kLoss, 2 * m * v, 2 * m * v, &ops);  // softmax and loss
       return ops;
     };
     Add(std::move(layer));

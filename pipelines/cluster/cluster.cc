@@ -62,11 +62,21 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   PIPELAB_RETURN_IF_ERROR(CheckLatency("device.launch_overhead", device.launch_overhead));
   if (device.arithmetic.empty()) return Error("device.arithmetic", "must have an operation");
   for (const auto& [kind, curve] : device.arithmetic) {
-    if (kind == OperationKind::kElementwise) {
-      return Error("device.arithmetic.elementwise", "has none: memory_efficiency rules its time");
+    const std::string place = absl::StrCat("device.arithmetic.", OperationKindName(kind));
+    if (!HasProducts(kind)) return Error(place, "has none: memory_efficiency rules its time");
+    PIPELAB_RETURN_IF_ERROR(CheckCurveAt(place, curve));
+  }
+  for (const auto& [kind, curve] : device.memory_efficiency_of) {
+    const std::string place = absl::StrCat("device.memory_efficiency_of.", OperationKindName(kind));
+    if (kind == OperationKind::kMeasured) return Error(place, "has none: its time is measured");
+    PIPELAB_RETURN_IF_ERROR(CheckCurveAt(place, curve));
+  }
+  if (device.product_tile.has_value()) {
+    const ProductTile& tile = device.product_tile->value;
+    if (tile.m < 1 || tile.n < 1 || tile.k < 1) {
+      return Error("device.product_tile", "m, n and k must be at least 1");
     }
-    PIPELAB_RETURN_IF_ERROR(
-        CheckCurveAt(absl::StrCat("device.arithmetic.", OperationKindName(kind)), curve));
+    PIPELAB_RETURN_IF_ERROR(CheckSource("device.product_tile", *device.product_tile));
   }
   return CheckCurveAt("device.memory_efficiency", device.memory_efficiency);
 }

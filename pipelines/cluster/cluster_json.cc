@@ -47,9 +47,22 @@ absl::StatusOr<Sourced<EfficiencyCurve>> ReadCurve(const JsonObject& parent,
   return curve;
 }
 
+absl::StatusOr<Sourced<ProductTile>> ReadTile(const JsonObject& device) {
+  constexpr int64_t kMost = 4096;
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, device.Object("product_tile"));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"m", "n", "k", "source"}));
+  Sourced<ProductTile> tile;
+  PIPELAB_ASSIGN_OR_RETURN(tile.value.m, object.Integer("m", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(tile.value.n, object.Integer("n", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(tile.value.k, object.Integer("k", 1, kMost));
+  PIPELAB_ASSIGN_OR_RETURN(tile.source, object.String("source"));
+  return tile;
+}
+
 absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"name", "peaks", "memory", "memory_bandwidth",
-                                            "launch_overhead", "arithmetic", "memory_efficiency"}));
+                                            "launch_overhead", "arithmetic", "memory_efficiency",
+                                            "memory_efficiency_of", "product_tile"}));
   DeviceSpec device;
   PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
@@ -68,6 +81,17 @@ absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
     const absl::StatusOr<OperationKind> kind = FindOperationKind(key);
     if (!kind.ok()) return arithmetic.Error(key, kind.status().message());
     PIPELAB_ASSIGN_OR_RETURN(device.arithmetic[*kind], ReadCurve<Flops>(arithmetic, key));
+  }
+  if (object.Has("memory_efficiency_of")) {
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject kinds, object.Object("memory_efficiency_of"));
+    for (const std::string& key : kinds.Keys()) {
+      const absl::StatusOr<OperationKind> kind = FindOperationKind(key);
+      if (!kind.ok()) return kinds.Error(key, kind.status().message());
+      PIPELAB_ASSIGN_OR_RETURN(device.memory_efficiency_of[*kind], ReadCurve<Bytes>(kinds, key));
+    }
+  }
+  if (object.Has("product_tile")) {
+    PIPELAB_ASSIGN_OR_RETURN(device.product_tile, ReadTile(object));
   }
   PIPELAB_ASSIGN_OR_RETURN(device.memory_efficiency, ReadCurve<Bytes>(object, "memory_efficiency"));
   return device;
@@ -166,6 +190,14 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
   for (const auto& [type, peak] : d.peaks) device["peaks"][NumberTypeName(type)] = Written(peak);
   for (const auto& [kind, curve] : d.arithmetic) {
     device["arithmetic"][OperationKindName(kind)] = WrittenCurve(curve, "flop");
+  }
+  for (const auto& [kind, curve] : d.memory_efficiency_of) {
+    device["memory_efficiency_of"][OperationKindName(kind)] = WrittenCurve(curve, "B");
+  }
+  if (d.product_tile.has_value()) {
+    const ProductTile& t = d.product_tile->value;
+    device["product_tile"] = {
+        {"m", t.m}, {"n", t.n}, {"k", t.k}, {"source", d.product_tile->source}};
   }
   json levels = json::array();
   for (const ClusterLevel& level : cluster.levels) {

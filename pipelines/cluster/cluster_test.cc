@@ -187,7 +187,8 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
     for (const auto& [type, peak] : cluster.device.peaks) {
       for (OperationKind kind :
            {OperationKind::kMatmul, OperationKind::kConvolution, OperationKind::kAttention}) {
-        const Operation operation = {kind, Flops(1e12), 1000000};
+        Operation operation = MemoryOperation(kind, 1000000);
+        operation.flops = Flops(1e12);
         PIPELAB_ASSERT_OK_AND_ASSIGN(const Nanoseconds time,
                                      OperationTime(cluster.device, type, operation));
         EXPECT_GT(ToSeconds(time), 1e12 / peak.value.value());  // below the peak

@@ -16,11 +16,17 @@ constexpr std::array<std::pair<NumberType, const char*>, 4> kNumberTypes = {
      {NumberType::kTf32, "tf32"},
      {NumberType::kBf16, "bf16"},
      {NumberType::kFp16, "fp16"}}};
-constexpr std::array<std::pair<OperationKind, const char*>, 4> kOperationKinds = {
+constexpr std::array<std::pair<OperationKind, const char*>, 10> kOperationKinds = {
     {{OperationKind::kMatmul, "matmul"},
      {OperationKind::kConvolution, "convolution"},
      {OperationKind::kAttention, "attention"},
-     {OperationKind::kElementwise, "elementwise"}}};
+     {OperationKind::kElementwise, "elementwise"},
+     {OperationKind::kLayerNorm, "layer_norm"},
+     {OperationKind::kBatchNorm, "batch_norm"},
+     {OperationKind::kActivation, "activation"},
+     {OperationKind::kPool, "pool"},
+     {OperationKind::kLoss, "loss"},
+     {OperationKind::kMeasured, "measured"}}};
 
 template <typename Table, typename Kind>
 const char* NameIn(const Table& table, Kind kind) {
@@ -45,6 +51,10 @@ absl::StatusOr<typename Table::value_type::first_type> FindIn(const Table& table
 // In logarithms. Time goes with size^(1 - slope).
 double Slope(const EfficiencyCurve::Point& from, const EfficiencyCurve::Point& to) {
   return std::log(to.share / from.share) / std::log(to.size / from.size);
+}
+
+double RoundedUp(int64_t size, int64_t tile) {
+  return static_cast<double>((size + tile - 1) / tile * tile) / static_cast<double>(size);
 }
 
 // In seconds; 0 for no work.
@@ -104,10 +114,21 @@ absl::Status CheckCurve(const EfficiencyCurve& curve) {
   return absl::OkStatus();
 }
 
+Flops FlopsSpent(const DeviceSpec& device, const Operation& operation) {
+  if (!device.product_tile.has_value()) return operation.flops;
+  const ProductTile& tile = device.product_tile->value;
+  double more = 1;
+  if (operation.m > 0) more *= RoundedUp(operation.m, tile.m);
+  if (operation.n > 0) more *= RoundedUp(operation.n, tile.n);
+  if (operation.k > 0) more *= RoundedUp(operation.k, tile.k);
+  return more * operation.flops;
+}
+
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
                                           const Operation& operation) {
+  if (operation.kind == OperationKind::kMeasured) return operation.time;
   double arithmetic = 0;
-  if (operation.flops > Flops(0) && operation.kind != OperationKind::kElementwise) {
+  if (operation.flops > Flops(0) && HasProducts(operation.kind)) {
     const auto peak = device.peaks.find(type);
     if (peak == device.peaks.end()) {
       return absl::NotFoundError(
@@ -118,12 +139,15 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
       return absl::NotFoundError(absl::StrCat("device ", device.name, " has no efficiency for ",
                                               OperationKindName(operation.kind)));
     }
-    arithmetic =
-        RooflineTime(operation.flops.value(), peak->second.value.value(), curve->second.value);
+    arithmetic = RooflineTime(FlopsSpent(device, operation).value(), peak->second.value.value(),
+                              curve->second.value);
   }
+  const auto own = device.memory_efficiency_of.find(operation.kind);
   const double memory =
       RooflineTime(static_cast<double>(operation.numbers) * static_cast<double>(BytesOf(type)),
-                   device.memory_bandwidth.value.value(), device.memory_efficiency.value);
+                   device.memory_bandwidth.value.value(),
+                   own == device.memory_efficiency_of.end() ? device.memory_efficiency.value
+                                                            : own->second.value);
   return device.launch_overhead.value +
          Nanoseconds(std::llround(std::max(arithmetic, memory) * 1e9));
 }

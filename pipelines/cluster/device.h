@@ -10,8 +10,11 @@
 // straight on paper with logarithms on both sides, beyond the last it is constant, and below the
 // first it falls with the size, so that time is constant there and never grows as work shrinks.
 //
-// Elementwise operations (norms, activations, residual sums) move far more bytes than they compute
-// on every machine here, so memory alone counts for them and they have no curve of flops.
+// Operations without products (norms, activations, residual sums) move far more bytes than they
+// compute on every accelerator here, so memory alone counts for them and they have no curve of
+// flops. Where one of them is slower than that, it has a memory curve of its own.
+//
+// A device may compute products in whole tiles: then they cost what their sizes rounded up would.
 //
 // Every value says where it is from (Sourced::source).
 #ifndef PIPELAB_PIPELINES_CLUSTER_DEVICE_H_
@@ -25,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "models/graph/operation.h"
 #include "tools/base/units.h"
 
@@ -60,15 +64,27 @@ struct EfficiencyCurve {
 // larger operation takes less time than a smaller one.
 absl::Status CheckCurve(const EfficiencyCurve& curve);
 
+// y_MN = x_MK w_KN is computed as if m, n and k were the next multiples of these. Of attention only
+// the size of a head is known: it is k in one of its products and n in the other.
+struct ProductTile {
+  int64_t m = 1, n = 1, k = 1;
+};
+
 struct DeviceSpec {
   std::string name;
   std::map<NumberType, Sourced<FlopsPerSecond>> peaks;
   Sourced<Bytes> memory;
   Sourced<BytesPerSecond> memory_bandwidth;
   Sourced<Nanoseconds> launch_overhead;                          // of one operation
-  std::map<OperationKind, Sourced<EfficiencyCurve>> arithmetic;  // none for kElementwise
+  std::map<OperationKind, Sourced<EfficiencyCurve>> arithmetic;  // of those with products
   Sourced<EfficiencyCurve> memory_efficiency;
+  // In its place, for some kinds.
+  std::map<OperationKind, Sourced<EfficiencyCurve>> memory_efficiency_of;
+  absl::optional<Sourced<ProductTile>> product_tile;
 };
+
+// The flops that the device spends on an operation: its own, or those of whole tiles.
+Flops FlopsSpent(const DeviceSpec& device, const Operation& operation);
 
 // NotFound naming the device where it has no peak for the type, or no curve for the kind.
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,

@@ -73,7 +73,9 @@ DeviceSpec SomeDevice() {
 TEST(OperationTime, IsTheLargerOfArithmeticAndMemoryPlusTheLaunch) {
   const DeviceSpec device = SomeDevice();
   const auto time = [&](NumberType type, Flops flops, int64_t numbers, OperationKind kind) {
-    const auto t = OperationTime(device, type, {kind, flops, numbers});
+    Operation operation = MemoryOperation(kind, numbers);
+    operation.flops = flops;
+    const auto t = OperationTime(device, type, operation);
     EXPECT_THAT(t, IsOk());
     return t.value_or(Nanoseconds(-1));
   };
@@ -88,10 +90,42 @@ TEST(OperationTime, IsTheLargerOfArithmeticAndMemoryPlusTheLaunch) {
             Microseconds(15));
 }
 
+TEST(OperationTime, KindsMayHaveAMemoryCurveOfTheirOwn) {
+  DeviceSpec device = SomeDevice();
+  device.memory_efficiency_of[OperationKind::kPool] = {Curve({{1, 0.1}}), "test"};
+  const auto time = [&](OperationKind kind) {
+    return OperationTime(device, NumberType::kFp32, MemoryOperation(kind, 2000000)).value();
+  };
+  EXPECT_EQ(time(OperationKind::kPool), Microseconds(85));
+  EXPECT_EQ(time(OperationKind::kLayerNorm), Microseconds(15));
+  EXPECT_EQ(time(OperationKind::kElementwise), Microseconds(15));
+}
+
+TEST(OperationTime, MeasuredOperationsTakeTheirTimeAnywhere) {
+  const auto time =
+      OperationTime(DeviceSpec(), NumberType::kBf16, MeasuredOperation(Microseconds(7)));
+  ASSERT_THAT(time, IsOk());
+  EXPECT_EQ(*time, Microseconds(7));
+}
+
+TEST(FlopsSpent, AreThoseOfWholeTiles) {
+  DeviceSpec device = SomeDevice();
+  const Operation narrow = MatmulOperation(1024, 32, 100);
+  EXPECT_EQ(FlopsSpent(device, narrow), narrow.flops);
+  device.product_tile = {{8, 128, 128}, "test"};
+  EXPECT_DOUBLE_EQ(FlopsSpent(device, narrow).value(), 2.0 * 1024 * 128 * 128);
+  const Operation whole = MatmulOperation(8, 256, 128);
+  EXPECT_EQ(FlopsSpent(device, whole), whole.flops);
+  EXPECT_EQ(FlopsSpent(device, AttentionOperation(Flops(100), 1, 64)), Flops(200));
+  EXPECT_EQ(FlopsSpent(device, ElementwiseOperation(100)), Flops(0));
+}
+
 TEST(OperationTime, SaysWhatTheDeviceLacks) {
   const DeviceSpec device = SomeDevice();
   const auto message = [&](NumberType type, OperationKind kind) {
-    return std::string(OperationTime(device, type, {kind, Flops(1), 1}).status().message());
+    Operation operation = MemoryOperation(kind, 1);
+    operation.flops = Flops(1);
+    return std::string(OperationTime(device, type, operation).status().message());
   };
   EXPECT_EQ(message(NumberType::kBf16, OperationKind::kMatmul), "device some has no peak for bf16");
   EXPECT_EQ(message(NumberType::kFp32, OperationKind::kConvolution),
@@ -103,8 +137,11 @@ TEST(Names, AreReadBack) {
        {NumberType::kFp32, NumberType::kTf32, NumberType::kBf16, NumberType::kFp16}) {
     EXPECT_EQ(FindNumberType(NumberTypeName(type)).value(), type);
   }
-  for (OperationKind kind : {OperationKind::kMatmul, OperationKind::kConvolution,
-                             OperationKind::kAttention, OperationKind::kElementwise}) {
+  for (OperationKind kind :
+       {OperationKind::kMatmul, OperationKind::kConvolution, OperationKind::kAttention,
+        OperationKind::kElementwise, OperationKind::kLayerNorm, OperationKind::kBatchNorm,
+        OperationKind::kActivation, OperationKind::kPool, OperationKind::kLoss,
+        OperationKind::kMeasured}) {
     EXPECT_EQ(FindOperationKind(OperationKindName(kind)).value(), kind);
   }
   EXPECT_EQ(std::string(FindNumberType("int8").status().message()),

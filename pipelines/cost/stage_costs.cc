@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -157,10 +158,11 @@ Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
   return Nanoseconds(std::llround(flops.value() / rate.value() * 1e9));
 }
 
-StageCost CostOf(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                 int64_t samples, TokenSlice slice, const StageCostOptions& options) {
+// Flops of all layers at the rate.
+StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, int64_t samples,
+                     TokenSlice slice, const StageCostOptions& options) {
   Flops forward, backward_input, backward_weight;
-  for (int i : partition.layers[stage]) {
+  for (int i : layers) {
     const LayerCosts costs = CostsOf(graph.layers[i], samples, slice);
     forward += costs.forward;
     backward_input += costs.backward_input;
@@ -170,11 +172,61 @@ StageCost CostOf(const ModelGraph& graph, const ModelPartition& partition, int s
   cost.forward = TimeOf(forward, options.rate);
   cost.backward_input = TimeOf(backward_input, options.rate);
   cost.backward_weight = TimeOf(backward_weight, options.rate);
-  cost.recompute = cost.forward;
-  const double values = static_cast<double>(NumValues(graph, partition.layers[stage]));
+  const double values = static_cast<double>(NumValues(graph, layers));
   cost.step = TimeOf(Flops(values * options.step_flops_per_parameter), options.rate);
+  return cost;
+}
+
+absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const std::vector<int>& layers,
+                                       int64_t samples, TokenSlice slice,
+                                       const StageCostOptions& options) {
+  StageCost cost;
+  for (int i : layers) {
+    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times,
+                             TimesOf(graph.layers[i], *options.machine, samples, slice));
+    cost.forward += times.forward;
+    cost.backward_input += times.backward_input;
+    cost.backward_weight += times.backward_weight;
+  }
+  // A step reads value, gradient and the optimizer's tensors, and writes all but the gradient.
+  PIPELAB_ASSIGN_OR_RETURN(cost.step, StepTime(*options.machine, NumValues(graph, layers),
+                                               3 + 2 * options.optimizer_tensors));
+  return cost;
+}
+
+// Of bytes counted with 4 a number.
+Bytes InNumbersOf(int64_t bytes_of_number, Bytes bytes) {
+  return Bytes(bytes.value() / 4 * bytes_of_number);
+}
+
+// State stays as it is.
+void SetNumberBytes(int64_t bytes_of_number, StageMemory* memory) {
+  for (Bytes* bytes :
+       {&memory->kept, &memory->kept_for_weight, &memory->kept_when_dropped, &memory->carried,
+        &memory->forward_peak, &memory->forward_drop_peak, &memory->recompute_peak,
+        &memory->backward_peak, &memory->backward_input_peak, &memory->backward_weight_peak}) {
+    *bytes = InNumbersOf(bytes_of_number, *bytes);
+  }
+}
+
+int64_t NumberBytes(const StageCostOptions& options) {
+  return options.machine.has_value() ? BytesOf(options.machine->type) : 4;
+}
+
+absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& partition,
+                                 int stage, int64_t samples, TokenSlice slice,
+                                 const StageCostOptions& options) {
+  const std::vector<int>& layers = partition.layers[stage];
+  StageCost cost;
+  if (options.machine.has_value()) {
+    PIPELAB_ASSIGN_OR_RETURN(cost, MachineTimes(graph, layers, samples, slice, options));
+  } else {
+    cost = PlainTimes(graph, layers, samples, slice, options);
+  }
+  cost.recompute = cost.forward;
   cost.memory =
       ComputeStageMemory(graph, partition, stage, samples, slice, options.optimizer_tensors);
+  SetNumberBytes(NumberBytes(options), &cost.memory);
   return cost;
 }
 
@@ -234,22 +286,28 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
     PIPELAB_ASSIGN_OR_RETURN(slices,
                              MakeTokenSlices(options.slices, graph.layers[0].output_shape[0]));
   }
-  const auto costs_of = [&](TokenSlice slice) {
+  const auto costs_of = [&](TokenSlice slice) -> absl::StatusOr<SliceCosts> {
     SliceCosts costs;
     for (int s = 0; s < partition.num_stages(); ++s) {
       const int64_t samples = micro_batch_samples * (sizes.empty() ? 1 : sizes[s]);
-      costs.stages.push_back(CostOf(graph, partition, s, samples, slice, options));
+      PIPELAB_ASSIGN_OR_RETURN(StageCost cost,
+                               CostOf(graph, partition, s, samples, slice, options));
+      costs.stages.push_back(cost);
     }
     for (int layer : partition.edge_layer) {
-      costs.edge_bytes.push_back(CostsOf(graph.layers[layer], micro_batch_samples, slice).output);
+      costs.edge_bytes.push_back(InNumbersOf(
+          NumberBytes(options), CostsOf(graph.layers[layer], micro_batch_samples, slice).output));
     }
     return costs;
   };
   CostTable table;
-  SliceCosts whole = costs_of(TokenSlice());
+  PIPELAB_ASSIGN_OR_RETURN(SliceCosts whole, costs_of(TokenSlice()));
   table.stages = std::move(whole.stages);
   table.edge_bytes = std::move(whole.edge_bytes);
-  for (const TokenSlice& slice : slices) table.slices.push_back(costs_of(slice));
+  for (const TokenSlice& slice : slices) {
+    PIPELAB_ASSIGN_OR_RETURN(SliceCosts costs, costs_of(slice));
+    table.slices.push_back(std::move(costs));
+  }
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {
       if (!p.tie.empty()) table.tie_bytes[p.tie] = Bytes(4) * p.size();

@@ -6,9 +6,14 @@
 //   Simulate(program, costs);                       // of a schedule with stages = p.stages
 //
 // Memory is exact: what a stage of layers (pipelines/runtime/layer_stage.h) allocates, to the byte,
-// pass by pass, since both follow stage_plan.h. Times are plain: matmul flops at one rate. A
-// backward computes its layers from the last to the first, input part and weight part of each
-// (fused) before the next begins; a stage's peak is the walk's highest point.
+// pass by pass, since both follow stage_plan.h. A backward computes its layers from the last to the
+// first, input part and weight part of each (fused) before the next begins; a stage's peak is the
+// walk's highest point.
+//
+// Times are those of the layers' operations on a machine (layer_times.h), one after the other; a
+// recompute takes as long as a forward. Without a machine they are plain: flops at one rate.
+// On a machine that computes with 2 bytes a number, activations and what goes along edges have half
+// the bytes; weights, gradients and the optimizer's tensors have 4 a number on all.
 #ifndef PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 #define PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 
@@ -16,15 +21,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/model_partition.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
 
 struct StageCostOptions {
-  FlopsPerSecond rate{100e9};
+  absl::optional<Machine> machine;
+  FlopsPerSecond rate{100e9};  // where there is no machine
   // What the optimizer computes and how many tensors it keeps of each parameter: Adam's here; the
   // others' from StepFlopsPerParameter and StateNames (models/layers/optimizer.h).
   double step_flops_per_parameter = 13;
@@ -39,12 +47,13 @@ struct StageCostOptions {
 
 // Stages are for micro-batches of their own size, edges for one of `micro_batch_samples`.
 // InvalidArgument for sizes below 1, no rate, and slices that are not the model's samples or that a
-// layer does not know.
+// layer does not know; NotFound naming the layer and what the machine lacks.
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const ModelPartition& partition,
                                             int64_t micro_batch_samples,
                                             const StageCostOptions& options);
 
+// With 4 bytes a number.
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
                                int64_t samples, TokenSlice slice = TokenSlice(),
                                int optimizer_tensors = 2);

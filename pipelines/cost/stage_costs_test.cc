@@ -5,6 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/cluster/catalog.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -44,6 +45,52 @@ TEST(StageCosts, TimesAreFlopsAtTheRate) {
   EXPECT_EQ(t.stages[1].step.value(), 13 * (12 * 8 * 8 + 13 * 8));
   EXPECT_EQ(t.stages[2].forward.value(), attention + mlp + 2 * 12 * 8 * 10);
   EXPECT_EQ(t.edge_bytes, (std::vector<Bytes>{Bytes(4 * 12 * 8), Bytes(4 * 12 * 8)}));
+}
+
+TEST(StageCosts, TimesAreThoseOfTheLayersOnAMachine) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  const ModelGraph graph = Gpt(false);
+  StageCostOptions options;
+  options.machine = Machine{cluster.device, NumberType::kBf16};
+  options.optimizer_tensors = 1;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(CostTable t,
+                               ComputeStageCosts(graph, Ranges({0, 1, 3}), 3, options));
+  Nanoseconds forward, backward_input, backward_weight;
+  for (int layer : {1, 2}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerTimes times,
+                                 TimesOf(graph.layers[layer], *options.machine, 3));
+    forward += times.forward;
+    backward_input += times.backward_input;
+    backward_weight += times.backward_weight;
+  }
+  EXPECT_EQ(t.stages[1].forward, forward);
+  EXPECT_EQ(t.stages[1].recompute, forward);
+  EXPECT_EQ(t.stages[1].backward_input, backward_input);
+  EXPECT_EQ(t.stages[1].backward_weight, backward_weight);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Nanoseconds step,
+                               StepTime(*options.machine, 12 * 8 * 8 + 13 * 8, 5));
+  EXPECT_EQ(t.stages[1].step, step);
+}
+
+TEST(StageCosts, ActivationsHaveTheMachinesNumbers) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx-a100"));
+  const auto costs_with = [&](NumberType type) {
+    StageCostOptions options;
+    options.machine = Machine{cluster.device, type};
+    return *ComputeStageCosts(Gpt(false), Ranges({0, 2}), 2, options);
+  };
+  const CostTable four = costs_with(NumberType::kTf32), two = costs_with(NumberType::kBf16);
+  const CostTable plain = *ComputeStageCosts(Gpt(false), Ranges({0, 2}), 2, {});
+  for (int s = 0; s < 2; ++s) {
+    const StageMemory &m4 = four.stages[s].memory, &m2 = two.stages[s].memory;
+    EXPECT_EQ(m4.kept, m2.kept * 2);
+    EXPECT_EQ(m4.forward_peak, m2.forward_peak * 2);
+    EXPECT_EQ(m4.backward_peak, m2.backward_peak * 2);
+    EXPECT_EQ(m4.kept_for_weight, m2.kept_for_weight * 2);
+    EXPECT_EQ(m4.state, m2.state);
+    EXPECT_EQ(m4.kept, plain.stages[s].memory.kept);
+  }
+  EXPECT_EQ(four.edge_bytes[0], two.edge_bytes[0] * 2);
 }
 
 TEST(StageCosts, StateCountsATieOnceButForItsGradients) {
