@@ -33,16 +33,17 @@ absl::Status CheckCosts(absl::Span<const double> costs, int num_stages) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
-                                                int num_stages) {
+// Minimises what `join` makes of the stages' costs, one after the other from 0. It must not fall
+// as its first argument grows.
+template <typename Join>
+absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, int num_stages,
+                                          Join join) {
   if (absl::Status s = CheckCosts(layer_costs, num_stages); !s.ok()) return s;
   const int layers = static_cast<int>(layer_costs.size());
   std::vector<double> sum(layers + 1, 0);
   for (int i = 0; i < layers; ++i) sum[i + 1] = sum[i] + layer_costs[i];
-  // best[k][n]: the smallest largest stage of the first n layers in k stages; begin[k][n]: where
-  // its last stage begins.
+  // best[k][n]: the least of the first n layers in k stages; begin[k][n]: where its last stage
+  // begins.
   const double infinity = std::numeric_limits<double>::infinity();
   std::vector<std::vector<double>> best(num_stages + 1, std::vector<double>(layers + 1, infinity));
   std::vector<std::vector<int>> begin(num_stages + 1, std::vector<int>(layers + 1, 0));
@@ -50,9 +51,9 @@ absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_c
   for (int k = 1; k <= num_stages; ++k) {
     for (int n = k; n <= layers; ++n) {
       for (int b = k - 1; b < n; ++b) {
-        const double largest = std::max(best[k - 1][b], sum[n] - sum[b]);
-        if (largest < best[k][n]) {
-          best[k][n] = largest;
+        const double joined = join(best[k - 1][b], sum[n] - sum[b]);
+        if (joined < best[k][n]) {
+          best[k][n] = joined;
           begin[k][n] = b;
         }
       }
@@ -61,6 +62,21 @@ absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_c
   std::vector<int> first(num_stages);
   for (int k = num_stages, n = layers; k > 0; --k) n = first[k - 1] = begin[k][n];
   return first;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
+                                                int num_stages) {
+  return Minimise(layer_costs, num_stages,
+                  [](double largest, double stage) { return std::max(largest, stage); });
+}
+
+absl::StatusOr<std::vector<int>> PartitionChainByVariance(absl::Span<const double> layer_costs,
+                                                          int num_stages) {
+  // The mean is that of all partitions, so the sum of squares decides.
+  return Minimise(layer_costs, num_stages,
+                  [](double squares, double stage) { return squares + stage * stage; });
 }
 
 absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_layers) {

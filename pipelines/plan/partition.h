@@ -2,8 +2,8 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> first, PartitionChain({1, 4, 4, 1}, 2));   // {0, 2}
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> same, ParseLayout("2,2", 4));              // {0, 2}
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> of_layer, ParseStages("0,2;1,3", 4));   // {0, 1, 0,
-//   1}
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> of_layer,
+//                            ParseStages("0,2;1,3", 4));                         // {0, 1, 0, 1}
 //
 // A partition into ranges is the first layer of each stage, ascending from 0; any other is the
 // stage of each layer (cost/model_partition.h checks it against the model). Stages are never empty.
@@ -24,6 +24,12 @@ namespace pipelab {
 // stages than layers.
 absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
                                                 int num_stages);
+
+// Minimises the variance of the stages' costs, as GPipe cuts a model (Huang et al. 2019, section
+// 2.1); otherwise as PartitionChain. The largest stage may be larger than it must be:
+// {8, 8, 13} has less variance than {11, 12, 6}.
+absl::StatusOr<std::vector<int>> PartitionChainByVariance(absl::Span<const double> layer_costs,
+                                                          int num_stages);
 
 // "3,2,2,3": the number of layers of each stage. InvalidArgument names the stage without layers, or
 // the sum that is not the number of layers.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -16,19 +17,32 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-double Largest(const std::vector<double>& costs, const std::vector<int>& first) {
-  double largest = 0;
+std::vector<double> Stages(const std::vector<double>& costs, const std::vector<int>& first) {
+  std::vector<double> stages;
   for (size_t s = 0; s < first.size(); ++s) {
     const size_t end = s + 1 < first.size() ? first[s + 1] : costs.size();
-    double sum = 0;
-    for (size_t i = first[s]; i < end; ++i) sum += costs[i];
-    largest = std::max(largest, sum);
+    stages.push_back(std::accumulate(costs.begin() + first[s], costs.begin() + end, 0.0));
   }
-  return largest;
+  return stages;
+}
+
+double Largest(const std::vector<double>& costs, const std::vector<int>& first) {
+  const std::vector<double> stages = Stages(costs, first);
+  return *std::max_element(stages.begin(), stages.end());
+}
+
+double Variance(const std::vector<double>& costs, const std::vector<int>& first) {
+  const std::vector<double> stages = Stages(costs, first);
+  const double n = static_cast<double>(stages.size());
+  const double mean = std::accumulate(stages.begin(), stages.end(), 0.0) / n;
+  double sum = 0;
+  for (double s : stages) sum += (s - mean) * (s - mean);
+  return sum / n;
 }
 
 // Every way to put `stages - 1` cuts between layers.
-double BruteForce(const std::vector<double>& costs, int stages) {
+template <typename Measure>
+double BruteForce(const std::vector<double>& costs, int stages, Measure measure) {
   const int n = static_cast<int>(costs.size());
   double best = std::numeric_limits<double>::infinity();
   for (int cuts = 0; cuts < 1 << (n - 1); ++cuts) {
@@ -36,7 +50,9 @@ double BruteForce(const std::vector<double>& costs, int stages) {
     for (int i = 1; i < n; ++i) {
       if (cuts >> (i - 1) & 1) first.push_back(i);
     }
-    if (static_cast<int>(first.size()) == stages) best = std::min(best, Largest(costs, first));
+    if (static_cast<int>(first.size()) == stages) {
+      best = std::min(best, measure(costs, first));
+    }
   }
   return best;
 }
@@ -55,10 +71,22 @@ TEST(PartitionChain, EqualsBruteForce) {
         ASSERT_TRUE(std::adjacent_find(first.begin(), first.end(), std::greater_equal<int>()) ==
                     first.end());
         ASSERT_LT(first.back(), n);
-        ASSERT_EQ(Largest(costs, first), BruteForce(costs, stages));
+        ASSERT_EQ(Largest(costs, first), BruteForce(costs, stages, Largest));
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> even,
+                                     PartitionChainByVariance(costs, stages));
+        ASSERT_EQ(static_cast<int>(even.size()), stages);
+        ASSERT_NEAR(Variance(costs, even), BruteForce(costs, stages, Variance), 1e-9);
       }
     }
   }
+}
+
+TEST(PartitionChain, ByVarianceTheLargestStageMayBeLarger) {
+  const std::vector<double> costs = {8, 2, 1, 5, 7, 6};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> even, PartitionChainByVariance(costs, 3));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> least, PartitionChain(costs, 3));
+  EXPECT_THAT(Stages(costs, even), ElementsAre(8, 8, 13));
+  EXPECT_THAT(Stages(costs, least), ElementsAre(11, 12, 6));
 }
 
 TEST(PartitionChain, RefusesWhatHasNoAnswer) {

@@ -1,0 +1,16 @@
+// GPipe's tables for AmoebaNet-D, from first principles.
+#include "experiments/scaling/scaling_study.h"
+
+int main(int argc, char** argv) {
+  pipelab::ScalingStudy study;
+  study.name = "amoebanet_scaling";
+  study.family = "amoebanet";
+  study.title = "AmoebaNet-D over a pipeline";
+  study.summary =
+      "How large an AmoebaNet-D fits on 1 to 8 accelerators, and how fast it trains under GPipe "
+      "and "
+      "every other synchronous schedule: GPipe's Tables 1 to 3 from cluster specifications.";
+  study.speed_up_layers = 18;
+  study.speed_up_width = 256;
+  return pipelab::RunScalingStudy(argc, argv, study);
+}

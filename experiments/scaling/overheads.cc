@@ -1,0 +1,39 @@
+#include "experiments/scaling/overheads.h"
+
+#include <cstdint>
+
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+double DeviceTime(const Trace& trace) {
+  return static_cast<double>(trace.makespan.value()) * static_cast<double>(trace.devices.size());
+}
+
+}  // namespace
+
+absl::StatusOr<Overheads> OverheadsOf(const PipelinePoint& point) {
+  PIPELAB_ASSIGN_OR_RETURN(const Trace balanced, SimulateBalanced(point));
+  int64_t compute = 0, recompute = 0, update = 0;
+  for (const DeviceTrace& device : point.trace.devices) {
+    for (const Span& span : device.spans) {
+      const int64_t time = span.end_ns - span.begin_ns;
+      if (span.op == OpCode::kStep) {
+        update += time;
+      } else if (span.op == OpCode::kCompute) {
+        (span.action.kind == ActionKind::kRecompute ? recompute : compute) += time;
+      }
+    }
+  }
+  const double all = DeviceTime(point.trace), equal = DeviceTime(balanced);
+  Overheads o;
+  o.compute = static_cast<double>(compute) / all;
+  o.recompute = static_cast<double>(recompute) / all;
+  o.update = static_cast<double>(update) / all;
+  o.imbalance = (all - equal) / all;
+  o.bubble = 1 - o.compute - o.recompute - o.update - o.imbalance;
+  return o;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,147 @@
+#include "experiments/scaling/scaling_study.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "experiments/flags.h"
+#include "experiments/published/gpipe.h"
+#include "experiments/report/report.h"
+#include "experiments/scaling/gpipe_family.h"
+#include "experiments/scaling/largest_models.h"
+#include "experiments/scaling/scheme_grid.h"
+#include "experiments/scaling/specification_table.h"
+#include "experiments/scaling/speed_up.h"
+#include "experiments/scaling/throughput_grid.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, cluster, "",
+          "cluster in the place of the paper's TPUs: a name or a file; empty: the paper's");
+ABSL_FLAG(std::string, gpu_cluster, "",
+          "cluster in the place of the paper's GPUs; empty: the paper's");
+ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/NAME of the checkout");
+
+namespace pipelab {
+namespace {
+
+// The clusters of the paper's tables, or the user's in their place.
+class Clusters {
+ public:
+  absl::StatusOr<const ClusterSpec*> Load(const std::string& published) {
+    const bool gpus = published == kGpus;
+    const std::string given =
+        gpus ? absl::GetFlag(FLAGS_gpu_cluster) : absl::GetFlag(FLAGS_cluster);
+    const std::string word = given.empty() ? published : given;
+    auto found = loaded_.find(word);
+    if (found == loaded_.end()) {
+      PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster,
+                               LoadCluster(gpus ? "--gpu_cluster" : "--cluster", word));
+      found = loaded_.emplace(word, std::move(cluster)).first;
+    }
+    return &found->second;
+  }
+
+  std::vector<ClusterSpec> All() const {
+    std::vector<ClusterSpec> all;
+    for (const auto& [word, cluster] : loaded_) all.push_back(cluster);
+    return all;
+  }
+
+ private:
+  static constexpr char kGpus[] = "p100-pcie";
+  std::map<std::string, ClusterSpec> loaded_;
+};
+
+// "Median error 5.9 % over 12 cells; beyond 25 %: 1".
+std::string ErrorSentence(const std::vector<ThroughputGrid>& grids) {
+  std::vector<double> errors;
+  for (const ThroughputGrid& grid : grids) {
+    for (const ThroughputCell& cell : grid.cells) errors.push_back(std::abs(cell.error()));
+  }
+  std::sort(errors.begin(), errors.end());
+  const size_t n = errors.size();
+  const double median = (errors[(n - 1) / 2] + errors[n / 2]) / 2;
+  const auto beyond = errors.end() - std::upper_bound(errors.begin(), errors.end(), 0.25);
+  return absl::StrFormat(
+      "Throughput against the paper's Tables 2 and 3: median error %.1f %% over %d cells (the "
+      "first "
+      "of each table is 1 by definition), %d beyond 25 %%, each with its reason.",
+      ToPercent(median), n, beyond);
+}
+
+absl::Status AddThroughput(const GpipeFamily& family, const GpipePaper& paper, Clusters* clusters,
+                           Report* report) {
+  std::vector<ThroughputGrid> grids;
+  for (const PublishedThroughput& published : paper.throughput) {
+    if (published.family != family.id) continue;
+    PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec* cluster, clusters->Load(published.cluster));
+    PIPELAB_ASSIGN_OR_RETURN(ThroughputGrid grid, MakeThroughputGrid(family, published, *cluster));
+    report->AddTable(ThroughputTable(grid));
+    report->AddTable(OverheadTable(grid, paper.overheads));
+    grids.push_back(std::move(grid));
+  }
+  report->AddNote(ErrorSentence(grids));
+  const PublishedThroughput& first = grids[0].published;
+  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec* cluster, clusters->Load(first.cluster));
+  PIPELAB_ASSIGN_OR_RETURN(const SchemeGrid schemes, MakeSchemeGrid(family, first, *cluster));
+  report->AddTable(SchemeGridTable(schemes));
+  return absl::OkStatus();
+}
+
+Report MakeReport(const ScalingStudy& study, const GpipePaper& paper) {
+  ReportOptions about;
+  about.name = study.name;
+  about.title = study.title;
+  about.summary = absl::StrCat(study.summary, "\n\nPublished figures: ", paper.paper, ".");
+  about.command = absl::StrCat("tools/bazel run //experiments:", study.name, " --");
+  for (const auto& [name, value] : ResolvedFlags()) {
+    if (name != "out" && !value.empty()) absl::StrAppend(&about.command, " --", name, "=", value);
+  }
+  return Report(about);
+}
+
+absl::Status Run(const ScalingStudy& study, const std::vector<std::string>& words) {
+  if (!words.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[0], "': not an option; options begin with --"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const GpipeFamily* family, FindGpipeFamily(study.family));
+  PIPELAB_ASSIGN_OR_RETURN(const GpipePaper paper, PublishedGpipe());
+  Clusters clusters;
+  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec* cluster, clusters.Load(family->cluster));
+  const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), study.name);
+  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", out));
+
+  Report report = MakeReport(study, paper);
+  for (const auto& [name, value] : ResolvedFlags()) {
+    if (name != "out") report.AddConfig(name, value);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<LargestModel> largest,
+                           LargestModels(*family, paper, *cluster));
+  report.AddTable(LargestModelsTable(*family, *cluster, largest));
+  PIPELAB_RETURN_IF_ERROR(AddThroughput(*family, paper, &clusters, &report));
+  PIPELAB_ASSIGN_OR_RETURN(const SpeedUps speed_ups, MakeSpeedUps(*family, study.speed_up_layers,
+                                                                  study.speed_up_width, *cluster));
+  report.AddTable(SpeedUpTable(speed_ups));
+  report.AddTable(SpecificationTable(clusters.All()));
+  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
+  std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunScalingStudy(int argc, char** argv, const ScalingStudy& study) {
+  return RunMain(argc, argv, absl::StrCat("//experiments:", study.name), study.summary,
+                 [&study](const std::vector<std::string>& words) { return Run(study, words); });
+}
+
+}  // namespace pipelab
