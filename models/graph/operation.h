@@ -5,8 +5,10 @@
 //   ops.forward[1].flops;                   // of a matrix product
 //
 // These are the operations of the mathematics, one kernel each as frameworks launch them: a bias is
-// part of its product, attention one operation that writes no scores, and what our kernels compute
-// again to save memory is not there. `numbers` are those read and written, each once.
+// part of its product, attention one operation that writes no scores. `numbers` are those read and
+// written, each once. What only the layers of this project do beside (models/layers: computing
+// again to save memory, copies into a library's layout) is there too, and says so (`own`); it
+// counts on devices that run our kernels, and nowhere else.
 //
 // A layer whose times were measured, on some device, says them instead (MeasuredOperation).
 #ifndef PIPELAB_MODELS_GRAPH_OPERATION_H_
@@ -21,7 +23,7 @@
 namespace pipelab {
 
 // What efficiencies are known for. Products first; the others have none and their flops are not
-// counted. Elementwise: sums, copies, look-ups, optimizer steps.
+// counted. Elementwise: sums, copies, look-ups.
 enum class OperationKind : uint8_t {
   kMatmul,
   kConvolution,
@@ -29,9 +31,11 @@ enum class OperationKind : uint8_t {
   kElementwise,
   kLayerNorm,
   kBatchNorm,
-  kActivation,  // ReLU, GELU, and the like
+  kActivation,  // ReLU and the like: a comparison a number
+  kGelu,        // GELU and others with an exponential in them
   kPool,
-  kLoss,  // softmax and its loss
+  kLoss,       // softmax and its loss
+  kOptimizer,  // a step
   kMeasured,
 };
 
@@ -45,6 +49,7 @@ struct Operation {
   // channels, taps x input channels. Attention: the size of a head as k alone. 0: not known.
   int64_t m = 0, n = 0, k = 0;
   Nanoseconds time;  // kMeasured: this long on any device
+  bool own = false;  // only our kernels do it
 };
 
 // Flops of a pass are those of the layer's costs.
@@ -55,11 +60,18 @@ struct LayerOperations {
 // x_MK w_KN.
 inline Operation MatmulOperation(int64_t m, int64_t n, int64_t k) {
   return {OperationKind::kMatmul, MatmulFlops(m, n, k), m * k + k * n + m * n, m, n, k,
-          Nanoseconds(0)};
+          Nanoseconds(0),         /*own=*/false};
 }
 
 inline Operation ConvolutionOperation(int64_t m, int64_t n, int64_t k, int64_t numbers) {
-  return {OperationKind::kConvolution, MatmulFlops(m, n, k), numbers, m, n, k, Nanoseconds(0)};
+  return {OperationKind::kConvolution,
+          MatmulFlops(m, n, k),
+          numbers,
+          m,
+          n,
+          k,
+          Nanoseconds(0),
+          /*own=*/false};
 }
 
 // One without products.
@@ -72,6 +84,13 @@ inline Operation MemoryOperation(OperationKind kind, int64_t numbers) {
 
 inline Operation ElementwiseOperation(int64_t numbers) {
   return MemoryOperation(OperationKind::kElementwise, numbers);
+}
+
+// One that only our kernels do.
+inline Operation OwnOperation(OperationKind kind, int64_t numbers) {
+  Operation operation = MemoryOperation(kind, numbers);
+  operation.own = true;
+  return operation;
 }
 
 inline Operation MeasuredOperation(Nanoseconds time) {

@@ -9,10 +9,13 @@ std::vector<ParameterSpec> RunningStatistics(const std::string& name, int64_t ch
           {name + "/running_variance", {channels}, InitKind::kOnes, 0, ""}};
 }
 
-LayerOperations BatchNormOperations(int64_t size) {
+LayerOperations BatchNormOperations(int64_t rows, int64_t channels) {
+  const int64_t size = rows * channels;
   LayerOperations ops;
   AddMemory(OperationKind::kBatchNorm, 3 * size, 5 * size,
             &ops);  // each pass reads its inputs twice: sums, then values
+  // Ours adds the parts to the gradients of gamma and beta in a pass of its own.
+  ops.backward_weight = {OwnOperation(OperationKind::kBatchNorm, 4 * channels)};
   return ops;
 }
 
@@ -28,7 +31,7 @@ LayerSpec BatchNormSpec(const BatchNormSizes& s) {
                       {s.name + "/beta", {s.channels}, InitKind::kZeros, 0, ""}};
   layer.statistics = RunningStatistics(s.name, s.channels);
   layer.operations = [rows = s.rows, c = s.channels](int64_t samples, TokenSlice) {
-    return BatchNormOperations(samples * rows * c);
+    return BatchNormOperations(samples * rows, c);
   };
   layer.costs = [rows = s.rows, c = s.channels](int64_t samples) {
     LayerCosts costs;

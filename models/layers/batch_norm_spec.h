@@ -32,8 +32,8 @@ struct BatchNormParameter {
 
 LayerSpec BatchNormSpec(const BatchNormSizes& sizes);
 
-// Of a batch normalisation of so many numbers.
-LayerOperations BatchNormOperations(int64_t size);
+// Of a batch normalisation of rows of so many channels.
+LayerOperations BatchNormOperations(int64_t rows, int64_t channels);
 
 // Running mean and variance of a layer of this name, for LayerSpec::statistics.
 std::vector<ParameterSpec> RunningStatistics(const std::string& name, int64_t channels);

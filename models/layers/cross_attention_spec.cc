@@ -4,6 +4,7 @@
 
 #include "models/graph/attention_workspace.h"
 #include "models/graph/cost_math.h"
+#include "models/layers/own_operations.h"
 
 namespace pipelab {
 namespace {
@@ -52,6 +53,7 @@ LayerOperations CrossOperations(const CrossAttentionSizes& s, int64_t width, int
       AttentionOperation(5.0 * scores, 4 * (m + n) * width, width / s.heads));
   AddMatmul(m, s.hidden, width, &ops);
   AddElementwise(3 * m * s.hidden, 0, &ops);
+  AddOwnNormAndResidual(m * s.hidden, &ops);
   return ops;
 }
 

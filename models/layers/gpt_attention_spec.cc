@@ -5,6 +5,7 @@
 #include "glog/logging.h"
 #include "models/graph/attention_workspace.h"
 #include "models/graph/cost_math.h"
+#include "models/layers/own_operations.h"
 
 namespace pipelab {
 namespace {
@@ -102,6 +103,7 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
       AttentionOperation(5.0 * scores, 4 * (m + keys) * s.w, s.w / s.heads));
   AddMatmul(m, s.c, s.w, &ops);
   AddElementwise(3 * m * s.c, 0, &ops);
+  AddOwnNormAndResidual(m * s.c, &ops);
   return ops;
 }
 

@@ -2,6 +2,7 @@
 
 #include "glog/logging.h"
 #include "models/graph/cost_math.h"
+#include "models/layers/own_operations.h"
 
 namespace pipelab {
 namespace {
@@ -60,6 +61,7 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
     AddMemory(OperationKind::kLayerNorm, 2 * m * c, 3 * m * c, &ops);
     AddMatmul(m, v, c, &ops);
     AddMemory(OperationKind::kLoss, 2 * m * v, 2 * m * v, &ops);
+    AddOwnNormWeights(m * c, /*again=*/true, &ops);
     return ops;
   };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };

@@ -1,6 +1,7 @@
 #include "models/layers/gpt_mlp_spec.h"
 
 #include "models/graph/cost_math.h"
+#include "models/layers/own_operations.h"
 
 namespace pipelab {
 namespace {
@@ -32,9 +33,11 @@ LayerOperations MlpOperations(int64_t m, int64_t c, int64_t f) {
   LayerOperations ops;
   AddMemory(OperationKind::kLayerNorm, 2 * m * c, 4 * m * c, &ops);
   AddMatmul(m, f, c, &ops);
-  AddMemory(OperationKind::kActivation, 2 * m * f, 3 * m * f, &ops);
+  AddMemory(OperationKind::kGelu, 2 * m * f, 3 * m * f, &ops);
   AddMatmul(m, c, f, &ops);
   AddElementwise(3 * m * c, 0, &ops);
+  AddOwnNormAndResidual(m * c, &ops);
+  ops.backward_weight.push_back(OwnOperation(OperationKind::kGelu, 2 * m * f));  // again
   return ops;
 }
 

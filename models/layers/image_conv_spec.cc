@@ -51,6 +51,25 @@ LayerCosts ConvCosts(const ImageConvSizes& s, int64_t samples) {
   return costs;
 }
 
+// What our kernels do beside: the library's layout of the weights is a copy (and back, added to the
+// gradient), relu(x) comes again, pixels are read from the data.
+void AddOwn(const ImageConvSizes& s, int64_t samples, LayerOperations* ops) {
+  const int64_t x = samples * s.height * s.width * s.in;
+  const int64_t weights = s.kernel_height * s.kernel_width * s.in * s.out;
+  const auto copies = [](int64_t numbers) {
+    return OwnOperation(OperationKind::kElementwise, numbers);
+  };
+  ops->forward.push_back(copies(2 * weights));
+  ops->backward_weight.push_back(copies(3 * weights));
+  if (s.relu) ops->backward_weight.push_back(OwnOperation(OperationKind::kActivation, 2 * x));
+  if (s.input >= 0) {
+    ops->backward_input.push_back(copies(2 * weights));
+  } else {
+    ops->forward.push_back(copies(2 * x));
+    ops->backward_weight.push_back(copies(2 * x));
+  }
+}
+
 // ReLU of the input, convolution, batch normalisation, as far as they are there.
 LayerOperations ConvOperations(const ImageConvSizes& s, int64_t samples) {
   const int64_t x = samples * s.height * s.width * s.in;
@@ -65,10 +84,12 @@ LayerOperations ConvOperations(const ImageConvSizes& s, int64_t samples) {
   ops.backward_weight = {convolution(products, s.out, rows)};
   if (s.input >= 0) ops.backward_input = {convolution(rows, products, s.out)};
   if (s.relu) AddMemory(OperationKind::kActivation, 2 * x, s.input >= 0 ? 3 * x : 0, &ops);
+  AddOwn(s, samples, &ops);
   if (!s.norm) return ops;
-  const LayerOperations norm = BatchNormOperations(y);
+  const LayerOperations norm = BatchNormOperations(rows, s.out);
   ops.forward.push_back(norm.forward[0]);
   ops.backward_input.push_back(norm.backward_input[0]);
+  ops.backward_weight.push_back(norm.backward_weight[0]);
   return ops;
 }
 

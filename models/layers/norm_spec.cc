@@ -1,6 +1,7 @@
 #include "models/layers/norm_spec.h"
 
 #include "models/graph/cost_math.h"
+#include "models/layers/own_operations.h"
 
 namespace pipelab {
 
@@ -27,6 +28,7 @@ LayerSpec NormSpec(const NormSizes& s) {
     const int64_t size = samples * slice.CountOf(s.tokens) * s.hidden;
     LayerOperations ops;
     AddMemory(OperationKind::kLayerNorm, 2 * size, 3 * size, &ops);
+    AddOwnNormWeights(size, /*again=*/false, &ops);
     return ops;
   };
   layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };

@@ -13,6 +13,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr char kOwnKernels[] = "pipelab";
+
 // {"value": "25 GB/s", "source": "..."}
 template <typename Q>
 absl::StatusOr<Sourced<Q>> ReadQuantity(const JsonObject& parent, absl::string_view key) {
@@ -62,7 +64,7 @@ absl::StatusOr<Sourced<ProductTile>> ReadTile(const JsonObject& device) {
 absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"name", "peaks", "memory", "memory_bandwidth",
                                             "launch_overhead", "arithmetic", "memory_efficiency",
-                                            "memory_efficiency_of", "product_tile"}));
+                                            "memory_efficiency_of", "product_tile", "kernels"}));
   DeviceSpec device;
   PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
@@ -89,6 +91,14 @@ absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
       if (!kind.ok()) return kinds.Error(key, kind.status().message());
       PIPELAB_ASSIGN_OR_RETURN(device.memory_efficiency_of[*kind], ReadCurve<Bytes>(kinds, key));
     }
+  }
+  if (object.Has("kernels")) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string kernels, object.String("kernels"));
+    if (kernels != kOwnKernels) {
+      return object.Error("kernels", absl::StrCat("\"", kernels, "\": must be \"", kOwnKernels,
+                                                  "\", or not be there for any other's"));
+    }
+    device.own_kernels = true;
   }
   if (object.Has("product_tile")) {
     PIPELAB_ASSIGN_OR_RETURN(device.product_tile, ReadTile(object));
@@ -194,6 +204,7 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
   for (const auto& [kind, curve] : d.memory_efficiency_of) {
     device["memory_efficiency_of"][OperationKindName(kind)] = WrittenCurve(curve, "B");
   }
+  if (d.own_kernels) device["kernels"] = kOwnKernels;
   if (d.product_tile.has_value()) {
     const ProductTile& t = d.product_tile->value;
     device["product_tile"] = {

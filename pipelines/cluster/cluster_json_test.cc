@@ -32,6 +32,20 @@ TEST(ClusterJson, WrittenClustersAreReadBack) {
   }
 }
 
+TEST(ClusterJson, WhoseKernelsAndTheirMemoryCurves) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec cluster, LoadCluster("--cluster", "summit"));
+  EXPECT_FALSE(cluster.device.own_kernels);
+  cluster.device.own_kernels = true;
+  for (OperationKind kind : {OperationKind::kGelu, OperationKind::kOptimizer}) {
+    cluster.device.memory_efficiency_of[kind] = {{{{1000, 0.25}, {2000, 0.375}}}, "measured"};
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec again,
+                               ParseCluster(ClusterToJson(cluster), "again"));
+  EXPECT_TRUE(again.device.own_kernels);
+  EXPECT_EQ(again.device.memory_efficiency_of.size(), 2);
+  EXPECT_EQ(ClusterToJson(again), ClusterToJson(cluster));
+}
+
 // The template with one change, which must be refused with this message.
 void Refuses(const std::function<void(json&)>& change, const std::string& message) {
   const absl::Span<const EmbeddedText> files = ClusterFiles();
@@ -83,6 +97,8 @@ TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
   Refuses([](json& j) { j["device"]["arithmetic"]["matmul"]["points"][7][1] = 1.25; },
           "device.arithmetic.matmul.points: point 7: the share must be above 0 and at most 1, not "
           "1.25");
+  Refuses([](json& j) { j["device"]["kernels"] = "theirs"; },
+          "device.kernels: \"theirs\": must be \"pipelab\", or not be there for any other's");
   Refuses([](json& j) { j["levels"] = json::array(); }, "levels: must have one");
   Refuses([](json& j) { j["levels"][1]["size"] = 1.5; },
           "levels[1].size: 1.5: must be a whole number from 1 to 1048576");

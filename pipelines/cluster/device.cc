@@ -16,7 +16,7 @@ constexpr std::array<std::pair<NumberType, const char*>, 4> kNumberTypes = {
      {NumberType::kTf32, "tf32"},
      {NumberType::kBf16, "bf16"},
      {NumberType::kFp16, "fp16"}}};
-constexpr std::array<std::pair<OperationKind, const char*>, 10> kOperationKinds = {
+constexpr std::array<std::pair<OperationKind, const char*>, 12> kOperationKinds = {
     {{OperationKind::kMatmul, "matmul"},
      {OperationKind::kConvolution, "convolution"},
      {OperationKind::kAttention, "attention"},
@@ -24,8 +24,10 @@ constexpr std::array<std::pair<OperationKind, const char*>, 10> kOperationKinds 
      {OperationKind::kLayerNorm, "layer_norm"},
      {OperationKind::kBatchNorm, "batch_norm"},
      {OperationKind::kActivation, "activation"},
+     {OperationKind::kGelu, "gelu"},
      {OperationKind::kPool, "pool"},
      {OperationKind::kLoss, "loss"},
+     {OperationKind::kOptimizer, "optimizer"},
      {OperationKind::kMeasured, "measured"}}};
 
 template <typename Table, typename Kind>
@@ -127,6 +129,7 @@ Flops FlopsSpent(const DeviceSpec& device, const Operation& operation) {
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
                                           const Operation& operation) {
   if (operation.kind == OperationKind::kMeasured) return operation.time;
+  if (operation.own && !device.own_kernels) return Nanoseconds(0);
   double arithmetic = 0;
   if (operation.flops > Flops(0) && HasProducts(operation.kind)) {
     const auto peak = device.peaks.find(type);

@@ -81,6 +81,9 @@ struct DeviceSpec {
   // In its place, for some kinds.
   std::map<OperationKind, Sourced<EfficiencyCurve>> memory_efficiency_of;
   absl::optional<Sourced<ProductTile>> product_tile;
+  // The efficiencies are those of this project's kernels, so what they compute again and copy
+  // (Operation::own) takes its time too.
+  bool own_kernels = false;
 };
 
 // The flops that the device spends on an operation: its own, or those of whole tiles.

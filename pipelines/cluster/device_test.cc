@@ -120,6 +120,18 @@ TEST(FlopsSpent, AreThoseOfWholeTiles) {
   EXPECT_EQ(FlopsSpent(device, ElementwiseOperation(100)), Flops(0));
 }
 
+TEST(OperationTime, OwnOperationsCountWhereOurKernelsRun) {
+  DeviceSpec device = SomeDevice();
+  const Operation own = OwnOperation(OperationKind::kLayerNorm, 1000000);
+  EXPECT_EQ(OperationTime(device, NumberType::kFp32, own).value(), Nanoseconds(0));
+  device.own_kernels = true;
+  EXPECT_EQ(
+      OperationTime(device, NumberType::kFp32, own).value(),
+      OperationTime(device, NumberType::kFp32, MemoryOperation(OperationKind::kLayerNorm, 1000000))
+          .value());
+  EXPECT_GT(OperationTime(device, NumberType::kFp32, own).value(), Nanoseconds(0));
+}
+
 TEST(OperationTime, SaysWhatTheDeviceLacks) {
   const DeviceSpec device = SomeDevice();
   const auto message = [&](NumberType type, OperationKind kind) {
@@ -140,8 +152,8 @@ TEST(Names, AreReadBack) {
   for (OperationKind kind :
        {OperationKind::kMatmul, OperationKind::kConvolution, OperationKind::kAttention,
         OperationKind::kElementwise, OperationKind::kLayerNorm, OperationKind::kBatchNorm,
-        OperationKind::kActivation, OperationKind::kPool, OperationKind::kLoss,
-        OperationKind::kMeasured}) {
+        OperationKind::kActivation, OperationKind::kGelu, OperationKind::kPool,
+        OperationKind::kLoss, OperationKind::kOptimizer, OperationKind::kMeasured}) {
     EXPECT_EQ(FindOperationKind(OperationKindName(kind)).value(), kind);
   }
   EXPECT_EQ(std::string(FindNumberType("int8").status().message()),

@@ -39,7 +39,7 @@ absl::StatusOr<Nanoseconds> StepTime(const Machine& machine, int64_t parameters,
   if (parameters == 0) return Nanoseconds(0);
   // Weights and moments are kept with 4 bytes whatever the products' type.
   return OperationTime(machine.device, NumberType::kFp32,
-                       ElementwiseOperation(parameters * numbers));
+                       MemoryOperation(OperationKind::kOptimizer, parameters * numbers));
 }
 
 }  // namespace pipelab

@@ -177,9 +177,49 @@ StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, in
   return cost;
 }
 
-absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const std::vector<int>& layers,
-                                       int64_t samples, TokenSlice slice,
+// What our stages do between layers: sums of the gradients of a value that several take, which
+// compilers fuse into what makes the gradients, and copies of what leaves on several edges or stays
+// as well.
+absl::Status AddJoins(const StagePlan& plan, const StageBytes& bytes, const Machine& machine,
+                      StageCost* cost) {
+  for (size_t v = 0; v < plan.values.size(); ++v) {
+    const StagePlan::Value& value = plan.values[v];
+    const int64_t numbers = bytes.value[v].value() / 4;
+    const int gradients = static_cast<int>(value.consumers.size() + value.out_edges.size());
+    if (gradients > 1) {
+      PIPELAB_ASSIGN_OR_RETURN(
+          const Nanoseconds sum,
+          OperationTime(machine.device, machine.type,
+                        OwnOperation(OperationKind::kElementwise, 3 * numbers)));
+      cost->backward_input += sum * (gradients - 1);
+    }
+    if (value.copies(/*drop=*/false) > 0) {
+      PIPELAB_ASSIGN_OR_RETURN(
+          const Nanoseconds copy,
+          OperationTime(machine.device, machine.type,
+                        OwnOperation(OperationKind::kElementwise, 2 * numbers)));
+      cost->forward += copy * value.copies(/*drop=*/false);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The optimizer reads value, gradient and its own tensors, and writes all but the gradient, which
+// (ours) is cleared in a pass of its own.
+absl::StatusOr<Nanoseconds> OptimizerTime(const Machine& machine, int64_t values,
+                                          int optimizer_tensors) {
+  if (values == 0) return Nanoseconds(0);
+  PIPELAB_ASSIGN_OR_RETURN(Nanoseconds time, StepTime(machine, values, 3 + 2 * optimizer_tensors));
+  PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds clear,
+                           OperationTime(machine.device, NumberType::kFp32,
+                                         OwnOperation(OperationKind::kElementwise, values)));
+  return time + clear;
+}
+
+absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const ModelPartition& partition,
+                                       int stage, int64_t samples, TokenSlice slice,
                                        const StageCostOptions& options) {
+  const std::vector<int>& layers = partition.layers[stage];
   StageCost cost;
   for (int i : layers) {
     PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times,
@@ -188,9 +228,11 @@ absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const std::vecto
     cost.backward_input += times.backward_input;
     cost.backward_weight += times.backward_weight;
   }
-  // A step reads value, gradient and the optimizer's tensors, and writes all but the gradient.
-  PIPELAB_ASSIGN_OR_RETURN(cost.step, StepTime(*options.machine, NumValues(graph, layers),
-                                               3 + 2 * options.optimizer_tensors));
+  const StagePlan plan = MakeStagePlan(graph, partition, stage);
+  PIPELAB_RETURN_IF_ERROR(
+      AddJoins(plan, BytesOf(graph, plan, samples, slice), *options.machine, &cost));
+  PIPELAB_ASSIGN_OR_RETURN(cost.step, OptimizerTime(*options.machine, NumValues(graph, layers),
+                                                    options.optimizer_tensors));
   return cost;
 }
 
@@ -219,7 +261,7 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
   const std::vector<int>& layers = partition.layers[stage];
   StageCost cost;
   if (options.machine.has_value()) {
-    PIPELAB_ASSIGN_OR_RETURN(cost, MachineTimes(graph, layers, samples, slice, options));
+    PIPELAB_ASSIGN_OR_RETURN(cost, MachineTimes(graph, partition, stage, samples, slice, options));
   } else {
     cost = PlainTimes(graph, layers, samples, slice, options);
   }

@@ -2,8 +2,16 @@
 // (pipelines/runtime/layer_stage_memory_test.cc).
 #include "pipelines/cost/stage_costs.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/layers/add_spec.h"
+#include "models/layers/data_input_spec.h"
+#include "models/layers/dense_spec.h"
+#include "models/layers/element_loss_spec.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_matchers.h"
@@ -70,6 +78,72 @@ TEST(StageCosts, TimesAreThoseOfTheLayersOnAMachine) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Nanoseconds step,
                                StepTime(*options.machine, 12 * 8 * 8 + 13 * 8, 5));
   EXPECT_EQ(t.stages[1].step, step);
+}
+
+// data -> dense 1 -> dense 2; their sum; loss. Two take the output of dense 1.
+ModelGraph Residual() {
+  ModelGraph graph;
+  graph.name = "residual";
+  graph.layers.push_back(DataInputSpec({"data", "features", {64}}));
+  for (int i : {1, 2}) {
+    DenseSizes dense;
+    dense.name = absl::StrCat("dense", i);
+    dense.input = i - 1;
+    dense.tokens = 1;
+    dense.in = dense.out = 64;
+    graph.layers.push_back(DenseSpec(dense));
+  }
+  graph.layers.push_back(AddSpec({"sum", {1, 2}, {1, 64}}));
+  ElementLossSizes loss;
+  loss.name = "loss";
+  loss.input = 3;
+  loss.width = 64;
+  graph.layers.push_back(ElementLossSpec(loss));
+  return graph;
+}
+
+TEST(StageCosts, WhatOurStagesDoBetweenLayersTakesTime) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "p40-pcie"));
+  const ModelGraph graph = Residual();
+  constexpr int64_t kSamples = 1000, kSize = kSamples * 64;
+  StageCostOptions options;
+  options.machine = Machine{cluster.device, NumberType::kFp32};
+  const auto time = [&](const Operation& o) {
+    return *OperationTime(options.machine->device, NumberType::kFp32, o);
+  };
+  // In one stage, or where dense 1 is in a stage of its own or alone with its second reader.
+  for (const std::vector<int>& first : std::vector<std::vector<int>>{{0}, {0, 2}, {0, 3}}) {
+    SCOPED_TRACE(testing::PrintToString(first));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition partition, MakeRangePartition(graph, first));
+    for (bool own : {false, true}) {
+      options.machine->device.own_kernels = own;
+      Nanoseconds forward, backward, expected_forward, expected_backward;
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const CostTable table,
+                                   ComputeStageCosts(graph, partition, kSamples, options));
+      for (const StageCost& cost : table.stages) {
+        forward += cost.forward;
+        backward += cost.backward_input;
+      }
+      for (const LayerSpec& layer : graph.layers) {
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerTimes times,
+                                     TimesOf(layer, *options.machine, kSamples));
+        expected_forward += times.forward;
+        expected_backward += times.backward_input;
+      }
+      if (own) expected_backward += time(ElementwiseOperation(3 * kSize));  // wherever they meet
+      // It leaves, and stays for the second dense layer's weight gradient.
+      const bool copies = own && first.size() == 2 && first[1] == 3;
+      if (copies) expected_forward += time(ElementwiseOperation(2 * kSize));
+      EXPECT_EQ(forward, expected_forward);
+      EXPECT_EQ(backward, expected_backward);
+    }
+  }
+  options.machine->device.own_kernels = false;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition whole, MakeRangePartition(graph, {0}));
+  const Nanoseconds step = ComputeStageCosts(graph, whole, 1, options)->stages[0].step;
+  options.machine->device.own_kernels = true;  // clears the gradients in a pass of its own
+  EXPECT_EQ(ComputeStageCosts(graph, whole, 1, options)->stages[0].step,
+            step + time(ElementwiseOperation(2 * (64 * 64 + 64))));
 }
 
 TEST(StageCosts, ActivationsHaveTheMachinesNumbers) {

@@ -1,0 +1,21 @@
+// Groups of kernels that note their calls in `record` and leave the work to `of`.
+#ifndef PIPELAB_KERNELS_RECORDING_GROUPS_H_
+#define PIPELAB_KERNELS_RECORDING_GROUPS_H_
+
+#include <memory>
+
+#include "kernels/recording/recording_backend.h"
+
+namespace pipelab {
+
+std::unique_ptr<AttentionKernels> RecordAttention(AttentionKernels* of, CallRecord* record);
+std::unique_ptr<BatchNormKernels> RecordBatchNorm(BatchNormKernels* of, CallRecord* record);
+std::unique_ptr<ConvolutionKernels> RecordConvolution(ConvolutionKernels* of, CallRecord* record);
+std::unique_ptr<EmbeddingKernels> RecordEmbedding(EmbeddingKernels* of, CallRecord* record);
+std::unique_ptr<LossKernels> RecordLoss(LossKernels* of, CallRecord* record);
+std::unique_ptr<OptimizerKernels> RecordOptimizer(OptimizerKernels* of, CallRecord* record);
+std::unique_ptr<PoolingKernels> RecordPooling(PoolingKernels* of, CallRecord* record);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_RECORDING_GROUPS_H_

@@ -1,0 +1,294 @@
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "kernels/recording/groups.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace {
+
+std::string Text(const Tensor& x) {
+  const RowsSize s = RowsOf(x);
+  return absl::StrCat(s.rows, "x", s.columns);
+}
+
+// What products are taken over: all keys for each query, also where causal ones see the first only,
+// as published counts do.
+double Pairs(const AttentionShape& s) {
+  return static_cast<double>(s.samples) * static_cast<double>(s.num_queries()) *
+         static_cast<double>(s.num_keys());
+}
+std::string Text(const AttentionShape& s) {
+  return absl::StrCat(s.samples, "x", s.num_queries(), "x", s.num_keys(), "/", s.heads, "x",
+                      s.head_size, s.causal ? "/causal" : "");
+}
+std::string Text(const CrossAttentionShape& s) {
+  return absl::StrCat(s.samples, "x", s.queries, "x", s.keys, "/", s.heads, "x", s.head_size);
+}
+double Pairs(const CrossAttentionShape& s) {
+  return static_cast<double>(s.samples) * static_cast<double>(s.queries) *
+         static_cast<double>(s.keys);
+}
+// Of `products` products with all pairs.
+template <typename AttentionSizes>
+double ProductFlops(const AttentionSizes& s, int products) {
+  return 2.0 * products * Pairs(s) * static_cast<double>(s.heads * s.head_size);
+}
+
+std::string Text(const ConvolutionShape& s) {
+  std::string text = absl::StrCat(s.samples, "x", s.height, "x", s.width, "x", s.in_channels, "->",
+                                  s.out_channels, "/", s.kernel_height, "x", s.kernel_width);
+  if (s.stride_height * s.stride_width > 1) {
+    absl::StrAppend(&text, "/stride", s.stride_height, "x", s.stride_width);
+  }
+  if (s.depthwise) absl::StrAppend(&text, "/depthwise");
+  return text;
+}
+std::string Text(const PoolingShape& s) {
+  return absl::StrCat(s.samples, "x", s.height, "x", s.width, "x", s.channels, "/", s.kernel_height,
+                      "x", s.kernel_width, "/stride", s.stride_height);
+}
+
+class RecordedAttention final : public AttentionKernels {
+ public:
+  RecordedAttention(AttentionKernels* of, CallRecord* record) : of_(of), record_(record) {}
+  void Forward(const AttentionShape& s, const Tensor& qkv, const Tensor& out,
+               const Tensor& lse) override {
+    record_->Note("Attention", Text(s), ProductFlops(s, 2), {&qkv, &out},
+                  [&] { of_->Forward(s, qkv, out, lse); });
+  }
+  void Gradient(const AttentionShape& s, const Tensor& dout, const Tensor& qkv, const Tensor& out,
+                const Tensor& lse, const Tensor& dqkv) override {
+    record_->Note("AttentionGradient", Text(s), ProductFlops(s, 5), {&dout, &qkv, &out, &dqkv},
+                  [&] { of_->Gradient(s, dout, qkv, out, lse, dqkv); });
+  }
+  void CrossForward(const CrossAttentionShape& s, const Tensor& q, const Tensor& kv,
+                    const Tensor& out, const Tensor& lse) override {
+    record_->Note("CrossAttention", Text(s), ProductFlops(s, 2), {&q, &kv, &out},
+                  [&] { of_->CrossForward(s, q, kv, out, lse); });
+  }
+  void CrossGradient(const CrossAttentionShape& s, const Tensor& dout, const Tensor& q,
+                     const Tensor& kv, const Tensor& out, const Tensor& lse, const Tensor& dq,
+                     const Tensor& dkv) override {
+    record_->Note("CrossAttentionGradient", Text(s), ProductFlops(s, 5),
+                  {&dout, &q, &kv, &out, &dq, &dkv},
+                  [&] { of_->CrossGradient(s, dout, q, kv, out, lse, dq, dkv); });
+  }
+
+ private:
+  AttentionKernels* const of_;
+  CallRecord* const record_;
+};
+
+class RecordedBatchNorm final : public BatchNormKernels {
+ public:
+  RecordedBatchNorm(BatchNormKernels* of, CallRecord* record) : of_(of), record_(record) {}
+  void Forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& y,
+               const Tensor& mean, const Tensor& variance) override {
+    record_->Note("BatchNorm", Text(x), 0, {&x, &y},
+                  [&] { of_->Forward(x, gamma, beta, y, mean, variance); });
+  }
+  void InputGradient(const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
+                     const Tensor& variance, const Tensor& dx, const Tensor& dgamma_part,
+                     const Tensor& dbeta_part) override {
+    record_->Note("BatchNormInputGradient", Text(x), 0, {&dy, &x, &dx}, [&] {
+      of_->InputGradient(dy, x, gamma, mean, variance, dx, dgamma_part, dbeta_part);
+    });
+  }
+  void WeightGradient(const Tensor& dgamma_part, const Tensor& dbeta_part, const Tensor& dgamma,
+                      const Tensor& dbeta) override {
+    record_->Note("BatchNormWeightGradient", Text(dgamma), 0,
+                  {&dgamma_part, &dbeta_part, &dgamma, &dbeta},
+                  [&] { of_->WeightGradient(dgamma_part, dbeta_part, dgamma, dbeta); });
+  }
+  void Inference(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& mean,
+                 const Tensor& variance, const Tensor& y) override {
+    record_->Note("BatchNormInference", Text(x), 0, {&x, &y},
+                  [&] { of_->Inference(x, gamma, beta, mean, variance, y); });
+  }
+  void UpdateRunning(const Tensor& statistics, absl::Span<const int64_t> rows, float momentum,
+                     const Tensor& mean, const Tensor& variance) override {
+    record_->Note("BatchNormUpdateRunning", Text(statistics), 0, {&statistics},
+                  [&] { of_->UpdateRunning(statistics, rows, momentum, mean, variance); });
+  }
+
+ private:
+  BatchNormKernels* const of_;
+  CallRecord* const record_;
+};
+
+class RecordedConvolution final : public ConvolutionKernels {
+ public:
+  RecordedConvolution(ConvolutionKernels* of, CallRecord* record) : of_(of), record_(record) {}
+  void Forward(const ConvolutionShape& s, const Tensor& x, const Tensor& w, const Tensor& b,
+               const Tensor& y) override {
+    record_->Note("Convolution", Text(s), s.flops(), {&x, &w, &b, &y},
+                  [&] { of_->Forward(s, x, w, b, y); });
+  }
+  void InputGradient(const ConvolutionShape& s, const Tensor& dy, const Tensor& w,
+                     const Tensor& dx) override {
+    record_->Note("ConvolutionInputGradient", Text(s), s.flops(), {&dy, &w, &dx},
+                  [&] { of_->InputGradient(s, dy, w, dx); });
+  }
+  void WeightGradient(const ConvolutionShape& s, const Tensor& x, const Tensor& dy,
+                      const Tensor& dw, const Tensor& db) override {
+    record_->Note("ConvolutionWeightGradient", Text(s), s.flops(), {&x, &dy, &dw, &db},
+                  [&] { of_->WeightGradient(s, x, dy, dw, db); });
+  }
+
+ private:
+  ConvolutionKernels* const of_;
+  CallRecord* const record_;
+};
+
+class RecordedEmbedding final : public EmbeddingKernels {
+ public:
+  RecordedEmbedding(EmbeddingKernels* of, CallRecord* record) : of_(of), record_(record) {}
+  void Lookup(const Tensor& tokens, const Tensor& table, const Tensor& positions,
+              const Tensor& y) override {
+    record_->Note("Lookup", Text(y), 0, {&y, &y, &y},
+                  [&] { of_->Lookup(tokens, table, positions, y); });
+  }
+  void LookupWeightGradient(const Tensor& tokens, const Tensor& dy, const Tensor& dtable,
+                            const Tensor& dpositions) override {
+    record_->Note("LookupWeightGradient", Text(dy), 0, {&dy, &dy, &dy, &dy, &dy},
+                  [&] { of_->LookupWeightGradient(tokens, dy, dtable, dpositions); });
+  }
+  void Bag(const Tensor& ids, const Tensor& table, BagMode mode, const Tensor& y) override {
+    record_->Note("Bag", Text(y), 0, {&y, &y}, [&] { of_->Bag(ids, table, mode, y); });
+  }
+  void BagWeightGradient(const Tensor& ids, const Tensor& dy, BagMode mode,
+                         const Tensor& dtable) override {
+    record_->Note("BagWeightGradient", Text(dy), 0, {&dy, &dy, &dy},
+                  [&] { of_->BagWeightGradient(ids, dy, mode, dtable); });
+  }
+
+ private:
+  EmbeddingKernels* const of_;
+  CallRecord* const record_;
+};
+
+class RecordedLoss final : public LossKernels {
+ public:
+  RecordedLoss(LossKernels* of, CallRecord* record) : of_(of), record_(record) {}
+  double CrossEntropy(const Tensor& logits, const Tensor& targets) override {
+    double loss = 0;
+    record_->Note("CrossEntropy", Text(logits), 0, {&logits},
+                  [&] { loss = of_->CrossEntropy(logits, targets); });
+    return loss;
+  }
+  void CrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
+                            const Tensor& dlogits) override {
+    record_->Note("CrossEntropyGradient", Text(logits), 0, {&logits, &dlogits},
+                  [&] { of_->CrossEntropyGradient(logits, targets, scale, dlogits); });
+  }
+  double SquaredError(const Tensor& y, const Tensor& targets) override {
+    double loss = 0;
+    record_->Note("SquaredError", Text(y), 0, {&y, &targets},
+                  [&] { loss = of_->SquaredError(y, targets); });
+    return loss;
+  }
+  void SquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,
+                            const Tensor& dy) override {
+    record_->Note("SquaredErrorGradient", Text(y), 0, {&y, &targets, &dy},
+                  [&] { of_->SquaredErrorGradient(y, targets, scale, dy); });
+  }
+  double BinaryCrossEntropy(const Tensor& logits, const Tensor& targets) override {
+    double loss = 0;
+    record_->Note("BinaryCrossEntropy", Text(logits), 0, {&logits, &targets},
+                  [&] { loss = of_->BinaryCrossEntropy(logits, targets); });
+    return loss;
+  }
+  void BinaryCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
+                                  const Tensor& dlogits) override {
+    record_->Note("BinaryCrossEntropyGradient", Text(logits), 0, {&logits, &targets, &dlogits},
+                  [&] { of_->BinaryCrossEntropyGradient(logits, targets, scale, dlogits); });
+  }
+
+ private:
+  LossKernels* const of_;
+  CallRecord* const record_;
+};
+
+class RecordedOptimizer final : public OptimizerKernels {
+ public:
+  RecordedOptimizer(OptimizerKernels* of, CallRecord* record) : of_(of), record_(record) {}
+  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
+            const Tensor& v) override {
+    record_->Note("Adam", Text(w), 0, {&w, &w, &dw, &m, &m, &v, &v},
+                  [&] { of_->Adam(options, w, dw, m, v); });
+  }
+  void Sgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
+           const Tensor& velocity) override {
+    record_->Note("Sgd", Text(w), 0, {&w, &w, &dw, &velocity, &velocity},
+                  [&] { of_->Sgd(options, w, dw, velocity); });
+  }
+  void RmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
+               const Tensor& squares, const Tensor& velocity) override {
+    record_->Note("RmsProp", Text(w), 0, {&w, &w, &dw, &squares, &squares, &velocity, &velocity},
+                  [&] { of_->RmsProp(options, w, dw, squares, velocity); });
+  }
+  double SumOfSquares(const Tensor& x) override {
+    double sum = 0;
+    record_->Note("SumOfSquares", Text(x), 0, {&x}, [&] { sum = of_->SumOfSquares(x); });
+    return sum;
+  }
+  void Scale(const Tensor& x, float factor) override {
+    record_->Note("Scale", Text(x), 0, {&x, &x}, [&] { of_->Scale(x, factor); });
+  }
+
+ private:
+  OptimizerKernels* const of_;
+  CallRecord* const record_;
+};
+
+class RecordedPooling final : public PoolingKernels {
+ public:
+  RecordedPooling(PoolingKernels* of, CallRecord* record) : of_(of), record_(record) {}
+  void Max(const PoolingShape& s, const Tensor& x, const Tensor& y) override {
+    record_->Note("MaxPool", Text(s), 0, {&x, &y}, [&] { of_->Max(s, x, y); });
+  }
+  void MaxGradient(const PoolingShape& s, const Tensor& dy, const Tensor& x,
+                   const Tensor& dx) override {
+    record_->Note("MaxPoolGradient", Text(s), 0, {&dy, &x, &dx},
+                  [&] { of_->MaxGradient(s, dy, x, dx); });
+  }
+  void Average(const PoolingShape& s, const Tensor& x, const Tensor& y) override {
+    record_->Note("AveragePool", Text(s), 0, {&x, &y}, [&] { of_->Average(s, x, y); });
+  }
+  void AverageGradient(const PoolingShape& s, const Tensor& dy, const Tensor& dx) override {
+    record_->Note("AveragePoolGradient", Text(s), 0, {&dy, &dx},
+                  [&] { of_->AverageGradient(s, dy, dx); });
+  }
+
+ private:
+  PoolingKernels* const of_;
+  CallRecord* const record_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionKernels> RecordAttention(AttentionKernels* of, CallRecord* record) {
+  return std::make_unique<RecordedAttention>(of, record);
+}
+std::unique_ptr<BatchNormKernels> RecordBatchNorm(BatchNormKernels* of, CallRecord* record) {
+  return std::make_unique<RecordedBatchNorm>(of, record);
+}
+std::unique_ptr<ConvolutionKernels> RecordConvolution(ConvolutionKernels* of, CallRecord* record) {
+  return std::make_unique<RecordedConvolution>(of, record);
+}
+std::unique_ptr<EmbeddingKernels> RecordEmbedding(EmbeddingKernels* of, CallRecord* record) {
+  return std::make_unique<RecordedEmbedding>(of, record);
+}
+std::unique_ptr<LossKernels> RecordLoss(LossKernels* of, CallRecord* record) {
+  return std::make_unique<RecordedLoss>(of, record);
+}
+std::unique_ptr<OptimizerKernels> RecordOptimizer(OptimizerKernels* of, CallRecord* record) {
+  return std::make_unique<RecordedOptimizer>(of, record);
+}
+std::unique_ptr<PoolingKernels> RecordPooling(PoolingKernels* of, CallRecord* record) {
+  return std::make_unique<RecordedPooling>(of, record);
+}
+
+}  // namespace pipelab
