@@ -98,6 +98,9 @@ absl::Status CheckLevel(const std::string& place, const ClusterLevel& level) {
                       : "only a mesh or torus has one");
   }
   PIPELAB_RETURN_IF_ERROR(CheckConnection(place, level.connection));
+  if (level.ring.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(CheckConnection(absl::StrCat(place, ".ring"), *level.ring));
+  }
   if (!level.through.has_value()) return absl::OkStatus();
   if (level.through->name.empty()) return Error(absl::StrCat(place, ".through.name"), "missing");
   return CheckConnection(absl::StrCat(place, ".through"), level.through->connection);

@@ -50,6 +50,9 @@ struct ClusterLevel {
   Sharing sharing = Sharing::kPair;
   std::vector<int64_t> shape;  // of a mesh or torus; its product is the size
   Connection connection;
+  // What rings of a collective library reach inside of one unit of this level, per step and device,
+  // where that is not the connection: they use all links of a device at once.
+  absl::optional<Connection> ring;
   struct Through {
     std::string name;  // "host memory"
     Connection connection;

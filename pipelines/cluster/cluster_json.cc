@@ -115,8 +115,8 @@ absl::StatusOr<Connection> ReadConnection(const JsonObject& object) {
 }
 
 absl::StatusOr<ClusterLevel> ReadLevel(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(
-      object.AllowKeys({"name", "size", "sharing", "shape", "latency", "bandwidth", "through"}));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
+      {"name", "size", "sharing", "shape", "latency", "bandwidth", "ring", "through"}));
   constexpr int64_t kMost = int64_t{1} << 20;
   ClusterLevel level;
   PIPELAB_ASSIGN_OR_RETURN(level.name, object.String("name"));
@@ -133,6 +133,11 @@ absl::StatusOr<ClusterLevel> ReadLevel(const JsonObject& object) {
     }
   }
   PIPELAB_ASSIGN_OR_RETURN(level.connection, ReadConnection(object));
+  if (object.Has("ring")) {
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject ring, object.Object("ring"));
+    PIPELAB_RETURN_IF_ERROR(ring.AllowKeys({"latency", "bandwidth"}));
+    PIPELAB_ASSIGN_OR_RETURN(level.ring, ReadConnection(ring));
+  }
   if (!object.Has("through")) return level;
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject through, object.Object("through"));
   PIPELAB_RETURN_IF_ERROR(through.AllowKeys({"name", "latency", "bandwidth"}));
@@ -216,6 +221,7 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
         {"name", level.name}, {"size", level.size}, {"sharing", SharingName(level.sharing)}};
     if (!level.shape.empty()) object["shape"] = level.shape;
     WriteConnection(level.connection, &object);
+    if (level.ring.has_value()) WriteConnection(*level.ring, &object["ring"]);
     if (level.through.has_value()) {
       object["through"]["name"] = level.through->name;
       WriteConnection(level.through->connection, &object["through"]);
