@@ -90,7 +90,7 @@ load("@shared_data//:defs.bzl", "PRESENT", "shared_data")
 filegroup(name = "given", srcs = shared_data("curves", "absent"))
 filegroup(name = "present_is_%s" % PRESENT)
 BUILD
-given() { bazel query "$1" 'labels(srcs, @shared_data//:curves) intersect deps(//:given)' 2>/dev/null; }
+given() { bazel query "$@" 'labels(srcs, @shared_data//:curves) intersect deps(//:given)' 2>/dev/null; }
 if [[ $(given --repo_env=PIPELAB_SHARED="$box/inputs") != @shared_data//:shared/curves/a.csv ]] ||
   ! bazel query --repo_env=PIPELAB_SHARED="$box/inputs" //:present_is_True >/dev/null 2>&1; then
   echo 'FAILED: @shared_data does not give curves/a.csv of the folder in PIPELAB_SHARED'
@@ -99,6 +99,14 @@ fi
 # Neither the variable nor a folder beside the checkout.
 if [[ $(bazel query 'deps(//:given)' 2>/dev/null) != //:given ]]; then
   echo 'FAILED: without a shared folder //:given should be empty'
+  failures=$((failures + 1))
+fi
+# Beside the checkout. A folder that comes later is seen by the next server.
+bazel shutdown >/dev/null 2>&1
+mkdir -p "$box/shared/curves"
+touch "$box/shared/curves/b.csv"
+if [[ $(given) != @shared_data//:shared/curves/b.csv ]]; then
+  echo 'FAILED: @shared_data does not give curves/b.csv of the folder beside the checkout'
   failures=$((failures + 1))
 fi
 

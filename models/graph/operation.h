@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "models/graph/cost_math.h"
 #include "tools/base/units.h"
 
@@ -38,6 +40,10 @@ enum class OperationKind : uint8_t {
   kOptimizer,  // a step
   kMeasured,
 };
+
+const char* OperationKindName(OperationKind kind);  // "matmul": as files write it
+// InvalidArgument lists the names that there are.
+absl::StatusOr<OperationKind> FindOperationKind(absl::string_view name);
 
 constexpr bool HasProducts(OperationKind kind) { return kind <= OperationKind::kAttention; }
 

@@ -142,12 +142,12 @@ const std::vector<PublishedModel>& PublishedModels() {
   return *models;
 }
 
-absl::StatusOr<ModelGraph> BuildPublished(absl::string_view name) {
+absl::StatusOr<ModelGraph> BuildPublished(absl::string_view name, absl::string_view option) {
   for (const PublishedModel& m : PublishedModels()) {
     if (m.name == name) return m.build();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "--model=", name, ": is not one of ",
+      option, "=", name, ": is not one of ",
       absl::StrJoin(PublishedModels(), ", ", [](std::string* out, const PublishedModel& m) {
         absl::StrAppend(out, m.name);
       })));

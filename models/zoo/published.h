@@ -3,8 +3,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph g, BuildPublished("megatron-76.1b"));
 //   for (const PublishedModel& m : PublishedModels()) { m.printed; }       // 76.1e9
 //
-// Graphs allocate nothing. What a paper leaves out (a vocabulary, a sequence length) is in
-// `assumed`.
+// FindModel (models/files/model_file.h) takes files, too. Graphs allocate nothing. What a paper
+// leaves out (a vocabulary, a sequence length) is in `assumed`.
 #ifndef PIPELAB_MODELS_ZOO_PUBLISHED_H_
 #define PIPELAB_MODELS_ZOO_PUBLISHED_H_
 
@@ -30,7 +30,8 @@ struct PublishedModel {
 const std::vector<PublishedModel>& PublishedModels();
 
 // InvalidArgument: "--model=gpt: is not one of bert-48, ...".
-absl::StatusOr<ModelGraph> BuildPublished(absl::string_view name);
+absl::StatusOr<ModelGraph> BuildPublished(absl::string_view name,
+                                          absl::string_view option = "--model");
 
 }  // namespace pipelab
 

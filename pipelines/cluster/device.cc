@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "tools/base/name_table.h"
 
 namespace pipelab {
 namespace {
@@ -16,40 +16,6 @@ constexpr std::array<std::pair<NumberType, const char*>, 4> kNumberTypes = {
      {NumberType::kTf32, "tf32"},
      {NumberType::kBf16, "bf16"},
      {NumberType::kFp16, "fp16"}}};
-constexpr std::array<std::pair<OperationKind, const char*>, 12> kOperationKinds = {
-    {{OperationKind::kMatmul, "matmul"},
-     {OperationKind::kConvolution, "convolution"},
-     {OperationKind::kAttention, "attention"},
-     {OperationKind::kElementwise, "elementwise"},
-     {OperationKind::kLayerNorm, "layer_norm"},
-     {OperationKind::kBatchNorm, "batch_norm"},
-     {OperationKind::kActivation, "activation"},
-     {OperationKind::kGelu, "gelu"},
-     {OperationKind::kPool, "pool"},
-     {OperationKind::kLoss, "loss"},
-     {OperationKind::kOptimizer, "optimizer"},
-     {OperationKind::kMeasured, "measured"}}};
-
-template <typename Table, typename Kind>
-const char* NameIn(const Table& table, Kind kind) {
-  for (const auto& [value, name] : table) {
-    if (value == kind) return name;
-  }
-  return "?";
-}
-
-template <typename Table>
-absl::StatusOr<typename Table::value_type::first_type> FindIn(const Table& table,
-                                                              absl::string_view wanted) {
-  std::vector<absl::string_view> names;
-  for (const auto& [value, name] : table) {
-    if (name == wanted) return value;
-    names.push_back(name);
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", wanted, "\" is unknown; there are ", absl::StrJoin(names, ", ")));
-}
-
 // In logarithms. Time goes with size^(1 - slope).
 double Slope(const EfficiencyCurve::Point& from, const EfficiencyCurve::Point& to) {
   return std::log(to.share / from.share) / std::log(to.size / from.size);
@@ -66,15 +32,10 @@ double RooflineTime(double work, double peak, const EfficiencyCurve& curve) {
 
 }  // namespace
 
-const char* NumberTypeName(NumberType type) { return NameIn(kNumberTypes, type); }
-const char* OperationKindName(OperationKind kind) { return NameIn(kOperationKinds, kind); }
+const char* NumberTypeName(NumberType type) { return NameInTable(kNumberTypes, type); }
 
 absl::StatusOr<NumberType> FindNumberType(absl::string_view name) {
-  return FindIn(kNumberTypes, name);
-}
-
-absl::StatusOr<OperationKind> FindOperationKind(absl::string_view name) {
-  return FindIn(kOperationKinds, name);
+  return FindInTable(kNumberTypes, name);
 }
 
 int64_t BytesOf(NumberType type) {

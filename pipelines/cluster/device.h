@@ -42,12 +42,9 @@ struct Sourced {
 
 enum class NumberType : uint8_t { kFp32, kTf32, kBf16, kFp16 };
 
-// "fp32", "matmul": as specification files write them.
-const char* NumberTypeName(NumberType type);
-const char* OperationKindName(OperationKind kind);
+const char* NumberTypeName(NumberType type);  // "fp32": as specification files write it
 // InvalidArgument lists the names that there are.
 absl::StatusOr<NumberType> FindNumberType(absl::string_view name);
-absl::StatusOr<OperationKind> FindOperationKind(absl::string_view name);
 int64_t BytesOf(NumberType type);  // of one number in memory
 
 // Share of a peak, by size: flops for arithmetic, bytes for memory.

@@ -158,20 +158,32 @@ Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
   return Nanoseconds(std::llround(flops.value() / rate.value() * 1e9));
 }
 
-// Flops of all layers at the rate.
+Nanoseconds MeasuredTime(const std::vector<Operation>& operations) {
+  Nanoseconds sum;
+  for (const Operation& o : operations) {
+    if (o.kind == OperationKind::kMeasured) sum += o.time;
+  }
+  return sum;
+}
+
+// Flops of all layers at the rate, and what was measured.
 StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, int64_t samples,
                      TokenSlice slice, const StageCostOptions& options) {
   Flops forward, backward_input, backward_weight;
+  StageCost cost;
   for (int i : layers) {
     const LayerCosts costs = CostsOf(graph.layers[i], samples, slice);
     forward += costs.forward;
     backward_input += costs.backward_input;
     backward_weight += costs.backward_weight;
+    const LayerOperations operations = graph.layers[i].operations(samples, slice);
+    cost.forward += MeasuredTime(operations.forward);
+    cost.backward_input += MeasuredTime(operations.backward_input);
+    cost.backward_weight += MeasuredTime(operations.backward_weight);
   }
-  StageCost cost;
-  cost.forward = TimeOf(forward, options.rate);
-  cost.backward_input = TimeOf(backward_input, options.rate);
-  cost.backward_weight = TimeOf(backward_weight, options.rate);
+  cost.forward += TimeOf(forward, options.rate);
+  cost.backward_input += TimeOf(backward_input, options.rate);
+  cost.backward_weight += TimeOf(backward_weight, options.rate);
   const double values = static_cast<double>(NumValues(graph, layers));
   cost.step = TimeOf(Flops(values * options.step_flops_per_parameter), options.rate);
   return cost;

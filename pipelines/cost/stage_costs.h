@@ -11,9 +11,10 @@
 // walk's highest point.
 //
 // Times are those of the layers' operations on a machine (layer_times.h), one after the other; a
-// recompute takes as long as a forward. Without a machine they are plain: flops at one rate.
-// On a machine that computes with 2 bytes a number, activations and what goes along edges have half
-// the bytes; weights, gradients and the optimizer's tensors have 4 a number on all.
+// recompute takes as long as a forward. Without a machine they are plain: flops at one rate, and
+// times that were measured (models/graph/operation.h) as they are. On a machine that computes with
+// 2 bytes a number, activations and what goes along edges have half the bytes; weights, gradients
+// and the optimizer's tensors have 4 a number on all.
 #ifndef PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 #define PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/files/layer_list.h"
 #include "models/layers/add_spec.h"
 #include "models/layers/data_input_spec.h"
 #include "models/layers/dense_spec.h"
@@ -144,6 +145,37 @@ TEST(StageCosts, WhatOurStagesDoBetweenLayersTakesTime) {
   options.machine->device.own_kernels = true;  // clears the gradients in a pass of its own
   EXPECT_EQ(ComputeStageCosts(graph, whole, 1, options)->stages[0].step,
             step + time(ElementwiseOperation(2 * (64 * 64 + 64))));
+}
+
+// A layer that computes and one that was measured: the latter's time is the same everywhere.
+TEST(StageCosts, MeasuredTimesAreTheSameEverywhere) {
+  LayerList list;
+  list.layers.resize(2);
+  list.layers[0].name = "computed";
+  list.layers[0].costs = PassCosts<Flops>{{Flops(0), Flops(1000)}, {Flops(0), Flops(500)}, {}};
+  list.layers[0].output = Bytes(0);
+  list.layers[1].name = "measured";
+  list.layers[1].inputs = {"computed"};
+  list.layers[1].costs = PassCosts<Nanoseconds>{{Nanoseconds(7), Nanoseconds(10)},
+                                                {Nanoseconds(0), Nanoseconds(20)},
+                                                {Nanoseconds(0), Nanoseconds(30)}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph, MakeGraph(list, "list"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition one, MakeRangePartition(graph, {0}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition two, MakeRangePartition(graph, {0, 1}));
+  StageCostOptions options;
+  options.rate = FlopsPerSecond(1e9);  // a flop a nanosecond
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const CostTable plain, ComputeStageCosts(graph, one, 3, options));
+  EXPECT_EQ(plain.stages[0].forward, Nanoseconds(3000 + 37));
+  EXPECT_EQ(plain.stages[0].backward_input, Nanoseconds(1500 + 60));
+  EXPECT_EQ(plain.stages[0].backward_weight, Nanoseconds(90));
+  for (const char* name : {"dgx-a100", "p100-pcie"}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", name));
+    options.machine = Machine{cluster.device, NumberType::kFp32};
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const CostTable t, ComputeStageCosts(graph, two, 3, options));
+    EXPECT_EQ(t.stages[1].forward, Nanoseconds(37));
+    EXPECT_EQ(t.stages[1].backward_input, Nanoseconds(60));
+    EXPECT_EQ(t.stages[1].backward_weight, Nanoseconds(90));
+  }
 }
 
 TEST(StageCosts, ActivationsHaveTheMachinesNumbers) {

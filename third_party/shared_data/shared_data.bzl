@@ -10,7 +10,7 @@ def _shared_data_impl(ctx):
     if folder and not ctx.path(folder).exists:
         fail("\n*** PIPELAB_SHARED=%s: no such folder; unset it or name an existing one.\n" % folder)
     if not folder:
-        beside = ctx.path(Label("@pipelab//:WORKSPACE")).dirname.dirname.get_child("shared")
+        beside = ctx.path(Label("@//:WORKSPACE")).dirname.dirname.get_child("shared")
         folder = str(beside) if beside.exists else ""
     names = [p.basename for p in ctx.path(folder).readdir()] if folder else []
     build = "package(default_visibility = [\"//visibility:public\"])\n"

@@ -40,6 +40,16 @@ absl::Status JsonObject::AllowKeys(std::initializer_list<absl::string_view> know
   return absl::OkStatus();
 }
 
+bool JsonObject::HasString(absl::string_view key) const {
+  const auto it = value_->find(std::string(key));
+  return it != value_->end() && it->is_string();
+}
+
+bool JsonObject::HasObject(absl::string_view key) const {
+  const auto it = value_->find(std::string(key));
+  return it != value_->end() && it->is_object();
+}
+
 std::vector<std::string> JsonObject::Keys() const {
   std::vector<std::string> keys;
   for (const auto& [key, value] : value_->items()) keys.push_back(key);

@@ -38,6 +38,9 @@ class JsonObject {
   absl::Status AllowKeys(std::initializer_list<absl::string_view> known) const;
 
   bool Has(absl::string_view key) const { return value_->contains(std::string(key)); }
+  // Where a field may be written in two ways.
+  bool HasString(absl::string_view key) const;
+  bool HasObject(absl::string_view key) const;
   std::vector<std::string> Keys() const;
 
   // The field must be there and have the type; an empty string is refused.

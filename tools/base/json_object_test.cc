@@ -35,6 +35,8 @@ TEST(JsonObject, ReadsFields) {
   EXPECT_TRUE(*file.Bool("on"));
   EXPECT_TRUE(file.Has("device"));
   EXPECT_FALSE(file.Has("memory"));
+  EXPECT_TRUE(file.HasString("name") && !file.HasString("n") && !file.HasString("memory"));
+  EXPECT_TRUE(file.HasObject("device") && !file.HasObject("n") && !file.HasObject("memory"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const JsonObject device, file.Object("device"));
   EXPECT_EQ(*device.Quantity<Bytes>("memory"), Bytes(int64_t{16} << 30));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto levels, file.Objects("levels"));

@@ -1,0 +1,21 @@
+// Damaged inputs from one seed: none may crash, and none that is read may be written differently.
+#include <string>
+
+#include "gtest/gtest.h"
+#include "models/data/fuzz_mutations.h"
+#include "models/files/example_files.h"
+
+namespace pipelab {
+namespace {
+
+TEST(LayerListJsonFuzz, Mutations) {
+  std::string sample;
+  for (const EmbeddedText& file : ExampleFiles()) {
+    if (file.name == "two_towers") sample = std::string(file.text);
+  }
+  ASSERT_FALSE(sample.empty());
+  RunMutations({sample}, 20000);
+}
+
+}  // namespace
+}  // namespace pipelab

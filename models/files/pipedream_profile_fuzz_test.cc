@@ -1,0 +1,22 @@
+// Damaged inputs from one seed: none may crash, and none that is read may be written differently.
+#include <string>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "models/data/fuzz_mutations.h"
+#include "models/files/example_files.h"
+
+namespace pipelab {
+namespace {
+
+TEST(PipedreamProfileFuzz, Mutations) {
+  std::string sample;
+  for (const EmbeddedText& file : ExampleFiles()) {
+    if (absl::StartsWith(file.name, "pipedream")) sample = std::string(file.text);
+  }
+  ASSERT_FALSE(sample.empty());
+  RunMutations({sample}, 20000);
+}
+
+}  // namespace
+}  // namespace pipelab
