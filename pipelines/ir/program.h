@@ -126,6 +126,10 @@ struct Program {
   std::vector<Gather> gathers;
   absl::optional<NormSum> norm;
   Sharding sharding = Sharding::kReplicated;
+  // On paper alone: each device of a group stands for so many that do the same, so that a group of
+  // two stands for one of twice as many. Parts of sharded parameters are that much smaller; links
+  // of the cost table must know it, too (pipelines/plan/grid_point.h). The runtime takes 1 only.
+  int devices_a_member = 1;
 };
 
 struct LoweringOptions {

@@ -1,0 +1,83 @@
+// One configuration of a P x T x D grid of devices: pipeline, tensor and data parallelism,
+// schedule, micro-batches, sharding; and what the simulator says of a training step.
+//
+//   GridConfig c;
+//   c.scheme = "breadth_first";  c.pipeline = 8;  c.tensor = 8;  c.loops = 8;  c.micro_batches = 8;
+//   GridModel model = ...;                       // graph, groups, cluster, number type
+//   PIPELAB_ASSIGN_OR_RETURN(GridPoint p, EvaluateGrid(model, c));
+//   p.step_time;  p.tflops_a_device;  p.largest_device;
+//
+// Ranks are (p D + d) T + t: tensor groups are innermost, then data, then the pipeline
+// (cluster/grid_links.h says what each kind of transfer gets of the cluster). Ranks that differ in
+// d or t alone do the same, so the program has one device for all t, and two for all d
+// (Program::devices_a_member): the gathers, reductions and shards are those of all of them.
+//
+// Every time is the simulator's, of the lowered program; none is a closed form.
+#ifndef PIPELAB_PIPELINES_PLAN_GRID_POINT_H_
+#define PIPELAB_PIPELINES_PLAN_GRID_POINT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "models/zoo/layer_groups.h"
+#include "pipelines/cluster/cluster.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/trace.h"
+
+namespace pipelab {
+
+struct GridConfig {
+  std::string scheme = "1f1b";
+  int pipeline = 1, tensor = 1, data = 1;
+  int loops = 0;                    // stages of a pipeline device; 0: the scheme's own
+  int64_t micro_batch_samples = 1;  // of one pipeline
+  int micro_batches = 1;            // of one pipeline, in a step
+  bool recompute = false;
+  Sharding sharding = Sharding::kReplicated;
+  Residency residency = Residency::kRun;
+  // Messages, and reductions and gathers, beside compute. Without the first a device either
+  // computes or communicates; without the second reductions wait for the last backward.
+  bool overlap_pipeline = true, overlap_data = true;
+
+  int64_t batch() const { return micro_batch_samples * micro_batches * data; }
+  int64_t devices() const { return int64_t{pipeline} * tensor * data; }
+  // "breadth_first P=8 T=8 D=1 V=8 b=1 M=8, fully sharded, recompute".
+  std::string ToString() const;
+};
+
+// What all configurations share.
+struct GridModel {
+  const GroupedModel* model = nullptr;  // cut between its groups
+  const ClusterSpec* cluster = nullptr;
+  NumberType type = NumberType::kFp16;
+  int optimizer_tensors = 2;  // that the optimizer keeps of each parameter
+  // False: the program has a device for every d. The same result, D / 2 times as slow: for tests.
+  bool fold_data = true;
+};
+
+struct GridPoint {
+  GridConfig config;
+  Program program;
+  CostTable costs;
+  Trace trace;
+  Nanoseconds step_time;
+  Bytes largest_device;        // state and activations, at their peaks
+  double tflops_a_device = 0;  // of the model's products, recomputation not counted
+
+  double samples_per_second() const {
+    return static_cast<double>(config.batch()) * 1e9 / static_cast<double>(step_time.value());
+  }
+};
+
+// InvalidArgument naming the option and what would be right: more devices than the cluster has,
+// sizes that the scheme refuses, more stages than groups. NotFound for what the device lacks.
+absl::StatusOr<GridPoint> EvaluateGrid(const GridModel& model, const GridConfig& config);
+
+// Of a step of `samples`: products of forward and backward.
+Flops ModelFlops(const ModelGraph& graph, int64_t samples);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLAN_GRID_POINT_H_
