@@ -77,19 +77,14 @@ absl::StatusOr<std::vector<int64_t>> ChooseSlices(const Schedule& schedule, int6
   return lengths;
 }
 
-absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                               int64_t micro_batch_samples,
-                                               absl::string_view layout) {
+absl::StatusOr<ModelPartition> ChooseBalancedPartition(const ModelGraph& graph, int num_stages,
+                                                       absl::Span<const double> layer_costs,
+                                                       absl::string_view layout) {
   if (layout.empty()) {
-    std::vector<double> flops;
-    for (const LayerSpec& layer : graph.layers) {
-      const LayerCosts c = layer.costs(micro_batch_samples);
-      flops.push_back((c.forward + c.backward_input + c.backward_weight).value());
-    }
-    absl::StatusOr<std::vector<int>> first_layers = PartitionChain(flops, num_stages);
+    const absl::StatusOr<std::vector<int>> first_layers = PartitionChain(layer_costs, num_stages);
     if (first_layers.ok()) return MakeRangePartition(graph, *first_layers);
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--devices and --chunks make ", first_layers.status().message(), "; see --layers"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--devices and --chunks make ", first_layers.status().message()));
   }
   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition, PartitionOfLayout(graph, layout));
   if (partition.num_stages() != num_stages) {
@@ -98,6 +93,20 @@ absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_
                                                    " stages, but the scheme has ", num_stages));
   }
   return partition;
+}
+
+absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                               int64_t micro_batch_samples,
+                                               absl::string_view layout) {
+  std::vector<double> flops;
+  for (const LayerSpec& layer : graph.layers) {
+    const LayerCosts c = layer.costs(micro_batch_samples);
+    flops.push_back((c.forward + c.backward_input + c.backward_weight).value());
+  }
+  absl::StatusOr<ModelPartition> partition =
+      ChooseBalancedPartition(graph, num_stages, flops, layout);
+  if (partition.ok() || !layout.empty()) return partition;
+  return absl::InvalidArgumentError(absl::StrCat(partition.status().message(), "; see --layers"));
 }
 
 }  // namespace pipelab

@@ -1,5 +1,5 @@
-// Which layers, edges and token slices the stages of a training have: what PipelineTraining makes
-// of its options before it makes a program.
+// Which layers, edges and token slices the stages of a pipeline have: what a training
+// (PipelineTraining) and a run on paper make of their options before they make a program.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
 //                            ChoosePartition(graph, schedule.num_stages(), samples, "3,2,2,3"));
@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/schedule.h"
@@ -26,6 +27,11 @@ namespace pipelab {
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
                                                int64_t micro_batch_samples,
                                                absl::string_view layout);
+
+// The same, balanced by any cost of each layer.
+absl::StatusOr<ModelPartition> ChooseBalancedPartition(const ModelGraph& graph, int num_stages,
+                                                       absl::Span<const double> layer_costs,
+                                                       absl::string_view layout);
 
 // Of the layers that the caller put into stages, one by one or, where that is empty, as `layout`.
 absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,

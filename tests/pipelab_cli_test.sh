@@ -188,6 +188,36 @@ slices() {
   prints 'bit-equal by slice' run --json=sliced.json --steps=3
 }
 
+# A model of the user's own: four layers of 1 + 2 ms take 3 (M + P - 1) ms, drawn and as JSON; profiles of other
+# planners; and published ones on a machine.
+models() {
+  cat >mine.json <<'JSON'
+{"name": "mine", "layers": [
+  {"name": "a", "time": "1 ms", "output": "1 MB", "parameters": 1000},
+  {"name": "b", "inputs": ["a"], "time": "1 ms", "output": "1 MB", "parameters": 1000},
+  {"name": "d", "inputs": ["c"], "time": "1 ms", "parameters": 1000},
+  {"name": "c", "inputs": ["b"], "time": "1 ms", "output": "1 MB", "parameters": 1000}]}
+JSON
+  makespan 33.0 1f1b --devices=4 --micro_batches=8 --model=mine.json || return 1
+  grep -qF '"unit": "ms"' stdout && grep -qF '"peak_state_bytes": 16000' stdout || { cat stdout; return 1; }
+  prints 'makespan 66 ms' simulate 1f1b --devices=4 --micro_batches=8 --model=./mine.json --samples=2 || return 1
+  prints '15.6 KiB' simulate gpipe --model=mine.json || return 1
+  makespan 54.0 gpipe --devices=2 --micro_batches=8 --model=mine.json --layout=2,2 || return 1
+  prints 'device 3 |' show 1f1b --model=mine.json || return 1
+  printf 'node1 -- A -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=8.0, parameter_size=4.0\n' >p.txt
+  printf 'node2 -- B -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=8.0, parameter_size=4.0\n' >>p.txt
+  printf '\tnode1 -- node2\n' >>p.txt
+  makespan 27.0 gpipe --devices=2 --micro_batches=8 --model=p.txt || return 1
+  prints ' ms, bubble' simulate 1f1b --devices=8 --model=gpt-6.6b --cluster=dgx-a100 --number_type=bf16
+}
+
+# What is wrong with a model: one line, with the file and the place.
+model_refused() {
+  local code=$1 text=$2
+  shift 2
+  refused "$code" "$text" simulate 1f1b --devices=2 "$@"
+}
+
 # A file that exists keeps its content when the command fails, and is never half written.
 atomic_output() {
   echo old >figures.out
@@ -207,6 +237,7 @@ check "PyTorch's lowered CSV" lowered_csv
 check "drawings" drawings
 check "training" training
 check "slices" slices
+check "models" models
 check "atomic output" atomic_output
 check "text form" prints 'device 1: 1F0 1B0' schedule 1f1b --devices=2 --micro_batches=2
 check "recompute" prints '0R0,0B0' schedule 1f1b --devices=2 --micro_batches=2 --recompute --format=csv
@@ -281,6 +312,22 @@ check "no number" refused 2 "--stage_micro_batches=8,x: 'x' is not a number from
   schedule graph --devices=2 --stage_micro_batches=8,x
 check "too many devices" refused 2 "--stage_devices=1,2: has 3 devices, and --devices=4" \
   schedule graph --stage_devices=1,2
+check "no such model" model_refused 2 "--model=gpt: is not one of" --model=gpt
+check "no such model file" model_refused 1 "--model=none.json: " --model=none.json
+echo '{"name": "m", "layers": [{"name": "a", "time": "3"}]}' >unit.json
+check "a time without a unit" model_refused 1 '--model=unit.json: layers[0].time: "3": the unit is missing' --model=unit.json
+echo '{"name": "m", "layers": [{"name": "a", "output": "3 B"}]}' >free.json
+check "a layer without a cost" model_refused 1 'layer "a" has no cost' --model=free.json
+echo '{"name": "m", "layers": [{"name": "a", "time": "3 s", "inputs": ["b"]}, {"name": "b", "time": "3 s", "inputs": ["a"]}]}' >ring.json
+check "cyclic layers" model_refused 1 '--model=ring.json: cyclic layers: "a" -> "b" -> "a"' --model=ring.json
+check "flops without a machine" model_refused 2 "--cluster: missing, and layer" --model=gpt-6.6b
+check "no such cluster" model_refused 2 "--cluster=moon: no such cluster" --model=gpt-6.6b --cluster=moon
+check "no such number type" model_refused 2 '--number_type=fp8: "fp8" is unknown' --model=gpt-6.6b --cluster=dgx-a100 --number_type=fp8
+check "more devices than there are" model_refused 2 "--cluster=p100-pcie: " --model=gpt-6.6b --cluster=p100-pcie --devices=9
+check "two sources of times" model_refused 2 "--hop=1: times are the model's" --model=mine.json --hop=1
+check "a machine without a model" model_refused 2 "--cluster=dgx-a100: says more of --model" --cluster=dgx-a100
+check "bad unit of a model" model_refused 2 "--model_time_unit=min: must be s or ms" --model=mine.json --model_time_unit=min
+check "no samples" model_refused 2 "--samples=0: must be at least 1" --model=mine.json --samples=0
 check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 1f1b --format=xml
 check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
 check "unused option" refused 2 "--hop=1: check does not use it" check --csv=ok.csv --hop=1

@@ -26,7 +26,8 @@ std::vector<Command> MakeCommands() {
   const std::vector<absl::string_view> times = {
       "forward",        "backward_input", "backward_weight", "hop",   "atomic_pairs",
       "recompute_time", "step",           "reduce",          "bytes", "bandwidth",
-      "links",          "overlap",        "device_speed"};
+      "links",          "overlap",        "device_speed",    "model", "model_time_unit",
+      "cluster",        "number_type",    "samples",         "layout"};
   const std::vector<absl::string_view> optimizer = {"optimizer",    "learning_rate", "momentum",
                                                     "weight_decay", "warmup_steps",  "rate_decay",
                                                     "clip_norm"};

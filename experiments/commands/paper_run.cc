@@ -26,6 +26,7 @@ absl::StatusOr<PaperRun> RunOnPaper(Schedule schedule, const PaperTimes& times) 
   PIPELAB_ASSIGN_OR_RETURN(run.trace, Simulate(run.program, paper.costs));
   run.costs = std::move(paper.costs);
   run.nanoseconds_per_unit = paper.nanoseconds_per_unit;
+  run.has_bytes = !times.bytes.empty();
   return run;
 }
 
@@ -60,6 +61,10 @@ Figures FiguresOf(const PaperRun& run) {
     device.span = first < 0 ? 0 : units(last - first);
     for (const InFlightPoint& p : InFlight(d)) {
       device.peak_in_flight = std::max(device.peak_in_flight, p.count);
+    }
+    if (run.has_bytes) {
+      device.peak_activation = d.peak_activation;
+      device.peak_state = d.peak_state;
     }
     idle += static_cast<double>(makespan - busy);
   }

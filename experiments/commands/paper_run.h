@@ -9,6 +9,7 @@
 #define PIPELAB_EXPERIMENTS_COMMANDS_PAPER_RUN_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,6 +17,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -27,6 +29,8 @@ struct PaperRun {
   CostTable costs;
   Trace trace;
   int64_t nanoseconds_per_unit = 1;
+  std::string unit;        // "ms"; empty: the user's own
+  bool has_bytes = false;  // the trace's memory is in bytes, and not in activations
 };
 
 absl::StatusOr<PaperRun> RunOnPaper(Schedule schedule, const PaperTimes& times);
@@ -36,6 +40,8 @@ struct DeviceFigures {
   double idle = 0;         // units: the makespan less busy
   double span = 0;         // units: from the begin of its first action to the end of its last
   int peak_in_flight = 0;  // forwards whose B or W is not over, at most
+  // Where the run has bytes; else 0. Not at the same time, perhaps.
+  Bytes peak_activation, peak_state;
 };
 
 struct Figures {

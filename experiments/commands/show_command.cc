@@ -7,6 +7,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/paper_run.h"
+#include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/report/chrome_trace.h"
 #include "experiments/report/timeline_svg.h"
@@ -35,18 +36,18 @@ absl::Status ShowCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
   PrintSkippedNote(input);
-  PaperTimes times = TimesFromFlags();
-  times.least_decimals = 6;  // the drawings show a unit as 1 ms
   const std::string name = input.kind == InputKind::kScheme ? input.source : input.schedule.name;
-  PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunOnPaper(std::move(input.schedule), times));
+  PIPELAB_ASSIGN_OR_RETURN(
+      const PaperRun run,
+      RunFromFlags(std::move(input.schedule), /*least_decimals=*/6));  // a unit is drawn as 1 ms
   if (!svg_out.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string svg,
                              TimelineSvg("timeline", name, run.program, run.trace));
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--svg_out", svg_out, svg));
   }
   if (!trace_out.empty()) {
-    // Without --bytes memory is a count of activations, which "in flight" shows.
-    const CostTable* costs = times.bytes.empty() ? nullptr : &run.costs;
+    // Without bytes memory is a count of activations, which "in flight" shows.
+    const CostTable* costs = run.has_bytes ? &run.costs : nullptr;
     PIPELAB_ASSIGN_OR_RETURN(const std::string trace,
                              ChromeTrace(name, run.program, run.trace, costs));
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--trace_out", trace_out, trace));
@@ -55,8 +56,9 @@ absl::Status ShowCommand(const Words& words) {
   const Figures figures = FiguresOf(run);
   return WriteOutput(
       "stdout", "-",
-      absl::StrFormat("%s: makespan %.12g, bubble %.2f %% (a unit of time is drawn as 1 ms)\n%s",
-                      input.source, figures.makespan, 100 * figures.bubble,
+      absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%%s\n%s", input.source, figures.makespan,
+                      run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
+                      run.unit.empty() ? " (a unit of time is drawn as 1 ms)" : "",
                       TimelineText(run.trace, columns)));
 }
 

@@ -2,42 +2,57 @@
 #include <utility>
 
 #include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/paper_run.h"
+#include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
+#include "tools/base/units.h"
 
 ABSL_FLAG(std::string, json_out, "", "file of the figures as JSON; -: stdout; empty: a table");
 
 namespace pipelab {
 namespace {
 
-std::string AsJson(const Figures& figures, const CsvSkipped& skipped) {
+std::string AsJson(const PaperRun& run, const Figures& figures, const CsvSkipped& skipped) {
   nlohmann::json devices = nlohmann::json::array();
   for (const DeviceFigures& d : figures.devices) {
-    devices.push_back({{"busy", d.busy},
-                       {"idle", d.idle},
-                       {"span", d.span},
-                       {"peak_in_flight", d.peak_in_flight}});
+    nlohmann::json device = {
+        {"busy", d.busy}, {"idle", d.idle}, {"span", d.span}, {"peak_in_flight", d.peak_in_flight}};
+    if (run.has_bytes) {
+      device["peak_activation_bytes"] = d.peak_activation.value();
+      device["peak_state_bytes"] = d.peak_state.value();
+    }
+    devices.push_back(std::move(device));
   }
   nlohmann::json all = {
       {"makespan", figures.makespan}, {"bubble", figures.bubble}, {"devices", devices}};
+  if (!run.unit.empty()) all["unit"] = run.unit;
   if (skipped.total() > 0) all["skipped_cells"] = skipped.total();
   return DumpJson(all);
 }
 
-std::string AsTable(const std::string& source, const Figures& figures) {
-  std::string text = absl::StrFormat("%s: makespan %.12g, bubble %.2f %%\n\n", source,
-                                     figures.makespan, 100 * figures.bubble);
-  absl::StrAppendFormat(&text, "%6s %12s %12s %12s %14s\n", "device", "busy", "idle", "span",
+std::string AsTable(const std::string& source, const PaperRun& run, const Figures& figures) {
+  const std::string unit = run.unit.empty() ? "" : absl::StrCat(" ", run.unit);
+  std::string text = absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%\n\n", source,
+                                     figures.makespan, unit, 100 * figures.bubble);
+  absl::StrAppendFormat(&text, "%6s %12s %12s %12s %14s", "device", "busy", "idle", "span",
                         "peak in flight");
+  if (run.has_bytes) absl::StrAppendFormat(&text, " %12s %12s", "activations", "state");
+  text += '\n';
   for (size_t d = 0; d < figures.devices.size(); ++d) {
     const DeviceFigures& f = figures.devices[d];
-    absl::StrAppendFormat(&text, "%6d %12.12g %12.12g %12.12g %14d\n", d, f.busy, f.idle, f.span,
+    absl::StrAppendFormat(&text, "%6d %12.12g %12.12g %12.12g %14d", d, f.busy, f.idle, f.span,
                           f.peak_in_flight);
+    if (run.has_bytes) {
+      absl::StrAppendFormat(&text, " %12s %12s", ToString(f.peak_activation),
+                            ToString(f.peak_state));
+    }
+    text += '\n';
   }
   return text;
 }
@@ -49,14 +64,15 @@ absl::Status SimulateCommand(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
   PrintSkippedNote(input);
   PIPELAB_ASSIGN_OR_RETURN(const PaperRun run,
-                           RunOnPaper(std::move(input.schedule), TimesFromFlags()));
+                           RunFromFlags(std::move(input.schedule), /*least_decimals=*/0));
   const Figures figures = FiguresOf(run);
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, AsJson(figures, input.skipped)));
+    PIPELAB_RETURN_IF_ERROR(
+        WriteOutput("--json_out", json_out, AsJson(run, figures, input.skipped)));
   }
   if (json_out == "-") return absl::OkStatus();
-  return WriteOutput("stdout", "-", AsTable(input.source, figures));
+  return WriteOutput("stdout", "-", AsTable(input.source, run, figures));
 }
 
 }  // namespace pipelab

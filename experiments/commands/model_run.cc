@@ -1,0 +1,118 @@
+#include "experiments/commands/model_run.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/training_layout.h"
+#include "pipelines/cost/layer_times.h"
+#include "pipelines/cost/model_partition.h"
+#include "pipelines/cost/stage_costs.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::optional<Machine> MachineOf(const ModelRunOptions& options) {
+  if (!options.cluster.has_value()) return absl::nullopt;
+  const DeviceSpec& device = options.cluster->device;
+  NumberType type = NumberType::kFp32;
+  if (options.type.has_value()) {
+    type = *options.type;
+  } else if (device.peaks.count(type) == 0) {
+    type = device.peaks.begin()->first;
+  }
+  return Machine{device, type};
+}
+
+absl::Status CheckMeasured(const LayerSpec& layer, const std::vector<Operation>& operations) {
+  for (const Operation& o : operations) {
+    if (o.kind == OperationKind::kMeasured || o.own) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cluster: missing, and layer \"", layer.name,
+                     "\" has flops and no measured time; give the machine that it is to run on"));
+  }
+  return absl::OkStatus();
+}
+
+// [layer] Of a micro-batch: forward and backward.
+absl::StatusOr<std::vector<double>> LayerCostsOn(const absl::optional<Machine>& machine,
+                                                 const ModelGraph& graph, int64_t samples) {
+  std::vector<double> costs;
+  for (const LayerSpec& layer : graph.layers) {
+    if (!machine.has_value()) {
+      const LayerOperations ops = layer.operations(samples, TokenSlice());
+      for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
+        PIPELAB_RETURN_IF_ERROR(CheckMeasured(layer, *pass));
+      }
+    }
+    // A device has no say in what was measured.
+    const absl::StatusOr<LayerTimes> times = TimesOf(layer, machine.value_or(Machine()), samples);
+    if (!times.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--cluster, --number_type: ", times.status().message()));
+    }
+    costs.push_back(ToSeconds(times->forward + times->backward_input + times->backward_weight));
+  }
+  return costs;
+}
+
+absl::StatusOr<CostTable> CostsFor(const ModelGraph& graph, const ModelPartition& partition,
+                                   const Schedule& schedule, const ModelRunOptions& options,
+                                   const absl::optional<Machine>& machine) {
+  StageCostOptions cost_options;
+  cost_options.machine = machine;
+  if (!machine.has_value()) cost_options.step_flops_per_parameter = 0;
+  if (schedule.num_slices > 1) {
+    PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
+    PIPELAB_ASSIGN_OR_RETURN(cost_options.slices,
+                             ChooseSlices(schedule, graph.layers[0].output_shape[0], {}));
+  }
+  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+    cost_options.micro_batch_sizes.push_back(schedule.MicroBatchSize(stage));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(CostTable costs,
+                           ComputeStageCosts(graph, partition, options.samples, cost_options));
+  costs.overlap = options.overlap;
+  if (options.cluster.has_value()) {
+    absl::StatusOr<Network> network = MakeNetwork(*options.cluster, schedule.num_devices());
+    if (!network.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--cluster=", options.cluster->name, ": ", network.status().message()));
+    }
+    costs.network = *std::move(network);
+  }
+  return costs;
+}
+
+}  // namespace
+
+absl::StatusOr<PaperRun> RunModelOnPaper(const ModelGraph& graph, Schedule schedule,
+                                         const ModelRunOptions& options) {
+  if (options.samples < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--samples=", options.samples, ": must be at least 1"));
+  }
+  const absl::optional<Machine> machine = MachineOf(options);
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> layer_costs,
+                           LayerCostsOn(machine, graph, options.samples));
+  PIPELAB_ASSIGN_OR_RETURN(
+      const ModelPartition partition,
+      ChooseBalancedPartition(graph, schedule.num_stages(), layer_costs, options.layout));
+  PIPELAB_RETURN_IF_ERROR(TakeStages(partition, &schedule));
+  PaperRun run;
+  PIPELAB_ASSIGN_OR_RETURN(run.costs, CostsFor(graph, partition, schedule, options, machine));
+  LoweringOptions lowering;
+  lowering.ties = StageTies(graph, partition);
+  PIPELAB_ASSIGN_OR_RETURN(run.program, Lower(std::move(schedule), lowering));
+  PIPELAB_ASSIGN_OR_RETURN(run.trace, Simulate(run.program, run.costs));
+  run.nanoseconds_per_unit = Milliseconds(1).value();
+  run.has_bytes = true;
+  run.unit = "ms";
+  return run;
+}
+
+}  // namespace pipelab

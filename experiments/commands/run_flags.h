@@ -1,0 +1,21 @@
+// The run on paper that the flags of simulate and show ask for: a model on a cluster (--model), or
+// times by hand.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(PaperRun run, RunFromFlags(std::move(schedule),
+//   /*least_decimals=*/0));
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_RUN_FLAGS_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_RUN_FLAGS_H_
+
+#include "absl/status/statusor.h"
+#include "experiments/commands/paper_run.h"
+#include "pipelines/ir/schedule.h"
+
+namespace pipelab {
+
+// `least_decimals`: PaperTimes::least_decimals. InvalidArgument naming the option for what the
+// other way of giving times is for; FailedPrecondition for what is wrong in a file.
+absl::StatusOr<PaperRun> RunFromFlags(Schedule schedule, int least_decimals);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_RUN_FLAGS_H_
