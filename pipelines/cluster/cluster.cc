@@ -78,6 +78,18 @@ absl::Status CheckDevice(const DeviceSpec& device) {
     }
     PIPELAB_RETURN_IF_ERROR(CheckSource("device.product_tile", *device.product_tile));
   }
+  if (device.product_alignment.has_value()) {
+    const absl::Status status = CheckAlignment(device.product_alignment->value);
+    if (!status.ok()) return Error("device.product_alignment.points", status.message());
+    PIPELAB_RETURN_IF_ERROR(CheckSource("device.product_alignment", *device.product_alignment));
+  }
+  if (device.host_launch.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(CheckLatency("device.host_launch", *device.host_launch));
+  }
+  if (device.collective_overhead.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(
+        CheckLatency("device.collective_overhead", *device.collective_overhead));
+  }
   return CheckCurveAt("device.memory_efficiency", device.memory_efficiency);
 }
 

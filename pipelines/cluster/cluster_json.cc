@@ -61,10 +61,56 @@ absl::StatusOr<Sourced<ProductTile>> ReadTile(const JsonObject& device) {
   return tile;
 }
 
+// {"points": [[1, 0.3], [8, 1]], "source": "..."}
+absl::StatusOr<Sourced<ProductAlignment>> ReadAlignment(const JsonObject& device) {
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, device.Object("product_alignment"));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"points", "source"}));
+  Sourced<ProductAlignment> alignment;
+  PIPELAB_ASSIGN_OR_RETURN(const json* points, object.List("points"));
+  for (size_t i = 0; i < points->size(); ++i) {
+    const json& point = (*points)[i];
+    if (!point.is_array() || point.size() != 2 || !point[0].is_number_integer() ||
+        !point[1].is_number()) {
+      return object.Error(absl::StrCat("points[", i, "]"),
+                          "must be a whole number and a share, such as [8, 1]");
+    }
+    alignment.value.points.push_back({point[0].get<int64_t>(), point[1].get<double>()});
+  }
+  PIPELAB_ASSIGN_OR_RETURN(alignment.source, object.String("source"));
+  return alignment;
+}
+
+// What a file may leave out.
+absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
+  if (object.Has("product_tile")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->product_tile, ReadTile(object));
+  }
+  if (object.Has("product_alignment")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->product_alignment, ReadAlignment(object));
+  }
+  if (object.Has("host_launch")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->host_launch, ReadQuantity<Nanoseconds>(object, "host_launch"));
+  }
+  if (object.Has("collective_overhead")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->collective_overhead,
+                             ReadQuantity<Nanoseconds>(object, "collective_overhead"));
+  }
+  if (object.Has("kernels")) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string kernels, object.String("kernels"));
+    if (kernels != kOwnKernels) {
+      return object.Error("kernels", absl::StrCat("\"", kernels, "\": must be \"", kOwnKernels,
+                                                  "\", or not be there for any other's"));
+    }
+    device->own_kernels = true;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"name", "peaks", "memory", "memory_bandwidth",
-                                            "launch_overhead", "arithmetic", "memory_efficiency",
-                                            "memory_efficiency_of", "product_tile", "kernels"}));
+  PIPELAB_RETURN_IF_ERROR(
+      object.AllowKeys({"name", "peaks", "memory", "memory_bandwidth", "launch_overhead",
+                        "arithmetic", "memory_efficiency", "memory_efficiency_of", "product_tile",
+                        "product_alignment", "host_launch", "collective_overhead", "kernels"}));
   DeviceSpec device;
   PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
@@ -92,17 +138,7 @@ absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
       PIPELAB_ASSIGN_OR_RETURN(device.memory_efficiency_of[*kind], ReadCurve<Bytes>(kinds, key));
     }
   }
-  if (object.Has("kernels")) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string kernels, object.String("kernels"));
-    if (kernels != kOwnKernels) {
-      return object.Error("kernels", absl::StrCat("\"", kernels, "\": must be \"", kOwnKernels,
-                                                  "\", or not be there for any other's"));
-    }
-    device.own_kernels = true;
-  }
-  if (object.Has("product_tile")) {
-    PIPELAB_ASSIGN_OR_RETURN(device.product_tile, ReadTile(object));
-  }
+  PIPELAB_RETURN_IF_ERROR(ReadOptional(object, &device));
   PIPELAB_ASSIGN_OR_RETURN(device.memory_efficiency, ReadCurve<Bytes>(object, "memory_efficiency"));
   return device;
 }
@@ -208,6 +244,18 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
   }
   for (const auto& [kind, curve] : d.memory_efficiency_of) {
     device["memory_efficiency_of"][OperationKindName(kind)] = WrittenCurve(curve, "B");
+  }
+  if (d.product_alignment.has_value()) {
+    json points = json::array();
+    for (const ProductAlignment::Point& p : d.product_alignment->value.points) {
+      points.push_back({p.numbers, p.share});
+    }
+    device["product_alignment"] = {{"points", std::move(points)},
+                                   {"source", d.product_alignment->source}};
+  }
+  if (d.host_launch.has_value()) device["host_launch"] = Written(*d.host_launch);
+  if (d.collective_overhead.has_value()) {
+    device["collective_overhead"] = Written(*d.collective_overhead);
   }
   if (d.own_kernels) device["kernels"] = kOwnKernels;
   if (d.product_tile.has_value()) {

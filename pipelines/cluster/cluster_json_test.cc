@@ -46,6 +46,21 @@ TEST(ClusterJson, WhoseKernelsAndTheirMemoryCurves) {
   EXPECT_EQ(ClusterToJson(again), ClusterToJson(cluster));
 }
 
+TEST(ClusterJson, LaunchesAlignmentAndCollectivesAreReadBack) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec cluster, LoadCluster("--cluster", "summit"));
+  EXPECT_FALSE(cluster.device.host_launch.has_value());
+  cluster.device.host_launch = {Microseconds(40), "measured"};
+  cluster.device.collective_overhead = {Microseconds(90), "fitted"};
+  cluster.device.product_alignment = {{{{1, 0.25}, {8, 1}}}, "read"};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec again,
+                               ParseCluster(ClusterToJson(cluster), "again"));
+  EXPECT_EQ(again.device.host_launch->value, Microseconds(40));
+  EXPECT_EQ(again.device.collective_overhead->value, Microseconds(90));
+  ASSERT_EQ(again.device.product_alignment->value.points.size(), 2);
+  EXPECT_EQ(again.device.product_alignment->value.points[1].numbers, 8);
+  EXPECT_EQ(ClusterToJson(again), ClusterToJson(cluster));
+}
+
 // The template with one change, which must be refused with this message.
 void Refuses(const std::function<void(json&)>& change, const std::string& message) {
   const absl::Span<const EmbeddedText> files = ClusterFiles();
@@ -58,6 +73,30 @@ void Refuses(const std::function<void(json&)>& change, const std::string& messag
   ASSERT_FALSE(cluster.ok()) << message;
   EXPECT_EQ(cluster.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(std::string(cluster.status().message()), absl::StrCat("a.json: ", message));
+}
+
+TEST(ClusterJson, ErrorsOfLaunchesAndAlignment) {
+  const json quantity = {{"value", "-1 us"}, {"source", "test"}};
+  Refuses([&](json& j) { j["device"]["host_launch"] = quantity; },
+          "device.host_launch.value: \"-1 us\": must be finite and not negative, such as \"5 us\"");
+  Refuses(
+      [&](json& j) {
+        j["device"]["collective_overhead"] = {{"value", "1 us"}};
+      },
+      "device.collective_overhead.source: missing");
+  const auto points = [](json points) {
+    return [points](json& j) {
+      j["device"]["product_alignment"] = {{"points", points}, {"source", "test"}};
+    };
+  };
+  const std::string place = "device.product_alignment.points";
+  Refuses(points(json::array({json::array({"8", 1})})),
+          place + "[0]: must be a whole number and a share, such as [8, 1]");
+  Refuses(points(json::array({json::array({8, 1})})),
+          place +
+              ": point 0: numbers must begin at 1, each a multiple of the "
+              "one before and above it");
+  Refuses(points(json::array({json::array({1, 0.5})})), place + ": the last share must be 1");
 }
 
 TEST(ClusterJson, ErrorsNameFileKeyAndReason) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/base/name_table.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -87,6 +88,38 @@ Flops FlopsSpent(const DeviceSpec& device, const Operation& operation) {
   return more * operation.flops;
 }
 
+double ProductAlignment::At(const Operation& operation) const {
+  double share = points.front().share;
+  for (const Point& p : points) {
+    if (operation.m % p.numbers + operation.n % p.numbers + operation.k % p.numbers > 0) break;
+    share = p.share;
+  }
+  return share;
+}
+
+absl::Status CheckAlignment(const ProductAlignment& alignment) {
+  const std::vector<ProductAlignment::Point>& points = alignment.points;
+  if (points.empty()) return absl::InvalidArgumentError("must have a point");
+  for (size_t i = 0; i < points.size(); ++i) {
+    const auto error = [i](absl::string_view what) {
+      return absl::InvalidArgumentError(absl::StrCat("point ", i, ": ", what));
+    };
+    const int64_t before = i == 0 ? 1 : points[i - 1].numbers;
+    if (points[i].numbers < 1 || points[i].numbers % before != 0 ||
+        (points[i].numbers == before) != (i == 0)) {
+      return error("numbers must begin at 1, each a multiple of the one before and above it");
+    }
+    if (!(points[i].share > 0 && points[i].share <= 1)) {
+      return error(absl::StrCat("the share must be above 0 and at most 1, not ", points[i].share));
+    }
+    if (i > 0 && points[i].share < points[i - 1].share) {
+      return error("the share must not be less than the one before");
+    }
+  }
+  if (points.back().share < 1) return absl::InvalidArgumentError("the last share must be 1");
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
                                           const Operation& operation) {
   if (operation.kind == OperationKind::kMeasured) return operation.time;
@@ -105,6 +138,9 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
     }
     arithmetic = RooflineTime(FlopsSpent(device, operation).value(), peak->second.value.value(),
                               curve->second.value);
+    if (device.product_alignment.has_value()) {
+      arithmetic /= device.product_alignment->value.At(operation);
+    }
   }
   const auto own = device.memory_efficiency_of.find(operation.kind);
   const double memory =
@@ -114,6 +150,20 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
                                                             : own->second.value);
   return device.launch_overhead.value +
          Nanoseconds(std::llround(std::max(arithmetic, memory) * 1e9));
+}
+
+absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
+                                    absl::Span<const Operation> operations, int64_t collectives,
+                                    Nanoseconds collectives_time) {
+  Nanoseconds work = collectives_time;
+  int64_t launches = collectives;
+  for (const Operation& o : operations) {
+    PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds time, OperationTime(device, type, o));
+    work += time;
+    if (!o.own || device.own_kernels) ++launches;
+  }
+  if (!device.host_launch.has_value()) return work;
+  return std::max(work, device.host_launch->value * launches);
 }
 
 }  // namespace pipelab

@@ -15,6 +15,11 @@
 // flops. Where one of them is slower than that, it has a memory curve of its own.
 //
 // A device may compute products in whole tiles: then they cost what their sizes rounded up would.
+// It may also be slower at those whose rows do not begin at whole words of memory
+// (ProductAlignment).
+//
+// A host launches operations ahead of the device. Where it needs longer for that than the device
+// for the work, the launches rule: a run of operations takes the larger of the two sums (RunTime).
 //
 // Every value says where it is from (Sourced::source).
 #ifndef PIPELAB_PIPELINES_CLUSTER_DEVICE_H_
@@ -29,6 +34,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "models/graph/operation.h"
 #include "tools/base/units.h"
 
@@ -67,6 +73,20 @@ struct ProductTile {
   int64_t m = 1, n = 1, k = 1;
 };
 
+// Products of which m, n or k (those that are known) is not a multiple of `numbers` get this share
+// of what the others get. Half precision tensor cores load 16 bytes, 8 numbers, at a time.
+struct ProductAlignment {
+  struct Point {
+    int64_t numbers = 1;  // ascending, each a multiple of the one before; the first is 1
+    double share = 1;     // above 0, at most 1, not less than the one before; the last is 1
+  };
+  std::vector<Point> points;  // at least one
+
+  double At(const Operation& operation) const;
+};
+// InvalidArgument says which point is wrong.
+absl::Status CheckAlignment(const ProductAlignment& alignment);
+
 struct DeviceSpec {
   std::string name;
   std::map<NumberType, Sourced<FlopsPerSecond>> peaks;
@@ -78,6 +98,12 @@ struct DeviceSpec {
   // In its place, for some kinds.
   std::map<OperationKind, Sourced<EfficiencyCurve>> memory_efficiency_of;
   absl::optional<Sourced<ProductTile>> product_tile;
+  absl::optional<Sourced<ProductAlignment>> product_alignment;
+  // What the host takes for each operation while the device computes: a framework's code, down to
+  // the launch. Unset: nothing.
+  absl::optional<Sourced<Nanoseconds>> host_launch;
+  // What a collective operation takes beside its transfers. Unset: nothing.
+  absl::optional<Sourced<Nanoseconds>> collective_overhead;
   // The efficiencies are those of this project's kernels, so what they compute again and copy
   // (Operation::own) takes its time too.
   bool own_kernels = false;
@@ -89,6 +115,12 @@ Flops FlopsSpent(const DeviceSpec& device, const Operation& operation);
 // NotFound naming the device where it has no peak for the type, or no curve for the kind.
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
                                           const Operation& operation);
+
+// Of operations one after the other, and so many collectives, which the host launches too, of
+// `collectives_time` together: the larger of the device's sum and of the host's.
+absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
+                                    absl::Span<const Operation> operations, int64_t collectives = 0,
+                                    Nanoseconds collectives_time = Nanoseconds(0));
 
 }  // namespace pipelab
 

@@ -132,6 +132,72 @@ TEST(OperationTime, OwnOperationsCountWhereOurKernelsRun) {
   EXPECT_GT(OperationTime(device, NumberType::kFp32, own).value(), Nanoseconds(0));
 }
 
+TEST(OperationTime, UnalignedProductsGetTheirShare) {
+  DeviceSpec device = SomeDevice();
+  const auto time = [&](int64_t m, int64_t n, int64_t k) {
+    return OperationTime(device, NumberType::kFp32, MatmulOperation(m, n, k)).value().value() -
+           device.launch_overhead.value.value();
+  };
+  const int64_t aligned = time(4096, 4096, 4096), odd = time(4096, 4095, 4096);
+  device.product_alignment = {{{{1, 0.25}, {2, 0.5}, {8, 1}}}, "test"};
+  EXPECT_EQ(time(4096, 4096, 4096), aligned);
+  EXPECT_NEAR(time(4096, 4095, 4096), 4.0 * static_cast<double>(odd), 2);
+  EXPECT_NEAR(time(4096, 4096, 4094), 2.0 * static_cast<double>(aligned) * 4094 / 4096, 4);
+  EXPECT_NEAR(time(4100, 4096, 4096), 2.0 * static_cast<double>(aligned) * 4100 / 4096, 4);
+  // Operations without sizes count as aligned.
+  Operation unknown;
+  EXPECT_EQ(device.product_alignment->value.At(unknown), 1);
+}
+
+TEST(ProductAlignment, BadPointsAreNamed) {
+  const auto message = [](std::vector<ProductAlignment::Point> points) {
+    return std::string(CheckAlignment({std::move(points)}).message());
+  };
+  EXPECT_EQ(message({{1, 0.25}, {2, 0.25}, {8, 1}}), "");
+  EXPECT_EQ(message({{1, 1}}), "");
+  EXPECT_EQ(message({}), "must have a point");
+  const std::string numbers =
+      "numbers must begin at 1, each a multiple of the one before and above it";
+  EXPECT_EQ(message({{2, 1}}), "point 0: " + numbers);
+  EXPECT_EQ(message({{1, 0.5}, {1, 1}}), "point 1: " + numbers);
+  EXPECT_EQ(message({{1, 0.5}, {2, 0.6}, {3, 1}}), "point 2: " + numbers);
+  EXPECT_EQ(message({{1, 0}, {2, 1}}), "point 0: the share must be above 0 and at most 1, not 0");
+  EXPECT_EQ(message({{1, 0.5}, {2, 1.5}}),
+            "point 1: the share must be above 0 and at most 1, not 1.5");
+  EXPECT_EQ(message({{1, 0.5}, {2, 0.4}}),
+            "point 1: the share must not be less than the one before");
+  EXPECT_EQ(message({{1, 0.5}, {2, 0.6}}), "the last share must be 1");
+}
+
+TEST(RunTime, IsTheLargerOfTheDevicesSumAndTheHosts) {
+  DeviceSpec device = SomeDevice();
+  device.launch_overhead.value = Nanoseconds(0);
+  // 10 us each: 2e6 numbers of 4 bytes at 0.8 TB/s.
+  const std::vector<Operation> run(3, ElementwiseOperation(2000000));
+  const auto time = [&](int64_t collectives, Nanoseconds collectives_time) {
+    return RunTime(device, NumberType::kFp32, run, collectives, collectives_time).value();
+  };
+  EXPECT_EQ(time(0, Nanoseconds(0)), Microseconds(30));
+  EXPECT_EQ(time(1, Microseconds(5)), Microseconds(35));
+  device.host_launch = {Microseconds(9), "test"};
+  EXPECT_EQ(time(0, Nanoseconds(0)), Microseconds(30));
+  EXPECT_EQ(time(1, Microseconds(5)), Microseconds(36));
+  device.host_launch = {Microseconds(20), "test"};
+  EXPECT_EQ(time(0, Nanoseconds(0)), Microseconds(60));
+  EXPECT_EQ(time(1, Microseconds(45)), Microseconds(80));
+  EXPECT_EQ(RunTime(device, NumberType::kFp32, {}).value(), Nanoseconds(0));
+}
+
+TEST(RunTime, OperationsOfOtherKernelsAreNotLaunched) {
+  DeviceSpec device = SomeDevice();
+  device.host_launch = {Milliseconds(1), "test"};
+  const std::vector<Operation> run = {ElementwiseOperation(1),
+                                      OwnOperation(OperationKind::kLayerNorm, 1)};
+  EXPECT_EQ(RunTime(device, NumberType::kFp32, run).value(), Milliseconds(1));
+  device.own_kernels = true;
+  EXPECT_EQ(RunTime(device, NumberType::kFp32, run).value(), Milliseconds(2));
+}
+
 TEST(OperationTime, SaysWhatTheDeviceLacks) {
   const DeviceSpec device = SomeDevice();
   const auto message = [&](NumberType type, OperationKind kind) {

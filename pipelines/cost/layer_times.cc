@@ -9,18 +9,12 @@
 namespace pipelab {
 namespace {
 
-absl::StatusOr<Nanoseconds> Sum(const LayerSpec& layer, const Machine& machine,
-                                const std::vector<Operation>& operations) {
-  Nanoseconds sum;
-  for (const Operation& o : operations) {
-    const absl::StatusOr<Nanoseconds> time = OperationTime(machine.device, machine.type, o);
-    if (!time.ok()) {
-      return absl::Status(time.status().code(),
-                          absl::StrCat("layer \"", layer.name, "\": ", time.status().message()));
-    }
-    sum += *time;
-  }
-  return sum;
+absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& machine,
+                                     const std::vector<Operation>& operations) {
+  absl::StatusOr<Nanoseconds> time = RunTime(machine.device, machine.type, operations);
+  if (time.ok()) return time;
+  return absl::Status(time.status().code(),
+                      absl::StrCat("layer \"", layer.name, "\": ", time.status().message()));
 }
 
 }  // namespace
@@ -29,9 +23,11 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
                                    TokenSlice slice) {
   const LayerOperations operations = layer.operations(samples, slice);
   LayerTimes times;
-  PIPELAB_ASSIGN_OR_RETURN(times.forward, Sum(layer, machine, operations.forward));
-  PIPELAB_ASSIGN_OR_RETURN(times.backward_input, Sum(layer, machine, operations.backward_input));
-  PIPELAB_ASSIGN_OR_RETURN(times.backward_weight, Sum(layer, machine, operations.backward_weight));
+  PIPELAB_ASSIGN_OR_RETURN(times.forward, PassTime(layer, machine, operations.forward));
+  PIPELAB_ASSIGN_OR_RETURN(times.backward_input,
+                           PassTime(layer, machine, operations.backward_input));
+  PIPELAB_ASSIGN_OR_RETURN(times.backward_weight,
+                           PassTime(layer, machine, operations.backward_weight));
   return times;
 }
 

@@ -5,7 +5,9 @@
 //   t.forward;                       // of 4 samples, nanoseconds
 //
 // A pass takes the sum of its operations (pipelines/cluster/device.h), one after the other: no two
-// of a device's kernels overlap.
+// of a device's kernels overlap. Where a device says what the host takes to launch them, a layer's
+// pass takes that sum where it is the larger one: the host's lead is not carried from layer to
+// layer.
 #ifndef PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
 #define PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
 

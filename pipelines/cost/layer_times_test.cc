@@ -1,5 +1,6 @@
 #include "pipelines/cost/layer_times.h"
 
+#include <algorithm>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -81,6 +82,26 @@ TEST(LayerTimes, OfPublishedModelsOnPublishedMachines) {
     EXPECT_GE(half * 2, sum) << name;
     EXPECT_LT(half, sum) << name;
   }
+}
+
+// The host's launches bind small work and leave large work as it is.
+TEST(LayerTimes, LaunchesOfTheHostBindEachPass) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph, BuildPublished("gpt-6.6b"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx1-v100"));
+  Machine machine = {cluster.device, NumberType::kFp16};
+  const LayerSpec& layer = graph.layers[2];
+  const LayerTimes device = TimesOf(layer, machine, 1).value();
+  const LayerOperations operations = layer.operations(1, TokenSlice());
+  machine.device.host_launch = {Nanoseconds(1), "test"};
+  EXPECT_EQ(TimesOf(layer, machine, 1)->forward, device.forward);
+  machine.device.host_launch = {Milliseconds(100), "test"};
+  const LayerTimes host = TimesOf(layer, machine, 1).value();
+  const auto launched = [](const std::vector<Operation>& pass) {
+    return std::count_if(pass.begin(), pass.end(), [](const Operation& o) { return !o.own; });
+  };
+  EXPECT_EQ(host.forward, Milliseconds(100) * launched(operations.forward));
+  EXPECT_EQ(host.backward_input, Milliseconds(100) * launched(operations.backward_input));
+  EXPECT_EQ(host.backward_weight, Milliseconds(100) * launched(operations.backward_weight));
 }
 
 TEST(LayerTimes, ErrorsNameTheLayerAndWhatTheDeviceLacks) {
