@@ -23,11 +23,14 @@ std::vector<Command> MakeCommands() {
       "replicas",      "concatenation",       "update_every", "slices",    "edges",
       "stage_devices", "stage_micro_batches", "data_parallel"};
   const std::vector<absl::string_view> input = Join(files, sizes);
-  const std::vector<absl::string_view> times = {
-      "forward",        "backward_input", "backward_weight", "hop",   "atomic_pairs",
-      "recompute_time", "step",           "reduce",          "bytes", "bandwidth",
-      "links",          "overlap",        "device_speed",    "model", "model_time_unit",
-      "cluster",        "number_type",    "samples",         "layout"};
+  const std::vector<absl::string_view> sizes_of_stages = {"bytes", "kept", "weights",
+                                                          "optimizer_tensors", "workspace"};
+  const std::vector<absl::string_view> model = {"model",       "model_time_unit", "cluster",
+                                                "number_type", "samples",         "layout"};
+  const std::vector<absl::string_view> times =
+      Join({"forward", "backward_input", "backward_weight", "hop", "atomic_pairs", "recompute_time",
+            "step", "reduce", "bandwidth", "links", "overlap", "device_speed"},
+           Join(sizes_of_stages, model));
   const std::vector<absl::string_view> optimizer = {"optimizer",    "learning_rate", "momentum",
                                                     "weight_decay", "warmup_steps",  "rate_decay",
                                                     "clip_norm"};
@@ -35,7 +38,7 @@ std::vector<Command> MakeCommands() {
       {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
        "schedule 1f1b --devices=4 --micro_batches=8 --format=csv", Join(input, {"format", "out"}),
        &ScheduleCommand},
-      {"simulate", "makespan, bubble and activations in flight of a schedule",
+      {"simulate", "makespan, bubble and memory of a schedule",
        "simulate chimera --devices=4 --micro_batches=8 --hop=0.1 --json_out=-",
        Join(Join(input, times), {"json_out"}), &SimulateCommand},
       {"check", "says whether a schedule is valid, and if not, what is wrong where",

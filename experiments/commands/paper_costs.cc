@@ -113,8 +113,9 @@ class Maker {
       const int edges = static_cast<int>(program_.schedule.stages.edges.size());
       PIPELAB_ASSIGN_OR_RETURN(costs.edge_bytes,
                                ParseByteCounts("--bytes", times_.bytes, edges, "edge"));
-      // Memory is then that of messages and stage inputs, in bytes.
-      for (StageCost& stage : costs.stages) stage.memory = StageMemory();
+    }
+    if (times_.has_bytes()) {
+      PIPELAB_RETURN_IF_ERROR(SetPaperMemory(program_, times_.memory, &costs));
     }
     if (!times_.bandwidth.empty()) {
       PIPELAB_ASSIGN_OR_RETURN(const std::vector<Bytes> bytes,

@@ -19,6 +19,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "experiments/commands/paper_memory.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 
@@ -33,6 +34,7 @@ struct PaperTimes {
   std::string bandwidth;       // bytes in a unit of time; empty: no limit
   std::string links;           // a file (links_file.h)
   std::string device_speed;    // one or one a device; empty: 1
+  PaperMemory memory;
   bool overlap = true;
   bool atomic_pairs = false;  // pipelines/sim/atomic_pairs.h
   // A unit has at least 10^this nanoseconds: 6 lets drawings show it as 1 ms.
@@ -40,6 +42,8 @@ struct PaperTimes {
 
   // Whether optimizer steps and gradient reductions are part of the run.
   bool has_step() const { return !step.empty() || !reduce.empty(); }
+  // Whether memory is in bytes, and not in stage activations.
+  bool has_bytes() const { return !bytes.empty() || memory.any(); }
 };
 
 struct PaperCosts {

@@ -26,7 +26,7 @@ absl::StatusOr<PaperRun> RunOnPaper(Schedule schedule, const PaperTimes& times) 
   PIPELAB_ASSIGN_OR_RETURN(run.trace, Simulate(run.program, paper.costs));
   run.costs = std::move(paper.costs);
   run.nanoseconds_per_unit = paper.nanoseconds_per_unit;
-  run.has_bytes = !times.bytes.empty();
+  run.has_bytes = times.has_bytes();
   return run;
 }
 

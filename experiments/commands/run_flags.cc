@@ -46,8 +46,10 @@ std::string FirstGiven(const char* const (&names)[n]) {
 }
 
 constexpr const char* kTimesByHand[] = {
-    "forward", "backward_input", "backward_weight", "hop",   "recompute_time", "step",
-    "reduce",  "bytes",          "bandwidth",       "links", "device_speed",   "atomic_pairs"};
+    "forward",        "backward_input", "backward_weight", "hop",
+    "recompute_time", "step",           "reduce",          "bytes",
+    "bandwidth",      "links",          "device_speed",    "atomic_pairs",
+    "kept",           "weights",        "workspace",       "optimizer_tensors"};
 constexpr const char* kWithModel[] = {"model_time_unit", "cluster", "number_type", "samples",
                                       "layout"};
 

@@ -9,6 +9,8 @@
 #include "experiments/commands/paper_run.h"
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
+#include "experiments/report/memory_table.h"
+#include "pipelines/sim/memory_levels.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
@@ -18,6 +20,15 @@ ABSL_FLAG(std::string, json_out, "", "file of the figures as JSON; -: stdout; em
 namespace pipelab {
 namespace {
 
+// Bytes of each part, when the device is fullest.
+nlohmann::json MemoryAsJson(const PaperRun& run, int device) {
+  const MemoryPeak peak = PeakMemory(run.program, run.costs, device);
+  nlohmann::json memory = {{"all", peak.parts.total().value()},
+                           {"during", PeakInstruction(run.program, device, peak)}};
+  for (const MemoryColumn& c : MemoryColumns()) memory[c.metric] = c.of(peak.parts).value();
+  return memory;
+}
+
 std::string AsJson(const PaperRun& run, const Figures& figures, const CsvSkipped& skipped) {
   nlohmann::json devices = nlohmann::json::array();
   for (const DeviceFigures& d : figures.devices) {
@@ -26,6 +37,7 @@ std::string AsJson(const PaperRun& run, const Figures& figures, const CsvSkipped
     if (run.has_bytes) {
       device["peak_activation_bytes"] = d.peak_activation.value();
       device["peak_state_bytes"] = d.peak_state.value();
+      device["peak_memory"] = MemoryAsJson(run, static_cast<int>(devices.size()));
     }
     devices.push_back(std::move(device));
   }
@@ -54,7 +66,10 @@ std::string AsTable(const std::string& source, const PaperRun& run, const Figure
     }
     text += '\n';
   }
-  return text;
+  if (!run.has_bytes) return text;
+  const Table memory = PeakMemoryTable("memory_parts", "Memory of each device at its fullest",
+                                       {{source, &run.program, &run.costs}});
+  return absl::StrCat(text, "\n", memory.ToTerminal());
 }
 
 }  // namespace

@@ -17,6 +17,15 @@ ABSL_FLAG(
     "time of a gradient reduction between copies of a stage; empty: none unless --step is set");
 ABSL_FLAG(std::string, bytes, "",
           "size of a message, such as 64MiB; or one an edge of the stage graph: 8MB,1MB");
+ABSL_FLAG(std::string, kept, "",
+          "bytes that a forward keeps for its backward besides its inputs, such as 2GiB; or one a "
+          "stage");
+ABSL_FLAG(std::string, weights, "",
+          "bytes of a stage's weights, or one a stage; its gradients are as large");
+ABSL_FLAG(int, optimizer_tensors, 2,
+          "what the optimizer keeps, in multiples of --weights: 2 are Adam's");
+ABSL_FLAG(std::string, workspace, "",
+          "bytes that an action of a stage needs while it runs, or one a stage");
 ABSL_FLAG(std::string, bandwidth, "",
           "bytes that a link passes in one unit of time, such as 25GB; empty: no limit");
 ABSL_FLAG(std::string, links, "",
@@ -40,6 +49,10 @@ PaperTimes TimesFromFlags() {
   times.step = absl::GetFlag(FLAGS_step);
   times.reduce = absl::GetFlag(FLAGS_reduce);
   times.bytes = absl::GetFlag(FLAGS_bytes);
+  times.memory.kept = absl::GetFlag(FLAGS_kept);
+  times.memory.weights = absl::GetFlag(FLAGS_weights);
+  times.memory.workspace = absl::GetFlag(FLAGS_workspace);
+  times.memory.optimizer_tensors = absl::GetFlag(FLAGS_optimizer_tensors);
   times.bandwidth = absl::GetFlag(FLAGS_bandwidth);
   times.links = absl::GetFlag(FLAGS_links);
   times.overlap = absl::GetFlag(FLAGS_overlap);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "experiments/report/memory_table.h"
 #include "experiments/report/table.h"
 #include "nlohmann/json.hpp"
 #include "pipelines/analysis/analysis.h"
@@ -98,10 +99,14 @@ void AddMemory(const Program& program, const CostTable& costs, const Trace& trac
   const std::vector<std::vector<MemoryPoint>> levels = MemoryLevels(program, costs, trace);
   for (size_t d = 0; d < levels.size(); ++d) {
     for (const MemoryPoint& p : levels[d]) {
-      events.push_back(
-          absl::StrCat("{\"ph\":\"C\",\"pid\":", d, ",\"tid\":0,\"ts\":", Micros(p.time_ns),
-                       ",\"name\":\"memory\",\"args\":{\"activation_bytes\":", p.level.value(),
-                       ",\"state_bytes\":", trace.devices[d].peak_state.value(), "}}"));
+      std::string parts;
+      for (const MemoryColumn& c : MemoryColumns()) {
+        absl::StrAppend(&parts, parts.empty() ? "" : ",", Quoted(c.metric), ":",
+                        c.of(p.parts).value());
+      }
+      events.push_back(absl::StrCat("{\"ph\":\"C\",\"pid\":", d,
+                                    ",\"tid\":0,\"ts\":", Micros(p.time_ns),
+                                    ",\"name\":\"memory [bytes]\",\"args\":{", parts, "}}"));
     }
   }
 }

@@ -5,8 +5,8 @@
 // pid = device; tid 0 = compute (with optimizer steps), tid 1 = communication (sends, receives,
 // waits, reductions). Slices never overlap in a tid. A flow goes from the action that made a
 // message to the one that uses it; the counter "in flight" is the number of forwards whose backward
-// is not over, and with a cost table the counter "memory" has the bytes of activations and messages
-// (sim/memory_levels.h) and of state. Times are microseconds with three digits, so no nanosecond is
+// is not over, and with a cost table the counter "memory" has the bytes of each part, which viewers
+// stack (sim/memory_levels.h). Times are microseconds with three digits, so no nanosecond is
 // lost. One event a line.
 //
 // Errors: InvalidArgument when the trace is not one of the program.

@@ -1,7 +1,6 @@
 #include "pipelines/cost/cost_table.h"
 
 #include "glog/logging.h"
-#include "pipelines/ir/versions.h"
 
 namespace pipelab {
 
@@ -34,19 +33,6 @@ Bytes CostTable::ReductionBytes(const Reduction& reduction) const {
   if (reduction.parameter.empty()) return stages[reduction.members[0].stage].memory.gradients;
   const auto it = tie_bytes.find(reduction.parameter);
   return it == tie_bytes.end() ? Bytes(0) : it->second;
-}
-
-std::vector<Bytes> CostTable::PeakState(const Schedule& schedule) const {
-  std::vector<int64_t> weights;
-  for (const StageCost& stage : stages) weights.push_back(stage.memory.weights.value());
-  std::vector<Bytes> peak;
-  for (int64_t stashed : PeakStashed(schedule, weights)) peak.push_back(Bytes(stashed));
-  for (const auto& replica : schedule.placement.groups) {
-    for (int stage = 0; stage < schedule.num_stages(); ++stage) {
-      for (int d : replica[stage]) peak[d] += stages[stage].memory.state;
-    }
-  }
-  return peak;
 }
 
 CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {

@@ -106,8 +106,6 @@ struct CostTable {
   PathCost PathBetween(int from, int to) const;
   // What each member of a reduction holds of it: the sum's size.
   Bytes ReductionBytes(const Reduction& reduction) const;
-  // [device] The state of its stages and the older weight versions that live (ir/versions.h).
-  std::vector<Bytes> PeakState(const Schedule& schedule) const;
   // Edges have 0 bytes and activations 1 (a slice's, where there are slices), so that
   // peak_activation counts the stage activations that a device holds at a time, each released at
   // its B or W. A slice takes 1 / num_slices of the time: choose a unit that this divides. A

@@ -2,6 +2,7 @@
 //
 //   Schedule s = *MakeSchedule("pipedream", {.devices = 4, .micro_batches = 8});
 //   LiveVersions(s)      // {4, 3, 2, 1}: weights that each stage keeps
+//   VersionWalk(s, /*device=*/0).Next(action)     // how that changes, action by action
 //   VersionUses(s)[3]    // {2, 2, 2, 2, 2, 2, 2, 2, 0}: of stage 3, F and B use each but the
 //   newest
 //
@@ -18,7 +19,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "pipelines/ir/schedule.h"
 
 namespace pipelab {
@@ -33,9 +33,25 @@ std::vector<std::vector<int32_t>> VersionUses(const Schedule& schedule);
 // [stage] The most versions that live at a time; 1 in synchronous schedules.
 std::vector<int> LiveVersions(const Schedule& schedule);
 
-// [device] The most that versions beside the newest ones take at a time, where one version of
-// stage s takes weights[s].
-std::vector<int64_t> PeakStashed(const Schedule& schedule, absl::Span<const int64_t> weights);
+// The versions that live on one device, as it runs its list.
+class VersionWalk {
+ public:
+  VersionWalk(const Schedule& schedule, int device);
+
+  // `action` is the next of the device's list. How many more versions of its stage live: 1 from the
+  // begin of a step that leaves the version before it to those who still use it; -1 from the end of
+  // the last use of an older one; else 0. Always 0 in synchronous schedules.
+  int Next(const Action& action);
+  // How many actions of the device compute with each version of the stage from here on.
+  const std::vector<int32_t>& uses(int stage) const { return stages_[stage].uses; }
+
+ private:
+  struct StageVersions {
+    std::vector<int32_t> uses = {0};  // [version]
+    int newest = 0;
+  };
+  std::vector<StageVersions> stages_;
+};
 
 }  // namespace pipelab
 

@@ -1,7 +1,10 @@
 // Weight versions: what the validator asks of them, and how many live.
 #include "pipelines/ir/versions.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,6 +18,23 @@ namespace {
 using testing::ElementsAre;
 
 std::string Verdict(const Schedule& s) { return std::string(Validate(s).message()); }
+
+// [device] The most that versions beside the newest ones take at a time, where one of stage s takes
+// weights[s].
+std::vector<int64_t> PeakStashed(const Schedule& s, const std::vector<int64_t>& weights) {
+  std::vector<int64_t> peak;
+  for (int d = 0; d < s.num_devices(); ++d) {
+    VersionWalk walk(s, d);
+    int64_t level = 0;
+    peak.push_back(0);
+    for (const Action& a : s.order[d]) {
+      level += walk.Next(a) * weights[a.stage];
+      peak[d] = std::max(peak[d], level);
+    }
+    EXPECT_EQ(level, 0) << "device " << d;
+  }
+  return peak;
+}
 
 // PipeDream on two devices: the first computes with weights one update older than the newest.
 const char kFirst[] = "0F0 0F1 0B0 0S@1 0F2@1 0B1 0S@2 0B2@1 0S@3";

@@ -56,23 +56,23 @@ EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomp
   const int64_t dropped = m.kept_when_dropped.value() / parts, carried = m.carried.value() / parts;
   const int64_t for_weight = m.kept_for_weight.value() / parts;
   StageEffects effects;
-  const auto set = [&](ActionKind kind, Bytes peak, int64_t change) {
+  const auto set = [&](ActionKind kind, Bytes peak, int64_t kept, int64_t messages) {
     Action a;
     a.kind = kind;
     a.stage = static_cast<int16_t>(stage);
     a.slice = static_cast<int16_t>(slice);
     effects[static_cast<int>(kind)] = {costs_.Compute(a).value() / parts, peak.value() / parts,
-                                       change};
+                                       kept + messages, kept};
   };
-  // `in` of a forward is on the device already (received, or handed over); a backward turns inputs
-  // and output gradients into input gradients.
+  // `in` of a forward is on the device already (received, or handed over) and is then kept; a
+  // backward turns what was kept and output gradients into input gradients.
   set(ActionKind::kForward, recomputed ? m.forward_drop_peak : m.forward_peak,
-      out + (recomputed ? dropped : kept));
-  set(ActionKind::kRecompute, m.recompute_peak, kept - dropped);
-  set(ActionKind::kBackward, m.backward_peak, in - (kept + in + out) + carried);
-  set(ActionKind::kBackwardInput, m.backward_input_peak,
-      in + for_weight - (kept + in + out) + carried);
-  set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight);
+      in + (recomputed ? dropped : kept), out - in);
+  set(ActionKind::kRecompute, m.recompute_peak, kept - dropped, 0);
+  set(ActionKind::kBackward, m.backward_peak, carried - (kept + in), in - out);
+  set(ActionKind::kBackwardInput, m.backward_input_peak, for_weight + carried - (kept + in),
+      in - out);
+  set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight, 0);
   effects[static_cast<int>(ActionKind::kStep)].time = costs_.stages[stage].step.value();
   return effects;
 }

@@ -22,6 +22,7 @@ struct Effect {
   int64_t time = 0;    // of compute and steps
   int64_t peak = 0;    // bytes above the level while it runs
   int64_t change = 0;  // of the level, once it is over
+  int64_t kept = 0;    // of `change`, what is kept for backwards, inputs included; else messages
 };
 
 class EffectTable {
@@ -40,13 +41,13 @@ class EffectTable {
         return row_parts_.any() ? WithRowParts(effect, device, i) : effect;
       }
       case OpCode::kSend:
-        return {0, 0, -MessageBytes(program_.messages[i.arg])};
+        return {0, 0, -MessageBytes(program_.messages[i.arg]), 0};
       case OpCode::kReceive:
-        return {0, 0, MessageBytes(program_.messages[i.arg])};
+        return {0, 0, MessageBytes(program_.messages[i.arg]), 0};
       case OpCode::kNorm:
-        return {0, 0, norm_bytes_[device]};
+        return {0, 0, norm_bytes_[device], 0};
       case OpCode::kNormWait:
-        return {0, 0, -norm_bytes_[device]};
+        return {0, 0, -norm_bytes_[device], 0};
       default:
         return {};
     }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pipelines/cost/sharded_state.h"
+#include "pipelines/cost/state_walk.h"
 #include "pipelines/sim/collective_timeline.h"
 #include "pipelines/sim/effects.h"
 #include "pipelines/sim/transfers.h"

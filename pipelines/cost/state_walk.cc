@@ -1,0 +1,133 @@
+#include "pipelines/cost/state_walk.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kElement = 4;  // bytes
+
+bool ShardsGradients(Sharding sharding) {
+  return sharding == Sharding::kGradients || sharding == Sharding::kFully;
+}
+
+void Add(const StateParts& more, StateParts* sum) {
+  sum->weights += more.weights;
+  sum->gradients += more.gradients;
+  sum->optimizer += more.optimizer;
+  sum->statistics += more.statistics;
+  sum->older_weights += more.older_weights;
+}
+
+bool IsWeightGradient(const Instruction& i) {
+  return i.op == OpCode::kCompute &&
+         (i.action.kind == ActionKind::kBackward || i.action.kind == ActionKind::kBackwardWeight);
+}
+
+}  // namespace
+
+CopyState StateOf(const StageMemory& m, const Shard& shard) {
+  CopyState state;
+  StateParts& always = state.always;
+  always.statistics = m.statistics;
+  always.weights = m.weights;
+  always.optimizer = m.optimizer;
+  always.gradients = m.state - m.statistics - m.weights - m.optimizer;
+  if (shard.parts == 1) return state;
+  const int64_t own = m.gradients.value() / kElement;
+  const Bytes whole = Bytes(kElement) * shard.Padded(own);
+  const Bytes part = Bytes(kElement) * shard.PartOf(own);
+  const Bytes ties = m.weights - m.gradients;
+  const Bytes later_uses = always.gradients - m.weights;  // of a value in the stage
+  const int64_t tensors = m.weights == Bytes(0) ? 0 : m.optimizer.value() / m.weights.value();
+  always.weights = ties + whole;
+  always.gradients = ties + whole + later_uses;
+  always.optimizer = (ties + (shard.index < 0 ? Bytes(0) : part)) * tensors;
+  if (shard.sharding == Sharding::kFully) {
+    always.weights = ties + part;
+    state.gathered = whole;
+  }
+  if (ShardsGradients(shard.sharding)) {
+    always.gradients = ties + part;
+    state.run_gradients = whole + later_uses;
+  }
+  return state;
+}
+
+StateWalk::StateWalk(const CostTable& costs, const Program& program, int device)
+    : costs_(costs), program_(program) {
+  const Schedule& s = program.schedule;
+  for (int r = 0; r < s.placement.num_replicas(); ++r) {
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      const std::vector<int>& group = s.placement.groups[r][stage];
+      if (std::find(group.begin(), group.end(), device) == group.end()) continue;
+      Copy& copy = copies_[{r, stage}];
+      copy.state = StateOf(costs.stages[stage].memory, ShardOf(program, {device, r, stage}));
+      Add(copy.state.always, &now_);
+      constant_ &= copy.state.gathered + copy.state.run_gradients == Bytes(0);
+    }
+  }
+  if (!HasOwnSteps(s)) return;
+  versions_.emplace(s, device);
+  constant_ = false;
+}
+
+void StateWalk::AddOlder(const Action& a, int versions) {
+  now_.older_weights += costs_.stages[a.stage].memory.weights * versions;
+}
+
+const StateParts& StateWalk::Begin(const Instruction& i) {
+  if (constant_) return now_;
+  if (i.op == OpCode::kGather) {
+    now_.weights += CopyOf(i).state.gathered;
+  } else if (IsWeightGradient(i)) {
+    Copy& copy = CopyOf(i);
+    if (!copy.in_run) now_.gradients += copy.state.run_gradients;
+    copy.in_run = true;
+  } else if (i.op == OpCode::kStep && versions_.has_value()) {
+    AddOlder(i.action, versions_->Next(i.action));
+  }
+  return now_;
+}
+
+const StateParts& StateWalk::End(const Instruction& i) {
+  if (constant_) return now_;
+  if (i.op == OpCode::kRelease) {
+    now_.weights -= CopyOf(i).state.gathered;
+  } else if (i.op == OpCode::kReduce && program_.reductions[i.arg].scatter) {
+    CopyOf(i).in_run = false;
+  } else if (i.op == OpCode::kReduceWait && program_.reductions[i.arg].scatter) {
+    now_.gradients -= CopyOf(i).state.run_gradients;
+  } else if (i.op == OpCode::kCompute && versions_.has_value()) {
+    AddOlder(i.action, versions_->Next(i.action));
+  }
+  return now_;
+}
+
+std::vector<Bytes> PeakState(const CostTable& costs, const Program& program) {
+  const Schedule& s = program.schedule;
+  std::vector<Bytes> peak(s.num_devices());
+  if (!ShardsGradients(program.sharding) && !HasOwnSteps(s)) {  // constant
+    for (int r = 0; r < s.placement.num_replicas(); ++r) {
+      for (int stage = 0; stage < s.num_stages(); ++stage) {
+        for (int d : s.placement.groups[r][stage]) {
+          const Shard shard = ShardOf(program, {d, r, stage});
+          peak[d] += StateOf(costs.stages[stage].memory, shard).always.total();
+        }
+      }
+    }
+    return peak;
+  }
+  for (int d = 0; d < s.num_devices(); ++d) {
+    StateWalk walk(costs, program, d);
+    peak[d] = walk.now().total();
+    for (const Instruction& i : program.instructions[d]) {
+      peak[d] = std::max(peak[d], walk.Begin(i).total());
+      walk.End(i);
+    }
+  }
+  return peak;
+}
+
+}  // namespace pipelab
