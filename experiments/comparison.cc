@@ -142,7 +142,8 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
       schedule.num_stages() * schedule.placement.num_replicas() / schedule.num_devices();
   result.must_be_bit_equal =
       KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(graph, training->partition());
-  PIPELAB_ASSIGN_OR_RETURN(result.simulated, Simulate(result.program, training->costs()));
+  result.costs = training->costs();
+  PIPELAB_ASSIGN_OR_RETURN(result.simulated, Simulate(result.program, result.costs));
   Progress progress(result.scheme, options.steps, "step");
   for (int step = 0; step < options.steps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(TrainingStep done, training->Step());

@@ -42,6 +42,7 @@ struct SchemeResult {
   std::vector<double> losses;  // [step], nats per token
   std::vector<Trace> traces;   // of the last steps
   Program program;
+  CostTable costs;  // of the simulated step
   Trace simulated, replayed;
   bool must_be_bit_equal = false;
   std::vector<int64_t> slices;  // tokens of each token slice; empty: whole samples

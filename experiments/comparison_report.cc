@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/comparison.h"
+#include "experiments/report/memory_table.h"
 #include "experiments/report/table.h"
 #include "pipelines/analysis/analysis.h"
 #include "tools/base/status_macros.h"
@@ -107,6 +108,13 @@ Table MemoryTable(const ComparisonResult& result) {
   return t;
 }
 
+Table MemoryPartsTable(const ComparisonResult& result) {
+  std::vector<MemoryRun> runs;
+  for (const SchemeResult& r : result.schemes) runs.push_back({r.scheme, &r.program, &r.costs});
+  return PeakMemoryTable("memory_parts", "What each device's memory is made of when it is fullest",
+                         runs);
+}
+
 }  // namespace
 
 absl::Status AddToReport(const ComparisonOptions& options, absl::string_view data,
@@ -127,6 +135,7 @@ absl::Status AddToReport(const ComparisonOptions& options, absl::string_view dat
       "counted with recomputation as work.");
   report->AddTable(std::move(schemes));
   report->AddTable(MemoryTable(result));
+  report->AddTable(MemoryPartsTable(result));
   report->AddLossCurves(options.curves_title, absl::StrCat("loss [", options.loss_unit, "]"),
                         std::move(curves));
   for (const SchemeResult& r : result.schemes) {

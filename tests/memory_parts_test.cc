@@ -134,9 +134,10 @@ void ExpectKeptOfTheMicroBatchesInFlight(const Simulated& run) {
                           [](int64_t a, const auto& entry) { return a + entry.second; });
       if (sum != expected.back()) expected.push_back(sum);
     }
-    std::vector<int64_t> actual;
+    std::vector<int64_t> actual = {0};
     for (const MemoryPoint& p : levels[d]) {
-      if (actual.empty() || actual.back() != p.parts.kept.value()) {
+      if (p.parts.action > Bytes(0)) continue;  // between actions
+      if (actual.back() != p.parts.kept.value()) {
         actual.push_back(p.parts.kept.value());
       }
     }

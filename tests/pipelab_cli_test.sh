@@ -71,6 +71,16 @@ times() {
   grep -q '"makespan": 1.3,\?$' stdout || { cat stdout; return 1; }
 }
 
+# 1F1B's first device keeps four micro-batches; the parts add up.
+memory() {
+  "$pipelab" simulate 1f1b --devices=4 --micro_batches=8 --bytes=64MiB --kept=2GiB --weights=1GiB,1GiB,2GiB,3GiB \
+    --workspace=100MiB --json_out=figures.json >stdout
+  grep -q '^1f1b  *0  *1.00  *1.00  *2.00  *8.00  *0.00  *0.16  *12.16  0F3$' stdout || { cat stdout; return 1; }
+  grep -q '^1f1b  *3  *3.00  *3.00  *6.00  *2.06  *0.06  *0.16  *14.29  3B0$' stdout || { cat stdout; return 1; }
+  tr -d ' \n' <figures.json >flat
+  grep -qF '"peak_memory":{"action":171966464,"all":13056868352,"during":"0F3","gradients":1073741824,' flat || { cat flat; return 1; }
+}
+
 # makespan NUMBER ARG...: what simulate says.
 makespan() {
   local expected=$1
@@ -156,7 +166,7 @@ drawings() {
     grep -qF "$event" trace.json || { echo "no $event in the trace"; return 1; }
   done
   "$pipelab" show 1f1b --bytes=64MiB --trace_out=trace.json >stdout
-  grep -qF '"activation_bytes":67108864' trace.json || { echo "no memory in the trace"; return 1; }
+  grep -qF '"messages":67108864' trace.json || { echo "no memory in the trace"; return 1; }
   "$pipelab" show gpipe --svg_out=- >stdout
   [[ $(head -c 4 stdout) == '<svg' ]] || { head -c 100 stdout; return 1; }
 }
@@ -229,6 +239,7 @@ atomic_output() {
 
 check "round trips" round_trips
 check "closed form" closed_form
+check "memory" memory
 check "times" times
 check "pairs" pairs
 check "verdict of a JSON file" json_verdict
@@ -271,6 +282,10 @@ echo 'schedule x' >short.txt
 check "a text that ends" refused 1 "--text=short.txt: line 2, column 1: expected" check --text=short.txt
 check "bad links" refused 1 "--links=key.json: field 'order': unknown" simulate 1f1b --links=key.json
 check "bad bytes" refused 2 "--bytes=1.5: must be whole bytes" simulate 1f1b --bytes=1.5
+check "bad weights" refused 2 "--weights=1,2: 2 sizes, but the schedule has 4 stages" simulate 1f1b --weights=1,2
+check "bad tensors" refused 2 "--optimizer_tensors=-1: must be 0 to 100" simulate 1f1b --kept=1 --optimizer_tensors=-1
+check "too much kept" refused 2 "--bytes, --kept, --weights or --workspace: too large" \
+  simulate gpipe --micro_batches=2000 --kept=8000TB
 check "bad speed" refused 2 "--device_speed=1,2: 2 numbers, but the schedule has 4 devices" \
   simulate 1f1b --device_speed=1,2
 check "no file" refused 1 "--csv=none.csv" check --csv=none.csv

@@ -68,6 +68,7 @@ absl::Status SetPaperMemory(const Program& program, const PaperMemory& memory, C
     m.forward_peak = scratch + m.kept + out;
     m.forward_drop_peak = scratch + out;
     m.recompute_peak = scratch + m.kept;
+    m.forward_peak_kept = m.recompute_peak_kept = m.kept;
     m.backward_peak = m.backward_input_peak = scratch + in;
     m.backward_weight_peak = scratch;
     m.weights = m.gradients = weights[stage];

@@ -39,8 +39,9 @@ CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
   StageCost cost;
   cost.forward = cost.backward_input = cost.backward_weight = cost.recompute = unit;
   const Bytes activation(schedule.num_slices);
-  cost.memory.kept = cost.memory.kept_for_weight = activation;
-  cost.memory.forward_peak = cost.memory.recompute_peak = activation;
+  StageMemory& m = cost.memory;
+  m.kept = m.kept_for_weight = activation;
+  m.forward_peak = m.recompute_peak = m.forward_peak_kept = m.recompute_peak_kept = activation;
   CostTable table;
   table.stages.assign(schedule.num_stages(), cost);
   for (int stage = 0; stage < schedule.num_stages(); ++stage) {
@@ -48,8 +49,11 @@ CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
     if (size == 1) continue;
     StageCost& c = table.stages[stage];
     c.forward = c.backward_input = c.backward_weight = c.recompute = unit * size;
-    c.memory.kept = c.memory.kept_for_weight = activation * size;
-    c.memory.forward_peak = c.memory.recompute_peak = activation * size;
+    for (Bytes* bytes :
+         {&c.memory.kept, &c.memory.kept_for_weight, &c.memory.forward_peak,
+          &c.memory.recompute_peak, &c.memory.forward_peak_kept, &c.memory.recompute_peak_kept}) {
+      *bytes = activation * size;
+    }
   }
   table.edge_bytes.assign(schedule.stages.edges.size(), Bytes(0));
   return table;

@@ -37,6 +37,8 @@ struct StageMemory {
   Bytes backward_peak;
   Bytes backward_input_peak;
   Bytes backward_weight_peak;
+  // Of forward_peak and recompute_peak, what stays for the backward.
+  Bytes forward_peak_kept, recompute_peak_kept;
   // For the device as long as it runs.
   Bytes state;  // weights, gradients, optimizer state
   // One version of the weights, which is part of `state`; older ones that live come on top.

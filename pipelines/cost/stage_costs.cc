@@ -17,8 +17,13 @@ namespace {
 // Height of the memory above its level at the start of an action, and the highest it was.
 struct Walk {
   Bytes level, peak;
+  Bytes kept, kept_at_peak;  // of these, for the backward
 
-  void Reach(Bytes above) { peak = std::max(peak, level + above); }
+  void Reach(Bytes above) {
+    if (level + above < peak) return;
+    peak = level + above;
+    kept_at_peak = std::min(kept, peak);
+  }
 };
 
 // What the walks need of one stage.
@@ -48,23 +53,26 @@ StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t sampl
   return bytes;
 }
 
-Bytes ForwardPeak(const StageBytes& stage, StagePass pass) {
+Walk WalkForward(const StageBytes& stage, StagePass pass) {
   const bool drop = pass == StagePass::kForwardDrop;
+  const StagePlan& plan = stage.plan;
   Walk walk;
   for (int place = 0; place < static_cast<int>(stage.costs.size()); ++place) {
     const LayerCosts& layer = stage.costs[place];
     const bool again = pass == StagePass::kRecompute && layer.kept_when_dropped > Bytes(0);
     walk.Reach(stage.data[place] + (again ? layer.recompute_peak : layer.forward_peak));
-    walk.level += layer.output - stage.Released(pass, place);
-    walk.level += drop ? layer.kept_when_dropped : layer.kept;
-    if (again) walk.level -= layer.kept_when_dropped;
+    Bytes kept = drop ? layer.kept_when_dropped : layer.kept;
+    if (again) kept -= layer.kept_when_dropped;
+    walk.level += layer.output - stage.Released(pass, place) + kept;
+    walk.kept += kept;
+    if (plan.values[plan.output(place)].kept() && !drop) walk.kept += layer.output;
   }
-  if (pass == StagePass::kRecompute) return walk.peak;
+  if (pass == StagePass::kRecompute) return walk;
   for (size_t v = 0; v < stage.value.size(); ++v) {
-    walk.level += stage.value[v] * stage.plan.values[v].copies(drop);
+    walk.level += stage.value[v] * plan.values[v].copies(drop);
   }
   walk.Reach(Bytes(0));
-  return walk.peak;
+  return walk;
 }
 
 // Each layer gives up what it kept and the gradient of its output, and leaves the gradients of its
@@ -258,7 +266,8 @@ void SetNumberBytes(int64_t bytes_of_number, StageMemory* memory) {
   for (Bytes* bytes :
        {&memory->kept, &memory->kept_for_weight, &memory->kept_when_dropped, &memory->carried,
         &memory->forward_peak, &memory->forward_drop_peak, &memory->recompute_peak,
-        &memory->backward_peak, &memory->backward_input_peak, &memory->backward_weight_peak}) {
+        &memory->backward_peak, &memory->backward_input_peak, &memory->backward_weight_peak,
+        &memory->forward_peak_kept, &memory->recompute_peak_kept}) {
     *bytes = InNumbersOf(bytes_of_number, *bytes);
   }
 }
@@ -303,9 +312,13 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
     if (!in_edge && plan.values[v].kept()) memory.kept += bytes.value[v];
     if (plan.values[v].use == InputUse::kWeightGradient) memory.kept_for_weight += bytes.value[v];
   }
-  memory.forward_peak = ForwardPeak(bytes, StagePass::kForward);
-  memory.forward_drop_peak = ForwardPeak(bytes, StagePass::kForwardDrop);
-  memory.recompute_peak = ForwardPeak(bytes, StagePass::kRecompute);
+  const Walk forward = WalkForward(bytes, StagePass::kForward);
+  const Walk recompute = WalkForward(bytes, StagePass::kRecompute);
+  memory.forward_peak = forward.peak;
+  memory.forward_peak_kept = forward.kept_at_peak;
+  memory.forward_drop_peak = WalkForward(bytes, StagePass::kForwardDrop).peak;
+  memory.recompute_peak = recompute.peak;
+  memory.recompute_peak_kept = recompute.kept_at_peak;
   memory.backward_peak = BackwardPeak(bytes, StagePass::kBackward);
   memory.backward_input_peak = BackwardPeak(bytes, StagePass::kBackwardInput);
   memory.backward_weight_peak = BackwardWeightPeak(bytes);

@@ -3,6 +3,7 @@
 #include "pipelines/cost/stage_costs.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -197,6 +198,28 @@ TEST(StageCosts, ActivationsHaveTheMachinesNumbers) {
     EXPECT_EQ(m4.kept, plain.stages[s].memory.kept);
   }
   EXPECT_EQ(four.edge_bytes[0], two.edge_bytes[0] * 2);
+}
+
+// Attention, then MLP, whose input stays for its backward: while the first runs nothing is kept
+// yet, while the second runs what the first left, and in the end all.
+TEST(StageCosts, OfAPeakWhatIsKept) {
+  const ModelGraph graph = Gpt(false);
+  const LayerCosts first = graph.layers[1].costs(3), second = graph.layers[2].costs(3);
+  const Bytes between = first.kept + first.output, end = between + second.kept;
+  const std::vector<std::pair<Bytes, Bytes>> reached = {{first.forward_peak, Bytes(0)},
+                                                        {between + second.forward_peak, between},
+                                                        {end + second.output, end}};
+  std::pair<Bytes, Bytes> forward, recompute;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    if (reached[i].first >= forward.first) forward = reached[i];
+    if (i < 2 && reached[i].first >= recompute.first) recompute = reached[i];
+  }
+  const StageMemory m = ComputeStageMemory(graph, Ranges({0, 1, 3}), 1, 3);
+  EXPECT_EQ(m.forward_peak, forward.first);
+  EXPECT_EQ(m.forward_peak_kept, forward.second);
+  EXPECT_EQ(m.recompute_peak, recompute.first);
+  EXPECT_EQ(m.recompute_peak_kept, recompute.second);
+  EXPECT_GT(m.forward_peak_kept, Bytes(0));
 }
 
 TEST(StageCosts, StateCountsATieOnceButForItsGradients) {

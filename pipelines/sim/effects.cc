@@ -62,7 +62,7 @@ EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomp
     a.stage = static_cast<int16_t>(stage);
     a.slice = static_cast<int16_t>(slice);
     effects[static_cast<int>(kind)] = {costs_.Compute(a).value() / parts, peak.value() / parts,
-                                       kept + messages, kept};
+                                       kept + messages, 0, kept};
   };
   // `in` of a forward is on the device already (received, or handed over) and is then kept; a
   // backward turns what was kept and output gradients into input gradients.
@@ -73,6 +73,11 @@ EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomp
   set(ActionKind::kBackwardInput, m.backward_input_peak, for_weight + carried - (kept + in),
       in - out);
   set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight, 0);
+  if (!recomputed) {
+    effects[static_cast<int>(ActionKind::kForward)].peak_kept = m.forward_peak_kept.value() / parts;
+  }
+  effects[static_cast<int>(ActionKind::kRecompute)].peak_kept =
+      m.recompute_peak_kept.value() / parts;
   effects[static_cast<int>(ActionKind::kStep)].time = costs_.stages[stage].step.value();
   return effects;
 }

@@ -22,7 +22,9 @@ struct Effect {
   int64_t time = 0;    // of compute and steps
   int64_t peak = 0;    // bytes above the level while it runs
   int64_t change = 0;  // of the level, once it is over
-  int64_t kept = 0;    // of `change`, what is kept for backwards, inputs included; else messages
+  // For backwards, of each of the two. The rest of `change` is messages.
+  int64_t peak_kept = 0;
+  int64_t kept = 0;  // inputs included
 };
 
 class EffectTable {
@@ -41,13 +43,13 @@ class EffectTable {
         return row_parts_.any() ? WithRowParts(effect, device, i) : effect;
       }
       case OpCode::kSend:
-        return {0, 0, -MessageBytes(program_.messages[i.arg]), 0};
+        return {0, 0, -MessageBytes(program_.messages[i.arg]), 0, 0};
       case OpCode::kReceive:
-        return {0, 0, MessageBytes(program_.messages[i.arg]), 0};
+        return {0, 0, MessageBytes(program_.messages[i.arg]), 0, 0};
       case OpCode::kNorm:
-        return {0, 0, norm_bytes_[device], 0};
+        return {0, 0, norm_bytes_[device], 0, 0};
       case OpCode::kNormWait:
-        return {0, 0, -norm_bytes_[device], 0};
+        return {0, 0, -norm_bytes_[device], 0, 0};
       default:
         return {};
     }

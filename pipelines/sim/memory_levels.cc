@@ -21,7 +21,8 @@ class MemoryWalk {
     const Effect e = effects_.Of(device_, i);
     during_ = after_;
     during_.state = state_.Begin(i);
-    during_.action = Bytes(std::max<int64_t>(e.peak, 0));
+    during_.kept += Bytes(e.peak_kept);
+    during_.action = Bytes(std::max<int64_t>(e.peak - e.peak_kept, 0));
     after_.state = state_.End(i);
     after_.kept += Bytes(e.kept);
     after_.messages += Bytes(e.change - e.kept);

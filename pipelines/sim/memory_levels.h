@@ -25,12 +25,14 @@ namespace pipelab {
 
 struct MemoryParts {
   StateParts state;  // weights, gradients, optimizer state
-  // Activations that forwards keep for their backwards, inputs included.
+  // Activations that forwards keep for their backwards, inputs included; of a running forward, what
+  // it keeps so far. A running backward has let go of none.
   Bytes kept;
   // Inputs and output gradients that wait for their action, those of posted receives included;
   // results until they are sent; the terms of a global norm.
   Bytes messages;
-  // What the running action has above that: its workspace and results, less what it has let go of.
+  // What the running action has above that: its workspace, its results until it is over, less what
+  // it has let go of.
   Bytes action;
 
   Bytes activation() const { return kept + messages + action; }
