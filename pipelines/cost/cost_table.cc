@@ -49,11 +49,7 @@ CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
     if (size == 1) continue;
     StageCost& c = table.stages[stage];
     c.forward = c.backward_input = c.backward_weight = c.recompute = unit * size;
-    for (Bytes* bytes :
-         {&c.memory.kept, &c.memory.kept_for_weight, &c.memory.forward_peak,
-          &c.memory.recompute_peak, &c.memory.forward_peak_kept, &c.memory.recompute_peak_kept}) {
-      *bytes = activation * size;
-    }
+    for (Bytes* bytes : c.memory.Activations()) *bytes = *bytes * size;
   }
   table.edge_bytes.assign(schedule.stages.edges.size(), Bytes(0));
   return table;

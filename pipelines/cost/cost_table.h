@@ -6,6 +6,7 @@
 #ifndef PIPELAB_PIPELINES_COST_COST_TABLE_H_
 #define PIPELAB_PIPELINES_COST_COST_TABLE_H_
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -49,6 +50,22 @@ struct StageMemory {
   Bytes statistics;
   // What copies of the stage sum: gradients of parameters that no tie shares, part of `state`.
   Bytes gradients;
+
+  // What follows the size of a micro-batch: all but the state.
+  std::array<Bytes*, 12> Activations() {
+    return {&kept,
+            &kept_for_weight,
+            &kept_when_dropped,
+            &carried,
+            &forward_peak,
+            &forward_drop_peak,
+            &recompute_peak,
+            &backward_peak,
+            &backward_input_peak,
+            &backward_weight_peak,
+            &forward_peak_kept,
+            &recompute_peak_kept};
+  }
 };
 
 // One stage, for one whole micro-batch of its own (Schedule::micro_batches_of_stage) on one device.

@@ -263,11 +263,7 @@ Bytes InNumbersOf(int64_t bytes_of_number, Bytes bytes) {
 
 // State stays as it is.
 void SetNumberBytes(int64_t bytes_of_number, StageMemory* memory) {
-  for (Bytes* bytes :
-       {&memory->kept, &memory->kept_for_weight, &memory->kept_when_dropped, &memory->carried,
-        &memory->forward_peak, &memory->forward_drop_peak, &memory->recompute_peak,
-        &memory->backward_peak, &memory->backward_input_peak, &memory->backward_weight_peak,
-        &memory->forward_peak_kept, &memory->recompute_peak_kept}) {
+  for (Bytes* bytes : memory->Activations()) {
     *bytes = InNumbersOf(bytes_of_number, *bytes);
   }
 }
