@@ -188,6 +188,53 @@ LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
   return layer.slice_costs(samples, slice);
 }
 
+TensorShare ShareOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
+                    TensorParallel split) {
+  if (split.degree > 1 && layer.tensor_share) return layer.tensor_share(samples, slice, split);
+  TensorShare share;
+  share.costs = CostsOf(layer, samples, slice);
+  share.operations = layer.operations(samples, slice);
+  return share;
+}
+
+void SetWholeCosts(LayerSpec* layer) {
+  const auto share = layer->tensor_share;
+  layer->costs = [share](int64_t samples) {
+    return share(samples, TokenSlice(), TensorParallel()).costs;
+  };
+  layer->slice_costs = [share](int64_t samples, TokenSlice slice) {
+    return share(samples, slice, TensorParallel()).costs;
+  };
+  layer->operations = [share](int64_t samples, TokenSlice slice) {
+    return share(samples, slice, TensorParallel()).operations;
+  };
+}
+
+absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
+                                 absl::string_view degree_option,
+                                 absl::string_view sequence_option) {
+  const std::string degree = absl::StrCat(degree_option, "=", split.degree);
+  if (split.degree < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(degree, ": must be at least 1"));
+  }
+  if (split.degree == 1) return absl::OkStatus();
+  for (const LayerSpec& layer : graph.layers) {
+    if (split.sequence && !layer.tensor_share) {
+      return absl::InvalidArgumentError(absl::StrCat(sequence_option, ": layer \"", layer.name,
+                                                     "\" (", layer.kind,
+                                                     ") cannot be split by tokens"));
+    }
+    for (const TensorDimension& d : layer.tensor_dimensions) {
+      if (d.size % split.degree == 0 || (d.sequence && !split.sequence)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(d.sequence ? absl::StrCat(sequence_option, ": ") : "", degree,
+                       d.sequence ? " must divide the " : ": must divide the ", d.size, " ", d.name,
+                       " of layer \"", layer.name, "\""));
+    }
+  }
+  return absl::OkStatus();
+}
+
 Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
   int64_t numbers = 0;
   for (const DataField& field : layer.data) {

@@ -15,9 +15,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "models/graph/data_field.h"   // IWYU pragma: export
-#include "models/graph/operation.h"    // IWYU pragma: export
-#include "models/graph/token_slice.h"  // IWYU pragma: export
+#include "models/graph/data_field.h"       // IWYU pragma: export
+#include "models/graph/layer_costs.h"      // IWYU pragma: export
+#include "models/graph/operation.h"        // IWYU pragma: export
+#include "models/graph/tensor_parallel.h"  // IWYU pragma: export
+#include "models/graph/token_slice.h"      // IWYU pragma: export
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -32,28 +34,16 @@ struct ParameterSpec {
   double stddev = 0;  // of kNormal
   // Parameters of one tie have one value. Empty: not tied.
   std::string tie;
+  // The dimension that a tensor-parallel group divides into equal parts, device by device; -1: each
+  // device has all. With `split_blocks` the dimension is so many equal blocks, each of which is
+  // divided: 3 of q, k and v side by side.
+  int split_dimension = -1;
+  int split_blocks = 1;
 
-  int64_t size() const;  // elements
-};
-
-// Costs of one layer for a number of samples, or for a slice of their tokens. Bytes are what the
-// running layer allocates (float32).
-struct LayerCosts {
-  Flops forward, backward_input, backward_weight;
-  Bytes output;           // the activation that it hands on (0 for a loss)
-  Bytes kept;             // left by the forward for the backward, besides the inputs
-  Bytes kept_for_weight;  // left by the input-gradient part for the weight part, besides the inputs
-  // The most held during a pass above the level at its start, results included; its inputs
-  // (forward) and its output gradient (backward) are part of that starting level.
-  Bytes forward_peak, backward_peak, backward_input_peak, backward_weight_peak;
-
-  // Slices only; 0 for whole samples.
-  // Of `kept`, what a forward that drops its activations leaves all the same, because the forwards
-  // of later slices read it. Where it is not 0: the peak of the forward that rebuilds the rest.
-  Bytes kept_when_dropped, recompute_peak;
-  // What the backward leaves for those of the earlier slices, less what it was left by the later
-  // ones and releases. The slices of a sample come to 0.
-  Bytes carried;
+  int64_t size() const;                                 // elements
+  int64_t size_on(const TensorParallel& split) const {  // elements on one device of the group
+    return split_dimension < 0 ? size() : size() / split.degree;
+  }
 };
 
 // How long a layer's inputs must stay.
@@ -84,6 +74,10 @@ struct LayerSpec {
   std::function<LayerCosts(int64_t samples, TokenSlice slice)> slice_costs;
   // The operations behind these flops; of a slice only where slice_costs is there.
   std::function<LayerOperations(int64_t samples, TokenSlice slice)> operations;
+  // How a tensor-parallel group computes it (tensor_parallel.h): one device's part, and what the
+  // degree must divide. Null: every device of the group computes the layer whole.
+  std::function<TensorShare(int64_t samples, TokenSlice slice, TensorParallel split)> tensor_share;
+  std::vector<TensorDimension> tensor_dimensions;
 };
 
 // Layers as a DAG. An output may have several consumers; one layer, the loss, has no output, and
@@ -100,6 +94,18 @@ absl::Status CheckTakesSlices(const ModelGraph& graph);
 // costs or slice_costs, which a layer that is asked for a slice must have: CHECKs, naming it.
 LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice);
 
+// One device's part of the layer: of a degree of 1 and without a tensor_share, the whole layer.
+TensorShare ShareOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
+                    TensorParallel split);
+// Costs, slice_costs and operations of a layer that says its tensor_share: those of a degree of 1.
+void SetWholeCosts(LayerSpec* layer);
+// InvalidArgument naming the option and what the degree does not divide ("--tensor_parallel=3: must
+// divide the 32 heads of layer "block0/attention""), or, with sequence parallelism, a layer that is
+// not split by tokens.
+absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
+                                 absl::string_view degree_option = "--tensor_parallel",
+                                 absl::string_view sequence_option = "--sequence_parallel");
+
 // What every builder of graphs calls last: names are there and unique, inputs come before their
 // users (so there is no cycle) and have the shapes that these take, one layer is the loss and no
 // output goes unused, each layer has costs and operations, parameters have sizes, and parameters of
@@ -114,8 +120,8 @@ int LossLayer(const ModelGraph& graph);
 // An attribute that a layer of this kind must have: CHECKs, naming layer and attribute.
 double Attribute(const LayerSpec& layer, absl::string_view name);
 
-// What a pass of the layer holds of the data while it runs, on top of the layer's own costs: 4
-// bytes a number.
+// What a pass of the layer holds of the data while it runs, on every device of a group, on top of
+// the layer's own costs: 4 bytes a number.
 Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice = TokenSlice());
 
 // The name under which a parameter starts ("init/<this>"): the tie's where it is tied, so that all

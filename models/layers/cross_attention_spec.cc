@@ -9,51 +9,82 @@
 namespace pipelab {
 namespace {
 
-// The order of allocations is in cross_attention.cc.
-LayerCosts CrossCosts(const CrossAttentionSizes& s, int64_t width, int64_t samples) {
-  const int64_t m = samples * s.tokens, n = samples * s.memory_tokens;
-  const int64_t mc = m * s.hidden, nc = n * s.hidden, mw = m * width, nw = n * width;
-  const int64_t statistics = 2 * m, lse = m * s.heads;
-  const Flops linear = MatmulFlops(m, width, s.hidden) + MatmulFlops(n, 2 * width, s.hidden) +
-                       MatmulFlops(m, s.hidden, width);
-  const Flops scores = MatmulFlops(samples, s.tokens * s.memory_tokens, width);
+// Of one device.
+struct Sizes {
+  int64_t samples, tokens, memory_tokens, c, heads, w;
+  bool dropout;
+  TensorParallel split;
+
+  SplitRows Rows() const { return SplitRows(samples * tokens, split); }
+  SplitRows MemoryRows() const { return SplitRows(samples * memory_tokens, split); }
+  Flops ScoreFlops() const { return MatmulFlops(samples, tokens * memory_tokens, w); }
+};
+
+// The order of allocations is in cross_attention.cc; where rows are split by tokens, all of them
+// are there from a gather to the product that takes them, or until their sums are scattered.
+LayerCosts CrossCosts(const Sizes& s) {
+  const SplitRows rows = s.Rows(), memory = s.MemoryRows();
+  const int64_t m = rows.all, n = memory.all, mc = m * s.c, nc = n * s.c, own = rows.own * s.c;
+  const int64_t mw = m * s.w, nw = n * s.w, statistics = 2 * rows.own, lse = m * s.heads;
+  const Flops linear =
+      MatmulFlops(m, s.w, s.c) + MatmulFlops(n, 2 * s.w, s.c) + MatmulFlops(m, s.c, s.w);
   LayerCosts costs;
-  costs.forward = linear + 2.0 * scores;
-  costs.backward_input = linear + 5.0 * scores;
+  costs.forward = linear + 2.0 * s.ScoreFlops();
+  costs.backward_input = linear + 5.0 * s.ScoreFlops();
   costs.backward_weight = linear;
-  costs.output = FloatBytes(mc);
+  costs.output = FloatBytes(own);
   costs.kept = FloatBytes(statistics + lse + 2 * mw + 2 * nw);
   // Gradients of q, k and v; the attention's output; the branch's gradient and that of the norm's
   // output.
-  costs.kept_for_weight = FloatBytes(statistics + 2 * mw + 2 * nw + 2 * mc);
+  costs.kept_for_weight = FloatBytes(statistics + 2 * mw + 2 * nw + mc + own);
   // All that is kept, and the kernel's scratch or the branch's output; or q beside the norm's
   // output.
   const int64_t scratch = AttentionWorkspaceFloats(s.tokens, s.memory_tokens);
-  costs.forward_peak = FloatBytes(statistics + lse + 2 * mw + 2 * nw + std::max(scratch, mc));
-  // The attention's gradients in and out; or the gradients of the norm, x and the memory. With
-  // dropout the branch's gradient is not dy itself.
-  costs.backward_input_peak = FloatBytes(
-      (s.dropout > 0 ? mc : 0) + std::max(2 * mw + 2 * nw + 2 * scratch, 2 * mc + nc - lse));
-  costs.backward_peak = costs.backward_input_peak;
-  // The weight part allocates only after it has freed more.
-  costs.backward_weight_peak = Bytes(0);
+  const int64_t all = lse + 2 * mw + 2 * nw;
+  if (!rows.scattered()) {
+    costs.forward_peak = FloatBytes(statistics + all + std::max(scratch, mc));
+    // The attention's gradients in and out; or the gradients of the norm, x and the memory. With
+    // dropout the branch's gradient is not dy itself.
+    costs.backward_input_peak = FloatBytes(
+        (s.dropout ? mc : 0) + std::max(2 * mw + 2 * nw + 2 * scratch, 2 * mc + nc - lse));
+    // The weight part allocates only after it has freed more.
+    costs.backward_weight_peak = Bytes(0);
+  } else {
+    const int64_t own_memory = memory.own * s.c;
+    // The norm's rows, gathered; q, k and v beside all of the memory; the branch's output and its
+    // sums.
+    costs.forward_peak = FloatBytes(statistics + std::max({own + mc, mc + mw, mw + nc + 2 * nw,
+                                                           all + std::max(scratch, mc + own)}));
+    // Beside all rows of the branch's gradient; then the sums of the norm's gradient; then these,
+    // dx and the sums of the memory's.
+    costs.backward_input_peak =
+        FloatBytes(mc + std::max({s.dropout ? own : 0, 2 * mw + 2 * nw + 2 * scratch,
+                                  mc + own - lse, 2 * own + nc + own_memory - lse}));
+    // The memory, gathered once the attention's output and the branch's gradient are gone.
+    costs.backward_weight_peak = FloatBytes(std::max<int64_t>(0, nc - mw - mc));
+  }
+  // The weight part begins with what the input part leaves: dx in the place of dy, the memory's
+  // gradient.
+  costs.backward_peak = std::max(costs.backward_input_peak, costs.kept_for_weight - costs.kept +
+                                                                FloatBytes(memory.own * s.c) +
+                                                                costs.backward_weight_peak);
   return costs;
 }
 
 // Norm, q, the memory's k and v, attention, product, residual.
-LayerOperations CrossOperations(const CrossAttentionSizes& s, int64_t width, int64_t samples) {
-  const int64_t m = samples * s.tokens, n = samples * s.memory_tokens;
-  const Flops scores = MatmulFlops(samples, s.tokens * s.memory_tokens, width);
+LayerOperations CrossOperations(const Sizes& s) {
+  const SplitRows rows = s.Rows();
+  const int64_t m = rows.all, n = s.MemoryRows().all, own = rows.own * s.c;
   LayerOperations ops;
-  AddMemory(OperationKind::kLayerNorm, 2 * m * s.hidden, 4 * m * s.hidden, &ops);
-  AddMatmul(m, width, s.hidden, &ops);
-  AddMatmul(n, 2 * width, s.hidden, &ops);
-  ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * (m + n) * width, width / s.heads));
+  AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
+  AddMatmul(m, s.w, s.c, &ops);
+  AddMatmul(n, 2 * s.w, s.c, &ops);
+  ops.forward.push_back(AttentionOperation(2.0 * s.ScoreFlops(), 2 * (m + n) * s.w, s.w / s.heads));
   ops.backward_input.push_back(
-      AttentionOperation(5.0 * scores, 4 * (m + n) * width, width / s.heads));
-  AddMatmul(m, s.hidden, width, &ops);
-  AddElementwise(3 * m * s.hidden, 0, &ops);
-  AddOwnNormAndResidual(m * s.hidden, &ops);
+      AttentionOperation(5.0 * s.ScoreFlops(), 4 * (m + n) * s.w, s.w / s.heads));
+  AddMatmul(m, s.c, s.w, &ops);
+  AddElementwise(3 * own, 0, &ops);
+  AddOwnNormAndResidual(own, &ops);
   return ops;
 }
 
@@ -71,11 +102,11 @@ LayerSpec CrossAttentionSpec(const CrossAttentionSizes& s) {
   layer.parameters = {
       {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
       {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
-      {s.name + "/wq", {s.hidden, width}, InitKind::kNormal, s.stddev, ""},
-      {s.name + "/bq", {width}, InitKind::kZeros, 0, ""},
-      {s.name + "/wkv", {s.hidden, 2 * width}, InitKind::kNormal, s.stddev, ""},
-      {s.name + "/bkv", {2 * width}, InitKind::kZeros, 0, ""},
-      {s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, ""},
+      {s.name + "/wq", {s.hidden, width}, InitKind::kNormal, s.stddev, "", 1},
+      {s.name + "/bq", {width}, InitKind::kZeros, 0, "", 0},
+      {s.name + "/wkv", {s.hidden, 2 * width}, InitKind::kNormal, s.stddev, "", 1, 2},
+      {s.name + "/bkv", {2 * width}, InitKind::kZeros, 0, "", 0, 2},
+      {s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, "", 0},
       {s.name + "/bo", {s.hidden}, InitKind::kZeros, 0, ""},
   };
   layer.attributes = {{"heads", static_cast<double>(s.heads)},
@@ -84,10 +115,27 @@ LayerSpec CrossAttentionSpec(const CrossAttentionSizes& s) {
   if (!s.key_lengths.empty()) {
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.memory_tokens + 1}};
   }
-  layer.operations = [s, width](int64_t samples, TokenSlice) {
-    return CrossOperations(s, width, samples);
+  const Sizes one{1, s.tokens, s.memory_tokens, s.hidden, s.heads, width, s.dropout > 0, {}};
+  layer.tensor_dimensions = {
+      {"heads", s.heads}, {"tokens", s.tokens, true}, {"memory tokens", s.memory_tokens, true}};
+  layer.tensor_share = [one](int64_t samples, TokenSlice, TensorParallel split) {
+    Sizes sizes = one;
+    sizes.samples = samples;
+    sizes.heads /= split.degree;
+    sizes.w /= split.degree;
+    sizes.split = split;
+    const Bytes memory = FloatBytes(sizes.MemoryRows().all * sizes.c);
+    TensorShare share;
+    share.costs = CrossCosts(sizes);
+    share.operations = CrossOperations(sizes);
+    AddBranchCollectives(split, FloatBytes(sizes.Rows().all * sizes.c), &share);
+    AddGather(split, memory, &share.forward);
+    AddSum(split, memory, &share.backward_input);
+    AddGather(split, memory, &share.backward_weight);
+    return share;
   };
-  layer.costs = [s, width](int64_t samples) { return CrossCosts(s, width, samples); };
+  SetWholeCosts(&layer);
+  layer.slice_costs = nullptr;
   return layer;
 }
 

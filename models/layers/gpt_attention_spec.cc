@@ -10,10 +10,15 @@
 namespace pipelab {
 namespace {
 
-// S samples of T tokens of C, or a slice of them; H heads, W wide together.
+// S samples of T tokens of C, or a slice of them; H heads, W wide together, of one device.
 struct Sizes {
   int64_t samples, tokens, c, heads, w;
   bool causal, dropout;
+  TensorParallel split;
+
+  SplitRows Rows(TokenSlice slice) const {
+    return SplitRows(samples * slice.CountOf(tokens), split);
+  }
 };
 
 Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
@@ -31,34 +36,45 @@ void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
   costs->backward_weight = linear;
 }
 
-// The order of allocations is in gpt_attention.cc.
+// The order of allocations is in gpt_attention.cc; where rows are split by tokens, all of them are
+// there from a gather to the product that takes them, or until their sums are scattered.
 LayerCosts AttentionCosts(const Sizes& s) {
-  const int64_t tokens = s.tokens, m = s.samples * tokens, mc = m * s.c, mw = m * s.w;
-  const int64_t statistics = 2 * m, lse = m * s.heads;
+  const SplitRows rows = s.Rows(TokenSlice());
+  const int64_t tokens = s.tokens, m = rows.all, mc = m * s.c, mw = m * s.w, own = rows.own * s.c;
+  const int64_t statistics = 2 * rows.own, lse = m * s.heads;
   LayerCosts costs;
   AddFlops(s, TokenSlice(), &costs);
-  costs.output = FloatBytes(mc);
+  costs.output = FloatBytes(own);
   costs.kept = FloatBytes(statistics + lse + 4 * mw);
   // The gradient of q, k, v; the attention's output; the branch's gradient and that of the norm's
   // output.
-  costs.kept_for_weight = FloatBytes(statistics + 4 * mw + 2 * mc);
+  costs.kept_for_weight = FloatBytes(statistics + 4 * mw + mc + own);
   // q, k, v and the attention's output are there; then come the kernel's scratch or the branch's
-  // output.
-  costs.forward_peak = FloatBytes(statistics + lse + 4 * mw +
-                                  std::max(AttentionWorkspaceFloats(tokens, tokens), mc));
+  // output, and its sums.
+  costs.forward_peak =
+      FloatBytes(statistics + std::max(lse + 4 * mw +
+                                           std::max(AttentionWorkspaceFloats(tokens, tokens),
+                                                    mc + (rows.scattered() ? own : 0)),
+                                       rows.scattered() ? mc + own : 0));
   // The attention's gradient in and out, or the norm's gradient and dx; with dropout the branch's
   // gradient is not dy itself.
-  costs.backward_input_peak =
-      FloatBytes((s.dropout ? mc : 0) +
-                 std::max(4 * mw + AttentionGradientWorkspaceFloats(tokens, tokens), 2 * mc - lse));
+  const int64_t kernel = 4 * mw + AttentionGradientWorkspaceFloats(tokens, tokens);
+  if (rows.scattered()) {
+    // Beside all rows of the branch's gradient; the sums of the norm's gradient, and dx.
+    costs.backward_input_peak =
+        FloatBytes(mc + std::max({s.dropout ? own : 0, kernel, mc + own - lse}));
+  } else {
+    costs.backward_input_peak = FloatBytes((s.dropout ? mc : 0) + std::max(kernel, 2 * mc - lse));
+  }
   costs.backward_peak = costs.backward_input_peak;
   // The weight part allocates only after it has freed more.
   costs.backward_weight_peak = Bytes(0);
   return costs;
 }
 
-// A slice. q, k, v of the whole samples come with the first slice's forward and go with its
-// backward; their gradient comes with the last slice's backward and goes with the first one's.
+// A slice, whose rows are not split by tokens. q, k, v of the whole samples come with the first
+// slice's forward and go with its backward; their gradient comes with the last slice's backward and
+// goes with the first one's.
 LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   const int64_t m = s.samples * slice.count, mc = m * s.c, mw = m * s.w;
   const int64_t statistics = 2 * m, lse = m * s.heads, sequence = 3 * s.samples * s.tokens * s.w;
@@ -91,19 +107,20 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
 
 // Norm, q, k and v, attention, product, residual; the gradients of norm and residual are one sum.
 LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
-  const int64_t count = slice.CountOf(s.tokens), m = s.samples * count;
+  const SplitRows rows = s.Rows(slice);
+  const int64_t count = slice.CountOf(s.tokens), m = rows.all, own = rows.own * s.c;
   // Keys and values are those of the earlier slices too, in a causal mask.
   const int64_t keys = s.samples * (s.causal ? slice.first + count : s.tokens);
   const Flops scores = ScoreFlops(s, slice);
   LayerOperations ops;
-  AddMemory(OperationKind::kLayerNorm, 2 * m * s.c, 4 * m * s.c, &ops);
+  AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
   AddMatmul(m, 3 * s.w, s.c, &ops);
   ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * (m + keys) * s.w, s.w / s.heads));
   ops.backward_input.push_back(
       AttentionOperation(5.0 * scores, 4 * (m + keys) * s.w, s.w / s.heads));
   AddMatmul(m, s.c, s.w, &ops);
-  AddElementwise(3 * m * s.c, 0, &ops);
-  AddOwnNormAndResidual(m * s.c, &ops);
+  AddElementwise(3 * own, 0, &ops);
+  AddOwnNormAndResidual(own, &ops);
   return ops;
 }
 
@@ -128,9 +145,9 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   layer.parameters = {
       {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
       {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
-      {s.name + "/wqkv", {s.hidden, 3 * width}, InitKind::kNormal, s.stddev, ""},
-      {s.name + "/bqkv", {3 * width}, InitKind::kZeros, 0, ""},
-      {s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, ""},
+      {s.name + "/wqkv", {s.hidden, 3 * width}, InitKind::kNormal, s.stddev, "", 1, 3},
+      {s.name + "/bqkv", {3 * width}, InitKind::kZeros, 0, "", 0, 3},
+      {s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, "", 0},
       {s.name + "/bo", {s.hidden}, InitKind::kZeros, 0, ""},
   };
   layer.attributes = {{"heads", static_cast<double>(s.heads)},
@@ -141,20 +158,22 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     CHECK(!s.causal) << s.name << ": key lengths in causal attention";
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.tokens + 1}};
   }
-  const Sizes one{1, s.tokens, s.hidden, s.heads, width, s.causal, s.dropout > 0};
-  const auto of = [one](int64_t samples) {
+  const Sizes one{1, s.tokens, s.hidden, s.heads, width, s.causal, s.dropout > 0, {}};
+  layer.tensor_dimensions = {{"heads", s.heads}, {"tokens", s.tokens, true}};
+  layer.tensor_share = [one](int64_t samples, TokenSlice slice, TensorParallel split) {
     Sizes sizes = one;
     sizes.samples = samples;
-    return sizes;
+    sizes.heads /= split.degree;
+    sizes.w /= split.degree;
+    sizes.split = split;
+    TensorShare share;
+    share.costs = slice.whole() ? AttentionCosts(sizes) : SliceCosts(sizes, slice);
+    share.operations = AttentionOperations(sizes, slice);
+    AddBranchCollectives(split, FloatBytes(sizes.Rows(slice).all * sizes.c), &share);
+    return share;
   };
-  layer.operations = [of](int64_t samples, TokenSlice slice) {
-    return AttentionOperations(of(samples), slice);
-  };
-  layer.costs = [of](int64_t samples) { return AttentionCosts(of(samples)); };
-  if (!s.causal) return layer;
-  layer.slice_costs = [of](int64_t samples, TokenSlice slice) {
-    return SliceCosts(of(samples), slice);
-  };
+  SetWholeCosts(&layer);
+  if (!s.causal) layer.slice_costs = nullptr;
   return layer;
 }
 

@@ -3,6 +3,35 @@
 #include "models/graph/cost_math.h"
 
 namespace pipelab {
+namespace {
+
+// A group sums the rows that each device's words have; where rows are split by tokens, the sums of
+// the device's own beside all.
+LayerCosts EmbeddingCosts(const SplitRows& rows, int64_t positions, int64_t c, bool learned) {
+  LayerCosts costs;
+  costs.output = FloatBytes(rows.own * c);
+  costs.kept_for_weight = costs.output;  // dy
+  costs.forward_peak = costs.output;
+  if (rows.scattered()) costs.forward_peak += FloatBytes(rows.all * c);
+  if (!learned) costs.forward_peak += FloatBytes(positions * c);
+  if (rows.scattered()) costs.backward_weight_peak = FloatBytes(rows.all * c);
+  costs.backward_peak = costs.backward_weight_peak;
+  return costs;
+}
+
+LayerOperations EmbeddingOperations(const SplitRows& rows, int64_t c, int64_t degree) {
+  const int64_t mc = rows.all * c;
+  LayerOperations ops;
+  // Rows, positions, sum; the latter two are of the own rows.
+  ops.forward = {ElementwiseOperation(3 * mc)};
+  if (rows.scattered())
+    ops.forward = {ElementwiseOperation(2 * mc), ElementwiseOperation(3 * rows.own * c)};
+  // Added to the rows of the device's words.
+  ops.backward_weight = {ElementwiseOperation(mc + 2 * mc / degree)};
+  return ops;
+}
+
+}  // namespace
 
 LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   LayerSpec layer;
@@ -10,7 +39,7 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   layer.kind = kGptEmbedding;
   layer.output_shape = {s.tokens, s.hidden};
   layer.parameters = {
-      {s.name + "/tokens", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie},
+      {s.name + "/tokens", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie, 0},
   };
   const bool learned = s.positions == Positions::kLearned;
   if (learned) {
@@ -19,22 +48,18 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   }
   layer.attributes = {{"positions", static_cast<double>(s.positions)}};
   layer.data = {{s.field, FieldType::kId, {s.tokens}, s.vocabulary}};
-  layer.slice_costs = [t = s.tokens, c = s.hidden, learned](int64_t samples, TokenSlice slice) {
-    LayerCosts costs;
-    costs.output = FloatBytes(samples * slice.CountOf(t) * c);
-    costs.kept_for_weight = costs.output;  // dy
-    costs.forward_peak = costs.output;
-    if (!learned) costs.forward_peak += FloatBytes(slice.CountOf(t) * c);
-    return costs;
+  layer.tensor_dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
+  layer.tensor_share = [t = s.tokens, c = s.hidden, learned](int64_t samples, TokenSlice slice,
+                                                             TensorParallel split) {
+    const SplitRows rows(samples * slice.CountOf(t), split);
+    TensorShare share;
+    share.costs = EmbeddingCosts(rows, rows.own / samples, c, learned);
+    share.operations = EmbeddingOperations(rows, c, split.degree);
+    AddSum(split, FloatBytes(rows.all * c), &share.forward);
+    AddGather(split, FloatBytes(rows.all * c), &share.backward_weight);
+    return share;
   };
-  layer.operations = [t = s.tokens, c = s.hidden](int64_t samples, TokenSlice slice) {
-    const int64_t m = samples * slice.CountOf(t);
-    LayerOperations ops;
-    ops.forward = {ElementwiseOperation(3 * m * c)};          // rows, positions, sum
-    ops.backward_weight = {ElementwiseOperation(3 * m * c)};  // added to rows
-    return ops;
-  };
-  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+  SetWholeCosts(&layer);
   return layer;
 }
 

@@ -1,5 +1,7 @@
 #include "models/layers/gpt_head_spec.h"
 
+#include <algorithm>
+
 #include "glog/logging.h"
 #include "models/graph/cost_math.h"
 #include "models/layers/own_operations.h"
@@ -7,24 +9,41 @@
 namespace pipelab {
 namespace {
 
-// M rows of C, V logits each. The order of allocations is in gpt_head.cc.
-LayerCosts HeadCosts(int64_t m, int64_t c, int64_t v) {
-  const int64_t statistics = 2 * m;  // mean and reciprocal deviation
+// Rows of C, V logits each, of one device. The order of allocations is in gpt_head.cc. Devices that
+// have some of the words each compute a row's largest logit, the sum of exponentials and the
+// target's logit together, and keep what makes the softmax whole: a number a row.
+LayerCosts HeadCosts(const SplitRows& rows, int64_t c, int64_t v, bool some_words) {
+  const int64_t m = rows.all, own = rows.own;
+  const int64_t statistics = 2 * own;  // mean and reciprocal deviation
   LayerCosts costs;
   costs.forward = MatmulFlops(m, v, c);
   costs.backward_input = costs.forward;
   costs.backward_weight = costs.forward;
   costs.output = Bytes(0);
-  costs.kept = FloatBytes(statistics + m * v);
+  costs.kept = FloatBytes(statistics + m * v + (some_words ? m : 0));
   // The logits' gradient; the gradient of the norm's output.
-  costs.kept_for_weight = FloatBytes(statistics + m * v + m * c);
+  costs.kept_for_weight = FloatBytes(statistics + m * v + own * c);
+  // The norm's output beside the logits and their sums; or all of its rows beside the own.
   costs.forward_peak =
-      FloatBytes(statistics + m * v + m * c);         // the norm's output beside the logits
-  costs.backward_input_peak = FloatBytes(2 * m * c);  // its gradient and dx
-  costs.backward_peak = costs.backward_input_peak;
-  // The weight part frees as much as it allocates, before it does.
-  costs.backward_weight_peak = Bytes(0);
+      FloatBytes(statistics + m * c +
+                 std::max(m * v + (some_words ? 3 * m : 0), rows.scattered() ? own * c : 0));
+  costs.backward_input_peak = FloatBytes((m + own) * c);  // its gradient and dx, or its sums
+  // The weight part frees as much as it allocates, before it does; but for gathered rows.
+  costs.backward_weight_peak = FloatBytes(rows.scattered() ? m * c : 0);
+  // dx, and the norm's own rows beside all.
+  costs.backward_peak =
+      std::max(costs.backward_input_peak, FloatBytes(rows.scattered() ? (m + 2 * own) * c - m : 0));
   return costs;
+}
+
+LayerOperations HeadOperations(const SplitRows& rows, int64_t c, int64_t v) {
+  const int64_t m = rows.all, own = rows.own;
+  LayerOperations ops;
+  AddMemory(OperationKind::kLayerNorm, 2 * own * c, 3 * own * c, &ops);
+  AddMatmul(m, v, c, &ops);
+  AddMemory(OperationKind::kLoss, 2 * m * v, 2 * m * v, &ops);
+  AddOwnNormWeights(own * c, /*again=*/true, &ops);
+  return ops;
 }
 
 }  // namespace
@@ -42,29 +61,31 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
   if (s.output_bias) {
     CHECK(s.tie.empty()) << s.name << ": an output bias beside a tied table";
     layer.parameters.push_back(
-        {s.name + "/w", {s.hidden, s.vocabulary}, InitKind::kNormal, s.stddev, ""});
-    layer.parameters.push_back({s.name + "/b", {s.vocabulary}, InitKind::kZeros, 0, ""});
+        {s.name + "/w", {s.hidden, s.vocabulary}, InitKind::kNormal, s.stddev, "", 1});
+    layer.parameters.push_back({s.name + "/b", {s.vocabulary}, InitKind::kZeros, 0, "", 0});
   } else {
     layer.parameters.push_back(
-        {s.name + "/table", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie});
+        {s.name + "/table", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie, 0});
   }
   layer.attributes = {{"output_bias", s.output_bias ? 1 : 0}};
   layer.data = {{kTargets, FieldType::kId, {s.tokens}, s.vocabulary, s.padded_targets}};
-  layer.slice_costs = [t = s.tokens, c = s.hidden, v = s.vocabulary](int64_t samples,
-                                                                     TokenSlice slice) {
-    return HeadCosts(samples * slice.CountOf(t), c, v);
+  layer.tensor_dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
+  layer.tensor_share = [t = s.tokens, c = s.hidden, v = s.vocabulary](
+                           int64_t samples, TokenSlice slice, TensorParallel split) {
+    const SplitRows rows(samples * slice.CountOf(t), split);
+    TensorShare share;
+    share.costs = HeadCosts(rows, c, v / split.degree, split.degree > 1);
+    share.operations = HeadOperations(rows, c, v / split.degree);
+    const Bytes bytes = FloatBytes(rows.all * c), row_numbers = FloatBytes(rows.all);
+    AddGather(split, bytes, &share.forward);
+    if (split.degree > 1) {  // the largest logit, the sum of exponentials, the target's logit
+      share.forward.insert(share.forward.end(), 3, {Collective::kAllReduce, row_numbers});
+    }
+    AddSum(split, bytes, &share.backward_input);
+    AddGather(split, bytes, &share.backward_weight);
+    return share;
   };
-  layer.operations = [t = s.tokens, c = s.hidden, v = s.vocabulary](int64_t samples,
-                                                                    TokenSlice slice) {
-    const int64_t m = samples * slice.CountOf(t);
-    LayerOperations ops;
-    AddMemory(OperationKind::kLayerNorm, 2 * m * c, 3 * m * c, &ops);
-    AddMatmul(m, v, c, &ops);
-    AddMemory(OperationKind::kLoss, 2 * m * v, 2 * m * v, &ops);
-    AddOwnNormWeights(m * c, /*again=*/true, &ops);
-    return ops;
-  };
-  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+  SetWholeCosts(&layer);
   return layer;
 }
 

@@ -1,27 +1,34 @@
 #include "models/layers/gpt_mlp_spec.h"
 
+#include <algorithm>
+
 #include "models/graph/cost_math.h"
 #include "models/layers/own_operations.h"
 
 namespace pipelab {
 namespace {
 
-// M rows of C; F inner. The order of allocations is in gpt_mlp.cc.
-LayerCosts MlpCosts(int64_t m, int64_t c, int64_t f, bool dropout) {
-  const int64_t statistics = 2 * m;  // mean and reciprocal deviation
+// Rows of C; F inner columns, of one device. The order of allocations is in gpt_mlp.cc; where rows
+// are split by tokens, all of them are there from a gather to the product that takes them, or until
+// their sums are scattered.
+LayerCosts MlpCosts(const SplitRows& rows, int64_t c, int64_t f, bool dropout) {
+  const int64_t m = rows.all, own = rows.own;
+  const int64_t statistics = 2 * own;  // mean and reciprocal deviation
   LayerCosts costs;
   costs.forward = 2 * MatmulFlops(m, f, c);
   costs.backward_input = costs.forward;
   costs.backward_weight = costs.forward;
-  costs.output = FloatBytes(m * c);
+  costs.output = FloatBytes(own * c);
   costs.kept = FloatBytes(statistics + m * f);
   // h and its gradient; the branch's gradient and that of the norm's output.
-  costs.kept_for_weight = FloatBytes(statistics + 2 * m * f + 2 * m * c);
-  // At the second product: h, gelu(h), the branch's output.
-  costs.forward_peak = FloatBytes(statistics + 2 * m * f + m * c);
+  costs.kept_for_weight = FloatBytes(statistics + 2 * m * f + (m + own) * c);
+  // At the second product: h, gelu(h), the branch's output; or that and its sums.
+  costs.forward_peak =
+      FloatBytes(statistics + m * f + m * c + std::max(m * f, rows.scattered() ? own * c : 0));
   // At the gradient of the norm: dh, its gradient, dx; with dropout the branch's gradient is not dy
-  // itself.
-  costs.backward_input_peak = FloatBytes(m * f + (dropout ? 3 : 2) * m * c);
+  // itself. Or at the sums of the norm's gradient, beside the branch's.
+  costs.backward_input_peak =
+      FloatBytes(m * f + (rows.scattered() ? 2 * m + own : (dropout ? 3 : 2) * m) * c);
   costs.backward_peak = costs.backward_input_peak;
   // The weight part allocates only after it has freed more.
   costs.backward_weight_peak = Bytes(0);
@@ -29,14 +36,15 @@ LayerCosts MlpCosts(int64_t m, int64_t c, int64_t f, bool dropout) {
 }
 
 // Norm, product, GELU, product, residual; the gradients of norm and residual are one sum.
-LayerOperations MlpOperations(int64_t m, int64_t c, int64_t f) {
+LayerOperations MlpOperations(const SplitRows& rows, int64_t c, int64_t f) {
+  const int64_t m = rows.all, own = rows.own;
   LayerOperations ops;
-  AddMemory(OperationKind::kLayerNorm, 2 * m * c, 4 * m * c, &ops);
+  AddMemory(OperationKind::kLayerNorm, 2 * own * c, 4 * own * c, &ops);
   AddMatmul(m, f, c, &ops);
   AddMemory(OperationKind::kGelu, 2 * m * f, 3 * m * f, &ops);
   AddMatmul(m, c, f, &ops);
-  AddElementwise(3 * m * c, 0, &ops);
-  AddOwnNormAndResidual(m * c, &ops);
+  AddElementwise(3 * own * c, 0, &ops);
+  AddOwnNormAndResidual(own * c, &ops);
   ops.backward_weight.push_back(OwnOperation(OperationKind::kGelu, 2 * m * f));  // again
   return ops;
 }
@@ -53,20 +61,23 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
   layer.parameters = {
       {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
       {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
-      {s.name + "/w1", {s.hidden, s.inner}, InitKind::kNormal, s.stddev, ""},
-      {s.name + "/b1", {s.inner}, InitKind::kZeros, 0, ""},
-      {s.name + "/w2", {s.inner, s.hidden}, InitKind::kNormal, s.projection_stddev, ""},
+      {s.name + "/w1", {s.hidden, s.inner}, InitKind::kNormal, s.stddev, "", 1},
+      {s.name + "/b1", {s.inner}, InitKind::kZeros, 0, "", 0},
+      {s.name + "/w2", {s.inner, s.hidden}, InitKind::kNormal, s.projection_stddev, "", 0},
       {s.name + "/b2", {s.hidden}, InitKind::kZeros, 0, ""},
   };
   layer.attributes = {{"inner", static_cast<double>(s.inner)}, {"dropout", s.dropout}};
-  layer.slice_costs = [t = s.tokens, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
-                          int64_t samples, TokenSlice slice) {
-    return MlpCosts(samples * slice.CountOf(t), c, f, dropout);
+  layer.tensor_dimensions = {{"inner columns", s.inner}, {"tokens", s.tokens, true}};
+  layer.tensor_share = [t = s.tokens, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
+                           int64_t samples, TokenSlice slice, TensorParallel split) {
+    const SplitRows rows(samples * slice.CountOf(t), split);
+    TensorShare share;
+    share.costs = MlpCosts(rows, c, f / split.degree, dropout);
+    share.operations = MlpOperations(rows, c, f / split.degree);
+    AddBranchCollectives(split, FloatBytes(rows.all * c), &share);
+    return share;
   };
-  layer.operations = [t = s.tokens, c = s.hidden, f = s.inner](int64_t samples, TokenSlice slice) {
-    return MlpOperations(samples * slice.CountOf(t), c, f);
-  };
-  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+  SetWholeCosts(&layer);
   return layer;
 }
 

@@ -14,24 +14,21 @@ LayerSpec NormSpec(const NormSizes& s) {
   layer.output_shape = {s.tokens, s.hidden};
   layer.parameters = {{s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
                       {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""}};
-  layer.slice_costs = [s](int64_t samples, TokenSlice slice) {
-    const int64_t m = samples * slice.CountOf(s.tokens), statistics = 2 * m;
-    LayerCosts costs;
+  layer.tensor_dimensions = {{"tokens", s.tokens, true}};
+  layer.tensor_share = [s](int64_t samples, TokenSlice slice, TensorParallel split) {
+    const int64_t m = SplitRows(samples * slice.CountOf(s.tokens), split).own;
+    TensorShare share;
+    LayerCosts& costs = share.costs;
     costs.output = FloatBytes(m * s.hidden);
-    costs.kept = FloatBytes(statistics);
+    costs.kept = FloatBytes(2 * m);                     // mean and reciprocal deviation
     costs.kept_for_weight = costs.kept + costs.output;  // and dy
     costs.forward_peak = costs.kept + costs.output;
     costs.backward_input_peak = costs.backward_peak = costs.output;  // dx
-    return costs;
+    AddMemory(OperationKind::kLayerNorm, 2 * m * s.hidden, 3 * m * s.hidden, &share.operations);
+    AddOwnNormWeights(m * s.hidden, /*again=*/false, &share.operations);
+    return share;
   };
-  layer.operations = [s](int64_t samples, TokenSlice slice) {
-    const int64_t size = samples * slice.CountOf(s.tokens) * s.hidden;
-    LayerOperations ops;
-    AddMemory(OperationKind::kLayerNorm, 2 * size, 3 * size, &ops);
-    AddOwnNormWeights(size, /*again=*/false, &ops);
-    return ops;
-  };
-  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+  SetWholeCosts(&layer);
   return layer;
 }
 

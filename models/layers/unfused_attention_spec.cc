@@ -9,7 +9,7 @@
 namespace pipelab {
 namespace {
 
-// S samples of T tokens, H heads of D.
+// T tokens, H heads of D, of one device.
 struct Sizes {
   int64_t tokens, heads, head_size, hidden;
 
@@ -42,28 +42,36 @@ Operation ScoreProduct(const Sizes& s, int64_t samples) {
   return o;
 }
 
-LayerOperations Operations(const Sizes& s, int64_t samples) {
-  const int64_t m = samples * s.tokens, w = s.width(), pairs = s.pairs(samples);
+LayerOperations Operations(const Sizes& s, int64_t samples, TensorParallel split) {
+  const SplitRows rows(samples * s.tokens, split);
+  const int64_t m = rows.all, own = rows.own * s.hidden, w = s.width(), pairs = s.pairs(samples);
   LayerOperations ops;
-  AddMemory(OperationKind::kLayerNorm, 2 * m * s.hidden, 4 * m * s.hidden, &ops);
+  AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
   AddMatmul(m, 3 * w, s.hidden, &ops);
   ops.forward.insert(ops.forward.end(), 2, ScoreProduct(s, samples));
   ops.backward_input.insert(ops.backward_input.end(), 4, ScoreProduct(s, samples));
   AddMemory(OperationKind::kActivation, 2 * pairs, 3 * pairs, &ops);  // softmax
   AddMatmul(m, s.hidden, w, &ops);
-  AddElementwise(3 * m * s.hidden, 0, &ops);
+  AddElementwise(3 * own, 0, &ops);
   return ops;
 }
 
 void MakeUnfused(LayerSpec* layer) {
-  const Sizes s = {layer->output_shape[0], static_cast<int64_t>(Attribute(*layer, "heads")),
-                   static_cast<int64_t>(Attribute(*layer, "head_size")), layer->output_shape[1]};
+  const Sizes whole = {layer->output_shape[0], static_cast<int64_t>(Attribute(*layer, "heads")),
+                       static_cast<int64_t>(Attribute(*layer, "head_size")),
+                       layer->output_shape[1]};
   layer->kind = kUnfusedAttention;
-  layer->costs = [s, fused = layer->costs](int64_t samples) {
-    return Costs(s, fused(samples), samples);
+  layer->tensor_share = [whole, fused = layer->tensor_share](int64_t samples, TokenSlice,
+                                                             TensorParallel split) {
+    Sizes s = whole;
+    s.heads /= split.degree;
+    TensorShare share = fused(samples, TokenSlice(), split);
+    share.costs = Costs(s, share.costs, samples);
+    share.operations = Operations(s, samples, split);
+    return share;
   };
+  SetWholeCosts(layer);
   layer->slice_costs = nullptr;
-  layer->operations = [s](int64_t samples, TokenSlice) { return Operations(s, samples); };
 }
 
 }  // namespace

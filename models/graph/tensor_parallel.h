@@ -1,0 +1,81 @@
+// A layer that a group of T devices computes together, each with a part of its parameters:
+// tensor parallelism as in Megatron-LM.
+//
+//   TensorParallel split{/*degree=*/8};
+//   TensorShare s = layer.tensor_share(/*samples=*/4, TokenSlice(), split);   // of one device
+//   s.costs.kept; s.operations.forward; s.forward;       // the last: what the group sends
+//
+// Attention is split by heads, a feed-forward layer by its inner width, embedding and head by
+// words. A first product divides its weights by columns and needs nothing of the others, a second
+// one divides its by rows, and the group sums the partial results: one sum forward, after the
+// second product, and one backward, of the first one's input gradient. Norms, dropout, residual
+// sums and the tensors between layers are whole on every device, and each does the same with them.
+//
+// With `sequence` these are split by tokens: each device has the rows of 1/T of each sample's
+// tokens. A sum is then a reduce-scatter, and before a first product (and backward before a second
+// one's) the rows are gathered: the bytes of the all-reduce that they take the place of. The weight
+// gradient of a first product gathers its input once more, so that no device keeps it whole.
+//
+// Papers: Shoeybi et al., "Megatron-LM", 2019; Narayanan et al., SC 2021; Korthikanti et al.,
+// "Reducing activation recomputation in large Transformer models", 2022.
+#ifndef PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
+#define PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/graph/collective.h"
+#include "models/graph/layer_costs.h"
+#include "models/graph/operation.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+struct TensorParallel {
+  int64_t degree = 1;     // T, devices of the group
+  bool sequence = false;  // sequence parallelism
+
+  bool scatters_rows() const { return sequence && degree > 1; }
+};
+
+// A size that the degree must divide: 32 "heads".
+struct TensorDimension {
+  std::string name;
+  int64_t size = 0;
+  bool sequence = false;  // only with sequence parallelism
+};
+
+// Bytes of the whole tensor: before a reduce-scatter, after an all-gather.
+struct TensorCollective {
+  Collective kind;
+  Bytes bytes;
+};
+
+// One device's part of a layer.
+struct TensorShare {
+  LayerCosts costs;
+  LayerOperations operations;
+  // What the group does in each pass, one after the other; a recompute does the forward's again.
+  std::vector<TensorCollective> forward, backward_input, backward_weight;
+};
+
+// Rows (tokens of all samples) of a layer's products, and of what is outside them on one device.
+struct SplitRows {
+  int64_t all = 0, own = 0;
+
+  SplitRows(int64_t rows, TensorParallel split)
+      : all(rows), own(split.scatters_rows() ? rows / split.degree : rows) {}
+  bool scattered() const { return own != all; }
+};
+
+// Partial results of the devices become their sum. `bytes` are of all rows.
+void AddSum(TensorParallel split, Bytes bytes, std::vector<TensorCollective>* collectives);
+// Where rows are split by tokens, every device gets all.
+void AddGather(TensorParallel split, Bytes bytes, std::vector<TensorCollective>* collectives);
+// Those of the usual branch, from norm to residual sum: a first product and a second one.
+void AddBranchCollectives(TensorParallel split, Bytes bytes, TensorShare* share);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
