@@ -181,7 +181,9 @@ absl::Status CheckTakesSlices(const ModelGraph& graph) {
   return absl::OkStatus();
 }
 
-LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
+LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
+                   TensorParallel split) {
+  if (split.degree > 1 && !layer.split.empty()) return layer.split.costs(samples, slice, split);
   if (slice.whole()) return layer.costs(samples);
   CHECK(layer.slice_costs) << "layer \"" << layer.name << "\" (" << layer.kind
                            << ") takes whole samples, not slices of them";
@@ -190,23 +192,27 @@ LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
 
 TensorShare ShareOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
                     TensorParallel split) {
-  if (split.degree > 1 && layer.tensor_share) return layer.tensor_share(samples, slice, split);
   TensorShare share;
-  share.costs = CostsOf(layer, samples, slice);
-  share.operations = layer.operations(samples, slice);
+  if (split.degree > 1 && !layer.split.empty()) {
+    static_cast<TensorCollectives&>(share) = layer.split.collectives(samples, slice, split);
+    share.costs = layer.split.costs(samples, slice, split);
+    share.operations = layer.split.operations(samples, slice, split);
+  } else {
+    share.costs = CostsOf(layer, samples, slice);
+    share.operations = layer.operations(samples, slice);
+  }
   return share;
 }
 
 void SetWholeCosts(LayerSpec* layer) {
-  const auto share = layer->tensor_share;
-  layer->costs = [share](int64_t samples) {
-    return share(samples, TokenSlice(), TensorParallel()).costs;
+  layer->costs = [costs = layer->split.costs](int64_t samples) {
+    return costs(samples, TokenSlice(), TensorParallel());
   };
-  layer->slice_costs = [share](int64_t samples, TokenSlice slice) {
-    return share(samples, slice, TensorParallel()).costs;
+  layer->slice_costs = [costs = layer->split.costs](int64_t samples, TokenSlice slice) {
+    return costs(samples, slice, TensorParallel());
   };
-  layer->operations = [share](int64_t samples, TokenSlice slice) {
-    return share(samples, slice, TensorParallel()).operations;
+  layer->operations = [operations = layer->split.operations](int64_t samples, TokenSlice slice) {
+    return operations(samples, slice, TensorParallel());
   };
 }
 
@@ -219,12 +225,12 @@ absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
   }
   if (split.degree == 1) return absl::OkStatus();
   for (const LayerSpec& layer : graph.layers) {
-    if (split.sequence && !layer.tensor_share) {
+    if (split.sequence && layer.split.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(sequence_option, ": layer \"", layer.name,
                                                      "\" (", layer.kind,
                                                      ") cannot be split by tokens"));
     }
-    for (const TensorDimension& d : layer.tensor_dimensions) {
+    for (const TensorDimension& d : layer.split.dimensions) {
       if (d.size % split.degree == 0 || (d.sequence && !split.sequence)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(d.sequence ? absl::StrCat(sequence_option, ": ") : "", degree,

@@ -74,10 +74,9 @@ struct LayerSpec {
   std::function<LayerCosts(int64_t samples, TokenSlice slice)> slice_costs;
   // The operations behind these flops; of a slice only where slice_costs is there.
   std::function<LayerOperations(int64_t samples, TokenSlice slice)> operations;
-  // How a tensor-parallel group computes it (tensor_parallel.h): one device's part, and what the
-  // degree must divide. Null: every device of the group computes the layer whole.
-  std::function<TensorShare(int64_t samples, TokenSlice slice, TensorParallel split)> tensor_share;
-  std::vector<TensorDimension> tensor_dimensions;
+  // How a tensor-parallel group computes it (tensor_parallel.h). Empty: every device of the group
+  // computes the layer whole.
+  LayerSplit split;
 };
 
 // Layers as a DAG. An output may have several consumers; one layer, the loss, has no output, and
@@ -91,13 +90,15 @@ struct ModelGraph {
 
 // OK, or InvalidArgument naming a layer that takes whole samples only.
 absl::Status CheckTakesSlices(const ModelGraph& graph);
-// costs or slice_costs, which a layer that is asked for a slice must have: CHECKs, naming it.
-LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice);
+// costs or slice_costs, which a layer that is asked for a slice must have: CHECKs, naming it. With
+// `split` of one device's part.
+LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
+                   TensorParallel split = TensorParallel());
 
-// One device's part of the layer: of a degree of 1 and without a tensor_share, the whole layer.
+// One device's part of the layer: with a degree of 1, and where it is not split, the whole layer.
 TensorShare ShareOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
                     TensorParallel split);
-// Costs, slice_costs and operations of a layer that says its tensor_share: those of a degree of 1.
+// Costs, slice_costs and operations of a layer that says how it is split: those of a degree of 1.
 void SetWholeCosts(LayerSpec* layer);
 // InvalidArgument naming the option and what the degree does not divide ("--tensor_parallel=3: must
 // divide the 32 heads of layer "block0/attention""), or, with sequence parallelism, a layer that is

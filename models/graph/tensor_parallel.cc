@@ -12,12 +12,14 @@ void AddGather(TensorParallel split, Bytes bytes, std::vector<TensorCollective>*
   if (split.scatters_rows()) collectives->push_back({Collective::kAllGather, bytes});
 }
 
-void AddBranchCollectives(TensorParallel split, Bytes bytes, TensorShare* share) {
-  AddGather(split, bytes, &share->forward);
-  AddSum(split, bytes, &share->forward);
-  AddGather(split, bytes, &share->backward_input);
-  AddSum(split, bytes, &share->backward_input);
-  AddGather(split, bytes, &share->backward_weight);
+TensorCollectives BranchCollectives(TensorParallel split, Bytes bytes) {
+  TensorCollectives collectives;
+  AddGather(split, bytes, &collectives.forward);
+  AddSum(split, bytes, &collectives.forward);
+  AddGather(split, bytes, &collectives.backward_input);
+  AddSum(split, bytes, &collectives.backward_input);
+  AddGather(split, bytes, &collectives.backward_weight);
+  return collectives;
 }
 
 }  // namespace pipelab

@@ -2,8 +2,8 @@
 // tensor parallelism as in Megatron-LM.
 //
 //   TensorParallel split{/*degree=*/8};
-//   TensorShare s = layer.tensor_share(/*samples=*/4, TokenSlice(), split);   // of one device
-//   s.costs.kept; s.operations.forward; s.forward;       // the last: what the group sends
+//   TensorShare s = ShareOf(layer, /*samples=*/4, TokenSlice(), split);   // layer_spec.h: one
+//   device's s.costs.kept; s.operations.forward; s.forward;       // the last: what the group sends
 //
 // Attention is split by heads, a feed-forward layer by its inner width, embedding and head by
 // words. A first product divides its weights by columns and needs nothing of the others, a second
@@ -22,12 +22,14 @@
 #define PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "models/graph/collective.h"
 #include "models/graph/layer_costs.h"
 #include "models/graph/operation.h"
+#include "models/graph/token_slice.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -52,12 +54,28 @@ struct TensorCollective {
   Bytes bytes;
 };
 
+// What the group does in each pass, one after the other; a recompute does the forward's again.
+struct TensorCollectives {
+  std::vector<TensorCollective> forward, backward_input, backward_weight;
+};
+
 // One device's part of a layer.
-struct TensorShare {
+struct TensorShare : TensorCollectives {
   LayerCosts costs;
   LayerOperations operations;
-  // What the group does in each pass, one after the other; a recompute does the forward's again.
-  std::vector<TensorCollective> forward, backward_input, backward_weight;
+};
+
+// How a layer is split: its part on one device, for whole samples or a slice of their tokens.
+struct LayerSplit {
+  template <typename T>
+  using Of = std::function<T(int64_t samples, TokenSlice slice, TensorParallel split)>;
+
+  Of<LayerCosts> costs;
+  Of<LayerOperations> operations;
+  Of<TensorCollectives> collectives;
+  std::vector<TensorDimension> dimensions;
+
+  bool empty() const { return !costs; }
 };
 
 // Rows (tokens of all samples) of a layer's products, and of what is outside them on one device.
@@ -74,7 +92,7 @@ void AddSum(TensorParallel split, Bytes bytes, std::vector<TensorCollective>* co
 // Where rows are split by tokens, every device gets all.
 void AddGather(TensorParallel split, Bytes bytes, std::vector<TensorCollective>* collectives);
 // Those of the usual branch, from norm to residual sum: a first product and a second one.
-void AddBranchCollectives(TensorParallel split, Bytes bytes, TensorShare* share);
+TensorCollectives BranchCollectives(TensorParallel split, Bytes bytes);
 
 }  // namespace pipelab
 

@@ -88,6 +88,16 @@ LayerOperations CrossOperations(const Sizes& s) {
   return ops;
 }
 
+// The branch's, and what the first product of the memory adds.
+TensorCollectives CrossCollectives(const Sizes& s) {
+  const Bytes memory = FloatBytes(s.MemoryRows().all * s.c);
+  TensorCollectives collectives = BranchCollectives(s.split, FloatBytes(s.Rows().all * s.c));
+  AddGather(s.split, memory, &collectives.forward);
+  AddSum(s.split, memory, &collectives.backward_input);
+  AddGather(s.split, memory, &collectives.backward_weight);
+  return collectives;
+}
+
 }  // namespace
 
 LayerSpec CrossAttentionSpec(const CrossAttentionSizes& s) {
@@ -116,24 +126,25 @@ LayerSpec CrossAttentionSpec(const CrossAttentionSizes& s) {
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.memory_tokens + 1}};
   }
   const Sizes one{1, s.tokens, s.memory_tokens, s.hidden, s.heads, width, s.dropout > 0, {}};
-  layer.tensor_dimensions = {
-      {"heads", s.heads}, {"tokens", s.tokens, true}, {"memory tokens", s.memory_tokens, true}};
-  layer.tensor_share = [one](int64_t samples, TokenSlice, TensorParallel split) {
+  const auto part = [one](int64_t samples, TensorParallel split) {
     Sizes sizes = one;
     sizes.samples = samples;
     sizes.heads /= split.degree;
     sizes.w /= split.degree;
     sizes.split = split;
-    const Bytes memory = FloatBytes(sizes.MemoryRows().all * sizes.c);
-    TensorShare share;
-    share.costs = CrossCosts(sizes);
-    share.operations = CrossOperations(sizes);
-    AddBranchCollectives(split, FloatBytes(sizes.Rows().all * sizes.c), &share);
-    AddGather(split, memory, &share.forward);
-    AddSum(split, memory, &share.backward_input);
-    AddGather(split, memory, &share.backward_weight);
-    return share;
+    return sizes;
   };
+  layer.split.costs = [part](int64_t samples, TokenSlice, TensorParallel split) {
+    return CrossCosts(part(samples, split));
+  };
+  layer.split.operations = [part](int64_t samples, TokenSlice, TensorParallel split) {
+    return CrossOperations(part(samples, split));
+  };
+  layer.split.collectives = [part](int64_t samples, TokenSlice, TensorParallel split) {
+    return CrossCollectives(part(samples, split));
+  };
+  layer.split.dimensions = {
+      {"heads", s.heads}, {"tokens", s.tokens, true}, {"memory tokens", s.memory_tokens, true}};
   SetWholeCosts(&layer);
   layer.slice_costs = nullptr;
   return layer;

@@ -159,19 +159,26 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.tokens + 1}};
   }
   const Sizes one{1, s.tokens, s.hidden, s.heads, width, s.causal, s.dropout > 0, {}};
-  layer.tensor_dimensions = {{"heads", s.heads}, {"tokens", s.tokens, true}};
-  layer.tensor_share = [one](int64_t samples, TokenSlice slice, TensorParallel split) {
+  const auto part = [one](int64_t samples, TensorParallel split) {
     Sizes sizes = one;
     sizes.samples = samples;
     sizes.heads /= split.degree;
     sizes.w /= split.degree;
     sizes.split = split;
-    TensorShare share;
-    share.costs = slice.whole() ? AttentionCosts(sizes) : SliceCosts(sizes, slice);
-    share.operations = AttentionOperations(sizes, slice);
-    AddBranchCollectives(split, FloatBytes(sizes.Rows(slice).all * sizes.c), &share);
-    return share;
+    return sizes;
   };
+  layer.split.costs = [part](int64_t samples, TokenSlice slice, TensorParallel split) {
+    const Sizes sizes = part(samples, split);
+    return slice.whole() ? AttentionCosts(sizes) : SliceCosts(sizes, slice);
+  };
+  layer.split.operations = [part](int64_t samples, TokenSlice slice, TensorParallel split) {
+    return AttentionOperations(part(samples, split), slice);
+  };
+  layer.split.collectives = [part](int64_t samples, TokenSlice slice, TensorParallel split) {
+    const Sizes sizes = part(samples, split);
+    return BranchCollectives(split, FloatBytes(sizes.Rows(slice).all * sizes.c));
+  };
+  layer.split.dimensions = {{"heads", s.heads}, {"tokens", s.tokens, true}};
   SetWholeCosts(&layer);
   if (!s.causal) layer.slice_costs = nullptr;
   return layer;

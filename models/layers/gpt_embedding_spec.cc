@@ -48,17 +48,27 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   }
   layer.attributes = {{"positions", static_cast<double>(s.positions)}};
   layer.data = {{s.field, FieldType::kId, {s.tokens}, s.vocabulary}};
-  layer.tensor_dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
-  layer.tensor_share = [t = s.tokens, c = s.hidden, learned](int64_t samples, TokenSlice slice,
-                                                             TensorParallel split) {
-    const SplitRows rows(samples * slice.CountOf(t), split);
-    TensorShare share;
-    share.costs = EmbeddingCosts(rows, rows.own / samples, c, learned);
-    share.operations = EmbeddingOperations(rows, c, split.degree);
-    AddSum(split, FloatBytes(rows.all * c), &share.forward);
-    AddGather(split, FloatBytes(rows.all * c), &share.backward_weight);
-    return share;
+  const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
+    return SplitRows(samples * slice.CountOf(t), split);
   };
+  layer.split.costs = [rows, c = s.hidden, learned](int64_t samples, TokenSlice slice,
+                                                    TensorParallel split) {
+    const SplitRows r = rows(samples, slice, split);
+    return EmbeddingCosts(r, r.own / samples, c, learned);
+  };
+  layer.split.operations = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
+                                                TensorParallel split) {
+    return EmbeddingOperations(rows(samples, slice, split), c, split.degree);
+  };
+  layer.split.collectives = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
+                                                 TensorParallel split) {
+    const Bytes bytes = FloatBytes(rows(samples, slice, split).all * c);
+    TensorCollectives collectives;
+    AddSum(split, bytes, &collectives.forward);
+    AddGather(split, bytes, &collectives.backward_weight);
+    return collectives;
+  };
+  layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
   SetWholeCosts(&layer);
   return layer;
 }

@@ -46,6 +46,19 @@ LayerOperations HeadOperations(const SplitRows& rows, int64_t c, int64_t v) {
   return ops;
 }
 
+// Rows of C, all of them.
+TensorCollectives HeadCollectives(TensorParallel split, int64_t m, int64_t c) {
+  TensorCollectives collectives;
+  AddGather(split, FloatBytes(m * c), &collectives.forward);
+  if (split.degree > 1) {  // the largest logit, the sum of exponentials, the target's logit
+    collectives.forward.insert(collectives.forward.end(), 3,
+                               {Collective::kAllReduce, FloatBytes(m)});
+  }
+  AddSum(split, FloatBytes(m * c), &collectives.backward_input);
+  AddGather(split, FloatBytes(m * c), &collectives.backward_weight);
+  return collectives;
+}
+
 }  // namespace
 
 LayerSpec GptHeadSpec(const GptHeadSizes& s) {
@@ -69,22 +82,22 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
   }
   layer.attributes = {{"output_bias", s.output_bias ? 1 : 0}};
   layer.data = {{kTargets, FieldType::kId, {s.tokens}, s.vocabulary, s.padded_targets}};
-  layer.tensor_dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
-  layer.tensor_share = [t = s.tokens, c = s.hidden, v = s.vocabulary](
-                           int64_t samples, TokenSlice slice, TensorParallel split) {
-    const SplitRows rows(samples * slice.CountOf(t), split);
-    TensorShare share;
-    share.costs = HeadCosts(rows, c, v / split.degree, split.degree > 1);
-    share.operations = HeadOperations(rows, c, v / split.degree);
-    const Bytes bytes = FloatBytes(rows.all * c), row_numbers = FloatBytes(rows.all);
-    AddGather(split, bytes, &share.forward);
-    if (split.degree > 1) {  // the largest logit, the sum of exponentials, the target's logit
-      share.forward.insert(share.forward.end(), 3, {Collective::kAllReduce, row_numbers});
-    }
-    AddSum(split, bytes, &share.backward_input);
-    AddGather(split, bytes, &share.backward_weight);
-    return share;
+  const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
+    return SplitRows(samples * slice.CountOf(t), split);
   };
+  layer.split.costs = [rows, c = s.hidden, v = s.vocabulary](int64_t samples, TokenSlice slice,
+                                                             TensorParallel split) {
+    return HeadCosts(rows(samples, slice, split), c, v / split.degree, split.degree > 1);
+  };
+  layer.split.operations = [rows, c = s.hidden, v = s.vocabulary](int64_t samples, TokenSlice slice,
+                                                                  TensorParallel split) {
+    return HeadOperations(rows(samples, slice, split), c, v / split.degree);
+  };
+  layer.split.collectives = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
+                                                 TensorParallel split) {
+    return HeadCollectives(split, rows(samples, slice, split).all, c);
+  };
+  layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
   SetWholeCosts(&layer);
   return layer;
 }

@@ -67,16 +67,22 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
       {s.name + "/b2", {s.hidden}, InitKind::kZeros, 0, ""},
   };
   layer.attributes = {{"inner", static_cast<double>(s.inner)}, {"dropout", s.dropout}};
-  layer.tensor_dimensions = {{"inner columns", s.inner}, {"tokens", s.tokens, true}};
-  layer.tensor_share = [t = s.tokens, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
-                           int64_t samples, TokenSlice slice, TensorParallel split) {
-    const SplitRows rows(samples * slice.CountOf(t), split);
-    TensorShare share;
-    share.costs = MlpCosts(rows, c, f / split.degree, dropout);
-    share.operations = MlpOperations(rows, c, f / split.degree);
-    AddBranchCollectives(split, FloatBytes(rows.all * c), &share);
-    return share;
+  const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
+    return SplitRows(samples * slice.CountOf(t), split);
   };
+  layer.split.costs = [rows, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
+                          int64_t samples, TokenSlice slice, TensorParallel split) {
+    return MlpCosts(rows(samples, slice, split), c, f / split.degree, dropout);
+  };
+  layer.split.operations = [rows, c = s.hidden, f = s.inner](int64_t samples, TokenSlice slice,
+                                                             TensorParallel split) {
+    return MlpOperations(rows(samples, slice, split), c, f / split.degree);
+  };
+  layer.split.collectives = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
+                                                 TensorParallel split) {
+    return BranchCollectives(split, FloatBytes(rows(samples, slice, split).all * c));
+  };
+  layer.split.dimensions = {{"inner columns", s.inner}, {"tokens", s.tokens, true}};
   SetWholeCosts(&layer);
   return layer;
 }

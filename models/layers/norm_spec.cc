@@ -14,20 +14,30 @@ LayerSpec NormSpec(const NormSizes& s) {
   layer.output_shape = {s.tokens, s.hidden};
   layer.parameters = {{s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
                       {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""}};
-  layer.tensor_dimensions = {{"tokens", s.tokens, true}};
-  layer.tensor_share = [s](int64_t samples, TokenSlice slice, TensorParallel split) {
-    const int64_t m = SplitRows(samples * slice.CountOf(s.tokens), split).own;
-    TensorShare share;
-    LayerCosts& costs = share.costs;
-    costs.output = FloatBytes(m * s.hidden);
+  const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
+    return SplitRows(samples * slice.CountOf(t), split).own;
+  };
+  layer.split.costs = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
+                                           TensorParallel split) {
+    const int64_t m = rows(samples, slice, split);
+    LayerCosts costs;
+    costs.output = FloatBytes(m * c);
     costs.kept = FloatBytes(2 * m);                     // mean and reciprocal deviation
     costs.kept_for_weight = costs.kept + costs.output;  // and dy
     costs.forward_peak = costs.kept + costs.output;
     costs.backward_input_peak = costs.backward_peak = costs.output;  // dx
-    AddMemory(OperationKind::kLayerNorm, 2 * m * s.hidden, 3 * m * s.hidden, &share.operations);
-    AddOwnNormWeights(m * s.hidden, /*again=*/false, &share.operations);
-    return share;
+    return costs;
   };
+  layer.split.operations = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
+                                                TensorParallel split) {
+    const int64_t size = rows(samples, slice, split) * c;
+    LayerOperations ops;
+    AddMemory(OperationKind::kLayerNorm, 2 * size, 3 * size, &ops);
+    AddOwnNormWeights(size, /*again=*/false, &ops);
+    return ops;
+  };
+  layer.split.collectives = [](int64_t, TokenSlice, TensorParallel) { return TensorCollectives(); };
+  layer.split.dimensions = {{"tokens", s.tokens, true}};
   SetWholeCosts(&layer);
   return layer;
 }

@@ -61,14 +61,17 @@ void MakeUnfused(LayerSpec* layer) {
                        static_cast<int64_t>(Attribute(*layer, "head_size")),
                        layer->output_shape[1]};
   layer->kind = kUnfusedAttention;
-  layer->tensor_share = [whole, fused = layer->tensor_share](int64_t samples, TokenSlice,
-                                                             TensorParallel split) {
+  const auto part = [whole](TensorParallel split) {
     Sizes s = whole;
     s.heads /= split.degree;
-    TensorShare share = fused(samples, TokenSlice(), split);
-    share.costs = Costs(s, share.costs, samples);
-    share.operations = Operations(s, samples, split);
-    return share;
+    return s;
+  };
+  layer->split.costs = [part, fused = layer->split.costs](int64_t samples, TokenSlice slice,
+                                                          TensorParallel split) {
+    return Costs(part(split), fused(samples, slice, split), samples);
+  };
+  layer->split.operations = [part](int64_t samples, TokenSlice, TensorParallel split) {
+    return Operations(part(split), samples, split);
   };
   SetWholeCosts(layer);
   layer->slice_costs = nullptr;

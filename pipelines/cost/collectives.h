@@ -19,7 +19,6 @@
 #include "absl/types/span.h"
 #include "models/graph/collective.h"  // IWYU pragma: export
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/cost/network.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -27,8 +26,6 @@ namespace pipelab {
 // `devices` are different from each other; with one of them nothing is sent and the time is 0.
 Nanoseconds CollectiveTime(const CostTable& costs, Collective kind, absl::Span<const int> devices,
                            Bytes bytes);
-// Of all devices of the network, in order. 0 where it is empty.
-Nanoseconds CollectiveTime(const Network& network, Collective kind, Bytes bytes);
 
 }  // namespace pipelab
 

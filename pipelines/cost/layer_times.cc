@@ -4,14 +4,19 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/cluster/grid_links.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
 absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& machine,
-                                     const std::vector<Operation>& operations) {
-  absl::StatusOr<Nanoseconds> time = RunTime(machine.device, machine.type, operations);
+                                     const std::vector<Operation>& operations,
+                                     const TensorGroup& group,
+                                     const std::vector<TensorCollective>& collectives) {
+  absl::StatusOr<Nanoseconds> time =
+      RunTime(machine.device, machine.type, operations, static_cast<int64_t>(collectives.size()),
+              group.TimeOf(collectives, machine.type));
   if (time.ok()) return time;
   return absl::Status(time.status().code(),
                       absl::StrCat("layer \"", layer.name, "\": ", time.status().message()));
@@ -19,15 +24,28 @@ absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& mach
 
 }  // namespace
 
+Nanoseconds TensorGroup::TimeOf(const std::vector<TensorCollective>& collectives,
+                                NumberType type) const {
+  Nanoseconds sum;
+  for (const TensorCollective& c : collectives) {
+    // Bytes are counted with 4 a number.
+    sum += RingTime(hop, split.degree, c.kind, Bytes(c.bytes.value() / 4 * BytesOf(type)));
+  }
+  return sum;
+}
+
 absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
-                                   TokenSlice slice) {
-  const LayerOperations operations = layer.operations(samples, slice);
+                                   TokenSlice slice, const TensorGroup& group) {
+  const TensorShare share = ShareOf(layer, samples, slice, group.split);
+  const LayerOperations& operations = share.operations;
   LayerTimes times;
-  PIPELAB_ASSIGN_OR_RETURN(times.forward, PassTime(layer, machine, operations.forward));
-  PIPELAB_ASSIGN_OR_RETURN(times.backward_input,
-                           PassTime(layer, machine, operations.backward_input));
-  PIPELAB_ASSIGN_OR_RETURN(times.backward_weight,
-                           PassTime(layer, machine, operations.backward_weight));
+  PIPELAB_ASSIGN_OR_RETURN(times.forward,
+                           PassTime(layer, machine, operations.forward, group, share.forward));
+  PIPELAB_ASSIGN_OR_RETURN(times.backward_input, PassTime(layer, machine, operations.backward_input,
+                                                          group, share.backward_input));
+  PIPELAB_ASSIGN_OR_RETURN(
+      times.backward_weight,
+      PassTime(layer, machine, operations.backward_weight, group, share.backward_weight));
   return times;
 }
 

@@ -7,15 +7,17 @@
 // A pass takes the sum of its operations (pipelines/cluster/device.h), one after the other: no two
 // of a device's kernels overlap. Where a device says what the host takes to launch them, a layer's
 // pass takes that sum where it is the larger one: the host's lead is not carried from layer to
-// layer.
+// layer. Collectives of a tensor-parallel group come between its operations and are waited for.
 #ifndef PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
 #define PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cluster/device.h"
+#include "pipelines/cost/network.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -25,13 +27,23 @@ struct Machine {
   NumberType type = NumberType::kFp32;  // of activations, weights and products
 };
 
+// Devices that compute layers together (models/graph/tensor_parallel.h).
+struct TensorGroup {
+  TensorParallel split;
+  PathCost hop;  // of its ring: RingHop(cluster, {split.degree, 1}) of cluster/grid_links.h
+
+  // Of one pass's collectives, one after the other and beside nothing else.
+  Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type) const;
+};
+
 struct LayerTimes {
   Nanoseconds forward, backward_input, backward_weight;
 };
 
-// NotFound naming the layer, and what the device lacks.
+// Of one device of the group. NotFound naming the layer, and what the device lacks.
 absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
-                                   TokenSlice slice = TokenSlice());
+                                   TokenSlice slice = TokenSlice(),
+                                   const TensorGroup& group = TensorGroup());
 
 // An optimizer step over so many parameters: one pass over `numbers` of 4 bytes for each (Adam
 // reads value, gradient and two moments, and writes all but the gradient: 7).

@@ -41,14 +41,14 @@ struct StageBytes {
 };
 
 StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples,
-                   TokenSlice slice) {
+                   TokenSlice slice, TensorParallel split) {
   StageBytes bytes{plan, {}, {}, {}};
   for (int layer : plan.layers) {
-    bytes.costs.push_back(CostsOf(graph.layers[layer], samples, slice));
+    bytes.costs.push_back(CostsOf(graph.layers[layer], samples, slice, split));
     bytes.data.push_back(DataBytes(graph.layers[layer], samples, slice));
   }
   for (const StagePlan::Value& v : plan.values) {
-    bytes.value.push_back(CostsOf(graph.layers[v.layer], samples, slice).output);
+    bytes.value.push_back(CostsOf(graph.layers[v.layer], samples, slice, split).output);
   }
   return bytes;
 }
@@ -112,12 +112,13 @@ Bytes BackwardWeightPeak(const StageBytes& stage) {
 }
 
 // Values (tied ones once), gradients (one a use), what the optimizer keeps.
-Bytes StateBytes(const ModelGraph& graph, const std::vector<int>& layers, int optimizer_tensors) {
+Bytes StateBytes(const ModelGraph& graph, const std::vector<int>& layers, int optimizer_tensors,
+                 TensorParallel split) {
   std::set<std::string> values;
   Bytes state;
   for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
-      const Bytes size = Bytes(4) * p.size();
+      const Bytes size = Bytes(4) * p.size_on(split);
       state += size;
       if (values.insert(ValueName(p)).second) state += size * (1 + optimizer_tensors);
     }
@@ -135,7 +136,8 @@ Bytes StatisticsBytes(const ModelGraph& graph, const std::vector<int>& layers) {
 
 // Gradients of the values that only these layers hold: what copies of the stage sum. Values of a
 // tie with other stages are summed with those.
-Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition, int stage) {
+Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition, int stage,
+                       TensorParallel split) {
   std::set<std::string> elsewhere, values;
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     if (partition.stage_of_layer[i] == stage) continue;
@@ -145,21 +147,34 @@ Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition,
   for (int i : partition.layers[stage]) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
       if (!p.tie.empty() && elsewhere.count(p.tie) > 0) continue;
-      if (values.insert(ValueName(p)).second) bytes += Bytes(4) * p.size();
+      if (values.insert(ValueName(p)).second) bytes += Bytes(4) * p.size_on(split);
     }
   }
   return bytes;
 }
 
-int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers) {
+int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
   std::set<std::string> values;
   int64_t n = 0;
   for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
-      if (values.insert(ValueName(p)).second) n += p.size();
+      if (values.insert(ValueName(p)).second) n += p.size_on(split);
     }
   }
   return n;
+}
+
+// Where rows are split by tokens, a device's gradients of the parameters that all devices have
+// whole are those of its own rows: the group sums them once a step.
+Bytes SumsOfAStep(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
+  Bytes bytes;
+  if (!split.scatters_rows()) return bytes;
+  for (int i : layers) {
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (p.split_dimension < 0) bytes += Bytes(4) * p.size();
+    }
+  }
+  return bytes;
 }
 
 Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
@@ -174,25 +189,29 @@ Nanoseconds MeasuredTime(const std::vector<Operation>& operations) {
   return sum;
 }
 
-// Flops of all layers at the rate, and what was measured.
+// Flops of all layers at the rate, what was measured, and the group's collectives.
 StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, int64_t samples,
                      TokenSlice slice, const StageCostOptions& options) {
+  const TensorGroup& group = options.tensor;
   Flops forward, backward_input, backward_weight;
   StageCost cost;
   for (int i : layers) {
-    const LayerCosts costs = CostsOf(graph.layers[i], samples, slice);
-    forward += costs.forward;
-    backward_input += costs.backward_input;
-    backward_weight += costs.backward_weight;
-    const LayerOperations operations = graph.layers[i].operations(samples, slice);
-    cost.forward += MeasuredTime(operations.forward);
-    cost.backward_input += MeasuredTime(operations.backward_input);
-    cost.backward_weight += MeasuredTime(operations.backward_weight);
+    const TensorShare share = ShareOf(graph.layers[i], samples, slice, group.split);
+    forward += share.costs.forward;
+    backward_input += share.costs.backward_input;
+    backward_weight += share.costs.backward_weight;
+    const auto beside = [&](const std::vector<Operation>& operations,
+                            const std::vector<TensorCollective>& collectives) {
+      return MeasuredTime(operations) + group.TimeOf(collectives, NumberType::kFp32);
+    };
+    cost.forward += beside(share.operations.forward, share.forward);
+    cost.backward_input += beside(share.operations.backward_input, share.backward_input);
+    cost.backward_weight += beside(share.operations.backward_weight, share.backward_weight);
   }
   cost.forward += TimeOf(forward, options.rate);
   cost.backward_input += TimeOf(backward_input, options.rate);
   cost.backward_weight += TimeOf(backward_weight, options.rate);
-  const double values = static_cast<double>(NumValues(graph, layers));
+  const double values = static_cast<double>(NumValues(graph, layers, group.split));
   cost.step = TimeOf(Flops(values * options.step_flops_per_parameter), options.rate);
   return cost;
 }
@@ -242,17 +261,19 @@ absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const ModelParti
   const std::vector<int>& layers = partition.layers[stage];
   StageCost cost;
   for (int i : layers) {
-    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times,
-                             TimesOf(graph.layers[i], *options.machine, samples, slice));
+    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times, TimesOf(graph.layers[i], *options.machine,
+                                                             samples, slice, options.tensor));
     cost.forward += times.forward;
     cost.backward_input += times.backward_input;
     cost.backward_weight += times.backward_weight;
   }
   const StagePlan plan = MakeStagePlan(graph, partition, stage);
+  const TensorParallel split = options.tensor.split;
   PIPELAB_RETURN_IF_ERROR(
-      AddJoins(plan, BytesOf(graph, plan, samples, slice), *options.machine, &cost));
-  PIPELAB_ASSIGN_OR_RETURN(cost.step, OptimizerTime(*options.machine, NumValues(graph, layers),
-                                                    options.optimizer_tensors));
+      AddJoins(plan, BytesOf(graph, plan, samples, slice, split), *options.machine, &cost));
+  PIPELAB_ASSIGN_OR_RETURN(
+      cost.step,
+      OptimizerTime(*options.machine, NumValues(graph, layers, split), options.optimizer_tensors));
   return cost;
 }
 
@@ -283,8 +304,12 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
     cost = PlainTimes(graph, layers, samples, slice, options);
   }
   cost.recompute = cost.forward;
+  const TensorParallel split = options.tensor.split;
+  if (const Bytes sums = SumsOfAStep(graph, layers, split); sums > Bytes(0)) {
+    cost.step += options.tensor.TimeOf({{Collective::kAllReduce, sums}}, NumberType::kFp32);
+  }
   cost.memory =
-      ComputeStageMemory(graph, partition, stage, samples, slice, options.optimizer_tensors);
+      ComputeStageMemory(graph, partition, stage, samples, slice, options.optimizer_tensors, split);
   SetNumberBytes(NumberBytes(options), &cost.memory);
   return cost;
 }
@@ -292,9 +317,10 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
 }  // namespace
 
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                               int64_t samples, TokenSlice slice, int optimizer_tensors) {
+                               int64_t samples, TokenSlice slice, int optimizer_tensors,
+                               TensorParallel split) {
   const StagePlan plan = MakeStagePlan(graph, partition, stage);
-  const StageBytes bytes = BytesOf(graph, plan, samples, slice);
+  const StageBytes bytes = BytesOf(graph, plan, samples, slice, split);
   StageMemory memory;
   for (const LayerCosts& layer : bytes.costs) {
     memory.kept += layer.kept;
@@ -319,10 +345,10 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
   memory.backward_input_peak = BackwardPeak(bytes, StagePass::kBackwardInput);
   memory.backward_weight_peak = BackwardWeightPeak(bytes);
   memory.statistics = StatisticsBytes(graph, plan.layers);
-  memory.state = StateBytes(graph, plan.layers, optimizer_tensors) + memory.statistics;
-  memory.weights = Bytes(4) * NumValues(graph, plan.layers);
+  memory.state = StateBytes(graph, plan.layers, optimizer_tensors, split) + memory.statistics;
+  memory.weights = Bytes(4) * NumValues(graph, plan.layers, split);
   memory.optimizer = memory.weights * optimizer_tensors;
-  memory.gradients = OwnGradientBytes(graph, partition, stage);
+  memory.gradients = OwnGradientBytes(graph, partition, stage, split);
   return memory;
 }
 
@@ -343,8 +369,13 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
     return absl::InvalidArgumentError(absl::StrCat(sizes.size(), " sizes of micro-batches for ",
                                                    partition.num_stages(), " stages"));
   }
+  const TensorParallel split = options.tensor.split;
+  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, split));
   std::vector<TokenSlice> slices;
   if (options.slices.size() > 1) {
+    if (split.scatters_rows()) {
+      return absl::InvalidArgumentError("--sequence_parallel: not with token slices");
+    }
     PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
     PIPELAB_ASSIGN_OR_RETURN(slices,
                              MakeTokenSlices(options.slices, graph.layers[0].output_shape[0]));
@@ -358,8 +389,9 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
       costs.stages.push_back(cost);
     }
     for (int layer : partition.edge_layer) {
-      costs.edge_bytes.push_back(InNumbersOf(
-          NumberBytes(options), CostsOf(graph.layers[layer], micro_batch_samples, slice).output));
+      costs.edge_bytes.push_back(
+          InNumbersOf(NumberBytes(options),
+                      CostsOf(graph.layers[layer], micro_batch_samples, slice, split).output));
     }
     return costs;
   };
@@ -373,7 +405,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
   }
   for (const LayerSpec& layer : graph.layers) {
     for (const ParameterSpec& p : layer.parameters) {
-      if (!p.tie.empty()) table.tie_bytes[p.tie] = Bytes(4) * p.size();
+      if (!p.tie.empty()) table.tie_bytes[p.tie] = Bytes(4) * p.size_on(split);
     }
   }
   return table;

@@ -15,6 +15,11 @@
 // times that were measured (models/graph/operation.h) as they are. On a machine that computes with
 // 2 bytes a number, activations and what goes along edges have half the bytes; weights, gradients
 // and the optimizer's tensors have 4 a number on all.
+//
+// With tensor parallelism (models/graph/tensor_parallel.h) all of this is one device's of the
+// group: its share of the parameters and of what is kept, its operations, and the group's
+// collectives, which nothing runs beside. Messages have what a device has of an output: all rows,
+// or with sequence parallelism its own.
 #ifndef PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 #define PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 
@@ -38,6 +43,8 @@ struct StageCostOptions {
   // others' from StepFlopsPerParameter and StateNames (models/layers/optimizer.h).
   double step_flops_per_parameter = 13;
   int optimizer_tensors = 2;
+  // The devices that compute each stage's layers together. Times and bytes are then those of one.
+  TensorGroup tensor;
   // Tokens of each slice of a sample, for a schedule with token slices: the table then has each
   // slice's own costs. Empty, or one: whole samples.
   std::vector<int64_t> slices;
@@ -47,8 +54,9 @@ struct StageCostOptions {
 };
 
 // Stages are for micro-batches of their own size, edges for one of `micro_batch_samples`.
-// InvalidArgument for sizes below 1, no rate, and slices that are not the model's samples or that a
-// layer does not know; NotFound naming the layer and what the machine lacks.
+// InvalidArgument for sizes below 1, no rate, slices that are not the model's samples or that a
+// layer does not know, and a tensor-parallel degree that does not divide a layer; NotFound naming
+// the layer and what the machine lacks.
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const ModelPartition& partition,
                                             int64_t micro_batch_samples,
@@ -57,7 +65,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
 // With 4 bytes a number.
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
                                int64_t samples, TokenSlice slice = TokenSlice(),
-                               int optimizer_tensors = 2);
+                               int optimizer_tensors = 2, TensorParallel split = TensorParallel());
 
 }  // namespace pipelab
 
