@@ -10,11 +10,13 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
 #include "experiments/flags.h"
 #include "experiments/published/gpipe.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/gpipe_family.h"
 #include "experiments/scaling/largest_models.h"
+#include "experiments/scaling/real_counterpart.h"
 #include "experiments/scaling/scheme_grid.h"
 #include "experiments/scaling/specification_table.h"
 #include "experiments/scaling/speed_up.h"
@@ -27,6 +29,14 @@ ABSL_FLAG(std::string, cluster, "",
           "cluster in the place of the paper's TPUs: a name or a file; empty: the paper's");
 ABSL_FLAG(std::string, gpu_cluster, "",
           "cluster in the place of the paper's GPUs; empty: the paper's");
+ABSL_FLAG(
+    bool, real, false,
+    "also train a scaled-down network here on in-process devices, for some minutes, and compare "
+    "its step times with the cost model's");
+ABSL_FLAG(
+    std::string, machine, "",
+    "with --real: specification of this machine (//experiments:calibrate); empty: measured in "
+    "turns with the runs");
 ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/NAME of the checkout");
 
 namespace pipelab {
@@ -48,6 +58,9 @@ class Clusters {
     }
     return &found->second;
   }
+
+  // One that was not asked for by name.
+  void Add(const ClusterSpec& cluster) { loaded_.emplace("", cluster); }
 
   std::vector<ClusterSpec> All() const {
     std::vector<ClusterSpec> all;
@@ -96,6 +109,24 @@ absl::Status AddThroughput(const GpipeFamily& family, const GpipePaper& paper, C
   return absl::OkStatus();
 }
 
+absl::Status AddRealCounterpart(const GpipeFamily& family,
+                                const absl::optional<ClusterSpec>& machine, Clusters* clusters,
+                                Report* report) {
+  if (!absl::GetFlag(FLAGS_real)) {
+    report->AddNote(
+        "Not in this report: the scaled-down network trained on this machine (--real, some "
+        "minutes).");
+    return absl::OkStatus();
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const RealNet net, ScaledDown(family.id));
+  RealCounterpartOptions options;
+  options.machine = machine;
+  PIPELAB_ASSIGN_OR_RETURN(const RealCounterpart real, RunRealCounterpart(net, options));
+  report->AddTable(RealCounterpartTable(real));
+  clusters->Add(real.machine);
+  return absl::OkStatus();
+}
+
 Report MakeReport(const ScalingStudy& study, const GpipePaper& paper) {
   ReportOptions about;
   about.name = study.name;
@@ -117,6 +148,10 @@ absl::Status Run(const ScalingStudy& study, const std::vector<std::string>& word
   PIPELAB_ASSIGN_OR_RETURN(const GpipePaper paper, PublishedGpipe());
   Clusters clusters;
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec* cluster, clusters.Load(family->cluster));
+  absl::optional<ClusterSpec> machine;
+  if (!absl::GetFlag(FLAGS_machine).empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(machine, LoadCluster("--machine", absl::GetFlag(FLAGS_machine)));
+  }
   const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), study.name);
   PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", out));
 
@@ -131,6 +166,7 @@ absl::Status Run(const ScalingStudy& study, const std::vector<std::string>& word
   PIPELAB_ASSIGN_OR_RETURN(const SpeedUps speed_ups, MakeSpeedUps(*family, study.speed_up_layers,
                                                                   study.speed_up_width, *cluster));
   report.AddTable(SpeedUpTable(speed_ups));
+  PIPELAB_RETURN_IF_ERROR(AddRealCounterpart(*family, machine, &clusters, &report));
   report.AddTable(SpecificationTable(clusters.All()));
   PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
   std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());

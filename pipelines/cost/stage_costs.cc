@@ -251,7 +251,7 @@ absl::StatusOr<Nanoseconds> OptimizerTime(const Machine& machine, int64_t values
   PIPELAB_ASSIGN_OR_RETURN(Nanoseconds time, StepTime(machine, values, 3 + 2 * optimizer_tensors));
   PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds clear,
                            OperationTime(machine.device, NumberType::kFp32,
-                                         OwnOperation(OperationKind::kElementwise, values)));
+                                         OwnOperation(OperationKind::kOptimizer, values)));
   return time + clear;
 }
 

@@ -1,0 +1,393 @@
+#include "experiments/calibration/kernel_probe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "tools/base/rng.h"
+
+namespace pipelab {
+namespace {
+
+using Prepare = std::function<std::function<void()>(ProbeTensors*)>;
+
+// The same numbers over and over.
+void FillNormal(const Tensor& t) {
+  static const auto* const normal = [] {
+    auto* numbers = new std::vector<float>;
+    const CounterRng rng(/*seed=*/1, "calibration/normal");
+    for (int i = 0; i < 4096; ++i) numbers->push_back(rng.Normal(i));
+    return numbers;
+  }();
+  const absl::Span<float> to = t.f32();
+  for (size_t i = 0; i < to.size(); i += normal->size()) {
+    std::copy_n(normal->begin(), std::min(normal->size(), to.size() - i), to.begin() + i);
+  }
+}
+
+class Probes {
+ public:
+  explicit Probes(ProbeSizes sizes) : quick_(sizes == ProbeSizes::kQuick) {}
+
+  std::vector<KernelProbe> Take() { return std::move(probes_); }
+
+  void Products() {
+    for (int64_t m : Sizes({64, 128, 256, 512, 1024, 2048})) {
+      for (int64_t k : Sizes({64, 128, 256, 512})) {
+        for (int64_t n : Sizes({64, 128, 256, 512})) {
+          // Layers widen and narrow by up to four; wider ones are for larger machines than a core.
+          if (n > 4 * k || k > 4 * n || k * n > (int64_t{1} << 17)) continue;
+          Product(m, k, n);
+        }
+      }
+    }
+  }
+
+  // As in networks: where images halve, channels double; most convolutions are pointwise, between
+  // widths and a quarter of them, and the others are of the narrow ones.
+  void Convolutions() {
+    constexpr int64_t kSideTimesChannels = 1024;
+    for (int64_t samples : Sizes({1, 4, 32})) {
+      for (int64_t side : Sizes({4, 8, 16})) {
+        const int64_t wide = kSideTimesChannels / side, narrow = wide / 4;
+        for (int64_t channels : Sizes({narrow, wide / 2, wide, 2 * wide})) {
+          Convolution(samples, side, channels, channels, {1, 1, 1});
+        }
+        for (int64_t channels : Sizes({wide, 2 * wide})) {
+          Convolution(samples, side, channels, channels / 4, {1, 1, 1});
+          Convolution(samples, side, channels / 4, channels, {1, 1, 1});
+        }
+        for (int64_t channels : Sizes({narrow, wide / 2})) {
+          for (const Window& window : {Window{3, 3, 1}, {1, 7, 1}, {7, 1, 1}, {3, 3, 2}}) {
+            Convolution(samples, side, channels, channels, window);
+          }
+        }
+      }
+    }
+  }
+
+  void Attentions() {
+    for (int64_t samples : Sizes({1, 8})) {
+      for (int64_t tokens : Sizes({32, 64, 128})) {
+        for (int64_t heads : Sizes({2, 4})) {
+          for (int64_t head_size : {64}) {  // of most networks
+            AttentionShape s;
+            s.samples = samples;
+            s.tokens = tokens;
+            s.heads = heads;
+            s.head_size = head_size;
+            for (bool causal : {true, false}) {
+              s.causal = causal;
+              Attention(s);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  // Whatever moves more than it computes.
+  void Passes() {
+    for (int64_t rows : Sizes({16, 64, 256, 1024, 4096, 16384})) {
+      for (int64_t columns : Sizes({64, 256})) {
+        Sums(rows, columns);
+        LayerNorms(rows, columns);
+        BatchNorms(rows, columns);
+        Activations(rows, columns);
+        Losses(rows, columns);
+      }
+    }
+    for (int64_t samples : Sizes({1, 8, 32})) {
+      for (int64_t side : Sizes({4, 16})) {
+        for (int64_t channels : Sizes({16, 128})) Pools(samples, side, channels);
+      }
+    }
+    for (int64_t elements : Sizes({1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22})) Step(elements);
+  }
+
+ private:
+  struct Window {
+    int64_t height, width, stride;
+  };
+
+  // Of a grid's sizes, for a quick look the first and the last.
+  std::vector<int64_t> Sizes(std::vector<int64_t> all) const {
+    if (!quick_ || all.size() < 2) return all;
+    return {all.front(), all[all.size() / 2]};
+  }
+
+  void Add(std::string name, Operation operation, int64_t numbers, Prepare prepare,
+           int64_t copied = 0) {
+    probes_.push_back({std::move(name), operation, copied, 4 * numbers, std::move(prepare)});
+  }
+
+  // Most results of products go within their layer (branches, gradients), so that their memory was
+  // another's a moment ago: it comes from the arena, as in layers.
+  void Product(int64_t m, int64_t k, int64_t n) {
+    const std::string shape = absl::StrCat("/", m, "x", k, "x", n);
+    const int64_t numbers = m * k + k * n + m * n;
+    Add("Linear" + shape, MatmulOperation(m, n, k), numbers, [m, k, n](ProbeTensors* t) {
+      const Tensor x = t->Hot({m, k}), w = t->Cold({k, n}), b = t->Cold({n});
+      return [=, be = t->backend()] { be->Linear(x, w, b, be->Allocate({m, n})); };
+    });
+    Add("LinearInputGradient" + shape, MatmulOperation(m, k, n), numbers,
+        [m, k, n](ProbeTensors* t) {
+          const Tensor dy = t->Hot({m, n}), w = t->Cold({k, n});
+          return [=, be = t->backend()] { be->LinearInputGradient(dy, w, be->Allocate({m, k})); };
+        });
+    Add("LinearWeightGradient" + shape, MatmulOperation(k, n, m), numbers,
+        [m, k, n](ProbeTensors* t) {
+          const Tensor x = t->Cold({m, k}), dy = t->Hot({m, n}), dw = t->Cold({k, n});
+          const Tensor db = t->Cold({n});
+          return [=, be = t->backend()] { be->LinearWeightGradient(x, dy, dw, db); };
+        });
+  }
+
+  void Convolution(int64_t samples, int64_t side, int64_t in, int64_t out, const Window& window) {
+    ConvolutionShape s;
+    s.samples = samples;
+    s.height = s.width = side;
+    s.in_channels = in;
+    s.out_channels = out;
+    s.kernel_height = window.height;
+    s.kernel_width = window.width;
+    s.stride_height = s.stride_width = window.stride;
+    s.pad_height = (window.height - 1) / 2;
+    s.pad_width = (window.width - 1) / 2;
+    Convolution(s);
+  }
+
+  // The input of the weight gradient is hot as well: it is an activation, computed again.
+  void Convolution(const ConvolutionShape& s) {
+    const Shape in = {s.samples, s.height, s.width, s.in_channels};
+    const Shape out = {s.samples, s.out_height(), s.out_width(), s.out_channels};
+    const Shape taps = {s.kernel_height, s.kernel_width, s.in_channels, s.out_channels};
+    const std::string shape = absl::StrCat(
+        "/", s.samples, "x", s.height, "x", s.width, "x", s.in_channels, "->", s.out_channels, "/",
+        s.kernel_height, "x", s.kernel_width, "/stride", s.stride_height);
+    const int64_t rows = NumElements(out) / s.out_channels, n = s.out_channels;
+    const int64_t k = s.kernel_height * s.kernel_width * s.in_channels;
+    const int64_t numbers = NumElements(in) + NumElements(out) + k * n;
+    Add(
+        "Convolution" + shape, ConvolutionOperation(rows, n, k, numbers), numbers,
+        [=](ProbeTensors* t) {
+          const Tensor x = t->Hot(in), w = t->Cold(taps), y = t->Cold(out);
+          return [=, be = t->backend()] { be->convolution().Forward(s, x, w, Tensor(), y); };
+        },
+        2 * k * n);
+    Add(
+        "ConvolutionInputGradient" + shape, ConvolutionOperation(rows, k, n, numbers), numbers,
+        [=](ProbeTensors* t) {
+          const Tensor dy = t->Hot(out), w = t->Cold(taps), dx = t->Cold(in);
+          return [=, be = t->backend()] { be->convolution().InputGradient(s, dy, w, dx); };
+        },
+        2 * k * n);
+    Add(
+        "ConvolutionWeightGradient" + shape, ConvolutionOperation(k, n, rows, numbers), numbers,
+        [=](ProbeTensors* t) {
+          const Tensor x = t->Hot(in), dy = t->Hot(out), dw = t->Cold(taps);
+          return
+              [=, be = t->backend()] { be->convolution().WeightGradient(s, x, dy, dw, Tensor()); };
+        },
+        3 * k * n);
+  }
+
+  void Attention(const AttentionShape& s) {
+    const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size;
+    const std::string shape = absl::StrCat("/", s.samples, "x", s.tokens, "/", s.heads, "x",
+                                           s.head_size, s.causal ? "/causal" : "");
+    const Flops scores = MatmulFlops(s.samples, s.tokens * s.tokens, width);
+    Add("Attention" + shape, AttentionOperation(2.0 * scores, 4 * m * width, s.head_size),
+        4 * m * width, [=](ProbeTensors* t) {
+          const Tensor qkv = t->Hot({m, 3 * width}), out = t->Cold({m, width});
+          const Tensor lse = t->Cold({m, s.heads});
+          return [=, be = t->backend()] { be->attention().Forward(s, qkv, out, lse); };
+        });
+    Add("AttentionGradient" + shape, AttentionOperation(5.0 * scores, 8 * m * width, s.head_size),
+        8 * m * width, [=](ProbeTensors* t) {
+          const Tensor qkv = t->Cold({m, 3 * width}), lse = t->Cold({m, s.heads});
+          const Tensor out = t->Cold({m, width}), dout = t->Hot({m, width});
+          const Tensor dqkv = t->Cold({m, 3 * width});
+          t->backend()->attention().Forward(s, qkv, out, lse);
+          return [=, be = t->backend()] { be->attention().Gradient(s, dout, qkv, out, lse, dqkv); };
+        });
+  }
+
+  // Counts `counted` numbers for each of rows x columns; its tensors have `held`.
+  void Pass(const char* name, OperationKind kind, int64_t rows, int64_t columns, int64_t counted,
+            int64_t held, Prepare prepare) {
+    Add(absl::StrCat(name, "/", rows, "x", columns),
+        MemoryOperation(kind, counted * rows * columns), held * rows * columns, std::move(prepare));
+  }
+
+  void Sums(int64_t m, int64_t c) {
+    constexpr OperationKind kKind = OperationKind::kElementwise;
+    Pass("Add", kKind, m, c, 3, 3, [=](ProbeTensors* t) {  // a join of branches
+      const Tensor a = t->Cold({m, c}), b = t->Cold({m, c}), y = t->Cold({m, c});
+      return [=, be = t->backend()] { be->Add(a, b, y); };
+    });
+    Pass("AddInPlace", kKind, m, c, 3, 2, [=](ProbeTensors* t) {  // a residual, gradients
+      const Tensor a = t->Cold({m, c}), y = t->Hot({m, c});
+      return [=, be = t->backend()] { be->Add(y, a, y); };
+    });
+    Pass("Copy", kKind, m, c, 2, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Cold({m, c}), y = t->Cold({m, c});
+      return [=, be = t->backend()] { be->Copy(x, y); };
+    });
+    Pass("CopyColumns", kKind, m, c, 2, 5, [=](ProbeTensors* t) {  // one of four that are joined
+      const Tensor x = t->Cold({m, c}), y = t->Cold({m, 4 * c});
+      return [=, be = t->backend()] { be->CopyColumns(x, 0, y, c, c); };
+    });
+  }
+
+  void LayerNorms(int64_t m, int64_t c) {
+    constexpr OperationKind kKind = OperationKind::kLayerNorm;
+    Pass("LayerNorm", kKind, m, c, 2, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Hot({m, c}), y = t->Cold({m, c}), column = t->Cold({c});
+      const Tensor mean = t->Cold({m}), rstd = t->Cold({m});
+      return [=, be = t->backend()] { be->LayerNorm(x, column, column, y, mean, rstd); };
+    });
+    Pass("LayerNormInputGradient", kKind, m, c, 3, 3, [=](ProbeTensors* t) {
+      const Tensor x = t->Cold({m, c}), dy = t->Hot({m, c}), dx = t->Cold({m, c});
+      const Tensor column = t->Cold({c}), mean = t->Cold({m}), rstd = t->Cold({m});
+      return [=, be = t->backend()] { be->LayerNormInputGradient(dy, x, column, mean, rstd, dx); };
+    });
+    Pass("LayerNormWeightGradient", kKind, m, c, 2, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Cold({m, c}), dy = t->Cold({m, c}), dgamma = t->Cold({c});
+      const Tensor dbeta = t->Cold({c}), mean = t->Cold({m}), rstd = t->Cold({m});
+      return
+          [=, be = t->backend()] { be->LayerNormWeightGradient(dy, x, mean, rstd, dgamma, dbeta); };
+    });
+  }
+
+  void BatchNorms(int64_t m, int64_t c) {
+    constexpr OperationKind kKind = OperationKind::kBatchNorm;
+    Pass("BatchNorm", kKind, m, c, 3, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Hot({m, c}), y = t->Cold({m, c}), column = t->Cold({c});
+      const Tensor mean = t->Cold({c}), variance = t->Cold({c});
+      return [=, be = t->backend()] {
+        be->batch_norm().Forward(x, column, column, y, mean, variance);
+      };
+    });
+    Pass("BatchNormInputGradient", kKind, m, c, 5, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Cold({m, c}), dy = t->Hot({m, c}), gamma = t->Cold({c});
+      const Tensor mean = t->Cold({c}), variance = t->Cold({c}), dgamma = t->Cold({c});
+      const Tensor dbeta = t->Cold({c}), y = t->Cold({m, c});
+      t->backend()->batch_norm().Forward(x, gamma, gamma, y, mean, variance);
+      return [=, be = t->backend()] {  // the gradient takes dy's place
+        be->batch_norm().InputGradient(dy, x, gamma, mean, variance, dy, dgamma, dbeta);
+      };
+    });
+  }
+
+  void Activations(int64_t m, int64_t c) {
+    Pass("Relu", OperationKind::kActivation, m, c, 2, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Cold({m, c}), y = t->Cold({m, c});
+      return [=, be = t->backend()] { be->Relu(x, y); };
+    });
+    Pass("ReluGradient", OperationKind::kActivation, m, c, 3, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Cold({m, c}), dy = t->Hot({m, c});
+      return [=, be = t->backend()] { be->ReluGradient(dy, x, dy); };
+    });
+    Pass("Gelu", OperationKind::kGelu, m, c, 2, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Hot({m, c}), y = t->Cold({m, c});
+      return [=, be = t->backend()] { be->Gelu(x, y); };
+    });
+    Pass("GeluGradient", OperationKind::kGelu, m, c, 3, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Cold({m, c}), dy = t->Hot({m, c});
+      return [=, be = t->backend()] { be->GeluGradient(dy, x, dy); };
+    });
+  }
+
+  void Losses(int64_t m, int64_t v) {
+    const auto targets = [m](ProbeTensors* t) {
+      return t->backend()->arena().Zeros(DataType::kInt32, {m}, MemoryKind::kActivation);
+    };
+    Pass("CrossEntropy", OperationKind::kLoss, m, v, 2, 1, [=](ProbeTensors* t) {
+      const Tensor logits = t->Hot({m, v}), of = targets(t);
+      return [=, be = t->backend()] { be->loss().CrossEntropy(logits, of); };
+    });
+    Pass("CrossEntropyGradient", OperationKind::kLoss, m, v, 2, 1, [=](ProbeTensors* t) {
+      const Tensor logits = t->Hot({m, v}), of = targets(t);
+      return [=, be = t->backend()] {
+        be->loss().CrossEntropyGradient(logits, of, /*scale=*/1, logits);
+      };
+    });
+  }
+
+  void Pools(int64_t samples, int64_t side, int64_t channels) {
+    PoolingShape s;
+    s.samples = samples;
+    s.height = s.width = side;
+    s.channels = channels;
+    s.kernel_height = s.kernel_width = 3;
+    s.pad_height = s.pad_width = 1;
+    const Shape image = {samples, side, side, channels};
+    const int64_t x = NumElements(image);
+    const auto add = [&](const char* name, int64_t counted, Prepare prepare) {
+      Add(absl::StrCat(name, "/", samples, "x", side, "x", side, "x", channels),
+          MemoryOperation(OperationKind::kPool, counted * x), counted * x, std::move(prepare));
+    };
+    add("MaxPool", 2, [=](ProbeTensors* t) {
+      const Tensor in = t->Cold(image), out = t->Cold(image);
+      return [=, be = t->backend()] { be->pooling().Max(s, in, out); };
+    });
+    add("MaxPoolGradient", 3, [=](ProbeTensors* t) {
+      const Tensor in = t->Cold(image), dy = t->Hot(image), dx = t->Cold(image);
+      return [=, be = t->backend()] { be->pooling().MaxGradient(s, dy, in, dx); };
+    });
+    add("AveragePool", 2, [=](ProbeTensors* t) {
+      const Tensor in = t->Cold(image), out = t->Cold(image);
+      return [=, be = t->backend()] { be->pooling().Average(s, in, out); };
+    });
+    add("AveragePoolGradient", 2, [=](ProbeTensors* t) {
+      const Tensor dy = t->Hot(image), dx = t->Cold(image);
+      return [=, be = t->backend()] { be->pooling().AverageGradient(s, dy, dx); };
+    });
+  }
+
+  // Seven numbers of Adam, and the gradients that are cleared.
+  void Step(int64_t elements) {
+    Pass("AdamAndClear", OperationKind::kOptimizer, 1, elements, 8, 4, [=](ProbeTensors* t) {
+      const Tensor w = t->Cold({elements}), dw = t->Cold({elements}), m = t->Cold({elements});
+      const Tensor v = t->Cold({elements});
+      t->backend()->Fill(v, 1);
+      return [=, be = t->backend()] {
+        be->optimizer().Adam({}, w, dw, m, v);
+        be->Fill(dw, 0);
+      };
+    });
+  }
+
+  const bool quick_;
+  std::vector<KernelProbe> probes_;
+};
+
+}  // namespace
+
+Tensor ProbeTensors::Cold(Shape shape) {
+  Tensor t = backend_->Allocate(std::move(shape));
+  FillNormal(t);
+  return t;
+}
+
+Tensor ProbeTensors::Hot(Shape shape) {
+  hot_.push_back(Cold(std::move(shape)));
+  return hot_.back();
+}
+
+void ProbeTensors::WriteHot() {
+  for (const Tensor& t : hot_) FillNormal(t);
+}
+
+std::vector<KernelProbe> KernelProbes(ProbeSizes sizes) {
+  Probes probes(sizes);
+  probes.Products();
+  probes.Convolutions();
+  probes.Attentions();
+  probes.Passes();
+  return probes.Take();
+}
+
+}  // namespace pipelab

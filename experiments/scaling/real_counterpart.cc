@@ -1,0 +1,234 @@
+#include "experiments/scaling/real_counterpart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "experiments/calibration/busy_cores.h"
+#include "experiments/calibration/kernel_times.h"
+#include "experiments/training.h"
+#include "models/data/random_batches.h"
+#include "models/layers/optimizer.h"
+#include "models/zoo/amoebanet.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/cost/stage_costs.h"
+#include "pipelines/plan/partition.h"
+#include "pipelines/sim/replay.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/progress.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<RealNet> SmallAmoebaNet() {
+  AmoebaNetConfig config;
+  config.layers = 6;
+  config.filters = 256;
+  config.classes = 10;
+  config.height = config.width = 16;
+  config.stem_stride = 1;
+  config.stem_reductions = 0;
+  RealNet net;
+  net.id = "amoebanet";
+  net.title = "AmoebaNet-D (6, 256) on 16 x 16 pixels";
+  PIPELAB_ASSIGN_OR_RETURN(net.model, BuildAmoebaNet(config));
+  return net;
+}
+
+absl::StatusOr<RealNet> SmallTransformer() {
+  GptConfig config;
+  config.layers = 14;
+  config.hidden = 128;
+  config.heads = 2;
+  config.tokens = 64;
+  config.vocabulary = 256;
+  config.output_bias = true;
+  config.positions = Positions::kSinusoidal;
+  RealNet net;
+  net.id = "transformer";
+  net.title = "Transformer-14 of width 128 on 64 tokens";
+  PIPELAB_ASSIGN_OR_RETURN(net.model.graph, BuildGpt(config));
+  const int n = static_cast<int>(net.model.graph.layers.size());
+  for (int i = 0; i < n; ++i) net.model.group_of_layer.push_back((i + 1) / 2);
+  return net;
+}
+
+absl::StatusOr<std::vector<int>> CutGroups(const GroupedModel& model, int64_t samples, int stages) {
+  std::vector<double> flops(model.num_groups(), 0);
+  for (size_t i = 0; i < model.graph.layers.size(); ++i) {
+    const LayerCosts c = model.graph.layers[i].costs(samples);
+    flops[model.group_of_layer[i]] += (c.forward + c.backward_input + c.backward_weight).value();
+  }
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> first, PartitionChainByVariance(flops, stages));
+  first.push_back(model.num_groups());
+  std::vector<int> groups;
+  for (int s = 0; s < stages; ++s) groups.push_back(first[s + 1] - first[s]);
+  return groups;
+}
+
+// One configuration's training, with what its steps left.
+class Run {
+ public:
+  static absl::StatusOr<std::unique_ptr<Run>> Create(const RealNet& net, const BatchSource& data,
+                                                     int devices, int micro_batches,
+                                                     int64_t batch_samples) {
+    if (micro_batches < 1 || batch_samples % micro_batches != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("M=", micro_batches, ": must divide the ",
+                                                     batch_samples, " samples of a step"));
+    }
+    auto run = std::make_unique<Run>();
+    run->graph_ = &net.model.graph;
+    run->point_.devices = devices;
+    run->point_.micro_batches = micro_batches;
+    run->point_.micro_batch_samples = batch_samples / micro_batches;
+    PIPELAB_ASSIGN_OR_RETURN(run->point_.groups_of_stage,
+                             CutGroups(net.model, run->point_.micro_batch_samples, devices));
+    TrainingOptions options;
+    options.scheme = "gpipe";
+    options.sizes.devices = devices;
+    options.sizes.micro_batches = micro_batches;
+    options.sizes.recompute = true;
+    options.micro_batch_samples = run->point_.micro_batch_samples;
+    PIPELAB_ASSIGN_OR_RETURN(options.stage_of_layer,
+                             StagesOfGroups(net.model, run->point_.groups_of_stage));
+    run->optimizer_tensors_ = static_cast<int>(StateNames(options.optimizer).size());
+    PIPELAB_ASSIGN_OR_RETURN(run->training_, PipelineTraining::Create(*run->graph_, data, options));
+    return run;
+  }
+
+  absl::Status Step(bool counts) {
+    PIPELAB_ASSIGN_OR_RETURN(TrainingStep step, training_->Step());
+    if (counts) traces_.push_back(std::move(step.trace));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<RealPoint> Point(const ClusterSpec& machine) const {
+    RealPoint point = point_;
+    point.steps = static_cast<int>(traces_.size());
+    std::vector<double> wall;
+    for (const Trace& trace : traces_) {
+      wall.push_back(static_cast<double>(trace.makespan.value()));
+    }
+    point.measured = Nanoseconds(std::llround(Median(std::move(wall))));
+    PIPELAB_ASSIGN_OR_RETURN(const Trace replayed,
+                             Replay(training_->program(), traces_, training_->costs()));
+    point.replayed = replayed.makespan;
+    StageCostOptions options;
+    options.machine = Machine{machine.device, NumberType::kFp32};
+    options.optimizer_tensors = optimizer_tensors_;
+    PIPELAB_ASSIGN_OR_RETURN(
+        CostTable costs,
+        ComputeStageCosts(*graph_, training_->partition(), point.micro_batch_samples, options));
+    PIPELAB_ASSIGN_OR_RETURN(costs.network, MakeNetwork(machine, point.devices));
+    PIPELAB_ASSIGN_OR_RETURN(const Trace simulated, Simulate(training_->program(), costs));
+    point.simulated = simulated.makespan;
+    return point;
+  }
+
+ private:
+  const ModelGraph* graph_ = nullptr;
+  RealPoint point_;
+  int optimizer_tensors_ = 0;
+  std::unique_ptr<PipelineTraining> training_;
+  std::vector<Trace> traces_;
+};
+
+std::vector<double> AbsoluteErrors(const RealCounterpart& real) {
+  std::vector<double> errors;
+  for (const RealPoint& point : real.points) errors.push_back(std::abs(point.error()));
+  return errors;
+}
+
+}  // namespace
+
+absl::StatusOr<RealNet> ScaledDown(absl::string_view family) {
+  if (family == "amoebanet") return SmallAmoebaNet();
+  if (family == "transformer") return SmallTransformer();
+  return absl::InvalidArgumentError(
+      absl::StrCat("family \"", family, "\": must be amoebanet or transformer"));
+}
+
+double RealCounterpart::MedianError() const { return Median(AbsoluteErrors(*this)); }
+
+double RealCounterpart::LargestError() const {
+  const std::vector<double> errors = AbsoluteErrors(*this);
+  return *std::max_element(errors.begin(), errors.end());
+}
+
+absl::StatusOr<RealCounterpart> RunRealCounterpart(const RealNet& net,
+                                                   const RealCounterpartOptions& options) {
+  const RandomBatches data(FieldsOf(net.model.graph), options.batch_samples, /*seed=*/1);
+  std::vector<std::unique_ptr<Run>> runs;
+  for (int devices : options.devices) {
+    for (int micro_batches : options.micro_batches) {
+      PIPELAB_ASSIGN_OR_RETURN(
+          auto run, Run::Create(net, data, devices, micro_batches, options.batch_samples));
+      runs.push_back(std::move(run));
+    }
+  }
+  const BusyCores busy;
+  KernelMeasurements kernels(KernelProbes(options.calibration.sizes), options.calibration.kernels);
+  std::unique_ptr<Progress> progress;
+  if (options.progress) {
+    progress = std::make_unique<Progress>(
+        net.id, static_cast<int64_t>(runs.size()) * options.rounds, "run");
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    for (size_t r = 0; r < runs.size(); ++r) {
+      if (!options.machine.has_value()) {
+        kernels.MeasurePart(static_cast<int>(r), static_cast<int>(runs.size()));
+      }
+      for (int step = 0; step <= options.steps; ++step) {
+        PIPELAB_RETURN_IF_ERROR(runs[r]->Step(/*counts=*/step > 0));
+      }
+      if (progress != nullptr) progress->Add(1);
+    }
+  }
+  if (progress != nullptr) progress->Finish();
+  RealCounterpart real;
+  real.net = net.title;
+  if (options.machine.has_value()) {
+    real.machine = *options.machine;
+  } else {
+    PIPELAB_ASSIGN_OR_RETURN(const MachineMeasurements measured,
+                             MeasurementsOf(kernels, options.calibration.link));
+    PIPELAB_ASSIGN_OR_RETURN(real.machine, SpecificationOf(measured));
+  }
+  for (const auto& run : runs) {
+    PIPELAB_ASSIGN_OR_RETURN(RealPoint point, run->Point(real.machine));
+    real.points.push_back(std::move(point));
+  }
+  return real;
+}
+
+Table RealCounterpartTable(const RealCounterpart& real) {
+  Table t("real_counterpart",
+          absl::StrCat("Step time of ", real.net, " under GPipe's schedule on in-process devices"));
+  t.AddKey("devices", "K");
+  t.AddKey("micro_batches", "M");
+  t.AddColumn({"layout", "groups of each stage", "", "", Origin::kComputed, 0});
+  t.AddColumn({"step_time", "step time on the cores here", "step", "ms", Origin::kMeasured, 1});
+  t.AddColumn(
+      {"step_time_replayed", "step time with a core a device", "step", "ms", Origin::kReplayed, 1});
+  t.AddColumn(
+      {"step_time_simulated", "step time by the cost model", "step", "ms", Origin::kSimulated, 1});
+  t.AddColumn(
+      {"step_time_error", "simulated against replayed", "error", "%", Origin::kComputed, 1});
+  for (const RealPoint& p : real.points) {
+    t.AddRow({Label(p.devices), Label(p.micro_batches),
+              Computed(absl::StrJoin(p.groups_of_stage, ",")), Measured(ToMilliseconds(p.measured)),
+              Replayed(ToMilliseconds(p.replayed)), Simulated(ToMilliseconds(p.simulated)),
+              Computed(100 * p.error())});
+  }
+  t.AddNote(absl::StrFormat("Simulated against replayed: median error %.1f %%, largest %.1f %%. %s",
+                            100 * real.MedianError(), 100 * real.LargestError(),
+                            real.machine.title));
+  return t;
+}
+
+}  // namespace pipelab
