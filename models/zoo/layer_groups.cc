@@ -1,7 +1,10 @@
 #include "models/zoo/layer_groups.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 namespace pipelab {
 
@@ -27,6 +30,20 @@ absl::StatusOr<std::vector<int>> StagesOfGroups(const GroupedModel& model,
   std::vector<int> stages;
   for (int group : model.group_of_layer) stages.push_back(stage_of_group[group]);
   return stages;
+}
+
+GroupedModel GroupByName(ModelGraph graph) {
+  GroupedModel model;
+  model.graph = std::move(graph);
+  absl::string_view last;
+  for (const LayerSpec& layer : model.graph.layers) {
+    const absl::string_view name = layer.name;
+    const absl::string_view word = name.substr(0, name.find('/'));
+    const int group = model.num_groups() - (word == last && !model.group_of_layer.empty() ? 1 : 0);
+    model.group_of_layer.push_back(group);
+    last = word;
+  }
+  return model;
 }
 
 }  // namespace pipelab

@@ -27,6 +27,10 @@ struct GroupedModel {
 absl::StatusOr<std::vector<int>> StagesOfGroups(const GroupedModel& model,
                                                 absl::Span<const int> groups_of_stage);
 
+// Consecutive layers whose names begin with the same word before the first '/' are a group:
+// "block3/attention" and "block3/mlp".
+GroupedModel GroupByName(ModelGraph graph);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_MODELS_ZOO_LAYER_GROUPS_H_

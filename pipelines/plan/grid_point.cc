@@ -7,10 +7,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/cluster/grid_links.h"
-#include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/plan/grid_cut.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
@@ -49,25 +48,6 @@ absl::StatusOr<Schedule> ScheduleOf(const GridModel& model, const GridConfig& c)
   sizes.recompute = c.recompute;
   sizes.data_parallel = MembersOf(model, c);
   return MakeSchedule(c.scheme, sizes);
-}
-
-// Groups into stages, the longest as short as can be.
-absl::StatusOr<std::vector<int>> StageOfLayer(const GridModel& model, const GridConfig& c,
-                                              int stages) {
-  const GroupedModel& m = *model.model;
-  std::vector<double> costs(m.num_groups(), 0);
-  for (size_t i = 0; i < m.graph.layers.size(); ++i) {
-    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes t,
-                             TimesOf(m.graph.layers[i], MachineOf(model), c.micro_batch_samples));
-    const Nanoseconds all =
-        t.forward * (c.recompute ? 2 : 1) + t.backward_input + t.backward_weight;
-    costs[m.group_of_layer[i]] += static_cast<double>(all.value());
-  }
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> first, PartitionChain(costs, stages));
-  first.push_back(m.num_groups());
-  std::vector<int> groups;
-  for (int s = 0; s < stages; ++s) groups.push_back(first[s + 1] - first[s]);
-  return StagesOfGroups(m, groups);
 }
 
 // A member of a group of g takes 1 / g of everything (cost_table.h), and these are its own.
@@ -127,6 +107,7 @@ absl::StatusOr<CostTable> CostsOf(const GridModel& model, const GridConfig& c,
   StageCostOptions options;
   options.machine = MachineOf(model);
   options.optimizer_tensors = model.optimizer_tensors;
+  options.tensor = TensorGroupOf(model, c.split());
   PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(model.model->graph, partition,
                                                               c.micro_batch_samples, options));
   ScaleToGroup(MembersOf(model, c), &costs);
@@ -147,16 +128,6 @@ void Summarise(const GridModel& model, GridPoint* point) {
 
 }  // namespace
 
-std::string GridConfig::ToString() const {
-  std::string text = absl::StrCat(scheme, " P=", pipeline, " T=", tensor, " D=", data, " V=", loops,
-                                  " b=", micro_batch_samples, " M=", micro_batches);
-  if (sharding != Sharding::kReplicated) {
-    absl::StrAppend(&text, ", sharded: ", ShardingName(sharding));
-  }
-  if (recompute) absl::StrAppend(&text, ", recompute");
-  return text;
-}
-
 Flops ModelFlops(const ModelGraph& graph, int64_t samples) {
   Flops flops;
   for (const LayerSpec& layer : graph.layers) {
@@ -169,8 +140,11 @@ Flops ModelFlops(const ModelGraph& graph, int64_t samples) {
 absl::StatusOr<GridPoint> EvaluateGrid(const GridModel& model, const GridConfig& config) {
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, config));
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOf(model, config));
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> stage_of_layer,
-                           StageOfLayer(model, config, schedule.num_stages()));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> times,
+                           GroupTimes(model, config.split(), config.micro_batch_samples));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups,
+                           CutGroups(times, config.recompute, schedule.num_stages()));
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> stage_of_layer, StagesOfGroups(*model.model, groups));
   PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
                            MakePartition(model.model->graph, std::move(stage_of_layer)));
   schedule.stages = partition.stages;

@@ -17,45 +17,14 @@
 #define PIPELAB_PIPELINES_PLAN_GRID_POINT_H_
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/statusor.h"
-#include "models/zoo/layer_groups.h"
-#include "pipelines/cluster/cluster.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/plan/grid_config.h"  // IWYU pragma: export
 
 namespace pipelab {
-
-struct GridConfig {
-  std::string scheme = "1f1b";
-  int pipeline = 1, tensor = 1, data = 1;
-  int loops = 0;                    // stages of a pipeline device; 0: the scheme's own
-  int64_t micro_batch_samples = 1;  // of one pipeline
-  int micro_batches = 1;            // of one pipeline, in a step
-  bool recompute = false;
-  Sharding sharding = Sharding::kReplicated;
-  Residency residency = Residency::kRun;
-  // Messages, and reductions and gathers, beside compute. Without the first a device either
-  // computes or communicates; without the second reductions wait for the last backward.
-  bool overlap_pipeline = true, overlap_data = true;
-
-  int64_t batch() const { return micro_batch_samples * micro_batches * data; }
-  int64_t devices() const { return int64_t{pipeline} * tensor * data; }
-  // "breadth_first P=8 T=8 D=1 V=8 b=1 M=8, fully sharded, recompute".
-  std::string ToString() const;
-};
-
-// What all configurations share.
-struct GridModel {
-  const GroupedModel* model = nullptr;  // cut between its groups
-  const ClusterSpec* cluster = nullptr;
-  NumberType type = NumberType::kFp16;
-  int optimizer_tensors = 2;  // that the optimizer keeps of each parameter
-  // False: the program has a device for every d. The same result, D / 2 times as slow: for tests.
-  bool fold_data = true;
-};
 
 struct GridPoint {
   GridConfig config;

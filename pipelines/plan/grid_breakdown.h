@@ -1,0 +1,26 @@
+// Where the step of a grid goes: the program simulated again with parts of the machine made free.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(GridBreakdown b, BreakDown(model, point));
+//   b.bubble;       // share of devices x step, 0 to 1
+//
+// Data: what the step loses where reductions and gathers take no time; pipeline: what it loses
+// after that where messages take none; tensor: what of the compute is collectives of
+// tensor-parallel groups. What devices then still wait is the bubble. So what hides behind compute
+// is not counted.
+#ifndef PIPELAB_PIPELINES_PLAN_GRID_BREAKDOWN_H_
+#define PIPELAB_PIPELINES_PLAN_GRID_BREAKDOWN_H_
+
+#include "absl/status/statusor.h"
+#include "pipelines/plan/grid_point.h"
+
+namespace pipelab {
+
+struct GridBreakdown {
+  double compute = 0, recompute = 0, tensor = 0, step = 0, bubble = 0, pipeline = 0, data = 0;
+};
+
+absl::StatusOr<GridBreakdown> BreakDown(const GridModel& model, const GridPoint& point);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLAN_GRID_BREAKDOWN_H_

@@ -1,0 +1,64 @@
+// The ways to train that searches compare.
+#include "pipelines/plan/grid_search.h"
+#include "pipelines/schedules/catalog.h"
+
+namespace pipelab {
+namespace {
+
+const std::vector<int> kLoops = {2, 4, 8, 16};
+
+GridMethod Method(std::string name, std::vector<std::string> schemes) {
+  GridMethod method;
+  method.name = std::move(name);
+  method.schemes = std::move(schemes);
+  return method;
+}
+
+}  // namespace
+
+int64_t NodeDevices(const ClusterSpec& cluster) {
+  int level = 0;
+  while (level < static_cast<int>(cluster.levels.size()) &&
+         cluster.levels[level].sharing != Sharing::kUnit) {
+    ++level;
+  }
+  return level == 0 ? 1 : cluster.devices_in(level - 1);
+}
+
+std::vector<GridMethod> PublishedMethods() {
+  const std::vector<Sharding> any = {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully};
+  GridMethod breadth_first = Method("breadth-first", {"breadth_first"});
+  breadth_first.loops = kLoops;
+  breadth_first.shardings = any;
+  GridMethod depth_first = Method("depth-first", {"interleaved"});
+  depth_first.loops = kLoops;
+  depth_first.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  depth_first.overlap_pipeline = depth_first.overlap_data = false;
+  GridMethod overlapped = depth_first;
+  overlapped.name = "depth-first, overlapped";
+  overlapped.overlap_pipeline = overlapped.overlap_data = true;
+  GridMethod non_looped = Method("non-looped", {"gpipe", "1f1b"});
+  non_looped.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  GridMethod none = Method("no pipeline", {"breadth_first"});
+  none.pipeline = false;
+  none.loops = {4, 8, 16, 32};  // stages whose weights are gathered at a time
+  none.shardings = {Sharding::kFully};
+  return {breadth_first, depth_first, overlapped, non_looped, none};
+}
+
+std::vector<GridMethod> NewerMethods() {
+  std::vector<GridMethod> methods;
+  for (const Scheme& scheme : Catalog()) {
+    const std::string name(scheme.name);
+    if (scheme.asynchronous || (scheme.options & (kTokenSlices | kStageGraph)) != 0) continue;
+    if (name == "breadth_first" || name == "interleaved" || name == "gpipe" || name == "1f1b") {
+      continue;
+    }
+    GridMethod method = Method(name, {name});
+    method.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+    methods.push_back(std::move(method));
+  }
+  return methods;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,89 @@
+// The fastest grid and schedule for a model, a cluster and a batch, over everything that is valid
+// and fits into memory.
+//
+//   GridSearch search;
+//   search.devices = 64;  search.batch = 32;
+//   search.methods = {{"breadth-first", {"breadth_first"}, ...}};
+//   PIPELAB_ASSIGN_OR_RETURN(GridSearchResult r, SearchGrid(model, search));
+//   r.best[0].ToString();     // fastest first
+//
+// All divisions of the devices into pipeline x tensor x data, micro-batches that are powers of two,
+// numbers of loops, shardings, with and without recomputation are looked at. Each is given a lower
+// bound of its step: the compute of one device, and the idle time that any order of the scheme's
+// actions leaves at the pipeline's ends. The simulator runs them from the least bound on, until the
+// bounds pass what was found: so the result is that of simulating all, and every time in it is a
+// simulated one.
+#ifndef PIPELAB_PIPELINES_PLAN_GRID_SEARCH_H_
+#define PIPELAB_PIPELINES_PLAN_GRID_SEARCH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/plan/grid_point.h"
+
+namespace pipelab {
+
+// A way to train: what may vary within it.
+struct GridMethod {
+  std::string name;  // "depth-first, as Megatron-LM runs it"
+  std::vector<std::string> schemes;
+  std::vector<int> loops = {0};  // 0: the scheme's own; others are tried where there are layers
+  std::vector<Sharding> shardings = {Sharding::kReplicated};
+  Residency residency = Residency::kRun;
+  bool overlap_pipeline = true, overlap_data = true;
+  bool pipeline = true;  // false: no pipeline, one stage
+};
+
+struct GridSearch {
+  int64_t devices = 1, batch = 1;
+  int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
+  std::vector<GridMethod> methods;
+  std::vector<bool> recompute = {false, true};
+  int top = 1;  // of each method
+};
+
+// A configuration and its figures.
+struct GridResult {
+  std::string method;
+  GridConfig config;
+  Nanoseconds step_time;
+  Bytes largest_device;
+  double tflops_a_device = 0, samples_per_second = 0;
+};
+
+// Why configurations were left out.
+struct GridRefusals {
+  int64_t considered = 0;  // all that were looked at
+  int64_t simulated = 0;
+  int64_t memory = 0;         // do not fit
+  Bytes least_memory;         // of the one that comes nearest; 0: none did not fit
+  std::string nearest;        // that one
+  int64_t tensor = 0;         // T divides no heads, or is beyond a node
+  int64_t batch = 0;          // the batch is no multiple of the data-parallel degree
+  int64_t scheme = 0;         // refused by the scheme: too few micro-batches, layers, ...
+  std::string scheme_reason;  // of the last
+};
+
+struct GridSearchResult {
+  std::vector<GridResult> best;  // of all methods together, fastest first: `top` of each
+  GridRefusals refusals;
+};
+
+// NotFound saying which limit binds and the nearest that would do, where nothing fits;
+// InvalidArgument naming the option for requests without meaning.
+absl::StatusOr<GridSearchResult> SearchGrid(const GridModel& model, const GridSearch& search);
+
+// Devices of the largest unit whose devices are connected without a network card that they share:
+// the most that a tensor-parallel group should have.
+int64_t NodeDevices(const ClusterSpec& cluster);
+
+// The ways that Breadth-First Pipeline Parallelism compares (Lamy-Poirier 2023), and one for each
+// newer synchronous schedule of the catalogue.
+std::vector<GridMethod> PublishedMethods();
+std::vector<GridMethod> NewerMethods();
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLAN_GRID_SEARCH_H_
