@@ -54,7 +54,8 @@ int main(int argc, char** argv) {
   std::vector<char*> words(argv, argv + argc);
   std::string to_stdout = "--json=-";
   for (int i = 2; i < argc; ++i) {
-    if (words[1] == std::string("list") && words[i] == std::string("--json")) {
+    const bool prints = words[1] == std::string("list") || words[1] == std::string("search");
+    if (prints && words[i] == std::string("--json")) {
       words[i] = &to_stdout[0];
     }
   }

@@ -50,6 +50,11 @@ std::vector<Command> MakeCommands() {
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
        Join(Join(input, optimizer), {"steps", "seed", "layers", "wait_limit_s", "sharding"}),
        &RunCommand},
+      {"search",
+       "the fastest grid, schedule and sharding for a model, a cluster and a batch",
+       "search --model=gpt-52b --cluster=dgx1-v100 --gpus=64 --batch=32",
+       {"model", "cluster", "number_type", "batch", "gpus", "top", "explain", "json"},
+       &SearchCommand},
       {"list", "the schemes that have a name", "list", {"json"}, &ListCommand},
   };
 }

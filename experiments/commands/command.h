@@ -40,6 +40,7 @@ absl::Status CheckCommand(const Words& words);
 absl::Status ShowCommand(const Words& words);
 absl::Status RunCommand(const Words& words);
 absl::Status ListCommand(const Words& words);
+absl::Status SearchCommand(const Words& words);
 
 }  // namespace pipelab
 

@@ -64,6 +64,14 @@ std::string GridConfig::ToString() const {
   return text;
 }
 
+NumberType NarrowestType(const DeviceSpec& device) {
+  NumberType narrowest = device.peaks.begin()->first;
+  for (const auto& [type, peak] : device.peaks) {
+    if (BytesOf(type) < BytesOf(narrowest)) narrowest = type;
+  }
+  return narrowest;
+}
+
 absl::StatusOr<GridConfig> ParseGridConfig(absl::string_view option, absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits(':', 1));
   GridConfig c;

@@ -57,6 +57,9 @@ struct GridModel {
   bool fold_data = true;
 };
 
+// The narrowest numbers that the device computes with: what large models are trained with.
+NumberType NarrowestType(const DeviceSpec& device);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_PLAN_GRID_CONFIG_H_

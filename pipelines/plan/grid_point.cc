@@ -75,8 +75,26 @@ PathCost RingOfMembers(const PathCost& hop, int64_t data, int64_t members) {
           BytesPerSecond(hop.bandwidth.value() * of_members / of_all)};
 }
 
+// The largest message, whole.
+Bytes LargestEdge(const CostTable& costs, int members) {
+  Bytes largest;
+  for (const Bytes bytes : costs.edge_bytes) largest = std::max(largest, bytes);
+  return Bytes(largest.value() / members);
+}
+
+// Every device of a tensor-parallel group has all rows of an output, or with sequence parallelism
+// its own: it sends a T-th of them, and the receivers put them together within their group
+// (Narayanan et al. 2021, section 4.1), which takes this long.
+Nanoseconds GatherOfMessage(const GridModel& model, const GridConfig& c, const CostTable& costs) {
+  if (c.tensor == 1 || c.sequence_parallel) return Nanoseconds(0);
+  return RingTime(TensorGroupOf(model, c.split()).hop, c.tensor, Collective::kAllGather,
+                  LargestEdge(costs, MembersOf(model, c)));
+}
+
 // A link for each ordered pair of the program's devices.
-Network GridNetwork(const GridModel& model, const GridConfig& c) {
+Network GridNetwork(const GridModel& model, const GridConfig& c, const CostTable& costs) {
+  const Nanoseconds gather = GatherOfMessage(model, c, costs);
+  const int64_t sent_parts = c.sequence_parallel ? 1 : c.tensor;
   const int members = MembersOf(model, c), devices = c.pipeline * members;
   const int64_t copies = int64_t{c.tensor} * c.data;
   PathCost ring;
@@ -93,8 +111,12 @@ Network GridNetwork(const GridModel& model, const GridConfig& c) {
     for (int to = 0; to < devices; ++to) {
       if (from == to) continue;
       const int64_t p = from / members, q = to / members;
-      const PathCost cost =
-          p == q ? ring : NeighbourHop(*model.cluster, p * copies, q * copies, copies);
+      PathCost cost = ring;
+      if (p != q) {
+        cost = NeighbourHop(*model.cluster, p * copies, q * copies, copies);
+        cost.latency += gather;
+        cost.bandwidth = BytesPerSecond(cost.bandwidth.value() * static_cast<double>(sent_parts));
+      }
       network.Path(from, to) = {static_cast<int>(network.links.size())};
       network.links.push_back({"", cost.latency, cost.bandwidth});
     }
@@ -112,7 +134,7 @@ absl::StatusOr<CostTable> CostsOf(const GridModel& model, const GridConfig& c,
                                                               c.micro_batch_samples, options));
   ScaleToGroup(MembersOf(model, c), &costs);
   costs.overlap = c.overlap_pipeline;
-  costs.network = GridNetwork(model, c);
+  costs.network = GridNetwork(model, c, costs);
   return costs;
 }
 

@@ -12,6 +12,9 @@
 // d or t alone do the same, so the program has one device for all t, and two for all d
 // (Program::devices_a_member): the gathers, reductions and shards are those of all of them.
 //
+// A message between stages is divided among the devices of the tensor-parallel group that sends it,
+// as in Megatron-LM, and put together by the one that receives it.
+//
 // Every time is the simulator's, of the lowered program; none is a closed form.
 #ifndef PIPELAB_PIPELINES_PLAN_GRID_POINT_H_
 #define PIPELAB_PIPELINES_PLAN_GRID_POINT_H_

@@ -110,8 +110,12 @@ class MethodSearch {
         RefuseMemory(c, state);
         continue;
       }
-      PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds bound, bounds_.LeastTime(c));
-      candidates_.push_back({c, bound});
+      const absl::StatusOr<Nanoseconds> bound = bounds_.LeastTime(c);
+      if (bound.ok()) {
+        candidates_.push_back({c, *bound});
+      } else {
+        PIPELAB_RETURN_IF_ERROR(RefuseScheme(c, bound.status()));
+      }
     }
     return absl::OkStatus();
   }
@@ -119,12 +123,7 @@ class MethodSearch {
   absl::Status Simulate(const GridConfig& config) {
     ++refusals_.simulated;
     const absl::StatusOr<GridPoint> point = EvaluateGrid(model_, config);
-    if (!point.ok()) {
-      if (!absl::IsInvalidArgument(point.status())) return point.status();
-      ++refusals_.scheme;
-      refusals_.scheme_reason = absl::StrCat(config.ToString(), ": ", point.status().message());
-      return absl::OkStatus();
-    }
+    if (!point.ok()) return RefuseScheme(config, point.status());
     if (point->largest_device > model_.cluster->device.memory.value) {
       RefuseMemory(config, point->largest_device);
       return absl::OkStatus();
@@ -141,6 +140,14 @@ class MethodSearch {
         [](const GridResult& a, const GridResult& b) { return a.step_time < b.step_time; });
     best_.insert(at, std::move(result));
     if (static_cast<int>(best_.size()) > search_.top) best_.pop_back();
+    return absl::OkStatus();
+  }
+
+  // What sizes do not suit is left out; anything else is an error.
+  absl::Status RefuseScheme(const GridConfig& c, const absl::Status& status) {
+    if (!absl::IsInvalidArgument(status)) return status;
+    ++refusals_.scheme;
+    refusals_.scheme_reason = absl::StrCat(c.ToString(), ": ", status.message());
     return absl::OkStatus();
   }
 

@@ -1,0 +1,166 @@
+// pipelab search: the fastest grid and schedule for a model, a cluster and a batch.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/output.h"
+#include "experiments/report/table.h"
+#include "experiments/report/timeline_text.h"
+#include "models/files/model_file.h"
+#include "pipelines/cluster/catalog.h"
+#include "pipelines/plan/grid_breakdown.h"
+#include "pipelines/plan/grid_search.h"
+#include "tools/base/json.h"
+#include "tools/base/status_macros.h"
+
+ABSL_DECLARE_FLAG(std::string, model);        // run_flags.cc
+ABSL_DECLARE_FLAG(std::string, cluster);      // run_flags.cc
+ABSL_DECLARE_FLAG(std::string, number_type);  // run_flags.cc
+ABSL_DECLARE_FLAG(std::string, json);         // schedule_input.cc; `search --json` means --json=-
+ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
+ABSL_FLAG(int64_t, gpus, 0, "devices to use; 0: all of the cluster");
+ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
+ABSL_FLAG(std::string, explain, "",
+          "a configuration as search prints it: its timeline and where its step goes");
+
+namespace pipelab {
+namespace {
+
+// What the flags name; `grid` points into the rest.
+struct Request {
+  GroupedModel model;
+  ClusterSpec cluster;
+  GridModel grid;
+};
+
+absl::Status ReadRequest(Request* request) {
+  const std::string model = absl::GetFlag(FLAGS_model), cluster = absl::GetFlag(FLAGS_cluster);
+  if (model.empty() || cluster.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(model.empty() ? "--model" : "--cluster",
+                                                   ": missing; search needs a name or a file"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, FindModel("--model", model));
+  request->model = GroupByName(std::move(graph));
+  PIPELAB_ASSIGN_OR_RETURN(request->cluster, LoadCluster("--cluster", cluster));
+  request->grid.model = &request->model;
+  request->grid.cluster = &request->cluster;
+  request->grid.type = NarrowestType(request->cluster.device);
+  const std::string type = absl::GetFlag(FLAGS_number_type);
+  if (!type.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(request->grid.type, FindNumberType(type));
+  }
+  return absl::OkStatus();
+}
+
+double InGiB(Bytes b) { return ToMiB(b) / 1024; }
+
+nlohmann::json AsJson(const GridResult& r) {
+  const GridConfig& c = r.config;
+  return {{"config", c.ToString()},
+          {"method", r.method},
+          {"scheme", c.scheme},
+          {"pipeline", c.pipeline},
+          {"tensor", c.tensor},
+          {"data", c.data},
+          {"loops", c.loops},
+          {"micro_batch_samples", c.micro_batch_samples},
+          {"micro_batches", c.micro_batches},
+          {"sharding", ShardingName(c.sharding)},
+          {"recompute", c.recompute},
+          {"step_ms", ToMs(r.step_time)},
+          {"samples_per_second", r.samples_per_second},
+          {"tflops_a_device", r.tflops_a_device},
+          {"memory_bytes", r.largest_device.value()}};
+}
+
+std::string RefusalText(const GridRefusals& r) {
+  std::string text = absl::StrFormat(
+      "%d configurations were looked at, %d simulated; the bounds of the others are beyond what "
+      "was "
+      "found.\nRefused: %d for memory",
+      r.considered, r.simulated, r.memory);
+  if (r.memory > 0) {
+    absl::StrAppendFormat(&text, " (the nearest, %s, needs %.2f GiB)", r.nearest,
+                          InGiB(r.least_memory));
+  }
+  absl::StrAppendFormat(&text,
+                        ", %d grids for tensor parallelism, %d for the batch, %d by their scheme",
+                        r.tensor, r.batch, r.scheme);
+  if (r.scheme > 0) absl::StrAppend(&text, " (", r.scheme_reason, ")");
+  return text + ".\n";
+}
+
+std::string AsTable(const GridSearchResult& result, size_t top) {
+  std::string text = absl::StrFormat("%-24s %10s %11s %12s %10s  %s\n", "method", "step [ms]",
+                                     "samples/s", "Tflop/s/dev.", "mem. [GiB]", "configuration");
+  for (size_t i = 0; i < std::min(top, result.best.size()); ++i) {
+    const GridResult& r = result.best[i];
+    absl::StrAppendFormat(&text, "%-24s %10.2f %11.3f %12.2f %10.2f  %s\n", r.method,
+                          ToMs(r.step_time), r.samples_per_second, r.tflops_a_device,
+                          InGiB(r.largest_device), r.config.ToString());
+  }
+  return absl::StrCat(text, "\nAll figures are simulated. ", RefusalText(result.refusals));
+}
+
+absl::Status Explain(const Request& request, const std::string& text) {
+  PIPELAB_ASSIGN_OR_RETURN(const GridConfig config, ParseGridConfig("--explain", text));
+  PIPELAB_ASSIGN_OR_RETURN(const GridPoint point, EvaluateGrid(request.grid, config));
+  PIPELAB_ASSIGN_OR_RETURN(const GridBreakdown b, BreakDown(request.grid, point));
+  std::string out = absl::StrFormat(
+      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, %.2f GiB "
+      "of "
+      "%.2f\n\n",
+      config.ToString(), config.batch(), config.devices(), ToMs(point.step_time),
+      point.samples_per_second(), point.tflops_a_device, InGiB(point.largest_device),
+      InGiB(request.cluster.device.memory.value));
+  for (const auto& [name, share] :
+       {std::make_pair("compute", b.compute), std::make_pair("recompute", b.recompute),
+        std::make_pair("tensor-parallel collectives", b.tensor),
+        std::make_pair("optimizer step", b.step), std::make_pair("bubble", b.bubble),
+        std::make_pair("pipeline messages, not hidden", b.pipeline),
+        std::make_pair("data-parallel collectives, not hidden", b.data)}) {
+    absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));
+  }
+  absl::StrAppend(&out, "\n", TimelineText(point.trace, /*columns=*/100));
+  return WriteOutput("stdout", "-", out);
+}
+
+}  // namespace
+
+absl::Status SearchCommand(const Words& words) {
+  if (words.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("'", words[1], "': search takes options alone"));
+  }
+  Request request;
+  PIPELAB_RETURN_IF_ERROR(ReadRequest(&request));
+  const std::string explain = absl::GetFlag(FLAGS_explain);
+  if (!explain.empty()) return Explain(request, explain);
+  GridSearch search;
+  search.batch = absl::GetFlag(FLAGS_batch);
+  const int64_t gpus = absl::GetFlag(FLAGS_gpus);
+  search.devices = gpus == 0 ? request.cluster.max_devices() : gpus;
+  search.top = absl::GetFlag(FLAGS_top);
+  search.max_tensor = static_cast<int>(NodeDevices(request.cluster));
+  search.methods = PublishedMethods();
+  for (GridMethod& method : NewerMethods()) search.methods.push_back(std::move(method));
+  PIPELAB_ASSIGN_OR_RETURN(const GridSearchResult result, SearchGrid(request.grid, search));
+  const std::string json = absl::GetFlag(FLAGS_json);
+  if (json.empty()) {
+    return WriteOutput("stdout", "-", AsTable(result, static_cast<size_t>(search.top)));
+  }
+  nlohmann::json all = nlohmann::json::array();
+  for (const GridResult& r : result.best) {
+    if (all.size() < static_cast<size_t>(search.top)) all.push_back(AsJson(r));
+  }
+  return WriteOutput("--json", json,
+                     DumpJson({{"best", all}, {"refused", RefusalText(result.refusals)}}));
+}
+
+}  // namespace pipelab

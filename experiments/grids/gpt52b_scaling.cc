@@ -1,0 +1,184 @@
+// Which schedule, sharding and grid trains a 52B GPT fastest at each batch: the question of
+// Breadth-First Pipeline Parallelism (Lamy-Poirier, MLSys 2023), by search over everything that
+// fits.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "experiments/flags.h"
+#include "experiments/grids/ablation.h"
+#include "experiments/grids/batch_sweep.h"
+#include "experiments/grids/large_scale.h"
+#include "experiments/report/report.h"
+#include "experiments/scaling/specification_table.h"
+#include "models/files/model_file.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, model, "gpt-52b", "a published model's name, or a file (docs/models.md)");
+ABSL_FLAG(std::string, cluster, "dgx1-v100", "a cluster's name, or a file (docs/clusters.md)");
+ABSL_FLAG(std::string, other_clusters, "p3.16xlarge,dgx-a100,dgx-h100",
+          "clusters to compare with, where they have as many GPUs");
+ABSL_FLAG(int64_t, gpus, 64, "GPUs to use");
+ABSL_FLAG(std::string, batches, "8,16,32,64,128,256,512", "samples of a step, ascending");
+ABSL_FLAG(std::string, large_gpus, "64,256,1024,4096", "GPUs to extrapolate to; empty: none");
+ABSL_FLAG(double, critical_batch, 1000, "critical batch of the extrapolation, samples");
+ABSL_FLAG(double, least_steps, 50000, "steps that very large batches need, in the extrapolation");
+ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/gpt52b_scaling");
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view option, const std::string& text) {
+  std::vector<int64_t> numbers;
+  for (absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    int64_t n = 0;
+    if (!absl::SimpleAtoi(word, &n) || n < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, "=", text, ": \"", word, "\" is not a whole number of at least 1"));
+    }
+    numbers.push_back(n);
+  }
+  return numbers;
+}
+
+struct Setting {
+  GroupedModel model;
+  ClusterSpec cluster;
+  std::vector<int64_t> batches;
+  int64_t gpus = 0;
+
+  GridModel Grid(const ClusterSpec& on) const {
+    GridModel grid;
+    grid.model = &model;
+    grid.cluster = &on;
+    grid.type = NarrowestType(on.device);
+    return grid;
+  }
+};
+
+absl::Status Read(Setting* s) {
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, FindModel("--model", absl::GetFlag(FLAGS_model)));
+  s->model = GroupByName(std::move(graph));
+  PIPELAB_ASSIGN_OR_RETURN(s->cluster, LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
+  PIPELAB_ASSIGN_OR_RETURN(s->batches, Numbers("--batches", absl::GetFlag(FLAGS_batches)));
+  if (s->batches.empty()) return absl::InvalidArgumentError("--batches=: must name one");
+  s->gpus = absl::GetFlag(FLAGS_gpus);
+  if (s->gpus >= 1 && s->gpus <= s->cluster.max_devices()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--gpus=", s->gpus, ": must be from 1 to ",
+                                                 s->cluster.max_devices(), ", those of ",
+                                                 s->cluster.name));
+}
+
+absl::Status AddMethods(const Setting& s, Report* report) {
+  const GridModel grid = s.Grid(s.cluster);
+  PIPELAB_ASSIGN_OR_RETURN(const BatchSweep published,
+                           SweepBatches(grid, {s.gpus, s.batches, PublishedMethods()}));
+  const std::string on = absl::StrCat(s.model.graph.name, " on ", s.gpus, " of ", s.cluster.title);
+  report->AddTable(BatchSweepTable("methods", "The best of each method: " + on, published));
+  report->AddLossCurves("Throughput of the best configurations", "Tflop/s a GPU (over the batch)",
+                        BatchSweepSeries(published));
+  for (const std::string& note : HeadlineNotes(published, s.batches)) report->AddNote(note);
+  PIPELAB_ASSIGN_OR_RETURN(const Table ablation, AblationTable(grid, published, s.batches[0]));
+  report->AddTable(ablation);
+  PIPELAB_ASSIGN_OR_RETURN(const BatchSweep newer,
+                           SweepBatches(grid, {s.gpus, s.batches, NewerMethods()}));
+  report->AddTable(BatchSweepTable("newer", "The newer schedules: " + on, newer));
+  report->AddNote(absl::StrCat("The searches looked at ", published.considered + newer.considered,
+                               " configurations and simulated ",
+                               published.simulated + newer.simulated,
+                               "; the others' lower bounds were beyond what had been found."));
+  return absl::OkStatus();
+}
+
+absl::Status AddClusters(const Setting& s, std::vector<ClusterSpec>* used, Report* report) {
+  const std::string names = absl::GetFlag(FLAGS_other_clusters);
+  for (absl::string_view name : absl::StrSplit(names, ',', absl::SkipEmpty())) {
+    PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster, LoadCluster("--other_clusters", name));
+    used->push_back(cluster);
+    if (s.gpus > cluster.max_devices()) {
+      report->AddNote(absl::StrCat(cluster.name, " has ", cluster.max_devices(), " GPUs, not ",
+                                   s.gpus, ": left out."));
+      continue;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(
+        const BatchSweep sweep,
+        SweepBatches(s.Grid(cluster), {s.gpus, s.batches, PublishedMethods()}));
+    report->AddTable(BatchSweepTable(absl::StrCat("methods_", used->size()),
+                                     absl::StrCat("The best of each method: ", s.model.graph.name,
+                                                  " on ", s.gpus, " of ", cluster.title),
+                                     sweep));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddLargeScale(const Setting& s, Report* report) {
+  LargeScaleOptions options;
+  PIPELAB_ASSIGN_OR_RETURN(options.devices,
+                           Numbers("--large_gpus", absl::GetFlag(FLAGS_large_gpus)));
+  if (options.devices.empty()) return absl::OkStatus();
+  options.critical_batch = absl::GetFlag(FLAGS_critical_batch);
+  options.least_steps = absl::GetFlag(FLAGS_least_steps);
+  options.methods = PublishedMethods();
+  // As many nodes as are asked for, of the same kind.
+  ClusterSpec cluster = s.cluster;
+  const int64_t most = *std::max_element(options.devices.begin(), options.devices.end());
+  ClusterLevel& outer = cluster.levels.back();
+  if (most > cluster.max_devices()) outer.size = most / (cluster.max_devices() / outer.size);
+  for (int64_t batch = 64; batch <= 4096; batch *= 2) options.batches.push_back(batch);
+  PIPELAB_ASSIGN_OR_RETURN(Table table, LargeScaleTable(s.Grid(cluster), options));
+  report->AddTable(std::move(table));
+  return absl::OkStatus();
+}
+
+absl::Status Run(const std::vector<std::string>& words) {
+  if (!words.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[0], "': not an option; options begin with --"));
+  }
+  Setting setting;
+  PIPELAB_RETURN_IF_ERROR(Read(&setting));
+  const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), "gpt52b_scaling");
+  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", out));
+  ReportOptions about;
+  about.name = "gpt52b_scaling";
+  about.title = "A 52B GPT: breadth-first, depth-first, non-looped, no pipeline";
+  about.summary =
+      "For each batch, the fastest grid, sharding and schedule of each method that fits into "
+      "memory, "
+      "and where its time goes. All figures are simulated from one cluster specification; the "
+      "paper's "
+      "own tables per batch are not at hand, so only its headline and orderings are compared.";
+  about.command = "tools/bazel run //experiments:gpt52b_scaling --";
+  Report report(about);
+  for (const auto& [name, value] : ResolvedFlags()) {
+    if (name != "out") report.AddConfig(name, value);
+  }
+  std::vector<ClusterSpec> used = {setting.cluster};
+  PIPELAB_RETURN_IF_ERROR(AddMethods(setting, &report));
+  PIPELAB_RETURN_IF_ERROR(AddClusters(setting, &used, &report));
+  PIPELAB_RETURN_IF_ERROR(AddLargeScale(setting, &report));
+  report.AddTable(SpecificationTable(used));
+  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
+  std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  return pipelab::RunMain(argc, argv, "//experiments:gpt52b_scaling",
+                          "Searches the fastest schedule, sharding and grid for a GPT of 52B "
+                          "parameters at each batch.",
+                          pipelab::Run);
+}
