@@ -73,7 +73,7 @@ PIPELAB_SIMD void MaxPoolForward(const PoolingShape& s, const float* x, float* y
 #pragma omp simd
         for (int64_t l = 0; l < length; ++l) {
           const float v = in[l], most = out[l];
-          out[l] = (v > most) | (v != v) ? v : most;
+          out[l] = ((v > most) | (v != v)) ? v : most;
         }
       });
     }

@@ -504,7 +504,6 @@ TEST(TensorParallel, BytesAreThoseOfTheOrderOfAllocations) {
 // A slice of the tokens is split as whole samples are.
 TEST(TensorParallel, SlicesAreSplitByHeads) {
   const LayerSpec attention = Gpt(0).layers[1];
-  Flops sum;
   Bytes carried;
   for (const TokenSlice& slice : {TokenSlice{0, 10}, TokenSlice{10, 6}}) {
     const LayerCosts part = CostsOf(attention, kSamples, slice, {4, false});

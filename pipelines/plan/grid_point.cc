@@ -57,12 +57,7 @@ void ScaleToGroup(int members, CostTable* costs) {
          {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute}) {
       *time = *time * members;
     }
-    StageMemory& m = stage.memory;
-    for (Bytes* bytes : {&m.kept, &m.kept_for_weight, &m.kept_when_dropped, &m.carried,
-                         &m.forward_peak, &m.forward_drop_peak, &m.recompute_peak, &m.backward_peak,
-                         &m.backward_input_peak, &m.backward_weight_peak}) {
-      *bytes = *bytes * members;
-    }
+    for (Bytes* bytes : stage.memory.Activations()) *bytes = *bytes * members;
   }
   for (Bytes& bytes : costs->edge_bytes) bytes = bytes * members;
 }
