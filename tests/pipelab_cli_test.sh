@@ -167,6 +167,8 @@ drawings() {
   done
   "$pipelab" show 1f1b --bytes=64MiB --trace_out=trace.json >stdout
   grep -qF '"messages":67108864' trace.json || { echo "no memory in the trace"; return 1; }
+  "$pipelab" show 1f1b --bytes=64MiB --kept=1GiB --memory_out=memory.svg >stdout
+  grep -q '^<svg' memory.svg && grep -qF '>4160.00 MiB at 0F3<' memory.svg || { echo "no memory drawn"; return 1; }
   "$pipelab" show gpipe --svg_out=- >stdout
   [[ $(head -c 4 stdout) == '<svg' ]] || { head -c 100 stdout; return 1; }
 }
@@ -282,6 +284,7 @@ echo 'schedule x' >short.txt
 check "a text that ends" refused 1 "--text=short.txt: line 2, column 1: expected" check --text=short.txt
 check "bad links" refused 1 "--links=key.json: field 'order': unknown" simulate 1f1b --links=key.json
 check "bad bytes" refused 2 "--bytes=1.5: must be whole bytes" simulate 1f1b --bytes=1.5
+check "memory without sizes" refused 2 "--memory_out=m.svg: needs sizes" show 1f1b --memory_out=m.svg
 check "bad weights" refused 2 "--weights=1,2: 2 sizes, but the schedule has 4 stages" simulate 1f1b --weights=1,2
 check "bad tensors" refused 2 "--optimizer_tensors=-1: must be 0 to 100" simulate 1f1b --kept=1 --optimizer_tensors=-1
 check "too much kept" refused 2 "--bytes, --kept, --weights or --workspace: too large" \

@@ -45,7 +45,7 @@ std::vector<Command> MakeCommands() {
        "check --csv=mine.csv", files, &CheckCommand},
       {"show", "draws a schedule as text, SVG or Chrome trace",
        "show interleaved --devices=4 --micro_batches=8 --svg_out=timeline.svg",
-       Join(Join(input, times), {"columns", "svg_out", "trace_out"}), &ShowCommand},
+       Join(Join(input, times), {"columns", "svg_out", "memory_out", "trace_out"}), &ShowCommand},
       {"run", "trains a small GPT under a schedule, beside serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
        Join(Join(input, optimizer), {"steps", "seed", "layers", "wait_limit_s", "sharding"}),

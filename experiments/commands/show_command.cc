@@ -10,12 +10,16 @@
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/report/chrome_trace.h"
+#include "experiments/report/memory_svg.h"
 #include "experiments/report/timeline_svg.h"
 #include "experiments/report/timeline_text.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(int, columns, 100, "width of the terminal timeline, in characters of time");
 ABSL_FLAG(std::string, svg_out, "", "file of the drawing as SVG; -: stdout");
+ABSL_FLAG(std::string, memory_out, "",
+          "file of a drawing of each device's memory by part, as SVG, with sizes (--bytes, --kept, "
+          "--weights, --workspace) or a model; -: stdout");
 ABSL_FLAG(
     std::string, trace_out, "",
     "file of the timeline as a Chrome trace, with messages as flows and activations in flight "
@@ -25,10 +29,13 @@ namespace pipelab {
 
 absl::Status ShowCommand(const Words& words) {
   const std::string svg_out = absl::GetFlag(FLAGS_svg_out);
+  const std::string memory_out = absl::GetFlag(FLAGS_memory_out);
   const std::string trace_out = absl::GetFlag(FLAGS_trace_out);
   const int columns = absl::GetFlag(FLAGS_columns);
-  if (svg_out == "-" && trace_out == "-") {
-    return absl::InvalidArgumentError("--svg_out=- and --trace_out=-: only one goes to stdout");
+  const int to_stdout = (svg_out == "-") + (memory_out == "-") + (trace_out == "-");
+  if (to_stdout > 1) {
+    return absl::InvalidArgumentError(
+        "--svg_out=-, --memory_out=- and --trace_out=-: only one goes to stdout");
   }
   if (columns < 1) {
     return absl::InvalidArgumentError(absl::StrCat("--columns=", columns, ": must be at least 1"));
@@ -45,6 +52,16 @@ absl::Status ShowCommand(const Words& words) {
                              TimelineSvg("timeline", name, run.program, run.trace));
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--svg_out", svg_out, svg));
   }
+  if (!memory_out.empty()) {
+    if (!run.has_bytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--memory_out=", memory_out,
+                       ": needs sizes: --bytes, --kept, --weights, --workspace, or --model"));
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const std::string svg,
+                             MemorySvg("memory", name, run.program, run.costs, run.trace));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--memory_out", memory_out, svg));
+  }
   if (!trace_out.empty()) {
     // Without bytes memory is a count of activations, which "in flight" shows.
     const CostTable* costs = run.has_bytes ? &run.costs : nullptr;
@@ -52,7 +69,7 @@ absl::Status ShowCommand(const Words& words) {
                              ChromeTrace(name, run.program, run.trace, costs));
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--trace_out", trace_out, trace));
   }
-  if (svg_out == "-" || trace_out == "-") return absl::OkStatus();
+  if (to_stdout > 0) return absl::OkStatus();
   const Figures figures = FiguresOf(run);
   return WriteOutput(
       "stdout", "-",

@@ -8,18 +8,6 @@
 namespace pipelab {
 namespace {
 
-struct Unit {
-  const char* name;
-  int64_t bytes;
-  int decimals;
-};
-Unit UnitFor(Bytes largest) {
-  constexpr int64_t kMiB = int64_t{1} << 20, kGiB = int64_t{1} << 30;
-  if (largest >= Bytes(10 * kGiB)) return {"GiB", kGiB, 2};
-  if (largest >= Bytes(kMiB / 10)) return {"MiB", kMiB, 2};
-  return {"B", 1, 0};
-}
-
 struct Row {
   std::string scheme;
   int device = 0;
@@ -45,6 +33,13 @@ bool IsRare(const MemoryColumn& column) {
 }
 
 }  // namespace
+
+MemoryUnit MemoryUnitFor(Bytes largest) {
+  constexpr int64_t kMiB = int64_t{1} << 20, kGiB = int64_t{1} << 30;
+  if (largest >= Bytes(10 * kGiB)) return {"GiB", kGiB, 2};
+  if (largest >= Bytes(kMiB / 10)) return {"MiB", kMiB, 2};
+  return {"B", 1, 0};
+}
 
 const std::vector<MemoryColumn>& MemoryColumns() {
   static const auto* columns = new std::vector<MemoryColumn>{
@@ -77,7 +72,7 @@ Table PeakMemoryTable(std::string id, std::string caption, const std::vector<Mem
   const std::vector<Row> rows = RowsOf(runs);
   Bytes largest;
   for (const Row& row : rows) largest = std::max(largest, row.parts.total());
-  const Unit unit = UnitFor(largest);
+  const MemoryUnit unit = MemoryUnitFor(largest);
   std::vector<MemoryColumn> columns;
   for (const MemoryColumn& c : MemoryColumns()) {
     const bool any = std::any_of(rows.begin(), rows.end(),
@@ -96,8 +91,7 @@ Table PeakMemoryTable(std::string id, std::string caption, const std::vector<Mem
   for (const Row& row : rows) {
     std::vector<Cell> cells = {Label(row.scheme), Label(row.device)};
     for (const MemoryColumn& c : columns) {
-      cells.push_back(Simulated(static_cast<double>(c.of(row.parts).value()) /
-                                static_cast<double>(unit.bytes)));
+      cells.push_back(Simulated(unit.Of(c.of(row.parts))));
     }
     cells.push_back(Value(Origin::kSimulated, row.instruction));
     table.AddRow(std::move(cells));

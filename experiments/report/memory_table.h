@@ -9,6 +9,7 @@
 #ifndef PIPELAB_EXPERIMENTS_REPORT_MEMORY_TABLE_H_
 #define PIPELAB_EXPERIMENTS_REPORT_MEMORY_TABLE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,16 @@ struct MemoryColumn {
 };
 // All parts, which add up to MemoryParts::total().
 const std::vector<MemoryColumn>& MemoryColumns();
+
+// In which all figures up to the largest are well read.
+struct MemoryUnit {
+  const char* name;
+  int64_t bytes;
+  int decimals;
+
+  double Of(Bytes b) const { return static_cast<double>(b.value()) / static_cast<double>(bytes); }
+};
+MemoryUnit MemoryUnitFor(Bytes largest);
 
 // What has the device at its fullest: "2B1", "send 0F3"; empty for a device that does nothing.
 std::string PeakInstruction(const Program& program, int device, const MemoryPeak& peak);

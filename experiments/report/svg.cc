@@ -36,6 +36,14 @@ double Luminance(Colour c) {
   return 0.2126 * Linear(c.r) + 0.7152 * Linear(c.g) + 0.0722 * Linear(c.b);
 }
 
+std::string Points(const std::vector<std::pair<double, double>>& points) {
+  std::string text;
+  for (const auto& [x, y] : points) {
+    absl::StrAppend(&text, text.empty() ? "" : " ", N(x), ",", N(y));
+  }
+  return text;
+}
+
 }  // namespace
 
 Svg::Svg(absl::string_view id, double width, double height, absl::string_view title,
@@ -69,11 +77,13 @@ void Svg::Line(double x1, double y1, double x2, double y2, absl::string_view att
 
 void Svg::Polyline(const std::vector<std::pair<double, double>>& points,
                    absl::string_view attributes) {
-  absl::StrAppend(&out_, "<polyline fill=\"none\" ", attributes, " points=\"");
-  for (size_t i = 0; i < points.size(); ++i) {
-    absl::StrAppend(&out_, i == 0 ? "" : " ", N(points[i].first), ",", N(points[i].second));
-  }
-  absl::StrAppend(&out_, "\"/>\n");
+  absl::StrAppend(&out_, "<polyline fill=\"none\" ", attributes, " points=\"", Points(points),
+                  "\"/>\n");
+}
+
+void Svg::Polygon(const std::vector<std::pair<double, double>>& points,
+                  absl::string_view attributes) {
+  absl::StrAppend(&out_, "<polygon ", attributes, " points=\"", Points(points), "\"/>\n");
 }
 
 void Svg::Circle(double x, double y, double radius, absl::string_view attributes) {
@@ -93,6 +103,13 @@ std::string Svg::Finish() && { return out_ + "</svg>\n"; }
 
 double TextWidth(absl::string_view text, double font_size) {
   return 0.62 * font_size * static_cast<double>(text.size());
+}
+
+TimeUnit TimeUnitFor(int64_t ns) {
+  if (ns >= 10 * int64_t{1000000000}) return {"s", 1e9};
+  if (ns >= 2 * int64_t{1000000}) return {"ms", 1e6};
+  if (ns >= 2000) return {"us", 1e3};
+  return {"ns", 1};
 }
 
 Ticks NiceTicks(double low, double high, int count) {

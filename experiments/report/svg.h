@@ -32,6 +32,7 @@ class Svg {
             absl::string_view hover = "");
   void Line(double x1, double y1, double x2, double y2, absl::string_view attributes);
   void Polyline(const std::vector<std::pair<double, double>>& points, absl::string_view attributes);
+  void Polygon(const std::vector<std::pair<double, double>>& points, absl::string_view attributes);
   void Circle(double x, double y, double radius, absl::string_view attributes);
   void Text(double x, double y, absl::string_view text, absl::string_view attributes);
   void Open(absl::string_view attributes);  // <g ...>
@@ -52,6 +53,13 @@ struct Ticks {
   int decimals = 0;  // that tell them apart
 };
 Ticks NiceTicks(double low, double high, int count);
+
+// A unit in which so many nanoseconds have at most four digits before the point.
+struct TimeUnit {
+  const char* name;
+  double ns;
+};
+TimeUnit TimeUnitFor(int64_t ns);
 
 // Okabe and Ito's colours, which people with any common colour blindness tell apart.
 struct Colour {

@@ -39,18 +39,6 @@ bool IsStep(const Span& s) {
   return s.op == OpCode::kStep || (s.op == OpCode::kCompute && s.action.kind == ActionKind::kStep);
 }
 
-// A unit in which the step has at most four digits before the point.
-struct TimeUnit {
-  const char* name;
-  double ns;
-};
-TimeUnit UnitFor(int64_t ns) {
-  if (ns >= 10 * int64_t{1000000000}) return {"s", 1e9};
-  if (ns >= 2 * int64_t{1000000}) return {"ms", 1e6};
-  if (ns >= 2000) return {"us", 1e3};
-  return {"ns", 1};
-}
-
 class Drawing {
  public:
   Drawing(const Program& program, const Trace& trace, const TraceAnalysis& analysis,
@@ -98,7 +86,7 @@ void Drawing::FindExtent() {
     any = true;
   }
   end_ = std::max(end_, begin_ + 1);
-  unit_ = UnitFor(end_ - begin_);
+  unit_ = TimeUnitFor(end_ - begin_);
 }
 
 // A device's stages in model order, so that the darkest is the first.
