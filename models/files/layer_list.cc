@@ -16,7 +16,7 @@ namespace pipelab {
 namespace {
 
 // Above these nothing is real, and sums over a pipeline's micro-batches could pass 63 bits.
-constexpr Nanoseconds kMostTime = Milliseconds(1000 * 1000);
+constexpr Nanoseconds kMostTime = Milliseconds(1000000);
 constexpr Bytes kMostBytes(int64_t{1} << 46);
 constexpr Flops kMostFlops(1e24);
 constexpr int64_t kMostParameters = int64_t{1} << 50;

@@ -122,7 +122,7 @@ absl::Status ReadBytes(const JsonObject& object, ListedLayer* layer) {
 absl::StatusOr<OperationKind> ReadOperation(const JsonObject& object) {
   if (object.Has("time")) return object.Error("operation", "belongs to \"flops\", not \"time\"");
   PIPELAB_ASSIGN_OR_RETURN(const std::string name, object.String("operation"));
-  const absl::StatusOr<OperationKind> kind = FindOperationKind(name);
+  absl::StatusOr<OperationKind> kind = FindOperationKind(name);
   if (!kind.ok()) return object.Error("operation", kind.status().message());
   if (*kind == OperationKind::kMeasured) {
     return object.Error("operation", "what was measured has \"time\" in place of \"flops\"");

@@ -14,7 +14,7 @@ TEST(LayerListJsonFuzz, Mutations) {
     if (file.name == "two_towers") sample = std::string(file.text);
   }
   ASSERT_FALSE(sample.empty());
-  RunMutations({sample}, 20000);
+  RunMutations({sample}, 5000);
 }
 
 }  // namespace

@@ -163,13 +163,13 @@ TEST(LayerList, MemoryFollowsFromBytes) {
 
 // The same numbers, whatever they had as bytes.
 TEST(LayerList, GraphsHaveFourBytesANumber) {
-  for (int bytes : {1, 2, 4}) {
+  for (int64_t bytes : {1, 2, 4}) {
     ListedLayer layer = Timed("a", {});
     layer.output = Bytes(100 * bytes - (bytes - 1));  // rounded up
     layer.kept = Bytes(1000 * bytes);
     layer.workspace = {Bytes(10 * bytes), Bytes(bytes)};
     LayerList list = ListOf({layer});
-    list.bytes_per_number = bytes;
+    list.bytes_per_number = static_cast<int>(bytes);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph graph, MakeGraph(list, "a.json"));
     const LayerCosts costs = graph.layers[0].costs(2);
     EXPECT_EQ(costs.output, Bytes(800)) << bytes;

@@ -15,7 +15,7 @@ TEST(PipedreamProfileFuzz, Mutations) {
     if (absl::StartsWith(file.name, "pipedream")) sample = std::string(file.text);
   }
   ASSERT_FALSE(sample.empty());
-  RunMutations({sample}, 20000);
+  RunMutations({sample}, 5000);
 }
 
 }  // namespace

@@ -112,11 +112,11 @@ TEST(PipeDreamProfile, BecomesAModel) {
   EXPECT_THAT(graph.layers[4].inputs, ElementsAre(3, 1));
   EXPECT_EQ(graph.num_parameters(), (65536000 + 8404992 + 65664000) / 4);
   const LayerOperations lstm = graph.layers[2].operations(2, TokenSlice());
-  EXPECT_EQ(lstm.forward[0].time, Microseconds(2 * 3190));
-  EXPECT_EQ(lstm.backward_input[0].time + lstm.backward_weight[0].time, Microseconds(2 * 5348));
+  EXPECT_EQ(lstm.forward[0].time, Microseconds(6380));
+  EXPECT_EQ(lstm.backward_input[0].time + lstm.backward_weight[0].time, Microseconds(10696));
   EXPECT_EQ(lstm.backward_input[0].time, lstm.backward_weight[0].time);
   const LayerOperations dropout = graph.layers[1].operations(2, TokenSlice());
-  EXPECT_EQ(dropout.backward_input[0].time, Microseconds(2 * 196));
+  EXPECT_EQ(dropout.backward_input[0].time, Microseconds(392));
   EXPECT_TRUE(dropout.backward_weight.empty());
   EXPECT_EQ(graph.layers[2].costs(1).output, Bytes(3276800));
 }

@@ -15,7 +15,7 @@ TEST(PlacementJsonFuzz, Mutations) {
     if (absl::StartsWith(file.name, "placement")) sample = std::string(file.text);
   }
   ASSERT_FALSE(sample.empty());
-  RunMutations({sample}, 20000);
+  RunMutations({sample}, 5000);
 }
 
 }  // namespace
