@@ -19,7 +19,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int kParts = 10;            // of a round, to show progress
+constexpr int kParts = 10;              // of a round, to show progress
 constexpr int64_t kMostDevices = 1024;  // threads that a study may ask for
 
 double WorkOf(const Operation& o) {

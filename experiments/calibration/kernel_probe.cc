@@ -92,6 +92,7 @@ class Probes {
     for (int64_t rows : Sizes({16, 64, 256, 1024, 4096, 16384})) {
       for (int64_t columns : Sizes({64, 256})) {
         Sums(rows, columns);
+        if (rows < (1 << 14)) Copies(rows, columns);
         LayerNorms(rows, columns);
         BatchNorms(rows, columns);
         Activations(rows, columns);
@@ -103,6 +104,8 @@ class Probes {
         for (int64_t channels : Sizes({16, 128})) Pools(samples, side, channels);
       }
     }
+    // Out of the caches of most processors.
+    for (int64_t rows : Sizes({1 << 14, 1 << 16})) Copies(rows, 1 << 8);
     for (int64_t elements : Sizes({1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22})) Step(elements);
   }
 
@@ -122,8 +125,7 @@ class Probes {
     probes_.push_back({std::move(name), operation, copied, 4 * numbers, std::move(prepare)});
   }
 
-  // Most results of products go within their layer (branches, gradients), so that their memory was
-  // another's a moment ago: it comes from the arena, as in layers.
+  // The input of the weight gradient is hot as well: it is a norm or an activation, computed again.
   void Product(int64_t m, int64_t k, int64_t n) {
     const std::string shape = absl::StrCat("/", m, "x", k, "x", n);
     const int64_t numbers = m * k + k * n + m * n;
@@ -138,7 +140,7 @@ class Probes {
         });
     Add("LinearWeightGradient" + shape, MatmulOperation(k, n, m), numbers,
         [m, k, n](ProbeTensors* t) {
-          const Tensor x = t->Cold({m, k}), dy = t->Hot({m, n}), dw = t->Cold({k, n});
+          const Tensor x = t->Hot({m, k}), dy = t->Hot({m, n}), dw = t->Cold({k, n});
           const Tensor db = t->Cold({n});
           return [=, be = t->backend()] { be->LinearWeightGradient(x, dy, dw, db); };
         });
@@ -172,15 +174,19 @@ class Probes {
     Add(
         "Convolution" + shape, ConvolutionOperation(rows, n, k, numbers), numbers,
         [=](ProbeTensors* t) {
-          const Tensor x = t->Hot(in), w = t->Cold(taps), y = t->Cold(out);
-          return [=, be = t->backend()] { be->convolution().Forward(s, x, w, Tensor(), y); };
+          const Tensor x = t->Hot(in), w = t->Cold(taps);
+          return [=, be = t->backend()] {
+            be->convolution().Forward(s, x, w, Tensor(), be->Allocate(out));
+          };
         },
         2 * k * n);
     Add(
         "ConvolutionInputGradient" + shape, ConvolutionOperation(rows, k, n, numbers), numbers,
         [=](ProbeTensors* t) {
-          const Tensor dy = t->Hot(out), w = t->Cold(taps), dx = t->Cold(in);
-          return [=, be = t->backend()] { be->convolution().InputGradient(s, dy, w, dx); };
+          const Tensor dy = t->Hot(out), w = t->Cold(taps);
+          return [=, be = t->backend()] {
+            be->convolution().InputGradient(s, dy, w, be->Allocate(in));
+          };
         },
         2 * k * n);
     Add(
@@ -200,17 +206,21 @@ class Probes {
     const Flops scores = MatmulFlops(s.samples, s.tokens * s.tokens, width);
     Add("Attention" + shape, AttentionOperation(2.0 * scores, 4 * m * width, s.head_size),
         4 * m * width, [=](ProbeTensors* t) {
-          const Tensor qkv = t->Hot({m, 3 * width}), out = t->Cold({m, width});
+          const Tensor qkv = t->Hot({m, 3 * width});
           const Tensor lse = t->Cold({m, s.heads});
-          return [=, be = t->backend()] { be->attention().Forward(s, qkv, out, lse); };
+          return [=, be = t->backend()] {
+            be->attention().Forward(s, qkv, be->Allocate({m, width}), lse);
+          };
         });
     Add("AttentionGradient" + shape, AttentionOperation(5.0 * scores, 8 * m * width, s.head_size),
         8 * m * width, [=](ProbeTensors* t) {
           const Tensor qkv = t->Cold({m, 3 * width}), lse = t->Cold({m, s.heads});
           const Tensor out = t->Cold({m, width}), dout = t->Hot({m, width});
-          const Tensor dqkv = t->Cold({m, 3 * width});
+
           t->backend()->attention().Forward(s, qkv, out, lse);
-          return [=, be = t->backend()] { be->attention().Gradient(s, dout, qkv, out, lse, dqkv); };
+          return [=, be = t->backend()] {
+            be->attention().Gradient(s, dout, qkv, out, lse, be->Allocate({m, 3 * width}));
+          };
         });
   }
 
@@ -221,19 +231,22 @@ class Probes {
         MemoryOperation(kind, counted * rows * columns), held * rows * columns, std::move(prepare));
   }
 
+  void Copies(int64_t m, int64_t c) {
+    Pass("Copy", OperationKind::kElementwise, m, c, 2, 2, [=](ProbeTensors* t) {
+      const Tensor x = t->Cold({m, c});
+      return [=, be = t->backend()] { be->Copy(x, be->Allocate({m, c})); };
+    });
+  }
+
   void Sums(int64_t m, int64_t c) {
     constexpr OperationKind kKind = OperationKind::kElementwise;
     Pass("Add", kKind, m, c, 3, 3, [=](ProbeTensors* t) {  // a join of branches
-      const Tensor a = t->Cold({m, c}), b = t->Cold({m, c}), y = t->Cold({m, c});
-      return [=, be = t->backend()] { be->Add(a, b, y); };
+      const Tensor a = t->Cold({m, c}), b = t->Cold({m, c});
+      return [=, be = t->backend()] { be->Add(a, b, be->Allocate({m, c})); };
     });
     Pass("AddInPlace", kKind, m, c, 3, 2, [=](ProbeTensors* t) {  // a residual, gradients
       const Tensor a = t->Cold({m, c}), y = t->Hot({m, c});
       return [=, be = t->backend()] { be->Add(y, a, y); };
-    });
-    Pass("Copy", kKind, m, c, 2, 2, [=](ProbeTensors* t) {
-      const Tensor x = t->Cold({m, c}), y = t->Cold({m, c});
-      return [=, be = t->backend()] { be->Copy(x, y); };
     });
     Pass("CopyColumns", kKind, m, c, 2, 5, [=](ProbeTensors* t) {  // one of four that are joined
       const Tensor x = t->Cold({m, c}), y = t->Cold({m, 4 * c});
@@ -244,14 +257,18 @@ class Probes {
   void LayerNorms(int64_t m, int64_t c) {
     constexpr OperationKind kKind = OperationKind::kLayerNorm;
     Pass("LayerNorm", kKind, m, c, 2, 2, [=](ProbeTensors* t) {
-      const Tensor x = t->Hot({m, c}), y = t->Cold({m, c}), column = t->Cold({c});
+      const Tensor x = t->Hot({m, c}), column = t->Cold({c});
       const Tensor mean = t->Cold({m}), rstd = t->Cold({m});
-      return [=, be = t->backend()] { be->LayerNorm(x, column, column, y, mean, rstd); };
+      return [=, be = t->backend()] {
+        be->LayerNorm(x, column, column, be->Allocate({m, c}), mean, rstd);
+      };
     });
     Pass("LayerNormInputGradient", kKind, m, c, 3, 3, [=](ProbeTensors* t) {
-      const Tensor x = t->Cold({m, c}), dy = t->Hot({m, c}), dx = t->Cold({m, c});
+      const Tensor x = t->Cold({m, c}), dy = t->Hot({m, c});
       const Tensor column = t->Cold({c}), mean = t->Cold({m}), rstd = t->Cold({m});
-      return [=, be = t->backend()] { be->LayerNormInputGradient(dy, x, column, mean, rstd, dx); };
+      return [=, be = t->backend()] {
+        be->LayerNormInputGradient(dy, x, column, mean, rstd, be->Allocate({m, c}));
+      };
     });
     Pass("LayerNormWeightGradient", kKind, m, c, 2, 2, [=](ProbeTensors* t) {
       const Tensor x = t->Cold({m, c}), dy = t->Cold({m, c}), dgamma = t->Cold({c});
@@ -264,10 +281,10 @@ class Probes {
   void BatchNorms(int64_t m, int64_t c) {
     constexpr OperationKind kKind = OperationKind::kBatchNorm;
     Pass("BatchNorm", kKind, m, c, 3, 2, [=](ProbeTensors* t) {
-      const Tensor x = t->Hot({m, c}), y = t->Cold({m, c}), column = t->Cold({c});
+      const Tensor x = t->Hot({m, c}), column = t->Cold({c});
       const Tensor mean = t->Cold({c}), variance = t->Cold({c});
       return [=, be = t->backend()] {
-        be->batch_norm().Forward(x, column, column, y, mean, variance);
+        be->batch_norm().Forward(x, column, column, be->Allocate({m, c}), mean, variance);
       };
     });
     Pass("BatchNormInputGradient", kKind, m, c, 5, 2, [=](ProbeTensors* t) {
@@ -283,16 +300,16 @@ class Probes {
 
   void Activations(int64_t m, int64_t c) {
     Pass("Relu", OperationKind::kActivation, m, c, 2, 2, [=](ProbeTensors* t) {
-      const Tensor x = t->Cold({m, c}), y = t->Cold({m, c});
-      return [=, be = t->backend()] { be->Relu(x, y); };
+      const Tensor x = t->Cold({m, c});
+      return [=, be = t->backend()] { be->Relu(x, be->Allocate({m, c})); };
     });
     Pass("ReluGradient", OperationKind::kActivation, m, c, 3, 2, [=](ProbeTensors* t) {
       const Tensor x = t->Cold({m, c}), dy = t->Hot({m, c});
       return [=, be = t->backend()] { be->ReluGradient(dy, x, dy); };
     });
     Pass("Gelu", OperationKind::kGelu, m, c, 2, 2, [=](ProbeTensors* t) {
-      const Tensor x = t->Hot({m, c}), y = t->Cold({m, c});
-      return [=, be = t->backend()] { be->Gelu(x, y); };
+      const Tensor x = t->Hot({m, c});
+      return [=, be = t->backend()] { be->Gelu(x, be->Allocate({m, c})); };
     });
     Pass("GeluGradient", OperationKind::kGelu, m, c, 3, 2, [=](ProbeTensors* t) {
       const Tensor x = t->Cold({m, c}), dy = t->Hot({m, c});
@@ -330,20 +347,20 @@ class Probes {
           MemoryOperation(OperationKind::kPool, counted * x), counted * x, std::move(prepare));
     };
     add("MaxPool", 2, [=](ProbeTensors* t) {
-      const Tensor in = t->Cold(image), out = t->Cold(image);
-      return [=, be = t->backend()] { be->pooling().Max(s, in, out); };
+      const Tensor in = t->Cold(image);
+      return [=, be = t->backend()] { be->pooling().Max(s, in, be->Allocate(image)); };
     });
     add("MaxPoolGradient", 3, [=](ProbeTensors* t) {
-      const Tensor in = t->Cold(image), dy = t->Hot(image), dx = t->Cold(image);
-      return [=, be = t->backend()] { be->pooling().MaxGradient(s, dy, in, dx); };
+      const Tensor in = t->Cold(image), dy = t->Hot(image);
+      return [=, be = t->backend()] { be->pooling().MaxGradient(s, dy, in, be->Allocate(image)); };
     });
     add("AveragePool", 2, [=](ProbeTensors* t) {
-      const Tensor in = t->Cold(image), out = t->Cold(image);
-      return [=, be = t->backend()] { be->pooling().Average(s, in, out); };
+      const Tensor in = t->Cold(image);
+      return [=, be = t->backend()] { be->pooling().Average(s, in, be->Allocate(image)); };
     });
     add("AveragePoolGradient", 2, [=](ProbeTensors* t) {
-      const Tensor dy = t->Hot(image), dx = t->Cold(image);
-      return [=, be = t->backend()] { be->pooling().AverageGradient(s, dy, dx); };
+      const Tensor dy = t->Hot(image);
+      return [=, be = t->backend()] { be->pooling().AverageGradient(s, dy, be->Allocate(image)); };
     });
   }
 
