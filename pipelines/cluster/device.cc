@@ -155,15 +155,19 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
 absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
                                     absl::Span<const Operation> operations, int64_t collectives,
                                     Nanoseconds collectives_time) {
-  Nanoseconds work = collectives_time;
+  Nanoseconds work = collectives_time, measured;
   int64_t launches = collectives;
   for (const Operation& o : operations) {
     PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds time, OperationTime(device, type, o));
+    if (o.kind == OperationKind::kMeasured) {
+      measured += time;
+      continue;
+    }
     work += time;
     if (!o.own || device.own_kernels) ++launches;
   }
-  if (!device.host_launch.has_value()) return work;
-  return std::max(work, device.host_launch->value * launches);
+  if (!device.host_launch.has_value()) return measured + work;
+  return measured + std::max(work, device.host_launch->value * launches);
 }
 
 }  // namespace pipelab

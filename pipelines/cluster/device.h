@@ -117,7 +117,8 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
                                           const Operation& operation);
 
 // Of operations one after the other, and so many collectives, which the host launches too, of
-// `collectives_time` together: the larger of the device's sum and of the host's.
+// `collectives_time` together: the larger of the device's sum and of the host's. Measured
+// operations have their launches in their times.
 absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,
                                     absl::Span<const Operation> operations, int64_t collectives = 0,
                                     Nanoseconds collectives_time = Nanoseconds(0));

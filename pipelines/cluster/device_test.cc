@@ -186,6 +186,8 @@ TEST(RunTime, IsTheLargerOfTheDevicesSumAndTheHosts) {
   EXPECT_EQ(time(0, Nanoseconds(0)), Microseconds(60));
   EXPECT_EQ(time(1, Microseconds(45)), Microseconds(80));
   EXPECT_EQ(RunTime(device, NumberType::kFp32, {}).value(), Nanoseconds(0));
+  const std::vector<Operation> measured = {MeasuredOperation(Nanoseconds(5)), run[0]};
+  EXPECT_EQ(RunTime(device, NumberType::kFp32, measured).value(), Nanoseconds(20005));
 }
 
 TEST(RunTime, OperationsOfOtherKernelsAreNotLaunched) {

@@ -14,9 +14,11 @@ absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& mach
                                      const std::vector<Operation>& operations,
                                      const TensorGroup& group,
                                      const std::vector<TensorCollective>& collectives) {
-  absl::StatusOr<Nanoseconds> time =
-      RunTime(machine.device, machine.type, operations, static_cast<int64_t>(collectives.size()),
-              group.TimeOf(collectives, machine.type));
+  const int64_t count = static_cast<int64_t>(collectives.size());
+  const Nanoseconds overhead =
+      machine.device.collective_overhead.value_or(Sourced<Nanoseconds>()).value * count;
+  absl::StatusOr<Nanoseconds> time = RunTime(machine.device, machine.type, operations, count,
+                                             group.TimeOf(collectives, machine.type) + overhead);
   if (time.ok()) return time;
   return absl::Status(time.status().code(),
                       absl::StrCat("layer \"", layer.name, "\": ", time.status().message()));

@@ -129,6 +129,9 @@ absl::StatusOr<CostTable> CostsOf(const GridModel& model, const GridConfig& c,
                                                               c.micro_batch_samples, options));
   ScaleToGroup(MembersOf(model, c), &costs);
   costs.overlap = c.overlap_pipeline;
+  if (options.machine->device.collective_overhead.has_value()) {
+    costs.reduce = options.machine->device.collective_overhead->value;
+  }
   costs.network = GridNetwork(model, c, costs);
   return costs;
 }
