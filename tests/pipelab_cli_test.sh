@@ -223,6 +223,26 @@ JSON
   prints ' ms, bubble' simulate 1f1b --devices=8 --model=gpt-6.6b --cluster=dgx-a100 --number_type=bf16
 }
 
+# Rows of training iterations with their predicted times.
+predicts() {
+  header='# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)'
+  printf '%s\n2,16,8,1024,16,24,1024,1,1,2,372.25\n8,4,1,1024,16,16,1024,1,2,4,\n' "$header" >rows.csv
+  "$pipelab" predict --rows=rows.csv --cluster=dgx_a100 --csv_out=a.out >stdout || return 1
+  [[ ! -s stdout ]] || { cat stdout; return 1; }
+  "$pipelab" predict --rows=rows.csv --cluster=dgx-a100 >b.out || return 1
+  cmp a.out b.out || return 1
+  [[ $(head -1 a.out) == "$header,predicted_ms" ]] || { head -1 a.out; return 1; }
+  [[ $(wc -l <a.out) == 3 ]] || { cat a.out; return 1; }
+  grep -qE '^2,16,8,1024,16,24,1024,1,1,2,372.25,[0-9]+\.[0-9]{6}$' a.out || { cat a.out; return 1; }
+  grep -qE '^8,4,1,1024,16,16,1024,1,2,4,,[0-9]+\.[0-9]{6}$' a.out || { cat a.out; return 1; }
+  { echo "parameters,$header"; echo '1.3B,4,8,1,2048,16,24,1024,4,1,1,'; } >more.csv
+  prints '1.3B,4,8,1,2048,16,24,1024,4,1,1,,' predict --rows=more.csv --cluster=dgx_a100 || return 1
+  printf '%s\n12,16,8,1024,16,24,1024,3,1,4,\n' "$header" >bad.csv
+  refused 1 '--rows=bad.csv: line 2: tensor parallelism: 3 does not divide the attention heads, 16' predict --rows=bad.csv --cluster=dgx_a100 || return 1
+  printf '%s\n16,16,8,1024,16,24,1024,1,1,16,\n' "$header" >bad.csv
+  refused 1 '--rows=bad.csv: line 2: pipeline parallelism: 16 does not divide the layers, 24' predict --rows=bad.csv --cluster=dgx_a100
+}
+
 # What is wrong with a model: one line, with the file and the place.
 model_refused() {
   local code=$1 text=$2
@@ -330,6 +350,12 @@ check "no number" refused 2 "--stage_micro_batches=8,x: 'x' is not a number from
   schedule graph --devices=2 --stage_micro_batches=8,x
 check "too many devices" refused 2 "--stage_devices=1,2: has 3 devices, and --devices=4" \
   schedule graph --stage_devices=1,2
+check "predicted rows" predicts
+check "no rows" refused 2 "--rows: missing" predict --cluster=dgx_a100
+check "no file of rows" refused 1 "--rows=none.csv: " predict --rows=none.csv --cluster=dgx_a100
+check "no cluster of rows" refused 2 "--cluster: missing" predict --rows=rows.csv
+check "no such cluster of rows" refused 2 "--cluster=moon: no such cluster" predict --rows=rows.csv --cluster=moon
+check "no words" refused 2 "--vocabulary=0: must be at least 1" predict --rows=rows.csv --cluster=dgx_a100 --vocabulary=0
 check "no such model" model_refused 2 "--model=gpt: is not one of" --model=gpt
 check "no such model file" model_refused 1 "--model=none.json: " --model=none.json
 echo '{"name": "m", "layers": [{"name": "a", "time": "3"}]}' >unit.json

@@ -55,6 +55,11 @@ std::vector<Command> MakeCommands() {
        "search --model=gpt-52b --cluster=dgx1-v100 --gpus=64 --batch=32",
        {"model", "cluster", "number_type", "batch", "gpus", "top", "explain", "json"},
        &SearchCommand},
+      {"predict",
+       "times of training iterations of a GPT on a cluster, one a row of a file",
+       "predict --rows=runs.csv --cluster=dgx-a100 --csv_out=-",
+       {"rows", "cluster", "csv_out", "vocabulary"},
+       &PredictCommand},
       {"list", "the schemes that have a name", "list", {"json"}, &ListCommand},
   };
 }

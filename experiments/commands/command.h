@@ -39,6 +39,7 @@ absl::Status SimulateCommand(const Words& words);
 absl::Status CheckCommand(const Words& words);
 absl::Status ShowCommand(const Words& words);
 absl::Status RunCommand(const Words& words);
+absl::Status PredictCommand(const Words& words);
 absl::Status ListCommand(const Words& words);
 absl::Status SearchCommand(const Words& words);
 

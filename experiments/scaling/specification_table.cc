@@ -10,7 +10,7 @@ namespace {
 
 // Numbers of values by what their sources begin with.
 struct Sources {
-  int assumed = 0, recalled = 0, measured = 0, others = 0;
+  int assumed = 0, recalled = 0, measured = 0, calibrated = 0, others = 0;
 
   template <typename T>
   void Count(const Sourced<T>& value) {
@@ -18,6 +18,8 @@ struct Sources {
       ++assumed;
     } else if (absl::StartsWith(value.source, "measured")) {
       ++measured;
+    } else if (absl::StartsWith(value.source, "calibrated")) {
+      ++calibrated;
     } else if (absl::StrContains(value.source, "recalled")) {
       ++recalled;
     } else {
@@ -42,8 +44,12 @@ Sources SourcesOf(const ClusterSpec& cluster) {
   s.Count(device.memory_efficiency);
   s.Count(device.launch_overhead);
   if (device.product_tile.has_value()) s.Count(*device.product_tile);
+  if (device.product_alignment.has_value()) s.Count(*device.product_alignment);
+  if (device.host_launch.has_value()) s.Count(*device.host_launch);
+  if (device.collective_overhead.has_value()) s.Count(*device.collective_overhead);
   for (const ClusterLevel& level : cluster.levels) {
     s.Count(level.connection);
+    if (level.ring.has_value()) s.Count(*level.ring);
     if (level.through.has_value()) s.Count(level.through->connection);
   }
   return s;
@@ -60,12 +66,14 @@ Table SpecificationTable(const std::vector<ClusterSpec>& clusters) {
   t.AddColumn({"recalled", "recalled", "", "", computed, 0});
   t.AddColumn({"assumed", "assumed", "", "", computed, 0});
   t.AddColumn({"measured", "measured", "", "", computed, 0});
+  t.AddColumn({"calibrated", "calibrated", "", "", computed, 0});
   std::set<std::string> seen;
   for (const ClusterSpec& cluster : clusters) {
     if (!seen.insert(cluster.name).second) continue;
     const Sources s = SourcesOf(cluster);
     t.AddRow({Label(cluster.name), Computed(cluster.device.name), Computed(s.others),
-              Computed(s.recalled), Computed(s.assumed), Computed(s.measured)});
+              Computed(s.recalled), Computed(s.assumed), Computed(s.measured),
+              Computed(s.calibrated)});
   }
   t.AddNote(
       "A curve of efficiencies is one value. All times and bytes come from these files and the "

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "pipelines/cluster/cluster_files.h"
 #include "pipelines/cluster/cluster_json.h"
 #include "tools/base/file.h"
@@ -29,8 +30,9 @@ absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_v
     }
     return ParseCluster(*text, what);
   }
+  const std::string name = absl::StrReplaceAll(word, {{"_", "-"}});
   for (const EmbeddedText& file : ClusterFiles()) {
-    if (file.name == word) return ParseCluster(file.text, what);
+    if (file.name == name) return ParseCluster(file.text, what);
   }
   return absl::NotFoundError(absl::StrCat(what, ": no such cluster; there are ",
                                           absl::StrJoin(ClusterNames(), ", "),

@@ -19,8 +19,8 @@ namespace pipelab {
 
 std::vector<std::string> ClusterNames();  // sorted
 
-// Errors begin with `option` and the word: NotFound lists the names; a file's own are as in
-// cluster_json.h.
+// A name may have _ for -: "dgx_a100". Errors begin with `option` and the word: NotFound lists the
+// names; a file's own are as in cluster_json.h.
 absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word);
 
 }  // namespace pipelab

@@ -1,0 +1,97 @@
+#include "experiments/validation/predict_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace pipelab {
+namespace {
+
+double Median(const std::vector<double>& ascending) {
+  const size_t n = ascending.size();
+  return (ascending[(n - 1) / 2] + ascending[n / 2]) / 2;
+}
+
+bool InOrder(const RowError& a, const RowError& b) {
+  return (*a.row->milliseconds < *b.row->milliseconds) == (a.predicted < b.predicted);
+}
+
+bool Differ(const RowError& a, const RowError& b) {
+  const auto [less, more] = std::minmax(*a.row->milliseconds, *b.row->milliseconds);
+  return more > 1.1 * less;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<double>> PredictRows(const MeasuredRows& rows,
+                                                const ClusterSpec& cluster, absl::string_view what,
+                                                int64_t vocabulary) {
+  std::vector<double> predicted;
+  for (const MeasuredRow& row : rows.rows) {
+    const absl::StatusOr<GridPoint> point = SimulateRun(RunOfRow(row, vocabulary), cluster);
+    if (!point.ok()) {
+      const absl::StatusCode code = point.status().code();
+      return absl::Status(
+          code == absl::StatusCode::kInvalidArgument ? absl::StatusCode::kFailedPrecondition : code,
+          absl::StrCat(what, ": line ", row.line, ": ", point.status().message()));
+    }
+    predicted.push_back(ToMilliseconds(point->step_time));
+  }
+  return predicted;
+}
+
+std::vector<RowError> ErrorsOf(const MeasuredRows& rows, const std::vector<double>& predicted,
+                               const std::function<bool(size_t)>& chosen) {
+  CHECK_EQ(rows.rows.size(), predicted.size());
+  std::vector<RowError> errors;
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    if (!rows.rows[i].milliseconds.has_value() || !chosen(i)) continue;
+    errors.push_back({&rows.rows[i], predicted[i]});
+  }
+  return errors;
+}
+
+ErrorSummary Summarise(const std::vector<RowError>& errors) {
+  ErrorSummary s;
+  s.rows = static_cast<int64_t>(errors.size());
+  if (errors.empty()) return s;
+  std::vector<double> absolute;
+  for (const RowError& e : errors) {
+    absolute.push_back(std::abs(e.error()));
+    s.mean += absolute.back();
+    s.bias += e.error();
+  }
+  std::sort(absolute.begin(), absolute.end());
+  s.mean /= static_cast<double>(s.rows);
+  s.bias /= static_cast<double>(s.rows);
+  s.median = Median(absolute);
+  s.ninth_decile = absolute[(absolute.size() * 9 + 9) / 10 - 1];
+  s.largest = absolute.back();
+  return s;
+}
+
+RankingSummary RankPairs(const std::vector<RowError>& errors) {
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+  std::map<Key, std::vector<RowError>> alike;
+  for (const RowError& e : errors) {
+    const MeasuredRow& r = *e.row;
+    alike[{r.gpus, r.batch, r.hidden, r.heads, r.layers, r.tokens}].push_back(e);
+  }
+  RankingSummary s;
+  for (const auto& [key, rows] : alike) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (!Differ(rows[i], rows[j])) continue;
+        ++s.pairs;
+        if (InOrder(rows[i], rows[j])) ++s.right;
+      }
+    }
+  }
+  return s;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,66 @@
+// Measured rows (measured_rows.h) on a cluster's specification: predicted beside measured.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<double> ms, PredictRows(rows, cluster, "--rows=a.csv"));
+//   std::vector<RowError> all = ErrorsOf(rows, ms, InValidation);
+//   ErrorSummary s = Summarise(all);   s.mean;  s.median;
+//   RankingSummary r = RankPairs(all);
+//
+// The rows are divided: every third (the first, the fourth, ...) is for calibrating a specification
+// and the others are for validating it, so no error that is reported is of a row that was fitted.
+#ifndef PIPELAB_EXPERIMENTS_VALIDATION_PREDICT_ROWS_H_
+#define PIPELAB_EXPERIMENTS_VALIDATION_PREDICT_ROWS_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "experiments/validation/gpt_run.h"
+#include "experiments/validation/measured_rows.h"
+#include "pipelines/cluster/cluster.h"
+
+namespace pipelab {
+
+// [row] Milliseconds of an iteration. The error names file, line and reason: FailedPrecondition for
+// a row that the cluster or Megatron-LM cannot run.
+absl::StatusOr<std::vector<double>> PredictRows(const MeasuredRows& rows,
+                                                const ClusterSpec& cluster, absl::string_view what,
+                                                int64_t vocabulary = kGpt2Vocabulary);
+
+// By place among the file's rows, from 0.
+constexpr bool InCalibration(size_t place) { return place % 3 == 0; }
+constexpr bool InValidation(size_t place) { return !InCalibration(place); }
+
+struct RowError {
+  const MeasuredRow* row = nullptr;  // measured
+  double predicted = 0;              // ms
+
+  double error() const { return predicted / *row->milliseconds - 1; }  // above 0: too slow
+};
+
+// Of the measured rows among those chosen.
+std::vector<RowError> ErrorsOf(const MeasuredRows& rows, const std::vector<double>& predicted,
+                               const std::function<bool(size_t place)>& chosen);
+
+// Absolute errors, and their mean with the sign.
+struct ErrorSummary {
+  int64_t rows = 0;
+  double mean = 0, median = 0, ninth_decile = 0, largest = 0, bias = 0;
+};
+ErrorSummary Summarise(const std::vector<RowError>& errors);
+
+// Pairs of configurations of one model that train with the same batch on equally many GPUs, and
+// whose measured times differ by more than 10%: how many the predictions put in the right order.
+struct RankingSummary {
+  int64_t pairs = 0, right = 0;
+
+  double share() const {
+    return pairs == 0 ? 1 : static_cast<double>(right) / static_cast<double>(pairs);
+  }
+};
+RankingSummary RankPairs(const std::vector<RowError>& errors);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_VALIDATION_PREDICT_ROWS_H_

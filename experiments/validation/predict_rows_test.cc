@@ -1,0 +1,198 @@
+#include "experiments/validation/predict_rows.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+ClusterSpec Dgx() { return LoadCluster("--cluster", "dgx_a100").value(); }
+
+MeasuredRow Row(int64_t pipeline, int64_t tensor, int64_t data, int64_t micro_batch,
+                int64_t micro_batches) {
+  MeasuredRow r;
+  r.gpus = pipeline * tensor * data;
+  r.pipeline = pipeline;
+  r.tensor = tensor;
+  r.data = data;
+  r.micro_batch = micro_batch;
+  r.batch = micro_batch * micro_batches * data;
+  r.hidden = 1024;
+  r.heads = 16;
+  r.layers = 8;
+  r.tokens = 512;
+  return r;
+}
+
+double Predict(const MeasuredRow& row, const ClusterSpec& cluster = Dgx()) {
+  MeasuredRows rows;
+  rows.rows = {row};
+  const auto ms = PredictRows(rows, cluster, "rows");
+  EXPECT_THAT(ms, IsOk());
+  return ms.ok() ? (*ms)[0] : -1;
+}
+
+// One device: micro-batches one after the other, then the step.
+TEST(PredictRows, OnOneDeviceMicroBatchesAddUp) {
+  const auto point = SimulateRun(RunOfRow(Row(1, 1, 1, 2, 3), kGpt2Vocabulary), Dgx());
+  ASSERT_THAT(point, IsOk());
+  const StageCost& s = point->costs.stages[0];
+  EXPECT_EQ(point->step_time, (s.forward + s.backward_input + s.backward_weight) * 3 + s.step);
+  EXPECT_DOUBLE_EQ(Predict(Row(1, 1, 1, 2, 3)), ToMilliseconds(point->step_time));
+}
+
+// Every operation of the layers takes the host's time where that is very long: the launches of a
+// micro-batch, counted by hand. 9 + 5 forward, 13 + 6 and 11 + 11 backward for a layer; 4 and 5 for
+// the embedding, 4 and 2 + 1 + 1 + 4 for the head (its norm, product, and the loss).
+TEST(PredictRows, LaunchesByHand) {
+  ClusterSpec cluster = Dgx();
+  cluster.device.host_launch = {Milliseconds(100), "test"};
+  const auto point = SimulateRun(RunOfRow(Row(1, 1, 1, 1, 1), kGpt2Vocabulary), cluster);
+  ASSERT_THAT(point, IsOk());
+  const StageCost& s = point->costs.stages[0];
+  EXPECT_EQ(s.forward, Milliseconds(100) * (8 * (9 + 5) + 4 + 4));
+  EXPECT_EQ(s.backward_input, Milliseconds(100) * (8 * (13 + 6) + 3));
+  EXPECT_EQ(s.backward_weight, Milliseconds(100) * (8 * (11 + 11) + 5 + 5));
+}
+
+// 1F1B with equal stages and no time for messages: (M + P - 1) (F + B) and the step. Stages are not
+// equal because of embedding and head, so it lies between those of the shortest and the longest.
+TEST(PredictRows, PipelinesAreWithinTheirClosedForm) {
+  for (const int64_t pipeline : {2, 4}) {
+    for (const int64_t micro_batches : {2, 8}) {
+      const auto point =
+          SimulateRun(RunOfRow(Row(pipeline, 1, 1, 2, micro_batches), kGpt2Vocabulary), Dgx());
+      ASSERT_THAT(point, IsOk());
+      Nanoseconds shortest = Milliseconds(1000000), longest, step;
+      for (const StageCost& s : point->costs.stages) {
+        const Nanoseconds pass = s.forward + s.backward_input + s.backward_weight;
+        shortest = std::min(shortest, pass);
+        longest = std::max(longest, pass);
+        step = std::max(step, s.step);
+      }
+      const int64_t passes = micro_batches + pipeline - 1;
+      EXPECT_GE(point->step_time, shortest * passes);
+      EXPECT_LE(point->step_time, longest * passes + step + Milliseconds(2) * passes);
+    }
+  }
+}
+
+TEST(PredictRows, MoreWorkTakesLonger) {
+  const ClusterSpec cluster = Dgx();
+  for (const MeasuredRow& row : {Row(1, 1, 1, 1, 4), Row(2, 2, 2, 2, 4), Row(4, 1, 2, 1, 8),
+                                 Row(1, 8, 1, 4, 2), Row(1, 1, 8, 8, 2)}) {
+    const double time = Predict(row, cluster);
+    const auto with = [&](const std::function<void(MeasuredRow&)>& change) {
+      MeasuredRow changed = row;
+      change(changed);
+      return Predict(changed, cluster);
+    };
+    EXPECT_GT(with([](MeasuredRow& r) { r.layers *= 2; }), time);
+    EXPECT_GT(with([](MeasuredRow& r) { r.batch *= 2; }), time);
+    EXPECT_GE(with([](MeasuredRow& r) { r.batch *= 4, r.micro_batch *= 4; }), time);
+    EXPECT_GE(with([](MeasuredRow& r) { r.hidden *= 4; }), time);
+    EXPECT_GE(with([](MeasuredRow& r) { r.tokens *= 4; }), time);
+  }
+}
+
+TEST(PredictRows, FasterMachinesTakeNoLonger) {
+  const ClusterSpec cluster = Dgx();
+  for (const MeasuredRow& row : {Row(1, 1, 1, 4, 2), Row(2, 2, 2, 8, 2), Row(1, 8, 1, 4, 2)}) {
+    const double time = Predict(row, cluster);
+    const auto with = [&](const std::function<void(ClusterSpec&)>& change) {
+      ClusterSpec changed = cluster;
+      change(changed);
+      return Predict(row, changed);
+    };
+    EXPECT_LE(with([](ClusterSpec& c) { c.device.host_launch.reset(); }), time);
+    EXPECT_LE(with([](ClusterSpec& c) { c.device.collective_overhead.reset(); }), time);
+    EXPECT_LE(with([](ClusterSpec& c) { c.device.product_alignment.reset(); }), time);
+    EXPECT_LE(with([](ClusterSpec& c) { c.device.launch_overhead.value = Nanoseconds(0); }), time);
+  }
+}
+
+TEST(PredictRows, ErrorsNameFileAndLine) {
+  MeasuredRows rows;
+  rows.rows = {Row(1, 1, 1, 1, 1), Row(1, 1, 1, 1, 1)};
+  rows.rows[1].line = 7;
+  rows.rows[1].data = 4096;
+  rows.rows[1].batch = 4096;
+  const auto ms = PredictRows(rows, Dgx(), "--rows=a.csv");
+  EXPECT_EQ(ms.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(std::string(ms.status().message()),
+            "--rows=a.csv: line 7: 4096 devices; cluster dgx-a100 has 3072");
+  rows.rows[1] = Row(1, 1, 1, 1, 1);
+  rows.rows[1].line = 3;
+  rows.rows[1].pipeline = 3;
+  EXPECT_THAT(std::string(PredictRows(rows, Dgx(), "a.csv").status().message()),
+              HasSubstr("a.csv: line 3: pipeline parallelism 3 with 1 chunks a device does not "
+                        "divide the layers, 8"));
+}
+
+std::vector<RowError> Errors(const std::vector<MeasuredRow>& rows,
+                             const std::vector<double>& predicted) {
+  std::vector<RowError> errors;
+  for (size_t i = 0; i < rows.size(); ++i) errors.push_back({&rows[i], predicted[i]});
+  return errors;
+}
+
+std::vector<MeasuredRow> Measured(const std::vector<double>& milliseconds) {
+  std::vector<MeasuredRow> rows;
+  for (double ms : milliseconds) {
+    rows.push_back(Row(2, 2, 2, 1, 4));
+    rows.back().milliseconds = ms;
+  }
+  return rows;
+}
+
+TEST(Errors, ByHand) {
+  const std::vector<MeasuredRow> rows = Measured({100, 100, 200, 400});
+  const ErrorSummary s = Summarise(Errors(rows, {110, 95, 200, 320}));
+  EXPECT_EQ(s.rows, 4);
+  EXPECT_NEAR(s.mean, (0.1 + 0.05 + 0 + 0.2) / 4, 1e-12);
+  EXPECT_NEAR(s.median, 0.075, 1e-12);
+  EXPECT_NEAR(s.largest, 0.2, 1e-12);
+  EXPECT_NEAR(s.ninth_decile, 0.2, 1e-12);
+  EXPECT_NEAR(s.bias, (0.1 - 0.05 - 0.2) / 4, 1e-12);
+  EXPECT_EQ(Summarise({}).rows, 0);
+}
+
+TEST(Errors, PairsOfOneModelBatchAndSizeThatDifferByATenth) {
+  std::vector<MeasuredRow> rows = Measured({100, 105, 130, 200});
+  // 100-105 is too close; of the other five the predictions turn one around.
+  RankingSummary r = RankPairs(Errors(rows, {100, 90, 95, 300}));
+  EXPECT_EQ(r.pairs, 5);
+  EXPECT_EQ(r.right, 4);
+  EXPECT_DOUBLE_EQ(r.share(), 0.8);
+  rows[3].batch *= 2;
+  EXPECT_EQ(RankPairs(Errors(rows, {100, 90, 95, 300})).pairs, 2);
+  EXPECT_EQ(RankPairs({}).share(), 1);
+}
+
+TEST(Errors, AThirdIsForCalibrationAndRowsThatWereNotMeasuredForNeither) {
+  MeasuredRows rows;
+  rows.rows = Measured({1, 2, 3, 4, 5, 6, 7});
+  rows.rows[4].milliseconds.reset();
+  const std::vector<double> predicted(7, 1);
+  std::vector<double> calibration, validation;
+  for (const RowError& e : ErrorsOf(rows, predicted, InCalibration)) {
+    calibration.push_back(*e.row->milliseconds);
+  }
+  for (const RowError& e : ErrorsOf(rows, predicted, InValidation)) {
+    validation.push_back(*e.row->milliseconds);
+  }
+  EXPECT_THAT(calibration, testing::ElementsAre(1, 4, 7));
+  EXPECT_THAT(validation, testing::ElementsAre(2, 3, 6));
+}
+
+}  // namespace
+}  // namespace pipelab

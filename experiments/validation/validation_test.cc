@@ -1,0 +1,101 @@
+// What the cost model claims: its errors on measured iterations that calibrated nothing, and on
+// Megatron-LM's published rows, from one specification.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "experiments/published/megatron.h"
+#include "experiments/validation/measured_rows.h"
+#include "experiments/validation/predict_rows.h"
+#include "experiments/validation/validation_tables.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/file.h"
+#include "tools/base/shared_data.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+ClusterSpec Dgx() { return LoadCluster("--cluster", "dgx-a100").value(); }
+
+TEST(Validation, MeasuredIterationsOnOneNode) {
+  const std::string folder = SharedDataFolder("measured");
+  if (folder.empty()) GTEST_SKIP() << NoSharedData("measured");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string text,
+                               ReadFile(folder + "/a100_gpt_iteration_times.csv"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const MeasuredRows rows, ParseMeasuredRows(text, "measured"));
+  EXPECT_EQ(rows.rows.size(), 708);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<double> predicted,
+                               PredictRows(rows, Dgx(), "measured"));
+  const std::vector<RowError> errors = ErrorsOf(rows, predicted, InValidation);
+  const ErrorSummary summary = Summarise(errors);
+  EXPECT_EQ(summary.rows, 472);
+  EXPECT_LE(summary.mean, 0.10);
+  EXPECT_LE(summary.median, 0.07);
+  const RankingSummary ranking = RankPairs(errors);
+  EXPECT_GT(ranking.pairs, 500);
+  EXPECT_GE(ranking.share(), 0.9);
+  // What calibrated is no better than what did not: nothing was fitted to rows.
+  EXPECT_GT(Summarise(ErrorsOf(rows, predicted, InCalibration)).mean, 0.5 * summary.mean);
+  const Table worst = WorstRowsTable(errors, errors, Dgx(), 5);
+  EXPECT_THAT(worst.status(), IsOk());
+  EXPECT_THAT(ErrorTable(errors, {}).status(), IsOk());
+}
+
+TEST(Validation, MegatronRows) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const MegatronPaper paper, PublishedMegatron());
+  ASSERT_EQ(paper.rows.size(), 5);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<MegatronResult> results,
+                               PredictMegatron(paper, Dgx()));
+  std::vector<double> errors;
+  for (const MegatronResult& r : results) {
+    EXPECT_LE(std::abs(r.error()), 0.2) << r.published.parameters;
+    errors.push_back(std::abs(r.error()));
+  }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LE(errors[2], 0.1);
+  EXPECT_THAT(MegatronTable(paper, results).status(), IsOk());
+}
+
+// The paper's own example: 1T parameters, 450B tokens: 84 days on 3,072 GPUs at 163 Tflop/s each,
+// by 8 T P / (n X), which counts as its formula for an iteration does.
+TEST(Validation, FlopsOfTheLargestRowAreEightATokenAndParameter) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const MegatronPaper paper, PublishedMegatron());
+  const PublishedMegatronRow& row = paper.rows.back();
+  const double tokens = static_cast<double>(row.batch * paper.tokens);
+  EXPECT_NEAR(paper.FlopsOf(row).value() / (8 * tokens * row.parameters), 1, 0.03);
+}
+
+TEST(PublishedMegatron, ErrorsNameFileAndKey) {
+  const auto message = [](const std::string& row) {
+    return std::string(
+        ParseMegatronPaper(
+            R"({"paper": "p", "cluster": "c", "tokens": 8, "vocabulary": 8, "rows": [)" + row +
+                "]}",
+            "m.json")
+            .status()
+            .message());
+  };
+  const std::string sizes =
+      R"("parameters": 1, "heads": 1, "hidden": 1, "tflops": 1, "tag": "read", )";
+  const auto row = [&](const std::string& rest) { return message("{" + sizes + rest + "}"); };
+  EXPECT_EQ(row(R"("layers": 4, "tensor": 2, "pipeline": 2, "gpus": 8, "batch": 8, "micro_batch": 2,
+                   "chunks": 2)"),
+            "");
+  EXPECT_THAT(row(R"("layers": 4, "tensor": 2, "pipeline": 2, "gpus": 6, "batch": 8,
+                     "micro_batch": 2, "chunks": 2)"),
+              testing::HasSubstr("gpus: must be a multiple of tensor x pipeline"));
+  EXPECT_THAT(row(R"("layers": 4, "tensor": 2, "pipeline": 2, "gpus": 8, "batch": 6,
+                     "micro_batch": 2, "chunks": 2)"),
+              testing::HasSubstr("batch: must be a multiple"));
+  EXPECT_THAT(row(R"("layers": 5, "tensor": 2, "pipeline": 2, "gpus": 8, "batch": 8,
+                     "micro_batch": 2, "chunks": 2)"),
+              testing::HasSubstr("layers: must be a multiple of pipeline x chunks"));
+  EXPECT_THAT(row(R"("layers": 4)"), testing::HasSubstr("tensor: missing"));
+}
+
+}  // namespace
+}  // namespace pipelab
