@@ -244,6 +244,28 @@ predicts() {
 }
 
 # What is wrong with a model: one line, with the file and the place.
+# The fastest first, within memory, and what --explain says of it.
+searches() {
+  "$pipelab" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=8 --batch=16 --top=3 --json >best.out || return 1
+  python3 - best.out <<'CHECK' || return 1
+import json, sys
+best = json.load(open(sys.argv[1]))["best"]
+assert len(best) == 3, best
+assert all(a["step_ms"] <= b["step_ms"] for a, b in zip(best, best[1:])), best
+for c in best:
+    assert c["pipeline"] * c["tensor"] * c["data"] == 8, c
+    assert c["micro_batch_samples"] * c["micro_batches"] * c["data"] == 16, c
+    assert 0 < c["memory_bytes"] <= 32 << 30, c
+CHECK
+  prints "configurations were looked at" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=8 --batch=16 || return 1
+}
+
+explains() {
+  local config=1f1b:P=4,T=2,D=1,V=0,b=1,M=16
+  prints "$config: batch 16 on 8 devices, step " search --model=gpt-6.6b --cluster=dgx1-v100 --explain=$config || return 1
+  prints "bubble" search --model=gpt-6.6b --cluster=dgx1-v100 --explain=$config || return 1
+}
+
 model_refused() {
   local code=$1 text=$2
   shift 2
@@ -372,6 +394,14 @@ check "two sources of times" model_refused 2 "--hop=1: times are the model's" --
 check "a machine without a model" model_refused 2 "--cluster=dgx-a100: says more of --model" --cluster=dgx-a100
 check "bad unit of a model" model_refused 2 "--model_time_unit=min: must be s or ms" --model=mine.json --model_time_unit=min
 check "no samples" model_refused 2 "--samples=0: must be at least 1" --model=mine.json --samples=0
+check "searches" searches
+check "explains" explains
+check "no batch" refused 2 "--batch=0: must be at least 1" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=8
+check "no model to search for" refused 2 "--model: missing" search --cluster=dgx1-v100 --batch=8
+check "no cluster to search on" refused 2 "--cluster: missing" search --model=gpt-6.6b --batch=8
+check "more GPUs than there are" refused 2 "--gpus=9999: must be from 1 to 1024" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=9999 --batch=8
+check "nothing fits" refused 1 "memory binds; the nearest, " search --model=gpt-52b --cluster=p3.16xlarge --gpus=8 --batch=8
+check "no such configuration" refused 2 '"Q=2": must be P=' search --model=gpt-6.6b --cluster=dgx1-v100 --explain=1f1b:Q=2
 check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 1f1b --format=xml
 check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
 check "unused option" refused 2 "--hop=1: check does not use it" check --csv=ok.csv --hop=1

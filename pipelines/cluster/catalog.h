@@ -3,8 +3,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec a, LoadCluster("--cluster", "dgx-a100"));
 //   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec b, LoadCluster("--cluster", "/home/me/ours.json"));
 //
-// A word with a "/" or that ends in ".json" is a file; all else must be a name. Adding a cluster
-// is adding a file to specs/.
+// A word with a "/" or that ends in ".json" is a file, from the user's folder where it is relative;
+// all else must be a name. Adding a cluster is adding a file to specs/.
 #ifndef PIPELAB_PIPELINES_CLUSTER_CATALOG_H_
 #define PIPELAB_PIPELINES_CLUSTER_CATALOG_H_
 
