@@ -41,7 +41,8 @@ struct FittedCluster {
   double first_error = 0, error = 0;  // of the start and the end, mean over the calibration rows
 };
 
-// The start is the specification's own values where it has them. InvalidArgument for no rows.
+// Other values than the fitted ones are those of `start`; the walk begins at rough ones, the same
+// for every cluster. InvalidArgument for no rows.
 absl::StatusOr<FittedCluster> FitCluster(const ClusterSpec& start, const MeasuredRows& rows,
                                          const FitOptions& options);
 

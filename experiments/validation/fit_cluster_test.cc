@@ -57,7 +57,7 @@ TEST(FitCluster, ComesNearWhatMadeTheRows) {
   truth.device.arithmetic[OperationKind::kMatmul] = {RampCurve(0.65, 20e-6, 312e12), "test"};
   const MeasuredRows rows = MadeRows(truth);
   FitOptions options;
-  options.steps = 150;
+  options.steps = 1000;
   options.source = "made rows";
   PIPELAB_ASSERT_OK_AND_ASSIGN(const FittedCluster fitted, FitCluster(Dgx(), rows, options));
   EXPECT_LT(fitted.error, 0.5 * fitted.first_error);
