@@ -18,8 +18,11 @@ GridMethod Method(std::string name, std::vector<std::string> schemes) {
 
 int64_t NodeDevices(const ClusterSpec& cluster) {
   int level = 0;
+  const auto bandwidth = [&](int l) {
+    return cluster.levels[l].connection.bandwidth.value.value();
+  };
   while (level < static_cast<int>(cluster.levels.size()) &&
-         cluster.levels[level].sharing != Sharing::kUnit) {
+         cluster.levels[level].sharing != Sharing::kUnit && 2 * bandwidth(level) >= bandwidth(0)) {
     ++level;
   }
   return level == 0 ? 1 : cluster.devices_in(level - 1);

@@ -75,8 +75,9 @@ struct GridSearchResult {
 // InvalidArgument naming the option for requests without meaning.
 absl::StatusOr<GridSearchResult> SearchGrid(const GridModel& model, const GridSearch& search);
 
-// Devices of the largest unit whose devices are connected without a network card that they share:
-// the most that a tensor-parallel group should have.
+// Devices of the largest unit that is connected without network cards which its parts share, and at
+// half of the innermost level's bandwidth at least: the most that a tensor-parallel group should
+// have.
 int64_t NodeDevices(const ClusterSpec& cluster);
 
 // The ways that Breadth-First Pipeline Parallelism compares (Lamy-Poirier 2023), and one for each

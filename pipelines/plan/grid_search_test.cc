@@ -1,6 +1,7 @@
 #include "pipelines/plan/grid_search.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -39,6 +40,14 @@ class GridSearchTest : public testing::Test {
   GridModel grid_;
   GridSearch search_;
 };
+
+TEST(NodeDevices, AreThoseOfANode) {
+  for (const auto& [name, devices] : {std::make_pair("dgx1-v100", 8), std::make_pair("dgx-a100", 8),
+                                      std::make_pair("dgx-h100", 8), std::make_pair("summit", 3),
+                                      std::make_pair("p100-pcie", 8)}) {
+    EXPECT_EQ(NodeDevices(LoadCluster("--cluster", name).value()), devices) << name;
+  }
+}
 
 TEST_F(GridSearchTest, GroupsAreBlocks) { EXPECT_EQ(model_.num_groups(), 18); }
 
