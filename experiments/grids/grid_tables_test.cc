@@ -1,0 +1,93 @@
+#include <string>
+#include <vector>
+
+#include "experiments/grids/ablation.h"
+#include "experiments/grids/batch_sweep.h"
+#include "experiments/grids/large_scale.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+class GridTablesTest : public testing::Test {
+ protected:
+  GridTablesTest() {
+    GptConfig c;
+    c.layers = 16;
+    c.hidden = 2048;
+    c.heads = 16;
+    c.tokens = 512;
+    c.vocabulary = 8192;
+    model_ = GroupByName(BuildGpt(c).value());
+    grid_.model = &model_;
+    grid_.cluster = &cluster_;
+  }
+
+  GroupedModel model_;
+  const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
+  GridModel grid_;
+  const std::vector<int64_t> batches_ = {8, 32};
+};
+
+TEST_F(GridTablesTest, EveryMethodAtEveryBatch) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const BatchSweep sweep,
+                               SweepBatches(grid_, {16, batches_, PublishedMethods()}));
+  ASSERT_EQ(sweep.cells.size(), 2 * PublishedMethods().size());
+  for (const SweepCell& cell : sweep.cells) {
+    SCOPED_TRACE(cell.method);
+    if (!cell.best.has_value()) {
+      EXPECT_FALSE(cell.missing.empty());
+      continue;
+    }
+    EXPECT_EQ(cell.best->config.batch(), cell.batch);
+    EXPECT_EQ(cell.best->config.devices(), 16);
+    EXPECT_EQ(sweep.Find(cell.method, cell.batch)->step_time, cell.best->step_time);
+  }
+  EXPECT_EQ(sweep.Find("breadth-first", 64), nullptr);
+  const Table table = BatchSweepTable("methods", "caption", sweep);
+  EXPECT_THAT(table.status(), IsOk());
+  EXPECT_EQ(table.rows().size(), sweep.cells.size());
+  for (const Series& s : BatchSweepSeries(sweep)) {
+    EXPECT_EQ(s.values.size(), s.steps.size()) << s.name;
+  }
+  EXPECT_GE(sweep.considered, sweep.simulated);
+}
+
+// The ablation begins at one method's best and ends at the other's; the headline is their ratio.
+TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const BatchSweep sweep,
+                               SweepBatches(grid_, {16, batches_, PublishedMethods()}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Table t, AblationTable(grid_, sweep, 8));
+  ASSERT_THAT(t.status(), IsOk());
+  ASSERT_GE(t.rows().size(), 2u);
+  EXPECT_DOUBLE_EQ(*t.rows().front()[1].number, sweep.Find("depth-first", 8)->tflops_a_device);
+  EXPECT_DOUBLE_EQ(*t.rows().back()[1].number, sweep.Find("breadth-first", 8)->tflops_a_device);
+  const std::vector<std::string> notes = HeadlineNotes(sweep, batches_);
+  ASSERT_FALSE(notes.empty());
+  EXPECT_THAT(notes[0], HasSubstr("at the smallest batch, 0.500 a GPU"));
+  EXPECT_THAT(notes[0], HasSubstr("published (read): up to +43 %"));
+}
+
+// More GPUs train in fewer days, for more GPU-days or as many.
+TEST_F(GridTablesTest, MoreDevicesAreFasterAndNotCheaper) {
+  LargeScaleOptions options;
+  options.devices = {8, 32};
+  options.batches = {32, 64};
+  options.methods = {PublishedMethods()[0]};
+  options.critical_batch = 50;
+  options.least_steps = 1000;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Table t, LargeScaleTable(grid_, options));
+  ASSERT_THAT(t.status(), IsOk());
+  ASSERT_EQ(t.rows().size(), 2u);
+  EXPECT_GT(*t.rows()[0][3].number, *t.rows()[1][3].number);
+  EXPECT_LE(*t.rows()[0][4].number, *t.rows()[1][4].number * 1.05);
+}
+
+}  // namespace
+}  // namespace pipelab
