@@ -59,8 +59,6 @@ absl::Status ReadRequest(Request* request) {
   return absl::OkStatus();
 }
 
-double InGiB(Bytes b) { return ToMiB(b) / 1024; }
-
 nlohmann::json AsJson(const GridResult& r) {
   const GridConfig& c = r.config;
   return {{"config", c.ToString()},
@@ -88,7 +86,7 @@ std::string RefusalText(const GridRefusals& r) {
       r.considered, r.simulated, r.memory);
   if (r.memory > 0) {
     absl::StrAppendFormat(&text, " (the nearest, %s, needs %.2f GiB)", r.nearest,
-                          InGiB(r.least_memory));
+                          ToGiB(r.least_memory));
   }
   absl::StrAppendFormat(&text,
                         ", %d grids for tensor parallelism, %d for the batch, %d by their scheme",
@@ -104,7 +102,7 @@ std::string AsTable(const GridSearchResult& result, size_t top) {
     const GridResult& r = result.best[i];
     absl::StrAppendFormat(&text, "%-24s %10.2f %11.3f %12.2f %10.2f  %s\n", r.method,
                           ToMs(r.step_time), r.samples_per_second, r.tflops_a_device,
-                          InGiB(r.largest_device), r.config.ToString());
+                          ToGiB(r.largest_device), r.config.ToString());
   }
   return absl::StrCat(text, "\nAll figures are simulated. ", RefusalText(result.refusals));
 }
@@ -118,8 +116,8 @@ absl::Status Explain(const Request& request, const std::string& text) {
       "of "
       "%.2f\n\n",
       config.ToString(), config.batch(), config.devices(), ToMs(point.step_time),
-      point.samples_per_second(), point.tflops_a_device, InGiB(point.largest_device),
-      InGiB(request.cluster.device.memory.value));
+      point.samples_per_second(), point.tflops_a_device, ToGiB(point.largest_device),
+      ToGiB(request.cluster.device.memory.value));
   for (const auto& [name, share] :
        {std::make_pair("compute", b.compute), std::make_pair("recompute", b.recompute),
         std::make_pair("tensor-parallel collectives", b.tensor),

@@ -85,7 +85,7 @@ Table BatchSweepTable(std::string id, std::string caption, const BatchSweep& swe
     }
     const GridResult& r = *cell.best;
     const GridBreakdown& b = cell.breakdown;
-    for (const double value : {r.tflops_a_device, ToMs(r.step_time), ToMiB(r.largest_device) / 1024,
+    for (const double value : {r.tflops_a_device, ToMs(r.step_time), ToGiB(r.largest_device),
                                ToPercent(b.compute), ToPercent(b.recompute), ToPercent(b.bubble),
                                ToPercent(b.tensor), ToPercent(b.pipeline), ToPercent(b.data)}) {
       row.push_back(Simulated(value));

@@ -12,7 +12,7 @@
 //
 // A cell says where its value comes from, and a column takes only its own origin. Key columns name
 // the configuration of a row; together they tell the rows of a table apart. A missing value has a
-// reason. Values are in the column's unit; ToMs, ToMiB and ToPercent convert.
+// reason. Values are in the column's unit; ToMs, ToMiB, ToGiB and ToPercent convert.
 //
 // Errors are kept: the first one is in status(), and Report::WriteTo returns it. A row with a
 // mistake is left out.
@@ -47,6 +47,7 @@ Origin OriginOf(const Trace& trace);
 // Division rounds once: 400000 ns are 0.4 ms, not 0.39999999999999997.
 inline double ToMs(Nanoseconds t) { return static_cast<double>(t.value()) / 1e6; }
 inline double ToMiB(Bytes b) { return static_cast<double>(b.value()) / (1024.0 * 1024.0); }
+inline double ToGiB(Bytes b) { return ToMiB(b) / 1024.0; }
 inline double ToPercent(double fraction) { return 100 * fraction; }
 
 struct Cell {

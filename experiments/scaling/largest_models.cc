@@ -154,7 +154,7 @@ Table LargestModelsTable(const GpipeFamily& family, const ClusterSpec& cluster,
     }
     Cell activations = Published(p.activation_memory, p.tag);
     if (!p.note.empty()) activations = std::move(activations).WithNote(p.note);
-    Cell device = Simulated(ToMiB(r.largest_device) / 1024);
+    Cell device = Simulated(ToGiB(r.largest_device));
     if (!r.fits) {
       device = std::move(device).WithNote("more than the device has: no micro-batch is so small");
     }

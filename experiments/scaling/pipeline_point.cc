@@ -40,13 +40,11 @@ double MemoryOf(const LayerSpec& layer, const PipelineCase& c) {
 
 absl::StatusOr<std::vector<int>> CutGroups(const PipelineCase& c, int stages) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> costs, GroupCosts(c));
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> first, c.rule == PartitionRule::kFlopsVariance
-                                                       ? PartitionChainByVariance(costs, stages)
-                                                       : PartitionChain(costs, stages));
-  first.push_back(static_cast<int>(costs.size()));
-  std::vector<int> groups;
-  for (int s = 0; s < stages; ++s) groups.push_back(first[s + 1] - first[s]);
-  return groups;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> first,
+                           c.rule == PartitionRule::kFlopsVariance
+                               ? PartitionChainByVariance(costs, stages)
+                               : PartitionChain(costs, stages));
+  return StageSizes(first, static_cast<int>(costs.size()));
 }
 
 absl::StatusOr<CostTable> CostsOfCase(const PipelineCase& c, const Schedule& schedule,

@@ -113,7 +113,7 @@ Table SchemeGridTable(const SchemeGrid& grid) {
     const SchemeCell& cell = grid.cells[s].back();
     if (cell.missing.empty()) {
       row.push_back(Simulated(ToPercent(cell.bubble)));
-      row.push_back(Simulated(ToMiB(cell.largest_device) / 1024));
+      row.push_back(Simulated(ToGiB(cell.largest_device)));
       row.push_back(Computed(cell.recompute ? "yes" : "no"));
     } else {
       row.insert(row.end(), 3, Missing(cell.missing));

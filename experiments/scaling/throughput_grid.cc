@@ -69,7 +69,7 @@ void AddCells(const ThroughputGrid& grid, Table* t) {
     Cell error = Computed(ToPercent(cell.error()));
     const std::string reason = ReasonOfMiss(grid, cell);
     if (!reason.empty()) error = std::move(error).WithNote(reason);
-    Cell device = Simulated(ToMiB(point.largest_device()) / 1024);
+    Cell device = Simulated(ToGiB(point.largest_device()));
     if (!cell.own_point.fits) {
       device = std::move(device).WithNote(
           "more than the device has, even with one sample a micro-batch: the paper must keep less");

@@ -38,11 +38,8 @@ absl::StatusOr<std::vector<int>> CutGroups(const std::vector<StageCost>& times, 
     if (recompute) all += t.recompute;
     costs.push_back(static_cast<double>(all.value()));
   }
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> first, PartitionChain(costs, stages));
-  first.push_back(static_cast<int>(times.size()));
-  std::vector<int> groups;
-  for (int s = 0; s < stages; ++s) groups.push_back(first[s + 1] - first[s]);
-  return groups;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> first, PartitionChain(costs, stages));
+  return StageSizes(first, static_cast<int>(times.size()));
 }
 
 }  // namespace pipelab

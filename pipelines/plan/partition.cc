@@ -79,6 +79,15 @@ absl::StatusOr<std::vector<int>> PartitionChainByVariance(absl::Span<const doubl
                   [](double squares, double stage) { return squares + stage * stage; });
 }
 
+std::vector<int> StageSizes(const std::vector<int>& first_layers, int num_layers) {
+  std::vector<int> sizes;
+  for (size_t s = 0; s < first_layers.size(); ++s) {
+    const int end = s + 1 < first_layers.size() ? first_layers[s + 1] : num_layers;
+    sizes.push_back(end - first_layers[s]);
+  }
+  return sizes;
+}
+
 absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_layers) {
   std::vector<int> first;
   int64_t total = 0;

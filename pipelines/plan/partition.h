@@ -31,6 +31,9 @@ absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_c
 absl::StatusOr<std::vector<int>> PartitionChainByVariance(absl::Span<const double> layer_costs,
                                                           int num_stages);
 
+// From the first layer of each stage to its number of layers: {0, 2} of 5 is {2, 3}.
+std::vector<int> StageSizes(const std::vector<int>& first_layers, int num_layers);
+
 // "3,2,2,3": the number of layers of each stage. InvalidArgument names the stage without layers, or
 // the sum that is not the number of layers.
 absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_layers);

@@ -81,6 +81,11 @@ TEST(PartitionChain, EqualsBruteForce) {
   }
 }
 
+TEST(StageSizes, AreWhatLayoutsSay) {
+  EXPECT_THAT(StageSizes({0, 2, 3}, 7), ElementsAre(2, 1, 4));
+  EXPECT_THAT(StageSizes({0}, 3), ElementsAre(3));
+}
+
 TEST(PartitionChain, ByVarianceTheLargestStageMayBeLarger) {
   const std::vector<double> costs = {8, 2, 1, 5, 7, 6};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> even, PartitionChainByVariance(costs, 3));
