@@ -1,0 +1,251 @@
+#include "pipelines/plan/plan_costs.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// [operator] -> stage.
+std::vector<int> StageOf(const PlanProblem& problem, const std::vector<PlanStage>& stages) {
+  std::vector<int> stage_of(problem.size(), -1);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    for (int v : stages[s].layers) stage_of[v] = static_cast<int>(s);
+  }
+  return stage_of;
+}
+
+const PlanVariant& VariantIn(const PlanProblem& problem, const PlanStage& stage, size_t place) {
+  return problem.operators[stage.layers[place]].menu.at(stage.tensor)[stage.variants[place]];
+}
+
+double ComputeTime(const PlanProblem& problem, const PlanStage& stage) {
+  double time = 0;
+  for (size_t i = 0; i < stage.layers.size(); ++i) time += VariantIn(problem, stage, i).time;
+  return time;
+}
+
+double ParameterBytes(const PlanProblem& problem, const PlanStage& stage) {
+  double bytes = 0;
+  for (size_t i = 0; i < stage.layers.size(); ++i) {
+    bytes += VariantIn(problem, stage, i).parameter_bytes;
+  }
+  return bytes;
+}
+
+double BoundaryBytes(const PlanProblem& problem, const PlanStage& stage,
+                     const std::vector<int>& stage_of) {
+  double bytes = 0;
+  for (size_t i = 0; i < stage.layers.size(); ++i) {
+    const PlanOperator& o = problem.operators[stage.layers[i]];
+    const PlanVariant& variant = VariantIn(problem, stage, i);
+    const int here = stage_of[stage.layers[i]];
+    for (size_t e = 0; e < o.in_edges.size(); ++e) {
+      const PlanEdge& edge = problem.edges[o.in_edges[e]];
+      if (stage_of[edge.from] != here) bytes += edge.bytes + variant.in_sync[e];
+    }
+    for (size_t e = 0; e < o.out_edges.size(); ++e) {
+      const PlanEdge& edge = problem.edges[o.out_edges[e]];
+      if (stage_of[edge.to] != here) bytes += edge.bytes + variant.out_sync[e];
+    }
+  }
+  return bytes;
+}
+
+double StageTime(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s) {
+  const PlanStage& stage = stages[s];
+  const auto d = static_cast<double>(stage.data);
+  const double boundary = BoundaryBytes(problem, stage, StageOf(problem, stages));
+  const double sync =
+      4 * (d - 1) * ParameterBytes(problem, stage) / d / static_cast<double>(problem.micro_batches);
+  return ComputeTime(problem, stage) / d + (2 * boundary / d + sync) / problem.bandwidth;
+}
+
+// Bytes of outputs that go on from the stages before `cut`.
+double BytesAcross(const PlanProblem& problem, const std::vector<int>& stage_of, int cut) {
+  double bytes = 0;
+  for (const PlanOperator& o : problem.operators) {
+    for (int e : o.out_edges) {
+      const PlanEdge& edge = problem.edges[e];
+      if (stage_of[edge.from] < cut && stage_of[edge.to] >= cut) {
+        bytes += o.output_bytes;
+        break;
+      }
+    }
+  }
+  return bytes;
+}
+
+double Load(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s) {
+  const PlanStage& stage = stages[s];
+  double load = 0;
+  if (stage.on_processor) {
+    for (int v : stage.layers) load += problem.operators[v].processor_time;
+    return load;  // a processor does not pay for transfers
+  }
+  load = ComputeTime(problem, stage);
+  const std::vector<int> stage_of = StageOf(problem, stages);
+  std::set<int> moved;
+  for (int v : stage.layers) {
+    for (int e : problem.operators[v].in_edges) {
+      if (stage_of[problem.edges[e].from] != s) moved.insert(problem.edges[e].from);
+    }
+    for (int e : problem.operators[v].out_edges) {
+      if (stage_of[problem.edges[e].to] != s) moved.insert(v);
+    }
+  }
+  for (int v : moved) load += problem.operators[v].transfer_time;
+  return load;
+}
+
+}  // namespace
+
+double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage) {
+  const PlanStage& here = stages[stage];
+  double in_flight_bytes = 0, fixed_bytes = 0;
+  for (size_t i = 0; i < here.layers.size(); ++i) {
+    in_flight_bytes += VariantIn(problem, here, i).in_flight_bytes;
+    fixed_bytes += VariantIn(problem, here, i).fixed_bytes;
+  }
+  if (here.on_processor) return 0;
+  int64_t in_flight = here.in_flight;
+  if (in_flight == 0) {
+    int64_t copies = 0;
+    for (size_t s = stage; s < stages.size(); ++s) copies += stages[s].data;
+    in_flight = (copies + here.data - 1) / here.data;
+  }
+  return in_flight_bytes * static_cast<double>(in_flight) + fixed_bytes;
+}
+
+double StageValue(const PlanProblem& problem, PlanObjective objective,
+                  const std::vector<PlanStage>& stages, int stage) {
+  switch (objective) {
+    case PlanObjective::kStageTime:
+      return StageTime(problem, stages, stage);
+    case PlanObjective::kMaxLoad:
+      return Load(problem, stages, stage);
+    case PlanObjective::kVariance:
+      return ComputeTime(problem, stages[stage]);
+    case PlanObjective::kPipeDream:
+      break;
+  }
+  const PlanStage& here = stages[stage];
+  const auto m = static_cast<double>(here.data);
+  const std::vector<int> stage_of = StageOf(problem, stages);
+  const double bandwidth =
+      problem.levels.empty() ? problem.bandwidth : problem.levels.back().bandwidth;
+  const double sync = 4 * (m - 1) * ParameterBytes(problem, here) / (bandwidth * m);
+  const double compute = (ComputeTime(problem, here) + sync) / m;
+  const double in = 2 * BytesAcross(problem, stage_of, stage) / (bandwidth * m);
+  const double out = 2 * BytesAcross(problem, stage_of, stage + 1) / (bandwidth * m);
+  return std::max({compute, in, out});
+}
+
+double PlanValue(const PlanProblem& problem, PlanObjective objective,
+                 const std::vector<PlanStage>& stages) {
+  std::vector<double> values;
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+    values.push_back(StageValue(problem, objective, stages, s));
+  }
+  if (values.empty()) return 0;
+  if (objective != PlanObjective::kVariance) return *std::max_element(values.begin(), values.end());
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double squares = 0;
+  for (double value : values) squares += (value - mean) * (value - mean);
+  return squares / n;
+}
+
+double PeakBytes(const PlanProblem& problem, const std::vector<PlanStage>& stages) {
+  double peak = 0;
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+    peak = std::max(peak, StageMemory(problem, stages, s));
+  }
+  return peak;
+}
+
+Plan PlanOfRanges(const PlanProblem& problem, PlanObjective objective,
+                  const std::vector<std::vector<int>>& groups, const std::vector<int>& first) {
+  Plan plan;
+  plan.objective = objective;
+  plan.lower_bound = SimpleLowerBound(problem, objective);
+  for (size_t s = 0; s < first.size(); ++s) {
+    const int end = s + 1 < first.size() ? first[s + 1] : static_cast<int>(groups.size());
+    PlanStage stage;
+    for (int g = first[s]; g < end; ++g) {
+      stage.layers.insert(stage.layers.end(), groups[g].begin(), groups[g].end());
+    }
+    std::sort(stage.layers.begin(), stage.layers.end());
+    for (int v : stage.layers) stage.variants.push_back(PlainVariantOf(problem.operators[v]));
+    plan.stages.push_back(std::move(stage));
+  }
+  plan.value = PlanValue(problem, objective, plan.stages);
+  plan.peak_bytes = PeakBytes(problem, plan.stages);
+  plan.state = PlanState::kFeasible;
+  if (plan.peak_bytes > problem.memory_bytes) {
+    plan.stages.clear();
+    plan.state = PlanState::kInfeasible;
+  }
+  return plan;
+}
+
+absl::StatusOr<std::vector<std::vector<int>>> PlanGroups(const PlanProblem& problem,
+                                                         absl::string_view planner) {
+  PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, planner));
+  if (problem.objective == PlanObjective::kMaxLoad) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--planner=", planner, ": it plans no dnn-partitioning inputs"));
+  }
+  std::vector<std::vector<int>> groups;
+  for (int v : TopologicalOrder(problem)) groups.push_back({v});
+  return groups;
+}
+
+double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective) {
+  if (objective == PlanObjective::kVariance) return 0;
+  double work = 0, largest = 0;
+  for (const PlanOperator& o : problem.operators) {
+    double least_work = o.processor_time, least = o.processor_time;
+    if (problem.processors == 0) least_work = least = std::numeric_limits<double>::infinity();
+    for (const auto& [degree, variants] : o.menu) {
+      for (const PlanVariant& v : variants) {
+        least_work = std::min(least_work, degree * v.time);
+        least = std::min(least, v.time);
+      }
+    }
+    work += least_work;
+    largest = std::max(largest, least);
+  }
+  const auto devices = static_cast<double>(problem.devices + problem.processors);
+  // With data parallelism an operator is divided by its copies.
+  const bool divides = objective != PlanObjective::kMaxLoad;
+  return std::max(work / devices, divides ? largest / devices : largest);
+}
+
+int PlainVariantOf(const PlanOperator& op) {
+  const auto it = op.menu.find(1);
+  if (it == op.menu.end()) return 0;
+  for (size_t i = 0; i < it->second.size(); ++i) {
+    if (!it->second[i].recompute) return static_cast<int>(i);
+  }
+  return 0;
+}
+
+absl::Status CheckHasPlainVariants(const PlanProblem& problem, absl::string_view planner) {
+  for (const PlanOperator& o : problem.operators) {
+    if (o.menu.count(1) == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--planner=", planner,
+                                                     ": it has no tensor parallelism, but layer ",
+                                                     o.id, " cannot be run without"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipelab

@@ -1,0 +1,56 @@
+// What stages cost under each objective: for planners that compare finished plans, and for what a
+// plan prints. (CheckPlan does its own arithmetic.)
+//
+//   double seconds = StageValue(problem, PlanObjective::kStageTime, stages, 3);
+//
+// Stages are a sequence in which every edge goes on. docs/planning.md has the formulas.
+#ifndef PIPELAB_PIPELINES_PLAN_PLAN_COSTS_H_
+#define PIPELAB_PIPELINES_PLAN_PLAN_COSTS_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "pipelines/plan/plan.h"
+#include "pipelines/plan/plan_problem.h"
+
+namespace pipelab {
+
+// Of one device of the stage: what micro-batches in flight keep, and the rest.
+double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage);
+
+// One stage's part of an objective that is the largest of its stages' parts; of kVariance the
+// stage's compute time.
+double StageValue(const PlanProblem& problem, PlanObjective objective,
+                  const std::vector<PlanStage>& stages, int stage);
+
+double PlanValue(const PlanProblem& problem, PlanObjective objective,
+                 const std::vector<PlanStage>& stages);
+
+// The fullest device of the plan.
+double PeakBytes(const PlanProblem& problem, const std::vector<PlanStage>& stages);
+
+// `groups` of operators, one after the other, cut into ranges: plain variants, one device each.
+// `first` is that of partition.h. Feasible, with value and peak; infeasible where a stage does not
+// fit in memory.
+Plan PlanOfRanges(const PlanProblem& problem, PlanObjective objective,
+                  const std::vector<std::vector<int>>& groups, const std::vector<int>& first);
+
+// Operators that no plan may part, each group after those that it needs.
+absl::StatusOr<std::vector<std::vector<int>>> PlanGroups(const PlanProblem& problem,
+                                                         absl::string_view planner);
+
+// No plan that uses all devices has a smaller largest stage: the work of all operators over the
+// devices, and the largest operator that cannot be divided. 0 where the objective has no such
+// bound.
+double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective);
+
+// The variant of degree 1 that does not recompute, else the first. 0 where there is none of degree
+// 1: planners without tensor parallelism refuse such a problem (CheckHasPlainVariants).
+int PlainVariantOf(const PlanOperator& op);
+absl::Status CheckHasPlainVariants(const PlanProblem& problem, absl::string_view planner);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLAN_PLAN_COSTS_H_

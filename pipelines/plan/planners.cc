@@ -1,0 +1,47 @@
+#include "pipelines/plan/planners.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "pipelines/plan/plan_costs.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+absl::Span<const Planner> Planners() {
+  static constexpr Planner kPlanners[] = {
+      {"uniform", "equal numbers of layers, one device a stage", &UniformPlan},
+  };
+  return kPlanners;
+}
+
+absl::StatusOr<Plan> MakePlan(absl::string_view name, const PlanProblem& problem,
+                              const PlannerOptions& options) {
+  for (const Planner& planner : Planners()) {
+    if (planner.name != name) continue;
+    const absl::Time start = absl::Now();
+    PIPELAB_ASSIGN_OR_RETURN(Plan plan, planner.plan(problem, options));
+    plan.search_time = absl::Now() - start;
+    plan.planner = std::string(name);
+    plan.peak_bytes = PeakBytes(problem, plan.stages);
+    return plan;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--planner=", name, ": unknown; there are ",
+      absl::StrJoin(Planners(), ", ",
+                    [](std::string* out, const Planner& p) { absl::StrAppend(out, p.name); })));
+}
+
+absl::StatusOr<int> NumStages(const PlanProblem& problem, const PlannerOptions& options,
+                              int num_groups) {
+  const int64_t most = std::min<int64_t>(problem.devices, num_groups);
+  if (options.stages == 0) return static_cast<int>(most);
+  if (options.stages >= 1 && options.stages <= most) return options.stages;
+  return absl::InvalidArgumentError(absl::StrCat("--stages=", options.stages,
+                                                 ": must be from 1 to ", most, " (", num_groups,
+                                                 " layers, ", problem.devices, " devices)"));
+}
+
+}  // namespace pipelab
