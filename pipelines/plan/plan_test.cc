@@ -159,7 +159,7 @@ TEST(PlanProblem, SaysWhatIsWrong) {
     return std::string(FinishProblem(&p, "in.json").message());
   };
   EXPECT_THAT(error([](PlanProblem* p) {
-                p->edges.push_back({3, 1, 0});
+                p->edges.push_back({0, 2, 0});
               }),
               HasSubstr("operator 3: variant vanilla does not have its edges' sync bytes"));
   EXPECT_EQ(error([](PlanProblem* p) { p->bandwidth = 0; }),
