@@ -10,11 +10,13 @@
 namespace pipelab {
 namespace {
 
-absl::StatusOr<SweepCell> BestOf(const GridModel& model, const GridMethod& method, int64_t devices,
-                                 int64_t batch, BatchSweep* sweep) {
+absl::StatusOr<SweepCell> BestOf(const GridModel& model, const GridMethod& method,
+                                 const BatchSweepOptions& options, int64_t batch,
+                                 BatchSweep* sweep) {
   GridSearch search;
-  search.devices = devices;
+  search.devices = options.devices;
   search.batch = batch;
+  search.recompute = options.recompute;
   search.max_tensor = static_cast<int>(NodeDevices(*model.cluster));
   search.methods = {method};
   SweepCell cell;
@@ -50,8 +52,7 @@ absl::StatusOr<BatchSweep> SweepBatches(const GridModel& model, const BatchSweep
     LOG(INFO) << "search: " << model.model->graph.name << " on " << options.devices << " of "
               << model.cluster->name << ", batch " << batch;
     for (const GridMethod& method : options.methods) {
-      PIPELAB_ASSIGN_OR_RETURN(SweepCell cell,
-                               BestOf(model, method, options.devices, batch, &sweep));
+      PIPELAB_ASSIGN_OR_RETURN(SweepCell cell, BestOf(model, method, options, batch, &sweep));
       sweep.cells.push_back(std::move(cell));
     }
   }

@@ -25,6 +25,7 @@ struct BatchSweepOptions {
   int64_t devices = 64;
   std::vector<int64_t> batches;
   std::vector<GridMethod> methods;
+  std::vector<bool> recompute = {false, true};  // what the search may choose from
 };
 
 // The best of one method at one batch.

@@ -36,8 +36,9 @@ class GridTablesTest : public testing::Test {
 };
 
 TEST_F(GridTablesTest, EveryMethodAtEveryBatch) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const BatchSweep sweep,
-                               SweepBatches(grid_, {16, batches_, PublishedMethods()}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const BatchSweep sweep,
+      SweepBatches(grid_, {16, batches_, PublishedMethods(), {false, true}}));
   ASSERT_EQ(sweep.cells.size(), 2 * PublishedMethods().size());
   for (const SweepCell& cell : sweep.cells) {
     SCOPED_TRACE(cell.method);
@@ -61,12 +62,14 @@ TEST_F(GridTablesTest, EveryMethodAtEveryBatch) {
 
 // The ablation begins at one method's best and ends at the other's; the headline is their ratio.
 TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const BatchSweep sweep,
-                               SweepBatches(grid_, {16, batches_, PublishedMethods()}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const BatchSweep sweep,
+      SweepBatches(grid_, {16, batches_, PublishedMethods(), {false, true}}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Table t, AblationTable(grid_, sweep, 8));
   ASSERT_THAT(t.status(), IsOk());
   ASSERT_GE(t.rows().size(), 2u);
-  EXPECT_DOUBLE_EQ(*t.rows().front()[1].number, sweep.Find("depth-first", 8)->tflops_a_device);
+  EXPECT_DOUBLE_EQ(*t.rows()[1][1].number, sweep.Find("depth-first", 8)->tflops_a_device);
+  EXPECT_THAT(t.rows()[0].back().text, HasSubstr("whole_messages"));
   EXPECT_DOUBLE_EQ(*t.rows().back()[1].number, sweep.Find("breadth-first", 8)->tflops_a_device);
   const std::vector<std::string> notes = HeadlineNotes(sweep, batches_);
   ASSERT_FALSE(notes.empty());

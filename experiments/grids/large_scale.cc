@@ -57,8 +57,9 @@ absl::StatusOr<Table> LargeScaleTable(const GridModel& model, const LargeScaleOp
   t.AddColumn({"tflops", "Tflop/s a GPU", "", "Tflop/s", simulated, 1});
   t.AddColumn({"config", "configuration", "", "", computed, 0});
   for (const int64_t devices : options.devices) {
-    PIPELAB_ASSIGN_OR_RETURN(const BatchSweep sweep,
-                             SweepBatches(model, {devices, options.batches, options.methods}));
+    PIPELAB_ASSIGN_OR_RETURN(
+        const BatchSweep sweep,
+        SweepBatches(model, {devices, options.batches, options.methods, {false, true}}));
     for (const GridMethod& method : options.methods) {
       const absl::optional<Best> best = BestBatch(options, sweep, method.name);
       std::vector<Cell> row = {Label(static_cast<double>(devices)), Label(method.name)};

@@ -32,6 +32,7 @@ Spent SpentIn(const Trace& trace) {
 // Transfers of no time: within data-parallel groups, or all.
 CostTable Free(const GridPoint& point, bool messages) {
   CostTable costs = point.costs;
+  costs.reduce = Nanoseconds(0);
   const int devices = costs.network.num_devices, members = devices / point.config.pipeline;
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {
@@ -59,6 +60,7 @@ double Sum(const std::vector<StageCost>& groups, bool recompute) {
 absl::StatusOr<double> TensorShareOf(const GridModel& model, const GridConfig& c) {
   if (c.tensor == 1) return 0.0;
   ClusterSpec free = *model.cluster;
+  free.device.collective_overhead.reset();
   for (ClusterLevel& level : free.levels) {
     Connection nothing = level.connection;
     nothing.latency.value = Nanoseconds(0);

@@ -13,8 +13,7 @@ namespace {
 
 constexpr char kWords[] =
     "must be P=, T=, D=, V=, b=, M= with a number, sharding=NAME, recompute, sequence, "
-    "gathers_each, "
-    "no_pipeline_overlap or no_data_overlap";
+    "gathers_each, no_pipeline_overlap, no_data_overlap or whole_messages";
 
 absl::Status Invalid(absl::string_view option, absl::string_view text, absl::string_view word,
                      absl::string_view right) {
@@ -42,6 +41,8 @@ bool SetSwitch(absl::string_view word, GridConfig* c) {
     c->overlap_pipeline = false;
   } else if (word == "no_data_overlap") {
     c->overlap_data = false;
+  } else if (word == "whole_messages") {
+    c->whole_messages = true;
   } else {
     return false;
   }
@@ -61,6 +62,7 @@ std::string GridConfig::ToString() const {
   if (residency == Residency::kMicroBatch) absl::StrAppend(&text, ",gathers_each");
   if (!overlap_pipeline) absl::StrAppend(&text, ",no_pipeline_overlap");
   if (!overlap_data) absl::StrAppend(&text, ",no_data_overlap");
+  if (whole_messages) absl::StrAppend(&text, ",whole_messages");
   return text;
 }
 

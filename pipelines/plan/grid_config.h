@@ -34,6 +34,8 @@ struct GridConfig {
   // Messages, and reductions and gathers, beside compute. Without the first a device either
   // computes or communicates; without the second reductions wait for the last backward.
   bool overlap_pipeline = true, overlap_data = true;
+  // A device of a tensor-parallel group sends all rows of its messages, not a T-th of them.
+  bool whole_messages = false;
 
   int64_t batch() const { return micro_batch_samples * micro_batches * data; }
   int64_t devices() const { return int64_t{pipeline} * tensor * data; }
@@ -43,7 +45,8 @@ struct GridConfig {
 };
 
 // Reads what ToString writes; P, T, D, V, b and M may be left out where they are 1 (V: 0). Also
-// "gathers_each" (Residency::kMicroBatch), "sequence", "no_pipeline_overlap" and "no_data_overlap".
+// "gathers_each" (Residency::kMicroBatch), "sequence", "no_pipeline_overlap", "no_data_overlap" and
+// "whole_messages".
 // InvalidArgument naming option, word and what would be right.
 absl::StatusOr<GridConfig> ParseGridConfig(absl::string_view option, absl::string_view text);
 

@@ -36,7 +36,11 @@ std::vector<GridMethod> PublishedMethods() {
   GridMethod depth_first = Method("depth-first", {"interleaved"});
   depth_first.loops = kLoops;
   depth_first.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  depth_first.whole_groups = true;
   depth_first.overlap_pipeline = depth_first.overlap_data = false;
+  GridMethod whole_messages = depth_first;  // without its scatter and gather
+  whole_messages.name = "depth-first, whole messages";
+  whole_messages.whole_messages = true;
   GridMethod overlapped = depth_first;
   overlapped.name = "depth-first, overlapped";
   overlapped.overlap_pipeline = overlapped.overlap_data = true;
@@ -46,7 +50,7 @@ std::vector<GridMethod> PublishedMethods() {
   none.pipeline = false;
   none.loops = {4, 8, 16, 32};  // stages whose weights are gathered at a time
   none.shardings = {Sharding::kFully};
-  return {breadth_first, depth_first, overlapped, non_looped, none};
+  return {breadth_first, depth_first, whole_messages, overlapped, non_looped, none};
 }
 
 std::vector<GridMethod> NewerMethods() {

@@ -77,19 +77,33 @@ Bytes LargestEdge(const CostTable& costs, int members) {
   return Bytes(largest.value() / members);
 }
 
+Nanoseconds CallOverhead(const GridModel& model) {
+  const auto& overhead = model.cluster->device.collective_overhead;
+  return overhead.has_value() ? overhead->value : Nanoseconds(0);
+}
+
 // Every device of a tensor-parallel group has all rows of an output, or with sequence parallelism
-// its own: it sends a T-th of them, and the receivers put them together within their group
-// (Narayanan et al. 2021, section 4.1), which takes this long.
-Nanoseconds GatherOfMessage(const GridModel& model, const GridConfig& c, const CostTable& costs) {
-  if (c.tensor == 1 || c.sequence_parallel) return Nanoseconds(0);
-  return RingTime(TensorGroupOf(model, c.split()).hop, c.tensor, Collective::kAllGather,
+// its own alone.
+bool DividesMessages(const GridConfig& c) {
+  return c.tensor > 1 && !c.sequence_parallel && !c.whole_messages;
+}
+
+// What a message takes beside the links between its stages. Its send and receive are a call of the
+// communication library of their own. Where the devices of a tensor-parallel group send a T-th of
+// the rows each, the receivers put them together within their group (Narayanan et al. 2021, section
+// 4.1), by one collective more.
+Nanoseconds MessageOverhead(const GridModel& model, const GridConfig& c, const CostTable& costs) {
+  const Nanoseconds call = CallOverhead(model);
+  if (!DividesMessages(c)) return call;
+  return call + call +
+         RingTime(TensorGroupOf(model, c.split()).hop, c.tensor, Collective::kAllGather,
                   LargestEdge(costs, MembersOf(model, c)));
 }
 
 // A link for each ordered pair of the program's devices.
 Network GridNetwork(const GridModel& model, const GridConfig& c, const CostTable& costs) {
-  const Nanoseconds gather = GatherOfMessage(model, c, costs);
-  const int64_t sent_parts = c.sequence_parallel ? 1 : c.tensor;
+  const Nanoseconds overhead = MessageOverhead(model, c, costs);
+  const int64_t sent_parts = DividesMessages(c) ? c.tensor : 1;
   const int members = MembersOf(model, c), devices = c.pipeline * members;
   const int64_t copies = int64_t{c.tensor} * c.data;
   PathCost ring;
@@ -109,7 +123,7 @@ Network GridNetwork(const GridModel& model, const GridConfig& c, const CostTable
       PathCost cost = ring;
       if (p != q) {
         cost = NeighbourHop(*model.cluster, p * copies, q * copies, copies);
-        cost.latency += gather;
+        cost.latency += overhead;
         cost.bandwidth = BytesPerSecond(cost.bandwidth.value() * static_cast<double>(sent_parts));
       }
       network.Path(from, to) = {static_cast<int>(network.links.size())};
@@ -129,9 +143,7 @@ absl::StatusOr<CostTable> CostsOf(const GridModel& model, const GridConfig& c,
                                                               c.micro_batch_samples, options));
   ScaleToGroup(MembersOf(model, c), &costs);
   costs.overlap = c.overlap_pipeline;
-  if (options.machine->device.collective_overhead.has_value()) {
-    costs.reduce = options.machine->device.collective_overhead->value;
-  }
+  costs.reduce = CallOverhead(model);
   costs.network = GridNetwork(model, c, costs);
   return costs;
 }

@@ -65,6 +65,7 @@ class MethodSearch {
     c.residency = method_.residency;
     c.overlap_pipeline = method_.overlap_pipeline;
     c.overlap_data = method_.overlap_data;
+    c.whole_messages = method_.whole_messages;
     if (search_.batch % c.data != 0) {
       ++refusals_.considered;
       ++refusals_.batch;
@@ -75,6 +76,7 @@ class MethodSearch {
       if (samples % b != 0) break;
       c.micro_batch_samples = b;
       c.micro_batches = static_cast<int>(samples / b);
+      if (method_.whole_groups && c.micro_batches % pipeline != 0) continue;
       PIPELAB_RETURN_IF_ERROR(CollectSchedules(c));
     }
     return absl::OkStatus();

@@ -32,8 +32,11 @@ struct GridMethod {
   std::vector<int> loops = {0};  // 0: the scheme's own; others are tried where there are layers
   std::vector<Sharding> shardings = {Sharding::kReplicated};
   Residency residency = Residency::kRun;
-  bool overlap_pipeline = true, overlap_data = true;
+  bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
   bool pipeline = true;  // false: no pipeline, one stage
+  // Micro-batches in whole groups of as many as the pipeline has devices, as Megatron-LM's
+  // interleaved schedule asks (Narayanan et al. 2021, section 2.2).
+  bool whole_groups = false;
 };
 
 struct GridSearch {
