@@ -169,8 +169,9 @@ TEST(CheckCluster, NamesThePlace) {
 TEST(Catalog, EveryClusterIsWholeAndConnected) {
   const std::vector<std::string> names = ClusterNames();
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
-  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-h200", "dgx1-v100", "p100-pcie", "p40-pcie",
-                           "p3.16xlarge", "summit", "template", "tpu-v2", "tpu-v3"}) {
+  for (const char* name :
+       {"dgx-a100", "dgx-h100", "dgx-h200", "dgx1-v100", "p100-pcie", "p40-pcie", "p3.16xlarge",
+        "summit", "summit-4gpu", "template", "tpu-v2", "tpu-v3"}) {
     EXPECT_THAT(names, testing::Contains(name));
   }
   for (const std::string& name : names) {

@@ -9,14 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "pipelines/cost/layer_times.h"
+#include "pipelines/plan/model_problem.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
 constexpr double kForwardShare = 1.0 / 3;
-constexpr int kTensorsOfAdam = 4;  // value, gradient, two moments
 
 PlanVariant VariantOf(const PiperVariant& piper, const PiperProblem& problem,
                       const std::vector<int>& predecessors, const std::vector<int>& successors) {
@@ -63,11 +62,6 @@ absl::StatusOr<std::vector<double>> TransferTimes(const PlacementProblem& placem
   }
   for (double& time : times) time = std::max(time, 0.0);
   return times;
-}
-
-// Bytes on a machine that computes with this type.
-double BytesOn(NumberType type, Bytes bytes) {
-  return static_cast<double>(bytes.value()) * static_cast<double>(BytesOf(type)) / 4;
 }
 
 }  // namespace
@@ -166,49 +160,11 @@ absl::StatusOr<PlanProblem> PlanProblemOf(const PlacementProblem& placement,
 
 absl::StatusOr<PlanProblem> PlanProblemOf(const ModelGraph& graph, const ClusterSpec& cluster,
                                           NumberType type, int64_t devices, int64_t samples) {
-  PlanProblem problem;
-  problem.name = graph.name;
-  problem.devices = devices;
-  problem.memory_bytes = static_cast<double>(cluster.device.memory.value.value());
-  for (const ClusterLevel& level : cluster.levels) {
-    problem.bandwidth = level.connection.bandwidth.value.value();
-    problem.levels.push_back({level.size, problem.bandwidth});
-    if (cluster.devices_in(static_cast<int>(problem.levels.size()) - 1) >= devices) break;
-  }
-  const Machine machine{cluster.device, type};
-  for (size_t i = 0; i < graph.layers.size(); ++i) {
-    const LayerSpec& layer = graph.layers[i];
-    PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times, TimesOf(layer, machine, samples));
-    const LayerCosts costs = layer.costs(samples);
-    double parameters = 0, inputs = 0;
-    for (const ParameterSpec& parameter : layer.parameters) {
-      parameters += 4.0 * static_cast<double>(parameter.size());
-    }
-    for (int input : layer.inputs) {
-      const double bytes = BytesOn(type, graph.layers[input].costs(samples).output);
-      problem.edges.push_back({input, static_cast<int>(i), bytes});
-      inputs += bytes;
-    }
-    PlanVariant plain;
-    plain.name = "plain";
-    plain.forward_time = ToSeconds(times.forward);
-    plain.time = ToSeconds(times.forward + times.backward_input + times.backward_weight);
-    plain.parameter_bytes = parameters;
-    plain.in_flight_bytes = inputs + BytesOn(type, costs.kept);
-    plain.fixed_bytes = parameters * kTensorsOfAdam;
-    PlanVariant again = plain;
-    again.name = "recompute";
-    again.recompute = true;
-    again.time += plain.forward_time;
-    again.in_flight_bytes = inputs;
-    again.fixed_bytes += BytesOn(type, costs.kept);
-    PlanOperator o;
-    o.id = o.name = layer.name;
-    o.output_bytes = BytesOn(type, costs.output);
-    o.menu[1] = {std::move(plain), std::move(again)};
-    problem.operators.push_back(std::move(o));
-  }
-  return problem;
+  ModelProblemOptions options;
+  options.type = type;
+  options.devices = devices;
+  options.samples = samples;
+  return ModelProblem(graph, cluster, options);
 }
 
 }  // namespace pipelab

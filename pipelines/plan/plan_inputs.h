@@ -39,11 +39,7 @@ PlanProblem PlanProblemOf(const PipeDreamProfile& profile);
 absl::StatusOr<PlanProblem> PlanProblemOf(const PlacementProblem& placement,
                                           absl::string_view what);
 
-// Objective kStageTime, seconds a micro-batch of `samples` on the cluster's device. Each layer can
-// be run plainly or with recomputing (its forward twice; its inputs are what it keeps). Parameters
-// have value and gradient of 4 bytes each and two tensors of the optimizer. `devices`, `memory` and
-// the bandwidth of the level that joins all devices come from the cluster, the levels of the
-// network too. NotFound naming the layer and what the device lacks.
+// ModelProblem (model_problem.h) of its layers.
 absl::StatusOr<PlanProblem> PlanProblemOf(const ModelGraph& graph, const ClusterSpec& cluster,
                                           NumberType type, int64_t devices, int64_t samples);
 

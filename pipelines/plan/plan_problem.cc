@@ -46,6 +46,13 @@ class Checker {
       return Error(p_.micro_batches, " micro-batches: there must be at least 1");
     }
     if (!(p_.memory_bytes >= 0)) return Error("memory ", p_.memory_bytes, ": must be from 0");
+    if (p_.samples < 1) return Error(p_.samples, " samples: there must be at least 1");
+    if (p_.batch_samples < 0) return Error("a batch of ", p_.batch_samples, " samples");
+    for (size_t i = 0; i < p_.sample_sizes.size(); ++i) {
+      if (p_.sample_sizes[i] < (i == 0 ? 1 : p_.sample_sizes[i - 1] + 1)) {
+        return Error("sizes of micro-batches must ascend from 1");
+      }
+    }
     if (p_.objective == PlanObjective::kStageTime && !(p_.bandwidth > 0)) {
       return Error("bandwidth ", p_.bandwidth, ": must be above 0");
     }
@@ -87,6 +94,14 @@ class Checker {
     PIPELAB_RETURN_IF_ERROR(CheckNumber(v.fixed_bytes, o, "fixed bytes"));
     if (v.in_sync.size() != o.in_edges.size() || v.out_sync.size() != o.out_edges.size()) {
       return Error("operator ", o.id, ": variant ", v.name, " does not have its edges' sync bytes");
+    }
+    if (!v.times.empty() && v.times.size() != p_.sample_sizes.size()) {
+      return Error("operator ", o.id, ": variant ", v.name, " has times of ", v.times.size(),
+                   " sizes of micro-batches, the problem ", p_.sample_sizes.size());
+    }
+    for (const PlanTimes& times : v.times) {
+      PIPELAB_RETURN_IF_ERROR(CheckNumber(times.time, o, "time"));
+      PIPELAB_RETURN_IF_ERROR(CheckNumber(times.forward, o, "forward time"));
     }
     for (double bytes : v.in_sync) PIPELAB_RETURN_IF_ERROR(CheckNumber(bytes, o, "sync bytes"));
     for (double bytes : v.out_sync) PIPELAB_RETURN_IF_ERROR(CheckNumber(bytes, o, "sync bytes"));
@@ -135,6 +150,25 @@ const char* PlanObjectiveName(PlanObjective objective) {
       return "variance_of_stage_times";
   }
   return "?";
+}
+
+PlanTimes TimesOfSamples(const PlanProblem& problem, const PlanVariant& variant, double samples) {
+  const auto scaled = [&](const PlanTimes& t, double factor) {
+    return PlanTimes{t.forward * factor, t.time * factor};
+  };
+  const std::vector<int64_t>& sizes = problem.sample_sizes;
+  if (variant.times.empty() || sizes.empty()) {
+    return scaled({variant.forward_time, variant.time},
+                  samples / static_cast<double>(problem.samples));
+  }
+  const auto size = [&](size_t i) { return static_cast<double>(sizes[i]); };
+  if (samples <= size(0)) return scaled(variant.times[0], samples / size(0));
+  size_t i = 1;
+  while (i < sizes.size() && size(i) < samples) ++i;
+  if (i == sizes.size()) return scaled(variant.times.back(), samples / size(i - 1));
+  const double share = (samples - size(i - 1)) / (size(i) - size(i - 1));
+  const PlanTimes &a = variant.times[i - 1], &b = variant.times[i];
+  return {a.forward + share * (b.forward - a.forward), a.time + share * (b.time - a.time)};
 }
 
 std::vector<int> TopologicalOrder(const PlanProblem& problem) {

@@ -32,6 +32,10 @@ enum class PlanObjective : uint8_t {
 };
 const char* PlanObjectiveName(PlanObjective objective);  // "stage_time"
 
+struct PlanTimes {
+  double forward = 0, time = 0;  // time: forward and backward
+};
+
 // One way to run an operator on each device of a tensor-parallel group.
 struct PlanVariant {
   std::string name;              // "vanilla"
@@ -43,11 +47,14 @@ struct PlanVariant {
   double fixed_bytes = 0;        // besides
   std::vector<double> in_sync;   // bytes that tensor parallelism moves, by place in `in_edges`
   std::vector<double> out_sync;  // by place in `out_edges`
+  // [size] Of a micro-batch of PlanProblem::sample_sizes[size] on one device; empty: in proportion.
+  std::vector<PlanTimes> times;
 };
 
 struct PlanOperator {
   std::string id;                                // the input's own
   std::string name;                              // for people
+  std::vector<int> layers;                       // of a model's graph (model_problem.h)
   std::map<int, std::vector<PlanVariant>> menu;  // by tensor-parallel degree; none is empty
   double output_bytes = 0;                       // all outputs together
   // kMaxLoad only: time of its transfer to other devices, time on a processor, whether an
@@ -68,6 +75,7 @@ struct PlanEdge {
 struct PlanLevel {
   int64_t devices = 1;   // units of the level below in one of this level
   double bandwidth = 0;  // bytes a second
+  double latency = 0;    // of a message
 };
 
 struct PlanProblem {
@@ -83,7 +91,13 @@ struct PlanProblem {
   double memory_bytes = std::numeric_limits<double>::infinity();  // of a device
   double bandwidth = 0;                                           // flat: kStageTime
   std::vector<PlanLevel> levels;  // kPipeDream: from the innermost; their product is `devices`
+  double latency = 0;             // of a message; Piper and PipeDream have none
   int64_t micro_batches = 1;      // of a batch, over all copies of a stage
+  // Of the micro-batch that all figures are of, and of a batch: for planners that choose the size
+  // of micro-batches. Bytes of other sizes are in proportion, and so are times but for those of
+  // PlanVariant::times. `sample_sizes` ascend.
+  int64_t samples = 1, batch_samples = 0;  // batch_samples 0: samples * micro_batches
+  std::vector<int64_t> sample_sizes;
 
   int size() const { return static_cast<int>(operators.size()); }
 };
@@ -94,6 +108,10 @@ struct PlanProblem {
 // and micro-batches from 1, levels whose product is the devices.
 // InvalidArgument, "WHAT: ...".
 absl::Status FinishProblem(PlanProblem* problem, absl::string_view what);
+
+// Of a micro-batch of so many samples on one device. Sizes between those that have times are on the
+// straight line between these; smaller and larger ones are in proportion to the first and the last.
+PlanTimes TimesOfSamples(const PlanProblem& problem, const PlanVariant& variant, double samples);
 
 // Operators in topological order, otherwise as listed.
 std::vector<int> TopologicalOrder(const PlanProblem& problem);
