@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "pipelines/cost/layer_times.h"
 #include "tools/base/status_macros.h"
 
@@ -38,12 +39,13 @@ absl::Status Check(const ModelGraph& graph, const ModelProblemOptions& options) 
 
 class Builder {
  public:
-  Builder(const ModelGraph& graph, const ClusterSpec& cluster, const ModelProblemOptions& options)
+  // Without a cluster there are no costs.
+  Builder(const ModelGraph& graph, const ClusterSpec* cluster, const ModelProblemOptions& options)
       : graph_(graph), cluster_(cluster), options_(options) {}
 
   absl::StatusOr<PlanProblem> Build() {
     problem_.name = graph_.name;
-    AddMachine();
+    if (cluster_ != nullptr) AddMachine();
     MakeOperators();
     for (PlanOperator& op : problem_.operators) {
       PIPELAB_RETURN_IF_ERROR(AddVariants(&op));
@@ -72,9 +74,9 @@ class Builder {
     problem_.batch_samples = std::max(options_.batch_samples, options_.samples);
     problem_.micro_batches = problem_.batch_samples / options_.samples;
     problem_.sample_sizes = options_.sample_sizes;
-    problem_.memory_bytes = static_cast<double>(cluster_.device.memory.value.value());
+    problem_.memory_bytes = static_cast<double>(cluster_->device.memory.value.value());
     int64_t below = 1;
-    for (const ClusterLevel& level : cluster_.levels) {
+    for (const ClusterLevel& level : cluster_->levels) {
       const int64_t size = std::min(level.size, (options_.devices + below - 1) / below);
       problem_.bandwidth = level.connection.bandwidth.value.value();
       problem_.latency = ToSeconds(level.connection.latency.value);
@@ -104,22 +106,27 @@ class Builder {
     Nanoseconds forward, all;
     for (int i : op.layers) {
       PIPELAB_ASSIGN_OR_RETURN(const LayerTimes t,
-                               TimesOf(Layer(i), {cluster_.device, options_.type}, samples));
+                               TimesOf(Layer(i), {cluster_->device, options_.type}, samples));
       forward += t.forward;
       all += t.forward + t.backward_input + t.backward_weight;
     }
     return PlanTimes{ToSeconds(forward), ToSeconds(all)};
   }
 
+  absl::Status AddTimes(const PlanOperator& op, PlanVariant* variant) const {
+    PIPELAB_ASSIGN_OR_RETURN(const PlanTimes times, TimesOn(op, options_.samples));
+    variant->forward_time = times.forward;
+    variant->time = times.time;
+    for (const int64_t samples : options_.sample_sizes) {
+      PIPELAB_ASSIGN_OR_RETURN(variant->times.emplace_back(), TimesOn(op, samples));
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status AddVariants(PlanOperator* op) const {
     PlanVariant plain;
     plain.name = "plain";
-    PIPELAB_ASSIGN_OR_RETURN(const PlanTimes times, TimesOn(*op, options_.samples));
-    plain.forward_time = times.forward;
-    plain.time = times.time;
-    for (const int64_t samples : options_.sample_sizes) {
-      PIPELAB_ASSIGN_OR_RETURN(plain.times.emplace_back(), TimesOn(*op, samples));
-    }
+    if (cluster_ != nullptr) PIPELAB_RETURN_IF_ERROR(AddTimes(*op, &plain));
     double outside = 0;
     for (int i : op->layers) {
       for (const ParameterSpec& p : Layer(i).parameters) {
@@ -167,7 +174,7 @@ class Builder {
   }
 
   const ModelGraph& graph_;
-  const ClusterSpec& cluster_;
+  const ClusterSpec* const cluster_;
   const ModelProblemOptions& options_;
   PlanProblem problem_;
 };
@@ -177,7 +184,18 @@ class Builder {
 absl::StatusOr<PlanProblem> ModelProblem(const ModelGraph& graph, const ClusterSpec& cluster,
                                          const ModelProblemOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Check(graph, options));
-  return Builder(graph, cluster, options).Build();
+  return Builder(graph, &cluster, options).Build();
+}
+
+PlanProblem ModelOperators(const ModelGraph& graph, const std::vector<int>& group_of_layer) {
+  ModelProblemOptions options;
+  options.group_of_layer = group_of_layer;
+  absl::StatusOr<PlanProblem> problem = Builder(graph, nullptr, options).Build();
+  CHECK(problem.ok()) << problem.status();
+  problem->bandwidth = 1;  // of nothing: costs are not there
+  const absl::Status finished = FinishProblem(&*problem, graph.name);
+  CHECK(finished.ok()) << finished;
+  return *std::move(problem);
 }
 
 }  // namespace pipelab

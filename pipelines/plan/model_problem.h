@@ -41,6 +41,10 @@ struct ModelProblemOptions {
 absl::StatusOr<PlanProblem> ModelProblem(const ModelGraph& graph, const ClusterSpec& cluster,
                                          const ModelProblemOptions& options);
 
+// The operators alone, with ids, layers, edges and variants but no costs and no machine: what a
+// plan that was written to a file is read with (plan_json.h). FinishProblem has been called.
+PlanProblem ModelOperators(const ModelGraph& graph, const std::vector<int>& group_of_layer);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_PLAN_MODEL_PROBLEM_H_
