@@ -10,9 +10,10 @@
 namespace pipelab {
 namespace {
 
-absl::StatusOr<SweepCell> BestOf(const GridModel& model, const GridMethod& method,
+absl::StatusOr<SweepCell> BestOf(GridCache* cache, const GridMethod& method,
                                  const BatchSweepOptions& options, int64_t batch,
                                  BatchSweep* sweep) {
+  const GridModel& model = cache->model();
   GridSearch search;
   search.devices = options.devices;
   search.batch = batch;
@@ -22,7 +23,7 @@ absl::StatusOr<SweepCell> BestOf(const GridModel& model, const GridMethod& metho
   SweepCell cell;
   cell.method = method.name;
   cell.batch = batch;
-  const absl::StatusOr<GridSearchResult> found = SearchGrid(model, search);
+  const absl::StatusOr<GridSearchResult> found = SearchGrid(cache, search);
   if (!found.ok()) {
     if (!absl::IsNotFound(found.status())) return found.status();
     cell.missing = std::string(found.status().message());
@@ -31,7 +32,7 @@ absl::StatusOr<SweepCell> BestOf(const GridModel& model, const GridMethod& metho
   sweep->considered += found->refusals.considered;
   sweep->simulated += found->refusals.simulated;
   cell.best = found->best[0];
-  PIPELAB_ASSIGN_OR_RETURN(const GridPoint point, EvaluateGrid(model, cell.best->config));
+  PIPELAB_ASSIGN_OR_RETURN(const GridPoint point, EvaluateGrid(cache, cell.best->config));
   PIPELAB_ASSIGN_OR_RETURN(cell.breakdown, BreakDown(model, point));
   return cell;
 }
@@ -48,11 +49,12 @@ const GridResult* BatchSweep::Find(const std::string& method, int64_t batch) con
 absl::StatusOr<BatchSweep> SweepBatches(const GridModel& model, const BatchSweepOptions& options) {
   BatchSweep sweep;
   sweep.devices = options.devices;
+  GridCache cache(model);
   for (const int64_t batch : options.batches) {
     LOG(INFO) << "search: " << model.model->graph.name << " on " << options.devices << " of "
               << model.cluster->name << ", batch " << batch;
     for (const GridMethod& method : options.methods) {
-      PIPELAB_ASSIGN_OR_RETURN(SweepCell cell, BestOf(model, method, options, batch, &sweep));
+      PIPELAB_ASSIGN_OR_RETURN(SweepCell cell, BestOf(&cache, method, options, batch, &sweep));
       sweep.cells.push_back(std::move(cell));
     }
   }

@@ -6,8 +6,7 @@
 #include "experiments/grids/large_scale.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/zoo/gpt.h"
-#include "pipelines/cluster/catalog.h"
+#include "pipelines/plan/grid_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -15,23 +14,8 @@ namespace {
 
 using testing::HasSubstr;
 
-class GridTablesTest : public testing::Test {
+class GridTablesTest : public GridTest {
  protected:
-  GridTablesTest() {
-    GptConfig c;
-    c.layers = 16;
-    c.hidden = 2048;
-    c.heads = 16;
-    c.tokens = 512;
-    c.vocabulary = 8192;
-    model_ = GroupByName(BuildGpt(c).value());
-    grid_.model = &model_;
-    grid_.cluster = &cluster_;
-  }
-
-  GroupedModel model_;
-  const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
-  GridModel grid_;
   const std::vector<int64_t> batches_ = {8, 32};
 };
 

@@ -67,13 +67,7 @@ double PipelinePoint::samples_per_second() const {
   return static_cast<double>(samples) / (static_cast<double>(trace.makespan.value()) * 1e-9);
 }
 
-Bytes PipelinePoint::largest_device() const {
-  Bytes largest;
-  for (const DeviceTrace& d : trace.devices) {
-    largest = std::max(largest, d.peak_activation + d.peak_state);
-  }
-  return largest;
-}
+Bytes PipelinePoint::largest_device() const { return LargestDevice(trace); }
 
 Bytes PipelinePoint::activations() const {
   Bytes sum;

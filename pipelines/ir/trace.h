@@ -5,6 +5,7 @@
 #ifndef PIPELAB_PIPELINES_IR_TRACE_H_
 #define PIPELAB_PIPELINES_IR_TRACE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -48,6 +49,16 @@ struct Trace {
   Nanoseconds makespan;  // from the first begin to the last end
   std::vector<DeviceTrace> devices;
 };
+
+// What the fullest device needs: state and activations, each at its own peak. Where the state is
+// not constant, that can be more than there is at any time (sim/memory_levels.h: PeakMemory).
+inline Bytes LargestDevice(const Trace& trace) {
+  Bytes largest;
+  for (const DeviceTrace& d : trace.devices) {
+    largest = std::max(largest, d.peak_activation + d.peak_state);
+  }
+  return largest;
+}
 
 }  // namespace pipelab
 

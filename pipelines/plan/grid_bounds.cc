@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "pipelines/ir/schedule.h"
-#include "pipelines/plan/grid_cut.h"
 #include "pipelines/schedules/catalog.h"
 #include "tools/base/status_macros.h"
 
@@ -43,8 +42,8 @@ ScheduleShape ShapeOf(const Schedule& s) {
 
 }  // namespace
 
-GridBounds::GridBounds(const GridModel& model) : model_(model) {
-  parameters_ = model.model->graph.num_parameters();
+GridBounds::GridBounds(GridCache* cache) : cache_(*cache), model_(cache->model()) {
+  parameters_ = model_.model->graph.num_parameters();
 }
 
 bool GridBounds::Divides(int tensor) const {
@@ -73,29 +72,18 @@ Bytes GridBounds::LeastState(const GridConfig& c) const {
   return Bytes(static_cast<int64_t>(state));
 }
 
-absl::StatusOr<const GridBounds::GroupCosts*> GridBounds::CostsOfGroups(const GridConfig& c) {
-  const auto key = std::make_tuple(c.tensor, c.sequence_parallel, c.micro_batch_samples);
-  auto found = groups_.find(key);
-  if (found == groups_.end()) {
-    PIPELAB_ASSIGN_OR_RETURN(GroupCosts costs,
-                             GroupTimes(model_, c.split(), c.micro_batch_samples));
-    found = groups_.emplace(key, std::move(costs)).first;
-  }
-  return &found->second;
-}
-
 absl::StatusOr<const GridBounds::GroupCosts*> GridBounds::CostsOfStages(const GridConfig& c,
                                                                         int stages) {
   const auto key =
       std::make_tuple(c.tensor, c.sequence_parallel, c.micro_batch_samples, c.recompute, stages);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
-  PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* groups, CostsOfGroups(c));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> cut, CutGroups(*groups, c.recompute, stages));
+  PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* groups, cache_.GroupTimesOf(c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* cut, cache_.GroupsOf(c, stages));
   GroupCosts sums(stages);
   size_t group = 0;
   for (int s = 0; s < stages; ++s) {
-    for (int i = 0; i < cut[s]; ++i, ++group) {
+    for (int i = 0; i < (*cut)[s]; ++i, ++group) {
       sums[s].forward += (*groups)[group].forward;
       sums[s].backward_input += (*groups)[group].backward_input;
       sums[s].backward_weight += (*groups)[group].backward_weight;
@@ -109,12 +97,7 @@ absl::StatusOr<const ScheduleShape*> GridBounds::Shape(const GridConfig& c) {
   const auto key = std::make_tuple(c.scheme, c.pipeline, c.loops, c.recompute);
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
-    SchemeParams sizes;
-    sizes.devices = c.pipeline;
-    sizes.micro_batches = c.micro_batches;
-    sizes.chunks = c.loops;
-    sizes.recompute = c.recompute;
-    PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(c.scheme, sizes));
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(c.scheme, SchemeSizes(c)));
     found = shapes_.emplace(key, ShapeOf(schedule)).first;
   }
   return &found->second;

@@ -1,7 +1,8 @@
 // What no order of a configuration's actions can be faster than, or need less than: how a search
 // knows which configurations it need not simulate.
 //
-//   GridBounds bounds(model);
+//   GridCache cache(model);
+//   GridBounds bounds(&cache);
 //   PIPELAB_ASSIGN_OR_RETURN(Nanoseconds least, bounds.LeastTime(config));
 //
 // Time: of each pipeline device its compute, after the forwards that must come before its first one
@@ -19,14 +20,15 @@
 
 #include "absl/status/statusor.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/plan/grid_cache.h"
 #include "pipelines/plan/grid_config.h"
 
 namespace pipelab {
 
 class GridBounds {
  public:
-  // The model must outlive it.
-  explicit GridBounds(const GridModel& model);
+  // The cache must outlive it.
+  explicit GridBounds(GridCache* cache);
 
   // Whether a tensor-parallel group of so many can divide the model's layers.
   bool Divides(int tensor) const;
@@ -48,16 +50,14 @@ class GridBounds {
 
  private:
   using GroupCosts = std::vector<StageCost>;
-  // [group] One micro-batch's times on one device.
-  absl::StatusOr<const GroupCosts*> CostsOfGroups(const GridConfig& config);
   // [stage] Of the cut that EvaluateGrid makes.
   absl::StatusOr<const GroupCosts*> CostsOfStages(const GridConfig& config, int stages);
   absl::StatusOr<const ScheduleShape*> Shape(const GridConfig& config);
 
+  GridCache& cache_;
   const GridModel& model_;
   int64_t parameters_ = 0;
-  // By tensor, sequence, samples; and by recompute, stages; by scheme, pipeline, loops, recompute.
-  std::map<std::tuple<int, bool, int64_t>, GroupCosts> groups_;
+  // By tensor, sequence, samples, recompute, stages; by scheme, pipeline, loops, recompute.
   std::map<std::tuple<int, bool, int64_t, bool, int>, GroupCosts> stages_;
   std::map<std::tuple<std::string, int, int, bool>, ScheduleShape> shapes_;
 };

@@ -12,8 +12,7 @@
 // d or t alone do the same, so the program has one device for all t, and two for all d
 // (Program::devices_a_member): the gathers, reductions and shards are those of all of them.
 //
-// A message between stages is divided among the devices of the tensor-parallel group that sends it,
-// as in Megatron-LM, and put together by the one that receives it.
+// grid_network.h has the links.
 //
 // Every time is the simulator's, of the lowered program; none is a closed form.
 #ifndef PIPELAB_PIPELINES_PLAN_GRID_POINT_H_
@@ -25,6 +24,7 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/plan/grid_cache.h"
 #include "pipelines/plan/grid_config.h"  // IWYU pragma: export
 
 namespace pipelab {
@@ -46,9 +46,8 @@ struct GridPoint {
 // InvalidArgument naming the option and what would be right: more devices than the cluster has,
 // sizes that the scheme refuses, more stages than groups. NotFound for what the device lacks.
 absl::StatusOr<GridPoint> EvaluateGrid(const GridModel& model, const GridConfig& config);
-
-// Of a step of `samples`: products of forward and backward.
-Flops ModelFlops(const ModelGraph& graph, int64_t samples);
+// The same; many configurations of one model share the cache.
+absl::StatusOr<GridPoint> EvaluateGrid(GridCache* cache, const GridConfig& config);
 
 }  // namespace pipelab
 

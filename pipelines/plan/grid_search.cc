@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "pipelines/plan/grid_bounds.h"
+#include "pipelines/plan/grid_cache.h"
+#include "pipelines/plan/grid_order_bound.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -16,34 +18,74 @@ namespace {
 // micro-batches.
 constexpr int64_t kMostActions = int64_t{1} << 20;
 
+// Before another in the search, and in its result where steps take the same time: a lower first
+// bound (GridBounds), then the order of collection.
+struct Rank {
+  Nanoseconds bound;
+  int64_t number = 0;
+
+  friend bool operator<(const Rank& a, const Rank& b) {
+    return std::make_pair(a.bound, a.number) < std::make_pair(b.bound, b.number);
+  }
+};
+
 struct Candidate {
   GridConfig config;
-  Nanoseconds bound;
+  Rank rank;
+  Nanoseconds bound;     // the best known
+  bool ordered = false;  // it is that of its order (GridOrderBound)
+};
+
+// For a heap whose top is the least.
+bool After(const Candidate& a, const Candidate& b) {
+  return std::make_pair(b.bound, b.rank) < std::make_pair(a.bound, a.rank);
+}
+
+struct Found {
+  GridResult result;
+  Rank rank;
+};
+
+// By all methods.
+struct Shared {
+  explicit Shared(GridCache* of_model) : cache(*of_model), bounds(of_model), orders(of_model) {}
+
+  GridCache& cache;
+  GridBounds bounds;
+  GridOrderBound orders;
 };
 
 class MethodSearch {
  public:
-  MethodSearch(const GridModel& model, const GridSearch& search, const GridMethod& method,
-               GridBounds* bounds, GridRefusals* refusals)
-      : model_(model), search_(search), method_(method), bounds_(*bounds), refusals_(*refusals) {}
+  MethodSearch(const GridSearch& search, const GridMethod& method, Shared* shared,
+               GridRefusals* refusals)
+      : model_(shared->cache.model()),
+        search_(search),
+        method_(method),
+        shared_(*shared),
+        refusals_(*refusals) {}
 
   absl::StatusOr<std::vector<GridResult>> Run() {
     PIPELAB_RETURN_IF_ERROR(Collect());
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.bound < b.bound; });
-    for (const Candidate& candidate : candidates_) {
-      const bool full = static_cast<int>(best_.size()) >= search_.top;
-      if (full && candidate.bound >= best_.back().step_time) break;
-      PIPELAB_RETURN_IF_ERROR(Simulate(candidate.config));
+    std::make_heap(candidates_.begin(), candidates_.end(), After);
+    while (!candidates_.empty()) {
+      std::pop_heap(candidates_.begin(), candidates_.end(), After);
+      const Candidate candidate = std::move(candidates_.back());
+      candidates_.pop_back();
+      if (Beyond(candidate)) break;  // and so is the rest
+      const bool simulate = candidate.ordered || search_.simulate_all;
+      PIPELAB_RETURN_IF_ERROR(simulate ? Simulate(candidate) : Order(candidate));
     }
-    return std::move(best_);
+    std::vector<GridResult> best;
+    for (Found& found : best_) best.push_back(std::move(found.result));
+    return best;
   }
 
  private:
   absl::Status Collect() {
     for (int64_t tensor = 1; tensor <= search_.devices; tensor *= 2) {
       if (search_.devices % tensor != 0) continue;
-      if (tensor > search_.max_tensor || !bounds_.Divides(static_cast<int>(tensor))) {
+      if (tensor > search_.max_tensor || !shared_.bounds.Divides(static_cast<int>(tensor))) {
         ++refusals_.considered;
         ++refusals_.tensor;
         continue;
@@ -107,14 +149,15 @@ class MethodSearch {
       }
       c.sharding = sharding;
       ++refusals_.considered;
-      const Bytes state = bounds_.LeastState(c);
-      if (state > model_.cluster->device.memory.value) {
+      const Bytes state = shared_.bounds.LeastState(c);
+      if (!search_.simulate_all && state > model_.cluster->device.memory.value) {
         RefuseMemory(c, state);
         continue;
       }
-      const absl::StatusOr<Nanoseconds> bound = bounds_.LeastTime(c);
+      const absl::StatusOr<Nanoseconds> bound = shared_.bounds.LeastTime(c);
       if (bound.ok()) {
-        candidates_.push_back({c, *bound});
+        const Rank rank = {*bound, static_cast<int64_t>(candidates_.size())};
+        candidates_.push_back({c, rank, *bound});
       } else {
         PIPELAB_RETURN_IF_ERROR(RefuseScheme(c, bound.status()));
       }
@@ -122,25 +165,53 @@ class MethodSearch {
     return absl::OkStatus();
   }
 
-  absl::Status Simulate(const GridConfig& config) {
+  // Whether it would not be among the best even if it took no longer than its bound.
+  bool Beyond(const Candidate& c) const {
+    if (search_.simulate_all || static_cast<int>(best_.size()) < search_.top) return false;
+    const Found& last = best_.back();
+    return std::make_pair(last.result.step_time, last.rank) < std::make_pair(c.bound, c.rank);
+  }
+
+  // Gives it the bound of its order, unless that needs more memory than there is.
+  absl::Status Order(Candidate candidate) {
+    const absl::StatusOr<OrderLeast> least = shared_.orders.Of(candidate.config);
+    if (!least.ok()) return RefuseScheme(candidate.config, least.status());
+    ++refusals_.ordered;
+    if (least->memory > model_.cluster->device.memory.value) {
+      RefuseMemory(candidate.config, least->memory);
+      return absl::OkStatus();
+    }
+    candidate.bound = std::max(candidate.bound, least->time);
+    candidate.ordered = true;
+    candidates_.push_back(std::move(candidate));
+    std::push_heap(candidates_.begin(), candidates_.end(), After);
+    return absl::OkStatus();
+  }
+
+  absl::Status Simulate(const Candidate& candidate) {
     ++refusals_.simulated;
-    const absl::StatusOr<GridPoint> point = EvaluateGrid(model_, config);
+    const GridConfig& config = candidate.config;
+    const absl::StatusOr<GridPoint> point = EvaluateGrid(&shared_.cache, config);
     if (!point.ok()) return RefuseScheme(config, point.status());
     if (point->largest_device > model_.cluster->device.memory.value) {
       RefuseMemory(config, point->largest_device);
       return absl::OkStatus();
     }
-    GridResult result;
+    Found found;
+    found.rank = candidate.rank;
+    GridResult& result = found.result;
     result.method = method_.name;
     result.config = config;
     result.step_time = point->step_time;
     result.largest_device = point->largest_device;
     result.tflops_a_device = point->tflops_a_device;
     result.samples_per_second = point->samples_per_second();
-    const auto at = std::upper_bound(
-        best_.begin(), best_.end(), result,
-        [](const GridResult& a, const GridResult& b) { return a.step_time < b.step_time; });
-    best_.insert(at, std::move(result));
+    const auto at =
+        std::upper_bound(best_.begin(), best_.end(), found, [](const Found& a, const Found& b) {
+          return std::make_pair(a.result.step_time, a.rank) <
+                 std::make_pair(b.result.step_time, b.rank);
+        });
+    best_.insert(at, std::move(found));
     if (static_cast<int>(best_.size()) > search_.top) best_.pop_back();
     return absl::OkStatus();
   }
@@ -164,10 +235,10 @@ class MethodSearch {
   const GridModel& model_;
   const GridSearch& search_;
   const GridMethod& method_;
-  GridBounds& bounds_;
+  Shared& shared_;
   GridRefusals& refusals_;
-  std::vector<Candidate> candidates_;
-  std::vector<GridResult> best_;  // fastest first
+  std::vector<Candidate> candidates_;  // a heap, once collected
+  std::vector<Found> best_;            // fastest first
 };
 
 absl::Status CheckSearch(const GridModel& model, const GridSearch& search) {
@@ -213,11 +284,17 @@ absl::Status NothingFits(const GridModel& model, const GridSearch& search,
 }  // namespace
 
 absl::StatusOr<GridSearchResult> SearchGrid(const GridModel& model, const GridSearch& search) {
+  GridCache cache(model);
+  return SearchGrid(&cache, search);
+}
+
+absl::StatusOr<GridSearchResult> SearchGrid(GridCache* cache, const GridSearch& search) {
+  const GridModel& model = cache->model();
   PIPELAB_RETURN_IF_ERROR(CheckSearch(model, search));
-  GridBounds bounds(model);
+  Shared shared(cache);
   GridSearchResult result;
   for (const GridMethod& method : search.methods) {
-    MethodSearch of_method(model, search, method, &bounds, &result.refusals);
+    MethodSearch of_method(search, method, &shared, &result.refusals);
     PIPELAB_ASSIGN_OR_RETURN(std::vector<GridResult> best, of_method.Run());
     result.best.insert(result.best.end(), best.begin(), best.end());
   }

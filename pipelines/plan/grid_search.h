@@ -10,9 +10,10 @@
 // All divisions of the devices into pipeline x tensor x data, micro-batches that are powers of two,
 // numbers of loops, shardings, with and without recomputation are looked at. Each is given a lower
 // bound of its step: the compute of one device, and the idle time that any order of the scheme's
-// actions leaves at the pipeline's ends. The simulator runs them from the least bound on, until the
-// bounds pass what was found: so the result is that of simulating all, and every time in it is a
-// simulated one.
+// actions leaves at the pipeline's ends (grid_bounds.h). From the least bound on, each is given
+// that of its own order (grid_order_bound.h), or is refused where that needs too much memory; the
+// one whose bound is then the least is simulated, until the bounds pass what was found: so the
+// result is that of simulating all, and every time in it is a simulated one.
 #ifndef PIPELAB_PIPELINES_PLAN_GRID_SEARCH_H_
 #define PIPELAB_PIPELINES_PLAN_GRID_SEARCH_H_
 
@@ -44,7 +45,8 @@ struct GridSearch {
   int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
   std::vector<GridMethod> methods;
   std::vector<bool> recompute = {false, true};
-  int top = 1;  // of each method
+  int top = 1;                // of each method
+  bool simulate_all = false;  // without bounds, the same result: for tests
 };
 
 // A configuration and its figures.
@@ -59,6 +61,7 @@ struct GridResult {
 // Why configurations were left out.
 struct GridRefusals {
   int64_t considered = 0;  // all that were looked at
+  int64_t ordered = 0;     // whose order was played for a tighter bound (grid_order_bound.h)
   int64_t simulated = 0;
   int64_t memory = 0;         // do not fit
   Bytes least_memory;         // of the one that comes nearest; 0: none did not fit
@@ -77,6 +80,8 @@ struct GridSearchResult {
 // NotFound saying which limit binds and the nearest that would do, where nothing fits;
 // InvalidArgument naming the option for requests without meaning.
 absl::StatusOr<GridSearchResult> SearchGrid(const GridModel& model, const GridSearch& search);
+// The same; several searches of one model share the cache.
+absl::StatusOr<GridSearchResult> SearchGrid(GridCache* cache, const GridSearch& search);
 
 // Devices of the largest unit that is connected without network cards which its parts share, and at
 // half of the innermost level's bandwidth at least: the most that a tensor-parallel group should

@@ -4,12 +4,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/zoo/gpt.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/plan/grid_bounds.h"
 #include "pipelines/plan/grid_breakdown.h"
+#include "pipelines/plan/grid_order_bound.h"
+#include "pipelines/plan/grid_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -17,27 +19,15 @@ namespace {
 
 using testing::HasSubstr;
 
-class GridSearchTest : public testing::Test {
+class GridSearchTest : public GridTest {
  protected:
   GridSearchTest() {
-    GptConfig c;
-    c.layers = 16;
-    c.hidden = 2048;
-    c.heads = 16;
-    c.tokens = 512;
-    c.vocabulary = 8192;
-    model_ = GroupByName(BuildGpt(c).value());
-    grid_.model = &model_;
-    grid_.cluster = &cluster_;
     search_.devices = 16;
     search_.batch = 16;
     search_.methods = PublishedMethods();
     for (GridMethod& m : NewerMethods()) search_.methods.push_back(std::move(m));
   }
 
-  GroupedModel model_;
-  const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
-  GridModel grid_;
   GridSearch search_;
 };
 
@@ -51,59 +41,124 @@ TEST(NodeDevices, AreThoseOfANode) {
 
 TEST_F(GridSearchTest, GroupsAreBlocks) { EXPECT_EQ(model_.num_groups(), 18); }
 
-// Against simulating everything: with no bounds nothing is faster than what the search found.
-TEST_F(GridSearchTest, EqualsSimulatingAll) {
-  for (const GridMethod& method : search_.methods) {
-    SCOPED_TRACE(method.name);
-    GridSearch one = search_;
-    one.methods = {method};
-    const auto found = SearchGrid(grid_, one);
-    one.top = 1 << 20;  // never full: all are simulated
-    const auto all = SearchGrid(grid_, one);
-    ASSERT_EQ(found.ok(), all.ok());
-    if (!found.ok()) continue;
-    EXPECT_EQ(found->best[0].step_time, all->best[0].step_time);
-    EXPECT_LE(found->refusals.simulated, all->refusals.simulated);
-    EXPECT_LE(found->best[0].largest_device, cluster_.device.memory.value);
+std::vector<std::string> Lines(const std::vector<GridResult>& results) {
+  std::vector<std::string> lines;
+  for (const GridResult& r : results) {
+    lines.push_back(absl::StrCat(r.method, " ", r.config.ToString(), " ", r.step_time.value(), " ",
+                                 r.largest_device.value(), " ", r.tflops_a_device));
   }
+  return lines;
 }
 
-// No simulated step is below its bound, nor any device's memory below its share of the state.
-TEST_F(GridSearchTest, BoundsHold) {
-  GridBounds bounds(grid_);
-  int checked = 0;
-  for (const GridMethod& method : search_.methods) {
-    for (const int pipeline : {1, 2, 4, 8}) {
-      for (const int tensor : {1, 2}) {
-        for (const bool recompute : {false, true}) {
-          for (const Sharding sharding : method.shardings) {
-            GridConfig c;
-            c.scheme = method.schemes[0];
-            c.loops = method.loops[0];
-            c.pipeline = pipeline;
-            c.tensor = tensor;
-            c.data = 16 / pipeline / tensor;
-            c.micro_batches = 8;
-            c.recompute = recompute;
-            c.sharding = sharding;
-            const auto point = EvaluateGrid(grid_, c);
-            if (!point.ok()) continue;
-            SCOPED_TRACE(c.ToString());
-            PIPELAB_ASSERT_OK_AND_ASSIGN(const Nanoseconds least, bounds.LeastTime(c));
-            EXPECT_LE(least, point->step_time);
-            EXPECT_GT(least, Nanoseconds(0));
-            EXPECT_LE(bounds.LeastState(c), point->largest_device);
-            PIPELAB_ASSERT_OK_AND_ASSIGN(const GridBreakdown b, BreakDown(grid_, *point));
-            EXPECT_NEAR(
-                b.compute + b.recompute + b.tensor + b.step + b.bubble + b.pipeline + b.data, 1,
-                1e-9);
-            EXPECT_GE(b.data, -0.02);
-            EXPECT_GE(b.bubble, -1e-9);
-            EXPECT_EQ(b.tensor > 0, tensor > 1);
-            ++checked;
-          }
+struct SearchCase {
+  const char* cluster;
+  int64_t batch;
+  double memory;  // of a device, of what the cluster's have
+  bool tied_embeddings;
+};
+
+class SearchOf : public testing::TestWithParam<SearchCase> {};
+
+// Against simulating everything: the same of every method, to the nanosecond, in the same order.
+TEST_P(SearchOf, EqualsSimulatingAll) {
+  const SearchCase& of = GetParam();
+  const GroupedModel model = SmallGpt(of.tied_embeddings);
+  ClusterSpec cluster = LoadCluster("--cluster", of.cluster).value();
+  Bytes& memory = cluster.device.memory.value;
+  memory = Bytes(static_cast<int64_t>(static_cast<double>(memory.value()) * of.memory));
+  GridModel grid;
+  grid.model = &model;
+  grid.cluster = &cluster;
+  GridSearch search;
+  search.devices = 16;
+  search.batch = of.batch;
+  search.methods = PublishedMethods();
+  for (GridMethod& m : NewerMethods()) search.methods.push_back(std::move(m));
+  search.top = 3;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GridSearchResult found, SearchGrid(grid, search));
+  GridSearch exhaustive = search;
+  exhaustive.simulate_all = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GridSearchResult all, SearchGrid(grid, exhaustive));
+  EXPECT_EQ(Lines(found.best), Lines(all.best));
+  EXPECT_LT(2 * found.refusals.simulated, all.refusals.simulated);
+  EXPECT_EQ(all.refusals.memory > 0, of.memory < 1);
+  for (const GridResult& r : found.best) EXPECT_LE(r.largest_device, memory);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, SearchOf,
+                         testing::Values(SearchCase{"dgx1-v100", 16, 1, false},
+                                         SearchCase{"dgx1-v100", 48, 0.1, false},
+                                         SearchCase{"dgx-a100", 4, 0.02, false},
+                                         SearchCase{"dgx-a100", 32, 0.03, true},
+                                         SearchCase{"dgx-h100", 256, 0.05, false}));
+
+// On 16 devices.
+std::vector<GridConfig> ConfigsOf(const GridMethod& method,
+                                  const std::vector<Sharding>& shardings) {
+  std::vector<GridConfig> configs;
+  for (const int pipeline : {1, 2, 4, 8}) {
+    for (const int tensor : {1, 2}) {
+      for (const bool recompute : {false, true}) {
+        for (const Sharding sharding : shardings) {
+          GridConfig& c = configs.emplace_back();
+          c.scheme = method.schemes[0];
+          c.loops = method.loops[0];
+          c.pipeline = pipeline;
+          c.tensor = tensor;
+          c.data = 16 / pipeline / tensor;
+          c.micro_batches = 8;
+          c.recompute = recompute;
+          c.sharding = sharding;
+          c.overlap_pipeline = method.overlap_pipeline;
+          c.overlap_data = method.overlap_data;
         }
       }
+    }
+  }
+  return configs;
+}
+
+// No simulated step is below its bounds, nor any device's memory.
+TEST_F(GridSearchTest, BoundsHold) {
+  GridCache cache(grid_);
+  GridBounds bounds(&cache);
+  GridOrderBound orders(&cache);
+  int checked = 0, close = 0;
+  for (const GridMethod& method : search_.methods) {
+    for (const GridConfig& c : ConfigsOf(method, {Sharding::kReplicated, Sharding::kOptimizer,
+                                                  Sharding::kGradients, Sharding::kFully})) {
+      const auto point = EvaluateGrid(&cache, c);
+      if (!point.ok()) continue;
+      SCOPED_TRACE(c.ToString());
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Nanoseconds least, bounds.LeastTime(c));
+      EXPECT_LE(least, point->step_time);
+      EXPECT_GT(least, Nanoseconds(0));
+      EXPECT_LE(bounds.LeastState(c), point->largest_device);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const OrderLeast of_order, orders.Of(c));
+      EXPECT_LE(of_order.time, point->step_time);
+      EXPECT_LE(of_order.memory, point->largest_device);
+      close += of_order.time / point->step_time > 0.95;
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, 500);
+  EXPECT_GT(close, checked / 2);
+}
+
+TEST_F(GridSearchTest, BreakdownsAddUp) {
+  int checked = 0;
+  for (const GridMethod& method : search_.methods) {
+    for (const GridConfig& c : ConfigsOf(method, method.shardings)) {
+      const auto point = EvaluateGrid(grid_, c);
+      if (!point.ok()) continue;
+      SCOPED_TRACE(c.ToString());
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const GridBreakdown b, BreakDown(grid_, *point));
+      EXPECT_NEAR(b.compute + b.recompute + b.tensor + b.step + b.bubble + b.pipeline + b.data, 1,
+                  1e-9);
+      EXPECT_GE(b.data, -0.02);
+      EXPECT_GE(b.bubble, -1e-9);
+      EXPECT_EQ(b.tensor > 0, c.tensor > 1);
+      ++checked;
     }
   }
   EXPECT_GE(checked, 100);

@@ -1,0 +1,162 @@
+#include "pipelines/sim/order_walk.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "glog/logging.h"
+#include "pipelines/ir/dependency.h"
+#include "pipelines/ir/global_order.h"
+#include "pipelines/sim/effects.h"
+
+namespace pipelab {
+namespace {
+
+class Walk {
+ public:
+  Walk(const Program& order, const CostTable& costs,
+       absl::FunctionRef<PathCost(int from, int to)> hop, const std::vector<Nanoseconds>& begin)
+      : s_(order.schedule),
+        overlap_(costs.overlap),
+        effects_(order, costs),
+        cell_(s_),
+        output_(cell_.size()),
+        gradient_(cell_.size()),
+        devices_(s_.num_devices()) {
+    CHECK_EQ(s_.num_slices, 1);
+    CHECK(s_.micro_batches_of_stage.empty());
+    for (size_t d = 0; d < begin.size(); ++d) devices_[d].now = begin[d].value();
+    ends_.resize(s_.placement.num_replicas());
+    last_gradient_.resize(ends_.size());
+    for (size_t r = 0; r < ends_.size(); ++r) {
+      last_gradient_[r].resize(s_.num_stages());
+      for (int stage = 0; stage < s_.num_stages(); ++stage) {
+        CHECK_EQ(s_.placement.groups[r][stage].size(), 1);
+        ends_[r].push_back(EndsOf(costs, hop, static_cast<int>(r), stage));
+      }
+    }
+  }
+
+  OrderWalk Run() {
+    VisitInGlobalOrder(s_, [&](int d, int32_t position) { Visit(d, s_.order[d][position]); });
+    OrderWalk walk;
+    for (const Device& d : devices_) {
+      walk.devices.push_back({Nanoseconds(d.now), Nanoseconds(d.last_gradient), Bytes(d.peak)});
+    }
+    walk.last_gradient = std::move(last_gradient_);
+    return walk;
+  }
+
+ private:
+  // One end of an edge to another device.
+  struct End {
+    int stage = 0;                      // at the other end
+    int64_t inwards = 0, outwards = 0;  // from a message's begin to its arrival
+  };
+  // Those of a stage; what stays on the device is not among them.
+  struct Ends {
+    std::vector<End> in, out;
+    int64_t in_bytes = 0, out_bytes = 0;
+  };
+  struct Device {
+    int64_t now = 0, last_gradient = 0;
+    int64_t exchange_begin = 0;  // end of the last action
+    int64_t level = 0, peak = 0;
+  };
+
+  Ends EndsOf(const CostTable& costs, absl::FunctionRef<PathCost(int from, int to)> hop, int r,
+              int stage) const {
+    const auto& groups = s_.placement.groups[r];
+    const int d = groups[stage][0];
+    Ends ends;
+    const auto add = [&](int edge, int other, std::vector<End>* to, int64_t* sum) {
+      const int peer = groups[other][0];
+      if (peer == d) return;
+      const Bytes bytes = costs.edge_bytes[edge];
+      const auto time = [&](const PathCost& path) {
+        return (path.TransferTime(bytes) + path.latency).value();
+      };
+      to->push_back({other, time(hop(peer, d)), time(hop(d, peer))});
+      *sum += bytes.value();
+    };
+    for (int e : s_.stages.in_edges[stage]) {
+      add(e, s_.stages.edges[e].from, &ends.in, &ends.in_bytes);
+    }
+    for (int e : s_.stages.out_edges[stage]) {
+      add(e, s_.stages.edges[e].to, &ends.out, &ends.out_bytes);
+    }
+    return ends;
+  }
+
+  void Visit(int d, const Action& a) {
+    Device& device = devices_[d];
+    const int replica = s_.ReplicaOf(a.stage, a.micro_batch);
+    const Ends& ends = ends_[replica][a.stage];
+    const bool forward = a.kind == ActionKind::kForward;
+    const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
+    if (forward) {
+      Receive(ends.in, ends.in_bytes, output_, a.micro_batch, &device);
+    } else if (backward) {
+      Receive(ends.out, ends.out_bytes, gradient_, a.micro_batch, &device);
+    }
+    const Effect effect = effects_.Of(d, InstructionOf(a, replica));
+    device.peak = std::max(device.peak, device.level + effect.peak);
+    device.level += effect.change;
+    device.peak = std::max(device.peak, device.level);
+    device.now += effect.time;
+    device.exchange_begin = device.now;
+    if (forward) {
+      output_[cell_(a.stage, a.micro_batch, 0)] = device.now;
+      Send(ends.out, ends.out_bytes, &device);
+    } else if (backward) {
+      gradient_[cell_(a.stage, a.micro_batch, 0)] = device.now;
+      Send(ends.in, ends.in_bytes, &device);
+    }
+    if (a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight) {
+      device.last_gradient = device.exchange_begin;
+      last_gradient_[replica][a.stage] = Nanoseconds(device.exchange_begin);
+    }
+  }
+
+  static Instruction InstructionOf(const Action& a, int replica) {
+    Instruction i;
+    i.action = a;
+    i.replica = static_cast<uint8_t>(replica);
+    return i;
+  }
+
+  void Receive(const std::vector<End>& from, int64_t bytes, const std::vector<int64_t>& made,
+               int micro_batch, Device* device) const {
+    for (const End& end : from) {
+      int64_t arrival = made[cell_(end.stage, micro_batch, 0)] + end.inwards;
+      if (!overlap_) arrival = std::max(arrival, device->exchange_begin + end.inwards);
+      device->now = std::max(device->now, arrival);
+    }
+    device->level += bytes;
+    device->peak = std::max(device->peak, device->level);
+  }
+
+  // Without overlap sends occupy the device, one after the other.
+  void Send(const std::vector<End>& to, int64_t bytes, Device* device) const {
+    device->level -= bytes;
+    for (const End& end : to) device->now += overlap_ ? 0 : end.outwards;
+  }
+
+  const Schedule& s_;
+  const bool overlap_;
+  const EffectTable effects_;
+  const CellIndex cell_;
+  std::vector<int64_t> output_, gradient_;  // [cell] when it is there
+  std::vector<Device> devices_;
+  std::vector<std::vector<Ends>> ends_;  // [replica][stage]
+  std::vector<std::vector<Nanoseconds>> last_gradient_;
+};
+
+}  // namespace
+
+OrderWalk WalkOrder(const Program& order, const CostTable& costs,
+                    absl::FunctionRef<PathCost(int from, int to)> hop,
+                    const std::vector<Nanoseconds>& begin) {
+  return Walk(order, costs, hop, begin).Run();
+}
+
+}  // namespace pipelab

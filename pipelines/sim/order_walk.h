@@ -1,0 +1,49 @@
+// A schedule's order played without being lowered: times that no program of it is faster than, and
+// activations that none needs less than. A fraction of the work of lowering and simulating it.
+//
+//   Program order;                              // its schedule alone
+//   order.schedule = *MakeSchedule("1f1b", sizes);
+//   OrderWalk walk = WalkOrder(order, costs, [&](int from, int to) { return hop; });
+//   walk.devices[0].end <= Simulate(*Lower(order.schedule, {}), costs)->makespan
+//
+// Each action begins when the one before it on its device is over and what it waits for has come,
+// as in simulate.h; what is left out only ever takes time, or memory, more:
+//  * messages of a pair of devices do not wait for one another, and links are not shared;
+//  * no collective holds anything up, and there are no steps;
+//  * a receive is posted when its message is waited for, and not before.
+// Every time is a maximum of sums of times, so leaving out makes none of them later; the order of a
+// device's instructions, and with it its memory, is otherwise that of the program.
+#ifndef PIPELAB_PIPELINES_SIM_ORDER_WALK_H_
+#define PIPELAB_PIPELINES_SIM_ORDER_WALK_H_
+
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/network.h"
+#include "pipelines/ir/program.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+struct OrderWalk {
+  struct Device {
+    Nanoseconds end;            // of its last action, and without CostTable::overlap its sends
+    Nanoseconds last_gradient;  // end of its last weight gradient
+    Bytes peak_activation;
+  };
+  std::vector<Device> devices;
+  // [replica][stage] The end of its last weight gradient.
+  std::vector<std::vector<Nanoseconds>> last_gradient;
+};
+
+// Of `order`, the schedule alone is read: a valid one, with groups of one device, whole samples and
+// micro-batches of one size (CHECKed). Of `costs`, no network, speeds or measured times. `hop`
+// gives the way between two devices. `begin`: [device] when its first action may begin; empty: 0.
+OrderWalk WalkOrder(const Program& order, const CostTable& costs,
+                    absl::FunctionRef<PathCost(int from, int to)> hop,
+                    const std::vector<Nanoseconds>& begin = {});
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SIM_ORDER_WALK_H_

@@ -1,0 +1,199 @@
+// Against the simulator, over the catalogue's schemes and over graphs of stages.
+#include "pipelines/sim/order_walk.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "pipelines/ir/test_schedules.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+
+namespace pipelab {
+namespace {
+
+bool CanWalk(const Schedule& s) {
+  bool alone = s.num_slices == 1 && s.micro_batches_of_stage.empty();
+  for (const auto& replica : s.placement.groups) {
+    for (const std::vector<int>& group : replica) alone = alone && group.size() == 1;
+  }
+  return alone;
+}
+
+// Every stage and edge has costs of its own.
+CostTable UnevenCosts(const Schedule& s) {
+  CostTable costs = CostTable::Unit(s, Nanoseconds(100));
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    StageCost& c = costs.stages[stage];
+    c.forward = Nanoseconds(100 + stage * 37 % 50);
+    c.backward_input = Nanoseconds(120 + stage * 23 % 40);
+    c.backward_weight = Nanoseconds(80 + stage * 11 % 70);
+    c.recompute = c.forward;
+    c.step = Nanoseconds(10);
+    c.memory.kept = Bytes(500 + stage * 91 % 300);
+    c.memory.kept_for_weight = Bytes(200 + stage * 17 % 100);
+    c.memory.forward_peak = Bytes(900 + stage * 13 % 400);
+    c.memory.forward_drop_peak = Bytes(800);
+    c.memory.recompute_peak = Bytes(950);
+    c.memory.backward_peak = Bytes(1100 + stage * 7 % 90);
+    c.memory.backward_input_peak = Bytes(1000);
+    c.memory.backward_weight_peak = Bytes(300);
+  }
+  for (size_t e = 0; e < costs.edge_bytes.size(); ++e) {
+    costs.edge_bytes[e] = Bytes(static_cast<int64_t>(1000 + e * 53 % 400));
+  }
+  return costs;
+}
+
+// When the device's last compute action and its last weight gradient are over.
+struct Ends {
+  int64_t action = 0, gradient = 0;
+};
+Ends EndsOf(const DeviceTrace& device) {
+  Ends ends;
+  for (const Span& span : device.spans) {
+    if (span.op != OpCode::kCompute) continue;
+    ends.action = span.end_ns;
+    if (span.action.kind == ActionKind::kBackward ||
+        span.action.kind == ActionKind::kBackwardWeight) {
+      ends.gradient = span.end_ns;
+    }
+  }
+  return ends;
+}
+
+struct Counts {
+  int devices = 0, same_time = 0, same_memory = 0;
+};
+
+// The walk against the simulator, on links between each pair that differ with it.
+void Check(const Schedule& schedule, CostTable costs, int64_t latency, double bandwidth,
+           Counts* counts) {
+  const int n = schedule.num_devices();
+  Program order;
+  order.schedule = schedule;
+  const auto hop = [&](int from, int to) {
+    return PathCost{Nanoseconds(latency * (1 + (3 * from + 5 * to) % 4)),
+                    BytesPerSecond(bandwidth * (1 + (from + 2 * to) % 3))};
+  };
+  const OrderWalk walk = WalkOrder(order, costs, hop);
+  costs.network = PrivateLinks(n, Link());
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      if (from == to) continue;
+      Link& link = costs.network.links[costs.network.Path(from, to)[0]];
+      link.latency = hop(from, to).latency;
+      link.bandwidth = hop(from, to).bandwidth;
+    }
+  }
+  const Program program = Lower(schedule, {}).value();
+  const Trace trace = Simulate(program, costs).value();
+  ASSERT_EQ(walk.devices.size(), trace.devices.size());
+  for (int d = 0; d < n; ++d) {
+    SCOPED_TRACE(absl::StrCat("device ", d));
+    const OrderWalk::Device& least = walk.devices[d];
+    const Ends ends = EndsOf(trace.devices[d]);
+    EXPECT_LE(least.last_gradient.value(), ends.gradient);
+    EXPECT_LE(least.end, trace.makespan);
+    EXPECT_LE(least.peak_activation, trace.devices[d].peak_activation);
+    if (costs.overlap) {
+      EXPECT_LE(least.end.value(), ends.action);
+    }
+    if (latency == 0 && bandwidth == 0) {
+      EXPECT_EQ(least.end.value(), ends.action);
+      EXPECT_EQ(least.last_gradient.value(), ends.gradient);
+    }
+    const bool no_messages = std::all_of(costs.edge_bytes.begin(), costs.edge_bytes.end(),
+                                         [](Bytes b) { return b == Bytes(0); });
+    if (no_messages) {
+      EXPECT_EQ(least.peak_activation, trace.devices[d].peak_activation);
+    }
+    ++counts->devices;
+    counts->same_time += least.last_gradient.value() == ends.gradient;
+    counts->same_memory += least.peak_activation == trace.devices[d].peak_activation;
+  }
+  for (size_t r = 0; r < walk.last_gradient.size(); ++r) {
+    for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+      const int d = schedule.placement.groups[r][stage][0];
+      EXPECT_LE(walk.last_gradient[r][stage], walk.devices[d].last_gradient);
+      EXPECT_GT(walk.last_gradient[r][stage], Nanoseconds(0));
+    }
+  }
+}
+
+void CheckAllLinks(const Schedule& schedule, Counts* counts) {
+  for (const bool overlap : {true, false}) {
+    CostTable costs = UnevenCosts(schedule);
+    costs.overlap = overlap;
+    // Free; a tenth of an action; as long as one.
+    for (const auto& [latency, bandwidth] :
+         {std::make_pair(0, 0.0), std::make_pair(2, 100e9), std::make_pair(20, 10e9)}) {
+      SCOPED_TRACE(absl::StrCat("overlap ", overlap, ", latency ", latency));
+      Check(schedule, costs, latency, bandwidth, counts);
+    }
+    for (Bytes& b : costs.edge_bytes) b = Bytes(0);
+    Check(schedule, costs, 20, 10e9, counts);
+  }
+}
+
+TEST(WalkOrder, IsNeverBeyondTheSimulator) {
+  Counts counts;
+  for (const Scheme& scheme : Catalog()) {
+    if (scheme.asynchronous) continue;
+    int walked = 0;
+    for (const int devices : {1, 2, 4, 6}) {
+      for (const int micro_batches : {1, 4, 8, 12}) {
+        for (const int chunks : {0, 3}) {
+          for (const bool recompute : {false, true}) {
+            SchemeParams sizes;
+            sizes.devices = devices;
+            sizes.micro_batches = micro_batches;
+            sizes.chunks = chunks;
+            sizes.recompute = recompute;
+            const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, sizes);
+            if (!schedule.ok() || !CanWalk(*schedule)) continue;
+            SCOPED_TRACE(absl::StrCat(std::string(scheme.name), " P=", devices,
+                                      " M=", micro_batches, " V=", chunks, " R=", recompute));
+            CheckAllLinks(*schedule, &counts);
+            ++walked;
+          }
+        }
+      }
+    }
+    EXPECT_EQ(walked > 0, scheme.name != "terapipe") << scheme.name;
+  }
+  // It is close: nearly always the same.
+  EXPECT_GT(counts.same_time, counts.devices / 2);
+  EXPECT_GT(counts.same_memory, counts.devices / 2);
+}
+
+TEST(WalkOrder, TakesGraphsOfStages) {
+  Counts counts;
+  for (RandomShape shape : Shapes()) {
+    for (const bool split : {false, true}) {
+      shape.split_backward = split;
+      const Schedule schedule = RandomOrder(shape, /*seed=*/17);
+      if (!CanWalk(schedule)) continue;
+      CheckAllLinks(schedule, &counts);
+    }
+  }
+  EXPECT_GT(counts.devices, 50);
+}
+
+TEST(WalkOrder, BeginsWhenItIsTold) {
+  Program order;
+  order.schedule = ChainOf(1, {"0F0 0B0", "1F0 1B0"});
+  const CostTable costs = CostTable::Unit(order.schedule, Nanoseconds(100));
+  const auto hop = [](int, int) { return PathCost{Nanoseconds(5), BytesPerSecond(0)}; };
+  EXPECT_EQ(WalkOrder(order, costs, hop).devices[0].end, Nanoseconds(610));
+  EXPECT_EQ(WalkOrder(order, costs, hop, {Nanoseconds(40), Nanoseconds(0)}).devices[0].end,
+            Nanoseconds(650));
+  EXPECT_EQ(WalkOrder(order, costs, hop, {Nanoseconds(40), Nanoseconds(200)}).devices[1].end,
+            Nanoseconds(500));
+}
+
+}  // namespace
+}  // namespace pipelab
