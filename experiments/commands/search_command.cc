@@ -80,8 +80,8 @@ nlohmann::json AsJson(const GridResult& r) {
 
 std::string RefusalText(const GridRefusals& r) {
   std::string text = absl::StrFormat(
-      "%d configurations were looked at, %d by their order and %d simulated; the bounds of the "
-      "others are beyond what was found.\nRefused: %d for memory",
+      "%d configurations were looked at, %d of them bounded by their schedule's order and %d "
+      "simulated; the bounds of the others are beyond what was found.\nRefused: %d for memory",
       r.considered, r.ordered, r.simulated, r.memory);
   if (r.memory > 0) {
     absl::StrAppendFormat(&text, " (the nearest, %s, needs %.2f GiB)", r.nearest,
