@@ -71,6 +71,37 @@ times() {
   grep -q '"makespan": 1.3,\?$' stdout || { cat stdout; return 1; }
 }
 
+# Plans as `plan` writes them: three stages of a GPT, and branches of an MMT beside one another, the first on two
+# devices with larger micro-batches.
+write_plans() {
+  cat >gpt_plan.json <<'JSON'
+{"stages": [{"layers": ["embedding", "block0", "block1"]}, {"layers": ["block2", "block3"]},
+            {"layers": ["block4", "block5", "head"]}]}
+JSON
+  local branches='' b
+  for b in 0 1 2 3; do
+    branches+="{\"layers\": [\"branch$b/embedding\", \"branch$b/block0/attention\", \"branch$b/block0/mlp\", \"branch$b/block1/attention\", \"branch$b/block1/mlp\""
+    [[ $b -lt 3 ]] || branches+=', "join/concat", "join/dense", "head"'
+    branches+=']'
+    [[ $b -gt 0 ]] || branches+=', "data": 2, "micro_batch_samples": 4'
+    branches+='},'
+  done
+  echo "{\"stages\": [${branches%,}]}" >mmt_plan.json
+  echo '{"stages": [{"layers": ["branch0", "branch1", "branch2", "branch3", "join", "head"]}]}' >all_plan.json
+}
+
+# A graph is less deep than the chain of the same stages, and holds no more.
+plan_on_paper() {
+  local here=(--plan=mmt_plan.json --model=mmt-small --cluster=summit-4gpu --samples=2)
+  "$pipelab" simulate "${here[@]}" --json_out=- >graph.out
+  "$pipelab" simulate "${here[@]}" --sequential --json_out=- >chain.out
+  local graph chain
+  graph=$(sed -n 's/.*"makespan": \([0-9]*\).*/\1/p' graph.out)
+  chain=$(sed -n 's/.*"makespan": \([0-9]*\).*/\1/p' chain.out)
+  [[ $graph -lt $chain ]] || { echo "graph $graph, chain $chain"; return 1; }
+  grep -q '"peak_activation_bytes"' graph.out || { cat graph.out; return 1; }
+}
+
 # 1F1B's first device keeps four micro-batches; the parts add up.
 memory() {
   "$pipelab" simulate 1f1b --devices=4 --micro_batches=8 --bytes=64MiB --kept=2GiB --weights=1GiB,1GiB,2GiB,3GiB \
@@ -402,6 +433,28 @@ check "no cluster to search on" refused 2 "--cluster: missing" search --model=gp
 check "more GPUs than there are" refused 2 "--gpus=9999: must be from 1 to 1024" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=9999 --batch=8
 check "nothing fits" refused 1 "memory binds; the nearest, " search --model=gpt-52b --cluster=p3.16xlarge --gpus=8 --batch=8
 check "no such configuration" refused 2 '"Q=2": must be P=' search --model=gpt-6.6b --cluster=dgx1-v100 --explain=1f1b:Q=2
+write_plans
+check "a plan on paper" plan_on_paper
+check "a plan is drawn" prints "device 4 |" show --plan=mmt_plan.json --model=mmt-small --cluster=summit-4gpu --samples=2
+check "a plan trains" prints "losses: within" run --plan=mmt_plan.json --model=mmt-small --samples=2 --micro_batches=4 --steps=2
+check "a chain trains" prints "losses: bit-equal" run --plan=gpt_plan.json --model=gpt-small --micro_batches=4 --steps=2
+check "Megatron-LM's layout" prints "Et*2|t*2|t*2L" schedule --plan=gpt_plan.json --model=gpt-small --format=megatron
+check "PyTorch's CSV of a plan" prints "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3" \
+  schedule --plan=gpt_plan.json --model=gpt-small --format=csv --micro_batches=4
+check "no CSV of a graph" refused 2 "--format=csv: PyTorch's schedule CSV: stage 1 has 1 copies, and stage 0 2" \
+  schedule --plan=mmt_plan.json --model=mmt-small --samples=2 --format=csv
+check "a plan without a model" refused 2 "--plan=mmt_plan.json: needs the --model" simulate --plan=mmt_plan.json
+check "a plan and a scheme" refused 2 "'1f1b': --plan=mmt_plan.json says the schedule" \
+  simulate 1f1b --plan=mmt_plan.json --model=mmt-small
+check "a plan and devices" refused 2 "--devices=8: --plan=mmt_plan.json says it itself" \
+  simulate --plan=mmt_plan.json --model=mmt-small --devices=8
+check "a plan of another model" refused 1 'stages[0].layers: "branch0/embedding": the input has no such layer' \
+  simulate --plan=mmt_plan.json --model=gpt-small --cluster=summit-4gpu
+check "a plan that leaves out layers" refused 1 "--plan=mmt_plan.json: plan: layer branch0/block2/attention is in no stage" \
+  simulate --plan=mmt_plan.json --model=mmt --cluster=summit-4gpu
+check "a plan of too large a model" refused 2 "--model: 572165120 parameters" run --plan=all_plan.json --model=mmt
+check "no plan" refused 1 "--plan=none.json: " simulate --plan=none.json --model=mmt-small
+check "a model without a plan" refused 2 "--model=mmt-small: says more of --plan" run 1f1b --model=mmt-small
 check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 1f1b --format=xml
 check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
 check "unused option" refused 2 "--hop=1: check does not use it" check --csv=ok.csv --hop=1

@@ -31,24 +31,29 @@ std::vector<Command> MakeCommands() {
       Join({"forward", "backward_input", "backward_weight", "hop", "atomic_pairs", "recompute_time",
             "step", "reduce", "bandwidth", "links", "overlap", "device_speed"},
            Join(sizes_of_stages, model));
+  const std::vector<absl::string_view> plan = {"plan", "sequential"};
+  const std::vector<absl::string_view> plan_model =
+      Join(plan, {"model", "model_time_unit", "samples"});
   const std::vector<absl::string_view> optimizer = {"optimizer",    "learning_rate", "momentum",
                                                     "weight_decay", "warmup_steps",  "rate_decay",
                                                     "clip_norm"};
   return {
       {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
-       "schedule 1f1b --devices=4 --micro_batches=8 --format=csv", Join(input, {"format", "out"}),
-       &ScheduleCommand},
+       "schedule 1f1b --devices=4 --micro_batches=8 --format=csv",
+       Join(Join(input, plan_model), {"format", "out"}), &ScheduleCommand},
       {"simulate", "makespan, bubble and memory of a schedule",
        "simulate chimera --devices=4 --micro_batches=8 --hop=0.1 --json_out=-",
-       Join(Join(input, times), {"json_out"}), &SimulateCommand},
+       Join(Join(input, times), Join(plan, {"json_out"})), &SimulateCommand},
       {"check", "says whether a schedule is valid, and if not, what is wrong where",
        "check --csv=mine.csv", files, &CheckCommand},
       {"show", "draws a schedule as text, SVG or Chrome trace",
        "show interleaved --devices=4 --micro_batches=8 --svg_out=timeline.svg",
-       Join(Join(input, times), {"columns", "svg_out", "memory_out", "trace_out"}), &ShowCommand},
-      {"run", "trains a small GPT under a schedule, beside serial training",
+       Join(Join(input, times), Join(plan, {"columns", "svg_out", "memory_out", "trace_out"})),
+       &ShowCommand},
+      {"run", "trains a small GPT under a schedule, or a plan's model, beside serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
-       Join(Join(input, optimizer), {"steps", "seed", "layers", "wait_limit_s", "sharding"}),
+       Join(Join(Join(input, plan_model), optimizer),
+            {"steps", "seed", "layers", "wait_limit_s", "sharding"}),
        &RunCommand},
       {"search",
        "the fastest grid, schedule and sharding for a model, a cluster and a batch",

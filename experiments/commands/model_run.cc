@@ -18,14 +18,7 @@ namespace {
 
 absl::optional<Machine> MachineOf(const ModelRunOptions& options) {
   if (!options.cluster.has_value()) return absl::nullopt;
-  const DeviceSpec& device = options.cluster->device;
-  NumberType type = NumberType::kFp32;
-  if (options.type.has_value()) {
-    type = *options.type;
-  } else if (device.peaks.count(type) == 0) {
-    type = device.peaks.begin()->first;
-  }
-  return Machine{device, type};
+  return Machine{options.cluster->device, TypeOf(options)};
 }
 
 absl::Status CheckMeasured(const LayerSpec& layer, const std::vector<Operation>& operations) {
@@ -43,12 +36,6 @@ absl::StatusOr<std::vector<double>> LayerCostsOn(const absl::optional<Machine>& 
                                                  const ModelGraph& graph, int64_t samples) {
   std::vector<double> costs;
   for (const LayerSpec& layer : graph.layers) {
-    if (!machine.has_value()) {
-      const LayerOperations ops = layer.operations(samples, TokenSlice());
-      for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
-        PIPELAB_RETURN_IF_ERROR(CheckMeasured(layer, *pass));
-      }
-    }
     // A device has no say in what was measured.
     const absl::StatusOr<LayerTimes> times = TimesOf(layer, machine.value_or(Machine()), samples);
     if (!times.ok()) {
@@ -90,12 +77,31 @@ absl::StatusOr<CostTable> CostsFor(const ModelGraph& graph, const ModelPartition
 
 }  // namespace
 
+NumberType TypeOf(const ModelRunOptions& options) {
+  if (options.type.has_value()) return *options.type;
+  if (!options.cluster.has_value()) return NumberType::kFp32;
+  const auto& peaks = options.cluster->device.peaks;
+  return peaks.count(NumberType::kFp32) > 0 ? NumberType::kFp32 : peaks.begin()->first;
+}
+
+absl::Status CheckHasTimes(const ModelGraph& graph, const ModelRunOptions& options) {
+  if (options.cluster.has_value()) return absl::OkStatus();
+  for (const LayerSpec& layer : graph.layers) {
+    const LayerOperations ops = layer.operations(options.samples, TokenSlice());
+    for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
+      PIPELAB_RETURN_IF_ERROR(CheckMeasured(layer, *pass));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PaperRun> RunModelOnPaper(const ModelGraph& graph, Schedule schedule,
                                          const ModelRunOptions& options) {
   if (options.samples < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--samples=", options.samples, ": must be at least 1"));
   }
+  PIPELAB_RETURN_IF_ERROR(CheckHasTimes(graph, options));
   const absl::optional<Machine> machine = MachineOf(options);
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> layer_costs,
                            LayerCostsOn(machine, graph, options.samples));

@@ -32,6 +32,12 @@ struct ModelRunOptions {
   bool overlap = true;              // CostTable::overlap
 };
 
+// The type to compute with; fp32 without a cluster.
+NumberType TypeOf(const ModelRunOptions& options);
+
+// InvalidArgument, "--cluster: ...", where no cluster is given and a layer was not measured.
+absl::Status CheckHasTimes(const ModelGraph& graph, const ModelRunOptions& options);
+
 // InvalidArgument naming the option for sizes that model, schedule and cluster cannot serve.
 absl::StatusOr<PaperRun> RunModelOnPaper(const ModelGraph& graph, Schedule schedule,
                                          const ModelRunOptions& options);

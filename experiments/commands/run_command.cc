@@ -1,4 +1,5 @@
-// pipelab run: trains a small GPT under a schedule on in-process devices, beside the serial loop.
+// pipelab run: trains a small GPT under a schedule, or a plan's model, on in-process devices,
+// beside the serial loop.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -7,12 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
+#include "experiments/commands/plan_input.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/comparison.h"
 #include "experiments/optimizer_flags.h"
@@ -20,15 +24,18 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/tensor/arena.h"
 #include "models/data/batch_source.h"
+#include "models/data/random_batches.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/layers/serial_trainer.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/ir/versions.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
+ABSL_DECLARE_FLAG(bool, sequential);
 ABSL_FLAG(int, steps, 5, "training steps");
 ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
 ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at least 2");
@@ -42,16 +49,23 @@ namespace {
 
 constexpr int64_t kTokens = 16;
 
+// Four tensors of 4 bytes a parameter, in one machine's memory, several times.
+constexpr int64_t kMostParameters = 50'000'000;
+
 struct Study {
+  std::string source, title;
   ModelGraph graph;
+  Schedule schedule;
+  std::vector<int> stage_of_layer;  // of a plan; empty: ranges of about as many flops
   int64_t micro_batch_samples = 1;
-  std::unique_ptr<BatchSource> text;
+  std::unique_ptr<BatchSource> data;
   int steps = 0;
   uint64_t seed = 0;
   OptimizerOptions optimizer;
 };
 
-absl::StatusOr<Study> MakeStudy(const Schedule& schedule) {
+// Of the flags alone.
+absl::StatusOr<Study> EmptyStudy() {
   Study study;
   study.steps = absl::GetFlag(FLAGS_steps);
   study.seed = absl::GetFlag(FLAGS_seed);
@@ -64,6 +78,20 @@ absl::StatusOr<Study> MakeStudy(const Schedule& schedule) {
     return absl::InvalidArgumentError(
         absl::StrCat("--wait_limit_s=", absl::GetFlag(FLAGS_wait_limit_s), ": must be at least 1"));
   }
+  return study;
+}
+
+// A GPT under a schedule.
+absl::StatusOr<Study> StudyOfSchedule(const Words& words) {
+  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/false));
+  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
+  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
+  PIPELAB_ASSIGN_OR_RETURN(Study study, EmptyStudy());
+  study.source = input.source;
+  study.title = "a GPT of % parameters on synthetic text";
+  study.schedule = std::move(input.schedule);
+  const Schedule& schedule = study.schedule;
   PIPELAB_ASSIGN_OR_RETURN(TextData data, MakeTextData(SyntheticCorpus(/*bytes=*/20000, study.seed),
                                                        kTokens, study.seed));
   // Rows that every group of devices divides.
@@ -74,7 +102,7 @@ absl::StatusOr<Study> MakeStudy(const Schedule& schedule) {
     }
   }
   const int64_t vocabulary = data.train->vocabulary();
-  study.text = std::move(data.train);
+  study.data = std::move(data.train);
   GptConfig config;
   config.layers = absl::GetFlag(FLAGS_layers);
   // The graph has two layers a block, and two more: one for each stage.
@@ -88,13 +116,43 @@ absl::StatusOr<Study> MakeStudy(const Schedule& schedule) {
   return study;
 }
 
+// A plan's model on random data.
+absl::StatusOr<Study> StudyOfPlan(const Words& words) {
+  PIPELAB_ASSIGN_OR_RETURN(PlanInput input, ReadPlanInput(words));
+  PIPELAB_ASSIGN_OR_RETURN(Study study, EmptyStudy());
+  const int64_t parameters = input.graph.num_parameters();
+  if (parameters > kMostParameters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model: ", parameters, " parameters; run trains up to ", kMostParameters,
+                     " of them on this machine. simulate takes any model"));
+  }
+  if (absl::GetFlag(FLAGS_layers) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--layers=", absl::GetFlag(FLAGS_layers), ": ",
+                                                   input.source, " is of a model of its own"));
+  }
+  if (absl::GetFlag(FLAGS_sequential)) {
+    return absl::InvalidArgumentError(
+        "--sequential=true: on paper alone; stages that run wait for what they take");
+  }
+  study.source = input.source;
+  study.title = absl::StrCat(input.graph.name, " of % parameters on random data");
+  study.schedule = std::move(input.pipeline.schedule);
+  study.stage_of_layer = input.pipeline.partition.stage_of_layer;
+  study.micro_batch_samples = input.pipeline.micro_batch_samples;
+  study.data = std::make_unique<RandomBatches>(
+      FieldsOf(input.graph), study.micro_batch_samples * study.schedule.num_micro_batches,
+      study.seed);
+  study.graph = std::move(input.graph);
+  return study;
+}
+
 absl::StatusOr<std::vector<double>> TrainSerially(const Study& study, int micro_batches,
                                                   std::vector<int> sum_of_micro_batch,
                                                   std::vector<int64_t> slices) {
   SerialOptions options;
   options.num_micro_batches = micro_batches;
   options.micro_batch_samples = study.micro_batch_samples;
-  options.data = study.text.get();
+  options.data = study.data.get();
   options.seed = study.seed;
   options.optimizer = study.optimizer;
   options.sum_of_micro_batch = std::move(sum_of_micro_batch);
@@ -116,21 +174,24 @@ struct Trained {
   Trace trace;          // of the last step
 };
 
-absl::StatusOr<Trained> Train(const Study& study, const Schedule& schedule) {
+absl::StatusOr<Trained> Train(const Study& study) {
+  const Schedule& schedule = study.schedule;
   TrainingOptions options;
   options.schedule = schedule;
   options.micro_batch_samples = study.micro_batch_samples;
+  options.stage_of_layer = study.stage_of_layer;
   PIPELAB_ASSIGN_OR_RETURN(options.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
   options.seed = study.seed;
   options.optimizer = study.optimizer;
   options.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
   PIPELAB_ASSIGN_OR_RETURN(auto training,
-                           PipelineTraining::Create(study.graph, *study.text, options));
+                           PipelineTraining::Create(study.graph, *study.data, options));
   Trained trained;
   // Terms of a gradient's sum: a group adds one a member.
   trained.result.sizes.micro_batches =
       schedule.num_micro_batches * static_cast<int>(study.micro_batch_samples);
-  trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule);
+  trained.result.must_be_bit_equal =
+      KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(study.graph, training->partition());
   trained.result.slices = training->slices();
   trained.result.num_slices = schedule.num_slices;
   for (int step = 0; step < study.steps; ++step) {
@@ -166,12 +227,10 @@ std::string Devices(const Trace& trace) {
 }  // namespace
 
 absl::Status RunCommand(const Words& words) {
-  PIPELAB_ASSIGN_OR_RETURN(const ScheduleInput input, ReadScheduleInput(words));
-  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
-  PrintSkippedNote(input);
-  const Schedule& schedule = input.schedule;
-  PIPELAB_ASSIGN_OR_RETURN(const Study study, MakeStudy(schedule));
-  PIPELAB_ASSIGN_OR_RETURN(Trained trained, Train(study, schedule));
+  PIPELAB_ASSIGN_OR_RETURN(const Study study,
+                           PlanIsGiven() ? StudyOfPlan(words) : StudyOfSchedule(words));
+  const Schedule& schedule = study.schedule;
+  PIPELAB_ASSIGN_OR_RETURN(Trained trained, Train(study));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> serial,
                            TrainSerially(study, schedule.num_micro_batches, {}, {}));
   const bool replicas = schedule.placement.num_replicas() > 1;
@@ -191,14 +250,16 @@ absl::Status RunCommand(const Words& words) {
   }
   PIPELAB_RETURN_IF_ERROR(WriteOutput(
       "stdout", "-",
-      absl::StrFormat("%s: a GPT of %d parameters on synthetic text, %d devices, %d micro-batches\n"
-                      "\n%s\nlosses: %s\n\n%s",
-                      input.source, study.graph.num_parameters(), schedule.num_devices(),
-                      schedule.num_micro_batches, Losses(serial, trained), equality.text,
-                      Devices(trained.trace))));
+      absl::StrFormat(
+          "%s: %s, %d devices, %d micro-batches\n"
+          "\n%s\nlosses: %s\n\n%s",
+          study.source,
+          absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
+          schedule.num_devices(), schedule.num_micro_batches, Losses(serial, trained),
+          equality.text, Devices(trained.trace))));
   if (equality.ok) return absl::OkStatus();
   return absl::InternalError(
-      absl::StrCat(input.source, " does not reproduce serial training: ", equality.text));
+      absl::StrCat(study.source, " does not reproduce serial training: ", equality.text));
 }
 
 }  // namespace pipelab

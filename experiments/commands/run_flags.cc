@@ -64,6 +64,8 @@ absl::Status OfFile(const std::string& word, const absl::Status& status) {
   return absl::FailedPreconditionError(status.message());
 }
 
+}  // namespace
+
 absl::StatusOr<ModelGraph> ModelFromFlags() {
   const std::string word = absl::GetFlag(FLAGS_model);
   const std::string unit = absl::GetFlag(FLAGS_model_time_unit);
@@ -79,7 +81,7 @@ absl::StatusOr<ModelGraph> ModelFromFlags() {
   return graph;
 }
 
-absl::StatusOr<ModelRunOptions> OptionsFromFlags() {
+absl::StatusOr<ModelRunOptions> ModelOptionsFromFlags() {
   ModelRunOptions options;
   options.samples = absl::GetFlag(FLAGS_samples);
   options.layout = absl::GetFlag(FLAGS_layout);
@@ -99,7 +101,12 @@ absl::StatusOr<ModelRunOptions> OptionsFromFlags() {
   return options;
 }
 
-}  // namespace
+absl::Status CheckNoTimesByHand() {
+  const std::string given = FirstGiven(kTimesByHand);
+  if (given.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(given, ": times are the model's and the cluster's with --model"));
+}
 
 absl::StatusOr<PaperRun> RunFromFlags(Schedule schedule, int least_decimals) {
   PaperTimes times = TimesFromFlags();
@@ -110,12 +117,9 @@ absl::StatusOr<PaperRun> RunFromFlags(Schedule schedule, int least_decimals) {
     times.least_decimals = least_decimals;
     return RunOnPaper(std::move(schedule), times);
   }
-  if (const std::string given = FirstGiven(kTimesByHand); !given.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(given, ": times are the model's and the cluster's with --model"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, ModelFromFlags());
-  PIPELAB_ASSIGN_OR_RETURN(ModelRunOptions options, OptionsFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(ModelRunOptions options, ModelOptionsFromFlags());
   options.overlap = times.overlap;
   return RunModelOnPaper(graph, std::move(schedule), options);
 }

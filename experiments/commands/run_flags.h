@@ -7,7 +7,9 @@
 #define PIPELAB_EXPERIMENTS_COMMANDS_RUN_FLAGS_H_
 
 #include "absl/status/statusor.h"
+#include "experiments/commands/model_run.h"
 #include "experiments/commands/paper_run.h"
+#include "models/graph/layer_spec.h"
 #include "pipelines/ir/schedule.h"
 
 namespace pipelab {
@@ -15,6 +17,13 @@ namespace pipelab {
 // `least_decimals`: PaperTimes::least_decimals. InvalidArgument naming the option for what the
 // other way of giving times is for; FailedPrecondition for what is wrong in a file.
 absl::StatusOr<PaperRun> RunFromFlags(Schedule schedule, int least_decimals);
+
+// What --model and the flags that say more of it ask for.
+absl::StatusOr<ModelGraph> ModelFromFlags();
+absl::StatusOr<ModelRunOptions> ModelOptionsFromFlags();
+
+// InvalidArgument naming the first flag that gives times by hand, which a model has.
+absl::Status CheckNoTimesByHand();
 
 }  // namespace pipelab
 

@@ -3,12 +3,15 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
+#include "experiments/commands/plan_input.h"
 #include "experiments/commands/schedule_input.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
+#include "pipelines/plan/plan_export.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, format, "text", "csv, text or json");
+ABSL_FLAG(std::string, format, "text",
+          "csv, text or json; with --plan also megatron: Megatron-LM's layout of stages");
 ABSL_FLAG(std::string, out, "-", "file of the schedule; -: stdout");
 
 namespace pipelab {
@@ -19,22 +22,43 @@ absl::StatusOr<std::string> InFormat(const Schedule& schedule, const std::string
   if (format == "json") return ToJson(schedule);
   if (format == "csv") return ToCsv(schedule);
   return absl::InvalidArgumentError(
-      absl::StrCat("--format=", format, ": must be csv, text or json"));
+      absl::StrCat("--format=", format, ": must be csv, text or json",
+                   format == "megatron" ? "; megatron is for --plan" : ""));
+}
+
+absl::StatusOr<std::string> PlanInFormat(const Words& words, const std::string& format) {
+  PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
+  absl::StatusOr<std::string> text;
+  if (format == "megatron") {
+    text = MegatronLayout(input.graph, input.pipeline.partition);
+    if (text.ok()) return *text + "\n";
+  } else if (format == "csv") {
+    text = PyTorchCsv(input.pipeline);
+  } else {
+    return InFormat(input.pipeline.schedule, format);
+  }
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--format=", format, ": ", text.status().message()));
+}
+
+absl::StatusOr<std::string> ScheduleInFormat(const Words& words, const std::string& format) {
+  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/false));
+  PIPELAB_ASSIGN_OR_RETURN(const ScheduleInput input, ReadScheduleInput(words));
+  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
+  const absl::StatusOr<std::string> text = InFormat(input.schedule, format);
+  if (text.ok() || format != "csv") return text;
+  return absl::InvalidArgumentError(absl::StrCat("--format=csv: ", text.status().message()));
 }
 
 }  // namespace
 
 absl::Status ScheduleCommand(const Words& words) {
-  PIPELAB_ASSIGN_OR_RETURN(const ScheduleInput input, ReadScheduleInput(words));
-  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
-  PrintSkippedNote(input);
   const std::string format = absl::GetFlag(FLAGS_format);
-  const absl::StatusOr<std::string> text = InFormat(input.schedule, format);
-  if (!text.ok()) {
-    if (format != "csv") return text.status();
-    return absl::InvalidArgumentError(absl::StrCat("--format=csv: ", text.status().message()));
-  }
-  return WriteOutput("--out", absl::GetFlag(FLAGS_out), *text);
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, PlanIsGiven() ? PlanInFormat(words, format)
+                                                                 : ScheduleInFormat(words, format));
+  return WriteOutput("--out", absl::GetFlag(FLAGS_out), text);
 }
 
 }  // namespace pipelab

@@ -7,6 +7,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/paper_run.h"
+#include "experiments/commands/plan_input.h"
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/report/chrome_trace.h"
@@ -26,6 +27,34 @@ ABSL_FLAG(
     "as counters; -: stdout");
 
 namespace pipelab {
+namespace {
+
+struct Shown {
+  std::string source, name;
+  PaperRun run;
+};
+
+absl::StatusOr<Shown> ShownFromFlags(const Words& words) {
+  Shown shown;
+  if (PlanIsGiven()) {
+    PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
+    shown.source = shown.name = input.source;
+    PIPELAB_ASSIGN_OR_RETURN(shown.run, RunPlanOnPaper(input));
+    return shown;
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
+  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
+  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
+  shown.source = input.source;
+  shown.name = input.kind == InputKind::kScheme ? input.source : input.schedule.name;
+  // A unit is drawn as 1 ms.
+  PIPELAB_ASSIGN_OR_RETURN(shown.run,
+                           RunFromFlags(std::move(input.schedule), /*least_decimals=*/6));
+  return shown;
+}
+
+}  // namespace
 
 absl::Status ShowCommand(const Words& words) {
   const std::string svg_out = absl::GetFlag(FLAGS_svg_out);
@@ -40,13 +69,8 @@ absl::Status ShowCommand(const Words& words) {
   if (columns < 1) {
     return absl::InvalidArgumentError(absl::StrCat("--columns=", columns, ": must be at least 1"));
   }
-  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
-  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
-  PrintSkippedNote(input);
-  const std::string name = input.kind == InputKind::kScheme ? input.source : input.schedule.name;
-  PIPELAB_ASSIGN_OR_RETURN(
-      const PaperRun run,
-      RunFromFlags(std::move(input.schedule), /*least_decimals=*/6));  // a unit is drawn as 1 ms
+  PIPELAB_ASSIGN_OR_RETURN(const Shown shown, ShownFromFlags(words));
+  const auto& [source, name, run] = shown;
   if (!svg_out.empty()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string svg,
                              TimelineSvg("timeline", name, run.program, run.trace));
@@ -73,7 +97,7 @@ absl::Status ShowCommand(const Words& words) {
   const Figures figures = FiguresOf(run);
   return WriteOutput(
       "stdout", "-",
-      absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%%s\n%s", input.source, figures.makespan,
+      absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%%s\n%s", source, figures.makespan,
                       run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
                       run.unit.empty() ? " (a unit of time is drawn as 1 ms)" : "",
                       TimelineText(run.trace, columns)));

@@ -7,6 +7,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/paper_run.h"
+#include "experiments/commands/plan_input.h"
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/report/memory_table.h"
@@ -72,22 +73,44 @@ std::string AsTable(const std::string& source, const PaperRun& run, const Figure
   return absl::StrCat(text, "\n", memory.ToTerminal());
 }
 
-}  // namespace
+struct NamedRun {
+  std::string source;
+  CsvSkipped skipped;
+  PaperRun run;
+};
 
-absl::Status SimulateCommand(const Words& words) {
+absl::StatusOr<NamedRun> SimulateSchedule(const Words& words) {
+  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
   PrintSkippedNote(input);
-  PIPELAB_ASSIGN_OR_RETURN(const PaperRun run,
+  NamedRun simulated{input.source, input.skipped, {}};
+  PIPELAB_ASSIGN_OR_RETURN(simulated.run,
                            RunFromFlags(std::move(input.schedule), /*least_decimals=*/0));
+  return simulated;
+}
+
+absl::StatusOr<NamedRun> SimulatePlanOfFlags(const Words& words) {
+  PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
+  NamedRun simulated{input.source, {}, {}};
+  PIPELAB_ASSIGN_OR_RETURN(simulated.run, RunPlanOnPaper(input));
+  return simulated;
+}
+
+}  // namespace
+
+absl::Status SimulateCommand(const Words& words) {
+  PIPELAB_ASSIGN_OR_RETURN(const NamedRun simulated,
+                           PlanIsGiven() ? SimulatePlanOfFlags(words) : SimulateSchedule(words));
+  const PaperRun& run = simulated.run;
   const Figures figures = FiguresOf(run);
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
     PIPELAB_RETURN_IF_ERROR(
-        WriteOutput("--json_out", json_out, AsJson(run, figures, input.skipped)));
+        WriteOutput("--json_out", json_out, AsJson(run, figures, simulated.skipped)));
   }
   if (json_out == "-") return absl::OkStatus();
-  return WriteOutput("stdout", "-", AsTable(input.source, run, figures));
+  return WriteOutput("stdout", "-", AsTable(simulated.source, run, figures));
 }
 
 }  // namespace pipelab

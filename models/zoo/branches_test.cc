@@ -9,6 +9,7 @@
 #include "models/zoo/case_study.h"
 #include "models/zoo/dlrm.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
 #include "models/zoo/mmt.h"
 #include "models/zoo/transformer.h"
 #include "tools/base/status_matchers.h"
@@ -124,6 +125,30 @@ TEST(Branches, BadConfigurationsNameFieldAndValue) {
   CaseStudyConfig s;
   s.heads = 3;
   expect(BuildCaseStudy(s), "--heads=3: heads must divide --hidden=1024");
+}
+
+// Sizes of the groups.
+std::vector<int> Groups(ModelGraph graph) {
+  const GroupedModel model = GroupForPlanning(std::move(graph));
+  std::vector<int> sizes(model.num_groups());
+  for (int group : model.group_of_layer) ++sizes[group];
+  return sizes;
+}
+
+TEST(GroupForPlanning, BlocksAndLayersWithParameters) {
+  MmtConfig mmt = PublishedMmt();
+  mmt.branches = 2;
+  mmt.layers = 3;
+  // An embedding and three blocks a branch; the concat with its dense layer; the head.
+  EXPECT_THAT(Groups(*BuildMmt(mmt)), testing::ElementsAre(1, 2, 2, 2, 1, 2, 2, 2, 2, 1));
+  // Four dense layers a branch, the first with its data; the join's four, the first with the
+  // concat; the number and its loss.
+  EXPECT_THAT(Groups(*BuildCandleUno(PublishedCandleUno(2))),
+              testing::ElementsAre(2, 1, 1, 1, 2, 1, 1, 1, 2, 1, 1, 1, 2));
+  CaseStudyConfig study;
+  study.repeats = 1;
+  EXPECT_THAT(Groups(*BuildCaseStudy(study)), testing::ElementsAre(1, 1, 1, 1, 1, 1, 1, 1, 2));
+  EXPECT_EQ(Groups(*BuildDlrm(PublishedDlrm())).size(), 7 * 4 + 7 + 4 + 1);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "models/layers/gpt_attention_spec.h"
+#include "models/layers/gpt_mlp_spec.h"
 
 namespace pipelab {
 
@@ -30,6 +32,29 @@ absl::StatusOr<std::vector<int>> StagesOfGroups(const GroupedModel& model,
   std::vector<int> stages;
   for (int group : model.group_of_layer) stages.push_back(stage_of_group[group]);
   return stages;
+}
+
+GroupedModel GroupForPlanning(ModelGraph graph) {
+  std::vector<int> consumers(graph.layers.size(), 0);
+  for (const LayerSpec& layer : graph.layers) {
+    for (int input : layer.inputs) ++consumers[input];
+  }
+  GroupedModel model;
+  const int layers = static_cast<int>(graph.layers.size());
+  for (int i = 0; i < layers; ++i) {
+    bool with_last = false;
+    if (i > 0) {
+      const LayerSpec &here = graph.layers[i], &before = graph.layers[i - 1];
+      const bool chained = here.inputs == std::vector<int>{i - 1} && consumers[i - 1] == 1;
+      const bool no_parameters =
+          before.parameters.empty() || (i == layers - 1 && here.parameters.empty());
+      const bool block = before.kind == kGptAttention && here.kind == kGptMlp;
+      with_last = chained && (no_parameters || block);
+    }
+    model.group_of_layer.push_back(model.num_groups() - (with_last ? 1 : 0));
+  }
+  model.graph = std::move(graph);
+  return model;
 }
 
 GroupedModel GroupByName(ModelGraph graph) {

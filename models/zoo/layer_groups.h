@@ -31,6 +31,12 @@ absl::StatusOr<std::vector<int>> StagesOfGroups(const GroupedModel& model,
 // "block3/attention" and "block3/mlp".
 GroupedModel GroupByName(ModelGraph graph);
 
+// What planners of branching models cut between: an MLP is in a group with the attention in front
+// of it, and a layer without parameters with the one behind it, where that is the only one to take
+// its output and takes no other, or, where it is the last, with the one before it. Groups are
+// consecutive layers.
+GroupedModel GroupForPlanning(ModelGraph graph);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_MODELS_ZOO_LAYER_GROUPS_H_

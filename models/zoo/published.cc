@@ -126,6 +126,43 @@ void AddGraphPipe(Models* models) {
                      [] { return BuildCaseStudy(CaseStudyConfig()); }});
 }
 
+// The papers' networks, small enough to train within seconds on one machine.
+void AddSmall(Models* models) {
+  const std::string source = "small, to be run";
+  models->push_back({"gpt-small", source, 0, 0, "all sizes", [] {
+                       GptConfig c;
+                       c.layers = 6;
+                       c.hidden = 64;
+                       c.heads = 4;
+                       c.tokens = 32;
+                       c.vocabulary = 96;
+                       return BuildGpt(c);
+                     }});
+  models->push_back({"mmt-small", source, 0, 0, "all sizes", [] {
+                       MmtConfig c = PublishedMmt();
+                       c.layers = 2;
+                       c.hidden = 64;
+                       c.heads = 4;
+                       c.tokens = 32;
+                       c.feed_forward = 256;
+                       c.vocabulary = 96;
+                       return BuildMmt(c);
+                     }});
+  models->push_back({"dlrm-small", source, 0, 0, "all sizes", [] {
+                       DlrmConfig c = PublishedDlrm();
+                       for (FeatureField& field : c.dense) field.features = 64;
+                       for (DlrmConfig::Bag& bag : c.bags) bag.rows = 1000;
+                       c.hidden = 64;
+                       return BuildDlrm(c);
+                     }});
+  models->push_back({"candle-uno-small", source, 0, 0, "all sizes", [] {
+                       CandleUnoConfig c = PublishedCandleUno();
+                       for (FeatureField& field : c.branches) field.features = 64;
+                       c.hidden = 64;
+                       return BuildCandleUno(c);
+                     }});
+}
+
 }  // namespace
 
 const std::vector<PublishedModel>& PublishedModels() {
@@ -137,6 +174,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddBert(all);
     AddGraphPipe(all);
     AddBaPipe(all);
+    AddSmall(all);
     return all;
   }();
   return *models;

@@ -3,6 +3,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph g, BuildPublished("megatron-76.1b"));
 //   for (const PublishedModel& m : PublishedModels()) { m.printed; }       // 76.1e9
 //
+// Those that end in "-small" are no paper's: their kind, of sizes that train within seconds.
 // FindModel (models/files/model_file.h) takes files, too. Graphs allocate nothing. What a paper
 // leaves out (a vocabulary, a sequence length) is in `assumed`.
 #ifndef PIPELAB_MODELS_ZOO_PUBLISHED_H_

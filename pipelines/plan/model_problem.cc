@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "glog/logging.h"
 #include "pipelines/cost/layer_times.h"
 #include "tools/base/status_macros.h"
@@ -86,6 +88,20 @@ class Builder {
     }
   }
 
+  // The words between '/' that the layers' names begin with.
+  std::string CommonName(const std::vector<int>& layers) const {
+    std::vector<std::string> common = absl::StrSplit(Layer(layers[0]).name, '/');
+    for (int i : layers) {
+      const std::vector<std::string> words = absl::StrSplit(Layer(i).name, '/');
+      size_t equal = 0;
+      while (equal < std::min(common.size(), words.size()) && common[equal] == words[equal]) {
+        ++equal;
+      }
+      common.resize(equal);
+    }
+    return absl::StrJoin(common, "/");
+  }
+
   void MakeOperators() {
     for (int i = 0; i < static_cast<int>(graph_.layers.size()); ++i) {
       const int group = GroupOf(i);
@@ -94,9 +110,11 @@ class Builder {
     }
     std::set<std::string> ids;
     for (PlanOperator& op : problem_.operators) {
-      const std::string& name = Layer(op.layers[0]).name;
-      op.id = op.layers.size() == 1 ? name : name.substr(0, name.find('/'));
-      if (!ids.insert(op.id).second) op.id = name;  // the same word begins two groups
+      op.id = CommonName(op.layers);
+      if (op.id.empty() || !ids.insert(op.id).second) {
+        op.id = Layer(op.layers[0]).name;  // several groups have these words
+        ids.insert(op.id);
+      }
       op.name = op.id;
     }
   }

@@ -32,7 +32,7 @@ struct ModelProblemOptions {
   int64_t batch_samples = 0;          // a multiple of `samples`; 0: one micro-batch
   std::vector<int64_t> sample_sizes;  // PlanProblem::sample_sizes
   // GroupedModel::group_of_layer (zoo/layer_groups.h); empty: each layer by itself. An operator is
-  // called as its layer, or as its layers' names begin up to the '/'.
+  // called as its layer, or by the words between '/' that its layers' names begin with.
   std::vector<int> group_of_layer;
   bool recompute = true;  // whether there is that variant
 };

@@ -1,0 +1,160 @@
+#include "experiments/commands/plan_input.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/commands/run_flags.h"
+#include "models/zoo/layer_groups.h"
+#include "pipelines/plan/model_problem.h"
+#include "pipelines/plan/plan_json.h"
+#include "pipelines/plan/plan_point.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, plan, "",
+          "a plan of --model, as `pipelab plan` writes it: stages, devices and sizes of "
+          "micro-batches are the plan's; -: stdin");
+ABSL_FLAG(bool, sequential, false,
+          "with --plan: each stage waits for the one before it, whether it takes something from it "
+          "or not, as sequential pipelines have it");
+ABSL_DECLARE_FLAG(int, micro_batches);
+ABSL_DECLARE_FLAG(int, group_size);
+ABSL_DECLARE_FLAG(std::string, model);
+ABSL_DECLARE_FLAG(bool, overlap);
+
+namespace pipelab {
+namespace {
+
+// What a plan says itself.
+constexpr const char* kOfSchemes[] = {
+    "csv",       "json",     "text",          "devices",       "chunks",
+    "recompute", "replicas", "concatenation", "update_every",  "data_parallel",
+    "slices",    "edges",    "layout",        "stage_devices", "stage_micro_batches"};
+
+absl::Status CheckFlags(const std::vector<std::string>& words) {
+  const std::string plan = absl::StrCat("--plan=", absl::GetFlag(FLAGS_plan));
+  if (words.size() > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[1], "': ", plan, " says the schedule; give one"));
+  }
+  for (const char* name : kOfSchemes) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag == nullptr || flag->CurrentValue() == flag->DefaultValue()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, "=", flag->CurrentValue(), ": ", plan, " says it itself"));
+  }
+  if (!absl::GetFlag(FLAGS_model).empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(plan, ": needs the --model that it is of"));
+}
+
+// Layers are named one by one, or by group.
+struct OfModel {
+  PlanProblem problem;
+  Plan plan;
+};
+absl::StatusOr<OfModel> Parse(const std::string& text, const std::string& source,
+                              const ModelGraph& graph) {
+  OfModel layers{ModelOperators(graph, {}), {}};
+  absl::StatusOr<Plan> plan = ParsePlan(text, source, layers.problem);
+  if (plan.ok()) {
+    layers.plan = *std::move(plan);
+    return layers;
+  }
+  for (GroupedModel (*group)(ModelGraph) : {&GroupForPlanning, &GroupByName}) {
+    OfModel groups{ModelOperators(graph, group(graph).group_of_layer), {}};
+    absl::StatusOr<Plan> again = ParsePlan(text, source, groups.problem);
+    if (!again.ok()) continue;
+    groups.plan = *std::move(again);
+    return groups;
+  }
+  return absl::FailedPreconditionError(plan.status().message());
+}
+
+absl::StatusOr<PlanPipelineOptions> SizesFromFlags(int64_t samples) {
+  if (samples < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--samples=", samples, ": must be at least 1"));
+  }
+  const int micro_batches = absl::GetFlag(FLAGS_micro_batches);
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (micro_batches < 1 || samples > kMost / micro_batches) {
+    return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", micro_batches,
+                                                   ": must be at least 1, and at most ",
+                                                   kMost / samples, " with --samples=", samples));
+  }
+  PlanPipelineOptions sizes;
+  sizes.micro_batch_samples = samples;
+  sizes.batch_samples = samples * micro_batches;
+  sizes.group_size = absl::GetFlag(FLAGS_group_size);
+  sizes.chain = absl::GetFlag(FLAGS_sequential);
+  return sizes;
+}
+
+}  // namespace
+
+bool PlanIsGiven() { return !absl::GetFlag(FLAGS_plan).empty(); }
+
+absl::Status CheckNoPlanFlags(bool takes_model) {
+  const auto error = [](const auto&... flag) {
+    return absl::InvalidArgumentError(absl::StrCat(flag..., ": says more of --plan; give one"));
+  };
+  if (absl::GetFlag(FLAGS_sequential)) return error("--sequential=true");
+  if (takes_model) return absl::OkStatus();
+  if (const std::string model = absl::GetFlag(FLAGS_model); !model.empty()) {
+    return error("--model=", model);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words) {
+  PIPELAB_RETURN_IF_ERROR(CheckFlags(words));
+  PlanInput input;
+  const std::string path = absl::GetFlag(FLAGS_plan);
+  input.source = absl::StrCat("--plan=", path);
+  PIPELAB_ASSIGN_OR_RETURN(input.graph, ModelFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(input.machine, ModelOptionsFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const PlanPipelineOptions sizes, SizesFromFlags(input.machine.samples));
+  const absl::StatusOr<std::string> text =
+      ReadFile(path == "-" ? "/dev/stdin" : ResolveOutputPath(path, ""));
+  if (!text.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(input.source, ": ", text.status().message()));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const OfModel of_model, Parse(*text, input.source, input.graph));
+  absl::StatusOr<PlanPipeline> pipeline =
+      MakePlanPipeline(input.graph, of_model.problem, of_model.plan, sizes);
+  if (!pipeline.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(input.source, ": ", pipeline.status().message()));
+  }
+  input.pipeline = *std::move(pipeline);
+  return input;
+}
+
+absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input) {
+  PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
+  PIPELAB_RETURN_IF_ERROR(CheckHasTimes(input.graph, input.machine));
+  PlanMachine machine;
+  if (input.machine.cluster.has_value()) machine.cluster = &*input.machine.cluster;
+  machine.type = TypeOf(input.machine);
+  machine.overlap = absl::GetFlag(FLAGS_overlap);
+  absl::StatusOr<PlanPoint> point = SimulatePlan(input.graph, input.pipeline, machine);
+  if (!point.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cluster, --number_type: ", point.status().message()));
+  }
+  PaperRun run;
+  run.program = std::move(point->program);
+  run.costs = std::move(point->costs);
+  run.trace = std::move(point->trace);
+  run.nanoseconds_per_unit = Milliseconds(1).value();
+  run.has_bytes = true;
+  run.unit = "ms";
+  return run;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,48 @@
+// The plan that a command is about (--plan), with the model that it is of.
+//
+//   if (PlanIsGiven()) {
+//     PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
+//     PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunPlanOnPaper(input));
+//   }
+//
+// --plan=FILE is what `pipelab plan` writes for --model, whose layers it names; a block's or
+// branch's name stands for its layers. A step has --micro_batches of --samples; stages to which the
+// plan gives a size of their own run as many as that makes. With --sequential each stage also waits
+// for the one before it. Errors: InvalidArgument naming the option; FailedPrecondition for what the
+// file says.
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_PLAN_INPUT_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_PLAN_INPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "experiments/commands/model_run.h"
+#include "experiments/commands/paper_run.h"
+#include "models/graph/layer_spec.h"
+#include "pipelines/plan/plan_pipeline.h"
+
+namespace pipelab {
+
+struct PlanInput {
+  std::string source;  // "--plan=plan.json"
+  ModelGraph graph;
+  ModelRunOptions machine;
+  PlanPipeline pipeline;
+};
+
+bool PlanIsGiven();
+
+// Without a plan: InvalidArgument naming a flag that says more of one. `takes_model`: --model is
+// for the command's schedules too.
+absl::Status CheckNoPlanFlags(bool takes_model);
+
+// `words`: the command alone.
+absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words);
+
+absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_PLAN_INPUT_H_

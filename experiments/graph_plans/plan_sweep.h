@@ -1,0 +1,88 @@
+// A planner's plans of one network at every size of micro-batches, each run through the simulator:
+// what the GraphPipe study compares.
+//
+//   PlanSweepOptions options;
+//   options.cluster = &cluster;  options.devices = 8;
+//   PlanSweep sweep = SweepPlans(net, PipeDreamMethod(), options);
+//   sweep.best()->throughput;                       // samples a second
+//
+// A planner is asked once for each size, with the operators' times at that size. Its plan becomes a
+// pipeline and a whole training step is simulated: fill, drain, messages over the cluster's links,
+// sums of gradients, Adam. Plans of sequential planners run as sequential pipelines do: each stage
+// after the one before it, whether it takes something from it or not. What does not fit into
+// memory does not count.
+#ifndef PIPELAB_EXPERIMENTS_GRAPH_PLANS_PLAN_SWEEP_H_
+#define PIPELAB_EXPERIMENTS_GRAPH_PLANS_PLAN_SWEEP_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "experiments/graph_plans/study_nets.h"
+#include "pipelines/cluster/cluster.h"
+#include "pipelines/plan/plan.h"
+#include "pipelines/plan/plan_point.h"
+
+namespace pipelab {
+
+struct PlanMethod {
+  std::string name;     // for tables
+  std::string planner;  // planners.h
+  PlanObjective objective = PlanObjective::kStageTime;
+  bool chain = true;  // runs as a sequential pipeline
+  // Stages may have micro-batches of different sizes: the planner is also asked with all sizes.
+  bool chooses_sizes = false;
+};
+
+PlanMethod PipeDreamMethod();
+PlanMethod PiperMethod();
+PlanMethod GraphPipeMethod();
+
+struct PlanSweepOptions {
+  const ClusterSpec* cluster = nullptr;
+  NumberType type = NumberType::kFp32;
+  int64_t devices = 4;
+  absl::Duration time_limit = absl::Seconds(10);  // of one search
+  std::vector<int64_t> sizes;  // of micro-batches; empty: all powers of two up to the batch
+};
+
+// One plan, run.
+struct PlanRun {
+  int64_t micro_batch_samples = 0;  // that the planner was asked for; 0: it chose
+  PlanState state = PlanState::kInfeasible;
+  std::string missing;  // why there is no plan, or why it does not count; empty: it does
+  absl::Duration search_time;
+  Plan plan;
+  int64_t batch_samples = 0;
+  double throughput = 0;  // samples a second
+  Bytes memory;           // of the fullest device
+  int stages = 0, depth = 0;
+  int64_t largest_micro_batch = 0;  // of a stage
+};
+
+struct PlanSweep {
+  std::vector<PlanRun> runs;
+  absl::Duration search_time;  // of all of them
+
+  const PlanRun* best() const;  // the highest throughput; null where nothing counts
+  const PlanRun* Find(int64_t micro_batch_samples) const;
+  std::string WhyNone() const;
+};
+
+absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& method,
+                                     const PlanSweepOptions& options);
+
+// One plan as it would run under another rule: sequential planners' plans with stages that wait for
+// what they take alone (chain = false).
+PlanRun RunPlan(const StudyNet& net, const PlanProblem& problem, const Plan& plan, bool chain,
+                const PlanSweepOptions& options);
+
+absl::StatusOr<PlanProblem> StudyProblem(const StudyNet& net, const PlanMethod& method,
+                                         const std::vector<int64_t>& sizes,
+                                         const PlanSweepOptions& options);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_GRAPH_PLANS_PLAN_SWEEP_H_

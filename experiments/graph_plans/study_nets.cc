@@ -1,0 +1,51 @@
+#include "experiments/graph_plans/study_nets.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "models/zoo/candle_uno.h"
+#include "models/zoo/case_study.h"
+#include "models/zoo/dlrm.h"
+#include "models/zoo/mmt.h"
+
+namespace pipelab {
+namespace {
+
+StudyNet Net(std::string name, absl::StatusOr<ModelGraph> graph, int64_t samples_a_device) {
+  CHECK(graph.ok()) << graph.status();
+  StudyNet net;
+  net.name = std::move(name);
+  net.model = GroupForPlanning(*std::move(graph));
+  net.samples_a_device = samples_a_device;
+  return net;
+}
+
+constexpr int64_t kTransformerSamples = 16, kDlrmSamples = 64, kCandleSamples = 1024;
+
+}  // namespace
+
+std::vector<StudyNet> StudyNets() {
+  return {Net("MMT", BuildMmt(PublishedMmt()), kTransformerSamples),
+          Net("DLRM", BuildDlrm(PublishedDlrm()), kDlrmSamples),
+          Net("CANDLE-Uno", BuildCandleUno(PublishedCandleUno()), kCandleSamples)};
+}
+
+StudyNet CandleUnoOf(int branches) {
+  return Net(absl::StrCat("CANDLE-Uno, ", branches, " branches"),
+             BuildCandleUno(PublishedCandleUno(branches)), kCandleSamples);
+}
+
+StudyNet CaseStudyNet() {
+  return Net("case study", BuildCaseStudy(CaseStudyConfig()), kTransformerSamples);
+}
+
+StudyNet SequentialNet() {
+  MmtConfig config = PublishedMmt();
+  config.layers *= config.branches;
+  config.branches = 1;
+  return Net("Transformer", BuildMmt(config), kTransformerSamples);
+}
+
+}  // namespace pipelab
