@@ -36,8 +36,8 @@ struct PlanStage {
   // PipeDream: copies on each network level, from the innermost; their product is `data`.
   std::vector<int64_t> data_of_level;
   bool on_processor = false;  // max-load: not on an accelerator
-  // Samples of the stage's micro-batch, and how many are in flight; 0 where the planner has no
-  // notion of them.
+  // Samples of the stage's micro-batch, which its copies share, and how many of these micro-batches
+  // are in flight; 0 where the planner has no notion of them.
   int64_t micro_batch_samples = 0, in_flight = 0;
 
   int64_t devices() const { return data * tensor; }

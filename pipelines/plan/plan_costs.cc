@@ -25,10 +25,23 @@ const PlanVariant& VariantIn(const PlanProblem& problem, const PlanStage& stage,
   return problem.operators[stage.layers[place]].menu.at(stage.tensor)[stage.variants[place]];
 }
 
+// Samples of one copy's micro-batch.
+double SamplesOfCopy(const PlanProblem& problem, const PlanStage& stage) {
+  if (stage.micro_batch_samples == 0) return static_cast<double>(problem.samples);
+  return static_cast<double>(stage.micro_batch_samples) / static_cast<double>(stage.data);
+}
+
+// Of the problem's samples, in micro-batches of the stage's size.
 double ComputeTime(const PlanProblem& problem, const PlanStage& stage) {
+  const double samples = SamplesOfCopy(problem, stage);
   double time = 0;
-  for (size_t i = 0; i < stage.layers.size(); ++i) time += VariantIn(problem, stage, i).time;
-  return time;
+  for (size_t i = 0; i < stage.layers.size(); ++i) {
+    const PlanVariant& variant = VariantIn(problem, stage, i);
+    time += stage.micro_batch_samples == 0 ? variant.time
+                                           : TimesOfSamples(problem, variant, samples).time;
+  }
+  if (stage.micro_batch_samples == 0) return time;
+  return time * (static_cast<double>(problem.samples) / samples);
 }
 
 double ParameterBytes(const PlanProblem& problem, const PlanStage& stage) {
@@ -39,32 +52,61 @@ double ParameterBytes(const PlanProblem& problem, const PlanStage& stage) {
   return bytes;
 }
 
-double BoundaryBytes(const PlanProblem& problem, const PlanStage& stage,
-                     const std::vector<int>& stage_of) {
+struct Boundary {
   double bytes = 0;
+  int edges = 0;
+};
+
+Boundary BoundaryOf(const PlanProblem& problem, const PlanStage& stage,
+                    const std::vector<int>& stage_of) {
+  Boundary boundary;
   for (size_t i = 0; i < stage.layers.size(); ++i) {
     const PlanOperator& o = problem.operators[stage.layers[i]];
     const PlanVariant& variant = VariantIn(problem, stage, i);
     const int here = stage_of[stage.layers[i]];
+    const auto add = [&](double bytes) {
+      boundary.bytes += bytes;
+      ++boundary.edges;
+    };
     for (size_t e = 0; e < o.in_edges.size(); ++e) {
       const PlanEdge& edge = problem.edges[o.in_edges[e]];
-      if (stage_of[edge.from] != here) bytes += edge.bytes + variant.in_sync[e];
+      if (stage_of[edge.from] != here) add(edge.bytes + variant.in_sync[e]);
     }
     for (size_t e = 0; e < o.out_edges.size(); ++e) {
       const PlanEdge& edge = problem.edges[o.out_edges[e]];
-      if (stage_of[edge.to] != here) bytes += edge.bytes + variant.out_sync[e];
+      if (stage_of[edge.to] != here) add(edge.bytes + variant.out_sync[e]);
     }
   }
-  return bytes;
+  return boundary;
+}
+
+// Of the problem's samples, at the best size of micro-batch.
+double LeastTime(const PlanProblem& problem, const PlanVariant& variant) {
+  if (variant.times.empty()) return variant.time;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t samples : problem.sample_sizes) {
+    const auto size = static_cast<double>(samples);
+    least = std::min(least, TimesOfSamples(problem, variant, size).time *
+                                (static_cast<double>(problem.samples) / size));
+  }
+  return least;
 }
 
 double StageTime(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s) {
   const PlanStage& stage = stages[s];
   const auto d = static_cast<double>(stage.data);
-  const double boundary = BoundaryBytes(problem, stage, StageOf(problem, stages));
+  const Boundary boundary = BoundaryOf(problem, stage, StageOf(problem, stages));
   const double sync =
       4 * (d - 1) * ParameterBytes(problem, stage) / d / static_cast<double>(problem.micro_batches);
-  return ComputeTime(problem, stage) / d + (2 * boundary / d + sync) / problem.bandwidth;
+  return ComputeTime(problem, stage) / d + (2 * boundary.bytes / d + sync) / FlatBandwidth(problem);
+}
+
+// What messages cost besides their bytes.
+double LatencyTime(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s) {
+  if (problem.latency == 0) return 0;
+  const Boundary boundary = BoundaryOf(problem, stages[s], StageOf(problem, stages));
+  const double samples = SamplesOfCopy(problem, stages[s]) * static_cast<double>(stages[s].data);
+  return 2 * boundary.edges * problem.latency * static_cast<double>(problem.samples) / samples;
 }
 
 // Bytes of outputs that go on from the stages before `cut`.
@@ -106,6 +148,30 @@ double Load(const PlanProblem& problem, const std::vector<PlanStage>& stages, in
 
 }  // namespace
 
+double FlatBandwidth(const PlanProblem& problem) {
+  if (problem.bandwidth > 0 || problem.levels.empty()) return problem.bandwidth;
+  return problem.levels.back().bandwidth;
+}
+
+std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
+                                   const std::vector<PlanStage>& stages) {
+  const std::vector<int> stage_of = StageOf(problem, stages);
+  std::vector<int64_t> samples(stages.size()), in_flight(stages.size());
+  for (int s = static_cast<int>(stages.size()) - 1; s >= 0; --s) {
+    for (int v : stages[s].layers) {
+      for (int e : problem.operators[v].out_edges) {
+        const int t = stage_of[problem.edges[e].to];
+        if (t != s) samples[s] = std::max(samples[s], samples[t]);
+      }
+    }
+    const int64_t own = stages[s].micro_batch_samples == 0 ? problem.samples * stages[s].data
+                                                           : stages[s].micro_batch_samples;
+    samples[s] += own;
+    in_flight[s] = (samples[s] + own - 1) / own;
+  }
+  return in_flight;
+}
+
 double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage) {
   const PlanStage& here = stages[stage];
   double in_flight_bytes = 0, fixed_bytes = 0;
@@ -120,7 +186,8 @@ double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& sta
     for (size_t s = stage; s < stages.size(); ++s) copies += stages[s].data;
     in_flight = (copies + here.data - 1) / here.data;
   }
-  return in_flight_bytes * static_cast<double>(in_flight) + fixed_bytes;
+  const double micro_batch = SamplesOfCopy(problem, here) / static_cast<double>(problem.samples);
+  return in_flight_bytes * micro_batch * static_cast<double>(in_flight) + fixed_bytes;
 }
 
 double StageValue(const PlanProblem& problem, PlanObjective objective,
@@ -128,6 +195,8 @@ double StageValue(const PlanProblem& problem, PlanObjective objective,
   switch (objective) {
     case PlanObjective::kStageTime:
       return StageTime(problem, stages, stage);
+    case PlanObjective::kGraphStageTime:
+      return StageTime(problem, stages, stage) + LatencyTime(problem, stages, stage);
     case PlanObjective::kMaxLoad:
       return Load(problem, stages, stage);
     case PlanObjective::kVariance:
@@ -215,8 +284,9 @@ double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective) {
     if (problem.processors == 0) least_work = least = std::numeric_limits<double>::infinity();
     for (const auto& [degree, variants] : o.menu) {
       for (const PlanVariant& v : variants) {
-        least_work = std::min(least_work, degree * v.time);
-        least = std::min(least, v.time);
+        const double time = LeastTime(problem, v);
+        least_work = std::min(least_work, degree * time);
+        least = std::min(least, time);
       }
     }
     work += least_work;

@@ -17,6 +17,15 @@
 
 namespace pipelab {
 
+// Between any two devices: that of the level that joins all, where the problem has no other.
+double FlatBandwidth(const PlanProblem& problem);
+
+// Micro-batches that each stage of a graph pipeline keeps in flight: what the stage's own
+// micro-batch and those on the longest way to the end, in samples, make of its own, rounded up. Of
+// a chain whose stages have micro-batches in proportion to their copies, Piper's number.
+std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
+                                   const std::vector<PlanStage>& stages);
+
 // Of one device of the stage: what micro-batches in flight keep, and the rest.
 double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage);
 

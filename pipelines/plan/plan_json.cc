@@ -20,9 +20,9 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMost = int64_t{1} << 40;
-constexpr std::array<PlanObjective, 4> kObjectives = {
+constexpr std::array<PlanObjective, 5> kObjectives = {
     PlanObjective::kStageTime, PlanObjective::kPipeDream, PlanObjective::kMaxLoad,
-    PlanObjective::kVariance};
+    PlanObjective::kVariance, PlanObjective::kGraphStageTime};
 
 json IdOf(const PlanProblem& problem, int v) {
   const std::string& id = problem.operators[v].id;

@@ -148,8 +148,15 @@ const char* PlanObjectiveName(PlanObjective objective) {
       return "max_load";
     case PlanObjective::kVariance:
       return "variance_of_stage_times";
+    case PlanObjective::kGraphStageTime:
+      return "graph_stage_time";
   }
   return "?";
+}
+
+int64_t BatchSamples(const PlanProblem& problem) {
+  if (problem.batch_samples > 0) return problem.batch_samples;
+  return problem.samples * problem.micro_batches;
 }
 
 PlanTimes TimesOfSamples(const PlanProblem& problem, const PlanVariant& variant, double samples) {

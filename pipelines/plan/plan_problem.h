@@ -29,6 +29,8 @@ enum class PlanObjective : uint8_t {
   kPipeDream,  // the longest stage, communication overlapped, per network level
   kMaxLoad,    // dnn-partitioning: the largest load of an accelerator or processor
   kVariance,   // GPipe: variance of the stages' compute times
+  // GraphPipe: Piper's, but a stage's own micro-batch, and in flight what is on the longest path
+  kGraphStageTime,
 };
 const char* PlanObjectiveName(PlanObjective objective);  // "stage_time"
 
@@ -108,6 +110,8 @@ struct PlanProblem {
 // and micro-batches from 1, levels whose product is the devices.
 // InvalidArgument, "WHAT: ...".
 absl::Status FinishProblem(PlanProblem* problem, absl::string_view what);
+
+int64_t BatchSamples(const PlanProblem& problem);
 
 // Of a micro-batch of so many samples on one device. Sizes between those that have times are on the
 // straight line between these; smaller and larger ones are in proportion to the first and the last.

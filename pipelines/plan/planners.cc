@@ -13,6 +13,8 @@ namespace pipelab {
 absl::Span<const Planner> Planners() {
   static constexpr Planner kPlanners[] = {
       {"uniform", "equal numbers of layers, one device a stage", &UniformPlan},
+      {"graphpipe", "stages that form a DAG, each with copies and micro-batches of its own",
+       &GraphPipePlan},
   };
   return kPlanners;
 }

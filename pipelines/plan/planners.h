@@ -10,6 +10,7 @@
 #ifndef PIPELAB_PIPELINES_PLAN_PLANNERS_H_
 #define PIPELAB_PIPELINES_PLAN_PLANNERS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct PlannerOptions {
   // Of planners that are told how many stages to make (uniform, gpipe): 0, as many as devices, or
   // as operators where these are fewer.
   int stages = 0;
+  // Of planners that choose the micro-batches of stages (graphpipe): samples of every stage's, over
+  // its copies; 0: of each stage any of PlanProblem::sample_sizes.
+  int64_t micro_batch_samples = 0;
 };
 
 struct Planner {
@@ -49,6 +53,7 @@ absl::StatusOr<int> NumStages(const PlanProblem& problem, const PlannerOptions& 
 
 // One a file.
 absl::StatusOr<Plan> UniformPlan(const PlanProblem& problem, const PlannerOptions& options);
+absl::StatusOr<Plan> GraphPipePlan(const PlanProblem& problem, const PlannerOptions& options);
 
 }  // namespace pipelab
 

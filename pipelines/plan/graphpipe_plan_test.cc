@@ -1,0 +1,473 @@
+// GraphPipe's planner against every plan of small graphs, with arithmetic of its own, and on the
+// shapes of its paper.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/plan/graph_regions.h"
+#include "pipelines/plan/graphpipe_bound.h"
+#include "pipelines/plan/operator_sets.h"
+#include "pipelines/plan/plan_costs.h"
+#include "pipelines/plan/planners.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : rng_(seed, "graphpipe") {}
+  int64_t Below(int64_t n) { return static_cast<int64_t>(rng_.Below(next_++, n)); }
+  double Number(int64_t n) { return static_cast<double>(Below(n)); }
+
+ private:
+  CounterRng rng_;
+  uint64_t next_ = 0;
+};
+
+struct Kind {
+  bool recompute = false, sizes = false, latency = false;
+};
+
+// Figures are small whole numbers: ties are frequent, and sums are exact.
+PlanProblem ProblemOn(const std::vector<PlanEdge>& edges, int size, Kind kind, Draw* draw) {
+  PlanProblem p;
+  p.bandwidth = 4;
+  p.micro_batches = 4;
+  p.latency = kind.latency ? 0.5 : 0;
+  p.devices = 1 + draw->Below(4);
+  if (kind.sizes) {
+    p.samples = 2;
+    p.sample_sizes = {1, 2, 4};
+  }
+  p.edges = edges;
+  for (PlanEdge& edge : p.edges) edge.bytes = draw->Number(8);
+  for (int v = 0; v < size; ++v) {
+    PlanOperator o;
+    o.id = absl::StrCat(v);
+    PlanVariant plain;
+    plain.name = "plain";
+    plain.time = 4 + draw->Number(12);
+    plain.parameter_bytes = draw->Number(16);
+    plain.in_flight_bytes = draw->Number(8);
+    plain.fixed_bytes = draw->Number(8);
+    double time = plain.time / 2;
+    for (size_t i = 0; i < p.sample_sizes.size(); ++i) {
+      plain.times.push_back({0, time});
+      time *= 1.5 + 0.25 * draw->Number(3);  // at most in proportion
+    }
+    o.menu[1] = {plain};
+    if (kind.recompute && draw->Below(2) == 0) {
+      PlanVariant again = plain;
+      again.recompute = true;
+      again.time += 2;
+      for (PlanTimes& t : again.times) t.time += 2;
+      again.in_flight_bytes = std::floor(plain.in_flight_bytes / 2);
+      o.menu[1].push_back(again);
+    }
+    p.operators.push_back(o);
+  }
+  EXPECT_THAT(FinishProblem(&p, "test"), IsOk());
+  return p;
+}
+
+// Every partition into stages whose graph has no cycle, every number of copies and size of
+// micro-batch. Stages of a partition are numbered by their first operators.
+class BruteForce {
+ public:
+  explicit BruteForce(const PlanProblem& problem) : p_(problem), stage_of_(problem.size()) {}
+
+  double Best() {
+    Partition(0, 0);
+    return best_;
+  }
+
+ private:
+  void Partition(int v, int stages) {
+    if (v == p_.size()) {
+      stages_ = stages;
+      if (Order()) Shapes(0, p_.devices, 0);
+      return;
+    }
+    for (int s = 0; s <= stages && s < p_.devices; ++s) {
+      stage_of_[v] = s;
+      Partition(v + 1, std::max(stages, s + 1));
+    }
+  }
+
+  // From the sinks on; false where there is a cycle.
+  bool Order() {
+    order_.clear();
+    std::vector<bool> done(stages_);
+    while (static_cast<int>(order_.size()) < stages_) {
+      int next = -1;
+      for (int s = 0; s < stages_ && next < 0; ++s) {
+        bool ready = !done[s];
+        for (const PlanEdge& e : p_.edges) {
+          if (stage_of_[e.from] == s && stage_of_[e.to] != s) ready &= done[stage_of_[e.to]];
+        }
+        if (ready) next = s;
+      }
+      if (next < 0) return false;
+      done[next] = true;
+      order_.push_back(next);
+    }
+    samples_.assign(stages_, 0);
+    return true;
+  }
+
+  void Shapes(int place, int64_t devices, double value) {
+    if (value >= best_) return;
+    if (place == stages_) {
+      best_ = value;
+      return;
+    }
+    const int s = order_[place];
+    int64_t behind = 0;
+    for (const PlanEdge& e : p_.edges) {
+      if (stage_of_[e.from] == s && stage_of_[e.to] != s) {
+        behind = std::max(behind, samples_[stage_of_[e.to]]);
+      }
+    }
+    for (int64_t d = 1; d <= devices - (stages_ - place - 1); d *= 2) {
+      std::vector<int64_t> sizes = p_.sample_sizes;
+      if (sizes.empty()) sizes = {d};
+      for (int64_t own : sizes) {
+        const int64_t batch = p_.micro_batches * p_.samples;
+        if (own % d != 0 || batch % own != 0) continue;
+        samples_[s] = behind + own;
+        const auto in_flight = static_cast<double>((behind + own + own - 1) / own);
+        Shapes(
+            place + 1, devices - d,
+            std::max(value, Time(s, static_cast<double>(d), static_cast<double>(own), in_flight)));
+      }
+    }
+  }
+
+  // Of the fastest ways that fit.
+  double Time(int s, double d, double own, double in_flight) const {
+    std::vector<int> layers;
+    for (int v = 0; v < p_.size(); ++v) {
+      if (stage_of_[v] == s) layers.push_back(v);
+    }
+    const double copy = own / d, samples = static_cast<double>(p_.samples);
+    double messages = 0, bytes = 0;
+    for (const PlanEdge& e : p_.edges) {
+      if ((stage_of_[e.from] == s) == (stage_of_[e.to] == s)) continue;
+      messages += 1;
+      bytes += e.bytes;
+    }
+    double best = kInfinity;
+    for (int ways = 0; ways < 1 << layers.size(); ++ways) {
+      double time = 0, weights = 0, memory = 0;
+      bool there = true;
+      for (size_t i = 0; i < layers.size() && there; ++i) {
+        const auto& menu = p_.operators[layers[i]].menu.at(1);
+        const size_t way = ways >> i & 1;
+        there = way < menu.size();
+        if (!there) break;
+        const PlanVariant& v = menu[way];
+        double t = v.time;
+        if (!v.times.empty()) t = v.times[copy == 1 ? 0 : (copy == 2 ? 1 : 2)].time;
+        time += t / copy * samples;
+        weights += v.parameter_bytes;
+        memory += v.in_flight_bytes * (copy / samples) * in_flight + v.fixed_bytes;
+      }
+      if (!there || memory > p_.memory_bytes) continue;
+      const double batch = static_cast<double>(p_.micro_batches);
+      best = std::min(best, time / d + 2 * bytes / d / p_.bandwidth +
+                                4 * (d - 1) * weights / (d * batch) / p_.bandwidth +
+                                2 * messages * p_.latency * samples / own);
+    }
+    return best;
+  }
+
+  const PlanProblem& p_;
+  std::vector<int> stage_of_, order_;
+  std::vector<int64_t> samples_;
+  int stages_ = 0;
+  double best_ = kInfinity;
+};
+
+bool IsConnected(const std::vector<PlanEdge>& edges, int size) {
+  std::vector<int> part(size);
+  std::iota(part.begin(), part.end(), 0);
+  for (int round = 0; round < size; ++round) {
+    for (const PlanEdge& e : edges) {
+      part[e.from] = part[e.to] = std::min(part[e.from], part[e.to]);
+    }
+  }
+  return std::all_of(part.begin(), part.end(), [](int x) { return x == 0; });
+}
+
+std::vector<PlanEdge> EdgesOf(int64_t bits, int size) {
+  std::vector<PlanEdge> edges;
+  for (int to = 1; to < size; ++to) {
+    for (int from = 0; from < to; ++from, bits >>= 1) {
+      if ((bits & 1) != 0) edges.push_back({from, to, 0});
+    }
+  }
+  return edges;
+}
+
+// What a plan must be, whatever planned it.
+void ExpectSound(const PlanProblem& p, const Plan& plan) {
+  std::vector<int> stage_of(p.size(), -1);
+  int64_t devices = 0;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    devices += plan.stages[s].devices();
+    ASSERT_EQ(plan.stages[s].tensor, 1);
+    ASSERT_EQ(plan.stages[s].variants.size(), plan.stages[s].layers.size());
+    for (int v : plan.stages[s].layers) {
+      ASSERT_EQ(stage_of[v], -1);
+      stage_of[v] = static_cast<int>(s);
+    }
+  }
+  ASSERT_LE(devices, p.devices);
+  for (int s : stage_of) ASSERT_GE(s, 0);
+  for (const PlanEdge& e : p.edges) ASSERT_LE(stage_of[e.from], stage_of[e.to]);
+  ASSERT_LE(PeakBytes(p, plan.stages), p.memory_bytes);
+  ASSERT_EQ(plan.value, PlanValue(p, PlanObjective::kGraphStageTime, plan.stages));
+  const std::vector<int64_t> in_flight = GraphInFlight(p, plan.stages);
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    ASSERT_EQ(plan.stages[s].in_flight, in_flight[s]);
+  }
+}
+
+void ExpectBest(PlanProblem p, Draw* draw) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan roomy, MakePlan("graphpipe", p, {}));
+  // Memory that the fastest plan does not have, mostly.
+  p.memory_bytes = std::floor(roomy.peak_bytes * (0.3 + 0.1 * draw->Number(8)));
+  for (const bool limited : {false, true}) {
+    if (!limited) p.memory_bytes = kInfinity;
+    const double best = BruteForce(p).Best();
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
+    if (best == kInfinity) {
+      ASSERT_EQ(plan.state, PlanState::kInfeasible);
+      ASSERT_FALSE(plan.has_plan());
+      continue;
+    }
+    ASSERT_EQ(plan.state, PlanState::kOptimal);
+    ASSERT_NEAR(plan.value, best, 1e-9 * best);
+    ASSERT_NO_FATAL_FAILURE(ExpectSound(p, plan));
+  }
+}
+
+constexpr Kind kKinds[] = {{}, {true, false, false}, {false, true, false}, {true, true, true}};
+
+TEST(GraphPipe, BestOfAllPlansOfAllGraphsOfFiveOperators) {
+  int64_t seed = 0;
+  for (int size = 1; size <= 5; ++size) {
+    for (int64_t bits = 0; bits < int64_t{1} << (size * (size - 1) / 2); ++bits) {
+      const std::vector<PlanEdge> edges = EdgesOf(bits, size);
+      if (!IsConnected(edges, size)) continue;
+      Draw draw(++seed);
+      ASSERT_NO_FATAL_FAILURE(ExpectBest(ProblemOn(edges, size, kKinds[seed % 4], &draw), &draw))
+          << size << " operators, edges " << bits;
+    }
+  }
+  EXPECT_EQ(seed, 1 + 1 + 4 + 38 + 728);
+}
+
+TEST(GraphPipe, BestOfAllPlansOfGraphsOfSevenOperators) {
+  for (int64_t seed = 1; seed <= 400; ++seed) {
+    Draw draw(1000000 + seed);
+    const int size = 6 + static_cast<int>(seed % 2);
+    // Between a tree's number of edges and all.
+    std::vector<PlanEdge> edges;
+    do {
+      edges.clear();
+      const int64_t density = 2 + draw.Below(5);
+      for (const PlanEdge& e : EdgesOf(-1, size)) {
+        if (draw.Below(8) < density) edges.push_back(e);
+      }
+    } while (!IsConnected(edges, size));
+    ASSERT_NO_FATAL_FAILURE(ExpectBest(ProblemOn(edges, size, kKinds[draw.Below(4)], &draw), &draw))
+        << "seed " << seed;
+  }
+}
+
+// The dynamic program alone: whether it has a plan of the best value.
+bool FindsTheBest(const PlanProblem& p, double best) {
+  const OperatorSets sets(p, 0);
+  const GraphRegions regions(p);
+  BoundedPlans plans(regions, &sets);
+  std::vector<PlanStage> stages;
+  EXPECT_TRUE(plans.Find(best * (1 - 1e-9), absl::InfiniteFuture(), &stages));
+  EXPECT_TRUE(stages.empty());  // nothing beats the best
+  EXPECT_TRUE(plans.Find(best * (1 + 1e-9), absl::InfiniteFuture(), &stages));
+  return !stages.empty();
+}
+
+TEST(GraphPipe, DynamicProgramIsExactOnChains) {
+  for (int64_t seed = 1; seed <= 300; ++seed) {
+    Draw draw(seed);
+    const int size = 1 + static_cast<int>(seed % 7);
+    std::vector<PlanEdge> chain;
+    for (int v = 1; v < size; ++v) chain.push_back({v - 1, v, 0});
+    // A skip here and there leaves the order a chain.
+    for (int v = 2; v < size; ++v) {
+      if (draw.Below(4) == 0) chain.push_back({v - 2, v, 0});
+    }
+    PlanProblem p = ProblemOn(chain, size, kKinds[draw.Below(4)], &draw);
+    p.memory_bytes = 10 + 5 * draw.Number(20);
+    const double best = BruteForce(p).Best();
+    if (best == kInfinity) continue;
+    ASSERT_TRUE(FindsTheBest(p, best)) << "seed " << seed;
+  }
+}
+
+// Fork, three branches of one to two operators, join: most plans of them are of its kind.
+TEST(GraphPipe, DynamicProgramOnBranches) {
+  int tried = 0, best_found = 0;
+  for (int64_t seed = 1; seed <= 300; ++seed) {
+    Draw draw(seed);
+    std::vector<PlanEdge> edges;
+    int size = 1;
+    std::vector<int> ends;
+    for (int branch = 0; branch < 3; ++branch) {
+      int before = 0;
+      for (int64_t length = 1 + draw.Below(2); length > 0 && size < 6; --length) {
+        edges.push_back({before, size, 0});
+        before = size++;
+      }
+      if (before != 0) ends.push_back(before);
+    }
+    for (int end : ends) edges.push_back({end, size, 0});
+    PlanProblem p = ProblemOn(edges, size + 1, kKinds[draw.Below(4)], &draw);
+    p.memory_bytes = 10 + 5 * draw.Number(20);
+    const double best = BruteForce(p).Best();
+    if (best == kInfinity) continue;
+    ++tried;
+    best_found += FindsTheBest(p, best) ? 1 : 0;
+  }
+  EXPECT_GT(tried, 200);
+  EXPECT_GT(best_found, 0.7 * tried);
+}
+
+// GraphPipe's multi-modal Transformer as the roofline has it: branches of blocks of three
+// operators, of which attention can be recomputed, a concatenation and a head; 16.78 million
+// parameters a block.
+PlanProblem Mmt(int branches, int layers, bool recompute) {
+  constexpr double kMiB = 1 << 20;
+  PlanProblem p;
+  p.devices = 8;
+  p.bandwidth = 12.5e9;
+  p.micro_batches = 64;
+  const auto add = [&](double time, double weights, double in_flight, double fixed) {
+    PlanOperator o;
+    o.id = absl::StrCat(p.size());
+    PlanVariant v;
+    v.time = time;
+    v.parameter_bytes = weights;
+    v.in_flight_bytes = in_flight;
+    v.fixed_bytes = fixed;
+    o.menu[1] = {v};
+    p.operators.push_back(o);
+    return p.size() - 1;
+  };
+  std::vector<int> ends;
+  for (int b = 0; b < branches; ++b) {
+    int before = -1;
+    for (int l = 0; l < layers; ++l) {
+      const int attention = add(0.0004831838208, 16 * kMiB, 40 * kMiB, 64 * kMiB);
+      if (recompute) {
+        std::vector<PlanVariant>& menu = p.operators[attention].menu[1];
+        menu.push_back(menu[0]);
+        menu[1].recompute = true;
+        menu[1].time = 0.0006442450944;
+        menu[1].in_flight_bytes = 4 * kMiB;
+        menu[1].fixed_bytes = 100 * kMiB;
+      }
+      if (before >= 0) p.edges.push_back({before, attention, 4 * kMiB});
+      const int up = add(0.0004294967296, 16 * kMiB, 16 * kMiB, 64 * kMiB);
+      const int down = add(0.0004294967296, 16 * kMiB, 4 * kMiB, 64 * kMiB);
+      p.edges.push_back({attention, up, 4 * kMiB});
+      p.edges.push_back({up, down, 16 * kMiB});
+      before = down;
+    }
+    ends.push_back(before);
+  }
+  const int concat = add(0, 0, branches * 4 * kMiB, 0);
+  for (int end : ends) p.edges.push_back({end, concat, 4 * kMiB});
+  const int head = add(0.0002147483648, 8 * kMiB, 4 * kMiB, 32 * kMiB);
+  p.edges.push_back({concat, head, branches * 4 * kMiB});
+  EXPECT_THAT(FinishProblem(&p, "mmt"), IsOk());
+  return p;
+}
+
+// Plans that people made, with branches side by side; what sequential planners have at most is
+// 5.369 and 4.993 ms.
+TEST(GraphPipe, BeatsPlansMadeByHand) {
+  PlanProblem p = Mmt(2, 8, false);
+  p.memory_bytes = 1.0 * (1 << 30);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Plan plan, MakePlan("graphpipe", p, {}));
+  EXPECT_LE(plan.value, 0.0042413);
+  ASSERT_NO_FATAL_FAILURE(ExpectSound(p, plan));
+  p = Mmt(2, 8, true);
+  p.memory_bytes = 0.7 * (1 << 30);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(plan, MakePlan("graphpipe", p, {}));
+  EXPECT_LE(plan.value, 0.0043487);
+  ASSERT_NO_FATAL_FAILURE(ExpectSound(p, plan));
+  bool recomputes = false;
+  for (const PlanStage& stage : plan.stages) {
+    for (int way : stage.variants) recomputes |= way == 1;
+  }
+  EXPECT_TRUE(recomputes);
+}
+
+TEST(GraphPipe, EqualBranchesGetEqualStages) {
+  PlanProblem p = Mmt(16, 4, false);
+  p.devices = 64;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
+  ASSERT_NO_FATAL_FAILURE(ExpectSound(p, plan));
+  EXPECT_EQ(plan.state, PlanState::kFeasible);
+  EXPECT_LT(plan.value, 4 * plan.lower_bound);
+}
+
+TEST(GraphPipe, OneSizeOfMicroBatches) {
+  Draw draw(3);
+  PlanProblem p = ProblemOn({{0, 1, 0}, {1, 2, 0}, {2, 3, 0}}, 4, {false, true, false}, &draw);
+  p.devices = 4;
+  PlannerOptions options;
+  options.micro_batch_samples = 4;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, options));
+  for (const PlanStage& stage : plan.stages) EXPECT_EQ(stage.micro_batch_samples, 4);
+  options.micro_batch_samples = 3;
+  EXPECT_THAT(MakePlan("graphpipe", p, options).status().message(),
+              HasSubstr("--micro_batch_samples=3: must divide the batch of 8"));
+}
+
+TEST(GraphPipe, SaysWhenItWasStopped) {
+  PlannerOptions options;
+  options.time_limit = absl::ZeroDuration();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", Mmt(4, 8, true), options));
+  EXPECT_EQ(plan.state, PlanState::kTimeLimit);
+  EXPECT_GT(plan.lower_bound, 0);
+}
+
+TEST(GraphPipe, RefusesOtherProblems) {
+  PlanProblem p = Mmt(2, 1, false);
+  p.objective = PlanObjective::kMaxLoad;
+  EXPECT_THAT(MakePlan("graphpipe", p, {}).status().message(), HasSubstr("--planner=graphpipe"));
+  p = Mmt(2, 1, false);
+  p.operators[0].menu[2] = p.operators[0].menu[1];
+  p.operators[0].menu.erase(1);
+  EXPECT_THAT(MakePlan("graphpipe", p, {}).status().message(),
+              HasSubstr("layer 0 cannot be run without"));
+}
+
+}  // namespace
+}  // namespace pipelab
