@@ -28,6 +28,21 @@ class LossKernels {
   virtual void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
                                     const Tensor& dlogits_MV) = 0;
 
+  // The same for devices that have some columns (words) each of the logits, [first, first + V), and
+  // work together. Every device: its rows' largest logits; with the largest of all devices in
+  // `most`, its sums of e^(logit - most), and the logits of the targets that it has, 0 for others.
+  // Of the sums of these over all devices CrossEntropyOfSums makes the loss, and turns `most` into
+  // the logarithm of the whole row's sum of exponentials, all that the gradient needs.
+  virtual void LargestLogits(const Tensor& logits_MV, const Tensor& most_M) = 0;
+  virtual void SoftmaxSums(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
+                           const Tensor& most_M, const Tensor& sums_M,
+                           const Tensor& target_logits_M) = 0;
+  virtual double CrossEntropyOfSums(const Tensor& targets_M, const Tensor& sums_M,
+                                    const Tensor& target_logits_M, const Tensor& most_M) = 0;
+  virtual void CrossEntropyPartGradient(const Tensor& logits_MV, const Tensor& targets_M,
+                                        int64_t first, const Tensor& lse_M, float scale,
+                                        const Tensor& dlogits_MV) = 0;
+
   // The sum over elements of (y - target)^2; the gradient is 2 scale (y - target). dy may be y.
   virtual double SquaredError(const Tensor& y, const Tensor& targets) = 0;
   virtual void SquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,

@@ -70,6 +70,15 @@ absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices
   return indices;
 }
 
+RowsSize CheckEmbeddingPart(const char* kernel, const Tensor& tokens_M, const Tensor& table_VC,
+                            const Tensor& positions_TC, const Tensor& y_MC) {
+  const RowsSize y = RowsOf(y_MC), table = RowsOf(table_VC);
+  CHECK_EQ(tokens_M.size(), y.rows) << kernel << ": one index a row";
+  CHECK(y.columns == table.columns) << kernel << ": table " << ShapeToString(table_VC.shape())
+                                    << ", rows " << ShapeToString(y_MC.shape());
+  return positions_TC.empty() ? y : CheckEmbedding(kernel, table_VC, positions_TC, y_MC);
+}
+
 RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor& positions_TC,
                         const Tensor& y_MC) {
   const RowsSize y = RowsOf(y_MC), table = RowsOf(table_VC), positions = RowsOf(positions_TC);

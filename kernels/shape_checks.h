@@ -58,6 +58,9 @@ absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices
 // positions.
 RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor& positions_TC,
                         const Tensor& y_MC);
+// The same of a part of the table; positions may be empty.
+RowsSize CheckEmbeddingPart(const char* kernel, const Tensor& tokens_M, const Tensor& table_VC,
+                            const Tensor& positions_TC, const Tensor& y_MC);
 
 // As many elements as w, or empty where there is no momentum.
 void CheckVelocity(const char* kernel, const Tensor& w, float momentum, const Tensor& velocity);

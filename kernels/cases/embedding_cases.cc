@@ -35,6 +35,38 @@ void AddLookups(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
+// A table's rows from the middle of the ids on: some tokens are of other devices.
+void AddLookupParts(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const EmbeddingShape& s : EmbeddingShapes(size)) {
+    for (bool positions : {false, true}) {
+      const int64_t m = s.samples * s.tokens, first = s.vocabulary / 2;
+      const CaseTensor tokens = Numbers({m}, 2 * s.vocabulary);
+      const Shape table{s.vocabulary, s.width}, places{s.tokens, s.width}, y{m, s.width};
+      const std::string shape = absl::StrCat(s.samples, "x", s.tokens, "x", s.vocabulary, "x",
+                                             s.width, positions ? "/positions" : "");
+      KernelCase c;
+      c.error_model = ErrorModel::kMultilinear;
+      c.error_terms = 2;
+      c.name = absl::StrCat("EmbeddingPart/", shape);
+      c.tensors = {tokens, {table}, {places}, {y, kOut}};
+      c.run = [first, positions](Backend* be, const Tensors& t) {
+        be->embedding().LookupPart(t[0], first, t[1], positions ? t[2] : Tensor(), t[3]);
+      };
+      c.bytes = Floats((positions ? 3.0 : 2.0) * m * s.width);
+      cases->push_back(c);
+      c.error_terms = m + 1;
+      c.name = absl::StrCat("EmbeddingPartWeightGradient/", shape);
+      c.tensors = {tokens, {y}, {table, kAdded}, {places, kAdded}};
+      c.run = [first, positions](Backend* be, const Tensors& t) {
+        be->embedding().LookupPartWeightGradient(t[0], first, t[1], t[2],
+                                                 positions ? t[3] : Tensor());
+      };
+      c.bytes = Floats((positions ? 5.0 : 3.0) * m * s.width);
+      cases->push_back(c);
+    }
+  }
+}
+
 void AddBags(CaseSize size, std::vector<KernelCase>* cases) {
   for (const BagShape& s : BagShapes(size)) {
     const CaseTensor ids = Numbers({s.samples, s.bag}, s.rows);
@@ -65,6 +97,7 @@ void AddBags(CaseSize size, std::vector<KernelCase>* cases) {
 
 void AddEmbeddingCases(CaseSize size, std::vector<KernelCase>* cases) {
   AddLookups(size, cases);
+  AddLookupParts(size, cases);
   AddBags(size, cases);
 }
 

@@ -164,6 +164,50 @@ TEST(Gradient, CrossEntropy) {
   }
 }
 
+// Two devices with some of the columns each: together they have the loss and the gradient of one.
+TEST(Gradient, CrossEntropyInParts) {
+  for (const RowsSize& s : LossShapes(CaseSize::kSmall)) {
+    const RowsSize whole{s.rows, 2 * s.columns};
+    std::vector<int32_t> targets = RandomIndices(s.rows, whole.columns);
+    targets[0] = kNoTarget;
+    const Vector logits = NormalVector(whole.rows * whole.columns, "logits");
+    std::vector<Vector> parts(2);
+    for (size_t i = 0; i < logits.size(); ++i) {
+      parts[i / s.columns % 2].push_back(logits[i]);
+    }
+    Vector most(s.rows, -1e9), sums(s.rows), target_logits(s.rows);
+    for (const Vector& part : parts) {
+      Vector own(s.rows);
+      reference::LargestLogits(s, part, absl::MakeSpan(own));
+      for (int64_t i = 0; i < s.rows; ++i) most[i] = std::max(most[i], own[i]);
+    }
+    for (int p = 0; p < 2; ++p) {
+      Vector own(s.rows), own_target(s.rows);
+      reference::SoftmaxSums(s, parts[p], targets, p * s.columns, most, absl::MakeSpan(own),
+                             absl::MakeSpan(own_target));
+      for (int64_t i = 0; i < s.rows; ++i) {
+        sums[i] += own[i];
+        target_logits[i] += own_target[i];
+      }
+    }
+    const double loss =
+        reference::CrossEntropyOfSums(targets, sums, target_logits, absl::MakeSpan(most));
+    const double expected = reference::CrossEntropy(whole, logits, targets);
+    EXPECT_NEAR(loss, expected, 1e-12 * (1 + std::abs(expected)) * s.rows);
+    Vector gradient(logits.size());
+    reference::CrossEntropyGradient(whole, logits, targets, 0.7, absl::MakeSpan(gradient));
+    for (int p = 0; p < 2; ++p) {
+      Vector own(parts[p].size());
+      reference::CrossEntropyPartGradient(s, parts[p], targets, p * s.columns, most, 0.7,
+                                          absl::MakeSpan(own));
+      for (size_t i = 0; i < own.size(); ++i) {
+        const int64_t row = static_cast<int64_t>(i) / s.columns, column = i % s.columns;
+        EXPECT_NEAR(own[i], gradient[row * whole.columns + p * s.columns + column], 1e-12);
+      }
+    }
+  }
+}
+
 TEST(Gradient, SquaredErrorAndBinaryCrossEntropy) {
   for (int64_t n : ElementCounts(CaseSize::kSmall)) {
     const Inputs in = {NormalVector(n, "y")};

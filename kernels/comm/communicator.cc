@@ -11,8 +11,8 @@ constexpr char kFollowUpUrl[] = "pipelab/comm/follow-up";
 }  // namespace
 
 absl::Status Communicator::AllReduce(const Tensor& data, absl::Span<const int> group,
-                                     absl::Duration limit) {
-  PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket, BeginAllReduce(data, group));
+                                     absl::Duration limit, ReduceOp op) {
+  PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket, BeginAllReduce(data, group, op));
   return Wait(ticket, limit).status();
 }
 

@@ -38,6 +38,9 @@ struct TensorSpec {
 // collectives in one order by all members.
 using Ticket = int64_t;
 
+// What an all-reduce does with the elements of its members.
+enum class ReduceOp : uint8_t { kSum, kMax };
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -64,8 +67,8 @@ class Communicator {
   //
   // Begin returns a ticket; Wait gives an empty tensor when the result is there and the tensors are
   // the caller's again. Until then nobody may write to them, nor read where results go.
-  virtual absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data,
-                                                absl::Span<const int> group) = 0;
+  virtual absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group,
+                                                ReduceOp op) = 0;
   // `data` has group.size() equal parts; part i of the sum ends in `part` of member i, which may be
   // that part of its `data`.
   virtual absl::StatusOr<Ticket> BeginReduceScatter(const Tensor& data, const Tensor& part,
@@ -74,7 +77,8 @@ class Communicator {
   virtual absl::StatusOr<Ticket> BeginAllGather(const Tensor& part, const Tensor& data,
                                                 absl::Span<const int> group) = 0;
   // Begun and waited for.
-  absl::Status AllReduce(const Tensor& data, absl::Span<const int> group, absl::Duration limit);
+  absl::Status AllReduce(const Tensor& data, absl::Span<const int> group, absl::Duration limit,
+                         ReduceOp op = ReduceOp::kSum);
   absl::Status ReduceScatter(const Tensor& data, const Tensor& part, absl::Span<const int> group,
                              absl::Duration limit);
   absl::Status AllGather(const Tensor& part, const Tensor& data, absl::Span<const int> group,

@@ -61,6 +61,34 @@ void AllReduceInGroupOrder(const RankRunner& run) {
   });
 }
 
+void LargestOfAll(const RankRunner& run) {
+  run(6, [&](Communicator& comm, Arena& arena) {
+    for (int64_t n : {1, 33, 1025}) {
+      ForMyGroups(comm, [&](const std::vector<int>& group, int) {
+        Tensor x = Floats(arena, n), ints = TestTensor(arena, {DataType::kInt32, {n}}, 0);
+        for (int64_t i = 0; i < n; ++i) {
+          x.f32()[i] = Rough(comm.rank(), i);
+          ints.i32()[i] = static_cast<int32_t>(x.f32()[i]);
+        }
+        // A NaN of one member is the group's, wherever the member stands.
+        const int one = group[static_cast<size_t>(n) % group.size()];
+        if (comm.rank() == one) x.f32()[n - 1] = std::nanf("");
+        ASSERT_THAT(comm.AllReduce(x, group, kPatience, ReduceOp::kMax), IsOk());
+        ASSERT_THAT(comm.AllReduce(ints, group, kPatience, ReduceOp::kMax), IsOk());
+        for (int64_t i = 0; i < n; ++i) {
+          float most = Rough(group[0], i);
+          for (int r : group) most = std::max(most, Rough(r, i));
+          ASSERT_EQ(ints.i32()[i], static_cast<int32_t>(most)) << i;
+          if (i + 1 < n) {
+            ASSERT_EQ(x.f32()[i], most) << i;
+          }
+        }
+        ASSERT_TRUE(std::isnan(x.f32()[n - 1]));
+      });
+    }
+  });
+}
+
 // Sums of the test values fit each type: at most 6 * 126, but bfloat16 has 8 bits, hence its own
 // rule.
 void AllReduceOtherTypes(const RankRunner& run) {
@@ -172,7 +200,7 @@ void SeveralUnderWay(const RankRunner& run) {
         b.sum = Floats(arena, n);
         for (int64_t i = 0; i < n; ++i) b.sum.f32()[i] = Rough(comm.rank() + round, i);
         if (begun.size() % 2 == 0) {
-          PIPELAB_ASSERT_OK_AND_ASSIGN(b.ticket, comm.BeginAllReduce(b.sum, group));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(b.ticket, comm.BeginAllReduce(b.sum, group, ReduceOp::kSum));
         } else {
           b.gathered = Floats(arena, n * group.size());
           PIPELAB_ASSERT_OK_AND_ASSIGN(b.ticket, comm.BeginAllGather(b.sum, b.gathered, group));
@@ -209,6 +237,7 @@ void SeveralUnderWay(const RankRunner& run) {
 std::vector<ConformanceCase> CollectiveCases() {
   return {{"AllReduceInGroupOrder", AllReduceInGroupOrder},
           {"AllReduceOtherTypes", AllReduceOtherTypes},
+          {"LargestOfAll", LargestOfAll},
           {"ReduceScatterParts", ReduceScatterParts},
           {"AllGatherParts", AllGatherParts},
           {"BroadcastFromEachRoot", BroadcastFromEachRoot},

@@ -83,8 +83,9 @@ class InProcessCommunicator : public Communicator {
     return result;
   }
 
-  absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group) override {
-    return Begin(CollectiveCall::AllReduce(*world_, rank_, data, group));
+  absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group,
+                                        ReduceOp op) override {
+    return Begin(CollectiveCall::AllReduce(*world_, rank_, data, group, op));
   }
   absl::StatusOr<Ticket> BeginReduceScatter(const Tensor& data, const Tensor& part,
                                             absl::Span<const int> group) override {

@@ -58,9 +58,11 @@ CollectiveCall::CollectiveCall(InProcessWorld& world, int rank, CollectiveOp col
       meeting_(group_.Next(me_)) {}
 
 CollectiveCall::Result CollectiveCall::AllReduce(InProcessWorld& world, int rank,
-                                                 const Tensor& data, absl::Span<const int> group) {
+                                                 const Tensor& data, absl::Span<const int> group,
+                                                 ReduceOp op) {
   PIPELAB_RETURN_IF_ERROR(CheckGroup(world, rank, group));
-  auto call = absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kAllReduce, group));
+  const auto kind = op == ReduceOp::kMax ? CollectiveOp::kAllReduceMax : CollectiveOp::kAllReduce;
+  auto call = absl::WrapUnique(new CollectiveCall(world, rank, kind, group));
   call->Contribute(data);
   return call;
 }
@@ -156,9 +158,10 @@ absl::Status CollectiveCall::Finish(absl::Duration limit) {
   return absl::OkStatus();
 }
 
-// Each member sums one chunk of everybody's and writes the sum to everybody's: no scratch memory.
+// Each member sums (or compares) one chunk of everybody's and writes the result to everybody's: no
+// scratch memory.
 // Chunks are whole cache lines, so that no two members write to the same one.
-void CollectiveCall::SumMyChunk() {
+void CollectiveCall::ReduceMyChunk() {
   const int64_t n = meeting_->members[me_].tensor.size(), lines = (n + 31) / 32;
   const int64_t begin = std::min(n, lines * me_ / group_.size() * 32);
   const int64_t end = std::min(n, lines * (me_ + 1) / group_.size() * 32);
@@ -168,14 +171,16 @@ void CollectiveCall::SumMyChunk() {
     inputs.push_back(c.tensor.data());
     outputs.push_back(c.tensor.data());
   }
-  SumInOrder(inputs, outputs, meeting_->members[me_].tensor.type(), begin, end - begin);
+  const auto reduce = collective_ == CollectiveOp::kAllReduceMax ? &Largest : &SumInOrder;
+  reduce(inputs, outputs, meeting_->members[me_].tensor.type(), begin, end - begin);
 }
 
 void CollectiveCall::Work() {
   const std::vector<Contribution>& members = meeting_->members;
   switch (collective_) {
     case CollectiveOp::kAllReduce:
-      if (group_.size() > 1) SumMyChunk();
+    case CollectiveOp::kAllReduceMax:
+      if (group_.size() > 1) ReduceMyChunk();
       return;
     case CollectiveOp::kReduceScatter: {
       absl::InlinedVector<const void*, 8> inputs;

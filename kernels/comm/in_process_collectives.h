@@ -1,7 +1,7 @@
 // Collectives between threads: every member shows its tensor and goes on; who waits meets all the
 // others, does its share of the work directly in their memory, and leaves when all have.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(auto c, CollectiveCall::AllReduce(world, rank, data, group));
+//   PIPELAB_ASSIGN_OR_RETURN(auto c, CollectiveCall::AllReduce(world, rank, data, group, op));
 //   ... other work ...
 //   PIPELAB_RETURN_IF_ERROR(c->Finish(limit));
 //
@@ -26,7 +26,7 @@ class CollectiveCall {
  public:
   using Result = absl::StatusOr<std::unique_ptr<CollectiveCall>>;
   static Result AllReduce(InProcessWorld& world, int rank, const Tensor& data,
-                          absl::Span<const int> group);
+                          absl::Span<const int> group, ReduceOp op);
   static Result ReduceScatter(InProcessWorld& world, int rank, const Tensor& data,
                               const Tensor& part, absl::Span<const int> group);
   static Result AllGather(InProcessWorld& world, int rank, const Tensor& part, const Tensor& data,
@@ -49,7 +49,7 @@ class CollectiveCall {
   absl::Status CheckSame(int i, int j);
   // This member's share of the work.
   void Work();
-  void SumMyChunk();
+  void ReduceMyChunk();
 
   InProcessWorld& world_;
   const int rank_;

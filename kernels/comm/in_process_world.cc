@@ -10,6 +10,8 @@ const char* CollectiveName(CollectiveOp c) {
       return "nothing";
     case CollectiveOp::kAllReduce:
       return "all-reduce";
+    case CollectiveOp::kAllReduceMax:
+      return "all-reduce of the largest";
     case CollectiveOp::kReduceScatter:
       return "reduce-scatter";
     case CollectiveOp::kAllGather:

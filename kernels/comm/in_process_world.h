@@ -39,7 +39,14 @@ struct Pair {
   std::atomic<int64_t> posted{0};  // receives posted so far: rendezvous sends wait for it
 };
 
-enum class CollectiveOp : uint8_t { kNone, kAllReduce, kReduceScatter, kAllGather, kBroadcast };
+enum class CollectiveOp : uint8_t {
+  kNone,
+  kAllReduce,
+  kAllReduceMax,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast
+};
 const char* CollectiveName(CollectiveOp c);
 
 // How far a member has come in a collective.

@@ -30,22 +30,38 @@ struct Float32 {
   using Sum = float;
   static Sum Load(Stored x) { return x; }
   static Stored Store(Sum x) { return x; }
+  static bool Above(Sum a, Sum b) { return !(a <= b); }
 };
 struct Int32 {
   using Stored = uint32_t;  // unsigned: overflow wraps instead of being undefined
   using Sum = uint32_t;
   static Sum Load(Stored x) { return x; }
   static Stored Store(Sum x) { return x; }
+  static bool Above(Sum a, Sum b) { return static_cast<int32_t>(a) > static_cast<int32_t>(b); }
 };
 struct BFloat16 {
   using Stored = uint16_t;
   using Sum = float;
   static Sum Load(Stored x) { return FromBFloat16(x); }
   static Stored Store(Sum x) { return ToBFloat16(x); }
+  static bool Above(Sum a, Sum b) { return !(a <= b); }
 };
 
-template <typename Type>
-void Sum(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, int64_t begin,
+struct Add {
+  template <typename Type>
+  static void Take(typename Type::Sum x, typename Type::Sum* result) {
+    *result += x;
+  }
+};
+struct Max {  // a NaN is above everything, and nothing is above it
+  template <typename Type>
+  static void Take(typename Type::Sum x, typename Type::Sum* result) {
+    if (*result == *result && Type::Above(x, *result)) *result = x;
+  }
+};
+
+template <typename Type, typename Op>
+void Reduce(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, int64_t begin,
          int64_t count) {
   using Stored = typename Type::Stored;
   typename Type::Sum sums[kBlock];
@@ -57,7 +73,7 @@ void Sum(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, 
       if (k == 0) {
         for (int64_t i = 0; i < n; ++i) sums[i] = Type::Load(in[i]);
       } else {
-        for (int64_t i = 0; i < n; ++i) sums[i] += Type::Load(in[i]);
+        for (int64_t i = 0; i < n; ++i) Op::template Take<Type>(Type::Load(in[i]), &sums[i]);
       }
     }
     for (int64_t i = 0; i < n; ++i) result[i] = Type::Store(sums[i]);
@@ -66,18 +82,29 @@ void Sum(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, 
   }
 }
 
+template <typename Op>
+void ReduceTyped(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
+                 DataType type, int64_t begin, int64_t count) {
+  switch (type) {
+    case DataType::kFloat32:
+      return Reduce<Float32, Op>(inputs, outputs, begin, count);
+    case DataType::kInt32:
+      return Reduce<Int32, Op>(inputs, outputs, begin, count);
+    case DataType::kBFloat16:
+      return Reduce<BFloat16, Op>(inputs, outputs, begin, count);
+  }
+}
+
 }  // namespace
 
 void SumInOrder(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                 DataType type, int64_t begin, int64_t count) {
-  switch (type) {
-    case DataType::kFloat32:
-      return Sum<Float32>(inputs, outputs, begin, count);
-    case DataType::kInt32:
-      return Sum<Int32>(inputs, outputs, begin, count);
-    case DataType::kBFloat16:
-      return Sum<BFloat16>(inputs, outputs, begin, count);
-  }
+  ReduceTyped<Add>(inputs, outputs, type, begin, count);
+}
+
+void Largest(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, DataType type,
+             int64_t begin, int64_t count) {
+  ReduceTyped<Max>(inputs, outputs, type, begin, count);
 }
 
 }  // namespace pipelab

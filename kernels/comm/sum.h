@@ -1,5 +1,5 @@
 // Sums of several tensors' elements, taken in the order given: the same bits whoever computes them
-// and however the elements are divided among threads.
+// and however the elements are divided among threads. And the largest of them.
 //
 //   SumInOrder({a.data(), b.data()}, {a.data(), b.data()}, DataType::kFloat32, begin, count);
 //
@@ -18,6 +18,9 @@ namespace pipelab {
 // output may be one of the inputs; otherwise they must not overlap.
 void SumInOrder(absl::Span<const void* const> inputs, absl::Span<void* const> outputs,
                 DataType type, int64_t begin, int64_t count);
+// The same with the largest of the inputs' elements; NaN where one is.
+void Largest(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, DataType type,
+             int64_t begin, int64_t count);
 
 }  // namespace pipelab
 

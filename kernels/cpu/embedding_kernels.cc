@@ -39,6 +39,44 @@ class CpuEmbeddingKernels final : public EmbeddingKernels {
     }
   }
 
+  void LookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
+                  const Tensor& positions_TC, const Tensor& y_MC) override {
+    const auto [m, c] =
+        CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
+    const auto tokens = tokens_M.i32();
+    const int64_t rows = RowsOf(table_VC).rows;
+    const bool positions = !positions_TC.empty();
+    const int64_t period = positions ? RowsOf(positions_TC).rows : 1;
+    for (int64_t i = 0; i < m; ++i) {
+      const int64_t row = tokens[i] - first;
+      const bool here = 0 <= row && row < rows;
+      float* y = Data(y_MC) + i * c;
+      const float* position = positions ? Data(positions_TC) + i % period * c : nullptr;
+      if (here && positions) {
+        AddVectors(Data(table_VC) + row * c, position, c, y);
+      } else if (here || positions) {
+        std::copy_n(here ? Data(table_VC) + row * c : position, c, y);
+      } else {
+        std::fill_n(y, c, 0.0f);
+      }
+    }
+  }
+  void LookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
+                                const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
+    const auto [m, c] = CheckEmbeddingPart("EmbeddingPartWeightGradient", tokens_M, dtable_VC,
+                                           dpositions_TC, dy_MC);
+    const auto tokens = tokens_M.i32();
+    const int64_t rows = RowsOf(dtable_VC).rows;
+    const bool positions = !dpositions_TC.empty();
+    const int64_t period = positions ? RowsOf(dpositions_TC).rows : 1;
+    const float* dy = Data(dy_MC);
+    for (int64_t i = 0; i < m; ++i, dy += c) {
+      const int64_t row = tokens[i] - first;
+      if (0 <= row && row < rows) AddColumnSums(dy, 1, c, Data(dtable_VC) + row * c);
+      if (positions) AddColumnSums(dy, 1, c, Data(dpositions_TC) + i % period * c);
+    }
+  }
+
   void Bag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
            const Tensor& y_MC) override {
     const auto [m, c] = CheckEmbeddingBag("EmbeddingBag", ids_MB, table_VC, y_MC);

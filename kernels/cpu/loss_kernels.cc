@@ -1,3 +1,4 @@
+#include <cmath>
 #include <memory>
 
 #include "kernels/cpu/groups.h"
@@ -21,6 +22,41 @@ class CpuLossKernels final : public LossKernels {
     const auto [m, v] = CheckRows("CrossEntropyGradient", {&logits_MV, &dlogits_MV}, {}, {});
     const auto targets = CheckIndices("CrossEntropyGradient", targets_M, m, v, kNoTarget);
     CrossEntropyBackward(Data(logits_MV), targets.data(), m, v, scale, Data(dlogits_MV));
+  }
+
+  void LargestLogits(const Tensor& logits_MV, const Tensor& most_M) override {
+    const auto [m, v] = CheckRows("LargestLogits", {&logits_MV}, {}, {&most_M});
+    LargestOfRows(Data(logits_MV), m, v, Data(most_M));
+  }
+  void SoftmaxSums(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
+                   const Tensor& most_M, const Tensor& sums_M,
+                   const Tensor& target_logits_M) override {
+    const auto [m, v] =
+        CheckRows("SoftmaxSums", {&logits_MV}, {}, {&targets_M, &most_M, &sums_M, &target_logits_M});
+    SoftmaxSumsForward(Data(logits_MV), targets_M.i32().data(), first, Data(most_M), m, v,
+                       Data(sums_M), Data(target_logits_M));
+  }
+  double CrossEntropyOfSums(const Tensor& targets_M, const Tensor& sums_M,
+                            const Tensor& target_logits_M, const Tensor& most_M) override {
+    const int64_t m =
+        CheckSameSize("CrossEntropyOfSums", {&targets_M, &sums_M, &target_logits_M, &most_M});
+    const auto targets = targets_M.i32();
+    const auto sums = sums_M.f32(), target_logits = target_logits_M.f32(), most = most_M.f32();
+    double total = 0;
+    for (int64_t i = 0; i < m; ++i) {
+      const double log_sum = std::log(double{sums[i]});
+      if (targets[i] != kNoTarget) total += log_sum + (double{most[i]} - double{target_logits[i]});
+      most[i] = static_cast<float>(log_sum + double{most[i]});
+    }
+    return total;
+  }
+  void CrossEntropyPartGradient(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
+                                const Tensor& lse_M, float scale,
+                                const Tensor& dlogits_MV) override {
+    const auto [m, v] = CheckRows("CrossEntropyPartGradient", {&logits_MV, &dlogits_MV}, {},
+                                  {&targets_M, &lse_M});
+    CrossEntropyPartBackward(Data(logits_MV), targets_M.i32().data(), first, Data(lse_M), m, v,
+                             scale, Data(dlogits_MV));
   }
 
   double SquaredError(const Tensor& y, const Tensor& targets) override {

@@ -103,5 +103,39 @@ PIPELAB_SIMD void CrossEntropyBackward(const float* logits, const int32_t* targe
   }
 }
 
+PIPELAB_SIMD void LargestOfRows(const float* logits, int64_t m, int64_t v, float* most) {
+  for (int64_t i = 0; i < m; ++i, logits += v) most[i] = MaxOf(logits, v);
+}
+
+PIPELAB_SIMD void SoftmaxSumsForward(const float* logits, const int32_t* targets, int64_t first,
+                                     const float* most, int64_t m, int64_t v, float* sums,
+                                     float* target_logits) {
+  for (int64_t i = 0; i < m; ++i, logits += v) {
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t j = 0; j < v; ++j) sum += FastExp(logits[j] - most[i]);
+    sums[i] = sum;
+    const int64_t column = targets[i] - first;
+    target_logits[i] =
+        targets[i] != kNoTarget && 0 <= column && column < v ? logits[column] : 0.0f;
+  }
+}
+
+PIPELAB_SIMD void CrossEntropyPartBackward(const float* logits, const int32_t* targets,
+                                           int64_t first, const float* lse, int64_t m, int64_t v,
+                                           float scale, float* dlogits) {
+  for (int64_t i = 0; i < m; ++i, logits += v, dlogits += v) {
+    if (targets[i] == kNoTarget) {
+      std::fill_n(dlogits, v, 0.0f);
+      continue;
+    }
+    const float row_lse = lse[i];
+#pragma omp simd
+    for (int64_t j = 0; j < v; ++j) dlogits[j] = scale * FastExp(logits[j] - row_lse);
+    const int64_t column = targets[i] - first;
+    if (0 <= column && column < v) dlogits[column] -= scale;
+  }
+}
+
 }  // namespace cpu
 }  // namespace pipelab

@@ -155,6 +155,17 @@ class RecordedEmbedding final : public EmbeddingKernels {
     record_->Note("LookupWeightGradient", Text(dy), 0, {&dy, &dy, &dy, &dy, &dy},
                   [&] { of_->LookupWeightGradient(tokens, dy, dtable, dpositions); });
   }
+  void LookupPart(const Tensor& tokens, int64_t first, const Tensor& table, const Tensor& positions,
+                  const Tensor& y) override {
+    record_->Note("LookupPart", Text(y), 0, {&y, &y, &y},
+                  [&] { of_->LookupPart(tokens, first, table, positions, y); });
+  }
+  void LookupPartWeightGradient(const Tensor& tokens, int64_t first, const Tensor& dy,
+                                const Tensor& dtable, const Tensor& dpositions) override {
+    record_->Note(
+        "LookupPartWeightGradient", Text(dy), 0, {&dy, &dy, &dy},
+        [&] { of_->LookupPartWeightGradient(tokens, first, dy, dtable, dpositions); });
+  }
   void Bag(const Tensor& ids, const Tensor& table, BagMode mode, const Tensor& y) override {
     record_->Note("Bag", Text(y), 0, {&y, &y}, [&] { of_->Bag(ids, table, mode, y); });
   }
@@ -182,6 +193,29 @@ class RecordedLoss final : public LossKernels {
                             const Tensor& dlogits) override {
     record_->Note("CrossEntropyGradient", Text(logits), 0, {&logits, &dlogits},
                   [&] { of_->CrossEntropyGradient(logits, targets, scale, dlogits); });
+  }
+  void LargestLogits(const Tensor& logits, const Tensor& most) override {
+    record_->Note("LargestLogits", Text(logits), 0, {&logits},
+                  [&] { of_->LargestLogits(logits, most); });
+  }
+  void SoftmaxSums(const Tensor& logits, const Tensor& targets, int64_t first, const Tensor& most,
+                   const Tensor& sums, const Tensor& target_logits) override {
+    record_->Note("SoftmaxSums", Text(logits), 0, {&logits}, [&] {
+      of_->SoftmaxSums(logits, targets, first, most, sums, target_logits);
+    });
+  }
+  double CrossEntropyOfSums(const Tensor& targets, const Tensor& sums, const Tensor& target_logits,
+                            const Tensor& most) override {
+    double loss = 0;
+    record_->Note("CrossEntropyOfSums", Text(sums), 0, {&sums, &target_logits, &most},
+                  [&] { loss = of_->CrossEntropyOfSums(targets, sums, target_logits, most); });
+    return loss;
+  }
+  void CrossEntropyPartGradient(const Tensor& logits, const Tensor& targets, int64_t first,
+                                const Tensor& lse, float scale, const Tensor& dlogits) override {
+    record_->Note("CrossEntropyPartGradient", Text(logits), 0, {&logits, &dlogits}, [&] {
+      of_->CrossEntropyPartGradient(logits, targets, first, lse, scale, dlogits);
+    });
   }
   double SquaredError(const Tensor& y, const Tensor& targets) override {
     double loss = 0;

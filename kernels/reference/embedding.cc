@@ -33,6 +33,34 @@ void EmbeddingWeightGradient(const RowsSize& size, Indices tokens_M, In dy_MC, O
   }
 }
 
+void EmbeddingPart(const RowsSize& size, Indices tokens_M, int64_t first, In table_VC,
+                   In positions_TC, Out y_MC) {
+  const int64_t c = size.columns, rows = static_cast<int64_t>(table_VC.size()) / c;
+  const int64_t positions = static_cast<int64_t>(positions_TC.size());
+  for (int64_t i = 0; i < size.rows; ++i) {
+    const int64_t row = tokens_M[i] - first;
+    for (int64_t j = 0; j < c; ++j) {
+      double& y = y_MC[i * c + j];
+      y = 0 <= row && row < rows ? table_VC[row * c + j] : 0;
+      if (positions > 0) y += positions_TC[(i * c + j) % positions];
+    }
+  }
+}
+
+void EmbeddingPartWeightGradient(const RowsSize& size, Indices tokens_M, int64_t first, In dy_MC,
+                                 Out dtable_VC, Out dpositions_TC) {
+  const int64_t c = size.columns, rows = static_cast<int64_t>(dtable_VC.size()) / c;
+  const int64_t positions = static_cast<int64_t>(dpositions_TC.size());
+  for (int64_t i = 0; i < size.rows; ++i) {
+    const int64_t row = tokens_M[i] - first;
+    for (int64_t j = 0; j < c; ++j) {
+      const double dy = dy_MC[i * c + j];
+      if (0 <= row && row < rows) dtable_VC[row * c + j] += dy;
+      if (positions > 0) dpositions_TC[(i * c + j) % positions] += dy;
+    }
+  }
+}
+
 void EmbeddingBag(const RowsSize& size, Indices ids_MB, In table_VC, BagMode mode, Out y_MC) {
   const int64_t c = size.columns, bag_size = static_cast<int64_t>(ids_MB.size()) / size.rows;
   std::fill(y_MC.begin(), y_MC.end(), 0.0);

@@ -27,6 +27,21 @@ class ReferenceEmbeddingKernels final : public EmbeddingKernels {
                             WideResult(dpositions_TC));
   }
 
+  void LookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
+                  const Tensor& positions_TC, const Tensor& y_MC) override {
+    const RowsSize size =
+        CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
+    EmbeddingPart(size, tokens_M.i32(), first, Wide(table_VC), Wide(positions_TC),
+                  WideResult(y_MC));
+  }
+  void LookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
+                                const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
+    const RowsSize size = CheckEmbeddingPart("EmbeddingPartWeightGradient", tokens_M, dtable_VC,
+                                             dpositions_TC, dy_MC);
+    EmbeddingPartWeightGradient(size, tokens_M.i32(), first, Wide(dy_MC), WideResult(dtable_VC),
+                                WideResult(dpositions_TC));
+  }
+
   void Bag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
            const Tensor& y_MC) override {
     const RowsSize size = CheckEmbeddingBag("EmbeddingBag", ids_MB, table_VC, y_MC);

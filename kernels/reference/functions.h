@@ -64,6 +64,11 @@ double SumOfSquares(In x);
 void Embedding(const RowsSize& size, Indices tokens_M, In table_VC, In positions_TC, Out y_MC);
 void EmbeddingWeightGradient(const RowsSize& size, Indices tokens_M, In dy_MC, Out dtable_VC,
                              Out dpositions_TC);
+// `positions` and their gradient may be empty.
+void EmbeddingPart(const RowsSize& size, Indices tokens_M, int64_t first, In table_VC,
+                   In positions_TC, Out y_MC);
+void EmbeddingPartWeightGradient(const RowsSize& size, Indices tokens_M, int64_t first, In dy_MC,
+                                 Out dtable_VC, Out dpositions_TC);
 void EmbeddingBag(const RowsSize& size, Indices ids_MB, In table_VC, BagMode mode, Out y_MC);
 void EmbeddingBagWeightGradient(const RowsSize& size, Indices ids_MB, In dy_MC, BagMode mode,
                                 Out dtable_VC);
@@ -95,6 +100,12 @@ void BatchNormUpdateRunning(int64_t micro_batches, In statistics_B2C,
 double CrossEntropy(const RowsSize& size, In logits_MV, Indices targets_M);
 void CrossEntropyGradient(const RowsSize& size, In logits_MV, Indices targets_M, double scale,
                           Out dlogits_MV);
+void LargestLogits(const RowsSize& size, In logits_MV, Out most_M);
+void SoftmaxSums(const RowsSize& size, In logits_MV, Indices targets_M, int64_t first, In most_M,
+                 Out sums_M, Out target_logits_M);
+double CrossEntropyOfSums(Indices targets_M, In sums_M, In target_logits_M, Out most_M);
+void CrossEntropyPartGradient(const RowsSize& size, In logits_MV, Indices targets_M, int64_t first,
+                              In lse_M, double scale, Out dlogits_MV);
 double SquaredError(In y, In targets);
 void SquaredErrorGradient(In y, In targets, double scale, Out dy);
 double BinaryCrossEntropy(In logits, In targets);

@@ -25,6 +25,33 @@ class ReferenceLossKernels final : public LossKernels {
     reference::CrossEntropyGradient(size, Wide(logits_MV), targets, scale, WideResult(dlogits_MV));
   }
 
+  void LargestLogits(const Tensor& logits_MV, const Tensor& most_M) override {
+    const RowsSize size = CheckRows("LargestLogits", {&logits_MV}, {}, {&most_M});
+    reference::LargestLogits(size, Wide(logits_MV), WideResult(most_M));
+  }
+  void SoftmaxSums(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
+                   const Tensor& most_M, const Tensor& sums_M,
+                   const Tensor& target_logits_M) override {
+    const RowsSize size =
+        CheckRows("SoftmaxSums", {&logits_MV}, {}, {&targets_M, &most_M, &sums_M, &target_logits_M});
+    reference::SoftmaxSums(size, Wide(logits_MV), targets_M.i32(), first, Wide(most_M),
+                           WideResult(sums_M), WideResult(target_logits_M));
+  }
+  double CrossEntropyOfSums(const Tensor& targets_M, const Tensor& sums_M,
+                            const Tensor& target_logits_M, const Tensor& most_M) override {
+    CheckSameSize("CrossEntropyOfSums", {&targets_M, &sums_M, &target_logits_M, &most_M});
+    return reference::CrossEntropyOfSums(targets_M.i32(), Wide(sums_M), Wide(target_logits_M),
+                                         WideResult(most_M));
+  }
+  void CrossEntropyPartGradient(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
+                                const Tensor& lse_M, float scale,
+                                const Tensor& dlogits_MV) override {
+    const RowsSize size = CheckRows("CrossEntropyPartGradient", {&logits_MV, &dlogits_MV}, {},
+                                    {&targets_M, &lse_M});
+    reference::CrossEntropyPartGradient(size, Wide(logits_MV), targets_M.i32(), first, Wide(lse_M),
+                                        scale, WideResult(dlogits_MV));
+  }
+
   double SquaredError(const Tensor& y, const Tensor& targets) override {
     CheckSameSize("SquaredError", {&y, &targets});
     return reference::SquaredError(Wide(y), Wide(targets));

@@ -75,7 +75,7 @@ absl::Status BeginCollective(const CollectivePlan& plan, Communicator* communica
   absl::StatusOr<Ticket> ticket = gather ? communicator->BeginAllGather(part, whole, plan.devices)
                                   : scatter
                                       ? communicator->BeginReduceScatter(whole, part, plan.devices)
-                                      : communicator->BeginAllReduce(whole, plan.devices);
+                                      : communicator->BeginAllReduce(whole, plan.devices, ReduceOp::kSum);
   if (!ticket.ok()) return ticket.status();
   state->ticket = *ticket;
   return absl::OkStatus();

@@ -31,8 +31,9 @@ class BlockingSends : public Communicator {
     if (ticket == kDone) return Tensor();
     return inner_->Wait(ticket, limit);
   }
-  absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group) override {
-    return Blocking(inner_->AllReduce(data, group, limit_));
+  absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group,
+                                        ReduceOp op) override {
+    return Blocking(inner_->AllReduce(data, group, limit_, op));
   }
   absl::StatusOr<Ticket> BeginReduceScatter(const Tensor& data, const Tensor& part,
                                             absl::Span<const int> group) override {
