@@ -199,9 +199,19 @@ absl::Status CheckOptions(const ComparisonOptions& options) {
 
 }  // namespace
 
-double LossTolerance(int steps, int micro_batches, double first_loss) {
-  return steps * std::max(1, micro_batches - 1) *
+double LossTolerance(int steps, int64_t terms, double first_loss) {
+  return steps * static_cast<double>(std::max<int64_t>(1, terms - 1)) *
          static_cast<double>(std::numeric_limits<float>::epsilon()) * std::abs(first_loss);
+}
+
+int64_t SplitTerms(const ModelGraph& graph) {
+  int64_t terms = 0;
+  for (const LayerSpec& layer : graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      if (p.split_dimension >= 0 && p.shape.size() > 1) terms += p.shape[p.split_dimension];
+    }
+  }
+  return terms;
 }
 
 Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& serial) {
@@ -223,8 +233,10 @@ Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& se
   const double tolerance =
       scheme.must_be_bit_equal
           ? 0
-          : LossTolerance(static_cast<int>(serial.size()),
-                          scheme.sizes.micro_batches * scheme.num_slices, serial.front());
+          : LossTolerance(
+                static_cast<int>(serial.size()),
+                int64_t{scheme.sizes.micro_batches} * scheme.num_slices + scheme.tensor_terms,
+                serial.front());
   const bool by_part = !scheme.serial_by_part.empty() && scheme.losses == scheme.serial_by_part;
   e.ok = by_part || e.largest_difference <= tolerance;
   if (e.largest_difference == 0) {

@@ -53,6 +53,8 @@ struct SchemeResult {
   // these parts, "replica", "slice" or "stage". Empty elsewhere.
   std::vector<double> serial_by_part;
   std::string part;
+  // Where devices compute layers together: SplitTerms of the model.
+  int64_t tensor_terms = 0;
 };
 
 struct ComparisonResult {
@@ -65,8 +67,13 @@ struct ComparisonResult {
 // sums in another order. Reordering a sum of n terms changes it by at most (n - 1) epsilon times
 // the sum of their magnitudes; a step's update, and with it the loss, moves by that share of
 // itself; N steps add up. So the bound is N (n - 1) epsilon times the loss at the start (n:
-// micro-batches, or all of their token slices).
-double LossTolerance(int steps, int micro_batches, double first_loss);
+// micro-batches, or all of their token slices; with tensor parallelism also SplitTerms).
+double LossTolerance(int steps, int64_t terms, double first_loss);
+
+// Terms of the sums that a tensor-parallel group takes part by part where one device takes them
+// whole: a product sums over the dimension by which its weights are divided, forward (by rows) or
+// backward (by columns), and products follow one another.
+int64_t SplitTerms(const ModelGraph& graph);
 
 // How a scheme's losses compare with the serial ones: "bit-equal"; "within 3.1e-06
 // (tolerance 1.9e-04)"; "within 3.1e-06; bit-equal by replica", where serial_by_part has the

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "models/graph/tensor_member.h"
+#include "models/layers/communicator_peers.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
@@ -20,10 +22,11 @@
 namespace pipelab {
 namespace {
 
-// One device's memory, kernels and stages. Its thread is the executor's.
+// One rank's memory, kernels and stages. Its thread is the executor's.
 struct Device {
   Arena arena;
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<CommunicatorPeers> peers;  // null where it computes alone
   std::vector<std::unique_ptr<LayerStage>> stages;
 };
 
@@ -33,6 +36,8 @@ class InProcessTraining final : public PipelineTraining {
                                                                   const BatchSource& batches,
                                                                   const TrainingOptions& options) {
     auto training = std::make_unique<InProcessTraining>();
+    training->split_.degree = options.tensor_parallel;
+    PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, training->split_));
     PIPELAB_RETURN_IF_ERROR(training->MakeProgram(graph, options));
     PIPELAB_RETURN_IF_ERROR(training->MakeDevices(graph, batches, options));
     return training;
@@ -126,6 +131,7 @@ class InProcessTraining final : public PipelineTraining {
     for (int stage = 0; stage < schedule.num_stages(); ++stage) {
       cost_options.micro_batch_sizes.push_back(schedule.MicroBatchSize(stage));
     }
+    cost_options.tensor.split = split_;
     cost_options.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
     cost_options.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
     PIPELAB_ASSIGN_OR_RETURN(
@@ -150,22 +156,33 @@ class InProcessTraining final : public PipelineTraining {
     PIPELAB_RETURN_IF_ERROR(CountUpdates());
     InProcessOptions transport;
     transport.rendezvous = options.rendezvous;
-    auto communicators = MakeInProcessCommunicators(schedule.num_devices(), transport);
-    std::vector<DeviceSetup> setups(schedule.num_devices());
-    for (int d = 0; d < schedule.num_devices(); ++d) {
+    const int group = static_cast<int>(split_.degree), ranks = schedule.num_devices() * group;
+    auto communicators = MakeInProcessCommunicators(ranks, transport);
+    std::vector<DeviceSetup> setups(ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
       devices_.push_back(std::make_unique<Device>());
-      devices_[d]->backend = MakeCpuBackend(&devices_[d]->arena);
-      setups[d].arena = &devices_[d]->arena;
-      setups[d].communicator = std::move(communicators[d]);
-      setups[d].modules.assign(schedule.placement.num_replicas(),
-                               std::vector<StageModule*>(schedule.num_stages(), nullptr));
+      Device& device = *devices_[rank];
+      device.backend = MakeCpuBackend(&device.arena);
+      if (group > 1) {
+        device.peers = std::make_unique<CommunicatorPeers>(
+            communicators[rank].get(), TensorRanks(rank / group), options.wait_limit);
+      }
+      setups[rank].arena = &device.arena;
+      setups[rank].peers = device.peers.get();
+      setups[rank].communicator = std::move(communicators[rank]);
+      setups[rank].modules.assign(schedule.placement.num_replicas(),
+                                  std::vector<StageModule*>(schedule.num_stages(), nullptr));
     }
-    for (int r = 0; r < schedule.placement.num_replicas(); ++r) {
-      for (int stage = 0; stage < schedule.num_stages(); ++stage) {
-        PIPELAB_RETURN_IF_ERROR(MakeStage(graph, batches, options, r, stage, &setups));
+    for (int t = 0; t < group; ++t) {
+      const ModelGraph part = MemberGraph(graph, split_, t);
+      for (int r = 0; r < schedule.placement.num_replicas(); ++r) {
+        for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+          PIPELAB_RETURN_IF_ERROR(MakeStage(part, t, batches, options, r, stage, &setups));
+        }
       }
     }
     ExecutorOptions executor;
+    executor.tensor_parallel = group;
     executor.wait_limit = options.wait_limit;
     executor.trace = options.trace;
     PIPELAB_ASSIGN_OR_RETURN(executor_, Executor::Create(&program_, std::move(setups), executor));
@@ -194,8 +211,17 @@ class InProcessTraining final : public PipelineTraining {
     return absl::OkStatus();
   }
 
-  // The stage's module on each device of its group.
-  absl::Status MakeStage(const ModelGraph& graph, const BatchSource& batches,
+  // Of one device of the program.
+  std::vector<int> TensorRanks(int device) const {
+    std::vector<int> ranks;
+    for (int t = 0; t < split_.degree; ++t) ranks.push_back(RankOf(device, t));
+    return ranks;
+  }
+  int RankOf(int device, int t) const { return device * static_cast<int>(split_.degree) + t; }
+
+  // The stage's module on rank t of each device of its group; `part` is what such a rank has of the
+  // model.
+  absl::Status MakeStage(const ModelGraph& part, int t, const BatchSource& batches,
                          const TrainingOptions& options, int replica, int stage,
                          std::vector<DeviceSetup>* setups) {
     const std::vector<int>& group = program_.schedule.placement.groups[replica][stage];
@@ -212,17 +238,21 @@ class InProcessTraining final : public PipelineTraining {
       if (!version_uses_.empty()) stage_options.version_uses = version_uses_[stage];
       stage_options.slices = slices_;
       stage_options.shard = ShardOf(program_, {group[member], replica, stage});
-      Device& device = *devices_[group[member]];
+      const int rank = RankOf(group[member], t);
+      Device& device = *devices_[rank];
+      stage_options.peers = device.peers.get();
       PIPELAB_ASSIGN_OR_RETURN(
           auto module,
-          LayerStage::Create(graph, partition_, stage, device.backend.get(), stage_options));
-      (*setups)[group[member]].modules[replica][stage] = module.get();
-      if (stage == partition_.loss_stage) loss_stages_.push_back(module.get());
+          LayerStage::Create(part, partition_, stage, device.backend.get(), stage_options));
+      (*setups)[rank].modules[replica][stage] = module.get();
+      // All ranks of a tensor-parallel group have the same loss.
+      if (stage == partition_.loss_stage && t == 0) loss_stages_.push_back(module.get());
       device.stages.push_back(std::move(module));
     }
     return absl::OkStatus();
   }
 
+  TensorParallel split_;
   Program program_;
   CostTable costs_;
   std::vector<int64_t> slices_;
@@ -241,6 +271,16 @@ class InProcessTraining final : public PipelineTraining {
 absl::StatusOr<std::unique_ptr<PipelineTraining>> PipelineTraining::Create(
     const ModelGraph& graph, const BatchSource& batches, const TrainingOptions& options) {
   return InProcessTraining::Create(graph, batches, options);
+}
+
+Trace TraceOfMember(const Trace& ranks, int64_t tensor_parallel, int64_t t) {
+  Trace trace;
+  trace.origin = ranks.origin;
+  trace.makespan = ranks.makespan;
+  for (size_t r = static_cast<size_t>(t); r < ranks.devices.size(); r += tensor_parallel) {
+    trace.devices.push_back(ranks.devices[r]);
+  }
+  return trace;
 }
 
 bool KeepsMicroBatchOrder(const Schedule& schedule) {

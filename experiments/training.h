@@ -47,6 +47,9 @@ struct TrainingOptions {
   // ones longer.
   std::vector<int64_t> slices;
   int64_t micro_batch_samples = 1;
+  // T: the devices of the schedule are groups of so many ranks, which compute each layer together
+  // (models/graph/tensor_parallel.h). Rank t of device d is d T + t, in traces too.
+  int64_t tensor_parallel = 1;
   // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (plan/partition.h); empty: ranges balanced by
   // flops.
   std::string layout;
@@ -63,8 +66,11 @@ struct TrainingStep {
   double loss = 0;  // mean over the step's tokens, nats
   // Of all gradients together, before clipping; 0 where clip_norm is.
   double gradient_norm = 0;
-  Trace trace;
+  Trace trace;  // of the ranks
 };
+
+// Of a trace of ranks, the program's devices: those of member t of each tensor-parallel group.
+Trace TraceOfMember(const Trace& ranks, int64_t tensor_parallel, int64_t t);
 
 class PipelineTraining {
  public:
@@ -91,7 +97,8 @@ class PipelineTraining {
   // Tokens of each token slice; empty: whole samples.
   virtual const std::vector<int64_t>& slices() const = 0;
   // Times and memory from the model's flops and bytes alone: what predictions are made of. Only
-  // ratios of times mean something; the rate behind them is nominal.
+  // ratios of times mean something; the rate behind them is nominal. Of one rank of a
+  // tensor-parallel group: all of a group do the same.
   virtual const CostTable& costs() const = 0;
   virtual const ModelPartition& partition() const = 0;
 };

@@ -29,8 +29,8 @@ class EmbeddingKernels {
   virtual void LookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC,
                                     const Tensor& dtable_VC, const Tensor& dpositions_TC) = 0;
 
-  // The same where the device has the rows [first, first + V) of a table alone: zeros for the tokens
-  // of other rows. Without positions where they are empty.
+  // The same where the device has the rows [first, first + V) of a table alone: zeros for the
+  // tokens of other rows. Without positions where they are empty.
   virtual void LookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
                           const Tensor& positions_TC, const Tensor& y_MC) = 0;
   virtual void LookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,

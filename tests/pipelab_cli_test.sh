@@ -214,7 +214,10 @@ training() {
            [["F", 1, 0], ["F", 2, 0], ["B", 2, 0], ["I", 1, 0], ["W", 1, 0]]]}
 JSON
   prints 'losses: bit-equal' run --json=v.json --steps=3 || return 1
-  grep -q 'peak activation' stdout && grep -q 'sent a step' stdout
+  grep -q 'peak activation' stdout && grep -q 'sent a step' stdout || return 1
+  prints '4 devices in groups of 2' run 1f1b --devices=2 --micro_batches=4 --steps=3 --tensor_parallel=2 || return 1
+  grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || return 1
+  grep -q 'as predicted to the byte' stdout || { cat stdout; return 1; }
 }
 
 # A token pipeline: JSON and back, its closed form, and training. The CSV form has no slices.
@@ -459,5 +462,7 @@ check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 
 check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
 check "unused option" refused 2 "--hop=1: check does not use it" check --csv=ok.csv --hop=1
 check "unknown option" refused 2 "--device: unknown option" schedule 1f1b --device=4
+check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
+check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
 exit $((failures > 0))

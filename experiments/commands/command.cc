@@ -53,7 +53,7 @@ std::vector<Command> MakeCommands() {
       {"run", "trains a small GPT under a schedule, or a plan's model, beside serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
        Join(Join(Join(input, plan_model), optimizer),
-            {"steps", "seed", "layers", "wait_limit_s", "sharding"}),
+            {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel"}),
        &RunCommand},
       {"search",
        "the fastest grid, schedule and sharding for a model, a cluster and a batch",

@@ -1,10 +1,12 @@
 // pipelab run: trains a small GPT under a schedule, or a plan's model, on in-process devices,
 // beside the serial loop.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,11 +29,13 @@
 #include "models/data/random_batches.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
+#include "models/graph/layer_spec.h"
 #include "models/layers/serial_trainer.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/ir/versions.h"
+#include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
@@ -42,6 +46,9 @@ ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at
 ABSL_FLAG(std::string, sharding, "replicated",
           "what of its parameters a stage's devices divide: replicated (nothing), optimizer, "
           "gradients, fully");
+ABSL_FLAG(int, tensor_parallel, 1,
+          "devices that compute each layer together, in the place of each device of the schedule");
+ABSL_FLAG(int, heads, 0, "attention heads, which --tensor_parallel divides; 0: 2");
 ABSL_FLAG(int, wait_limit_s, 60, "seconds that a device waits for another before the run ends");
 
 namespace pipelab {
@@ -62,6 +69,7 @@ struct Study {
   int steps = 0;
   uint64_t seed = 0;
   OptimizerOptions optimizer;
+  int tensor_parallel = 1;
 };
 
 // Of the flags alone.
@@ -74,6 +82,11 @@ absl::StatusOr<Study> EmptyStudy() {
         absl::StrCat("--steps=", study.steps, ": must be at least 1"));
   }
   PIPELAB_ASSIGN_OR_RETURN(study.optimizer, OptimizerFromFlags({}, study.steps));
+  study.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
+  if (study.tensor_parallel < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tensor_parallel=", study.tensor_parallel, ": must be at least 1"));
+  }
   if (absl::GetFlag(FLAGS_wait_limit_s) < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--wait_limit_s=", absl::GetFlag(FLAGS_wait_limit_s), ": must be at least 1"));
@@ -101,18 +114,22 @@ absl::StatusOr<Study> StudyOfSchedule(const Words& words) {
           std::lcm(study.micro_batch_samples, static_cast<int64_t>(group.size()));
     }
   }
-  const int64_t vocabulary = data.train->vocabulary();
+  // Words that every tensor-parallel group divides: the last ones may never come.
+  const int64_t known = data.train->vocabulary();
+  const int64_t vocabulary =
+      known + (study.tensor_parallel - known % study.tensor_parallel) % study.tensor_parallel;
   study.data = std::move(data.train);
   GptConfig config;
   config.layers = absl::GetFlag(FLAGS_layers);
   // The graph has two layers a block, and two more: one for each stage.
   if (config.layers == 0) config.layers = std::max(2, (schedule.num_stages() - 1) / 2);
   config.hidden = 32;
-  config.heads = 2;
+  config.heads = absl::GetFlag(FLAGS_heads) == 0 ? 2 : absl::GetFlag(FLAGS_heads);
   config.tokens = kTokens;
   config.vocabulary = vocabulary;
   config.dropout = 0.1;
   PIPELAB_ASSIGN_OR_RETURN(study.graph, BuildGpt(config));
+  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(study.graph, {study.tensor_parallel}));
   return study;
 }
 
@@ -128,6 +145,10 @@ absl::StatusOr<Study> StudyOfPlan(const Words& words) {
   }
   if (absl::GetFlag(FLAGS_layers) != 0) {
     return absl::InvalidArgumentError(absl::StrCat("--layers=", absl::GetFlag(FLAGS_layers), ": ",
+                                                   input.source, " is of a model of its own"));
+  }
+  if (absl::GetFlag(FLAGS_heads) != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--heads=", absl::GetFlag(FLAGS_heads), ": ",
                                                    input.source, " is of a model of its own"));
   }
   if (absl::GetFlag(FLAGS_sequential)) {
@@ -172,6 +193,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const Study& study, int micro_
 struct Trained {
   SchemeResult result;  // losses, and what they must equal
   Trace trace;          // of the last step
+  Trace predicted;      // of the program's devices
 };
 
 absl::StatusOr<Trained> Train(const Study& study) {
@@ -180,6 +202,7 @@ absl::StatusOr<Trained> Train(const Study& study) {
   options.schedule = schedule;
   options.micro_batch_samples = study.micro_batch_samples;
   options.stage_of_layer = study.stage_of_layer;
+  options.tensor_parallel = study.tensor_parallel;
   PIPELAB_ASSIGN_OR_RETURN(options.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
   options.seed = study.seed;
   options.optimizer = study.optimizer;
@@ -190,10 +213,13 @@ absl::StatusOr<Trained> Train(const Study& study) {
   // Terms of a gradient's sum: a group adds one a member.
   trained.result.sizes.micro_batches =
       schedule.num_micro_batches * static_cast<int>(study.micro_batch_samples);
-  trained.result.must_be_bit_equal =
-      KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(study.graph, training->partition());
+  trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
+                                     SumsInLayerOrder(study.graph, training->partition()) &&
+                                     study.tensor_parallel == 1;
+  if (study.tensor_parallel > 1) trained.result.tensor_terms = SplitTerms(study.graph);
   trained.result.slices = training->slices();
   trained.result.num_slices = schedule.num_slices;
+  PIPELAB_ASSIGN_OR_RETURN(trained.predicted, Simulate(training->program(), training->costs()));
   for (int step = 0; step < study.steps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(TrainingStep done, training->Step());
     trained.result.losses.push_back(done.loss);
@@ -213,15 +239,51 @@ std::string Losses(const std::vector<double>& serial, const Trained& trained) {
   return text;
 }
 
-std::string Devices(const Trace& trace) {
-  std::string text = absl::StrFormat("%6s  %16s  %12s  %14s  %8s\n", "device", "peak activation",
-                                     "state", "sent a step", "messages");
+// Of ranks, where groups compute layers together, with what each sends to its group.
+std::string Devices(const Trace& trace, bool groups) {
+  std::string text = absl::StrFormat("%6s  %16s  %12s  %14s  %8s", groups ? "rank" : "device",
+                                     "peak activation", "state", "sent a step", "messages");
+  absl::StrAppend(&text, groups ? "  sent to group\n" : "\n");
   for (size_t d = 0; d < trace.devices.size(); ++d) {
     const DeviceTrace& t = trace.devices[d];
-    absl::StrAppendFormat(&text, "%6d  %16s  %12s  %14s  %8d\n", d, ToString(t.peak_activation),
+    absl::StrAppendFormat(&text, "%6d  %16s  %12s  %14s  %8d", d, ToString(t.peak_activation),
                           ToString(t.peak_state), ToString(t.bytes_sent), t.messages_sent);
+    if (groups) absl::StrAppendFormat(&text, "  %13s", ToString(t.tensor_bytes));
+    absl::StrAppend(&text, "\n");
   }
   return text;
+}
+
+// How far what was held and sent is from the simulator's prediction: "to the byte", or the largest
+// difference and whose it is.
+std::string Prediction(const Trained& trained, int tensor_parallel) {
+  double largest = 0;
+  std::string text = "to the byte";
+  for (size_t rank = 0; rank < trained.trace.devices.size(); ++rank) {
+    const DeviceTrace& m = trained.trace.devices[rank];
+    const DeviceTrace& p = trained.predicted.devices[rank / tensor_parallel];
+    for (const auto& [what, measured, predicted] :
+         {std::make_tuple("peak activation", m.peak_activation, p.peak_activation),
+          std::make_tuple("state", m.peak_state, p.peak_state),
+          std::make_tuple("messages", m.bytes_sent, p.bytes_sent),
+          std::make_tuple("collectives", m.collective_bytes, p.collective_bytes),
+          std::make_tuple("group's sums", m.tensor_bytes, p.tensor_bytes)}) {
+      if (measured == predicted) continue;
+      const double off = std::abs(predicted.value() - measured.value()) /
+                         static_cast<double>(std::max<int64_t>(1, measured.value()));
+      if (off <= largest) continue;
+      largest = off;
+      text = absl::StrFormat("within %.2f %% (%s of %s %d)", 100 * off, what,
+                             tensor_parallel > 1 ? "rank" : "device", rank);
+    }
+  }
+  return absl::StrCat("bytes held and sent: as predicted ", text, "\n");
+}
+
+// "4 devices", "4 devices in groups of 2": of the schedule's devices each is a group.
+std::string DeviceCount(const Schedule& schedule, int tensor_parallel) {
+  const std::string count = absl::StrCat(schedule.num_devices() * tensor_parallel, " devices");
+  return tensor_parallel == 1 ? count : absl::StrCat(count, " in groups of ", tensor_parallel);
 }
 
 }  // namespace
@@ -251,12 +313,13 @@ absl::Status RunCommand(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(WriteOutput(
       "stdout", "-",
       absl::StrFormat(
-          "%s: %s, %d devices, %d micro-batches\n"
-          "\n%s\nlosses: %s\n\n%s",
+          "%s: %s, %s, %d micro-batches\n"
+          "\n%s\nlosses: %s\n\n%s\n%s",
           study.source,
           absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
-          schedule.num_devices(), schedule.num_micro_batches, Losses(serial, trained),
-          equality.text, Devices(trained.trace))));
+          DeviceCount(schedule, study.tensor_parallel), schedule.num_micro_batches,
+          Losses(serial, trained), equality.text, Devices(trained.trace, study.tensor_parallel > 1),
+          Prediction(trained, study.tensor_parallel))));
   if (equality.ok) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat(study.source, " does not reproduce serial training: ", equality.text));

@@ -71,7 +71,8 @@ void AddCrossEntropyParts(CaseSize size, std::vector<KernelCase>* cases) {
     c.error_scale = 1;
     c.prepare = nullptr;
     c.name = absl::StrCat("CrossEntropyOfSums/", shape);
-    c.tensors = {targets, {row_M, TensorRole::kInput, 3, true}, numbers, {row_M, kAdded}, {{1}, kOut}};
+    c.tensors = {
+        targets, {row_M, TensorRole::kInput, 3, true}, numbers, {row_M, kAdded}, {{1}, kOut}};
     c.magnitude = [](const Tensors& t) {
       double terms = 0;
       for (int64_t i = 0; i < t[1].size(); ++i) {

@@ -62,7 +62,7 @@ struct Max {  // a NaN is above everything, and nothing is above it
 
 template <typename Type, typename Op>
 void Reduce(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, int64_t begin,
-         int64_t count) {
+            int64_t count) {
   using Stored = typename Type::Stored;
   typename Type::Sum sums[kBlock];
   Stored result[kBlock];

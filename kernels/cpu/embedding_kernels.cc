@@ -41,8 +41,7 @@ class CpuEmbeddingKernels final : public EmbeddingKernels {
 
   void LookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
                   const Tensor& positions_TC, const Tensor& y_MC) override {
-    const auto [m, c] =
-        CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
+    const auto [m, c] = CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
     const auto tokens = tokens_M.i32();
     const int64_t rows = RowsOf(table_VC).rows;
     const bool positions = !positions_TC.empty();

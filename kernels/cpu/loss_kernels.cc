@@ -31,8 +31,8 @@ class CpuLossKernels final : public LossKernels {
   void SoftmaxSums(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
                    const Tensor& most_M, const Tensor& sums_M,
                    const Tensor& target_logits_M) override {
-    const auto [m, v] =
-        CheckRows("SoftmaxSums", {&logits_MV}, {}, {&targets_M, &most_M, &sums_M, &target_logits_M});
+    const auto [m, v] = CheckRows("SoftmaxSums", {&logits_MV}, {},
+                                  {&targets_M, &most_M, &sums_M, &target_logits_M});
     SoftmaxSumsForward(Data(logits_MV), targets_M.i32().data(), first, Data(most_M), m, v,
                        Data(sums_M), Data(target_logits_M));
   }
@@ -53,8 +53,8 @@ class CpuLossKernels final : public LossKernels {
   void CrossEntropyPartGradient(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
                                 const Tensor& lse_M, float scale,
                                 const Tensor& dlogits_MV) override {
-    const auto [m, v] = CheckRows("CrossEntropyPartGradient", {&logits_MV, &dlogits_MV}, {},
-                                  {&targets_M, &lse_M});
+    const auto [m, v] =
+        CheckRows("CrossEntropyPartGradient", {&logits_MV, &dlogits_MV}, {}, {&targets_M, &lse_M});
     CrossEntropyPartBackward(Data(logits_MV), targets_M.i32().data(), first, Data(lse_M), m, v,
                              scale, Data(dlogits_MV));
   }

@@ -116,8 +116,7 @@ PIPELAB_SIMD void SoftmaxSumsForward(const float* logits, const int32_t* targets
     for (int64_t j = 0; j < v; ++j) sum += FastExp(logits[j] - most[i]);
     sums[i] = sum;
     const int64_t column = targets[i] - first;
-    target_logits[i] =
-        targets[i] != kNoTarget && 0 <= column && column < v ? logits[column] : 0.0f;
+    target_logits[i] = targets[i] != kNoTarget && 0 <= column && column < v ? logits[column] : 0.0f;
   }
 }
 

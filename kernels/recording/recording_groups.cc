@@ -162,9 +162,8 @@ class RecordedEmbedding final : public EmbeddingKernels {
   }
   void LookupPartWeightGradient(const Tensor& tokens, int64_t first, const Tensor& dy,
                                 const Tensor& dtable, const Tensor& dpositions) override {
-    record_->Note(
-        "LookupPartWeightGradient", Text(dy), 0, {&dy, &dy, &dy},
-        [&] { of_->LookupPartWeightGradient(tokens, first, dy, dtable, dpositions); });
+    record_->Note("LookupPartWeightGradient", Text(dy), 0, {&dy, &dy, &dy},
+                  [&] { of_->LookupPartWeightGradient(tokens, first, dy, dtable, dpositions); });
   }
   void Bag(const Tensor& ids, const Tensor& table, BagMode mode, const Tensor& y) override {
     record_->Note("Bag", Text(y), 0, {&y, &y}, [&] { of_->Bag(ids, table, mode, y); });
@@ -200,9 +199,8 @@ class RecordedLoss final : public LossKernels {
   }
   void SoftmaxSums(const Tensor& logits, const Tensor& targets, int64_t first, const Tensor& most,
                    const Tensor& sums, const Tensor& target_logits) override {
-    record_->Note("SoftmaxSums", Text(logits), 0, {&logits}, [&] {
-      of_->SoftmaxSums(logits, targets, first, most, sums, target_logits);
-    });
+    record_->Note("SoftmaxSums", Text(logits), 0, {&logits},
+                  [&] { of_->SoftmaxSums(logits, targets, first, most, sums, target_logits); });
   }
   double CrossEntropyOfSums(const Tensor& targets, const Tensor& sums, const Tensor& target_logits,
                             const Tensor& most) override {

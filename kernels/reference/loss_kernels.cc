@@ -32,8 +32,8 @@ class ReferenceLossKernels final : public LossKernels {
   void SoftmaxSums(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
                    const Tensor& most_M, const Tensor& sums_M,
                    const Tensor& target_logits_M) override {
-    const RowsSize size =
-        CheckRows("SoftmaxSums", {&logits_MV}, {}, {&targets_M, &most_M, &sums_M, &target_logits_M});
+    const RowsSize size = CheckRows("SoftmaxSums", {&logits_MV}, {},
+                                    {&targets_M, &most_M, &sums_M, &target_logits_M});
     reference::SoftmaxSums(size, Wide(logits_MV), targets_M.i32(), first, Wide(most_M),
                            WideResult(sums_M), WideResult(target_logits_M));
   }
@@ -46,8 +46,8 @@ class ReferenceLossKernels final : public LossKernels {
   void CrossEntropyPartGradient(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
                                 const Tensor& lse_M, float scale,
                                 const Tensor& dlogits_MV) override {
-    const RowsSize size = CheckRows("CrossEntropyPartGradient", {&logits_MV, &dlogits_MV}, {},
-                                    {&targets_M, &lse_M});
+    const RowsSize size =
+        CheckRows("CrossEntropyPartGradient", {&logits_MV, &dlogits_MV}, {}, {&targets_M, &lse_M});
     reference::CrossEntropyPartGradient(size, Wide(logits_MV), targets_M.i32(), first, Wide(lse_M),
                                         scale, WideResult(dlogits_MV));
   }

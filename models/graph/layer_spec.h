@@ -27,6 +27,18 @@ namespace pipelab {
 // How a parameter starts.
 enum class InitKind : uint8_t { kZeros, kOnes, kNormal };
 
+// Which elements of a parameter one device of a tensor-parallel group has: of the whole, cut into
+// runs of equal length, every `parts`-th from number `part` on.
+struct ParameterCut {
+  int64_t parts = 1, part = 0, run = 1;
+
+  bool whole() const { return parts == 1; }
+  // The place in the whole of the device's element i.
+  int64_t WholeIndex(int64_t i) const {
+    return whole() ? i : (i / run * parts + part) * run + i % run;
+  }
+};
+
 struct ParameterSpec {
   std::string name;  // unique in the model: "block3/mlp/w1"; the random stream "init/<name>"
   std::vector<int64_t> shape;
@@ -39,6 +51,8 @@ struct ParameterSpec {
   // divided: 3 of q, k and v side by side.
   int split_dimension = -1;
   int split_blocks = 1;
+  // In the layers of one device (tensor_member.h), whose shape is that of its part.
+  ParameterCut cut = {};
 
   int64_t size() const;                                 // elements
   int64_t size_on(const TensorParallel& split) const {  // elements on one device of the group

@@ -45,7 +45,8 @@ struct TensorParallel {
 struct TensorDimension {
   std::string name;
   int64_t size = 0;
-  bool sequence = false;  // only with sequence parallelism
+  bool sequence = false;       // only with sequence parallelism
+  std::string attribute = {};  // of the layer, that has it; empty: none
 };
 
 // Bytes of the whole tensor: before a reduce-scatter, after an all-gather.

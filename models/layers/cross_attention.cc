@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/layers/cross_attention_spec.h"
+#include "models/layers/tensor_peers.h"
 
 namespace pipelab {
 namespace {
@@ -54,7 +55,8 @@ Tensor CrossAttention::Forward(const LayerContext& ctx, absl::Span<const Tensor>
   Tensor lse_SHT = b.Allocate({ctx.samples, heads_, tokens_});
   b.attention().CrossForward(ShapeFor(ctx), q_MW, kv_N2W, mix_MW, lse_SHT);
   Tensor branch_MC = AllocateLike(ctx, x_MC);
-  b.Linear(mix_MW, parameters_[P::kWo].value, parameters_[P::kBo].value, branch_MC);
+  b.Linear(mix_MW, parameters_[P::kWo].value, BiasOfOne(ctx, parameters_[P::kBo]), branch_MC);
+  SumOverPeers(ctx, branch_MC);
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW),
                     std::move(q_MW),   std::move(kv_N2W), std::move(lse_SHT)};
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
@@ -76,11 +78,13 @@ std::vector<Tensor> CrossAttention::BackwardInput(const LayerContext& ctx,
   kept[kKv] = std::move(dkv_N2W);
   Tensor dnorm_MC = AllocateLike(ctx, inputs[kX]);
   b.LinearInputGradient(kept[kQ], parameters_[P::kWq].value, dnorm_MC);
+  SumOverPeers(ctx, dnorm_MC);
   std::vector<Tensor> gradients = {
       NormResidualGradient(ctx, dnorm_MC, inputs[kX], parameters_[P::kGamma], kept[kMean],
                            kept[kRstd], dy),
       AllocateLike(ctx, inputs[kMemory])};
   b.LinearInputGradient(kept[kKv], parameters_[P::kWkv].value, gradients[kMemory]);
+  SumOverPeers(ctx, gradients[kMemory]);
   kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC)});
   return gradients;
 }

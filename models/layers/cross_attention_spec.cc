@@ -143,8 +143,9 @@ LayerSpec CrossAttentionSpec(const CrossAttentionSizes& s) {
   layer.split.collectives = [part](int64_t samples, TokenSlice, TensorParallel split) {
     return CrossCollectives(part(samples, split));
   };
-  layer.split.dimensions = {
-      {"heads", s.heads}, {"tokens", s.tokens, true}, {"memory tokens", s.memory_tokens, true}};
+  layer.split.dimensions = {{"heads", s.heads, false, "heads"},
+                            {"tokens", s.tokens, true},
+                            {"memory tokens", s.memory_tokens, true}};
   SetWholeCosts(&layer);
   layer.slice_costs = nullptr;
   return layer;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/layers/gpt_attention_spec.h"
+#include "models/layers/tensor_peers.h"
 
 namespace pipelab {
 namespace {
@@ -96,7 +97,8 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   Tensor lse_SHT = b.Allocate({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
   b.attention().Forward(ShapeFor(ctx), qkv_M3W, mix_MW, lse_SHT);
   Tensor branch_MC = AllocateLike(ctx, x_MC);
-  b.Linear(mix_MW, parameters_[P::kWo].value, parameters_[P::kBo].value, branch_MC);
+  b.Linear(mix_MW, parameters_[P::kWo].value, BiasOfOne(ctx, parameters_[P::kBo]), branch_MC);
+  SumOverPeers(ctx, branch_MC);
   if (!ctx.slice.whole()) qkv_M3W = Tensor();  // the slices have it together
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW), std::move(qkv_M3W),
                     std::move(lse_SHT)};
@@ -120,6 +122,7 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   }
   Tensor dnorm_MC = AllocateLike(ctx, x_MC);
   b.LinearInputGradient(kept[kQkv], parameters_[P::kWqkv].value, dnorm_MC);
+  SumOverPeers(ctx, dnorm_MC);
   Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],
                                       kept[kRstd], dy);
   kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC)});

@@ -178,7 +178,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     const Sizes sizes = part(samples, split);
     return BranchCollectives(split, FloatBytes(sizes.Rows(slice).all * sizes.c));
   };
-  layer.split.dimensions = {{"heads", s.heads}, {"tokens", s.tokens, true}};
+  layer.split.dimensions = {{"heads", s.heads, false, "heads"}, {"tokens", s.tokens, true}};
   SetWholeCosts(&layer);
   if (!s.causal) layer.slice_costs = nullptr;
   return layer;

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "models/layers/tensor_peers.h"
+
 namespace pipelab {
 
 using P = GptEmbeddingParameter;
@@ -10,6 +12,8 @@ using P = GptEmbeddingParameter;
 GptEmbedding::GptEmbedding(const LayerSpec& spec)
     : tokens_(spec.output_shape[0]),
       hidden_(spec.output_shape[1]),
+      num_words_(spec.parameters[P::kTable].shape[0]),
+      words_(spec.parameters[P::kTable].cut),
       positions_(static_cast<Positions>(static_cast<int>(Attribute(spec, "positions")))) {}
 
 Tensor GptEmbedding::PositionsOf(const LayerContext& ctx, const Tensor& positions_TC) const {
@@ -38,8 +42,14 @@ Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
   const Tensor positions = positions_ == Positions::kLearned
                                ? PositionsOf(ctx, parameters_[P::kPositions].value)
                                : Sinusoids(ctx);
-  ctx.backend->embedding().Lookup(ctx.batch->fields[0], parameters_[P::kTable].value, positions,
-                                  y_MC);
+  EmbeddingKernels& embedding = ctx.backend->embedding();
+  const Tensor &tokens = ctx.batch->fields[0], &table = parameters_[P::kTable].value;
+  if (divided()) {
+    embedding.LookupPart(tokens, first_word(), table, AddsToSum(ctx) ? positions : Tensor(), y_MC);
+    SumOverPeers(ctx, y_MC);
+  } else {
+    embedding.Lookup(tokens, table, positions, y_MC);
+  }
   return y_MC;
 }
 
@@ -52,7 +62,12 @@ Tensor GptEmbedding::InputGradient(const LayerContext&, const Tensor&, Tensor dy
 void GptEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
   EmbeddingKernels& embedding = ctx.backend->embedding();
   const Tensor &tokens = ctx.batch->fields[0], &table = parameters_[P::kTable].gradient;
-  if (positions_ == Positions::kLearned) {
+  const bool learned = positions_ == Positions::kLearned;
+  if (divided()) {
+    embedding.LookupPartWeightGradient(
+        tokens, first_word(), stash->tensors[0], table,
+        learned ? PositionsOf(ctx, parameters_[P::kPositions].gradient) : Tensor());
+  } else if (learned) {
     embedding.LookupWeightGradient(tokens, stash->tensors[0], table,
                                    PositionsOf(ctx, parameters_[P::kPositions].gradient));
   } else {  // each token a bag of one

@@ -1,4 +1,6 @@
 // Runs what gpt_embedding_spec.h describes: y_MC = table[token] + positions. M = samples * tokens.
+// Devices that divide the words each look up those that they have, one adds the positions, and the
+// group sums: the same bits as on one device, since all but two terms are zeros.
 #ifndef PIPELAB_MODELS_LAYERS_GPT_EMBEDDING_H_
 #define PIPELAB_MODELS_LAYERS_GPT_EMBEDDING_H_
 
@@ -23,7 +25,12 @@ class GptEmbedding : public UnaryLayer {
   // The same of the sines and cosines, in a new tensor.
   Tensor Sinusoids(const LayerContext& ctx) const;
 
+  bool divided() const { return !words_.whole(); }
+  int64_t first_word() const { return words_.part * num_words_; }
+
   int64_t tokens_, hidden_;
+  int64_t num_words_;   // in the device's table
+  ParameterCut words_;  // which
   Positions positions_;
 };
 

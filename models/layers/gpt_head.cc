@@ -2,21 +2,26 @@
 
 #include <utility>
 
+#include "glog/logging.h"
 #include "models/layers/gpt_head_spec.h"
+#include "models/layers/tensor_peers.h"
 
 namespace pipelab {
 namespace {
 
 using P = GptHeadParameter;
 
-// Places in the stash. The forward leaves the first three; the input gradient writes its own over
-// the logits and adds the last.
-enum { kMean, kRstd, kLogits, kDnorm };
+// Places in the stash. The forward leaves the first four, lse where words are divided; the input
+// gradient writes its own over the logits and adds the last.
+enum { kMean, kRstd, kLogits, kLse, kDnorm };
 
 }  // namespace
 
-GptHead::GptHead(const LayerSpec& spec)
-    : vocabulary_(spec.data[0].limit), output_bias_(Attribute(spec, "output_bias") != 0) {}
+GptHead::GptHead(const LayerSpec& spec) : output_bias_(Attribute(spec, "output_bias") != 0) {
+  const ParameterSpec& table = spec.parameters[P::kTable];  // [V, C], or [C, V] with a bias
+  vocabulary_ = table.shape[output_bias_ ? 1 : 0];
+  words_ = table.cut;
+}
 
 void GptHead::Logits(const LayerContext& ctx, const Tensor& norm_MC,
                      const Tensor& logits_MV) const {
@@ -48,6 +53,20 @@ void GptHead::LogitsWeightGradient(const LayerContext& ctx, const Tensor& norm_M
   }
 }
 
+double GptHead::LossWithPeers(const LayerContext& ctx, const Tensor& logits_MV,
+                              const Tensor& lse_M) const {
+  CHECK(ctx.predictions == nullptr) << "predictions of a part of the words";
+  LossKernels& loss = ctx.backend->loss();
+  const Tensor& targets_M = ctx.batch->fields[0];
+  const Tensor sums_M = AllocateLike(ctx, lse_M), target_logits_M = AllocateLike(ctx, lse_M);
+  loss.LargestLogits(logits_MV, lse_M);
+  ctx.peers->Largest(lse_M);
+  loss.SoftmaxSums(logits_MV, targets_M, first_word(), lse_M, sums_M, target_logits_M);
+  SumOverPeers(ctx, sums_M);
+  SumOverPeers(ctx, target_logits_M);
+  return loss.CrossEntropyOfSums(targets_M, sums_M, target_logits_M, lse_M);
+}
+
 Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t m = x_MC.dim(0);
@@ -56,9 +75,15 @@ Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* sta
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
   Tensor logits_MV = b.Allocate({m, vocabulary_});
   Logits(ctx, norm_MC, logits_MV);
-  AddPredictions(ctx, logits_MV);
-  *ctx.loss_sum += b.loss().CrossEntropy(logits_MV, ctx.batch->fields[0]);
-  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(logits_MV)};
+  Tensor lse_M;
+  if (divided()) {
+    lse_M = b.Allocate({m});
+    *ctx.loss_sum += LossWithPeers(ctx, logits_MV, lse_M);
+  } else {
+    AddPredictions(ctx, logits_MV);
+    *ctx.loss_sum += b.loss().CrossEntropy(logits_MV, ctx.batch->fields[0]);
+  }
+  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(logits_MV), std::move(lse_M)};
   return Tensor();
 }
 
@@ -66,12 +91,20 @@ Tensor GptHead::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tenso
                               LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
-  b.loss().CrossEntropyGradient(kept[kLogits], ctx.batch->fields[0], ctx.loss_scale, kept[kLogits]);
+  const Tensor &logits_MV = kept[kLogits], &targets_M = ctx.batch->fields[0];
+  if (divided()) {
+    b.loss().CrossEntropyPartGradient(logits_MV, targets_M, first_word(), kept[kLse],
+                                      ctx.loss_scale, logits_MV);
+  } else {
+    b.loss().CrossEntropyGradient(logits_MV, targets_M, ctx.loss_scale, logits_MV);
+  }
   Tensor dnorm_MC = AllocateLike(ctx, x_MC);
   LogitsInputGradient(ctx, kept[kLogits], dnorm_MC);
+  SumOverPeers(ctx, dnorm_MC);
   Tensor dx_MC = AllocateLike(ctx, x_MC);
   b.LayerNormInputGradient(dnorm_MC, x_MC, parameters_[P::kGamma].value, kept[kMean], kept[kRstd],
                            dx_MC);
+  kept[kLse] = Tensor();
   kept.push_back(std::move(dnorm_MC));
   return dx_MC;
 }

@@ -26,7 +26,14 @@ class GptHead : public UnaryLayer {
   void LogitsWeightGradient(const LayerContext& ctx, const Tensor& norm_MC,
                             const Tensor& dlogits_MV) const;
 
-  int64_t vocabulary_;
+  // Devices that divide the words make the loss together; leaves the logarithm of each row's sum
+  // of exponentials in `lse_M`.
+  double LossWithPeers(const LayerContext& ctx, const Tensor& logits_MV, const Tensor& lse_M) const;
+  bool divided() const { return !words_.whole(); }
+  int64_t first_word() const { return words_.part * vocabulary_; }
+
+  int64_t vocabulary_;  // the device's words
+  ParameterCut words_;  // which
   bool output_bias_;
 };
 

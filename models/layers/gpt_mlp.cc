@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/layers/gpt_mlp_spec.h"
+#include "models/layers/tensor_peers.h"
 
 namespace pipelab {
 namespace {
@@ -32,8 +33,9 @@ Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stas
   Tensor gelu_MF = AllocateLike(ctx, h_MF);
   b.Gelu(h_MF, gelu_MF);
   Tensor branch_MC = AllocateLike(ctx, x_MC);
-  b.Linear(gelu_MF, parameters_[P::kW2].value, parameters_[P::kB2].value, branch_MC);
+  b.Linear(gelu_MF, parameters_[P::kW2].value, BiasOfOne(ctx, parameters_[P::kB2]), branch_MC);
   gelu_MF = Tensor();
+  SumOverPeers(ctx, branch_MC);
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(h_MF)};
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
 }
@@ -48,6 +50,7 @@ Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor
   b.GeluGradient(dh_MF, kept[kH], dh_MF);
   Tensor dnorm_MC = AllocateLike(ctx, x_MC);
   b.LinearInputGradient(dh_MF, parameters_[P::kW1].value, dnorm_MC);
+  SumOverPeers(ctx, dnorm_MC);
   Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],
                                       kept[kRstd], dy);
   kept.insert(kept.end(), {std::move(dh_MF), std::move(dbranch_MC), std::move(dnorm_MC)});

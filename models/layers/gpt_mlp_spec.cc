@@ -82,7 +82,7 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
                                                  TensorParallel split) {
     return BranchCollectives(split, FloatBytes(rows(samples, slice, split).all * c));
   };
-  layer.split.dimensions = {{"inner columns", s.inner}, {"tokens", s.tokens, true}};
+  layer.split.dimensions = {{"inner columns", s.inner, false, "inner"}, {"tokens", s.tokens, true}};
   SetWholeCosts(&layer);
   return layer;
 }

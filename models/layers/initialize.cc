@@ -16,7 +16,8 @@ void InitializeParameter(const ParameterSpec& spec, uint64_t seed, absl::Span<fl
   }
   const CounterRng rng(seed, absl::StrCat("init/", ValueName(spec)));
   const float stddev = static_cast<float>(spec.stddev);
-  for (size_t i = 0; i < value.size(); ++i) value[i] = stddev * rng.Normal(i);
+  for (size_t i = 0; i < value.size(); ++i)
+    value[i] = stddev * rng.Normal(spec.cut.WholeIndex(static_cast<int64_t>(i)));
 }
 
 }  // namespace pipelab

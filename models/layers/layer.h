@@ -37,6 +37,7 @@ struct BatchView {
 };
 
 struct LayerStash;
+class TensorPeers;  // tensor_peers.h
 
 struct LayerContext {
   Backend* backend = nullptr;
@@ -52,7 +53,8 @@ struct LayerContext {
   float loss_scale =
       1;  // the gradient of the loss is scaled by it: 1 / targets in the step's batch
   const BatchView* batch = nullptr;
-  double* loss_sum = nullptr;  // a loss layer adds its sum over targets here
+  TensorPeers* peers = nullptr;  // that compute the layer with this device; null: it does alone
+  double* loss_sum = nullptr;    // a loss layer adds its sum over targets here
   // What a loss layer predicts, row by row, is added here, where somebody asks for it in an
   // evaluation: logits [rows, classes], or an element loss's inputs (before the sigmoid).
   std::vector<float>* predictions = nullptr;

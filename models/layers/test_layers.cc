@@ -65,10 +65,11 @@ GptConfig SmallGpt(double dropout, bool tied) {
   return c;
 }
 
-Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, float scale) {
+Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, float scale,
+                    const ParameterCut& cut) {
   Tensor t = backend->Allocate(std::move(shape));
   const CounterRng rng(/*seed=*/7, name);
-  for (int64_t i = 0; i < t.size(); ++i) t.f32()[i] = scale * rng.Normal(i);
+  for (int64_t i = 0; i < t.size(); ++i) t.f32()[i] = scale * rng.Normal(cut.WholeIndex(i));
   return t;
 }
 
@@ -95,7 +96,7 @@ LayerRig::LayerRig(const LayerSpec& layer_spec, Backend* backend, int64_t sample
   for (const ParameterSpec& p : spec.parameters) {
     const Shape shape(p.shape.begin(), p.shape.end());
     // Gammas around 1, everything else around 0; large enough that each matters for the output.
-    Tensor value = RandomTensor(backend, shape, p.name, 0.3f);
+    Tensor value = RandomTensor(backend, shape, p.name, 0.3f, p.cut);
     for (float& w : value.f32()) w += p.init == InitKind::kOnes ? 1.0f : 0.0f;
     Tensor gradient = backend->arena().Zeros(DataType::kFloat32, shape, MemoryKind::kGradient);
     parameters.push_back({value, gradient});

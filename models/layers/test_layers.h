@@ -44,8 +44,10 @@ std::vector<DataField> FieldsOf(const ModelGraph& graph);
 // of.
 GptConfig SmallGpt(double dropout, bool tied);
 
-// A random tensor: standard normal times `scale`, the same for the same name.
-Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, float scale);
+// A random tensor: standard normal times `scale`, the same for the same name; of a part of a
+// parameter, the same elements as the whole has.
+Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, float scale,
+                    const ParameterCut& cut = {});
 
 // The shape of `samples` samples: the first dimension is times as long.
 Shape RowsOf(const std::vector<int64_t>& sample_shape, int64_t samples);

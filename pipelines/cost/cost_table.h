@@ -72,9 +72,16 @@ struct StageMemory {
 // A group of d devices takes 1/d of each (rows
 // are split).
 struct StageCost {
+  // What the device sends within its tensor-parallel group, by rings, in each pass; a recompute as
+  // a forward.
+  struct TensorTraffic {
+    Bytes forward, backward_input, backward_weight;
+  };
+
   // A fused backward costs backward_input + backward_weight, by definition and here only.
   Nanoseconds forward, backward_input, backward_weight, recompute, step;
   StageMemory memory;
+  TensorTraffic tensor_traffic;
 };
 
 // One token slice of a micro-batch (TeraPipe).
@@ -102,6 +109,9 @@ struct CostTable {
   // A reduction, after the last member has come: this and a ring all-reduce of its bytes
   // (collectives.h).
   Nanoseconds reduce;
+  // Devices that each device of the program stands for: a tensor-parallel group, whose members all
+  // do the same.
+  int64_t tensor_parallel = 1;
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:
   // all 1. Measured instruction times are not changed.

@@ -36,6 +36,16 @@ Nanoseconds TensorGroup::TimeOf(const std::vector<TensorCollective>& collectives
   return sum;
 }
 
+Bytes TensorGroup::TrafficOf(const std::vector<TensorCollective>& collectives,
+                             NumberType type) const {
+  Bytes sum;
+  for (const TensorCollective& c : collectives) {
+    sum += RingTraffic(Bytes(c.bytes.value() / 4 * BytesOf(type)), split.degree,
+                       c.kind == Collective::kAllReduce);
+  }
+  return sum;
+}
+
 absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
                                    TokenSlice slice, const TensorGroup& group) {
   const TensorShare share = ShareOf(layer, samples, slice, group.split);
@@ -48,6 +58,11 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
   PIPELAB_ASSIGN_OR_RETURN(
       times.backward_weight,
       PassTime(layer, machine, operations.backward_weight, group, share.backward_weight));
+  if (group.split.degree > 1) {
+    times.traffic = {group.TrafficOf(share.forward, machine.type),
+                     group.TrafficOf(share.backward_input, machine.type),
+                     group.TrafficOf(share.backward_weight, machine.type)};
+  }
   return times;
 }
 

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cluster/device.h"
+#include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/network.h"
 #include "tools/base/units.h"
 
@@ -34,10 +35,13 @@ struct TensorGroup {
 
   // Of one pass's collectives, one after the other and beside nothing else.
   Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type) const;
+  // What each device sends for them.
+  Bytes TrafficOf(const std::vector<TensorCollective>& collectives, NumberType type) const;
 };
 
 struct LayerTimes {
   Nanoseconds forward, backward_input, backward_weight;
+  StageCost::TensorTraffic traffic;
 };
 
 // Of one device of the group. NotFound naming the layer, and what the device lacks.

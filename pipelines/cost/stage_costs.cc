@@ -190,6 +190,12 @@ Nanoseconds MeasuredTime(const std::vector<Operation>& operations) {
 }
 
 // Flops of all layers at the rate, what was measured, and the group's collectives.
+void Add(const StageCost::TensorTraffic& of_layer, StageCost::TensorTraffic* of_stage) {
+  of_stage->forward += of_layer.forward;
+  of_stage->backward_input += of_layer.backward_input;
+  of_stage->backward_weight += of_layer.backward_weight;
+}
+
 StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, int64_t samples,
                      TokenSlice slice, const StageCostOptions& options) {
   const TensorGroup& group = options.tensor;
@@ -207,6 +213,10 @@ StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, in
     cost.forward += beside(share.operations.forward, share.forward);
     cost.backward_input += beside(share.operations.backward_input, share.backward_input);
     cost.backward_weight += beside(share.operations.backward_weight, share.backward_weight);
+    Add({group.TrafficOf(share.forward, NumberType::kFp32),
+         group.TrafficOf(share.backward_input, NumberType::kFp32),
+         group.TrafficOf(share.backward_weight, NumberType::kFp32)},
+        &cost.tensor_traffic);
   }
   cost.forward += TimeOf(forward, options.rate);
   cost.backward_input += TimeOf(backward_input, options.rate);
@@ -266,6 +276,7 @@ absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const ModelParti
     cost.forward += times.forward;
     cost.backward_input += times.backward_input;
     cost.backward_weight += times.backward_weight;
+    Add(times.traffic, &cost.tensor_traffic);
   }
   const StagePlan plan = MakeStagePlan(graph, partition, stage);
   const TensorParallel split = options.tensor.split;
@@ -396,6 +407,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
     return costs;
   };
   CostTable table;
+  table.tensor_parallel = split.degree;
   PIPELAB_ASSIGN_OR_RETURN(SliceCosts whole, costs_of(TokenSlice()));
   table.stages = std::move(whole.stages);
   table.edge_bytes = std::move(whole.edge_bytes);

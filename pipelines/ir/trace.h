@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "models/graph/collective.h"  // IWYU pragma: export
 #include "pipelines/ir/program.h"
 #include "tools/base/units.h"
 
@@ -34,13 +35,8 @@ struct DeviceTrace {
   Bytes bytes_sent;       // messages
   int64_t messages_sent = 0;
   Bytes collective_bytes;  // sent in reductions and gathers, by rings
+  Bytes tensor_bytes;      // sent within the device's tensor-parallel group, by rings
 };
-
-// What each of d devices sends in a ring, of a tensor of `whole` bytes: an all-reduce goes around
-// twice, a reduce-scatter or all-gather once.
-inline Bytes RingTraffic(Bytes whole, int64_t devices, bool all_reduce) {
-  return Bytes(whole.value() * (devices - 1) * (all_reduce ? 2 : 1) / devices);
-}
 
 enum class TraceOrigin { kMeasured, kReplayed, kSimulated };
 

@@ -37,6 +37,10 @@ void ScaleToGroup(int members, CostTable* costs) {
       *time = *time * members;
     }
     for (Bytes* bytes : stage.memory.Activations()) *bytes = *bytes * members;
+    StageCost::TensorTraffic& traffic = stage.tensor_traffic;
+    for (Bytes* bytes : {&traffic.forward, &traffic.backward_input, &traffic.backward_weight}) {
+      *bytes = *bytes * members;
+    }
   }
   for (Bytes& bytes : costs->edge_bytes) bytes = bytes * members;
 }

@@ -72,10 +72,10 @@ absl::Status BeginCollective(const CollectivePlan& plan, Communicator* communica
   state->traffic = RingTraffic(Bytes(whole.bytes()), static_cast<int64_t>(plan.devices.size()),
                                /*all_reduce=*/!gather && !scatter)
                        .value();
-  absl::StatusOr<Ticket> ticket = gather ? communicator->BeginAllGather(part, whole, plan.devices)
-                                  : scatter
-                                      ? communicator->BeginReduceScatter(whole, part, plan.devices)
-                                      : communicator->BeginAllReduce(whole, plan.devices, ReduceOp::kSum);
+  absl::StatusOr<Ticket> ticket =
+      gather    ? communicator->BeginAllGather(part, whole, plan.devices)
+      : scatter ? communicator->BeginReduceScatter(whole, part, plan.devices)
+                : communicator->BeginAllReduce(whole, plan.devices, ReduceOp::kSum);
   if (!ticket.ok()) return ticket.status();
   state->ticket = *ticket;
   return absl::OkStatus();

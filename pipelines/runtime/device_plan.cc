@@ -169,4 +169,13 @@ absl::StatusOr<DevicePlan> MakeDevicePlan(const Program& program, int device,
   return DevicePlanner(program, device, std::move(held)).Make();
 }
 
+void MapToRanks(int tensor_parallel, int member, DevicePlan* plan) {
+  const auto map = [&](int* device) { *device = *device * tensor_parallel + member; };
+  for (SendPlan& send : plan->sends) map(&send.peer);
+  for (ReceivePlan& receive : plan->receives) map(&receive.peer);
+  for (CollectivePlan& collective : plan->collectives) {
+    for (int& device : collective.devices) map(&device);
+  }
+}
+
 }  // namespace pipelab

@@ -73,6 +73,10 @@ struct DevicePlan {
 absl::StatusOr<DevicePlan> MakeDevicePlan(const Program& program, int device,
                                           const std::vector<std::vector<StageModule*>>& modules);
 
+// Where each device is a tensor-parallel group of so many ranks, d * tensor_parallel + member:
+// turns the plan's devices into the ranks of this member.
+void MapToRanks(int tensor_parallel, int member, DevicePlan* plan);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_RUNTIME_DEVICE_PLAN_H_

@@ -22,13 +22,17 @@ std::string TensorToString(const Tensor& t) {
 }  // namespace
 
 DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, Arena* arena,
-                           Communicator* communicator, absl::Duration wait_limit, bool trace)
+                           Communicator* communicator, const CommunicatorPeers* peers,
+                           absl::Duration wait_limit, bool trace)
     : program_(program),
-      device_(device),
+      name_(communicator->rank() == device
+                ? absl::StrCat("device ", device)
+                : absl::StrCat("device ", device, " (rank ", communicator->rank(), ")")),
       instructions_(program->instructions[device]),
       plan_(std::move(plan)),
       arena_(arena),
       communicator_(communicator),
+      peers_(peers),
       wait_limit_(wait_limit),
       trace_(trace),
       recorder_(instructions_),
@@ -40,6 +44,7 @@ DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, 
 absl::Status DeviceRunner::Run(DeviceStep* step) {
   *step = DeviceStep();
   bytes_sent_ = messages_sent_ = collective_bytes_ = 0;
+  const Bytes tensor_traffic = TensorTraffic();
   arena_->ResetPeaks();
   step->begin_ns = WallNs();
   if (trace_) recorder_.Start();
@@ -67,6 +72,7 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
   step->trace.bytes_sent = Bytes(bytes_sent_);
   step->trace.messages_sent = messages_sent_;
   step->trace.collective_bytes = Bytes(collective_bytes_);
+  step->trace.tensor_bytes = TensorTraffic() - tensor_traffic;
   return absl::OkStatus();
 }
 
@@ -104,10 +110,9 @@ absl::Status DeviceRunner::AtPlace(const Instruction& i, absl::Status status) co
   const std::string place = Place(*program_, i);
   if (absl::IsDeadlineExceeded(status) && i.op == OpCode::kWait) {
     return absl::DeadlineExceededError(
-        absl::StrCat("device ", device_, " waited ", LimitToString(wait_limit_), " for ", place));
+        absl::StrCat(name_, " waited ", LimitToString(wait_limit_), " for ", place));
   }
-  return absl::Status(status.code(),
-                      absl::StrCat("device ", device_, ", ", place, ": ", status.message()));
+  return absl::Status(status.code(), absl::StrCat(name_, ", ", place, ": ", status.message()));
 }
 
 absl::Status DeviceRunner::Compute(const Instruction& i, const ComputePlan& compute) {
@@ -256,7 +261,7 @@ absl::Status DeviceRunner::FinishSends() {
 
 std::string DeviceRunner::Whereabouts() const {
   const size_t n = static_cast<size_t>(position());
-  return absl::StrCat("device ", device_, " is in ",
+  return absl::StrCat(name_, " is in ",
                       n < instructions_.size() ? Place(*program_, instructions_[n])
                                                : std::string("no instruction"));
 }

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/tensor/arena.h"
+#include "models/layers/communicator_peers.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/runtime/collective_calls.h"
@@ -36,9 +37,11 @@ struct DeviceStep {
 
 class DeviceRunner {
  public:
-  // What it points to must outlive it. `wait_limit` bounds every wait; `trace`: record spans.
+  // What it points to must outlive it; `peers` may be null. `wait_limit` bounds every wait;
+  // `trace`: record spans.
   DeviceRunner(const Program* program, int device, DevicePlan plan, Arena* arena,
-               Communicator* communicator, absl::Duration wait_limit, bool trace);
+               Communicator* communicator, const CommunicatorPeers* peers,
+               absl::Duration wait_limit, bool trace);
 
   absl::Status Run(DeviceStep* step);
 
@@ -62,14 +65,17 @@ class DeviceRunner {
   absl::Status Wait(int32_t index);
   absl::Status RunCollective(OpCode op, int32_t index);
   absl::Status FinishSends();
+  // What the device has sent to its tensor-parallel group so far.
+  Bytes TensorTraffic() const { return peers_ == nullptr ? Bytes(0) : peers_->traffic(); }
   absl::Status AtPlace(const Instruction& i, absl::Status status) const;
 
   const Program* const program_;
-  const int device_;
+  const std::string name_;  // "device 2"
   const std::vector<Instruction>& instructions_;
   DevicePlan plan_;
   Arena* const arena_;
   Communicator* const communicator_;
+  const CommunicatorPeers* const peers_;
   const absl::Duration wait_limit_;
   const bool trace_;
   SpanRecorder recorder_;

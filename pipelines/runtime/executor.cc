@@ -156,8 +156,8 @@ class ThreadedExecutor : public Executor {
   absl::Status echo_;   // the first follow-up of an error that none of these devices reports
 };
 
-absl::Status CheckDevice(const Program& program, size_t d, const DeviceSetup& setup,
-                         size_t devices) {
+absl::Status CheckDevice(const Program& program, size_t d, const DeviceSetup& setup, size_t devices,
+                         size_t tensor_parallel) {
   if (setup.arena == nullptr || setup.communicator == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat("device ", d, " has no ", setup.arena == nullptr ? "arena" : "communicator"));
@@ -168,7 +168,8 @@ absl::Status CheckDevice(const Program& program, size_t d, const DeviceSetup& se
                                                    " has the communicator of rank ", comm.rank(),
                                                    " of ", comm.size()));
   }
-  if (program.instructions[d].size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
+  if (program.instructions[d / tensor_parallel].size() >
+      static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     return absl::InvalidArgumentError(absl::StrCat("device ", d, " has too many instructions"));
   }
   return absl::OkStatus();
@@ -180,21 +181,29 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const Program* progra
                                                            std::vector<DeviceSetup> devices,
                                                            const ExecutorOptions& options) {
   const size_t n = program->instructions.size();
-  if (static_cast<size_t>(program->schedule.num_devices()) != n || devices.size() != n) {
+  const int group = options.tensor_parallel;
+  if (group < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("tensor-parallel groups of ", group));
+  }
+  const size_t ranks = n * static_cast<size_t>(group);
+  if (static_cast<size_t>(program->schedule.num_devices()) != n || devices.size() != ranks) {
     return absl::InvalidArgumentError(
         absl::StrCat("the program has instructions for ", n, " devices, its schedule ",
-                     program->schedule.num_devices(), ", and there are ", devices.size()));
+                     program->schedule.num_devices(), ", and there are ", devices.size(),
+                     group == 1 ? "" : absl::StrCat(" in groups of ", group)));
   }
   std::vector<std::unique_ptr<Device>> ready;
-  for (size_t d = 0; d < n; ++d) {
-    PIPELAB_RETURN_IF_ERROR(CheckDevice(*program, d, devices[d], n));
-    PIPELAB_ASSIGN_OR_RETURN(DevicePlan plan,
-                             MakeDevicePlan(*program, static_cast<int>(d), devices[d].modules));
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    PIPELAB_RETURN_IF_ERROR(CheckDevice(*program, rank, devices[rank], ranks, group));
+    const int d = static_cast<int>(rank) / group;
+    PIPELAB_ASSIGN_OR_RETURN(DevicePlan plan, MakeDevicePlan(*program, d, devices[rank].modules));
+    MapToRanks(group, static_cast<int>(rank) % group, &plan);
     auto device = std::make_unique<Device>();
-    device->setup = std::move(devices[d]);
-    device->runner = std::make_unique<DeviceRunner>(
-        program, static_cast<int>(d), std::move(plan), device->setup.arena,
-        device->setup.communicator.get(), options.wait_limit, options.trace);
+    device->setup = std::move(devices[rank]);
+    const DeviceSetup& setup = device->setup;
+    device->runner = std::make_unique<DeviceRunner>(program, d, std::move(plan), setup.arena,
+                                                    setup.communicator.get(), setup.peers,
+                                                    options.wait_limit, options.trace);
     ready.push_back(std::move(device));
   }
   return std::unique_ptr<Executor>(

@@ -7,6 +7,10 @@
 //     PIPELAB_ASSIGN_OR_RETURN(Trace trace, executor->RunStep());
 //   }
 //
+// A device of the program may be a tensor-parallel group of T ranks (ExecutorOptions): rank d T + t
+// runs the list of device d, and what it exchanges with the others it does with ranks of the same
+// t. What the group's own ranks exchange is inside their modules.
+//
 // A device that fails ends the run with its own error and its place ("device 2, 1F3: ..."), not
 // with a hang: the other devices are freed through Communicator::Abort and their follow-up errors
 // are dropped. Every wait has a limit, and so has RunStep: when a module does not come back, it
@@ -23,6 +27,7 @@
 #include "absl/time/time.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/tensor/arena.h"
+#include "models/layers/communicator_peers.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/runtime/stage_module.h"
@@ -36,11 +41,14 @@ struct DeviceSetup {
   std::unique_ptr<Communicator> communicator;
   // [replica][stage]; null where the device does not hold the stage.
   std::vector<std::vector<StageModule*>> modules;
+  // The group that the modules compute with; null: none. Read for the bytes that it sends.
+  const CommunicatorPeers* peers = nullptr;
 };
 
 struct ExecutorOptions {
   absl::Duration wait_limit = absl::Seconds(60);
-  bool trace = true;  // false: only makespan and totals, no spans
+  bool trace = true;        // false: only makespan and totals, no spans
+  int tensor_parallel = 1;  // T: `devices` of Create, and of a trace, are ranks
 };
 
 class Executor {

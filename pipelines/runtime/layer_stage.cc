@@ -125,6 +125,7 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   ctx.slice = slices_[a.slice];
   ctx.seed = options_.seed;
   ctx.loss_scale = 1.0f / static_cast<float>(options_.batch_tokens);
+  ctx.peers = options_.peers;
   return ctx;
 }
 
@@ -144,9 +145,17 @@ void LayerStage::Release(StagePass pass, int place, MicroBatch* mb) const {
   for (int value : plan_.released(pass)[place]) mb->values[value] = Tensor();
 }
 
-absl::StatusOr<Tensor> LayerStage::BeginNorm(const NormShare& share) {
-  Tensor squares = parameters_.SumsOfSquares(share);
+absl::Status LayerStage::FinishWork() const {
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  return options_.peers == nullptr ? absl::OkStatus() : options_.peers->status();
+}
+
+// Of parameters that all peers have, one peer adds the squares.
+absl::StatusOr<Tensor> LayerStage::BeginNorm(const NormShare& share) {
+  TensorPeers* peers = options_.peers;
+  Tensor squares = parameters_.SumsOfSquares(share, peers == nullptr || peers->member() == 0);
+  if (peers != nullptr) peers->Sum(squares);
+  PIPELAB_RETURN_IF_ERROR(FinishWork());
   return squares;
 }
 
@@ -211,7 +220,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Evaluate(const BatchSource& data
   mb.values = std::move(inputs);
   mb.values.resize(plan_.values.size());
   std::vector<Tensor> outputs = RunForward(ctx, &data, StagePass::kForwardDrop, nullptr, &mb);
-  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  PIPELAB_RETURN_IF_ERROR(FinishWork());
   return outputs;
 }
 

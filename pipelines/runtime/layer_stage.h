@@ -44,6 +44,7 @@
 #include "models/graph/layer_spec.h"
 #include "models/layers/layer.h"
 #include "models/layers/optimizer.h"
+#include "models/layers/tensor_peers.h"
 #include "pipelines/cost/model_partition.h"  // IWYU pragma: export
 #include "pipelines/cost/stage_plan.h"
 #include "pipelines/runtime/stage_module.h"
@@ -68,6 +69,9 @@ struct LayerStageOptions {
   std::vector<int32_t> version_uses;
   // What this copy keeps of the stage's own parameters: ShardOf (pipelines/ir/program.h).
   Shard shard;
+  // The devices that compute the stage's layers together with this one; the graph is then the
+  // device's (models/graph/tensor_member.h). They must outlive the stage. Null: none.
+  TensorPeers* peers = nullptr;
 };
 
 class LayerStage : public StageModule {
@@ -167,6 +171,8 @@ class LayerStage : public StageModule {
   void PrepareGradients();
   // A pass is over: a version that nobody will need again goes.
   void CountUse(int version);
+  // Waits for the backend's work; its error, or the peers'.
+  absl::Status FinishWork() const;
   std::vector<Tensor> InputsOf(int place, const MicroBatch& mb) const;
   // Lets go of what the pass does not need after this layer.
   void Release(StagePass pass, int place, MicroBatch* mb) const;

@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   std::vector<Tensor> outputs =
       RunForward(ctx, options_.data, drop ? StagePass::kForwardDrop : StagePass::kForward,
                  SequencesOf(a), &mb);
-  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  PIPELAB_RETURN_IF_ERROR(FinishWork());
   CountUse(a.version);
   if (has_loss_ && a.slice == 0) losses_[a.micro_batch] = 0;
   if (has_loss_) losses_[a.micro_batch] += loss;
@@ -108,7 +108,7 @@ absl::Status LayerStage::Recompute(const Action& a) {
   Bind(a.version);
   RunForward(ctx, options_.data, StagePass::kRecompute, SequencesOf(a), mb);
   mb->phase = Phase::kReady;
-  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  PIPELAB_RETURN_IF_ERROR(FinishWork());
   CountUse(a.version);
   return absl::OkStatus();
 }
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   } else {
     mb->phase = Phase::kInputDone;
   }
-  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  PIPELAB_RETURN_IF_ERROR(FinishWork());
   CountUse(a.version);
   gradients.resize(plan_.num_in_edges);
   return gradients;
@@ -191,7 +191,7 @@ absl::Status LayerStage::BackwardWeight(const Action& a) {
     BackwardLayer(place, StagePass::kBackwardWeight, ctx, mb, nullptr);
   }
   Finished(a);
-  PIPELAB_RETURN_IF_ERROR(backend_->Finish());
+  PIPELAB_RETURN_IF_ERROR(FinishWork());
   CountUse(a.version);
   return absl::OkStatus();
 }

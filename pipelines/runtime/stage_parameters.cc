@@ -122,11 +122,12 @@ std::pair<int64_t, int64_t> StageParameters::OverlapOf(const Region& r) const {
   return {begin - r.begin, std::max(begin, std::min(r.begin + r.size, first + part)) - r.begin};
 }
 
-Tensor StageParameters::SumsOfSquares(const NormShare& share) {
+Tensor StageParameters::SumsOfSquares(const NormShare& share, bool whole) {
   Fold();
   Tensor squares =
       backend_->arena().Zeros(DataType::kFloat32, {num_values_}, MemoryKind::kActivation);
   const auto add = [&](const Region& r, const Tensor& gradient) {
+    if (!whole && r.cut.whole()) return;
     squares.f32()[r.number] = static_cast<float>(backend_->optimizer().SumOfSquares(gradient));
   };
   for (const Region& r : regions_) {
@@ -196,28 +197,33 @@ absl::StatusOr<ParameterPart> StageParameters::CopyPart(absl::string_view name,
                                                         StateKind kind) const {
   PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
   const auto [kept, begin] = Kept(*region, kind);
-  return ParameterPart{begin, std::vector<float>(kept.f32().begin(), kept.f32().end())};
+  return ParameterPart{begin, std::vector<float>(kept.f32().begin(), kept.f32().end()),
+                       region->cut};
 }
 
 absl::StatusOr<std::vector<float>> StageParameters::Copy(absl::string_view name,
                                                          StateKind kind) const {
   PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
   PIPELAB_ASSIGN_OR_RETURN(ParameterPart part, CopyPart(name, kind));
-  if (static_cast<int64_t>(part.values.size()) == region->size) return std::move(part.values);
+  const int64_t whole = region->size * region->cut.parts;
+  if (static_cast<int64_t>(part.values.size()) == whole) return std::move(part.values);
   return absl::FailedPreconditionError(absl::StrCat("this copy of the stage has ",
-                                                    part.values.size(), " of the ", region->size,
+                                                    part.values.size(), " of the ", whole,
                                                     " elements of \"", name, "\""));
 }
 
 absl::Status StageParameters::Set(absl::string_view name, StateKind kind,
                                   absl::Span<const float> from) {
   PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
-  if (static_cast<int64_t>(from.size()) != region->size) {
-    return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" has ", region->size,
-                                                   " elements, not ", from.size()));
+  const int64_t whole = region->size * region->cut.parts;
+  if (static_cast<int64_t>(from.size()) != whole) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parameter \"", name, "\" has ", whole, " elements, not ", from.size()));
   }
   const auto [kept, begin] = Kept(*region, kind);
-  std::copy_n(from.begin() + begin, kept.size(), kept.f32().begin());
+  for (int64_t i = 0; i < kept.size(); ++i) {
+    kept.f32()[i] = from[region->cut.WholeIndex(begin + i)];
+  }
   return absl::OkStatus();
 }
 

@@ -43,10 +43,15 @@ namespace pipelab {
 // The optimizer's tensors are in the order of StateNames (models/layers/optimizer.h).
 enum class StateKind : uint8_t { kValue, kFirstState, kSecondState };
 
-// Elements [begin, begin + values.size()) of a parameter.
+// Elements [begin, begin + values.size()) of a parameter, or of what the device has of one that a
+// tensor-parallel group divides.
 struct ParameterPart {
   int64_t begin = 0;
   std::vector<float> values;
+  ParameterCut cut = {};
+
+  // The place in the whole parameter of values[i].
+  int64_t WholeIndex(int64_t i) const { return cut.WholeIndex(begin + i); }
 };
 
 class StageParameters {
@@ -86,16 +91,17 @@ class StageParameters {
   // Say so after each weight gradient.
   void GradientsAdded() { folded_ = false; }
   // The terms of the copy's share of the global norm, one for each value of the model in the order
-  // of first uses, with 0 for the others.
-  Tensor SumsOfSquares(const NormShare& share);
+  // of first uses, with 0 for the others. Without `whole`, of parameters that a tensor-parallel
+  // group divides alone: another of its devices answers for the others.
+  Tensor SumsOfSquares(const NormShare& share, bool whole = true);
   void ScaleGradients(float factor);
   // The optimizer's step of this number, from 1.
   void Step(int64_t step);
 
   // What this copy keeps of a parameter. NotFound, also for state that the optimizer has not.
   absl::StatusOr<ParameterPart> CopyPart(absl::string_view name, StateKind kind) const;
-  // By parameter name; NotFound, InvalidArgument for another number of elements, and
-  // FailedPrecondition where this copy has a part only.
+  // By parameter name, of the whole parameter; NotFound, InvalidArgument for another number of
+  // elements, and FailedPrecondition where this copy has a part only.
   absl::StatusOr<std::vector<float>> Copy(absl::string_view name, StateKind kind) const;
   absl::Status Set(absl::string_view name, StateKind kind, absl::Span<const float> state);
 
@@ -109,7 +115,8 @@ class StageParameters {
   struct Region {
     const ParameterSpec* spec;  // of the first use, while laying out
     int64_t number = 0;         // among the model's values
-    bool shared;                // by a tie with other stages
+    ParameterCut cut;
+    bool shared;  // by a tie with other stages
     int64_t begin = 0, size = 0;
     std::vector<int64_t> later_uses;  // places of gradients
   };

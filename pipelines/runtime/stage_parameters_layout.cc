@@ -59,6 +59,7 @@ void StageParameters::LayOut(const ModelGraph& graph, absl::Span<const int> laye
         region.number = numbers.at(ValueName(p));
         region.shared = elsewhere.count(p.tie) > 0;
         region.size = p.size();
+        region.cut = p.cut;
         int64_t& size = region.shared ? ties_size_ : own_size_;
         region.begin = size;
         size += region.size;

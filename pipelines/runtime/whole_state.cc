@@ -39,7 +39,7 @@ std::vector<float> WholeTensor(const StateEntry& entry, absl::Span<LayerStage* c
     const absl::StatusOr<ParameterPart> part = PartIn(*stage, entry);
     if (!part.ok()) continue;  // another stage's
     for (size_t i = 0; i < part->values.size(); ++i) {
-      const size_t at = part->begin + i;
+      const size_t at = part->WholeIndex(static_cast<int64_t>(i));
       if (known[at]) continue;  // another copy
       known[at] = true;
       whole[at] = part->values[i];

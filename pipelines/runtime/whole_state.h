@@ -4,7 +4,8 @@
 //   PIPELAB_RETURN_IF_ERROR(SetWholeState(state, target, other_stages));
 //
 // `stages` are all copies of all stages, on whatever devices, between steps. A tensor is the first
-// copy's, or is put together from the parts of those that shard it; ties between stages have one
+// copy's, or is put together from the parts of those that shard it, or that divide it as a
+// tensor-parallel group; ties between stages have one
 // value in all of them.
 #ifndef PIPELAB_PIPELINES_RUNTIME_WHOLE_STATE_H_
 #define PIPELAB_PIPELINES_RUNTIME_WHOLE_STATE_H_

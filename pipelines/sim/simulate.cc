@@ -11,6 +11,7 @@
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/sim/collective_timeline.h"
 #include "pipelines/sim/effects.h"
+#include "pipelines/sim/tensor_traffic.h"
 #include "pipelines/sim/transfers.h"
 #include "tools/base/status_macros.h"
 
@@ -181,6 +182,7 @@ class Simulation {
       trace_.devices[d].peak_activation = Bytes(device.peak);
       trace_.devices[d].peak_state = state[d];
     }
+    AddTensorTraffic(p_, costs_, &trace_);
     trace_.makespan = Nanoseconds(makespan);
     return std::move(trace_);
   }

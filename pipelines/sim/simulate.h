@@ -40,6 +40,10 @@
 // has the older weight versions that live (ir/versions.h) and what is put together of sharded
 // parameters (cost/sharded_state.h).
 //
+// Each device of the program stands for CostTable::tensor_parallel ones, a tensor-parallel group:
+// its times, memory and messages are those of one, and tensor_bytes what one sends within the
+// group.
+//
 // Deterministic: whole nanoseconds and bytes. O(instructions), and on shared links for each message
 // what is under way on them at the time. Errors: InvalidArgument when the
 // table does not fit the program; Internal naming the blocked instruction when the program cannot

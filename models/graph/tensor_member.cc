@@ -1,0 +1,63 @@
+#include "models/graph/tensor_member.h"
+
+#include "glog/logging.h"
+
+namespace pipelab {
+namespace {
+
+// Elements that follow one another in the whole are those of one block of the divided dimension,
+// and of all dimensions behind it.
+void Cut(TensorParallel split, int64_t member, ParameterSpec* p) {
+  if (p->split_dimension < 0) return;
+  int64_t behind = 1;
+  for (size_t d = static_cast<size_t>(p->split_dimension) + 1; d < p->shape.size(); ++d) {
+    behind *= p->shape[d];
+  }
+  int64_t& size = p->shape[p->split_dimension];
+  CHECK_EQ(size % (split.degree * p->split_blocks), 0)
+      << p->name << ": " << split.degree << " devices divide " << p->split_blocks << " blocks of "
+      << size;
+  size /= split.degree;
+  p->cut = {split.degree, member, size / p->split_blocks * behind};
+  p->split_dimension = -1;
+}
+
+}  // namespace
+
+LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member) {
+  CHECK(!split.sequence) << layer.name << ": rows split by tokens";
+  CHECK(0 <= member && member < split.degree) << member << " of " << split.degree;
+  LayerSpec part = layer;
+  if (split.degree == 1 || layer.split.empty()) return part;
+  for (ParameterSpec& p : part.parameters) Cut(split, member, &p);
+  for (const TensorDimension& d : layer.split.dimensions) {
+    if (d.attribute.empty()) continue;
+    CHECK_EQ(d.size % split.degree, 0) << layer.name << ": " << d.name;
+    part.attributes.at(d.attribute) = static_cast<double>(d.size / split.degree);
+  }
+  part.costs = [costs = layer.split.costs, split](int64_t samples) {
+    return costs(samples, TokenSlice(), split);
+  };
+  if (layer.slice_costs) {
+    part.slice_costs = [costs = layer.split.costs, split](int64_t samples, TokenSlice slice) {
+      return costs(samples, slice, split);
+    };
+  }
+  part.operations = [operations = layer.split.operations, split](int64_t samples,
+                                                                 TokenSlice slice) {
+    return operations(samples, slice, split);
+  };
+  part.split = LayerSplit();
+  return part;
+}
+
+ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member) {
+  ModelGraph part;
+  part.name = graph.name;
+  for (const LayerSpec& layer : graph.layers) {
+    part.layers.push_back(MemberLayer(layer, split, member));
+  }
+  return part;
+}
+
+}  // namespace pipelab

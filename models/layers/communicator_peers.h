@@ -1,0 +1,44 @@
+// A tensor-parallel group over a communicator: the device's peers are ranks of it.
+//
+//   CommunicatorPeers peers(communicator, /*ranks=*/{4, 5}, /*limit=*/absl::Seconds(60));
+//   ctx.peers = &peers;  ...  PIPELAB_RETURN_IF_ERROR(peers.status());
+//
+// Used by the communicator's own thread. `traffic` is what this device has sent so far, by rings.
+#ifndef PIPELAB_MODELS_LAYERS_COMMUNICATOR_PEERS_H_
+#define PIPELAB_MODELS_LAYERS_COMMUNICATOR_PEERS_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "kernels/comm/communicator.h"
+#include "models/layers/tensor_peers.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+class CommunicatorPeers final : public TensorPeers {
+ public:
+  // `ranks`: the group, ascending; the communicator's own rank is one of them (CHECKed).
+  CommunicatorPeers(Communicator* communicator, std::vector<int> ranks, absl::Duration limit);
+
+  int member() const override { return member_; }
+  void Sum(const Tensor& data) override { AllReduce(data, ReduceOp::kSum); }
+  void Largest(const Tensor& data) override { AllReduce(data, ReduceOp::kMax); }
+  absl::Status status() const override { return status_; }
+  Bytes traffic() const { return traffic_; }
+
+ private:
+  void AllReduce(const Tensor& data, ReduceOp op);
+
+  Communicator* const communicator_;
+  const std::vector<int> ranks_;
+  const absl::Duration limit_;
+  int member_ = -1;
+  absl::Status status_;
+  Bytes traffic_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_LAYERS_COMMUNICATOR_PEERS_H_

@@ -1,0 +1,271 @@
+// Layers that several devices compute together, each a thread with its part of the parameters:
+// outputs and gradients of the whole layer, each part's memory as its specification says, to the
+// byte, and the group's traffic too.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/comm/communicator.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/reference/reference_backend.h"
+#include "models/graph/tensor_member.h"
+#include "models/layers/communicator_peers.h"
+#include "models/layers/test_layers.h"
+#include "models/zoo/gpt.h"
+#include "models/zoo/transformer.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
+using Numbers = std::vector<float>;
+
+Numbers Values(const Tensor& t) {
+  return t.empty() ? Numbers() : Numbers(t.f32().begin(), t.f32().end());
+}
+
+// Of one device: what it computed, what that took, what it sent.
+struct Result {
+  double loss = 0;
+  Numbers output;
+  std::vector<Numbers> input_gradients, gradients;
+  std::vector<Bytes> bytes;    // kept, for the weight part, and the peak of each pass
+  std::vector<Bytes> traffic;  // of each pass
+};
+
+std::vector<Bytes> BytesOf(const LayerCosts& c) {
+  return {c.kept, c.kept_for_weight, c.forward_peak, c.backward_input_peak, c.backward_weight_peak};
+}
+
+// Forward and both parts of the backward; inputs are paid for by somebody else.
+Result RunLayer(const LayerSpec& spec, int64_t samples, MakeBackend make,
+                CommunicatorPeers* peers) {
+  Arena arena;
+  const std::unique_ptr<Backend> backend = make(&arena);
+  LayerRig rig(spec, backend.get(), samples);
+  rig.ctx.peers = peers;
+  std::vector<Tensor> inputs = RandomInputs(spec, backend.get(), samples);
+  Result result;
+  Bytes base = arena.current_transient();
+  const auto pass = [&](const std::function<void()>& run) {
+    const Bytes before = arena.current_transient();
+    const Bytes sent = peers == nullptr ? Bytes(0) : peers->traffic();
+    arena.ResetPeaks();
+    run();
+    if (peers != nullptr) result.traffic.push_back(peers->traffic() - sent);
+    return arena.peak_transient() - before;
+  };
+  Tensor y;
+  const Bytes forward = pass([&] { y = rig.layer->Forward(rig.ctx, inputs, &rig.stash); });
+  result.loss = rig.loss;
+  result.output = Values(y);
+  const Bytes kept = arena.current_transient() - base - Bytes(y.empty() ? 0 : y.bytes());
+  Tensor dy;
+  if (!y.empty()) dy = RandomTensor(backend.get(), y.shape(), "dy", 1);
+  y = Tensor();
+  std::vector<Tensor> dx;
+  const Bytes backward_input =
+      pass([&] { dx = rig.layer->BackwardInput(rig.ctx, inputs, std::move(dy), &rig.stash); });
+  for (Tensor& d : dx) result.input_gradients.push_back(Values(d));
+  dx.clear();
+  const Bytes for_weight = arena.current_transient() - base;
+  const Bytes backward_weight =
+      pass([&] { rig.layer->BackwardWeight(rig.ctx, inputs, &rig.stash); });
+  EXPECT_EQ(arena.current_transient(), base);
+  for (const Parameter& p : rig.parameters) result.gradients.push_back(Values(p.gradient));
+  result.bytes = {kept, for_weight, forward, backward_input, backward_weight};
+  return result;
+}
+
+std::vector<Result> RunParts(const LayerSpec& spec, int64_t samples, MakeBackend make, int degree) {
+  auto ranks = MakeInProcessCommunicators(degree, {});
+  std::vector<int> group;
+  for (int t = 0; t < degree; ++t) group.push_back(t);
+  std::vector<Result> results(degree);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < degree; ++t) {
+    threads.emplace_back([&, t] {
+      CommunicatorPeers peers(ranks[t].get(), group, absl::Seconds(20));
+      results[t] = RunLayer(MemberLayer(spec, {degree}, t), samples, make, &peers);
+      EXPECT_THAT(peers.status(), IsOk());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+// Sums of `terms` in another order; terms may be as large as the tensor's largest element, and
+// cancel.
+void ExpectNear(const Numbers& actual, const Numbers& expected, int64_t terms,
+                const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double largest = 0;
+  for (float x : expected) largest = std::max(largest, std::abs(double{x}));
+  const double bound = static_cast<double>(terms) * std::numeric_limits<float>::epsilon() * largest;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(actual[i], expected[i], bound) << what << "[" << i << "]";
+  }
+}
+
+Bytes TrafficOf(const std::vector<TensorCollective>& collectives, int degree) {
+  Bytes sum;
+  for (const TensorCollective& c : collectives) {
+    sum += RingTraffic(c.bytes, degree, c.kind == Collective::kAllReduce);
+  }
+  return sum;
+}
+
+// The longest sum that is taken in parts, by two: a norm's gradient has another one behind it.
+int64_t Terms(const LayerSpec& spec) {
+  int64_t terms = 1;
+  for (const ParameterSpec& p : spec.parameters) {
+    if (p.split_dimension >= 0) terms = std::max(terms, p.shape[p.split_dimension]);
+  }
+  return 2 * terms;
+}
+
+// The gradients of the parts, put together; those of parameters that all have are the same bits.
+void ExpectGradients(const LayerSpec& spec, const Result& whole, const std::vector<Result>& parts) {
+  const int degree = static_cast<int>(parts.size());
+  for (size_t k = 0; k < spec.parameters.size(); ++k) {
+    Numbers together(whole.gradients[k].size(), std::nanf(""));
+    for (int t = 0; t < degree; ++t) {
+      const ParameterSpec p = MemberLayer(spec, {degree}, t).parameters[k];
+      ASSERT_EQ(static_cast<int64_t>(parts[t].gradients[k].size()), p.size());
+      if (p.cut.whole()) {
+        EXPECT_EQ(parts[t].gradients[k], parts[0].gradients[k]) << p.name << " of " << t;
+      }
+      for (int64_t i = 0; i < p.size(); ++i) {
+        together[p.cut.WholeIndex(i)] = parts[t].gradients[k][i];
+      }
+    }
+    ExpectNear(together, whole.gradients[k], Terms(spec), spec.parameters[k].name);
+  }
+}
+
+class TensorLayers : public testing::TestWithParam<MakeBackend> {
+ protected:
+  void CheckLayer(const LayerSpec& spec, int64_t samples, int degree) {
+    SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples << ", T=" << degree);
+    const Result whole = RunLayer(spec, samples, GetParam(), nullptr);
+    const std::vector<Result> parts = RunParts(spec, samples, GetParam(), degree);
+    const TensorShare share = ShareOf(spec, samples, TokenSlice(), {degree});
+    const std::vector<Bytes> traffic = {TrafficOf(share.forward, degree),
+                                        TrafficOf(share.backward_input, degree),
+                                        TrafficOf(share.backward_weight, degree)};
+    for (int t = 0; t < degree; ++t) {
+      SCOPED_TRACE(testing::Message() << "member " << t);
+      const Result& part = parts[t];
+      EXPECT_EQ(part.bytes, BytesOf(share.costs));
+      EXPECT_EQ(part.bytes, BytesOf(MemberLayer(spec, {degree}, t).costs(samples)));
+      EXPECT_EQ(part.traffic, traffic);
+      EXPECT_EQ(part.output, parts[0].output);
+      EXPECT_EQ(part.input_gradients, parts[0].input_gradients);
+      EXPECT_EQ(part.loss, parts[0].loss);
+    }
+    EXPECT_NEAR(parts[0].loss, whole.loss,
+                std::abs(whole.loss) * Terms(spec) * std::numeric_limits<float>::epsilon());
+    ExpectNear(parts[0].output, whole.output, Terms(spec), "output");
+    if (absl::StrContains(spec.kind, "embedding")) {
+      EXPECT_EQ(parts[0].output, whole.output);  // one term that is not 0, and a position
+    }
+    ASSERT_EQ(parts[0].input_gradients.size(), whole.input_gradients.size());
+    for (size_t k = 0; k < whole.input_gradients.size(); ++k) {
+      ExpectNear(parts[0].input_gradients[k], whole.input_gradients[k], Terms(spec), "dx");
+    }
+    ExpectGradients(spec, whole, parts);
+  }
+
+  void CheckLayers(const ModelGraph& graph) {
+    for (const LayerSpec& spec : graph.layers) {
+      if (spec.split.empty()) continue;
+      for (const int64_t samples : {1, 3}) {
+        for (const int degree : {2, 4}) CheckLayer(spec, samples, degree);
+      }
+    }
+  }
+};
+
+GptConfig Gpt(double dropout) {
+  GptConfig c;
+  c.layers = 1;
+  c.hidden = 16;
+  c.heads = 4;
+  c.tokens = 6;
+  c.vocabulary = 20;
+  c.dropout = dropout;
+  return c;
+}
+
+TEST_P(TensorLayers, GptLayersAreTheWhole) {
+  for (const double dropout : {0.0, 0.2}) CheckLayers(*BuildGpt(Gpt(dropout)));
+  GptConfig other = Gpt(0.1);
+  other.positions = Positions::kSinusoidal;
+  other.output_bias = true;
+  other.vocabulary = 72;
+  CheckLayers(*BuildGpt(other));
+  GptConfig wide = Gpt(0);  // two blocks of attention rows
+  wide.tokens = 70;
+  wide.heads = 8;
+  CheckLayers(*BuildGpt(wide));
+}
+
+// Attention over a memory, keys that are padding, targets that are not asked for.
+TEST_P(TensorLayers, EncodersAndDecodersAreTheWhole) {
+  for (const double dropout : {0.0, 0.2}) {
+    TransformerConfig c;
+    c.layers = 1;
+    c.hidden = 16;
+    c.heads = 4;
+    c.feed_forward = 24;
+    c.source_tokens = 7;
+    c.target_tokens = 5;
+    c.vocabulary = 28;
+    c.dropout = dropout;
+    CheckLayers(*BuildTransformer(c));
+  }
+}
+
+// The first error stays; nothing is waited for after it, and the peer learns of it.
+TEST(CommunicatorPeers, KeepTheFirstError) {
+  auto ranks = MakeInProcessCommunicators(2, {});
+  Arena arena;
+  const auto backend = MakeReferenceBackend(&arena);
+  const Tensor x = RandomTensor(backend.get(), {5}, "x", 1);
+  const Numbers before = Values(x);
+  CommunicatorPeers first(ranks[0].get(), {0, 1}, absl::Milliseconds(20));
+  CommunicatorPeers second(ranks[1].get(), {0, 1}, absl::Seconds(20));
+  EXPECT_EQ(first.member(), 0);
+  EXPECT_EQ(second.member(), 1);
+  first.Sum(x);
+  const absl::Status error = first.status();
+  EXPECT_THAT(error, StatusIs(absl::StatusCode::kDeadlineExceeded,
+                              HasSubstr("for rank 1 in the all-reduce of ranks {0, 1}")));
+  const Bytes sent = first.traffic();
+  first.Largest(x);
+  EXPECT_EQ(first.status(), error);
+  EXPECT_EQ(first.traffic(), sent);
+  EXPECT_EQ(Values(x), before);
+  second.Sum(x);
+  EXPECT_TRUE(IsFollowUp(second.status())) << second.status();
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, TensorLayers,
+                         testing::Values(&MakeReferenceBackend, &MakeCpuBackend),
+                         [](const auto& info) { return info.index == 0 ? "reference" : "cpu"; });
+
+}  // namespace
+}  // namespace pipelab

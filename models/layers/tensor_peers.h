@@ -1,0 +1,42 @@
+// What a layer asks of the devices that compute it together (models/graph/tensor_parallel.h): sums
+// of partial results. The parts of a layer call these in one order on all devices, with tensors of
+// equal size, and all devices get the same bits.
+//
+//   b.Linear(mix_MW, wo, BiasOfOne(ctx, bo), branch_MC);   // a product divided by rows
+//   SumOverPeers(ctx, branch_MC);                          // nothing, where the device is alone
+//
+// Layers have no way to report an error: the first one stays with the peers, who sum nothing
+// afterwards, and whoever runs the layers asks for it when the pass is over.
+#ifndef PIPELAB_MODELS_LAYERS_TENSOR_PEERS_H_
+#define PIPELAB_MODELS_LAYERS_TENSOR_PEERS_H_
+
+#include "absl/status/status.h"
+#include "kernels/tensor/tensor.h"
+#include "models/layers/layer.h"
+
+namespace pipelab {
+
+class TensorPeers {
+ public:
+  virtual ~TensorPeers() = default;
+  virtual int member() const = 0;  // this device, from 0
+  // In place: the sum over the devices in their order, and the largest.
+  virtual void Sum(const Tensor& data) = 0;
+  virtual void Largest(const Tensor& data) = 0;
+  virtual absl::Status status() const = 0;
+};
+
+inline void SumOverPeers(const LayerContext& ctx, const Tensor& data) {
+  if (ctx.peers != nullptr) ctx.peers->Sum(data);
+}
+// Of the devices that sum their partial results, one adds what belongs to the sum.
+inline bool AddsToSum(const LayerContext& ctx) {
+  return ctx.peers == nullptr || ctx.peers->member() == 0;
+}
+inline Tensor BiasOfOne(const LayerContext& ctx, const Parameter& bias) {
+  return AddsToSum(ctx) ? bias.value : Tensor();
+}
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_LAYERS_TENSOR_PEERS_H_

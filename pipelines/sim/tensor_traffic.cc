@@ -1,0 +1,52 @@
+#include "pipelines/sim/tensor_traffic.h"
+
+#include <cstdint>
+
+#include "pipelines/cost/sharded_state.h"
+
+namespace pipelab {
+namespace {
+
+Bytes TrafficOf(const StageCost::TensorTraffic& stage, ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kForward:
+    case ActionKind::kRecompute:
+      return stage.forward;
+    case ActionKind::kBackward:
+      return stage.backward_input + stage.backward_weight;
+    case ActionKind::kBackwardInput:
+      return stage.backward_input;
+    case ActionKind::kBackwardWeight:
+      return stage.backward_weight;
+    case ActionKind::kStep:
+      return Bytes(0);
+  }
+  return Bytes(0);
+}
+
+}  // namespace
+
+void AddTensorTraffic(const Program& program, const CostTable& costs, Trace* trace) {
+  if (costs.tensor_parallel == 1) return;
+  const Schedule& s = program.schedule;
+  const int64_t slice_parts = costs.SliceParts(s);
+  for (int d = 0; d < s.num_devices(); ++d) {
+    Bytes& sent = trace->devices[d].tensor_bytes;
+    for (const Instruction& i : program.instructions[d]) {
+      if (i.op != OpCode::kCompute) continue;
+      const Action& a = i.action;
+      // A group's member has its rows alone, a slice its tokens.
+      const int64_t parts =
+          static_cast<int64_t>(s.placement.groups[i.replica][a.stage].size()) * slice_parts;
+      const StageCost& stage = costs.StageOf(a.stage, a.slice);
+      sent += Bytes(TrafficOf(stage.tensor_traffic, a.kind).value() / parts);
+    }
+  }
+  if (!program.norm.has_value()) return;
+  for (const StageCopy& copy : program.norm->members) {
+    trace->devices[copy.device].tensor_bytes +=
+        RingTraffic(NormBytes(*program.norm), costs.tensor_parallel, /*all_reduce=*/true);
+  }
+}
+
+}  // namespace pipelab
