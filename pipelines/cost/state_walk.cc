@@ -8,10 +8,6 @@ namespace {
 
 constexpr int64_t kElement = 4;  // bytes
 
-bool ShardsGradients(Sharding sharding) {
-  return sharding == Sharding::kGradients || sharding == Sharding::kFully;
-}
-
 void Add(const StateParts& more, StateParts* sum) {
   sum->weights += more.weights;
   sum->gradients += more.gradients;

@@ -29,6 +29,11 @@ enum class Sharding : uint8_t {
   kFully,      // also values (ZeRO-3, FSDP), among the members of a group
 };
 
+// Whether a stage's gradients, and maybe its values, are put together in a run and let go after it.
+inline bool ShardsGradients(Sharding sharding) {
+  return sharding == Sharding::kGradients || sharding == Sharding::kFully;
+}
+
 const char* ShardingName(Sharding sharding);  // "replicated", "optimizer", "gradients", "fully"
 // InvalidArgument that names the option and lists the names.
 absl::StatusOr<Sharding> ParseSharding(absl::string_view name,

@@ -13,10 +13,6 @@
 namespace pipelab {
 namespace {
 
-bool ShardsGradients(const GridConfig& c) {
-  return c.sharding == Sharding::kGradients || c.sharding == Sharding::kFully;
-}
-
 // One device's time after its last action, and its state.
 class Tail {
  public:
@@ -47,15 +43,13 @@ class Tail {
     return std::max(end, gathered);
   }
 
+  // What there is of it at all times.
   Bytes State(const std::vector<StageCopy>& copies) const {
-    Bytes always, most_in_a_run;
+    Bytes always;
     for (const StageCopy& copy : copies) {
-      const CopyState state = StateOf(costs_.stages[copy.stage].memory, ShardOf(order_, copy));
-      always += state.always.total();
-      // A weight gradient's stage is gathered, and so are its gradients.
-      most_in_a_run = std::max(most_in_a_run, state.gathered + state.run_gradients);
+      always += StateOf(costs_.stages[copy.stage].memory, ShardOf(order_, copy)).always.total();
     }
-    return always + most_in_a_run;
+    return always;
   }
 
  private:
@@ -77,7 +71,7 @@ class Tail {
   }
 
   Nanoseconds EndOfReductions(const std::vector<StageCopy>& copies, const OrderWalk& walk) const {
-    const bool early = c_.overlap_data || ShardsGradients(c_);
+    const bool early = c_.overlap_data || ShardsGradients(c_.sharding);
     std::vector<std::pair<Nanoseconds, Nanoseconds>> begin_and_time;
     for (const StageCopy& copy : copies) {
       begin_and_time.emplace_back(
@@ -131,6 +125,25 @@ absl::Status GridOrderBound::SetOrder(const GridConfig& c) {
   return absl::OkStatus();
 }
 
+// While a stage's action runs, its weights are put together, and while a weight gradient does, so
+// are its gradients: as if they were the action's own.
+CostTable GridOrderBound::CostsOfRuns() const {
+  CostTable costs = costs_;
+  const auto& groups = order_.schedule.placement.groups;
+  for (int stage = 0; stage < order_.schedule.num_stages(); ++stage) {
+    StageMemory& m = costs.stages[stage].memory;
+    const CopyState state = StateOf(m, ShardOf(order_, {groups[0][stage][0], 0, stage}));
+    for (Bytes* peak :
+         {&m.forward_peak, &m.forward_drop_peak, &m.recompute_peak, &m.backward_input_peak}) {
+      *peak += state.gathered;
+    }
+    for (Bytes* peak : {&m.backward_peak, &m.backward_weight_peak}) {
+      *peak += state.gathered + state.run_gradients;
+    }
+  }
+  return costs;
+}
+
 std::vector<Nanoseconds> GridOrderBound::FirstGathers(const GridConfig& c) const {
   if (c.data == 1 || c.sharding != Sharding::kFully) return {};
   const Schedule& s = order_.schedule;
@@ -145,13 +158,13 @@ std::vector<Nanoseconds> GridOrderBound::FirstGathers(const GridConfig& c) const
 }
 
 void GridOrderBound::SetWalk(const GridConfig& c) {
-  const bool gathers = c.data > 1 && c.sharding == Sharding::kFully;
-  std::string key = gathers ? "gathers" : "plain";
+  const bool runs = c.data > 1 && ShardsGradients(c.sharding);
+  std::string key = runs ? ShardingName(c.sharding) : "without runs";
   if (key == walk_of_) return;
   const GridLinks links(cache_.model(), c, costs_);
   walk_ = WalkOrder(
-      order_, costs_, [&](int from, int to) { return links.MessageHop(from, to); },
-      FirstGathers(c));
+      order_, runs ? CostsOfRuns() : costs_,
+      [&](int from, int to) { return links.MessageHop(from, to); }, FirstGathers(c));
   walk_of_ = std::move(key);
 }
 

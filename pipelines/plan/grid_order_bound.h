@@ -15,7 +15,8 @@
 //    in the order in which they may begin they end soonest;
 //  * gathers of new values, one at a time, each after its stage's step;
 //  * fully sharded: the gather of its first stage, before its first action.
-// Memory is the walk's activations and the state, of gathered stages one at a time.
+// Memory is the walk's activations and the state; of what is put together of sharded parameters,
+// that of the stage whose action runs.
 #ifndef PIPELAB_PIPELINES_PLAN_GRID_ORDER_BOUND_H_
 #define PIPELAB_PIPELINES_PLAN_GRID_ORDER_BOUND_H_
 
@@ -51,6 +52,7 @@ class GridOrderBound {
  private:
   absl::Status SetOrder(const GridConfig& config);
   void SetWalk(const GridConfig& config);
+  CostTable CostsOfRuns() const;
   std::vector<Nanoseconds> FirstGathers(const GridConfig& config) const;
 
   GridCache& cache_;

@@ -1,5 +1,6 @@
 #include "pipelines/plan/grid_point.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "pipelines/plan/grid_network.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/memory_levels.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 
@@ -54,9 +56,22 @@ CostTable CostsOf(const GridModel& model, const GridConfig& c, const CostTable& 
   return costs;
 }
 
+// What is put together of sharded weights and gradients comes and goes, so the state may be at its
+// peak when the activations are not.
+Bytes LargestDeviceOf(const GridPoint& point) {
+  if (point.config.data == 1 || !ShardsGradients(point.config.sharding)) {
+    return LargestDevice(point.trace);
+  }
+  Bytes largest;
+  for (const MemoryPeak& peak : PeakMemory(point.program, point.costs)) {
+    largest = std::max(largest, peak.parts.total());
+  }
+  return largest;
+}
+
 void Summarise(Flops model_flops, GridPoint* point) {
   point->step_time = point->trace.makespan;
-  point->largest_device = LargestDevice(point->trace);
+  point->largest_device = LargestDeviceOf(*point);
   const double seconds = static_cast<double>(point->step_time.value()) * 1e-9;
   point->tflops_a_device =
       model_flops.value() / seconds / static_cast<double>(point->config.devices()) * 1e-12;
@@ -79,7 +94,7 @@ absl::StatusOr<GridPoint> EvaluateGrid(GridCache* cache, const GridConfig& confi
   lowering.ties = *stages.ties;
   lowering.sharding = config.sharding;
   lowering.residency = config.residency;
-  lowering.overlap = config.overlap_data && config.sharding >= Sharding::kGradients;
+  lowering.overlap = config.overlap_data && ShardsGradients(config.sharding);
   lowering.eager_reductions = config.overlap_data;
   PIPELAB_ASSIGN_OR_RETURN(point.program, Lower(std::move(schedule), lowering));
   point.program.devices_a_member = config.data / members;

@@ -35,7 +35,7 @@ struct GridPoint {
   CostTable costs;
   Trace trace;
   Nanoseconds step_time;
-  Bytes largest_device;        // state and activations, at their peaks
+  Bytes largest_device;        // state and activations, the most at a time
   double tflops_a_device = 0;  // of the model's products, recomputation not counted
 
   double samples_per_second() const {

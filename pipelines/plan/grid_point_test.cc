@@ -89,6 +89,21 @@ TEST_F(GridPointTest, ShardingSavesMemoryAndOverlapTime) {
   EXPECT_GE(Evaluate(c).step_time, sharded.step_time);
 }
 
+// The most at a time, which of a breadth-first order is less than the two peaks together.
+TEST_F(GridPointTest, LargestDeviceIsTheMostAtATime) {
+  GridConfig c = Config("breadth_first", 2, 8, 4);
+  c.loops = 4;
+  const GridPoint replicated = Evaluate(c);
+  EXPECT_EQ(replicated.largest_device, LargestDevice(replicated.trace));
+  c.sharding = Sharding::kFully;
+  const GridPoint sharded = Evaluate(c);
+  EXPECT_LT(sharded.largest_device, LargestDevice(sharded.trace));
+  for (const DeviceTrace& d : sharded.trace.devices) {
+    EXPECT_GE(sharded.largest_device, d.peak_state);
+    EXPECT_GE(sharded.largest_device, d.peak_activation);
+  }
+}
+
 // One device, one micro-batch: the forward, the backward and the step, and the model's flops.
 TEST_F(GridPointTest, OneDeviceIsItsStage) {
   const GridPoint p = Evaluate(Config("gpipe", 1, 1, 1));
