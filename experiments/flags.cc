@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/flag.h"
@@ -27,6 +28,11 @@ bool IsOurs(const absl::CommandLineFlag& flag) {
 absl::CommandLineFlag* FindOurs(absl::string_view name) {
   absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
   return flag != nullptr && IsOurs(*flag) ? flag : nullptr;
+}
+
+std::set<std::string>& FlagsSet() {
+  static auto* names = new std::set<std::string>;
+  return *names;
 }
 
 absl::Status Set(absl::CommandLineFlag* flag, absl::string_view value) {
@@ -66,6 +72,8 @@ bool FlushStdout() {
 
 }  // namespace
 
+bool FlagWasSet(absl::string_view name) { return FlagsSet().count(std::string(name)) > 0; }
+
 absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string> words) {
   std::vector<std::string> rest;
   for (size_t i = 0; i < words.size(); ++i) {
@@ -83,6 +91,7 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string
     const absl::string_view name = body.substr(0, equals);
     absl::Status set;
     if (absl::CommandLineFlag* flag = FindOurs(name)) {
+      FlagsSet().insert(std::string(name));
       if (equals != absl::string_view::npos) {
         set = Set(flag, body.substr(equals + 1));
       } else if (flag->IsOfType<bool>()) {

@@ -30,6 +30,9 @@ namespace pipelab {
 // other words. InvalidArgument names the option and the value: "--devices=x: not a whole number".
 absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string> words);
 
+// Whether ParseFlags has set the flag, be it to its default.
+bool FlagWasSet(absl::string_view name);
+
 // Other defaults than those in the flags' definitions, for a program that shares its flags with
 // others; before ParseFlags. Names and values are right (CHECKed).
 void SetFlagDefaults(absl::Span<const std::pair<std::string, std::string>> values);

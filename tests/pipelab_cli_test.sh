@@ -6,6 +6,7 @@ source tests/shell_checks.sh
 
 pipelab=$PWD/$1
 deadlock=$PWD/tests/testdata/deadlock.csv
+examples=$PWD/models/files/examples
 work=$TEST_TMPDIR/cli
 mkdir -p "$work"
 cd "$work"
@@ -315,6 +316,58 @@ atomic_output() {
   [[ $(cat figures.out) == old ]] || { cat figures.out; return 1; }
 }
 
+# A plan is printed, written, judged, and refused where it is another problem's.
+plans() {
+  local piper=--piper_json=$examples/piper.json
+  local planner
+  for planner in uniform gpipe chain piper pipedream; do
+    prints "$planner: " plan --planner=$planner $piper --devices=3 --json_out=plan.json || return 1
+    grep -q '"state": "\(optimal\|feasible\)"' plan.json || { cat plan.json; return 1; }
+    prints 'plan.json: valid: ' check_plan --plan=plan.json $piper --devices=3 || return 1
+  done
+  "$pipelab" plan --planner=piper $piper --json_out=- >from_stdin.json || return 1
+  prints '-: valid: ' check_plan --plan=- $piper <from_stdin.json || return 1
+  prints 'max_load' plan --planner=max_load --dnn_partitioning_json="$examples/placement.json" || return 1
+  prints 'max_load' plan --planner=piper --dnn_partitioning_json="$examples/placement.json" || return 1
+  prints 'pipedream: optimal' plan --planner=pipedream --pipedream_profile="$examples/pipedream.graph.txt" \
+    --machines=2,2 --bandwidth=1e10,1GB/s || return 1
+  prints 'piper: optimal' plan --planner=piper --model=gpt-6.6b --cluster=dgx-a100 --devices=8 || return 1
+  prints 'infeasible' plan --planner=piper $piper --memory=1KiB || return 1
+  # Four devices' plan on two; another objective; a layer in two stages.
+  "$pipelab" plan --planner=uniform $piper --devices=4 --json_out=four.json >stdout || return 1
+  refused 1 'the stages have 4 devices, the machine 2' check_plan --plan=four.json $piper --devices=2 || return 1
+  sed 's/"value": .*/"value": 1e-9/' four.json >wrong.json
+  refused 1 'the plan says 1e-09 for its stage_time, which is' check_plan --plan=wrong.json $piper || return 1
+  echo '{"stages": [{"layers": [1, 3]}, {"layers": [3, 5, 7]}]}' >twice.json
+  refused 1 'layer 3 is in stage 0 and in stage 1' check_plan --plan=twice.json $piper || return 1
+  echo '{"stages": [{"layers": [1, 7]}, {"layers": [3, 5]}]}' >convex.json
+  refused 1 'stage 0: not convex: its layers reach layer 7 through layer' check_plan --plan=convex.json $piper || return 1
+}
+
+# What is wrong with the input is one line with file, place and reason.
+plan_errors() {
+  local piper=--piper_json=$examples/piper.json
+  refused 2 '--planner=best: unknown; there are uniform, ' plan --planner=best $piper || return 1
+  refused 2 'an input is missing: there must be one of --piper_json' plan --planner=piper || return 1
+  refused 2 '--stages=5: must be from 1 to 4' plan --planner=uniform --stages=5 $piper || return 1
+  refused 2 'there must be one of' plan --planner=piper $piper --model=mmt || return 1
+  refused 2 '--memory=8XB: ' plan --planner=piper $piper --memory=8XB || return 1
+  refused 2 '--time_limit=soon: must be a time' plan --planner=piper $piper --time_limit=soon || return 1
+  refused 2 '--bandwidth: missing' plan --planner=pipedream --pipedream_profile="$examples/pipedream.graph.txt" || return 1
+  refused 2 '--machines=3: makes 3 devices, --devices=4' plan --planner=pipedream $piper --machines=3 --devices=4 \
+    --bandwidth=1e9 || return 1
+  refused 2 'pipedream.graph.txt:1:2: not JSON' plan --planner=piper --piper_json="$examples/pipedream.graph.txt" || return 1
+  sed 's/"timePerSample": 0.006,/"timePerSample": -0.006,/' "$examples/piper.json" >negative.json
+  refused 2 'negative.json: nodes[0].TMPCs.1[0].timePerSample: -0.006' plan --planner=piper --piper_json=negative.json || return 1
+  printf 'node1 -- A -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n' >cycle.txt
+  printf 'node2 -- B -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n' >>cycle.txt
+  printf '\tnode1 -- node2\n\tnode2 -- node1\n' >>cycle.txt
+  refused 2 'cycle.txt: cyclic nodes: ' plan --planner=pipedream --pipedream_profile=cycle.txt --bandwidth=1e9 || return 1
+  sed -i '1s/=1,/=-1,/' cycle.txt
+  refused 2 'cycle.txt:1: forward_compute_time=-1: must be a number from 0' plan --planner=pipedream \
+    --pipedream_profile=cycle.txt --bandwidth=1e9 || return 1
+}
+
 check "round trips" round_trips
 check "closed form" closed_form
 check "memory" memory
@@ -465,4 +518,6 @@ check "unknown option" refused 2 "--device: unknown option" schedule 1f1b --devi
 check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
 check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
+check "plans" plans
+check "errors of plans" plan_errors
 exit $((failures > 0))

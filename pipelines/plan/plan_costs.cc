@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/plan/placement_units.h"
+#include "pipelines/plan/plan_groups.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -146,6 +148,53 @@ double Load(const PlanProblem& problem, const std::vector<PlanStage>& stages, in
   return load;
 }
 
+std::vector<PlanLevel> LevelsOf(const PlanProblem& problem) {
+  if (problem.objective == PlanObjective::kPipeDream) return problem.levels;
+  return {{problem.devices, problem.bandwidth}};
+}
+
+int64_t MachinesOn(const PlanStage& stage, size_t level) {
+  return stage.data_of_level.empty() ? stage.data : stage.data_of_level[level];
+}
+
+// Of stages [begin, end) on the levels below `levels`: the longest of the parts that level makes of
+// them. Stages of one part fill a machine of the level, so that is where a part ends. `first`:
+// nothing is charged for what comes in or goes out of the first part.
+double PipeDreamTime(const PlanProblem& problem, const std::vector<PlanStage>& stages,
+                     size_t levels, int begin, int end, bool first) {
+  if (levels == 0) return ComputeTime(problem, stages[begin]);
+  const std::vector<int> stage_of = StageOf(problem, stages);
+  const std::vector<PlanLevel> machine = LevelsOf(problem);
+  const double b = machine[levels - 1].bandwidth;
+  int64_t below = 1;
+  for (size_t l = 0; l + 1 < levels; ++l) below *= machine[l].devices;
+  double longest = 0;
+  for (int s = begin, part = 0; s < end; ++part) {
+    const auto m = static_cast<double>(MachinesOn(stages[s], levels - 1));
+    double parameters = 0;
+    int part_end = s;
+    for (int64_t devices = 0; part_end < end && devices < below; ++part_end) {
+      int64_t copies = 1;
+      for (size_t l = 0; l + 1 < levels; ++l) copies *= MachinesOn(stages[part_end], l);
+      devices += copies;
+      parameters += ParameterBytes(problem, stages[part_end]);
+    }
+    double sync = 4 * (m - 1) * parameters / (b * m);
+    // PipeDream's own rule for a level that is one part.
+    if (first && part == 0 && levels > 1) {
+      sync /= static_cast<double>(machine[levels - 2].devices);
+    }
+    const double inner = PipeDreamTime(problem, stages, levels - 1, s, part_end, true);
+    longest = std::max(longest, (inner + sync) / m);
+    if (!first || part > 0) {
+      longest = std::max(longest, 2 * BytesAcross(problem, stage_of, s) / (b * m));
+      longest = std::max(longest, 2 * BytesAcross(problem, stage_of, part_end) / (b * m));
+    }
+    s = part_end;
+  }
+  return longest;
+}
+
 }  // namespace
 
 double FlatBandwidth(const PlanProblem& problem) {
@@ -204,25 +253,20 @@ double StageValue(const PlanProblem& problem, PlanObjective objective,
     case PlanObjective::kPipeDream:
       break;
   }
-  const PlanStage& here = stages[stage];
-  const auto m = static_cast<double>(here.data);
-  const std::vector<int> stage_of = StageOf(problem, stages);
-  const double bandwidth =
-      problem.levels.empty() ? problem.bandwidth : problem.levels.back().bandwidth;
-  const double sync = 4 * (m - 1) * ParameterBytes(problem, here) / (bandwidth * m);
-  const double compute = (ComputeTime(problem, here) + sync) / m;
-  const double in = 2 * BytesAcross(problem, stage_of, stage) / (bandwidth * m);
-  const double out = 2 * BytesAcross(problem, stage_of, stage + 1) / (bandwidth * m);
-  return std::max({compute, in, out});
+  return PipeDreamTime(problem, stages, LevelsOf(problem).size(), stage, stage + 1, stage == 0);
 }
 
 double PlanValue(const PlanProblem& problem, PlanObjective objective,
                  const std::vector<PlanStage>& stages) {
+  if (stages.empty()) return 0;
+  const int num_stages = static_cast<int>(stages.size());
+  if (objective == PlanObjective::kPipeDream) {
+    return PipeDreamTime(problem, stages, LevelsOf(problem).size(), 0, num_stages, true);
+  }
   std::vector<double> values;
-  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+  for (int s = 0; s < num_stages; ++s) {
     values.push_back(StageValue(problem, objective, stages, s));
   }
-  if (values.empty()) return 0;
   if (objective != PlanObjective::kVariance) return *std::max_element(values.begin(), values.end());
   const auto n = static_cast<double>(values.size());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
@@ -268,34 +312,44 @@ absl::StatusOr<std::vector<std::vector<int>>> PlanGroups(const PlanProblem& prob
                                                          absl::string_view planner) {
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, planner));
   if (problem.objective == PlanObjective::kMaxLoad) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--planner=", planner, ": it plans no dnn-partitioning inputs"));
+    if (problem.devices < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--planner=", planner, ": it plans accelerators alone; --devices=0"));
+    }
+    for (const PlanOperator& o : problem.operators) {
+      if (o.on_accelerator) continue;
+      return absl::InvalidArgumentError(absl::StrCat("--planner=", planner,
+                                                     ": it plans accelerators alone, and layer ",
+                                                     o.id, " needs a CPU"));
+    }
+    return PlacementUnits(problem).members;
   }
-  std::vector<std::vector<int>> groups;
-  for (int v : TopologicalOrder(problem)) groups.push_back({v});
-  return groups;
+  return SingleGroups(problem).members;
 }
 
 double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective) {
   if (objective == PlanObjective::kVariance) return 0;
+  const bool max_load = objective == PlanObjective::kMaxLoad;
   double work = 0, largest = 0;
   for (const PlanOperator& o : problem.operators) {
-    double least_work = o.processor_time, least = o.processor_time;
-    if (problem.processors == 0) least_work = least = std::numeric_limits<double>::infinity();
+    const bool processor = max_load && problem.processors > 0;
+    double least_work = processor ? o.processor_time : std::numeric_limits<double>::infinity();
+    double least = least_work;
     for (const auto& [degree, variants] : o.menu) {
+      if (max_load && !o.on_accelerator) continue;
       for (const PlanVariant& v : variants) {
         const double time = LeastTime(problem, v);
         least_work = std::min(least_work, degree * time);
-        least = std::min(least, time);
+        // With copies, an operator is divided among them.
+        const auto copies = static_cast<double>(max_load ? 1 : problem.devices);
+        least = std::min(least, time / copies);
       }
     }
     work += least_work;
     largest = std::max(largest, least);
   }
-  const auto devices = static_cast<double>(problem.devices + problem.processors);
-  // With data parallelism an operator is divided by its copies.
-  const bool divides = objective != PlanObjective::kMaxLoad;
-  return std::max(work / devices, divides ? largest / devices : largest);
+  return std::max(work / static_cast<double>(problem.devices + (max_load ? problem.processors : 0)),
+                  largest);
 }
 
 int PlainVariantOf(const PlanOperator& op) {

@@ -15,6 +15,15 @@ absl::Span<const Planner> Planners() {
       {"uniform", "equal numbers of layers, one device a stage", &UniformPlan},
       {"graphpipe", "stages that form a DAG, each with copies and micro-batches of its own",
        &GraphPipePlan},
+      {"gpipe", "layers in line, the least variance of the stages' compute times", &GpipePlan},
+      {"chain", "exact: layers in line, one device a stage, the least largest stage", &ChainPlan},
+      {"max_load", "exact: the smallest largest load of accelerators and processors", &MaxLoadPlan},
+      {"pipedream",
+       "exact: stages with copies on each network level, communication hidden behind compute",
+       &PipeDreamPlan},
+      {"piper",
+       "exact: sequences of convex stages, each with copies, a tensor degree and recomputing",
+       &PiperPlan},
   };
   return kPlanners;
 }

@@ -52,6 +52,11 @@ absl::StatusOr<int> NumStages(const PlanProblem& problem, const PlannerOptions& 
                               int num_groups);
 
 // One a file.
+absl::StatusOr<Plan> ChainPlan(const PlanProblem& problem, const PlannerOptions& options);
+absl::StatusOr<Plan> GpipePlan(const PlanProblem& problem, const PlannerOptions& options);
+absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOptions& options);
+absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& problem, const PlannerOptions& options);
+absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> UniformPlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> GraphPipePlan(const PlanProblem& problem, const PlannerOptions& options);
 

@@ -1,0 +1,126 @@
+// pipelab plan: what a planner makes of a network.
+#include <string>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/output.h"
+#include "experiments/commands/plan_problem_flags.h"
+#include "pipelines/plan/check_plan.h"
+#include "pipelines/plan/plan_json.h"
+#include "pipelines/plan/planners.h"
+#include "tools/base/status_macros.h"
+#include "tools/base/text_columns.h"
+
+ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
+ABSL_FLAG(std::string, planner, "",
+          "whose plan: uniform, gpipe, chain, max_load, pipedream, piper");
+ABSL_FLAG(std::string, time_limit, "",
+          "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
+ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one a device, chain: the best");
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<absl::Duration> TimeLimit() {
+  const std::string text = absl::GetFlag(FLAGS_time_limit);
+  absl::Duration limit = absl::InfiniteDuration();
+  double seconds = 0;
+  if (text.empty()) return limit;
+  if (absl::SimpleAtod(text, &seconds))
+    limit = absl::Seconds(seconds);
+  else if (!absl::ParseDuration(text, &limit))
+    limit = absl::ZeroDuration();
+  if (limit > absl::ZeroDuration()) return limit;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--time_limit=", text, ": must be a time above 0, such as 10s"));
+}
+
+// "0-3,5": ids as they are, ranges of numbers shortened.
+std::string LayersText(const PlanStage& stage, const PlanProblem& problem) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < stage.layers.size();) {
+    size_t end = i + 1;
+    while (end < stage.layers.size() && stage.layers[end] == stage.layers[end - 1] + 1) ++end;
+    const std::string& first = problem.operators[stage.layers[i]].id;
+    const std::string& last = problem.operators[stage.layers[end - 1]].id;
+    parts.push_back(end - i < 3 ? first : absl::StrCat(first, " .. ", last));
+    if (end - i == 2) parts.push_back(last);
+    i = end;
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string Table(const Plan& plan, const PlanProblem& problem, const PlanReport& report) {
+  std::vector<std::vector<std::string>> lines = {
+      {"stage", "copies", "tensor", "time", "memory", "layers", ""},
+      {"", "", "", problem.time_unit, "GiB", "", ""}};
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    int recompute = 0;
+    for (size_t i = 0; i < stage.layers.size(); ++i) {
+      recompute +=
+          problem.operators[stage.layers[i]].menu.at(stage.tensor)[stage.variants[i]].recompute;
+    }
+    lines.push_back({absl::StrCat(s), absl::StrCat(stage.data), absl::StrCat(stage.tensor),
+                     absl::StrFormat("%.6g", report.stage_times[s]),
+                     absl::StrFormat("%.3f", report.stage_bytes[s] / (1 << 30)),
+                     absl::StrCat(stage.layers.size()),
+                     absl::StrCat(LayersText(stage, problem),
+                                  recompute > 0 ? absl::StrCat(" (", recompute, " recompute)") : "",
+                                  stage.on_processor ? " (processor)" : "")});
+  }
+  return AlignColumns(lines, 2, {true, true, true, true, true, true, false});
+}
+
+absl::StatusOr<std::string> Text(const Plan& plan, const PlanProblem& problem) {
+  const std::string unit = ObjectiveUnit(problem, plan.objective);
+  std::string text = absl::StrFormat("%s: %s, in %.4f s\n", plan.planner, PlanStateName(plan.state),
+                                     absl::ToDoubleSeconds(plan.search_time));
+  if (!plan.has_plan()) {
+    return absl::StrFormat("%sno plan; nothing is below %.9g %s\n", text, plan.lower_bound, unit);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const PlanReport report, CheckPlan(problem, plan));
+  absl::StrAppendFormat(&text,
+                        "\n%s\n%s %.9g %s; nothing is below %.9g (work over devices %.9g, "
+                        "largest operator %.9g)\n",
+                        Table(plan, problem, report), PlanObjectiveName(plan.objective), plan.value,
+                        unit, plan.lower_bound, report.work_bound, report.operator_bound);
+  absl::StrAppendFormat(&text,
+                        "a batch of %d with fill and drain: %.6g; %d devices of %d; "
+                        "fullest device %.3f GiB\n",
+                        problem.micro_batches, report.step_time, report.devices, problem.devices,
+                        report.peak_bytes() / (1 << 30));
+  return text;
+}
+
+}  // namespace
+
+absl::Status PlanCommand(const Words& words) {
+  if (words.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("'", words[1], "': plan takes options alone"));
+  }
+  PlannerOptions options;
+  PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimit());
+  options.stages = absl::GetFlag(FLAGS_stages);
+  if (absl::GetFlag(FLAGS_planner).empty()) {
+    return absl::InvalidArgumentError("--planner: missing, such as --planner=piper");
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem, PlanProblemFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const Plan plan,
+                           MakePlan(absl::GetFlag(FLAGS_planner), problem, options));
+  const std::string json = absl::GetFlag(FLAGS_json_out);
+  if (json != "-") {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string text, Text(plan, problem));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", text));
+  }
+  if (json.empty()) return absl::OkStatus();
+  return WriteOutput("--json_out", json, PlanToJson(plan, problem));
+}
+
+}  // namespace pipelab

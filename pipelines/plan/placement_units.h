@@ -1,0 +1,23 @@
+// What a max-load plan cannot part: operators of one colour, what must then share a device with
+// them, and what costs nothing beside its only neighbour.
+//
+//   OperatorGroups units = PlacementUnits(problem);
+//
+// As dnn-partitioning does it (Tarnawski et al. 2020, throughput): the cuts are those of the
+// forward part, and the backward operators of a colour go with its forward ones. A colour that has
+// backward operators alone is placed by the mirror image of their edges. Colours that need one
+// another are one unit. A unit that takes no time and has one neighbour joins it: nothing is lost
+// by that where its bytes fit there.
+#ifndef PIPELAB_PIPELINES_PLAN_PLACEMENT_UNITS_H_
+#define PIPELAB_PIPELINES_PLAN_PLACEMENT_UNITS_H_
+
+#include "pipelines/plan/plan_groups.h"
+#include "pipelines/plan/plan_problem.h"
+
+namespace pipelab {
+
+OperatorGroups PlacementUnits(const PlanProblem& problem);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLAN_PLACEMENT_UNITS_H_
