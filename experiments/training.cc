@@ -36,7 +36,7 @@ class InProcessTraining final : public PipelineTraining {
                                                                   const BatchSource& batches,
                                                                   const TrainingOptions& options) {
     auto training = std::make_unique<InProcessTraining>();
-    training->split_.degree = options.tensor_parallel;
+    training->split_ = {options.tensor_parallel, options.sequence_parallel};
     PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, training->split_));
     PIPELAB_RETURN_IF_ERROR(training->MakeProgram(graph, options));
     PIPELAB_RETURN_IF_ERROR(training->MakeDevices(graph, batches, options));

@@ -50,6 +50,7 @@ struct TrainingOptions {
   // T: the devices of the schedule are groups of so many ranks, which compute each layer together
   // (models/graph/tensor_parallel.h). Rank t of device d is d T + t, in traces too.
   int64_t tensor_parallel = 1;
+  bool sequence_parallel = false;  // outside products, a group splits rows by tokens
   // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (plan/partition.h); empty: ranges balanced by
   // flops.
   std::string layout;

@@ -219,6 +219,7 @@ JSON
   prints '4 devices in groups of 2' run 1f1b --devices=2 --micro_batches=4 --steps=3 --tensor_parallel=2 || return 1
   grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || return 1
   grep -q 'as predicted to the byte' stdout || { cat stdout; return 1; }
+  prints 'as predicted to the byte' run gpipe --devices=2 --micro_batches=2 --steps=2 --tensor_parallel=2 --sequence_parallel
 }
 
 # A token pipeline: JSON and back, its closed form, and training. The CSV form has no slices.

@@ -48,6 +48,8 @@ ABSL_FLAG(std::string, sharding, "replicated",
           "gradients, fully");
 ABSL_FLAG(int, tensor_parallel, 1,
           "devices that compute each layer together, in the place of each device of the schedule");
+ABSL_FLAG(bool, sequence_parallel, false,
+          "these devices split the rows outside products (norms, dropout, sums) by tokens");
 ABSL_FLAG(int, heads, 0, "attention heads, which --tensor_parallel divides; 0: 2");
 ABSL_FLAG(int, wait_limit_s, 60, "seconds that a device waits for another before the run ends");
 
@@ -70,6 +72,7 @@ struct Study {
   uint64_t seed = 0;
   OptimizerOptions optimizer;
   int tensor_parallel = 1;
+  bool sequence_parallel = false;
 };
 
 // Of the flags alone.
@@ -83,6 +86,7 @@ absl::StatusOr<Study> EmptyStudy() {
   }
   PIPELAB_ASSIGN_OR_RETURN(study.optimizer, OptimizerFromFlags({}, study.steps));
   study.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
+  study.sequence_parallel = absl::GetFlag(FLAGS_sequence_parallel);
   if (study.tensor_parallel < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tensor_parallel=", study.tensor_parallel, ": must be at least 1"));
@@ -129,7 +133,8 @@ absl::StatusOr<Study> StudyOfSchedule(const Words& words) {
   config.vocabulary = vocabulary;
   config.dropout = 0.1;
   PIPELAB_ASSIGN_OR_RETURN(study.graph, BuildGpt(config));
-  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(study.graph, {study.tensor_parallel}));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckTensorParallel(study.graph, {study.tensor_parallel, study.sequence_parallel}));
   return study;
 }
 
@@ -203,6 +208,7 @@ absl::StatusOr<Trained> Train(const Study& study) {
   options.micro_batch_samples = study.micro_batch_samples;
   options.stage_of_layer = study.stage_of_layer;
   options.tensor_parallel = study.tensor_parallel;
+  options.sequence_parallel = study.sequence_parallel;
   PIPELAB_ASSIGN_OR_RETURN(options.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
   options.seed = study.seed;
   options.optimizer = study.optimizer;

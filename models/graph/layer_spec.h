@@ -39,6 +39,12 @@ struct ParameterCut {
   }
 };
 
+// Of the rows (tokens of each sample) that a layer's inputs and output have on one device of a
+// group that splits them: of `parts` equal parts, number `part`.
+struct RowPart {
+  int64_t parts = 1, part = 0;
+};
+
 struct ParameterSpec {
   std::string name;  // unique in the model: "block3/mlp/w1"; the random stream "init/<name>"
   std::vector<int64_t> shape;
@@ -91,6 +97,8 @@ struct LayerSpec {
   // How a tensor-parallel group computes it (tensor_parallel.h). Empty: every device of the group
   // computes the layer whole.
   LayerSplit split;
+  // In the layers of one device (tensor_member.h): which rows its shapes are of.
+  RowPart rows;
 };
 
 // Layers as a DAG. An output may have several consumers; one layer, the loss, has no output, and

@@ -1,5 +1,7 @@
 #include "models/graph/tensor_member.h"
 
+#include <vector>
+
 #include "glog/logging.h"
 
 namespace pipelab {
@@ -25,7 +27,6 @@ void Cut(TensorParallel split, int64_t member, ParameterSpec* p) {
 }  // namespace
 
 LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member) {
-  CHECK(!split.sequence) << layer.name << ": rows split by tokens";
   CHECK(0 <= member && member < split.degree) << member << " of " << split.degree;
   LayerSpec part = layer;
   if (split.degree == 1 || layer.split.empty()) return part;
@@ -47,6 +48,15 @@ LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t memb
                                                                  TokenSlice slice) {
     return operations(samples, slice, split);
   };
+  if (split.sequence) {
+    part.rows = {split.degree, member};
+    const auto cut = [&](std::vector<int64_t>* shape) {
+      CHECK_EQ(shape->front() % split.degree, 0) << layer.name << ": tokens";
+      shape->front() /= split.degree;
+    };
+    if (!part.output_shape.empty()) cut(&part.output_shape);
+    for (std::vector<int64_t>& shape : part.input_shapes) cut(&shape);
+  }
   part.split = LayerSplit();
   return part;
 }

@@ -1,5 +1,6 @@
 // A model as one device of a tensor-parallel group has it: parameters, and attributes such as the
-// number of heads, are those of its part; shapes of inputs and outputs are the whole layer's.
+// number of heads, are those of its part; shapes of inputs and outputs are the whole layer's, or
+// with sequence parallelism those of its tokens (LayerSpec::rows).
 //
 //   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, {/*degree=*/2}));
 //   const ModelGraph mine = MemberGraph(graph, {/*degree=*/2}, /*member=*/1);
@@ -16,8 +17,7 @@
 
 namespace pipelab {
 
-// The degree divides what is divided: CHECKed. Rows are not split by tokens: `split.sequence` is
-// CHECKed to be false.
+// The degree divides what is divided: CHECKed.
 LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member);
 ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member);
 

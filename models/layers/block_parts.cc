@@ -5,15 +5,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/layers/tensor_peers.h"
 
 namespace pipelab {
 
 ResidualDropout::ResidualDropout(const LayerSpec& spec)
     : prefix_(absl::StrCat("dropout/", spec.name, "/step")),
       rate_(static_cast<float>(Attribute(spec, "dropout"))),
+      rows_(spec.rows),
       elements_per_sample_(std::accumulate(spec.output_shape.begin(), spec.output_shape.end(),
-                                           int64_t{1}, std::multiplies<int64_t>())),
-      elements_per_token_(elements_per_sample_ / spec.output_shape[0]) {}
+                                           spec.rows.parts, std::multiplies<int64_t>())),
+      elements_per_token_(elements_per_sample_ / (spec.output_shape[0] * spec.rows.parts)) {}
 
 DropoutMask ResidualDropout::Mask(const LayerContext& ctx) const {
   DropoutMask mask;
@@ -26,13 +28,15 @@ DropoutMask ResidualDropout::Mask(const LayerContext& ctx) const {
 template <typename Fn>
 void ResidualDropout::ForEachRange(const LayerContext& ctx, int64_t rows, Fn&& fn) const {
   DropoutMask mask = Mask(ctx);
-  if (ctx.slice.whole()) {
+  if (ctx.slice.whole() && rows_.parts == 1) {
     fn(int64_t{0}, rows, mask);
     return;
   }
-  mask.offset += static_cast<uint64_t>(ctx.slice.first * elements_per_token_);
-  for (int64_t begin = 0; begin < rows; begin += ctx.slice.count) {
-    fn(begin, begin + ctx.slice.count, mask);
+  const int64_t count = rows / ctx.samples;
+  const int64_t first = rows_.parts == 1 ? ctx.slice.first : rows_.part * count;
+  mask.offset += static_cast<uint64_t>(first * elements_per_token_);
+  for (int64_t begin = 0; begin < rows; begin += count) {
+    fn(begin, begin + count, mask);
     mask.offset += static_cast<uint64_t>(elements_per_sample_);
   }
 }
@@ -52,6 +56,23 @@ Tensor ResidualDropout::BranchGradient(const LayerContext& ctx, const Tensor& dy
     ctx.backend->Dropout(dy_MC.Rows(begin, end), mask, branch_MC.Rows(begin, end));
   });
   return branch_MC;
+}
+
+Tensor ProductRows::Gather(const LayerContext& ctx, Tensor own_MC) const {
+  if (part_.parts == 1) return own_MC;
+  Tensor all_MC = ctx.backend->Allocate({all(own_MC.dim(0)), own_MC.dim(1)});
+  ctx.peers->GatherRows(own_MC, all_MC, ctx.samples);
+  return all_MC;
+}
+
+Tensor ProductRows::Sum(const LayerContext& ctx, Tensor all_MC) const {
+  if (part_.parts == 1) {
+    SumOverPeers(ctx, all_MC);
+    return all_MC;
+  }
+  Tensor own_MC = ctx.backend->Allocate({all_MC.dim(0) / part_.parts, all_MC.dim(1)});
+  ctx.peers->ScatterSums(all_MC, own_MC, ctx.samples);
+  return own_MC;
 }
 
 Tensor NormAgain(const LayerContext& ctx, const Tensor& x_MC, const Parameter& gamma,

@@ -28,13 +28,33 @@ class ResidualDropout {
  private:
   DropoutMask Mask(const LayerContext& ctx) const;
   // Calls fn(begin, end, mask) for each range of rows that follow one another in the samples: all
-  // at once, or a slice's tokens of each sample. A slice thus has the mask of the whole.
+  // at once, or a slice's or the device's tokens of each sample. These thus have the mask of the
+  // whole.
   template <typename Fn>
   void ForEachRange(const LayerContext& ctx, int64_t rows, Fn&& fn) const;
 
   std::string prefix_;  // of the random stream: one a step
   float rate_;
-  int64_t elements_per_sample_, elements_per_token_;
+  RowPart rows_;
+  int64_t elements_per_sample_, elements_per_token_;  // of whole samples
+};
+
+// The rows of a layer's products, all of them, and those outside on this device: the same, but
+// where a group splits them by tokens.
+class ProductRows {
+ public:
+  explicit ProductRows(const LayerSpec& spec) : part_(spec.rows) {}
+
+  RowPart part() const { return part_; }
+  int64_t all(int64_t own) const { return own * part_.parts; }
+  // What a product takes: gathered in a new tensor, or as it is.
+  Tensor Gather(const LayerContext& ctx, Tensor own_MC) const;
+  // What the group's partial results of all rows add up to, on the own ones: in a new tensor, or in
+  // place.
+  Tensor Sum(const LayerContext& ctx, Tensor all_MC) const;
+
+ private:
+  RowPart part_;
 };
 
 // norm(x) once more, bit for bit, in a new tensor: with the same mean and deviation, which it

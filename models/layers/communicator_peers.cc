@@ -20,8 +20,30 @@ CommunicatorPeers::CommunicatorPeers(Communicator* communicator, std::vector<int
 void CommunicatorPeers::AllReduce(const Tensor& data, ReduceOp op) {
   if (!status_.ok()) return;
   status_ = communicator_->AllReduce(data, ranks_, limit_, op);
-  traffic_ += RingTraffic(Bytes(data.bytes()), static_cast<int64_t>(ranks_.size()),
-                          /*all_reduce=*/true);
+  traffic_ += RingTraffic(Bytes(data.bytes()), size(), /*all_reduce=*/true);
+}
+
+template <typename Fn>
+void CommunicatorPeers::ForEachSample(const Tensor& own, const Tensor& all, int64_t samples,
+                                      Fn&& fn) {
+  const int64_t few = own.dim(0) / samples, many = all.dim(0) / samples;
+  for (int64_t s = 0; s < samples && status_.ok(); ++s) {
+    const Tensor rows = all.Rows(s * many, (s + 1) * many);
+    status_ = fn(own.Rows(s * few, (s + 1) * few), rows);
+    traffic_ += RingTraffic(Bytes(rows.bytes()), size(), /*all_reduce=*/false);
+  }
+}
+
+void CommunicatorPeers::GatherRows(const Tensor& own, const Tensor& all, int64_t samples) {
+  ForEachSample(own, all, samples, [&](const Tensor& part, const Tensor& whole) {
+    return communicator_->AllGather(part, whole, ranks_, limit_);
+  });
+}
+
+void CommunicatorPeers::ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) {
+  ForEachSample(own, all, samples, [&](const Tensor& part, const Tensor& whole) {
+    return communicator_->ReduceScatter(whole, part, ranks_, limit_);
+  });
 }
 
 }  // namespace pipelab

@@ -7,6 +7,7 @@
 #ifndef PIPELAB_MODELS_LAYERS_COMMUNICATOR_PEERS_H_
 #define PIPELAB_MODELS_LAYERS_COMMUNICATOR_PEERS_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,11 +26,17 @@ class CommunicatorPeers final : public TensorPeers {
   int member() const override { return member_; }
   void Sum(const Tensor& data) override { AllReduce(data, ReduceOp::kSum); }
   void Largest(const Tensor& data) override { AllReduce(data, ReduceOp::kMax); }
+  void GatherRows(const Tensor& own, const Tensor& all, int64_t samples) override;
+  void ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) override;
   absl::Status status() const override { return status_; }
   Bytes traffic() const { return traffic_; }
 
  private:
   void AllReduce(const Tensor& data, ReduceOp op);
+  int64_t size() const { return static_cast<int64_t>(ranks_.size()); }
+  // Calls fn(own rows, all rows) sample by sample, whose rows follow one another in both.
+  template <typename Fn>
+  void ForEachSample(const Tensor& own, const Tensor& all, int64_t samples, Fn&& fn);
 
   Communicator* const communicator_;
   const std::vector<int> ranks_;

@@ -25,9 +25,11 @@ class CrossAttention : public Layer {
  private:
   CrossAttentionShape ShapeFor(const LayerContext& ctx) const;
 
+  ProductRows rows_;
   int64_t tokens_, memory_tokens_, heads_, head_size_, width_;  // width: of all heads
   bool has_key_lengths_;
   ResidualDropout residual_;
+  int64_t hidden_;
 };
 
 }  // namespace pipelab

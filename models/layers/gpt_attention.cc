@@ -39,7 +39,9 @@ void CopySlice(const LayerContext& ctx, Copying way, const Tensor& slice_MC, int
 }  // namespace
 
 GptAttention::GptAttention(const LayerSpec& spec)
-    : tokens_(spec.output_shape[0]),
+    : rows_(spec),
+      tokens_(rows_.all(spec.output_shape[0])),
+      hidden_(spec.output_shape[1]),
       heads_(static_cast<int64_t>(Attribute(spec, "heads"))),
       head_size_(static_cast<int64_t>(Attribute(spec, "head_size"))),
       width_(heads_ * head_size_),
@@ -85,10 +87,11 @@ Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MW,
 
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
-  const int64_t m = x_MC.dim(0);
-  Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
+  const int64_t own = x_MC.dim(0), m = rows_.all(own);
+  Tensor mean_M = b.Allocate({own}), rstd_M = b.Allocate({own});
   Tensor norm_MC =
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
+  norm_MC = rows_.Gather(ctx, std::move(norm_MC));
   Tensor qkv_M3W = b.Allocate({m, 3 * width_});
   b.Linear(norm_MC, parameters_[P::kWqkv].value, parameters_[P::kBqkv].value, qkv_M3W);
   norm_MC = Tensor();
@@ -96,9 +99,9 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   Tensor mix_MW = b.Allocate({m, width_});
   Tensor lse_SHT = b.Allocate({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
   b.attention().Forward(ShapeFor(ctx), qkv_M3W, mix_MW, lse_SHT);
-  Tensor branch_MC = AllocateLike(ctx, x_MC);
+  Tensor branch_MC = b.Allocate({m, hidden_});
   b.Linear(mix_MW, parameters_[P::kWo].value, BiasOfOne(ctx, parameters_[P::kBo]), branch_MC);
-  SumOverPeers(ctx, branch_MC);
+  branch_MC = rows_.Sum(ctx, std::move(branch_MC));
   if (!ctx.slice.whole()) qkv_M3W = Tensor();  // the slices have it together
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW), std::move(qkv_M3W),
                     std::move(lse_SHT)};
@@ -109,8 +112,9 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
                                    LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
-  Tensor dbranch_MC = residual_.BranchGradient(ctx, dy);
-  Tensor dmix_MW = b.Allocate({x_MC.dim(0), width_});
+  const int64_t m = rows_.all(x_MC.dim(0));
+  Tensor dbranch_MC = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
+  Tensor dmix_MW = b.Allocate({m, width_});
   b.LinearInputGradient(dbranch_MC, parameters_[P::kWo].value, dmix_MW);
   if (ctx.slice.whole()) {
     Tensor dqkv_M3W = AllocateLike(ctx, kept[kQkv]);
@@ -120,9 +124,9 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   } else {
     kept[kQkv] = SliceGradient(ctx, std::move(dmix_MW), &kept);
   }
-  Tensor dnorm_MC = AllocateLike(ctx, x_MC);
+  Tensor dnorm_MC = b.Allocate({m, hidden_});
   b.LinearInputGradient(kept[kQkv], parameters_[P::kWqkv].value, dnorm_MC);
-  SumOverPeers(ctx, dnorm_MC);
+  dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
   Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],
                                       kept[kRstd], dy);
   kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC)});
@@ -133,13 +137,14 @@ void GptAttention::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, L
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
   b.LinearWeightGradient(kept[kMix], kept[kDbranch], parameters_[P::kWo].gradient,
-                         parameters_[P::kBo].gradient);
+                         BiasGradientOfOne(ctx, rows_.part(), parameters_[P::kBo]));
   kept[kMix] = kept[kDbranch] = Tensor();
   b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],
                             parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
   kept[kDnorm] = Tensor();
   const Tensor norm_MC =
-      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], kept[kMean], kept[kRstd]);
+      rows_.Gather(ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta],
+                                  kept[kMean], kept[kRstd]));
   b.LinearWeightGradient(norm_MC, kept[kQkv], parameters_[P::kWqkv].gradient,
                          parameters_[P::kBqkv].gradient);
   kept.clear();

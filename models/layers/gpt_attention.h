@@ -28,7 +28,8 @@ class GptAttention : public UnaryLayer {
   // dmix and lse.
   Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
 
-  int64_t tokens_, heads_, head_size_, width_;  // width: of all heads
+  ProductRows rows_;
+  int64_t tokens_, hidden_, heads_, head_size_, width_;  // width: of all heads
   bool causal_, has_key_lengths_;
   ResidualDropout residual_;
 };

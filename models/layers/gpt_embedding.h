@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "models/layers/block_parts.h"
 #include "models/layers/gpt_embedding_spec.h"
 #include "models/layers/layer.h"
 
@@ -28,6 +29,16 @@ class GptEmbedding : public UnaryLayer {
   bool divided() const { return !words_.whole(); }
   int64_t first_word() const { return words_.part * num_words_; }
 
+  // The first of a sample's tokens that the device has, and how many.
+  int64_t FirstToken(const LayerContext& ctx) const {
+    return ctx.slice.first + rows_.part().part * tokens_;
+  }
+  // Adds the positions of each sample's tokens to y, or y to them.
+  void AddPositions(const LayerContext& ctx, const Tensor& positions_TC, const Tensor& y_MC) const;
+  void AddToPositions(const LayerContext& ctx, const Tensor& y_MC,
+                      const Tensor& positions_TC) const;
+
+  ProductRows rows_;
   int64_t tokens_, hidden_;
   int64_t num_words_;   // in the device's table
   ParameterCut words_;  // which

@@ -17,7 +17,8 @@ enum { kMean, kRstd, kLogits, kLse, kDnorm };
 
 }  // namespace
 
-GptHead::GptHead(const LayerSpec& spec) : output_bias_(Attribute(spec, "output_bias") != 0) {
+GptHead::GptHead(const LayerSpec& spec)
+    : rows_(spec), output_bias_(Attribute(spec, "output_bias") != 0) {
   const ParameterSpec& table = spec.parameters[P::kTable];  // [V, C], or [C, V] with a bias
   vocabulary_ = table.shape[output_bias_ ? 1 : 0];
   words_ = table.cut;
@@ -69,10 +70,10 @@ double GptHead::LossWithPeers(const LayerContext& ctx, const Tensor& logits_MV,
 
 Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
-  const int64_t m = x_MC.dim(0);
-  Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
-  const Tensor norm_MC =
-      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
+  const int64_t own = x_MC.dim(0), m = rows_.all(own);
+  Tensor mean_M = b.Allocate({own}), rstd_M = b.Allocate({own});
+  const Tensor norm_MC = rows_.Gather(
+      ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M));
   Tensor logits_MV = b.Allocate({m, vocabulary_});
   Logits(ctx, norm_MC, logits_MV);
   Tensor lse_M;
@@ -98,9 +99,9 @@ Tensor GptHead::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tenso
   } else {
     b.loss().CrossEntropyGradient(logits_MV, targets_M, ctx.loss_scale, logits_MV);
   }
-  Tensor dnorm_MC = AllocateLike(ctx, x_MC);
+  Tensor dnorm_MC = b.Allocate({rows_.all(x_MC.dim(0)), x_MC.dim(1)});
   LogitsInputGradient(ctx, kept[kLogits], dnorm_MC);
-  SumOverPeers(ctx, dnorm_MC);
+  dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
   Tensor dx_MC = AllocateLike(ctx, x_MC);
   b.LayerNormInputGradient(dnorm_MC, x_MC, parameters_[P::kGamma].value, kept[kMean], kept[kRstd],
                            dx_MC);
@@ -116,7 +117,8 @@ void GptHead::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerS
                             parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
   kept[kDnorm] = Tensor();
   const Tensor norm_MC =
-      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], kept[kMean], kept[kRstd]);
+      rows_.Gather(ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta],
+                                  kept[kMean], kept[kRstd]));
   LogitsWeightGradient(ctx, norm_MC, kept[kLogits]);
   kept.clear();
 }

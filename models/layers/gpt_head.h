@@ -32,6 +32,7 @@ class GptHead : public UnaryLayer {
   bool divided() const { return !words_.whole(); }
   int64_t first_word() const { return words_.part * vocabulary_; }
 
+  ProductRows rows_;
   int64_t vocabulary_;  // the device's words
   ParameterCut words_;  // which
   bool output_bias_;

@@ -19,6 +19,7 @@ enum { kMean, kRstd, kH, kDh, kDbranch, kDnorm };
 GptMlp::GptMlp(const LayerSpec& spec)
     : hidden_(spec.output_shape[1]),
       inner_(static_cast<int64_t>(Attribute(spec, "inner"))),
+      rows_(spec),
       residual_(spec) {}
 
 Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
@@ -27,15 +28,16 @@ Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stas
   Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
   Tensor norm_MC =
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
-  Tensor h_MF = b.Allocate({m, inner_});
+  norm_MC = rows_.Gather(ctx, std::move(norm_MC));
+  Tensor h_MF = b.Allocate({rows_.all(m), inner_});
   b.Linear(norm_MC, parameters_[P::kW1].value, parameters_[P::kB1].value, h_MF);
   norm_MC = Tensor();
   Tensor gelu_MF = AllocateLike(ctx, h_MF);
   b.Gelu(h_MF, gelu_MF);
-  Tensor branch_MC = AllocateLike(ctx, x_MC);
+  Tensor branch_MC = b.Allocate({rows_.all(m), hidden_});
   b.Linear(gelu_MF, parameters_[P::kW2].value, BiasOfOne(ctx, parameters_[P::kB2]), branch_MC);
   gelu_MF = Tensor();
-  SumOverPeers(ctx, branch_MC);
+  branch_MC = rows_.Sum(ctx, std::move(branch_MC));
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(h_MF)};
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
 }
@@ -44,13 +46,13 @@ Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor
                              LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
-  Tensor dbranch_MC = residual_.BranchGradient(ctx, dy);
+  Tensor dbranch_MC = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dh_MF = AllocateLike(ctx, kept[kH]);
   b.LinearInputGradient(dbranch_MC, parameters_[P::kW2].value, dh_MF);
   b.GeluGradient(dh_MF, kept[kH], dh_MF);
-  Tensor dnorm_MC = AllocateLike(ctx, x_MC);
+  Tensor dnorm_MC = b.Allocate({rows_.all(x_MC.dim(0)), hidden_});
   b.LinearInputGradient(dh_MF, parameters_[P::kW1].value, dnorm_MC);
-  SumOverPeers(ctx, dnorm_MC);
+  dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
   Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],
                                       kept[kRstd], dy);
   kept.insert(kept.end(), {std::move(dh_MF), std::move(dbranch_MC), std::move(dnorm_MC)});
@@ -64,13 +66,14 @@ void GptMlp::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerSt
   // its place.
   b.Gelu(kept[kH], kept[kH]);
   b.LinearWeightGradient(kept[kH], kept[kDbranch], parameters_[P::kW2].gradient,
-                         parameters_[P::kB2].gradient);
+                         BiasGradientOfOne(ctx, rows_.part(), parameters_[P::kB2]));
   kept[kH] = kept[kDbranch] = Tensor();
   b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],
                             parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
   kept[kDnorm] = Tensor();
   const Tensor norm_MC =
-      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], kept[kMean], kept[kRstd]);
+      rows_.Gather(ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta],
+                                  kept[kMean], kept[kRstd]));
   b.LinearWeightGradient(norm_MC, kept[kDh], parameters_[P::kW1].gradient,
                          parameters_[P::kB1].gradient);
   kept.clear();

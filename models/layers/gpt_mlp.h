@@ -18,6 +18,7 @@ class GptMlp : public UnaryLayer {
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
 
   int64_t hidden_, inner_;
+  ProductRows rows_;
   ResidualDropout residual_;
 };
 

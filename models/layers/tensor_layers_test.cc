@@ -6,12 +6,14 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -37,29 +39,49 @@ Numbers Values(const Tensor& t) {
   return t.empty() ? Numbers() : Numbers(t.f32().begin(), t.f32().end());
 }
 
+int64_t NumbersIn(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<int64_t>());
+}
+
 // Of one device: what it computed, what that took, what it sent.
 struct Result {
   double loss = 0;
   Numbers output;
   std::vector<Numbers> input_gradients, gradients;
-  std::vector<Bytes> bytes;    // kept, for the weight part, and the peak of each pass
+  std::vector<Bytes> bytes;  // kept, for the weight part, and the peak of each pass; of both fused
   std::vector<Bytes> traffic;  // of each pass
 };
 
 std::vector<Bytes> BytesOf(const LayerCosts& c) {
-  return {c.kept, c.kept_for_weight, c.forward_peak, c.backward_input_peak, c.backward_weight_peak};
+  return {c.kept,
+          c.kept_for_weight,
+          c.forward_peak,
+          c.backward_input_peak,
+          c.backward_weight_peak,
+          c.backward_peak};
 }
 
-// Forward and both parts of the backward; inputs are paid for by somebody else.
-Result RunLayer(const LayerSpec& spec, int64_t samples, MakeBackend make,
-                CommunicatorPeers* peers) {
+// Numbers of samples of this shape, or the device's rows of them.
+Tensor RandomRows(const LayerSpec& spec, Backend* backend, const std::vector<int64_t>& shape,
+                  int64_t samples, const std::string& name) {
+  return RandomTensor(backend, RowsOf(shape, samples), name, 1,
+                      {spec.rows.parts, spec.rows.part, NumbersIn(shape)});
+}
+
+// Forward and both parts of the backward, fused or not; inputs are paid for by somebody else.
+Result RunPasses(const LayerSpec& spec, int64_t samples, MakeBackend make, CommunicatorPeers* peers,
+                 bool fused) {
   Arena arena;
   const std::unique_ptr<Backend> backend = make(&arena);
   LayerRig rig(spec, backend.get(), samples);
   rig.ctx.peers = peers;
-  std::vector<Tensor> inputs = RandomInputs(spec, backend.get(), samples);
+  std::vector<Tensor> inputs;
+  for (const std::vector<int64_t>& shape : spec.input_shapes) {
+    const std::string name = absl::StrCat("x", inputs.size());
+    inputs.push_back(RandomRows(spec, backend.get(), shape, samples, name));
+  }
   Result result;
-  Bytes base = arena.current_transient();
+  const Bytes base = arena.current_transient();
   const auto pass = [&](const std::function<void()>& run) {
     const Bytes before = arena.current_transient();
     const Bytes sent = peers == nullptr ? Bytes(0) : peers->traffic();
@@ -74,23 +96,43 @@ Result RunLayer(const LayerSpec& spec, int64_t samples, MakeBackend make,
   result.output = Values(y);
   const Bytes kept = arena.current_transient() - base - Bytes(y.empty() ? 0 : y.bytes());
   Tensor dy;
-  if (!y.empty()) dy = RandomTensor(backend.get(), y.shape(), "dy", 1);
+  if (!y.empty()) dy = RandomRows(spec, backend.get(), spec.output_shape, samples, "dy");
   y = Tensor();
   std::vector<Tensor> dx;
-  const Bytes backward_input =
-      pass([&] { dx = rig.layer->BackwardInput(rig.ctx, inputs, std::move(dy), &rig.stash); });
-  for (Tensor& d : dx) result.input_gradients.push_back(Values(d));
-  dx.clear();
-  const Bytes for_weight = arena.current_transient() - base;
-  const Bytes backward_weight =
-      pass([&] { rig.layer->BackwardWeight(rig.ctx, inputs, &rig.stash); });
+  const auto input_part = [&] {
+    dx = rig.layer->BackwardInput(rig.ctx, inputs, std::move(dy), &rig.stash);
+  };
+  const auto weight_part = [&] { rig.layer->BackwardWeight(rig.ctx, inputs, &rig.stash); };
+  Bytes for_weight, backward_input, backward_weight, backward;
+  if (fused) {
+    backward = pass([&] {
+      input_part();
+      weight_part();
+    });
+    dx.clear();
+  } else {
+    backward_input = pass(input_part);
+    for (Tensor& d : dx) result.input_gradients.push_back(Values(d));
+    dx.clear();
+    for_weight = arena.current_transient() - base;
+    backward_weight = pass(weight_part);
+  }
   EXPECT_EQ(arena.current_transient(), base);
   for (const Parameter& p : rig.parameters) result.gradients.push_back(Values(p.gradient));
-  result.bytes = {kept, for_weight, forward, backward_input, backward_weight};
+  result.bytes = {kept, for_weight, forward, backward_input, backward_weight, backward};
   return result;
 }
 
-std::vector<Result> RunParts(const LayerSpec& spec, int64_t samples, MakeBackend make, int degree) {
+Result RunLayer(const LayerSpec& spec, int64_t samples, MakeBackend make,
+                CommunicatorPeers* peers) {
+  Result result = RunPasses(spec, samples, make, peers, /*fused=*/false);
+  result.bytes.back() = RunPasses(spec, samples, make, peers, /*fused=*/true).bytes.back();
+  return result;
+}
+
+std::vector<Result> RunParts(const LayerSpec& spec, int64_t samples, MakeBackend make,
+                             TensorParallel split) {
+  const int degree = static_cast<int>(split.degree);
   auto ranks = MakeInProcessCommunicators(degree, {});
   std::vector<int> group;
   for (int t = 0; t < degree; ++t) group.push_back(t);
@@ -99,7 +141,7 @@ std::vector<Result> RunParts(const LayerSpec& spec, int64_t samples, MakeBackend
   for (int t = 0; t < degree; ++t) {
     threads.emplace_back([&, t] {
       CommunicatorPeers peers(ranks[t].get(), group, absl::Seconds(20));
-      results[t] = RunLayer(MemberLayer(spec, {degree}, t), samples, make, &peers);
+      results[t] = RunLayer(MemberLayer(spec, split, t), samples, make, &peers);
       EXPECT_THAT(peers.status(), IsOk());
     });
   }
@@ -137,63 +179,92 @@ int64_t Terms(const LayerSpec& spec) {
   return 2 * terms;
 }
 
-// The gradients of the parts, put together; those of parameters that all have are the same bits.
-void ExpectGradients(const LayerSpec& spec, const Result& whole, const std::vector<Result>& parts) {
-  const int degree = static_cast<int>(parts.size());
+// The gradients of the parts, put together. Those of parameters that all have are the same bits; or
+// with sequence parallelism each is of the part's rows, and they add up.
+void ExpectGradients(const LayerSpec& spec, TensorParallel split, const Result& whole,
+                     const std::vector<Result>& parts) {
   for (size_t k = 0; k < spec.parameters.size(); ++k) {
-    Numbers together(whole.gradients[k].size(), std::nanf(""));
-    for (int t = 0; t < degree; ++t) {
-      const ParameterSpec p = MemberLayer(spec, {degree}, t).parameters[k];
-      ASSERT_EQ(static_cast<int64_t>(parts[t].gradients[k].size()), p.size());
-      if (p.cut.whole()) {
-        EXPECT_EQ(parts[t].gradients[k], parts[0].gradients[k]) << p.name << " of " << t;
-      }
-      for (int64_t i = 0; i < p.size(); ++i) {
-        together[p.cut.WholeIndex(i)] = parts[t].gradients[k][i];
+    Numbers together(whole.gradients[k].size(), 0.0f);
+    for (int t = 0; t < split.degree; ++t) {
+      const ParameterSpec p = MemberLayer(spec, split, t).parameters[k];
+      const Numbers& part = parts[t].gradients[k];
+      ASSERT_EQ(static_cast<int64_t>(part.size()), p.size());
+      if (p.cut.whole() && !split.sequence) {
+        EXPECT_EQ(part, parts[0].gradients[k]) << p.name << " of " << t;
+        together = part;
+      } else {
+        for (int64_t i = 0; i < p.size(); ++i) together[p.cut.WholeIndex(i)] += part[i];
       }
     }
     ExpectNear(together, whole.gradients[k], Terms(spec), spec.parameters[k].name);
   }
 }
 
+// What each part has of a tensor, put together: the same on all, or each part's rows.
+Numbers Together(const std::vector<Numbers>& parts, const std::vector<int64_t>& sample_shape,
+                 TensorParallel split) {
+  if (!split.sequence) {
+    for (const Numbers& part : parts) EXPECT_EQ(part, parts[0]);
+    return parts[0];
+  }
+  Numbers whole(parts[0].size() * parts.size(), std::nanf(""));
+  for (int64_t t = 0; t < split.degree; ++t) {
+    const ParameterCut cut = {split.degree, t, NumbersIn(sample_shape) / split.degree};
+    for (size_t i = 0; i < parts[t].size(); ++i) {
+      whole[cut.WholeIndex(static_cast<int64_t>(i))] = parts[t][i];
+    }
+  }
+  return whole;
+}
+
 class TensorLayers : public testing::TestWithParam<MakeBackend> {
  protected:
-  void CheckLayer(const LayerSpec& spec, int64_t samples, int degree) {
-    SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples << ", T=" << degree);
+  void CheckLayer(const LayerSpec& spec, int64_t samples, TensorParallel split) {
+    SCOPED_TRACE(testing::Message() << spec.name << ", samples " << samples << ", T="
+                                    << split.degree << (split.sequence ? ", rows split" : ""));
     const Result whole = RunLayer(spec, samples, GetParam(), nullptr);
-    const std::vector<Result> parts = RunParts(spec, samples, GetParam(), degree);
-    const TensorShare share = ShareOf(spec, samples, TokenSlice(), {degree});
+    const std::vector<Result> parts = RunParts(spec, samples, GetParam(), split);
+    const TensorShare share = ShareOf(spec, samples, TokenSlice(), split);
+    const int degree = static_cast<int>(split.degree);
     const std::vector<Bytes> traffic = {TrafficOf(share.forward, degree),
                                         TrafficOf(share.backward_input, degree),
                                         TrafficOf(share.backward_weight, degree)};
+    std::vector<Numbers> outputs;
+    std::vector<std::vector<Numbers>> dx(spec.inputs.size());
     for (int t = 0; t < degree; ++t) {
       SCOPED_TRACE(testing::Message() << "member " << t);
       const Result& part = parts[t];
       EXPECT_EQ(part.bytes, BytesOf(share.costs));
-      EXPECT_EQ(part.bytes, BytesOf(MemberLayer(spec, {degree}, t).costs(samples)));
+      EXPECT_EQ(part.bytes, BytesOf(MemberLayer(spec, split, t).costs(samples)));
       EXPECT_EQ(part.traffic, traffic);
-      EXPECT_EQ(part.output, parts[0].output);
-      EXPECT_EQ(part.input_gradients, parts[0].input_gradients);
       EXPECT_EQ(part.loss, parts[0].loss);
+      outputs.push_back(part.output);
+      ASSERT_EQ(part.input_gradients.size(), dx.size());
+      for (size_t k = 0; k < dx.size(); ++k) dx[k].push_back(part.input_gradients[k]);
     }
     EXPECT_NEAR(parts[0].loss, whole.loss,
                 std::abs(whole.loss) * Terms(spec) * std::numeric_limits<float>::epsilon());
-    ExpectNear(parts[0].output, whole.output, Terms(spec), "output");
-    if (absl::StrContains(spec.kind, "embedding")) {
-      EXPECT_EQ(parts[0].output, whole.output);  // one term that is not 0, and a position
+    if (!spec.output_shape.empty()) {
+      const Numbers output = Together(outputs, spec.output_shape, split);
+      ExpectNear(output, whole.output, Terms(spec), "output");
+      if (absl::StrContains(spec.kind, "embedding")) {
+        EXPECT_EQ(output, whole.output);  // one term that is not 0, and a position
+      }
     }
-    ASSERT_EQ(parts[0].input_gradients.size(), whole.input_gradients.size());
-    for (size_t k = 0; k < whole.input_gradients.size(); ++k) {
-      ExpectNear(parts[0].input_gradients[k], whole.input_gradients[k], Terms(spec), "dx");
+    for (size_t k = 0; k < dx.size(); ++k) {
+      ExpectNear(Together(dx[k], spec.input_shapes[k], split), whole.input_gradients[k],
+                 Terms(spec), "dx");
     }
-    ExpectGradients(spec, whole, parts);
+    ExpectGradients(spec, split, whole, parts);
   }
 
   void CheckLayers(const ModelGraph& graph) {
     for (const LayerSpec& spec : graph.layers) {
-      if (spec.split.empty()) continue;
+      ASSERT_FALSE(spec.split.empty());
       for (const int64_t samples : {1, 3}) {
-        for (const int degree : {2, 4}) CheckLayer(spec, samples, degree);
+        for (const int64_t degree : {2, 4}) {
+          for (const bool sequence : {false, true}) CheckLayer(spec, samples, {degree, sequence});
+        }
       }
     }
   }
@@ -204,7 +275,7 @@ GptConfig Gpt(double dropout) {
   c.layers = 1;
   c.hidden = 16;
   c.heads = 4;
-  c.tokens = 6;
+  c.tokens = 8;
   c.vocabulary = 20;
   c.dropout = dropout;
   return c;
@@ -218,7 +289,7 @@ TEST_P(TensorLayers, GptLayersAreTheWhole) {
   other.vocabulary = 72;
   CheckLayers(*BuildGpt(other));
   GptConfig wide = Gpt(0);  // two blocks of attention rows
-  wide.tokens = 70;
+  wide.tokens = 72;
   wide.heads = 8;
   CheckLayers(*BuildGpt(wide));
 }
@@ -231,8 +302,8 @@ TEST_P(TensorLayers, EncodersAndDecodersAreTheWhole) {
     c.hidden = 16;
     c.heads = 4;
     c.feed_forward = 24;
-    c.source_tokens = 7;
-    c.target_tokens = 5;
+    c.source_tokens = 8;
+    c.target_tokens = 12;
     c.vocabulary = 28;
     c.dropout = dropout;
     CheckLayers(*BuildTransformer(c));

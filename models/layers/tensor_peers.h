@@ -23,6 +23,10 @@ class TensorPeers {
   // In place: the sum over the devices in their order, and the largest.
   virtual void Sum(const Tensor& data) = 0;
   virtual void Largest(const Tensor& data) = 0;
+  // For rows that are split by tokens: `own` has of each of `samples` samples this device's part of
+  // the rows of `all`. Everybody's rows; and of the sums over the devices the own rows.
+  virtual void GatherRows(const Tensor& own, const Tensor& all, int64_t samples) = 0;
+  virtual void ScatterSums(const Tensor& all, const Tensor& own, int64_t samples) = 0;
   virtual absl::Status status() const = 0;
 };
 
@@ -32,6 +36,11 @@ inline void SumOverPeers(const LayerContext& ctx, const Tensor& data) {
 // Of the devices that sum their partial results, one adds what belongs to the sum.
 inline bool AddsToSum(const LayerContext& ctx) {
   return ctx.peers == nullptr || ctx.peers->member() == 0;
+}
+// Of the gradient of a bias behind a sum all rows are seen by all devices. With sequence
+// parallelism those of whole parameters are summed in the end: then one device counts.
+inline Tensor BiasGradientOfOne(const LayerContext& ctx, RowPart rows, const Parameter& bias) {
+  return rows.parts == 1 || AddsToSum(ctx) ? bias.gradient : Tensor();
 }
 inline Tensor BiasOfOne(const LayerContext& ctx, const Parameter& bias) {
   return AddsToSum(ctx) ? bias.value : Tensor();

@@ -73,9 +73,10 @@ struct StageMemory {
 // are split).
 struct StageCost {
   // What the device sends within its tensor-parallel group, by rings, in each pass; a recompute as
-  // a forward.
+  // a forward. In a step of sharded parameters each of the shards' devices has its share, on
+  // average.
   struct TensorTraffic {
-    Bytes forward, backward_input, backward_weight;
+    Bytes forward, backward_input, backward_weight, step;
   };
 
   // A fused backward costs backward_input + backward_weight, by definition and here only.

@@ -61,7 +61,7 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
   if (group.split.degree > 1) {
     times.traffic = {group.TrafficOf(share.forward, machine.type),
                      group.TrafficOf(share.backward_input, machine.type),
-                     group.TrafficOf(share.backward_weight, machine.type)};
+                     group.TrafficOf(share.backward_weight, machine.type), Bytes(0)};
   }
   return times;
 }

@@ -166,15 +166,23 @@ int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers, Tenso
 
 // Where rows are split by tokens, a device's gradients of the parameters that all devices have
 // whole are those of its own rows: the group sums them once a step.
-Bytes SumsOfAStep(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
-  Bytes bytes;
-  if (!split.scatters_rows()) return bytes;
+std::vector<TensorCollective> SumsOfAStep(const ModelGraph& graph, const std::vector<int>& layers,
+                                          TensorParallel split) {
+  std::vector<TensorCollective> sums;
+  if (!split.scatters_rows()) return sums;
   for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
-      if (p.split_dimension < 0) bytes += Bytes(4) * p.size();
+      if (p.split_dimension < 0) sums.push_back({Collective::kAllReduce, Bytes(4) * p.size()});
     }
   }
-  return bytes;
+  return sums;
+}
+
+// As one collective.
+std::vector<TensorCollective> Together(const std::vector<TensorCollective>& sums) {
+  Bytes bytes;
+  for (const TensorCollective& sum : sums) bytes += sum.bytes;
+  return {{Collective::kAllReduce, bytes}};
 }
 
 Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
@@ -215,7 +223,7 @@ StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, in
     cost.backward_weight += beside(share.operations.backward_weight, share.backward_weight);
     Add({group.TrafficOf(share.forward, NumberType::kFp32),
          group.TrafficOf(share.backward_input, NumberType::kFp32),
-         group.TrafficOf(share.backward_weight, NumberType::kFp32)},
+         group.TrafficOf(share.backward_weight, NumberType::kFp32), Bytes(0)},
         &cost.tensor_traffic);
   }
   cost.forward += TimeOf(forward, options.rate);
@@ -316,8 +324,9 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
   }
   cost.recompute = cost.forward;
   const TensorParallel split = options.tensor.split;
-  if (const Bytes sums = SumsOfAStep(graph, layers, split); sums > Bytes(0)) {
-    cost.step += options.tensor.TimeOf({{Collective::kAllReduce, sums}}, NumberType::kFp32);
+  if (const auto sums = SumsOfAStep(graph, layers, split); !sums.empty()) {
+    cost.step += options.tensor.TimeOf(Together(sums), NumberType::kFp32);
+    cost.tensor_traffic.step = options.tensor.TrafficOf(sums, NumberType::kFp32);
   }
   cost.memory =
       ComputeStageMemory(graph, partition, stage, samples, slice, options.optimizer_tensors, split);

@@ -150,8 +150,15 @@ absl::Status LayerStage::FinishWork() const {
   return options_.peers == nullptr ? absl::OkStatus() : options_.peers->status();
 }
 
+void LayerStage::SumOverRows() {
+  if (rows_summed_ || specs_[0].rows.parts == 1) return;  // one layer does as all do
+  for (const Tensor& gradient : parameters_.GradientsOfUndivided()) options_.peers->Sum(gradient);
+  rows_summed_ = true;
+}
+
 // Of parameters that all peers have, one peer adds the squares.
 absl::StatusOr<Tensor> LayerStage::BeginNorm(const NormShare& share) {
+  SumOverRows();
   TensorPeers* peers = options_.peers;
   Tensor squares = parameters_.SumsOfSquares(share, peers == nullptr || peers->member() == 0);
   if (peers != nullptr) peers->Sum(squares);
@@ -178,17 +185,19 @@ absl::Status LayerStage::Step(const Action& a) {
   if (options_.optimizer.needs_norm() && !squares_.has_value()) {
     return Refuse(a, "comes before the global norm of the gradients is known");
   }
+  SumOverRows();
   if (versions_.newest_is_needed()) parameters_.KeepVersion(versions_.newest());
   if (options_.optimizer.needs_norm()) {
     const float factor = ClipFactorOf(options_.optimizer, *squares_);
     if (factor != 1) parameters_.ScaleGradients(factor);
   }
   squares_.reset();
+  rows_summed_ = false;
   parameters_.Step(training_step_ * versions_.steps_of_run() + versions_.newest() + 1);
   for (const auto& layer : layers_) layer->EndStep(backend_);
   versions_.Made();
   training_step_ += last;
-  return backend_->Finish();
+  return FinishWork();
 }
 
 absl::Status LayerStage::SetTrainingStep(int64_t step) {

@@ -171,6 +171,9 @@ class LayerStage : public StageModule {
   void PrepareGradients();
   // A pass is over: a version that nobody will need again goes.
   void CountUse(int version);
+  // Where the peers split rows by tokens, each has the gradients of its own: sums those of the
+  // parameters that all have whole, once a step.
+  void SumOverRows();
   // Waits for the backend's work; its error, or the peers'.
   absl::Status FinishWork() const;
   std::vector<Tensor> InputsOf(int place, const MicroBatch& mb) const;
@@ -210,6 +213,7 @@ class LayerStage : public StageModule {
   std::map<int, std::vector<LayerStash>> sequences_;  // [micro-batch in slices][place]
   std::map<int, double> losses_;
   absl::optional<double> squares_;  // of all gradients, for the next step
+  bool rows_summed_ = false;        // for the next step
   double gradient_norm_ = 0;
   int64_t training_step_ = 0;
 };

@@ -144,6 +144,25 @@ Tensor StageParameters::SumsOfSquares(const NormShare& share, bool whole) {
   return squares;
 }
 
+std::vector<Tensor> StageParameters::GradientsOfUndivided() {
+  Fold();
+  std::vector<Tensor> gradients;
+  for (const Region& r : regions_) {
+    if (!r.cut.whole()) continue;
+    if (r.shared) {
+      gradients.push_back(GradientOf(r, 0));
+    } else if (shard_.index >= 0) {
+      const auto [begin, end] = OverlapOf(r);
+      const int64_t first = shard_.index * shard_.PartOf(own_size_);
+      if (begin < end) {
+        gradients.push_back(
+            part_of_gradients_.Rows(r.begin + begin - first, r.begin + end - first));
+      }
+    }
+  }
+  return gradients;
+}
+
 void StageParameters::ScaleGradients(float factor) {
   Fold();
   if (shard_.index >= 0) backend_->optimizer().Scale(part_of_gradients_, factor);

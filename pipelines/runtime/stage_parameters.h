@@ -94,6 +94,8 @@ class StageParameters {
   // of first uses, with 0 for the others. Without `whole`, of parameters that a tensor-parallel
   // group divides alone: another of its devices answers for the others.
   Tensor SumsOfSquares(const NormShare& share, bool whole = true);
+  // The gradients, or this copy's parts of them, of parameters that no group divides.
+  std::vector<Tensor> GradientsOfUndivided();
   void ScaleGradients(float factor);
   // The optimizer's step of this number, from 1.
   void Step(int64_t step);

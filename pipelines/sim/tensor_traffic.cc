@@ -1,5 +1,6 @@
 #include "pipelines/sim/tensor_traffic.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "pipelines/cost/sharded_state.h"
@@ -19,7 +20,7 @@ Bytes TrafficOf(const StageCost::TensorTraffic& stage, ActionKind kind) {
     case ActionKind::kBackwardWeight:
       return stage.backward_weight;
     case ActionKind::kStep:
-      return Bytes(0);
+      return stage.step;
   }
   return Bytes(0);
 }
@@ -33,8 +34,14 @@ void AddTensorTraffic(const Program& program, const CostTable& costs, Trace* tra
   for (int d = 0; d < s.num_devices(); ++d) {
     Bytes& sent = trace->devices[d].tensor_bytes;
     for (const Instruction& i : program.instructions[d]) {
-      if (i.op != OpCode::kCompute) continue;
       const Action& a = i.action;
+      if (i.op == OpCode::kStep) {
+        const Shard shard = ShardOf(program, {d, i.replica, a.stage});
+        sent += Bytes(costs.stages[a.stage].tensor_traffic.step.value() /
+                      std::max<int64_t>(1, shard.parts * program.devices_a_member));
+        continue;
+      }
+      if (i.op != OpCode::kCompute) continue;
       // A group's member has its rows alone, a slice its tokens.
       const int64_t parts =
           static_cast<int64_t>(s.placement.groups[i.replica][a.stage].size()) * slice_parts;
