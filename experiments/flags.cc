@@ -62,7 +62,8 @@ void PrintHelp(absl::string_view target, absl::string_view summary) {
 
 // A disk may be full. A reader that has seen enough (`... | head`) is no failure.
 bool FlushStdout() {
-  errno = 0;
+  // A part that was written before may have failed, and its reason is all there is.
+  if (std::ferror(stdout) == 0) errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
   if (errno == EPIPE) return true;
   std::fprintf(stderr, "stdout: could not be written%s%s\n", errno != 0 ? ": " : "",

@@ -321,7 +321,7 @@ atomic_output() {
 plans() {
   local piper=--piper_json=$examples/piper.json
   local planner
-  for planner in uniform gpipe chain piper pipedream; do
+  for planner in uniform gpipe chain piper pipedream graphpipe dapple bapipe; do
     prints "$planner: " plan --planner=$planner $piper --devices=3 --json_out=plan.json || return 1
     grep -q '"state": "\(optimal\|feasible\)"' plan.json || { cat plan.json; return 1; }
     prints 'plan.json: valid: ' check_plan --plan=plan.json $piper --devices=3 || return 1
@@ -333,6 +333,10 @@ plans() {
   prints 'pipedream: optimal' plan --planner=pipedream --pipedream_profile="$examples/pipedream.graph.txt" \
     --machines=2,2 --bandwidth=1e10,1GB/s || return 1
   prints 'piper: optimal' plan --planner=piper --model=gpt-6.6b --cluster=dgx-a100 --devices=8 || return 1
+  prints 'graphpipe: ' plan --planner=graphpipe --model=case-study --cluster=dgx1-v100 --devices=8 --samples=2 --micro_batches=16 \
+    --sample_sizes=1,2,4 || return 1
+  prints 'bapipe: optimal' plan --planner=bapipe $piper --devices=3 --device_speed=1,0.5,1 --json_out=plan.json || return 1
+  prints 'plan.json: valid: ' check_plan --plan=plan.json $piper --devices=3 --device_speed=1,0.5,1 || return 1
   prints 'infeasible' plan --planner=piper $piper --memory=1KiB || return 1
   # Four devices' plan on two; another objective; a layer in two stages.
   "$pipelab" plan --planner=uniform $piper --devices=4 --json_out=four.json >stdout || return 1
@@ -352,6 +356,10 @@ plan_errors() {
   refused 2 'an input is missing: there must be one of --piper_json' plan --planner=piper || return 1
   refused 2 '--stages=5: must be from 1 to 4' plan --planner=uniform --stages=5 $piper || return 1
   refused 2 'there must be one of' plan --planner=piper $piper --model=mmt || return 1
+  refused 2 '--device_speed=1,2: 2 speeds for 4 devices' plan --planner=bapipe $piper --device_speed=1,2 || return 1
+  refused 2 'it takes all devices to be as fast' plan --planner=piper $piper --devices=2 --device_speed=1,2 || return 1
+  refused 2 '--sample_sizes=2,1: must be' plan --planner=graphpipe --model=mmt --cluster=dgx1-v100 --sample_sizes=2,1 || return 1
+  refused 2 '--micro_batch_samples=3: must divide' plan --planner=graphpipe $piper --micro_batch_samples=3 || return 1
   refused 2 '--memory=8XB: ' plan --planner=piper $piper --memory=8XB || return 1
   refused 2 '--time_limit=soon: must be a time' plan --planner=piper $piper --time_limit=soon || return 1
   refused 2 '--bandwidth: missing' plan --planner=pipedream --pipedream_profile="$examples/pipedream.graph.txt" || return 1

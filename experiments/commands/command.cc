@@ -47,7 +47,9 @@ std::vector<Command> MakeCommands() {
                                                      "memory",
                                                      "micro_batches",
                                                      "bandwidth",
+                                                     "device_speed",
                                                      "samples",
+                                                     "sample_sizes",
                                                      "number_type",
                                                      "blocks",
                                                      "model_time_unit"};
@@ -78,7 +80,8 @@ std::vector<Command> MakeCommands() {
       {"plan", "the stages that a planner makes of a network, and how good they are",
        "plan --planner=piper --piper_json=bert.json --devices=64 --memory=8GiB "
        "--json_out=plan.json",
-       Join(plan_input, {"planner", "time_limit", "stages", "json_out"}), &PlanCommand},
+       Join(plan_input, {"planner", "time_limit", "stages", "micro_batch_samples", "json_out"}),
+       &PlanCommand},
       {"check_plan", "says whether a plan is one, and what its objective and bounds are",
        "check_plan --plan=plan.json --piper_json=bert.json --devices=64 --memory=8GiB",
        Join(plan_input, {"plan"}), &CheckPlanCommand},

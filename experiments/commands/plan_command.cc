@@ -18,11 +18,14 @@
 #include "tools/base/text_columns.h"
 
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
-ABSL_FLAG(std::string, planner, "",
-          "whose plan: uniform, gpipe, chain, max_load, pipedream, piper");
+ABSL_FLAG(
+    std::string, planner, "",
+    "whose plan: uniform, gpipe, chain, max_load, pipedream, dapple, piper, graphpipe, bapipe");
 ABSL_FLAG(std::string, time_limit, "",
           "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
 ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one a device, chain: the best");
+ABSL_FLAG(int64_t, micro_batch_samples, 0,
+          "of graphpipe: samples of every stage's micro-batch; 0: each has its own");
 
 namespace pipelab {
 namespace {
@@ -108,6 +111,7 @@ absl::Status PlanCommand(const Words& words) {
   PlannerOptions options;
   PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimit());
   options.stages = absl::GetFlag(FLAGS_stages);
+  options.micro_batch_samples = absl::GetFlag(FLAGS_micro_batch_samples);
   if (absl::GetFlag(FLAGS_planner).empty()) {
     return absl::InvalidArgumentError("--planner: missing, such as --planner=piper");
   }

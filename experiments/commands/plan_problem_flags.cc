@@ -1,5 +1,6 @@
 #include "experiments/commands/plan_problem_flags.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <iterator>
@@ -30,6 +31,7 @@
 ABSL_DECLARE_FLAG(int, devices);                  // schedule_input.cc
 ABSL_DECLARE_FLAG(int, micro_batches);            // schedule_input.cc
 ABSL_DECLARE_FLAG(std::string, bandwidth);        // time_flags.cc
+ABSL_DECLARE_FLAG(std::string, device_speed);     // time_flags.cc
 ABSL_DECLARE_FLAG(std::string, model);            // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, model_time_unit);  // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, cluster);          // run_flags.cc
@@ -45,6 +47,10 @@ ABSL_FLAG(std::string, machines, "",
 ABSL_FLAG(
     bool, blocks, false,
     "with --model: a block's or cell's layers stay together, which makes plans faster to find");
+
+ABSL_FLAG(std::string, sample_sizes, "",
+          "with --model: samples of micro-batches that graphpipe may choose from, such as 1,2,4; "
+          "empty: --samples a copy");
 
 namespace pipelab {
 namespace {
@@ -135,7 +141,40 @@ absl::Status SetMachine(PlanProblem* problem) {
   return SetLevels(problem);
 }
 
-absl::StatusOr<PlanProblem> ModelProblem() {
+// A speed of each device, or one of all, which is then a unit of time.
+absl::Status SetSpeeds(PlanProblem* problem) {
+  const std::string text = absl::GetFlag(FLAGS_device_speed);
+  if (text.empty()) return absl::OkStatus();
+  for (absl::string_view word : absl::StrSplit(text, ',')) {
+    double speed = 0;
+    if (!absl::SimpleAtod(word, &speed) || !(speed > 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--device_speed=", text, ": '", word, "': must be a number above 0"));
+    }
+    problem->device_speeds.push_back(speed);
+  }
+  const auto count = static_cast<int64_t>(problem->device_speeds.size());
+  if (count == problem->devices) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--device_speed=", text, ": ", count,
+                                                 " speeds for ", problem->devices, " devices"));
+}
+
+absl::StatusOr<std::vector<int64_t>> SampleSizes() {
+  const std::string text = absl::GetFlag(FLAGS_sample_sizes);
+  std::vector<int64_t> sizes;
+  if (text.empty()) return sizes;
+  for (absl::string_view word : absl::StrSplit(text, ',')) {
+    int64_t size = 0;
+    if (!absl::SimpleAtoi(word, &size) || size < (sizes.empty() ? 1 : sizes.back() + 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--sample_sizes=", text, ": must be whole numbers from 1, ascending"));
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+absl::StatusOr<PlanProblem> ProblemOfModel() {
   const std::string model = absl::GetFlag(FLAGS_model), cluster = absl::GetFlag(FLAGS_cluster);
   if (cluster.empty()) {
     return absl::InvalidArgumentError("--cluster: missing; --model needs a name or a file");
@@ -159,9 +198,13 @@ absl::StatusOr<PlanProblem> ModelProblem() {
   if (samples < 1) {
     return absl::InvalidArgumentError(absl::StrCat("--samples=", samples, ": must be at least 1"));
   }
-  PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, PlanProblemOf(graph, spec, type, devices, samples));
-  problem.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  return problem;
+  ModelProblemOptions sizes;
+  sizes.type = type;
+  sizes.devices = devices;
+  sizes.samples = samples;
+  sizes.batch_samples = samples * std::max(1, absl::GetFlag(FLAGS_micro_batches));
+  PIPELAB_ASSIGN_OR_RETURN(sizes.sample_sizes, SampleSizes());
+  return ModelProblem(graph, spec, sizes);
 }
 
 absl::StatusOr<PlanProblem> FileProblem(const std::string& option, const std::string& path) {
@@ -228,12 +271,16 @@ absl::StatusOr<PlanProblem> PlanProblemFromFlags() {
   }
   PlanProblem problem;
   if (model) {
-    PIPELAB_ASSIGN_OR_RETURN(problem, ModelProblem());
+    PIPELAB_ASSIGN_OR_RETURN(problem, ProblemOfModel());
   } else {
     PIPELAB_ASSIGN_OR_RETURN(problem, FileProblem(input.first, input.second));
   }
   problem.name = input.second;
+  if (!model && FlagWasSet("sample_sizes")) {
+    return absl::InvalidArgumentError("--sample_sizes: for --model alone; others have no times");
+  }
   PIPELAB_RETURN_IF_ERROR(SetMachine(&problem));
+  PIPELAB_RETURN_IF_ERROR(SetSpeeds(&problem));
   PIPELAB_RETURN_IF_ERROR(FinishProblem(&problem, absl::StrCat(input.first, "=", input.second)));
   return problem;
 }

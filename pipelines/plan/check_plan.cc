@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/plan/check_batch_time.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -27,6 +28,13 @@ class Checker {
     PIPELAB_RETURN_IF_ERROR(CheckOrder());
     PIPELAB_RETURN_IF_ERROR(CheckDevices());
     PIPELAB_RETURN_IF_ERROR(CheckMemory());
+    if (IsBatchTime(plan_.objective)) {
+      PIPELAB_ASSIGN_OR_RETURN(BatchTimeFigures figures, CheckBatchTime(p_, plan_));
+      report_.value = report_.step_time = figures.value;
+      report_.work_bound = figures.work_bound;
+      report_.stage_times = std::move(figures.stage_times);
+      return report_;
+    }
     ComputeValue();
     ComputeBounds();
     ComputeStep();
@@ -227,6 +235,14 @@ class Checker {
   // behind it keeps in samples, and one of its own; a plan may say a larger number.
   absl::StatusOr<int64_t> InFlight(int s) {
     const PlanStage& stage = plan_.stages[s];
+    if (IsBatchTime(plan_.objective)) {
+      const int64_t least = BatchInFlight(p_, plan_, s);
+      if (stage.in_flight == 0 || stage.in_flight >= least) {
+        return std::max(stage.in_flight, least);
+      }
+      return Error("stage ", s, ": ", stage.in_flight, " micro-batches in flight; its schedule ",
+                   "has ", least);
+    }
     if (plan_.objective != PlanObjective::kGraphStageTime && stage.in_flight == 0) {
       int64_t behind = 0;
       for (int later = s; later < num_stages(); ++later) behind += plan_.stages[later].data;

@@ -129,14 +129,7 @@ absl::StatusOr<Plan> GraphPipePlan(const PlanProblem& problem, const PlannerOpti
   }
   const bool proven = exact.complete || plan.value <= plan.lower_bound;
   if (plan.stages.empty()) plan.value = 0;
-  if (proven) {
-    plan.state = plan.has_plan() ? PlanState::kOptimal : PlanState::kInfeasible;
-    if (plan.has_plan()) plan.lower_bound = plan.value;
-  } else if (!finished || absl::Now() > deadline) {
-    plan.state = PlanState::kTimeLimit;
-  } else {
-    plan.state = plan.has_plan() ? PlanState::kFeasible : PlanState::kInfeasible;
-  }
+  SetState(proven, !finished || absl::Now() > deadline, &plan);
   return plan;
 }
 

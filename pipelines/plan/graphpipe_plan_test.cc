@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pipelines/plan/check_plan.h"
 #include "pipelines/plan/graph_regions.h"
 #include "pipelines/plan/graphpipe_bound.h"
 #include "pipelines/plan/operator_sets.h"
@@ -244,6 +245,8 @@ void ExpectSound(const PlanProblem& p, const Plan& plan) {
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     ASSERT_EQ(plan.stages[s].in_flight, in_flight[s]);
   }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PlanReport report, CheckPlan(p, plan));
+  ASSERT_NEAR(report.value, plan.value, 1e-9 * plan.value);
 }
 
 void ExpectBest(PlanProblem p, Draw* draw) {
@@ -426,6 +429,22 @@ TEST(GraphPipe, BeatsPlansMadeByHand) {
     for (int way : stage.variants) recomputes |= way == 1;
   }
   EXPECT_TRUE(recomputes);
+}
+
+// On a chain Piper's exact planner and this one have the same objective.
+TEST(GraphPipe, EqualsPiperOnAChain) {
+  for (const double gib : {0.5, 0.6, 0.7, 1.0, 4.0}) {
+    for (const int64_t devices : {2, 4, 8, 16}) {
+      PlanProblem p = Mmt(1, 8, true);
+      p.devices = devices;
+      p.memory_bytes = gib * (1 << 30);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan piper, MakePlan("piper", p, {}));
+      ASSERT_EQ(plan.has_plan(), piper.has_plan()) << gib << " GiB, " << devices;
+      if (!plan.has_plan()) continue;
+      EXPECT_NEAR(plan.value, piper.value, 1e-9 * piper.value) << gib << " GiB, " << devices;
+    }
+  }
 }
 
 TEST(GraphPipe, EqualBranchesGetEqualStages) {

@@ -40,6 +40,9 @@ std::vector<std::pair<int, int>> StageEdges(const PlanProblem& problem, const Pl
 }
 
 std::string ObjectiveUnit(const PlanProblem& problem, PlanObjective objective) {
+  if (objective == PlanObjective::kBatchTime || objective == PlanObjective::kBatchTimeNoOverlap) {
+    return absl::StrCat(problem.time_unit.substr(0, problem.time_unit.find('/')), "/batch");
+  }
   if (objective != PlanObjective::kVariance) return problem.time_unit;
   return absl::StrCat("(", problem.time_unit, ")^2");
 }

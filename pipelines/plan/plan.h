@@ -40,6 +40,9 @@ struct PlanStage {
   // are in flight; 0 where the planner has no notion of them.
   int64_t micro_batch_samples = 0, in_flight = 0;
 
+  // Its devices are those from here on; -1: those after the stage before.
+  int64_t first_device = -1;
+
   int64_t devices() const { return data * tensor; }
 };
 
@@ -51,6 +54,7 @@ struct Plan {
   double lower_bound = 0;         // no plan of the planner's kind is below
   std::vector<PlanStage> stages;  // in an order in which every edge goes on; empty: no plan
   double peak_bytes = 0;          // of the fullest device
+  int group_size = 1;             // k of the kFkB that its stages run
   absl::Duration search_time;
 
   bool has_plan() const { return !stages.empty(); }

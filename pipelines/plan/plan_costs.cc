@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/plan/batch_time.h"
 #include "pipelines/plan/placement_units.h"
 #include "pipelines/plan/plan_groups.h"
 #include "tools/base/status_macros.h"
@@ -250,6 +251,9 @@ double StageValue(const PlanProblem& problem, PlanObjective objective,
       return Load(problem, stages, stage);
     case PlanObjective::kVariance:
       return ComputeTime(problem, stages[stage]);
+    case PlanObjective::kBatchTime:
+    case PlanObjective::kBatchTimeNoOverlap:
+      return ComputeTime(problem, stages[stage]) / static_cast<double>(stages[stage].data);
     case PlanObjective::kPipeDream:
       break;
   }
@@ -266,6 +270,12 @@ double PlanValue(const PlanProblem& problem, PlanObjective objective,
   std::vector<double> values;
   for (int s = 0; s < num_stages; ++s) {
     values.push_back(StageValue(problem, objective, stages, s));
+  }
+  if (objective == PlanObjective::kBatchTime) {
+    return PlanBatchTime(problem, stages, TransferKind::kBesideCompute);
+  }
+  if (objective == PlanObjective::kBatchTimeNoOverlap) {
+    return PlanBatchTime(problem, stages, TransferKind::kBetweenPasses);
   }
   if (objective != PlanObjective::kVariance) return *std::max_element(values.begin(), values.end());
   const auto n = static_cast<double>(values.size());
@@ -325,6 +335,17 @@ absl::StatusOr<std::vector<std::vector<int>>> PlanGroups(const PlanProblem& prob
     return PlacementUnits(problem).members;
   }
   return SingleGroups(problem).members;
+}
+
+void SetState(bool complete, bool timed_out, Plan* plan) {
+  if (complete) {
+    plan->state = plan->has_plan() ? PlanState::kOptimal : PlanState::kInfeasible;
+    if (plan->has_plan()) plan->lower_bound = plan->value;
+  } else if (timed_out) {
+    plan->state = PlanState::kTimeLimit;
+  } else {
+    plan->state = plan->has_plan() ? PlanState::kFeasible : PlanState::kInfeasible;
+  }
 }
 
 double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective) {

@@ -50,6 +50,10 @@ Plan PlanOfRanges(const PlanProblem& problem, PlanObjective objective,
 absl::StatusOr<std::vector<std::vector<int>>> PlanGroups(const PlanProblem& problem,
                                                          absl::string_view planner);
 
+// State and lower bound of a search's best plan, whose value is filled in. Complete: nothing better
+// is left, or nothing at all.
+void SetState(bool complete, bool timed_out, Plan* plan);
+
 // No plan that uses all devices has a smaller largest stage: the work of all operators over the
 // devices, and the largest operator that cannot be divided. 0 where the objective has no such
 // bound.

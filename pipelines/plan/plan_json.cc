@@ -20,9 +20,10 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMost = int64_t{1} << 40;
-constexpr std::array<PlanObjective, 5> kObjectives = {
-    PlanObjective::kStageTime, PlanObjective::kPipeDream, PlanObjective::kMaxLoad,
-    PlanObjective::kVariance, PlanObjective::kGraphStageTime};
+constexpr std::array<PlanObjective, 7> kObjectives = {
+    PlanObjective::kStageTime,         PlanObjective::kPipeDream,      PlanObjective::kMaxLoad,
+    PlanObjective::kVariance,          PlanObjective::kGraphStageTime, PlanObjective::kBatchTime,
+    PlanObjective::kBatchTimeNoOverlap};
 
 json IdOf(const PlanProblem& problem, int v) {
   const std::string& id = problem.operators[v].id;
@@ -49,6 +50,7 @@ json StageJson(const PlanStage& stage, const PlanProblem& problem) {
   if (stage.on_processor) object["on_processor"] = true;
   if (stage.micro_batch_samples > 0) object["micro_batch_samples"] = stage.micro_batch_samples;
   if (stage.in_flight > 0) object["in_flight"] = stage.in_flight;
+  if (stage.first_device >= 0) object["first_device"] = stage.first_device;
   return object;
 }
 
@@ -72,6 +74,10 @@ class Reader {
       plan.state = *found;
     }
     PIPELAB_RETURN_IF_ERROR(ReadObjective(file, &plan));
+    if (file.Has("group_size")) {
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t size, file.Integer("group_size", 1, 1 << 20));
+      plan.group_size = static_cast<int>(size);
+    }
     for (const auto& [key, field] :
          {std::make_pair("lower_bound", &plan.lower_bound), {"peak_bytes", &plan.peak_bytes}}) {
       if (file.Has(key)) {
@@ -118,6 +124,9 @@ class Reader {
     if (object.Has("tensor")) {
       PIPELAB_ASSIGN_OR_RETURN(const int64_t tensor, object.Integer("tensor", 1, 1 << 30));
       stage.tensor = static_cast<int>(tensor);
+    }
+    if (object.Has("first_device")) {
+      PIPELAB_ASSIGN_OR_RETURN(stage.first_device, object.Integer("first_device", 0, kMost));
     }
     if (object.Has("on_processor")) {
       PIPELAB_ASSIGN_OR_RETURN(stage.on_processor, object.Bool("on_processor"));
@@ -218,6 +227,7 @@ std::string PlanToJson(const Plan& plan, const PlanProblem& problem) {
                    {"lower_bound", plan.lower_bound},
                    {"stages", std::move(stages)},
                    {"edges", std::move(edges)},
+                   {"group_size", plan.group_size},
                    {"search_seconds", absl::ToDoubleSeconds(plan.search_time)},
                    {"peak_bytes", plan.peak_bytes}});
 }

@@ -45,6 +45,15 @@ class Checker {
     if (p_.micro_batches < 1) {
       return Error(p_.micro_batches, " micro-batches: there must be at least 1");
     }
+    if (!p_.device_speeds.empty() &&
+        static_cast<int64_t>(p_.device_speeds.size()) != p_.devices) {
+      return Error(p_.device_speeds.size(), " speeds for ", p_.devices, " devices");
+    }
+    for (double speed : p_.device_speeds) {
+      if (!(speed > 0) || !std::isfinite(speed)) {
+        return Error("a device's speed ", speed, ": must be above 0");
+      }
+    }
     if (!(p_.memory_bytes >= 0)) return Error("memory ", p_.memory_bytes, ": must be from 0");
     if (p_.samples < 1) return Error(p_.samples, " samples: there must be at least 1");
     if (p_.batch_samples < 0) return Error("a batch of ", p_.batch_samples, " samples");
@@ -150,6 +159,10 @@ const char* PlanObjectiveName(PlanObjective objective) {
       return "variance_of_stage_times";
     case PlanObjective::kGraphStageTime:
       return "graph_stage_time";
+    case PlanObjective::kBatchTime:
+      return "batch_time";
+    case PlanObjective::kBatchTimeNoOverlap:
+      return "batch_time_no_overlap";
   }
   return "?";
 }

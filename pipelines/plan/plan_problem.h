@@ -31,6 +31,9 @@ enum class PlanObjective : uint8_t {
   kVariance,   // GPipe: variance of the stages' compute times
   // GraphPipe: Piper's, but a stage's own micro-batch, and in flight what is on the longest path
   kGraphStageTime,
+  // DAPPLE, BaPipe: of a batch with fill and drain (batch_time.h), transfers beside compute or not
+  kBatchTime,
+  kBatchTimeNoOverlap,
 };
 const char* PlanObjectiveName(PlanObjective objective);  // "stage_time"
 
@@ -92,6 +95,8 @@ struct PlanProblem {
   int64_t processors = 0;                                         // kMaxLoad only
   double memory_bytes = std::numeric_limits<double>::infinity();  // of a device
   double bandwidth = 0;                                           // flat: kStageTime
+  // [device] How many times as fast it computes as the times say; empty: all as they say.
+  std::vector<double> device_speeds;
   std::vector<PlanLevel> levels;  // kPipeDream: from the innermost; their product is `devices`
   double latency = 0;             // of a message; Piper and PipeDream have none
   int64_t micro_batches = 1;      // of a batch, over all copies of a stage

@@ -24,6 +24,10 @@ absl::Span<const Planner> Planners() {
       {"piper",
        "exact: sequences of convex stages, each with copies, a tensor degree and recomputing",
        &PiperPlan},
+      {"dapple", "consecutive stages with copies, the shortest synchronous batch", &DapplePlan,
+       /*mixed_speeds=*/true},
+      {"bapipe", "consecutive stages on devices of any speeds, and the schedule", &BaPipePlan,
+       /*mixed_speeds=*/true},
   };
   return kPlanners;
 }
@@ -32,6 +36,10 @@ absl::StatusOr<Plan> MakePlan(absl::string_view name, const PlanProblem& problem
                               const PlannerOptions& options) {
   for (const Planner& planner : Planners()) {
     if (planner.name != name) continue;
+    if (!problem.device_speeds.empty() && !planner.mixed_speeds) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--planner=", name, ": it takes all devices to be as fast as one another"));
+    }
     const absl::Time start = absl::Now();
     PIPELAB_ASSIGN_OR_RETURN(Plan plan, planner.plan(problem, options));
     plan.search_time = absl::Now() - start;

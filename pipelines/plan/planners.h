@@ -37,6 +37,7 @@ struct PlannerOptions {
 struct Planner {
   absl::string_view name, summary;
   absl::StatusOr<Plan> (*plan)(const PlanProblem& problem, const PlannerOptions& options);
+  bool mixed_speeds = false;  // whether it plans for PlanProblem::device_speeds
 };
 
 absl::Span<const Planner> Planners();
@@ -58,6 +59,8 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
 absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> UniformPlan(const PlanProblem& problem, const PlannerOptions& options);
+absl::StatusOr<Plan> BaPipePlan(const PlanProblem& problem, const PlannerOptions& options);
+absl::StatusOr<Plan> DapplePlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> GraphPipePlan(const PlanProblem& problem, const PlannerOptions& options);
 
 }  // namespace pipelab
