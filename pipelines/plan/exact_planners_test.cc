@@ -186,11 +186,12 @@ double ValueOf(const PlanProblem& p, PlanObjective objective,
   return report.ok() ? report->value : kInfinity;
 }
 
-// Copies of each stage, `left` in all; nested on two levels where there are two.
+// Copies of each stage, at most `left` in all, on two levels exactly; nested on two levels where
+// there are two.
 void ForAllCopies(const PlanProblem& p, std::vector<PlanStage> stages, size_t s, int64_t left,
                   const std::function<void(const std::vector<PlanStage>&)>& take) {
   if (s == stages.size()) {
-    if (left == 0) take(stages);
+    if (left == 0 || p.levels.size() == 1) take(stages);
     return;
   }
   for (int64_t d = 1; d <= left; ++d) {

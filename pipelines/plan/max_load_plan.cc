@@ -26,6 +26,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kExact = 1e-12;  // relative: what sums of doubles differ by
+constexpr int kFewSets = 16;
 constexpr std::array<int, 4> kSetsOfSearches = {100, 600, 4000, 100000};
 
 // An output and the groups that make and take it: two of them at least.
@@ -322,6 +323,11 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
     proven = SearchGroups(problem, groups, limit, deadline, &best);
     if (proven || limit == kSetsOfSearches.back()) break;
     SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
+  }
+  if (best.stopped && best.stages.empty()) {
+    // There was no time for anything: any plan is better than none.
+    SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
+    best.stopped = true;
   }
   Plan plan;
   plan.objective = PlanObjective::kMaxLoad;

@@ -214,8 +214,7 @@ const std::vector<PiperCosts::Saving>& PiperCosts::Savings(int t, int64_t y) con
 }
 
 // Greedily. The best choice lies between taking a part of the last operator and all of it.
-PiperCosts::RecomputeTime PiperCosts::Knapsack(int set, int later, int t, int64_t y,
-                                               double missing) const {
+RecomputeTime PiperCosts::Knapsack(int set, int later, int t, int64_t y, double missing) const {
   const size_t classes = modes_[t].size();
   const uint16_t *counts = mode_counts_[t].data() + set * classes,
                  *below = mode_counts_[t].data() + later * classes;

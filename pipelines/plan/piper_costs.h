@@ -15,6 +15,7 @@
 #include <limits>
 #include <vector>
 
+#include "pipelines/plan/copies_search.h"
 #include "pipelines/plan/downsets.h"
 #include "pipelines/plan/memory_modes.h"
 #include "pipelines/plan/plan_groups.h"
@@ -29,6 +30,12 @@ struct PiperStage {
 
   double Time(int64_t d) const {
     return (time + sync * static_cast<double>(d - 1)) / static_cast<double>(d);
+  }
+  // Fewer copies take `upper` or longer.
+  double Fewest(double upper) const {
+    if (time < upper) return 1;
+    if (sync >= upper) return std::numeric_limits<double>::infinity();
+    return (time - sync) / (upper - sync) * (1 - 1e-9);
   }
 };
 
@@ -65,10 +72,7 @@ class PiperCosts {
     if (time.enough <= slack) return true;
     return time.least <= slack && ExactRecompute(set, later, t, stage, y, time) <= slack;
   }
-  // What recomputing adds: at least, and what is enough. Infinite: they never fit.
-  struct RecomputeTime {
-    double least = 0, enough = 0;
-  };
+  // What recomputing adds to `time`.
   RecomputeTime Recompute(int set, int later, int t, const PiperStage& stage, int64_t y) const {
     const double missing = Missing(stage, y);
     if (missing <= 0) return {0, 0};

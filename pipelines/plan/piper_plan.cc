@@ -13,6 +13,7 @@
 namespace pipelab {
 namespace {
 
+constexpr int kFewSets = 16, kManySets = 30000;
 constexpr std::array<int, 4> kSetsOfSearches = {100, 600, 4000, 150000};
 constexpr int kMostSetsByBound = 4000;
 constexpr absl::Duration kPatience = absl::Seconds(8);
@@ -65,7 +66,16 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
     if (proven || last) break;
     SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
   }
+  if (!proven && !best.stopped) {
+    SearchGroups(problem, CoarserGroups(groups, kManySets), kManySets,
+                 std::min(deadline, absl::Now() + kPatience), &best);
+  }
   best.stopped &= absl::Now() > deadline;
+  if (best.stopped && best.stages.empty()) {
+    // There was no time for anything: any plan is better than none.
+    SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
+    best.stopped = true;
+  }
   Plan plan;
   plan.objective = PlanObjective::kStageTime;
   plan.stages = std::move(best.stages);
