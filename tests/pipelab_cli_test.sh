@@ -337,6 +337,9 @@ plans() {
     --sample_sizes=1,2,4 || return 1
   prints 'bapipe: optimal' plan --planner=bapipe $piper --devices=3 --device_speed=1,0.5,1 --json_out=plan.json || return 1
   prints 'plan.json: valid: ' check_plan --plan=plan.json $piper --devices=3 --device_speed=1,0.5,1 || return 1
+  local slices=(--model=megatron-3.6b --cluster=dgx-a100 --devices=4 --micro_batches=2 --token_step=256)
+  prints 'terapipe: optimal' plan --planner=terapipe "${slices[@]}" --json_out=plan.json || return 1
+  prints 'plan.json: valid: ' check_plan --plan=plan.json "${slices[@]}" || return 1
   prints 'infeasible' plan --planner=piper $piper --memory=1KiB || return 1
   # Four devices' plan on two; another objective; a layer in two stages.
   "$pipelab" plan --planner=uniform $piper --devices=4 --json_out=four.json >stdout || return 1
@@ -359,6 +362,7 @@ plan_errors() {
   refused 2 '--device_speed=1,2: 2 speeds for 4 devices' plan --planner=bapipe $piper --device_speed=1,2 || return 1
   refused 2 'it takes all devices to be as fast' plan --planner=piper $piper --devices=2 --device_speed=1,2 || return 1
   refused 2 '--sample_sizes=2,1: must be' plan --planner=graphpipe --model=mmt --cluster=dgx1-v100 --sample_sizes=2,1 || return 1
+  refused 2 'no times of token slices' plan --planner=terapipe $piper || return 1
   refused 2 '--micro_batch_samples=3: must divide' plan --planner=graphpipe $piper --micro_batch_samples=3 || return 1
   refused 2 '--memory=8XB: ' plan --planner=piper $piper --memory=8XB || return 1
   refused 2 '--time_limit=soon: must be a time' plan --planner=piper $piper --time_limit=soon || return 1

@@ -50,6 +50,7 @@ std::vector<Command> MakeCommands() {
                                                      "device_speed",
                                                      "samples",
                                                      "sample_sizes",
+                                                     "token_step",
                                                      "number_type",
                                                      "blocks",
                                                      "model_time_unit"};

@@ -18,9 +18,9 @@
 #include "tools/base/text_columns.h"
 
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
-ABSL_FLAG(
-    std::string, planner, "",
-    "whose plan: uniform, gpipe, chain, max_load, pipedream, dapple, piper, graphpipe, bapipe");
+ABSL_FLAG(std::string, planner, "",
+          "whose plan: uniform, gpipe, chain, max_load, pipedream, dapple, piper, graphpipe, "
+          "bapipe, terapipe");
 ABSL_FLAG(std::string, time_limit, "",
           "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
 ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one a device, chain: the best");

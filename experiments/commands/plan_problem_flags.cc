@@ -48,6 +48,8 @@ ABSL_FLAG(
     bool, blocks, false,
     "with --model: a block's or cell's layers stay together, which makes plans faster to find");
 
+ABSL_FLAG(int64_t, token_step, 0,
+          "with --model, for terapipe: slices have a multiple of so many tokens; 0: no slices");
 ABSL_FLAG(std::string, sample_sizes, "",
           "with --model: samples of micro-batches that graphpipe may choose from, such as 1,2,4; "
           "empty: --samples a copy");
@@ -204,6 +206,11 @@ absl::StatusOr<PlanProblem> ProblemOfModel() {
   sizes.samples = samples;
   sizes.batch_samples = samples * std::max(1, absl::GetFlag(FLAGS_micro_batches));
   PIPELAB_ASSIGN_OR_RETURN(sizes.sample_sizes, SampleSizes());
+  sizes.token_step = absl::GetFlag(FLAGS_token_step);
+  if (sizes.token_step < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--token_step=", sizes.token_step, ": must be from 0"));
+  }
   return ModelProblem(graph, spec, sizes);
 }
 

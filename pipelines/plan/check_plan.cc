@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/plan/check_batch_time.h"
+#include "pipelines/plan/check_slices.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -33,6 +34,12 @@ class Checker {
       report_.value = report_.step_time = figures.value;
       report_.work_bound = figures.work_bound;
       report_.stage_times = std::move(figures.stage_times);
+      return report_;
+    }
+    if (plan_.objective == PlanObjective::kSliceTime) {
+      PIPELAB_ASSIGN_OR_RETURN(report_.value, CheckSlices(p_, plan_));
+      report_.step_time = report_.value;
+      for (int s = 0; s < num_stages(); ++s) report_.stage_times.push_back(Compute(s));
       return report_;
     }
     ComputeValue();
@@ -243,6 +250,7 @@ class Checker {
       return Error("stage ", s, ": ", stage.in_flight, " micro-batches in flight; its schedule ",
                    "has ", least);
     }
+    if (plan_.objective == PlanObjective::kSliceTime) return p_.micro_batches;
     if (plan_.objective != PlanObjective::kGraphStageTime && stage.in_flight == 0) {
       int64_t behind = 0;
       for (int later = s; later < num_stages(); ++later) behind += plan_.stages[later].data;

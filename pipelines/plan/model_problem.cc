@@ -52,6 +52,7 @@ class Builder {
     for (PlanOperator& op : problem_.operators) {
       PIPELAB_RETURN_IF_ERROR(AddVariants(&op));
     }
+    if (cluster_ != nullptr && options_.token_step > 0) PIPELAB_RETURN_IF_ERROR(AddSlices());
     AddEdges();
     return std::move(problem_);
   }
@@ -129,6 +130,78 @@ class Builder {
       all += t.forward + t.backward_input + t.backward_weight;
     }
     return PlanTimes{ToSeconds(forward), ToSeconds(all)};
+  }
+
+  // Times of token slices. Layers of one kind and size have the same, and are asked once.
+  absl::Status AddSlices() {
+    PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph_));
+    problem_.tokens = Layer(0).output_shape.empty() ? 0 : Layer(0).output_shape[0];
+    problem_.token_step = options_.token_step;
+    if (problem_.tokens < 1 || problem_.tokens % options_.token_step != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("slices of a multiple of ",
+                                                     options_.token_step, " tokens do not divide ",
+                                                     problem_.tokens, " of \"", graph_.name, "\""));
+    }
+    std::vector<int64_t> sizes = options_.sample_sizes;
+    if (sizes.empty()) sizes = {options_.samples};
+    std::map<std::string, SliceTable> known;
+    for (PlanOperator& op : problem_.operators) {
+      for (int i : op.layers) {
+        SliceTable& table = known[KindOf(Layer(i))];
+        if (table.empty()) {
+          PIPELAB_ASSIGN_OR_RETURN(table, SliceTableOf(Layer(i), sizes));
+        }
+        AddTo(table, &op.slice_times);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  using SliceTable = std::vector<std::vector<std::vector<PlanTimes>>>;
+
+  static std::string KindOf(const LayerSpec& layer) {
+    std::string kind = absl::StrCat(layer.kind, ":", absl::StrJoin(layer.output_shape, ","));
+    for (const auto& shape : layer.input_shapes) {
+      absl::StrAppend(&kind, ";", absl::StrJoin(shape, ","));
+    }
+    for (const auto& [name, value] : layer.attributes) absl::StrAppend(&kind, " ", name, value);
+    for (const ParameterSpec& p : layer.parameters) absl::StrAppend(&kind, " ", p.size());
+    return kind;
+  }
+
+  absl::StatusOr<SliceTable> SliceTableOf(const LayerSpec& layer,
+                                          const std::vector<int64_t>& sizes) const {
+    const int64_t step = options_.token_step, units = problem_.tokens / step;
+    SliceTable table;
+    for (int64_t samples : sizes) {
+      table.emplace_back();
+      for (int64_t length = 1; length <= units; ++length) {
+        table.back().emplace_back();
+        for (int64_t before = 0; before + length <= units; ++before) {
+          PIPELAB_ASSIGN_OR_RETURN(const LayerTimes t,
+                                   TimesOf(layer, {cluster_->device, options_.type}, samples,
+                                           {before * step, length * step}));
+          table.back().back().push_back(
+              {ToSeconds(t.forward), ToSeconds(t.forward + t.backward_input + t.backward_weight)});
+        }
+      }
+    }
+    return table;
+  }
+
+  static void AddTo(const SliceTable& table, SliceTable* sum) {
+    if (sum->empty()) {
+      *sum = table;
+      return;
+    }
+    for (size_t s = 0; s < table.size(); ++s) {
+      for (size_t l = 0; l < table[s].size(); ++l) {
+        for (size_t b = 0; b < table[s][l].size(); ++b) {
+          (*sum)[s][l][b].forward += table[s][l][b].forward;
+          (*sum)[s][l][b].time += table[s][l][b].time;
+        }
+      }
+    }
   }
 
   absl::Status AddTimes(const PlanOperator& op, PlanVariant* variant) const {

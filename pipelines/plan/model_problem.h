@@ -35,6 +35,8 @@ struct ModelProblemOptions {
   // called as its layer, or by the words between '/' that its layers' names begin with.
   std::vector<int> group_of_layer;
   bool recompute = true;  // whether there is that variant
+  // Slices of tokens of a multiple of this, for TeraPipe's planner; 0: none. Divides the tokens.
+  int64_t token_step = 0;
 };
 
 // InvalidArgument for sizes; NotFound naming the layer and what the device lacks.

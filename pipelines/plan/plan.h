@@ -46,15 +46,22 @@ struct PlanStage {
   int64_t devices() const { return data * tensor; }
 };
 
+// One micro-batch of TeraPipe's.
+struct PlanSlices {
+  int64_t samples = 0;
+  std::vector<int64_t> tokens;  // of each slice of every sample, in order
+};
+
 struct Plan {
   std::string planner;
   PlanState state = PlanState::kInfeasible;
   PlanObjective objective = PlanObjective::kStageTime;
-  double value = 0;               // of the objective; in the problem's time unit
-  double lower_bound = 0;         // no plan of the planner's kind is below
-  std::vector<PlanStage> stages;  // in an order in which every edge goes on; empty: no plan
-  double peak_bytes = 0;          // of the fullest device
-  int group_size = 1;             // k of the kFkB that its stages run
+  double value = 0;                // of the objective; in the problem's time unit
+  double lower_bound = 0;          // no plan of the planner's kind is below
+  std::vector<PlanStage> stages;   // in an order in which every edge goes on; empty: no plan
+  double peak_bytes = 0;           // of the fullest device
+  std::vector<PlanSlices> slices;  // of a batch; empty: micro-batches go through whole
+  int group_size = 1;              // k of the kFkB that its stages run
   absl::Duration search_time;
 
   bool has_plan() const { return !stages.empty(); }

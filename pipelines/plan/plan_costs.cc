@@ -253,6 +253,7 @@ double StageValue(const PlanProblem& problem, PlanObjective objective,
       return ComputeTime(problem, stages[stage]);
     case PlanObjective::kBatchTime:
     case PlanObjective::kBatchTimeNoOverlap:
+    case PlanObjective::kSliceTime:
       return ComputeTime(problem, stages[stage]) / static_cast<double>(stages[stage].data);
     case PlanObjective::kPipeDream:
       break;
@@ -335,6 +336,16 @@ absl::StatusOr<std::vector<std::vector<int>>> PlanGroups(const PlanProblem& prob
     return PlacementUnits(problem).members;
   }
   return SingleGroups(problem).members;
+}
+
+double StageSliceTime(const PlanProblem& problem, const PlanStage& stage, size_t size, int length,
+                      int before) {
+  double time = 0;
+  for (size_t i = 0; i < stage.layers.size(); ++i) {
+    const PlanTimes& t = problem.operators[stage.layers[i]].slice_times[size][length - 1][before];
+    time += t.time + (VariantIn(problem, stage, i).recompute ? t.forward : 0);
+  }
+  return time;
 }
 
 void SetState(bool complete, bool timed_out, Plan* plan) {

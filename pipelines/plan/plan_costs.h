@@ -50,6 +50,11 @@ Plan PlanOfRanges(const PlanProblem& problem, PlanObjective objective,
 absl::StatusOr<std::vector<std::vector<int>>> PlanGroups(const PlanProblem& problem,
                                                          absl::string_view planner);
 
+// Both passes of a slice of so many units of tokens with so many before it, of micro-batches of the
+// size in this place; layers that recompute go forward twice.
+double StageSliceTime(const PlanProblem& problem, const PlanStage& stage, size_t size, int length,
+                      int before);
+
 // State and lower bound of a search's best plan, whose value is filled in. Complete: nothing better
 // is left, or nothing at all.
 void SetState(bool complete, bool timed_out, Plan* plan);

@@ -20,10 +20,10 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMost = int64_t{1} << 40;
-constexpr std::array<PlanObjective, 7> kObjectives = {
-    PlanObjective::kStageTime,         PlanObjective::kPipeDream,      PlanObjective::kMaxLoad,
-    PlanObjective::kVariance,          PlanObjective::kGraphStageTime, PlanObjective::kBatchTime,
-    PlanObjective::kBatchTimeNoOverlap};
+constexpr std::array<PlanObjective, 8> kObjectives = {
+    PlanObjective::kStageTime,          PlanObjective::kPipeDream,      PlanObjective::kMaxLoad,
+    PlanObjective::kVariance,           PlanObjective::kGraphStageTime, PlanObjective::kBatchTime,
+    PlanObjective::kBatchTimeNoOverlap, PlanObjective::kSliceTime};
 
 json IdOf(const PlanProblem& problem, int v) {
   const std::string& id = problem.operators[v].id;
@@ -88,6 +88,7 @@ class Reader {
       PIPELAB_ASSIGN_OR_RETURN(const double seconds, file.Number("search_seconds"));
       plan.search_time = absl::Seconds(seconds);
     }
+    PIPELAB_RETURN_IF_ERROR(ReadSlices(file, &plan));
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> stages, file.Objects("stages"));
     for (const JsonObject& object : stages) {
       PIPELAB_ASSIGN_OR_RETURN(PlanStage stage, ReadStage(object));
@@ -108,6 +109,24 @@ class Reader {
     }
     plan->objective = *found;
     PIPELAB_ASSIGN_OR_RETURN(plan->value, object.Number("value"));
+    return absl::OkStatus();
+  }
+
+  static absl::Status ReadSlices(const JsonObject& file, Plan* plan) {
+    if (!file.Has("slices")) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> all, file.Objects("slices"));
+    for (const JsonObject& object : all) {
+      PlanSlices slices;
+      PIPELAB_ASSIGN_OR_RETURN(slices.samples, object.Integer("samples", 1, kMost));
+      PIPELAB_ASSIGN_OR_RETURN(const json* tokens, object.List("tokens"));
+      for (const json& count : *tokens) {
+        if (!count.is_number_integer() || count.get<int64_t>() < 1) {
+          return object.Error("tokens", count.dump(), ": must be whole numbers from 1");
+        }
+        slices.tokens.push_back(count.get<int64_t>());
+      }
+      plan->slices.push_back(std::move(slices));
+    }
     return absl::OkStatus();
   }
 
@@ -218,18 +237,22 @@ std::string PlanToJson(const Plan& plan, const PlanProblem& problem) {
   for (const auto& [from, to] : StageEdges(problem, plan)) edges.push_back({from, to});
   json value = nullptr;
   if (plan.has_plan()) value = plan.value;
-  return DumpJson({{"planner", plan.planner},
-                   {"state", PlanStateName(plan.state)},
-                   {"objective",
-                    {{"name", PlanObjectiveName(plan.objective)},
-                     {"unit", ObjectiveUnit(problem, plan.objective)},
-                     {"value", value}}},
-                   {"lower_bound", plan.lower_bound},
-                   {"stages", std::move(stages)},
-                   {"edges", std::move(edges)},
-                   {"group_size", plan.group_size},
-                   {"search_seconds", absl::ToDoubleSeconds(plan.search_time)},
-                   {"peak_bytes", plan.peak_bytes}});
+  json object = {{"planner", plan.planner},
+                 {"state", PlanStateName(plan.state)},
+                 {"objective",
+                  {{"name", PlanObjectiveName(plan.objective)},
+                   {"unit", ObjectiveUnit(problem, plan.objective)},
+                   {"value", value}}},
+                 {"lower_bound", plan.lower_bound},
+                 {"stages", std::move(stages)},
+                 {"edges", std::move(edges)},
+                 {"group_size", plan.group_size},
+                 {"search_seconds", absl::ToDoubleSeconds(plan.search_time)},
+                 {"peak_bytes", plan.peak_bytes}};
+  for (const PlanSlices& slices : plan.slices) {
+    object["slices"].push_back({{"samples", slices.samples}, {"tokens", slices.tokens}});
+  }
+  return DumpJson(object);
 }
 
 absl::StatusOr<Plan> ParsePlan(absl::string_view text, absl::string_view what,

@@ -1,5 +1,6 @@
 #include "pipelines/plan/plan_problem.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <queue>
@@ -45,8 +46,7 @@ class Checker {
     if (p_.micro_batches < 1) {
       return Error(p_.micro_batches, " micro-batches: there must be at least 1");
     }
-    if (!p_.device_speeds.empty() &&
-        static_cast<int64_t>(p_.device_speeds.size()) != p_.devices) {
+    if (!p_.device_speeds.empty() && static_cast<int64_t>(p_.device_speeds.size()) != p_.devices) {
       return Error(p_.device_speeds.size(), " speeds for ", p_.devices, " devices");
     }
     for (double speed : p_.device_speeds) {
@@ -56,6 +56,9 @@ class Checker {
     }
     if (!(p_.memory_bytes >= 0)) return Error("memory ", p_.memory_bytes, ": must be from 0");
     if (p_.samples < 1) return Error(p_.samples, " samples: there must be at least 1");
+    if (p_.tokens < 0 || p_.token_step < 1 || p_.tokens % p_.token_step != 0) {
+      return Error("slices of a multiple of ", p_.token_step, " tokens: do not divide ", p_.tokens);
+    }
     if (p_.batch_samples < 0) return Error("a batch of ", p_.batch_samples, " samples");
     for (size_t i = 0; i < p_.sample_sizes.size(); ++i) {
       if (p_.sample_sizes[i] < (i == 0 ? 1 : p_.sample_sizes[i - 1] + 1)) {
@@ -85,6 +88,7 @@ class Checker {
     PIPELAB_RETURN_IF_ERROR(CheckNumber(o.transfer_time, o, "transfer time"));
     PIPELAB_RETURN_IF_ERROR(CheckNumber(o.processor_time, o, "processor time"));
     if (o.menu.empty()) return Error("operator ", o.id, ": there is no way to run it");
+    PIPELAB_RETURN_IF_ERROR(CheckSliceTimes(o));
     for (const auto& [degree, variants] : o.menu) {
       if (degree < 1) return Error("operator ", o.id, ": tensor-parallel degree ", degree);
       if (variants.empty()) {
@@ -93,6 +97,25 @@ class Checker {
       for (const PlanVariant& v : variants) PIPELAB_RETURN_IF_ERROR(CheckVariant(o, v));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status CheckSliceTimes(const PlanOperator& o) const {
+    if (p_.tokens == 0) return absl::OkStatus();
+    const auto units = static_cast<size_t>(p_.tokens / p_.token_step);
+    bool right = o.slice_times.size() == std::max<size_t>(1, p_.sample_sizes.size());
+    for (const auto& of_size : o.slice_times) {
+      right &= of_size.size() == units;
+      for (size_t length = 1; length <= of_size.size(); ++length) {
+        right &= of_size[length - 1].size() + length == units + 1;
+        for (const PlanTimes& times : of_size[length - 1]) {
+          PIPELAB_RETURN_IF_ERROR(CheckNumber(times.time, o, "time of a slice"));
+          PIPELAB_RETURN_IF_ERROR(CheckNumber(times.forward, o, "forward time of a slice"));
+        }
+      }
+    }
+    if (right) return absl::OkStatus();
+    return Error("operator ", o.id, ": must have the times of all slices of ", p_.tokens,
+                 " tokens");
   }
 
   absl::Status CheckVariant(const PlanOperator& o, const PlanVariant& v) const {
@@ -163,6 +186,8 @@ const char* PlanObjectiveName(PlanObjective objective) {
       return "batch_time";
     case PlanObjective::kBatchTimeNoOverlap:
       return "batch_time_no_overlap";
+    case PlanObjective::kSliceTime:
+      return "slice_time";
   }
   return "?";
 }

@@ -34,6 +34,7 @@ enum class PlanObjective : uint8_t {
   // DAPPLE, BaPipe: of a batch with fill and drain (batch_time.h), transfers beside compute or not
   kBatchTime,
   kBatchTimeNoOverlap,
+  kSliceTime,  // TeraPipe: of a batch in slices of samples and tokens (token_slicing.h)
 };
 const char* PlanObjectiveName(PlanObjective objective);  // "stage_time"
 
@@ -62,6 +63,9 @@ struct PlanOperator {
   std::vector<int> layers;                       // of a model's graph (model_problem.h)
   std::map<int, std::vector<PlanVariant>> menu;  // by tensor-parallel degree; none is empty
   double output_bytes = 0;                       // all outputs together
+  // [size of micro-batch][units of a slice - 1][units of the sample before it] Both passes of a
+  // slice of tokens, run plainly, and what its forward is of that: PlanProblem::tokens.
+  std::vector<std::vector<std::vector<PlanTimes>>> slice_times;
   // kMaxLoad only: time of its transfer to other devices, time on a processor, whether an
   // accelerator can run it; operators of one colour share a device, backwards are contiguous among
   // themselves.
@@ -105,6 +109,9 @@ struct PlanProblem {
   // PlanVariant::times. `sample_sizes` ascend.
   int64_t samples = 1, batch_samples = 0;  // batch_samples 0: samples * micro_batches
   std::vector<int64_t> sample_sizes;
+  // Tokens of a sample, where it can be cut into slices of a multiple of `token_step`, which is
+  // their unit; 0: it cannot. Sizes of micro-batches are `sample_sizes`, or `samples` alone.
+  int64_t tokens = 0, token_step = 1;
 
   int size() const { return static_cast<int>(operators.size()); }
 };

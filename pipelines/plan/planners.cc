@@ -28,6 +28,8 @@ absl::Span<const Planner> Planners() {
        /*mixed_speeds=*/true},
       {"bapipe", "consecutive stages on devices of any speeds, and the schedule", &BaPipePlan,
        /*mixed_speeds=*/true},
+      {"terapipe", "exact: slices of samples and tokens through stages of layers in line",
+       &TeraPipePlan},
   };
   return kPlanners;
 }

@@ -26,7 +26,7 @@ namespace pipelab {
 
 struct PlannerOptions {
   absl::Duration time_limit = absl::InfiniteDuration();
-  // Of planners that are told how many stages to make (uniform, gpipe): 0, as many as devices, or
+  // Of planners that are told how many stages to make (uniform, gpipe, terapipe): 0, as many as devices, or
   // as operators where these are fewer.
   int stages = 0;
   // Of planners that choose the micro-batches of stages (graphpipe): samples of every stage's, over
@@ -58,6 +58,7 @@ absl::StatusOr<Plan> GpipePlan(const PlanProblem& problem, const PlannerOptions&
 absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions& options);
+absl::StatusOr<Plan> TeraPipePlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> UniformPlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> BaPipePlan(const PlanProblem& problem, const PlannerOptions& options);
 absl::StatusOr<Plan> DapplePlan(const PlanProblem& problem, const PlannerOptions& options);
