@@ -383,6 +383,23 @@ TEST(BatchTimePlanners, TheCheckerFindsWhatIsWrong) {
   EXPECT_THAT(error([](Plan* w) { w->stages.back().first_device = 4; }), HasSubstr("has 4"));
 }
 
+TEST(BatchTimePlanners, SayWhenTheyWereStopped) {
+  Draw draw(2);
+  PlanProblem p = Chain(40, &draw);
+  p.micro_batches = 64;
+  p.levels = {{2, 4, 0.25}, {32, 1, 0.5}};
+  p.devices = 64;
+  ASSERT_THAT(FinishProblem(&p, "test"), IsOk());
+  PlannerOptions options;
+  options.time_limit = absl::ZeroDuration();
+  for (const char* planner : {"dapple", "bapipe"}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan(planner, p, options));
+    EXPECT_EQ(plan.state, PlanState::kTimeLimit) << planner;
+    ASSERT_TRUE(plan.has_plan());
+    EXPECT_THAT(CheckPlan(p, plan), IsOk());
+  }
+}
+
 TEST(BatchTimePlanners, Refuse) {
   Draw draw(1);
   PlanProblem p = Chain(3, &draw);

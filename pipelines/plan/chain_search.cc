@@ -125,7 +125,9 @@ void ChainSearch::Extend(const Label& next) {
 
 void ChainSearch::AddStage(int begin, int64_t first, int64_t copies, double transfer,
                            const BatchTimeFromEnd& behind, const Label& next) {
-  if (--steps_ < 0 || ((steps_ & 4095) == 0 && absl::Now() > deadline_)) {
+  // Some plan, whatever the time limit.
+  const bool check_time = (steps_ & 1023) == 0 && !stages_.empty();
+  if (--steps_ < 0 || (check_time && absl::Now() > deadline_)) {
     timed_out_ |= steps_ >= 0;
     stopped_ = true;
     return;

@@ -67,20 +67,21 @@ class Bisection {
   // False: it was stopped; `best` is the best so far.
   bool Run(double lower, std::vector<PlanStage>* best, double* value) {
     *value = std::numeric_limits<double>::infinity();
-    if (!Try(std::numeric_limits<double>::max(), best, value)) return false;
+    // Some plan, whatever the time limit.
+    Try(std::numeric_limits<double>::max(), absl::InfiniteFuture(), best, value);
     while (!best->empty() && lower < *value * (1 - kRelativeGap)) {
       const double middle = lower + (*value - lower) / 2;
       const double before = *value;
-      if (!Try(middle, best, value)) return false;
+      if (!Try(middle, deadline_, best, value)) return false;
       if (*value == before) lower = middle;
     }
     return true;
   }
 
  private:
-  bool Try(double bound, std::vector<PlanStage>* best, double* value) {
+  bool Try(double bound, absl::Time deadline, std::vector<PlanStage>* best, double* value) {
     std::vector<PlanStage> stages;
-    if (!plans_.Find(bound, deadline_, &stages)) return false;
+    if (absl::Now() > deadline || !plans_.Find(bound, deadline, &stages)) return false;
     if (stages.empty()) return true;
     PutInOrder(problem_, &stages);
     const double found = PlanValue(problem_, kObjective, stages);

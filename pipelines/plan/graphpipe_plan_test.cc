@@ -285,7 +285,7 @@ TEST(GraphPipe, BestOfAllPlansOfAllGraphsOfFiveOperators) {
 }
 
 TEST(GraphPipe, BestOfAllPlansOfGraphsOfSevenOperators) {
-  for (int64_t seed = 1; seed <= 400; ++seed) {
+  for (int64_t seed = 1; seed <= 1000; ++seed) {
     Draw draw(1000000 + seed);
     const int size = 6 + static_cast<int>(seed % 2);
     // Between a tree's number of edges and all.
@@ -475,6 +475,7 @@ TEST(GraphPipe, SaysWhenItWasStopped) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", Mmt(4, 8, true), options));
   EXPECT_EQ(plan.state, PlanState::kTimeLimit);
   EXPECT_GT(plan.lower_bound, 0);
+  EXPECT_TRUE(plan.has_plan());
 }
 
 TEST(GraphPipe, RefusesOtherProblems) {

@@ -210,7 +210,8 @@ TEST(TeraPipe, SaysWhenItWasStopped) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan,
                                MakePlan("terapipe", ProblemOf(Gpt(), 4, 4), options));
   EXPECT_EQ(plan.state, PlanState::kTimeLimit);
-  EXPECT_FALSE(plan.has_plan());
+  EXPECT_TRUE(plan.has_plan());
+  EXPECT_THAT(CheckPlan(ProblemOf(Gpt(), 4, 4), plan), IsOk());
 }
 
 }  // namespace

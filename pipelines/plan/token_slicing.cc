@@ -75,6 +75,20 @@ class Sums {
   std::vector<int> last_size_;                 // [samples]
 };
 
+double Longest(const SlicingProblem& problem, const std::vector<SlicedMicroBatch>& all) {
+  double longest = 0;
+  for (const SlicedMicroBatch& one : all) {
+    const auto size = std::find(problem.sizes.begin(), problem.sizes.end(), one.samples);
+    int before = 0;
+    for (int length : one.lengths) {
+      const double time = problem.times[size - problem.sizes.begin()][length - 1][before];
+      longest = std::max(longest, time);
+      before += length;
+    }
+  }
+  return longest;
+}
+
 }  // namespace
 
 TokenSlicing SliceBatch(const SlicingProblem& problem, absl::Time deadline) {
@@ -87,10 +101,14 @@ TokenSlicing SliceBatch(const SlicingProblem& problem, absl::Time deadline) {
   std::sort(bounds.begin(), bounds.end());
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
   const auto others = static_cast<double>(problem.stages - 1);
-  // No bound makes the sum smaller.
-  const double least = Sums(problem, kInfinity).sum();
+  // No bound makes the sum smaller. A plan, whatever the time limit.
+  const Sums unbounded(problem, kInfinity);
+  const double least = unbounded.sum();
   TokenSlicing best;
   best.time = kInfinity;
+  if (least == kInfinity) return best;
+  best.micro_batches = unbounded.MicroBatches();
+  best.time = least + others * Longest(problem, best.micro_batches);
   for (double bound : bounds) {
     if (least + others * bound >= best.time) break;
     if (absl::Now() > deadline) {
