@@ -14,6 +14,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
+#include "pipelines/runtime/chained_stage.h"
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/layer_stage.h"
 #include "pipelines/runtime/whole_state.h"
@@ -28,6 +29,7 @@ struct Device {
   std::unique_ptr<Backend> backend;
   std::unique_ptr<CommunicatorPeers> peers;  // null where it computes alone
   std::vector<std::unique_ptr<LayerStage>> stages;
+  std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
 };
 
 class InProcessTraining final : public PipelineTraining {
@@ -122,7 +124,7 @@ class InProcessTraining final : public PipelineTraining {
           partition_, ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples,
                                       options.layout));
     }
-    PIPELAB_RETURN_IF_ERROR(TakeStages(partition_, &schedule));
+    PIPELAB_RETURN_IF_ERROR(TakeStages(partition_, &schedule, options.sequential));
     StageCostOptions cost_options;
     PIPELAB_ASSIGN_OR_RETURN(
         cost_options.slices,
@@ -136,6 +138,8 @@ class InProcessTraining final : public PipelineTraining {
     cost_options.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
     PIPELAB_ASSIGN_OR_RETURN(
         costs_, ComputeStageCosts(graph, partition_, options.micro_batch_samples, cost_options));
+    costs_.edge_bytes.resize(schedule.stages.edges.size());  // a chain's carry nothing
+    for (SliceCosts& slice : costs_.slices) slice.edge_bytes.resize(schedule.stages.edges.size());
     LoweringOptions lowering = options.lowering;
     lowering.ties = StageTies(graph, partition_);
     if (options.optimizer.needs_norm()) lowering.norm_values = NumParameterValues(graph);
@@ -219,6 +223,17 @@ class InProcessTraining final : public PipelineTraining {
   }
   int RankOf(int device, int t) const { return device * static_cast<int>(split_.degree) + t; }
 
+  ChainEdges ChainEdgesOf(int stage, const LayerStageOptions& options) const {
+    const StageGraph &all = program_.schedule.stages, &own = partition_.stages;
+    ChainEdges edges;
+    edges.own_in = static_cast<int>(own.in_edges[stage].size());
+    edges.own_out = static_cast<int>(own.out_edges[stage].size());
+    edges.more_in = static_cast<int>(all.in_edges[stage].size()) - edges.own_in;
+    edges.more_out = static_cast<int>(all.out_edges[stage].size()) - edges.own_out;
+    edges.rows = options.micro_batch_samples / options.group_size;
+    return edges;
+  }
+
   // The stage's module on rank t of each device of its group; `part` is what such a rank has of the
   // model.
   absl::Status MakeStage(const ModelGraph& part, int t, const BatchSource& batches,
@@ -245,6 +260,11 @@ class InProcessTraining final : public PipelineTraining {
           auto module,
           LayerStage::Create(part, partition_, stage, device.backend.get(), stage_options));
       (*setups)[rank].modules[replica][stage] = module.get();
+      if (options.sequential) {
+        device.chained.push_back(std::make_unique<ChainedStage>(
+            module.get(), device.backend.get(), ChainEdgesOf(stage, stage_options)));
+        (*setups)[rank].modules[replica][stage] = device.chained.back().get();
+      }
       // All ranks of a tensor-parallel group have the same loss.
       if (stage == partition_.loss_stage && t == 0) loss_stages_.push_back(module.get());
       device.stages.push_back(std::move(module));

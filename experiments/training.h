@@ -55,7 +55,10 @@ struct TrainingOptions {
   // flops.
   std::string layout;
   std::vector<int> stage_of_layer;  // in the place of layout, where not empty
-  uint64_t seed = 1;                // of weights and dropout
+  // Each stage also waits for the one before it, whether it takes something from it or not, as
+  // sequential pipelines have it.
+  bool sequential = false;
+  uint64_t seed = 1;  // of weights and dropout
   OptimizerOptions optimizer;
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;

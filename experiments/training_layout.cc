@@ -33,7 +33,8 @@ absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,
   return PartitionOfLayout(graph, layout);
 }
 
-absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule) {
+absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule, bool sequential) {
+  StageGraph stages = sequential ? partition.stages.WithChain() : partition.stages;
   const auto edges = [](const StageGraph& graph) {
     std::set<std::pair<int, int>> edges;
     for (const StageGraph::Edge& e : graph.edges) edges.emplace(e.from, e.to);
@@ -45,7 +46,7 @@ absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule) {
                                                    schedule->num_stages()));
   }
   if (!schedule->stages.IsChain()) {
-    const auto given = edges(schedule->stages), made = edges(partition.stages);
+    const auto given = edges(schedule->stages), made = edges(stages);
     std::vector<std::pair<int, int>> different;
     std::set_symmetric_difference(given.begin(), given.end(), made.begin(), made.end(),
                                   std::back_inserter(different));
@@ -57,7 +58,7 @@ absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule) {
                                         : "the layers' stages, and not in the schedule"));
     }
   }
-  schedule->stages = partition.stages;
+  schedule->stages = std::move(stages);
   return absl::OkStatus();
 }
 

@@ -39,8 +39,10 @@ absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,
                                               absl::string_view layout);
 
 // The schedule's stages get the edges of the partition. A chain orders all stages, as edges of the
-// partition do; the edges of another graph must be the same.
-absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule);
+// partition do; the edges of another graph must be the same. `sequential`: with the edges that make
+// a chain of them (StageGraph::WithChain).
+absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule,
+                        bool sequential = false);
 
 // The tokens of each of the schedule's slices, `lengths` where given; none for whole samples of
 // `tokens`.

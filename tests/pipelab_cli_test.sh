@@ -506,6 +506,8 @@ write_plans
 check "a plan on paper" plan_on_paper
 check "a plan is drawn" prints "device 4 |" show --plan=mmt_plan.json --model=mmt-small --cluster=summit-4gpu --samples=2
 check "a plan trains" prints "losses: within" run --plan=mmt_plan.json --model=mmt-small --samples=2 --micro_batches=4 --steps=2
+check "a sequential plan trains" prints "losses: within" \
+  run --plan=mmt_plan.json --model=mmt-small --samples=2 --micro_batches=4 --steps=2 --sequential
 check "a chain trains" prints "losses: bit-equal" run --plan=gpt_plan.json --model=gpt-small --micro_batches=4 --steps=2
 check "Megatron-LM's layout" prints "Et*2|t*2|t*2L" schedule --plan=gpt_plan.json --model=gpt-small --format=megatron
 check "PyTorch's CSV of a plan" prints "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3" \

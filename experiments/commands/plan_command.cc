@@ -11,12 +11,14 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_problem_flags.h"
+#include "experiments/commands/plan_timeline.h"
 #include "pipelines/plan/check_plan.h"
 #include "pipelines/plan/plan_json.h"
 #include "pipelines/plan/planners.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/text_columns.h"
 
+ABSL_DECLARE_FLAG(std::string, model);     // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(std::string, planner, "",
           "whose plan: uniform, gpipe, chain, max_load, pipedream, dapple, piper, graphpipe, "
@@ -120,7 +122,11 @@ absl::Status PlanCommand(const Words& words) {
                            MakePlan(absl::GetFlag(FLAGS_planner), problem, options));
   const std::string json = absl::GetFlag(FLAGS_json_out);
   if (json != "-") {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string text, Text(plan, problem));
+    PIPELAB_ASSIGN_OR_RETURN(std::string text, Text(plan, problem));
+    if (plan.has_plan() && !absl::GetFlag(FLAGS_model).empty()) {
+      PIPELAB_ASSIGN_OR_RETURN(const std::string timeline, PlanTimeline(plan, problem));
+      absl::StrAppend(&text, timeline);
+    }
     PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", text));
   }
   if (json.empty()) return absl::OkStatus();

@@ -66,6 +66,7 @@ struct Study {
   ModelGraph graph;
   Schedule schedule;
   std::vector<int> stage_of_layer;  // of a plan; empty: ranges of about as many flops
+  bool sequential = false;          // TrainingOptions::sequential
   int64_t micro_batch_samples = 1;
   std::unique_ptr<BatchSource> data;
   int steps = 0;
@@ -156,13 +157,10 @@ absl::StatusOr<Study> StudyOfPlan(const Words& words) {
     return absl::InvalidArgumentError(absl::StrCat("--heads=", absl::GetFlag(FLAGS_heads), ": ",
                                                    input.source, " is of a model of its own"));
   }
-  if (absl::GetFlag(FLAGS_sequential)) {
-    return absl::InvalidArgumentError(
-        "--sequential=true: on paper alone; stages that run wait for what they take");
-  }
   study.source = input.source;
   study.title = absl::StrCat(input.graph.name, " of % parameters on random data");
   study.schedule = std::move(input.pipeline.schedule);
+  study.sequential = absl::GetFlag(FLAGS_sequential);
   study.stage_of_layer = input.pipeline.partition.stage_of_layer;
   study.micro_batch_samples = input.pipeline.micro_batch_samples;
   study.data = std::make_unique<RandomBatches>(
@@ -207,6 +205,7 @@ absl::StatusOr<Trained> Train(const Study& study) {
   options.schedule = schedule;
   options.micro_batch_samples = study.micro_batch_samples;
   options.stage_of_layer = study.stage_of_layer;
+  options.sequential = study.sequential;
   options.tensor_parallel = study.tensor_parallel;
   options.sequence_parallel = study.sequence_parallel;
   PIPELAB_ASSIGN_OR_RETURN(options.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));

@@ -54,6 +54,18 @@ StageGraph StageGraph::FromEdges(int num_stages, std::vector<Edge> edges) {
   return graph;
 }
 
+StageGraph StageGraph::WithChain() const {
+  std::vector<bool> there(num_stages(), false);  // [stage] an edge to the next
+  for (const Edge& e : edges) {
+    if (e.to == e.from + 1) there[e.from] = true;
+  }
+  std::vector<Edge> all = edges;
+  for (int s = 0; s + 1 < num_stages(); ++s) {
+    if (!there[s]) all.push_back({s, s + 1});
+  }
+  return FromEdges(num_stages(), std::move(all));
+}
+
 bool StageGraph::IsChain() const {
   if (static_cast<int>(edges.size()) + 1 != num_stages()) return false;
   for (int e = 0; e < static_cast<int>(edges.size()); ++e) {

@@ -61,6 +61,9 @@ struct StageGraph {
 
   static StageGraph Chain(int num_stages);
   static StageGraph FromEdges(int num_stages, std::vector<Edge> edges);
+  // These edges, and behind them one from each stage to the next that has none: what orders stages
+  // as a sequential pipeline does and carries nothing.
+  StageGraph WithChain() const;
   int num_stages() const { return static_cast<int>(in_edges.size()); }
   bool IsChain() const;
   // Each stage after those with an edge to it; shorter than num_stages() where there is a cycle.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -69,14 +68,28 @@ absl::StatusOr<std::vector<std::vector<int>>> DevicesOfStages(const Plan& plan,
   return devices;
 }
 
+// No more than a step has.
+int64_t SamplesInTurn(int64_t copies, const PlanPipelineOptions& options) {
+  int64_t samples = options.micro_batch_samples;
+  for (int64_t c = 1; c < copies && options.batch_samples % (2 * samples) == 0; c *= 2) {
+    samples *= 2;
+  }
+  return samples;
+}
+
 // [stage] Micro-batches of a step.
 absl::StatusOr<std::vector<int32_t>> MicroBatches(const Plan& plan,
                                                   const PlanPipelineOptions& options) {
   constexpr int64_t kMost = 1 << 22;
   std::vector<int32_t> counts;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
-    const int64_t own = plan.stages[s].micro_batch_samples;
-    const int64_t samples = own > 0 ? own : options.micro_batch_samples;
+    int64_t samples = plan.stages[s].micro_batch_samples;
+    if (samples == 0) {
+      samples = options.micro_batch_samples;
+      if (samples >= 1 && options.copies == CopyRule::kTakeTurns) {
+        samples = SamplesInTurn(plan.stages[s].data, options);
+      }
+    }
     if (samples < 1 || options.batch_samples < 1 || options.batch_samples % samples != 0 ||
         options.batch_samples / samples > kMost) {
       return Error("stage ", s, ": micro-batches of ", samples, " samples: a step has ",
@@ -86,17 +99,6 @@ absl::StatusOr<std::vector<int32_t>> MicroBatches(const Plan& plan,
     counts.push_back(static_cast<int32_t>(options.batch_samples / samples));
   }
   return counts;
-}
-
-// The partition's edges, and those from each stage to the next that it does not have.
-StageGraph WithChain(const StageGraph& graph) {
-  std::set<std::pair<int, int>> there;
-  std::vector<StageGraph::Edge> edges = graph.edges;
-  for (const StageGraph::Edge& e : edges) there.emplace(e.from, e.to);
-  for (int s = 0; s + 1 < graph.num_stages(); ++s) {
-    if (there.count({s, s + 1}) == 0) edges.push_back({s, s + 1});
-  }
-  return StageGraph::FromEdges(graph.num_stages(), std::move(edges));
 }
 
 // An R before each backward of the stages in which a layer recomputes.
@@ -154,7 +156,7 @@ absl::StatusOr<PlanPipeline> MakePlanPipeline(const ModelGraph& graph, const Pla
   sizes.micro_batches =
       *std::max_element(sizes.micro_batches_of_stage.begin(), sizes.micro_batches_of_stage.end());
   sizes.stages = pipeline.partition.stages;
-  if (options.chain) sizes.stages = WithChain(sizes.stages);
+  if (options.chain) sizes.stages = sizes.stages.WithChain();
   sizes.group_size = options.group_size;
   absl::StatusOr<Schedule> schedule = MakeSchedule("graph", std::move(sizes));
   if (!schedule.ok()) return Error(schedule.status().message());

@@ -8,7 +8,9 @@
 //
 // The schedule is that of the scheme `graph`: kFkB on the stages' graph, with as many micro-batches
 // in flight as its order needs. A stage runs micro-batches of the size that the plan gives it, and
-// its `data` copies divide each by rows. Devices are numbered along the stages, stage by stage.
+// its `data` copies divide each by rows. Planners without sizes of their own (Piper, PipeDream)
+// mean copies that take whole micro-batches in turn: d of them are then one micro-batch of d times
+// the samples (CopyRule). Devices are numbered along the stages, stage by stage.
 //
 // The problem's operators know their layers (model_problem.h). A stage in which some layer
 // recomputes rebuilds all of its activations.
@@ -34,12 +36,19 @@ enum class PlanPlacement : uint8_t {
   kLargestFirst,  // of as many devices: by layer
 };
 
+// What copies do of a stage without a size of its own.
+enum class CopyRule : uint8_t {
+  kTakeTurns,  // each has a whole micro-batch: a stage of d runs the next power of two at a time
+  kShareRows,  // each has a d-th of a micro-batch
+};
+
 struct PlanPipelineOptions {
   int64_t batch_samples = 1;        // of a step
-  int64_t micro_batch_samples = 1;  // of stages that the plan does not give a size
-  int group_size = 0;               // k of kFkB; 0: 1
+  int64_t micro_batch_samples = 1;  // where the plan gives no size
+  CopyRule copies = CopyRule::kTakeTurns;
+  int group_size = 0;  // k of kFkB; 0: 1
   // Sequential pipelines: stage s also waits for stage s - 1, whatever it takes from it, and as
-  // many micro-batches are in flight. Such a schedule is for the simulator alone.
+  // many micro-batches are in flight.
   bool chain = false;
   PlanPlacement placement = PlanPlacement::kByLayer;
 };

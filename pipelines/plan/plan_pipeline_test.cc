@@ -190,6 +190,24 @@ TEST_F(PlanPipelineTest, StagesHaveTheirOwnMicroBatches) {
   EXPECT_EQ(Point(p).samples, 32);
 }
 
+// Copies take whole micro-batches of 4 in turn, or a part of each.
+TEST_F(PlanPipelineTest, CopiesTakeTurnsOrShareRows) {
+  Plan plan = Branches(1);
+  plan.stages[0].data = 2;
+  plan.stages[1].data = 3;
+  plan.stages[3].data = 16;
+  PlanPipeline p = Pipeline(plan);
+  EXPECT_THAT(p.schedule.micro_batches_of_stage, ElementsAre(4, 2, 8, 1));
+  EXPECT_EQ(p.DeviceSamples(0), 4);
+  EXPECT_EQ(p.DeviceSamples(1), 6);  // of 16
+  EXPECT_EQ(p.DeviceSamples(3), 2);  // a step has no more than 32
+  sizes_.copies = CopyRule::kShareRows;
+  p = Pipeline(plan);
+  EXPECT_TRUE(p.schedule.micro_batches_of_stage.empty());
+  EXPECT_EQ(p.DeviceSamples(0), 2);
+  EXPECT_EQ(p.DeviceSamples(1), 2);
+}
+
 TEST_F(PlanPipelineTest, StagesThatRecomputeTakeLonger) {
   Plan plan = Branches(1);
   const PlanPoint plain = Point(Pipeline(plan));

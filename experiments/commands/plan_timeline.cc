@@ -1,0 +1,52 @@
+#include "experiments/commands/plan_timeline.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "experiments/commands/model_run.h"
+#include "experiments/commands/run_flags.h"
+#include "experiments/report/timeline_text.h"
+#include "pipelines/plan/grid_config.h"
+#include "pipelines/plan/plan_pipeline.h"
+#include "pipelines/plan/plan_point.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kColumns = 100;
+constexpr int kMostDevices = 64;  // that are drawn
+
+std::string NotRun(const absl::Status& status) {
+  return absl::StrCat("\nnot simulated: ", status.message(), "\n");
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& problem) {
+  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, ModelFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const ModelRunOptions options, ModelOptionsFromFlags());
+  PlanPipelineOptions sizes;
+  sizes.micro_batch_samples = problem.samples;
+  sizes.batch_samples = problem.samples * problem.micro_batches;
+  const absl::StatusOr<PlanPipeline> pipeline = MakePlanPipeline(graph, problem, plan, sizes);
+  if (!pipeline.ok()) return NotRun(pipeline.status());
+  PlanMachine machine;
+  if (options.cluster.has_value()) {
+    machine.cluster = &*options.cluster;
+    machine.type = options.type.value_or(NarrowestType(machine.cluster->device));  // as planned
+  }
+  const absl::StatusOr<PlanPoint> point = SimulatePlan(graph, *pipeline, machine);
+  if (!point.ok()) return NotRun(point.status());
+  std::string text = absl::StrFormat(
+      "\nsimulated, stages %d deep: a step of %d samples takes %.6g ms, %.6g samples/s; fullest "
+      "device %.3f GiB\n",
+      pipeline->Depth(), point->samples, ToSeconds(point->trace.makespan) * 1e3,
+      point->samples_per_second(),
+      static_cast<double>(point->largest_device().value()) / (1 << 30));
+  if (pipeline->schedule.num_devices() <= kMostDevices) {
+    absl::StrAppend(&text, TimelineText(point->trace, kColumns));
+  }
+  return text;
+}
+
+}  // namespace pipelab
