@@ -1,6 +1,9 @@
 #include "experiments/graph_plans/plan_sweep.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,36 +15,114 @@
 namespace pipelab {
 namespace {
 
-int64_t BatchOf(const StudyNet& net, const PlanSweepOptions& options) {
-  return net.samples_a_device * options.devices;
+std::vector<int64_t> PowersOfTwo(int64_t least, int64_t most) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = 1; size <= most; size *= 2) {
+    if (size >= least) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+// One after the other, as they are listed.
+void PutInLine(PlanProblem* problem) {
+  std::set<std::pair<int, int>> there;
+  for (const PlanEdge& edge : problem->edges) there.emplace(edge.from, edge.to);
+  for (int v = 0; v + 1 < problem->size(); ++v) {
+    if (there.count({v, v + 1}) == 0) problem->edges.push_back({v, v + 1, 0});
+  }
 }
 
 double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1024.0 * 1024 * 1024); }
+
+double ShareOfCompute(const PlanPoint& point) {
+  int64_t busy = 0;
+  for (const DeviceTrace& device : point.trace.devices) {
+    for (const Span& span : device.spans) {
+      if (span.op == OpCode::kCompute) busy += span.end_ns - span.begin_ns;
+    }
+  }
+  return static_cast<double>(busy) / static_cast<double>(point.trace.makespan.value()) /
+         static_cast<double>(point.trace.devices.size());
+}
 
 void Keep(const PlanPipeline& pipeline, const PlanPoint& point, PlanRun* run) {
   run->throughput = point.samples_per_second();
   run->memory = point.largest_device();
   run->stages = pipeline.partition.num_stages();
   run->depth = pipeline.Depth();
+  run->bubble = 1 - ShareOfCompute(point);
+  run->most_copies = 0;
   run->largest_micro_batch = 0;
   for (int s = 0; s < run->stages; ++s) {
     run->largest_micro_batch = std::max(run->largest_micro_batch, pipeline.StageSamples(s));
+    run->most_copies = std::max(run->most_copies, pipeline.Copies(s));
   }
+}
+
+// Keeps what is faster than what is there and fits, or says why not.
+void Try(const StudyNet& net, const Plan& plan, const PlanProblem& problem,
+         const PlanPipelineOptions& pipeline_options, const PlanSweepOptions& options,
+         PlanRun* run) {
+  const auto missing = [&](std::string why) {
+    if (run->throughput == 0) run->missing = std::move(why);
+  };
+  const absl::StatusOr<PlanPipeline> pipeline =
+      MakePlanPipeline(net.model.graph, problem, plan, pipeline_options);
+  if (!pipeline.ok()) return missing(std::string(pipeline.status().message()));
+  const absl::StatusOr<PlanPoint> point =
+      SimulatePlan(net.model.graph, *pipeline, {options.cluster, options.type});
+  if (!point.ok()) return missing(std::string(point.status().message()));
+  const Bytes room = options.cluster->device.memory.value;
+  if (point->largest_device() > room) {
+    return missing(
+        absl::StrFormat("needs %.1f GiB of %.1f", GiB(point->largest_device()), GiB(room)));
+  }
+  if (point->samples_per_second() <= run->throughput) return;
+  run->missing.clear();
+  Keep(*pipeline, *point, run);
+}
+
+bool HasSizes(const Plan& plan) {
+  return std::all_of(plan.stages.begin(), plan.stages.end(), [](const PlanStage& stage) {
+    return stage.micro_batch_samples > 0 || stage.data == 1;
+  });
 }
 
 }  // namespace
 
+int64_t BatchOf(const StudyNet& net, const PlanSweepOptions& options) {
+  const double samples = static_cast<double>(net.samples_a_device) * options.batch_factor;
+  return std::max<int64_t>(1, std::llround(samples)) * options.devices;
+}
+
 PlanMethod PipeDreamMethod() { return {"PipeDream", "pipedream", PlanObjective::kPipeDream}; }
 PlanMethod PiperMethod() { return {"Piper", "piper", PlanObjective::kStageTime}; }
 PlanMethod GraphPipeMethod() {
-  return {"GraphPipe", "graphpipe", PlanObjective::kStageTime, /*chain=*/false,
-          /*chooses_sizes=*/true};
+  PlanMethod method{"GraphPipe", "graphpipe"};
+  method.chain = false;
+  method.chooses_sizes = true;
+  return method;
+}
+PlanMethod SequentialMethod() {
+  PlanMethod method{"sequential", "graphpipe"};
+  method.line = true;
+  method.chooses_sizes = true;
+  return method;
 }
 
 const PlanRun* PlanSweep::best() const {
   const PlanRun* best = nullptr;
   for (const PlanRun& run : runs) {
     if (!run.missing.empty()) continue;
+    if (best == nullptr || run.throughput > best->throughput) best = &run;
+  }
+  return best;
+}
+
+const PlanRun* PlanSweep::best_of_one_size() const {
+  const PlanRun* best = nullptr;
+  for (const PlanRun& run : runs) {
+    if (!run.missing.empty() || run.micro_batch_samples == 0) continue;
     if (best == nullptr || run.throughput > best->throughput) best = &run;
   }
   return best;
@@ -59,20 +140,30 @@ std::string PlanSweep::WhyNone() const {
 }
 
 absl::StatusOr<PlanProblem> StudyProblem(const StudyNet& net, const PlanMethod& method,
-                                         const std::vector<int64_t>& sizes,
-                                         const PlanSweepOptions& options) {
+                                         int64_t samples, const PlanSweepOptions& options) {
   ModelProblemOptions problem_options;
   problem_options.type = options.type;
   problem_options.devices = options.devices;
-  problem_options.samples = sizes.front();
+  problem_options.samples = samples;
   problem_options.batch_samples = BatchOf(net, options);
   problem_options.group_of_layer = net.model.group_of_layer;
+  if (method.chooses_sizes) problem_options.sample_sizes = PowersOfTwo(1, BatchOf(net, options));
   // None of the paper's planners is said to have recomputed.
   problem_options.recompute = false;
-  if (method.chooses_sizes) problem_options.sample_sizes = sizes;
   PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem,
                            ModelProblem(net.model.graph, *options.cluster, problem_options));
+  if (method.line) PutInLine(&problem);
   problem.objective = method.objective;
+  if (method.objective == PlanObjective::kPipeDream) {
+    // Its weights are synchronised once a mini-batch; here that is a step, not a micro-batch. Its
+    // planner knows no memory limit on several levels of a network.
+    for (PlanOperator& op : problem.operators) {
+      for (PlanVariant& variant : op.menu.at(1)) {
+        variant.parameter_bytes /= static_cast<double>(problem.micro_batches);
+      }
+    }
+    problem.memory_bytes = std::numeric_limits<double>::infinity();
+  }
   PIPELAB_RETURN_IF_ERROR(FinishProblem(&problem, net.name));
   return problem;
 }
@@ -92,49 +183,35 @@ PlanRun RunPlan(const StudyNet& net, const PlanProblem& problem, const Plan& pla
   pipeline_options.batch_samples = run.batch_samples;
   pipeline_options.micro_batch_samples = problem.samples;
   pipeline_options.chain = chain;
-  // The better of two ways to put stages on nodes.
-  for (const PlanPlacement placement : {PlanPlacement::kByLayer, PlanPlacement::kLargestFirst}) {
-    pipeline_options.placement = placement;
-    const absl::StatusOr<PlanPipeline> pipeline =
-        MakePlanPipeline(net.model.graph, problem, plan, pipeline_options);
-    if (!pipeline.ok()) {
-      run.missing = std::string(pipeline.status().message());
-      return run;
+  run.missing = "no way to run it";
+  for (const CopyRule copies : {CopyRule::kTakeTurns, CopyRule::kShareRows}) {
+    for (const PlanPlacement placement : {PlanPlacement::kByLayer, PlanPlacement::kLargestFirst}) {
+      pipeline_options.copies = copies;
+      pipeline_options.placement = placement;
+      Try(net, plan, problem, pipeline_options, options, &run);
     }
-    const absl::StatusOr<PlanPoint> point =
-        SimulatePlan(net.model.graph, *pipeline, {options.cluster, options.type});
-    if (!point.ok()) {
-      run.missing = std::string(point.status().message());
-      return run;
-    }
-    if (point->samples_per_second() > run.throughput) Keep(*pipeline, *point, &run);
-  }
-  const Bytes room = options.cluster->device.memory.value;
-  if (run.memory > room) {
-    run.missing = absl::StrFormat("needs %.1f GiB of %.1f", GiB(run.memory), GiB(room));
+    if (HasSizes(plan)) break;  // nothing is left open
   }
   return run;
 }
 
 absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& method,
                                      const PlanSweepOptions& options) {
-  std::vector<int64_t> sizes = options.sizes;
-  for (int64_t b = 1; options.sizes.empty() && b <= BatchOf(net, options); b *= 2) {
-    sizes.push_back(b);
-  }
-  PlannerOptions planner;
-  planner.time_limit = options.time_limit;
+  const int64_t batch = BatchOf(net, options);
+  std::vector<int64_t> sizes = PowersOfTwo(batch / options.most_micro_batches, batch);
+  if (method.chooses_sizes) sizes.push_back(0);
   PlanSweep sweep;
-  const auto add = [&](const std::vector<int64_t>& asked) -> absl::Status {
-    PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem, StudyProblem(net, method, asked, options));
+  for (const int64_t size : sizes) {
+    PlannerOptions planner;
+    planner.time_limit = options.time_limit;
+    if (method.chooses_sizes) planner.micro_batch_samples = size;
+    PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem,
+                             StudyProblem(net, method, method.chooses_sizes ? 1 : size, options));
     PIPELAB_ASSIGN_OR_RETURN(const Plan plan, MakePlan(method.planner, problem, planner));
     sweep.runs.push_back(RunPlan(net, problem, plan, method.chain, options));
-    sweep.runs.back().micro_batch_samples = asked.size() == 1 ? asked[0] : 0;
+    sweep.runs.back().micro_batch_samples = size;
     sweep.search_time += plan.search_time;
-    return absl::OkStatus();
-  };
-  for (const int64_t size : sizes) PIPELAB_RETURN_IF_ERROR(add({size}));
-  if (method.chooses_sizes && sizes.size() > 1) PIPELAB_RETURN_IF_ERROR(add(sizes));
+  }
   return sweep;
 }
 

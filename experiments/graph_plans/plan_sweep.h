@@ -9,8 +9,9 @@
 // A planner is asked once for each size, with the operators' times at that size. Its plan becomes a
 // pipeline and a whole training step is simulated: fill, drain, messages over the cluster's links,
 // sums of gradients, Adam. Plans of sequential planners run as sequential pipelines do: each stage
-// after the one before it, whether it takes something from it or not. What does not fit into
-// memory does not count.
+// after the one before it, whether it takes something from it or not. Of ways to run a plan that it
+// leaves open (copies that take turns or share rows, which node has which stages) the fastest that
+// fits counts; what does not fit into memory does not.
 #ifndef PIPELAB_EXPERIMENTS_GRAPH_PLANS_PLAN_SWEEP_H_
 #define PIPELAB_EXPERIMENTS_GRAPH_PLANS_PLAN_SWEEP_H_
 
@@ -32,21 +33,31 @@ struct PlanMethod {
   std::string planner;  // planners.h
   PlanObjective objective = PlanObjective::kStageTime;
   bool chain = true;  // runs as a sequential pipeline
-  // Stages may have micro-batches of different sizes: the planner is also asked with all sizes.
+  // The operators are put in one line first: what the same planner finds of sequential pipelines.
+  bool line = false;
+  // It plans for a size that is given in PlannerOptions, or chooses each stage's own: it is asked
+  // for both.
   bool chooses_sizes = false;
 };
 
 PlanMethod PipeDreamMethod();
 PlanMethod PiperMethod();
 PlanMethod GraphPipeMethod();
+// GraphPipe's planner on the line of operators.
+PlanMethod SequentialMethod();
 
 struct PlanSweepOptions {
   const ClusterSpec* cluster = nullptr;
   NumberType type = NumberType::kFp32;
   int64_t devices = 4;
+  double batch_factor = 1;                        // of the net's samples a device
   absl::Duration time_limit = absl::Seconds(10);  // of one search
-  std::vector<int64_t> sizes;  // of micro-batches; empty: all powers of two up to the batch
+  // Sizes of micro-batches: all powers of two that make at most so many of a batch.
+  int64_t most_micro_batches = 512;
 };
+
+// Samples of a step.
+int64_t BatchOf(const StudyNet& net, const PlanSweepOptions& options);
 
 // One plan, run.
 struct PlanRun {
@@ -58,7 +69,9 @@ struct PlanRun {
   int64_t batch_samples = 0;
   double throughput = 0;  // samples a second
   Bytes memory;           // of the fullest device
+  double bubble = 0;      // 1 - compute / (devices * step); sums of gradients are in it
   int stages = 0, depth = 0;
+  int64_t most_copies = 0;          // of a stage
   int64_t largest_micro_batch = 0;  // of a stage
 };
 
@@ -66,7 +79,8 @@ struct PlanSweep {
   std::vector<PlanRun> runs;
   absl::Duration search_time;  // of all of them
 
-  const PlanRun* best() const;  // the highest throughput; null where nothing counts
+  const PlanRun* best() const;              // the highest throughput; null where nothing counts
+  const PlanRun* best_of_one_size() const;  // of runs that were asked for a size
   const PlanRun* Find(int64_t micro_batch_samples) const;
   std::string WhyNone() const;
 };
@@ -74,14 +88,14 @@ struct PlanSweep {
 absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& method,
                                      const PlanSweepOptions& options);
 
-// One plan as it would run under another rule: sequential planners' plans with stages that wait for
-// what they take alone (chain = false).
+// A plan, run; without `chain` stages wait for what they take alone, also those of sequential
+// planners.
 PlanRun RunPlan(const StudyNet& net, const PlanProblem& problem, const Plan& plan, bool chain,
                 const PlanSweepOptions& options);
 
+// With times at `samples`; for a planner that chooses sizes at all powers of two.
 absl::StatusOr<PlanProblem> StudyProblem(const StudyNet& net, const PlanMethod& method,
-                                         const std::vector<int64_t>& sizes,
-                                         const PlanSweepOptions& options);
+                                         int64_t samples, const PlanSweepOptions& options);
 
 }  // namespace pipelab
 

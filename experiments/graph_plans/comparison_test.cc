@@ -1,0 +1,120 @@
+// Gains, tables and verdicts from results that are made by hand.
+#include "experiments/graph_plans/comparison.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "experiments/graph_plans/case_study.h"
+#include "experiments/graph_plans/claims.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+PlanRun MadeRun(int64_t size, double throughput, int depth = 4) {
+  PlanRun run;
+  run.micro_batch_samples = size;
+  run.throughput = throughput;
+  run.depth = run.stages = depth;
+  run.bubble = 0.2;
+  run.most_copies = 2;
+  run.largest_micro_batch = size == 0 ? 64 : size;
+  run.memory = Bytes(int64_t{3} << 30);
+  run.state = PlanState::kFeasible;
+  if (throughput == 0) run.missing = "needs 20.0 GiB of 16.0";
+  return run;
+}
+
+PlanSweep Sweep(std::vector<PlanRun> runs, double seconds) {
+  PlanSweep sweep;
+  sweep.runs = std::move(runs);
+  sweep.search_time = absl::Seconds(seconds);
+  return sweep;
+}
+
+// GraphPipe's best is `gain` times the baseline's, which is 100.
+Comparison Made(const std::string& net, int64_t devices, double gain) {
+  Comparison c;
+  c.net = net;
+  c.devices = devices;
+  c.batch = 16 * devices;
+  c.pipedream = Sweep({MadeRun(1, 80), MadeRun(2, 100), MadeRun(4, 0)}, 20);
+  c.piper = Sweep({MadeRun(1, 0), MadeRun(2, 0)}, 30);
+  c.graphpipe = Sweep({MadeRun(1, 90, 2), MadeRun(2, 100 * (1 + gain) / 2, 2), MadeRun(4, 0),
+                       MadeRun(0, 100 * gain, 2)},
+                      2);
+  c.sequential = Sweep({MadeRun(1, 70), MadeRun(2, 95), MadeRun(0, 1000)}, 2);
+  c.straight = MadeRun(2, 104, 2);
+  return c;
+}
+
+TEST(Comparison, GainsAreOfTheBestThatFits) {
+  const Comparison c = Made("MMT", 8, 1.5);
+  EXPECT_EQ(c.baseline()->throughput, 100);
+  EXPECT_DOUBLE_EQ(c.Gain(), 1.5);
+  EXPECT_EQ(c.parallel_stages()->micro_batch_samples, 2);
+  EXPECT_DOUBLE_EQ(c.GainOfParallel(), 125.0 / 95);
+  EXPECT_DOUBLE_EQ(c.GainOfSizes(), 150.0 / 95);  // sizes of its own are not the ablation's base
+  Comparison none = c;
+  none.pipedream.runs = {MadeRun(1, 0)};
+  EXPECT_EQ(none.baseline(), nullptr);
+  EXPECT_EQ(none.Gain(), 0);
+}
+
+TEST(Comparison, TablesSayWhatIsMissingAndWhy) {
+  std::vector<Comparison> all = {Made("MMT", 4, 1.1), Made("MMT", 8, 1.5)};
+  all[1].straight.reset();
+  for (const Table& t : {ThroughputTable("throughput", "Throughput", all), PlansTable(all),
+                         SizesTable(all), AblationTable(all), SearchTable(all)}) {
+    EXPECT_THAT(t.status(), IsOk()) << t.id();
+    EXPECT_FALSE(t.rows().empty()) << t.id();
+  }
+  const std::string text = ThroughputTable("throughput", "Throughput", all).ToTerminal();
+  EXPECT_THAT(text, HasSubstr("needs 20.0 GiB of 16.0"));
+  EXPECT_THAT(text, HasSubstr("no plan that fits"));
+  EXPECT_THAT(PlansTable(all).ToTerminal(), HasSubstr("up to 64"));
+  EXPECT_THAT(SizesTable(all).ToTerminal(), HasSubstr("chosen"));
+  EXPECT_THAT(SearchTable(all).ToTerminal(), HasSubstr("15.00"));
+}
+
+StudyResults Results(double gain) {
+  StudyResults r;
+  r.nets = {Made("MMT", 4, gain - 0.2), Made("MMT", 32, gain)};
+  r.branches = {Made("2 branches", 4, 1.1), Made("16 branches", 4, 2 * gain / 1.5)};
+  r.control = {Made("Transformer", 4, gain - 0.5)};
+  r.case_study.chain = Sweep({MadeRun(2, 100, 8), MadeRun(4, 90, 8)}, 0);
+  r.case_study.graph = Sweep({MadeRun(2, 110, 4), MadeRun(4, 80 * gain, 4)}, 0);
+  return r;
+}
+
+std::vector<std::string> Verdicts(const StudyResults& results) {
+  std::vector<std::string> verdicts;
+  for (const std::string& claim : Claims(results)) {
+    verdicts.push_back(claim.substr(0, claim.find(':')));
+  }
+  return verdicts;
+}
+
+TEST(Claims, AreReachedOrMissed) {
+  EXPECT_THAT(absl::StrJoin(Verdicts(Results(1.5)), " "),
+              "Reached Reached Reached Reached Reached Reached Reached Reached");
+  StudyResults less = Results(1.0);
+  less.nets[0] = Made("MMT", 4, 1.2);
+  less.nets[1].pipedream.search_time = absl::Seconds(1);
+  const std::vector<std::string> claims = Claims(less);
+  for (const std::string& claim : claims) EXPECT_THAT(claim, StartsWith("MISSED: "));
+  // With the reason.
+  EXPECT_THAT(claims[0], HasSubstr("up to 1.20x, MMT on 4; the best sequential plan has depth 4"));
+  EXPECT_THAT(claims[0], HasSubstr("nothing could gain more than 1.25x"));
+  EXPECT_THAT(claims[1], HasSubstr("MMT 1.20, 1.00"));
+  EXPECT_THAT(claims[5], HasSubstr("depth 8 to 4, micro-batch 2 to 2, +10 %"));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,176 @@
+// Graph pipelines beside sequential ones on branching networks: the study of GraphPipe (Jeon et
+// al., ASPLOS 2025), with our own planners and on paper.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "experiments/flags.h"
+#include "experiments/graph_plans/case_study.h"
+#include "experiments/graph_plans/claims.h"
+#include "experiments/graph_plans/comparison.h"
+#include "experiments/report/report.h"
+#include "experiments/scaling/specification_table.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, cluster, "summit-4gpu", "a cluster's name, or a file (docs/clusters.md)");
+ABSL_FLAG(std::string, number_type, "fp32", "that the devices compute with");
+ABSL_FLAG(std::string, devices, "4,8,16,32", "numbers of devices, ascending");
+ABSL_FLAG(std::string, branches, "2,4,8,16", "branches of CANDLE-Uno, ascending; empty: none");
+ABSL_FLAG(std::string, branch_devices, "4,8,16", "devices of these");
+ABSL_FLAG(
+    double, batch_factor, 1,
+    "of the batches: 16 samples a device of the Transformers, 64 of DLRM, 1024 of CANDLE-Uno");
+ABSL_FLAG(double, time_limit_s, 10, "seconds of one search");
+ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/graphpipe_scaling");
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view option, const std::string& text) {
+  std::vector<int64_t> numbers;
+  for (absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    int64_t n = 0;
+    if (!absl::SimpleAtoi(word, &n) || n < 1 || n > 1024) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, "=", text, ": \"", word, "\" is not a whole number from 1 to 1024"));
+    }
+    numbers.push_back(n);
+  }
+  return numbers;
+}
+
+struct Setting {
+  ClusterSpec cluster;
+  PlanSweepOptions options;
+  std::vector<int64_t> devices, branches, branch_devices;
+};
+
+absl::Status Read(Setting* s) {
+  PIPELAB_ASSIGN_OR_RETURN(s->cluster, LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
+  s->options.cluster = &s->cluster;
+  const std::string type = absl::GetFlag(FLAGS_number_type);
+  const absl::StatusOr<NumberType> found = FindNumberType(type);
+  if (!found.ok() || s->cluster.device.peaks.count(*found) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--number_type=", type, ": not of ", s->cluster.name));
+  }
+  s->options.type = *found;
+  const double seconds = absl::GetFlag(FLAGS_time_limit_s);
+  if (!(seconds > 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--time_limit_s=", seconds, ": must be above 0"));
+  }
+  s->options.time_limit = absl::Seconds(seconds);
+  s->options.batch_factor = absl::GetFlag(FLAGS_batch_factor);
+  if (!(s->options.batch_factor > 0 && s->options.batch_factor <= 1024)) {
+    return absl::InvalidArgumentError(absl::StrCat("--batch_factor=", s->options.batch_factor,
+                                                   ": must be above 0, and at most 1024"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(s->devices, Numbers("--devices", absl::GetFlag(FLAGS_devices)));
+  PIPELAB_ASSIGN_OR_RETURN(s->branches, Numbers("--branches", absl::GetFlag(FLAGS_branches)));
+  PIPELAB_ASSIGN_OR_RETURN(s->branch_devices,
+                           Numbers("--branch_devices", absl::GetFlag(FLAGS_branch_devices)));
+  if (s->devices.empty()) return absl::InvalidArgumentError("--devices=: must name one");
+  for (const auto* all : {&s->devices, &s->branch_devices}) {
+    for (const int64_t n : *all) {
+      if (n <= s->cluster.max_devices()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--devices: ", n, ": ", s->cluster.name, " has ", s->cluster.max_devices()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Add(const Setting& s, const StudyNet& net, const std::vector<int64_t>& devices,
+                 std::vector<Comparison>* all) {
+  PlanSweepOptions options = s.options;
+  for (const int64_t n : devices) {
+    options.devices = n;
+    std::fprintf(stderr, "%s on %d devices\n", net.name.c_str(), static_cast<int>(n));
+    PIPELAB_ASSIGN_OR_RETURN(Comparison c, ComparePlanners(net, options));
+    all->push_back(std::move(c));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StudyResults> Compare(const Setting& s) {
+  StudyResults results;
+  for (const StudyNet& net : StudyNets()) {
+    PIPELAB_RETURN_IF_ERROR(Add(s, net, s.devices, &results.nets));
+  }
+  PIPELAB_RETURN_IF_ERROR(Add(s, CaseStudyNet(), s.devices, &results.case_nets));
+  PIPELAB_RETURN_IF_ERROR(Add(s, SequentialNet(), s.devices, &results.control));
+  for (const int64_t branches : s.branches) {
+    PIPELAB_RETURN_IF_ERROR(
+        Add(s, CandleUnoOf(static_cast<int>(branches)), s.branch_devices, &results.branches));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(results.case_study, RunCaseStudy(s.options));
+  return results;
+}
+
+void AddTables(const StudyResults& results, Report* report) {
+  std::vector<Comparison> all = results.nets;
+  all.insert(all.end(), results.case_nets.begin(), results.case_nets.end());
+  report->AddTable(ThroughputTable("throughput", "Throughput of the best plans", all));
+  report->AddTable(PlansTable(all));
+  report->AddTable(AblationTable(all));
+  if (!results.branches.empty()) {
+    report->AddTable(
+        ThroughputTable("branches", "CANDLE-Uno with more branches", results.branches));
+  }
+  report->AddTable(CaseStudyTable(results.case_study));
+  report->AddTable(ThroughputTable("control", "A plain Transformer: nothing to put side by side",
+                                   results.control));
+  report->AddTable(SearchTable(all));
+  report->AddTable(SizesTable(all));
+}
+
+absl::Status Run(const std::vector<std::string>& words) {
+  if (!words.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[0], "': not an option; options begin with --"));
+  }
+  Setting setting;
+  PIPELAB_RETURN_IF_ERROR(Read(&setting));
+  const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), "graphpipe_scaling");
+  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", out));
+  ReportOptions about;
+  about.name = "graphpipe_scaling";
+  about.title = "Graph pipelines and sequential ones on branching networks";
+  about.summary =
+      "Plans of GraphPipe's, PipeDream's and Piper's planners, all our own, for every size of "
+      "micro-batches, each run through the simulator for a whole training step. Sequential "
+      "planners' plans run as a chain: each stage after the one before it. Batches, number type "
+      "and the networks' missing widths are assumed; nothing is fitted to the paper's figures.";
+  about.command = "tools/bazel run //experiments:graphpipe_scaling --";
+  Report report(about);
+  for (const auto& [name, value] : ResolvedFlags()) {
+    if (name != "out") report.AddConfig(name, value);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const StudyResults results, Compare(setting));
+  AddTables(results, &report);
+  for (const std::string& claim : Claims(results)) report.AddNote(claim);
+  report.AddTable(SpecificationTable({setting.cluster}));
+  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
+  std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  return pipelab::RunMain(argc, argv, "//experiments:graphpipe_scaling",
+                          "Compares plans of GraphPipe, PipeDream and Piper on branching networks.",
+                          pipelab::Run);
+}
