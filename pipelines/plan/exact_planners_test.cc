@@ -271,7 +271,6 @@ TEST(MaxLoad, IsBruteForce) {
     SmallOptions options;
     options.backward = kind == 1;
     options.idle = kind == 2;
-    options.memory = kind != 2;
     ForAllGraphs([&](const SmallGraph& graph, uint64_t seed, const std::string& what) {
       if (graph.nodes >= 6 && seed % 30 != static_cast<uint64_t>(kind)) return;
       const PlanProblem p = SmallProblem(graph, PlanObjective::kMaxLoad, options, seed);

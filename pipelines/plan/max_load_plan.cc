@@ -284,14 +284,18 @@ struct Best {
   bool stopped = false;
 };
 
-// False: too many sets, or no time.
-bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
-                  absl::Time deadline, Best* best) {
+std::vector<std::vector<int>> Needs(const OperatorGroups& groups) {
   std::vector<std::vector<int>> needs(groups.members.size());
   for (size_t g = 0; g < needs.size(); ++g) {
     for (int h : groups.followers[g]) needs[h].push_back(static_cast<int>(g));
   }
-  const auto sets = Downsets::Make(needs, limit);
+  return needs;
+}
+
+// False: too many sets, or no time.
+bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
+                  absl::Time deadline, Best* best) {
+  const auto sets = Downsets::Make(Needs(groups), limit);
   if (!sets.has_value()) return false;
   Search search(problem, groups, *sets, best->value * (1 - kExact), deadline);
   std::vector<PlanStage> stages;
@@ -315,7 +319,12 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
         "--planner=max_load: it plans dnn-partitioning inputs alone (--dnn_partitioning_json)");
   }
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "max_load"));
-  const OperatorGroups groups = PlacementUnits(problem);
+  OperatorGroups groups = PlacementUnits(problem, JoinIdle::kFree);
+  bool exact = true;
+  if (!Downsets::Make(Needs(groups), kSetsOfSearches.back()).has_value()) {
+    groups = PlacementUnits(problem, JoinIdle::kAll);
+    exact = LosesNothing(problem);
+  }
   Best best;
   bool proven = false;
   for (int limit : kSetsOfSearches) {
@@ -329,6 +338,7 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
     SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
     best.stopped = true;
   }
+  proven &= exact;
   Plan plan;
   plan.objective = PlanObjective::kMaxLoad;
   plan.stages = std::move(best.stages);

@@ -13,7 +13,10 @@ constexpr double kNoTime = 1e-6;  // ms, as in dnn-partitioning
 
 class Units {
  public:
-  explicit Units(const PlanProblem& problem) : problem_(problem), unit_(problem.size()) {
+  Units(const PlanProblem& problem, JoinIdle join)
+      : problem_(problem),
+        any_bytes_(join == JoinIdle::kAll || LosesNothing(problem)),
+        unit_(problem.size()) {
     std::iota(unit_.begin(), unit_.end(), 0);
     std::vector<int> first;
     for (int v = 0; v < problem.size(); ++v) {
@@ -111,12 +114,13 @@ class Units {
 
   // False: there was none.
   bool JoinIdle() {
-    std::vector<double> time(problem_.size());
+    std::vector<double> time(problem_.size()), bytes(problem_.size());
     std::vector<std::set<int>> neighbours(problem_.size());
     std::vector<bool> meets_backward(problem_.size()), on_accelerator(problem_.size(), true);
     for (int v = 0; v < problem_.size(); ++v) {
       const PlanOperator& o = problem_.operators[v];
       time[Find(v)] += o.processor_time + o.menu.at(1)[0].time;
+      bytes[Find(v)] += o.menu.at(1)[0].fixed_bytes;
       if (!o.on_accelerator) on_accelerator[Find(v)] = false;
     }
     for (const PlanEdge& edge : problem_.edges) {
@@ -136,7 +140,7 @@ class Units {
     bool joined = false;
     for (int v = 0; v < problem_.size(); ++v) {
       if (Find(v) != v || time[v] >= kNoTime || meets_backward[v] || !on_accelerator[v]) continue;
-      if (neighbours[v].size() != 1) continue;
+      if (neighbours[v].size() != 1 || (bytes[v] > 0 && !any_bytes_)) continue;
       const int other = *neighbours[v].begin();
       if (Find(other) != other) continue;  // joined in this round: the next one sees it
       Join(v, other);
@@ -146,12 +150,21 @@ class Units {
   }
 
   const PlanProblem& problem_;
+  const bool any_bytes_;   // idle units join their neighbour whatever their bytes
   std::vector<int> unit_;  // union-find
   std::vector<std::pair<int, int>> order_, components_;
 };
 
 }  // namespace
 
-OperatorGroups PlacementUnits(const PlanProblem& problem) { return Units(problem).Take(); }
+OperatorGroups PlacementUnits(const PlanProblem& problem, JoinIdle join) {
+  return Units(problem, join).Take();
+}
+
+bool LosesNothing(const PlanProblem& problem) {
+  double bytes = 0;
+  for (const PlanOperator& o : problem.operators) bytes += o.menu.at(1)[0].fixed_bytes;
+  return bytes <= problem.memory_bytes;
+}
 
 }  // namespace pipelab

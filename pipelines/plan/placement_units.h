@@ -11,12 +11,18 @@
 #ifndef PIPELAB_PIPELINES_PLAN_PLACEMENT_UNITS_H_
 #define PIPELAB_PIPELINES_PLAN_PLACEMENT_UNITS_H_
 
+#include <cstdint>
+
 #include "pipelines/plan/plan_groups.h"
 #include "pipelines/plan/plan_problem.h"
 
 namespace pipelab {
 
-OperatorGroups PlacementUnits(const PlanProblem& problem);
+enum class JoinIdle : uint8_t { kAll, kFree };
+OperatorGroups PlacementUnits(const PlanProblem& problem, JoinIdle join = JoinIdle::kAll);
+
+// Whether everything fits on one device.
+bool LosesNothing(const PlanProblem& problem);
 
 }  // namespace pipelab
 

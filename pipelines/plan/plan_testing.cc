@@ -172,7 +172,8 @@ PlanProblem SmallProblem(const SmallGraph& graph, PlanObjective objective,
       o.on_accelerator = numbers.Below(16) != 0;
       o.menu.at(1)[0].in_flight_bytes = 0;
       if (options.idle && numbers.Below(4) == 0) {
-        o.processor_time = o.menu.at(1)[0].time = o.menu.at(1)[0].fixed_bytes = 0;
+        o.processor_time = o.menu.at(1)[0].time = 0;
+        if (numbers.Below(2) == 0) o.menu.at(1)[0].fixed_bytes = 0;
       }
     }
     all_memory += o.menu.at(1)[0].in_flight_bytes + o.menu.at(1)[0].fixed_bytes;
