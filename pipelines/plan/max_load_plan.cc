@@ -153,16 +153,28 @@ class Search {
         nets_.push_back(std::move(net));
       }
     }
-    cut_begin_.assign(1, 0);
-    for (int u = 0; u < sets_.size(); ++u) {
-      for (size_t n = 0; n < nets_.size(); ++n) {
-        const bool maker = sets_.Has(u, nets_[n].pins[0]);
-        for (int pin : nets_[n].pins) {
-          if (sets_.Has(u, pin) == maker) continue;
-          cut_.push_back(static_cast<int>(n));
-          sums_[u].cut += nets_[n].time;
-          break;
-        }
+    // A set's are its parent's but for the nets of the group that it adds.
+    std::vector<std::vector<int>> of_group(groups_.members.size());
+    for (size_t n = 0; n < nets_.size(); ++n) {
+      for (int pin : nets_[n].pins) of_group[pin].push_back(static_cast<int>(n));
+    }
+    std::vector<int> touched(nets_.size(), -1);  // [net] the last set that looked at it
+    cut_begin_ = {0, 0};
+    for (int u = 1; u < sets_.size(); ++u) {
+      const int parent = sets_.parent(u);
+      const auto take = [&](int n) {
+        cut_.push_back(n);
+        sums_[u].cut += nets_[n].time;
+      };
+      for (int n : of_group[sets_.added(u)]) {
+        touched[n] = u;
+        const auto& pins = nets_[n].pins;
+        const bool all =
+            std::all_of(pins.begin(), pins.end(), [&](int pin) { return sets_.Has(u, pin); });
+        if (!all) take(n);
+      }
+      for (int i = cut_begin_[parent]; i < cut_begin_[parent + 1]; ++i) {
+        if (touched[cut_[i]] != u) take(cut_[i]);
       }
       cut_begin_.push_back(static_cast<int>(cut_.size()));
     }

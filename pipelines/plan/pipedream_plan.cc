@@ -27,6 +27,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kExact = 1e-12;  // relative: what sums of doubles differ by
 constexpr int kFewSets = 16;
 constexpr std::array<int, 4> kSetsOfSearches = {60, 400, 3000, 100000};
+constexpr std::array<int, 4> kSetsOfLevels = {60, 150, 400, 1500};
 constexpr int kMostSetsByLevels = 1500;  // of several levels: they need a table of pairs
 
 std::vector<std::vector<int>> Needs(const OperatorGroups& groups) {
@@ -55,6 +56,27 @@ bool Take(const PlanProblem& problem, PipeDreamResult found, Best* best) {
   return true;
 }
 
+// No plan on several levels is better than one on the outermost alone, where each of its machines
+// is as fast as all devices in it and synchronises as the first stage does.
+double BoundOfLevels(const PlanProblem& problem, const OperatorGroups& groups, int limit,
+                     absl::Time deadline) {
+  const auto sets = Downsets::Make(groups.followers, limit);
+  if (!sets.has_value()) return 0;
+  PlanProblem top = problem;
+  top.levels = {problem.levels.back()};
+  top.devices = problem.levels.back().devices;
+  const auto below = static_cast<double>(problem.devices / top.devices);
+  const auto inner = static_cast<double>(problem.levels[problem.levels.size() - 2].devices);
+  for (PlanOperator& o : top.operators) {
+    PlanVariant& plain = o.menu.at(1)[PlainVariantOf(o)];
+    plain.time /= below;
+    plain.parameter_bytes /= inner;
+  }
+  const PipeDreamResult found = PipeDreamByCopies(top, groups, *sets, kInfinity, deadline);
+  if (found.stopped || found.stages.empty()) return 0;
+  return PlanValue(top, PlanObjective::kPipeDream, found.stages);
+}
+
 // False: too many sets, or no time.
 bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
                   absl::Time deadline, Best* best) {
@@ -66,7 +88,9 @@ bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int 
   }
   const auto sets = Downsets::Make(Needs(groups), std::min(limit, kMostSetsByLevels));
   if (!sets.has_value()) return false;
-  return Take(problem, PipeDreamByLevels(problem, groups, *sets, upper, deadline), best);
+  const double bound = BoundOfLevels(problem, groups, limit, deadline);
+  if (bound > upper) return true;  // the best is the best
+  return Take(problem, PipeDreamByLevels(problem, groups, *sets, upper, bound, deadline), best);
 }
 
 }  // namespace
@@ -88,11 +112,11 @@ absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& given, const PlannerOption
   const OperatorGroups groups = SingleGroups(problem);
   Best best;
   bool proven = false;
-  for (int limit : kSetsOfSearches) {
+  const auto& limits = problem.levels.size() > 1 ? kSetsOfLevels : kSetsOfSearches;
+  for (int limit : limits) {
     if (best.stopped) break;
     proven = SearchGroups(problem, groups, limit, deadline, &best);
-    if (proven || limit == kSetsOfSearches.back()) break;
-    if (problem.levels.size() > 1 && limit > kMostSetsByLevels) break;
+    if (proven || limit == limits.back()) break;
     if (best.stopped) break;
     SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
   }

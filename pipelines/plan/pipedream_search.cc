@@ -34,9 +34,10 @@ struct PlacedStage {
 class Search {
  public:
   Search(const PlanProblem& problem, const std::vector<PlanLevel>& levels,
-         const OperatorGroups& groups, const Downsets& sets, absl::Time deadline)
+         const OperatorGroups& groups, const Downsets& sets, double lower, absl::Time deadline)
       : problem_(problem), levels_(levels), groups_(groups), sets_(sets), deadline_(deadline) {
     AddSums();
+    enough_ = std::max(lower, cuts_.back().time / static_cast<double>(problem.devices));
     for (int u = 0; u < sets_.size(); ++u) order_.push_back(u);
     std::stable_sort(order_.begin(), order_.end(),
                      [&](int a, int b) { return cuts_[a].time < cuts_[b].time; });
@@ -54,7 +55,9 @@ class Search {
       const double inner_upper = upper * static_cast<double>(above);
       const auto may_cut = [&](int u) {
         for (size_t h = l + 1; h < levels_.size(); ++h) {
-          if (2 * cuts_[u].out / levels_[h].bandwidth < inner_upper) return true;
+          // With a stage on each side of the cut, neither has all machines of the level.
+          const auto n = static_cast<double>(levels_[h].devices);
+          if (2 * cuts_[u].out / levels_[h].bandwidth * n < inner_upper * (n - 1)) return true;
         }
         return u == 0 || u == all;
       };
@@ -194,7 +197,7 @@ class Search {
     const bool last = j + 1 == sets_.size();
     const bool limited = level + 1 == static_cast<int>(levels_.size());
     const double out = last ? 0 : 2 * cuts_[j].out / bq;
-    if (out >= std::min(best->value, upper)) return;
+    if (out >= std::min(best->value, upper) || best->value <= enough_) return;
     const double end = cuts_[j].time, begin = cuts_[i].time;
     const auto consider = [&](int k) {
       const Cell& before = cells[static_cast<size_t>(k) * (n + 1) + m - q];
@@ -255,7 +258,8 @@ class Search {
   const Downsets& sets_;
   const absl::Time deadline_;
   std::vector<Cut> cuts_;
-  std::vector<int> order_;                                    // sets by their time
+  double enough_ = 0;       // no plan is better: what is below it makes no difference
+  std::vector<int> order_;  // sets by their time
   std::vector<std::vector<std::pair<double, int>>> cuts_of_;  // [machines]: time, set
   std::vector<std::vector<double>> tables_;                   // [level][i][j]
   bool stopped_ = false;
@@ -277,8 +281,9 @@ PlanStage MakePipeDreamStage(const PlanProblem& problem, const OperatorGroups& g
 }
 
 PipeDreamResult PipeDreamByLevels(const PlanProblem& problem, const OperatorGroups& groups,
-                                  const Downsets& sets, double upper, absl::Time deadline) {
-  Search search(problem, problem.levels, groups, sets, deadline);
+                                  const Downsets& sets, double upper, double lower,
+                                  absl::Time deadline) {
+  Search search(problem, problem.levels, groups, sets, lower, deadline);
   PipeDreamResult result;
   for (const PlacedStage& p : search.Run(upper)) {
     result.stages.push_back(

@@ -23,9 +23,10 @@ struct PipeDreamResult {
   bool stopped = false;           // at the deadline
 };
 
-// Plain variants; `sets` of what comes first.
+// Plain variants; `sets` of what comes first. It is known that no plan is below `lower`.
 PipeDreamResult PipeDreamByLevels(const PlanProblem& problem, const OperatorGroups& groups,
-                                  const Downsets& sets, double upper, absl::Time deadline);
+                                  const Downsets& sets, double upper, double lower,
+                                  absl::Time deadline);
 // `sets` of what comes last.
 PipeDreamResult PipeDreamByCopies(const PlanProblem& problem, const OperatorGroups& groups,
                                   const Downsets& sets, double upper, absl::Time deadline);
