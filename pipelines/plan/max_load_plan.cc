@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 
@@ -74,12 +75,10 @@ class Search {
         return false;
       }
       while (first < sources_.size() &&
-             sums_[sources_[first]].least + upper_ <= sums_[u].least * (1 - 1e-9)) {
+             sources_[first].least + upper_ <= sums_[u].least * (1 - 1e-9)) {
         ++first;
       }
-      for (size_t s = first; s < sources_.size(); ++s) {
-        if (sets_.Includes(u, sources_[s])) Extend(u, sources_[s]);
-      }
+      ExtendAll(u, first);
       Keep(u);
     }
     return Take(stages);
@@ -185,6 +184,11 @@ class Search {
     double time = sums_[u].cut + sums_[from].cut;
     for (int i = cut_begin_[from]; i < cut_begin_[from + 1]; ++i) {
       const Net& net = nets_[cut_[i]];
+      if (net.pins.size() == 2) {
+        // One of the two is before the stage: the other is in it, or the output goes past.
+        if (!sets_.Has(u, net.pins[0]) || !sets_.Has(u, net.pins[1])) time -= 2 * net.time;
+        continue;
+      }
       bool outside = false, inside = false;
       for (int pin : net.pins) {
         if (!sets_.Has(u, pin)) {
@@ -205,6 +209,25 @@ class Search {
     const double most =
         upper_ * (accelerators_ - accelerators + (processors_ - processors) * processor_rate_);
     return rest <= most * (1 + 1e-9) || sums_.back().processor_only > 0;
+  }
+
+  // From all sets inside that may leave a stage below the upper bound.
+  void ExtendAll(int u, size_t first) {
+    const Sums& to = sums_[u];
+    const uint64_t* key = sets_.key(u);
+    const int words = sets_.words();
+    const uint64_t* source_key = source_keys_.data() + first * words;
+    for (size_t s = first; s < sources_.size(); ++s, source_key += words) {
+      const Source& source = sources_[s];
+      const double load = to.accelerator - source.accelerator + std::abs(to.cut - source.cut);
+      if (load >= upper_ && to.processor - source.processor >= upper_) continue;
+      bool included = true;
+      for (int w = 0; w < words; ++w) {
+        included &=
+            (((key[w] | Downsets::kHigh) - source_key[w]) & Downsets::kHigh) == Downsets::kHigh;
+      }
+      if (included) Extend(u, source.set);
+    }
   }
 
   void Extend(int u, int from) {
@@ -246,7 +269,10 @@ class Search {
         if (!beaten) kept_[u].push_back({a, p, value});
       }
     }
-    if (!kept_[u].empty()) sources_.push_back(u);
+    if (kept_[u].empty()) return;
+    const Sums& sums = sums_[u];
+    sources_.push_back({sums.accelerator, sums.processor, sums.cut, sums.least, u});
+    source_keys_.insert(source_keys_.end(), sets_.key(u), sets_.key(u) + sets_.words());
   }
 
   bool Take(std::vector<PlanStage>* stages) {
@@ -286,7 +312,12 @@ class Search {
   std::vector<int> cut_begin_, cut_;  // [set] -> nets
   std::vector<Cell> cells_;
   std::vector<std::vector<Kept>> kept_;
-  std::vector<int> sources_;
+  struct Source {  // a set that has plans
+    double accelerator, processor, cut, least;
+    int set;
+  };
+  std::vector<Source> sources_;
+  std::vector<uint64_t> source_keys_;
   bool stopped_ = false;
 };
 
