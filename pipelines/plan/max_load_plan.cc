@@ -211,26 +211,48 @@ class Search {
     return rest <= most * (1 + 1e-9) || sums_.back().processor_only > 0;
   }
 
+  // Whether so many devices can do the set's work at all.
+  bool IsEnough(int u, int accelerators, int processors) const {
+    if (sums_[u].processor_only > 0) return true;
+    return sums_[u].accelerator < upper_ * (accelerators + processors * processor_rate_);
+  }
+
   // From all sets inside that may leave a stage below the upper bound.
   void ExtendAll(int u, size_t first) {
     const Sums& to = sums_[u];
     const uint64_t* key = sets_.key(u);
     const int words = sets_.words();
     const uint64_t* source_key = source_keys_.data() + first * words;
+    double best = ToBeat(u);
     for (size_t s = first; s < sources_.size(); ++s, source_key += words) {
       const Source& source = sources_[s];
       const double load = to.accelerator - source.accelerator + std::abs(to.cut - source.cut);
-      if (load >= upper_ && to.processor - source.processor >= upper_) continue;
+      if (source.value >= best) continue;
+      if (load >= best && to.processor - source.processor >= best) continue;
       bool included = true;
       for (int w = 0; w < words; ++w) {
         included &=
             (((key[w] | Downsets::kHigh) - source_key[w]) & Downsets::kHigh) == Downsets::kHigh;
       }
-      if (included) Extend(u, source.set);
+      if (included && Extend(u, source.set)) best = ToBeat(u);
     }
   }
 
-  void Extend(int u, int from) {
+  // Plans of this value or more are of no use to the set, whatever their devices.
+  double ToBeat(int u) {
+    double most = 0;
+    for (int a = 0; a <= accelerators_; ++a) {
+      for (int p = 0; p <= processors_; ++p) {
+        const Cell& cell = *CellOf(u, a, p);
+        if (cell.value > most && LeavesEnough(u, a, p) && IsEnough(u, a, p)) most = cell.value;
+      }
+    }
+    return std::min(most, upper_);
+  }
+
+  // Whether a plan of the set got better.
+  bool Extend(int u, int from) {
+    bool better = false;
     const Sums &to = sums_[u], &at = sums_[from];
     double load = to.accelerator - at.accelerator;
     const double least = load + std::abs(to.cut - at.cut);
@@ -244,17 +266,22 @@ class Search {
         if (!known) load += Transfers(u, from);
         known = true;
         const double value = std::max(kept.value, load);
-        if (value < std::min(cell->value, upper_)) *cell = {value, from, false};
+        if (value >= std::min(cell->value, upper_)) continue;
+        *cell = {value, from, false};
+        better = true;
       }
     }
     const double time = to.processor - at.processor;
-    if (time >= upper_) return;
+    if (time >= upper_) return better;
     for (const Kept& kept : kept_[from]) {
       if (kept.processors == processors_) continue;
       Cell* cell = CellOf(u, kept.accelerators, kept.processors + 1);
       const double value = std::max(kept.value, time);
-      if (value < std::min(cell->value, upper_)) *cell = {value, from, true};
+      if (value >= std::min(cell->value, upper_)) continue;
+      *cell = {value, from, true};
+      better = true;
     }
+    return better;
   }
 
   // Plans that no plan of no more devices equals, and that can still be completed.
@@ -271,7 +298,9 @@ class Search {
     }
     if (kept_[u].empty()) return;
     const Sums& sums = sums_[u];
-    sources_.push_back({sums.accelerator, sums.processor, sums.cut, sums.least, u});
+    double value = kInfinity;
+    for (const Kept& kept : kept_[u]) value = std::min(value, kept.value);
+    sources_.push_back({sums.accelerator, sums.processor, sums.cut, sums.least, value, u});
     source_keys_.insert(source_keys_.end(), sets_.key(u), sets_.key(u) + sets_.words());
   }
 
@@ -313,7 +342,7 @@ class Search {
   std::vector<Cell> cells_;
   std::vector<std::vector<Kept>> kept_;
   struct Source {  // a set that has plans
-    double accelerator, processor, cut, least;
+    double accelerator, processor, cut, least, value;
     int set;
   };
   std::vector<Source> sources_;
