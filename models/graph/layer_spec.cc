@@ -216,6 +216,22 @@ void SetWholeCosts(LayerSpec* layer) {
   };
 }
 
+// The degree nearest to the asked one that divides every layer; the smaller of two as near.
+int64_t NearestDegree(const ModelGraph& graph, TensorParallel split) {
+  int64_t common = 0;
+  for (const LayerSpec& layer : graph.layers) {
+    for (const TensorDimension& d : layer.split.dimensions) {
+      if (split.sequence || !d.sequence) common = std::gcd(common, d.size);
+    }
+  }
+  int64_t nearest = 1;
+  for (int64_t degree = 2; degree <= common; ++degree) {
+    const bool nearer = std::abs(degree - split.degree) < std::abs(nearest - split.degree);
+    if (common % degree == 0 && nearer) nearest = degree;
+  }
+  return nearest;
+}
+
 absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
                                  absl::string_view degree_option,
                                  absl::string_view sequence_option) {
@@ -235,7 +251,8 @@ absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
       return absl::InvalidArgumentError(
           absl::StrCat(d.sequence ? absl::StrCat(sequence_option, ": ") : "", degree,
                        d.sequence ? " must divide the " : ": must divide the ", d.size, " ", d.name,
-                       " of layer \"", layer.name, "\""));
+                       " of layer \"", layer.name, "\"; the nearest that divides every layer is ",
+                       NearestDegree(graph, split)));
     }
   }
   return absl::OkStatus();

@@ -123,8 +123,8 @@ TensorShare ShareOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
 // Costs, slice_costs and operations of a layer that says how it is split: those of a degree of 1.
 void SetWholeCosts(LayerSpec* layer);
 // InvalidArgument naming the option and what the degree does not divide ("--tensor_parallel=3: must
-// divide the 32 heads of layer "block0/attention""), or, with sequence parallelism, a layer that is
-// not split by tokens.
+// divide the 32 heads of layer "block0/attention"; the nearest ..."), or, with sequence
+// parallelism, a layer that is not split by tokens.
 absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
                                  absl::string_view degree_option = "--tensor_parallel",
                                  absl::string_view sequence_option = "--sequence_parallel");

@@ -524,9 +524,11 @@ TEST(TensorParallel, WhatTheDegreeDoesNotDivide) {
     return std::string(status.message());
   };
   EXPECT_EQ(refused(Gpt(0), {3, false}),
-            "--tensor_parallel=3: must divide the 40 words of layer \"embedding\"");
+            "--tensor_parallel=3: must divide the 40 words of layer \"embedding\"; "
+            "the nearest that divides every layer is 2");
   EXPECT_EQ(refused(Gpt(0), {20, false}),
-            "--tensor_parallel=20: must divide the 8 heads of layer \"block0/attention\"");
+            "--tensor_parallel=20: must divide the 8 heads of layer \"block0/attention\"; "
+            "the nearest that divides every layer is 8");
   EXPECT_EQ(refused(Gpt(0), {0, false}), "--tensor_parallel=0: must be at least 1");
   EXPECT_EQ(refused(EncoderDecoder(0), {40, true}),
             "--sequence_parallel: --tensor_parallel=40 must divide the 24 tokens of layer "

@@ -23,6 +23,7 @@ absl::Status CheckDevices(const GridModel& model, const GridConfig& c) {
       return absl::InvalidArgumentError(absl::StrCat(option, "=", value, ": must be at least 1"));
     }
   }
+  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(model.model->graph, c.split(), "T", "sequence"));
   if (c.devices() > model.cluster->max_devices()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a grid of ", c.pipeline, " x ", c.tensor, " x ", c.data, " is ", c.devices(),
