@@ -532,7 +532,7 @@ TEST(TensorParallel, WhatTheDegreeDoesNotDivide) {
   EXPECT_EQ(refused(Gpt(0), {0, false}), "--tensor_parallel=0: must be at least 1");
   EXPECT_EQ(refused(EncoderDecoder(0), {40, true}),
             "--sequence_parallel: --tensor_parallel=40 must divide the 24 tokens of layer "
-            "\"encoder/embedding\"");
+            "\"encoder/embedding\"; the nearest that divides every layer is 8");
   for (const TensorParallel& split : Splits()) {
     EXPECT_THAT(CheckTensorParallel(Gpt(0), split), IsOk());
     EXPECT_THAT(CheckTensorParallel(EncoderDecoder(0), split), IsOk());
