@@ -159,8 +159,8 @@ absl::StatusOr<Table> AblationTable(const GridModel& model, const BatchSweep& sw
   }
   t.AddNote(
       "Memory is not looked at between the two bests. With whole messages, as without "
-      "Megatron-LM's "
-      "scatter and gather, all devices of a tensor-parallel group send the same rows.");
+      "Megatron-LM's scatter and gather, all devices of a tensor-parallel group send the same "
+      "rows.");
   return t;
 }
 

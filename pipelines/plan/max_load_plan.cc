@@ -416,10 +416,8 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
   plan.stages = std::move(best.stages);
   plan.value = plan.has_plan() ? best.value : 0;
   plan.lower_bound = SimpleLowerBound(problem, plan.objective);
-  if (proven && plan.has_plan()) plan.lower_bound = plan.value;
-  plan.state = proven ? (plan.has_plan() ? PlanState::kOptimal : PlanState::kInfeasible)
-               : best.stopped || !plan.has_plan() ? PlanState::kTimeLimit
-                                                  : PlanState::kFeasible;
+  // Without a plan and without a proof a search gave up, whatever stopped it.
+  SetState(proven, best.stopped || !plan.has_plan(), &plan);
   return plan;
 }
 
