@@ -16,10 +16,10 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/plan/check_plan.h"
 #include "pipelines/plan/plan_costs.h"
+#include "pipelines/plan/plan_testing.h"
 #include "pipelines/plan/planners.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -28,17 +28,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-class Draw {
- public:
-  explicit Draw(uint64_t seed) : rng_(seed, "batch time") {}
-  int64_t Below(int64_t n) { return static_cast<int64_t>(rng_.Below(next_++, n)); }
-  double Number(int64_t n) { return static_cast<double>(Below(n)); }
-
- private:
-  CounterRng rng_;
-  uint64_t next_ = 0;
-};
 
 // 1F1B without transfers; nanoseconds.
 double Simulated(const std::vector<PassTimes>& stages, int micro_batches) {
@@ -72,7 +61,7 @@ TEST(BatchTime, IsWhatTheSimulatorHasAtLeast) {
   int equal = 0;
   constexpr int kRounds = 400;
   for (int round = 0; round < kRounds; ++round) {
-    Draw draw(round);
+    Draw draw(round, "batch time");
     std::vector<PassTimes> stages(1 + draw.Below(6));
     for (PassTimes& stage : stages) stage = {10 + draw.Number(30), 10 + draw.Number(50), 0};
     const int m = 1 + static_cast<int>(draw.Below(16));
@@ -92,7 +81,7 @@ TEST(BatchTime, SumsOfGradients) {
 
 TEST(BatchTime, FromTheEndIsTheSame) {
   for (int round = 0; round < 1000; ++round) {
-    Draw draw(round);
+    Draw draw(round, "batch time");
     std::vector<PassTimes> stages(1 + draw.Below(7));
     for (PassTimes& stage : stages) stage = {draw.Number(9), draw.Number(9), draw.Number(40)};
     const int64_t m = 1 + draw.Below(6);
@@ -283,7 +272,7 @@ void ExpectPlan(const PlanProblem& p, const Plan& plan, double best) {
 
 TEST(Dapple, BestOfAllPlansOfSmallChains) {
   for (int seed = 0; seed < 300; ++seed) {
-    Draw draw(seed);
+    Draw draw(seed, "batch time");
     PlanProblem p = Chain(1 + seed % 5, &draw);
     for (const bool limited : {false, true}) {
       if (limited) p.memory_bytes = 4 + 4 * draw.Number(16);
@@ -296,7 +285,7 @@ TEST(Dapple, BestOfAllPlansOfSmallChains) {
 
 TEST(Dapple, CopiesStayWithinAUnitOfTheNetwork) {
   // Two operators of equal time, with many weights, on two nodes of two devices.
-  Draw draw(1);
+  Draw draw(1, "batch time");
   PlanProblem p = Chain(2, &draw);
   p.edges = {{0, 1, 1}};
   p.micro_batches = 8;
@@ -319,7 +308,7 @@ TEST(Dapple, CopiesStayWithinAUnitOfTheNetwork) {
 TEST(BaPipe, BestOfAllPlansOfSmallChains) {
   int overlapped = 0;
   for (int seed = 0; seed < 300; ++seed) {
-    Draw draw(seed);
+    Draw draw(seed, "batch time");
     PlanProblem p = Chain(1 + seed % 5, &draw);
     if (seed % 2 == 0) {
       for (int d = 0; d < 4; ++d) p.device_speeds.push_back(0.5 + draw.Number(4) / 2);
@@ -339,7 +328,7 @@ TEST(BaPipe, BestOfAllPlansOfSmallChains) {
 }
 
 TEST(BaPipe, SlowDevicesGetLess) {
-  Draw draw(1);
+  Draw draw(1, "batch time");
   PlanProblem p = Chain(1, &draw);
   p.edges.clear();
   p.sample_sizes.clear();
@@ -364,7 +353,7 @@ TEST(BaPipe, SlowDevicesGetLess) {
 }
 
 TEST(BatchTimePlanners, TheCheckerFindsWhatIsWrong) {
-  Draw draw(4);
+  Draw draw(4, "batch time");
   PlanProblem p = Chain(5, &draw);
   p.micro_batches = 6;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("bapipe", p, {}));
@@ -384,7 +373,7 @@ TEST(BatchTimePlanners, TheCheckerFindsWhatIsWrong) {
 }
 
 TEST(BatchTimePlanners, SayWhenTheyWereStopped) {
-  Draw draw(2);
+  Draw draw(2, "batch time");
   PlanProblem p = Chain(40, &draw);
   p.micro_batches = 64;
   p.levels = {{2, 4, 0.25}, {32, 1, 0.5}};
@@ -401,7 +390,7 @@ TEST(BatchTimePlanners, SayWhenTheyWereStopped) {
 }
 
 TEST(BatchTimePlanners, Refuse) {
-  Draw draw(1);
+  Draw draw(1, "batch time");
   PlanProblem p = Chain(3, &draw);
   p.device_speeds = {1, 1};
   EXPECT_THAT(FinishProblem(&p, "x").message(), HasSubstr("2 speeds for 4 devices"));

@@ -16,8 +16,8 @@
 #include "pipelines/plan/graphpipe_bound.h"
 #include "pipelines/plan/operator_sets.h"
 #include "pipelines/plan/plan_costs.h"
+#include "pipelines/plan/plan_testing.h"
 #include "pipelines/plan/planners.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -26,17 +26,6 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-class Draw {
- public:
-  explicit Draw(uint64_t seed) : rng_(seed, "graphpipe") {}
-  int64_t Below(int64_t n) { return static_cast<int64_t>(rng_.Below(next_++, n)); }
-  double Number(int64_t n) { return static_cast<double>(Below(n)); }
-
- private:
-  CounterRng rng_;
-  uint64_t next_ = 0;
-};
 
 struct Kind {
   bool recompute = false, sizes = false, latency = false;
@@ -276,7 +265,7 @@ TEST(GraphPipe, BestOfAllPlansOfAllGraphsOfFiveOperators) {
     for (int64_t bits = 0; bits < int64_t{1} << (size * (size - 1) / 2); ++bits) {
       const std::vector<PlanEdge> edges = EdgesOf(bits, size);
       if (!IsConnected(edges, size)) continue;
-      Draw draw(++seed);
+      Draw draw(++seed, "graphpipe");
       ASSERT_NO_FATAL_FAILURE(ExpectBest(ProblemOn(edges, size, kKinds[seed % 4], &draw), &draw))
           << size << " operators, edges " << bits;
     }
@@ -286,7 +275,7 @@ TEST(GraphPipe, BestOfAllPlansOfAllGraphsOfFiveOperators) {
 
 TEST(GraphPipe, BestOfAllPlansOfGraphsOfSevenOperators) {
   for (int64_t seed = 1; seed <= 1000; ++seed) {
-    Draw draw(1000000 + seed);
+    Draw draw(1000000 + seed, "graphpipe");
     const int size = 6 + static_cast<int>(seed % 2);
     // Between a tree's number of edges and all.
     std::vector<PlanEdge> edges;
@@ -316,7 +305,7 @@ bool FindsTheBest(const PlanProblem& p, double best) {
 
 TEST(GraphPipe, DynamicProgramIsExactOnChains) {
   for (int64_t seed = 1; seed <= 300; ++seed) {
-    Draw draw(seed);
+    Draw draw(seed, "graphpipe");
     const int size = 1 + static_cast<int>(seed % 7);
     std::vector<PlanEdge> chain;
     for (int v = 1; v < size; ++v) chain.push_back({v - 1, v, 0});
@@ -336,7 +325,7 @@ TEST(GraphPipe, DynamicProgramIsExactOnChains) {
 TEST(GraphPipe, DynamicProgramOnBranches) {
   int tried = 0, best_found = 0;
   for (int64_t seed = 1; seed <= 300; ++seed) {
-    Draw draw(seed);
+    Draw draw(seed, "graphpipe");
     std::vector<PlanEdge> edges;
     int size = 1;
     std::vector<int> ends;
@@ -457,7 +446,7 @@ TEST(GraphPipe, EqualBranchesGetEqualStages) {
 }
 
 TEST(GraphPipe, OneSizeOfMicroBatches) {
-  Draw draw(3);
+  Draw draw(3, "graphpipe");
   PlanProblem p = ProblemOn({{0, 1, 0}, {1, 2, 0}, {2, 3, 0}}, 4, {false, true, false}, &draw);
   p.devices = 4;
   PlannerOptions options;

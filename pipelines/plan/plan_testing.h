@@ -10,9 +10,23 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "pipelines/plan/plan_problem.h"
+#include "tools/base/rng.h"
 
 namespace pipelab {
+
+// Numbers one after the other, the same for the same seed and stream.
+class Draw {
+ public:
+  Draw(uint64_t seed, absl::string_view stream) : rng_(seed, stream) {}
+  int64_t Below(int64_t n) { return static_cast<int64_t>(rng_.Below(next_++, n)); }
+  double Number(int64_t n) { return static_cast<double>(Below(n)); }
+
+ private:
+  CounterRng rng_;
+  uint64_t next_ = 0;
+};
 
 struct SmallGraph {
   int nodes = 0;

@@ -13,9 +13,9 @@
 #include "pipelines/plan/check_plan.h"
 #include "pipelines/plan/model_problem.h"
 #include "pipelines/plan/plan_json.h"
+#include "pipelines/plan/plan_testing.h"
 #include "pipelines/plan/planners.h"
 #include "pipelines/plan/token_slicing.h"
-#include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -25,16 +25,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-class Draw {
- public:
-  explicit Draw(uint64_t seed) : rng_(seed, "terapipe") {}
-  int64_t Below(int64_t n) { return static_cast<int64_t>(rng_.Below(next_++, n)); }
-
- private:
-  CounterRng rng_;
-  uint64_t next_ = 0;
-};
 
 SlicingProblem RandomProblem(Draw* draw) {
   SlicingProblem p;
@@ -79,7 +69,7 @@ double BruteForce(const SlicingProblem& p, int64_t samples, size_t size, int uni
 
 TEST(SliceBatch, BestOfAllSlicings) {
   for (int seed = 0; seed < 500; ++seed) {
-    Draw draw(seed);
+    Draw draw(seed, "terapipe");
     const SlicingProblem p = RandomProblem(&draw);
     double best = kInfinity;
     for (size_t s = 0; s < p.sizes.size(); ++s) {
