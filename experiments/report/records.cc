@@ -1,6 +1,7 @@
 #include "experiments/report/records.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "experiments/report/markup.h"
 #include "nlohmann/json.hpp"
 #include "tools/base/json.h"
@@ -48,26 +49,56 @@ nlohmann::json Benchmark(absl::string_view experiment, const Table& table, int r
   return b;
 }
 
-}  // namespace
-
-std::string RecordsCsv(absl::string_view experiment, const std::vector<Table>& tables) {
-  std::string csv = "experiment,table,configuration,metric,unit,value,origin,tag,note\n";
+// Cells of columns that are no keys.
+template <typename Visit>
+void ForEachCell(const std::vector<Table>& tables, const Visit& visit) {
   for (const Table& table : tables) {
     for (int r = 0; r < static_cast<int>(table.rows().size()); ++r) {
       for (int c = 0; c < static_cast<int>(table.columns().size()); ++c) {
         const Column& column = table.columns()[c];
-        if (column.origin == Origin::kKey) continue;
-        const Cell& cell = table.rows()[r][c];
-        const std::string value = cell.missing  ? ""
-                                  : cell.number ? FullNumber(*cell.number)
-                                                : cell.text;
-        absl::StrAppend(&csv, CsvField(experiment), ",", table.id(), ",", CsvField(table.RowKey(r)),
-                        ",", column.metric, ",", CsvField(column.unit), ",", CsvField(value), ",",
-                        OriginName(column.origin), ",", CsvField(cell.tag), ",",
-                        CsvField(cell.note), "\n");
+        if (column.origin != Origin::kKey) visit(table, r, column, table.rows()[r][c]);
       }
     }
   }
+}
+
+}  // namespace
+
+std::string RecordsCsv(absl::string_view experiment, const std::vector<Table>& tables) {
+  std::string csv = "experiment,table,configuration,metric,unit,value,origin,tag,note\n";
+  ForEachCell(tables, [&](const Table& table, int row, const Column& column, const Cell& cell) {
+    const std::string value = cell.missing  ? ""
+                              : cell.number ? FullNumber(*cell.number)
+                                            : cell.text;
+    absl::StrAppend(&csv, CsvField(experiment), ",", table.id(), ",", CsvField(table.RowKey(row)),
+                    ",", column.metric, ",", CsvField(column.unit), ",", CsvField(value), ",",
+                    OriginName(column.origin), ",", CsvField(cell.tag), ",", CsvField(cell.note),
+                    "\n");
+  });
+  return csv;
+}
+
+std::string DeterministicCsv(const std::vector<Table>& tables) {
+  std::string csv = "table,configuration,metric,unit,value\n";
+  ForEachCell(tables, [&](const Table& table, int row, const Column& column, const Cell& cell) {
+    if (!column.deterministic()) return;
+    const std::string value = cell.missing  ? ""
+                              : cell.number ? absl::StrFormat("%.12g", *cell.number)
+                                            : cell.text;
+    absl::StrAppend(&csv, table.id(), ",", CsvField(table.RowKey(row)), ",", column.metric, ",",
+                    CsvField(column.unit), ",", CsvField(value), "\n");
+  });
+  return csv;
+}
+
+std::string SamplesCsv(const std::vector<Table>& tables) {
+  std::string csv = "table,configuration,metric,unit,index,value\n";
+  ForEachCell(tables, [&](const Table& table, int row, const Column& column, const Cell& cell) {
+    for (size_t i = 0; i < cell.samples.size(); ++i) {
+      absl::StrAppend(&csv, table.id(), ",", CsvField(table.RowKey(row)), ",", column.metric, ",",
+                      CsvField(column.unit), ",", i, ",", FullNumber(cell.samples[i]), "\n");
+    }
+  });
   return csv;
 }
 

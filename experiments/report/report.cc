@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "experiments/report/breakdown.h"
 #include "experiments/report/chrome_trace.h"
+#include "experiments/report/claim_json.h"
 #include "experiments/report/markup.h"
 #include "experiments/report/records.h"
 #include "experiments/report/report_pages.h"
@@ -138,10 +139,23 @@ void Report::AddLossCurves(absl::string_view title, absl::string_view y_label,
   curves_.push_back(std::move(c));
 }
 
+void Report::AddClaim(Claim claim) {
+  Fail(CheckClaim(claim));
+  for (const Claim& c : claims_) {
+    if (c.id == claim.id)
+      Fail(absl::InvalidArgumentError(absl::StrCat("two claims are called '", c.id, "'")));
+  }
+  if (!claims_.empty()) tables_.erase(tables_.begin());
+  claims_.push_back(std::move(claim));
+  Table table = ClaimsTable(claims_);
+  Fail(table.status());
+  tables_.insert(tables_.begin(), std::move(table));
+}
+
 void Report::AddNote(absl::string_view note) { notes_.push_back(std::string(note)); }
 
 std::vector<Table> Report::AllTables() const {
-  std::vector<Table> tables = tables_;
+  std::vector<Table> tables(tables_.begin() + (claims_.empty() ? 0 : 1), tables_.end());
   for (const Timeline& t : timelines_) {
     if (t.breakdown) tables.push_back(*t.breakdown);
   }
@@ -166,10 +180,14 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Report::Files()
                                 {"settings", settings}})},
       {"env.json", EnvironmentJson(environment_)},
       {"records.csv", RecordsCsv(options_.name, tables)},
+      {"deterministic.csv", DeterministicCsv(tables)},
       {"report.html", ToHtml()},
       {"report.md", ToMarkdown()},
       {"run.json", RunJson(options_.name, environment_, tables)},
   };
+  // Always there, so that a folder never keeps those of an older run.
+  files.emplace_back("claims.json", ClaimsJson(options_.name, claims_));
+  files.emplace_back("samples.csv", SamplesCsv(tables));
   for (const Table& t : tables_)
     files.emplace_back(absl::StrCat("table_", t.id(), ".csv"), t.ToCsv());
   for (const Timeline& t : timelines_) {

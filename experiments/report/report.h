@@ -11,6 +11,7 @@
 //   report.AddTimeline("1f1b", program, measured_trace);
 //   report.AddLossCurves("Training loss", "loss [nats/token]",
 //                        {{"serial", {4.1, 3.2}}, {"1f1b", {4.1, 3.2}}});
+//   report.AddClaim(claim);                                  // claim.h: beside a published figure
 //   report.AddNote("The machine has fewer cores than the pipeline has devices.");
 //   PIPELAB_RETURN_IF_ERROR(report.WriteTo(directory));
 //   std::cout << report.ToTerminal();                        // the tables, short
@@ -38,6 +39,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/variant.h"
 #include "experiments/report/chart_svg.h"
+#include "experiments/report/claim.h"
 #include "experiments/report/environment.h"
 #include "experiments/report/table.h"
 #include "pipelines/analysis/analysis.h"
@@ -86,6 +88,10 @@ class Report {
   void AddLossCurves(absl::string_view title, absl::string_view y_label,
                      std::vector<Series> series);
 
+  // Claims come before all tables, those that are missed first, and go to claims.json.
+  void AddClaim(Claim claim);
+  const std::vector<Claim>& claims() const { return claims_; }
+
   // A sentence for the reader: what is missing, skipped or surprising.
   void AddNote(absl::string_view note);
 
@@ -114,14 +120,16 @@ class Report {
     std::string id, title, svg, csv;
   };
 
-  std::vector<Table> AllTables() const;  // those of timelines last
+  // Of results: without that of claims; those of timelines last.
+  std::vector<Table> AllTables() const;
   void SetConfig(absl::string_view name, ConfigValue value);
   void Fail(absl::Status status);
 
   ReportOptions options_;
   Environment environment_;
   std::vector<std::pair<std::string, ConfigValue>> config_;
-  std::vector<Table> tables_;
+  std::vector<Table> tables_;  // the first is that of claims_, where there are some
+  std::vector<Claim> claims_;
   std::vector<Timeline> timelines_;
   std::vector<Curves> curves_;
   std::vector<std::string> notes_;

@@ -72,6 +72,9 @@ Facts ReportPages::FileList() const {
   Facts files = {
       {"report.html, report.md", "this report"},
       {"records.csv", "every number of every table: a row for each, with unit and origin"},
+      {"claims.json", "what is claimed, published and found"},
+      {"deterministic.csv", "the numbers that every run must have, on every machine"},
+      {"samples.csv", "the measurements behind measured medians"},
       {"run.json", "rows with a time, in Google Benchmark's form"},
       {"config.json", "settings and seed"},
       {"env.json", "commit, compiler, processor, packages"}};

@@ -70,12 +70,59 @@ TEST(ReportTest, WritesEveryFile) {
   std::vector<std::string> names;
   for (const auto& file : FilesOf(SampleReport())) names.push_back(file.first);
   EXPECT_THAT(names, testing::ElementsAre(
-                         "config.json", "curves_training_loss.csv", "curves_training_loss.svg",
-                         "env.json", "records.csv", "report.html", "report.md", "run.json",
-                         "schedule_1f1b.csv", "schedule_gpipe.csv", "table_schemes.csv",
-                         "timeline_1f1b_measured.svg", "timeline_1f1b_simulated.svg",
-                         "timeline_gpipe_simulated.svg", "trace_1f1b_measured.json",
-                         "trace_1f1b_simulated.json", "trace_gpipe_simulated.json"));
+                         "claims.json", "config.json", "curves_training_loss.csv",
+                         "curves_training_loss.svg", "deterministic.csv", "env.json", "records.csv",
+                         "report.html", "report.md", "run.json", "samples.csv", "schedule_1f1b.csv",
+                         "schedule_gpipe.csv", "table_schemes.csv", "timeline_1f1b_measured.svg",
+                         "timeline_1f1b_simulated.svg", "timeline_gpipe_simulated.svg",
+                         "trace_1f1b_measured.json", "trace_1f1b_simulated.json",
+                         "trace_gpipe_simulated.json"));
+}
+
+TEST(ReportTest, ClaimsComeFirstAndAreNoResults) {
+  Report report = SampleReport();
+  const auto before = FilesOf(report);
+  Claim c = OwnClaim("sample.second", "<met>");
+  Found(&c, Origin::kSimulated, 1);
+  MetWithin(&c, 1, 2, "");
+  report.AddClaim(c);
+  c.id = "sample.first";
+  MetWithin(&c, 2, 3, "of no <reason>");
+  report.AddClaim(c);
+  const auto files = FilesOf(report);
+  EXPECT_THAT(files.at("claims.json"), HasSubstr("\"sample.first\""));
+  for (const char* page : {"report.md", "report.html"}) {
+    const std::string& text = files.at(page);
+    EXPECT_LT(text.find("sample.first"), text.find("sample.second")) << page;
+    EXPECT_THAT(text, HasSubstr("of no &lt;reason&gt;")) << page;
+  }
+  for (const char* same : {"records.csv", "run.json", "deterministic.csv", "samples.csv"}) {
+    EXPECT_EQ(files.at(same), before.at(same));
+  }
+  report.AddClaim(c);
+  EXPECT_FALSE(report.Files().ok());
+}
+
+TEST(ReportTest, DeterministicColumnsAndSamples) {
+  ReportOptions options;
+  options.name = "x";
+  options.environment = SampleEnvironment();
+  Report report(options);
+  Table t("t", "T");
+  t.AddKey("k");
+  t.AddColumn({"a", "a", "", "ms", Origin::kMeasured, 1});
+  t.AddColumn({"b", "b", "", "ms", Origin::kSimulated, 1});
+  t.AddColumn({"c", "c", "", "", Origin::kComputed, 1, /*varies=*/true});
+  t.AddColumn({"d", "d", "", "", Origin::kComputed, 1});
+  t.AddRow({Label("one"), Measured(2).WithSamples({1, 2.5, 2}), Simulated(0.1 + 0.2), Computed(4),
+            Missing("none")});
+  report.AddTable(std::move(t));
+  const auto files = FilesOf(report);
+  EXPECT_EQ(files.at("deterministic.csv"),
+            "table,configuration,metric,unit,value\nt,k=one,b,ms,0.3\nt,k=one,d,,\n");
+  EXPECT_EQ(files.at("samples.csv"),
+            "table,configuration,metric,unit,index,value\n"
+            "t,k=one,a,ms,0,1\nt,k=one,a,ms,1,2.5\nt,k=one,a,ms,2,2\n");
 }
 
 TEST(ReportTest, EqualInputsGiveEqualBytes) {

@@ -46,6 +46,14 @@ absl::string_view OriginName(Origin origin) {
   return "unknown";
 }
 
+absl::optional<Origin> FindOrigin(absl::string_view name) {
+  for (const Origin o : {Origin::kKey, Origin::kMeasured, Origin::kReplayed, Origin::kSimulated,
+                         Origin::kPublished, Origin::kComputed}) {
+    if (name == OriginName(o)) return o;
+  }
+  return absl::nullopt;
+}
+
 Origin OriginOf(const Trace& trace) {
   switch (trace.origin) {
     case TraceOrigin::kMeasured:

@@ -41,6 +41,7 @@ enum class Origin {
 };
 
 absl::string_view OriginName(Origin origin);  // "measured"; "key"
+absl::optional<Origin> FindOrigin(absl::string_view name);
 Origin OriginOf(const Trace& trace);
 
 // Conversions to the units that tables use.
@@ -57,9 +58,16 @@ struct Cell {
   std::string tag = {};   // of a published value
   std::string note = {};  // printed as a footnote; the reason of a missing value
   bool missing = false;   // fits every column
+  // What a measured number is the median or mean of, in the column's unit and the order in which
+  // they were taken: //experiments:compare tells noise by them.
+  std::vector<double> samples = {};
 
   Cell WithNote(std::string n) && {
     note = std::move(n);
+    return std::move(*this);
+  }
+  Cell WithSamples(std::vector<double> s) && {
+    samples = std::move(s);
     return std::move(*this);
   }
 };
@@ -83,6 +91,13 @@ struct Column {
   std::string unit = {};   // "ms", "MiB", "%"; empty for pure numbers and text
   Origin origin = Origin::kKey;
   int decimals = 0;  // digits after the point in tables; files for machines carry the full value
+  // Computed from measured values, or found within a limit of time: another run may have another.
+  bool varies = false;
+
+  // Whether every run on every machine must have the same values.
+  bool deterministic() const {
+    return !varies && origin != Origin::kMeasured && origin != Origin::kReplayed;
+  }
 };
 
 class Table {
