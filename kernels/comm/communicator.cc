@@ -1,14 +1,8 @@
 #include "kernels/comm/communicator.h"
 
-#include "absl/strings/cord.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-namespace {
-
-constexpr char kFollowUpUrl[] = "pipelab/comm/follow-up";
-
-}  // namespace
 
 absl::Status Communicator::AllReduce(const Tensor& data, absl::Span<const int> group,
                                      absl::Duration limit, ReduceOp op) {
@@ -27,12 +21,5 @@ absl::Status Communicator::AllGather(const Tensor& part, const Tensor& data,
   PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket, BeginAllGather(part, data, group));
   return Wait(ticket, limit).status();
 }
-
-absl::Status MarkAsFollowUp(absl::Status error) {
-  if (!error.ok()) error.SetPayload(kFollowUpUrl, absl::Cord());
-  return error;
-}
-
-bool IsFollowUp(const absl::Status& status) { return status.GetPayload(kFollowUpUrl).has_value(); }
 
 }  // namespace pipelab

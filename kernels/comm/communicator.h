@@ -23,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "kernels/comm/follow_up.h"  // IWYU pragma: export
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/tensor.h"
 
@@ -89,12 +90,6 @@ class Communicator {
   // Ends the run for all ranks: pending and later calls return `why`. The first call wins.
   virtual void Abort(absl::Status why) = 0;
 };
-
-// A call that fails because *another* rank ended the run returns that rank's error, marked as a
-// follow-up; the rank whose own call failed gets it unmarked. So the first real error can be told
-// from its echoes, whichever thread reports first.
-absl::Status MarkAsFollowUp(absl::Status error);
-bool IsFollowUp(const absl::Status& status);
 
 struct InProcessOptions {
   // Sends complete only when their receive is posted (how a transport without buffers behaves): a
