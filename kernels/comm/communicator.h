@@ -15,6 +15,7 @@
 #define PIPELAB_KERNELS_COMM_COMMUNICATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -86,6 +87,10 @@ class Communicator {
                          absl::Duration limit);
   virtual absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                                  absl::Duration limit) = 0;
+
+  // What this rank is doing, in words ("device 2 is in 1F3"), for errors that other processes see.
+  // Called by any thread until it is replaced. In-process nobody asks.
+  virtual void SetWhereabouts(std::function<std::string()> /*text*/) {}
 
   // Ends the run for all ranks: pending and later calls return `why`. The first call wins.
   virtual void Abort(absl::Status why) = 0;

@@ -2,42 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "kernels/comm/collective_checks.h"
 #include "kernels/comm/sum.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-absl::Status CheckGroup(const InProcessWorld& world, int rank, absl::Span<const int> group) {
-  bool member = false;
-  for (size_t i = 0; i < group.size(); ++i) {
-    if (group[i] < 0 || group[i] >= world.size() || (i > 0 && group[i - 1] >= group[i])) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "group {", absl::StrJoin(group, ", "), "} is not ascending ranks below ", world.size()));
-    }
-    member |= group[i] == rank;
-  }
-  if (member) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " is not in group {",
-                                                 absl::StrJoin(group, ", "), "} that it calls"));
-}
-
-absl::Status CheckParts(const Tensor& data, const Tensor& part, absl::Span<const int> group) {
-  if (data.type() == part.type() &&
-      data.size() == part.size() * static_cast<int64_t>(group.size())) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(data.size(), " ", DataTypeName(data.type()),
-                                                 " are not ", group.size(), " parts of ",
-                                                 part.size(), " ", DataTypeName(part.type())));
-}
 
 // Copies unless both are the same memory (a part that already lies in its place).
 void CopyBytes(const void* from, void* to, int64_t bytes) {
@@ -60,7 +34,7 @@ CollectiveCall::CollectiveCall(InProcessWorld& world, int rank, CollectiveOp col
 CollectiveCall::Result CollectiveCall::AllReduce(InProcessWorld& world, int rank,
                                                  const Tensor& data, absl::Span<const int> group,
                                                  ReduceOp op) {
-  PIPELAB_RETURN_IF_ERROR(CheckGroup(world, rank, group));
+  PIPELAB_RETURN_IF_ERROR(CheckGroup(world.size(), rank, group));
   const auto kind = op == ReduceOp::kMax ? CollectiveOp::kAllReduceMax : CollectiveOp::kAllReduce;
   auto call = absl::WrapUnique(new CollectiveCall(world, rank, kind, group));
   call->Contribute(data);
@@ -70,7 +44,7 @@ CollectiveCall::Result CollectiveCall::AllReduce(InProcessWorld& world, int rank
 CollectiveCall::Result CollectiveCall::ReduceScatter(InProcessWorld& world, int rank,
                                                      const Tensor& data, const Tensor& part,
                                                      absl::Span<const int> group) {
-  PIPELAB_RETURN_IF_ERROR(CheckGroup(world, rank, group));
+  PIPELAB_RETURN_IF_ERROR(CheckGroup(world.size(), rank, group));
   PIPELAB_RETURN_IF_ERROR(CheckParts(data, part, group));
   auto call =
       absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kReduceScatter, group));
@@ -82,7 +56,7 @@ CollectiveCall::Result CollectiveCall::ReduceScatter(InProcessWorld& world, int 
 CollectiveCall::Result CollectiveCall::AllGather(InProcessWorld& world, int rank,
                                                  const Tensor& part, const Tensor& data,
                                                  absl::Span<const int> group) {
-  PIPELAB_RETURN_IF_ERROR(CheckGroup(world, rank, group));
+  PIPELAB_RETURN_IF_ERROR(CheckGroup(world.size(), rank, group));
   PIPELAB_RETURN_IF_ERROR(CheckParts(data, part, group));
   auto call = absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kAllGather, group));
   call->result_ = Uncharged(data);
@@ -93,15 +67,12 @@ CollectiveCall::Result CollectiveCall::AllGather(InProcessWorld& world, int rank
 CollectiveCall::Result CollectiveCall::Broadcast(InProcessWorld& world, int rank,
                                                  const Tensor& data, int root,
                                                  absl::Span<const int> group) {
-  PIPELAB_RETURN_IF_ERROR(CheckGroup(world, rank, group));
-  const auto at = std::find(group.begin(), group.end(), root);
-  if (at == group.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("root ", root, " is not in group {", absl::StrJoin(group, ", "), "}"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckGroup(world.size(), rank, group));
+  PIPELAB_RETURN_IF_ERROR(CheckRoot(root, group));
   auto call = absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kBroadcast, group));
   call->result_ = Uncharged(data);
-  call->root_ = static_cast<int>(at - group.begin());
+  call->root_ =
+      static_cast<int>(std::lower_bound(group.begin(), group.end(), root) - group.begin());
   call->Contribute(data, root);
   return call;
 }
@@ -126,26 +97,19 @@ absl::Status CollectiveCall::Await(CollectivePhase phase, absl::Duration limit) 
       rank_, [&] { return meeting_->Missing(phase) < 0; }, limit,
       [&] {
         const int i = meeting_->Missing(phase);
-        return absl::StrCat("rank ", rank_, " waited ", absl::FormatDuration(limit), " for rank ",
-                            group_.ranks()[i < 0 ? 0 : i], " in the ", CollectiveName(collective_),
-                            " of ranks {", absl::StrJoin(group_.ranks(), ", "), "}");
+        return WaitedInCollective(rank_, limit, group_.ranks()[i < 0 ? 0 : i], collective_,
+                                  group_.ranks());
       });
 }
 
 absl::Status CollectiveCall::CheckSame(int i, int j) {
-  const Contribution &a = meeting_->members[i], &b = meeting_->members[j];
-  if (a.collective == b.collective && a.root == b.root && a.tensor.type() == b.tensor.type() &&
-      a.tensor.size() == b.tensor.size()) {
-    return absl::OkStatus();
-  }
-  const auto said = [&](int member, const Contribution& c) {
-    return absl::StrCat("rank ", group_.ranks()[member], " calls ", CollectiveName(c.collective),
-                        c.root < 0 ? "" : absl::StrCat(" from rank ", c.root), " with ",
-                        c.tensor.size(), " ", DataTypeName(c.tensor.type()));
+  const auto claim = [&](int member) {
+    const Contribution& c = meeting_->members[member];
+    return CollectiveClaim{c.collective, c.root, c.tensor.type(), c.tensor.size()};
   };
-  return world_.Fail(
-      absl::InternalError(absl::StrCat("members of group {", absl::StrJoin(group_.ranks(), ", "),
-                                       "} disagree: ", said(i, a), ", ", said(j, b))));
+  const CollectiveClaim a = claim(i), b = claim(j);
+  if (a == b) return absl::OkStatus();
+  return world_.Fail(Disagreement(group_.ranks(), group_.ranks()[i], a, group_.ranks()[j], b));
 }
 
 absl::Status CollectiveCall::Finish(absl::Duration limit) {

@@ -4,24 +4,6 @@
 
 namespace pipelab {
 
-const char* CollectiveName(CollectiveOp c) {
-  switch (c) {
-    case CollectiveOp::kNone:
-      return "nothing";
-    case CollectiveOp::kAllReduce:
-      return "all-reduce";
-    case CollectiveOp::kAllReduceMax:
-      return "all-reduce of the largest";
-    case CollectiveOp::kReduceScatter:
-      return "reduce-scatter";
-    case CollectiveOp::kAllGather:
-      return "all-gather";
-    case CollectiveOp::kBroadcast:
-      return "broadcast";
-  }
-  return "?";
-}
-
 std::shared_ptr<Meeting> Group::Next(int member) {
   std::lock_guard<std::mutex> lock(mutex_);
   const int64_t at = begun_[member]++ - first_;

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "kernels/comm/collective_checks.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/comm/parker.h"
 #include "kernels/comm/spsc_queue.h"
@@ -38,16 +39,6 @@ struct Pair {
   SpscQueue<Envelope> mail;
   std::atomic<int64_t> posted{0};  // receives posted so far: rendezvous sends wait for it
 };
-
-enum class CollectiveOp : uint8_t {
-  kNone,
-  kAllReduce,
-  kAllReduceMax,
-  kReduceScatter,
-  kAllGather,
-  kBroadcast
-};
-const char* CollectiveName(CollectiveOp c);
 
 // How far a member has come in a collective.
 enum class CollectivePhase : uint8_t { kAbsent, kContributed, kFinished };

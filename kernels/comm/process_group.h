@@ -61,6 +61,7 @@ class SharedRun {
  public:
   SharedRun(std::shared_ptr<ProcessHub> hub, int64_t id) : hub_(std::move(hub)), id_(id) {}
 
+  int64_t id() const { return id_; }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   // OK while it goes on; else how it ended, marked as a follow-up (communicator.h).
   absl::Status Check() const;
