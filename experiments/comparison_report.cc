@@ -139,7 +139,7 @@ absl::Status AddToReport(const ComparisonOptions& options, absl::string_view dat
   report->AddLossCurves(options.curves_title, absl::StrCat("loss [", options.loss_unit, "]"),
                         std::move(curves));
   for (const SchemeResult& r : result.schemes) {
-    report->AddTimeline(r.scheme, r.program, r.simulated);
+    report->AddTimeline(r.scheme, r.program, r.simulated, &r.costs);
     report->AddTimeline(r.scheme, r.program, r.replayed);
     report->AddTimeline(r.scheme, r.program, r.traces.back());
   }

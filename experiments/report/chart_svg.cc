@@ -46,9 +46,7 @@ Scale MakeScale(const std::vector<Series>& series) {
 
 // The first line has the ink of the page: it is the reference in most charts.
 std::string StrokeOf(size_t i) {
-  static constexpr Colour kOrder[] = {kOrange, kBlue, kGreen, kPurple, kVermillion, kSky, kYellow};
-  if (i == 0) return "class=\"pl-s\"";
-  return absl::StrCat("stroke=\"", Hex(kOrder[(i - 1) % 7]), "\"");
+  return i == 0 ? "class=\"pl-s\"" : absl::StrCat("class=\"pl-c", (i - 1) % 7 + 1, "\"");
 }
 
 double WidthOf(size_t i, size_t n) {

@@ -19,7 +19,7 @@ namespace pipelab {
 namespace {
 
 constexpr double kLeft = 78, kRight = 20, kTop = 48, kRow = 64, kGap = 22, kAxis = 44;
-constexpr double kWidth = 900;
+constexpr double kWidth = 1000;  // as a timeline in a page: times stand below one another
 
 // As MemoryColumns, from the bottom.
 constexpr Colour kColours[] = {
@@ -77,28 +77,39 @@ bool Drawing::Used(size_t part) const {
 }
 
 // The area between the sum of the parts below and that with this one: steps to the right, then
-// back.
+// back. Only where the level changes is there anything to write.
 void Drawing::DrawPart(size_t device, size_t part, Svg& svg) const {
   const std::vector<MemoryPoint>& points = levels_[device];
-  const auto sum = [](const MemoryParts& parts, size_t count) {
+  const auto level = [&](const MemoryParts& parts, size_t count) {
     Bytes bytes;
     for (size_t i = 0; i < count; ++i) bytes += MemoryColumns()[i].of(parts);
-    return bytes;
+    return ShortNumber(Bottom(device) - Height(bytes), 2);
   };
-  std::vector<std::pair<double, double>> upper, lower;
+  struct Step {
+    std::string x, top, base;
+  };
+  std::vector<Step> steps;  // each holds until the next one's x
   for (size_t i = 0; i < points.size(); ++i) {
     const int64_t until = i + 1 < points.size() ? points[i + 1].time_ns : end_;
     if (until <= points[i].time_ns) continue;
-    const double top = Bottom(device) - Height(sum(points[i].parts, part + 1));
-    const double base = Bottom(device) - Height(sum(points[i].parts, part));
-    for (const int64_t time : {points[i].time_ns, until}) {
-      upper.emplace_back(X(time), top);
-      lower.emplace_back(X(time), base);
-    }
+    steps.push_back({ShortNumber(X(points[i].time_ns), 2), level(points[i].parts, part + 1),
+                     level(points[i].parts, part)});
   }
-  if (upper.empty()) return;
-  upper.insert(upper.end(), lower.rbegin(), lower.rend());
-  svg.Polygon(upper, absl::StrCat("fill=\"", Hex(kColours[part]), "\""));
+  const auto is_flat = [](const Step& s) { return s.top == s.base; };
+  if (std::all_of(steps.begin(), steps.end(), is_flat)) return;
+  std::string path = absl::StrCat("M", steps[0].x, " ", steps[0].top);
+  for (size_t i = 1; i < steps.size(); ++i) {
+    if (steps[i].top != steps[i - 1].top)
+      absl::StrAppend(&path, "H", steps[i].x, "V", steps[i].top);
+  }
+  absl::StrAppend(&path, "H", ShortNumber(X(end_), 2), "V", steps.back().base);
+  for (size_t i = steps.size() - 1; i > 0; --i) {
+    if (steps[i].base != steps[i - 1].base)
+      absl::StrAppend(&path, "H", steps[i].x, "V", steps[i - 1].base);
+  }
+  absl::StrAppend(&path, "H", steps[0].x, "z");
+  svg.Path(path,
+           absl::StrCat("fill=\"", Hex(kColours[part]), "\" class=\"pl-b\" stroke-width=\"0.4\""));
 }
 
 void Drawing::DrawDevice(size_t device, Svg& svg) const {
@@ -135,7 +146,9 @@ void Drawing::DrawLegend(double y, Svg& svg) const {
   for (size_t part = 0; part < MemoryColumns().size(); ++part) {
     if (!Used(part)) continue;
     const std::string name = MemoryColumns()[part].brief;
-    svg.Rect(x, y, 16, 12, absl::StrCat("fill=\"", Hex(kColours[part]), "\""));
+    svg.Rect(
+        x, y, 16, 12,
+        absl::StrCat("fill=\"", Hex(kColours[part]), "\" class=\"pl-b\" stroke-width=\"0.4\""));
     svg.Text(x + 22, y + 10, name, "class=\"pl-t\"");
     x += 36 + TextWidth(name, 12) * 0.95;
   }

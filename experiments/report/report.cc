@@ -9,8 +9,10 @@
 #include "experiments/report/chrome_trace.h"
 #include "experiments/report/claim_json.h"
 #include "experiments/report/markup.h"
+#include "experiments/report/memory_svg.h"
 #include "experiments/report/records.h"
 #include "experiments/report/report_pages.h"
+#include "experiments/report/timeline_page.h"
 #include "experiments/report/timeline_svg.h"
 #include "nlohmann/json.hpp"
 #include "pipelines/analysis/analysis.h"
@@ -78,7 +80,8 @@ void Report::AddTable(Table table) {
   tables_.push_back(std::move(table));
 }
 
-void Report::AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace) {
+void Report::AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace,
+                         const CostTable* costs) {
   const auto analysis = Analyze(trace);
   if (!analysis.ok()) return Fail(analysis.status());
   Timeline t;
@@ -100,19 +103,32 @@ void Report::AddTimeline(absl::string_view scheme, const Program& program, const
   }
   if (analysis->has_spans) {
     t.breakdown = BreakdownTable(absl::StrCat("breakdown_", t.slug), scheme, *analysis);
-    auto svg = TimelineSvg(absl::StrCat("timeline-", t.slug), scheme, program, trace);
-    if (svg.ok()) {
-      t.svg = *std::move(svg);
-      auto json = ChromeTrace(scheme, program, trace);
-      if (!json.ok()) return Fail(json.status());
-      t.chrome_trace = *std::move(json);
-    } else if (absl::IsResourceExhausted(svg.status())) {
-      AddNote(absl::StrCat("No timeline of ", t.title, ": ", svg.status().message(), "."));
-    } else {
-      return Fail(svg.status());
+    const absl::Status drawn = Draw(program, trace, costs, &t);
+    if (absl::IsResourceExhausted(drawn)) {
+      AddNote(absl::StrCat("No timeline of ", t.title, ": ", drawn.message(), "."));
+    } else if (!drawn.ok()) {
+      return Fail(drawn);
     }
   }
   timelines_.push_back(std::move(t));
+}
+
+absl::Status Report::Draw(const Program& program, const Trace& trace, const CostTable* costs,
+                          Timeline* t) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      t->svg, TimelineSvg(absl::StrCat("timeline-", t->slug), t->scheme, program, trace));
+  PIPELAB_ASSIGN_OR_RETURN(
+      t->figure, TimelineFigure(absl::StrCat("timeline-", t->slug), t->scheme, program, trace));
+  PIPELAB_ASSIGN_OR_RETURN(t->chrome_trace, ChromeTrace(t->scheme, program, trace, costs));
+  if (costs == nullptr) return absl::OkStatus();
+  auto memory = MemorySvg(absl::StrCat("memory-", t->slug), t->scheme, program, *costs, trace);
+  if (absl::IsResourceExhausted(memory.status())) {
+    AddNote(
+        absl::StrCat("No memory over time of ", t->title, ": ", memory.status().message(), "."));
+    return absl::OkStatus();
+  }
+  PIPELAB_ASSIGN_OR_RETURN(t->memory_svg, std::move(memory));
+  return absl::OkStatus();
 }
 
 void Report::AddLossCurves(absl::string_view title, absl::string_view y_label,
@@ -195,6 +211,8 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Report::Files()
     if (t.svg.empty()) continue;
     files.emplace_back(absl::StrCat("timeline_", t.slug, ".svg"), t.svg);
     files.emplace_back(absl::StrCat("trace_", t.slug, ".json"), t.chrome_trace);
+    if (!t.memory_svg.empty())
+      files.emplace_back(absl::StrCat("memory_", t.slug, ".svg"), t.memory_svg);
   }
   for (const Curves& c : curves_) {
     files.emplace_back(absl::StrCat("curves_", c.id, ".svg"), c.svg);

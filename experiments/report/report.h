@@ -43,6 +43,7 @@
 #include "experiments/report/environment.h"
 #include "experiments/report/table.h"
 #include "pipelines/analysis/analysis.h"
+#include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 #include "tools/base/file.h"
@@ -79,9 +80,11 @@ class Report {
   void AddTable(Table table);
 
   // Draws the trace and writes trace_SCHEME_ORIGIN.json, timeline_SCHEME_ORIGIN.svg,
-  // schedule_SCHEME.csv, and a table of where each device's time went. Traces without spans get
-  // only the schedule. Copies what it needs.
-  void AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace);
+  // schedule_SCHEME.csv, and a table of where each device's time went; with costs that have bytes
+  // also memory_SCHEME_ORIGIN.svg, memory over time. Traces without spans get only the schedule.
+  // Copies what it needs.
+  void AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace,
+                   const CostTable* costs = nullptr);
 
   // A line a series over steps 1, 2, ..., or steps of its own; `y_label` carries the unit. Also
   // written as ID.csv and ID.svg, with the id made from the title.
@@ -112,7 +115,9 @@ class Report {
   struct Timeline {
     std::string scheme, origin, slug;  // slug: "1f1b_simulated"
     std::string title;
-    std::string svg, chrome_trace;        // empty where there is nothing to draw
+    std::string svg, chrome_trace;  // empty where there is nothing to draw
+    std::string figure;             // of report.html: zooms (timeline_page.h)
+    std::string memory_svg;
     std::string schedule, schedule_file;  // "schedule_1f1b.csv"
     absl::optional<Table> breakdown;
   };
@@ -122,6 +127,8 @@ class Report {
 
   // Of results: without that of claims; those of timelines last.
   std::vector<Table> AllTables() const;
+  absl::Status Draw(const Program& program, const Trace& trace, const CostTable* costs,
+                    Timeline* timeline);
   void SetConfig(absl::string_view name, ConfigValue value);
   void Fail(absl::Status status);
 

@@ -52,11 +52,60 @@ std::string MarkdownFacts(const Facts& facts) {
   return text + "\n";
 }
 
-std::string HtmlFigure(absl::string_view label, absl::string_view svg) {
-  return absl::StrCat(
-      "<figure>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"",
-      HtmlEscape(label), "\">\n", svg, "</div>\n</figure>\n");
+std::string HtmlFigure(absl::string_view kind, absl::string_view label, absl::string_view svg) {
+  return absl::StrCat("<figure class=\"", kind,
+                      "\">\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"",
+                      HtmlEscape(label), "\">\n", svg, "</div>\n</figure>\n");
 }
+
+std::string SectionId(absl::string_view title) { return absl::StrCat("section-", Slug(title)); }
+
+std::string HtmlSection(absl::string_view title, absl::string_view content) {
+  const std::string id = SectionId(title);
+  return absl::StrCat("<section aria-labelledby=\"", id, "\">\n<h2 id=\"", id, "\">",
+                      HtmlEscape(title), "</h2>\n", content, "</section>\n");
+}
+
+// What a reader must know of the columns, in the words of docs/results.md.
+std::string HtmlOrigins(const std::vector<Table>& tables) {
+  static constexpr std::pair<Origin, const char*> kMeanings[] = {
+      {Origin::kMeasured, "taken from a run on the machine named below"},
+      {Origin::kReplayed, "simulated from measured times of actions, with a core for each device"},
+      {Origin::kSimulated, "simulated from a cost model"},
+      {Origin::kPublished, "printed in a paper; the tag says how it was read"},
+      {Origin::kComputed, "worked out from the configuration or from other values"}};
+  std::string html;
+  for (const auto& [origin, meaning] : kMeanings) {
+    const bool used = std::any_of(tables.begin(), tables.end(), [o = origin](const Table& t) {
+      return std::any_of(t.columns().begin(), t.columns().end(),
+                         [o](const Column& c) { return c.origin == o; });
+    });
+    if (used) {
+      absl::StrAppend(&html, "<dt>", OriginName(origin), "</dt><dd>", meaning, "</dd>\n");
+    }
+  }
+  if (html.empty()) return html;
+  return absl::StrCat(
+      "<details>\n<summary>Where the numbers of a column are from</summary>\n<dl>\n", html,
+      "</dl>\n</details>\n");
+}
+
+// The drawings of a page, until they are too large for it; the others are named with their files.
+class Drawings {
+ public:
+  std::string Add(const std::string& html, absl::string_view what, absl::string_view file) {
+    if (size_ + html.size() > kLargestDrawings) {
+      return absl::StrCat("<p class=\"note\">", what, " is in the file ", file,
+                          " only, to keep this page small.</p>\n");
+    }
+    size_ += html.size();
+    return html;
+  }
+
+ private:
+  static constexpr size_t kLargestDrawings = 1'200'000;
+  size_t size_ = 0;
+};
 
 }  // namespace
 
@@ -89,6 +138,10 @@ Facts ReportPages::FileList() const {
     if (!t.svg.empty()) {
       files.emplace_back(absl::StrCat("timeline_", t.slug, ".svg, trace_", t.slug, ".json"),
                          absl::StrCat(t.title, "; the trace is for Perfetto or chrome://tracing"));
+    }
+    if (!t.memory_svg.empty()) {
+      files.emplace_back(absl::StrCat("memory_", t.slug, ".svg"),
+                         absl::StrCat("memory of each device over time, ", t.scheme));
     }
     const std::pair<std::string, std::string> schedule(
         t.schedule_file, absl::StrCat("the order of actions of ", t.scheme, ", a row a device"));
@@ -128,6 +181,10 @@ std::string ReportPages::Markdown() const {
     if (!t.svg.empty()) {
       absl::StrAppend(&text, "![", MarkdownEscape(t.title), "](timeline_", t.slug, ".svg)\n\n");
     }
+    if (!t.memory_svg.empty()) {
+      absl::StrAppend(&text, "![Memory over time of ", MarkdownEscape(t.scheme), "](memory_",
+                      t.slug, ".svg)\n\n");
+    }
     if (t.breakdown) absl::StrAppend(&text, t.breakdown->ToMarkdown(), "\n");
   }
   absl::StrAppend(&text, "## Settings\n\n", MarkdownFacts(Settings()), "## Environment\n\n",
@@ -136,54 +193,79 @@ std::string ReportPages::Markdown() const {
   return text;
 }
 
-std::string ReportPages::HtmlCharts() const {
+std::string ReportPages::HtmlTimelines() const {
   std::string html;
-  for (const auto& c : report_.curves_) {
-    absl::StrAppend(&html, "<section>\n<h2>", HtmlEscape(c.title), "</h2>\n",
-                    HtmlFigure(c.title, c.svg), "</section>\n");
-  }
-  if (report_.timelines_.empty()) return html;
-  absl::StrAppend(&html, "<section>\n<h2>Timelines</h2>\n");
+  Drawings drawings;
   for (const auto& t : report_.timelines_) {
     if (t.svg.empty() && !t.breakdown) continue;
     // The drawing's own title says the rest.
     absl::StrAppend(&html, "<h3>", HtmlEscape(t.scheme), ", ", t.origin, "</h3>\n");
-    if (!t.svg.empty()) absl::StrAppend(&html, HtmlFigure(t.title, t.svg));
+    if (!t.figure.empty()) {
+      html += drawings.Add(t.figure, "The drawing", absl::StrCat("timeline_", t.slug, ".svg"));
+    }
+    if (!t.memory_svg.empty()) {
+      const std::string label = absl::StrCat("Memory over time of ", t.scheme,
+                                             ", at the times of the ", t.origin, " step");
+      html += drawings.Add(HtmlFigure("memory", label, t.memory_svg), "Memory over time",
+                           absl::StrCat("memory_", t.slug, ".svg"));
+    }
     if (t.breakdown) {
       absl::StrAppend(&html, "<details>\n<summary>Where the time went</summary>\n",
                       t.breakdown->ToHtml(), "</details>\n");
     }
   }
-  return html + "</section>\n";
+  return html;
 }
 
 std::string ReportPages::HtmlFacts() const {
-  return absl::StrCat("<section>\n<h2>How this was made</h2>\n",
-                      HtmlFactTable("Settings", Settings()),
+  return absl::StrCat(HtmlFactTable("Settings", Settings()),
                       HtmlFactTable("Environment", EnvironmentFields(report_.environment_)),
-                      HtmlFactTable("Files of this folder", FileList()), "</section>\n");
+                      HtmlFactTable("Files of this folder", FileList()));
+}
+
+Facts ReportPages::HtmlSections() const {
+  Facts sections;
+  if (!report_.tables_.empty()) {
+    std::vector<Table> all = report_.AllTables();
+    all.insert(all.end(), report_.tables_.begin(), report_.tables_.end());  // that of claims, too
+    std::string tables = HtmlOrigins(all);
+    for (const Table& t : report_.tables_) tables += t.ToHtml();
+    sections.emplace_back("Results", std::move(tables));
+  }
+  if (!report_.notes_.empty()) {
+    std::string notes = "<ul>\n";
+    for (const std::string& note : report_.notes_)
+      absl::StrAppend(&notes, "<li>", HtmlEscape(note), "</li>\n");
+    sections.emplace_back("Notes", notes + "</ul>\n");
+  }
+  for (const auto& c : report_.curves_) {
+    sections.emplace_back(c.title, HtmlFigure("curves", c.title, c.svg));
+  }
+  if (!report_.timelines_.empty()) sections.emplace_back("Timelines", HtmlTimelines());
+  sections.emplace_back("How this was made", HtmlFacts());
+  return sections;
 }
 
 std::string ReportPages::Html() const {
-  std::string body = absl::StrCat("<header>\n<h1>", HtmlEscape(report_.options_.title), "</h1>\n");
+  std::string body =
+      absl::StrCat("<a class=\"skip\" href=\"#content\">Skip to the content</a>\n<header>\n<h1>",
+                   HtmlEscape(report_.options_.title), "</h1>\n");
   for (const std::string& p : Paragraphs(report_.options_.summary)) {
     absl::StrAppend(&body, "<p>", HtmlEscape(p), "</p>\n");
   }
   if (!report_.options_.command.empty()) {
-    absl::StrAppend(&body, "<pre><code>", HtmlEscape(report_.options_.command), "</code></pre>\n");
+    absl::StrAppend(&body, "<pre tabindex=\"0\" aria-label=\"Command\"><code>",
+                    HtmlEscape(report_.options_.command), "</code></pre>\n");
   }
-  absl::StrAppend(&body, "</header>\n<main>\n");
-  if (!report_.tables_.empty()) absl::StrAppend(&body, "<section>\n<h2>Results</h2>\n");
-  for (const Table& t : report_.tables_) absl::StrAppend(&body, t.ToHtml());
-  if (!report_.tables_.empty()) absl::StrAppend(&body, "</section>\n");
-  if (!report_.notes_.empty()) {
-    absl::StrAppend(&body, "<section>\n<h2>Notes</h2>\n<ul>\n");
-    for (const std::string& note : report_.notes_)
-      absl::StrAppend(&body, "<li>", HtmlEscape(note), "</li>\n");
-    absl::StrAppend(&body, "</ul>\n</section>\n");
+  const Facts sections = HtmlSections();
+  absl::StrAppend(&body, "</header>\n<nav aria-label=\"Sections\">\n<ul>\n");
+  for (const auto& section : sections) {
+    absl::StrAppend(&body, "<li><a href=\"#", SectionId(section.first), "\">",
+                    HtmlEscape(section.first), "</a></li>\n");
   }
-  absl::StrAppend(&body, HtmlCharts(), HtmlFacts(), "</main>\n");
-  return HtmlPage(report_.options_.title, body);
+  absl::StrAppend(&body, "</ul>\n</nav>\n<main id=\"content\" tabindex=\"-1\">\n");
+  for (const auto& [title, content] : sections) absl::StrAppend(&body, HtmlSection(title, content));
+  return HtmlPage(report_.options_.title, body + "</main>\n");
 }
 
 }  // namespace pipelab

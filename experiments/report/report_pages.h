@@ -3,9 +3,10 @@
 //
 //   std::string html = ReportPages(report).Html();
 //
-// The HTML page needs nothing else: drawings, style and the script that sorts tables are inside,
-// and a content security policy keeps it from loading anything. It follows light and dark, and
-// prints.
+// The HTML page needs nothing else: drawings, style and script (page/) are inside, and a content
+// security policy keeps it from loading anything. Tables sort and timelines zoom, by pointer and by
+// keyboard. It follows light and dark, and prints; without scripts it is the same page, standing
+// still. Drawings beyond what a page of 2 MB holds are left to their files.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_REPORT_PAGES_H_
 #define PIPELAB_EXPERIMENTS_REPORT_REPORT_PAGES_H_
 
@@ -27,8 +28,10 @@ class ReportPages {
   std::string Html() const;
 
  private:
-  std::string HtmlCharts() const;
+  std::string HtmlTimelines() const;
   std::string HtmlFacts() const;
+  // Title and content of each section.
+  std::vector<std::pair<std::string, std::string>> HtmlSections() const;
   // Name and text of each setting, and what files there are.
   std::vector<std::pair<std::string, std::string>> Settings() const;
   std::vector<std::pair<std::string, std::string>> FileList() const;

@@ -69,14 +69,15 @@ TEST(MarkupMistakeTest, FindsMistakes) {
 TEST(ReportTest, WritesEveryFile) {
   std::vector<std::string> names;
   for (const auto& file : FilesOf(SampleReport())) names.push_back(file.first);
-  EXPECT_THAT(names, testing::ElementsAre(
-                         "claims.json", "config.json", "curves_training_loss.csv",
-                         "curves_training_loss.svg", "deterministic.csv", "env.json", "records.csv",
-                         "report.html", "report.md", "run.json", "samples.csv", "schedule_1f1b.csv",
-                         "schedule_gpipe.csv", "table_schemes.csv", "timeline_1f1b_measured.svg",
-                         "timeline_1f1b_simulated.svg", "timeline_gpipe_simulated.svg",
-                         "trace_1f1b_measured.json", "trace_1f1b_simulated.json",
-                         "trace_gpipe_simulated.json"));
+  EXPECT_THAT(names,
+              testing::ElementsAre("claims.json", "config.json", "curves_training_loss.csv",
+                                   "curves_training_loss.svg", "deterministic.csv", "env.json",
+                                   "memory_gpipe_simulated.svg", "records.csv", "report.html",
+                                   "report.md", "run.json", "samples.csv", "schedule_1f1b.csv",
+                                   "schedule_gpipe.csv", "table_schemes.csv",
+                                   "timeline_1f1b_measured.svg", "timeline_1f1b_simulated.svg",
+                                   "timeline_gpipe_simulated.svg", "trace_1f1b_measured.json",
+                                   "trace_1f1b_simulated.json", "trace_gpipe_simulated.json"));
 }
 
 TEST(ReportTest, ClaimsComeFirstAndAreNoResults) {
@@ -309,6 +310,22 @@ TEST(ReportTest, TracesWithoutSpansAndLargeOnesGetNoPicture) {
   EXPECT_THAT(files.at("report.md"),
               HasSubstr("No timeline of huge: 4 devices, 3000 micro-batches"));
   EXPECT_THAT(files.at("report.md"), HasSubstr("Where the simulated step of huge went"));
+}
+
+// A page must open fast and be sent by mail: drawings beyond a size are left to their files.
+TEST(ReportTest, LargeStudiesHaveSmallPages) {
+  Report report = SampleReport();
+  for (const char* scheme : {"1f1b", "gpipe", "interleaved", "zb_h1", "zbv", "breadth_first"}) {
+    const SampleRun run = SimulateSample(scheme, 8, 400);
+    report.AddTimeline(absl::StrCat(scheme, "_large"), run.program, run.trace);
+  }
+  const std::string html = report.ToHtml();
+  EXPECT_LT(html.size(), 2'000'000u);
+  EXPECT_GT(html.size(), 1'000'000u);
+  EXPECT_THAT(html,
+              HasSubstr("The drawing is in the file timeline_breadth_first_large_simulated.svg "
+                        "only, to keep this page small."));
+  EXPECT_EQ(MarkupMistake(html), "");
 }
 
 TEST(EnvironmentTest, NamesNoPersonAndNoMachine) {

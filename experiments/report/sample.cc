@@ -75,6 +75,19 @@ SampleRun Simulated(Program program, const CostTable& costs) {
   return {std::move(program), *std::move(trace)};
 }
 
+// With bytes: what a stage's forward keeps and what its parameters take.
+CostTable SampleBytes(const Program& program) {
+  CostTable costs = CostTable::Unit(program.schedule);
+  for (StageCost& stage : costs.stages) {
+    StageMemory& m = stage.memory;
+    m.kept = m.forward_peak = m.forward_peak_kept = Bytes(20 << 20);
+    m.weights = m.gradients = Bytes(10 << 20);
+    m.optimizer = Bytes(20 << 20);
+    m.state = Bytes(40 << 20);
+  }
+  return costs;
+}
+
 }  // namespace
 
 SampleRun SimulateSample(const std::string& scheme, int devices, int micro_batches,
@@ -140,7 +153,8 @@ Report SampleReport() {
   const SampleRun gpipe = SimulateSample("gpipe", 4, 8);
   const SampleRun one = SimulateSample("1f1b", 4, 8);
   report.AddTable(SchemeTable(gpipe, one));
-  report.AddTimeline("gpipe", gpipe.program, gpipe.trace);
+  const CostTable bytes = SampleBytes(gpipe.program);
+  report.AddTimeline("gpipe", gpipe.program, gpipe.trace, &bytes);
   report.AddTimeline("1F1B <&>", one.program, one.trace);
   report.AddTimeline("1F1B <&>", one.program, AsMeasured(one.trace));
   Series serial, a, b;

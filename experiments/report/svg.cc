@@ -14,15 +14,18 @@ namespace {
 constexpr char kStyle[] =
     "<style>"
     ".pl-svg{font-family:system-ui,'DejaVu Sans',Helvetica,Arial,sans-serif;font-size:12px}"
-    ".pl-bg{fill:#fff}.pl-t{fill:#1a1a1a}.pl-m{fill:#595959}.pl-l{stroke:#8c8c8c}.pl-g{stroke:#"
-    "e3e3e3}"
-    ".pl-s{stroke:#1a1a1a}.pl-i{fill:#efefef}.pl-w{stroke:#767676}.pl-o{fill:#444}.pl-b{stroke:#"
-    "fff}"
+    ".pl-d{stroke-width:1.5;stroke-dasharray:2 3}"
+    ".pl-bg{fill:#fff}.pl-t{fill:#1a1a1a}.pl-m{fill:#595959}.pl-l{stroke:#8c8c8c}"
+    ".pl-g{stroke:#e3e3e3}.pl-s{stroke:#1a1a1a}.pl-i{fill:#efefef}.pl-w{stroke:#767676}"
+    ".pl-o{fill:#444}.pl-b{stroke:#595959}"
+    ".pl-c1{stroke:#b86e00}.pl-c2{stroke:#0072b2}.pl-c3{stroke:#008060}.pl-c4{stroke:#a8507f}"
+    ".pl-c5{stroke:#d55e00}.pl-c6{stroke:#008b8b}.pl-c7{stroke:#857a00}"
     "@media screen and (prefers-color-scheme:dark){"
-    ".pl-bg{fill:#16181c}.pl-t{fill:#ececec}.pl-m{fill:#b0b0b0}.pl-l{stroke:#808080}.pl-g{stroke:#"
-    "33363c}"
-    ".pl-s{stroke:#ececec}.pl-i{fill:#2a2d33}.pl-w{stroke:#9a9a9a}.pl-o{fill:#c8c8c8}.pl-b{stroke:#"
-    "16181c}}"
+    ".pl-bg{fill:#16181c}.pl-t{fill:#ececec}.pl-m{fill:#b0b0b0}.pl-l{stroke:#808080}"
+    ".pl-g{stroke:#33363c}.pl-s{stroke:#ececec}.pl-i{fill:#2a2d33}.pl-w{stroke:#9a9a9a}"
+    ".pl-o{fill:#c8c8c8}.pl-b{stroke:#c8c8c8}"
+    ".pl-c1{stroke:#e69f00}.pl-c2{stroke:#4a9fd8}.pl-c3{stroke:#2fb88f}.pl-c4{stroke:#cc79a7}"
+    ".pl-c5{stroke:#ef7a2a}.pl-c6{stroke:#7fe0e0}.pl-c7{stroke:#f0e442}}"
     "</style>\n";
 
 std::string N(double v) { return ShortNumber(v, 2); }
@@ -81,14 +84,8 @@ void Svg::Polyline(const std::vector<std::pair<double, double>>& points,
                   "\"/>\n");
 }
 
-void Svg::Polygon(const std::vector<std::pair<double, double>>& points,
-                  absl::string_view attributes) {
-  absl::StrAppend(&out_, "<polygon ", attributes, " points=\"", Points(points), "\"/>\n");
-}
-
-void Svg::Circle(double x, double y, double radius, absl::string_view attributes) {
-  absl::StrAppend(&out_, "<circle cx=\"", N(x), "\" cy=\"", N(y), "\" r=\"", N(radius), "\" ",
-                  attributes, "/>\n");
+void Svg::Path(absl::string_view path, absl::string_view attributes) {
+  absl::StrAppend(&out_, "<path ", attributes, " d=\"", path, "\"/>\n");
 }
 
 void Svg::Text(double x, double y, absl::string_view text, absl::string_view attributes) {
@@ -148,6 +145,11 @@ Colour Lighten(Colour c, double share) {
 std::string InkOn(Colour background) {
   // Equal contrast with black and white is at a luminance of about 0.18.
   return Luminance(background) > 0.18 ? "#000" : "#fff";
+}
+
+double Contrast(Colour a, Colour b) {
+  const double la = Luminance(a) + 0.05, lb = Luminance(b) + 0.05;
+  return la > lb ? la / lb : lb / la;
 }
 
 }  // namespace pipelab

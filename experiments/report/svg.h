@@ -9,7 +9,7 @@
 // Lengths are user units, a pixel at natural size; coordinates are written with two digits.
 // `attributes` is markup, everything else is text and gets escaped. Classes that follow the page:
 // fills pl-t text, pl-m muted text, pl-i idle, pl-o optimizer; strokes pl-s strong, pl-l axis,
-// pl-g grid, pl-w waiting, pl-b border of boxes.
+// pl-g grid, pl-w waiting, pl-b border of boxes, pl-d dashes, pl-c1 to pl-c7 lines of charts.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_SVG_H_
 #define PIPELAB_EXPERIMENTS_REPORT_SVG_H_
 
@@ -32,8 +32,7 @@ class Svg {
             absl::string_view hover = "");
   void Line(double x1, double y1, double x2, double y2, absl::string_view attributes);
   void Polyline(const std::vector<std::pair<double, double>>& points, absl::string_view attributes);
-  void Polygon(const std::vector<std::pair<double, double>>& points, absl::string_view attributes);
-  void Circle(double x, double y, double radius, absl::string_view attributes);
+  void Path(absl::string_view path, absl::string_view attributes);  // `path` as in SVG: "M1 2h3"
   void Text(double x, double y, absl::string_view text, absl::string_view attributes);
   void Open(absl::string_view attributes);  // <g ...>
   void Close();
@@ -71,6 +70,8 @@ inline constexpr Colour kBlue{0x00, 0x72, 0xb2}, kOrange{0xe6, 0x9f, 0x00},
 std::string Hex(Colour colour);               // "#0072b2"
 Colour Lighten(Colour colour, double share);  // 0: as it is, 1: white
 std::string InkOn(Colour background);         // black or white, whichever reads better
+// As WCAG 2 defines it: 1 (the same) to 21 (black on white).
+double Contrast(Colour a, Colour b);
 
 }  // namespace pipelab
 

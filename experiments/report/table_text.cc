@@ -190,8 +190,10 @@ std::string Table::ToMarkdown() const {
 }
 
 std::string Table::ToHtml() const {
+  // On paper: a smaller font, or a page that lies.
+  const char* width = columns_.size() > 14 ? " wide" : columns_.size() > 8 ? " many" : "";
   std::string html =
-      absl::StrCat("<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"",
+      absl::StrCat("<div class=\"scroll", width, "\" role=\"region\" tabindex=\"0\" aria-label=\"",
                    HtmlEscape(caption_), "\">\n<table id=\"", id_, "\">\n<caption>",
                    HtmlEscape(caption_), "</caption>\n", HtmlHeader(*this), "<tbody>\n");
   for (int r = 0; r < static_cast<int>(rows_.size()); ++r) {
