@@ -20,10 +20,17 @@ T Median(std::vector<T> values) {
   return values[values.size() / 2];
 }
 
-Nanoseconds MedianStep(const std::vector<Trace>& traces) {
+// The median over steps, with each of them.
+Cell StepTime(const std::vector<Nanoseconds>& times) {
+  std::vector<double> samples;
+  for (const Nanoseconds time : times) samples.push_back(ToMs(time));
+  return Measured(ToMs(Median(times))).WithSamples(std::move(samples));
+}
+
+Cell StepTime(const std::vector<Trace>& traces) {
   std::vector<Nanoseconds> times;
   for (const Trace& trace : traces) times.push_back(trace.makespan);
-  return Median(std::move(times));
+  return StepTime(times);
 }
 
 // Sizes as a reader writes them: "4 x 2" is 4 devices with 2 stages each.
@@ -48,8 +55,8 @@ Table SchemeTable(const ComparisonOptions& options, absl::string_view data) {
                simulated = Origin::kSimulated;
   t.AddColumn({"loss", absl::StrCat("loss after ", options.steps, " steps"), "loss",
                options.loss_unit, measured, 4});
-  t.AddColumn(
-      {"equals_serial", "equals serial training", "equals serial", "", Origin::kComputed, 0});
+  t.AddColumn({"equals_serial", "equals serial training", "equals serial", "", Origin::kComputed, 0,
+               /*varies=*/true});
   t.AddColumn({"step_time", "step time", "step", "ms", measured, 1});
   t.AddColumn({"step_time_replayed", "step time with a core a device", "step", "ms", replayed, 1});
   t.AddColumn({"bubble_predicted", "bubble predicted", "bubble", "%", simulated, 1});
@@ -66,8 +73,8 @@ void AddSerialRow(const ComparisonOptions& options, const ComparisonResult& resu
   const std::string no_pipeline = "a plain loop: no pipeline, no messages";
   t->AddRow({Label("serial"), Label("1 x 1"), Label(options.micro_batches),
              Measured(result.serial_losses.back()), Computed("reference"),
-             Measured(ToMs(Median(result.serial_times))), Missing(no_pipeline),
-             Missing(no_pipeline), Missing(no_pipeline), Missing(no_pipeline), Missing(no_pipeline),
+             StepTime(result.serial_times), Missing(no_pipeline), Missing(no_pipeline),
+             Missing(no_pipeline), Missing(no_pipeline), Missing(no_pipeline),
              Missing(no_pipeline)});
 }
 
@@ -75,13 +82,13 @@ absl::Status AddSchemeRow(const SchemeResult& r, const Equality& equality, Table
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis simulated, Analyze(r.simulated));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis replayed, Analyze(r.replayed));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis measured, Analyze(r.traces.back()));
-  t->AddRow(
-      {Label(r.scheme), Label(SizesText(r)), Label(r.sizes.micro_batches),
-       Measured(r.losses.back()), Computed(equality.text), Measured(ToMs(MedianStep(r.traces))),
-       Replayed(ToMs(r.replayed.makespan)), Simulated(ToPercent(simulated.overall.bubble)),
-       Replayed(ToPercent(replayed.overall.bubble)), Simulated(ToMiB(LargestPeak(r.simulated))),
-       Measured(ToMiB(LargestPeak(r.traces.back()))),
-       Measured(ToMiB(measured.overall.bytes_sent))});
+  t->AddRow({Label(r.scheme), Label(SizesText(r)), Label(r.sizes.micro_batches),
+             Measured(r.losses.back()), Computed(equality.text), StepTime(r.traces),
+             Replayed(ToMs(r.replayed.makespan)), Simulated(ToPercent(simulated.overall.bubble)),
+             Replayed(ToPercent(replayed.overall.bubble)),
+             Simulated(ToMiB(LargestPeak(r.simulated))),
+             Measured(ToMiB(LargestPeak(r.traces.back()))),
+             Measured(ToMiB(measured.overall.bytes_sent))});
   return absl::OkStatus();
 }
 
@@ -92,7 +99,8 @@ Table MemoryTable(const ComparisonResult& result) {
   t.AddKey("device");
   t.AddColumn({"peak_activation_predicted", "predicted", "", "MiB", Origin::kSimulated, 3});
   t.AddColumn({"peak_activation", "by the arena", "", "MiB", Origin::kMeasured, 3});
-  t.AddColumn({"peak_activation_error", "difference", "", "%", Origin::kComputed, 2});
+  t.AddColumn({"peak_activation_error", "difference", "", "%", Origin::kComputed, 2,
+               /*varies=*/true});
   t.AddColumn(
       {"peak_state", "weights, gradients, optimizer", "state", "MiB", Origin::kMeasured, 2});
   for (const SchemeResult& r : result.schemes) {

@@ -135,7 +135,8 @@ std::map<std::string, std::string> ResolvedFlags() {
 int RunMain(int argc, char** argv, absl::string_view target, absl::string_view summary,
             const std::function<absl::Status(const std::vector<std::string>& words)>& run) {
   FLAGS_logtostderr = true;
-  google::InitGoogleLogging(argv[0]);
+  if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging(argv[0]);
+  FlagsSet().clear();
   std::signal(SIGPIPE, SIG_IGN);  // `... | head` must not lose a report
   const std::vector<std::string> words(argv + 1, argv + argc);
   for (const std::string& word : words) {

@@ -1,6 +1,7 @@
 // What makes breadth-first faster than depth-first at a small batch: from one best configuration to
 // the other, one difference at a time, and each without one of its parts.
 //
+//   for (Claim& claim : HeadlineClaims(sweep, batches)) report.AddClaim(std::move(claim));
 //   for (const std::string& note : HeadlineNotes(sweep, batches)) report.AddNote(note);
 //   PIPELAB_ASSIGN_OR_RETURN(Table t, AblationTable(model, sweep, /*batch=*/8));
 #ifndef PIPELAB_EXPERIMENTS_GRIDS_ABLATION_H_
@@ -12,13 +13,17 @@
 
 #include "absl/status/statusor.h"
 #include "experiments/grids/batch_sweep.h"
+#include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 
 namespace pipelab {
 
-// Throughput of breadth-first over depth-first at the smallest batch of all, beside the published
-// headline, and at the one where it is largest; and where orderings of the paper are not met.
-// `batches` ascend.
+// The published headline, at the smallest batch of all, and the paper's orderings. `batches`
+// ascend.
+std::vector<Claim> HeadlineClaims(const BatchSweep& sweep, const std::vector<int64_t>& batches);
+
+// What else there is to say of the headline: over a depth-first that sends whole messages, and at
+// the batch where the gain is largest.
 std::vector<std::string> HeadlineNotes(const BatchSweep& sweep,
                                        const std::vector<int64_t>& batches);
 

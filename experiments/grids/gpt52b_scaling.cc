@@ -3,7 +3,6 @@
 // fits.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,15 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "experiments/flags.h"
 #include "experiments/grids/ablation.h"
 #include "experiments/grids/batch_sweep.h"
 #include "experiments/grids/large_scale.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_main.h"
 #include "models/files/model_file.h"
 #include "pipelines/cluster/catalog.h"
-#include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, model, "gpt-52b", "a published model's name, or a file (docs/models.md)");
@@ -33,7 +31,6 @@ ABSL_FLAG(std::string, batches, "8,16,32,64,128,256,512", "samples of a step, as
 ABSL_FLAG(std::string, large_gpus, "64,256,1024,4096", "GPUs to extrapolate to; empty: none");
 ABSL_FLAG(double, critical_batch, 1000, "critical batch of the extrapolation, samples");
 ABSL_FLAG(double, least_steps, 50000, "steps that very large batches need, in the extrapolation");
-ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/gpt52b_scaling");
 
 namespace pipelab {
 namespace {
@@ -94,6 +91,7 @@ absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
       "methods", "The best of each method, everything recomputed: " + Where(s), sweep));
   report->AddLossCurves("Throughput of the best configurations, everything recomputed",
                         "Tflop/s a GPU (over the batch)", BatchSweepSeries(sweep));
+  for (Claim& claim : HeadlineClaims(sweep, s.batches)) report->AddClaim(std::move(claim));
   for (const std::string& note : HeadlineNotes(sweep, s.batches)) report->AddNote(note);
   // The smallest batch, where the headline is from, and the last one below a sample a GPU.
   PIPELAB_ASSIGN_OR_RETURN(const Table smallest, AblationTable(grid, sweep, s.batches[0]));
@@ -173,36 +171,16 @@ absl::Status AddLargeScale(const Setting& s, Report* report) {
   return absl::OkStatus();
 }
 
-absl::Status Run(const std::vector<std::string>& words) {
-  if (!words.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", words[0], "': not an option; options begin with --"));
-  }
+absl::Status Run(StudyRun* study) {
   Setting setting;
   PIPELAB_RETURN_IF_ERROR(Read(&setting));
-  const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), "gpt52b_scaling");
-  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", out));
-  ReportOptions about;
-  about.name = "gpt52b_scaling";
-  about.title = "A 52B GPT: breadth-first, depth-first, non-looped, no pipeline";
-  about.summary =
-      "For each batch, the fastest grid, sharding and schedule of each method that fits into "
-      "memory, "
-      "and where its time goes. All figures are simulated from one cluster specification; the "
-      "paper's "
-      "own tables per batch are not at hand, so only its headline and orderings are compared.";
-  about.command = "tools/bazel run //experiments:gpt52b_scaling --";
-  Report report(about);
-  for (const auto& [name, value] : ResolvedFlags()) {
-    if (name != "out") report.AddConfig(name, value);
-  }
+  PIPELAB_RETURN_IF_ERROR(study->Begin());
+  Report& report = study->report();
   std::vector<ClusterSpec> used = {setting.cluster};
   PIPELAB_RETURN_IF_ERROR(AddMethods(setting, &report));
   PIPELAB_RETURN_IF_ERROR(AddClusters(setting, &used, &report));
   PIPELAB_RETURN_IF_ERROR(AddLargeScale(setting, &report));
   report.AddTable(SpecificationTable(used));
-  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
-  std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
   return absl::OkStatus();
 }
 
@@ -210,8 +188,18 @@ absl::Status Run(const std::vector<std::string>& words) {
 }  // namespace pipelab
 
 int main(int argc, char** argv) {
-  return pipelab::RunMain(argc, argv, "//experiments:gpt52b_scaling",
-                          "Searches the fastest schedule, sharding and grid for a GPT of 52B "
-                          "parameters at each batch.",
-                          pipelab::Run);
+  pipelab::StudyInfo info;
+  info.name = "gpt52b_scaling";
+  info.title = "A 52B GPT: breadth-first, depth-first, non-looped, no pipeline";
+  info.summary =
+      "Searches the fastest schedule, sharding and grid for a GPT of 52B parameters at each batch.";
+  info.description =
+      "For each batch, the fastest grid, sharding and schedule of each method that fits into "
+      "memory, and where its time goes. All figures are simulated from one cluster specification; "
+      "the paper's own tables per batch are not at hand, so only its headline and orderings are "
+      "compared.";
+  info.quick = {{"batches", "8,32,512"}, {"other_clusters", ""}, {"large_gpus", "64,256"}};
+  info.quick_leaves_out =
+      "4 of 7 batches, the other clusters, and the extrapolation beyond 256 GPUs";
+  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

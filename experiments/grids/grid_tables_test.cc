@@ -55,10 +55,17 @@ TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
   EXPECT_DOUBLE_EQ(*t.rows()[1][1].number, sweep.Find("depth-first", 8)->tflops_a_device);
   EXPECT_THAT(t.rows()[0].back().text, HasSubstr("whole_messages"));
   EXPECT_DOUBLE_EQ(*t.rows().back()[1].number, sweep.Find("breadth-first", 8)->tflops_a_device);
-  const std::vector<std::string> notes = HeadlineNotes(sweep, batches_);
-  ASSERT_FALSE(notes.empty());
-  EXPECT_THAT(notes[0], HasSubstr("at the smallest batch, 0.500 a GPU"));
-  EXPECT_THAT(notes[0], HasSubstr("published (read): up to +43 %"));
+  EXPECT_FALSE(HeadlineNotes(sweep, batches_).empty());
+  const std::vector<Claim> claims = HeadlineClaims(sweep, batches_);
+  ASSERT_EQ(claims.size(), 3u);
+  for (const Claim& c : claims) EXPECT_THAT(CheckClaim(c), IsOk());
+  EXPECT_THAT(claims[0].text, HasSubstr("0.500 samples a GPU"));
+  EXPECT_EQ(claims[0].published, "up to +43 %");
+  EXPECT_NEAR(*claims[0].value,
+              100 * (sweep.Find("breadth-first", 8)->tflops_a_device /
+                         sweep.Find("depth-first", 8)->tflops_a_device -
+                     1),
+              1e-9);
 }
 
 // More GPUs train in fewer days, for more GPU-days or as many.

@@ -158,6 +158,9 @@ absl::Status CheckClaim(const Claim& claim) {
   if (!IsClaimId(claim.id)) return error("the id is not lower case, digits, '_' and '.'");
   if (claim.text.empty()) return error("does not say what is claimed");
   if (claim.from_paper() && claim.tag.empty()) return error("a paper's figure needs a tag");
+  if (claim.tag == "recalled" && claim.state != ClaimState::kNotMade) {
+    return error("what is only recalled is no target");
+  }
   if (claim.state != ClaimState::kMet && claim.reason.empty()) return error("needs a reason");
   if (claim.state != ClaimState::kNotMade && claim.ours.empty()) return error("has no result");
   if (claim.state != ClaimState::kNotMade && claim.accepted.empty()) {

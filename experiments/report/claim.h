@@ -89,7 +89,8 @@ void MetWithin(Claim* claim, double low, double high, std::string reason);
 void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string reason);
 void NotMade(Claim* claim, std::string why);
 
-// InvalidArgument: no id, no text, a miss without a reason, a paper's figure without a tag, ...
+// InvalidArgument: no id, no text, a miss without a reason, a paper's figure without a tag, one that
+// is only recalled as a target, ...
 absl::Status CheckClaim(const Claim& claim);
 
 // Missed first. For people; machines read claims.json.

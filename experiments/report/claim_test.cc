@@ -111,6 +111,9 @@ TEST(ClaimTest, RefusesHalfAClaim) {
   c.tag = "";
   EXPECT_FALSE(CheckClaim(c).ok());
   c = Gain(1.5);
+  c.tag = "recalled";
+  EXPECT_FALSE(CheckClaim(c).ok());
+  c = Gain(1.5);
   c.id = "Paper gain";
   EXPECT_FALSE(CheckClaim(c).ok());
   c = Gain(5);

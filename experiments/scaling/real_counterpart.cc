@@ -215,10 +215,11 @@ Table RealCounterpartTable(const RealCounterpart& real) {
   t.AddColumn({"step_time", "step time on the cores here", "step", "ms", Origin::kMeasured, 1});
   t.AddColumn(
       {"step_time_replayed", "step time with a core a device", "step", "ms", Origin::kReplayed, 1});
-  t.AddColumn(
-      {"step_time_simulated", "step time by the cost model", "step", "ms", Origin::kSimulated, 1});
-  t.AddColumn(
-      {"step_time_error", "simulated against replayed", "error", "%", Origin::kComputed, 1});
+  t.AddColumn({"step_time_simulated", "step time by the cost model", "step", "ms",
+               Origin::kSimulated, 1,
+               /*varies=*/true});
+  t.AddColumn({"step_time_error", "simulated against replayed", "error", "%", Origin::kComputed, 1,
+               /*varies=*/true});
   for (const RealPoint& p : real.points) {
     t.AddRow({Label(p.devices), Label(p.micro_batches),
               Computed(absl::StrJoin(p.groups_of_stage, ",")), Measured(ToMilliseconds(p.measured)),

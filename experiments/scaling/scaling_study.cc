@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <utility>
 #include <vector>
@@ -11,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
-#include "experiments/flags.h"
 #include "experiments/published/gpipe.h"
 #include "experiments/report/report.h"
+#include "experiments/scaling/gpipe_claims.h"
 #include "experiments/scaling/gpipe_family.h"
 #include "experiments/scaling/largest_models.h"
 #include "experiments/scaling/real_counterpart.h"
@@ -21,8 +20,8 @@
 #include "experiments/scaling/specification_table.h"
 #include "experiments/scaling/speed_up.h"
 #include "experiments/scaling/throughput_grid.h"
+#include "experiments/study_main.h"
 #include "pipelines/cluster/catalog.h"
-#include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, cluster, "",
@@ -37,7 +36,6 @@ ABSL_FLAG(
     std::string, machine, "",
     "with --real: specification of this machine (//experiments:calibrate); empty: measured in "
     "turns with the runs");
-ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/NAME of the checkout");
 
 namespace pipelab {
 namespace {
@@ -99,8 +97,10 @@ absl::Status AddThroughput(const GpipeFamily& family, const GpipePaper& paper, C
     PIPELAB_ASSIGN_OR_RETURN(ThroughputGrid grid, MakeThroughputGrid(family, published, *cluster));
     report->AddTable(ThroughputTable(grid));
     report->AddTable(OverheadTable(grid, paper.overheads));
+    report->AddClaim(ThroughputClaim(grid));
     grids.push_back(std::move(grid));
   }
+  report->AddClaim(OverheadClaim(family, paper.overheads));
   report->AddNote(ErrorSentence(grids));
   const PublishedThroughput& first = grids[0].published;
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec* cluster, clusters->Load(first.cluster));
@@ -127,23 +127,7 @@ absl::Status AddRealCounterpart(const GpipeFamily& family,
   return absl::OkStatus();
 }
 
-Report MakeReport(const ScalingStudy& study, const GpipePaper& paper) {
-  ReportOptions about;
-  about.name = study.name;
-  about.title = study.title;
-  about.summary = absl::StrCat(study.summary, "\n\nPublished figures: ", paper.paper, ".");
-  about.command = absl::StrCat("tools/bazel run //experiments:", study.name, " --");
-  for (const auto& [name, value] : ResolvedFlags()) {
-    if (name != "out" && !value.empty()) absl::StrAppend(&about.command, " --", name, "=", value);
-  }
-  return Report(about);
-}
-
-absl::Status Run(const ScalingStudy& study, const std::vector<std::string>& words) {
-  if (!words.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", words[0], "': not an option; options begin with --"));
-  }
+absl::Status Run(const ScalingStudy& study, StudyRun* run) {
   PIPELAB_ASSIGN_OR_RETURN(const GpipeFamily* family, FindGpipeFamily(study.family));
   PIPELAB_ASSIGN_OR_RETURN(const GpipePaper paper, PublishedGpipe());
   Clusters clusters;
@@ -152,32 +136,31 @@ absl::Status Run(const ScalingStudy& study, const std::vector<std::string>& word
   if (!absl::GetFlag(FLAGS_machine).empty()) {
     PIPELAB_ASSIGN_OR_RETURN(machine, LoadCluster("--machine", absl::GetFlag(FLAGS_machine)));
   }
-  const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), study.name);
-  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", out));
-
-  Report report = MakeReport(study, paper);
-  for (const auto& [name, value] : ResolvedFlags()) {
-    if (name != "out") report.AddConfig(name, value);
-  }
+  PIPELAB_RETURN_IF_ERROR(run->Begin());
+  Report& report = run->report();
+  report.AddNote(absl::StrCat("Published figures: ", paper.paper, "."));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<LargestModel> largest,
                            LargestModels(*family, paper, *cluster));
   report.AddTable(LargestModelsTable(*family, *cluster, largest));
+  for (Claim& claim : LargestModelClaims(*family, largest)) report.AddClaim(std::move(claim));
   PIPELAB_RETURN_IF_ERROR(AddThroughput(*family, paper, &clusters, &report));
   PIPELAB_ASSIGN_OR_RETURN(const SpeedUps speed_ups, MakeSpeedUps(*family, study.speed_up_layers,
                                                                   study.speed_up_width, *cluster));
   report.AddTable(SpeedUpTable(speed_ups));
   PIPELAB_RETURN_IF_ERROR(AddRealCounterpart(*family, machine, &clusters, &report));
   report.AddTable(SpecificationTable(clusters.All()));
-  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
-  std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
   return absl::OkStatus();
 }
 
 }  // namespace
 
 int RunScalingStudy(int argc, char** argv, const ScalingStudy& study) {
-  return RunMain(argc, argv, absl::StrCat("//experiments:", study.name), study.summary,
-                 [&study](const std::vector<std::string>& words) { return Run(study, words); });
+  StudyInfo info;
+  info.name = study.name;
+  info.title = study.title;
+  info.summary = study.summary;
+  info.unrecorded = {"machine"};
+  return RunStudyMain(argc, argv, info, [&study](StudyRun* run) { return Run(study, run); });
 }
 
 }  // namespace pipelab

@@ -74,11 +74,10 @@ Quality Compare(const Images& images) {
   q.caption = absl::StrCat("The class of ", images.data.held_out->size(), " held-out images");
   q.metrics = {{"accuracy", "accuracy", "", 4}};
   q.rows = {{"AmoebaNet-D (3, 32)", {images.ours}}, {"nearest class mean", {images.nearest_mean}}};
-  q.claims = {{absl::StrFormat("accuracy %.4f is at least %.2f", images.ours, kWanted),
-               images.ours >= kWanted},
-              {absl::StrFormat("accuracy %.4f is above that of the nearest class mean, %.4f",
-                               images.ours, images.nearest_mean),
-               images.ours > images.nearest_mean}};
+  q.claims = {Quality::Above("accuracy", "accuracy on the test images is that of small networks",
+                             images.ours, kWanted),
+              Quality::Above("over_nearest_mean", "accuracy above that of the nearest class mean",
+                             images.ours, images.nearest_mean)};
   q.notes = {
       "Batch normalisation takes the statistics of each micro-batch in training, and running ones "
       "here."};

@@ -93,10 +93,10 @@ absl::StatusOr<Quality> Judge(const Text& text) {
     if (order == kClaimedOrder) claimed = loss;
     quality.rows.push_back(RowOf(absl::StrCat(order, "-gram model"), loss));
   }
-  quality.claims = {
-      {absl::StrFormat("held-out loss of %.3f nats a byte below the %d-gram model's %.3f",
-                       text.loss, kClaimedOrder, claimed),
-       text.loss < claimed}};
+  quality.claims = {Quality::Below("under_ngram",
+                                   absl::StrCat("held-out loss below that of a ", kClaimedOrder,
+                                                "-gram model of the same bytes"),
+                                   text.loss, claimed, "nats/byte")};
   quality.notes = {
       absl::StrFormat(
           "Held out is the last tenth of each document. The GPT reads it in windows of %d "

@@ -163,9 +163,12 @@ Quality::Claim ClaimOver(const Emoji& emoji, const std::string& other, const std
   std::vector<double> difference;
   for (size_t e = 0; e < both.size(); ++e) difference.push_back(both[e] - alone[e]);
   const MeanWithError d = MeanOf(difference);
-  return {absl::StrFormat("two branches are above %s: %.4f and %.4f, by %.4f (standard error %.4f)",
-                          title, MeanOf(both).mean, MeanOf(alone).mean, d.mean, d.error),
-          d.mean > 0};
+  return Quality::Above(
+      absl::StrCat("over_", other),
+      absl::StrFormat("accuracy of two branches above that of %s (standard error of the difference "
+                      "over emoji %.4f)",
+                      title, d.error),
+      MeanOf(both).mean, MeanOf(alone).mean);
 }
 
 Quality Compare(const Emoji& emoji) {
@@ -198,10 +201,10 @@ Quality Compare(const Emoji& emoji) {
   q.claims = {
       ClaimOver(emoji, kNameAlone, "names alone"),
       ClaimOver(emoji, kPictureAlone, "pictures alone"),
-      {absl::StrFormat("two branches, %.4f, are above the nearest group mean, %.4f, and the "
-                       "largest group, %.4f",
-                       ours, nearest, largest),
-       ours > nearest && ours > largest}};
+      Quality::Above("over_baselines",
+                     "accuracy of two branches above the nearest group mean's and the largest "
+                     "group's",
+                     ours, std::max(nearest, largest))};
   q.notes = {
       "One name: the share of an emoji's names under which the group is right, each with the "
       "picture. All names: the group of the largest sum of log-probabilities over the names. Means "
@@ -241,6 +244,7 @@ int main(int argc, char** argv) {
   study.defaults = {{"scheme", "graph"},     {"devices", "2"},         {"steps", "4000"},
                     {"samples", "32"},       {"micro_batches", "2"},   {"learning_rate", "0.003"},
                     {"warmup_steps", "100"}, {"rate_decay", "cosine"}, {"weight_decay", "0.5"}};
+  study.quick.emplace_back("repeats", "1");
   study.check = [] {
     return pipelab::CheckRange("--repeats", absl::GetFlag(FLAGS_repeats), 1, 100);
   };

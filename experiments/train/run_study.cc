@@ -1,8 +1,6 @@
 #include "experiments/train/run_study.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -10,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "experiments/comparison.h"
-#include "experiments/flags.h"
 #include "experiments/report/report.h"
+#include "experiments/study_main.h"
 #include "experiments/train/study_report.h"
 #include "experiments/train/train_flags.h"
 #include "experiments/train/train_part.h"
@@ -20,8 +18,6 @@
 
 namespace pipelab {
 namespace {
-
-using Flags = std::map<std::string, std::string>;
 
 absl::Status CheckParts(const TrainSettings& settings, const Study& study, const StudyWork& work) {
   for (const StudyPart& part : work.parts) {
@@ -95,9 +91,6 @@ absl::StatusOr<std::vector<TrainedPart>> TrainParts(const TrainSettings& setting
 }
 
 void Describe(const TrainSettings& settings, const StudyWork& work, Report* report) {
-  for (const auto& [name, value] : ResolvedFlags()) {
-    if (name != "out" && name != "checkpoint" && name != "resume") report->AddConfig(name, value);
-  }
   report->AddConfig("data", work.data);
   for (const std::string& note : work.notes) report->AddNote(note);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -107,52 +100,47 @@ void Describe(const TrainSettings& settings, const StudyWork& work, Report* repo
   }
 }
 
-absl::Status Run(const Study& study, const Flags& defaults, const std::vector<std::string>& words) {
-  if (!words.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", words[0], "': not an option; options begin with --"));
-  }
+absl::Status Run(const Study& study, StudyRun* run) {
   PIPELAB_ASSIGN_OR_RETURN(const TrainSettings settings, SettingsFromFlags(study));
   if (study.check != nullptr) PIPELAB_RETURN_IF_ERROR(study.check());
-  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", settings.out));
+  PIPELAB_RETURN_IF_ERROR(run->Begin());
+  Report& report = run->report();
   PIPELAB_ASSIGN_OR_RETURN(const StudyWork work, LoadChecked(settings, study));
-  const std::string command = CommandOf(study, defaults);
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<TrainedPart> trained,
-                           TrainParts(settings, work, command));
+                           TrainParts(settings, work, run->command()));
   PIPELAB_ASSIGN_OR_RETURN(const Quality quality, work.quality());
 
-  ReportOptions about;
-  about.name = study.name;
-  about.title = study.title;
-  about.summary = study.summary;
-  about.command = command;
-  about.seed = settings.seed;
-  Report report(about);
   Describe(settings, work, &report);
   AddQuality(settings, work, quality, &report);
   AddTrainings(settings, study, work, trained, &report);
-  ComparisonResult compared;
   if (settings.compare_steps > 0) {
     const StudyPart& part = work.parts[0];
     const ComparisonOptions options = ComparisonOptionsOf(settings, study, part);
-    PIPELAB_ASSIGN_OR_RETURN(compared, Compare(part.graph, *part.train, options));
+    PIPELAB_ASSIGN_OR_RETURN(const ComparisonResult compared,
+                             Compare(part.graph, *part.train, options));
     PIPELAB_RETURN_IF_ERROR(AddToReport(options, work.data, compared, &report));
+    run->FailAtEnd(CheckEquality(compared));
   }
-  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
-  std::printf("%s\nreport: %s/report.html\ncheckpoint: %s\n", report.ToTerminal().c_str(),
-              settings.out.c_str(), settings.checkpoint.c_str());
-  PIPELAB_RETURN_IF_ERROR(CheckEquality(compared));
-  return CheckClaims(settings, quality);
+  run->Say(absl::StrCat("checkpoint: ", settings.checkpoint));
+  run->FailAtEnd(CheckClaims(settings, quality));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 int RunStudy(int argc, char** argv, const Study& study) {
-  SetFlagDefaults(study.defaults);
-  const Flags defaults = ResolvedFlags();
-  return RunMain(
-      argc, argv, absl::StrCat("//experiments:", study.name), study.summary,
-      [&](const std::vector<std::string>& words) { return Run(study, defaults, words); });
+  StudyInfo info;
+  info.name = study.name;
+  info.title = study.title;
+  info.summary = study.summary;
+  info.defaults = study.defaults;
+  info.quick = study.quick;
+  if (!study.quick.empty()) {
+    info.quick_leaves_out =
+        "the real data and most of the steps: it shows that the study runs, and claims nothing";
+  }
+  info.unrecorded = {"checkpoint", "resume"};
+  return RunStudyMain(argc, argv, info, [&study](StudyRun* run) { return Run(study, run); });
 }
 
 }  // namespace pipelab

@@ -73,9 +73,18 @@ struct Quality {
     std::string note = {};                       // under the table
   };
   struct Claim {
-    std::string text;  // "AUC 0.791 above that of the bias model, 0.785"
-    bool holds;
+    std::string id;    // lower case, digits and underscores: "auc_over_biases"
+    std::string text;  // without figures: "AUC above that of the bias model, on the same ratings"
+    double ours = 0, other = 0;
+    std::string accepted;  // "above 0.785"
+    bool holds = false;
+    std::string unit = {};
   };
+  // Ours is above the other figure, or below it.
+  static Claim Above(std::string id, std::string text, double ours, double other,
+                     std::string unit = "");
+  static Claim Below(std::string id, std::string text, double ours, double other,
+                     std::string unit = "");
 
   std::string caption;  // "Likes among 9,993 held-out ratings"
   std::vector<Metric> metrics;
@@ -100,6 +109,9 @@ struct Study {
   // Flags of train_flags.h, or of the study's own file, whose default is another here. "steps" is
   // what the study's claims need.
   std::vector<std::pair<std::string, std::string>> defaults;
+  // Flags under --quick; empty: the whole study is quick.
+  std::vector<std::pair<std::string, std::string>> quick = {
+      {"synthetic", "true"}, {"steps", "20"}, {"warmup_steps", "2"}, {"compare_steps", "2"}};
   OptimizerOptions optimizer;  // where its flags (optimizer_flags.h) say nothing else
   // The study's own flags, before anything is loaded; may be empty. InvalidArgument.
   std::function<absl::Status()> check;

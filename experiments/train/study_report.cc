@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 
 namespace pipelab {
@@ -29,7 +31,36 @@ std::string WhyNoClaim(const TrainSettings& settings) {
   return "the run is shorter than the study";
 }
 
+Claim Record(const TrainSettings& settings, const Quality::Claim& claim) {
+  Claim c = OwnClaim(absl::StrCat(settings.study, ".", claim.id), claim.text);
+  c.unit = claim.unit;
+  Found(&c, Origin::kMeasured, claim.ours);
+  MetIf(&c, claim.holds, claim.accepted, "see the table of what the networks are worth");
+  if (settings.whole_study) return c;
+  NotMade(&c, absl::StrCat(WhyNoClaim(settings), claim.holds ? "" : "; it does not hold here"));
+  return c;
+}
+
+Quality::Claim Decide(std::string id, std::string text, double ours, double other, std::string unit,
+                      bool above) {
+  const std::string accepted = absl::StrFormat("%s %.4g%s%s", above ? "above" : "below", other,
+                                               unit.empty() ? "" : " ", unit);
+  return {std::move(id),  std::move(text), ours,
+          other,          accepted,        above ? ours > other : ours < other,
+          std::move(unit)};
+}
+
 }  // namespace
+
+Quality::Claim Quality::Above(std::string id, std::string text, double ours, double other,
+                              std::string unit) {
+  return Decide(std::move(id), std::move(text), ours, other, std::move(unit), true);
+}
+
+Quality::Claim Quality::Below(std::string id, std::string text, double ours, double other,
+                              std::string unit) {
+  return Decide(std::move(id), std::move(text), ours, other, std::move(unit), false);
+}
 
 void AddQuality(const TrainSettings& settings, const StudyWork& work, const Quality& quality,
                 Report* report) {
@@ -47,12 +78,7 @@ void AddQuality(const TrainSettings& settings, const StudyWork& work, const Qual
     t.AddRow(std::move(cells));
   }
   for (const std::string& note : quality.notes) t.AddNote(note);
-  for (const Quality::Claim& claim : quality.claims) {
-    t.AddNote(settings.whole_study
-                  ? absl::StrCat(claim.holds ? "Holds: " : "MISSED: ", claim.text, ".")
-                  : absl::StrCat("Not claimed, because ", WhyNoClaim(settings), ": ", claim.text,
-                                 claim.holds ? "." : ", which does not hold here."));
-  }
+  for (const Quality::Claim& claim : quality.claims) report->AddClaim(Record(settings, claim));
   report->AddTable(std::move(t));
 }
 

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "experiments/flags.h"
 #include "experiments/optimizer_flags.h"
 #include "experiments/option_checks.h"
 #include "pipelines/cost/model_partition.h"
@@ -38,7 +37,6 @@ ABSL_FLAG(std::string, resume, "", "checkpoint to go on from, at any --devices a
 ABSL_FLAG(std::string, compare_schemes, "gpipe,1f1b,breadth_first,graph",
           "schemes whose losses are compared with serial training, and that which trains");
 ABSL_FLAG(int64_t, compare_steps, 5, "steps of that comparison; 0: none");
-ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/NAME of the checkout");
 
 namespace pipelab {
 namespace {
@@ -89,7 +87,6 @@ absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study) {
   PIPELAB_RETURN_IF_ERROR(CheckFlags(s));
   PIPELAB_ASSIGN_OR_RETURN(s.optimizer, OptimizerFromFlags(study.optimizer, s.steps));
   if (s.evaluate_every == 0) s.evaluate_every = std::max<int64_t>(1, s.steps / 20);
-  s.out = ResolveOutputPath(absl::GetFlag(FLAGS_out), study.name);
   const std::string resume = absl::GetFlag(FLAGS_resume);
   const std::string checkpoint = absl::GetFlag(FLAGS_checkpoint);
   if (!resume.empty()) s.resume = ResolveOutputPath(resume, study.name);
@@ -193,16 +190,6 @@ std::string FileOfPart(const std::string& file, const StudyPart& part) {
   absl::string_view stem = file;
   const bool ends = absl::ConsumeSuffix(&stem, kEnding);
   return absl::StrCat(stem, ".", part.name, ends ? kEnding : "");
-}
-
-std::string CommandOf(const Study& study, const std::map<std::string, std::string>& defaults) {
-  std::string flags;
-  for (const auto& [name, value] : ResolvedFlags()) {
-    if (name == "out" || name == "checkpoint" || name == "resume") continue;
-    if (defaults.at(name) != value) absl::StrAppend(&flags, " --", name, "=", value);
-  }
-  return absl::StrCat("tools/bazel run //experiments:", study.name, flags.empty() ? "" : " --",
-                      flags);
 }
 
 }  // namespace pipelab

@@ -36,7 +36,6 @@ struct TrainSettings {
   std::string resume;            // file; empty: from the start
   std::vector<std::string> compare_schemes;
   int64_t compare_steps = 0;  // 0: no comparison
-  std::string out;            // folder of the report
   bool whole_study = false;   // claims are checked
 
   int64_t batch_samples() const { return micro_batches * samples; }
@@ -60,9 +59,6 @@ std::map<std::string, std::string> CheckpointSettings(const TrainSettings& setti
 
 // The file of one part: "a.safetensors", with several parts "a.fold_1.safetensors".
 std::string FileOfPart(const std::string& file, const StudyPart& part);
-
-// The command that this run was started with: the flags that differ from `defaults`, without paths.
-std::string CommandOf(const Study& study, const std::map<std::string, std::string>& defaults);
 
 }  // namespace pipelab
 

@@ -144,10 +144,11 @@ std::string Examples(const Names& names) {
                       absl::StrJoin(shown, "; "));
 }
 
-Quality::Claim Above(const char* what, double ours, const std::string& whose, double theirs) {
-  return {absl::StrFormat("%s %.1f %% above that of %s, %.1f %%", what, 100 * ours, whose,
-                          100 * theirs),
-          ours > theirs};
+Quality::Claim Over(const std::string& id, const char* what, double ours, const std::string& whose,
+                    double theirs) {
+  return Quality::Above(absl::StrCat(id, "_over_", whose),
+                        absl::StrCat(what, " above that of ", whose), 100 * ours, 100 * theirs,
+                        "%");
 }
 
 absl::StatusOr<Quality> Judge(const Names& names) {
@@ -171,8 +172,8 @@ absl::StatusOr<Quality> Judge(const Names& names) {
     quality.rows.push_back({by.name, {100 * q.exact, 100 * q.chrf}});
     intervals.push_back(Intervals(names, by));
     if (&by == &all[0]) continue;
-    quality.claims.push_back(Above("exact", ours.exact, by.name, q.exact));
-    quality.claims.push_back(Above("chrF", ours.chrf, by.name, q.chrf));
+    quality.claims.push_back(Over("exact", "share of exact names", ours.exact, by.name, q.exact));
+    quality.claims.push_back(Over("chrf", "chrF", ours.chrf, by.name, q.chrf));
   }
   quality.notes = {
       absl::StrCat(

@@ -186,6 +186,20 @@ absl::StatusOr<std::vector<MegatronResult>> PredictMegatron(const MegatronPaper&
   return results;
 }
 
+Claim MegatronClaim(const std::vector<MegatronResult>& results) {
+  Claim c = PaperClaim("megatron.table1", "Tflop/s of a GPU of five GPTs from 3.6B to 1008B",
+                       "Megatron-LM (arXiv 2104.04473), Table 1, half of its rows", "read");
+  c.origin = Origin::kSimulated;
+  std::vector<ComparedCell> cells;
+  for (const MegatronResult& r : results) {
+    cells.push_back(
+        {absl::StrFormat("%.1fB", r.published.parameters * 1e-9), r.published.tflops, r.tflops});
+  }
+  MetWithinErrors(&c, ErrorsOf(cells), /*limit=*/0.10,
+                  "the cluster's specification is not that of the paper's machine");
+  return c;
+}
+
 Table MegatronTable(const MegatronPaper& paper, const std::vector<MegatronResult>& results) {
   Table t("megatron", absl::StrCat("Megatron-LM: Tflop/s of a GPU. ", paper.paper));
   t.AddKey("parameters");

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "experiments/published/megatron.h"
+#include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "experiments/validation/predict_rows.h"
 #include "pipelines/cluster/cluster.h"
@@ -43,6 +44,8 @@ struct MegatronResult {
 };
 absl::StatusOr<std::vector<MegatronResult>> PredictMegatron(const MegatronPaper& paper,
                                                             const ClusterSpec& cluster);
+// Whether each row is within 10 % of what the paper printed.
+Claim MegatronClaim(const std::vector<MegatronResult>& results);
 Table MegatronTable(const MegatronPaper& paper, const std::vector<MegatronResult>& results);
 
 }  // namespace pipelab

@@ -54,13 +54,15 @@ struct Pipe {
 };
 
 // Takes what the pipe holds now, keeping at most `limit` bytes in all. Closes it at its end.
-void Drain(Pipe& pipe, int64_t limit, std::string& text) {
+void Drain(Pipe& pipe, int64_t limit, std::string& text,
+           const std::function<void(absl::string_view)>& listener = nullptr) {
   char buffer[1 << 16];
   while (pipe.read_end >= 0) {
     const ssize_t n = read(pipe.read_end, buffer, sizeof(buffer));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
     if (n <= 0) return pipe.CloseReadEnd();
+    if (listener) listener(absl::string_view(buffer, n));
     const int64_t room = limit - static_cast<int64_t>(text.size());
     text.append(buffer, std::max<int64_t>(0, std::min<int64_t>(n, room)));
   }
@@ -86,7 +88,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
-// Starts the program in a process group of its own, so that it can be killed with its children.
+// In a process group of its own it can be killed with its children.
 absl::StatusOr<pid_t> Start(std::vector<std::string> arguments, const ProcessOptions& options,
                             const Pipe& output, const Pipe& error) {
   posix_spawn_file_actions_t actions;
@@ -99,8 +101,10 @@ absl::StatusOr<pid_t> Start(std::vector<std::string> arguments, const ProcessOpt
   }
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  posix_spawnattr_setpgroup(&attributes, 0);
+  if (options.own_group) {
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0);
+  }
   std::vector<std::string> environment = Environment(options);
   pid_t pid = 0;
   const int failed = posix_spawnp(&pid, arguments[0].c_str(), &actions, &attributes,
@@ -135,7 +139,7 @@ absl::StatusOr<ProcessResult> RunProcess(const std::vector<std::string>& argumen
   // Ends with the program, not with its pipes: a child it left behind may hold them open for ever.
   while (waitpid(pid, &wait_status, WNOHANG) == 0) {
     if (absl::Now() >= deadline) {
-      kill(-pid, SIGKILL);
+      kill(options.own_group ? -pid : pid, SIGKILL);
       waitpid(pid, &wait_status, 0);
       return absl::DeadlineExceededError(absl::StrCat("'", arguments[0], "' was stopped after ",
                                                       absl::FormatDuration(options.timeout)));
@@ -143,10 +147,10 @@ absl::StatusOr<ProcessResult> RunProcess(const std::vector<std::string>& argumen
     pollfd ready[] = {{output.read_end, POLLIN, 0}, {error.read_end, POLLIN, 0}};
     poll(ready, 2, /*milliseconds=*/10);  // a closed end is -1, which poll() skips
     Drain(output, options.output_limit, result.output);
-    Drain(error, options.output_limit, result.error);
+    Drain(error, options.output_limit, result.error, options.on_error);
   }
   Drain(output, options.output_limit, result.output);
-  Drain(error, options.output_limit, result.error);
+  Drain(error, options.output_limit, result.error, options.on_error);
   result.exit_code =
       WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
   return result;

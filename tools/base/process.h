@@ -11,6 +11,7 @@
 #define PIPELAB_TOOLS_BASE_PROCESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,11 @@ struct ProcessOptions {
   absl::Duration timeout = absl::Minutes(5);
   int64_t output_limit = 1 << 20;  // bytes kept of each stream; the rest is read and dropped
   std::vector<std::pair<std::string, std::string>> environment;  // added to this process's own
+  // In a group of its own, which the limit ends as a whole and Ctrl-C in the terminal does not
+  // reach; else in this process's.
+  bool own_group = true;
+  // Given what comes on standard error as it comes; may be empty.
+  std::function<void(absl::string_view)> on_error;
 };
 
 struct ProcessResult {
