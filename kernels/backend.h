@@ -1,5 +1,5 @@
 // The kernels that layers are made of, behind one interface. `reference` says in plain loops what
-// is right; `cpu` is oneDNN; a CUDA backend fits behind the same calls.
+// is right; `cpu` is oneDNN; `cuda` is cuBLASLt, cuDNN and own kernels on a GPU.
 //
 //   std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
 //   Tensor y_MN = backend->Allocate({m, n});
@@ -94,6 +94,20 @@ class Backend {
   virtual void Gelu(const Tensor& x, const Tensor& y) = 0;  // y may be x
   virtual void GeluGradient(const Tensor& dy, const Tensor& x,
                             const Tensor& dx) = 0;  // dx may be dy
+
+  // h = x w (+ b), y = gelu(h): a linear layer and what follows it, in one kernel where a library has
+  // that. h and y are two tensors.
+  virtual void LinearGelu(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
+                          const Tensor& h_MN, const Tensor& y_MN) {
+    Linear(x_MK, w_KN, b_N, h_MN);
+    Gelu(h_MN, y_MN);
+  }
+  // The gradient of h, of a linear layer y = gelu(h) w: dh = (dy w^T) gelu'(h).
+  virtual void LinearGeluInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& h_MK,
+                                       const Tensor& dh_MK) {
+    LinearInputGradient(dy_MN, w_KN, dh_MK);
+    GeluGradient(dh_MK, h_MK, dh_MK);
+  }
 
   // y = max(x, 0); NaN stays. The gradient needs the result alone: dx = dy where y > 0.
   virtual void Relu(const Tensor& x, const Tensor& y) = 0;  // y may be x

@@ -49,7 +49,8 @@ void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
 // Equal numbers of elements, which it returns.
 int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> tensors);
 
-// Indices within [0, bound) or equal to `none`, M of them; returns them.
+// Indices within [0, bound) or equal to `none`, M of them; returns them. A device's are not read:
+// none come back, and its kernels make a fault visible as NaNs.
 absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count,
                                        int64_t bound,
                                        int32_t none = std::numeric_limits<int32_t>::min());

@@ -33,6 +33,22 @@ void AddMatmuls(CaseSize size, std::vector<KernelCase>* cases) {
         [](Backend* be, const Tensors& t) { be->LinearInputGradient(t[0], t[1], t[2]); });
     add("LinearWeightGradient", {{x}, {y}, {w, kAdded}, {b, kAdded}}, s.m + 1,
         [](Backend* be, const Tensors& t) { be->LinearWeightGradient(t[0], t[1], t[2], t[3]); });
+    // What the gelu does to an error of h is below 1.2 times it; its own roundings come on top.
+    KernelCase fused;
+    fused.error_terms = std::max(s.k, s.n) + 4;
+    fused.error_scale = 4 * std::sqrt(static_cast<double>(std::max(s.k, s.n)));
+    fused.flops = 2.0 * s.m * s.k * s.n;
+    fused.bytes = Floats(double(s.m) * s.k + double(s.k) * s.n + 2.0 * s.m * s.n);
+    fused.name = absl::StrCat("LinearGelu/", s.m, "x", s.k, "x", s.n);
+    fused.tensors = {{x}, {w}, {b}, {y, kOut}, {y, kOut}};
+    fused.run = [](Backend* be, const Tensors& t) { be->LinearGelu(t[0], t[1], t[2], t[3], t[4]); };
+    cases->push_back(fused);
+    fused.name = absl::StrCat("LinearGeluInputGradient/", s.m, "x", s.k, "x", s.n);
+    fused.tensors = {{y}, {w}, {x}, {x, kOut}};
+    fused.run = [](Backend* be, const Tensors& t) {
+      be->LinearGeluInputGradient(t[0], t[1], t[2], t[3]);
+    };
+    cases->push_back(fused);
     add("LinearTransposed", {{x}, {wt}, {y, kOut}}, s.k,
         [](Backend* be, const Tensors& t) { be->LinearTransposed(t[0], t[1], t[2]); });
     add("LinearTransposedInputGradient", {{y}, {wt}, {x, kOut}}, s.n,

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/cases/case_groups.h"
+#include "kernels/tensor/host_values.h"
 
 namespace pipelab {
 namespace {
@@ -19,7 +20,7 @@ void AddCrossEntropies(CaseSize size, std::vector<KernelCase>* cases) {
     c.name = absl::StrCat("CrossEntropy/", shape);
     c.tensors = {{logits, TensorRole::kInput, 2}, targets, {{1}, kOut}};
     c.run = [](Backend* be, const Tensors& t) {
-      t[2].f32()[0] = static_cast<float>(be->loss().CrossEntropy(t[0], t[1]));
+      SetHostValues(t[2], {static_cast<float>(be->loss().CrossEntropy(t[0], t[1]))});
     };
     c.bytes = Floats(double(s.rows) * s.columns);
     cases->push_back(c);
@@ -81,7 +82,8 @@ void AddCrossEntropyParts(CaseSize size, std::vector<KernelCase>* cases) {
       return terms;
     };
     c.run = [](Backend* be, const Tensors& t) {
-      t[4].f32()[0] = static_cast<float>(be->loss().CrossEntropyOfSums(t[0], t[1], t[2], t[3]));
+      SetHostValues(t[4],
+                    {static_cast<float>(be->loss().CrossEntropyOfSums(t[0], t[1], t[2], t[3]))});
     };
     c.bytes = Floats(4.0 * s.rows);
     cases->push_back(c);
@@ -100,13 +102,13 @@ void AddLossCases(CaseSize size, std::vector<KernelCase>* cases) {
     c.name = absl::StrCat("SquaredError/", n);
     c.tensors = {y, targets, {{1}, kOut}};
     c.run = [](Backend* be, const Tensors& t) {
-      t[2].f32()[0] = static_cast<float>(be->loss().SquaredError(t[0], t[1]));
+      SetHostValues(t[2], {static_cast<float>(be->loss().SquaredError(t[0], t[1]))});
     };
     c.bytes = Floats(2.0 * n);
     cases->push_back(c);
     c.name = absl::StrCat("BinaryCrossEntropy/", n);
     c.run = [](Backend* be, const Tensors& t) {
-      t[2].f32()[0] = static_cast<float>(be->loss().BinaryCrossEntropy(t[0], t[1]));
+      SetHostValues(t[2], {static_cast<float>(be->loss().BinaryCrossEntropy(t[0], t[1]))});
     };
     cases->push_back(c);
     c.name = absl::StrCat("SquaredErrorGradient/", n);

@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cases/case_groups.h"
+#include "kernels/tensor/host_values.h"
 
 namespace pipelab {
 namespace {
@@ -86,7 +87,7 @@ void AddClipping(int64_t elements, std::vector<KernelCase>* cases) {
   c.name = absl::StrCat("SumOfSquares/", elements);
   c.tensors = {{{elements}}, {{1}, kOut}};
   c.run = [](Backend* be, const Tensors& t) {
-    t[1].f32()[0] = static_cast<float>(be->optimizer().SumOfSquares(t[0]));
+    SetHostValues(t[1], {static_cast<float>(be->optimizer().SumOfSquares(t[0]))});
   };
   c.bytes = Floats(elements);
   cases->push_back(c);

@@ -26,6 +26,7 @@
 #include "absl/types/span.h"
 #include "kernels/comm/follow_up.h"  // IWYU pragma: export
 #include "kernels/tensor/arena.h"
+#include "kernels/tensor/memory.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -100,6 +101,9 @@ struct InProcessOptions {
   // Sends complete only when their receive is posted (how a transport without buffers behaves): a
   // Wait for a send blocks until then.
   bool rendezvous = false;
+  // What each rank computes on; empty: the host. A send and a collective wait for the work that is
+  // queued there, and a received tensor's memory is not reused before the receiver's work on it.
+  std::vector<Memory::Shared> devices = {};
 };
 
 // One communicator a rank, all in this process; ranks are threads.

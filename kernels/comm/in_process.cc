@@ -38,6 +38,7 @@ class InProcessCommunicator : public Communicator {
 
   absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
     PIPELAB_RETURN_IF_ERROR(CheckCall(to));
+    PIPELAB_RETURN_IF_ERROR(world_->FinishQueued(rank_));
     Pair& pair = world_->pair(rank_, to);
     pair.mail.Push(Envelope{std::move(tensor).Adopt(nullptr), tag});
     world_->parker(to).Unpark();
@@ -171,7 +172,7 @@ class InProcessCommunicator : public Communicator {
           ShapeToString(op.spec.shape), " from rank ", op.peer, ", which sent tag ",
           op.envelope.tag, ", ", DataTypeName(tensor.type()), ShapeToString(tensor.shape()))));
     }
-    return std::move(op.envelope.tensor).Adopt(std::move(op.charge));
+    return HandOver(std::move(op.envelope.tensor), std::move(op.charge));
   }
 
   const std::shared_ptr<InProcessWorld> world_;

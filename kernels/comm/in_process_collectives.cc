@@ -14,8 +14,13 @@ namespace pipelab {
 namespace {
 
 // Copies unless both are the same memory (a part that already lies in its place).
-void CopyBytes(const void* from, void* to, int64_t bytes) {
-  if (from != to && bytes > 0) std::memcpy(to, from, bytes);
+void CopyBytes(Memory* device, const void* from, void* to, int64_t bytes) {
+  if (from == to || bytes == 0) return;
+  if (device == nullptr) {
+    std::memcpy(to, from, bytes);
+  } else {
+    device->Copy(from, to, bytes);
+  }
 }
 
 Tensor Uncharged(const Tensor& tensor) { return Tensor(tensor).Adopt(nullptr); }
@@ -37,7 +42,7 @@ CollectiveCall::Result CollectiveCall::AllReduce(InProcessWorld& world, int rank
   PIPELAB_RETURN_IF_ERROR(CheckGroup(world.size(), rank, group));
   const auto kind = op == ReduceOp::kMax ? CollectiveOp::kAllReduceMax : CollectiveOp::kAllReduce;
   auto call = absl::WrapUnique(new CollectiveCall(world, rank, kind, group));
-  call->Contribute(data);
+  PIPELAB_RETURN_IF_ERROR(call->Contribute(data));
   return call;
 }
 
@@ -49,7 +54,7 @@ CollectiveCall::Result CollectiveCall::ReduceScatter(InProcessWorld& world, int 
   auto call =
       absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kReduceScatter, group));
   call->result_ = Uncharged(part);
-  call->Contribute(data);
+  PIPELAB_RETURN_IF_ERROR(call->Contribute(data));
   return call;
 }
 
@@ -60,7 +65,7 @@ CollectiveCall::Result CollectiveCall::AllGather(InProcessWorld& world, int rank
   PIPELAB_RETURN_IF_ERROR(CheckParts(data, part, group));
   auto call = absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kAllGather, group));
   call->result_ = Uncharged(data);
-  call->Contribute(part);
+  PIPELAB_RETURN_IF_ERROR(call->Contribute(part));
   return call;
 }
 
@@ -73,16 +78,18 @@ CollectiveCall::Result CollectiveCall::Broadcast(InProcessWorld& world, int rank
   call->result_ = Uncharged(data);
   call->root_ =
       static_cast<int>(std::lower_bound(group.begin(), group.end(), root) - group.begin());
-  call->Contribute(data, root);
+  PIPELAB_RETURN_IF_ERROR(call->Contribute(data, root));
   return call;
 }
 
-void CollectiveCall::Contribute(const Tensor& tensor, int root) {
+absl::Status CollectiveCall::Contribute(const Tensor& tensor, int root) {
+  PIPELAB_RETURN_IF_ERROR(world_.FinishQueued(rank_));
   Contribution& mine = meeting_->members[me_];
   mine.collective = collective_;
   mine.root = root;
   mine.tensor = Uncharged(tensor);
   Advance(CollectivePhase::kContributed);
+  return absl::OkStatus();
 }
 
 void CollectiveCall::Advance(CollectivePhase phase) {
@@ -116,6 +123,7 @@ absl::Status CollectiveCall::Finish(absl::Duration limit) {
   PIPELAB_RETURN_IF_ERROR(Await(CollectivePhase::kContributed, limit));
   for (int i = 1; i < group_.size(); ++i) PIPELAB_RETURN_IF_ERROR(CheckSame(0, i));
   Work();
+  PIPELAB_RETURN_IF_ERROR(world_.FinishQueued(rank_));
   Advance(CollectivePhase::kFinished);
   PIPELAB_RETURN_IF_ERROR(Await(CollectivePhase::kFinished, limit));
   group_.Tidy();
@@ -135,12 +143,15 @@ void CollectiveCall::ReduceMyChunk() {
     inputs.push_back(c.tensor.data());
     outputs.push_back(c.tensor.data());
   }
-  const auto reduce = collective_ == CollectiveOp::kAllReduceMax ? &Largest : &SumInOrder;
-  reduce(inputs, outputs, meeting_->members[me_].tensor.type(), begin, end - begin);
+  const auto reduction =
+      collective_ == CollectiveOp::kAllReduceMax ? MemoryReduction::kMax : MemoryReduction::kSum;
+  ReduceIn(world_.device(rank_), reduction, inputs, outputs, meeting_->members[me_].tensor.type(),
+           begin, end - begin);
 }
 
 void CollectiveCall::Work() {
   const std::vector<Contribution>& members = meeting_->members;
+  Memory* const device = world_.device(rank_);
   switch (collective_) {
     case CollectiveOp::kAllReduce:
     case CollectiveOp::kAllReduceMax:
@@ -152,18 +163,20 @@ void CollectiveCall::Work() {
         inputs.push_back(static_cast<const char*>(c.tensor.data()) + me_ * result_.bytes());
       }
       void* const output = result_.data();
-      SumInOrder(inputs, absl::MakeConstSpan(&output, 1), result_.type(), 0, result_.size());
+      ReduceIn(device, MemoryReduction::kSum, inputs, absl::MakeConstSpan(&output, 1),
+               result_.type(), 0, result_.size());
       return;
     }
     case CollectiveOp::kAllGather: {
       const int64_t bytes = members[me_].tensor.bytes();
       for (int i = 0; i < group_.size(); ++i) {
-        CopyBytes(members[i].tensor.data(), static_cast<char*>(result_.data()) + i * bytes, bytes);
+        CopyBytes(device, members[i].tensor.data(), static_cast<char*>(result_.data()) + i * bytes,
+                  bytes);
       }
       return;
     }
     case CollectiveOp::kBroadcast:
-      CopyBytes(members[root_].tensor.data(), result_.data(), result_.bytes());
+      CopyBytes(device, members[root_].tensor.data(), result_.data(), result_.bytes());
       return;
     case CollectiveOp::kNone:
       return;

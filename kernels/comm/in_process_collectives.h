@@ -41,8 +41,8 @@ class CollectiveCall {
  private:
   CollectiveCall(InProcessWorld& world, int rank, CollectiveOp collective,
                  absl::Span<const int> group);
-  // Shows `tensor` to the others.
-  void Contribute(const Tensor& tensor, int root = -1);
+  // Shows `tensor` to the others, once the work on it that is queued is done.
+  absl::Status Contribute(const Tensor& tensor, int root = -1);
   // This member has come that far; waits for the others.
   void Advance(CollectivePhase phase);
   absl::Status Await(CollectivePhase phase, absl::Duration limit);

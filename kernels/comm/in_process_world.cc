@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "glog/logging.h"
+
 namespace pipelab {
 
 std::shared_ptr<Meeting> Group::Next(int member) {
@@ -22,7 +24,13 @@ void Group::Tidy() {
 }
 
 InProcessWorld::InProcessWorld(int size, const InProcessOptions& options)
-    : size_(size), rendezvous_(options.rendezvous), pairs_(size * size), parkers_(size) {}
+    : size_(size),
+      rendezvous_(options.rendezvous),
+      devices_(options.devices),
+      pairs_(size * size),
+      parkers_(size) {
+  CHECK(devices_.empty() || static_cast<int>(devices_.size()) == size);
+}
 
 Group& InProcessWorld::group(absl::Span<const int> ranks) {
   std::lock_guard<std::mutex> lock(groups_mutex_);

@@ -16,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@
 #include "kernels/comm/communicator.h"
 #include "kernels/comm/parker.h"
 #include "kernels/comm/spsc_queue.h"
+#include "kernels/tensor/memory.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -93,6 +95,14 @@ class InProcessWorld {
 
   int size() const { return size_; }
   bool rendezvous() const { return rendezvous_; }
+  // What the rank computes on; null: the host.
+  Memory* device(int rank) const { return devices_.empty() ? nullptr : devices_[rank].get(); }
+  // Waits for what the rank's device has been given to do.
+  absl::Status FinishQueued(int rank) {
+    if (device(rank) == nullptr) return absl::OkStatus();
+    absl::Status status = device(rank)->Finish();
+    return status.ok() ? status : Fail(std::move(status));
+  }
   Pair& pair(int from, int to) { return pairs_[from * size_ + to]; }
   Parker& parker(int rank) { return parkers_[rank]; }
   Group& group(absl::Span<const int> ranks);
@@ -119,7 +129,8 @@ class InProcessWorld {
 
   const int size_;
   const bool rendezvous_;
-  std::vector<Pair> pairs_;  // [from * size + to]
+  const std::vector<Memory::Shared> devices_;  // [rank], or empty
+  std::vector<Pair> pairs_;                    // [from * size + to]
   std::vector<Parker> parkers_;
 
   std::mutex groups_mutex_;

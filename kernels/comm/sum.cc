@@ -107,4 +107,11 @@ void Largest(absl::Span<const void* const> inputs, absl::Span<void* const> outpu
   ReduceTyped<Max>(inputs, outputs, type, begin, count);
 }
 
+void ReduceIn(Memory* memory, MemoryReduction reduction, absl::Span<const void* const> inputs,
+              absl::Span<void* const> outputs, DataType type, int64_t begin, int64_t count) {
+  if (memory != nullptr) return memory->Reduce(reduction, inputs, outputs, type, begin, count);
+  const auto reduce = reduction == MemoryReduction::kMax ? &Largest : &SumInOrder;
+  reduce(inputs, outputs, type, begin, count);
+}
+
 }  // namespace pipelab

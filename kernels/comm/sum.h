@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/tensor/memory.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -21,6 +22,11 @@ void SumInOrder(absl::Span<const void* const> inputs, absl::Span<void* const> ou
 // The same with the largest of the inputs' elements; NaN where one is.
 void Largest(absl::Span<const void* const> inputs, absl::Span<void* const> outputs, DataType type,
              int64_t begin, int64_t count);
+
+// Either of them where the tensors lie: in the host's memory (null), at once, or a device's, queued
+// on it.
+void ReduceIn(Memory* memory, MemoryReduction reduction, absl::Span<const void* const> inputs,
+              absl::Span<void* const> outputs, DataType type, int64_t begin, int64_t count);
 
 }  // namespace pipelab
 

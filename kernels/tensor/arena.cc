@@ -29,7 +29,7 @@ int64_t StateBytes(const Counts& current) {
 
 }  // namespace
 
-Arena::Arena() = default;
+Arena::Arena(Memory::Shared memory) : memory_(std::move(memory)) {}
 
 Arena::~Arena() {
   CHECK_EQ(live_charges_, 0) << "an arena ends before the tensors that it pays for";
@@ -37,13 +37,18 @@ Arena::~Arena() {
 
 Tensor Arena::Allocate(DataType type, Shape shape, MemoryKind kind) {
   const int64_t bytes = NumElements(shape) * SizeOf(type);
-  return Tensor(type, std::move(shape), std::make_shared<Storage>(bytes),
+  return Tensor(type, std::move(shape), std::make_shared<Storage>(bytes, memory_),
                 std::make_shared<Charge>(this, kind, bytes));
 }
 
 Tensor Arena::Zeros(DataType type, Shape shape, MemoryKind kind) {
   Tensor tensor = Allocate(type, std::move(shape), kind);
-  if (tensor.bytes() > 0) std::memset(tensor.data(), 0, tensor.bytes());
+  if (tensor.bytes() == 0) return tensor;
+  if (memory_ == nullptr) {
+    std::memset(tensor.data(), 0, tensor.bytes());
+  } else {
+    memory_->Clear(tensor.data(), tensor.bytes());
+  }
   return tensor;
 }
 
@@ -84,6 +89,11 @@ Charge::Charge(Arena* arena, MemoryKind kind, int64_t bytes)
 Charge::~Charge() {
   arena_->Add(kind_, -bytes_);
   --arena_->live_charges_;
+}
+
+Tensor HandOver(Tensor tensor, std::shared_ptr<Charge> charge) {
+  if (charge != nullptr && !tensor.empty()) tensor.storage()->AddUser(charge->memory());
+  return std::move(tensor).Adopt(std::move(charge));
 }
 
 }  // namespace pipelab

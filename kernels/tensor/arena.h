@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/tensor/memory.h"
 #include "kernels/tensor/tensor.h"
 #include "tools/base/units.h"
 
@@ -33,7 +34,8 @@ inline constexpr int kNumMemoryKinds = 5;
 
 class Arena {
  public:
-  Arena();
+  // Tensors lie in `memory`; null: the host's.
+  explicit Arena(Memory::Shared memory = nullptr);
   ~Arena();  // every tensor charged to it must be gone: CHECK
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -41,6 +43,8 @@ class Arena {
   // Contents are undefined; Zeros() clears them.
   Tensor Allocate(DataType type, Shape shape, MemoryKind kind);
   Tensor Zeros(DataType type, Shape shape, MemoryKind kind);
+
+  const Memory::Shared& memory() const { return memory_; }
 
   // A charge without memory: what a posted receive costs. Adopt() joins it to the tensor that
   // arrived.
@@ -60,6 +64,7 @@ class Arena {
   friend class Charge;
   void Add(MemoryKind kind, int64_t bytes);
 
+  const Memory::Shared memory_;
   std::array<int64_t, kNumMemoryKinds> current_{}, peak_{};
   int64_t peak_transient_ = 0, peak_state_ = 0;
   int64_t live_charges_ = 0;
@@ -73,11 +78,17 @@ class Charge {
   Charge(const Charge&) = delete;
   Charge& operator=(const Charge&) = delete;
 
+  const Memory::Shared& memory() const { return arena_->memory(); }
+
  private:
   Arena* arena_;
   MemoryKind kind_;
   int64_t bytes_;
 };
+
+// A tensor that arrived from another device, paid by `charge` from now on: what its arena's device
+// does with the memory comes before the memory is reused.
+Tensor HandOver(Tensor tensor, std::shared_ptr<Charge> charge);
 
 }  // namespace pipelab
 

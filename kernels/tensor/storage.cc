@@ -2,10 +2,12 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "glog/logging.h"
@@ -81,8 +83,15 @@ Bytes StorageFromSystem() {
   return Bytes(pool.from_system);
 }
 
-Storage::Storage(int64_t bytes) : capacity_(StorageCapacity(bytes)), data_(nullptr) {
+Storage::Storage(int64_t bytes, Memory::Shared memory)
+    : memory_(std::move(memory)),
+      capacity_(memory_ == nullptr ? StorageCapacity(bytes) : bytes),
+      data_(nullptr) {
   if (capacity_ == 0) return;
+  if (memory_ != nullptr) {
+    data_ = memory_->Take(capacity_);
+    return;
+  }
   data_ = Take(capacity_);
 #ifndef NDEBUG
   std::memset(data_, 0xFF, capacity_);  // NaN as float, -1 as int
@@ -91,11 +100,19 @@ Storage::Storage(int64_t bytes) : capacity_(StorageCapacity(bytes)), data_(nullp
 
 Storage::~Storage() {
   if (data_ == nullptr) return;
-  if (kPooled) {
+  if (memory_ != nullptr) {
+    memory_->Give(data_, capacity_, users_);
+  } else if (kPooled) {
     Give(data_, capacity_);
   } else {
     std::free(data_);
   }
+}
+
+void Storage::AddUser(const Memory::Shared& device) {
+  if (memory_ == nullptr || device == nullptr || device == memory_) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (std::find(users_.begin(), users_.end(), device) == users_.end()) users_.push_back(device);
 }
 
 }  // namespace pipelab

@@ -73,13 +73,17 @@ Tensor& Tensor::operator=(Tensor&& other) noexcept {
   return *this;
 }
 
+Memory* Tensor::memory() const { return storage_ == nullptr ? nullptr : storage_->memory(); }
+
 absl::Span<float> Tensor::f32() const {
   CHECK(type_ == DataType::kFloat32) << "a float32 tensor is needed, not " << DataTypeName(type_);
+  CHECK(on_host()) << "a device's memory, read by the host: HostValues copies it";
   return absl::Span<float>(static_cast<float*>(data_), size_);
 }
 
 absl::Span<int32_t> Tensor::i32() const {
   CHECK(type_ == DataType::kInt32) << "an int32 tensor is needed, not " << DataTypeName(type_);
+  CHECK(on_host()) << "a device's memory, read by the host: HostIds copies it";
   return absl::Span<int32_t>(static_cast<int32_t*>(data_), size_);
 }
 

@@ -19,6 +19,7 @@
 namespace pipelab {
 
 enum class DataType : uint8_t { kFloat32, kInt32, kBFloat16 };
+class Memory;  // kernels/tensor/memory.h
 
 int64_t SizeOf(DataType type);  // bytes of an element
 const char* DataTypeName(DataType type);
@@ -48,9 +49,12 @@ class Tensor {
   int64_t size() const { return size_; }  // elements
   int64_t bytes() const { return size_ * SizeOf(type_); }
 
+  // Where the elements lie: the host may not touch those of a device (host_values.h).
+  bool on_host() const { return memory() == nullptr; }
+  Memory* memory() const;  // null: the host's
   void* data() const { return data_; }
-  absl::Span<float> f32() const;    // CHECKs the type
-  absl::Span<int32_t> i32() const;  // CHECKs the type
+  absl::Span<float> f32() const;    // CHECKs the type, and that it is on the host
+  absl::Span<int32_t> i32() const;  // the same
 
   // Rows [begin, end) of the first dimension: a view.
   Tensor Rows(int64_t begin, int64_t end) const;
@@ -59,6 +63,7 @@ class Tensor {
   // The same memory, paid by `charge` from now on (hand-over between devices). This tensor becomes
   // empty.
   Tensor Adopt(std::shared_ptr<Charge> charge) &&;
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
 
  private:
   DataType type_ = DataType::kFloat32;

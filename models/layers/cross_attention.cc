@@ -36,7 +36,7 @@ CrossAttentionShape CrossAttention::ShapeFor(const LayerContext& ctx) const {
   shape.keys = memory_tokens_;
   shape.heads = heads_;
   shape.head_size = head_size_;
-  if (has_key_lengths_) shape.key_lengths = ctx.batch->fields[0].i32();
+  if (has_key_lengths_) shape.key_lengths = ctx.batch->HostIdsOf(0);
   return shape;
 }
 

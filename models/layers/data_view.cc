@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "kernels/embedding_kernels.h"
 #include "kernels/loss_kernels.h"
+#include "kernels/tensor/host_values.h"
 
 namespace pipelab {
 
@@ -59,11 +60,21 @@ BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* aren
     Tensor tensor = arena->Allocate(ids ? DataType::kInt32 : DataType::kFloat32, shape,
                                     MemoryKind::kActivation);
     if (ids) {
-      FillSlice(field, samples, slice, tensor.i32(),
-                [&](absl::Span<int32_t> out) { source.FillIds(place, step, first_sample, out); });
+      const auto fill = [&](absl::Span<int32_t> out) {
+        source.FillIds(place, step, first_sample, out);
+      };
+      FillOnHost<int32_t>(tensor, [&](absl::Span<int32_t> out) {
+        FillSlice(field, samples, slice, out, fill);
+        if (!tensor.on_host()) view.host_ids.emplace_back(out.begin(), out.end());
+      });
     } else {
-      FillSlice(field, samples, slice, tensor.f32(),
-                [&](absl::Span<float> out) { source.FillFloats(place, step, first_sample, out); });
+      const auto fill = [&](absl::Span<float> out) {
+        source.FillFloats(place, step, first_sample, out);
+      };
+      FillOnHost<float>(tensor, [&](absl::Span<float> out) {
+        FillSlice(field, samples, slice, out, fill);
+        if (!tensor.on_host()) view.host_ids.emplace_back();  // in the fields' places
+      });
     }
     view.fields.push_back(std::move(tensor));
   }

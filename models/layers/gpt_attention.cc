@@ -56,7 +56,7 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   shape.heads = heads_;
   shape.head_size = head_size_;
   shape.causal = causal_;
-  if (has_key_lengths_) shape.key_lengths = ctx.batch->fields[0].i32();
+  if (has_key_lengths_) shape.key_lengths = ctx.batch->HostIdsOf(0);
   shape.first_query = ctx.slice.first;
   shape.queries = ctx.slice.count;
   return shape;

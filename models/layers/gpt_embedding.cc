@@ -25,16 +25,17 @@ Tensor GptEmbedding::PositionsOf(const LayerContext& ctx, const Tensor& position
 Tensor GptEmbedding::Sinusoids(const LayerContext& ctx) const {
   const int64_t count = ctx.slice.CountOf(tokens_);
   Tensor positions_TC = ctx.backend->Allocate({count, hidden_});
-  const absl::Span<float> out = positions_TC.f32();
-  for (int64_t column = 0; column < hidden_; ++column) {
-    const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(hidden_);
-    const double frequency = std::pow(10000.0, -exponent);
-    for (int64_t row = 0; row < count; ++row) {
-      const double angle = static_cast<double>(FirstToken(ctx) + row) * frequency;
-      out[row * hidden_ + column] =
-          static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+  FillOnHost<float>(positions_TC, [&](absl::Span<float> out) {
+    for (int64_t column = 0; column < hidden_; ++column) {
+      const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(hidden_);
+      const double frequency = std::pow(10000.0, -exponent);
+      for (int64_t row = 0; row < count; ++row) {
+        const double angle = static_cast<double>(FirstToken(ctx) + row) * frequency;
+        out[row * hidden_ + column] =
+            static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      }
     }
-  }
+  });
   return positions_TC;
 }
 

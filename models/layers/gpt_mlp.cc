@@ -30,10 +30,9 @@ Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stas
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));
   Tensor h_MF = b.Allocate({rows_.all(m), inner_});
-  b.Linear(norm_MC, parameters_[P::kW1].value, parameters_[P::kB1].value, h_MF);
-  norm_MC = Tensor();
   Tensor gelu_MF = AllocateLike(ctx, h_MF);
-  b.Gelu(h_MF, gelu_MF);
+  b.LinearGelu(norm_MC, parameters_[P::kW1].value, parameters_[P::kB1].value, h_MF, gelu_MF);
+  norm_MC = Tensor();
   Tensor branch_MC = b.Allocate({rows_.all(m), hidden_});
   b.Linear(gelu_MF, parameters_[P::kW2].value, BiasOfOne(ctx, parameters_[P::kB2]), branch_MC);
   gelu_MF = Tensor();
@@ -48,8 +47,7 @@ Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor
   std::vector<Tensor>& kept = stash->tensors;
   Tensor dbranch_MC = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dh_MF = AllocateLike(ctx, kept[kH]);
-  b.LinearInputGradient(dbranch_MC, parameters_[P::kW2].value, dh_MF);
-  b.GeluGradient(dh_MF, kept[kH], dh_MF);
+  b.LinearGeluInputGradient(dbranch_MC, parameters_[P::kW2].value, kept[kH], dh_MF);
   Tensor dnorm_MC = b.Allocate({rows_.all(x_MC.dim(0)), hidden_});
   b.LinearInputGradient(dh_MF, parameters_[P::kW1].value, dnorm_MC);
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));

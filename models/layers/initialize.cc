@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "kernels/tensor/host_values.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {
@@ -18,6 +19,10 @@ void InitializeParameter(const ParameterSpec& spec, uint64_t seed, absl::Span<fl
   const float stddev = static_cast<float>(spec.stddev);
   for (size_t i = 0; i < value.size(); ++i)
     value[i] = stddev * rng.Normal(spec.cut.WholeIndex(static_cast<int64_t>(i)));
+}
+
+void InitializeTensor(const ParameterSpec& spec, uint64_t seed, const Tensor& value) {
+  FillOnHost<float>(value, [&](absl::Span<float> all) { InitializeParameter(spec, seed, all); });
 }
 
 }  // namespace pipelab

@@ -8,12 +8,15 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/tensor/tensor.h"
 #include "models/graph/layer_spec.h"
 
 namespace pipelab {
 
 // `value` has spec.size() elements: CHECKed.
 void InitializeParameter(const ParameterSpec& spec, uint64_t seed, absl::Span<float> value);
+// The same of a tensor, wherever it lies.
+void InitializeTensor(const ParameterSpec& spec, uint64_t seed, const Tensor& value);
 
 }  // namespace pipelab
 

@@ -17,6 +17,7 @@
 
 #include "absl/types/span.h"
 #include "kernels/backend.h"
+#include "kernels/tensor/host_values.h"
 #include "kernels/tensor/tensor.h"
 #include "models/graph/layer_spec.h"
 
@@ -34,6 +35,12 @@ struct BatchView {
   // In the order of LayerSpec::data; shapes are a sample's with the first dimension times the
   // samples.
   std::vector<Tensor> fields;
+  // The same ids for the host, where the fields lie on a device; else empty.
+  std::vector<std::vector<int32_t>> host_ids;
+
+  absl::Span<const int32_t> HostIdsOf(int field) const {
+    return host_ids.empty() ? fields[field].i32() : absl::MakeConstSpan(host_ids[field]);
+  }
 };
 
 struct LayerStash;
@@ -63,7 +70,8 @@ struct LayerContext {
 // For loss layers; does nothing where nobody asks.
 inline void AddPredictions(const LayerContext& ctx, const Tensor& y) {
   if (ctx.predictions == nullptr) return;
-  ctx.predictions->insert(ctx.predictions->end(), y.f32().begin(), y.f32().end());
+  const std::vector<float> values = HostValues(y);
+  ctx.predictions->insert(ctx.predictions->end(), values.begin(), values.end());
 }
 
 // What a layer leaves from one pass to the next, for one micro-batch or slice.

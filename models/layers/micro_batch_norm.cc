@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/tensor/arena.h"
+#include "kernels/tensor/host_values.h"
 
 namespace pipelab {
 
@@ -31,8 +32,9 @@ void MicroBatchNorm::InputGradient(const LayerContext& ctx, const Tensor& dy_MC,
                                dbeta_part_C);
   seen_[ctx.first_sample].rows = x_MC.dim(0);
   std::vector<float>& statistics = seen_[ctx.first_sample].mean_and_variance;
-  statistics.assign(mean_C.f32().begin(), mean_C.f32().end());
-  statistics.insert(statistics.end(), variance_C.f32().begin(), variance_C.f32().end());
+  statistics = HostValues(mean_C);
+  const std::vector<float> variance = HostValues(variance_C);
+  statistics.insert(statistics.end(), variance.begin(), variance.end());
   parts->push_back(std::move(dgamma_part_C));
   parts->push_back(std::move(dbeta_part_C));
 }

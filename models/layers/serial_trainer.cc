@@ -86,7 +86,7 @@ absl::Status SerialTrainer::MakeLayers() {
         for (size_t i = 0; i < StateNames(options_.optimizer).size(); ++i) {
           v.state.push_back(NewState(p, MemoryKind::kOptimizer));
         }
-        InitializeParameter(p, options_.seed, v.value.f32());
+        InitializeTensor(p, options_.seed, v.value);
       }
       for (auto& of_layer : parameters_) {
         v.gradients.push_back(NewState(p, MemoryKind::kGradient));
@@ -97,7 +97,7 @@ absl::Status SerialTrainer::MakeLayers() {
     std::vector<Tensor> statistics;
     for (const ParameterSpec& p : spec.statistics) {
       statistics.push_back(statistics_[p.name] = NewState(p, MemoryKind::kParameter));
-      InitializeParameter(p, options_.seed, statistics.back().f32());
+      InitializeTensor(p, options_.seed, statistics.back());
     }
     layer->SetStatistics(std::move(statistics));
     layers_.push_back(std::move(layer));
@@ -235,8 +235,7 @@ absl::StatusOr<std::map<std::string, std::vector<float>>> SerialTrainer::LossGra
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   std::map<std::string, std::vector<float>> gradients;
   for (auto& [name, v] : values_) {
-    const auto sum = v.gradients[0].f32();
-    gradients[name].assign(sum.begin(), sum.end());
+    gradients[name] = HostValues(v.gradients[0]);
     for (const Tensor& g : v.gradients) backend_->Fill(g, 0);
   }
   return gradients;

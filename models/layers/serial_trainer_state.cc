@@ -1,10 +1,10 @@
 // The part of SerialTrainer that hands out and takes what training changes.
-#include <algorithm>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/tensor/host_values.h"
 #include "models/layers/serial_trainer.h"
 #include "tools/base/status_macros.h"
 
@@ -25,8 +25,7 @@ absl::StatusOr<std::vector<float>> SerialTrainer::ParameterValue(const std::stri
   if (found == nullptr) {
     return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
   }
-  const auto value = found->f32();
-  return std::vector<float>(value.begin(), value.end());
+  return HostValues(*found);
 }
 
 absl::Status SerialTrainer::SetParameterValue(const std::string& name,
@@ -39,7 +38,7 @@ absl::Status SerialTrainer::SetParameterValue(const std::string& name,
     return absl::InvalidArgumentError(absl::StrCat("parameter \"", name, "\" has ", found->size(),
                                                    " elements, not ", value.size()));
   }
-  std::copy(value.begin(), value.end(), found->f32().begin());
+  SetHostValues(*found, value);
   return absl::OkStatus();
 }
 
@@ -63,8 +62,7 @@ TrainingState SerialTrainer::State() const {
   const StateTarget target = Target();
   TrainingState state = EmptyState(target, step_);
   for (const StateEntry& entry : StateEntries(graph_, target.optimizer_state)) {
-    const auto from = StateTensor(entry).f32();
-    state.tensors[entry.key] = {entry.spec->shape, std::vector<float>(from.begin(), from.end())};
+    state.tensors[entry.key] = {entry.spec->shape, HostValues(StateTensor(entry))};
   }
   return state;
 }
@@ -74,7 +72,7 @@ absl::Status SerialTrainer::SetState(const TrainingState& state) {
   PIPELAB_RETURN_IF_ERROR(CheckState(state, target));
   for (const StateEntry& entry : StateEntries(graph_, target.optimizer_state)) {
     const auto& from = std::get<std::vector<float>>(state.tensors.at(entry.key).values);
-    std::copy(from.begin(), from.end(), StateTensor(entry).f32().begin());
+    SetHostValues(StateTensor(entry), from);
   }
   step_ = state.step;
   return absl::OkStatus();

@@ -1,10 +1,10 @@
 #include "pipelines/runtime/collective_calls.h"
 
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/comm/sum.h"
+#include "kernels/tensor/host_values.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/runtime/place.h"
 #include "tools/base/status_macros.h"
@@ -56,7 +56,8 @@ void SumLocally(const std::vector<Tensor>& tensors) {
   std::vector<const void*> inputs;
   for (const Tensor& t : tensors) inputs.push_back(t.data());
   void* const sum = tensors[0].data();
-  SumInOrder(inputs, absl::MakeConstSpan(&sum, 1), tensors[0].type(), 0, tensors[0].size());
+  ReduceIn(tensors[0].memory(), MemoryReduction::kSum, inputs, absl::MakeConstSpan(&sum, 1),
+           tensors[0].type(), 0, tensors[0].size());
 }
 
 }  // namespace
@@ -87,7 +88,7 @@ absl::Status EndCollective(const CollectivePlan& plan, Communicator* communicato
   const Tensor first = state->wholes[0];
   // Other local copies get the result too; of parts there is one a device.
   for (size_t k = 1; k < state->wholes.size() && plan.kind != CollectiveKind::kReduceScatter; ++k) {
-    std::memcpy(state->wholes[k].data(), first.data(), first.bytes());
+    CopyTensor(first, state->wholes[k]);
   }
   state->wholes.clear();
   for (StageModule* module : plan.modules) {

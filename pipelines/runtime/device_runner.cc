@@ -1,9 +1,9 @@
 #include "pipelines/runtime/device_runner.h"
 
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/tensor/host_values.h"
 #include "pipelines/runtime/clocks.h"
 #include "pipelines/runtime/place.h"
 #include "tools/base/status_macros.h"
@@ -166,7 +166,7 @@ Tensor DeviceRunner::Assemble(const InputPlan& input) {
   Tensor whole = arena_->Allocate(input.spec->type, input.spec->shape, MemoryKind::kActivation);
   for (const Part& part : input.parts) {
     const Tensor& rows = buffers_[part.buffer];
-    std::memcpy(whole.Rows(part.row_begin, part.row_end).data(), rows.data(), rows.bytes());
+    CopyTensor(rows, whole.Rows(part.row_begin, part.row_end));
   }
   for (const Part& part : input.parts) buffers_[part.buffer] = Tensor();
   return whole;
@@ -174,7 +174,7 @@ Tensor DeviceRunner::Assemble(const InputPlan& input) {
 
 Tensor DeviceRunner::Copy(const Tensor& rows) {
   Tensor copy = arena_->Allocate(rows.type(), rows.shape(), MemoryKind::kActivation);
-  std::memcpy(copy.data(), rows.data(), rows.bytes());
+  CopyTensor(rows, copy);
   return copy;
 }
 

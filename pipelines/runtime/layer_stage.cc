@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/tensor/host_values.h"
 #include "models/layers/data_view.h"
 #include "models/layers/factory.h"
 #include "pipelines/runtime/layer_stage_checks.h"
@@ -169,7 +170,7 @@ absl::StatusOr<Tensor> LayerStage::BeginNorm(const NormShare& share) {
 // In double and in the order of values, as the serial loop adds them.
 absl::Status LayerStage::EndNorm(const Tensor& squares) {
   squares_ = 0;
-  for (float term : squares.f32()) *squares_ += term;
+  for (float term : HostValues(squares)) *squares_ += term;
   gradient_norm_ = std::sqrt(*squares_);
   return absl::OkStatus();
 }

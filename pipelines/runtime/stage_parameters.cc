@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "kernels/tensor/host_values.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -50,7 +51,7 @@ void StageParameters::KeepVersion(int version) {
   const auto copy = [&](const Tensor& from) {
     Tensor to =
         backend_->arena().Allocate(DataType::kFloat32, from.shape(), MemoryKind::kParameter);
-    std::copy(from.f32().begin(), from.f32().end(), to.f32().begin());
+    CopyTensor(from, to);
     return to;
   };
   kept_[version] = {copy(values_.own), copy(values_.ties)};
@@ -124,11 +125,11 @@ std::pair<int64_t, int64_t> StageParameters::OverlapOf(const Region& r) const {
 
 Tensor StageParameters::SumsOfSquares(const NormShare& share, bool whole) {
   Fold();
-  Tensor squares =
-      backend_->arena().Zeros(DataType::kFloat32, {num_values_}, MemoryKind::kActivation);
+  Tensor squares = backend_->Allocate({num_values_});
+  std::vector<float> terms(num_values_);
   const auto add = [&](const Region& r, const Tensor& gradient) {
     if (!whole && r.cut.whole()) return;
-    squares.f32()[r.number] = static_cast<float>(backend_->optimizer().SumOfSquares(gradient));
+    terms[r.number] = static_cast<float>(backend_->optimizer().SumOfSquares(gradient));
   };
   for (const Region& r : regions_) {
     if (r.shared || !share.own || shard_.index < 0) continue;
@@ -141,6 +142,7 @@ Tensor StageParameters::SumsOfSquares(const NormShare& share, bool whole) {
     const Region& r = regions_[region_of_value_.at(tie)];
     add(r, GradientOf(r, 0));
   }
+  SetHostValues(squares, terms);
   return squares;
 }
 
@@ -216,8 +218,7 @@ absl::StatusOr<ParameterPart> StageParameters::CopyPart(absl::string_view name,
                                                         StateKind kind) const {
   PIPELAB_ASSIGN_OR_RETURN(const Region* region, Find(name, kind));
   const auto [kept, begin] = Kept(*region, kind);
-  return ParameterPart{begin, std::vector<float>(kept.f32().begin(), kept.f32().end()),
-                       region->cut};
+  return ParameterPart{begin, HostValues(kept), region->cut};
 }
 
 absl::StatusOr<std::vector<float>> StageParameters::Copy(absl::string_view name,
@@ -240,9 +241,12 @@ absl::Status StageParameters::Set(absl::string_view name, StateKind kind,
         absl::StrCat("parameter \"", name, "\" has ", whole, " elements, not ", from.size()));
   }
   const auto [kept, begin] = Kept(*region, kind);
-  for (int64_t i = 0; i < kept.size(); ++i) {
-    kept.f32()[i] = from[region->cut.WholeIndex(begin + i)];
-  }
+  const int64_t first = begin;
+  FillOnHost<float>(kept, [&](absl::Span<float> values) {
+    for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+      values[i] = from[region->cut.WholeIndex(first + i)];
+    }
+  });
   return absl::OkStatus();
 }
 

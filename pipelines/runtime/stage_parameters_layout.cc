@@ -102,14 +102,16 @@ void StageParameters::Allocate(uint64_t seed) {
   }
   std::vector<float> own(sharded_values() ? whole : 0);
   for (Region& r : regions_) {
-    const absl::Span<float> place = r.shared           ? values_.ties.f32()
-                                    : sharded_values() ? absl::MakeSpan(own)
-                                                       : values_.own.f32();
-    InitializeParameter(*r.spec, seed, place.subspan(r.begin, r.size));
+    if (r.shared || !sharded_values()) {
+      const Tensor& all = r.shared ? values_.ties : values_.own;
+      InitializeTensor(*r.spec, seed, all.Rows(r.begin, r.begin + r.size));
+    } else {
+      InitializeParameter(*r.spec, seed, absl::MakeSpan(own).subspan(r.begin, r.size));
+    }
     r.spec = nullptr;  // the graph need not outlive the constructor
   }
-  if (sharded_values()) {
-    std::copy_n(own.begin() + shard_.index * part, part, part_of_values_.f32().begin());
+  if (sharded_values() && shard_.index >= 0) {
+    SetHostValues(part_of_values_, absl::MakeConstSpan(own).subspan(shard_.index * part, part));
   }
 }
 

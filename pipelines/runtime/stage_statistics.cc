@@ -1,8 +1,7 @@
 #include "pipelines/runtime/stage_statistics.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
+#include "kernels/tensor/host_values.h"
 #include "models/layers/initialize.h"
 #include "tools/base/status_macros.h"
 
@@ -16,7 +15,7 @@ StageStatistics::StageStatistics(const ModelGraph& graph, absl::Span<const int> 
       const Shape shape(spec.shape.begin(), spec.shape.end());
       tensors.push_back(
           backend->arena().Allocate(DataType::kFloat32, shape, MemoryKind::kParameter));
-      InitializeParameter(spec, /*seed=*/0, tensors.back().f32());  // none starts by chance
+      InitializeTensor(spec, /*seed=*/0, tensors.back());  // none starts by chance
       of_name_[spec.name] = tensors.back();
     }
   }
@@ -30,7 +29,7 @@ absl::StatusOr<Tensor> StageStatistics::Find(absl::string_view name) const {
 
 absl::StatusOr<std::vector<float>> StageStatistics::Copy(absl::string_view name) const {
   PIPELAB_ASSIGN_OR_RETURN(const Tensor found, Find(name));
-  return std::vector<float>(found.f32().begin(), found.f32().end());
+  return HostValues(found);
 }
 
 absl::Status StageStatistics::Set(absl::string_view name, absl::Span<const float> values) {
@@ -39,7 +38,7 @@ absl::Status StageStatistics::Set(absl::string_view name, absl::Span<const float
     return absl::InvalidArgumentError(absl::StrCat("statistics \"", name, "\" have ", found.size(),
                                                    " elements, not ", values.size()));
   }
-  std::copy(values.begin(), values.end(), found.f32().begin());
+  SetHostValues(found, values);
   return absl::OkStatus();
 }
 

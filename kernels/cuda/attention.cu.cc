@@ -1,0 +1,308 @@
+// Attention in tiles, without the matrix of scores: the running largest score and sum of each query
+// go with the output (FlashAttention: Dao et al. 2022). Gradients compute the probabilities of a
+// tile again from the log-sum-exp. Semantics: kernels/reference/attention.cc.
+//
+// A block has a tile of queries, or of keys in the gradient of keys and values, and goes over the
+// tiles of the other side in one order, so results do not depend on how the queries are sliced
+// where slices begin at whole tiles. Everything lies in shared memory, rows one float apart from
+// the banks of the next.
+#include <cmath>
+
+#include "kernels/cuda/functions.h"
+#include "kernels/cuda/launch.h"
+
+namespace pipelab {
+namespace gpu {
+namespace {
+
+// Rows of a tile, a divisor of kAttentionBlockRows: as many as `arrays` tiles of rows leave room
+// for in the 160 KiB that a block of sm_80 may have.
+int64_t TileRows(int64_t size, int64_t arrays) {
+  constexpr int64_t kFloats = 160 * 1024 / 4;
+  for (int64_t rows = 32; rows > 1; rows /= 2) {
+    if (arrays * rows * (size + 1) + 2 * rows * (rows + 1) + 4 * rows <= kFloats) return rows;
+  }
+  return 1;
+}
+
+struct Tile {
+  int64_t sample, head, first;  // its first row
+};
+
+PIPELAB_DEVICE inline Tile TileOf(int64_t block, int64_t tiles, int64_t heads, int64_t rows) {
+  return {block / tiles / heads, block / tiles % heads, block % tiles * rows};
+}
+
+// The first keys, which query `query` of the sample sees.
+PIPELAB_DEVICE inline int64_t KeysOf(const AttentionNumbers& c, int64_t sample, int64_t query) {
+  if (c.causal) return c.first_query + query + 1;
+  return c.key_lengths == nullptr ? c.keys : c.key_lengths[sample];
+}
+
+// Rows [first, first + rows) of one head to shared memory, zeros from `end` on.
+PIPELAB_DEVICE inline void Load(const Block& block, const float* from, int64_t row_size,
+                                int64_t first, int64_t end, int64_t rows, int64_t size, float* to) {
+  block.ForEach(rows * size, [&](int64_t at) {
+    const int64_t r = at / size, d = at % size;
+    to[r * (size + 1) + d] = first + r < end ? from[(first + r) * row_size + d] : 0.0f;
+  });
+}
+
+PIPELAB_DEVICE inline float Dot(const float* a, const float* b, int64_t n) {
+  float sum = 0.0f;
+  for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// Takes one tile of keys into the outputs: scores, new largest ones, probabilities, sums.
+struct ForwardTile {
+  float *q, *o, *k, *v, *scores, *most, *sum, *fade;
+  int64_t rows, size;
+
+  PIPELAB_DEVICE void Take(const Block& block) const {
+    const int64_t pitch = size + 1, score_pitch = rows + 1, own_rows = rows, own_size = size;
+    const ForwardTile& t = *this;
+    block.ForEach(own_rows, [&](int64_t r) {
+      float largest = t.most[r];
+      for (int64_t j = 0; j < own_rows; ++j) {
+        largest = fmaxf(largest, t.scores[r * score_pitch + j]);
+      }
+      t.fade[r] = t.most[r] == -INFINITY ? 0.0f : expf(t.most[r] - largest);
+      t.most[r] = largest;
+    });
+    block.ForEach(own_rows * own_rows, [&](int64_t at) {
+      const int64_t r = at / own_rows, place = r * score_pitch + at % own_rows;
+      // A row past the last query sees nothing at all.
+      t.scores[place] = t.most[r] == -INFINITY ? 0.0f : expf(t.scores[place] - t.most[r]);
+    });
+    block.ForEach(own_rows, [&](int64_t r) {
+      float added = 0.0f;
+      for (int64_t j = 0; j < own_rows; ++j) added += t.scores[r * score_pitch + j];
+      t.sum[r] = t.sum[r] * t.fade[r] + added;
+    });
+    block.ForEach(own_rows * own_size, [&](int64_t at) {
+      const int64_t r = at / own_size, d = at % own_size;
+      float added = 0.0f;
+      for (int64_t j = 0; j < own_rows; ++j) {
+        added += t.scores[r * score_pitch + j] * t.v[j * pitch + d];
+      }
+      t.o[r * pitch + d] = t.o[r * pitch + d] * t.fade[r] + added;
+    });
+  }
+};
+
+// delta[sample, head, query] = dout . out
+void Deltas(Queue& queue, const AttentionNumbers& call, const float* dout, const float* out,
+            float* delta) {
+  const AttentionNumbers c = call;
+  const int64_t width = c.heads * c.size;
+  ForEach(queue, "AttentionDeltas", c.samples * c.heads * c.queries,
+          [=] PIPELAB_DEVICE(int64_t at) {
+            const int64_t i = at % c.queries, h = at / c.queries % c.heads;
+            const int64_t s = at / c.queries / c.heads;
+            const int64_t row = (s * c.queries + i) * width + h * c.size;
+            delta[at] = Dot(dout + row, out + row, c.size);
+          });
+}
+
+void QueryGradient(Queue& queue, const AttentionNumbers& call, const float* dout, const float* q,
+                   const float* kv, const float* lse, const float* delta, float* dq) {
+  const AttentionNumbers c = call;
+  const int64_t rows = TileRows(c.size, 5), tiles = (c.queries + rows - 1) / rows;
+  const int64_t pitch = c.size + 1, width = c.heads * c.size;
+  const float scale = 1.0f / sqrtf(static_cast<float>(c.size));
+  ForEachBlock(queue, "AttentionQueryGradient", c.samples * c.heads * tiles,
+               5 * rows * pitch + rows * (rows + 1), [=] PIPELAB_DEVICE(Block & block, int64_t b) {
+                 const Tile tile = TileOf(b, tiles, c.heads, rows);
+                 const int64_t column = tile.head * c.size;
+                 float* const own_q = block.shared();
+                 float* const own_dout = own_q + rows * pitch;
+                 float* const own_dq = own_dout + rows * pitch;
+                 float* const k = own_dq + rows * pitch;
+                 float* const v = k + rows * pitch;
+                 float* const scores = v + rows * pitch;
+                 const float* const of_kv = kv + tile.sample * c.kv_sample + column;
+                 const int64_t row_of_lse = (tile.sample * c.heads + tile.head) * c.queries;
+                 Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row,
+                      tile.first, c.queries, rows, c.size, own_q);
+                 Load(block, dout + tile.sample * c.queries * width + column, width, tile.first,
+                      c.queries, rows, c.size, own_dout);
+                 block.ForEach(rows * pitch, [&](int64_t at) { own_dq[at] = 0.0f; });
+                 const int64_t last = tile.first + rows < c.queries ? tile.first + rows : c.queries;
+                 const int64_t keys = KeysOf(c, tile.sample, last - 1);
+                 for (int64_t first_key = 0; first_key < keys; first_key += rows) {
+                   Load(block, of_kv + c.k_offset, c.kv_row, first_key, keys, rows, c.size, k);
+                   Load(block, of_kv + c.v_offset, c.kv_row, first_key, keys, rows, c.size, v);
+                   block.ForEach(rows * rows, [&](int64_t at) {
+                     const int64_t r = at / rows, j = at % rows, query = tile.first + r;
+                     float dscore = 0.0f;
+                     if (query < c.queries && first_key + j < KeysOf(c, tile.sample, query)) {
+                       const float score = scale * Dot(own_q + r * pitch, k + j * pitch, c.size);
+                       const float p = expf(score - lse[row_of_lse + query]);
+                       const float dp = Dot(own_dout + r * pitch, v + j * pitch, c.size);
+                       dscore = scale * p * (dp - delta[row_of_lse + query]);
+                     }
+                     scores[r * (rows + 1) + j] = dscore;
+                   });
+                   block.ForEach(rows * c.size, [&](int64_t at) {
+                     const int64_t r = at / c.size, d = at % c.size;
+                     float sum = 0.0f;
+                     for (int64_t j = 0; j < rows; ++j) {
+                       sum += scores[r * (rows + 1) + j] * k[j * pitch + d];
+                     }
+                     own_dq[r * pitch + d] += sum;
+                   });
+                 }
+                 float* const to = dq + c.q_offset + tile.sample * c.q_sample + column;
+                 block.ForEach(rows * c.size, [&](int64_t at) {
+                   const int64_t r = at / c.size, d = at % c.size;
+                   if (tile.first + r < c.queries) {
+                     to[(tile.first + r) * c.q_row + d] = own_dq[r * pitch + d];
+                   }
+                 });
+               });
+}
+
+// Over the tiles of queries from the last to the first, as the slices of a sequence come: a later
+// call goes on with the sum that an earlier one left.
+void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const float* dout, const float* q,
+                      const float* kv, const float* lse, const float* delta, float* dkv) {
+  const AttentionNumbers c = call;
+  // All keys where they are written; else those that the queries read.
+  const int64_t keys = c.writes_all_keys || !c.causal ? c.keys : c.first_query + c.queries;
+  const int64_t rows = TileRows(c.size, 6), tiles = (keys + rows - 1) / rows;
+  const int64_t query_tiles = (c.queries + rows - 1) / rows;
+  const int64_t pitch = c.size + 1, width = c.heads * c.size, score_pitch = rows + 1;
+  const float scale = 1.0f / sqrtf(static_cast<float>(c.size));
+  ForEachBlock(
+      queue, "AttentionKeyValueGradient", c.samples * c.heads * tiles,
+      6 * rows * pitch + 2 * rows * score_pitch, [=] PIPELAB_DEVICE(Block & block, int64_t b) {
+        const Tile tile = TileOf(b, tiles, c.heads, rows);
+        const int64_t column = tile.head * c.size;
+        float* const k = block.shared();
+        float* const v = k + rows * pitch;
+        float* const dk = v + rows * pitch;
+        float* const dv = dk + rows * pitch;
+        float* const own_q = dv + rows * pitch;
+        float* const own_dout = own_q + rows * pitch;
+        float* const p = own_dout + rows * pitch;
+        float* const dscores = p + rows * score_pitch;
+        const int64_t of_kv = tile.sample * c.kv_sample + column;
+        const int64_t row_of_lse = (tile.sample * c.heads + tile.head) * c.queries;
+        Load(block, kv + of_kv + c.k_offset, c.kv_row, tile.first, keys, rows, c.size, k);
+        Load(block, kv + of_kv + c.v_offset, c.kv_row, tile.first, keys, rows, c.size, v);
+        const int64_t end = c.writes_all_keys ? tile.first : keys;  // nothing, or what is there
+        Load(block, dkv + of_kv + c.k_offset, c.kv_row, tile.first, end, rows, c.size, dk);
+        Load(block, dkv + of_kv + c.v_offset, c.kv_row, tile.first, end, rows, c.size, dv);
+        for (int64_t query_tile = query_tiles - 1; query_tile >= 0; --query_tile) {
+          const int64_t first = query_tile * rows;
+          const int64_t last = first + rows < c.queries ? first + rows : c.queries;
+          if (KeysOf(c, tile.sample, last - 1) <= tile.first) continue;  // sees none of the keys
+          Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row, first, c.queries,
+               rows, c.size, own_q);
+          Load(block, dout + tile.sample * c.queries * width + column, width, first, c.queries,
+               rows, c.size, own_dout);
+          block.ForEach(rows * rows, [&](int64_t at) {
+            const int64_t r = at / rows, j = at % rows, query = first + r;
+            float probability = 0.0f, dscore = 0.0f;
+            if (query < c.queries && tile.first + j < KeysOf(c, tile.sample, query)) {
+              const float score = scale * Dot(own_q + r * pitch, k + j * pitch, c.size);
+              probability = expf(score - lse[row_of_lse + query]);
+              const float dp = Dot(own_dout + r * pitch, v + j * pitch, c.size);
+              dscore = scale * probability * (dp - delta[row_of_lse + query]);
+            }
+            p[r * score_pitch + j] = probability;
+            dscores[r * score_pitch + j] = dscore;
+          });
+          block.ForEach(rows * c.size, [&](int64_t at) {
+            const int64_t j = at / c.size, d = at % c.size;
+            float key_sum = 0.0f, value_sum = 0.0f;
+            for (int64_t r = 0; r < rows; ++r) {
+              key_sum += dscores[r * score_pitch + j] * own_q[r * pitch + d];
+              value_sum += p[r * score_pitch + j] * own_dout[r * pitch + d];
+            }
+            dk[j * pitch + d] += key_sum;
+            dv[j * pitch + d] += value_sum;
+          });
+        }
+        block.ForEach(rows * c.size, [&](int64_t at) {
+          const int64_t j = at / c.size, d = at % c.size;
+          if (tile.first + j >= keys) return;
+          const int64_t place = of_kv + (tile.first + j) * c.kv_row + d;
+          dkv[place + c.k_offset] = dk[j * pitch + d];
+          dkv[place + c.v_offset] = dv[j * pitch + d];
+        });
+      });
+}
+
+}  // namespace
+
+void Attention(Queue& queue, const AttentionNumbers& call, const float* q, const float* kv,
+               float* out, float* lse) {
+  const AttentionNumbers c = call;
+  const int64_t rows = TileRows(c.size, 4), tiles = (c.queries + rows - 1) / rows;
+  const int64_t pitch = c.size + 1, width = c.heads * c.size;
+  const float scale = 1.0f / sqrtf(static_cast<float>(c.size));
+  ForEachBlock(queue, "Attention", c.samples * c.heads * tiles,
+               4 * rows * pitch + rows * (rows + 1) + 3 * rows,
+               [=] PIPELAB_DEVICE(Block & block, int64_t b) {
+                 const Tile tile = TileOf(b, tiles, c.heads, rows);
+                 const int64_t column = tile.head * c.size;
+                 ForwardTile t;
+                 t.rows = rows;
+                 t.size = c.size;
+                 t.q = block.shared();
+                 t.o = t.q + rows * pitch;
+                 t.k = t.o + rows * pitch;
+                 t.v = t.k + rows * pitch;
+                 t.scores = t.v + rows * pitch;
+                 t.most = t.scores + rows * (rows + 1);
+                 t.sum = t.most + rows;
+                 t.fade = t.sum + rows;
+                 const float* const of_kv = kv + tile.sample * c.kv_sample + column;
+                 Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row,
+                      tile.first, c.queries, rows, c.size, t.q);
+                 block.ForEach(rows * pitch, [&](int64_t at) { t.o[at] = 0.0f; });
+                 block.ForEach(rows, [&](int64_t r) {
+                   t.most[r] = -INFINITY;
+                   t.sum[r] = 0.0f;
+                 });
+                 const int64_t last = tile.first + rows < c.queries ? tile.first + rows : c.queries;
+                 const int64_t keys = KeysOf(c, tile.sample, last - 1);
+                 for (int64_t first_key = 0; first_key < keys; first_key += rows) {
+                   Load(block, of_kv + c.k_offset, c.kv_row, first_key, keys, rows, c.size, t.k);
+                   Load(block, of_kv + c.v_offset, c.kv_row, first_key, keys, rows, c.size, t.v);
+                   block.ForEach(rows * rows, [&](int64_t at) {
+                     const int64_t r = at / rows, j = at % rows, query = tile.first + r;
+                     const bool seen =
+                         query < c.queries && first_key + j < KeysOf(c, tile.sample, query);
+                     t.scores[r * (rows + 1) + j] =
+                         seen ? scale * Dot(t.q + r * pitch, t.k + j * pitch, c.size) : -INFINITY;
+                   });
+                   t.Take(block);
+                 }
+                 float* const to = out + (tile.sample * c.queries + tile.first) * width + column;
+                 block.ForEach((last - tile.first) * c.size, [&](int64_t at) {
+                   const int64_t r = at / c.size, d = at % c.size;
+                   to[r * width + d] = t.o[r * pitch + d] / t.sum[r];
+                 });
+                 block.ForEach(last - tile.first, [&](int64_t r) {
+                   lse[(tile.sample * c.heads + tile.head) * c.queries + tile.first + r] =
+                       t.most[r] + logf(t.sum[r]);
+                 });
+               });
+}
+
+void AttentionGradient(Queue& queue, const AttentionNumbers& call, const float* dout,
+                       const float* q, const float* kv, const float* out, const float* lse,
+                       float* dq, float* dkv) {
+  float* const delta =
+      static_cast<float*>(queue.Scratch(call.samples * call.heads * call.queries * 4));
+  if (delta == nullptr) return;
+  Deltas(queue, call, dout, out, delta);
+  QueryGradient(queue, call, dout, q, kv, lse, delta, dq);
+  KeyValueGradient(queue, call, dout, q, kv, lse, delta, dkv);
+}
+
+}  // namespace gpu
+}  // namespace pipelab

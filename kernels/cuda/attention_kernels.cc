@@ -1,0 +1,88 @@
+#include <memory>
+
+#include "kernels/attention_call.h"
+#include "kernels/cuda/functions.h"
+#include "kernels/cuda/groups.h"
+#include "kernels/shape_checks.h"
+
+namespace pipelab {
+namespace gpu {
+namespace {
+
+class CudaAttentionKernels final : public AttentionKernels {
+ public:
+  CudaAttentionKernels(Arena* arena, Device* device) : arena_(arena), device_(device) {}
+
+  void Forward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
+               const Tensor& lse_SHQ) override {
+    CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHQ);
+    const AttentionCall call = CallOf(shape);
+    const auto scratch = Scratch(1, call);
+    Attention(*device_, NumbersOf(call), Data(qkv_M3C), Data(qkv_M3C), Data(out_MC), Data(lse_SHQ));
+  }
+  void Gradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
+                const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) override {
+    CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHQ);
+    const AttentionCall call = CallOf(shape);
+    const auto scratch = Scratch(2, call);
+    AttentionGradient(*device_, NumbersOf(call), Data(dout_MC), Data(qkv_M3C), Data(qkv_M3C),
+                      Data(out_MC), Data(lse_SHQ), Data(dqkv_M3C), Data(dqkv_M3C));
+  }
+
+  void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
+                    const Tensor& out_MC, const Tensor& lse_SHQ) override {
+    CheckCrossAttention("CrossAttention", shape, {&q_MC, &out_MC}, {&kv_N2C}, lse_SHQ);
+    const AttentionCall call = CallOf(shape);
+    const auto scratch = Scratch(1, call);
+    Attention(*device_, NumbersOf(call), Data(q_MC), Data(kv_N2C), Data(out_MC), Data(lse_SHQ));
+  }
+  void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
+                     const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
+                     const Tensor& dq_MC, const Tensor& dkv_N2C) override {
+    CheckCrossAttention("CrossAttentionGradient", shape, {&dout_MC, &q_MC, &out_MC, &dq_MC},
+                        {&kv_N2C, &dkv_N2C}, lse_SHQ);
+    const AttentionCall call = CallOf(shape);
+    const auto scratch = Scratch(2, call);
+    AttentionGradient(*device_, NumbersOf(call), Data(dout_MC), Data(q_MC), Data(kv_N2C),
+                      Data(out_MC), Data(lse_SHQ), Data(dq_MC), Data(dkv_N2C));
+  }
+
+ private:
+  AttentionNumbers NumbersOf(const AttentionCall& c) {
+    CHECK_LE(c.head_size, kMostHeadSize) << "the width of a head";
+    AttentionNumbers n;
+    n.samples = c.samples;
+    n.heads = c.heads;
+    n.size = c.head_size;
+    n.queries = c.queries;
+    n.keys = c.keys;
+    n.causal = c.causal;
+    n.first_query = c.first_query;
+    n.writes_all_keys = c.writes_all_keys;
+    n.key_lengths = device_->Upload(c.key_lengths);
+    n.q_offset = c.q_offset;
+    n.q_row = c.q_row;
+    n.q_sample = c.q_sample;
+    n.k_offset = c.k_offset;
+    n.v_offset = c.v_offset;
+    n.kv_row = c.kv_row;
+    n.kv_sample = c.kv_sample;
+    return n;
+  }
+  // Scores are in shared memory; what the interface promises is charged all the same.
+  std::shared_ptr<Charge> Scratch(int64_t blocks, const AttentionCall& call) {
+    return arena_->Reserve(Bytes(4 * blocks * call.BlockFloats()), MemoryKind::kWorkspace);
+  }
+
+  Arena* const arena_;
+  Device* const device_;
+};
+
+}  // namespace
+
+std::unique_ptr<AttentionKernels> MakeAttentionKernels(Arena* arena, Device* device) {
+  return std::make_unique<CudaAttentionKernels>(arena, device);
+}
+
+}  // namespace gpu
+}  // namespace pipelab

@@ -1,0 +1,82 @@
+// Kernels over single elements.
+#include <cmath>
+
+#include "kernels/cuda/functions.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/philox.h"
+
+namespace pipelab {
+namespace gpu {
+namespace {
+
+constexpr float kGeluSlope = 0.7978845608028654f;  // sqrt(2 / pi)
+constexpr float kGeluCubic = 0.044715f;
+
+// (1 + tanh u) / 2 as 1 / (1 + e^-2u), which keeps its digits where it is small.
+PIPELAB_DEVICE inline float GeluGate(float x) {
+  return 1.0f / (1.0f + expf(-2.0f * kGeluSlope * (x + kGeluCubic * x * x * x)));
+}
+
+}  // namespace
+
+void Gelu(Queue& queue, const float* x, int64_t n, float* y) {
+  ForEach(queue, "Gelu", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = x[i] * GeluGate(x[i]); });
+}
+
+// d(x g) = g + x g (1 - g) 2 u', where g is the gate.
+void GeluGradient(Queue& queue, const float* dy, const float* x, int64_t n, float* dx) {
+  ForEach(queue, "GeluGradient", n, [=] PIPELAB_DEVICE(int64_t i) {
+    const float z = x[i], gate = GeluGate(z);
+    const float slope = 2.0f * kGeluSlope * (1.0f + 3.0f * kGeluCubic * z * z);
+    // Far out, where z slope overflows, 1 - gate or gate is 0 and so is the product.
+    const float change = gate * (1.0f - gate);
+    dx[i] = dy[i] * (gate + (change == 0.0f ? 0.0f : z * change * slope));
+  });
+}
+
+void Relu(Queue& queue, const float* x, int64_t n, float* y) {
+  ForEach(queue, "Relu", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = x[i] < 0 ? 0.0f : x[i]; });
+}
+
+void ReluGradient(Queue& queue, const float* dy, const float* y, int64_t n, float* dx) {
+  ForEach(queue, "ReluGradient", n,
+          [=] PIPELAB_DEVICE(int64_t i) { dx[i] = y[i] <= 0 ? 0.0f : dy[i]; });
+}
+
+void Add(Queue& queue, const float* a, const float* b, int64_t n, float* y) {
+  ForEach(queue, "Add", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = a[i] + b[i]; });
+}
+
+void Fill(Queue& queue, float value, int64_t n, float* x) {
+  ForEach(queue, "Fill", n, [=] PIPELAB_DEVICE(int64_t i) { x[i] = value; });
+}
+
+void Scale(Queue& queue, float factor, int64_t n, float* x) {
+  ForEach(queue, "Scale", n, [=] PIPELAB_DEVICE(int64_t i) { x[i] *= factor; });
+}
+
+void CopyColumns(Queue& queue, const float* from, int64_t from_width, int64_t rows, int64_t columns,
+                 float* to, int64_t to_width) {
+  ForEach(queue, "CopyColumns", rows * columns, [=] PIPELAB_DEVICE(int64_t i) {
+    const int64_t row = i / columns, column = i % columns;
+    to[row * to_width + column] = from[row * from_width + column];
+  });
+}
+
+void AddBias(Queue& queue, const float* b, int64_t m, int64_t n, float* y) {
+  ForEach(queue, "AddBias", m * n, [=] PIPELAB_DEVICE(int64_t i) { y[i] += b[i % n]; });
+}
+
+void Dropout(Queue& queue, const float* a, const float* x, const DropoutNumbers& numbers, int64_t n,
+             float* y) {
+  const DropoutNumbers d = numbers;
+  const float scale = 1.0f / (1.0f - d.rate);
+  ForEach(queue, "Dropout", n, [=] PIPELAB_DEVICE(int64_t i) {
+    const float uniform = RandomUniform(d.seed, d.stream, d.offset + static_cast<uint64_t>(i));
+    const float kept = uniform >= d.rate ? x[i] * scale : 0.0f;
+    y[i] = a == nullptr ? kept : a[i] + kept;
+  });
+}
+
+}  // namespace gpu
+}  // namespace pipelab

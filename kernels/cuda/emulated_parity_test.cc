@@ -1,0 +1,105 @@
+// The CUDA backend's code on the emulated device: every kernel against the reference, bits at other
+// addresses, faults, and the numbers of dropout.
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/cases/kernel_case.h"
+#include "kernels/cuda/case_runner.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/philox.h"
+#include "kernels/tensor/arena.h"
+#include "kernels/tensor/host_values.h"
+#include "tools/base/rng.h"
+
+namespace pipelab {
+namespace {
+
+TEST(EmulatedParity, EveryKernelIsWithinItsErrorBound) {
+  const auto device = gpu::MakeEmulatedDevice();
+  double worst_share = 0;
+  for (const KernelCase& c : CheckedCases()) {
+    const CaseResult result = RunOnDevice(c, device);
+    EXPECT_TRUE(result.ok) << c.name << ": " << result.text;
+    worst_share = std::max(worst_share, result.share);
+  }
+  EXPECT_GT(worst_share, 0.05) << "the bounds are far too wide";
+}
+
+TEST(EmulatedParity, SameBitsAtOtherAddressesAndAfterOtherCalls) {
+  const std::vector<KernelCase> cases = KernelCases(CaseSize::kSmall);
+  const auto device = gpu::MakeEmulatedDevice();
+  std::vector<std::string> bits;
+  for (const KernelCase& c : cases) bits.push_back(BitsOnDevice(c, device, 0));
+  for (size_t i = cases.size(); i-- > 0;) {
+    EXPECT_TRUE(BitsOnDevice(cases[i], device, 1) == bits[i]) << cases[i].name;
+  }
+}
+
+TEST(Philox, IsTheProjectsGenerator) {
+  for (const uint64_t seed : {uint64_t{0}, uint64_t{7}, uint64_t{1} << 40}) {
+    const CounterRng rng(seed, "dropout");
+    for (const uint64_t first : {uint64_t{0}, uint64_t{12345}, (uint64_t{1} << 34) - 2}) {
+      for (uint64_t i = first; i < first + 9; ++i) {
+        EXPECT_EQ(gpu::RandomBits(rng.seed(), rng.stream(), i), rng.Bits(i));
+        EXPECT_EQ(gpu::RandomUniform(rng.seed(), rng.stream(), i), rng.Uniform(i));
+      }
+    }
+  }
+}
+
+TEST(EmulatedDevice, DoesNothingBeforeSomebodyWaits) {
+  const auto device = gpu::MakeEmulatedDevice();
+  Arena arena(device);
+  const auto backend = MakeCudaBackend(&arena, device);
+  const Tensor x = backend->Allocate({3});
+  backend->Fill(x, 2);
+  const float* const memory = static_cast<const float*>(x.data());
+  EXPECT_NE(memory[0], 2);
+  EXPECT_EQ(backend->Finish(), absl::OkStatus());
+  EXPECT_EQ(memory[0], 2);
+  EXPECT_EQ(HostValues(x), std::vector<float>({2, 2, 2}));
+}
+
+TEST(EmulatedDevice, ExhaustedMemoryComesOutOfFinish) {
+  const auto device = gpu::MakeEmulatedDevice(/*memory_limit=*/1000);
+  Arena arena(device);
+  const auto backend = MakeCudaBackend(&arena, device);
+  const Tensor x = backend->Allocate({100}), y = backend->Allocate({1000});
+  backend->Fill(x, 1);
+  backend->Fill(y, 1);
+  backend->LinearTransposed(x.Reshape({1, 100}), x.Reshape({1, 100}), x.Rows(0, 1));
+  EXPECT_TRUE(std::isnan(backend->optimizer().SumOfSquares(x)));
+  const absl::Status status = backend->Finish();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("4000 bytes"), std::string::npos) << status;
+}
+
+// An id that is none gives NaNs, where the host's backends CHECK.
+TEST(EmulatedDevice, UnknownIdsShowAsNaN) {
+  const auto device = gpu::MakeEmulatedDevice();
+  Arena arena(device);
+  const auto backend = MakeCudaBackend(&arena, device);
+  const Tensor table = backend->Allocate({4, 2}), positions = backend->Allocate({2, 2});
+  backend->Fill(table, 1);
+  backend->Fill(positions, 1);
+  const Tensor ids = arena.Allocate(DataType::kInt32, {2}, MemoryKind::kActivation);
+  SetHostIds(ids, {3, 4});
+  const Tensor y = backend->Allocate({2, 2});
+  backend->embedding().Lookup(ids, table, positions, y);
+  const std::vector<float> values = HostValues(y);
+  EXPECT_EQ(values[0], 2);
+  EXPECT_TRUE(std::isnan(values[2]));
+  EXPECT_TRUE(std::isnan(backend->loss().CrossEntropy(y.Reshape({2, 2}), ids)));
+}
+
+TEST(EmulatedDeviceDeathTest, TheHostCannotTouchItsTensors) {
+  const auto device = gpu::MakeEmulatedDevice();
+  Arena arena(device);
+  const Tensor x = arena.Allocate(DataType::kFloat32, {3}, MemoryKind::kActivation);
+  EXPECT_DEATH(x.f32(), "HostValues");
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,119 @@
+// Pooling and batch normalisation. The libraries' do not serve: cuDNN's pooling gradient wants the
+// output kept, its batch normalisation keeps the reciprocal deviation, divides the running variance
+// by one less, and has no input gradient without the weight gradient.
+#include <memory>
+#include <vector>
+
+#include "kernels/cuda/functions.h"
+#include "kernels/cuda/groups.h"
+#include "kernels/shape_checks.h"
+#include "kernels/tensor/host_values.h"
+
+namespace pipelab {
+namespace gpu {
+namespace {
+
+Window WindowOf(const PoolingShape& s) {
+  return {s.samples,      s.height,        s.width,        s.out_height(),
+          s.out_width(),  s.kernel_height, s.kernel_width, s.stride_height,
+          s.stride_width, s.pad_height,    s.pad_width};
+}
+
+class CudaPoolingKernels final : public PoolingKernels {
+ public:
+  explicit CudaPoolingKernels(Device* device) : device_(device) {}
+
+  void Max(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) override {
+    CheckPooling("MaxPool", shape, {&x_NHWC}, {&y_NHWC});
+    MaxPool(*device_, WindowOf(shape), shape.channels, Data(x_NHWC), Data(y_NHWC));
+  }
+  void MaxGradient(const PoolingShape& shape, const Tensor& dy_NHWC, const Tensor& x_NHWC,
+                   const Tensor& dx_NHWC) override {
+    CheckPooling("MaxPoolGradient", shape, {&x_NHWC, &dx_NHWC}, {&dy_NHWC});
+    MaxPoolGradient(*device_, WindowOf(shape), shape.channels, Data(dy_NHWC), Data(x_NHWC),
+                    Data(dx_NHWC));
+  }
+  void Average(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) override {
+    CheckPooling("AveragePool", shape, {&x_NHWC}, {&y_NHWC});
+    AveragePool(*device_, WindowOf(shape), shape.channels, shape.count_padding, Data(x_NHWC),
+                Data(y_NHWC));
+  }
+  void AverageGradient(const PoolingShape& shape, const Tensor& dy_NHWC,
+                       const Tensor& dx_NHWC) override {
+    CheckPooling("AveragePoolGradient", shape, {&dx_NHWC}, {&dy_NHWC});
+    AveragePoolGradient(*device_, WindowOf(shape), shape.channels, shape.count_padding,
+                        Data(dy_NHWC), Data(dx_NHWC));
+  }
+
+ private:
+  Device* const device_;
+};
+
+class CudaBatchNormKernels final : public BatchNormKernels {
+ public:
+  explicit CudaBatchNormKernels(Device* device) : device_(device) {}
+
+  void Forward(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C, const Tensor& y_MC,
+               const Tensor& mean_C, const Tensor& variance_C) override {
+    const auto [m, c] =
+        CheckBatchNorm("BatchNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C, &mean_C, &variance_C});
+    BatchNorm(*device_, Data(x_MC), Data(gamma_C), Data(beta_C), m, c, Data(y_MC), Data(mean_C),
+              Data(variance_C));
+  }
+  void InputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                     const Tensor& mean_C, const Tensor& variance_C, const Tensor& dx_MC,
+                     const Tensor& dgamma_part_C, const Tensor& dbeta_part_C) override {
+    const auto [m, c] =
+        CheckBatchNorm("BatchNormInputGradient", {&dy_MC, &x_MC, &dx_MC},
+                       {&gamma_C, &mean_C, &variance_C, &dgamma_part_C, &dbeta_part_C});
+    BatchNormInputGradient(*device_, Data(dy_MC), Data(x_MC), Data(gamma_C), Data(mean_C),
+                           Data(variance_C), m, c, Data(dx_MC), Data(dgamma_part_C),
+                           Data(dbeta_part_C));
+  }
+  void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
+                      const Tensor& dgamma_C, const Tensor& dbeta_C) override {
+    const int64_t c = CheckSameSize("BatchNormWeightGradient",
+                                    {&dgamma_part_C, &dbeta_part_C, &dgamma_C, &dbeta_C});
+    Add(*device_, Data(dgamma_C), Data(dgamma_part_C), c, Data(dgamma_C));
+    Add(*device_, Data(dbeta_C), Data(dbeta_part_C), c, Data(dbeta_C));
+  }
+  void Inference(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                 const Tensor& mean_C, const Tensor& variance_C, const Tensor& y_MC) override {
+    const auto [m, c] = CheckBatchNorm("BatchNormInference", {&x_MC, &y_MC},
+                                       {&gamma_C, &beta_C, &mean_C, &variance_C});
+    BatchNormInference(*device_, Data(x_MC), Data(gamma_C), Data(beta_C), Data(mean_C),
+                       Data(variance_C), m, c, Data(y_MC));
+  }
+  // The statistics, a few numbers that the host has kept, may come from there.
+  void UpdateRunning(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B, float momentum,
+                     const Tensor& running_mean_C, const Tensor& running_variance_C) override {
+    const int64_t batches =
+        CheckRunningStatistics(statistics_B2C, rows_B, running_mean_C, running_variance_C);
+    std::vector<float> numbers(rows_B.begin(), rows_B.end());
+    const bool from_host = statistics_B2C.on_host();
+    if (from_host) {
+      const std::vector<float> values = HostValues(statistics_B2C);
+      numbers.insert(numbers.end(), values.begin(), values.end());
+    }
+    const float* const uploaded = device_->Upload(numbers);
+    const float* const statistics = from_host ? uploaded + rows_B.size() : Data(statistics_B2C);
+    BatchNormUpdateRunning(*device_, statistics, rows_B.empty() ? nullptr : uploaded, batches,
+                           running_mean_C.size(), momentum, Data(running_mean_C),
+                           Data(running_variance_C));
+  }
+
+ private:
+  Device* const device_;
+};
+
+}  // namespace
+
+std::unique_ptr<PoolingKernels> MakePoolingKernels(Device* device) {
+  return std::make_unique<CudaPoolingKernels>(device);
+}
+std::unique_ptr<BatchNormKernels> MakeBatchNormKernels(Device* device) {
+  return std::make_unique<CudaBatchNormKernels>(device);
+}
+
+}  // namespace gpu
+}  // namespace pipelab

@@ -1,0 +1,202 @@
+// Kernels written once for two executors: nvcc makes CUDA kernels of a .cu.cc file, and the host's
+// compiler makes loops of it, which tests hold to the reference on machines without a GPU.
+//
+//   ForEach(queue, "Gelu", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = ...; });
+//   ForEachBlock(queue, "LayerNorm", rows, 0, [=] PIPELAB_DEVICE(Block& block, int64_t row) {
+//     const float sum = block.Sum(c, [&](int64_t j) { return x[row * c + j]; });
+//     block.ForEach(c, [&](int64_t j) { y[row * c + j] = x[row * c + j] - sum / c; });
+//   });
+//
+// A block is kThreads threads that run the same code; ForEach and the reductions divide their
+// indices among them and meet at the end, so what comes after sees what came before. Anything
+// outside them is done by every thread: it must not write. Reductions add in an order that the
+// count alone fixes, which is the same in both executors; all threads get the result.
+#ifndef PIPELAB_KERNELS_CUDA_LAUNCH_H_
+#define PIPELAB_KERNELS_CUDA_LAUNCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "kernels/cuda/queue.h"
+
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#define PIPELAB_DEVICE __device__
+#else
+#define PIPELAB_DEVICE
+#endif
+
+namespace pipelab {
+namespace gpu {
+
+inline constexpr int kThreads = 256;
+inline constexpr int kWarp = 32;
+
+#ifdef __CUDACC__
+
+class Block {
+ public:
+  __device__ explicit Block(float* shared) : shared_(shared) {}
+
+  // As many floats as the launch asked for.
+  __device__ float* shared() const { return shared_; }
+
+  template <class F>
+  __device__ void ForEach(int64_t n, const F& f) const {
+    for (int64_t i = threadIdx.x; i < n; i += kThreads) f(i);
+    __syncthreads();
+  }
+
+  // Of what f returns: float, double or an integer.
+  template <class F>
+  __device__ auto Sum(int64_t n, const F& f) const {
+    using T = decltype(f(int64_t{0}));
+    T value = 0;
+    for (int64_t i = threadIdx.x; i < n; i += kThreads) value += f(i);
+    for (int o = kWarp / 2; o > 0; o /= 2) value += __shfl_xor_sync(0xffffffffu, value, o);
+    __shared__ T of_warp[kThreads / kWarp];
+    if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
+    __syncthreads();
+    T all = of_warp[0];
+    for (int w = 1; w < kThreads / kWarp; ++w) all += of_warp[w];
+    __syncthreads();
+    return all;
+  }
+
+  // Minus infinity of nothing; a NaN is passed over.
+  template <class F>
+  __device__ float Max(int64_t n, const F& f) const {
+    float value = -INFINITY;
+    for (int64_t i = threadIdx.x; i < n; i += kThreads) value = fmaxf(value, f(i));
+    for (int o = kWarp / 2; o > 0; o /= 2) {
+      value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, o));
+    }
+    __shared__ float of_warp[kThreads / kWarp];
+    if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
+    __syncthreads();
+    float all = of_warp[0];
+    for (int w = 1; w < kThreads / kWarp; ++w) all = fmaxf(all, of_warp[w]);
+    __syncthreads();
+    return all;
+  }
+
+ private:
+  float* shared_;
+};
+
+template <class F>
+__global__ void __launch_bounds__(kThreads) ElementKernel(int64_t n, const F f) {
+  const int64_t stride = int64_t{kThreads} * gridDim.x;
+  for (int64_t i = int64_t{kThreads} * blockIdx.x + threadIdx.x; i < n; i += stride) f(i);
+}
+
+template <class F>
+__global__ void __launch_bounds__(kThreads) BlockKernel(int64_t blocks, const F f) {
+  extern __shared__ float shared[];
+  Block block(shared);
+  for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
+    f(block, b);
+    __syncthreads();  // the next one writes to the same shared memory
+  }
+}
+
+inline int GridOf(int64_t blocks) {
+  constexpr int64_t kMost = 1 << 20;
+  return static_cast<int>(blocks < kMost ? blocks : kMost);
+}
+
+template <class F>
+void ForEach(Queue& queue, const char* kernel, int64_t n, const F& f) {
+  if (n <= 0 || queue.failed()) return;
+  const auto stream = static_cast<cudaStream_t>(queue.stream());
+  ElementKernel<<<GridOf((n + kThreads - 1) / kThreads), kThreads, 0, stream>>>(n, f);
+  const cudaError_t error = cudaGetLastError();
+  if (error != cudaSuccess) queue.NoteLaunch(kernel, static_cast<int>(error));
+}
+
+template <class F>
+void ForEachBlock(Queue& queue, const char* kernel, int64_t blocks, int64_t shared_floats,
+                  const F& f) {
+  if (blocks <= 0 || queue.failed()) return;
+  constexpr int64_t kWithoutAsking = 48 * 1024;
+  const int64_t bytes = shared_floats * static_cast<int64_t>(sizeof(float));
+  cudaError_t error = cudaSuccess;
+  if (bytes > kWithoutAsking) {
+    error = cudaFuncSetAttribute(BlockKernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(bytes));
+  }
+  if (error == cudaSuccess) {
+    const auto stream = static_cast<cudaStream_t>(queue.stream());
+    BlockKernel<<<GridOf(blocks), kThreads, bytes, stream>>>(blocks, f);
+    error = cudaGetLastError();
+  }
+  if (error != cudaSuccess) queue.NoteLaunch(kernel, static_cast<int>(error));
+}
+
+#else  // loops on the host
+
+class Block {
+ public:
+  explicit Block(float* shared) : shared_(shared) {}
+
+  float* shared() const { return shared_; }
+
+  template <class F>
+  void ForEach(int64_t n, const F& f) const {
+    for (int64_t i = 0; i < n; ++i) f(i);
+  }
+
+  template <class F>
+  auto Sum(int64_t n, const F& f) const {
+    using T = decltype(f(int64_t{0}));
+    T of_thread[kThreads];
+    for (int t = 0; t < kThreads; ++t) {
+      of_thread[t] = 0;
+      for (int64_t i = t; i < n; i += kThreads) of_thread[t] += f(i);
+    }
+    T all = 0;
+    for (int w = 0; w < kThreads; w += kWarp) {
+      for (int o = kWarp / 2; o > 0; o /= 2) {
+        for (int l = 0; l < o; ++l) of_thread[w + l] += of_thread[w + l + o];
+      }
+      all = w == 0 ? of_thread[0] : all + of_thread[w];
+    }
+    return all;
+  }
+
+  template <class F>
+  float Max(int64_t n, const F& f) const {
+    float value = -__builtin_inff();
+    for (int64_t i = 0; i < n; ++i) value = __builtin_fmaxf(value, f(i));
+    return value;
+  }
+
+ private:
+  float* shared_;
+};
+
+template <class F>
+void ForEach(Queue& queue, const char*, int64_t n, const F& f) {
+  if (n <= 0 || queue.failed()) return;
+  queue.Run([n, f] {
+    for (int64_t i = 0; i < n; ++i) f(i);
+  });
+}
+
+template <class F>
+void ForEachBlock(Queue& queue, const char*, int64_t blocks, int64_t shared_floats, const F& f) {
+  if (blocks <= 0 || queue.failed()) return;
+  queue.Run([blocks, shared_floats, f] {
+    std::vector<float> shared(shared_floats);
+    Block block(shared.data());
+    for (int64_t b = 0; b < blocks; ++b) f(block, b);
+  });
+}
+
+#endif
+
+}  // namespace gpu
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_CUDA_LAUNCH_H_
