@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/comm/communicator.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_devices.h"
 #include "models/graph/tensor_member.h"
 #include "models/layers/communicator_peers.h"
 #include "pipelines/cost/stage_costs.h"
@@ -25,8 +25,10 @@ namespace {
 
 // One rank's memory, kernels and stages. Its thread is the executor's.
 struct Device {
+  explicit Device(const ComputeDevice& on) : arena(on.memory), backend(on.make_backend(&arena)) {}
+
   Arena arena;
-  std::unique_ptr<Backend> backend;
+  const std::unique_ptr<Backend> backend;
   std::unique_ptr<CommunicatorPeers> peers;  // null where it computes alone
   std::vector<std::unique_ptr<LayerStage>> stages;
   std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
@@ -161,12 +163,16 @@ class InProcessTraining final : public PipelineTraining {
     InProcessOptions transport;
     transport.rendezvous = options.rendezvous;
     const int group = static_cast<int>(split_.degree), ranks = schedule.num_devices() * group;
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<ComputeDevice> computes,
+                             (options.devices ? options.devices : CpuDevices())(ranks));
+    for (const ComputeDevice& on : computes) {
+      if (on.memory != nullptr) transport.devices.push_back(on.memory);
+    }
     auto communicators = MakeInProcessCommunicators(ranks, transport);
     std::vector<DeviceSetup> setups(ranks);
     for (int rank = 0; rank < ranks; ++rank) {
-      devices_.push_back(std::make_unique<Device>());
+      devices_.push_back(std::make_unique<Device>(computes[rank]));
       Device& device = *devices_[rank];
-      device.backend = MakeCpuBackend(&device.arena);
       if (group > 1) {
         device.peers = std::make_unique<CommunicatorPeers>(
             communicators[rank].get(), TensorRanks(rank / group), options.wait_limit);

@@ -26,6 +26,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "experiments/training_layout.h"  // IWYU pragma: export
+#include "kernels/compute_device.h"
 #include "models/checkpoint/training_state.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
@@ -63,6 +64,7 @@ struct TrainingOptions {
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
   bool rendezvous = false;   // sends wait for their receivers
+  ComputeDevices devices;    // what ranks compute on; null: the CPU, a thread each
   LoweringOptions lowering;  // reductions and sharding; its ties are the model's
 };
 

@@ -24,13 +24,15 @@ inline std::unique_ptr<TextBatchSource> SmallText() {
   return std::move(data->train);
 }
 
-inline ModelGraph SmallGpt(bool tied) {
+// `words_multiple` divides the vocabulary; its last words may never come.
+inline ModelGraph SmallGpt(bool tied, int64_t words_multiple = 1) {
   GptConfig config;
   config.layers = 7;  // 2 * 7 + 2 = 16 layers of the graph
   config.hidden = 16;
   config.heads = 2;
   config.tokens = kSmallTokens;
-  config.vocabulary = SmallText()->vocabulary();
+  const int64_t words = SmallText()->vocabulary();
+  config.vocabulary = (words + words_multiple - 1) / words_multiple * words_multiple;
   config.dropout = 0.1;
   config.tied_embeddings = tied;
   absl::StatusOr<ModelGraph> graph = BuildGpt(config);

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/cpu_devices.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_matchers.h"
 
@@ -31,9 +31,13 @@ SerialOptions SmallSerial(const BatchSource& data, int micro_batches) {
   return options;
 }
 
-std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& options, int steps) {
-  Arena arena;
-  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& options, int steps,
+                                 const ComputeDevices& devices) {
+  const auto on = (devices ? devices : CpuDevices())(1);
+  EXPECT_THAT(on, IsOk());
+  if (!on.ok()) return {};
+  Arena arena(on->front().memory);
+  const std::unique_ptr<Backend> backend = on->front().make_backend(&arena);
   const auto trainer = SerialTrainer::Create(graph, backend.get(), options);
   EXPECT_THAT(trainer, IsOk());
   std::vector<double> losses;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/training.h"
+#include "kernels/compute_device.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/serial_trainer.h"
@@ -21,7 +22,8 @@ TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_
 SerialOptions SmallSerial(const BatchSource& data, int micro_batches);
 
 // By step. Where training fails, so does the test, and the steps before are returned.
-std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& options, int steps);
+std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& options, int steps,
+                                 const ComputeDevices& devices = nullptr);  // null: the CPU
 
 // The same of a pipeline, whose devices have the peaks and send the bytes that the simulator
 // predicts, in every step.

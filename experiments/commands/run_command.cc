@@ -19,11 +19,12 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_input.h"
+#include "experiments/commands/run_devices.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/comparison.h"
 #include "experiments/optimizer_flags.h"
 #include "experiments/training.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/compute_device.h"
 #include "kernels/tensor/arena.h"
 #include "models/data/batch_source.h"
 #include "models/data/random_batches.h"
@@ -74,6 +75,7 @@ struct Study {
   OptimizerOptions optimizer;
   int tensor_parallel = 1;
   bool sequence_parallel = false;
+  ComputeDevices devices;
 };
 
 // Of the flags alone.
@@ -86,6 +88,7 @@ absl::StatusOr<Study> EmptyStudy() {
         absl::StrCat("--steps=", study.steps, ": must be at least 1"));
   }
   PIPELAB_ASSIGN_OR_RETURN(study.optimizer, OptimizerFromFlags({}, study.steps));
+  PIPELAB_ASSIGN_OR_RETURN(study.devices, DevicesFromFlags());
   study.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
   study.sequence_parallel = absl::GetFlag(FLAGS_sequence_parallel);
   if (study.tensor_parallel < 1) {
@@ -181,8 +184,9 @@ absl::StatusOr<std::vector<double>> TrainSerially(const Study& study, int micro_
   options.optimizer = study.optimizer;
   options.sum_of_micro_batch = std::move(sum_of_micro_batch);
   options.slices = std::move(slices);
-  Arena arena;
-  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ComputeDevice> on, study.devices(1));
+  Arena arena(on[0].memory);
+  const std::unique_ptr<Backend> backend = on[0].make_backend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer,
                            SerialTrainer::Create(study.graph, backend.get(), options));
   std::vector<double> losses;
@@ -206,6 +210,7 @@ absl::StatusOr<Trained> Train(const Study& study) {
   options.micro_batch_samples = study.micro_batch_samples;
   options.stage_of_layer = study.stage_of_layer;
   options.sequential = study.sequential;
+  options.devices = study.devices;
   options.tensor_parallel = study.tensor_parallel;
   options.sequence_parallel = study.sequence_parallel;
   PIPELAB_ASSIGN_OR_RETURN(options.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));

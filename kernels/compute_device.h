@@ -1,0 +1,30 @@
+// What ranks compute on, for whoever makes them: an arena's memory and the backend on it.
+//
+//   const ComputeDevices devices = CpuDevices();      // or gpu::CudaDevices("cuda", precision)
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<ComputeDevice> four, devices(4));
+//   Arena arena(four[0].memory);
+//   std::unique_ptr<Backend> backend = four[0].make_backend(&arena);
+#ifndef PIPELAB_KERNELS_COMPUTE_DEVICE_H_
+#define PIPELAB_KERNELS_COMPUTE_DEVICE_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/backend.h"
+#include "kernels/tensor/memory.h"
+
+namespace pipelab {
+
+struct ComputeDevice {
+  Memory::Shared memory;  // null: the host's
+  std::function<std::unique_ptr<Backend>(Arena*)> make_backend;
+};
+
+// So many of them; an error where the machine has none.
+using ComputeDevices = std::function<absl::StatusOr<std::vector<ComputeDevice>>(int count)>;
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_COMPUTE_DEVICE_H_

@@ -1,0 +1,158 @@
+#include "kernels/cuda/cudnn_convolutions.h"
+
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/cuda_status.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace gpu {
+namespace {
+
+constexpr int kMostAlgorithms = 16;
+
+// The first that is deterministic and fits; -1: none.
+template <class Performance>
+int FirstThatFits(const std::vector<Performance>& offers, int64_t workspace_bytes) {
+  for (const Performance& offer : offers) {
+    if (offer.status == CUDNN_STATUS_SUCCESS && offer.determinism == CUDNN_DETERMINISTIC &&
+        static_cast<int64_t>(offer.memory) <= workspace_bytes) {
+      return static_cast<int>(offer.algo);
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+struct CudnnConvolutions::Plan {
+  ~Plan() {
+    if (x != nullptr) cudnnDestroyTensorDescriptor(x);
+    if (y != nullptr) cudnnDestroyTensorDescriptor(y);
+    if (w != nullptr) cudnnDestroyFilterDescriptor(w);
+    if (convolution != nullptr) cudnnDestroyConvolutionDescriptor(convolution);
+  }
+
+  cudnnTensorDescriptor_t x = nullptr, y = nullptr;
+  cudnnFilterDescriptor_t w = nullptr;
+  cudnnConvolutionDescriptor_t convolution = nullptr;
+  int algorithm = -1;
+};
+
+CudnnConvolutions::CudnnConvolutions(Precision precision) : precision_(precision) {}
+
+CudnnConvolutions::~CudnnConvolutions() {
+  plans_.clear();
+  if (handle_ != nullptr) cudnnDestroy(handle_);
+}
+
+absl::StatusOr<CudnnConvolutions::Plan*> CudnnConvolutions::PlanOf(const ConvolutionCall& call) {
+  const ConvolutionShape& s = call.shape;
+  const Key key = {s.samples,      s.height,        s.width,
+                   s.in_channels,  s.out_channels,  s.kernel_height,
+                   s.kernel_width, s.stride_height, s.stride_width,
+                   s.pad_height,   s.pad_width,     static_cast<int64_t>(call.pass)};
+  std::unique_ptr<Plan>& plan = plans_[key];
+  if (plan != nullptr) return plan.get();
+  plan = std::make_unique<Plan>();
+  const auto number = [](int64_t n) { return static_cast<int>(n); };
+  for (const cudnnStatus_t status :
+       {cudnnCreateTensorDescriptor(&plan->x), cudnnCreateTensorDescriptor(&plan->y),
+        cudnnCreateFilterDescriptor(&plan->w), cudnnCreateConvolutionDescriptor(&plan->convolution),
+        cudnnSetTensor4dDescriptor(plan->x, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, number(s.samples),
+                                   number(s.in_channels), number(s.height), number(s.width)),
+        cudnnSetTensor4dDescriptor(plan->y, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, number(s.samples),
+                                   number(s.out_channels), number(s.out_height()),
+                                   number(s.out_width())),
+        cudnnSetFilter4dDescriptor(plan->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC,
+                                   number(s.out_channels), number(s.in_channels),
+                                   number(s.kernel_height), number(s.kernel_width)),
+        cudnnSetConvolution2dDescriptor(
+            plan->convolution, number(s.pad_height), number(s.pad_width), number(s.stride_height),
+            number(s.stride_width), 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+        cudnnSetConvolutionMathType(plan->convolution, precision_ == Precision::kFloat32
+                                                           ? CUDNN_FMA_MATH
+                                                           : CUDNN_DEFAULT_MATH)}) {
+    PIPELAB_RETURN_IF_ERROR(CudnnStatus(status, "cuDNN's description of a convolution"));
+  }
+  PIPELAB_RETURN_IF_ERROR(Choose(call, plan.get()));
+  return plan.get();
+}
+
+absl::Status CudnnConvolutions::Choose(const ConvolutionCall& call, Plan* plan) {
+  int count = 0;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  switch (call.pass) {
+    case ConvolutionPass::kForward: {
+      std::vector<cudnnConvolutionFwdAlgoPerf_t> offers(kMostAlgorithms);
+      status =
+          cudnnGetConvolutionForwardAlgorithm_v7(handle_, plan->x, plan->w, plan->convolution,
+                                                 plan->y, kMostAlgorithms, &count, offers.data());
+      offers.resize(count);
+      plan->algorithm = FirstThatFits(offers, call.workspace_bytes);
+      break;
+    }
+    case ConvolutionPass::kInputGradient: {
+      std::vector<cudnnConvolutionBwdDataAlgoPerf_t> offers(kMostAlgorithms);
+      status = cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, plan->w, plan->y,
+                                                           plan->convolution, plan->x,
+                                                           kMostAlgorithms, &count, offers.data());
+      offers.resize(count);
+      plan->algorithm = FirstThatFits(offers, call.workspace_bytes);
+      break;
+    }
+    case ConvolutionPass::kWeightGradient: {
+      std::vector<cudnnConvolutionBwdFilterAlgoPerf_t> offers(kMostAlgorithms);
+      status = cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+          handle_, plan->x, plan->y, plan->convolution, plan->w, kMostAlgorithms, &count,
+          offers.data());
+      offers.resize(count);
+      plan->algorithm = FirstThatFits(offers, call.workspace_bytes);
+      break;
+    }
+  }
+  const absl::Status asked = CudnnStatus(status, "cuDNN's choice of an algorithm");
+  return absl::IsUnimplemented(asked) ? absl::OkStatus() : asked;
+}
+
+absl::StatusOr<bool> CudnnConvolutions::Run(const ConvolutionCall& call, cudaStream_t stream) {
+  if (handle_ == nullptr) {
+    PIPELAB_RETURN_IF_ERROR(CudnnStatus(cudnnCreate(&handle_), "cuDNN"));
+    PIPELAB_RETURN_IF_ERROR(CudnnStatus(cudnnSetStream(handle_, stream), "cuDNN's stream"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(Plan* const plan, PlanOf(call));
+  if (plan->algorithm < 0) return false;
+  const float one = 1.0f, zero = 0.0f;
+  cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
+  switch (call.pass) {
+    case ConvolutionPass::kForward:
+      status = cudnnConvolutionForward(
+          handle_, &one, plan->x, call.x, plan->w, call.w, plan->convolution,
+          static_cast<cudnnConvolutionFwdAlgo_t>(plan->algorithm), call.workspace,
+          call.workspace_bytes, &zero, plan->y, call.y);
+      break;
+    case ConvolutionPass::kInputGradient:
+      status = cudnnConvolutionBackwardData(
+          handle_, &one, plan->w, call.w, plan->y, call.y, plan->convolution,
+          static_cast<cudnnConvolutionBwdDataAlgo_t>(plan->algorithm), call.workspace,
+          call.workspace_bytes, &zero, plan->x, call.x);
+      break;
+    case ConvolutionPass::kWeightGradient:
+      status = cudnnConvolutionBackwardFilter(
+          handle_, &one, plan->x, call.x, plan->y, call.y, plan->convolution,
+          static_cast<cudnnConvolutionBwdFilterAlgo_t>(plan->algorithm), call.workspace,
+          call.workspace_bytes, &zero, plan->w, call.w);
+      break;
+  }
+  const absl::Status ran = CudnnStatus(status, "a convolution");
+  if (absl::IsUnimplemented(ran)) {
+    plan->algorithm = -1;  // offered, and refused all the same
+    return false;
+  }
+  PIPELAB_RETURN_IF_ERROR(ran);
+  return true;
+}
+
+}  // namespace gpu
+}  // namespace pipelab

@@ -1,0 +1,50 @@
+// Convolutions by cuDNN on one stream.
+//
+//   auto convolutions = std::make_unique<CudnnConvolutions>(precision);
+//   PIPELAB_ASSIGN_OR_RETURN(bool served, convolutions->Run(call, stream));
+//
+// Of the library's algorithms, in its order of preference, the first that gives the same bits each
+// time and fits the workspace, asked once for each shape and pass.
+#ifndef PIPELAB_KERNELS_CUDA_CUDNN_CONVOLUTIONS_H_
+#define PIPELAB_KERNELS_CUDA_CUDNN_CONVOLUTIONS_H_
+
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kernels/cuda/device.h"
+
+namespace pipelab {
+namespace gpu {
+
+class CudnnConvolutions {
+ public:
+  explicit CudnnConvolutions(Precision precision);
+  ~CudnnConvolutions();
+  CudnnConvolutions(const CudnnConvolutions&) = delete;
+  CudnnConvolutions& operator=(const CudnnConvolutions&) = delete;
+
+  // False where no algorithm serves; nothing is queued then.
+  absl::StatusOr<bool> Run(const ConvolutionCall& call, cudaStream_t stream);
+
+ private:
+  struct Plan;
+  using Key = std::array<int64_t, 12>;
+
+  absl::StatusOr<Plan*> PlanOf(const ConvolutionCall& call);
+  absl::Status Choose(const ConvolutionCall& call, Plan* plan);
+
+  const Precision precision_;
+  cudnnHandle_t handle_ = nullptr;  // made with the first call: it takes a while
+  std::map<Key, std::unique_ptr<Plan>> plans_;
+};
+
+}  // namespace gpu
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_CUDA_CUDNN_CONVOLUTIONS_H_

@@ -1,0 +1,37 @@
+// Devices by their names, whatever the build has.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(auto devices, gpu::MakeDevices("cuda", 4));   // on the GPUs in turn
+//
+// "cuda" needs a build with --config=cuda, and a GPU: NotFound, "no CUDA device: ...". "emulated"
+// (device.h) is in builds without it.
+#ifndef PIPELAB_KERNELS_CUDA_DEVICES_H_
+#define PIPELAB_KERNELS_CUDA_DEVICES_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "kernels/compute_device.h"
+#include "kernels/cuda/device.h"
+
+namespace pipelab {
+namespace gpu {
+
+// Device i is on GPU i modulo their number: several streams share one where there are fewer.
+absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(
+    absl::string_view name, int count, Precision precision = Precision::kFloat32);
+
+// The same with their backends, for who trains.
+ComputeDevices CudaDevices(absl::string_view name, Precision precision = Precision::kFloat32);
+
+// "fp32", "tf32" or "bf16".
+absl::StatusOr<Precision> ParsePrecision(absl::string_view text);
+
+// Any device of this build, for checks: the GPU, or the emulated one.
+absl::string_view DefaultDeviceName();
+
+}  // namespace gpu
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_CUDA_DEVICES_H_

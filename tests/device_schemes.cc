@@ -1,0 +1,247 @@
+#include "tests/device_schemes.h"
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "experiments/comparison.h"
+#include "experiments/training.h"
+#include "kernels/cpu/cpu_devices.h"
+#include "models/layers/serial_trainer.h"
+#include "models/layers/test_images.h"
+#include "models/layers/test_layers.h"
+#include "models/layers/test_nets.h"
+#include "pipelines/cost/model_partition.h"
+#include "pipelines/ir/versions.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+#include "tests/small_gpt.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kSteps = 3;
+// Another backend's kernels round otherwise; after a few steps of training losses still have their
+// first digits.
+constexpr double kNearCpu = 2e-3;
+
+struct Job {
+  std::string name;
+  const ModelGraph* graph;
+  const BatchSource* data;
+  TrainingOptions options;
+  bool quick = false;
+};
+
+// The networks and the list of what is trained.
+class Jobs {
+ public:
+  Jobs() {
+    AddSchemes();
+    AddNets();
+    AddSharding();
+    AddTensorParallel();
+  }
+  const std::vector<Job>& all() const { return jobs_; }
+
+ private:
+  static TrainingOptions Options(const std::string& scheme) {
+    TrainingOptions options;
+    options.scheme = scheme;
+    options.sizes.devices = 4;
+    options.sizes.micro_batches = 8;
+    options.micro_batch_samples = kSmallSamples;
+    options.optimizer = SmallAdam();
+    options.wait_limit = absl::Seconds(60);
+    return options;
+  }
+
+  void Add(std::string name, const ModelGraph& graph, const BatchSource& data,
+           TrainingOptions options, bool quick = false) {
+    jobs_.push_back({std::move(name), &graph, &data, std::move(options), quick});
+  }
+
+  void AddSchemes() {
+    const std::set<std::string> quick = {"1f1b", "zb_h1", "chimera", "terapipe", "pipedream"};
+    for (const Scheme& scheme : Catalog()) {
+      const std::string name(scheme.name);
+      if (!MakeSchedule(name, Options(name).sizes).ok()) continue;
+      Add(name, scheme.asynchronous ? untied_ : tied_, *text_, Options(name),
+          quick.count(name) > 0);
+    }
+  }
+
+  // Running statistics of batch normalisation, padded keys, masked targets, bags, pictures.
+  void AddNets() {
+    nets_ = SmallNets(/*dropout=*/0.1, Activation::kRelu);
+    for (const auto& make : {&SmallAmoebaNet, &SmallUNet, &SmallResNet}) {
+      nets_.push_back(make().graph);
+    }
+    for (const ModelGraph& net : nets_) {
+      net_data_.push_back(std::make_unique<RandomData>(FieldsOf(net)));
+      TrainingOptions options = Options("1f1b");
+      options.sizes.devices = 3;
+      options.sizes.micro_batches = 4;
+      Add(absl::StrCat("1f1b on ", net.name), net, *net_data_.back(), options,
+          net.name == "resnet");
+    }
+  }
+
+  void AddSharding() {
+    for (const auto& [name, sharding] : {std::make_pair("optimizer", Sharding::kOptimizer),
+                                         std::make_pair("fully", Sharding::kFully)}) {
+      TrainingOptions options = Options("1f1b");
+      options.sizes.devices = 2;
+      options.sizes.data_parallel = 2;
+      options.lowering.sharding = sharding;
+      Add(absl::StrCat("1f1b, data-parallel 2, sharded: ", name), tied_, *text_, options);
+    }
+  }
+
+  void AddTensorParallel() {
+    for (const bool sequence : {false, true}) {
+      TrainingOptions options = Options("1f1b");
+      options.sizes.devices = 2;
+      options.tensor_parallel = 2;
+      options.sequence_parallel = sequence;
+      Add(absl::StrCat("1f1b, tensor-parallel 2", sequence ? ", sequence-parallel" : ""),
+          even_words_, *text_, options);
+    }
+  }
+
+  const std::unique_ptr<TextBatchSource> text_ = SmallText();
+  const ModelGraph tied_ = SmallGpt(/*tied=*/true), untied_ = SmallGpt(/*tied=*/false);
+  const ModelGraph even_words_ = SmallGpt(/*tied=*/true, /*words_multiple=*/2);
+  std::vector<ModelGraph> nets_;
+  std::vector<std::unique_ptr<RandomData>> net_data_;
+  std::vector<Job> jobs_;
+};
+
+absl::StatusOr<std::vector<double>> SerialLossesOn(const ComputeDevices& devices, const Job& job,
+                                                   std::vector<int> sum_of_micro_batch,
+                                                   std::vector<int64_t> slices,
+                                                   std::vector<int> stage_of_layer) {
+  SerialOptions options;
+  options.num_micro_batches = job.options.sizes.micro_batches;
+  options.micro_batch_samples = job.options.micro_batch_samples;
+  options.data = job.data;
+  options.optimizer = job.options.optimizer;
+  options.sum_of_micro_batch = std::move(sum_of_micro_batch);
+  options.slices = std::move(slices);
+  options.stage_of_layer = std::move(stage_of_layer);
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ComputeDevice> on, devices(1));
+  Arena arena(on[0].memory);
+  const std::unique_ptr<Backend> backend = on[0].make_backend(&arena);
+  PIPELAB_ASSIGN_OR_RETURN(auto trainer, SerialTrainer::Create(*job.graph, backend.get(), options));
+  std::vector<double> losses;
+  for (int step = 0; step < kSteps; ++step) {
+    PIPELAB_ASSIGN_OR_RETURN(const double loss, trainer->Step());
+    losses.push_back(loss);
+  }
+  return losses;
+}
+
+std::string FarFromCpu(const std::vector<double>& losses, const std::vector<double>& cpu) {
+  for (size_t i = 0; i < losses.size(); ++i) {
+    if (std::abs(losses[i] - cpu[i]) <= kNearCpu * std::abs(cpu[i])) continue;
+    return absl::StrCat("step ", i + 1, ": a loss of ", losses[i], " where the CPU has ", cpu[i]);
+  }
+  return "";
+}
+
+// What is held and sent, against the simulator's prediction; "" where all is equal.
+std::string Unpredicted(const Trace& predicted, const Trace& measured,
+                        const TrainingOptions& options) {
+  // Of a group's member the simulator predicts the state alone (tests/sharding_test.cc).
+  const bool whole = options.sizes.data_parallel == 1;
+  for (size_t rank = 0; rank < measured.devices.size(); ++rank) {
+    const DeviceTrace& p = predicted.devices[rank / options.tensor_parallel];
+    const DeviceTrace& m = measured.devices[rank];
+    if ((!whole || m.peak_activation == p.peak_activation) && m.peak_state == p.peak_state &&
+        m.bytes_sent == p.bytes_sent && m.collective_bytes == p.collective_bytes) {
+      continue;
+    }
+    return absl::StrCat("rank ", rank, " held or sent other bytes than predicted");
+  }
+  return "";
+}
+
+absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, const Job& job) {
+  TrainingOptions options = job.options;
+  options.devices = devices;
+  PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(*job.graph, *job.data, options));
+  const Schedule& schedule = training->program().schedule;
+  PIPELAB_ASSIGN_OR_RETURN(const Trace predicted, Simulate(training->program(), training->costs()));
+  SchemeResult result;
+  result.scheme = options.scheme;
+  result.sizes = options.sizes;
+  result.num_slices = schedule.num_slices;
+  result.slices = training->slices();
+  const bool in_order = SumsInLayerOrder(*job.graph, training->partition());
+  result.must_be_bit_equal =
+      KeepsMicroBatchOrder(schedule) && options.tensor_parallel == 1 && in_order;
+  if (options.tensor_parallel > 1) result.tensor_terms = SplitTerms(*job.graph);
+  std::string unpredicted;
+  for (int step = 0; step < kSteps; ++step) {
+    PIPELAB_ASSIGN_OR_RETURN(const TrainingStep done, training->Step());
+    result.losses.push_back(done.loss);
+    if (unpredicted.empty()) {
+      unpredicted = Unpredicted(predicted, done.trace, options);
+    }
+  }
+  const bool replicas = schedule.placement.num_replicas() > 1;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> serial,
+                           SerialLossesOn(devices, job, {}, {}, {}));
+  if (replicas || schedule.num_slices > 1 || !in_order) {
+    result.part = replicas ? "replica" : schedule.num_slices > 1 ? "slice" : "stage";
+    PIPELAB_ASSIGN_OR_RETURN(
+        result.serial_by_part,
+        SerialLossesOn(
+            devices, job, replicas ? schedule.placement.replica_of_micro_batch : std::vector<int>(),
+            result.slices, in_order ? std::vector<int>() : training->partition().stage_of_layer));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> cpu,
+                           SerialLossesOn(CpuDevices(), job, {}, {}, {}));
+  Equality equality = CompareLosses(result, serial);
+  std::string far = FarFromCpu(serial, cpu);
+  if (HasOwnSteps(schedule)) {  // steps on older weights: no serial loop has its losses
+    equality = {};
+    equality.ok = true;
+    equality.text = "asynchronous: ran, with finite losses";
+    for (double loss : result.losses) equality.ok &= std::isfinite(loss);
+  }
+  const bool ok = equality.ok && far.empty() && unpredicted.empty();
+  return SchemeOutcome{job.name, ok ? "ok" : "WRONG",
+                       !far.empty()           ? far
+                       : !unpredicted.empty() ? unpredicted
+                                              : equality.text};
+}
+
+}  // namespace
+
+std::vector<SchemeOutcome> CheckSchemes(const ComputeDevices& devices, bool quick) {
+  const Jobs jobs;
+  std::vector<SchemeOutcome> outcomes;
+  for (const Job& job : jobs.all()) {
+    if (quick && !job.quick) continue;
+    const absl::StatusOr<SchemeOutcome> outcome = Run(devices, job);
+    outcomes.push_back(
+        outcome.ok() ? *outcome
+                     : SchemeOutcome{job.name, "WRONG", std::string(outcome.status().message())});
+  }
+  return outcomes;
+}
+
+std::vector<SchemeOutcome> SkippedSchemes(const std::string& why) {
+  const Jobs jobs;
+  std::vector<SchemeOutcome> outcomes;
+  for (const Job& job : jobs.all()) outcomes.push_back({job.name, "skipped", why});
+  return outcomes;
+}
+
+}  // namespace pipelab
