@@ -533,6 +533,8 @@ check "unknown option" refused 2 "--device: unknown option" schedule 1f1b --devi
 check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
 check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
+check "no such backend" refused 2 "--backend=tpu: must be cpu, cuda or emulated" run 1f1b --backend=tpu
+check "precision of the CPU" refused 2 "--precision=bf16: with --backend=cuda alone" run 1f1b --precision=bf16
 check "plans" plans
 check "errors of plans" plan_errors
 exit $((failures > 0))

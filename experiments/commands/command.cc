@@ -71,7 +71,7 @@ std::vector<Command> MakeCommands() {
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
        Join(Join(Join(input, plan_model), optimizer),
             {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel",
-             "sequence_parallel"}),
+             "sequence_parallel", "backend", "precision"}),
        &RunCommand},
       {"search",
        "the fastest grid, schedule and sharding for a model, a cluster and a batch",

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;  // what NVIDIA advises for Hopper
 
 cublasComputeType_t ComputeTypeOf(const MatmulCall& call, Precision precision) {
-  if (call.type == MatmulCall::Type::kBFloat16) return CUBLAS_COMPUTE_32F;
+  if (call.type != MatmulCall::Type::kFloat32) return CUBLAS_COMPUTE_32F;
   switch (precision) {
     case Precision::kFloat32:
       return CUBLAS_COMPUTE_32F;
@@ -114,7 +114,8 @@ absl::StatusOr<CublasProducts::Plan*> CublasProducts::PlanOf(const MatmulCall& c
   std::unique_ptr<Plan>& plan = plans_[key];
   if (plan != nullptr) return plan.get();
   plan = std::make_unique<Plan>();
-  const cudaDataType_t type = call.type == MatmulCall::Type::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
+  const cudaDataType_t factor = call.type == MatmulCall::Type::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
+  const cudaDataType_t sum = call.type == MatmulCall::Type::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
   PIPELAB_RETURN_IF_ERROR(CublasStatus(
       cublasLtMatmulDescCreate(&plan->desc, ComputeTypeOf(call, precision_), CUDA_R_32F),
       "cuBLASLt's description of a product"));
@@ -126,8 +127,8 @@ absl::StatusOr<CublasProducts::Plan*> CublasProducts::PlanOf(const MatmulCall& c
   if (HasAux(call)) {
     PIPELAB_RETURN_IF_ERROR(Set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.n));
   }
-  const auto layout = [&](int64_t rows, int64_t columns, int64_t row, int64_t step,
-                          cublasLtMatrixLayout_t* made) -> absl::Status {
+  const auto layout = [&](cudaDataType_t type, int64_t rows, int64_t columns, int64_t row,
+                          int64_t step, cublasLtMatrixLayout_t* made) -> absl::Status {
     PIPELAB_RETURN_IF_ERROR(CublasStatus(cublasLtMatrixLayoutCreate(made, type, rows, columns, row),
                                          "cuBLASLt's layout"));
     if (call.batch == 1) return absl::OkStatus();
@@ -141,13 +142,13 @@ absl::StatusOr<CublasProducts::Plan*> CublasProducts::PlanOf(const MatmulCall& c
                                          sizeof(step)),
         "cuBLASLt's batch");
   };
-  PIPELAB_RETURN_IF_ERROR(layout(call.transpose_b ? call.k : call.n,
+  PIPELAB_RETURN_IF_ERROR(layout(factor, call.transpose_b ? call.k : call.n,
                                  call.transpose_b ? call.n : call.k, call.ldb(), call.step_b,
                                  &plan->first));
-  PIPELAB_RETURN_IF_ERROR(layout(call.transpose_a ? call.m : call.k,
+  PIPELAB_RETURN_IF_ERROR(layout(factor, call.transpose_a ? call.m : call.k,
                                  call.transpose_a ? call.k : call.m, call.lda(), call.step_a,
                                  &plan->second));
-  PIPELAB_RETURN_IF_ERROR(layout(call.n, call.m, call.ldc(), call.step_c, &plan->result));
+  PIPELAB_RETURN_IF_ERROR(layout(sum, call.n, call.m, call.ldc(), call.step_c, &plan->result));
   PIPELAB_RETURN_IF_ERROR(
       CublasStatus(cublasLtMatmulPreferenceCreate(&plan->preference), "cuBLASLt's preferences"));
   PIPELAB_RETURN_IF_ERROR(

@@ -41,7 +41,11 @@ enum class Precision : uint8_t {
 
 // Row-major: c = a b, or c += a b. Transposed factors are stored as [k, m] and [n, k].
 struct MatmulCall {
-  enum class Type : uint8_t { kFloat32, kBFloat16 };  // of a, b, c and aux; the bias's too
+  enum class Type : uint8_t {
+    kFloat32,
+    kBFloat16,        // a, b, c, aux and the bias
+    kBFloat16Factors  // a and b; c is float32: sums over micro-batches
+  };
   enum class Then : uint8_t {
     kNothing,
     kBias,          // + bias[n]

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "kernels/cuda/bf16_number.h"
 #include "kernels/cuda/device.h"
 
 namespace pipelab {
@@ -27,36 +28,58 @@ float GeluSlopeOf(float x) {
   return gate + (change == 0.0f ? 0.0f : x * change * slope);
 }
 
-// One product of float32, as MatmulCall says.
+// A factor's or result's elements, float32 or bfloat16.
+class Numbers {
+ public:
+  Numbers(const void* data, bool half) : data_(const_cast<void*>(data)), half_(half) {}
+  bool empty() const { return data_ == nullptr; }
+  float Get(int64_t i) const {
+    return half_ ? FromBf16(static_cast<uint16_t*>(data_)[i]) : static_cast<float*>(data_)[i];
+  }
+  void Set(int64_t i, float value) const {
+    if (half_) {
+      static_cast<uint16_t*>(data_)[i] = ToBf16(value);
+    } else {
+      static_cast<float*>(data_)[i] = value;
+    }
+  }
+
+ private:
+  void* const data_;
+  const bool half_;
+};
+
+// One product, as MatmulCall says.
 void Product(const MatmulCall& call, int64_t index) {
-  const float* const a = static_cast<const float*>(call.a) + index * call.step_a;
-  const float* const b = static_cast<const float*>(call.b) + index * call.step_b;
-  const float* const bias = static_cast<const float*>(call.bias);
-  float* const c = static_cast<float*>(call.c) + index * call.step_c;
-  float* const aux = static_cast<float*>(call.aux);
+  const bool half_factors = call.type != MatmulCall::Type::kFloat32;
+  const bool half = call.type == MatmulCall::Type::kBFloat16;
+  const Numbers a(call.a, half_factors), b(call.b, half_factors);
+  const Numbers bias(call.bias, half), c(call.c, half), aux(call.aux, half);
+  const int64_t at_a = index * call.step_a, at_b = index * call.step_b, at_c = index * call.step_c;
   for (int64_t i = 0; i < call.m; ++i) {
     for (int64_t j = 0; j < call.n; ++j) {
       float sum = 0.0f;
       for (int64_t l = 0; l < call.k; ++l) {
-        const float left = call.transpose_a ? a[l * call.lda() + i] : a[i * call.lda() + l];
-        const float right = call.transpose_b ? b[j * call.ldb() + l] : b[l * call.ldb() + j];
-        sum += left * right;
+        sum += a.Get(at_a + (call.transpose_a ? l * call.lda() + i : i * call.lda() + l)) *
+               b.Get(at_b + (call.transpose_b ? j * call.ldb() + l : l * call.ldb() + j));
       }
       sum *= static_cast<float>(call.scale);
-      float& to = c[i * call.ldc() + j];
+      const int64_t place = at_c + i * call.ldc() + j, in_aux = i * call.n + j;
       switch (call.then) {
         case MatmulCall::Then::kNothing:
-          to = call.add ? to + sum : sum;
+          c.Set(place, call.add ? c.Get(place) + sum : sum);
           break;
         case MatmulCall::Then::kBias:
-          to = sum + bias[j];
+          c.Set(place, sum + bias.Get(j));
           break;
-        case MatmulCall::Then::kBiasGelu:
-          aux[i * call.n + j] = bias == nullptr ? sum : sum + bias[j];
-          to = GeluOf(aux[i * call.n + j]);
+        case MatmulCall::Then::kBiasGelu: {
+          const float h = bias.empty() ? sum : sum + bias.Get(j);
+          aux.Set(in_aux, h);
+          c.Set(place, GeluOf(h));
           break;
+        }
         case MatmulCall::Then::kGeluGradient:
-          to = sum * GeluSlopeOf(aux[i * call.n + j]);
+          c.Set(place, sum * GeluSlopeOf(aux.Get(in_aux)));
           break;
       }
     }
@@ -133,7 +156,6 @@ class EmulatedDevice final : public Device {
   }
 
   void Matmul(const MatmulCall& call) override {
-    CHECK(call.type == MatmulCall::Type::kFloat32) << "the emulated device has float32 alone";
     if (failed()) return;
     Run([call] {
       for (int64_t i = 0; i < call.batch; ++i) Product(call, i);

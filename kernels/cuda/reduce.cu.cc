@@ -1,17 +1,13 @@
 // Sums and maxima of several tensors, with kernels/comm/sum.cc's roundings.
 #include <cstdint>
 
+#include "kernels/cuda/bf16_number.h"
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/launch.h"
 
 namespace pipelab {
 namespace gpu {
 namespace {
-
-union FloatBits {
-  uint32_t bits;
-  float value;
-};
 
 struct Float32 {
   using Stored = float;
@@ -32,18 +28,8 @@ struct Int32 {
 struct BFloat16 {
   using Stored = uint16_t;
   using Sum = float;
-  static PIPELAB_DEVICE Sum Load(Stored x) {
-    FloatBits wide;
-    wide.bits = static_cast<uint32_t>(x) << 16;
-    return wide.value;
-  }
-  static PIPELAB_DEVICE Stored Store(Sum x) {
-    FloatBits wide;
-    wide.value = x;
-    const uint32_t bits = wide.bits;
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<Stored>(bits >> 16 | 0x40);  // NaN
-    return static_cast<Stored>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);  // ties to even
-  }
+  static PIPELAB_DEVICE Sum Load(Stored x) { return FromBf16(x); }
+  static PIPELAB_DEVICE Stored Store(Sum x) { return ToBf16(x); }
   static PIPELAB_DEVICE bool Above(Sum a, Sum b) { return !(a <= b); }
 };
 
