@@ -56,7 +56,7 @@ std::vector<Command> MakeCommands() {
                                                      "model_time_unit"};
   return {
       {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
-       "schedule 1f1b --devices=4 --micro_batches=8 --format=csv",
+       "schedule 1f1b --devices=4 --micro_batches=8 --format=csv --out=mine.csv",
        Join(Join(input, plan_model), {"format", "out"}), &ScheduleCommand},
       {"simulate", "makespan, bubble and memory of a schedule",
        "simulate chimera --devices=4 --micro_batches=8 --hop=0.1 --json_out=-",
@@ -79,12 +79,12 @@ std::vector<Command> MakeCommands() {
        {"model", "cluster", "number_type", "batch", "gpus", "top", "explain", "json"},
        &SearchCommand},
       {"plan", "the stages that a planner makes of a network, and how good they are",
-       "plan --planner=piper --piper_json=bert.json --devices=64 --memory=8GiB "
+       "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 --samples=2 "
        "--json_out=plan.json",
        Join(plan_input, {"planner", "time_limit", "stages", "micro_batch_samples", "json_out"}),
        &PlanCommand},
       {"check_plan", "says whether a plan is one, and what its objective and bounds are",
-       "check_plan --plan=plan.json --piper_json=bert.json --devices=64 --memory=8GiB",
+       "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 --samples=2",
        Join(plan_input, {"plan"}), &CheckPlanCommand},
       {"predict",
        "times of training iterations of a GPT on a cluster, one a row of a file",

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "experiments/commands/paper_run.h"
+#include "experiments/report/timeline_svg.h"
 #include "experiments/report/timeline_text.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/schedules/catalog.h"
@@ -182,6 +183,35 @@ absl::StatusOr<std::string> SchedulesPage() {
     page += section;
   }
   return page;
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> SchemePictures() {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (const char* name : {"1f1b", "zbv"}) {
+    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
+    PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunAt(*scheme, {4, 8}));
+    PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg(name, name, run.program, run.trace));
+    files.emplace_back(absl::StrCat("docs/pictures/", name, ".svg"), std::move(svg));
+  }
+  return files;
+}
+
+absl::StatusOr<std::string> WithSchemeTable(absl::string_view text) {
+  constexpr absl::string_view kBegin = "<!-- schemes", kEnd = "<!-- end";
+  const size_t begin = text.find(kBegin), end = text.find(kEnd);
+  if (begin == absl::string_view::npos || end == absl::string_view::npos || end < begin ||
+      text.rfind(kBegin) != begin || text.rfind(kEnd) != end) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a line '", kBegin, "' and one '", kEnd, "' must be there, once each"));
+  }
+  std::string table = "| scheme | what it does | paper |\n|---|---|---|\n";
+  for (const Scheme& scheme : Catalog()) {
+    absl::StrAppend(&table, "| [", scheme.name, "](docs/schedules.md#", scheme.name, ") | ",
+                    scheme.summary, scheme.asynchronous ? "; asynchronous" : "", " | ",
+                    scheme.paper, " |\n");
+  }
+  const size_t first = text.find('\n', begin) + 1;
+  return absl::StrCat(text.substr(0, first), table, text.substr(end));
 }
 
 }  // namespace pipelab

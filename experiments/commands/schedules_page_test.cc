@@ -20,6 +20,31 @@ TEST(SchedulesPage, IsTheFileInDocs) {
                                "with\n  bazel run //experiments:schedule_docs -- --update";
 }
 
+TEST(SchedulesPage, ReadmeHasTheTable) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string readme, ReadFile("README.md"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string made, WithSchemeTable(readme));
+  EXPECT_TRUE(made == readme) << "README's table of schemes is not the catalogue's; write it with\n"
+                                 "  bazel run //experiments:schedule_docs -- --update";
+  for (const Scheme& scheme : Catalog()) {
+    EXPECT_THAT(readme, HasSubstr("| [" + std::string(scheme.name) + "](docs/schedules.md#"));
+  }
+  EXPECT_FALSE(WithSchemeTable("no such lines").ok());
+  EXPECT_FALSE(WithSchemeTable("<!-- end -->\n<!-- schemes -->\n").ok());
+}
+
+TEST(SchedulesPage, ReadmesPicturesAreOfTheCatalogue) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto pictures, SchemePictures());
+  EXPECT_FALSE(pictures.empty());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string readme, ReadFile("README.md"));
+  for (const auto& [name, svg] : pictures) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string file, ReadFile(name));
+    EXPECT_TRUE(file == svg) << name
+                             << " is not what the catalogue makes now; write it with\n"
+                                "  bazel run //experiments:schedule_docs -- --update";
+    EXPECT_THAT(readme, HasSubstr("](" + name + ")"));
+  }
+}
+
 // A scheme is in it with its name, paper and picture, and the known closed form of 1F1B.
 TEST(SchedulesPage, HasEveryScheme) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string page, SchedulesPage());

@@ -1,0 +1,108 @@
+#!/bin/bash
+# Does what a page of docs/ says, as a reader would, and compares what comes out with what is printed there.
+#
+#   doc_commands_test.sh DOC PROGRAM...     PROGRAM: what `tools/bazel run //experiments:NAME` would run
+#   bazel run //tests:tutorial_test -- --update     writes the outputs of today into the page
+#
+# In the page, ```sh is run, and a ```text right behind it is what it prints, all of it; ```json NAME and
+# ```csv NAME are files to write. Everything happens in one shell and one empty folder, in which tools/bazel
+# stands in for the real one: nothing is built.
+set -euo pipefail
+
+doc=$1
+shift
+update=
+programs=()
+for word in "$@"; do
+  if [[ $word == --update ]]; then update=1; else programs+=("$PWD/$word"); fi
+done
+page=$PWD/$doc
+box=$(mktemp -d "${TEST_TMPDIR:-/tmp}/doc.XXXXXX")
+trap 'rm -rf "$box"' EXIT
+mkdir -p "$box/work/tools" "$box/programs"
+for program in "${programs[@]}"; do ln -s "$program" "$box/programs/"; done
+cat >"$box/work/tools/bazel" <<STAND_IN
+#!/bin/bash
+set -euo pipefail
+verb=\$1 target=\${2#//experiments:}
+shift 2
+if [[ ! -x $box/programs/\$target ]]; then echo "doc_commands_test: no program for \$target" >&2; exit 1; fi
+if [[ \$verb == build ]]; then
+  mkdir -p bazel-bin/experiments
+  ln -sf $box/programs/\$target bazel-bin/experiments/
+else
+  if [[ \${1:-} == -- ]]; then shift; fi
+  exec $box/programs/\$target "\$@"
+fi
+STAND_IN
+chmod +x "$box/work/tools/bazel"
+cd "$box/work"
+unset BUILD_WORKING_DIRECTORY
+
+failures=0 ran=0 compared=0 number=0
+kind='' name='' after_sh=''
+: >"$box/new.md"
+finish_block() {
+  case $kind in
+    sh)
+      # In this shell, so that later blocks see its functions and PATH; a failing command is a mistake of the page.
+      local rc=0
+      set +e +o pipefail
+      source "$box/block" >"$box/out" 2>&1 </dev/null
+      rc=$?
+      set -e -o pipefail
+      ran=$((ran + 1))
+      if ((rc != 0)) && ! grep -q '# fails' "$box/block"; then
+        echo "FAILED: line $number of $doc: exit code $rc:"
+        cat "$box/block" "$box/out"
+        failures=$((failures + 1))
+      fi
+      ;;
+    text)
+      if [[ $after_sh ]]; then
+        compared=$((compared + 1))
+        if ! diff -u --label "$doc" --label "printed now" "$box/block" "$box/out"; then
+          echo "FAILED: line $number of $doc: the output differs"
+          failures=$((failures + 1))
+        fi
+      fi
+      ;;
+    json | csv)
+      if [[ $name ]]; then cp "$box/block" "$name"; fi
+      ;;
+  esac
+}
+
+while IFS= read -r line || [[ $line ]]; do
+  number=$((number + 1))
+  if [[ $kind ]]; then
+    if [[ $line == '```' ]]; then
+      finish_block
+      if [[ $kind == text && $after_sh ]]; then cat "$box/out" >>"$box/new.md"; else cat "$box/block" >>"$box/new.md"; fi
+      if [[ $kind == sh ]]; then after_sh=1; else after_sh=; fi
+      kind=
+    else
+      printf '%s\n' "$line" >>"$box/block"
+      continue
+    fi
+  elif [[ $line == '```'?* ]]; then
+    read -r kind name <<<"${line#\`\`\`}"
+    : >"$box/block"
+    if [[ $kind != text ]]; then after_sh=; fi
+  elif [[ $line ]]; then
+    after_sh=
+  fi
+  printf '%s\n' "$line" >>"$box/new.md"
+done <"$page"
+
+if [[ $update ]]; then
+  cp "$box/new.md" "$BUILD_WORKSPACE_DIRECTORY/$doc"
+  echo "wrote $doc"
+  exit 0
+fi
+echo "$ran blocks ran, $compared outputs compared"
+if ((ran < 2 || compared < 2)); then
+  echo "FAILED: $doc has hardly a command: is it written as this test reads it?"
+  failures=$((failures + 1))
+fi
+exit $((failures > 0))

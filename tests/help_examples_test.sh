@@ -1,0 +1,29 @@
+#!/bin/bash
+# Every command of `pipelab --help` has an example there, and it works: in the order of the help, in one folder
+# that is empty but for the rows of runs that `predict` reads.
+set -euo pipefail
+pipelab=$PWD/$1
+box=$(mktemp -d "${TEST_TMPDIR:-/tmp}/help.XXXXXX")
+trap 'rm -rf "$box"' EXIT
+cd "$box"
+cat >runs.csv <<'ROWS'
+# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)
+2,16,8,1024,16,24,1024,1,1,2,372.25
+ROWS
+"$pipelab" --help >help.txt || true
+mapfile -t commands < <(sed -n 's/^  \([a-z_]*\): .*/\1/p' help.txt)
+mapfile -t examples < <(sed -n 's/^      pipelab \(.*\)/\1/p' help.txt)
+failures=0
+fail() { echo "FAILED: $*"; failures=$((failures + 1)); }
+((${#commands[@]} >= 10)) || fail "the help lists ${#commands[@]} commands: this test no longer reads it"
+((${#commands[@]} == ${#examples[@]})) || fail "${#commands[@]} commands and ${#examples[@]} examples"
+for i in "${!examples[@]}"; do
+  read -r -a words <<<"${examples[i]}"
+  [[ ${words[0]} == "${commands[i]}" ]] || fail "${commands[i]}: its example is of ${words[0]}"
+  if "$pipelab" "${words[@]}" >out 2>err; then
+    echo "ok: pipelab ${examples[i]}"
+  else
+    fail "pipelab ${examples[i]}: $(tail -n 1 err)"
+  fi
+done
+exit $((failures > 0))
