@@ -1,7 +1,7 @@
 #!/bin/bash
 # Does what a page of docs/ says, as a reader would, and compares what comes out with what is printed there.
 #
-#   doc_commands_test.sh DOC PROGRAM...     PROGRAM: what `tools/bazel run //experiments:NAME` would run
+#   doc_commands_test.sh DOC PROGRAM...     PROGRAM: what `tools/bazel run //...:NAME` would run
 #   bazel run //tests:tutorial_test -- --update     writes the outputs of today into the page
 #
 # In the page, ```sh is run, and a ```text right behind it is what it prints, all of it; ```json NAME and
@@ -24,7 +24,7 @@ for program in "${programs[@]}"; do ln -s "$program" "$box/programs/"; done
 cat >"$box/work/tools/bazel" <<STAND_IN
 #!/bin/bash
 set -euo pipefail
-verb=\$1 target=\${2#//experiments:}
+verb=\$1 target=\${2##*:}
 shift 2
 if [[ ! -x $box/programs/\$target ]]; then echo "doc_commands_test: no program for \$target" >&2; exit 1; fi
 if [[ \$verb == build ]]; then
