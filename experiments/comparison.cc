@@ -43,6 +43,12 @@ SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
   return sizes;
 }
 
+// Of several processes, the one that has all traces and does what one does for all.
+bool IsFirst(const ComparisonOptions& options) {
+  return options.transport == nullptr || options.transport->processes() == nullptr ||
+         options.transport->processes()->rank() == 0;
+}
+
 std::string LossNote(double loss) { return absl::StrFormat("loss %.3f", loss); }
 
 // What a serial loop follows of a scheme's order of summing (SerialOptions).
@@ -128,6 +134,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   }
   training_options.seed = options.seed;
   training_options.optimizer = options.optimizer;
+  training_options.transport = options.transport;
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(graph, batches, training_options));
   SchemeResult result;
@@ -152,6 +159,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
     progress.Update(step + 1, LossNote(done.loss));
   }
   progress.Finish();
+  if (!IsFirst(options)) return result;
   PIPELAB_ASSIGN_OR_RETURN(result.replayed,
                            Replay(result.program, result.traces, training->costs()));
   return result;
@@ -286,7 +294,11 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
   PIPELAB_RETURN_IF_ERROR(CheckComparison(graph, options));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   ComparisonResult result;
-  PIPELAB_ASSIGN_OR_RETURN(SerialRun serial, TrainSerially(graph, batches, options, "serial", {}));
+  const bool first = IsFirst(options);
+  SerialRun serial;
+  if (first) {
+    PIPELAB_ASSIGN_OR_RETURN(serial, TrainSerially(graph, batches, options, "serial", {}));
+  }
   result.serial_losses = std::move(serial.losses);
   result.serial_times = std::move(serial.times);
   // Schemes may share one.
@@ -295,7 +307,7 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
     SumOrder order;
     PIPELAB_ASSIGN_OR_RETURN(SchemeResult one,
                              TrainScheme(graph, batches, options, *scheme, &order));
-    if (!one.part.empty()) {
+    if (first && !one.part.empty()) {
       std::vector<double>& losses = by_part[order];
       if (losses.empty()) {
         PIPELAB_ASSIGN_OR_RETURN(

@@ -33,6 +33,9 @@ struct ComparisonOptions {
   std::vector<int> parallel_stages;
   std::string loss_unit = "nats/token";
   std::string curves_title = "Training loss";
+  // Where the devices are; null: in this process. Of several processes all compare, and the first
+  // one has the serial losses and whole traces.
+  Transport* transport = nullptr;
 };
 
 // What one scheme did.

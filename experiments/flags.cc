@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "glog/logging.h"
+#include "kernels/comm/launch_place.h"
 
 namespace pipelab {
 namespace {
@@ -132,28 +133,37 @@ std::map<std::string, std::string> ResolvedFlags() {
   return values;
 }
 
+int ExitCode(const absl::Status& status) {
+  return status.ok() ? 0 : absl::IsInvalidArgument(status) ? kUsage : kFailure;
+}
+
+void PrintError(const absl::Status& status) {
+  // An option's value may hold line breaks; an error is one line. One without a message has been
+  // told on stdout.
+  if (status.message().empty()) return;
+  std::fprintf(stderr, "%s\n", absl::StrReplaceAll(status.message(), {{"\n", "\\n"}}).c_str());
+}
+
 int RunMain(int argc, char** argv, absl::string_view target, absl::string_view summary,
             const std::function<absl::Status(const std::vector<std::string>& words)>& run) {
   FLAGS_logtostderr = true;
   if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging(argv[0]);
   FlagsSet().clear();
   std::signal(SIGPIPE, SIG_IGN);  // `... | head` must not lose a report
+  // Of several processes with the same words, one says what is wrong with them.
+  const bool speaks = PlaceFromEnvironment().process == 0;
   const std::vector<std::string> words(argv + 1, argv + argc);
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") {
-      PrintHelp(target, summary);
+      if (speaks) PrintHelp(target, summary);
       return FlushStdout() ? 0 : kFailure;
     }
   }
   auto rest = ParseFlags(words);
   const absl::Status status = rest.ok() ? run(*rest) : rest.status();
   if (status.ok()) return FlushStdout() ? 0 : kFailure;
-  // An option's value may hold line breaks; an error is one line. One without a message has been
-  // told on stdout.
-  if (!status.message().empty()) {
-    std::fprintf(stderr, "%s\n", absl::StrReplaceAll(status.message(), {{"\n", "\\n"}}).c_str());
-  }
-  return absl::IsInvalidArgument(status) ? kUsage : kFailure;
+  if (speaks) PrintError(status);
+  return ExitCode(status);
 }
 
 }  // namespace pipelab

@@ -40,6 +40,10 @@ void SetFlagDefaults(absl::Span<const std::pair<std::string, std::string>> value
 // Flags that this project defines, with their present values, by name: what config.json records.
 std::map<std::string, std::string> ResolvedFlags();
 
+// How a program ends: the exit code for a Status, and its one line on stderr.
+int ExitCode(const absl::Status& status);
+void PrintError(const absl::Status& status);
+
 // Runs an experiment: start-up (logging to stderr, SIGPIPE), --help, flags, and the exit code for
 // the Status.
 int RunMain(int argc, char** argv, absl::string_view target, absl::string_view summary,

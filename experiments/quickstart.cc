@@ -1,9 +1,10 @@
 // tools/bazel run //experiments:quickstart
 //
-// Trains one small GPT on Jane Austen's novels, serially and under each scheme on in-process
-// devices, and compares loss, time, bubble, memory and traffic.
+// Trains one small GPT on Jane Austen's novels, serially and under each scheme on devices of this
+// process, or of those that mpirun started, and compares loss, time, bubble, memory and traffic.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,9 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
 #include "experiments/comparison.h"
 #include "experiments/optimizer_flags.h"
 #include "experiments/option_checks.h"
+#include "experiments/processes.h"
 #include "experiments/report/report.h"
 #include "experiments/study_main.h"
 #include "experiments/text_choice.h"
@@ -114,25 +117,32 @@ void AddClaims(const ComparisonResult& result, Report* report) {
   report->AddClaim(std::move(memory));
 }
 
-absl::Status Run(StudyRun* study) {
-  PIPELAB_ASSIGN_OR_RETURN(const ComparisonOptions options, OptionsFromFlags());
+absl::Status Run(const Processes& processes, StudyRun* study) {
+  PIPELAB_ASSIGN_OR_RETURN(ComparisonOptions options, OptionsFromFlags());
+  options.transport = processes.transport();
   // What can be refused is refused before anything is fetched or trained.
   PIPELAB_RETURN_IF_ERROR(CheckSizes(options));
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph any_text, BuildGpt(ModelFromFlags(/*vocabulary=*/256)));
   PIPELAB_RETURN_IF_ERROR(CheckMemory(any_text, options.micro_batch_samples));
   PIPELAB_RETURN_IF_ERROR(CheckComparison(any_text, options));
+  PIPELAB_RETURN_IF_ERROR(processes.CheckSame("options", study->command()));
+  if (!processes.speaks()) study->BeQuiet();
   PIPELAB_RETURN_IF_ERROR(study->Begin());
-  PIPELAB_ASSIGN_OR_RETURN(const ChosenText text,
-                           ChooseText(absl::GetFlag(FLAGS_synthetic), absl::GetFlag(FLAGS_tokens),
-                                      absl::GetFlag(FLAGS_seed)));
+  PIPELAB_ASSIGN_OR_RETURN(const ChosenText text, processes.FirstThenAll<ChosenText>([] {
+    return ChooseText(absl::GetFlag(FLAGS_synthetic), absl::GetFlag(FLAGS_tokens),
+                      absl::GetFlag(FLAGS_seed));
+  }));
+  PIPELAB_RETURN_IF_ERROR(processes.CheckSame("data", text.description));
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph,
                            BuildGpt(ModelFromFlags(text.data.train->vocabulary())));
   PIPELAB_ASSIGN_OR_RETURN(const ComparisonResult result,
                            Compare(graph, *text.data.train, options));
+  if (!processes.speaks()) return absl::OkStatus();
 
   Report& report = study->report();
   report.AddConfig("parameters", graph.num_parameters());
   report.AddConfig("data", text.description);
+  if (processes.group() != nullptr) report.AddConfig("processes", processes.group()->size());
   report.AddConfig("optimizer_used", OptimizerToString(options.optimizer));
   for (const std::string& note : text.notes) report.AddNote(note);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -160,5 +170,11 @@ int main(int argc, char** argv) {
       "loss, time, bubble, memory and traffic.";
   info.quick = {{"steps", "10"}, {"synthetic", "true"}};
   info.quick_leaves_out = "190 of 200 training steps, and the novels: the text is generated";
-  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+  absl::optional<pipelab::Processes> processes;
+  info.frame = [&](const std::function<absl::Status()>& work) -> absl::Status {
+    PIPELAB_ASSIGN_OR_RETURN(processes, pipelab::Processes::Join());
+    return processes->End(work());
+  };
+  return pipelab::RunStudyMain(
+      argc, argv, info, [&](pipelab::StudyRun* study) { return pipelab::Run(*processes, study); });
 }

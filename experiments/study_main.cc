@@ -76,7 +76,9 @@ bool StudyRun::quick() const { return absl::GetFlag(FLAGS_quick); }
 
 absl::Status StudyRun::Begin() {
   CHECK(!report_.has_value()) << "Begin() once";
-  PIPELAB_ASSIGN_OR_RETURN(folder_, OutputDirectory::Create("--out", out_));
+  if (!quiet_) {
+    PIPELAB_ASSIGN_OR_RETURN(folder_, OutputDirectory::Create("--out", out_));
+  }
   const Flags flags = ResolvedFlags();
   report_.emplace(OptionsOf(info_, command_, flags));
   for (const auto& [name, value] : flags) {
@@ -100,6 +102,7 @@ void StudyRun::FailAtEnd(absl::Status status) {
 }
 
 absl::Status StudyRun::Finish() {
+  if (quiet_) return at_end_;
   PIPELAB_RETURN_IF_ERROR(report().WriteTo(&*folder_));
   std::printf("%s\nreport: %s/report.html\n", report().ToTerminal().c_str(), out_.c_str());
   for (const std::string& line : lines_) std::printf("%s\n", line.c_str());
@@ -117,9 +120,12 @@ int RunStudyMain(int argc, char** argv, const StudyInfo& info,
                          absl::StrCat("'", words[0], "': not an option; options begin with --"));
                    }
                    ApplyQuick(info);
-                   StudyRun study(info, CommandOf(info, defaults));
-                   PIPELAB_RETURN_IF_ERROR(run(&study));
-                   return study.Finish();
+                   const auto work = [&]() -> absl::Status {
+                     StudyRun study(info, CommandOf(info, defaults));
+                     PIPELAB_RETURN_IF_ERROR(run(&study));
+                     return study.Finish();
+                   };
+                   return info.frame ? info.frame(work) : work();
                  });
 }
 

@@ -52,6 +52,9 @@ struct StudyInfo {
   std::string quick_leaves_out;
   // Flags that name files, and say nothing to others.
   std::vector<std::string> unrecorded;
+  // Called with the whole of the study's work, and its status is the program's: for what comes
+  // before and after (processes.h). Empty: nothing does.
+  std::function<absl::Status(const std::function<absl::Status()>& work)> frame;
 };
 
 class StudyRun {
@@ -62,6 +65,9 @@ class StudyRun {
   bool quick() const;
   const std::string& out() const { return out_; }          // the folder
   const std::string& command() const { return command_; }  // that gives the same again
+
+  // Of several processes, those that do not report: no folder, nothing written or printed.
+  void BeQuiet() { quiet_ = true; }
 
   // Once, when the options are known to be right and before anything that takes time.
   absl::Status Begin();
@@ -82,6 +88,7 @@ class StudyRun {
   absl::optional<Report> report_;
   std::vector<std::string> lines_;
   absl::Status at_end_;
+  bool quiet_ = false;
 };
 
 int RunStudyMain(int argc, char** argv, const StudyInfo& info,

@@ -1,11 +1,11 @@
 #include "experiments/training.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/step_loss.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "models/graph/tensor_member.h"
@@ -16,12 +16,18 @@
 #include "pipelines/ir/versions.h"
 #include "pipelines/runtime/chained_stage.h"
 #include "pipelines/runtime/executor.h"
+#include "pipelines/runtime/gather_trace.h"
 #include "pipelines/runtime/layer_stage.h"
 #include "pipelines/runtime/whole_state.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
+
+// Between processes: before a training, when one may do for all what takes long, and after a step,
+// beside what the waits within it may take.
+constexpr absl::Duration kStartLimit = absl::Hours(1);
+constexpr absl::Duration kExchangeLimit = absl::Seconds(60);
 
 // One rank's memory, kernels and stages. Its thread is the executor's.
 struct Device {
@@ -34,12 +40,12 @@ struct Device {
   std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
 };
 
-class InProcessTraining final : public PipelineTraining {
+class DeviceTraining final : public PipelineTraining {
  public:
   static absl::StatusOr<std::unique_ptr<PipelineTraining>> Create(const ModelGraph& graph,
                                                                   const BatchSource& batches,
                                                                   const TrainingOptions& options) {
-    auto training = std::make_unique<InProcessTraining>();
+    auto training = std::make_unique<DeviceTraining>();
     training->split_ = {options.tensor_parallel, options.sequence_parallel};
     PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, training->split_));
     PIPELAB_RETURN_IF_ERROR(training->MakeProgram(graph, options));
@@ -51,20 +57,27 @@ class InProcessTraining final : public PipelineTraining {
     TrainingStep step;
     in_step_ = true;
     PIPELAB_ASSIGN_OR_RETURN(step.trace, executor_->RunStep());
-    in_step_ = false;
-    // Summed in micro-batch order, as the serial loop does; in a group, in row order.
-    std::map<int, double> losses;
-    for (const LayerStage* stage : loss_stages_) {
-      for (const auto& [micro_batch, loss] : stage->losses()) losses[micro_batch] += loss;
+    std::vector<LossPart> own;
+    for (const auto& [place, stage] : loss_stages_) {
+      own.push_back({place, stage->losses(), stage->gradient_norm()});
     }
-    double sum = 0;
-    for (const auto& [micro_batch, loss] : losses) sum += loss;
-    step.loss = sum / static_cast<double>(batch_tokens_);
-    step.gradient_norm = loss_stages_[0]->gradient_norm();
+    StepLoss loss;
+    if (processes_ == nullptr) {
+      loss = SumLosses(std::move(own));
+    } else {
+      PIPELAB_ASSIGN_OR_RETURN(loss, SumLossesOfProcesses(*processes_, own, exchange_limit_));
+      PIPELAB_ASSIGN_OR_RETURN(
+          step.trace, GatherTrace(*processes_, std::move(step.trace), executor_->step_begin_ns(),
+                                  exchange_limit_));
+    }
+    in_step_ = false;
+    step.loss = loss.sum / static_cast<double>(batch_tokens_);
+    step.gradient_norm = loss.gradient_norm;
     return step;
   }
 
   absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const override {
+    PIPELAB_RETURN_IF_ERROR(CheckAllHere());
     for (const StateEntry& entry : StateEntries(*target_.graph, /*optimizer_state=*/{})) {
       if (entry.spec->name == name) return WholeTensor(entry, Stages());
     }
@@ -87,7 +100,15 @@ class InProcessTraining final : public PipelineTraining {
   const ModelPartition& partition() const override { return partition_; }
 
  private:
+  absl::Status CheckAllHere() const {
+    if (processes_ == nullptr) return absl::OkStatus();
+    return absl::UnimplementedError(
+        absl::StrCat("values and states of a training in ", processes_->size(),
+                     " processes are not put together; train in one process for that"));
+  }
+
   absl::Status CheckSteps() const {
+    PIPELAB_RETURN_IF_ERROR(CheckAllHere());
     if (!in_step_) return absl::OkStatus();
     return absl::FailedPreconditionError(
         "a training step failed; what it left behind cannot be gone on from");
@@ -160,28 +181,24 @@ class InProcessTraining final : public PipelineTraining {
     target_.optimizer_state.assign(names.begin(), names.end());
     target_.seed = options.seed;
     PIPELAB_RETURN_IF_ERROR(CountUpdates());
-    InProcessOptions transport;
-    transport.rendezvous = options.rendezvous;
     const int group = static_cast<int>(split_.degree), ranks = schedule.num_devices() * group;
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<ComputeDevice> computes,
-                             (options.devices ? options.devices : CpuDevices())(ranks));
-    for (const ComputeDevice& on : computes) {
-      if (on.memory != nullptr) transport.devices.push_back(on.memory);
-    }
-    auto communicators = MakeInProcessCommunicators(ranks, transport);
-    std::vector<DeviceSetup> setups(ranks);
-    for (int rank = 0; rank < ranks; ++rank) {
-      devices_.push_back(std::make_unique<Device>(computes[rank]));
-      Device& device = *devices_[rank];
+    std::vector<ComputeDevice> computes;
+    PIPELAB_ASSIGN_OR_RETURN(auto communicators, Connect(ranks, options, &computes));
+    first_rank_ = communicators[0]->rank();
+    std::vector<DeviceSetup> setups(communicators.size());
+    for (size_t i = 0; i < communicators.size(); ++i) {
+      devices_.push_back(std::make_unique<Device>(computes[i]));
+      Device& device = *devices_[i];
       if (group > 1) {
         device.peers = std::make_unique<CommunicatorPeers>(
-            communicators[rank].get(), TensorRanks(rank / group), options.wait_limit);
+            communicators[i].get(), TensorRanks(communicators[i]->rank() / group),
+            options.wait_limit);
       }
-      setups[rank].arena = &device.arena;
-      setups[rank].peers = device.peers.get();
-      setups[rank].communicator = std::move(communicators[rank]);
-      setups[rank].modules.assign(schedule.placement.num_replicas(),
-                                  std::vector<StageModule*>(schedule.num_stages(), nullptr));
+      setups[i].arena = &device.arena;
+      setups[i].peers = device.peers.get();
+      setups[i].communicator = std::move(communicators[i]);
+      setups[i].modules.assign(schedule.placement.num_replicas(),
+                               std::vector<StageModule*>(schedule.num_stages(), nullptr));
     }
     for (int t = 0; t < group; ++t) {
       const ModelGraph part = MemberGraph(graph, split_, t);
@@ -195,8 +212,38 @@ class InProcessTraining final : public PipelineTraining {
     executor.tensor_parallel = group;
     executor.wait_limit = options.wait_limit;
     executor.trace = options.trace;
+    executor.others_elsewhere = processes_ != nullptr;
     PIPELAB_ASSIGN_OR_RETURN(executor_, Executor::Create(&program_, std::move(setups), executor));
-    return absl::OkStatus();
+    // Some may still be busy with what comes before training, in one process for all.
+    return processes_ == nullptr ? absl::OkStatus() : processes_->Meet(kStartLimit);
+  }
+
+  // Communicators of the ranks in this process, which follow one another, and what they compute on.
+  absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
+      int ranks, const TrainingOptions& options, std::vector<ComputeDevice>* computes) {
+    if (options.transport != nullptr) processes_ = options.transport->processes();
+    const int processes = processes_ == nullptr ? 1 : processes_->size();
+    PIPELAB_RETURN_IF_ERROR(CheckDevicesOfProcesses(ranks, processes));
+    PIPELAB_ASSIGN_OR_RETURN(*computes,
+                             (options.devices ? options.devices : CpuDevices())(ranks / processes));
+    InProcessOptions in_process;
+    in_process.rendezvous = options.rendezvous;
+    for (const ComputeDevice& on : *computes) {
+      if (on.memory != nullptr) in_process.devices.push_back(on.memory);
+    }
+    if (processes_ == nullptr) return MakeInProcessCommunicators(ranks, in_process);
+    if (!in_process.devices.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "devices with memory of their own cannot be in ", processes, " processes over ",
+          options.transport->name(), ", which moves the host's; start one process"));
+    }
+    exchange_limit_ = kExchangeLimit + 4 * options.wait_limit;
+    return options.transport->Connect(ranks);
+  }
+  // Null where the rank is in another process.
+  Device* DeviceOf(int rank) const {
+    const int i = rank - first_rank_;
+    return i < 0 || i >= static_cast<int>(devices_.size()) ? nullptr : devices_[i].get();
   }
 
   // Asynchronous schedules take several optimizer steps a run, each on the mean loss of as many
@@ -247,6 +294,9 @@ class InProcessTraining final : public PipelineTraining {
                          std::vector<DeviceSetup>* setups) {
     const std::vector<int>& group = program_.schedule.placement.groups[replica][stage];
     for (size_t member = 0; member < group.size(); ++member) {
+      const int rank = RankOf(group[member], t);
+      Device* const device = DeviceOf(rank);
+      if (device == nullptr) continue;
       LayerStageOptions stage_options;
       stage_options.micro_batch_samples =
           options.micro_batch_samples * program_.schedule.MicroBatchSize(stage);
@@ -259,21 +309,22 @@ class InProcessTraining final : public PipelineTraining {
       if (!version_uses_.empty()) stage_options.version_uses = version_uses_[stage];
       stage_options.slices = slices_;
       stage_options.shard = ShardOf(program_, {group[member], replica, stage});
-      const int rank = RankOf(group[member], t);
-      Device& device = *devices_[rank];
-      stage_options.peers = device.peers.get();
+      stage_options.peers = device->peers.get();
       PIPELAB_ASSIGN_OR_RETURN(
           auto module,
-          LayerStage::Create(part, partition_, stage, device.backend.get(), stage_options));
-      (*setups)[rank].modules[replica][stage] = module.get();
+          LayerStage::Create(part, partition_, stage, device->backend.get(), stage_options));
+      (*setups)[rank - first_rank_].modules[replica][stage] = module.get();
       if (options.sequential) {
-        device.chained.push_back(std::make_unique<ChainedStage>(
-            module.get(), device.backend.get(), ChainEdgesOf(stage, stage_options)));
-        (*setups)[rank].modules[replica][stage] = device.chained.back().get();
+        device->chained.push_back(std::make_unique<ChainedStage>(
+            module.get(), device->backend.get(), ChainEdgesOf(stage, stage_options)));
+        (*setups)[rank - first_rank_].modules[replica][stage] = device->chained.back().get();
       }
       // All ranks of a tensor-parallel group have the same loss.
-      if (stage == partition_.loss_stage && t == 0) loss_stages_.push_back(module.get());
-      device.stages.push_back(std::move(module));
+      if (stage == partition_.loss_stage && t == 0) {
+        const int64_t place = replica * program_.schedule.num_devices() + static_cast<int>(member);
+        loss_stages_.emplace_back(place, module.get());
+      }
+      device->stages.push_back(std::move(module));
     }
     return absl::OkStatus();
   }
@@ -287,8 +338,12 @@ class InProcessTraining final : public PipelineTraining {
   StateTarget target_;                              // what a state must fit
   bool in_step_ = false;                            // stays when a step fails
   std::vector<std::vector<int32_t>> version_uses_;  // [stage]; asynchronous schedules only
-  std::vector<std::unique_ptr<Device>> devices_;
-  std::vector<const LayerStage*> loss_stages_;
+  ProcessGroup* processes_ = nullptr;               // null: all devices are in this process
+  absl::Duration exchange_limit_;                   // between processes, after a step
+  int first_rank_ = 0;                              // of this process
+  std::vector<std::unique_ptr<Device>> devices_;    // [rank - first_rank_]
+  // With its place among the copies of the stage.
+  std::vector<std::pair<int64_t, const LayerStage*>> loss_stages_;
   std::unique_ptr<Executor> executor_;  // last: its threads end before what they use
 };
 
@@ -296,7 +351,7 @@ class InProcessTraining final : public PipelineTraining {
 
 absl::StatusOr<std::unique_ptr<PipelineTraining>> PipelineTraining::Create(
     const ModelGraph& graph, const BatchSource& batches, const TrainingOptions& options) {
-  return InProcessTraining::Create(graph, batches, options);
+  return DeviceTraining::Create(graph, batches, options);
 }
 
 Trace TraceOfMember(const Trace& ranks, int64_t tensor_parallel, int64_t t) {

@@ -1,5 +1,7 @@
-// Trains one model under one scheme on in-process devices: schedule, partition, lowering, one
-// arena, backend and stage modules a device, and the executor, put together.
+// Trains one model under one scheme on CPU devices: schedule, partition, lowering, one arena,
+// backend and stage modules a device, and the executor, put together. Devices are threads of this
+// process, or spread over several (TrainingOptions::transport): then every process has a training
+// of its own, makes the same calls in the same order and gets the same losses.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, batches, {
 //       .scheme = "1f1b", .sizes = {.devices = 4, .micro_batches = 8}, .micro_batch_samples = 2}));
@@ -26,6 +28,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "experiments/training_layout.h"  // IWYU pragma: export
+#include "kernels/comm/transport.h"
 #include "kernels/compute_device.h"
 #include "models/checkpoint/training_state.h"
 #include "models/data/batch_source.h"
@@ -63,8 +66,10 @@ struct TrainingOptions {
   OptimizerOptions optimizer;
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
-  bool rendezvous = false;   // sends wait for their receivers
-  ComputeDevices devices;    // what ranks compute on; null: the CPU, a thread each
+  bool rendezvous = false;  // in-process sends wait for their receivers
+  ComputeDevices devices;   // what ranks compute on; null: the CPU, a thread each
+  // Where the devices are; null: all in this process. Must outlive the training.
+  Transport* transport = nullptr;
   LoweringOptions lowering;  // reductions and sharding; its ties are the model's
 };
 
@@ -72,7 +77,8 @@ struct TrainingStep {
   double loss = 0;  // mean over the step's tokens, nats
   // Of all gradients together, before clipping; 0 where clip_norm is.
   double gradient_norm = 0;
-  Trace trace;  // of the ranks
+  // Of the ranks; in another process than the first, of its own ranks.
+  Trace trace;
 };
 
 // Of a trace of ranks, the program's devices: those of member t of each tensor-parallel group.
@@ -89,7 +95,7 @@ class PipelineTraining {
   // One run of the program. Asynchronous schemes take several optimizer steps in it.
   virtual absl::StatusOr<TrainingStep> Step() = 0;
   // A copy of a parameter's value, or of running statistics, of the first copy of its stage;
-  // NotFound.
+  // NotFound. Like State and SetState not where devices are in several processes (Unimplemented).
   virtual absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const = 0;
 
   // Everything that a step changes, put together from stages, shards and copies, to go on from

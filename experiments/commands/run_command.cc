@@ -1,5 +1,5 @@
-// pipelab run: trains a small GPT under a schedule, or a plan's model, on in-process devices,
-// beside the serial loop.
+// pipelab run: trains a small GPT under a schedule, or a plan's model, on devices of this process
+// or of those that mpirun started, beside the serial loop.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -23,6 +23,7 @@
 #include "experiments/commands/schedule_input.h"
 #include "experiments/comparison.h"
 #include "experiments/optimizer_flags.h"
+#include "experiments/processes.h"
 #include "experiments/training.h"
 #include "kernels/compute_device.h"
 #include "kernels/tensor/arena.h"
@@ -203,7 +204,7 @@ struct Trained {
   Trace predicted;      // of the program's devices
 };
 
-absl::StatusOr<Trained> Train(const Study& study) {
+absl::StatusOr<Trained> Train(const Study& study, Transport* transport) {
   const Schedule& schedule = study.schedule;
   TrainingOptions options;
   options.schedule = schedule;
@@ -217,6 +218,7 @@ absl::StatusOr<Trained> Train(const Study& study) {
   options.seed = study.seed;
   options.optimizer = study.optimizer;
   options.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
+  options.transport = transport;
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(study.graph, *study.data, options));
   Trained trained;
@@ -291,18 +293,19 @@ std::string Prediction(const Trained& trained, int tensor_parallel) {
 }
 
 // "4 devices", "4 devices in groups of 2": of the schedule's devices each is a group.
-std::string DeviceCount(const Schedule& schedule, int tensor_parallel) {
-  const std::string count = absl::StrCat(schedule.num_devices() * tensor_parallel, " devices");
-  return tensor_parallel == 1 ? count : absl::StrCat(count, " in groups of ", tensor_parallel);
+std::string DeviceCount(const Schedule& schedule, int tensor_parallel, const Processes& processes) {
+  std::string count = absl::StrCat(schedule.num_devices() * tensor_parallel, " devices");
+  if (tensor_parallel > 1) absl::StrAppend(&count, " in groups of ", tensor_parallel);
+  if (processes.group() == nullptr) return count;
+  return absl::StrCat(count, " in ", processes.group()->size(), " processes");
 }
 
-}  // namespace
-
-absl::Status RunCommand(const Words& words) {
+absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   PIPELAB_ASSIGN_OR_RETURN(const Study study,
                            PlanIsGiven() ? StudyOfPlan(words) : StudyOfSchedule(words));
   const Schedule& schedule = study.schedule;
-  PIPELAB_ASSIGN_OR_RETURN(Trained trained, Train(study));
+  PIPELAB_ASSIGN_OR_RETURN(Trained trained, Train(study, processes.transport()));
+  if (!processes.speaks()) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> serial,
                            TrainSerially(study, schedule.num_micro_batches, {}, {}));
   const bool replicas = schedule.placement.num_replicas() > 1;
@@ -327,12 +330,19 @@ absl::Status RunCommand(const Words& words) {
           "\n%s\nlosses: %s\n\n%s\n%s",
           study.source,
           absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
-          DeviceCount(schedule, study.tensor_parallel), schedule.num_micro_batches,
+          DeviceCount(schedule, study.tensor_parallel, processes), schedule.num_micro_batches,
           Losses(serial, trained), equality.text, Devices(trained.trace, study.tensor_parallel > 1),
           Prediction(trained, study.tensor_parallel))));
   if (equality.ok) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat(study.source, " does not reproduce serial training: ", equality.text));
+}
+
+}  // namespace
+
+absl::Status RunCommand(const Words& words) {
+  PIPELAB_ASSIGN_OR_RETURN(Processes processes, Processes::Join());
+  return processes.End(TrainAndCompare(words, processes));
 }
 
 }  // namespace pipelab

@@ -203,10 +203,15 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(
 }
 
 ProcessGroup::ProcessGroup(std::shared_ptr<ProcessHub> hub, int64_t clock_offset_ns)
-    : hub_(std::move(hub)), clock_offset_ns_(clock_offset_ns) {}
+    : hub_(std::move(hub)),
+      program_(hub_->Run(ProcessHub::kProgram)),
+      clock_offset_ns_(clock_offset_ns) {}
 
 ProcessGroup::~ProcessGroup() { hub_->Leave(); }
 
+void ProcessGroup::AwaitFirstLeaving(absl::Duration limit) { hub_->AwaitFirstLeaving(limit); }
+
+SharedRun& ProcessGroup::program() { return *program_; }
 int ProcessGroup::rank() const { return hub_->rank(); }
 int ProcessGroup::size() const { return hub_->size(); }
 int64_t ProcessGroup::clock_offset_ns() const { return clock_offset_ns_; }

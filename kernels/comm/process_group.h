@@ -89,6 +89,8 @@ class ProcessGroup {
                                                               const ProcessGroupOptions& options);
   // Leaves. The others go on; what they still want of this process fails.
   ~ProcessGroup();
+  // Returns once process 0 has left or is gone.
+  void AwaitFirstLeaving(absl::Duration limit);
 
   int rank() const;
   int size() const;
@@ -96,7 +98,11 @@ class ProcessGroup {
   // half a round trip off at most.
   int64_t clock_offset_ns() const;
 
-  // Exchanges. DeadlineExceeded names whom it waited for; the reason when a process is gone.
+  // The program itself: its end is that of every run and of every exchange.
+  SharedRun& program();
+
+  // Exchanges. DeadlineExceeded names whom it waited for; the reason when a process is gone or the
+  // program has ended.
   // Everybody's text, by rank; ToFirst: at process 0, nothing at the others.
   absl::StatusOr<std::vector<std::string>> ToAll(absl::string_view mine, absl::Duration limit);
   absl::StatusOr<std::vector<std::string>> ToFirst(absl::string_view mine, absl::Duration limit);
@@ -116,6 +122,7 @@ class ProcessGroup {
  private:
   ProcessGroup(std::shared_ptr<ProcessHub> hub, int64_t clock_offset_ns);
   const std::shared_ptr<ProcessHub> hub_;
+  const std::shared_ptr<SharedRun> program_;
   int64_t clock_offset_ns_ = 0;
   int64_t runs_ = 0;
 };

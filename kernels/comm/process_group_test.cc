@@ -253,9 +253,9 @@ TEST(KilledProcess, EndsPrograms) {
                 [&](ProcessGroup& group) {
                   if (!group.Meet(kLong).ok()) return false;
                   if (group.rank() == victim) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            raise(SIGKILL);
-          }
+                    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                    raise(SIGKILL);
+                  }
                   while (true) std::this_thread::sleep_for(std::chrono::seconds(1));  // hangs
                 },
                 options, {victim});

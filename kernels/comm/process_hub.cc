@@ -68,25 +68,28 @@ void ProcessHub::Wake() {
   if (write(wake_fd_, &one, sizeof(one)) < 0) return;  // full: it is awake
 }
 
-template <typename Ready, typename Who>
 absl::Status ProcessHub::Await(std::unique_lock<std::mutex>& lock, absl::Duration limit,
-                               Ready ready, Who who) {
+                               absl::FunctionRef<std::vector<int>()> missing) {
   const auto most = absl::ToChronoNanoseconds(std::min(limit, absl::Hours(24 * 365)));
-  const auto gone = [&] {
-    for (const Peer& peer : peers_) {
-      if (peer.left) return true;
+  std::vector<int> ranks;
+  int left = -1;  // one of them
+  changed_.wait_for(lock, most, [&] {
+    ranks = missing();
+    left = -1;
+    for (const int r : ranks) {
+      if (peers_[r].left || peers_[r].link == nullptr) left = r;
     }
-    return false;
-  };
-  changed_.wait_for(lock, most, [&] { return ready() || !lost_.ok() || gone(); });
-  if (ready()) return absl::OkStatus();
+    return ranks.empty() || !lost_.ok() || left >= 0;
+  });
+  if (ranks.empty()) return absl::OkStatus();
   if (!lost_.ok()) return MarkAsFollowUp(lost_);
-  if (gone()) {
+  if (left >= 0) {
     return absl::UnavailableError(
-        absl::StrCat("rank ", rank_, " waits for rank ", who(), ": a process has left the run"));
+        absl::StrCat("rank ", rank_, " waits for rank ", left, ", which has left the run"));
   }
-  return absl::DeadlineExceededError(
-      absl::StrCat("rank ", rank_, " waited ", absl::FormatDuration(limit), " for rank ", who()));
+  return absl::DeadlineExceededError(absl::StrCat("rank ", rank_, " waited ",
+                                                  absl::FormatDuration(limit), " for rank ",
+                                                  absl::StrJoin(ranks, ", ")));
 }
 
 absl::StatusOr<std::string> ProcessHub::Exchange(absl::string_view mine, bool collect, bool spread,
@@ -102,8 +105,9 @@ absl::StatusOr<std::string> ProcessHub::Exchange(absl::string_view mine, bool co
       Flush();
     }
     if (!spread) return std::string();
-    PIPELAB_RETURN_IF_ERROR(Await(
-        lock, limit, [&] { return results_.count(number) > 0; }, [] { return "0"; }));
+    PIPELAB_RETURN_IF_ERROR(Await(lock, limit, [&] {
+      return results_.count(number) > 0 ? std::vector<int>() : std::vector<int>{0};
+    }));
     std::string result = std::move(results_[number]);
     results_.erase(number);
     return result;
@@ -120,9 +124,7 @@ absl::StatusOr<std::string> ProcessHub::Exchange(absl::string_view mine, bool co
       }
       return ranks;
     };
-    PIPELAB_RETURN_IF_ERROR(Await(
-        lock, limit, [&] { return missing().empty(); },
-        [&] { return absl::StrJoin(missing(), ", "); }));
+    PIPELAB_RETURN_IF_ERROR(Await(lock, limit, missing));
     result.clear();
     for (auto& text : texts) ByteWriter(&result).Text(text.second);
     collected_.erase(number);
@@ -147,8 +149,8 @@ absl::StatusOr<ProcessHub::Echo> ProcessHub::Ping(absl::Duration limit) {
   const int64_t begin = now();
   if (peers_[0].link != nullptr) peers_[0].link->Queue(kPing, "");
   Flush();
-  PIPELAB_RETURN_IF_ERROR(Await(
-      lock, limit, [&] { return pong_ns_ >= 0; }, [] { return "0"; }));
+  PIPELAB_RETURN_IF_ERROR(
+      Await(lock, limit, [&] { return pong_ns_ >= 0 ? std::vector<int>() : std::vector<int>{0}; }));
   Echo echo;
   echo.round_trip_ns = now() - begin;
   echo.offset_ns = pong_ns_ - (begin + echo.round_trip_ns / 2);
@@ -203,6 +205,10 @@ void ProcessHub::Decide(SharedRun& run, int origin, absl::Status why) {
     end_why_ = run.why_;
     end_called_ = absl::Now() + options_.grace;
   }
+  if (run.id_ == kProgram && lost_.ok()) {
+    lost_ = run.why_;
+    for (auto& [id, other] : runs_) Decide(*other, origin, lost_);
+  }
   changed_.notify_all();
 }
 
@@ -216,15 +222,22 @@ void ProcessHub::TellVerdict(int64_t run, int origin, const absl::Status& why) {
 }
 
 void ProcessHub::EndAll(int origin, absl::Status why) {
+  if (!end_reported_) end_called_ = std::min(end_called_, absl::Now());
   if (!lost_.ok()) return;
   lost_ = std::move(why);
   lost_origin_ = origin;
-  for (auto& [id, run] : runs_) Decide(*run, origin, lost_);
-  // At once: who stays may hang in a transport that waits for the one that is gone.
+  // At once: who stays may hang in a transport that waits for the one that is gone. The reason of a
+  // run that had failed before stays the reason.
+  if (!ended_once_) end_why_ = lost_;
   ended_once_ = true;
-  end_why_ = lost_;
-  end_called_ = absl::Now();
+  for (auto& [id, run] : runs_) Decide(*run, origin, lost_);
   changed_.notify_all();
+}
+
+void ProcessHub::AwaitFirstLeaving(absl::Duration limit) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait_for(lock, absl::ToChronoNanoseconds(limit),
+                    [&] { return peers_[0].left || peers_[0].link == nullptr; });
 }
 
 void ProcessHub::SetWhereabouts(int device, std::function<std::string()> text) {

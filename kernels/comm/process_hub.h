@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -37,6 +38,7 @@ enum FrameKind : uint8_t {
 class ProcessHub : public std::enable_shared_from_this<ProcessHub> {
  public:
   static constexpr int64_t kEveryRun = -1;  // the run of a verdict that is about the group
+  static constexpr int64_t kProgram = -2;   // ProcessGroup::program
 
   // `links`: by rank; at process 0 one to each other process, elsewhere one to process 0.
   ProcessHub(int rank, int size, std::vector<std::unique_ptr<FrameLink>> links,
@@ -47,6 +49,8 @@ class ProcessHub : public std::enable_shared_from_this<ProcessHub> {
   int size() const { return size_; }
   void Start();
   void Leave();
+
+  void AwaitFirstLeaving(absl::Duration limit);
 
   // One exchange, the next in number. `collect`: everybody's text comes to process 0; `spread`:
   // process 0's result goes to all. Returns the result where it goes.
@@ -90,10 +94,9 @@ class ProcessHub : public std::enable_shared_from_this<ProcessHub> {
   void Wake();
   std::string AllWhereabouts() const;
 
-  // Waits until ready() or an end of the group; `who` names, for the limit, who is missing.
-  template <typename Ready, typename Who>
-  absl::Status Await(std::unique_lock<std::mutex>& lock, absl::Duration limit, Ready ready,
-                     Who who);
+  // Waits until nobody is missing() any more, who is has left, or the group has ended.
+  absl::Status Await(std::unique_lock<std::mutex>& lock, absl::Duration limit,
+                     absl::FunctionRef<std::vector<int>()> missing);
 
   const int rank_, size_;
   const ProcessGroupOptions options_;
@@ -106,11 +109,11 @@ class ProcessHub : public std::enable_shared_from_this<ProcessHub> {
   std::vector<Peer> peers_;  // by rank; [rank_] has no link
   bool leaving_ = false;
   absl::Time leave_by_;
-  absl::Status lost_;  // how the group ended
+  absl::Status lost_;  // how the group ended: a process is gone, or the program has failed
   int lost_origin_ = -1;
   absl::Time end_called_ = absl::InfiniteFuture();  // on_end is due
   absl::Status end_why_;
-  bool ended_once_ = false;
+  bool ended_once_ = false, end_reported_ = false;
   absl::Time term_seen_ = absl::InfiniteFuture();
   std::map<int64_t, std::shared_ptr<SharedRun>> runs_;
   int64_t exchanges_ = 0;                                                   // begun

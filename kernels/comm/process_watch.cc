@@ -75,6 +75,7 @@ void ProcessHub::ReadFrom(int peer) {
   if (open) return;
   if (from.left || leaving_) {
     from.link = nullptr;
+    changed_.notify_all();
   } else {
     Lose(peer, "killed or crashed");
   }
@@ -182,6 +183,7 @@ void ProcessHub::CheckSignals(absl::Time now) {
 void ProcessHub::CallOnEnd(std::unique_lock<std::mutex>& lock) {
   if (options_.on_end == nullptr || leaving_ || absl::Now() < end_called_) return;
   end_called_ = absl::InfiniteFuture();
+  end_reported_ = true;
   const absl::Status why = end_why_;
   const bool tells = rank_ == (lost_origin_ == 0 && size_ > 1 && rank_ != 0 ? 1 : 0);
   Flush();  // what others have to be told

@@ -37,6 +37,8 @@ class ThreadedExecutor : public Executor {
   ThreadedExecutor(std::vector<std::unique_ptr<Device>> devices, absl::Duration wait_limit)
       : wait_limit_(wait_limit), devices_(std::move(devices)) {
     for (auto& device : devices_) {
+      device->setup.communicator->SetWhereabouts(
+          [runner = device->runner.get()] { return runner->Whereabouts(); });
       device->thread = std::thread([this, d = device.get()] { DeviceMain(*d); });
     }
   }
@@ -49,7 +51,10 @@ class ThreadedExecutor : public Executor {
     }
     start_.notify_all();
     for (auto& device : devices_) device->thread.join();
-    for (auto& device : devices_) device->runner->Clear();
+    for (auto& device : devices_) {
+      device->setup.communicator->SetWhereabouts(nullptr);
+      device->runner->Clear();
+    }
   }
 
   absl::StatusOr<Trace> RunStep() override {
@@ -66,6 +71,8 @@ class ThreadedExecutor : public Executor {
     if (!FirstError().ok()) return FirstError();
     return MakeTrace();
   }
+
+  int64_t step_begin_ns() const override { return step_begin_ns_; }
 
  private:
   void DeviceMain(Device& device) {
@@ -133,6 +140,7 @@ class ThreadedExecutor : public Executor {
       begin = std::min(begin, device->step.begin_ns);
       end = std::max(end, device->step.end_ns);
     }
+    step_begin_ns_ = begin;
     trace.makespan = Nanoseconds(end - begin);
     for (auto& device : devices_) {
       for (Span& span : device->step.trace.spans) {
@@ -146,6 +154,7 @@ class ThreadedExecutor : public Executor {
 
   const absl::Duration wait_limit_;
   std::vector<std::unique_ptr<Device>> devices_;
+  int64_t step_begin_ns_ = 0;
 
   std::mutex mutex_;
   std::condition_variable start_, done_;
@@ -156,23 +165,39 @@ class ThreadedExecutor : public Executor {
   absl::Status echo_;   // the first follow-up of an error that none of these devices reports
 };
 
-absl::Status CheckDevice(const Program& program, size_t d, const DeviceSetup& setup, size_t devices,
+// `rank`: whose place this device has; `ranks`: how many there are in all processes.
+absl::Status CheckDevice(const Program& program, int rank, const DeviceSetup& setup, size_t ranks,
                          size_t tensor_parallel) {
   if (setup.arena == nullptr || setup.communicator == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("device ", d, " has no ", setup.arena == nullptr ? "arena" : "communicator"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device ", rank, " has no ", setup.arena == nullptr ? "arena" : "communicator"));
   }
   const Communicator& comm = *setup.communicator;
-  if (comm.rank() != static_cast<int>(d) || comm.size() != static_cast<int>(devices)) {
-    return absl::InvalidArgumentError(absl::StrCat("device ", d, " of ", devices,
+  if (comm.rank() != rank || comm.size() != static_cast<int>(ranks)) {
+    return absl::InvalidArgumentError(absl::StrCat("device ", rank, " of ", ranks,
                                                    " has the communicator of rank ", comm.rank(),
                                                    " of ", comm.size()));
   }
-  if (program.instructions[d / tensor_parallel].size() >
+  if (program.instructions[rank / tensor_parallel].size() >
       static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
-    return absl::InvalidArgumentError(absl::StrCat("device ", d, " has too many instructions"));
+    return absl::InvalidArgumentError(absl::StrCat("device ", rank, " has too many instructions"));
   }
   return absl::OkStatus();
+}
+
+// The ranks that `devices` are: all, or those that their communicators say, ascending.
+absl::StatusOr<std::vector<int>> RanksOf(const std::vector<DeviceSetup>& devices, size_t ranks,
+                                         bool others_elsewhere) {
+  std::vector<int> own;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const Communicator* comm = devices[i].communicator.get();
+    own.push_back(others_elsewhere && comm != nullptr ? comm->rank() : static_cast<int>(i));
+    if (own.back() >= static_cast<int>(ranks) || (i > 0 && own[i] <= own[i - 1])) {
+      return absl::InvalidArgumentError(absl::StrCat("device ", i, " of this process is rank ",
+                                                     own[i], " of ", ranks, "; ranks must ascend"));
+    }
+  }
+  return own;
 }
 
 }  // namespace
@@ -186,20 +211,24 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const Program* progra
     return absl::InvalidArgumentError(absl::StrCat("tensor-parallel groups of ", group));
   }
   const size_t ranks = n * static_cast<size_t>(group);
-  if (static_cast<size_t>(program->schedule.num_devices()) != n || devices.size() != ranks) {
+  if (static_cast<size_t>(program->schedule.num_devices()) != n ||
+      (options.others_elsewhere ? devices.empty() || devices.size() > ranks
+                                : devices.size() != ranks)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the program has instructions for ", n, " devices, its schedule ",
                      program->schedule.num_devices(), ", and there are ", devices.size(),
                      group == 1 ? "" : absl::StrCat(" in groups of ", group)));
   }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> own,
+                           RanksOf(devices, ranks, options.others_elsewhere));
   std::vector<std::unique_ptr<Device>> ready;
-  for (size_t rank = 0; rank < ranks; ++rank) {
-    PIPELAB_RETURN_IF_ERROR(CheckDevice(*program, rank, devices[rank], ranks, group));
-    const int d = static_cast<int>(rank) / group;
-    PIPELAB_ASSIGN_OR_RETURN(DevicePlan plan, MakeDevicePlan(*program, d, devices[rank].modules));
-    MapToRanks(group, static_cast<int>(rank) % group, &plan);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const int rank = own[i], d = rank / group;
+    PIPELAB_RETURN_IF_ERROR(CheckDevice(*program, rank, devices[i], ranks, group));
+    PIPELAB_ASSIGN_OR_RETURN(DevicePlan plan, MakeDevicePlan(*program, d, devices[i].modules));
+    MapToRanks(group, rank % group, &plan);
     auto device = std::make_unique<Device>();
-    device->setup = std::move(devices[rank]);
+    device->setup = std::move(devices[i]);
     const DeviceSetup& setup = device->setup;
     device->runner = std::make_unique<DeviceRunner>(program, d, std::move(plan), setup.arena,
                                                     setup.communicator.get(), setup.peers,

@@ -11,6 +11,9 @@
 // runs the list of device d, and what it exchanges with the others it does with ranks of the same
 // t. What the group's own ranks exchange is inside their modules.
 //
+// Devices may be in several processes: each has an executor of its own devices, and communicators
+// that reach the others. What RunStep returns is then of its own devices (gather_trace.h).
+//
 // A device that fails ends the run with its own error and its place ("device 2, 1F3: ..."), not
 // with a hang: the other devices are freed through Communicator::Abort and their follow-up errors
 // are dropped. Every wait has a limit, and so has RunStep: when a module does not come back, it
@@ -19,6 +22,7 @@
 #ifndef PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -49,6 +53,8 @@ struct ExecutorOptions {
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;        // false: only makespan and totals, no spans
   int tensor_parallel = 1;  // T: `devices` of Create, and of a trace, are ranks
+  // `devices` of Create are some of the ranks, ascending; the others are in other processes.
+  bool others_elsewhere = false;
 };
 
 class Executor {
@@ -61,6 +67,8 @@ class Executor {
 
   // One pass over the program on all devices. After an error the executor is spent.
   virtual absl::StatusOr<Trace> RunStep() = 0;
+  // When the last step began on the first of the devices, on the steady clock [ns].
+  virtual int64_t step_begin_ns() const = 0;
 };
 
 }  // namespace pipelab

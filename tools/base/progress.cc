@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <utility>
 
@@ -14,7 +15,10 @@
 namespace pipelab {
 namespace {
 
+std::atomic<bool> g_silent{false};
+
 void WriteToStandardError(absl::string_view text) {
+  if (g_silent.load()) return;
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
@@ -47,6 +51,8 @@ Progress::Progress(absl::string_view label, int64_t total, absl::string_view uni
   // The first line of a log comes after one interval: short work shows its result only.
   last_shown_ = options_.terminal ? absl::InfinitePast() : start_;
 }
+
+void Progress::SilenceAll() { g_silent.store(true); }
 
 Progress::~Progress() {
   if (!finished_ && shown_width_ > 0) options_.write("\n");

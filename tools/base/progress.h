@@ -41,6 +41,9 @@ class Progress {
   void Add(int64_t n, absl::string_view note = "");  // n more; an empty note keeps the last one
   void Finish();                                     // once; later calls do nothing
 
+  // From now on nothing of this process's progress is shown (another process shows its own).
+  static void SilenceAll();
+
  private:
   void Advance(int64_t done, absl::string_view note);
   void Show(absl::string_view line);

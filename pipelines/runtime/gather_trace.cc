@@ -1,0 +1,100 @@
+#include "pipelines/runtime/gather_trace.h"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/comm/byte_codec.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+static_assert(std::is_trivially_copyable<Span>::value, "spans go as they lie in memory");
+
+// The bytes of all numbers of a DeviceTrace beside its spans.
+void WriteTotals(const DeviceTrace& d, ByteWriter* out) {
+  out->Int(d.peak_activation.value()).Int(d.peak_state.value()).Int(d.bytes_sent.value());
+  out->Int(d.messages_sent).Int(d.collective_bytes.value()).Int(d.tensor_bytes.value());
+}
+
+void ReadTotals(ByteReader* in, DeviceTrace* d) {
+  d->peak_activation = Bytes(in->Int());
+  d->peak_state = Bytes(in->Int());
+  d->bytes_sent = Bytes(in->Int());
+  d->messages_sent = in->Int();
+  d->collective_bytes = Bytes(in->Int());
+  d->tensor_bytes = Bytes(in->Int());
+}
+
+}  // namespace
+
+std::string TraceToBytes(const Trace& trace) {
+  std::string bytes;
+  ByteWriter out(&bytes);
+  out.Int(static_cast<int64_t>(trace.origin)).Int(trace.makespan.value());
+  out.Int(static_cast<int64_t>(trace.devices.size()));
+  for (const DeviceTrace& d : trace.devices) {
+    WriteTotals(d, &out);
+    out.Int(static_cast<int64_t>(d.spans.size()));
+    out.Raw(d.spans.data(), d.spans.size() * sizeof(Span));
+  }
+  return bytes;
+}
+
+absl::StatusOr<Trace> TraceFromBytes(absl::string_view bytes) {
+  const auto bad = [] { return absl::DataLossError("what another process sent is no trace"); };
+  ByteReader in(bytes);
+  Trace trace;
+  trace.origin = static_cast<TraceOrigin>(in.Int());
+  trace.makespan = Nanoseconds(in.Int());
+  const int64_t devices = in.Int();
+  for (int64_t d = 0; d < devices; ++d) {
+    DeviceTrace device;
+    ReadTotals(&in, &device);
+    const int64_t spans = in.Int();
+    if (!in.ok() || spans < 0 || static_cast<uint64_t>(spans) > in.left() / sizeof(Span)) {
+      return bad();
+    }
+    device.spans.resize(static_cast<size_t>(spans));
+    in.Raw(device.spans.data(), device.spans.size() * sizeof(Span));
+    trace.devices.push_back(std::move(device));
+  }
+  if (!in.ok() || in.left() > 0) return bad();
+  return trace;
+}
+
+absl::StatusOr<Trace> GatherTrace(ProcessGroup& group, Trace trace, int64_t begin_ns,
+                                  absl::Duration limit) {
+  std::string mine;
+  ByteWriter(&mine).Int(begin_ns + group.clock_offset_ns()).Text(TraceToBytes(trace));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> all, group.ToFirst(mine, limit));
+  if (group.rank() != 0) return trace;
+  Trace whole;
+  whole.origin = trace.origin;
+  std::vector<int64_t> begins;
+  std::vector<Trace> parts;
+  for (const std::string& bytes : all) {
+    ByteReader in(bytes);
+    begins.push_back(in.Int());
+    PIPELAB_ASSIGN_OR_RETURN(Trace part, TraceFromBytes(in.Text()));
+    parts.push_back(std::move(part));
+  }
+  const int64_t begin = *std::min_element(begins.begin(), begins.end());
+  for (size_t p = 0; p < parts.size(); ++p) {
+    const int64_t later = begins[p] - begin;
+    whole.makespan = std::max(whole.makespan, parts[p].makespan + Nanoseconds(later));
+    for (DeviceTrace& device : parts[p].devices) {
+      for (Span& span : device.spans) {
+        span.begin_ns += later;
+        span.end_ns += later;
+      }
+      whole.devices.push_back(std::move(device));
+    }
+  }
+  return whole;
+}
+
+}  // namespace pipelab
