@@ -1,0 +1,178 @@
+// A small GPT whose devices are spread over the processes of mpirun: every scheme of the catalogue,
+// sharded, in tensor-parallel groups, clipped. In all processes the losses have the bits of devices
+// in one process, and process 0 has every device's memory, traffic and spans.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "experiments/training.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/comm/mpi_test_main.h"
+#include "kernels/comm/transport.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/schedules/catalog.h"
+#include "tests/small_gpt.h"
+#include "tests/small_training.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr int kSteps = 3;
+constexpr absl::Duration kLong = absl::Minutes(2);
+
+ProcessGroup& Group() { return *TestTransport().processes(); }
+
+class MpiTrainingTest : public testing::Test {
+ protected:
+  MpiTrainingTest() : batches_(SmallText()), graph_(SmallGpt(/*tied=*/false)) {}
+
+  std::vector<TrainingStep> Train(const TrainingOptions& options) {
+    std::vector<TrainingStep> steps;
+    auto training = PipelineTraining::Create(graph_, *batches_, options);
+    EXPECT_THAT(training, IsOk());
+    for (int i = 0; training.ok() && i < kSteps; ++i) {
+      auto step = (*training)->Step();
+      EXPECT_THAT(step, IsOk());
+      if (!step.ok()) break;
+      steps.push_back(*std::move(step));
+    }
+    return steps;
+  }
+
+  void ExpectSame(const Trace& one, const Trace& spread) {
+    ASSERT_EQ(one.devices.size(), spread.devices.size());
+    for (size_t d = 0; d < one.devices.size(); ++d) {
+      SCOPED_TRACE(absl::StrCat("rank ", d));
+      const DeviceTrace &a = one.devices[d], &b = spread.devices[d];
+      EXPECT_EQ(a.peak_activation, b.peak_activation);
+      EXPECT_EQ(a.peak_state, b.peak_state);
+      EXPECT_EQ(a.bytes_sent, b.bytes_sent);
+      EXPECT_EQ(a.messages_sent, b.messages_sent);
+      EXPECT_EQ(a.collective_bytes, b.collective_bytes);
+      EXPECT_EQ(a.tensor_bytes, b.tensor_bytes);
+      ASSERT_EQ(a.spans.size(), b.spans.size());
+      for (size_t i = 0; i < a.spans.size(); ++i) {
+        ASSERT_EQ(a.spans[i].instruction, b.spans[i].instruction);
+        ASSERT_LE(b.spans[i].begin_ns, b.spans[i].end_ns);
+        ASSERT_GE(b.spans[i].begin_ns, 0);
+        ASSERT_LE(b.spans[i].end_ns, spread.makespan.value());
+      }
+    }
+  }
+
+  // Trains over the processes, and process 0 alone as well.
+  void ExpectEqual(TrainingOptions options) {
+    SCOPED_TRACE(Describe(options));
+    options.wait_limit = absl::Seconds(60);
+    std::vector<TrainingStep> alone;
+    if (Group().rank() == 0) alone = Train(options);
+    options.transport = &TestTransport();
+    const std::vector<TrainingStep> spread = Train(options);
+    std::string losses;
+    for (const TrainingStep& step : spread) absl::StrAppendFormat(&losses, "%a ", step.loss);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(auto all, Group().ToAll(losses, kLong));
+    for (const std::string& other : all) EXPECT_EQ(other, losses) << "every process has the losses";
+    if (Group().rank() != 0) return;
+    ASSERT_EQ(alone.size(), static_cast<size_t>(kSteps));
+    ASSERT_EQ(spread.size(), static_cast<size_t>(kSteps));
+    for (int i = 0; i < kSteps; ++i) {
+      EXPECT_EQ(alone[i].loss, spread[i].loss) << "step " << i;
+      EXPECT_EQ(alone[i].gradient_norm, spread[i].gradient_norm) << "step " << i;
+      ExpectSame(alone[i].trace, spread[i].trace);
+    }
+  }
+
+  std::unique_ptr<TextBatchSource> batches_;
+  ModelGraph graph_;
+};
+
+TEST_F(MpiTrainingTest, EveryScheme) {
+  int served = 0;
+  for (const Scheme& scheme : Catalog()) {
+    const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
+    if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;  // needs other sizes
+    if ((scheme.options & kStageGraph) != 0) continue;             // needs a graph
+    ++served;
+    ExpectEqual(options);
+  }
+  EXPECT_GE(served, 20);
+}
+
+TEST_F(MpiTrainingTest, Sharded) {
+  for (const Sharding sharding :
+       {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+    for (const char* scheme : {"breadth_first", "1f1b", "chimera"}) {
+      TrainingOptions options = SmallTraining(scheme, 2, 8);
+      options.sizes.data_parallel = 2;
+      options.lowering.sharding = sharding;
+      options.lowering.overlap = true;
+      ExpectEqual(options);
+    }
+  }
+}
+
+TEST_F(MpiTrainingTest, TiedAndClipped) {
+  graph_ = SmallGpt(/*tied=*/true);
+  for (const char* scheme : {"1f1b", "chimera", "zb_h1"}) {
+    TrainingOptions options = SmallTraining(scheme, 4, 8);
+    options.optimizer.clip_norm = 0.5;
+    ExpectEqual(options);
+  }
+}
+
+TEST_F(MpiTrainingTest, TensorParallelGroups) {
+  GptConfig config;
+  config.layers = 7;
+  config.hidden = 16;
+  config.heads = 4;
+  config.tokens = kSmallTokens;
+  config.vocabulary = (batches_->vocabulary() + 3) / 4 * 4;
+  config.dropout = 0.1;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(graph_, BuildGpt(config));
+  for (const bool sequence : {false, true}) {
+    for (const auto& [pipeline, tensor, data] :
+         {std::make_tuple(2, 2, 1), std::make_tuple(1, 4, 1), std::make_tuple(2, 2, 2),
+          std::make_tuple(4, 2, 1)}) {
+      TrainingOptions options = SmallTraining("interleaved", pipeline, 8);
+      options.sizes.data_parallel = data;
+      options.tensor_parallel = tensor;
+      options.sequence_parallel = sequence;
+      ExpectEqual(options);
+    }
+  }
+}
+
+TEST_F(MpiTrainingTest, DevicesThatDoNotDivideAreRefused) {
+  TrainingOptions options = SmallTraining("1f1b", 5, 10);
+  options.transport = &TestTransport();
+  EXPECT_THAT(
+      PipelineTraining::Create(graph_, *batches_, options),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr(absl::StrCat(Group().size(), " processes cannot share 5 devices"))));
+  ASSERT_THAT(Group().Meet(kLong), IsOk());
+}
+
+TEST_F(MpiTrainingTest, StatesAreNotPutTogether) {
+  TrainingOptions options = SmallTraining("1f1b", 4, 8);
+  options.transport = &TestTransport();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, *batches_, options));
+  EXPECT_THAT(training->State(),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not put together")));
+  EXPECT_THAT(training->ParameterValue("head/w"),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not put together")));
+  ASSERT_THAT(Group().Meet(kLong), IsOk());
+}
+
+}  // namespace
+}  // namespace pipelab
