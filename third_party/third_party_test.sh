@@ -14,8 +14,9 @@ sed -i '/^try-import/d' .bazelrc
 sed -i 's#"/usr/include"#"/nowhere"#' third_party/system/system_repo.bzl
 sed -i 's#"/usr/lib/{multiarch}#"/nowhere/{multiarch}#' third_party/repositories.bzl
 cat >probe.cc <<<'int main() {}'
-cat >tools/BUILD.bazel <<<'exports_files(["mpi_test.sh"])'
+cat >tools/BUILD.bazel <<<'exports_files(["mpi_options.sh", "mpi_test.sh"])'
 cat >tools/mpi_test.sh <<<'exit 0'
+cat >tools/mpi_options.sh <<<''
 cat >BUILD.bazel <<'BUILD'
 load("//tools/build_defs:cuda.bzl", "CUDA_ONLY")
 load("//tools/build_defs:mpi.bzl", "mpi_test")

@@ -156,7 +156,8 @@ void ProcessHub::Tick() {
 }
 
 void ProcessHub::SayWhere(absl::Time now) {
-  if (leaving_) return;
+  // Not whenever something else wakes this thread, which would mostly tell of those moments.
+  if (leaving_ || now - said_at_ < kTick) return;
   std::string text = AllWhereabouts();
   if (text == said_ && now - said_at_ < kBeat) return;
   said_ = std::move(text);

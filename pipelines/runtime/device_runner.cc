@@ -261,9 +261,8 @@ absl::Status DeviceRunner::FinishSends() {
 
 std::string DeviceRunner::Whereabouts() const {
   const size_t n = static_cast<size_t>(position());
-  return absl::StrCat(name_, " is in ",
-                      n < instructions_.size() ? Place(*program_, instructions_[n])
-                                               : std::string("no instruction"));
+  if (n >= instructions_.size()) return absl::StrCat(name_, " is between steps");
+  return absl::StrCat(name_, " is in ", Place(*program_, instructions_[n]));
 }
 
 void DeviceRunner::Clear() {
