@@ -19,7 +19,7 @@ if [[ -z ${IN_NAMESPACE:-} ]]; then
   command -v nsenter >/dev/null || skipped "no nsenter (package util-linux)"
   for how in "--net --uts" "--user --map-root-user --net --uts"; do
     # shellcheck disable=SC2086  # words
-    if unshare $how sh -c 'hostname probe && ip link add a type veth peer name b' 2>/dev/null; then
+    if unshare $how sh -c 'hostname probe && ip link add name veth_a type veth peer name veth_b' 2>/dev/null; then
       IN_NAMESPACE=1 exec unshare $how "$0" "$@"
     fi
   done
@@ -39,11 +39,12 @@ ip link set lo up
 unshare --net --uts sleep 600 &
 b=$!
 trap 'kill "$b" 2>/dev/null; rm -rf "$TMPDIR"' EXIT
-tries=0
-until ip link add to_b type veth peer name to_a netns "$b" 2>/dev/null; do  # until it is in its namespace
-  ((++tries < 100)) || skipped "no pair of virtual devices (veth) can be made here"
-  sleep 0.05
+# Until it is in its namespace: before, both ends would be here.
+for ((tries = 0; tries < 200; ++tries)); do
+  [[ $(readlink "/proc/$b/ns/net") == "$(readlink /proc/self/ns/net)" ]] || break
+  sleep 0.02
 done
+ip link add name to_b type veth peer name to_a netns "$b"
 ip addr add 10.77.0.1/24 dev to_b
 ip link set to_b up
 nsenter -t "$b" -n -u sh -c \
