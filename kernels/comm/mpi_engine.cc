@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kernels/comm/follow_up.h"
@@ -25,8 +26,13 @@ constexpr int kMostHeadsAtOnce = 64;
 
 constexpr auto kNap = std::chrono::microseconds(50);
 // For how long after something has moved a wait goes on looking without sleeping.
-constexpr absl::Duration kHotSmall = absl::Microseconds(100);
-constexpr absl::Duration kHotLarge = absl::Milliseconds(5);
+constexpr absl::Duration kHot = absl::Microseconds(500);
+// Bytes that have been sent are believed to move for as long as a slow network takes for them: both
+// sides must then call MPI all the time, and it does not say how far they are.
+constexpr absl::Duration kHotSend = absl::Milliseconds(5);
+constexpr double kSlowest = 1e8;  // bytes in a second
+// While bytes move the processor is not offered to others between any two looks.
+constexpr int kLooks = 16;
 
 // Naps of 50 us that take 50 us: the kernel may otherwise add as much again.
 void SharpenNaps() {
@@ -126,7 +132,12 @@ std::shared_ptr<MpiOutgoing> MpiEngine::Send(MpiHead head, const void* data, int
   for (int64_t at = 0; follows && at < bytes; at += kPiece) {
     send(static_cast<const char*>(data) + at, std::min(kPiece, bytes - at), head.bytes_tag);
   }
-  Moved(bytes);
+  if (follows) {
+    ++departing_;
+    departing_until_ =
+        std::max(departing_until_, absl::Now() + kHotSend + absl::Seconds(bytes / kSlowest));
+  }
+  Moved();
   wake_helper_.notify_one();
   return out;
 }
@@ -225,6 +236,7 @@ void MpiEngine::Meet(Arrived arrived, const std::shared_ptr<MpiIncoming>& in) {
 void MpiEngine::Finish(const std::shared_ptr<MpiOutgoing>& out) {
   if (std::exchange(out->done, true)) return;
   --under_way_;
+  if (out->head.bytes_tag >= 0) --departing_;
   out->data = nullptr;
   out->keep = Tensor();
   out->first.clear();
@@ -233,14 +245,15 @@ void MpiEngine::Finish(const std::shared_ptr<MpiOutgoing>& out) {
 void MpiEngine::Finish(const std::shared_ptr<MpiIncoming>& in) {
   if (std::exchange(in->done, true)) return;
   --under_way_;
-  Moved(in->bytes);
+  Moved();
 }
 
-void MpiEngine::Moved(int64_t bytes) {
-  hot_until_ = std::max(hot_until_, absl::Now() + (bytes > (1 << 16) ? kHotLarge : kHotSmall));
-}
+void MpiEngine::Moved() { hot_until_ = absl::Now() + kHot; }
 
-bool MpiEngine::Hot() const { return arriving_ > 0 || absl::Now() < hot_until_; }
+bool MpiEngine::Hot() const {
+  const absl::Time now = absl::Now();
+  return arriving_ > 0 || now < hot_until_ || (departing_ > 0 && now < departing_until_);
+}
 
 void MpiEngine::Broken(const char* call, int code) {
   if (broken_.ok()) broken_ = MpiError(call, code);
@@ -300,12 +313,15 @@ absl::Status MpiEngine::Await(int device, absl::FunctionRef<bool()> ready, absl:
                               absl::FunctionRef<std::string()> describe) {
   SharpenNaps();
   const absl::Time deadline = absl::Now() + limit;
+  waiting_.fetch_add(1);
+  const auto done = absl::MakeCleanup([this] { waiting_.fetch_sub(1); });
   while (true) {
     absl::Status failed;
     bool hot = false;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       Progress();
+      for (int i = 1; i < kLooks && arriving_ + departing_ > 0 && !ready(); ++i) Progress();
       if (!run_->ended()) {
         if (ready()) return absl::OkStatus();
         hot = Hot();
@@ -344,7 +360,10 @@ void MpiEngine::Help() {
     }
     if (absl::Now() - last_progress_ > absl::FromChrono(kNap)) Progress();
     lock.unlock();
-    std::this_thread::sleep_for(kNap);
+    // Whoever waits keeps MPI going, and better without a second thread at its lock.
+    do {
+      std::this_thread::sleep_for(waiting_.load() > 0 ? 4 * kNap : kNap);
+    } while (waiting_.load() > 0 && !stop_.load());
     lock.lock();
   }
 }

@@ -17,6 +17,7 @@
 #define PIPELAB_KERNELS_COMM_MPI_ENGINE_H_
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -127,7 +128,7 @@ class MpiEngine {
   void Meet(Arrived arrived, const std::shared_ptr<MpiIncoming>& in);
   void Finish(const std::shared_ptr<MpiOutgoing>& out);
   void Finish(const std::shared_ptr<MpiIncoming>& in);
-  void Moved(int64_t bytes);
+  void Moved();
   bool Hot() const;
   void Broken(const char* call, int code);
   void Help();  // the thread of the engine's own
@@ -147,13 +148,16 @@ class MpiEngine {
   std::map<std::pair<int, int>, Pair> pairs_;  // [from, to]
   std::map<CollectiveKey, Arrived> arrived_;
   std::map<CollectiveKey, std::shared_ptr<MpiIncoming>> posted_;
-  int64_t under_way_ = 0;  // sends and receives
-  int64_t arriving_ = 0;   // receives whose bytes are on their way
-  absl::Time hot_until_;   // something moved a moment ago
+  int64_t under_way_ = 0;       // sends and receives
+  int64_t arriving_ = 0;        // receives whose bytes are on their way
+  int64_t departing_ = 0;       // sends whose bytes follow their head
+  absl::Time departing_until_;  // until then they are believed to move
+  absl::Time hot_until_;        // something moved a moment ago
   absl::Time last_progress_;
   absl::Status broken_;  // an error of MPI
 
-  bool stop_ = false;
+  std::atomic<bool> stop_{false};
+  std::atomic<int> waiting_{0};  // threads in Await, which keep MPI going
   std::condition_variable wake_helper_;
   std::thread helper_;
 };
