@@ -29,8 +29,36 @@ ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one a device, 
 ABSL_FLAG(int64_t, micro_batch_samples, 0,
           "of graphpipe: samples of every stage's micro-batch; 0: each has its own");
 
+ABSL_FLAG(std::string, objective, "",
+          "of graphpipe: graph_batch_time (fill and drain counted) or graph_stage_time; empty: the "
+          "first for --model, the second for inputs of other planners");
+
 namespace pipelab {
 namespace {
+
+absl::Status SetObjective(PlanProblem* problem) {
+  const std::string name = absl::GetFlag(FLAGS_objective);
+  const bool graphpipe = absl::GetFlag(FLAGS_planner) == "graphpipe";
+  if (name.empty()) {
+    if (graphpipe && !absl::GetFlag(FLAGS_model).empty()) {
+      problem->objective = PlanObjective::kGraphBatchTime;
+    }
+    return absl::OkStatus();
+  }
+  if (!graphpipe) {
+    return absl::InvalidArgumentError(absl::StrCat("--objective=", name,
+                                                   ": --planner=", absl::GetFlag(FLAGS_planner),
+                                                   " has one objective; graphpipe has two"));
+  }
+  for (const PlanObjective objective :
+       {PlanObjective::kGraphBatchTime, PlanObjective::kGraphStageTime}) {
+    if (name != PlanObjectiveName(objective)) continue;
+    problem->objective = objective;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--objective=", name, ": must be graph_batch_time or graph_stage_time"));
+}
 
 absl::StatusOr<absl::Duration> TimeLimit() {
   const std::string text = absl::GetFlag(FLAGS_time_limit);
@@ -117,7 +145,8 @@ absl::Status PlanCommand(const Words& words) {
   if (absl::GetFlag(FLAGS_planner).empty()) {
     return absl::InvalidArgumentError("--planner: missing, such as --planner=piper");
   }
-  PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem, PlanProblemFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, PlanProblemFromFlags());
+  PIPELAB_RETURN_IF_ERROR(SetObjective(&problem));
   PIPELAB_ASSIGN_OR_RETURN(const Plan plan,
                            MakePlan(absl::GetFlag(FLAGS_planner), problem, options));
   const std::string json = absl::GetFlag(FLAGS_json_out);

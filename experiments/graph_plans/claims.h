@@ -18,6 +18,7 @@ struct StudyResults {
   std::vector<Comparison> branches;  // CANDLE-Uno, by branches, devices ascending
   std::vector<Comparison> control;   // the plain Transformer
   std::vector<Comparison> case_nets;
+  std::vector<Comparison> batches;  // by net, batches ascending, most devices
   CaseStudy case_study;
 };
 

@@ -24,7 +24,8 @@ struct Comparison {
   std::string net;
   int64_t devices = 0, batch = 0;
   PlanSweep pipedream, piper, graphpipe;
-  PlanSweep sequential;  // GraphPipe's planner on the line of operators
+  PlanSweep once_a_step;  // PipeDream's planner with gradients summed once a step
+  PlanSweep sequential;   // GraphPipe's planner on the line of operators
   // The baseline's best plan with stages that wait for what they take alone.
   absl::optional<PlanRun> straight;
 
@@ -37,6 +38,10 @@ struct Comparison {
   double Gain() const;            // GraphPipe over the baseline
   double GainOfParallel() const;  // parallel stages alone, over sequential ones
   double GainOfSizes() const;     // with micro-batches of their own size too
+  // Graph stages alone, micro-batches of their own size on both sides; the rest of Gain() is what
+  // GraphPipe's planner counts and the baselines' do not.
+  double GainOfGraph() const;
+  double GainOverOnceAStep() const;
 };
 
 absl::StatusOr<Comparison> ComparePlanners(const StudyNet& net, const PlanSweepOptions& options);
@@ -49,6 +54,8 @@ Table PlansTable(const std::vector<Comparison>& all);
 Table SizesTable(const std::vector<Comparison>& all);
 // From sequential stages to parallel ones to larger micro-batches, one planner.
 Table AblationTable(const std::vector<Comparison>& all);
+// What becomes of the gains in larger batches: `all` by net, each with its batches ascending.
+Table BatchesTable(const std::vector<Comparison>& all);
 // How long searches take, all sizes together.
 Table SearchTable(const std::vector<Comparison>& all);
 

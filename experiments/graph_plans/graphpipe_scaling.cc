@@ -27,9 +27,10 @@ ABSL_FLAG(std::string, number_type, "fp32", "that the devices compute with");
 ABSL_FLAG(std::string, devices, "4,8,16,32", "numbers of devices, ascending");
 ABSL_FLAG(std::string, branches, "2,4,8,16", "branches of CANDLE-Uno, ascending; empty: none");
 ABSL_FLAG(std::string, branch_devices, "4,8,16", "devices of these");
-ABSL_FLAG(
-    double, batch_factor, 1,
-    "of the batches: 16 samples a device of the Transformers, 64 of DLRM, 1024 of CANDLE-Uno");
+ABSL_FLAG(double, batch_factor, 1,
+          "of the batches: 2 samples a device of the Transformers, 128 of DLRM, 64 of CANDLE-Uno");
+ABSL_FLAG(std::string, batches, "2,8",
+          "further factors of these, on the most devices, ascending; empty: none");
 ABSL_FLAG(double, time_limit_s, 10, "seconds of one search");
 ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/graphpipe_scaling");
 
@@ -52,7 +53,7 @@ absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view option, const std
 struct Setting {
   ClusterSpec cluster;
   PlanSweepOptions options;
-  std::vector<int64_t> devices, branches, branch_devices;
+  std::vector<int64_t> devices, branches, branch_devices, batches;
 };
 
 absl::Status Read(Setting* s) {
@@ -80,6 +81,7 @@ absl::Status Read(Setting* s) {
   PIPELAB_ASSIGN_OR_RETURN(s->branches, Numbers("--branches", absl::GetFlag(FLAGS_branches)));
   PIPELAB_ASSIGN_OR_RETURN(s->branch_devices,
                            Numbers("--branch_devices", absl::GetFlag(FLAGS_branch_devices)));
+  PIPELAB_ASSIGN_OR_RETURN(s->batches, Numbers("--batches", absl::GetFlag(FLAGS_batches)));
   if (s->devices.empty()) return absl::InvalidArgumentError("--devices=: must name one");
   for (const auto* all : {&s->devices, &s->branch_devices}) {
     for (const int64_t n : *all) {
@@ -103,6 +105,21 @@ absl::Status Add(const Setting& s, const StudyNet& net, const std::vector<int64_
   return absl::OkStatus();
 }
 
+absl::Status AddBatches(const Setting& s, StudyResults* results) {
+  const int64_t most = s.devices.back();
+  for (const StudyNet& net : StudyNets()) {
+    for (const Comparison& c : results->nets) {
+      if (c.net == net.name && c.devices == most) results->batches.push_back(c);
+    }
+    for (const int64_t factor : s.batches) {
+      Setting larger = s;
+      larger.options.batch_factor *= static_cast<double>(factor);
+      PIPELAB_RETURN_IF_ERROR(Add(larger, net, {most}, &results->batches));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StudyResults> Compare(const Setting& s) {
   StudyResults results;
   for (const StudyNet& net : StudyNets()) {
@@ -115,6 +132,7 @@ absl::StatusOr<StudyResults> Compare(const Setting& s) {
         Add(s, CandleUnoOf(static_cast<int>(branches)), s.branch_devices, &results.branches));
   }
   PIPELAB_ASSIGN_OR_RETURN(results.case_study, RunCaseStudy(s.options));
+  PIPELAB_RETURN_IF_ERROR(AddBatches(s, &results));
   return results;
 }
 
@@ -128,6 +146,7 @@ void AddTables(const StudyResults& results, Report* report) {
     report->AddTable(
         ThroughputTable("branches", "CANDLE-Uno with more branches", results.branches));
   }
+  report->AddTable(BatchesTable(results.batches));
   report->AddTable(CaseStudyTable(results.case_study));
   report->AddTable(ThroughputTable("control", "A plain Transformer: nothing to put side by side",
                                    results.control));
@@ -150,8 +169,10 @@ absl::Status Run(const std::vector<std::string>& words) {
   about.summary =
       "Plans of GraphPipe's, PipeDream's and Piper's planners, all our own, for every size of "
       "micro-batches, each run through the simulator for a whole training step. Sequential "
-      "planners' plans run as a chain: each stage after the one before it. Batches, number type "
-      "and the networks' missing widths are assumed; nothing is fitted to the paper's figures.";
+      "planners' plans run as a chain: each stage after the one before it. Batches (one "
+      "micro-batch "
+      "of the authors' size a device), number type and the networks' missing widths are assumed; "
+      "nothing is fitted to the paper's figures.";
   about.command = "tools/bazel run //experiments:graphpipe_scaling --";
   Report report(about);
   for (const auto& [name, value] : ResolvedFlags()) {

@@ -36,11 +36,15 @@ struct PlanMethod {
   // The operators are put in one line first: what the same planner finds of sequential pipelines.
   bool line = false;
   // It plans for a size that is given in PlannerOptions, or chooses each stage's own: it is asked
-  // for both.
+  // for both, and all plans on its front (graphpipe_front.h) are run.
   bool chooses_sizes = false;
+  // PipeDream's planner sums gradients after each mini-batch that goes through its pipeline. Here:
+  // once a step, which is what synchronous training does with its micro-batches.
+  bool sums_once_a_step = false;
 };
 
-PlanMethod PipeDreamMethod();
+PlanMethod PipeDreamMethod();  // as published
+PlanMethod PipeDreamOnceAStepMethod();
 PlanMethod PiperMethod();
 PlanMethod GraphPipeMethod();
 // GraphPipe's planner on the line of operators.

@@ -130,8 +130,7 @@ class Checker {
     // not say it.
     for (const PlanEdge& edge : p_.edges) {
       const int from = stage_of_[edge.from], to = stage_of_[edge.to];
-      if (!Orders(edge) || from <= to || plan_.objective == PlanObjective::kGraphStageTime)
-        continue;
+      if (!Orders(edge) || from <= to || IsGraphObjective(plan_.objective)) continue;
       return Error("stage ", from, ": its layer ", Id(edge.from), " feeds layer ", Id(edge.to),
                    " of stage ", to, ", which is listed before it");
     }
@@ -200,7 +199,7 @@ class Checker {
         return Error("stage ", s, ": ", stage.data, " copies do not divide ", p_.micro_batches,
                      " micro-batches");
       }
-      if (plan_.objective == PlanObjective::kGraphStageTime &&
+      if (IsGraphObjective(plan_.objective) &&
           (BatchSamples(p_) % Samples(s) != 0 || Samples(s) % stage.data != 0)) {
         return Error("stage ", s, ": ", stage.data, " copies of micro-batches of ", Samples(s),
                      " samples do not divide a batch of ", BatchSamples(p_));
@@ -251,7 +250,7 @@ class Checker {
                    "has ", least);
     }
     if (plan_.objective == PlanObjective::kSliceTime) return p_.micro_batches;
-    if (plan_.objective != PlanObjective::kGraphStageTime && stage.in_flight == 0) {
+    if (!IsGraphObjective(plan_.objective) && stage.in_flight == 0) {
       int64_t behind = 0;
       for (int later = s; later < num_stages(); ++later) behind += plan_.stages[later].data;
       return (behind + stage.data - 1) / stage.data;
@@ -298,7 +297,7 @@ class Checker {
   double Compute(int s) const {
     double time = 0;
     for (int v : plan_.stages[s].layers) time += Way(v).time;
-    if (plan_.objective != PlanObjective::kGraphStageTime || p_.sample_sizes.empty()) return time;
+    if (!IsGraphObjective(plan_.objective) || p_.sample_sizes.empty()) return time;
     // So many runs of a copy's own micro-batch are one of the problem's.
     const double part = PartOfCopy(s);
     time = 0;
@@ -335,14 +334,21 @@ class Checker {
     }
     const auto d = static_cast<double>(plan_.stages[s].data);
     const auto n = static_cast<double>(p_.micro_batches);
-    const double bytes = 2 * border / d + 4 * (d - 1) * Parameters(s) / (d * n);
+    const double sums = 4 * (d - 1) * Parameters(s) / (d * n);
     const double bandwidth = p_.bandwidth > 0 ? p_.bandwidth : p_.levels.back().bandwidth;
-    double messages = 0;
-    if (plan_.objective == PlanObjective::kGraphStageTime) {
+    double messages = 0, sum_bandwidth = bandwidth;
+    if (IsGraphObjective(plan_.objective)) {
+      // Copies are on consecutive devices of the smallest units that hold them.
+      int64_t unit = 1;
+      for (auto level = p_.levels.begin(); level != p_.levels.end(); ++level) {
+        unit *= level->devices;
+        sum_bandwidth = level->bandwidth;
+        if (plan_.stages[s].data <= unit) break;
+      }
       messages = 2 * edges * p_.latency * static_cast<double>(p_.samples) /
                  static_cast<double>(Samples(s));
     }
-    return Compute(s) / d + bytes / bandwidth + messages;
+    return Compute(s) / d + 2 * border / d / bandwidth + sums / sum_bandwidth + messages;
   }
 
   // dnn-partitioning: an output is sent or received once, however many take it.
@@ -444,7 +450,7 @@ class Checker {
 
   // At the best size of micro-batch.
   double LeastTime(const PlanVariant& v) const {
-    if (v.times.empty() || plan_.objective != PlanObjective::kGraphStageTime) return v.time;
+    if (v.times.empty() || !IsGraphObjective(plan_.objective)) return v.time;
     double least = kInfinity;
     for (int64_t samples : p_.sample_sizes) {
       const auto size = static_cast<double>(samples);
@@ -488,10 +494,11 @@ class Checker {
 
   void ComputeStep() {
     if (plan_.objective == PlanObjective::kVariance) return;
-    // A copy takes d times the stage's time for a micro-batch.
-    const auto latency = [&](int s) {
-      return report_.stage_times[s] * static_cast<double>(plan_.stages[s].data);
+    // A stage's own micro-batch, of so many of the problem's.
+    const auto own = [&](int s) {
+      return static_cast<double>(Samples(s)) / static_cast<double>(p_.samples);
     };
+    const auto latency = [&](int s) { return report_.stage_times[s] * own(s); };
     std::vector<double> longest(num_stages(), -1);
     double fill = 0, steady = 0;
     for (int round = 0; round < num_stages(); ++round) {
@@ -504,10 +511,14 @@ class Checker {
     }
     for (int s = 0; s < num_stages(); ++s) {
       fill = std::max(fill, longest[s]);
-      const auto others = static_cast<double>(p_.micro_batches - plan_.stages[s].data);
+      const double others = static_cast<double>(p_.micro_batches) - own(s);
       steady = std::max(steady, std::max(others, 0.0) * report_.stage_times[s]);
     }
     report_.step_time = fill + steady;
+    if (plan_.objective != PlanObjective::kGraphBatchTime) return;
+    report_.value = report_.step_time;
+    report_.work_bound *= static_cast<double>(p_.micro_batches);
+    report_.operator_bound *= static_cast<double>(p_.micro_batches);
   }
 
   const PlanProblem& p_;

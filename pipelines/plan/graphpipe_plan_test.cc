@@ -14,6 +14,7 @@
 #include "pipelines/plan/check_plan.h"
 #include "pipelines/plan/graph_regions.h"
 #include "pipelines/plan/graphpipe_bound.h"
+#include "pipelines/plan/graphpipe_front.h"
 #include "pipelines/plan/operator_sets.h"
 #include "pipelines/plan/plan_costs.h"
 #include "pipelines/plan/plan_testing.h"
@@ -27,8 +28,10 @@ using ::testing::HasSubstr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+constexpr double kPairBandwidth = 16;
+
 struct Kind {
-  bool recompute = false, sizes = false, latency = false;
+  bool recompute = false, sizes = false, latency = false, levels = false;
 };
 
 // Figures are small whole numbers: ties are frequent, and sums are exact.
@@ -38,6 +41,9 @@ PlanProblem ProblemOn(const std::vector<PlanEdge>& edges, int size, Kind kind, D
   p.micro_batches = 4;
   p.latency = kind.latency ? 0.5 : 0;
   p.devices = 1 + draw->Below(4);
+  if (kind.levels && p.devices % 2 == 0) {
+    p.levels = {{2, kPairBandwidth, p.latency}, {p.devices / 2, p.bandwidth, p.latency}};
+  }
   if (kind.sizes) {
     p.samples = 2;
     p.sample_sizes = {1, 2, 4};
@@ -77,7 +83,9 @@ PlanProblem ProblemOn(const std::vector<PlanEdge>& edges, int size, Kind kind, D
 // micro-batch. Stages of a partition are numbered by their first operators.
 class BruteForce {
  public:
-  explicit BruteForce(const PlanProblem& problem) : p_(problem), stage_of_(problem.size()) {}
+  // `batch`: of a batch's time, not of the longest stage.
+  explicit BruteForce(const PlanProblem& problem, bool batch = false)
+      : p_(problem), batch_(batch), stage_of_(problem.size()) {}
 
   double Best() {
     Partition(0, 0);
@@ -115,13 +123,15 @@ class BruteForce {
       order_.push_back(next);
     }
     samples_.assign(stages_, 0);
+    times_.assign(stages_, 0);
+    own_.assign(stages_, 0);
     return true;
   }
 
   void Shapes(int place, int64_t devices, double value) {
-    if (value >= best_) return;
+    if (!batch_ && value >= best_) return;
     if (place == stages_) {
-      best_ = value;
+      best_ = std::min(best_, batch_ ? BatchTime() : value);
       return;
     }
     const int s = order_[place];
@@ -138,12 +148,31 @@ class BruteForce {
         const int64_t batch = p_.micro_batches * p_.samples;
         if (own % d != 0 || batch % own != 0) continue;
         samples_[s] = behind + own;
+        own_[s] = static_cast<double>(own) / static_cast<double>(p_.samples);
         const auto in_flight = static_cast<double>((behind + own + own - 1) / own);
-        Shapes(
-            place + 1, devices - d,
-            std::max(value, Time(s, static_cast<double>(d), static_cast<double>(own), in_flight)));
+        times_[s] = Time(s, static_cast<double>(d), static_cast<double>(own), in_flight);
+        if (times_[s] == kInfinity) continue;
+        Shapes(place + 1, devices - d, std::max(value, times_[s]));
       }
     }
+  }
+
+  // The longest way through the stages, and the rest at the pace of the slowest.
+  double BatchTime() const {
+    std::vector<double> way(stages_);
+    double longest = 0, rest = 0;
+    for (const int s : order_) {  // from the sinks on
+      for (const PlanEdge& e : p_.edges) {
+        if (stage_of_[e.from] == s && stage_of_[e.to] != s) {
+          way[s] = std::max(way[s], way[stage_of_[e.to]]);
+        }
+      }
+      way[s] += own_[s] * times_[s];
+      longest = std::max(longest, way[s]);
+      const double others = static_cast<double>(p_.micro_batches) - own_[s];
+      rest = std::max(rest, std::max(others, 0.0) * times_[s]);
+    }
+    return longest + rest;
   }
 
   // Of the fastest ways that fit.
@@ -159,6 +188,7 @@ class BruteForce {
       messages += 1;
       bytes += e.bytes;
     }
+    const double sums = !p_.levels.empty() && d <= 2 ? kPairBandwidth : p_.bandwidth;
     double best = kInfinity;
     for (int ways = 0; ways < 1 << layers.size(); ++ways) {
       double time = 0, weights = 0, memory = 0;
@@ -178,14 +208,16 @@ class BruteForce {
       if (!there || memory > p_.memory_bytes) continue;
       const double batch = static_cast<double>(p_.micro_batches);
       best = std::min(best, time / d + 2 * bytes / d / p_.bandwidth +
-                                4 * (d - 1) * weights / (d * batch) / p_.bandwidth +
+                                4 * (d - 1) * weights / (d * batch) / sums +
                                 2 * messages * p_.latency * samples / own);
     }
     return best;
   }
 
   const PlanProblem& p_;
+  const bool batch_;
   std::vector<int> stage_of_, order_;
+  std::vector<double> times_, own_;  // own: in the problem's micro-batches
   std::vector<int64_t> samples_;
   int stages_ = 0;
   double best_ = kInfinity;
@@ -229,7 +261,7 @@ void ExpectSound(const PlanProblem& p, const Plan& plan) {
   for (int s : stage_of) ASSERT_GE(s, 0);
   for (const PlanEdge& e : p.edges) ASSERT_LE(stage_of[e.from], stage_of[e.to]);
   ASSERT_LE(PeakBytes(p, plan.stages), p.memory_bytes);
-  ASSERT_EQ(plan.value, PlanValue(p, PlanObjective::kGraphStageTime, plan.stages));
+  ASSERT_EQ(plan.value, PlanValue(p, plan.objective, plan.stages));
   const std::vector<int64_t> in_flight = GraphInFlight(p, plan.stages);
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     ASSERT_EQ(plan.stages[s].in_flight, in_flight[s]);
@@ -257,7 +289,8 @@ void ExpectBest(PlanProblem p, Draw* draw) {
   }
 }
 
-constexpr Kind kKinds[] = {{}, {true, false, false}, {false, true, false}, {true, true, true}};
+constexpr Kind kKinds[] = {
+    {}, {true, false, false}, {false, true, false, true}, {true, true, true, true}};
 
 TEST(GraphPipe, BestOfAllPlansOfAllGraphsOfFiveOperators) {
   int64_t seed = 0;
@@ -321,34 +354,6 @@ TEST(GraphPipe, DynamicProgramIsExactOnChains) {
   }
 }
 
-// Fork, three branches of one to two operators, join: most plans of them are of its kind.
-TEST(GraphPipe, DynamicProgramOnBranches) {
-  int tried = 0, best_found = 0;
-  for (int64_t seed = 1; seed <= 300; ++seed) {
-    Draw draw(seed, "graphpipe");
-    std::vector<PlanEdge> edges;
-    int size = 1;
-    std::vector<int> ends;
-    for (int branch = 0; branch < 3; ++branch) {
-      int before = 0;
-      for (int64_t length = 1 + draw.Below(2); length > 0 && size < 6; --length) {
-        edges.push_back({before, size, 0});
-        before = size++;
-      }
-      if (before != 0) ends.push_back(before);
-    }
-    for (int end : ends) edges.push_back({end, size, 0});
-    PlanProblem p = ProblemOn(edges, size + 1, kKinds[draw.Below(4)], &draw);
-    p.memory_bytes = 10 + 5 * draw.Number(20);
-    const double best = BruteForce(p).Best();
-    if (best == kInfinity) continue;
-    ++tried;
-    best_found += FindsTheBest(p, best) ? 1 : 0;
-  }
-  EXPECT_GT(tried, 200);
-  EXPECT_GT(best_found, 0.7 * tried);
-}
-
 // GraphPipe's multi-modal Transformer as the roofline has it: branches of blocks of three
 // operators, of which attention can be recomputed, a concatenation and a head; 16.78 million
 // parameters a block.
@@ -398,6 +403,101 @@ PlanProblem Mmt(int branches, int layers, bool recompute) {
   p.edges.push_back({concat, head, branches * 4 * kMiB});
   EXPECT_THAT(FinishProblem(&p, "mmt"), IsOk());
   return p;
+}
+
+// Never better than any plan is, and the best one mostly, also where the shortest stage's is not.
+TEST(GraphPipe, BatchTimeOfSmallGraphs) {
+  int tried = 0, best_found = 0, better = 0;
+  double worst = 1;
+  for (int64_t seed = 1; seed <= 250; ++seed) {
+    Draw draw(2000000 + seed, "graphpipe");
+    const int size = 3 + static_cast<int>(seed % 3);
+    const std::vector<PlanEdge> edges = EdgesOf(draw.Below(int64_t{1} << 10), size);
+    if (!IsConnected(edges, size)) continue;
+    PlanProblem p = ProblemOn(edges, size, kKinds[draw.Below(4)], &draw);
+    p.memory_bytes = 10 + 5 * draw.Number(20);
+    const double best = BruteForce(p, /*batch=*/true).Best();
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan shortest, MakePlan("graphpipe", p, {}));
+    p.objective = PlanObjective::kGraphBatchTime;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
+    ASSERT_EQ(plan.has_plan(), shortest.has_plan()) << seed;
+    if (!plan.has_plan()) continue;
+    ASSERT_NO_FATAL_FAILURE(ExpectSound(p, plan)) << seed;
+    ASSERT_LE(plan.lower_bound, best * (1 + 1e-9)) << seed;
+    ASSERT_GE(plan.value, best * (1 - 1e-9)) << seed;
+    const double before = PlanValue(p, p.objective, shortest.stages);
+    ++tried;
+    better += plan.value < before * (1 - 1e-9) ? 1 : 0;
+    best_found += plan.value <= best * (1 + 1e-9) ? 1 : 0;
+    worst = std::max(worst, plan.value / best);
+  }
+  EXPECT_GT(tried, 80);
+  EXPECT_GT(better, tried / 10);
+  EXPECT_GT(best_found, 0.6 * tried);
+  EXPECT_LT(worst, 1.5);
+  RecordProperty("tried", tried);
+  RecordProperty("best_found", best_found);
+}
+
+// From the shortest stage on, less and less in flight.
+TEST(GraphPipe, PlansOnTheFront) {
+  PlanProblem p = Mmt(4, 4, false);
+  p.micro_batches = 16;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<Plan> front, GraphPipeFront(p, {}));
+  ASSERT_GT(front.size(), 1);
+  p.objective = PlanObjective::kGraphBatchTime;
+  double stage_time = 0, least = kInfinity;
+  int64_t most = int64_t{1} << 40;
+  for (const Plan& plan : front) {
+    ASSERT_NO_FATAL_FAILURE(ExpectSound(p, plan));
+    const double here = PlanValue(p, PlanObjective::kGraphStageTime, plan.stages);
+    EXPECT_GE(here, stage_time);
+    stage_time = here;
+    // Micro-batches of a stage have as many samples as it has copies.
+    std::vector<int64_t> behind(plan.stages.size());
+    const auto edges = StageEdges(p, plan);
+    for (int s = static_cast<int>(behind.size()) - 1; s >= 0; --s) {
+      for (const auto& [from, to] : edges) {
+        if (from == s) behind[s] = std::max(behind[s], behind[to]);
+      }
+      behind[s] += plan.stages[s].data;
+    }
+    const int64_t samples = *std::max_element(behind.begin(), behind.end());
+    EXPECT_LE(samples, most);
+    most = samples;
+    least = std::min(least, plan.value);
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
+  EXPECT_EQ(plan.value, least);
+  EXPECT_EQ(plan.state, PlanState::kFeasible);
+}
+
+// Fork, three branches of one to two operators, join: most plans of them are of its kind.
+TEST(GraphPipe, DynamicProgramOnBranches) {
+  int tried = 0, best_found = 0;
+  for (int64_t seed = 1; seed <= 300; ++seed) {
+    Draw draw(seed, "graphpipe");
+    std::vector<PlanEdge> edges;
+    int size = 1;
+    std::vector<int> ends;
+    for (int branch = 0; branch < 3; ++branch) {
+      int before = 0;
+      for (int64_t length = 1 + draw.Below(2); length > 0 && size < 6; --length) {
+        edges.push_back({before, size, 0});
+        before = size++;
+      }
+      if (before != 0) ends.push_back(before);
+    }
+    for (int end : ends) edges.push_back({end, size, 0});
+    PlanProblem p = ProblemOn(edges, size + 1, kKinds[draw.Below(4)], &draw);
+    p.memory_bytes = 10 + 5 * draw.Number(20);
+    const double best = BruteForce(p).Best();
+    if (best == kInfinity) continue;
+    ++tried;
+    best_found += FindsTheBest(p, best) ? 1 : 0;
+  }
+  EXPECT_GT(tried, 200);
+  EXPECT_GT(best_found, 0.7 * tried);
 }
 
 // Plans that people made, with branches side by side; what sequential planners have at most is

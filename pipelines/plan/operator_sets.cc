@@ -19,6 +19,9 @@ OperatorSets::OperatorSets(const PlanProblem& problem, int64_t micro_batch_sampl
       batch_(BatchSamples(problem)) {
   if (micro_batch_samples > 0) sizes_ = {micro_batch_samples};
   while (most_copies_ * 2 <= problem.devices) most_copies_ *= 2;
+  for (int64_t copies = 1; copies <= most_copies_; copies *= 2) {
+    copies_bandwidth_.push_back(CopiesBandwidth(problem, copies));
+  }
   places_.resize(num_sizes());
   for (StageShape shape; shape.size < num_sizes(); ++shape.size) {
     for (shape.data = 1; shape.data <= most_copies_; shape.data *= 2) {
@@ -120,7 +123,7 @@ double OperatorSets::CommunicationTime(double bytes, int edges, double parameter
                                        StageShape shape) const {
   const auto d = static_cast<double>(shape.data);
   const double sync = 4 * (d - 1) * parameters / d / static_cast<double>(problem_.micro_batches);
-  const double time = (2 * bytes / d + sync) / bandwidth_;
+  const double time = 2 * bytes / d / bandwidth_ + sync / copies_bandwidth_[LogCopies(shape)];
   if (problem_.latency == 0) return time;
   return time + 2 * edges * problem_.latency * static_cast<double>(problem_.samples) /
                     static_cast<double>(SamplesOf(shape));

@@ -5,9 +5,9 @@
 //   OperatorSet set = sets.Make({3, 4, 5});
 //   sets.Time(&set, {.data = 4, .size = 0}, 3);   // with 3 micro-batches in flight
 //
-// Piper's stage time, of `problem.samples` samples; tensor-parallel degree 1. Where operators can
-// be run in several ways, the ways with the least time that fit in memory are taken
-// (choose_ways.h).
+// GraphPipe's stage time (kGraphStageTime), of `problem.samples` samples; tensor-parallel degree 1.
+// Where operators can be run in several ways, the ways with the least time that fit in memory are
+// taken (choose_ways.h).
 #ifndef PIPELAB_PIPELINES_PLAN_OPERATOR_SETS_H_
 #define PIPELAB_PIPELINES_PLAN_OPERATOR_SETS_H_
 
@@ -103,6 +103,7 @@ class OperatorSets {
 
   const PlanProblem& problem_;
   const double bandwidth_;
+  std::vector<double> copies_bandwidth_;  // [log2 of copies] that their gradients are summed at
   std::vector<int64_t> sizes_;            // of a stage's micro-batch, in samples
   std::vector<std::vector<int>> places_;  // [size][log2 of copies]
   std::vector<double> copy_samples_;      // [place]

@@ -41,7 +41,7 @@ std::vector<std::pair<int, int>> StageEdges(const PlanProblem& problem, const Pl
 
 std::string ObjectiveUnit(const PlanProblem& problem, PlanObjective objective) {
   if (objective == PlanObjective::kBatchTime || objective == PlanObjective::kBatchTimeNoOverlap ||
-      objective == PlanObjective::kSliceTime) {
+      objective == PlanObjective::kSliceTime || objective == PlanObjective::kGraphBatchTime) {
     return absl::StrCat(problem.time_unit.substr(0, problem.time_unit.find('/')), "/batch");
   }
   if (objective != PlanObjective::kVariance) return problem.time_unit;

@@ -95,13 +95,18 @@ double LeastTime(const PlanProblem& problem, const PlanVariant& variant) {
   return least;
 }
 
-double StageTime(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s) {
+// `graph`: gradients are summed over the level that has the copies.
+double StageTime(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s,
+                 bool graph) {
   const PlanStage& stage = stages[s];
   const auto d = static_cast<double>(stage.data);
   const Boundary boundary = BoundaryOf(problem, stage, StageOf(problem, stages));
   const double sync =
       4 * (d - 1) * ParameterBytes(problem, stage) / d / static_cast<double>(problem.micro_batches);
-  return ComputeTime(problem, stage) / d + (2 * boundary.bytes / d + sync) / FlatBandwidth(problem);
+  const double bandwidth = FlatBandwidth(problem);
+  const double sum_bandwidth = graph ? CopiesBandwidth(problem, stage.data) : bandwidth;
+  return ComputeTime(problem, stage) / d + 2 * boundary.bytes / d / bandwidth +
+         sync / sum_bandwidth;
 }
 
 // What messages cost besides their bytes.
@@ -203,6 +208,10 @@ double FlatBandwidth(const PlanProblem& problem) {
   return problem.levels.back().bandwidth;
 }
 
+double CopiesBandwidth(const PlanProblem& problem, int64_t copies) {
+  return LevelOfDevices(problem, 0, copies).bandwidth;
+}
+
 std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
                                    const std::vector<PlanStage>& stages) {
   const std::vector<int> stage_of = StageOf(problem, stages);
@@ -244,9 +253,10 @@ double StageValue(const PlanProblem& problem, PlanObjective objective,
                   const std::vector<PlanStage>& stages, int stage) {
   switch (objective) {
     case PlanObjective::kStageTime:
-      return StageTime(problem, stages, stage);
+      return StageTime(problem, stages, stage, false);
     case PlanObjective::kGraphStageTime:
-      return StageTime(problem, stages, stage) + LatencyTime(problem, stages, stage);
+    case PlanObjective::kGraphBatchTime:
+      return StageTime(problem, stages, stage, true) + LatencyTime(problem, stages, stage);
     case PlanObjective::kMaxLoad:
       return Load(problem, stages, stage);
     case PlanObjective::kVariance:
@@ -272,6 +282,7 @@ double PlanValue(const PlanProblem& problem, PlanObjective objective,
   for (int s = 0; s < num_stages; ++s) {
     values.push_back(StageValue(problem, objective, stages, s));
   }
+  if (objective == PlanObjective::kGraphBatchTime) return GraphBatchTime(problem, stages);
   if (objective == PlanObjective::kBatchTime) {
     return PlanBatchTime(problem, stages, TransferKind::kBesideCompute);
   }
@@ -380,8 +391,11 @@ double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective) {
     work += least_work;
     largest = std::max(largest, least);
   }
-  return std::max(work / static_cast<double>(problem.devices + (max_load ? problem.processors : 0)),
-                  largest);
+  const double longest = std::max(
+      work / static_cast<double>(problem.devices + (max_load ? problem.processors : 0)), largest);
+  if (objective != PlanObjective::kGraphBatchTime) return longest;
+  return longest * static_cast<double>(BatchSamples(problem)) /
+         static_cast<double>(problem.samples);
 }
 
 int PlainVariantOf(const PlanOperator& op) {

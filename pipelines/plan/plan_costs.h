@@ -19,6 +19,9 @@ namespace pipelab {
 
 // Between any two devices: that of the level that joins all, where the problem has no other.
 double FlatBandwidth(const PlanProblem& problem);
+// Between so many consecutive devices from the first of a unit on: that of the innermost level
+// whose units have so many.
+double CopiesBandwidth(const PlanProblem& problem, int64_t copies);
 
 // Micro-batches that each stage of a graph pipeline keeps in flight: what the stage's own
 // micro-batch and those on the longest way to the end, in samples, make of its own, rounded up. Of
@@ -28,6 +31,10 @@ std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
 
 // Of one device of the stage: what micro-batches in flight keep, and the rest.
 double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage);
+
+// What a batch takes in a graph of stages: the longest way through them, a micro-batch of its own
+// on each, and what is left of the batch at the pace of the slowest.
+double GraphBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& stages);
 
 // One stage's part of an objective that is the largest of its stages' parts; of kVariance the
 // stage's compute time.

@@ -20,10 +20,15 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMost = int64_t{1} << 40;
-constexpr std::array<PlanObjective, 8> kObjectives = {
-    PlanObjective::kStageTime,          PlanObjective::kPipeDream,      PlanObjective::kMaxLoad,
-    PlanObjective::kVariance,           PlanObjective::kGraphStageTime, PlanObjective::kBatchTime,
-    PlanObjective::kBatchTimeNoOverlap, PlanObjective::kSliceTime};
+constexpr std::array<PlanObjective, 9> kObjectives = {PlanObjective::kStageTime,
+                                                      PlanObjective::kPipeDream,
+                                                      PlanObjective::kMaxLoad,
+                                                      PlanObjective::kVariance,
+                                                      PlanObjective::kGraphStageTime,
+                                                      PlanObjective::kBatchTime,
+                                                      PlanObjective::kBatchTimeNoOverlap,
+                                                      PlanObjective::kSliceTime,
+                                                      PlanObjective::kGraphBatchTime};
 
 json IdOf(const PlanProblem& problem, int v) {
   const std::string& id = problem.operators[v].id;

@@ -182,6 +182,8 @@ const char* PlanObjectiveName(PlanObjective objective) {
       return "variance_of_stage_times";
     case PlanObjective::kGraphStageTime:
       return "graph_stage_time";
+    case PlanObjective::kGraphBatchTime:
+      return "graph_batch_time";
     case PlanObjective::kBatchTime:
       return "batch_time";
     case PlanObjective::kBatchTimeNoOverlap:
@@ -190,6 +192,10 @@ const char* PlanObjectiveName(PlanObjective objective) {
       return "slice_time";
   }
   return "?";
+}
+
+bool IsGraphObjective(PlanObjective objective) {
+  return objective == PlanObjective::kGraphStageTime || objective == PlanObjective::kGraphBatchTime;
 }
 
 int64_t BatchSamples(const PlanProblem& problem) {

@@ -31,12 +31,17 @@ enum class PlanObjective : uint8_t {
   kVariance,   // GPipe: variance of the stages' compute times
   // GraphPipe: Piper's, but a stage's own micro-batch, and in flight what is on the longest path
   kGraphStageTime,
+  // GraphPipe's plans by what a batch takes: the longest way through the stages, and the rest of
+  // the batch at the pace of the slowest (plan_costs.h)
+  kGraphBatchTime,
   // DAPPLE, BaPipe: of a batch with fill and drain (batch_time.h), transfers beside compute or not
   kBatchTime,
   kBatchTimeNoOverlap,
   kSliceTime,  // TeraPipe: of a batch in slices of samples and tokens (token_slicing.h)
 };
 const char* PlanObjectiveName(PlanObjective objective);  // "stage_time"
+// Of stages that form a DAG, with micro-batches of their own.
+bool IsGraphObjective(PlanObjective objective);
 
 struct PlanTimes {
   double forward = 0, time = 0;  // time: forward and backward

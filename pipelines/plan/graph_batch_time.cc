@@ -1,0 +1,37 @@
+#include <algorithm>
+#include <vector>
+
+#include "pipelines/plan/plan_costs.h"
+
+namespace pipelab {
+
+double GraphBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& stages) {
+  std::vector<int> stage_of(problem.size(), -1);
+  for (size_t s = 0; s < stages.size(); ++s) {
+    for (int v : stages[s].layers) stage_of[v] = static_cast<int>(s);
+  }
+  const auto samples = static_cast<double>(problem.samples);
+  const double batch = static_cast<double>(BatchSamples(problem)) / samples;
+  // Of the ways that end with a stage; every edge goes on to a later one.
+  std::vector<double> way(stages.size());
+  double longest = 0, rest = 0;
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+    const PlanStage& stage = stages[s];
+    const double own = stage.micro_batch_samples == 0
+                           ? static_cast<double>(stage.data)
+                           : static_cast<double>(stage.micro_batch_samples) / samples;
+    const double time = StageValue(problem, PlanObjective::kGraphStageTime, stages, s);
+    for (int v : stage.layers) {
+      for (int e : problem.operators[v].in_edges) {
+        const int from = stage_of[problem.edges[e].from];
+        if (from != s) way[s] = std::max(way[s], way[from]);
+      }
+    }
+    way[s] += own * time;
+    longest = std::max(longest, way[s]);
+    rest = std::max(rest, std::max(batch - own, 0.0) * time);
+  }
+  return longest + rest;
+}
+
+}  // namespace pipelab

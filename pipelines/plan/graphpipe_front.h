@@ -1,0 +1,28 @@
+// The search of GraphPipe's planner, for those who want more than its answer.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<Plan> plans, GraphPipeFront(problem, options));
+//   for (const Plan& plan : plans) ...            // simulate each, say
+//
+// The first has the least longest stage. Each further one has a longer one, and takes less to fill
+// and drain, since fewer samples are in flight: stages are fewer, or have smaller micro-batches, or
+// stand side by side. No later plan than the last could make a batch's time shorter.
+#ifndef PIPELAB_PIPELINES_PLAN_GRAPHPIPE_FRONT_H_
+#define PIPELAB_PIPELINES_PLAN_GRAPHPIPE_FRONT_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/plan/plan.h"
+#include "pipelines/plan/plan_problem.h"
+#include "pipelines/plan/planners.h"
+
+namespace pipelab {
+
+// With what a batch takes as their values (kGraphBatchTime). None: there is no plan, or not even
+// the first was found in time; options.time_limit is for all together. Errors are the planner's.
+absl::StatusOr<std::vector<Plan>> GraphPipeFront(const PlanProblem& problem,
+                                                 const PlannerOptions& options);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLAN_GRAPHPIPE_FRONT_H_
