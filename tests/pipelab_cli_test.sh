@@ -334,7 +334,12 @@ plans() {
     --machines=2,2 --bandwidth=1e10,1GB/s || return 1
   prints 'piper: optimal' plan --planner=piper --model=gpt-6.6b --cluster=dgx-a100 --devices=8 || return 1
   prints 'graphpipe: ' plan --planner=graphpipe --model=case-study --cluster=dgx1-v100 --devices=8 --samples=2 --micro_batches=16 \
-    --sample_sizes=1,2,4 || return 1
+    --sample_sizes=1,2,4 --json_out=plan.json || return 1
+  prints 'graph_batch_time' check_plan --plan=plan.json --model=case-study --cluster=dgx1-v100 --devices=8 --samples=2 \
+    --micro_batches=16 --sample_sizes=1,2,4 || return 1
+  prints 'graph_stage_time' plan --planner=graphpipe --objective=graph_stage_time --model=case-study --cluster=dgx1-v100 \
+    --devices=8 --samples=2 --micro_batches=16 --sample_sizes=1,2,4 || return 1
+  prints 'graph_batch_time' plan --planner=graphpipe --objective=graph_batch_time $piper || return 1
   prints 'bapipe: optimal' plan --planner=bapipe $piper --devices=3 --device_speed=1,0.5,1 --json_out=plan.json || return 1
   prints 'plan.json: valid: ' check_plan --plan=plan.json $piper --devices=3 --device_speed=1,0.5,1 || return 1
   local slices=(--model=megatron-3.6b --cluster=dgx-a100 --devices=4 --micro_batches=2 --token_step=256)
@@ -362,6 +367,8 @@ plan_errors() {
   refused 2 '--device_speed=1,2: 2 speeds for 4 devices' plan --planner=bapipe $piper --device_speed=1,2 || return 1
   refused 2 'it takes all devices to be as fast' plan --planner=piper $piper --devices=2 --device_speed=1,2 || return 1
   refused 2 '--sample_sizes=2,1: must be' plan --planner=graphpipe --model=mmt --cluster=dgx1-v100 --sample_sizes=2,1 || return 1
+  refused 2 '--objective=graph_batch_time: --planner=piper has one' plan --planner=piper --objective=graph_batch_time $piper || return 1
+  refused 2 '--objective=time: must be graph_batch_time or' plan --planner=graphpipe --objective=time $piper || return 1
   refused 2 'no times of token slices' plan --planner=terapipe $piper || return 1
   refused 2 '--micro_batch_samples=3: must divide' plan --planner=graphpipe $piper --micro_batch_samples=3 || return 1
   refused 2 '--memory=8XB: ' plan --planner=piper $piper --memory=8XB || return 1
