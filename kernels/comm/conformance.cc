@@ -2,6 +2,9 @@
 
 #include <cstring>
 #include <utility>
+#include <vector>
+
+#include "kernels/tensor/host_values.h"
 
 namespace pipelab {
 namespace {
@@ -19,32 +22,43 @@ int64_t TestValue(int64_t name, int64_t i) { return (name * 31 + i * 7 + i / 64)
 
 Tensor TestTensor(Arena& arena, const TensorSpec& spec, int64_t name) {
   Tensor t = arena.Allocate(spec.type, spec.shape, MemoryKind::kActivation);
-  for (int64_t i = 0; i < t.size(); ++i) {
-    switch (spec.type) {
-      case DataType::kFloat32:
-        t.f32()[i] = static_cast<float>(TestValue(name, i));
-        break;
-      case DataType::kInt32:
-        t.i32()[i] = static_cast<int32_t>(TestValue(name, i));
-        break;
-      case DataType::kBFloat16:
-        static_cast<uint16_t*>(t.data())[i] = Upper(static_cast<float>(TestValue(name, i)));
-        break;
+  std::vector<int64_t> values(t.size());
+  for (int64_t i = 0; i < t.size(); ++i) values[i] = TestValue(name, i);
+  switch (spec.type) {
+    case DataType::kFloat32:
+      SetHostValues(t, std::vector<float>(values.begin(), values.end()));
+      break;
+    case DataType::kInt32:
+      SetHostIds(t, std::vector<int32_t>(values.begin(), values.end()));
+      break;
+    case DataType::kBFloat16: {
+      std::vector<uint16_t> halves;
+      for (int64_t v : values) halves.push_back(Upper(static_cast<float>(v)));
+      SetHostHalves(t, halves);
+      break;
     }
   }
   return t;
 }
 
 int64_t FirstDifference(const Tensor& t, int64_t name) {
-  for (int64_t i = 0; i < t.size(); ++i) {
-    const int64_t want = TestValue(name, i);
-    const bool same = t.type() == DataType::kFloat32 ? t.f32()[i] == static_cast<float>(want)
-                      : t.type() == DataType::kInt32 ? t.i32()[i] == want
-                                                     : static_cast<const uint16_t*>(t.data())[i] ==
-                                                           Upper(static_cast<float>(want));
-    if (!same) return i;
+  const auto first = [&](const auto& values, const auto& wanted) -> int64_t {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] != wanted(TestValue(name, static_cast<int64_t>(i)))) {
+        return static_cast<int64_t>(i);
+      }
+    }
+    return -1;
+  };
+  switch (t.type()) {
+    case DataType::kFloat32:
+      return first(HostValues(t), [](int64_t v) { return static_cast<float>(v); });
+    case DataType::kInt32:
+      return first(HostIds(t), [](int64_t v) { return static_cast<int32_t>(v); });
+    case DataType::kBFloat16:
+      return first(HostHalves(t), [](int64_t v) { return Upper(static_cast<float>(v)); });
   }
-  return -1;
+  return 0;
 }
 
 absl::StatusOr<Ticket> Post(Communicator& comm, Arena& arena, const TensorSpec& spec, int from,

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/comm/conformance.h"
+#include "kernels/tensor/host_values.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
@@ -46,15 +47,27 @@ float SumInGroupOrder(const std::vector<int>& group, int64_t i) {
   return sum;
 }
 
+// Element i becomes Rough(rank, i).
+void FillRough(const Tensor& x, int64_t rank) {
+  FillOnHost<float>(x, [&](absl::Span<float> all) {
+    for (size_t i = 0; i < all.size(); ++i) all[i] = Rough(rank, static_cast<int64_t>(i));
+  });
+}
+
+void FillAll(const Tensor& x, float value) {
+  FillOnHost<float>(x, [&](absl::Span<float> all) { std::fill(all.begin(), all.end(), value); });
+}
+
 void AllReduceInGroupOrder(const RankRunner& run) {
   run(6, [&](Communicator& comm, Arena& arena) {
     for (int64_t n : {0, 1, 2, 7, 33, 1000, 4097}) {
       ForMyGroups(comm, [&](const std::vector<int>& group, int) {
         Tensor x = Floats(arena, n);
-        for (int64_t i = 0; i < n; ++i) x.f32()[i] = Rough(comm.rank(), i);
+        FillRough(x, comm.rank());
         ASSERT_THAT(comm.AllReduce(x, group, kPatience), IsOk());
+        const std::vector<float> sums = HostValues(x);
         for (int64_t i = 0; i < n; ++i) {
-          ASSERT_EQ(x.f32()[i], SumInGroupOrder(group, i)) << "of " << n << ": " << i;
+          ASSERT_EQ(sums[i], SumInGroupOrder(group, i)) << "of " << n << ": " << i;
         }
       });
     }
@@ -66,24 +79,26 @@ void LargestOfAll(const RankRunner& run) {
     for (int64_t n : {1, 33, 1025}) {
       ForMyGroups(comm, [&](const std::vector<int>& group, int) {
         Tensor x = Floats(arena, n), ints = TestTensor(arena, {DataType::kInt32, {n}}, 0);
-        for (int64_t i = 0; i < n; ++i) {
-          x.f32()[i] = Rough(comm.rank(), i);
-          ints.i32()[i] = static_cast<int32_t>(x.f32()[i]);
-        }
+        FillRough(x, comm.rank());
+        std::vector<float> floats = HostValues(x);
+        SetHostIds(ints, std::vector<int32_t>(floats.begin(), floats.end()));
         // A NaN of one member is the group's, wherever the member stands.
         const int one = group[static_cast<size_t>(n) % group.size()];
-        if (comm.rank() == one) x.f32()[n - 1] = std::nanf("");
+        if (comm.rank() == one) floats[n - 1] = std::nanf("");
+        SetHostValues(x, floats);
         ASSERT_THAT(comm.AllReduce(x, group, kPatience, ReduceOp::kMax), IsOk());
         ASSERT_THAT(comm.AllReduce(ints, group, kPatience, ReduceOp::kMax), IsOk());
+        floats = HostValues(x);
+        const std::vector<int32_t> whole = HostIds(ints);
         for (int64_t i = 0; i < n; ++i) {
           float most = Rough(group[0], i);
           for (int r : group) most = std::max(most, Rough(r, i));
-          ASSERT_EQ(ints.i32()[i], static_cast<int32_t>(most)) << i;
+          ASSERT_EQ(whole[i], static_cast<int32_t>(most)) << i;
           if (i + 1 < n) {
-            ASSERT_EQ(x.f32()[i], most) << i;
+            ASSERT_EQ(floats[i], most) << i;
           }
         }
-        ASSERT_TRUE(std::isnan(x.f32()[n - 1]));
+        ASSERT_TRUE(std::isnan(floats[n - 1]));
       });
     }
   });
@@ -96,16 +111,16 @@ void AllReduceOtherTypes(const RankRunner& run) {
     const std::vector<int> group = {0, 1, 2};
     Tensor ints = TestTensor(arena, {DataType::kInt32, {5, 21}}, comm.rank());
     ASSERT_THAT(comm.AllReduce(ints, group, kPatience), IsOk());
+    const std::vector<int32_t> sums = HostIds(ints);
     for (int64_t i = 0; i < ints.size(); ++i) {
-      ASSERT_EQ(ints.i32()[i], TestValue(0, i) + TestValue(1, i) + TestValue(2, i)) << i;
+      ASSERT_EQ(sums[i], TestValue(0, i) + TestValue(1, i) + TestValue(2, i)) << i;
     }
     // 1 + 2^-8 + 2^-8: in float32 and rounded once this is the bfloat16 after 1; rounded after each
     // addition it would stay 1.
     Tensor halves = arena.Allocate(DataType::kBFloat16, {77}, MemoryKind::kGradient);
-    auto* bits = static_cast<uint16_t*>(halves.data());
-    std::fill(bits, bits + 77, comm.rank() == 0 ? 0x3f80 : 0x3b80);
+    SetHostHalves(halves, std::vector<uint16_t>(77, comm.rank() == 0 ? 0x3f80 : 0x3b80));
     ASSERT_THAT(comm.AllReduce(halves, group, kPatience), IsOk());
-    for (int64_t i = 0; i < 77; ++i) ASSERT_EQ(bits[i], 0x3f81) << i;
+    EXPECT_EQ(HostHalves(halves), std::vector<uint16_t>(77, 0x3f81));
   });
 }
 
@@ -115,11 +130,12 @@ void ReduceScatterParts(const RankRunner& run) {
       for (bool in_place : {false, true}) {
         ForMyGroups(comm, [&](const std::vector<int>& group, int me) {
           Tensor data = Floats(arena, n * group.size());
-          for (int64_t i = 0; i < data.size(); ++i) data.f32()[i] = Rough(comm.rank(), i);
+          FillRough(data, comm.rank());
           Tensor part = in_place ? data.Rows(me * n, (me + 1) * n) : Floats(arena, n);
           ASSERT_THAT(comm.ReduceScatter(data, part, group, kPatience), IsOk());
+          const std::vector<float> sums = HostValues(part);
           for (int64_t i = 0; i < n; ++i) {
-            ASSERT_EQ(part.f32()[i], SumInGroupOrder(group, me * n + i)) << "of " << n << ": " << i;
+            ASSERT_EQ(sums[i], SumInGroupOrder(group, me * n + i)) << "of " << n << ": " << i;
           }
         });
       }
@@ -134,10 +150,11 @@ void AllGatherParts(const RankRunner& run) {
         ForMyGroups(comm, [&](const std::vector<int>& group, int me) {
           Tensor data = Floats(arena, n * group.size());
           Tensor part = in_place ? data.Rows(me * n, (me + 1) * n) : Floats(arena, n);
-          for (int64_t i = 0; i < n; ++i) part.f32()[i] = Rough(comm.rank(), i);
+          FillRough(part, comm.rank());
           ASSERT_THAT(comm.AllGather(part, data, group, kPatience), IsOk());
+          const std::vector<float> all = HostValues(data);
           for (int64_t i = 0; i < data.size(); ++i) {
-            ASSERT_EQ(data.f32()[i], Rough(group[i / n], i % n)) << "of " << n << ": " << i;
+            ASSERT_EQ(all[i], Rough(group[i / n], i % n)) << "of " << n << ": " << i;
           }
         });
       }
@@ -168,13 +185,15 @@ void MembersMayWriteAtOnce(const RankRunner& run) {
     const TensorSpec spec{DataType::kFloat32, {n}};
     Tensor part = Floats(arena, n), all = Floats(arena, 4 * n);
     for (int round = 0; round < 20; ++round) {
-      for (int64_t i = 0; i < n; ++i) part.f32()[i] = round * 10 + comm.rank();
+      FillAll(part, static_cast<float>(round * 10 + comm.rank()));
       ASSERT_THAT(comm.AllGather(part, all, group, kPatience), IsOk());
-      std::fill(part.f32().begin(), part.f32().end(), -1.0f);
-      for (int64_t i = 0; i < 4 * n; ++i) ASSERT_EQ(all.f32()[i], round * 10 + i / n);
-      for (int64_t i = 0; i < n; ++i) part.f32()[i] = round * 10 + comm.rank();
+      FillAll(part, -1);
+      const std::vector<float> gathered = HostValues(all);
+      for (int64_t i = 0; i < 4 * n; ++i) ASSERT_EQ(gathered[i], round * 10 + i / n);
+      FillAll(part, static_cast<float>(round * 10 + comm.rank()));
       ASSERT_THAT(comm.AllReduce(part, group, kPatience), IsOk());
-      for (int64_t i = 0; i < n; ++i) ASSERT_EQ(part.f32()[i], round * 40 + 6);
+      const std::vector<float> sums = HostValues(part);
+      for (int64_t i = 0; i < n; ++i) ASSERT_EQ(sums[i], round * 40 + 6);
     }
   });
 }
@@ -198,7 +217,7 @@ void SeveralUnderWay(const RankRunner& run) {
         Begun b;
         b.group = &group;
         b.sum = Floats(arena, n);
-        for (int64_t i = 0; i < n; ++i) b.sum.f32()[i] = Rough(comm.rank() + round, i);
+        FillRough(b.sum, comm.rank() + round);
         if (begun.size() % 2 == 0) {
           PIPELAB_ASSERT_OK_AND_ASSIGN(b.ticket, comm.BeginAllReduce(b.sum, group, ReduceOp::kSum));
         } else {
@@ -215,15 +234,16 @@ void SeveralUnderWay(const RankRunner& run) {
       for (size_t k = 0; k < begun.size(); ++k) {
         const Begun& b = begun[k];
         ASSERT_THAT(comm.Wait(b.ticket, kPatience), IsOk());
+        const std::vector<float> values = HostValues(k % 2 == 0 ? b.sum : b.gathered);
         for (int64_t i = 0; i < n; ++i) {
           if (k % 2 == 0) {
             float sum = Rough((*b.group)[0] + round, i);
             for (size_t m = 1; m < b.group->size(); ++m) sum += Rough((*b.group)[m] + round, i);
-            ASSERT_EQ(b.sum.f32()[i], sum) << "collective " << k << ", " << i;
+            ASSERT_EQ(values[i], sum) << "collective " << k << ", " << i;
             continue;
           }
           for (size_t m = 0; m < b.group->size(); ++m) {
-            ASSERT_EQ(b.gathered.f32()[m * n + i], Rough((*b.group)[m] + round, i));
+            ASSERT_EQ(values[m * n + i], Rough((*b.group)[m] + round, i));
           }
         }
       }

@@ -16,9 +16,9 @@ namespace gpu {
 namespace {
 
 // Rows of a tile, a divisor of kAttentionBlockRows: as many as `arrays` tiles of rows leave room
-// for in the 160 KiB that a block of sm_80 may have.
+// for in the 96 KiB that a block may have on every GPU since sm_80.
 int64_t TileRows(int64_t size, int64_t arrays) {
-  constexpr int64_t kFloats = 160 * 1024 / 4;
+  constexpr int64_t kFloats = 96 * 1024 / 4;
   for (int64_t rows = 32; rows > 1; rows /= 2) {
     if (arrays * rows * (size + 1) + 2 * rows * (rows + 1) + 4 * rows <= kFloats) return rows;
   }

@@ -163,7 +163,8 @@ absl::StatusOr<CublasProducts::Plan*> CublasProducts::PlanOf(const MatmulCall& c
   const cublasStatus_t asked =
       cublasLtMatmulAlgoGetHeuristic(handle_, plan->desc, plan->first, plan->second, plan->result,
                                      plan->result, plan->preference, 1, &best, &count);
-  if (asked != CUBLAS_STATUS_NOT_SUPPORTED) {
+  // Where something follows the product, it can as well be a kernel of its own.
+  if (asked != CUBLAS_STATUS_NOT_SUPPORTED && call.then == MatmulCall::Then::kNothing) {
     PIPELAB_RETURN_IF_ERROR(CublasStatus(asked, "cuBLASLt's choice of an algorithm"));
   }
   plan->found = asked == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
@@ -172,8 +173,13 @@ absl::StatusOr<CublasProducts::Plan*> CublasProducts::PlanOf(const MatmulCall& c
 }
 
 absl::Status CublasProducts::Run(const MatmulCall& call, cudaStream_t stream) {
-  PIPELAB_ASSIGN_OR_RETURN(Plan* const plan, PlanOf(call));
-  if (!plan->found) {
+  constexpr int64_t kAuxRow = 8;  // elements that rows of `aux` must be a multiple of
+  const bool fits = !HasAux(call) || call.n % kAuxRow == 0;
+  Plan* plan = nullptr;
+  if (fits) {
+    PIPELAB_ASSIGN_OR_RETURN(plan, PlanOf(call));
+  }
+  if (plan == nullptr || !plan->found) {
     return absl::UnimplementedError(
         absl::StrCat("cuBLASLt has no product ", call.m, "x", call.k, "x", call.n));
   }

@@ -194,8 +194,28 @@ class CudaDevice final : public Device {
     properties.location.id = gpu_;
     PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaMemPoolCreate(&pool_, &properties), "a memory pool"));
     uint64_t keep = std::numeric_limits<uint64_t>::max();
-    return CudaStatus(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
-                      "a memory pool");
+    PIPELAB_RETURN_IF_ERROR(CudaStatus(
+        cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "a memory pool"));
+    return LetOthersIn();
+  }
+
+  // Devices of this process on other GPUs read and write these blocks, where the machine can.
+  absl::Status LetOthersIn() {
+    int gpus = 0;
+    PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&gpus), "the number of GPUs"));
+    for (int other = 0; other < gpus; ++other) {
+      int can = 0;
+      if (other == gpu_ || cudaDeviceCanAccessPeer(&can, other, gpu_) != cudaSuccess || can == 0) {
+        continue;
+      }
+      cudaMemAccessDesc access = {};
+      access.location.type = cudaMemLocationTypeDevice;
+      access.location.id = other;
+      access.flags = cudaMemAccessFlagsProtReadWrite;
+      PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaMemPoolSetAccess(pool_, &access, 1),
+                                         absl::StrCat("access of GPU ", other)));
+    }
+    return absl::OkStatus();
   }
 
   void Begin() const {

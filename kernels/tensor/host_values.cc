@@ -47,6 +47,13 @@ std::vector<int32_t> HostIds(const Tensor& x) {
   return values;
 }
 
+std::vector<uint16_t> HostHalves(const Tensor& x) {
+  CheckType(x, DataType::kBFloat16);
+  std::vector<uint16_t> values(x.size());
+  Read(x, values.data());
+  return values;
+}
+
 void SetHostValues(const Tensor& x, absl::Span<const float> values) {
   CheckType(x, DataType::kFloat32);
   Write(x, values.data(), values.size());
@@ -54,6 +61,11 @@ void SetHostValues(const Tensor& x, absl::Span<const float> values) {
 
 void SetHostIds(const Tensor& x, absl::Span<const int32_t> values) {
   CheckType(x, DataType::kInt32);
+  Write(x, values.data(), values.size());
+}
+
+void SetHostHalves(const Tensor& x, absl::Span<const uint16_t> values) {
+  CheckType(x, DataType::kBFloat16);
   Write(x, values.data(), values.size());
 }
 

@@ -19,10 +19,12 @@ namespace pipelab {
 
 std::vector<float> HostValues(const Tensor& x);
 std::vector<int32_t> HostIds(const Tensor& x);
+std::vector<uint16_t> HostHalves(const Tensor& x);  // bfloat16, as it is stored
 
 // As many as the tensor has: CHECKed.
 void SetHostValues(const Tensor& x, absl::Span<const float> values);
 void SetHostIds(const Tensor& x, absl::Span<const int32_t> values);
+void SetHostHalves(const Tensor& x, absl::Span<const uint16_t> values);
 
 // Between tensors of one device, or of the host, of equal bytes: CHECKed.
 void CopyTensor(const Tensor& from, const Tensor& to);

@@ -1,0 +1,68 @@
+// The in-process communicator between devices: conformance on emulated ones, whose work waits until
+// somebody waits for it.
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/comm/conformance.h"
+#include "kernels/cuda/device.h"
+#include "kernels/tensor/arena.h"
+#include "kernels/tensor/host_values.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+void RunOnDevices(int size, const RankBody& body) {
+  InProcessOptions options;
+  std::deque<Arena> arenas;
+  for (int r = 0; r < size; ++r) {
+    options.devices.push_back(gpu::MakeEmulatedDevice());
+    arenas.emplace_back(options.devices.back());
+  }
+  auto ranks = MakeInProcessCommunicators(size, options);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < size; ++r) {
+    threads.emplace_back([&, r] { body(*ranks[r], arenas[r]); });
+  }
+  for (std::thread& t : threads) t.join();
+  ranks.clear();
+}
+
+class EmulatedConformance : public testing::TestWithParam<ConformanceCase> {};
+
+TEST_P(EmulatedConformance, Holds) { GetParam().run(&RunOnDevices); }
+
+INSTANTIATE_TEST_SUITE_P(All, EmulatedConformance, testing::ValuesIn(ConformanceCases()),
+                         [](const testing::TestParamInfo<ConformanceCase>& info) {
+                           return info.param.name;
+                         });
+
+// What is still queued when a tensor is sent is done before the receiver sees it, and a block is
+// not reused before the receiver's work on it.
+TEST(EmulatedDevices, WorkGoesAheadOfItsMessage) {
+  RunOnDevices(2, [](Communicator& comm, Arena& arena) {
+    const auto device = std::static_pointer_cast<gpu::Device>(arena.memory());
+    for (int i = 0; i < 50; ++i) {
+      if (comm.rank() == 0) {
+        Tensor x = arena.Zeros(DataType::kFloat32, {1000}, MemoryKind::kActivation);
+        float* const values = static_cast<float*>(x.data());
+        device->Run([=] { values[999] = static_cast<float>(i); });
+        PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket t, comm.Send(std::move(x), 1, i));
+        ASSERT_THAT(comm.Wait(t, kPatience), IsOk());
+        continue;
+      }
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket t, Post(comm, arena, {DataType::kFloat32, {1000}}, 0, i));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor x, comm.Wait(t, kPatience));
+      const Tensor copy = arena.Allocate(DataType::kFloat32, {1000}, MemoryKind::kActivation);
+      CopyTensor(x, copy);
+      x = Tensor();  // given back while the copy is still queued
+      EXPECT_EQ(HostValues(copy)[999], static_cast<float>(i));
+    }
+  });
+}
+
+}  // namespace
+}  // namespace pipelab
