@@ -4,7 +4,7 @@
 #   tools/gpu/bundle.sh FOLDER [BAZEL OPTIONS...]
 #
 # Builds with --config=cuda, copies the programs and the shared libraries that they need beside
-# CUDA's and the C runtime's (to FOLDER/lib), and says how large it is: at most 60 MiB.
+# CUDA's and the C++ runtime's (to FOLDER/lib), and says how large it is: at most 60 MiB.
 set -eu
 
 [ $# -ge 1 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -27,7 +27,7 @@ for target in "${targets[@]}"; do
 done | sort -u | while read -r library; do
   case $(basename "$library") in
     libcud* | libcublas* | libnccl* | libnv*) ;; # CUDA's own are on the machine
-    libc.so* | libm.so* | libpthread* | libdl.so* | librt.so* | ld-linux*) ;;
+    libstdc++* | libgcc_s* | libc.so* | libm.so* | libpthread* | libdl.so* | librt.so* | ld-linux*) ;;
     *)
       cp -fL "$library" "$folder/lib/"
       chmod u+w "$folder/lib/$(basename "$library")"

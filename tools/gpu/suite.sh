@@ -113,12 +113,13 @@ sanitize() {
 }
 
 pytorch() {
-  if ! python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
+  if ! env -u LD_LIBRARY_PATH python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then
     echo "pytorch: skipped: python3 has no torch with CUDA"
     parts+=('"pytorch": {"outcome": "skipped: no torch with CUDA"}')
     return
   fi
-  if python3 "$here/torch_layers.py" "$work/pytorch.json" >"$results/pytorch.log" 2>&1; then
+  # With libraries of its own, which ours must not stand before.
+  if env -u LD_LIBRARY_PATH python3 "$here/torch_layers.py" "$work/pytorch.json" >"$results/pytorch.log" 2>&1; then
     cat "$results/pytorch.log"
     parts+=("\"pytorch\": {\"outcome\": \"ok\", \"results\": $(cat "$work/pytorch.json")}")
   else
