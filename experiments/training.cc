@@ -232,13 +232,17 @@ class DeviceTraining final : public PipelineTraining {
       if (on.memory != nullptr) in_process.devices.push_back(on.memory);
     }
     if (processes_ == nullptr) return MakeInProcessCommunicators(ranks, in_process);
-    if (!in_process.devices.empty()) {
+    exchange_limit_ = kExchangeLimit + 4 * options.wait_limit;
+    if (in_process.devices.empty()) return options.transport->Connect(ranks);
+    if (computes->size() > 1 || !computes->front().join) {
       return absl::InvalidArgumentError(absl::StrCat(
           "devices with memory of their own cannot be in ", processes, " processes over ",
-          options.transport->name(), ", which moves the host's; start one process"));
+          options.transport->name(), ", which moves the host's; start ",
+          computes->front().join ? "a process for each device, or one" : "one process"));
     }
-    exchange_limit_ = kExchangeLimit + 4 * options.wait_limit;
-    return options.transport->Connect(ranks);
+    std::vector<std::unique_ptr<Communicator>> own(1);
+    PIPELAB_ASSIGN_OR_RETURN(own[0], computes->front().join(processes_, ranks, exchange_limit_));
+    return own;
   }
   // Null where the rank is in another process.
   Device* DeviceOf(int rank) const {

@@ -12,14 +12,23 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "kernels/backend.h"
 #include "kernels/tensor/memory.h"
 
 namespace pipelab {
 
+class Communicator;
+class ProcessGroup;
+
 struct ComputeDevice {
+  // How this process's rank reaches those of the other processes, one in each; all call it.
+  using Join = std::function<absl::StatusOr<std::unique_ptr<Communicator>>(
+      ProcessGroup* processes, int ranks, absl::Duration limit)>;
+
   Memory::Shared memory;  // null: the host's
   std::function<std::unique_ptr<Backend>(Arena*)> make_backend;
+  Join join = nullptr;  // null: its memory stays in this process, where it is not the host's
 };
 
 // So many of them; an error where the machine has none.

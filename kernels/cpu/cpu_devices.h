@@ -11,7 +11,7 @@ namespace pipelab {
 
 inline ComputeDevices CpuDevices() {
   return [](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
-    return std::vector<ComputeDevice>(count, ComputeDevice{nullptr, &MakeCpuBackend});
+    return std::vector<ComputeDevice>(count, ComputeDevice{nullptr, &MakeCpuBackend, nullptr});
   };
 }
 

@@ -1,16 +1,37 @@
 #include "kernels/cuda/devices.h"
 
+#include <cstdlib>
 #include <string>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "tools/base/status_macros.h"
 #ifdef PIPELAB_CUDA
+#include "kernels/comm/nccl.h"
 #include "kernels/cuda/cuda_device.h"
 #endif
 
 namespace pipelab {
 namespace gpu {
+
+namespace {
+
+#ifdef PIPELAB_CUDA
+// Which of the processes on this host this one is, as mpirun or srun says: they begin with GPUs of
+// their own.
+int PlaceOnHost() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"}) {
+    const char* const text = std::getenv(name);
+    int place = 0;
+    if (text != nullptr && absl::SimpleAtoi(text, &place) && place >= 0) return place;
+  }
+  return 0;
+}
+#endif
+
+}  // namespace
 
 absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_view name, int count,
                                                                  Precision precision) {
@@ -24,9 +45,10 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_vi
     return absl::InvalidArgumentError(absl::StrCat("\"", name, "\": there is \"cuda\""));
   }
   PIPELAB_ASSIGN_OR_RETURN(const int gpus, NumGpus());
+  const int first = PlaceOnHost();
   for (int i = 0; i < count; ++i) {
     CudaOptions options;
-    options.gpu = i % gpus;
+    options.gpu = (first + i) % gpus;
     options.precision = precision;
     PIPELAB_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, MakeCudaDevice(options));
     devices.push_back(std::move(device));
@@ -52,7 +74,15 @@ ComputeDevices CudaDevices(absl::string_view name, Precision precision) {
                              MakeDevices(name, count, precision));
     std::vector<ComputeDevice> all;
     for (const std::shared_ptr<Device>& device : devices) {
-      all.push_back({device, [device](Arena* arena) { return MakeCudaBackend(arena, device); }});
+      ComputeDevice on;
+      on.memory = device;
+      on.make_backend = [device](Arena* arena) { return MakeCudaBackend(arena, device); };
+#ifdef PIPELAB_CUDA
+      on.join = [device](ProcessGroup* processes, int ranks, absl::Duration limit) {
+        return MakeNcclCommunicator(processes, ranks, device, limit);
+      };
+#endif
+      all.push_back(std::move(on));
     }
     return all;
   };

@@ -18,7 +18,8 @@
 namespace pipelab {
 namespace gpu {
 
-// Device i is on GPU i modulo their number: several streams share one where there are fewer.
+// Device i is on GPU i modulo their number: several streams share one where there are fewer. Of
+// several processes on a host (mpirun, srun) the n-th begins with GPU n.
 absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(
     absl::string_view name, int count, Precision precision = Precision::kFloat32);
 
