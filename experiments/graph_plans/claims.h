@@ -1,15 +1,14 @@
-// What the GraphPipe paper claims, beside what the study found: one line each, reached or missed,
-// and why.
+// What the GraphPipe paper claims, beside what the study found, met or missed, and why.
 //
-//   for (const std::string& line : Claims(results)) report.AddNote(line);
+//   for (Claim& claim : Claims(results)) report.AddClaim(std::move(claim));
 #ifndef PIPELAB_EXPERIMENTS_GRAPH_PLANS_CLAIMS_H_
 #define PIPELAB_EXPERIMENTS_GRAPH_PLANS_CLAIMS_H_
 
-#include <string>
 #include <vector>
 
 #include "experiments/graph_plans/case_study.h"
 #include "experiments/graph_plans/comparison.h"
+#include "experiments/report/claim.h"
 
 namespace pipelab {
 
@@ -22,7 +21,7 @@ struct StudyResults {
   CaseStudy case_study;
 };
 
-std::vector<std::string> Claims(const StudyResults& results);
+std::vector<Claim> Claims(const StudyResults& results);
 
 // The largest gain, and its comparison; null where none has one.
 const Comparison* LargestGain(const std::vector<Comparison>& all);

@@ -229,8 +229,8 @@ Table SearchTable(const std::vector<Comparison>& all) {
   for (const Method& m : kMethods) {
     t.AddColumn({m.metric, m.name, "", "s", Origin::kMeasured, 3});
   }
-  t.AddColumn({"over_pipedream", "PipeDream over GraphPipe", "", "", Origin::kComputed, 2});
-  t.AddColumn({"over_piper", "Piper over GraphPipe", "", "", Origin::kComputed, 2});
+  t.AddColumn({"over_pipedream", "PipeDream over GraphPipe", "", "", Origin::kComputed, 2, true});
+  t.AddColumn({"over_piper", "Piper over GraphPipe", "", "", Origin::kComputed, 2, true});
   for (const Comparison& c : all) {
     std::vector<Cell> row = {Label(c.net), Label(static_cast<double>(c.devices))};
     std::vector<double> seconds;

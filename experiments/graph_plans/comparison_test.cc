@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_join.h"
 #include "experiments/graph_plans/case_study.h"
 #include "experiments/graph_plans/claims.h"
 #include "gmock/gmock.h"
@@ -15,7 +14,6 @@ namespace pipelab {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 PlanRun MadeRun(int64_t size, double throughput, int depth = 4) {
   PlanRun run;
@@ -100,28 +98,28 @@ StudyResults Results(double gain) {
   return r;
 }
 
-std::vector<std::string> Verdicts(const StudyResults& results) {
-  std::vector<std::string> verdicts;
-  for (const std::string& claim : Claims(results)) {
-    verdicts.push_back(claim.substr(0, claim.find(':')));
+TEST(Claims, AreMetOrMissed) {
+  for (const Claim& claim : Claims(Results(1.5))) {
+    EXPECT_EQ(claim.state, ClaimState::kMet) << claim.id;
+    EXPECT_THAT(CheckClaim(claim), IsOk());
   }
-  return verdicts;
-}
-
-TEST(Claims, AreReachedOrMissed) {
-  EXPECT_THAT(absl::StrJoin(Verdicts(Results(1.5)), " "),
-              "Reached Reached Reached Reached Reached Reached Reached Reached");
   StudyResults less = Results(1.0);
   less.nets[0] = Made("MMT", 4, 1.2);
   less.nets[1].pipedream.search_time = absl::Seconds(1);
-  const std::vector<std::string> claims = Claims(less);
-  for (const std::string& claim : claims) EXPECT_THAT(claim, StartsWith("MISSED: "));
-  // With the reason.
-  EXPECT_THAT(claims[0], HasSubstr("the best sequential plan has depth 4"));
-  EXPECT_THAT(claims[0], HasSubstr("up to 1.20x, MMT on 4, 0.12x of it by graph stages"));
-  EXPECT_THAT(claims[0], HasSubstr("nothing could gain more than 1.25x"));
-  EXPECT_THAT(claims[1], HasSubstr("MMT 1.20, 1.00"));
-  EXPECT_THAT(claims[5], HasSubstr("depth 8 to 4, micro-batch 2 to up to 64, -30 %"));
+  const std::vector<Claim> claims = Claims(less);
+  for (const Claim& claim : claims) {
+    EXPECT_EQ(claim.state, ClaimState::kMissed) << claim.id;
+    EXPECT_THAT(CheckClaim(claim), IsOk());
+  }
+  EXPECT_THAT(claims[0].ours, HasSubstr("up to 1.20x, MMT on 4, 0.12x of it by graph stages"));
+  EXPECT_THAT(claims[0].reason, HasSubstr("the best sequential plan has depth 4"));
+  EXPECT_THAT(claims[0].reason, HasSubstr("nothing could gain more than 1.25x"));
+  EXPECT_EQ(claims[1].ours, "MMT 1.20, 1.00");
+  EXPECT_THAT(claims[5].ours, HasSubstr("depth 8 to 4, micro-batch 2 to up to 64, -30 %"));
+  for (const Claim& claim : Claims(StudyResults())) {
+    EXPECT_EQ(claim.state, ClaimState::kNotMade) << claim.id;
+    EXPECT_THAT(CheckClaim(claim), IsOk());
+  }
 }
 
 }  // namespace

@@ -12,14 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "experiments/flags.h"
 #include "experiments/graph_plans/case_study.h"
 #include "experiments/graph_plans/claims.h"
 #include "experiments/graph_plans/comparison.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
+#include "experiments/study_main.h"
 #include "pipelines/cluster/catalog.h"
-#include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, cluster, "summit-4gpu", "a cluster's name, or a file (docs/clusters.md)");
@@ -32,7 +31,6 @@ ABSL_FLAG(double, batch_factor, 1,
 ABSL_FLAG(std::string, batches, "2,8",
           "further factors of these, on the most devices, ascending; empty: none");
 ABSL_FLAG(double, time_limit_s, 10, "seconds of one search");
-ABSL_FLAG(std::string, out, "", "folder of the report; empty: results/graphpipe_scaling");
 
 namespace pipelab {
 namespace {
@@ -154,36 +152,27 @@ void AddTables(const StudyResults& results, Report* report) {
   report->AddTable(SizesTable(all));
 }
 
-absl::Status Run(const std::vector<std::string>& words) {
-  if (!words.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", words[0], "': not an option; options begin with --"));
+bool NeedsMostDevices(const Claim& claim) {
+  for (const char* what : {"headline", "growth", "parallel", "sizes", "branches", "case_study"}) {
+    if (claim.id == absl::StrCat("graphpipe.", what)) return true;
   }
+  return false;
+}
+
+absl::Status Run(StudyRun* study) {
   Setting setting;
   PIPELAB_RETURN_IF_ERROR(Read(&setting));
-  const std::string out = ResolveOutputPath(absl::GetFlag(FLAGS_out), "graphpipe_scaling");
-  PIPELAB_ASSIGN_OR_RETURN(OutputDirectory folder, OutputDirectory::Create("--out", out));
-  ReportOptions about;
-  about.name = "graphpipe_scaling";
-  about.title = "Graph pipelines and sequential ones on branching networks";
-  about.summary =
-      "Plans of GraphPipe's, PipeDream's and Piper's planners, all our own, for every size of "
-      "micro-batches, each run through the simulator for a whole training step. Sequential "
-      "planners' plans run as a chain: each stage after the one before it. Batches (one "
-      "micro-batch "
-      "of the authors' size a device), number type and the networks' missing widths are assumed; "
-      "nothing is fitted to the paper's figures.";
-  about.command = "tools/bazel run //experiments:graphpipe_scaling --";
-  Report report(about);
-  for (const auto& [name, value] : ResolvedFlags()) {
-    if (name != "out") report.AddConfig(name, value);
-  }
+  PIPELAB_RETURN_IF_ERROR(study->Begin());
+  Report& report = study->report();
   PIPELAB_ASSIGN_OR_RETURN(const StudyResults results, Compare(setting));
   AddTables(results, &report);
-  for (const std::string& claim : Claims(results)) report.AddNote(claim);
+  for (Claim& claim : Claims(results)) {
+    if (study->quick() && NeedsMostDevices(claim)) {
+      NotMade(&claim, "it is of more devices or branches than --quick has");
+    }
+    report.AddClaim(std::move(claim));
+  }
   report.AddTable(SpecificationTable({setting.cluster}));
-  PIPELAB_RETURN_IF_ERROR(report.WriteTo(&folder));
-  std::printf("%s\nreport: %s/report.html\n", report.ToTerminal().c_str(), out.c_str());
   return absl::OkStatus();
 }
 
@@ -191,7 +180,21 @@ absl::Status Run(const std::vector<std::string>& words) {
 }  // namespace pipelab
 
 int main(int argc, char** argv) {
-  return pipelab::RunMain(argc, argv, "//experiments:graphpipe_scaling",
-                          "Compares plans of GraphPipe, PipeDream and Piper on branching networks.",
-                          pipelab::Run);
+  pipelab::StudyInfo info;
+  info.name = "graphpipe_scaling";
+  info.title = "Graph pipelines and sequential ones on branching networks";
+  info.summary = "Compares plans of GraphPipe, PipeDream and Piper on branching networks.";
+  info.description =
+      "Plans of GraphPipe's, PipeDream's and Piper's planners, all our own, for every size of "
+      "micro-batches, each run through the simulator for a whole training step. Sequential "
+      "planners' plans run as a chain: each stage after the one before it. Batches (one "
+      "micro-batch of the authors' size a device), number type and the networks' missing widths "
+      "are assumed; nothing is fitted to the paper's figures.";
+  info.quick = {{"devices", "4"},
+                {"branches", "2,4"},
+                {"branch_devices", "4"},
+                {"batches", ""},
+                {"time_limit_s", "5"}};
+  info.quick_leaves_out = "8 to 32 devices, and 8 and 16 branches, of which the paper's claims are";
+  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

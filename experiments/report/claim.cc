@@ -84,6 +84,7 @@ absl::optional<double> Claim::Error() const {
 }
 
 std::string Claim::ErrorText() const {
+  if (state == ClaimState::kNotMade) return "-";
   if (cells.has_value()) {
     std::string text = absl::StrFormat("median %.1f %%, largest %.1f %%", ToPercent(cells->median),
                                        ToPercent(cells->largest));

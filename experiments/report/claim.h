@@ -69,7 +69,8 @@ struct Claim {
   // Ours over what is published - 1, 0 within a range; of a table the largest. None where either
   // figure is missing.
   absl::optional<double> Error() const;
-  // "+12.0 %", "median 5.8 %, largest 33.9 % (K=4 M=4), 71 of 78 orders alike", "-".
+  // "+12.0 %", "median 5.8 %, largest 33.9 % (K=4 M=4), 71 of 78 orders alike"; "-" where it is
+  // not made.
   std::string ErrorText() const;
 };
 
@@ -89,8 +90,8 @@ void MetWithin(Claim* claim, double low, double high, std::string reason);
 void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string reason);
 void NotMade(Claim* claim, std::string why);
 
-// InvalidArgument: no id, no text, a miss without a reason, a paper's figure without a tag, one that
-// is only recalled as a target, ...
+// InvalidArgument: no id, no text, a miss without a reason, a paper's figure without a tag, one
+// that is only recalled as a target, ...
 absl::Status CheckClaim(const Claim& claim);
 
 // Missed first. For people; machines read claims.json.

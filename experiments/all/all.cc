@@ -1,0 +1,154 @@
+// tools/bazel run //experiments:all -- --quick
+//
+// Runs every study, each into results/NAME, and writes results/RESULTS.md.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "experiments/all/results_page.h"
+#include "experiments/all/run_studies.h"
+#include "experiments/flags.h"
+#include "experiments/published/coverage.h"
+#include "experiments/report/environment.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, out, "", "folder of the results; empty: results of the checkout");
+ABSL_FLAG(bool, quick, false, "each study's --quick: all within minutes");
+ABSL_FLAG(std::string, only, "", "studies to run, separated by commas; empty: all");
+ABSL_FLAG(std::string, skip, "", "studies to leave out");
+ABSL_FLAG(bool, verbose, false, "show what the studies say while they run");
+ABSL_FLAG(bool, update, false,
+          "with --quick: write the deterministic columns of the studies that have committed ones, "
+          "and of those in --only, to experiments/results");
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<std::set<std::string>> Names(absl::string_view option, const std::string& text,
+                                            const std::vector<StudyProgram>& all) {
+  std::set<std::string> names = absl::StrSplit(text, ',', absl::SkipEmpty());
+  for (const std::string& name : names) {
+    if (std::any_of(all.begin(), all.end(), [&](const auto& s) { return s.name == name; }))
+      continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, "=", text, ": ", name, " is not one of ",
+                     absl::StrJoin(all, ", ", [](std::string* out, const StudyProgram& s) {
+                       absl::StrAppend(out, s.name);
+                     })));
+  }
+  return names;
+}
+
+absl::StatusOr<std::vector<StudyProgram>> Chosen() {
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> all, StudyPrograms());
+  PIPELAB_ASSIGN_OR_RETURN(const auto only, Names("--only", absl::GetFlag(FLAGS_only), all));
+  PIPELAB_ASSIGN_OR_RETURN(const auto skip, Names("--skip", absl::GetFlag(FLAGS_skip), all));
+  std::vector<StudyProgram> chosen;
+  for (const StudyProgram& study : all) {
+    if (skip.count(study.name) == 0 && (only.empty() || only.count(study.name) > 0)) {
+      chosen.push_back(study);
+    }
+  }
+  return chosen;
+}
+
+// "12.3 s; 4 claims met, 1 missed; deterministic columns equal".
+std::string Line(const StudyOutcome& o, absl::Duration time) {
+  std::string line = absl::StrCat(absl::FormatDuration(absl::Trunc(time, absl::Milliseconds(100))));
+  if (!o.failure.empty()) absl::StrAppend(&line, "; FAILED: ", o.failure);
+  if (!o.result.has_value()) return line;
+  int met = 0;
+  for (const Claim& c : o.result->claims) met += c.state == ClaimState::kMet ? 1 : 0;
+  absl::StrAppend(&line, "; ", met, " claims met, ", o.missed(), " missed");
+  if (!o.reference.empty()) absl::StrAppend(&line, "; deterministic columns ", o.reference);
+  return line;
+}
+
+absl::Status Update(const StudyOutcome& o) {
+  const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  if (workspace == nullptr) {
+    return absl::InvalidArgumentError("--update: works with `bazel run`, which names the checkout");
+  }
+  return WriteFileAtomically(
+      JoinPath(workspace, absl::StrCat("experiments/results/", o.name, ".csv")),
+      o.result->deterministic);
+}
+
+absl::StatusOr<StudyOutcome> RunOne(const StudyProgram& study, const RunStudiesOptions& options) {
+  StudyOutcome o = RunStudy(study, options);
+  if (!options.quick || !o.result.has_value()) return o;
+  const absl::StatusOr<std::string> reference = ReferenceOf(study.name);
+  if (absl::GetFlag(FLAGS_update) && (reference.ok() || !absl::GetFlag(FLAGS_only).empty())) {
+    PIPELAB_RETURN_IF_ERROR(Update(o));
+    o.reference = "written";
+  } else if (reference.ok()) {
+    o.reference = CompareLines(*reference, o.result->deterministic);
+  }
+  return o;
+}
+
+absl::Status Run(const std::vector<std::string>& words) {
+  if (!words.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[0], "': not an option; options begin with --"));
+  }
+  RunStudiesOptions options;
+  options.quick = absl::GetFlag(FLAGS_quick);
+  options.progress = absl::GetFlag(FLAGS_verbose);
+  options.out = absl::GetFlag(FLAGS_out);
+  options.out =
+      options.out.empty() ? ResolveOutputPath("", ".") : ResolveOutputPath(options.out, "");
+  if (absl::GetFlag(FLAGS_update) && !options.quick) {
+    return absl::InvalidArgumentError("--update: the committed columns are those of --quick");
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> studies, Chosen());
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<PublishedItem> items, PublishedItems());
+  PIPELAB_RETURN_IF_ERROR(CheckWritableDirectory("--out", options.out));
+  std::vector<StudyOutcome> outcomes;
+  int failed = 0, missed = 0;
+  const absl::Time begin = absl::Now();
+  for (const StudyProgram& study : studies) {
+    std::fprintf(stderr, "[%zu/%zu] %s ...\n", outcomes.size() + 1, studies.size(),
+                 study.name.c_str());
+    const absl::Time start = absl::Now();
+    PIPELAB_ASSIGN_OR_RETURN(StudyOutcome o, RunOne(study, options));
+    std::fprintf(stderr, "[%zu/%zu] %s: %s\n", outcomes.size() + 1, studies.size(),
+                 study.name.c_str(), Line(o, absl::Now() - start).c_str());
+    failed += o.failure.empty() ? 0 : 1;
+    missed += o.missed();
+    outcomes.push_back(std::move(o));
+  }
+  ResultsPageOptions page;
+  page.quick = options.quick;
+  page.environment = EnvironmentFields(ReadEnvironment());
+  const std::string file = JoinPath(options.out, "RESULTS.md");
+  PIPELAB_RETURN_IF_ERROR(WriteFileAtomically(file, ResultsPage(outcomes, items, page)));
+  std::printf("%zu studies in %s, %d claims missed\n%s\n", outcomes.size(),
+              absl::FormatDuration(absl::Trunc(absl::Now() - begin, absl::Seconds(1))).c_str(),
+              missed, file.c_str());
+  if (failed == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(failed, " studies failed: ", file, " says why"));
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  return pipelab::RunMain(
+      argc, argv, "//experiments:all",
+      "Runs every study, each into a folder of its own, and writes RESULTS.md: what was claimed, "
+      "published and found, what is missed first.",
+      pipelab::Run);
+}

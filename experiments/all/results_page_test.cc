@@ -1,0 +1,154 @@
+#include "experiments/all/results_page.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "experiments/all/run_studies.h"
+#include "experiments/report/report.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/file.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Claim Gain(const std::string& id, double ours) {
+  Claim c = PaperClaim(id, "faster | than the other", "Paper, Table 1", "read");
+  c.unit = "x";
+  Published(&c, 1.6);
+  Found(&c, Origin::kSimulated, ours);
+  MetWithin(&c, 1.4, 1.8, "the model lacks <it>");
+  return c;
+}
+
+// A study's folder, as its report writes it.
+StudyOutcome WrittenStudy(const std::string& name, const std::vector<Claim>& claims) {
+  ReportOptions options;
+  options.name = name;
+  options.command = absl::StrCat("tools/bazel run //experiments:", name, " -- --quick");
+  options.seed = 3;
+  Report report(options);
+  report.AddConfig("steps", 5);
+  Table t("t", "T");
+  t.AddKey("scheme");
+  t.AddColumn({"time", "time", "", "ms", Origin::kMeasured, 1});
+  t.AddColumn({"bubble", "bubble", "", "%", Origin::kSimulated, 1});
+  t.AddRow({Label("a,b"), Measured(2).WithSamples({1, 2, 3}), Simulated(25)});
+  report.AddTable(std::move(t));
+  for (const Claim& c : claims) report.AddClaim(c);
+  const std::string folder = JoinPath(testing::TempDir(), name);
+  EXPECT_THAT(report.WriteTo(folder), IsOk());
+  StudyOutcome o;
+  o.name = name;
+  o.result = ReadResultFolder(folder).value();
+  return o;
+}
+
+TEST(ResultFolderTest, ReadsWhatAReportWrites) {
+  const StudyOutcome o = WrittenStudy("read_back", {Gain("p.gain", 1.5)});
+  const ResultFolder& r = *o.result;
+  EXPECT_EQ(r.experiment, "read_back");
+  EXPECT_EQ(r.settings.at("steps"), "5");
+  EXPECT_EQ(r.settings.at("seed"), "3");
+  EXPECT_FALSE(r.environment.at("compiler").empty());
+  ASSERT_EQ(r.records.size(), 2u);
+  EXPECT_EQ(r.records[0].Key(), "t/scheme=a,b/time");
+  EXPECT_THAT(r.records[0].samples, testing::ElementsAre(1, 2, 3));
+  EXPECT_FALSE(r.records[0].deterministic);
+  EXPECT_EQ(r.records[1].value, "25");
+  EXPECT_TRUE(r.records[1].deterministic);
+  EXPECT_EQ(r.claims.size(), 1u);
+}
+
+TEST(ResultFolderTest, NamesTheFile) {
+  EXPECT_FALSE(IsResultFolder(testing::TempDir()));
+  EXPECT_THAT(std::string(ReadResultFolder("/none").status().message()),
+              HasSubstr("/none: is no result folder"));
+  const StudyOutcome o = WrittenStudy("damaged", {});
+  EXPECT_THAT(WriteFileAtomically(JoinPath(o.result->path, "records.csv"), "table\n"), IsOk());
+  EXPECT_THAT(std::string(ReadResultFolder(o.result->path).status().message()),
+              HasSubstr("damaged/records.csv:1: the header must have a column 'configuration'"));
+}
+
+TEST(ResultsPageTest, WhatIsMissedComesFirst) {
+  StudyOutcome good = WrittenStudy("good_study", {Gain("p.good", 1.5)});
+  good.reference = "equal";
+  StudyOutcome bad = WrittenStudy("bad_study", {Gain("p.met", 1.5), Gain("p.bad", 9)});
+  StudyOutcome failed;
+  failed.name = "failed_study";
+  failed.failure = "ended with exit code 1: no data";
+  PublishedItem answered{"Paper", "Table 1", "read", {"p.bad", "p.nowhere"}, ""};
+  PublishedItem left_out{"Paper", "Table 2", "read", {}, "needs 25 billion pairs"};
+  const std::string page =
+      ResultsPage({good, bad, failed}, {answered, left_out}, {true, {{"processor", "a | b"}}});
+  EXPECT_LT(page.find("### bad_study"), page.find("### good_study"));
+  EXPECT_LT(page.find("### failed_study"), page.find("### good_study"));
+  EXPECT_LT(page.find("`p.bad`"), page.find("`p.met`"));
+  EXPECT_THAT(page, HasSubstr("3 studies, 1 of them failed; 2 claims met, 1 missed, 0 not made."));
+  EXPECT_THAT(page, HasSubstr("equal the committed ones in 1 of 1 studies"));
+  EXPECT_THAT(page, HasSubstr("| 1.6x (read) | 9x | +462.5 % | simulated | 1.4x to 1.8x | "
+                              "**missed** |"));
+  EXPECT_THAT(page, HasSubstr("faster \\| than the other [Paper, Table 1]"));
+  EXPECT_THAT(page, HasSubstr("* `p.bad` is missed: the model lacks &lt;it&gt;"));
+  EXPECT_THAT(page, HasSubstr("tools/bazel run //experiments:bad_study -- --quick"));
+  EXPECT_THAT(page,
+              HasSubstr("| `p.nowhere` | its study has no result in this folder | not run |"));
+  EXPECT_THAT(page, HasSubstr("not covered: needs 25 billion pairs"));
+  EXPECT_THAT(page, HasSubstr("| processor | a \\| b |"));
+  EXPECT_THAT(ResultsPage({good}, {}, {}), HasSubstr("miss a claim\n\nNone."));
+}
+
+TEST(RunStudiesTest, CountsLinesThatDiffer) {
+  EXPECT_EQ(CompareLines("a\nb\n", "a\nb\n"), "equal");
+  EXPECT_EQ(CompareLines("a\nb\nc\n", "a\nx\nc\n"),
+            "1 lines differ, the first is 2: x, committed: b");
+  EXPECT_EQ(CompareLines("a\n", "a\nb\n"), "2 lines differ, the first is 2: b, committed: ");
+}
+
+TEST(RunStudiesTest, AStudyThatFailsIsAnOutcome) {
+  RunStudiesOptions options;
+  options.out = JoinPath(testing::TempDir(), "outcomes");
+  EXPECT_THAT(RunStudy({"x", "/no/such/program"}, options).failure, HasSubstr("does not run"));
+  EXPECT_THAT(RunStudy({"x", "/bin/false"}, options).failure, HasSubstr("exit code 1"));
+  const StudyOutcome silent = RunStudy({"x", "/bin/true"}, options);
+  EXPECT_EQ(silent.failure, "wrote no result");
+  EXPECT_FALSE(silent.result.has_value());
+}
+
+TEST(RunStudiesTest, ReadsTheList) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto programs, ParseStudyPrograms("a x/a\nb y/b\n", "f"));
+  ASSERT_EQ(programs.size(), 2u);
+  EXPECT_EQ(programs[1].path, "y/b");
+  EXPECT_THAT(std::string(ParseStudyPrograms("a\n", "f").status().message()),
+              HasSubstr("f: \"a\""));
+}
+
+TEST(CoverageTest, EveryItemIsAnsweredOrSaysWhyNot) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<PublishedItem> items, PublishedItems());
+  EXPECT_GE(items.size(), 30u);
+  std::set<std::string> seen;
+  for (const PublishedItem& item : items) {
+    EXPECT_TRUE(seen.insert(item.paper + item.what).second) << item.what;
+    EXPECT_NE(item.claims.empty(), item.not_covered.empty()) << item.what;
+  }
+  const auto message = [](const std::string& item) {
+    return std::string(
+        ParsePublishedItems(
+            R"({"items": [{"paper": "p", "what": "w", "tag": "read")" + item + "}]}", "f.json")
+            .status()
+            .message());
+  };
+  EXPECT_THAT(message(""), HasSubstr("f.json: items[0].claims: an item has claims, or"));
+  EXPECT_THAT(message(R"(, "claims": [])"), HasSubstr("must not be empty"));
+  EXPECT_THAT(message(R"(, "claims": ["a"], "not_covered": "b")"), Not(testing::IsEmpty()));
+  EXPECT_EQ(message(R"(, "claims": ["a"])"), "");
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,96 @@
+// tools/bazel run //experiments:bidirectional_comparison
+//
+// BitPipe and Chimera beside one-way schedules on BERT-64 and GPT-96: the study of BitPipe (arXiv
+// 2410.19367), on paper.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "experiments/bidirectional/scheme_throughput.h"
+#include "experiments/report/report.h"
+#include "experiments/scaling/specification_table.h"
+#include "experiments/study_main.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, cluster, "dgx-a100", "a cluster's name, or a file (docs/clusters.md)");
+ABSL_FLAG(std::string, models, "bert-64,gpt-96", "published models, or files (docs/models.md)");
+ABSL_FLAG(std::string, gpus, "8,16,32", "numbers of GPUs, multiples of the pipeline's");
+ABSL_FLAG(int, pipeline, 8, "devices of a pipeline");
+ABSL_FLAG(std::string, micro_batches, "8,16,32", "micro-batches of a pipeline and step");
+ABSL_FLAG(int64_t, samples, 4, "samples of a micro-batch");
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<std::vector<int>> Numbers(absl::string_view option, const std::string& text) {
+  std::vector<int> numbers;
+  for (absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    int n = 0;
+    if (!absl::SimpleAtoi(word, &n) || n < 1 || n > 4096) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(option, "=", text, ": \"", word, "\" is not a whole number from 1 to 4096"));
+    }
+    numbers.push_back(n);
+  }
+  if (numbers.empty()) return absl::InvalidArgumentError(absl::StrCat(option, "=: must name one"));
+  return numbers;
+}
+
+absl::StatusOr<ThroughputOptions> Read() {
+  ThroughputOptions o;
+  PIPELAB_ASSIGN_OR_RETURN(o.cluster, LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
+  o.models = absl::StrSplit(absl::GetFlag(FLAGS_models), ',', absl::SkipEmpty());
+  if (o.models.empty()) return absl::InvalidArgumentError("--models=: must name one");
+  PIPELAB_ASSIGN_OR_RETURN(o.gpus, Numbers("--gpus", absl::GetFlag(FLAGS_gpus)));
+  PIPELAB_ASSIGN_OR_RETURN(o.micro_batches,
+                           Numbers("--micro_batches", absl::GetFlag(FLAGS_micro_batches)));
+  o.pipeline = absl::GetFlag(FLAGS_pipeline);
+  o.samples = absl::GetFlag(FLAGS_samples);
+  if (o.pipeline < 2 || o.samples < 1) {
+    return absl::InvalidArgumentError("--pipeline must be at least 2, --samples at least 1");
+  }
+  for (const int gpus : o.gpus) {
+    if (gpus % o.pipeline == 0 && gpus <= o.cluster.max_devices()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--gpus: ", gpus, ": must be a multiple of --pipeline=", o.pipeline,
+                     " and at most the ", o.cluster.max_devices(), " of ", o.cluster.name));
+  }
+  return o;
+}
+
+absl::Status Run(StudyRun* study) {
+  PIPELAB_ASSIGN_OR_RETURN(const ThroughputOptions options, Read());
+  PIPELAB_RETURN_IF_ERROR(study->Begin());
+  Report& report = study->report();
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<SchemePoint> points, SchemeThroughput(options));
+  for (Claim& claim : BitPipeClaims(points)) report.AddClaim(std::move(claim));
+  report.AddTable(ThroughputTable(points));
+  report.AddTable(SpecificationTable({options.cluster}));
+  report.AddNote(
+      "The paper's machine and micro-batches are not in the sources at hand: the cluster, the "
+      "samples and the numbers of micro-batches are assumed, and are options.");
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  pipelab::StudyInfo info;
+  info.name = "bidirectional_comparison";
+  info.title = "Pipelines in both directions beside pipelines in one";
+  info.summary =
+      "BitPipe and Chimera beside one-way schedules on BERT-64 and GPT-96, from one cluster "
+      "specification: throughput, bubble and memory.";
+  info.quick = {{"gpus", "8,32"}, {"micro_batches", "8,32"}};
+  info.quick_leaves_out = "16 GPUs, and 16 micro-batches";
+  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+}

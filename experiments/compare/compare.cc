@@ -1,0 +1,56 @@
+// tools/bazel run //experiments:compare -- A B
+//
+// Two result folders beside one another.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/compare/compare_folders.h"
+#include "experiments/flags.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(bool, json, false, "print JSON in the place of text (docs/results.md has the fields)");
+ABSL_FLAG(std::string, json_out, "", "a file to write that JSON to");
+ABSL_FLAG(bool, all, false, "show what is equal, too");
+ABSL_FLAG(bool, check, false, "exit code 1 where anything differs beyond noise");
+
+namespace pipelab {
+namespace {
+
+absl::Status Run(const std::vector<std::string>& words) {
+  if (words.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("compare takes two folders of results, as in: compare results/quickstart "
+                     "other/quickstart; ",
+                     words.size(), " were given"));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(
+      const Comparison comparison,
+      CompareResults(ResolveOutputPath(words[0], ""), ResolveOutputPath(words[1], "")));
+  const std::string json = ComparisonJson(comparison);
+  if (!absl::GetFlag(FLAGS_json_out).empty()) {
+    PIPELAB_RETURN_IF_ERROR(
+        WriteFileAtomically(ResolveOutputPath(absl::GetFlag(FLAGS_json_out), ""), json));
+  }
+  const std::string text =
+      absl::GetFlag(FLAGS_json) ? json : ComparisonText(comparison, absl::GetFlag(FLAGS_all));
+  std::fputs(text.c_str(), stdout);
+  if (!absl::GetFlag(FLAGS_check) || comparison.same()) return absl::OkStatus();
+  return absl::FailedPreconditionError("the results differ");
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  return pipelab::RunMain(
+      argc, argv, "//experiments:compare",
+      "Compares two result folders A and B: settings, environment, claims, and metric by metric "
+      "what is equal, the same within noise, or differs.\n\n"
+      "  tools/bazel run //experiments:compare -- results/quickstart other/quickstart",
+      pipelab::Run);
+}

@@ -1,0 +1,33 @@
+// tools/bazel run //experiments:schedule_formulas
+//
+// Formulas that papers print for bubbles, activations, weights, parameters and flops, beside
+// simulated schedules and model graphs.
+#include "experiments/formulas/published_formulas.h"
+#include "experiments/study_main.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::Status Run(StudyRun* study) {
+  PIPELAB_RETURN_IF_ERROR(study->Begin());
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<FormulaGroup> groups, ScheduleFormulas());
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<FormulaGroup> models, ModelFormulas());
+  groups.insert(groups.end(), models.begin(), models.end());
+  for (const FormulaGroup& group : groups) study->report().AddClaim(ClaimOf(group));
+  study->report().AddTable(FormulaTable(groups));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  pipelab::StudyInfo info;
+  info.name = "schedule_formulas";
+  info.title = "Published formulas, counted";
+  info.summary =
+      "Formulas that papers print for bubbles, activations, weights, parameters and flops, beside "
+      "what simulated schedules and model graphs come to.";
+  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+}
