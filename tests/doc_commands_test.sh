@@ -3,12 +3,19 @@
 #
 #   doc_commands_test.sh DOC PROGRAM...     PROGRAM: what `tools/bazel run //...:NAME` would run
 #   bazel run //tests:tutorial_test -- --update     writes the outputs of today into the page
+#   tests/doc_commands_test.sh --checkout DOC       in the checkout itself, with the real tools/bazel; files of the
+#                                                   page stay there (tools/dev/fresh_machine.sh)
 #
 # In the page, ```sh is run, and a ```text right behind it is what it prints, all of it; ```json NAME and
 # ```csv NAME are files to write. Everything happens in one shell and one empty folder, in which tools/bazel
 # stands in for the real one: nothing is built.
 set -euo pipefail
 
+checkout=
+if [[ $1 == --checkout ]]; then
+  checkout=1
+  shift
+fi
 doc=$1
 shift
 update=
@@ -19,9 +26,9 @@ done
 page=$PWD/$doc
 box=$(mktemp -d "${TEST_TMPDIR:-/tmp}/doc.XXXXXX")
 trap 'rm -rf "$box"' EXIT
-mkdir -p "$box/work/tools" "$box/programs"
+if [[ $checkout ]]; then ln -s "$PWD" "$box/work"; else mkdir -p "$box/work/tools" "$box/programs"; fi
 for program in "${programs[@]}"; do ln -s "$program" "$box/programs/"; done
-cat >"$box/work/tools/bazel" <<STAND_IN
+[[ $checkout ]] || cat >"$box/work/tools/bazel" <<STAND_IN
 #!/bin/bash
 set -euo pipefail
 verb=\$1 target=\${2##*:}
@@ -35,8 +42,8 @@ else
   exec $box/programs/\$target "\$@"
 fi
 STAND_IN
-chmod +x "$box/work/tools/bazel"
-cd "$box/work"
+[[ $checkout ]] || chmod +x "$box/work/tools/bazel"
+cd -P "$box/work"
 unset BUILD_WORKING_DIRECTORY
 
 failures=0 ran=0 compared=0 number=0

@@ -107,7 +107,7 @@ std::string Description(const ChartOptions& options, const std::vector<Series>& 
   for (const Series& line : series) {
     if (line.values.empty()) continue;
     absl::StrAppend(&text, " ", line.name, ": from ", FixedNumber(line.values.front(), 3), " to ",
-                    FixedNumber(line.values.back(), 3), " after ",
+                    FixedNumber(line.values.back(), 3), " at ", options.x_label, " ",
                     line.StepOf(line.values.size() - 1), ".");
   }
   return text;

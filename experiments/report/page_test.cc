@@ -72,9 +72,26 @@ Table WideTable() {
   return t;
 }
 
+Table BarTable() {
+  Table t("memory_bars", "A table for bars");
+  t.AddKey("name");
+  Column c;
+  c.metric = "memory";
+  c.title = "memory";
+  c.unit = "GiB";
+  c.origin = Origin::kSimulated;
+  t.AddColumn(c);
+  t.AddRow({Label("a"), Simulated(8)});
+  t.AddRow({Label("b"), Simulated(2)});
+  t.AddRow({Label("c"), Missing("does not fit")});
+  t.AddRow({Label("d"), Simulated(0)});
+  return t;
+}
+
 std::string PageHtml() {
   Report report = SampleReport();
   report.AddTable(SortTable());
+  report.AddTable(BarTable());
   report.AddTable(WideTable());
   const SampleRun sliced = SimulateSample("terapipe", 2, 2), both = SimulateSample("chimera", 4, 4);
   report.AddTimeline("terapipe", sliced.program, sliced.trace);
@@ -172,6 +189,21 @@ TEST_F(PageTest, SortsByClick) {
   Click(HeaderButton(2));  // text, numbers in it by value
   EXPECT_EQ(Order(), "n9 gone n10 ten too n100 minus");
   EXPECT_EQ(Sorted(), "- - ascending");
+}
+
+// The sorted column is a plot: bars as long as the values, where none is negative.
+TEST_F(PageTest, TheSortedColumnHasBars) {
+  Click(HeaderButton(1));
+  EXPECT_EQ(Get("document.querySelectorAll('#sorting .bar').length"), 0);  // one is -1
+  Click("document.querySelectorAll('#memory_bars thead button')[1]");
+  EXPECT_EQ(Text("[...document.querySelectorAll('#memory_bars .bar')].map((c) => "
+                 "c.style.getPropertyValue('--share')).join()"),
+            "0.0,25.0,100.0");
+  EXPECT_THAT(Text("getComputedStyle(document.querySelectorAll('#memory_bars .bar')[1])"
+                   ".backgroundSize"),
+              HasSubstr("25% 3px"));
+  Click("document.querySelectorAll('#memory_bars thead button')[0]");
+  EXPECT_EQ(Get("document.querySelectorAll('#memory_bars .bar').length"), 0);
 }
 
 TEST_F(PageTest, SortsByKey) {

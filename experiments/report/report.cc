@@ -25,8 +25,8 @@ namespace pipelab {
 namespace {
 
 // A column a series; empty where a series is shorter.
-std::string CurvesCsv(const std::vector<Series>& series) {
-  std::string csv = "step";
+std::string CurvesCsv(absl::string_view x_label, const std::vector<Series>& series) {
+  std::string csv = CsvField(x_label);
   std::map<int64_t, std::vector<std::string>> rows;  // by step
   for (size_t column = 0; column < series.size(); ++column) {
     const Series& s = series[column];
@@ -131,8 +131,8 @@ absl::Status Report::Draw(const Program& program, const Trace& trace, const Cost
   return absl::OkStatus();
 }
 
-void Report::AddLossCurves(absl::string_view title, absl::string_view y_label,
-                           std::vector<Series> series) {
+void Report::AddCurves(absl::string_view title, absl::string_view x_label,
+                       absl::string_view y_label, std::vector<Series> series) {
   Curves c;
   for (const Series& s : series) {
     if (s.steps.empty() || s.steps.size() == s.values.size()) continue;
@@ -148,10 +148,10 @@ void Report::AddLossCurves(absl::string_view title, absl::string_view y_label,
   ChartOptions options;
   options.id = absl::StrCat("curves-", c.id);
   options.title = c.title;
-  options.x_label = "step";
+  options.x_label = std::string(x_label);
   options.y_label = std::string(y_label);
   c.svg = LineChartSvg(options, series);
-  c.csv = CurvesCsv(series);
+  c.csv = CurvesCsv(x_label, series);
   curves_.push_back(std::move(c));
 }
 

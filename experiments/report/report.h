@@ -86,10 +86,16 @@ class Report {
   void AddTimeline(absl::string_view scheme, const Program& program, const Trace& trace,
                    const CostTable* costs = nullptr);
 
-  // A line a series over steps 1, 2, ..., or steps of its own; `y_label` carries the unit. Also
-  // written as ID.csv and ID.svg, with the id made from the title.
+  // A line a series over whole numbers from 1 on, such as batches or devices (Series::steps; 1, 2,
+  // ... where there are none); labels carry the units. Also written as curves_ID.csv and .svg, with
+  // the id made from the title.
+  void AddCurves(absl::string_view title, absl::string_view x_label, absl::string_view y_label,
+                 std::vector<Series> series);
+  // Over training steps.
   void AddLossCurves(absl::string_view title, absl::string_view y_label,
-                     std::vector<Series> series);
+                     std::vector<Series> series) {
+    AddCurves(title, "step", y_label, std::move(series));
+  }
 
   // Claims come before all tables, those that are missed first, and go to claims.json.
   void AddClaim(Claim claim);

@@ -288,7 +288,11 @@ TEST(ReportTest, CurvesHaveStepsOfTheirOwn) {
   const auto files = FilesOf(report);
   EXPECT_EQ(files.at("curves_loss.csv"),
             "step,training,held out\n1,4,\n2,3,3.5\n3,2.5,\n4,2.25,\n6,,2.75\n");
-  EXPECT_THAT(files.at("curves_loss.svg"), HasSubstr("held out: from 3.500 to 2.750 after 6."));
+  EXPECT_THAT(files.at("curves_loss.svg"), HasSubstr("held out: from 3.500 to 2.750 at step 6."));
+  report.AddCurves("Throughput", "batch, samples", "samples/s", {held_out});
+  EXPECT_EQ(FilesOf(report).at("curves_throughput.csv"),
+            "\"batch, samples\",held out\n2,3.5\n6,2.75\n");
+  EXPECT_THAT(report.ToHtml(), HasSubstr(">batch, samples</text>"));
   held_out.steps = {2};
   report.AddLossCurves("Other loss", "loss [nats]", {held_out});
   EXPECT_THAT(std::string(report.Files().status().message()),

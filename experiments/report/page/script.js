@@ -27,10 +27,22 @@ function sortable(table) {
       const order = (a, b) => typeof a === 'number' ? a - b || 0 : a.localeCompare(b, 'en', {numeric: true});
       rows.sort((a, b) => a.rank - b.rank || (a.rank === 2 ? 0 : (down ? -1 : 1) * order(a.value, b.value)));
       table.tBodies[0].append(...rows.map((r) => r.row));
+      drawBars(table, rows.map((r) => ({cell: r.row.cells[column], ...r})));
       const title = button.querySelector('span').textContent;
       say.textContent = `sorted by ${title}, ${down ? 'descending' : 'ascending'}`;
     });
   });
+}
+
+// Under each number of a column a bar of its share of the largest, where none is negative.
+function drawBars(table, cells) {
+  for (const old of table.querySelectorAll('.bar')) old.classList.remove('bar');
+  const numbers = cells.filter((c) => c.rank === 0), largest = Math.max(...numbers.map((c) => c.value));
+  if (!(largest > 0) || !Number.isFinite(largest) || numbers.some((c) => c.value < 0)) return;
+  for (const {cell, value} of numbers) {
+    cell.classList.add('bar');
+    cell.style.setProperty('--share', (100 * value / largest).toFixed(1));
+  }
 }
 
 // A step's drawing that is zoomed, moved along, and asked what is where. The data beside it are
