@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "models/graph/layer_spec.h"
 #include "models/zoo/published.h"
 #include "pipelines/analysis/analysis.h"

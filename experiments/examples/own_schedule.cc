@@ -4,9 +4,9 @@
 //   tools/bazel run //experiments/examples:own_schedule
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "pipelines/analysis/analysis.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"

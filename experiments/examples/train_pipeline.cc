@@ -1,6 +1,7 @@
 // Training for real under a pipeline schedule, beside the plain loop that it must equal.
 //
 //   tools/bazel run //experiments/examples:train_pipeline
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 
@@ -18,7 +19,8 @@ namespace pipelab {
 namespace {
 
 absl::Status Run() {
-  constexpr int kMicroBatches = 8, kSamples = 2, kSteps = 3;
+  constexpr int kMicroBatches = 8, kSteps = 3;
+  constexpr int64_t kSamples = 2;
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, BuildPublished("gpt-small"));
   RandomBatches data(FieldsOf(graph), kMicroBatches * kSamples, /*seed=*/1);
 
@@ -51,8 +53,7 @@ absl::Status Run() {
               kSteps, equal ? "bit-equal to those without a pipeline" : "differ");
 
   // The simulator takes the same program; its memory is that of the run.
-  PIPELAB_ASSIGN_OR_RETURN(const Trace predicted,
-                           Simulate(training->program(), training->costs()));
+  PIPELAB_ASSIGN_OR_RETURN(const Trace predicted, Simulate(training->program(), training->costs()));
   for (size_t d = 0; d < predicted.devices.size(); ++d) {
     std::printf("device %zu: %lld bytes of activations at the peak, predicted %lld\n", d,
                 static_cast<long long>(step.trace.devices[d].peak_activation.value()),

@@ -159,6 +159,7 @@ absl::Status Browser::Launch(const std::string& program) {
       absl::StrCat("--user-data-dir=", folder_, "/profile"),
       "about:blank"};
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const std::string log = absl::StrCat(folder_, "/browser.log");

@@ -1,4 +1,5 @@
-// A line chart over training steps, or other whole numbers, as SVG: axes with labels, a line a series.
+// A line chart over training steps, or other whole numbers, as SVG: axes with labels, a line a
+// series.
 //
 //   std::string svg = LineChartSvg(
 //       {.title = "Training loss", .x_label = "step", .y_label = "loss [nats/token]"},

@@ -16,7 +16,6 @@
 #include "experiments/report/browser.h"
 #include "experiments/report/markup.h"
 #include "experiments/report/sample.h"
-#include "experiments/report/svg.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/data/png.h"
@@ -308,7 +307,7 @@ TEST_F(TimelineTest, ZoomsPansAndComesBack) {
   Click(button + "[3]");  // later
   NextFrame();
   EXPECT_NEAR(Window().first, end / 4 + end / 8, 1);
-  const Span& seen = Computes(run_.trace.devices[2])[10];
+  const Span seen = Computes(run_.trace.devices[2])[10];
   Point(2, seen);
   EXPECT_EQ(Says(), Described(2, seen));
   // The drawing holds what the window does, and no more.
