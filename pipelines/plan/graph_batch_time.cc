@@ -2,14 +2,12 @@
 #include <vector>
 
 #include "pipelines/plan/plan_costs.h"
+#include "pipelines/plan/stage_sums.h"
 
 namespace pipelab {
 
 double GraphBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& stages) {
-  std::vector<int> stage_of(problem.size(), -1);
-  for (size_t s = 0; s < stages.size(); ++s) {
-    for (int v : stages[s].layers) stage_of[v] = static_cast<int>(s);
-  }
+  const std::vector<int> stage_of = StageOf(problem, stages);
   const auto samples = static_cast<double>(problem.samples);
   const double batch = static_cast<double>(BatchSamples(problem)) / samples;
   // Of the ways that end with a stage; every edge goes on to a later one.

@@ -10,50 +10,11 @@
 #include "pipelines/plan/batch_time.h"
 #include "pipelines/plan/placement_units.h"
 #include "pipelines/plan/plan_groups.h"
+#include "pipelines/plan/stage_sums.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-// [operator] -> stage.
-std::vector<int> StageOf(const PlanProblem& problem, const std::vector<PlanStage>& stages) {
-  std::vector<int> stage_of(problem.size(), -1);
-  for (size_t s = 0; s < stages.size(); ++s) {
-    for (int v : stages[s].layers) stage_of[v] = static_cast<int>(s);
-  }
-  return stage_of;
-}
-
-const PlanVariant& VariantIn(const PlanProblem& problem, const PlanStage& stage, size_t place) {
-  return problem.operators[stage.layers[place]].menu.at(stage.tensor)[stage.variants[place]];
-}
-
-// Samples of one copy's micro-batch.
-double SamplesOfCopy(const PlanProblem& problem, const PlanStage& stage) {
-  if (stage.micro_batch_samples == 0) return static_cast<double>(problem.samples);
-  return static_cast<double>(stage.micro_batch_samples) / static_cast<double>(stage.data);
-}
-
-// Of the problem's samples, in micro-batches of the stage's size.
-double ComputeTime(const PlanProblem& problem, const PlanStage& stage) {
-  const double samples = SamplesOfCopy(problem, stage);
-  double time = 0;
-  for (size_t i = 0; i < stage.layers.size(); ++i) {
-    const PlanVariant& variant = VariantIn(problem, stage, i);
-    time += stage.micro_batch_samples == 0 ? variant.time
-                                           : TimesOfSamples(problem, variant, samples).time;
-  }
-  if (stage.micro_batch_samples == 0) return time;
-  return time * (static_cast<double>(problem.samples) / samples);
-}
-
-double ParameterBytes(const PlanProblem& problem, const PlanStage& stage) {
-  double bytes = 0;
-  for (size_t i = 0; i < stage.layers.size(); ++i) {
-    bytes += VariantIn(problem, stage, i).parameter_bytes;
-  }
-  return bytes;
-}
 
 struct Boundary {
   double bytes = 0;
@@ -117,21 +78,6 @@ double LatencyTime(const PlanProblem& problem, const std::vector<PlanStage>& sta
   return 2 * boundary.edges * problem.latency * static_cast<double>(problem.samples) / samples;
 }
 
-// Bytes of outputs that go on from the stages before `cut`.
-double BytesAcross(const PlanProblem& problem, const std::vector<int>& stage_of, int cut) {
-  double bytes = 0;
-  for (const PlanOperator& o : problem.operators) {
-    for (int e : o.out_edges) {
-      const PlanEdge& edge = problem.edges[e];
-      if (stage_of[edge.from] < cut && stage_of[edge.to] >= cut) {
-        bytes += o.output_bytes;
-        break;
-      }
-    }
-  }
-  return bytes;
-}
-
 double Load(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s) {
   const PlanStage& stage = stages[s];
   double load = 0;
@@ -152,53 +98,6 @@ double Load(const PlanProblem& problem, const std::vector<PlanStage>& stages, in
   }
   for (int v : moved) load += problem.operators[v].transfer_time;
   return load;
-}
-
-std::vector<PlanLevel> LevelsOf(const PlanProblem& problem) {
-  if (problem.objective == PlanObjective::kPipeDream) return problem.levels;
-  return {{problem.devices, problem.bandwidth}};
-}
-
-int64_t MachinesOn(const PlanStage& stage, size_t level) {
-  return stage.data_of_level.empty() ? stage.data : stage.data_of_level[level];
-}
-
-// Of stages [begin, end) on the levels below `levels`: the longest of the parts that level makes of
-// them. Stages of one part fill a machine of the level, so that is where a part ends. `first`:
-// nothing is charged for what comes in or goes out of the first part.
-double PipeDreamTime(const PlanProblem& problem, const std::vector<PlanStage>& stages,
-                     size_t levels, int begin, int end, bool first) {
-  if (levels == 0) return ComputeTime(problem, stages[begin]);
-  const std::vector<int> stage_of = StageOf(problem, stages);
-  const std::vector<PlanLevel> machine = LevelsOf(problem);
-  const double b = machine[levels - 1].bandwidth;
-  int64_t below = 1;
-  for (size_t l = 0; l + 1 < levels; ++l) below *= machine[l].devices;
-  double longest = 0;
-  for (int s = begin, part = 0; s < end; ++part) {
-    const auto m = static_cast<double>(MachinesOn(stages[s], levels - 1));
-    double parameters = 0;
-    int part_end = s;
-    for (int64_t devices = 0; part_end < end && devices < below; ++part_end) {
-      int64_t copies = 1;
-      for (size_t l = 0; l + 1 < levels; ++l) copies *= MachinesOn(stages[part_end], l);
-      devices += copies;
-      parameters += ParameterBytes(problem, stages[part_end]);
-    }
-    double sync = 4 * (m - 1) * parameters / (b * m);
-    // PipeDream's own rule for a level that is one part.
-    if (first && part == 0 && levels > 1) {
-      sync /= static_cast<double>(machine[levels - 2].devices);
-    }
-    const double inner = PipeDreamTime(problem, stages, levels - 1, s, part_end, true);
-    longest = std::max(longest, (inner + sync) / m);
-    if (!first || part > 0) {
-      longest = std::max(longest, 2 * BytesAcross(problem, stage_of, s) / (b * m));
-      longest = std::max(longest, 2 * BytesAcross(problem, stage_of, part_end) / (b * m));
-    }
-    s = part_end;
-  }
-  return longest;
 }
 
 }  // namespace
@@ -268,7 +167,7 @@ double StageValue(const PlanProblem& problem, PlanObjective objective,
     case PlanObjective::kPipeDream:
       break;
   }
-  return PipeDreamTime(problem, stages, LevelsOf(problem).size(), stage, stage + 1, stage == 0);
+  return PipeDreamStageTime(problem, stages, stage);
 }
 
 double PlanValue(const PlanProblem& problem, PlanObjective objective,
@@ -276,7 +175,7 @@ double PlanValue(const PlanProblem& problem, PlanObjective objective,
   if (stages.empty()) return 0;
   const int num_stages = static_cast<int>(stages.size());
   if (objective == PlanObjective::kPipeDream) {
-    return PipeDreamTime(problem, stages, LevelsOf(problem).size(), 0, num_stages, true);
+    return PipeDreamTime(problem, stages);
   }
   std::vector<double> values;
   for (int s = 0; s < num_stages; ++s) {
