@@ -15,7 +15,7 @@
 
 ABSL_FLAG(bool, json, false, "print JSON in the place of text (docs/results.md has the fields)");
 ABSL_FLAG(std::string, json_out, "", "a file to write that JSON to");
-ABSL_FLAG(bool, all, false, "show what is equal, too");
+ABSL_FLAG(bool, all, false, "show what is equal, or cannot be told, too");
 ABSL_FLAG(bool, check, false, "exit code 1 where anything differs beyond noise");
 
 namespace pipelab {

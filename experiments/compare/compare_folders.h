@@ -69,7 +69,7 @@ StudyComparison CompareStudies(const ResultFolder& a, const ResultFolder& b);
 // studies.
 absl::StatusOr<Comparison> CompareResults(absl::string_view a, absl::string_view b);
 
-// `all`: also what is the same.
+// `all`: also what is equal, or cannot be told.
 std::string ComparisonText(const Comparison& comparison, bool all = false);
 std::string ComparisonJson(const Comparison& comparison);
 

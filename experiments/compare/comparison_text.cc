@@ -39,7 +39,9 @@ std::string MetricsText(const StudyComparison& study, bool all) {
   std::vector<std::vector<std::string>> lines = {
       {"table", "configuration", "metric", "unit", "A", "B", "B over A", "p", "verdict"}};
   for (const MetricComparison& m : study.metrics) {
-    if (!all && m.verdict == MetricVerdict::kEqual) continue;
+    const bool says_nothing =
+        m.verdict == MetricVerdict::kEqual || m.verdict == MetricVerdict::kUntold;
+    if (says_nothing && !all) continue;
     lines.push_back({m.table, Short(m.configuration), m.metric, m.unit, ValueText(m.a, m.spread_a),
                      ValueText(m.b, m.spread_b),
                      m.relative.has_value() ? absl::StrFormat("%+.2f %%", 100 * *m.relative) : "-",
