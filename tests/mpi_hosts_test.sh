@@ -84,7 +84,7 @@ same_losses() {
 # The process ids of rank $1 on whichever host.
 rank_pid() {
   local pid
-  for pid in $(pgrep -f "^$pipelab" || true); do
+  for pid in $(processes_of "$pipelab"); do
     if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then echo "$pid"; fi
   done
 }
@@ -110,10 +110,10 @@ killed_after() {
   grep -qE '^rank 3 of 4 is gone \(killed or crashed\): device 3 is ' stderr || { cat stderr; return 1; }
   ((took < 5000)) || { echo "$took ms"; return 1; }
   for ((tries = 0; tries < 50; ++tries)); do
-    [[ -n $(pgrep -f "^$pipelab" || true) ]] || return 0
+    [[ -n $(processes_of "$pipelab") ]] || return 0
     sleep 0.1
   done
-  echo "still there: $(pgrep -fa "^$pipelab")"
+  echo "still there: $(processes_of "$pipelab")"
   return 1
 }
 

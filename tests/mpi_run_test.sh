@@ -20,9 +20,6 @@ of() {
   return $status
 }
 
-# The processes of this test's program that still run.
-left_behind() { pgrep -f "^$pipelab" || true; }
-
 # same NAME ARG...: `pipelab run ARG...` prints the same from 2 and 4 processes, but for their number.
 same() {
   local n
@@ -88,7 +85,7 @@ patiently() {
 rank_of() {
   local tries pid
   for ((tries = 0; tries < 300; ++tries)); do
-    for pid in $(left_behind); do
+    for pid in $(processes_of "$pipelab"); do
       if tr '\0' '\n' <"/proc/$pid/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1"; then
         sleep "$pause"  # it has met the others, and trains
         echo "$pid"
@@ -104,11 +101,10 @@ rank_of() {
 nobody_left() {
   local tries
   for ((tries = 0; tries < 50; ++tries)); do
-    [[ -n $(left_behind) ]] || return 0
+    [[ -n $(processes_of "$pipelab") ]] || return 0
     sleep 0.1
   done
-  echo "still there:"
-  ps -fp "$(left_behind | tr '\n' ' ')"
+  echo "still there:" $(processes_of "$pipelab")
   return 1
 }
 

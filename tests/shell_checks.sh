@@ -23,3 +23,12 @@ one_line_error() {
   if [[ $(wc -l <stderr) != 1 ]]; then echo "not one line: $*"; cat stderr; return 1; fi
   if ! grep -qF -- "$text" stderr; then echo "no '$text' in:"; cat stderr; return 1; fi
 }
+
+# processes_of PROGRAM: the ids of the processes that run this file.
+processes_of() {
+  local folder program
+  for folder in /proc/[0-9]*; do
+    if IFS= read -r -d '' program <"$folder/cmdline" && [[ $program == "$1" ]]; then echo "${folder#/proc/}"; fi
+  done 2>/dev/null
+  return 0
+}
