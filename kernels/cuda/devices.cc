@@ -9,8 +9,10 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "tools/base/status_macros.h"
 #ifdef PIPELAB_CUDA
-#include "kernels/comm/nccl.h"
 #include "kernels/cuda/cuda_device.h"
+#ifndef PIPELAB_NO_NCCL  // tools/gpu/build.sh, whose programs are one process each
+#include "kernels/comm/nccl.h"
+#endif
 #endif
 
 namespace pipelab {
@@ -77,7 +79,7 @@ ComputeDevices CudaDevices(absl::string_view name, Precision precision) {
       ComputeDevice on;
       on.memory = device;
       on.make_backend = [device](Arena* arena) { return MakeCudaBackend(arena, device); };
-#ifdef PIPELAB_CUDA
+#if defined(PIPELAB_CUDA) && !defined(PIPELAB_NO_NCCL)
       on.join = [device](ProcessGroup* processes, int ranks, absl::Duration limit) {
         return MakeNcclCommunicator(processes, ranks, device, limit);
       };

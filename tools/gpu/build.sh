@@ -23,10 +23,9 @@ if [ -n "${PIPELAB_CUDA_ARCHS:-}" ]; then
   for a in ${PIPELAB_CUDA_ARCHS//,/ }; do arch+=("-gencode=arch=compute_$a,code=sm_$a"); done
 else
   arch=(-arch=native)
-  "$cuda/bin/nvcc" -arch=native -x cu -c -o "$objects/probe.o" - </dev/null 2>/dev/null || arch=(-arch=sm_90)
 fi
 
-flags=(-std=c++17 -O2 -fPIC -DPIPELAB_CUDA -I. -isystem "$cuda/include")
+flags=(-std=c++17 -O2 -fPIC -DPIPELAB_CUDA -DPIPELAB_NO_NCCL -I. -isystem "$cuda/include")
 compile() { # SOURCE
   local object
   object="$objects/$(echo "$1" | tr / _).o"
@@ -61,7 +60,7 @@ for pid in "${pids[@]}"; do wait "$pid" || exit 1; done
 
 # Everything but the programs' own files.
 ar rcs "$objects/all.a" "$objects"/*.o
-ar d "$objects/all.a" kernels_cuda_{gpu_info,parity,layer_speed}.cc.o probe.o 2>/dev/null || true
+ar d "$objects/all.a" kernels_cuda_{gpu_info,parity,layer_speed}.cc.o 2>/dev/null || true
 absl=(flags_parse flags_usage flags_usage_internal flags flags_internal flags_reflection flags_config
   flags_program_name flags_private_handle_accessor flags_commandlineflag flags_commandlineflag_internal
   flags_marshalling statusor status cord cordz_info cordz_handle cordz_functions cord_internal raw_hash_set
