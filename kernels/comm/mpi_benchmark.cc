@@ -4,9 +4,9 @@
 //   mpirun -n 4 bazel-bin/kernels/comm/mpi_benchmark [SECONDS]
 //
 // Processes 2 i and 2 i + 1 are a pair, and all pairs send at once: a message goes and one of the
-// same size comes back. "MPI" is MPI_Send and MPI_Recv of the same bytes on buffers that stay;
-// "pipelab" is Send, Receive and Wait of a Communicator. The two take turns in short rounds, so
-// that what else the machine does falls on both; the figures are medians of the rounds. Every
+// same size comes back. "MPI" is MPI_Send and MPI_Recv on buffers that stay, one for each, as in
+// OSU's; "pipelab" is Send, Receive and Wait of a Communicator. The two take turns in short rounds,
+// so that what else the machine does falls on both; the figures are medians of the rounds. Every
 // process waits for the others between rounds.
 #include <mpi.h>
 
@@ -38,16 +38,16 @@ double SecondsSince(Clock::time_point begin) {
 }
 
 // `turns` messages there and back, as MPI itself has it.
-void PlainTurns(int rank, int64_t bytes, int turns, std::vector<char>* buffer) {
+void PlainTurns(int rank, int64_t bytes, int turns, std::vector<char>* out, std::vector<char>* in) {
   const int peer = rank ^ 1, count = static_cast<int>(bytes);
   for (int i = 0; i < turns; ++i) {
     if (rank % 2 == 0) {
-      CHECK_EQ(MPI_Send(buffer->data(), count, MPI_BYTE, peer, 1, MPI_COMM_WORLD), MPI_SUCCESS);
+      CHECK_EQ(MPI_Send(out->data(), count, MPI_BYTE, peer, 1, MPI_COMM_WORLD), MPI_SUCCESS);
     }
-    CHECK_EQ(MPI_Recv(buffer->data(), count, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+    CHECK_EQ(MPI_Recv(in->data(), count, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
              MPI_SUCCESS);
     if (rank % 2 == 1) {
-      CHECK_EQ(MPI_Send(buffer->data(), count, MPI_BYTE, peer, 1, MPI_COMM_WORLD), MPI_SUCCESS);
+      CHECK_EQ(MPI_Send(out->data(), count, MPI_BYTE, peer, 1, MPI_COMM_WORLD), MPI_SUCCESS);
     }
   }
 }
@@ -115,9 +115,9 @@ Speeds Measure(Transport& transport, Communicator& comm, int64_t bytes, double s
   const int rank = group.rank();
   Arena arena;
   Tensor x = arena.Zeros(DataType::kFloat32, {bytes / 4}, MemoryKind::kActivation);
-  std::vector<char> buffer(static_cast<size_t>(bytes));
+  std::vector<char> out(static_cast<size_t>(bytes)), in(static_cast<size_t>(bytes));
   const auto plain = [&](int turns) {
-    return TimeOf(group, [&] { PlainTurns(rank, bytes, turns, &buffer); });
+    return TimeOf(group, [&] { PlainTurns(rank, bytes, turns, &out, &in); });
   };
   const auto own = [&](int turns) {
     return TimeOf(group, [&] { OwnTurns(comm, arena, bytes, turns, &x); });
