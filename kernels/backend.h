@@ -95,8 +95,8 @@ class Backend {
   virtual void GeluGradient(const Tensor& dy, const Tensor& x,
                             const Tensor& dx) = 0;  // dx may be dy
 
-  // h = x w (+ b), y = gelu(h): a linear layer and what follows it, in one kernel where a library has
-  // that. h and y are two tensors.
+  // h = x w (+ b), y = gelu(h): a linear layer and what follows it, in one kernel where a library
+  // has that. h and y are two tensors.
   virtual void LinearGelu(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
                           const Tensor& h_MN, const Tensor& y_MN) {
     Linear(x_MK, w_KN, b_N, h_MN);

@@ -81,10 +81,12 @@ std::vector<Command> MakeCommands() {
       {"plan", "the stages that a planner makes of a network, and how good they are",
        "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 --samples=2 "
        "--json_out=plan.json",
-       Join(plan_input, {"planner", "time_limit", "stages", "micro_batch_samples", "objective", "json_out"}),
+       Join(plan_input,
+            {"planner", "time_limit", "stages", "micro_batch_samples", "objective", "json_out"}),
        &PlanCommand},
       {"check_plan", "says whether a plan is one, and what its objective and bounds are",
-       "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 --samples=2",
+       "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 "
+       "--samples=2",
        Join(plan_input, {"plan"}), &CheckPlanCommand},
       {"predict",
        "times of training iterations of a GPT on a cluster, one a row of a file",

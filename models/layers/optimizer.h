@@ -68,8 +68,8 @@ absl::StatusOr<RateDecay> ParseRateDecay(absl::string_view name, absl::string_vi
 
 absl::Status CheckOptimizer(const OptimizerOptions& options);
 
-// "adam, rate 0.001, warm-up of 100 steps, cosine over 2000 steps, clipped to norm 1": the kind, the
-// rate, and all else that is not the default.
+// "adam, rate 0.001, warm-up of 100 steps, cosine over 2000 steps, clipped to norm 1": the kind,
+// the rate, and all else that is not the default.
 std::string OptimizerToString(const OptimizerOptions& options);
 
 // Before the schedule, and of a step.

@@ -26,8 +26,8 @@ namespace pipelab {
 
 struct PlannerOptions {
   absl::Duration time_limit = absl::InfiniteDuration();
-  // Of planners that are told how many stages to make (uniform, gpipe, terapipe): 0, as many as devices, or
-  // as operators where these are fewer.
+  // Of planners that are told how many stages to make (uniform, gpipe, terapipe): 0, as many as
+  // devices, or as operators where these are fewer.
   int stages = 0;
   // Of planners that choose the micro-batches of stages (graphpipe): samples of every stage's, over
   // its copies; 0: of each stage any of PlanProblem::sample_sizes.
