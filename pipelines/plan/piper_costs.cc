@@ -140,6 +140,7 @@ void PiperCosts::AddOperators() {
 
 void PiperCosts::SetSlowModes(int t, const std::vector<int>& slow_of) {
   const size_t classes = modes_[t].size();
+  if (classes == 0) return;  // nothing recomputes
   mode_counts_[t].assign(classes * sets_.size(), 0);
   for (int u = 1; u < sets_.size(); ++u) {
     uint16_t* counts = &mode_counts_[t][u * classes];
