@@ -54,11 +54,6 @@ double Ratio(const PlanRun* a, const PlanRun* b) {
 
 double CaseStudy::Gain() const { return Ratio(graph.best(), chain.best()); }
 
-double CaseStudy::GainAtSameSize() const {
-  const PlanRun* best = chain.best();
-  return best == nullptr ? 0 : Ratio(graph.Find(best->micro_batch_samples), best);
-}
-
 absl::StatusOr<CaseStudy> RunCaseStudy(PlanSweepOptions options) {
   options.devices = kStages;
   const StudyNet net = CaseStudyNet();

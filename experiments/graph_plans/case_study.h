@@ -20,8 +20,7 @@ namespace pipelab {
 struct CaseStudy {
   PlanSweep chain, graph;  // at each size of micro-batches
 
-  double Gain() const;            // the best of each; 0 where one is missing
-  double GainAtSameSize() const;  // at the chain's best size
+  double Gain() const;  // the best of each; 0 where one is missing
 };
 
 // `options.devices` is not read: there are eight.

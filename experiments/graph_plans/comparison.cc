@@ -102,10 +102,8 @@ Table ThroughputTable(std::string id, std::string caption, const std::vector<Com
   }
   t.AddNote(
       "PipeDream's planner as published sums gradients after every mini-batch that goes through "
-      "its "
-      "pipeline, here a micro-batch, and so has few copies; with the sum once a step, as "
-      "synchronous "
-      "training has it, its plans are others.");
+      "its pipeline, here a micro-batch, and so has few copies; with the sum once a step, as "
+      "synchronous training has it, its plans are others.");
   return t;
 }
 

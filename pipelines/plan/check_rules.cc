@@ -139,7 +139,7 @@ class Rules {
         return std::max(stage.in_flight, least);
       }
       return PlanError("stage ", s, ": ", stage.in_flight,
-                       " micro-batches in flight; its schedule ", "has ", least);
+                       " micro-batches in flight; its schedule has ", least);
     }
     if (plan_.objective == PlanObjective::kSliceTime) return p_.micro_batches;
     if (!IsGraphObjective(plan_.objective) && stage.in_flight == 0) {
@@ -152,7 +152,7 @@ class Rules {
       return std::max(stage.in_flight, least);
     }
     return PlanError("stage ", s, ": ", stage.in_flight,
-                     " micro-batches in flight, but the stages ", "behind it need ", least);
+                     " micro-batches in flight, but the stages behind it need ", least);
   }
   // On the longest path from the stage on, itself included. The stages have no cycle.
   int64_t SamplesBehind(int s) {

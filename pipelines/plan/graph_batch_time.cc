@@ -15,9 +15,7 @@ double GraphBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& 
   double longest = 0, rest = 0;
   for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
     const PlanStage& stage = stages[s];
-    const double own = stage.micro_batch_samples == 0
-                           ? static_cast<double>(stage.data)
-                           : static_cast<double>(stage.micro_batch_samples) / samples;
+    const double own = SamplesOfCopy(problem, stage) * static_cast<double>(stage.data) / samples;
     const double time = StageValue(problem, PlanObjective::kGraphStageTime, stages, s);
     for (int v : stage.layers) {
       for (int e : problem.operators[v].in_edges) {
