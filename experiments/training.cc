@@ -16,6 +16,7 @@
 #include "pipelines/ir/versions.h"
 #include "pipelines/runtime/chained_stage.h"
 #include "pipelines/runtime/executor.h"
+#include "pipelines/runtime/gather_state.h"
 #include "pipelines/runtime/gather_trace.h"
 #include "pipelines/runtime/layer_stage.h"
 #include "pipelines/runtime/whole_state.h"
@@ -77,21 +78,24 @@ class DeviceTraining final : public PipelineTraining {
   }
 
   absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const override {
-    PIPELAB_RETURN_IF_ERROR(CheckAllHere());
     for (const StateEntry& entry : StateEntries(*target_.graph, /*optimizer_state=*/{})) {
-      if (entry.spec->name == name) return WholeTensor(entry, Stages());
+      if (entry.spec->name != name) continue;
+      if (processes_ == nullptr) return WholeTensor(entry, Stages());
+      return GatherTensor(*processes_, entry, Stages(), exchange_limit_);
     }
     return absl::NotFoundError(absl::StrCat("the model has no parameter \"", name, "\""));
   }
 
   absl::StatusOr<TrainingState> State() const override {
     PIPELAB_RETURN_IF_ERROR(CheckSteps());
-    return WholeState(target_, Stages());
+    if (processes_ == nullptr) return WholeState(target_, Stages());
+    return GatherState(*processes_, target_, Stages(), exchange_limit_);
   }
 
   absl::Status SetState(const TrainingState& state) override {
     PIPELAB_RETURN_IF_ERROR(CheckSteps());
-    return SetWholeState(state, target_, Stages());
+    if (processes_ == nullptr) return SetWholeState(state, target_, Stages());
+    return SpreadState(*processes_, state, target_, Stages(), exchange_limit_);
   }
 
   const Program& program() const override { return program_; }
@@ -100,18 +104,14 @@ class DeviceTraining final : public PipelineTraining {
   const ModelPartition& partition() const override { return partition_; }
 
  private:
-  absl::Status CheckAllHere() const {
-    if (processes_ == nullptr) return absl::OkStatus();
-    return absl::UnimplementedError(
-        absl::StrCat("values and states of a training in ", processes_->size(),
-                     " processes are not put together; train in one process for that"));
-  }
-
+  // Of several processes, that none has a step that failed.
   absl::Status CheckSteps() const {
-    PIPELAB_RETURN_IF_ERROR(CheckAllHere());
-    if (!in_step_) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        "a training step failed; what it left behind cannot be gone on from");
+    absl::Status own;
+    if (in_step_) {
+      own = absl::FailedPreconditionError(
+          "a training step failed; what it left behind cannot be gone on from");
+    }
+    return processes_ == nullptr ? own : processes_->Agree(own, exchange_limit_);
   }
 
   std::vector<LayerStage*> Stages() const {

@@ -95,14 +95,16 @@ class PipelineTraining {
   // One run of the program. Asynchronous schemes take several optimizer steps in it.
   virtual absl::StatusOr<TrainingStep> Step() = 0;
   // A copy of a parameter's value, or of running statistics, of the first copy of its stage;
-  // NotFound. Like State and SetState not where devices are in several processes (Unimplemented).
+  // NotFound. Like State and SetState, called by all processes where there are several.
   virtual absl::StatusOr<std::vector<float>> ParameterValue(const std::string& name) const = 0;
 
   // Everything that a step changes, put together from stages, shards and copies, to go on from
-  // under any scheme (models/checkpoint/training_state.h). FailedPrecondition after a step that
-  // failed.
+  // under any scheme (models/checkpoint/training_state.h), in any number of processes.
+  // FailedPrecondition after a step that failed. In another process than the first: without
+  // tensors.
   virtual absl::StatusOr<TrainingState> State() const = 0;
-  // All of it or, with an error that names what does not fit, nothing.
+  // All of it or, with an error that names what does not fit, nothing. Of several processes, all
+  // get the first one's `state`. (checkpoint.h has both with files.)
   virtual absl::Status SetState(const TrainingState& state) = 0;
 
   virtual const Program& program() const = 0;

@@ -162,7 +162,49 @@ quickstart_report() {
   diff alone_losses losses || { echo "losses differ"; return 1; }
 }
 
+# Written by 4 processes and gone on from in one, and the other way round: the same files, the same losses.
+checkpoints() {
+  local four=(1f1b --devices=4 --micro_batches=8) file
+  "$pipelab" run "${four[@]}" --steps=5 --checkpoint=whole.safetensors >whole || return 1
+  "$pipelab" run "${four[@]}" --steps=3 --checkpoint=one.safetensors >/dev/null || return 1
+  of 4 "$pipelab" run "${four[@]}" --steps=3 --checkpoint=four.safetensors || { cat stderr; return 1; }
+  cmp one.safetensors four.safetensors || return 1
+  "$pipelab" run "${four[@]}" --steps=5 --resume=four.safetensors --checkpoint=a.safetensors >alone || return 1
+  of 2 "$pipelab" run "${four[@]}" --steps=5 --resume=one.safetensors --checkpoint=b.safetensors ||
+    { cat stderr; return 1; }
+  for file in a b; do cmp whole.safetensors $file.safetensors || return 1; done
+  grep -E '^ +[45] .* equal$' whole >losses && [[ $(wc -l <losses) == 2 ]] || { cat whole; return 1; }
+  for file in alone stdout; do grep ' equal$' $file | diff losses - || return 1; done
+}
+
+# A process is killed while each step is written: the file is a whole one.
+killed_while_writing() {
+  rm -f often.safetensors
+  timeout 60 mpirun "${mpi_options[@]}" -np 4 "$pipelab" run 1f1b --devices=4 --micro_batches=8 --steps=1000000 \
+    --checkpoint=often.safetensors --checkpoint_every=1 >stdout 2>stderr &
+  local job=$! victim
+  victim=$(rank_of 2) || return 1
+  kill -KILL "$victim"
+  wait "$job" && return 1
+  grep -qE "^rank 2 of 4 is gone .*: " stderr || { cat stderr; return 1; }
+  nobody_left || return 1
+  one_line_error 2 "often.safetensors has done" "$pipelab" run 1f1b --devices=4 --micro_batches=8 --steps=1 \
+    --resume=often.safetensors
+}
+
+no_checkpoint() {
+  local status=0
+  of 4 "$pipelab" run 1f1b --devices=4 --resume=none.safetensors || status=$?
+  [[ $status == 1 ]] || { echo "exit $status"; cat stderr; return 1; }
+  [[ $(grep -cE "^rank 0 of 4: .*none.safetensors" stderr) == 1 ]] || { cat stderr; return 1; }
+}
+
 check schemes schemes
+check checkpoints checkpoints
+check killed_while_writing patiently killed_while_writing
+check no_checkpoint no_checkpoint
+check no_folder refused "rank 0 of 4: --checkpoint=/proc/x" of 4 "$pipelab" run 1f1b --devices=4 \
+  --checkpoint=/proc/x/a.safetensors
 check sharded same breadth_first --devices=2 --micro_batches=8 --data_parallel=2 --sharding=fully --steps=3
 check tensor_parallel same 1f1b --devices=2 --micro_batches=4 --tensor_parallel=2 --sequence_parallel --steps=3
 check three_processes three_processes

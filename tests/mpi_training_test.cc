@@ -20,12 +20,12 @@
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
+#include "tests/spread_checkpoints.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 constexpr int kSteps = 3;
@@ -163,15 +163,11 @@ TEST_F(MpiTrainingTest, DevicesThatDoNotDivideAreRefused) {
   ASSERT_THAT(Group().Meet(kLong), IsOk());
 }
 
-TEST_F(MpiTrainingTest, StatesAreNotPutTogether) {
-  TrainingOptions options = SmallTraining("1f1b", 4, 8);
-  options.transport = &TestTransport();
-  PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, *batches_, options));
-  EXPECT_THAT(training->State(),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not put together")));
-  EXPECT_THAT(training->ParameterValue("head/w"),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("not put together")));
-  ASSERT_THAT(Group().Meet(kLong), IsOk());
+TEST_F(MpiTrainingTest, Checkpoints) {
+  for (const SpreadCheckpointCase& c : SpreadCheckpointCases()) {
+    SCOPED_TRACE(c.name);
+    c.run(TestTransport());
+  }
 }
 
 }  // namespace

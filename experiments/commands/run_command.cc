@@ -4,179 +4,45 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/flags/declare.h"
-#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/time.h"
+#include "experiments/checkpoint.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
-#include "experiments/commands/plan_input.h"
-#include "experiments/commands/run_devices.h"
-#include "experiments/commands/schedule_input.h"
+#include "experiments/commands/run_input.h"
 #include "experiments/comparison.h"
-#include "experiments/optimizer_flags.h"
 #include "experiments/processes.h"
 #include "experiments/training.h"
 #include "kernels/compute_device.h"
 #include "kernels/tensor/arena.h"
-#include "models/data/batch_source.h"
-#include "models/data/random_batches.h"
-#include "models/data/text_batches.h"
-#include "models/data/text_corpus.h"
-#include "models/graph/layer_spec.h"
+#include "models/checkpoint/training_state.h"
 #include "models/layers/serial_trainer.h"
-#include "models/zoo/gpt.h"
 #include "pipelines/cost/model_partition.h"
-#include "pipelines/ir/sharding.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
-ABSL_DECLARE_FLAG(bool, sequential);
-ABSL_FLAG(int, steps, 5, "training steps");
-ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
-ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at least 2");
-ABSL_FLAG(std::string, sharding, "replicated",
-          "what of its parameters a stage's devices divide: replicated (nothing), optimizer, "
-          "gradients, fully");
-ABSL_FLAG(int, tensor_parallel, 1,
-          "devices that compute each layer together, in the place of each device of the schedule");
-ABSL_FLAG(bool, sequence_parallel, false,
-          "these devices split the rows outside products (norms, dropout, sums) by tokens");
-ABSL_FLAG(int, heads, 0, "attention heads, which --tensor_parallel divides; 0: 2");
-ABSL_FLAG(int, wait_limit_s, 60, "seconds that a device waits for another before the run ends");
-
 namespace pipelab {
 namespace {
 
-constexpr int64_t kTokens = 16;
-
-// Four tensors of 4 bytes a parameter, in one machine's memory, several times.
-constexpr int64_t kMostParameters = 50'000'000;
-
-struct Study {
-  std::string source, title;
-  ModelGraph graph;
-  Schedule schedule;
-  std::vector<int> stage_of_layer;  // of a plan; empty: ranges of about as many flops
-  bool sequential = false;          // TrainingOptions::sequential
-  int64_t micro_batch_samples = 1;
-  std::unique_ptr<BatchSource> data;
-  int steps = 0;
-  uint64_t seed = 0;
-  OptimizerOptions optimizer;
-  int tensor_parallel = 1;
-  bool sequence_parallel = false;
-  ComputeDevices devices;
+struct Trained {
+  SchemeResult result;  // losses, and what they must equal
+  Trace trace;          // of the last step
+  Trace predicted;      // of the program's devices
+  TrainingState from;   // of --resume's file, or none
 };
 
-// Of the flags alone.
-absl::StatusOr<Study> EmptyStudy() {
-  Study study;
-  study.steps = absl::GetFlag(FLAGS_steps);
-  study.seed = absl::GetFlag(FLAGS_seed);
-  if (study.steps < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--steps=", study.steps, ": must be at least 1"));
-  }
-  PIPELAB_ASSIGN_OR_RETURN(study.optimizer, OptimizerFromFlags({}, study.steps));
-  PIPELAB_ASSIGN_OR_RETURN(study.devices, DevicesFromFlags());
-  study.tensor_parallel = absl::GetFlag(FLAGS_tensor_parallel);
-  study.sequence_parallel = absl::GetFlag(FLAGS_sequence_parallel);
-  if (study.tensor_parallel < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--tensor_parallel=", study.tensor_parallel, ": must be at least 1"));
-  }
-  if (absl::GetFlag(FLAGS_wait_limit_s) < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--wait_limit_s=", absl::GetFlag(FLAGS_wait_limit_s), ": must be at least 1"));
-  }
-  return study;
-}
-
-// A GPT under a schedule.
-absl::StatusOr<Study> StudyOfSchedule(const Words& words) {
-  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/false));
-  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
-  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
-  PrintSkippedNote(input);
-  PIPELAB_ASSIGN_OR_RETURN(Study study, EmptyStudy());
-  study.source = input.source;
-  study.title = "a GPT of % parameters on synthetic text";
-  study.schedule = std::move(input.schedule);
-  const Schedule& schedule = study.schedule;
-  PIPELAB_ASSIGN_OR_RETURN(TextData data, MakeTextData(SyntheticCorpus(/*bytes=*/20000, study.seed),
-                                                       kTokens, study.seed));
-  // Rows that every group of devices divides.
-  for (const auto& replica : schedule.placement.groups) {
-    for (const std::vector<int>& group : replica) {
-      study.micro_batch_samples =
-          std::lcm(study.micro_batch_samples, static_cast<int64_t>(group.size()));
-    }
-  }
-  // Words that every tensor-parallel group divides: the last ones may never come.
-  const int64_t known = data.train->vocabulary();
-  const int64_t vocabulary =
-      known + (study.tensor_parallel - known % study.tensor_parallel) % study.tensor_parallel;
-  study.data = std::move(data.train);
-  GptConfig config;
-  config.layers = absl::GetFlag(FLAGS_layers);
-  // The graph has two layers a block, and two more: one for each stage.
-  if (config.layers == 0) config.layers = std::max(2, (schedule.num_stages() - 1) / 2);
-  config.hidden = 32;
-  config.heads = absl::GetFlag(FLAGS_heads) == 0 ? 2 : absl::GetFlag(FLAGS_heads);
-  config.tokens = kTokens;
-  config.vocabulary = vocabulary;
-  config.dropout = 0.1;
-  PIPELAB_ASSIGN_OR_RETURN(study.graph, BuildGpt(config));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckTensorParallel(study.graph, {study.tensor_parallel, study.sequence_parallel}));
-  return study;
-}
-
-// A plan's model on random data.
-absl::StatusOr<Study> StudyOfPlan(const Words& words) {
-  PIPELAB_ASSIGN_OR_RETURN(PlanInput input, ReadPlanInput(words));
-  PIPELAB_ASSIGN_OR_RETURN(Study study, EmptyStudy());
-  const int64_t parameters = input.graph.num_parameters();
-  if (parameters > kMostParameters) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model: ", parameters, " parameters; run trains up to ", kMostParameters,
-                     " of them on this machine. simulate takes any model"));
-  }
-  if (absl::GetFlag(FLAGS_layers) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--layers=", absl::GetFlag(FLAGS_layers), ": ",
-                                                   input.source, " is of a model of its own"));
-  }
-  if (absl::GetFlag(FLAGS_heads) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--heads=", absl::GetFlag(FLAGS_heads), ": ",
-                                                   input.source, " is of a model of its own"));
-  }
-  study.source = input.source;
-  study.title = absl::StrCat(input.graph.name, " of % parameters on random data");
-  study.schedule = std::move(input.pipeline.schedule);
-  study.sequential = absl::GetFlag(FLAGS_sequential);
-  study.stage_of_layer = input.pipeline.partition.stage_of_layer;
-  study.micro_batch_samples = input.pipeline.micro_batch_samples;
-  study.data = std::make_unique<RandomBatches>(
-      FieldsOf(input.graph), study.micro_batch_samples * study.schedule.num_micro_batches,
-      study.seed);
-  study.graph = std::move(input.graph);
-  return study;
-}
-
-absl::StatusOr<std::vector<double>> TrainSerially(const Study& study, int micro_batches,
+absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int micro_batches,
                                                   std::vector<int> sum_of_micro_batch,
-                                                  std::vector<int64_t> slices) {
+                                                  std::vector<int64_t> slices,
+                                                  const Trained& trained) {
   SerialOptions options;
   options.num_micro_batches = micro_batches;
   options.micro_batch_samples = study.micro_batch_samples;
@@ -190,21 +56,47 @@ absl::StatusOr<std::vector<double>> TrainSerially(const Study& study, int micro_
   const std::unique_ptr<Backend> backend = on[0].make_backend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer,
                            SerialTrainer::Create(study.graph, backend.get(), options));
+  if (trained.from.step > 0) {
+    TrainingState from = trained.from;
+    from.optimizer_steps = from.step;  // an asynchronous schedule has done more of them
+    PIPELAB_RETURN_IF_ERROR(trainer->SetState(from));
+  }
   std::vector<double> losses;
-  for (int step = 0; step < study.steps; ++step) {
+  for (int64_t step = trained.from.step; step < study.steps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(const double loss, trainer->Step());
     losses.push_back(loss);
   }
   return losses;
 }
 
-struct Trained {
-  SchemeResult result;  // losses, and what they must equal
-  Trace trace;          // of the last step
-  Trace predicted;      // of the program's devices
-};
+// From the study's --resume, and into its --checkpoint.
+absl::Status TrainSteps(const RunInput& study, ProcessGroup* group, PipelineTraining* training,
+                        Trained* trained) {
+  const CheckpointNotes notes = {study.CheckpointSettings(), {}};
+  if (!study.checkpoint.empty()) {
+    PIPELAB_RETURN_IF_ERROR(CheckCheckpointFile("--checkpoint", study.checkpoint, group));
+  }
+  if (!study.resume.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(
+        trained->from, ResumeCheckpoint("--resume", study.resume, notes.settings, group, training));
+    if (trained->from.step >= study.steps) {
+      return absl::InvalidArgumentError(absl::StrCat("--steps=", study.steps, ": ", study.resume,
+                                                     " has done ", trained->from.step, " already"));
+    }
+  }
+  for (int64_t step = trained->from.step + 1; step <= study.steps; ++step) {
+    PIPELAB_ASSIGN_OR_RETURN(TrainingStep done, training->Step());
+    trained->result.losses.push_back(done.loss);
+    trained->trace = std::move(done.trace);
+    const bool due =
+        step == study.steps || (study.checkpoint_every > 0 && step % study.checkpoint_every == 0);
+    if (!due || study.checkpoint.empty()) continue;
+    PIPELAB_RETURN_IF_ERROR(SaveCheckpoint(study.checkpoint, *training, notes, group));
+  }
+  return absl::OkStatus();
+}
 
-absl::StatusOr<Trained> Train(const Study& study, Transport* transport) {
+absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   const Schedule& schedule = study.schedule;
   TrainingOptions options;
   options.schedule = schedule;
@@ -214,10 +106,10 @@ absl::StatusOr<Trained> Train(const Study& study, Transport* transport) {
   options.devices = study.devices;
   options.tensor_parallel = study.tensor_parallel;
   options.sequence_parallel = study.sequence_parallel;
-  PIPELAB_ASSIGN_OR_RETURN(options.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
+  options.lowering.sharding = study.sharding;
   options.seed = study.seed;
   options.optimizer = study.optimizer;
-  options.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
+  options.wait_limit = study.wait_limit;
   options.transport = transport;
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(study.graph, *study.data, options));
@@ -232,11 +124,7 @@ absl::StatusOr<Trained> Train(const Study& study, Transport* transport) {
   trained.result.slices = training->slices();
   trained.result.num_slices = schedule.num_slices;
   PIPELAB_ASSIGN_OR_RETURN(trained.predicted, Simulate(training->program(), training->costs()));
-  for (int step = 0; step < study.steps; ++step) {
-    PIPELAB_ASSIGN_OR_RETURN(TrainingStep done, training->Step());
-    trained.result.losses.push_back(done.loss);
-    trained.trace = std::move(done.trace);
-  }
+  PIPELAB_RETURN_IF_ERROR(TrainSteps(study, transport->processes(), training.get(), &trained));
   return trained;
 }
 
@@ -244,8 +132,8 @@ std::string Losses(const std::vector<double>& serial, const Trained& trained) {
   std::string text =
       absl::StrFormat("%4s  %18s  %18s\n", "step", "serial [nats/token]", "this schedule");
   for (size_t i = 0; i < serial.size(); ++i) {
-    absl::StrAppendFormat(&text, "%4d  %18.12f  %18.12f  %s\n", i + 1, serial[i],
-                          trained.result.losses[i],
+    absl::StrAppendFormat(&text, "%4d  %18.12f  %18.12f  %s\n", trained.from.step + i + 1,
+                          serial[i], trained.result.losses[i],
                           serial[i] == trained.result.losses[i] ? "equal" : "differs");
   }
   return text;
@@ -292,6 +180,16 @@ std::string Prediction(const Trained& trained, int tensor_parallel) {
   return absl::StrCat("bytes held and sent: as predicted ", text, "\n");
 }
 
+// The files that were gone on from and written.
+std::string Checkpoints(const RunInput& study, const Trained& trained) {
+  std::string text;
+  if (trained.from.step > 0) {
+    absl::StrAppend(&text, "gone on from step ", trained.from.step, " of ", study.resume, "\n");
+  }
+  if (!study.checkpoint.empty()) absl::StrAppend(&text, "checkpoint: ", study.checkpoint, "\n");
+  return text;
+}
+
 // "4 devices", "4 devices in groups of 2": of the schedule's devices each is a group.
 std::string DeviceCount(const Schedule& schedule, int tensor_parallel, const Processes& processes) {
   std::string count = absl::StrCat(schedule.num_devices() * tensor_parallel, " devices");
@@ -301,13 +199,12 @@ std::string DeviceCount(const Schedule& schedule, int tensor_parallel, const Pro
 }
 
 absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
-  PIPELAB_ASSIGN_OR_RETURN(const Study study,
-                           PlanIsGiven() ? StudyOfPlan(words) : StudyOfSchedule(words));
+  PIPELAB_ASSIGN_OR_RETURN(const RunInput study, RunInputFromFlags(words));
   const Schedule& schedule = study.schedule;
   PIPELAB_ASSIGN_OR_RETURN(Trained trained, Train(study, processes.transport()));
   if (!processes.speaks()) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> serial,
-                           TrainSerially(study, schedule.num_micro_batches, {}, {}));
+                           TrainSerially(study, schedule.num_micro_batches, {}, {}, trained));
   const bool replicas = schedule.placement.num_replicas() > 1;
   if (replicas || schedule.num_slices > 1) {
     trained.result.part = replicas ? "replica" : "slice";
@@ -315,7 +212,7 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
         trained.result.serial_by_part,
         TrainSerially(study, schedule.num_micro_batches,
                       replicas ? schedule.placement.replica_of_micro_batch : std::vector<int>(),
-                      trained.result.slices));
+                      trained.result.slices, trained));
   }
   Equality equality = CompareLosses(trained.result, serial);
   // Asynchronous schedules step on gradients of older weights: no serial loop has their losses.
@@ -332,7 +229,8 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
           absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
           DeviceCount(schedule, study.tensor_parallel, processes), schedule.num_micro_batches,
           Losses(serial, trained), equality.text, Devices(trained.trace, study.tensor_parallel > 1),
-          Prediction(trained, study.tensor_parallel))));
+          Prediction(trained, study.tensor_parallel)) +
+          Checkpoints(study, trained)));
   if (equality.ok) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat(study.source, " does not reproduce serial training: ", equality.text));

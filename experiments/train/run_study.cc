@@ -1,12 +1,12 @@
 #include "experiments/train/run_study.h"
 
-#include <algorithm>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "experiments/checkpoint.h"
 #include "experiments/comparison.h"
 #include "experiments/report/report.h"
 #include "experiments/study_main.h"
@@ -26,12 +26,6 @@ absl::Status CheckParts(const TrainSettings& settings, const Study& study, const
   return absl::OkStatus();
 }
 
-// The folder of a file.
-std::string FolderOf(const std::string& file) {
-  const size_t slash = file.rfind('/');
-  return slash == std::string::npos ? "." : file.substr(0, std::max<size_t>(slash, 1));
-}
-
 // Options against generated data of the same form, then the data themselves.
 absl::StatusOr<StudyWork> LoadChecked(const TrainSettings& settings, const Study& study) {
   StudyRequest request;
@@ -41,9 +35,8 @@ absl::StatusOr<StudyWork> LoadChecked(const TrainSettings& settings, const Study
   request.seed = settings.seed;
   PIPELAB_ASSIGN_OR_RETURN(StudyWork generated, study.load(request));
   PIPELAB_RETURN_IF_ERROR(CheckParts(settings, study, generated));
-  // Proves that the checkpoint can be written, and leaves nothing.
   PIPELAB_RETURN_IF_ERROR(
-      OutputDirectory::Create("--checkpoint", FolderOf(settings.checkpoint)).status());
+      CheckCheckpointFile("--checkpoint", settings.checkpoint, /*group=*/nullptr));
   bool found = settings.resume.empty();
   for (const StudyPart& part : generated.parts) {
     found = found || PathExists(FileOfPart(settings.resume, part));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "experiments/checkpoint.h"
 #include "experiments/train/interrupt.h"
 #include "experiments/train/predict.h"
 #include "experiments/training.h"
@@ -56,15 +57,9 @@ class PartTrainer {
     const std::string file = FileOfPart(settings_.resume, part_);
     // Parts that an interrupted study had not begun have none.
     if (!part_.name.empty() && !PathExists(file)) return absl::OkStatus();
-    PIPELAB_ASSIGN_OR_RETURN(const TrainingState state, ReadTrainingState(file));
-    for (const auto& [name, value] : shared_) {
-      const auto it = state.settings.find(name);
-      const std::string there = it == state.settings.end() ? "nothing" : it->second;
-      if (there == value) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("--resume=", file, ": trained with ", name, " = ", there, ", not ", value));
-    }
-    PIPELAB_RETURN_IF_ERROR(training_->SetState(state));
+    PIPELAB_ASSIGN_OR_RETURN(
+        const TrainingState state,
+        ResumeCheckpoint("--resume", file, shared_, /*group=*/nullptr, training_.get()));
     done_.steps = state.step;
     if (state.step > settings_.steps) {
       return absl::InvalidArgumentError(absl::StrCat("--steps=", settings_.steps, ": ", file,
@@ -91,17 +86,13 @@ class PartTrainer {
   }
 
   absl::Status Save() {
-    PIPELAB_ASSIGN_OR_RETURN(TrainingState state, training_->State());
-    state.settings = shared_;
-    state.records = {{kLosses, ToFloats(done_.training.values)},
+    CheckpointNotes notes;
+    notes.settings = shared_;
+    notes.records = {{kLosses, ToFloats(done_.training.values)},
                      {kHeldOut, ToFloats(done_.held_out.values)},
                      {kHeldOutSteps, std::vector<float>(done_.held_out.steps.begin(),
                                                         done_.held_out.steps.end())}};
-    const size_t slash = file_.rfind('/');
-    if (slash != std::string::npos) {
-      PIPELAB_RETURN_IF_ERROR(MakeDirectories(file_.substr(0, slash)));
-    }
-    PIPELAB_RETURN_IF_ERROR(WriteTrainingState(file_, state));
+    PIPELAB_RETURN_IF_ERROR(SaveCheckpoint(file_, *training_, notes, /*group=*/nullptr));
     done_.checkpoint = file_;
     return absl::OkStatus();
   }

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "kernels/comm/byte_codec.h"
+#include "kernels/comm/follow_up.h"
 #include "kernels/comm/frame_link.h"
 #include "kernels/comm/process_hub.h"
 #include "tools/base/status_macros.h"
@@ -237,6 +238,20 @@ absl::StatusOr<std::vector<std::string>> ProcessGroup::ToFirst(absl::string_view
 absl::StatusOr<std::string> ProcessGroup::FromFirst(absl::string_view text_of_0,
                                                     absl::Duration limit) {
   return hub_->Exchange(text_of_0, false, true, limit);
+}
+
+absl::Status ProcessGroup::Agree(const absl::Status& mine, absl::Duration limit) {
+  std::string bytes;
+  ByteWriter(&bytes).Int(static_cast<int64_t>(mine.code())).Text(mine.message());
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<std::string> all, ToAll(bytes, limit));
+  for (int r = 0; r < size(); ++r) {
+    ByteReader in(all[r]);
+    const auto code = static_cast<absl::StatusCode>(in.Int());
+    if (in.ok() && code == absl::StatusCode::kOk) continue;
+    absl::Status error(code, absl::StrCat("rank ", r, " of ", size(), ": ", in.Text()));
+    return r == rank() ? error : MarkAsFollowUp(std::move(error));
+  }
+  return absl::OkStatus();
 }
 
 std::shared_ptr<SharedRun> ProcessGroup::BeginRun() { return hub_->Run(runs_++); }

@@ -110,12 +110,16 @@ class ProcessGroup {
   absl::StatusOr<std::string> FromFirst(absl::string_view text_of_0, absl::Duration limit);
   // Returns once all processes are here.
   absl::Status Meet(absl::Duration limit) { return ToAll("", limit).status(); }
+  // OK where everybody's is. Otherwise for all the error of the lowest rank that has one, with its
+  // rank ("rank 2 of 4: ..."); to the others it is a follow-up (follow_up.h).
+  absl::Status Agree(const absl::Status& mine, absl::Duration limit);
 
   // Of all processes the n-th call gives the same run.
   std::shared_ptr<SharedRun> BeginRun();
 
-  // What a device of this process is doing ("device 2 is in 1F3"): called at any time, by any
-  // thread, until it is replaced; empty: nothing to say.
+  // What a device of this process is doing ("device 2 is in 1F3"), or with kProcess all of it:
+  // called at any time, by any thread, until it is replaced; empty: nothing to say.
+  static constexpr int kProcess = -1;
   void SetWhereabouts(int device, std::function<std::string()> text);
   std::string Whereabouts(int device) const;
 

@@ -78,6 +78,20 @@ TEST(ProcessGroup, LargeTexts) {
   });
 }
 
+// Of errors of several the lowest rank's is everybody's, and the group goes on.
+TEST(ProcessGroup, AgreesOnAnError) {
+  AsThreads(4, [](ProcessGroup& group) {
+    EXPECT_THAT(group.Agree(absl::OkStatus(), kLong), IsOk());
+    const absl::Status own =
+        group.rank() % 2 == 1 ? absl::DataLossError(absl::StrCat("file ", group.rank(), " is bad"))
+                              : absl::OkStatus();
+    const absl::Status agreed = group.Agree(own, kLong);
+    EXPECT_THAT(agreed, StatusIs(absl::StatusCode::kDataLoss, "rank 1 of 4: file 1 is bad"));
+    EXPECT_EQ(IsFollowUp(agreed), group.rank() != 1);
+    EXPECT_THAT(group.Agree(absl::OkStatus(), kLong), IsOk());
+  });
+}
+
 TEST(ProcessGroup, AnErrorEndsTheRunForAll) {
   for (const int culprit : {0, 2}) {
     AsThreads(4, [&](ProcessGroup& group) {

@@ -10,6 +10,7 @@
 #ifndef PIPELAB_PIPELINES_RUNTIME_WHOLE_STATE_H_
 #define PIPELAB_PIPELINES_RUNTIME_WHOLE_STATE_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,13 +18,27 @@
 #include "absl/types/span.h"
 #include "models/checkpoint/training_state.h"
 #include "pipelines/runtime/layer_stage.h"
+#include "pipelines/runtime/stage_parameters.h"
 
 namespace pipelab {
 
 // The stages have all of it (CHECKed).
 std::vector<float> WholeTensor(const StateEntry& entry, absl::Span<LayerStage* const> stages);
 
-// FailedPrecondition where stages have done different numbers of steps.
+// Its two halves: what the stages have of a tensor, in their order, without parts that repeat an
+// earlier one; and of each element the first. `parts` have all of it (CHECKed).
+std::vector<ParameterPart> PartsOf(const StateEntry& entry, absl::Span<LayerStage* const> stages);
+std::vector<float> PutTogether(const StateEntry& entry, absl::Span<const ParameterPart> parts);
+// Whether two parts are the same elements.
+bool SameElements(const ParameterPart& a, const ParameterPart& b);
+
+// Gives all stages what they have of a tensor.
+absl::Status SetWholeTensor(const StateEntry& entry, absl::Span<const float> whole,
+                            absl::Span<LayerStage* const> stages);
+
+// Training steps done. FailedPrecondition where stages have done different numbers of them.
+absl::StatusOr<int64_t> StepOf(absl::Span<LayerStage* const> stages);
+
 absl::StatusOr<TrainingState> WholeState(const StateTarget& target,
                                          absl::Span<LayerStage* const> stages);
 // Checks all of it before the first stage changes (CheckState).

@@ -1,0 +1,119 @@
+#include "experiments/checkpoint.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "kernels/comm/follow_up.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// For one process to read or write a large file on a slow disk.
+constexpr absl::Duration kFileLimit = absl::Hours(1);
+
+std::string FolderOf(const std::string& file) {
+  const size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "." : file.substr(0, std::max<size_t>(slash, 1));
+}
+
+// An error about the file, which its text may not have.
+absl::Status InFile(const std::string& file, const absl::Status& status) {
+  if (status.ok() || absl::StrContains(status.message(), file)) return status;
+  absl::Status named(status.code(), absl::StrCat(file, ": ", status.message()));
+  return IsFollowUp(status) ? MarkAsFollowUp(std::move(named)) : named;
+}
+
+// What a process that is gone was doing.
+class Whereabouts {
+ public:
+  Whereabouts(ProcessGroup* group, absl::string_view doing, const std::string& file)
+      : group_(group) {
+    if (group == nullptr) return;
+    const std::string text = absl::StrCat(doing, " ", file);
+    group->SetWhereabouts(ProcessGroup::kProcess, [text] { return text; });
+  }
+  ~Whereabouts() {
+    if (group_ != nullptr) group_->SetWhereabouts(ProcessGroup::kProcess, nullptr);
+  }
+  Whereabouts(const Whereabouts&) = delete;
+  Whereabouts& operator=(const Whereabouts&) = delete;
+
+ private:
+  ProcessGroup* const group_;
+};
+
+bool IsFirst(ProcessGroup* group) { return group == nullptr || group->rank() == 0; }
+
+absl::Status OfAll(ProcessGroup* group, const absl::Status& own) {
+  return group == nullptr ? own : group->Agree(own, kFileLimit);
+}
+
+absl::StatusOr<TrainingState> ReadFitting(absl::string_view option, const std::string& file,
+                                          const std::map<std::string, std::string>& settings) {
+  PIPELAB_ASSIGN_OR_RETURN(TrainingState state, ReadTrainingState(file));
+  for (const auto& [name, value] : settings) {
+    const auto it = state.settings.find(name);
+    const std::string there = it == state.settings.end() ? "nothing" : it->second;
+    if (there == value) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, "=", file, ": trained with ", name, " = ", there, ", not ", value));
+  }
+  return state;
+}
+
+// Process 0's state, to the others without its tensors.
+absl::StatusOr<TrainingState> FromFirst(ProcessGroup* group, const std::string& file,
+                                        TrainingState state) {
+  std::string bytes;
+  if (group->rank() == 0) {
+    auto tensors = std::exchange(state.tensors, {});
+    bytes = SerializeTrainingState(state);
+    state.tensors = std::move(tensors);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(bytes, group->FromFirst(bytes, kFileLimit));
+  if (group->rank() == 0) return state;
+  return ParseTrainingState(bytes, file);
+}
+
+}  // namespace
+
+absl::Status CheckCheckpointFile(absl::string_view option, const std::string& file,
+                                 ProcessGroup* group) {
+  absl::Status own;
+  if (IsFirst(group)) own = OutputDirectory::Create(option, FolderOf(file)).status();
+  return OfAll(group, own);
+}
+
+absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& training,
+                            const CheckpointNotes& notes, ProcessGroup* group) {
+  const Whereabouts saves(group, "saves", file);
+  absl::StatusOr<TrainingState> state = training.State();
+  if (!state.ok()) return InFile(file, state.status());
+  absl::Status own;
+  if (IsFirst(group)) {
+    state->settings = notes.settings;
+    state->records = notes.records;
+    own = MakeDirectories(FolderOf(file));
+    if (own.ok()) own = WriteTrainingState(file, *state);
+  }
+  return InFile(file, OfAll(group, own));
+}
+
+absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const std::string& file,
+                                               const std::map<std::string, std::string>& settings,
+                                               ProcessGroup* group, PipelineTraining* training) {
+  const Whereabouts goes_on(group, "goes on from", file);
+  absl::StatusOr<TrainingState> state = TrainingState();
+  if (IsFirst(group)) state = ReadFitting(option, file, settings);
+  PIPELAB_RETURN_IF_ERROR(InFile(file, OfAll(group, state.status())));
+  PIPELAB_RETURN_IF_ERROR(InFile(file, training->SetState(*state)));
+  if (group == nullptr) return state;
+  return FromFirst(group, file, *std::move(state));
+}
+
+}  // namespace pipelab

@@ -1,0 +1,53 @@
+// What `run` trains and how, as its flags say: a GPT under a schedule, or a plan's model.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(const RunInput study, RunInputFromFlags(words));
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_RUN_INPUT_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_RUN_INPUT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "experiments/commands/command.h"
+#include "kernels/compute_device.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "models/layers/optimizer.h"
+#include "pipelines/ir/schedule.h"
+#include "pipelines/ir/sharding.h"
+
+namespace pipelab {
+
+struct RunInput {
+  std::string source, title;
+  ModelGraph graph;
+  Schedule schedule;
+  std::vector<int> stage_of_layer;  // of a plan; empty: ranges of about as many flops
+  bool sequential = false;          // TrainingOptions::sequential
+  int64_t micro_batch_samples = 1;
+  std::unique_ptr<BatchSource> data;
+  int steps = 0;
+  uint64_t seed = 0;
+  OptimizerOptions optimizer;
+  int tensor_parallel = 1;
+  bool sequence_parallel = false;
+  Sharding sharding = Sharding::kReplicated;
+  ComputeDevices devices;
+  absl::Duration wait_limit;
+  std::string checkpoint, resume;  // files; empty: none
+  int checkpoint_every = 0;        // steps; 0: at the end alone
+
+  // What a checkpoint must have in common with the training that goes on from it.
+  std::map<std::string, std::string> CheckpointSettings() const;
+};
+
+// InvalidArgument naming the flag; FailedPrecondition for what is wrong in a file.
+absl::StatusOr<RunInput> RunInputFromFlags(const Words& words);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_RUN_INPUT_H_
