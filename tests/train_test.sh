@@ -94,7 +94,18 @@ no_data() {
   [[ ! -e out ]] || { ls -la out; return 1; }
 }
 
+# Without --checkpoint the file is in --out, and nothing is anywhere else.
+checkpoint_in_out() {
+  local name
+  mkdir -p empty
+  name=$(basename "$program")
+  (cd empty && "$program" "${small[@]}" --out="$work/only" >../stdout 2>../stderr) || { cat stderr; return 1; }
+  compgen -G "only/$name*.safetensors" >/dev/null || { ls only; return 1; }
+  [[ -s only/report.html && -z $(ls -A empty) ]] || { ls -A only empty; return 1; }
+}
+
 check "a small run leaves a whole report" whole_report
+check "the checkpoint is in --out" checkpoint_in_out
 check "goes on elsewhere" goes_on_elsewhere
 check "stopped in the middle" interrupted
 check "a damaged checkpoint" damaged_checkpoint

@@ -94,7 +94,7 @@ void Describe(const TrainSettings& settings, const StudyWork& work, Report* repo
 }
 
 absl::Status Run(const Study& study, StudyRun* run) {
-  PIPELAB_ASSIGN_OR_RETURN(const TrainSettings settings, SettingsFromFlags(study));
+  PIPELAB_ASSIGN_OR_RETURN(const TrainSettings settings, SettingsFromFlags(study, run->out()));
   if (study.check != nullptr) PIPELAB_RETURN_IF_ERROR(study.check());
   PIPELAB_RETURN_IF_ERROR(run->Begin());
   Report& report = run->report();

@@ -31,7 +31,7 @@ ABSL_FLAG(bool, validation, false,
           "hold out a part of the training data, to choose settings by; nothing is claimed");
 ABSL_FLAG(std::string, checkpoint, "",
           "file that the training is written to, at its end and when it is interrupted; empty: "
-          "--resume's, else results/NAME/NAME.safetensors of the checkout");
+          "--resume's, else NAME.safetensors in --out");
 ABSL_FLAG(int64_t, checkpoint_every, 0, "steps between checkpoints; 0: none on the way");
 ABSL_FLAG(std::string, resume, "", "checkpoint to go on from, at any --devices and --scheme");
 ABSL_FLAG(std::string, compare_schemes, "gpipe,1f1b,breadth_first,graph",
@@ -68,7 +68,7 @@ bool TakesBranches(const TrainSettings& settings, const StudyPart& part) {
 
 }  // namespace
 
-absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study) {
+absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study, absl::string_view out) {
   TrainSettings s;
   s.study = study.name;
   s.scheme = absl::GetFlag(FLAGS_scheme);
@@ -95,8 +95,7 @@ absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study) {
   } else if (!resume.empty()) {
     s.checkpoint = s.resume;
   } else {
-    s.checkpoint =
-        JoinPath(ResolveOutputPath("", study.name), absl::StrCat(study.name, ".safetensors"));
+    s.checkpoint = JoinPath(out, absl::StrCat(study.name, ".safetensors"));
   }
   s.whole_study = !s.synthetic && !s.validation && s.steps >= DefaultSteps(study);
   return s;

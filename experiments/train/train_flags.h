@@ -1,6 +1,6 @@
 // The options that every training experiment has (study.h).
 //
-//   PIPELAB_ASSIGN_OR_RETURN(TrainSettings settings, SettingsFromFlags(study));
+//   PIPELAB_ASSIGN_OR_RETURN(TrainSettings settings, SettingsFromFlags(study, run->out()));
 //   PIPELAB_RETURN_IF_ERROR(CheckSettings(settings, part));             // against a network
 #ifndef PIPELAB_EXPERIMENTS_TRAIN_TRAIN_FLAGS_H_
 #define PIPELAB_EXPERIMENTS_TRAIN_TRAIN_FLAGS_H_
@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "experiments/comparison.h"
 #include "experiments/train/study.h"
 #include "experiments/training.h"
@@ -41,8 +42,8 @@ struct TrainSettings {
   int64_t batch_samples() const { return micro_batches * samples; }
 };
 
-// After ParseFlags. InvalidArgument names the option.
-absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study);
+// After ParseFlags; `out` is the report's folder. InvalidArgument names the option.
+absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study, absl::string_view out);
 
 // How a part is trained, and how the schemes are compared on it.
 TrainingOptions TrainingOptionsOf(const TrainSettings& settings, const StudyPart& part);
