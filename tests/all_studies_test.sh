@@ -8,7 +8,7 @@ all=$PWD/$1 compare=$PWD/$2
 work=$TEST_TMPDIR/results
 mkdir -p "$work"
 cd "$work"
-few=(--quick --only=schedule_formulas,cost_model_validation,terapipe_comparison)
+few=(--quick '--only=schedule_formulas,cost_model_validation,terapipe_comparison')
 
 runs_twice() {
   local run

@@ -56,8 +56,8 @@ shift
 exec nsenter -t $b -n -u bash -c "\$*"
 END
 chmod +x "$TMPDIR/enter"
-options=(--oversubscribe --bind-to none -H 10.77.0.1:2,10.77.0.2:2 -np 4
-  --mca plm_rsh_agent "$TMPDIR/enter" --mca pml ob1 --mca btl self,tcp -x OMP_NUM_THREADS)
+options=(--oversubscribe --bind-to none -H '10.77.0.1:2,10.77.0.2:2' -np 4
+  --mca plm_rsh_agent "$TMPDIR/enter" --mca pml ob1 --mca btl 'self,tcp' -x OMP_NUM_THREADS)
 if [[ $(id -u) -eq 0 ]]; then options+=(--allow-run-as-root); fi
 export OMP_NUM_THREADS=1
 

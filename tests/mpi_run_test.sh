@@ -104,7 +104,7 @@ nobody_left() {
     [[ -n $(processes_of "$pipelab") ]] || return 0
     sleep 0.1
   done
-  echo "still there:" $(processes_of "$pipelab")
+  echo "still there:" "$(processes_of "$pipelab")"
   return 1
 }
 

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What the shell tests have in common; they source it.
 #
 #   source tests/shell_checks.sh                                   # in the runfiles' root

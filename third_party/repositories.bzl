@@ -10,6 +10,8 @@ load("//third_party/shared_data:shared_data.bzl", "shared_data")
 load("//third_party/system:system_repo.bzl", "system_absl", "system_library")
 
 def pipelab_repositories():
+    """All of them, in the order in which they need each other."""
+
     # Stand-ins for the archives Bazel 4 would download; first, because the first definition of a name wins.
     offline_repositories()
 

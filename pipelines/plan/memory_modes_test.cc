@@ -67,8 +67,9 @@ TEST(LeastTimeOfClasses, IsBruteForce) {
     std::vector<ClassOfModes> classes(1 + rng.Below(next++, 4));
     double all = 0, all_time = 0;
     for (ClassOfModes& c : classes) {
-      c = {1.0 + static_cast<double>(rng.Below(next++, 9)) + rng.Uniform(next++),
-           static_cast<double>(rng.Below(next++, 9)), 1 + static_cast<int>(rng.Below(next++, 4))};
+      const double whole = 1.0 + static_cast<double>(rng.Below(next++, 9));
+      c = {whole + rng.Uniform(next++), static_cast<double>(rng.Below(next++, 9)),
+           1 + static_cast<int>(rng.Below(next++, 4))};
       all += c.bytes * c.count;
       all_time += c.time * c.count;
     }
