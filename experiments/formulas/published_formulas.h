@@ -1,6 +1,6 @@
 // Formulas that papers print for schedules, beside simulated ones: bubbles, activations, weights,
-// over a grid of devices and micro-batches. And those for a GPT's parameters and flops, beside the
-// model's graph.
+// over a grid of devices and micro-batches; orders and places. And those for a GPT's parameters and
+// flops, beside the model's graph.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const std::vector<FormulaGroup> groups, ScheduleFormulas());
 //   for (const FormulaGroup& g : groups) report.AddClaim(ClaimOf(g));
@@ -40,6 +40,7 @@ struct FormulaGroup {
 };
 
 absl::StatusOr<std::vector<FormulaGroup>> ScheduleFormulas();
+absl::StatusOr<std::vector<FormulaGroup>> OrderFormulas();
 absl::StatusOr<std::vector<FormulaGroup>> ModelFormulas();
 
 Claim ClaimOf(const FormulaGroup& group);

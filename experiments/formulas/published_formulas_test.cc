@@ -30,6 +30,17 @@ TEST(PublishedFormulasTest, SchedulesAreThoseOfThePapers) {
   EXPECT_THAT(FormulaTable(groups).status(), IsOk());
 }
 
+TEST(PublishedFormulasTest, OrdersAndPlacesAreThoseOfThePapers) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<FormulaGroup> groups, OrderFormulas());
+  EXPECT_EQ(groups.size(), 5u);
+  for (const FormulaGroup& group : groups) {
+    const Claim c = ClaimOf(group);
+    EXPECT_THAT(CheckClaim(c), IsOk());
+    EXPECT_GE(c.cells->cells, 4) << group.id;
+    EXPECT_EQ(c.state, ClaimState::kMet) << group.id << ": " << c.ErrorText();
+  }
+}
+
 TEST(PublishedFormulasTest, GraphsCountWhatTheMaskLeaves) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<FormulaGroup> groups, ModelFormulas());
   for (const FormulaGroup& group : groups) {

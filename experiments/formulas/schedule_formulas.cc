@@ -1,7 +1,7 @@
 // tools/bazel run //experiments:schedule_formulas
 //
-// Formulas that papers print for bubbles, activations, weights, parameters and flops, beside
-// simulated schedules and model graphs.
+// Formulas that papers print for bubbles, activations, weights, orders, parameters and flops,
+// beside simulated schedules and model graphs.
 #include "experiments/formulas/published_formulas.h"
 #include "experiments/study_main.h"
 #include "tools/base/status_macros.h"
@@ -12,8 +12,11 @@ namespace {
 absl::Status Run(StudyRun* study) {
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   PIPELAB_ASSIGN_OR_RETURN(std::vector<FormulaGroup> groups, ScheduleFormulas());
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<FormulaGroup> orders, OrderFormulas());
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<FormulaGroup> models, ModelFormulas());
-  groups.insert(groups.end(), models.begin(), models.end());
+  for (const auto* more : {&orders, &models}) {
+    groups.insert(groups.end(), more->begin(), more->end());
+  }
   for (const FormulaGroup& group : groups) study->report().AddClaim(ClaimOf(group));
   study->report().AddTable(FormulaTable(groups));
   return absl::OkStatus();
@@ -27,7 +30,7 @@ int main(int argc, char** argv) {
   info.name = "schedule_formulas";
   info.title = "Published formulas, counted";
   info.summary =
-      "Formulas that papers print for bubbles, activations, weights, parameters and flops, beside "
-      "what simulated schedules and model graphs come to.";
+      "Formulas that papers print for bubbles, activations, weights, orders, parameters and flops, "
+      "beside what simulated schedules and model graphs come to.";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

@@ -178,6 +178,10 @@ void AddBubbles(Groups* all) {
   all->Fill(all->New("1f1b_bubble", "bubble over compute (p - 1) / m", kMegatron, "read"),
             {{"1f1b", Grid(), [](const Point& x) { return (x.p() - 1) / x.m(); }, nullptr,
               over_compute}});
+  all->Fill(all->New("megatron_batch_time", "time of a batch (b'/b + p - 1)(t_f + t_b)", kMegatron,
+                     "read", "t_f"),
+            {{"1f1b", Grid(), [](const Point& x) { return 3 * (x.m() + x.p() - 1); }, nullptr,
+              [](const Point& x) { return x.figures.makespan; }}});
   const Formula looped = [](const Point& x) { return (x.p() - 1) / (x.v() * x.m()); };
   all->Fill(
       all->New("interleaved_bubble", "bubble over compute (p - 1) / (v m)", kMegatron, "read"),

@@ -57,6 +57,17 @@ double Comparison::GainOfSizes() const {
 double Comparison::GainOfGraph() const { return Ratio(graphpipe.best(), sequential.best()); }
 double Comparison::GainOverOnceAStep() const { return Ratio(graphpipe.best(), once_a_step.best()); }
 
+int Comparison::Stopped() const {
+  return pipedream.Stopped() + piper.Stopped() + graphpipe.Stopped() + once_a_step.Stopped() +
+         sequential.Stopped();
+}
+
+int Stopped(const std::vector<Comparison>& all) {
+  int stopped = 0;
+  for (const Comparison& c : all) stopped += c.Stopped();
+  return stopped;
+}
+
 absl::StatusOr<Comparison> ComparePlanners(const StudyNet& net, const PlanSweepOptions& options) {
   Comparison c;
   c.net = net.name;

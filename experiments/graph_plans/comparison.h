@@ -42,7 +42,10 @@ struct Comparison {
   // GraphPipe's planner counts and the baselines' do not.
   double GainOfGraph() const;
   double GainOverOnceAStep() const;
+
+  int Stopped() const;  // searches that their time limit ended
 };
+int Stopped(const std::vector<Comparison>& all);
 
 absl::StatusOr<Comparison> ComparePlanners(const StudyNet& net, const PlanSweepOptions& options);
 

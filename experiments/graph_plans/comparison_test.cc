@@ -68,6 +68,20 @@ TEST(Comparison, GainsAreOfTheBestThatFits) {
   EXPECT_EQ(none.Gain(), 0);
 }
 
+TEST(Comparison, CountsSearchesThatWereCutShort) {
+  std::vector<Comparison> all = {Made("MMT", 4, 1.1), Made("MMT", 8, 1.5)};
+  EXPECT_EQ(Stopped(all), 0);
+  all[0].piper.runs[1].state = PlanState::kTimeLimit;  // gave up, whatever the clock says
+  EXPECT_EQ(Stopped(all), 0);
+  all[0].piper.runs[1].stopped = all[1].sequential.runs[0].stopped = true;
+  EXPECT_EQ(Stopped(all), 2);
+  Table t = PlansTable(all);
+  EXPECT_TRUE(t.columns().back().deterministic());
+  t.SetVaries();
+  EXPECT_FALSE(t.columns().back().deterministic());
+  EXPECT_EQ(t.columns()[0].origin, Origin::kKey);
+}
+
 TEST(Comparison, TablesSayWhatIsMissingAndWhy) {
   std::vector<Comparison> all = {Made("MMT", 4, 1.1), Made("MMT", 8, 1.5)};
   all[1].straight.reset();

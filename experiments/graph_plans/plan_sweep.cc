@@ -86,18 +86,15 @@ void Try(const StudyNet& net, const Plan& plan, const PlanProblem& problem,
 // GraphPipe's: all on its front (graphpipe_front.h), since it does not know the links' loads.
 absl::StatusOr<std::vector<Plan>> PlansOf(const PlanMethod& method, const PlanProblem& problem,
                                           const PlannerOptions& planner, absl::Duration* time) {
-  std::vector<Plan> plans;
   if (method.chooses_sizes) {
     const absl::Time begin = absl::Now();
-    PIPELAB_ASSIGN_OR_RETURN(plans, GraphPipeFront(problem, planner));
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<Plan> plans, GraphPipeFront(problem, planner));
     *time += absl::Now() - begin;
+    return plans;
   }
-  if (plans.empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(Plan plan, MakePlan(method.planner, problem, planner));
-    *time += plan.search_time;
-    plans.push_back(std::move(plan));
-  }
-  return plans;
+  PIPELAB_ASSIGN_OR_RETURN(Plan plan, MakePlan(method.planner, problem, planner));
+  *time += plan.search_time;
+  return std::vector<Plan>{std::move(plan)};
 }
 
 bool HasSizes(const Plan& plan) {
@@ -157,6 +154,11 @@ const PlanRun* PlanSweep::Find(int64_t micro_batch_samples) const {
     if (run.micro_batch_samples == micro_batch_samples && run.missing.empty()) return &run;
   }
   return nullptr;
+}
+
+int PlanSweep::Stopped() const {
+  return static_cast<int>(
+      std::count_if(runs.begin(), runs.end(), [](const PlanRun& run) { return run.stopped; }));
 }
 
 std::string PlanSweep::WhyNone() const {
@@ -230,6 +232,7 @@ absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& meth
     if (method.chooses_sizes) planner.micro_batch_samples = size;
     PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem,
                              StudyProblem(net, method, method.chooses_sizes ? 1 : size, options));
+    const absl::Duration before = sweep.search_time;
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<Plan> plans,
                              PlansOf(method, problem, planner, &sweep.search_time));
     PlanRun best;
@@ -240,6 +243,8 @@ absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& meth
     }
     sweep.runs.push_back(std::move(best));
     sweep.runs.back().micro_batch_samples = size;
+    // By the clock: a planner that gives up for another reason says kTimeLimit, too.
+    sweep.runs.back().stopped = sweep.search_time - before >= options.time_limit;
   }
   return sweep;
 }

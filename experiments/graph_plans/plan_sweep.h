@@ -69,6 +69,7 @@ struct PlanRun {
   PlanState state = PlanState::kInfeasible;
   std::string missing;  // why there is no plan, or why it does not count; empty: it does
   absl::Duration search_time;
+  bool stopped = false;  // the search, by its time limit: another run may find another plan
   Plan plan;
   int64_t batch_samples = 0;
   double throughput = 0;  // samples a second
@@ -87,6 +88,7 @@ struct PlanSweep {
   const PlanRun* best_of_one_size() const;  // of runs that were asked for a size
   const PlanRun* Find(int64_t micro_batch_samples) const;
   std::string WhyNone() const;
+  int Stopped() const;  // searches that their time limit ended
 };
 
 absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& method,

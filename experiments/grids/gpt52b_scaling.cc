@@ -89,8 +89,8 @@ absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
       SweepBatches(grid, {s.gpus, s.batches, PublishedMethods(), /*recompute=*/{true}}));
   report->AddTable(BatchSweepTable(
       "methods", "The best of each method, everything recomputed: " + Where(s), sweep));
-  report->AddLossCurves("Throughput of the best configurations, everything recomputed",
-                        "Tflop/s a GPU (over the batch)", BatchSweepSeries(sweep));
+  report->AddCurves("Throughput of the best configurations, everything recomputed",
+                    "batch, samples", "Tflop/s a GPU", BatchSweepSeries(sweep));
   for (Claim& claim : HeadlineClaims(sweep, s.batches)) report->AddClaim(std::move(claim));
   for (const std::string& note : HeadlineNotes(sweep, s.batches)) report->AddNote(note);
   // The smallest batch, where the headline is from, and the last one below a sample a GPU.

@@ -181,6 +181,10 @@ void Table::AddRow(std::vector<Cell> cells) {
 
 void Table::AddNote(std::string note) { notes_.push_back(std::move(note)); }
 
+void Table::SetVaries() {
+  for (Column& column : columns_) column.varies = column.origin != Origin::kKey;
+}
+
 std::string Table::RowKey(int row) const { return KeyOf(columns_, rows_[row]); }
 
 int Table::NoteNumber(const Cell& cell) const {

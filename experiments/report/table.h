@@ -110,6 +110,8 @@ class Table {
   void AddColumn(Column column);
   void AddRow(std::vector<Cell> cells);
   void AddNote(std::string note);  // a sentence printed under the table
+  // Every column that is no key varies (Column::varies): what a limit of time cut short, say.
+  void SetVaries();
 
   const std::string& id() const { return id_; }
   const std::string& caption() const { return caption_; }

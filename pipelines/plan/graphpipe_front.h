@@ -18,8 +18,9 @@
 
 namespace pipelab {
 
-// With what a batch takes as their values (kGraphBatchTime). None: there is no plan, or not even
-// the first was found in time; options.time_limit is for all together. Errors are the planner's.
+// With what a batch takes as their values (kGraphBatchTime); options.time_limit is for all
+// together, and where it ended the search each says so (PlanState::kTimeLimit). Never empty: where
+// there is no plan, one without stages whose state says why. Errors are the planner's.
 absl::StatusOr<std::vector<Plan>> GraphPipeFront(const PlanProblem& problem,
                                                  const PlannerOptions& options);
 

@@ -219,7 +219,15 @@ absl::StatusOr<std::vector<Plan>> GraphPipeFront(const PlanProblem& problem,
                                                  const PlannerOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Check(problem, options));
   bool finished = true;
-  return Front(problem, options, &finished);
+  std::vector<Plan> plans = Front(problem, options, &finished);
+  if (plans.empty()) {
+    plans.emplace_back();
+    plans[0].planner = "graphpipe";
+    plans[0].objective = PlanObjective::kGraphBatchTime;
+    plans[0].lower_bound = SimpleLowerBound(problem, PlanObjective::kGraphBatchTime);
+  }
+  for (Plan& plan : plans) SetState(/*proven=*/false, !finished, &plan);
+  return plans;
 }
 
 }  // namespace pipelab

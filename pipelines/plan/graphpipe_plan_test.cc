@@ -348,6 +348,21 @@ TEST(GraphPipe, SaysWhenItWasStopped) {
   EXPECT_EQ(plan.state, PlanState::kTimeLimit);
   EXPECT_GT(plan.lower_bound, 0);
   EXPECT_TRUE(plan.has_plan());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<Plan> front,
+                               GraphPipeFront(Mmt(4, 8, true), options));
+  ASSERT_EQ(front.size(), 1u);
+  EXPECT_EQ(front[0].state, PlanState::kTimeLimit);
+  EXPECT_TRUE(front[0].has_plan());
+}
+
+// A front is never empty: it says why there is no plan.
+TEST(GraphPipe, AFrontWithoutPlansSaysWhy) {
+  PlanProblem p = Mmt(2, 2, false);
+  p.memory_bytes = 1;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<Plan> front, GraphPipeFront(p, {}));
+  ASSERT_EQ(front.size(), 1u);
+  EXPECT_FALSE(front[0].has_plan());
+  EXPECT_EQ(front[0].state, PlanState::kInfeasible);
 }
 
 TEST(GraphPipe, RefusesOtherProblems) {

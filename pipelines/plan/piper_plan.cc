@@ -54,21 +54,22 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
   const OperatorGroups groups = SingleGroups(problem);
   const double bound = SimpleLowerBound(problem, PlanObjective::kStageTime);
   PiperResult best;
+  // A search that may be long has what was found before it as a plan with a bound. Who gives no
+  // limit gets one; a limit that is given is the only clock that decides what is found.
+  const auto until = [&] {
+    return options.time_limit == absl::InfiniteDuration() ? absl::Now() + kPatience : deadline;
+  };
   // Ever finer: what is found with few cuts bounds the next search.
   bool proven = false;
   for (int limit : kSetsOfSearches) {
     if (best.stopped) break;
-    // The last search may be long; what was found before it is a plan with a bound.
     const bool last = limit == kSetsOfSearches.back();
-    const absl::Time until =
-        last && options.time_limit == absl::InfiniteDuration() ? absl::Now() + kPatience : deadline;
-    proven = SearchGroups(problem, groups, limit, until, &best);
+    proven = SearchGroups(problem, groups, limit, last ? until() : deadline, &best);
     if (proven || last) break;
     SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
   }
   if (!proven && !best.stopped) {
-    SearchGroups(problem, CoarserGroups(groups, kManySets), kManySets,
-                 std::min(deadline, absl::Now() + kPatience), &best);
+    SearchGroups(problem, CoarserGroups(groups, kManySets), kManySets, until(), &best);
   }
   best.stopped &= absl::Now() > deadline;
   if (best.stopped && best.stages.empty()) {
