@@ -39,6 +39,9 @@ page_has_misses_first() {
 compare_says_equal() {
   "$compare" "$work/a" "$work/b" --check >"$work/text" || { cat "$work/text"; return 1; }
   grep -q "Nothing differs beyond noise." "$work/text" || { cat "$work/text"; return 1; }
+  "$compare" "$work/a" "$work/b" --deterministic >"$work/text" || { cat "$work/text"; return 1; }
+  grep -q "byte for byte, in 3 of 3 studies" "$work/text" || { cat "$work/text"; return 1; }
+  one_line_error 1 "deterministic columns differ" "$compare" --deterministic "$work/a" "$work/a/terapipe_comparison" >/dev/null || return 1
   "$compare" "$work/a" "$work/b" --json | python3 -c 'import json, sys; r = json.load(sys.stdin); assert r["same"] and len(r["studies"]) == 3, r' || return 1
   one_line_error 1 "the results differ" "$compare" --check "$work/a" "$work/a/terapipe_comparison" >/dev/null || return 1
 }

@@ -16,6 +16,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "experiments/all/claim_records.h"
+#include "experiments/all/deterministic_columns.h"
 #include "experiments/all/results_page.h"
 #include "experiments/all/run_studies.h"
 #include "experiments/flags.h"
@@ -30,11 +32,13 @@ ABSL_FLAG(std::string, only, "", "studies to run, separated by commas; empty: al
 ABSL_FLAG(std::string, skip, "", "studies to leave out");
 ABSL_FLAG(bool, verbose, false, "show what the studies say while they run");
 ABSL_FLAG(bool, update, false,
-          "with --quick: write the deterministic columns of the studies that have committed ones, "
-          "and of those in --only, to experiments/results");
+          "with --quick: write the deterministic columns of the studies that ran, and the claims "
+          "that they record, to experiments/results");
 
 namespace pipelab {
 namespace {
+
+constexpr char kClaimRecords[] = "claims";  // experiments/results/claims.csv
 
 absl::StatusOr<std::set<std::string>> Names(absl::string_view option, const std::string& text,
                                             const std::vector<StudyProgram>& all) {
@@ -73,30 +77,58 @@ std::string Line(const StudyOutcome& o, absl::Duration time) {
   for (const Claim& c : o.result->claims) met += c.state == ClaimState::kMet ? 1 : 0;
   absl::StrAppend(&line, "; ", met, " claims met, ", o.missed(), " missed");
   if (!o.reference.empty()) absl::StrAppend(&line, "; deterministic columns ", o.reference);
+  if (!o.not_compared.empty()) absl::StrAppend(&line, "; not compared: ", o.not_compared);
   return line;
 }
 
-absl::Status Update(const StudyOutcome& o) {
+absl::Status WriteReference(const std::string& name, const std::string& text) {
   const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
   if (workspace == nullptr) {
     return absl::InvalidArgumentError("--update: works with `bazel run`, which names the checkout");
   }
   return WriteFileAtomically(
-      JoinPath(workspace, absl::StrCat("experiments/results/", o.name, ".csv")),
-      o.result->deterministic);
+      JoinPath(workspace, absl::StrCat("experiments/results/", name, ".csv")), text);
 }
 
 absl::StatusOr<StudyOutcome> RunOne(const StudyProgram& study, const RunStudiesOptions& options) {
   StudyOutcome o = RunStudy(study, options);
   if (!options.quick || !o.result.has_value()) return o;
-  const absl::StatusOr<std::string> reference = ReferenceOf(study.name);
-  if (absl::GetFlag(FLAGS_update) && (reference.ok() || !absl::GetFlag(FLAGS_only).empty())) {
-    PIPELAB_RETURN_IF_ERROR(Update(o));
+  o.not_compared = WhyNothingToCompare(*o.result);
+  if (!o.not_compared.empty()) return o;
+  if (absl::GetFlag(FLAGS_update)) {
+    PIPELAB_RETURN_IF_ERROR(WriteReference(o.name, o.result->deterministic));
     o.reference = "written";
-  } else if (reference.ok()) {
-    o.reference = CompareLines(*reference, o.result->deterministic);
+    return o;
   }
+  const absl::StatusOr<std::string> reference = ReferenceOf(study.name);
+  o.reference = reference.ok() ? CompareLines(*reference, o.result->deterministic)
+                               : "are not committed: --update writes them";
   return o;
+}
+
+// The claims that studies record (claim_records.h), beside the committed ones; only --quick is
+// committed. Says on standard error what differs.
+absl::Status CheckClaimRecords(const std::vector<StudyOutcome>& outcomes, bool quick) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReferenceOf(kClaimRecords));
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<ClaimRecord> all, ParseClaimRecords(text, kClaimRecords));
+  const std::vector<ClaimRecord> committed = all;
+  for (const StudyOutcome& o : outcomes) {
+    if (!o.result.has_value()) continue;
+    Replace(o.name, RecordsOf(o.name, o.result->claims), &all);
+    const std::string change = CompareLines(ClaimRecordsCsv(Select(committed, o.name)),
+                                            ClaimRecordsCsv(Select(all, o.name)));
+    if (change == "equal" || absl::GetFlag(FLAGS_update)) continue;
+    std::fprintf(stderr, "%s: its claims are others than the committed ones: %s\n", o.name.c_str(),
+                 change.c_str());
+  }
+  if (quick && absl::GetFlag(FLAGS_update)) {
+    PIPELAB_RETURN_IF_ERROR(WriteReference(kClaimRecords, ClaimRecordsCsv(all)));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<PublishedItem> items, PublishedItems());
+  const std::vector<std::string> unanswered = Unanswered(items, all);
+  if (unanswered.empty()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("experiments/published/coverage.json: no study records ",
+                                          absl::StrJoin(unanswered, "; ")));
 }
 
 absl::Status Run(const std::vector<std::string>& words) {
@@ -138,8 +170,10 @@ absl::Status Run(const std::vector<std::string>& words) {
   std::printf("%zu studies in %s, %d claims missed\n%s\n", outcomes.size(),
               absl::FormatDuration(absl::Trunc(absl::Now() - begin, absl::Seconds(1))).c_str(),
               missed, file.c_str());
-  if (failed == 0) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(failed, " studies failed: ", file, " says why"));
+  if (failed > 0) {
+    return absl::InternalError(absl::StrCat(failed, " studies failed: ", file, " says why"));
+  }
+  return CheckClaimRecords(outcomes, options.quick);
 }
 
 }  // namespace

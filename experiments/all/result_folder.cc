@@ -1,6 +1,6 @@
 #include "experiments/all/result_folder.h"
 
-#include <set>
+#include <map>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -93,10 +93,11 @@ absl::Status ReadRecords(ResultFolder* r) {
 absl::Status ReadMore(ResultFolder* r) {
   const std::string same = JoinPath(r->path, "deterministic.csv");
   PIPELAB_ASSIGN_OR_RETURN(r->deterministic, ReadFile(same));
-  PIPELAB_ASSIGN_OR_RETURN(const CsvTable t, CsvTable::Parse(r->deterministic, same,
-                                                             {"table", "configuration", "metric"}));
-  std::set<std::string> deterministic;
-  for (const auto& row : t.rows()) deterministic.insert(KeyOf(t, row));
+  PIPELAB_ASSIGN_OR_RETURN(
+      const CsvTable t,
+      CsvTable::Parse(r->deterministic, same, {"table", "configuration", "metric", "value"}));
+  std::map<std::string, std::string> deterministic;
+  for (const auto& row : t.rows()) deterministic[KeyOf(t, row)] = row[t.Column("value")];
   const std::string file = JoinPath(r->path, "samples.csv");
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   PIPELAB_ASSIGN_OR_RETURN(
@@ -112,7 +113,9 @@ absl::Status ReadMore(ResultFolder* r) {
     samples[KeyOf(s, row)].push_back(value);
   }
   for (ResultRecord& record : r->records) {
-    record.deterministic = deterministic.count(record.Key()) > 0;
+    const auto same_everywhere = deterministic.find(record.Key());
+    record.deterministic = same_everywhere != deterministic.end();
+    if (record.deterministic) record.rounded = same_everywhere->second;
     const auto found = samples.find(record.Key());
     if (found != samples.end()) record.samples = found->second;
   }

@@ -23,6 +23,7 @@ struct ResultRecord {
   std::string table, configuration, metric, unit, value, tag, note;
   Origin origin = Origin::kComputed;
   bool deterministic = false;   // is in deterministic.csv
+  std::string rounded;          // its value there, which is what machines must agree on
   std::vector<double> samples;  // of samples.csv
 
   std::string Key() const { return table + "/" + configuration + "/" + metric; }

@@ -46,6 +46,10 @@ std::string StudySection(const StudyOutcome& o) {
   if (!o.result.has_value()) return text;
   absl::StrAppend(&text, "    ", o.result->command, "\n\n[report](", o.name, "/report.html)");
   if (!o.reference.empty()) absl::StrAppend(&text, "; deterministic columns: ", o.reference);
+  if (!o.not_compared.empty()) {
+    absl::StrAppend(&text,
+                    "; deterministic columns: not compared: ", MarkdownEscape(o.not_compared));
+  }
   absl::StrAppend(&text, "\n\n");
   std::vector<Claim> claims = o.result->claims;
   if (claims.empty()) return text + "It claims nothing.\n\n";
@@ -85,11 +89,11 @@ std::string PublishedTable(const std::vector<StudyOutcome>& outcomes,
     for (const std::string& id : item.claims) {
       const auto found = claims.find(id);
       const bool there = found != claims.end();
-      absl::StrAppend(&text,
-                      Row({CellText(item.paper), CellText(item.what), item.tag, "`" + id + "`",
-                           there ? CellText(found->second->ErrorText())
-                                 : "its study has no result in this folder",
-                           there ? std::string(ClaimStateName(found->second->state)) : "not run"}));
+      absl::StrAppend(
+          &text,
+          Row({CellText(item.paper), CellText(item.what), item.tag, "`" + id + "`",
+               there ? CellText(found->second->ErrorText()) : "no study that ran has recorded it",
+               there ? std::string(ClaimStateName(found->second->state)) : "not run"}));
     }
   }
   return text + "\n";
@@ -98,7 +102,9 @@ std::string PublishedTable(const std::vector<StudyOutcome>& outcomes,
 std::string Summary(const std::vector<StudyOutcome>& outcomes) {
   std::map<ClaimState, int> count;
   int failed = 0, references = 0, equal = 0;
+  std::vector<std::string> not_compared;
   for (const StudyOutcome& o : outcomes) {
+    if (!o.not_compared.empty()) not_compared.push_back(o.name);
     failed += o.failure.empty() ? 0 : 1;
     references += o.reference.empty() ? 0 : 1;
     equal += o.reference == "equal" ? 1 : 0;
@@ -112,6 +118,9 @@ std::string Summary(const std::vector<StudyOutcome>& outcomes) {
   if (references > 0) {
     absl::StrAppend(&text, " Deterministic columns equal the committed ones in ", equal, " of ",
                     references, " studies.");
+  }
+  if (!not_compared.empty()) {
+    absl::StrAppend(&text, " Not compared: ", absl::StrJoin(not_compared, ", "), ".");
   }
   return text + "\n\n";
 }

@@ -23,6 +23,8 @@ struct StudyOutcome {
   // Of deterministic columns against the committed ones: "equal", "N lines differ, ..."; empty
   // where there is nothing to compare with.
   std::string reference;
+  // Why this run has none of the columns that are committed; empty: it has.
+  std::string not_compared;
 
   int missed() const;  // claims
 };

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "experiments/all/claim_records.h"
+#include "experiments/all/deterministic_columns.h"
 #include "experiments/all/run_studies.h"
 #include "experiments/report/report.h"
 #include "gmock/gmock.h"
@@ -15,6 +17,7 @@
 namespace pipelab {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -97,11 +100,50 @@ TEST(ResultsPageTest, WhatIsMissedComesFirst) {
   EXPECT_THAT(page, HasSubstr("faster \\| than the other [Paper, Table 1]"));
   EXPECT_THAT(page, HasSubstr("* `p.bad` is missed: the model lacks &lt;it&gt;"));
   EXPECT_THAT(page, HasSubstr("tools/bazel run //experiments:bad_study -- --quick"));
-  EXPECT_THAT(page,
-              HasSubstr("| `p.nowhere` | its study has no result in this folder | not run |"));
+  EXPECT_THAT(page, HasSubstr("| `p.nowhere` | no study that ran has recorded it | not run |"));
   EXPECT_THAT(page, HasSubstr("not covered: needs 25 billion pairs"));
   EXPECT_THAT(page, HasSubstr("| processor | a \\| b |"));
   EXPECT_THAT(ResultsPage({good}, {}, {}), HasSubstr("miss a claim\n\nNone."));
+  good.reference.clear();
+  good.not_compared = "no inputs";
+  EXPECT_THAT(ResultsPage({good}, {}, {}), AllOf(HasSubstr("Not compared: good_study."),
+                                                 HasSubstr("columns: not compared: no inputs")));
+}
+
+// A study without its inputs has nothing to compare; one that lost its tables has.
+TEST(RunStudiesTest, WhatHasNoInputsIsNotCompared) {
+  Claim left_out = OwnClaim("p.left_out", "something");
+  NotMade(&left_out, "no inputs");
+  ResultFolder r;
+  r.deterministic = "table,configuration,metric,unit,value\n";
+  r.claims = {left_out};
+  EXPECT_EQ(WhyNothingToCompare(r), "no inputs");
+  r.deterministic += "t,c,m,s,1\n";
+  EXPECT_EQ(WhyNothingToCompare(r), "");
+  r.deterministic = "table,configuration,metric,unit,value\n";
+  r.claims.push_back(Gain("p.made", 1.5));
+  EXPECT_EQ(WhyNothingToCompare(r), "");
+  r.claims.clear();
+  EXPECT_EQ(WhyNothingToCompare(r), "");
+}
+
+TEST(ClaimRecordsTest, AreWrittenReadAndReplaced) {
+  const std::vector<ClaimRecord> made =
+      RecordsOf("b", {Gain("p.gain", 1.5), OwnClaim("b.own", "ours")});
+  EXPECT_EQ(ClaimRecordsCsv(made),
+            "study,claim,source,tag\nb,b.own,,\nb,p.gain,\"Paper, Table 1\",read\n");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      std::vector<ClaimRecord> all,
+      ParseClaimRecords("study,claim,source,tag\na,a.x,,\nb,b.old,,\nb,p.gain,q,read\nc,c.x,,\n",
+                        "claims.csv"));
+  Replace("b", made, &all);
+  Replace("d", RecordsOf("d", {OwnClaim("d.x", "ours")}), &all);
+  EXPECT_EQ(ClaimRecordsCsv(all),
+            "study,claim,source,tag\na,a.x,,\nb,b.own,,\nb,p.gain,\"Paper, Table 1\",read\nc,c.x,,"
+            "\nd,d.x,,\n");
+  EXPECT_EQ(ClaimRecordsCsv(Select(all, "b")), ClaimRecordsCsv(made));
+  const PublishedItem item{"Paper", "Table 1", "read", {"p.gain", "p.lost"}, ""};
+  EXPECT_THAT(Unanswered({item}, all), testing::ElementsAre("Paper, Table 1: p.lost"));
 }
 
 TEST(RunStudiesTest, CountsLinesThatDiffer) {
@@ -109,6 +151,7 @@ TEST(RunStudiesTest, CountsLinesThatDiffer) {
   EXPECT_EQ(CompareLines("a\nb\nc\n", "a\nx\nc\n"),
             "1 lines differ, the first is 2: x, committed: b");
   EXPECT_EQ(CompareLines("a\n", "a\nb\n"), "2 lines differ, the first is 2: b, committed: ");
+  EXPECT_EQ(CompareLines("a\n", "b\n", "A has"), "1 lines differ, the first is 1: b, A has: a");
 }
 
 TEST(RunStudiesTest, AStudyThatFailsIsAnOutcome) {

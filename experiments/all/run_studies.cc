@@ -117,18 +117,4 @@ absl::StatusOr<std::string> ReferenceOf(absl::string_view study) {
   return ReadFile(JoinPath(root, absl::StrCat("experiments/results/", study, ".csv")));
 }
 
-std::string CompareLines(absl::string_view reference, absl::string_view ours) {
-  if (reference == ours) return "equal";
-  const std::vector<std::string> a = absl::StrSplit(reference, '\n'),
-                                 b = absl::StrSplit(ours, '\n');
-  size_t differ = 0, first = 0;
-  for (size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    if (i < a.size() && i < b.size() && a[i] == b[i]) continue;
-    if (differ++ == 0) first = i;
-  }
-  return absl::StrCat(differ, " lines differ, the first is ", first + 1, ": ",
-                      first < b.size() ? b[first] : "(none)",
-                      ", committed: ", first < a.size() ? a[first] : "(none)");
-}
-
 }  // namespace pipelab

@@ -37,8 +37,6 @@ StudyOutcome RunStudy(const StudyProgram& study, const RunStudiesOptions& option
 
 // The committed deterministic columns of a quick run; NotFound where there are none.
 absl::StatusOr<std::string> ReferenceOf(absl::string_view study);
-// "equal", or how many lines differ, with the first: of two files of deterministic columns.
-std::string CompareLines(absl::string_view reference, absl::string_view ours);
 
 }  // namespace pipelab
 

@@ -8,6 +8,7 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/compare/byte_equal.h"
 #include "experiments/compare/compare_folders.h"
 #include "experiments/flags.h"
 #include "tools/base/file.h"
@@ -16,10 +17,20 @@
 ABSL_FLAG(bool, json, false, "print JSON in the place of text (docs/results.md has the fields)");
 ABSL_FLAG(std::string, json_out, "", "a file to write that JSON to");
 ABSL_FLAG(bool, all, false, "show what is equal, or cannot be told, too");
+ABSL_FLAG(bool, deterministic, false,
+          "the deterministic columns alone, byte for byte, as two machines must have them; exit "
+          "code 1 where they differ");
 ABSL_FLAG(bool, check, false, "exit code 1 where anything differs beyond noise");
 
 namespace pipelab {
 namespace {
+
+absl::Status Deterministic(const std::string& a, const std::string& b) {
+  PIPELAB_ASSIGN_OR_RETURN(const ByteEqual same, CompareBytes(a, b));
+  std::fputs(same.text.c_str(), stdout);
+  if (same.differ == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError("deterministic columns differ");
+}
 
 absl::Status Run(const std::vector<std::string>& words) {
   if (words.size() != 2) {
@@ -28,9 +39,9 @@ absl::Status Run(const std::vector<std::string>& words) {
                      "other/quickstart; ",
                      words.size(), " were given"));
   }
-  PIPELAB_ASSIGN_OR_RETURN(
-      const Comparison comparison,
-      CompareResults(ResolveOutputPath(words[0], ""), ResolveOutputPath(words[1], "")));
+  const std::string a = ResolveOutputPath(words[0], ""), b = ResolveOutputPath(words[1], "");
+  if (absl::GetFlag(FLAGS_deterministic)) return Deterministic(a, b);
+  PIPELAB_ASSIGN_OR_RETURN(const Comparison comparison, CompareResults(a, b));
   const std::string json = ComparisonJson(comparison);
   if (!absl::GetFlag(FLAGS_json_out).empty()) {
     PIPELAB_RETURN_IF_ERROR(

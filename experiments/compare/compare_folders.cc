@@ -60,7 +60,7 @@ MetricComparison CompareMetric(const ResultRecord* a, const ResultRecord* b) {
   if (numbers && x != 0) m.relative = y / x - 1;
   m.spread_a = SpreadOf(a->samples);
   m.spread_b = SpreadOf(b->samples);
-  if (m.a == m.b) {
+  if (m.a == m.b || (a->deterministic && b->deterministic && a->rounded == b->rounded)) {
     m.verdict = MetricVerdict::kEqual;
   } else if (a->deterministic || b->deterministic) {
     m.verdict = MetricVerdict::kDiffers;
@@ -75,8 +75,9 @@ MetricComparison CompareMetric(const ResultRecord* a, const ResultRecord* b) {
   return m;
 }
 
-// The results in a folder, by study: its own, or those of the folders in it.
-absl::StatusOr<std::map<std::string, std::string>> StudiesIn(const std::string& folder) {
+}  // namespace
+
+absl::StatusOr<std::map<std::string, std::string>> StudyFolders(const std::string& folder) {
   std::map<std::string, std::string> studies;
   if (IsResultFolder(folder)) {
     PIPELAB_ASSIGN_OR_RETURN(const ResultFolder r, ReadResultFolder(folder));
@@ -93,8 +94,6 @@ absl::StatusOr<std::map<std::string, std::string>> StudiesIn(const std::string& 
   return absl::NotFoundError(
       absl::StrCat(folder, ": holds no result: neither a config.json nor folders that have one"));
 }
-
-}  // namespace
 
 absl::string_view MetricVerdictName(MetricVerdict verdict) {
   switch (verdict) {
@@ -153,8 +152,8 @@ absl::StatusOr<Comparison> CompareResults(absl::string_view a, absl::string_view
   Comparison c;
   c.a = std::string(a);
   c.b = std::string(b);
-  PIPELAB_ASSIGN_OR_RETURN(auto in_a, StudiesIn(c.a));
-  PIPELAB_ASSIGN_OR_RETURN(auto in_b, StudiesIn(c.b));
+  PIPELAB_ASSIGN_OR_RETURN(auto in_a, StudyFolders(c.a));
+  PIPELAB_ASSIGN_OR_RETURN(auto in_b, StudyFolders(c.b));
   if (in_a.size() == 1 && in_b.size() == 1 && in_a.begin()->first != in_b.begin()->first) {
     return absl::InvalidArgumentError(absl::StrCat(c.a, " has ", in_a.begin()->first, ", ", c.b,
                                                    " ", in_b.begin()->first,

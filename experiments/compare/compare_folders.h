@@ -6,11 +6,13 @@
 //   WriteFileAtomically("c.json", ComparisonJson(c));
 //
 // A folder is that of one study, or holds one for each study (what //experiments:all writes); then
-// studies of one name are compared. Deterministic columns are equal or not; measured ones with
-// measurements (samples.csv) by noise.h; measured ones without are only shown.
+// studies of one name are compared. Deterministic columns are equal or not, to the digits that
+// machines must agree on (deterministic.csv); measured ones with measurements (samples.csv) by
+// noise.h; measured ones without are only shown.
 #ifndef PIPELAB_EXPERIMENTS_COMPARE_COMPARE_FOLDERS_H_
 #define PIPELAB_EXPERIMENTS_COMPARE_COMPARE_FOLDERS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -63,6 +65,9 @@ struct Comparison {
   // Whether nothing differs but settings, environment and noise.
   bool same() const;
 };
+
+// The results in a folder, by study: its own, or those of the folders in it. NotFound: none.
+absl::StatusOr<std::map<std::string, std::string>> StudyFolders(const std::string& folder);
 
 StudyComparison CompareStudies(const ResultFolder& a, const ResultFolder& b);
 // NotFound where a folder holds no result; InvalidArgument where two single results are of other

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/compare/byte_equal.h"
 #include "experiments/compare/noise.h"
 #include "experiments/report/report.h"
 #include "gmock/gmock.h"
@@ -198,6 +199,58 @@ TEST(CompareTest, RowsOfOneAloneAndFoldersOfFolders) {
   EXPECT_EQ(c.studies[0].Count(MetricVerdict::kOnlyB), 3);
   EXPECT_THAT(c.only_a, testing::ElementsAre("elsewhere"));
   EXPECT_FALSE(c.same());
+}
+
+// Beyond the digits that machines must agree on, nothing differs.
+TEST(CompareTest, DigitsBeyondTheTwelfthAreNoDifference) {
+  Sample a, b, c;
+  a.bubble = 25 + 1e-13;
+  c.bubble = 25 + 1e-9;
+  const std::string in_a = WriteRun("a4", a), in_b = WriteRun("b4", b), in_c = WriteRun("c4", c);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Comparison near, CompareResults(in_a, in_b));
+  EXPECT_TRUE(near.same());
+  EXPECT_EQ(VerdictOf(near.studies[0], "bubble"), MetricVerdict::kEqual);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Comparison far, CompareResults(in_c, in_b));
+  EXPECT_EQ(VerdictOf(far.studies[0], "bubble"), MetricVerdict::kDiffers);
+}
+
+TEST(CompareBytesTest, MeasuredColumnsMayDiffer) {
+  Sample other;
+  other.times = {11, 12, 13, 14, 15, 16, 17, 18};
+  WriteRun("a5/study", {});
+  WriteRun("b5/study", other);
+  const std::string a = JoinPath(testing::TempDir(), "a5"), b = JoinPath(testing::TempDir(), "b5");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ByteEqual same, CompareBytes(a, b));
+  EXPECT_EQ(same.equal, 1);
+  EXPECT_EQ(same.differ, 0);
+  EXPECT_THAT(same.text, HasSubstr("study: equal, 1 values\n"));
+  other.bubble = 40;
+  WriteRun("b5/study", other);
+  WriteRun("b5/more", {});
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ByteEqual differ, CompareBytes(a, b));
+  EXPECT_EQ(differ.equal, 0);
+  EXPECT_EQ(differ.differ, 2);
+  EXPECT_THAT(differ.text, HasSubstr("more: only in B\n"));
+  EXPECT_THAT(differ.text,
+              HasSubstr("study: 1 lines differ, the first is 2: t,scheme=1f1b,bubble,%,40, A has: "
+                        "t,scheme=1f1b,bubble,%,25\n"));
+  EXPECT_THAT(differ.text, HasSubstr("byte for byte, in 0 of 2 studies.\n"));
+}
+
+// A study that has no inputs on one of the machines.
+TEST(CompareBytesTest, WhatHasNoInputsIsNamed) {
+  ReportOptions options;
+  options.name = "study";
+  Report report(options);
+  Claim c = OwnClaim("study.bubble", "the bubble is small");
+  NotMade(&c, "no inputs");
+  report.AddClaim(c);
+  const std::string without = JoinPath(testing::TempDir(), "a6");
+  ASSERT_THAT(report.WriteTo(without), IsOk());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ByteEqual r, CompareBytes(without, WriteRun("b6", {})));
+  EXPECT_EQ(r.equal + r.differ, 0);
+  EXPECT_EQ(r.not_compared, 1);
+  EXPECT_THAT(r.text, HasSubstr("study: not compared: A: no inputs\n"));
 }
 
 TEST(CompareTest, RefusesWhatIsNoResult) {

@@ -1,15 +1,29 @@
 // Studies that are quick enough, run again: their deterministic columns are the committed ones.
 //
 //   bazel run //experiments:all -- --quick --update      writes those of all studies
+#include <map>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "experiments/all/claim_records.h"
+#include "experiments/all/deterministic_columns.h"
 #include "experiments/all/run_studies.h"
+#include "experiments/published/coverage.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/base/file.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
+
+using ::testing::Pair;
+
+std::vector<ClaimRecord> CommittedClaims() {
+  const std::string file = "experiments/results/claims.csv";
+  return ParseClaimRecords(ReadFile(file).value(), file).value();
+}
 
 TEST(ReferenceTest, QuickStudiesHaveTheCommittedColumns) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string list, ReadFile("experiments/results/rerun.txt"));
@@ -30,7 +44,35 @@ TEST(ReferenceTest, QuickStudiesHaveTheCommittedColumns) {
     const StudyOutcome again = RunStudy(study, options);
     ASSERT_TRUE(again.result.has_value());
     EXPECT_EQ(again.result->deterministic, outcome.result->deterministic);
+    EXPECT_EQ(ClaimRecordsCsv(RecordsOf(study.name, outcome.result->claims)),
+              ClaimRecordsCsv(Select(CommittedClaims(), study.name)));
   }
+}
+
+// coverage.json says which claims answer which published table. One that no study records any more,
+// or a paper's claim that no table asks for, is a mistake here or there.
+TEST(ReferenceTest, EveryPublishedTableHasItsClaims) {
+  const std::vector<ClaimRecord> records = CommittedClaims();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<PublishedItem> items, PublishedItems());
+  EXPECT_THAT(Unanswered(items, records), testing::IsEmpty());
+  std::set<std::string> asked_for, seen;
+  std::map<std::string, int> of_paper;
+  for (const PublishedItem& item : items) {
+    asked_for.insert(item.claims.begin(), item.claims.end());
+    ++of_paper[item.paper.substr(0, item.paper.find(" ("))];
+  }
+  for (const ClaimRecord& r : records) {
+    EXPECT_TRUE(seen.insert(r.claim).second) << r.claim << " is recorded twice";
+    EXPECT_TRUE(r.source.empty() || asked_for.count(r.claim) == 1) << r.claim;
+  }
+  // An item that is taken out must be taken out here, too.
+  EXPECT_THAT(
+      of_paper,
+      testing::UnorderedElementsAre(
+          Pair("GPipe", 11), Pair("Breadth-First Pipeline Parallelism", 5), Pair("GraphPipe", 7),
+          Pair("Megatron-LM", 4), Pair("PipeDream", 2), Pair("Piper", 1), Pair("DAPPLE", 1),
+          Pair("BaPipe", 1), Pair("Chimera", 1), Pair("BitPipe", 3), Pair("TeraPipe", 3),
+          Pair("Zero bubble", 3), Pair("Controllable memory", 1), Pair("DualPipe", 1)));
 }
 
 }  // namespace
