@@ -1,6 +1,7 @@
 #include "experiments/training.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -32,7 +33,14 @@ constexpr absl::Duration kExchangeLimit = absl::Seconds(60);
 
 // One rank's memory, kernels and stages. Its thread is the executor's.
 struct Device {
-  explicit Device(const ComputeDevice& on) : arena(on.memory), backend(on.make_backend(&arena)) {}
+  explicit Device(const ComputeDevice& on)
+      : counts(on.counts),
+        begin_step(on.begin_step),
+        arena(on.memory),
+        backend(on.make_backend(&arena)) {}
+
+  const std::function<ComputeDevice::Counts()> counts;
+  const std::function<void()> begin_step;
 
   Arena arena;
   const std::unique_ptr<Backend> backend;
@@ -57,6 +65,9 @@ class DeviceTraining final : public PipelineTraining {
   absl::StatusOr<TrainingStep> Step() override {
     TrainingStep step;
     in_step_ = true;
+    for (const auto& device : devices_) {
+      if (device->begin_step) device->begin_step();
+    }
     PIPELAB_ASSIGN_OR_RETURN(step.trace, executor_->RunStep());
     std::vector<LossPart> own;
     for (const auto& [place, stage] : loss_stages_) {
@@ -102,6 +113,14 @@ class DeviceTraining final : public PipelineTraining {
   const std::vector<int64_t>& slices() const override { return slices_; }
   const CostTable& costs() const override { return costs_; }
   const ModelPartition& partition() const override { return partition_; }
+
+  std::vector<ComputeDevice::Counts> DeviceCounts() const override {
+    std::vector<ComputeDevice::Counts> counts;
+    for (const auto& device : devices_) {
+      counts.push_back(device->counts ? device->counts() : ComputeDevice::Counts());
+    }
+    return counts;
+  }
 
  private:
   // Of several processes, that none has a step that failed.

@@ -115,6 +115,8 @@ class PipelineTraining {
   // tensor-parallel group: all of a group do the same.
   virtual const CostTable& costs() const = 0;
   virtual const ModelPartition& partition() const = 0;
+  // What the devices of this process counted, in the order of ranks (kernels/compute_device.h).
+  virtual std::vector<ComputeDevice::Counts> DeviceCounts() const = 0;
 };
 
 // Whether training under the schedule must give the serial loop's bits: each stage's gradients are

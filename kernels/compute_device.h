@@ -7,8 +7,11 @@
 #ifndef PIPELAB_KERNELS_COMPUTE_DEVICE_H_
 #define PIPELAB_KERNELS_COMPUTE_DEVICE_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,10 +28,15 @@ struct ComputeDevice {
   // How this process's rank reaches those of the other processes, one in each; all call it.
   using Join = std::function<absl::StatusOr<std::unique_ptr<Communicator>>(
       ProcessGroup* processes, int ranks, absl::Duration limit)>;
+  // What it counted so far, by names fit for JSON.
+  using Counts = std::vector<std::pair<std::string, int64_t>>;
 
   Memory::Shared memory;  // null: the host's
   std::function<std::unique_ptr<Backend>(Arena*)> make_backend;
   Join join = nullptr;  // null: its memory stays in this process, where it is not the host's
+  std::function<Counts()> counts = nullptr;  // null: nothing
+  // Called before each step of training, while no device works; null: it does not care.
+  std::function<void()> begin_step = nullptr;
 };
 
 // So many of them; an error where the machine has none.

@@ -16,17 +16,20 @@
 #include "tests/device_schemes.h"
 
 ABSL_FLAG(std::string, json, "", "write the results here too");
+ABSL_FLAG(bool, graphs, false, "by CUDA graphs where work repeats");
 ABSL_FLAG(bool, quick, false, "a few schemes of each kind, for compute-sanitizer");
 
 namespace pipelab {
 namespace {
 
 int Main() {
-  const auto devices = gpu::MakeDevices(gpu::DefaultDeviceName(), 1);
+  gpu::DeviceOptions options;
+  options.graphs = absl::GetFlag(FLAGS_graphs);
+  const auto devices = gpu::MakeDevices(gpu::DefaultDeviceName(), 1, options);
   const std::vector<SchemeOutcome> outcomes =
-      devices.ok()
-          ? CheckSchemes(gpu::CudaDevices(gpu::DefaultDeviceName()), absl::GetFlag(FLAGS_quick))
-          : SkippedSchemes("no CUDA device");
+      devices.ok() ? CheckSchemes(gpu::CudaDevices(gpu::DefaultDeviceName(), options),
+                                  absl::GetFlag(FLAGS_quick))
+                   : SkippedSchemes("no CUDA device");
   std::string json = "{\"schemes\": [\n";
   bool wrong = false;
   for (size_t i = 0; i < outcomes.size(); ++i) {

@@ -28,6 +28,16 @@ refused() {
   [[ ! -s stdout ]] || { echo "on stdout of $*:"; cat stdout; return 1; }
 }
 
+# Devices of a build without CUDA count what their graphs did, and lose nothing by them.
+graphs_serve() {
+  "$pipelab" run 1f1b --devices=2 --micro_batches=4 --layers=2 --backend=emulated --cuda_graphs=on >stdout 2>stderr || {
+    grep -q "in builds without --config=cuda alone" stderr && return
+    cat stdout stderr
+    return 1
+  }
+  grep -q "bit" stdout && grep -Eq "^device 1: graphs_replayed [1-9]" stdout || { cat stdout; return 1; }
+}
+
 # csv -> json -> csv, and json -> json, of every scheme of the catalogue that serves the size.
 round_trips() {
   local scheme served=0
@@ -542,6 +552,9 @@ check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
 check "no such backend" refused 2 "--backend=tpu: must be cpu, cuda or emulated" run 1f1b --backend=tpu
 check "precision of the CPU" refused 2 "--precision=bf16: with --backend=cuda alone" run 1f1b --precision=bf16
+check "graphs of the CPU" refused 2 "--cuda_graphs=on: with --backend=cuda or emulated alone" run 1f1b --cuda_graphs=on
+check "graphs or not" refused 2 "--cuda_graphs=yes: must be on or off" run 1f1b --cuda_graphs=yes
+check "graphs that serve" graphs_serve
 check "plans" plans
 check "errors of plans" plan_errors
 exit $((failures > 0))

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "experiments/checkpoint.h"
 #include "experiments/commands/command.h"
@@ -37,6 +38,7 @@ struct Trained {
   Trace trace;          // of the last step
   Trace predicted;      // of the program's devices
   TrainingState from;   // of --resume's file, or none
+  std::vector<ComputeDevice::Counts> counts;
 };
 
 absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int micro_batches,
@@ -125,6 +127,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   trained.result.num_slices = schedule.num_slices;
   PIPELAB_ASSIGN_OR_RETURN(trained.predicted, Simulate(training->program(), training->costs()));
   PIPELAB_RETURN_IF_ERROR(TrainSteps(study, transport->processes(), training.get(), &trained));
+  trained.counts = training->DeviceCounts();
   return trained;
 }
 
@@ -150,6 +153,17 @@ std::string Devices(const Trace& trace, bool groups) {
                           ToString(t.peak_state), ToString(t.bytes_sent), t.messages_sent);
     if (groups) absl::StrAppendFormat(&text, "  %13s", ToString(t.tensor_bytes));
     absl::StrAppend(&text, "\n");
+  }
+  return text;
+}
+
+// What devices counted over the whole run, a line each; "" where they count nothing.
+std::string Counts(const std::vector<ComputeDevice::Counts>& counts) {
+  std::string text;
+  for (size_t d = 0; d < counts.size(); ++d) {
+    if (counts[d].empty()) continue;
+    absl::StrAppend(&text, "device ", d, ": ",
+                    absl::StrJoin(counts[d], ", ", absl::PairFormatter(" ")), "\n");
   }
   return text;
 }
@@ -224,12 +238,12 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
       "stdout", "-",
       absl::StrFormat(
           "%s: %s, %s, %d micro-batches\n"
-          "\n%s\nlosses: %s\n\n%s\n%s",
+          "\n%s\nlosses: %s\n\n%s\n%s%s",
           study.source,
           absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
           DeviceCount(schedule, study.tensor_parallel, processes), schedule.num_micro_batches,
           Losses(serial, trained), equality.text, Devices(trained.trace, study.tensor_parallel > 1),
-          Prediction(trained, study.tensor_parallel)) +
+          Prediction(trained, study.tensor_parallel), Counts(trained.counts)) +
           Checkpoints(study, trained)));
   if (equality.ok) return absl::OkStatus();
   return absl::InternalError(

@@ -12,6 +12,9 @@ ABSL_FLAG(std::string, backend, "cpu",
           "what devices compute on: cpu, cuda (streams of the GPUs in turn; a build with "
           "--config=cuda), emulated (the CUDA backend's kernels as loops; a build without)");
 ABSL_FLAG(std::string, precision, "fp32", "products with --backend=cuda: fp32, tf32, bf16");
+ABSL_FLAG(
+    std::string, cuda_graphs, "off",
+    "on: with --backend=cuda or emulated, actions that repeat are launched as one graph; off");
 
 namespace pipelab {
 
@@ -27,8 +30,21 @@ absl::StatusOr<ComputeDevices> DevicesFromFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--precision=", text, ": with --backend=cuda alone"));
   }
+  const std::string graphs = absl::GetFlag(FLAGS_cuda_graphs);
+  if (graphs != "on" && graphs != "off") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cuda_graphs=", graphs, ": must be on or off"));
+  }
+  if (backend == "cuda" || backend == "emulated") {
+    gpu::DeviceOptions options;
+    options.precision = *precision;
+    options.graphs = graphs == "on";
+    return gpu::CudaDevices(backend, options);
+  }
+  if (graphs == "on") {
+    return absl::InvalidArgumentError("--cuda_graphs=on: with --backend=cuda or emulated alone");
+  }
   if (backend == "cpu") return CpuDevices();
-  if (backend == "cuda" || backend == "emulated") return gpu::CudaDevices(backend, *precision);
   return absl::InvalidArgumentError(
       absl::StrCat("--backend=", backend, ": must be cpu, cuda or emulated"));
 }

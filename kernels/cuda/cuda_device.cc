@@ -2,12 +2,14 @@
 
 #include <cuda_runtime_api.h>
 
-#include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "kernels/cuda/cublas_products.h"
+#include "kernels/cuda/cuda_blocks.h"
+#include "kernels/cuda/cuda_graph.h"
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/cudnn_convolutions.h"
 #include "kernels/cuda/functions.h"
@@ -21,20 +23,39 @@ bool IsAligned(const void* p) {
   return reinterpret_cast<uintptr_t>(p) % CublasProducts::kAlignment == 0;
 }
 
+// Kernels in the middle of what is being launched.
+class AtOnce final : public Queue {
+ public:
+  explicit AtOnce(cudaStream_t stream) : stream_(stream) {}
+  void Add(const KernelWork& work) override {
+    if (!status_.ok()) return;
+    status_ = LaunchWork(
+        {WorkKind::kKernel, work.name, work.entry, const_cast<void*>(work.arguments), work.bytes},
+        stream_);
+  }
+  bool failed() const override { return !status_.ok(); }
+  void* Scratch(int64_t) override { return nullptr; }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  const cudaStream_t stream_;
+  absl::Status status_;
+};
+
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(const CudaOptions& options)
-      : gpu_(options.gpu), precision_(options.precision) {}
+  CudaDevice(const CudaOptions& options, std::shared_ptr<CudaBlocks> blocks)
+      : Device(options.graphs ? Issuing::kGraphs : Issuing::kAtOnce, blocks, options.graph_limits),
+        gpu_(options.gpu),
+        precision_(options.precision),
+        blocks_(std::move(blocks)) {}
 
   absl::Status Open() {
     PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaSetDevice(gpu_), absl::StrCat("GPU ", gpu_)));
     PIPELAB_RETURN_IF_ERROR(
         CudaStatus(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream"));
-    PIPELAB_RETURN_IF_ERROR(
-        CudaStatus(cudaStreamCreateWithFlags(&free_stream_, cudaStreamNonBlocking), "a stream"));
     PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&begin_), "an event"));
     PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaEventCreate(&end_), "an event"));
-    PIPELAB_RETURN_IF_ERROR(MakePool());
     convolutions_ = std::make_unique<CudnnConvolutions>(precision_);
     PIPELAB_ASSIGN_OR_RETURN(products_, CublasProducts::Create(precision_));
     return absl::OkStatus();
@@ -43,88 +64,27 @@ class CudaDevice final : public Device {
   ~CudaDevice() override {
     cudaSetDevice(gpu_);
     GiveBackBuffers();
-    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-    if (free_stream_ != nullptr) cudaStreamSynchronize(free_stream_);
     products_.reset();
     convolutions_.reset();
     for (cudaEvent_t event : {begin_, end_}) {
       if (event != nullptr) cudaEventDestroy(event);
     }
-    for (cudaStream_t stream : {stream_, free_stream_}) {
-      if (stream != nullptr) cudaStreamDestroy(stream);
-    }
-    // What is still lent out is gone by the callers' rule that tensors end before their devices.
-    if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
   absl::string_view name() const override { return "cuda"; }
 
-  // Whoever asks is about to launch: its thread comes to this GPU, and the clock starts.
-  void* stream() const override {
-    Begin();
-    return stream_;
-  }
-  void Run(std::function<void()>) override { LOG(FATAL) << "host work on a GPU's queue"; }
-
-  void* Take(int64_t bytes) override {
-    if (failed()) return nullptr;
-    cudaSetDevice(gpu_);
-    void* block = nullptr;
-    if (!Ok(cudaMallocFromPoolAsync(&block, bytes, pool_, stream_),
-            absl::StrCat(bytes, " bytes of GPU ", gpu_, "'s memory"))) {
-      return nullptr;
-    }
-    CountTaken(bytes);
-#ifndef NDEBUG
-    Ok(cudaMemsetAsync(block, 0xFF, bytes, stream_), "a new block");
-#endif
-    return block;
-  }
-
-  // Blocks that other devices have worked on go through a stream of their own, which waits for all
-  // of these, so that no device waits for another one's work.
-  void Give(void* block, int64_t bytes, absl::Span<const Memory::Shared> others) override {
-    CountTaken(-bytes);
-    cudaSetDevice(gpu_);
-    if (others.empty()) {
-      Ok(cudaFreeAsync(block, stream_), "a block's return");
-      return;
-    }
-    AwaitOnFreeStream(stream_);
-    for (const Memory::Shared& other : others) {
-      AwaitOnFreeStream(static_cast<CudaDevice*>(other.get())->stream_);
-    }
-    Ok(cudaFreeAsync(block, free_stream_), "a block's return");
-  }
-
-  void Clear(void* to, int64_t bytes) override {
-    if (failed()) return;
-    Begin();
-    Ok(cudaMemsetAsync(to, 0, bytes, stream_), "clearing memory");
-  }
-  void Copy(const void* from, void* to, int64_t bytes) override {
-    if (failed()) return;
-    Begin();
-    Ok(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy");
-  }
   void FromHost(const void* from, void* to, int64_t bytes) override {
-    if (failed()) return;
-    cudaSetDevice(gpu_);
-    if (Ok(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "a copy")) {
-      Ok(cudaStreamSynchronize(stream_), "a copy to the GPU");
-    }
+    CopyNow(from, to, bytes, cudaMemcpyHostToDevice, "a copy to the GPU");
   }
   void ToHost(const void* from, void* to, int64_t bytes) override {
-    if (failed()) return;
-    cudaSetDevice(gpu_);
-    if (Ok(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "a copy")) {
-      Ok(cudaStreamSynchronize(stream_), "a copy from the GPU");
-    }
+    CopyNow(from, to, bytes, cudaMemcpyDeviceToHost, "a copy from the GPU");
   }
 
   absl::Status Finish() override {
-    if (failed()) return status();
     cudaSetDevice(gpu_);
+    Issue();
+    if (failed()) return status();
     if (running_) Ok(cudaEventRecord(end_, stream_), "an event");
     if (Ok(cudaStreamSynchronize(stream_), "work on the GPU") && running_) {
       float milliseconds = 0;
@@ -137,15 +97,11 @@ class CudaDevice final : public Device {
   }
 
   int64_t busy_ns() const override { return busy_ns_; }
-  int64_t peak_reserved() const override {
-    uint64_t bytes = 0;
-    cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrReservedMemHigh, &bytes);
-    return static_cast<int64_t>(bytes);
-  }
+  int64_t peak_reserved() const override { return blocks_->peak_reserved(); }
 
   void Matmul(const MatmulCall& call) override {
     if (failed() || call.m == 0 || call.n == 0) return;
-    Begin();
+    cudaSetDevice(gpu_);
     MatmulCall aligned = call;
     if (call.batch == 1 && call.type == MatmulCall::Type::kFloat32) {
       std::shared_ptr<void> holds[4];  // until the product is queued
@@ -166,72 +122,83 @@ class CudaDevice final : public Device {
     Multiply(aligned);
   }
 
+  // Whether the library serves shows when it first runs.
   bool Convolve(const ConvolutionCall& call) override {
     if (failed()) return false;
-    Begin();
+    if (has_graphs() && convolutions_->HasRun(call)) {
+      Record(WorkKind::kConvolution, "a convolution", call);
+      return true;
+    }
+    cudaSetDevice(gpu_);
+    const auto lock = IssueAndLock();
+    BeginWork();
     const absl::StatusOr<bool> served = convolutions_->Run(call, stream_);
     if (!served.ok()) Fail(served.status());
     return served.ok() && *served;
   }
 
  private:
-  std::string LaunchErrorName(int error) const override {
-    return cudaGetErrorString(static_cast<cudaError_t>(error));
-  }
-
   bool Ok(cudaError_t error, absl::string_view what) {
     if (error == cudaSuccess) return true;
     Fail(CudaStatus(error, what));
     return false;
   }
 
-  // A pool of the device's own: its blocks are reused in the order of its stream, and its peak is
-  // the device's. Blocks stay with it between steps.
-  absl::Status MakePool() {
-    cudaMemPoolProps properties = {};
-    properties.allocType = cudaMemAllocationTypePinned;
-    properties.location.type = cudaMemLocationTypeDevice;
-    properties.location.id = gpu_;
-    PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaMemPoolCreate(&pool_, &properties), "a memory pool"));
-    uint64_t keep = std::numeric_limits<uint64_t>::max();
-    PIPELAB_RETURN_IF_ERROR(CudaStatus(
-        cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "a memory pool"));
-    return LetOthersIn();
+  // --- Of Device.
+  absl::StatusOr<void*> NewBlock(int64_t bytes) override {
+    cudaSetDevice(gpu_);
+    return blocks_->New(bytes, stream_);
   }
-
-  // Devices of this process on other GPUs read and write these blocks, where the machine can.
-  absl::Status LetOthersIn() {
-    int gpus = 0;
-    PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&gpus), "the number of GPUs"));
-    for (int other = 0; other < gpus; ++other) {
-      int can = 0;
-      if (other == gpu_ || cudaDeviceCanAccessPeer(&can, other, gpu_) != cudaSuccess || can == 0) {
-        continue;
-      }
-      cudaMemAccessDesc access = {};
-      access.location.type = cudaMemLocationTypeDevice;
-      access.location.id = other;
-      access.flags = cudaMemAccessFlagsProtReadWrite;
-      PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaMemPoolSetAccess(pool_, &access, 1),
-                                         absl::StrCat("access of GPU ", other)));
-    }
-    return absl::OkStatus();
+  void FreeOwn(const MemoryBlock& block) override {
+    cudaSetDevice(gpu_);
+    absl::Status freed = blocks_->FreeInOrder(block, stream_);
+    if (!freed.ok()) Fail(std::move(freed));
   }
-
-  void Begin() const {
+  std::unique_ptr<Fence> MakeFence() override {
+    cudaSetDevice(gpu_);
+    std::unique_ptr<Fence> fence = CudaFence::Record(stream_);
+    if (fence == nullptr) Fail(absl::InternalError("an event on the GPU's stream"));
+    return fence;
+  }
+  void BeginWork() override {
     cudaSetDevice(gpu_);
     if (running_) return;
     running_ = true;
     cudaEventRecord(begin_, stream_);
   }
+  void Wait() override {
+    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  }
+#ifndef NDEBUG
+  bool spoils() const override { return true; }
+#endif
 
-  void AwaitOnFreeStream(cudaStream_t stream) {
-    cudaEvent_t event = nullptr;
-    if (!Ok(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event")) return;
-    if (Ok(cudaEventRecord(event, stream), "an event")) {
-      Ok(cudaStreamWaitEvent(free_stream_, event, 0), "an event");
+  absl::Status Do(const Work& work) override {
+    switch (work.kind) {
+      case WorkKind::kProduct:
+        return LaunchProduct(*static_cast<const MatmulCall*>(work.arguments));
+      case WorkKind::kConvolution: {
+        const auto& call = *static_cast<const ConvolutionCall*>(work.arguments);
+        PIPELAB_ASSIGN_OR_RETURN(const bool served, convolutions_->Run(call, stream_));
+        return served ? absl::OkStatus()
+                      : absl::InternalError("cuDNN refuses a convolution that it has run before");
+      }
+      default:
+        return LaunchWork(work, stream_);
     }
-    cudaEventDestroy(event);  // once it is over
+  }
+  std::unique_ptr<Graph> MakeGraph(const WorkList& list) override {
+    return CaptureGraph(stream_, list, [this](const Work& work) { return Do(work); });
+  }
+
+  void CopyNow(const void* from, void* to, int64_t bytes, cudaMemcpyKind kind,
+               absl::string_view what) {
+    if (failed()) return;
+    cudaSetDevice(gpu_);
+    const auto lock = IssueAndLock();
+    if (Ok(cudaMemcpyAsync(to, from, bytes, kind, stream_), what)) {
+      Ok(cudaStreamSynchronize(stream_), what);
+    }
   }
 
   // Floats that the rows of a factor take.
@@ -267,15 +234,18 @@ class CudaDevice final : public Device {
     if (writes_aux) Copy(aux.get(), call.aux, bytes);
   }
 
-  // With what follows the product in kernels of its own where the library has none together.
   void Multiply(const MatmulCall& call) {
-    if (failed()) return;
+    if (!failed()) Record(WorkKind::kProduct, "a product", call);
+  }
+
+  // With what follows the product in kernels of its own where the library has none together.
+  absl::Status LaunchProduct(const MatmulCall& call) {
     absl::Status status = products_->Run(call, stream_);
     if (absl::IsUnimplemented(status) && call.then != MatmulCall::Then::kNothing &&
         call.type == MatmulCall::Type::kFloat32) {
       status = MultiplyThen(call);
     }
-    if (!status.ok()) Fail(std::move(status));
+    return status;
   }
 
   absl::Status MultiplyThen(const MatmulCall& call) {
@@ -289,24 +259,25 @@ class CudaDevice final : public Device {
     float* const c = static_cast<float*>(call.c);
     float* const made = static_cast<float*>(plain.c);
     const int64_t n = call.m * call.n;
+    AtOnce queue(stream_);
     if (call.bias != nullptr) {
-      AddBias(*this, static_cast<const float*>(call.bias), call.m, call.n, made);
+      AddBias(queue, static_cast<const float*>(call.bias), call.m, call.n, made);
     }
-    if (gelu) Gelu(*this, made, n, c);
+    if (gelu) Gelu(queue, made, n, c);
     if (call.then == MatmulCall::Then::kGeluGradient) {
-      GeluGradient(*this, c, static_cast<const float*>(call.aux), n, c);
+      GeluGradient(queue, c, static_cast<const float*>(call.aux), n, c);
     }
-    return absl::OkStatus();
+    return queue.status();
   }
 
   const int gpu_;
   const Precision precision_;
-  cudaStream_t stream_ = nullptr, free_stream_ = nullptr;
+  const std::shared_ptr<CudaBlocks> blocks_;
+  cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  cudaMemPool_t pool_ = nullptr;
   std::unique_ptr<CublasProducts> products_;
   std::unique_ptr<CudnnConvolutions> convolutions_;
-  mutable bool running_ = false;  // something was queued since the last Finish()
+  bool running_ = false;  // something was queued since the last Finish()
   int64_t busy_ns_ = 0;
 };
 
@@ -342,7 +313,9 @@ absl::StatusOr<GpuDescription> DescribeGpu(int gpu) {
 
 absl::StatusOr<std::shared_ptr<Device>> MakeCudaDevice(const CudaOptions& options) {
   PIPELAB_RETURN_IF_ERROR(DescribeGpu(options.gpu).status());
-  auto device = std::make_shared<CudaDevice>(options);
+  PIPELAB_ASSIGN_OR_RETURN(std::shared_ptr<CudaBlocks> blocks,
+                           CudaBlocks::Create(options.gpu, /*keeps=*/options.graphs));
+  auto device = std::make_shared<CudaDevice>(options, std::move(blocks));
   PIPELAB_RETURN_IF_ERROR(device->Open());
   return std::shared_ptr<Device>(std::move(device));
 }

@@ -18,6 +18,8 @@ namespace gpu {
 struct CudaOptions {
   int gpu = 0;  // its number
   Precision precision = Precision::kFloat32;
+  bool graphs = false;  // device.h
+  GraphLimits graph_limits;
 };
 
 absl::StatusOr<std::shared_ptr<Device>> MakeCudaDevice(const CudaOptions& options);

@@ -38,6 +38,7 @@ struct CudnnConvolutions::Plan {
   cudnnFilterDescriptor_t w = nullptr;
   cudnnConvolutionDescriptor_t convolution = nullptr;
   int algorithm = -1;
+  bool has_run = false;
 };
 
 CudnnConvolutions::CudnnConvolutions(Precision precision) : precision_(precision) {}
@@ -47,13 +48,21 @@ CudnnConvolutions::~CudnnConvolutions() {
   if (handle_ != nullptr) cudnnDestroy(handle_);
 }
 
+CudnnConvolutions::Key CudnnConvolutions::KeyOf(const ConvolutionCall& call) {
+  const ConvolutionShape& s = call.shape;
+  return {s.samples,      s.height,        s.width,        s.in_channels,
+          s.out_channels, s.kernel_height, s.kernel_width, s.stride_height,
+          s.stride_width, s.pad_height,    s.pad_width,    static_cast<int64_t>(call.pass)};
+}
+
+bool CudnnConvolutions::HasRun(const ConvolutionCall& call) const {
+  const auto found = plans_.find(KeyOf(call));
+  return found != plans_.end() && found->second != nullptr && found->second->has_run;
+}
+
 absl::StatusOr<CudnnConvolutions::Plan*> CudnnConvolutions::PlanOf(const ConvolutionCall& call) {
   const ConvolutionShape& s = call.shape;
-  const Key key = {s.samples,      s.height,        s.width,
-                   s.in_channels,  s.out_channels,  s.kernel_height,
-                   s.kernel_width, s.stride_height, s.stride_width,
-                   s.pad_height,   s.pad_width,     static_cast<int64_t>(call.pass)};
-  std::unique_ptr<Plan>& plan = plans_[key];
+  std::unique_ptr<Plan>& plan = plans_[KeyOf(call)];
   if (plan != nullptr) return plan.get();
   plan = std::make_unique<Plan>();
   const auto number = [](int64_t n) { return static_cast<int>(n); };
@@ -151,6 +160,7 @@ absl::StatusOr<bool> CudnnConvolutions::Run(const ConvolutionCall& call, cudaStr
     return false;
   }
   PIPELAB_RETURN_IF_ERROR(ran);
+  plan->has_run = true;
   return true;
 }
 

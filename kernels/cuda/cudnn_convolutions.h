@@ -31,11 +31,14 @@ class CudnnConvolutions {
 
   // False where no algorithm serves; nothing is queued then.
   absl::StatusOr<bool> Run(const ConvolutionCall& call, cudaStream_t stream);
+  // Whether a call of these sizes was served before, and so will be again.
+  bool HasRun(const ConvolutionCall& call) const;
 
  private:
   struct Plan;
   using Key = std::array<int64_t, 12>;
 
+  static Key KeyOf(const ConvolutionCall& call);
   absl::StatusOr<Plan*> PlanOf(const ConvolutionCall& call);
   absl::Status Choose(const ConvolutionCall& call, Plan* plan);
 

@@ -9,6 +9,11 @@
 // does what is queued only when somebody waits for it, and its memory starts as NaNs: what forgets
 // to wait computes with NaNs. So everything above this header is tested without a GPU.
 //
+// With graphs, work is noted down and issued at the next wait, by a CUDA graph where the same came
+// before (graph_cache.h): an action of a stage is one launch, or a few where it gets data from the
+// host on its way. Memory that is given back stays with the device then, so that addresses repeat
+// (block_store.h). The emulated device has graphs by the same code.
+//
 // Several devices may share a GPU: a stream each, side by side. A device is its thread's, but for
 // what kernels/tensor/memory.h lets others do. The first fault stays: from then on nothing is
 // queued, allocations give null, and Finish() says what it was.
@@ -17,15 +22,24 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kernels/convolution_kernels.h"
+#include "kernels/cuda/block_store.h"
+#include "kernels/cuda/graph_cache.h"
 #include "kernels/cuda/queue.h"
+#include "kernels/cuda/work_list.h"
 #include "kernels/tensor/memory.h"
 
 namespace pipelab {
@@ -79,13 +93,29 @@ struct ConvolutionCall {
   int64_t workspace_bytes = 0;
 };
 
-class Device : public Memory, public Queue {
+class Device : public Memory, public Queue, protected Worker {
  public:
   virtual absl::string_view name() const = 0;  // "cuda", "emulated"
 
   virtual void Matmul(const MatmulCall& call) = 0;
   // False where the library has nothing that fits the workspace and gives the same bits each time.
   virtual bool Convolve(const ConvolutionCall& call) = 0;
+
+  void* Take(int64_t bytes) override;
+  void Give(void* data, int64_t bytes, absl::Span<const Memory::Shared> others) override;
+  void Clear(void* to, int64_t bytes) override;
+  void Copy(const void* from, void* to, int64_t bytes) override;
+  void Reduce(MemoryReduction reduction, absl::Span<const void* const> inputs,
+              absl::Span<void* const> outputs, DataType type, int64_t begin,
+              int64_t count) override;
+
+  // Training takes the same step again, and gets the same memory where it can: if it does so while
+  // no device works. By any thread.
+  void BeginStep() { store_->BeginStep(); }
+
+  void Add(const KernelWork& work) override;
+  bool failed() const override { return failed_.load(std::memory_order_acquire); }
+  void* Scratch(int64_t bytes) override { return Grow(&scratch_, bytes); }
 
   // Nanoseconds between the first launch after a Finish() and the end of the work, by the device's
   // clock, over all Finish() so far.
@@ -94,13 +124,9 @@ class Device : public Memory, public Queue {
   // it set aside on the whole GPU.
   int64_t peak_taken() const { return peak_taken_; }
   virtual int64_t peak_reserved() const { return 0; }
-
-  bool failed() const override { return failed_.load(std::memory_order_acquire); }
-  void NoteLaunch(const char* kernel, int cuda_error) override;
-  void* Scratch(int64_t bytes) override { return Grow(&scratch_, bytes); }
-  void Reduce(MemoryReduction reduction, absl::Span<const void* const> inputs,
-              absl::Span<void* const> outputs, DataType type, int64_t begin,
-              int64_t count) override;
+  // All 0 without graphs. Between calls of the device's thread.
+  GraphCounts graph_counts() const { return graphs_.counts(); }
+  int64_t pieces_in_kept_graphs() const { return graphs_.pieces_kept(); }
 
   // Where a kernel leaves a number for the host, and the number, once the kernel is done. Not a
   // number where the device failed.
@@ -111,13 +137,47 @@ class Device : public Memory, public Queue {
   const float* Upload(absl::Span<const float> values);
 
  protected:
-  // What Grow took; for destructors of derived classes.
+  // When what is queued is issued.
+  enum class Issuing : uint8_t {
+    kAtOnce,
+    kOnWait,
+    kGraphs,  // on a wait, by graphs; the store keeps blocks
+  };
+  Device(Issuing issuing, std::shared_ptr<BlockStore> store, const GraphLimits& limits)
+      : issuing_(issuing), store_(std::move(store)), graphs_(limits) {}
+
+  // --- What kinds of devices have to say. Do() and MakeGraph() are Worker's.
+  virtual absl::StatusOr<void*> NewBlock(int64_t bytes) = 0;
+  // A block that only this device used, behind all that it issued.
+  virtual void FreeOwn(const MemoryBlock& block) = 0;
+  // Behind all that this device issued; null: that is done. From any thread.
+  virtual std::unique_ptr<Fence> MakeFence() = 0;
+  // Before work is issued, which a capture may follow.
+  virtual void BeginWork() {}
+  // Until what was issued is done.
+  virtual void Wait() = 0;
+  // Whether new memory is filled with NaNs, and own memory given back.
+  virtual bool spoils() const { return false; }
+
+  void Record(const Work& work);
+  template <class T>
+  void Record(WorkKind kind, const char* name, T arguments) {
+    static_assert(std::is_trivially_copyable<T>::value, "arguments travel as bytes");
+#if defined(__GNUC__) && !defined(__clang__)
+    __builtin_clear_padding(&arguments);
+#endif
+    Record({kind, name, nullptr, &arguments, sizeof(arguments)});
+  }
+  // Everything that is queued. While the lock is held, nothing is queued or issued.
+  void Issue() { IssueAndLock(); }
+  std::unique_lock<std::mutex> IssueAndLock();
+
+  bool has_graphs() const { return issuing_ == Issuing::kGraphs; }
+  // What Grow took, and the graphs; for destructors of derived classes.
   void GiveBackBuffers();
   // Keeps the first one.
   void Fail(absl::Status why);
   absl::Status status() const;
-  void CountTaken(int64_t bytes);
-  virtual std::string LaunchErrorName(int cuda_error) const = 0;
 
  private:
   struct Buffer {
@@ -125,16 +185,40 @@ class Device : public Memory, public Queue {
     int64_t bytes = 0;
   };
   void* Grow(Buffer* buffer, int64_t bytes);
+  int64_t BlockBytes(int64_t bytes) const;
+  void CountTaken(int64_t bytes);
+  // Once all that is queued now is issued; by any thread.
+  void AfterIssue(std::function<void()> call);
 
+  const Issuing issuing_;
+  const std::shared_ptr<BlockStore> store_;
   Buffer scratch_, result_, ids_, numbers_;
   std::atomic<bool> failed_{false};
   std::atomic<int64_t> taken_{0}, peak_taken_{0};
-  mutable std::mutex mutex_;
+
+  std::mutex work_mutex_;
+  WorkList list_;
+  std::thread::id list_thread_;
+  GraphCache graphs_;
+
+  std::mutex after_mutex_;
+  bool pending_ = false;  // something is in the list, or being issued
+  std::vector<std::function<void()>> after_;
+
+  mutable std::mutex status_mutex_;
   absl::Status status_;
 };
 
-// On the host, for tests; see above. Past `memory_limit` bytes allocations fail.
-std::shared_ptr<Device> MakeEmulatedDevice(int64_t memory_limit = int64_t{1} << 40);
+struct EmulatedOptions {
+  int64_t memory_limit = int64_t{1} << 40;  // bytes; past them allocations fail
+  bool graphs = false;
+  GraphLimits graph_limits;
+  // A test's: an error here is what launching that piece of work comes back with.
+  std::function<absl::Status(absl::string_view work)> fault;
+};
+
+// On the host, for tests; see above.
+std::shared_ptr<Device> MakeEmulatedDevice(const EmulatedOptions& options = {});
 
 }  // namespace gpu
 }  // namespace pipelab

@@ -33,10 +33,20 @@ int PlaceOnHost() {
 }
 #endif
 
+ComputeDevice::Counts CountsOf(const GraphCounts& counts) {
+  return {{"graphs_replayed", counts.replayed},
+          {"graphs_changed", counts.changed},
+          {"graphs_captured", counts.captured},
+          {"lists_plain", counts.plain},
+          {"lists_refused", counts.refused},
+          {"pieces", counts.pieces},
+          {"pieces_in_graphs", counts.pieces_in_graphs}};
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_view name, int count,
-                                                                 Precision precision) {
+                                                                 const DeviceOptions& options) {
   std::vector<std::shared_ptr<Device>> devices;
 #ifdef PIPELAB_CUDA
   if (name == "emulated") {
@@ -49,10 +59,12 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_vi
   PIPELAB_ASSIGN_OR_RETURN(const int gpus, NumGpus());
   const int first = PlaceOnHost();
   for (int i = 0; i < count; ++i) {
-    CudaOptions options;
-    options.gpu = (first + i) % gpus;
-    options.precision = precision;
-    PIPELAB_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, MakeCudaDevice(options));
+    CudaOptions cuda;
+    cuda.gpu = (first + i) % gpus;
+    cuda.precision = options.precision;
+    cuda.graphs = options.graphs;
+    cuda.graph_limits = options.graph_limits;
+    PIPELAB_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, MakeCudaDevice(cuda));
     devices.push_back(std::move(device));
   }
 #else
@@ -60,34 +72,41 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_vi
     return absl::FailedPreconditionError(
         "this program was built without CUDA: build it with --config=cuda");
   }
-  if (name != "emulated" || precision != Precision::kFloat32) {
+  if (name != "emulated" || options.precision != Precision::kFloat32) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", name, "\": there is \"emulated\", of float32"));
   }
-  for (int i = 0; i < count; ++i) devices.push_back(MakeEmulatedDevice());
+  EmulatedOptions emulated;
+  emulated.graphs = options.graphs;
+  emulated.graph_limits = options.graph_limits;
+  for (int i = 0; i < count; ++i) devices.push_back(MakeEmulatedDevice(emulated));
 #endif
   return devices;
 }
 
-ComputeDevices CudaDevices(absl::string_view name, Precision precision) {
-  return [name = std::string(name),
-          precision](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Device>> devices,
-                             MakeDevices(name, count, precision));
-    std::vector<ComputeDevice> all;
-    for (const std::shared_ptr<Device>& device : devices) {
-      ComputeDevice on;
-      on.memory = device;
-      on.make_backend = [device](Arena* arena) { return MakeCudaBackend(arena, device); };
+ComputeDevices CudaDevices(absl::string_view name, const DeviceOptions& options) {
+  return
+      [name = std::string(name), options](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
+        PIPELAB_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Device>> devices,
+                                 MakeDevices(name, count, options));
+        std::vector<ComputeDevice> all;
+        for (const std::shared_ptr<Device>& device : devices) {
+          ComputeDevice on;
+          on.memory = device;
+          on.make_backend = [device](Arena* arena) { return MakeCudaBackend(arena, device); };
 #if defined(PIPELAB_CUDA) && !defined(PIPELAB_NO_NCCL)
-      on.join = [device](ProcessGroup* processes, int ranks, absl::Duration limit) {
-        return MakeNcclCommunicator(processes, ranks, device, limit);
-      };
+          on.join = [device](ProcessGroup* processes, int ranks, absl::Duration limit) {
+            return MakeNcclCommunicator(processes, ranks, device, limit);
+          };
 #endif
-      all.push_back(std::move(on));
-    }
-    return all;
-  };
+          if (options.graphs) {
+            on.counts = [device] { return CountsOf(device->graph_counts()); };
+            on.begin_step = [device] { device->BeginStep(); };
+          }
+          all.push_back(std::move(on));
+        }
+        return all;
+      };
 }
 
 absl::StatusOr<Precision> ParsePrecision(absl::string_view text) {

@@ -18,13 +18,20 @@
 namespace pipelab {
 namespace gpu {
 
+struct DeviceOptions {
+  Precision precision = Precision::kFloat32;
+  bool graphs = false;  // device.h
+  GraphLimits graph_limits;
+};
+
 // Device i is on GPU i modulo their number: several streams share one where there are fewer. Of
 // several processes on a host (mpirun, srun) the n-th begins with GPU n.
-absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(
-    absl::string_view name, int count, Precision precision = Precision::kFloat32);
+absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_view name, int count,
+                                                                 const DeviceOptions& options = {});
 
-// The same with their backends, for who trains.
-ComputeDevices CudaDevices(absl::string_view name, Precision precision = Precision::kFloat32);
+// The same with their backends, for who trains. With graphs they count lists of work
+// (graph_cache.h).
+ComputeDevices CudaDevices(absl::string_view name, const DeviceOptions& options = {});
 
 // "fp32", "tf32" or "bf16".
 absl::StatusOr<Precision> ParsePrecision(absl::string_view text);

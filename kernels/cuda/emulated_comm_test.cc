@@ -1,5 +1,5 @@
 // The in-process communicator between devices: conformance on emulated ones, whose work waits until
-// somebody waits for it.
+// somebody waits for it, without and with graphs.
 #include <deque>
 #include <memory>
 #include <thread>
@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "kernels/comm/conformance.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/functions.h"
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/host_values.h"
 #include "tools/base/status_matchers.h"
@@ -15,11 +16,14 @@
 namespace pipelab {
 namespace {
 
-void RunOnDevices(int size, const RankBody& body) {
+void RunOnDevices(bool graphs, int size, const RankBody& body) {
   InProcessOptions options;
+  gpu::EmulatedOptions emulated;
+  emulated.graphs = graphs;
+  emulated.graph_limits.fewest_pieces = 1;
   std::deque<Arena> arenas;
   for (int r = 0; r < size; ++r) {
-    options.devices.push_back(gpu::MakeEmulatedDevice());
+    options.devices.push_back(gpu::MakeEmulatedDevice(emulated));
     arenas.emplace_back(options.devices.back());
   }
   auto ranks = MakeInProcessCommunicators(size, options);
@@ -33,7 +37,11 @@ void RunOnDevices(int size, const RankBody& body) {
 
 class EmulatedConformance : public testing::TestWithParam<ConformanceCase> {};
 
-TEST_P(EmulatedConformance, Holds) { GetParam().run(&RunOnDevices); }
+TEST_P(EmulatedConformance, Holds) {
+  for (const bool graphs : {false, true}) {
+    GetParam().run([graphs](int size, const RankBody& body) { RunOnDevices(graphs, size, body); });
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(All, EmulatedConformance, testing::ValuesIn(ConformanceCases()),
                          [](const testing::TestParamInfo<ConformanceCase>& info) {
@@ -42,14 +50,19 @@ INSTANTIATE_TEST_SUITE_P(All, EmulatedConformance, testing::ValuesIn(Conformance
 
 // What is still queued when a tensor is sent is done before the receiver sees it, and a block is
 // not reused before the receiver's work on it.
-TEST(EmulatedDevices, WorkGoesAheadOfItsMessage) {
-  RunOnDevices(2, [](Communicator& comm, Arena& arena) {
+class EmulatedDevices : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Graphs, EmulatedDevices, testing::Bool());
+
+TEST_P(EmulatedDevices, WorkGoesAheadOfItsMessage) {
+  RunOnDevices(GetParam(), 2, [](Communicator& comm, Arena& arena) {
     const auto device = std::static_pointer_cast<gpu::Device>(arena.memory());
     for (int i = 0; i < 50; ++i) {
+      device->BeginStep();  // earlier messages' memory comes again
       if (comm.rank() == 0) {
         Tensor x = arena.Zeros(DataType::kFloat32, {1000}, MemoryKind::kActivation);
         float* const values = static_cast<float*>(x.data());
-        device->Run([=] { values[999] = static_cast<float>(i); });
+        gpu::Fill(*device, static_cast<float>(i), 1, values + 999);
         PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket t, comm.Send(std::move(x), 1, i));
         ASSERT_THAT(comm.Wait(t, kPatience), IsOk());
         continue;

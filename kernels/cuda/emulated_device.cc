@@ -1,8 +1,8 @@
 // A device on the host: a list of work, done when somebody waits for it.
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <functional>
 #include <utility>
 
@@ -10,6 +10,7 @@
 #include "glog/logging.h"
 #include "kernels/cuda/bf16_number.h"
 #include "kernels/cuda/device.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace gpu {
@@ -86,112 +87,129 @@ void Product(const MatmulCall& call, int64_t index) {
   }
 }
 
+// Memory of the host, which a test may limit.
+class HostBlocks final : public BlockStore {
+ public:
+  HostBlocks(bool keeps, int64_t limit) : BlockStore(keeps), limit_(limit) {}
+  ~HostBlocks() override { FreeKept(); }
+
+  absl::StatusOr<void*> New(int64_t bytes) {
+    if (held_.fetch_add(bytes) + bytes > limit_) {
+      held_.fetch_sub(bytes);
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the device has no ", bytes, " bytes left of ", limit_));
+    }
+    void* data = nullptr;  // to the byte: AddressSanitizer sees what a kernel reads behind it
+    CHECK_EQ(posix_memalign(&data, 64, bytes), 0) << "out of memory";
+    return data;
+  }
+  void Free(MemoryBlock block, Fences) override {
+    held_.fetch_sub(block.bytes);
+    Spoil(block);
+    std::free(block.data);
+  }
+
+ private:
+  void Spoil(const MemoryBlock& block) override { std::memset(block.data, 0xFF, block.bytes); }
+
+  const int64_t limit_;
+  std::atomic<int64_t> held_{0};
+};
+
 class EmulatedDevice final : public Device {
  public:
-  explicit EmulatedDevice(int64_t memory_limit) : memory_limit_(memory_limit) {}
-  ~EmulatedDevice() override {
-    GiveBackBuffers();
-    RunAll();
-  }
+  EmulatedDevice(const EmulatedOptions& options, std::shared_ptr<HostBlocks> blocks)
+      : Device(options.graphs ? Issuing::kGraphs : Issuing::kOnWait, blocks, options.graph_limits),
+        fault_(options.fault),
+        blocks_(std::move(blocks)) {}
+  ~EmulatedDevice() override { GiveBackBuffers(); }
 
   absl::string_view name() const override { return "emulated"; }
-  void* stream() const override { return nullptr; }
 
-  void Run(std::function<void()> work) override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    work_.push_back(std::move(work));
-  }
-
-  void* Take(int64_t bytes) override {
-    if (failed()) return nullptr;
-    if (held_->fetch_add(bytes) + bytes > memory_limit_) {
-      held_->fetch_sub(bytes);
-      Fail(absl::ResourceExhaustedError(
-          absl::StrCat("the device has no ", bytes, " bytes left of ", memory_limit_)));
-      return nullptr;
-    }
-    void* block = nullptr;  // to the byte: AddressSanitizer sees what a kernel reads behind it
-    CHECK_EQ(posix_memalign(&block, 64, bytes), 0) << "out of memory";
-    CountTaken(bytes);
-    Run([block, bytes] { std::memset(block, 0xFF, bytes); });
-    return block;
-  }
-
-  // Each device lets go when it comes to this place of its list; the last one frees.
-  void Give(void* block, int64_t bytes, absl::Span<const Memory::Shared> others) override {
-    CountTaken(-bytes);
-    auto left = std::make_shared<std::atomic<int>>(1 + static_cast<int>(others.size()));
-    const auto let_go = [held = held_, block, bytes, left] {
-      if (left->fetch_sub(1) > 1) return;
-      held->fetch_sub(bytes);
-      std::memset(block, 0xFF, bytes);  // use after free shows
-      std::free(block);
-    };
-    Run(let_go);
-    for (const Memory::Shared& other : others) {
-      static_cast<EmulatedDevice*>(other.get())->Run(let_go);
-    }
-  }
-
-  void Clear(void* to, int64_t bytes) override {
-    if (!failed()) Run([=] { std::memset(to, 0, bytes); });
-  }
-  void Copy(const void* from, void* to, int64_t bytes) override {
-    if (!failed()) Run([=] { std::memmove(to, from, bytes); });
-  }
   void FromHost(const void* from, void* to, int64_t bytes) override {
     if (failed()) return;
-    RunAll();
+    const auto lock = IssueAndLock();
     std::memcpy(to, from, bytes);
   }
-  void ToHost(const void* from, void* to, int64_t bytes) override {
-    if (failed()) return;
-    RunAll();
-    std::memcpy(to, from, bytes);
-  }
+  void ToHost(const void* from, void* to, int64_t bytes) override { FromHost(from, to, bytes); }
 
   absl::Status Finish() override {
-    RunAll();
+    Issue();
     return status();
   }
 
-  void Matmul(const MatmulCall& call) override {
-    if (failed()) return;
-    Run([call] {
-      for (int64_t i = 0; i < call.batch; ++i) Product(call, i);
-    });
-  }
+  void Matmul(const MatmulCall& call) override { Record(WorkKind::kProduct, "a product", call); }
   bool Convolve(const ConvolutionCall&) override { return false; }  // it has no library
 
  private:
-  std::string LaunchErrorName(int error) const override { return absl::StrCat("error ", error); }
+  // A list of its own, as it was when it was made or changed.
+  class ListGraph final : public Graph {
+   public:
+    ListGraph(const WorkList& list, EmulatedDevice* device) : list_(list), device_(device) {}
 
-  void RunAll() {
-    std::lock_guard<std::recursive_mutex> running(run_mutex_);
-    for (;;) {
-      std::function<void()> work;
-      {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (work_.empty()) return;
-        work = std::move(work_.front());
-        work_.pop_front();
-      }
-      work();
+    bool Change(int i, const Work& work) override {
+      const Work mine = list_[i];
+      if (!mine.can_change()) return false;
+      std::memcpy(mine.arguments, work.arguments, mine.bytes);
+      return true;
     }
+    absl::Status Launch() override {
+      for (int i = 0; i < list_.size(); ++i) PIPELAB_RETURN_IF_ERROR(device_->Do(list_[i]));
+      return absl::OkStatus();
+    }
+
+   private:
+    const WorkList list_;
+    EmulatedDevice* const device_;
+  };
+
+  absl::StatusOr<void*> NewBlock(int64_t bytes) override { return blocks_->New(bytes); }
+  void FreeOwn(const MemoryBlock& block) override { blocks_->Free(block, {}); }
+  // What is issued is done.
+  std::unique_ptr<Fence> MakeFence() override { return nullptr; }
+  void Wait() override {}
+  bool spoils() const override { return true; }
+
+  std::unique_ptr<Graph> MakeGraph(const WorkList& list) override {
+    return std::make_unique<ListGraph>(list, this);
   }
 
-  const int64_t memory_limit_;
-  // Outlives the device where another one has blocks of it.
-  const std::shared_ptr<std::atomic<int64_t>> held_ = std::make_shared<std::atomic<int64_t>>(0);
-  std::mutex mutex_;
-  std::deque<std::function<void()>> work_;
-  std::recursive_mutex run_mutex_;
+  absl::Status Do(const Work& work) override {
+    if (fault_) PIPELAB_RETURN_IF_ERROR(fault_(work.name));
+    switch (work.kind) {
+      case WorkKind::kKernel:
+        work.entry(work.arguments, nullptr);
+        break;
+      case WorkKind::kCopy: {
+        const auto& copy = *static_cast<const CopyWork*>(work.arguments);
+        std::memmove(copy.to, copy.from, copy.bytes);
+        break;
+      }
+      case WorkKind::kFill: {
+        const auto& fill = *static_cast<const FillWork*>(work.arguments);
+        std::memset(fill.to, static_cast<int>(fill.value), fill.bytes);
+        break;
+      }
+      case WorkKind::kProduct: {
+        const auto& call = *static_cast<const MatmulCall*>(work.arguments);
+        for (int64_t i = 0; i < call.batch; ++i) Product(call, i);
+        break;
+      }
+      case WorkKind::kConvolution:
+        LOG(FATAL) << "a convolution of a library that is not there";
+    }
+    return absl::OkStatus();
+  }
+
+  const std::function<absl::Status(absl::string_view)> fault_;
+  const std::shared_ptr<HostBlocks> blocks_;
 };
 
 }  // namespace
 
-std::shared_ptr<Device> MakeEmulatedDevice(int64_t memory_limit) {
-  return std::make_shared<EmulatedDevice>(memory_limit);
+std::shared_ptr<Device> MakeEmulatedDevice(const EmulatedOptions& options) {
+  return std::make_shared<EmulatedDevice>(
+      options, std::make_shared<HostBlocks>(options.graphs, options.memory_limit));
 }
 
 }  // namespace gpu

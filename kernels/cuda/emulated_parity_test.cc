@@ -63,7 +63,9 @@ TEST(EmulatedDevice, DoesNothingBeforeSomebodyWaits) {
 }
 
 TEST(EmulatedDevice, ExhaustedMemoryComesOutOfFinish) {
-  const auto device = gpu::MakeEmulatedDevice(/*memory_limit=*/1000);
+  gpu::EmulatedOptions options;
+  options.memory_limit = 1000;
+  const auto device = gpu::MakeEmulatedDevice(options);
   Arena arena(device);
   const auto backend = MakeCudaBackend(&arena, device);
   const Tensor x = backend->Allocate({100}), y = backend->Allocate({1000});

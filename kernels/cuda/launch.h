@@ -15,7 +15,7 @@
 #define PIPELAB_KERNELS_CUDA_LAUNCH_H_
 
 #include <cstdint>
-#include <functional>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cuda/queue.h"
@@ -30,8 +30,27 @@
 namespace pipelab {
 namespace gpu {
 
-inline constexpr int kThreads = 256;
 inline constexpr int kWarp = 32;
+
+// What an entry of the queue takes (KernelWork).
+template <class F>
+struct KernelCall {
+  int64_t count;
+  int64_t shared_floats;
+  F f;
+};
+
+template <class F>
+void AddCall(Queue& queue, const char* name, KernelWork::Entry entry, int64_t count,
+             int64_t shared_floats, const F& f) {
+  static_assert(std::is_trivially_copyable<F>::value, "a kernel's arguments travel as bytes");
+  if (count <= 0 || queue.failed()) return;
+  KernelCall<F> call{count, shared_floats, f};
+#if defined(__GNUC__) && !defined(__clang__)
+  __builtin_clear_padding(&call);  // elsewhere equal calls may look different; no harm but speed
+#endif
+  queue.Add({name, entry, &call, sizeof(call)});
+}
 
 #ifdef __CUDACC__
 
@@ -107,31 +126,22 @@ inline int GridOf(int64_t blocks) {
 }
 
 template <class F>
-void ForEach(Queue& queue, const char* kernel, int64_t n, const F& f) {
-  if (n <= 0 || queue.failed()) return;
-  const auto stream = static_cast<cudaStream_t>(queue.stream());
-  ElementKernel<<<GridOf((n + kThreads - 1) / kThreads), kThreads, 0, stream>>>(n, f);
-  const cudaError_t error = cudaGetLastError();
-  if (error != cudaSuccess) queue.NoteLaunch(kernel, static_cast<int>(error));
+void LaunchElements(void* arguments, KernelLaunch* launch) {
+  auto* const call = static_cast<KernelCall<F>*>(arguments);
+  launch->function = reinterpret_cast<const void*>(&ElementKernel<F>);
+  launch->blocks = GridOf((call->count + kThreads - 1) / kThreads);
+  launch->arguments[0] = &call->count;
+  launch->arguments[1] = &call->f;
 }
 
 template <class F>
-void ForEachBlock(Queue& queue, const char* kernel, int64_t blocks, int64_t shared_floats,
-                  const F& f) {
-  if (blocks <= 0 || queue.failed()) return;
-  constexpr int64_t kWithoutAsking = 48 * 1024;
-  const int64_t bytes = shared_floats * static_cast<int64_t>(sizeof(float));
-  cudaError_t error = cudaSuccess;
-  if (bytes > kWithoutAsking) {
-    error = cudaFuncSetAttribute(BlockKernel<F>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(bytes));
-  }
-  if (error == cudaSuccess) {
-    const auto stream = static_cast<cudaStream_t>(queue.stream());
-    BlockKernel<<<GridOf(blocks), kThreads, bytes, stream>>>(blocks, f);
-    error = cudaGetLastError();
-  }
-  if (error != cudaSuccess) queue.NoteLaunch(kernel, static_cast<int>(error));
+void LaunchBlocks(void* arguments, KernelLaunch* launch) {
+  auto* const call = static_cast<KernelCall<F>*>(arguments);
+  launch->function = reinterpret_cast<const void*>(&BlockKernel<F>);
+  launch->blocks = GridOf(call->count);
+  launch->shared_bytes = call->shared_floats * static_cast<int64_t>(sizeof(float));
+  launch->arguments[0] = &call->count;
+  launch->arguments[1] = &call->f;
 }
 
 #else  // loops on the host
@@ -177,24 +187,32 @@ class Block {
 };
 
 template <class F>
-void ForEach(Queue& queue, const char*, int64_t n, const F& f) {
-  if (n <= 0 || queue.failed()) return;
-  queue.Run([n, f] {
-    for (int64_t i = 0; i < n; ++i) f(i);
-  });
+void LaunchElements(void* arguments, KernelLaunch*) {
+  const auto* const call = static_cast<const KernelCall<F>*>(arguments);
+  for (int64_t i = 0; i < call->count; ++i) call->f(i);
 }
 
 template <class F>
-void ForEachBlock(Queue& queue, const char*, int64_t blocks, int64_t shared_floats, const F& f) {
-  if (blocks <= 0 || queue.failed()) return;
-  queue.Run([blocks, shared_floats, f] {
-    std::vector<float> shared(shared_floats);
-    Block block(shared.data());
-    for (int64_t b = 0; b < blocks; ++b) f(block, b);
-  });
+void LaunchBlocks(void* arguments, KernelLaunch*) {
+  const auto* const call = static_cast<const KernelCall<F>*>(arguments);
+  std::vector<float> shared(call->shared_floats);
+  Block block(shared.data());
+  for (int64_t b = 0; b < call->count; ++b) call->f(block, b);
 }
 
 #endif
+
+template <class F>
+void ForEach(Queue& queue, const char* kernel, int64_t n, const F& f) {
+  AddCall(queue, kernel, &LaunchElements<F>, n, 0, f);
+}
+
+// Blocks that share so many floats each.
+template <class F>
+void ForEachBlock(Queue& queue, const char* kernel, int64_t blocks, int64_t shared_floats,
+                  const F& f) {
+  AddCall(queue, kernel, &LaunchBlocks<F>, blocks, shared_floats, f);
+}
 
 }  // namespace gpu
 }  // namespace pipelab

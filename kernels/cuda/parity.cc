@@ -21,6 +21,7 @@
 
 ABSL_FLAG(std::string, json, "", "write the results here too");
 ABSL_FLAG(std::string, only, "", "cases whose names contain this");
+ABSL_FLAG(bool, graphs, false, "every launch by a CUDA graph, three times");
 ABSL_FLAG(bool, small, false, "the small cases alone, for compute-sanitizer");
 
 namespace pipelab {
@@ -56,6 +57,8 @@ std::vector<KernelCase> WantedCases() {
 Line Check(const KernelCase& c, const std::shared_ptr<gpu::Device>& device) {
   Line line;
   line.name = c.name;
+  // The first launch is plain, the second is captured, the third replayed.
+  for (int time = 0; time < 2 && absl::GetFlag(FLAGS_graphs); ++time) RunOnDevice(c, device);
   const CaseResult result = RunOnDevice(c, device);
   line.share = result.share;
   line.text = result.text;
@@ -70,7 +73,10 @@ Line Check(const KernelCase& c, const std::shared_ptr<gpu::Device>& device) {
 
 int Main() {
   const std::vector<KernelCase> cases = WantedCases();
-  const auto devices = gpu::MakeDevices(gpu::DefaultDeviceName(), 1);
+  gpu::DeviceOptions options;
+  options.graphs = absl::GetFlag(FLAGS_graphs);
+  options.graph_limits.fewest_pieces = 1;
+  const auto devices = gpu::MakeDevices(gpu::DefaultDeviceName(), 1, options);
   std::vector<Line> lines;
   int wrong = 0;
   for (const KernelCase& c : cases) {
@@ -95,6 +101,11 @@ int Main() {
   }
   std::cout << cases.size() - wrong << " of " << cases.size() << " cases are right on the device "
             << gpu::DefaultDeviceName() << "\n";
+  const gpu::GraphCounts counts = devices->front()->graph_counts();
+  if (options.graphs) {
+    std::cout << "graphs: " << counts.captured << " captured, " << counts.replayed << " replayed, "
+              << counts.changed << " changed, " << counts.refused << " refused\n";
+  }
   return wrong > 0 ? 1 : 0;
 }
 

@@ -1,4 +1,4 @@
-// What kernels are launched on: a CUDA stream, or a list of work for the host's loops (launch.h).
+// What kernels are queued on: a CUDA stream, or a list of work for the host's loops (launch.h).
 //
 //   Gelu(device, x, n, y);      // any kernel of functions.h; returns at once
 //
@@ -7,21 +7,39 @@
 #define PIPELAB_KERNELS_CUDA_QUEUE_H_
 
 #include <cstdint>
-#include <functional>
 
 namespace pipelab {
 namespace gpu {
+
+inline constexpr int kThreads = 256;  // of a block
+
+// How a GPU is told of a kernel.
+struct KernelLaunch {
+  const void* function = nullptr;  // a __global__ function
+  int blocks = 0;                  // of kThreads threads
+  int64_t shared_bytes = 0;
+  void* arguments[2] = {};  // inside of the work's
+};
+
+// A kernel with its arguments as bytes, which can be copied, kept and compared: nothing undefined
+// lies between them, as far as the compiler lets us see to it.
+struct KernelWork {
+  // For a GPU: says how the kernel is launched. On the host: does it; `launch` is null.
+  using Entry = void (*)(void* arguments, KernelLaunch* launch);
+
+  const char* name = "";  // for messages; lives for ever
+  Entry entry = nullptr;
+  const void* arguments = nullptr;
+  int64_t bytes = 0;
+};
 
 class Queue {
  public:
   virtual ~Queue() = default;
 
-  // A cudaStream_t; null where kernels are loops on the host.
-  virtual void* stream() const = 0;
-  // Of a queue on the host: runs `work` in its turn.
-  virtual void Run(std::function<void()> work) = 0;
-  // A launch came back with a CUDA error. From then on the queue has failed and takes nothing more.
-  virtual void NoteLaunch(const char* kernel, int cuda_error) = 0;
+  // In its turn. The arguments are copied. A kernel that cannot be launched is the queue's fault:
+  // from then on it takes nothing more.
+  virtual void Add(const KernelWork& work) = 0;
   virtual bool failed() const = 0;
 
   // Memory for one function's partial sums: its contents live until the next function asks. Null

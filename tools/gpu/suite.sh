@@ -130,7 +130,9 @@ pytorch() {
 }
 
 part parity parity
+part parity_graphs parity --graphs
 part schemes device_schemes
+part schemes_graphs device_schemes --graphs
 sanitize
 part layers layer_speed
 pytorch
