@@ -30,7 +30,8 @@ ABSL_FLAG(std::string, out, "", "folder of the results; empty: results of the ch
 ABSL_FLAG(bool, quick, false, "each study's --quick: all within minutes");
 ABSL_FLAG(std::string, only, "", "studies to run, separated by commas; empty: all");
 ABSL_FLAG(std::string, skip, "", "studies to leave out");
-ABSL_FLAG(bool, verbose, false, "show what the studies say while they run");
+ABSL_FLAG(bool, verbose, false,
+          "show all that the studies say while they run, in the place of a line each half minute");
 ABSL_FLAG(bool, update, false,
           "with --quick: write the deterministic columns of the studies that ran, and the claims "
           "that they record, to experiments/results");
@@ -138,7 +139,8 @@ absl::Status Run(const std::vector<std::string>& words) {
   }
   RunStudiesOptions options;
   options.quick = absl::GetFlag(FLAGS_quick);
-  options.progress = absl::GetFlag(FLAGS_verbose);
+  options.verbose = absl::GetFlag(FLAGS_verbose);
+  options.progress = true;
   options.out = absl::GetFlag(FLAGS_out);
   options.out =
       options.out.empty() ? ResolveOutputPath("", ".") : ResolveOutputPath(options.out, "");

@@ -147,13 +147,11 @@ std::string ResultsPage(const std::vector<StudyOutcome>& outcomes,
   }
   absl::StrAppend(&text, "## Studies that fail, or miss a claim\n\n");
   const auto good = [](const StudyOutcome& o) { return o.failure.empty() && o.missed() == 0; };
-  bool any = false;
+  std::string failing, missing;
   for (const StudyOutcome& o : outcomes) {
-    if (good(o)) continue;
-    any = true;
-    absl::StrAppend(&text, StudySection(o));
+    if (!good(o)) absl::StrAppend(o.failure.empty() ? &missing : &failing, StudySection(o));
   }
-  if (!any) absl::StrAppend(&text, "None.\n\n");
+  absl::StrAppend(&text, failing, missing, failing.empty() && missing.empty() ? "None.\n\n" : "");
   absl::StrAppend(&text, "## Studies whose claims are all met, or not made\n\n");
   for (const StudyOutcome& o : outcomes) {
     if (good(o)) absl::StrAppend(&text, StudySection(o));

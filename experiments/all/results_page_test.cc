@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "experiments/all/claim_records.h"
 #include "experiments/all/deterministic_columns.h"
 #include "experiments/all/run_studies.h"
@@ -91,7 +92,7 @@ TEST(ResultsPageTest, WhatIsMissedComesFirst) {
   const std::string page =
       ResultsPage({good, bad, failed}, {answered, left_out}, {true, {{"processor", "a | b"}}});
   EXPECT_LT(page.find("### bad_study"), page.find("### good_study"));
-  EXPECT_LT(page.find("### failed_study"), page.find("### good_study"));
+  EXPECT_LT(page.find("### failed_study"), page.find("### bad_study"));
   EXPECT_LT(page.find("`p.bad`"), page.find("`p.met`"));
   EXPECT_THAT(page, HasSubstr("3 studies, 1 of them failed; 2 claims met, 1 missed, 0 not made."));
   EXPECT_THAT(page, HasSubstr("equal the committed ones in 1 of 1 studies"));
@@ -162,6 +163,17 @@ TEST(RunStudiesTest, AStudyThatFailsIsAnOutcome) {
   const StudyOutcome silent = RunStudy({"x", "/bin/true"}, options);
   EXPECT_EQ(silent.failure, "wrote no result");
   EXPECT_FALSE(silent.result.has_value());
+}
+
+TEST(RunStudiesTest, SaysALineNowAndThen) {
+  const absl::Time begin = absl::FromUnixSeconds(0);
+  const auto at = [&](int seconds) { return begin + absl::Seconds(seconds); };
+  SomeLines lines(absl::Seconds(30), begin);
+  EXPECT_EQ(lines.Add("one\ntwo\nth", at(10)), "");
+  EXPECT_EQ(lines.Add("ree\nfour", at(31)), "three");
+  EXPECT_EQ(lines.Add("\n", at(60)), "");
+  EXPECT_EQ(lines.Add("", at(61)), "four");
+  EXPECT_EQ(lines.Add("\n\n", at(100)), "");  // nothing new
 }
 
 TEST(RunStudiesTest, ReadsTheList) {

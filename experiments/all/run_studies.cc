@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "tools/base/file.h"
 #include "tools/base/process.h"
@@ -20,7 +21,7 @@ namespace pipelab {
 namespace {
 
 constexpr char kList[] = "experiments/studies.txt";
-constexpr absl::Duration kLongest = absl::Hours(24);
+constexpr absl::Duration kLongest = absl::Hours(24), kNowAndThen = absl::Seconds(30);
 
 // The folder that holds the program's data: where `bazel run` and tests start it, else beside it.
 absl::StatusOr<std::string> DataRoot() {
@@ -75,6 +76,19 @@ absl::StatusOr<std::vector<StudyProgram>> StudyPrograms() {
   return programs;
 }
 
+std::string SomeLines::Add(absl::string_view text, absl::Time now) {
+  absl::StrAppend(&rest_, text);
+  const size_t end = rest_.rfind('\n');
+  if (end != std::string::npos) {
+    const std::string line = LastLine(absl::string_view(rest_).substr(0, end));
+    if (!line.empty()) line_ = line;
+    rest_.erase(0, end + 1);
+  }
+  if (line_.empty() || now - said_ < every_) return "";
+  said_ = now;
+  return std::exchange(line_, "");
+}
+
 StudyOutcome RunStudy(const StudyProgram& study, const RunStudiesOptions& options) {
   StudyOutcome outcome;
   outcome.name = study.name;
@@ -84,9 +98,15 @@ StudyOutcome RunStudy(const StudyProgram& study, const RunStudiesOptions& option
   ProcessOptions process;
   process.timeout = kLongest;
   process.own_group = false;  // Ctrl-C ends it, too
-  if (options.progress) {
+  SomeLines some(kNowAndThen, absl::Now());
+  if (options.verbose) {
     process.on_error = [](absl::string_view text) {
       std::fwrite(text.data(), 1, text.size(), stderr);
+    };
+  } else if (options.progress) {
+    process.on_error = [&](absl::string_view text) {
+      const std::string line = some.Add(text, absl::Now());
+      if (!line.empty()) std::fprintf(stderr, "  %s\n", line.c_str());
     };
   }
   const auto before = WrittenAt(folder);

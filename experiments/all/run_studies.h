@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "experiments/all/results_page.h"
 
 namespace pipelab {
@@ -28,8 +29,24 @@ absl::StatusOr<std::vector<StudyProgram>> ParseStudyPrograms(absl::string_view t
 
 struct RunStudiesOptions {
   bool quick = false;
-  std::string out;        // folder of the folders
-  bool progress = false;  // shows what the study says on standard error
+  std::string out;  // folder of the folders
+  // Of what the study says, on standard error: all of it, or a line now and then (SomeLines).
+  bool verbose = false, progress = false;
+};
+
+// Lines of a program that says much, few enough to be read: the last whole line that has come, once
+// `every` has gone by since the one before, or since the begin.
+class SomeLines {
+ public:
+  SomeLines(absl::Duration every, absl::Time begin) : every_(every), said_(begin) {}
+
+  // With what comes; empty: nothing to say now.
+  std::string Add(absl::string_view text, absl::Time now);
+
+ private:
+  const absl::Duration every_;
+  absl::Time said_;
+  std::string rest_, line_;  // of a line that has not ended; the last that has
 };
 
 // Into OUT/NAME, where an older result stays if the study fails; it is no outcome then.
