@@ -6,7 +6,11 @@
 //   backend->Linear(x_MK, w_KN, b_N, y_MN);
 //
 // Rules for every kernel:
-//  * float32 tensors unless said; row-major; all outputs are allocated by the caller.
+//  * Row-major; all outputs are allocated by the caller.
+//  * Activations, their gradients and the parameters that they meet are of one type,
+//    activation_type(): float32 or, on devices that have it, bfloat16. Arithmetic and sums are in
+//    float32, and a result is rounded once. Gradients of parameters, statistics (mean, rstd, lse,
+//    what loss kernels keep of rows), targets and all that an optimizer has are float32.
 //  * Input gradient and weight gradient are separate calls, because schedules split the backward
 //  pass.
 //  * Weight gradients are *added* to dw: micro-batches accumulate in the order in which they come.
@@ -45,12 +49,18 @@ struct DropoutMask {
 
 class Backend {
  public:
-  explicit Backend(Arena* arena) : arena_(arena) {}
+  explicit Backend(Arena* arena, DataType activations = DataType::kFloat32)
+      : arena_(arena), activation_type_(activations) {}
   virtual ~Backend() = default;
 
   virtual absl::string_view name() const = 0;
   Arena& arena() { return *arena_; }
+  DataType activation_type() const { return activation_type_; }
+  // An activation or a gradient of one; and statistics.
   Tensor Allocate(Shape shape, MemoryKind kind = MemoryKind::kActivation) {
+    return arena_->Allocate(activation_type_, std::move(shape), kind);
+  }
+  Tensor AllocateFloats(Shape shape, MemoryKind kind = MemoryKind::kActivation) {
     return arena_->Allocate(DataType::kFloat32, std::move(shape), kind);
   }
 
@@ -119,12 +129,14 @@ class Backend {
                           const Tensor& y) = 0;
   // y = dropout(x) with the same mask: the gradient of the branch, and dropout alone. y may be x.
   virtual void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) = 0;
-  virtual void Add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;  // y may be a or b
+  // y may be a or b. Floats may take bfloat16 numbers b.
+  virtual void Add(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
 
   virtual void Fill(const Tensor& x, float value) = 0;
+  // Between types too: rounded to bfloat16, or widened.
   virtual void Copy(const Tensor& from, const Tensor& to) = 0;
   // Columns [from_column, from_column + columns) of every row go to columns from `to_column` on:
-  // concatenation and split by channels. No overlap.
+  // concatenation and split by channels. No overlap. Floats may go to bfloat16.
   virtual void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
                            int64_t to_column, int64_t columns) = 0;
 
@@ -137,6 +149,7 @@ class Backend {
 
  private:
   Arena* arena_;
+  DataType activation_type_;
 };
 
 }  // namespace pipelab

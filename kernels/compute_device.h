@@ -1,12 +1,13 @@
 // What ranks compute on, for whoever makes them: an arena's memory and the backend on it.
 //
-//   const ComputeDevices devices = CpuDevices();      // or gpu::CudaDevices("cuda", precision)
+//   const ComputeDevices devices = CpuDevices();      // or gpu::CudaDevices("cuda", format)
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<ComputeDevice> four, devices(4));
 //   Arena arena(four[0].memory);
 //   std::unique_ptr<Backend> backend = four[0].make_backend(&arena);
 #ifndef PIPELAB_KERNELS_COMPUTE_DEVICE_H_
 #define PIPELAB_KERNELS_COMPUTE_DEVICE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "absl/time/time.h"
 #include "kernels/backend.h"
 #include "kernels/tensor/memory.h"
+#include "kernels/tensor/tensor.h"
 
 namespace pipelab {
 
@@ -39,8 +41,23 @@ struct ComputeDevice {
   std::function<void()> begin_step = nullptr;
 };
 
-// So many of them; an error where the machine has none.
-using ComputeDevices = std::function<absl::StatusOr<std::vector<ComputeDevice>>(int count)>;
+// So many of them; an error where the machine has none. The activations of all are of one type.
+class ComputeDevices {
+ public:
+  using Make = std::function<absl::StatusOr<std::vector<ComputeDevice>>(int count)>;
+
+  ComputeDevices(std::nullptr_t = nullptr) {}  // NOLINT: none, as an empty function
+  explicit ComputeDevices(Make make, DataType activations = DataType::kFloat32)
+      : make_(std::move(make)), activations_(activations) {}
+
+  explicit operator bool() const { return static_cast<bool>(make_); }
+  absl::StatusOr<std::vector<ComputeDevice>> operator()(int count) const { return make_(count); }
+  DataType activations() const { return activations_; }  // Backend::activation_type
+
+ private:
+  Make make_;
+  DataType activations_ = DataType::kFloat32;
+};
 
 }  // namespace pipelab
 

@@ -11,7 +11,10 @@
 ABSL_FLAG(std::string, backend, "cpu",
           "what devices compute on: cpu, cuda (streams of the GPUs in turn; a build with "
           "--config=cuda), emulated (the CUDA backend's kernels as loops; a build without)");
-ABSL_FLAG(std::string, precision, "fp32", "products with --backend=cuda: fp32, tf32, bf16");
+ABSL_FLAG(
+    std::string, precision, "fp32",
+    "with --backend=cuda: fp32, tf32 (products with 10 bits), or bf16 (activations and weights in "
+    "bfloat16, sums and master weights in float32; --backend=emulated too)");
 ABSL_FLAG(
     std::string, cuda_graphs, "off",
     "on: with --backend=cuda or emulated, actions that repeat are launched as one graph; off");
@@ -21,14 +24,15 @@ namespace pipelab {
 absl::StatusOr<ComputeDevices> DevicesFromFlags() {
   const std::string backend = absl::GetFlag(FLAGS_backend);
   const std::string text = absl::GetFlag(FLAGS_precision);
-  const absl::StatusOr<gpu::Precision> precision = gpu::ParsePrecision(text);
-  if (!precision.ok()) {
+  const absl::StatusOr<gpu::NumberFormat> format = gpu::ParsePrecision(text);
+  if (!format.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--precision=", text, ": must be fp32, tf32 or bf16"));
   }
-  if (*precision != gpu::Precision::kFloat32 && backend != "cuda") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--precision=", text, ": with --backend=cuda alone"));
+  const bool tf32 = format->products == gpu::Precision::kTf32;
+  if (backend != "cuda" && (tf32 || (text == "bf16" && backend != "emulated"))) {
+    return absl::InvalidArgumentError(absl::StrCat("--precision=", text, ": with --backend=cuda ",
+                                                   tf32 ? "alone" : "or emulated"));
   }
   const std::string graphs = absl::GetFlag(FLAGS_cuda_graphs);
   if (graphs != "on" && graphs != "off") {
@@ -37,7 +41,7 @@ absl::StatusOr<ComputeDevices> DevicesFromFlags() {
   }
   if (backend == "cuda" || backend == "emulated") {
     gpu::DeviceOptions options;
-    options.precision = *precision;
+    options.format = *format;
     options.graphs = graphs == "on";
     return gpu::CudaDevices(backend, options);
   }

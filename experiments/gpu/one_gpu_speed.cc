@@ -86,7 +86,7 @@ std::string CountsToJson(const std::vector<ComputeDevice::Counts>& counts) {
 
 absl::Status Measure() {
   gpu::DeviceOptions on;
-  PIPELAB_ASSIGN_OR_RETURN(on.precision, gpu::ParsePrecision(absl::GetFlag(FLAGS_precision)));
+  PIPELAB_ASSIGN_OR_RETURN(on.format, gpu::ParsePrecision(absl::GetFlag(FLAGS_precision)));
   PIPELAB_RETURN_IF_ERROR(gpu::MakeDevices(gpu::DefaultDeviceName(), 1, on).status());
   GptConfig config;
   config.hidden = absl::GetFlag(FLAGS_hidden);

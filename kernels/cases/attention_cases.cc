@@ -27,6 +27,7 @@ void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase c;
     c.error_terms = std::max(s.tokens, s.head_size);
     c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
+    c.in_bfloat16 = CaseInBFloat16{{2}};
     c.name = absl::StrCat("Attention/", shape);
     c.tensors = {{qkv}, {out, kOut}, {lse, kOut}};
     c.run = [s](Backend* be, const Tensors& t) { be->attention().Forward(s, t[0], t[1], t[2]); };
@@ -36,6 +37,7 @@ void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     cases->push_back(c);
 
     c.error_scale *= 2;
+    c.in_bfloat16 = CaseInBFloat16{{3}};
     c.name = absl::StrCat("AttentionGradient/", shape);
     // A slice of the queries adds to the gradients of k and v.
     c.tensors = {{out}, {qkv}, {out}, {lse}, {qkv, s.queries > 0 ? kAdded : kOut}};
@@ -64,6 +66,7 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase c;
     c.error_terms = std::max(s.keys, s.head_size);
     c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
+    c.in_bfloat16 = CaseInBFloat16{{3}};
     c.name = absl::StrCat("CrossAttention/", shape);
     c.tensors = {{q}, {kv}, {q, kOut}, {lse, kOut}};
     c.run = [s](Backend* be, const Tensors& t) {
@@ -75,6 +78,7 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
 
     c.error_scale *= 2;
     c.error_terms = std::max(c.error_terms, s.queries);
+    c.in_bfloat16 = CaseInBFloat16{{4}};
     c.name = absl::StrCat("CrossAttentionGradient/", shape);
     c.tensors = {{q}, {q}, {kv}, {q}, {lse}, {q, kOut}, {kv, kOut}};
     c.prepare = [s](Backend* be, const Tensors& t) {

@@ -19,12 +19,14 @@ void AddLookups(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase c;
     c.error_model = ErrorModel::kMultilinear;
     c.error_terms = 2;
+    c.in_bfloat16 = CaseInBFloat16{};
     c.name = absl::StrCat("Embedding/", shape);
     c.tensors = {tokens, {table}, {positions}, {y, kOut}};
     c.run = [](Backend* be, const Tensors& t) { be->embedding().Lookup(t[0], t[1], t[2], t[3]); };
     c.bytes = Floats(3.0 * m * s.width);
     cases->push_back(c);
     c.error_terms = m + 1;
+    c.in_bfloat16 = CaseInBFloat16{{2, 3}};
     c.name = absl::StrCat("EmbeddingWeightGradient/", shape);
     c.tensors = {tokens, {y}, {table, kAdded}, {positions, kAdded}};
     c.run = [](Backend* be, const Tensors& t) {
@@ -47,6 +49,7 @@ void AddLookupParts(CaseSize size, std::vector<KernelCase>* cases) {
       KernelCase c;
       c.error_model = ErrorModel::kMultilinear;
       c.error_terms = 2;
+      c.in_bfloat16 = CaseInBFloat16{};
       c.name = absl::StrCat("EmbeddingPart/", shape);
       c.tensors = {tokens, {table}, {places}, {y, kOut}};
       c.run = [first, positions](Backend* be, const Tensors& t) {
@@ -55,6 +58,7 @@ void AddLookupParts(CaseSize size, std::vector<KernelCase>* cases) {
       c.bytes = Floats((positions ? 3.0 : 2.0) * m * s.width);
       cases->push_back(c);
       c.error_terms = m + 1;
+      c.in_bfloat16 = CaseInBFloat16{{2, 3}};
       c.name = absl::StrCat("EmbeddingPartWeightGradient/", shape);
       c.tensors = {tokens, {y}, {table, kAdded}, {places, kAdded}};
       c.run = [first, positions](Backend* be, const Tensors& t) {
@@ -77,12 +81,14 @@ void AddBags(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase c;
     c.error_model = ErrorModel::kMultilinear;
     c.error_terms = s.bag + 1;
+    c.in_bfloat16 = CaseInBFloat16{};
     c.name = absl::StrCat("EmbeddingBag/", shape);
     c.tensors = {ids, {table}, {y, kOut}};
     c.run = [mode](Backend* be, const Tensors& t) { be->embedding().Bag(t[0], t[1], mode, t[2]); };
     c.bytes = Floats(double(s.samples) * s.bag * s.width);
     cases->push_back(c);
     c.error_terms = s.samples * s.bag + 1;
+    c.in_bfloat16 = CaseInBFloat16{{2}};
     c.name = absl::StrCat("EmbeddingBagWeightGradient/", shape);
     c.tensors = {ids, {y}, {table, kAdded}};
     c.run = [mode](Backend* be, const Tensors& t) {

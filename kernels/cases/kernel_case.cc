@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/reference/reference_backend.h"
+#include "kernels/tensor/bfloat16.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {
@@ -34,7 +35,15 @@ void FillTensor(const CaseTensor& spec, const CounterRng& rng, const Tensor& ten
   }
 }
 
+constexpr double kHalfUnit = 0x1.0p-8;  // of bfloat16, of a number's size
+
 }  // namespace
+
+bool KernelCase::IsBFloat16(size_t tensor) const {
+  if (activations != DataType::kBFloat16 || tensors[tensor].index_bound > 0) return false;
+  const std::vector<size_t>& floats = in_bfloat16->floats;
+  return std::find(floats.begin(), floats.end(), tensor) == floats.end();
+}
 
 std::vector<Tensor> MakeTensors(const KernelCase& c, Arena* arena, uint64_t seed, int64_t shift) {
   std::vector<Tensor> tensors;
@@ -44,7 +53,15 @@ std::vector<Tensor> MakeTensors(const KernelCase& c, Arena* arena, uint64_t seed
     tensors.push_back(Shifted(arena, type, spec.shape, shift));
     FillTensor(spec, CounterRng(seed, absl::StrCat(c.name, "/", t)), tensors.back());
   }
+  const auto round = [&] {
+    for (size_t t = 0; t < tensors.size(); ++t) {
+      if (!c.IsBFloat16(t)) continue;
+      for (float& v : tensors[t].f32()) v = BFloat16(v);
+    }
+  };
+  round();
   if (c.prepare) c.prepare(MakeReferenceBackend(arena).get(), tensors);
+  round();
   return tensors;
 }
 
@@ -52,7 +69,9 @@ double ErrorFactor(int64_t terms) {
   return 4 * (std::sqrt(static_cast<double>(terms)) + 2) * 0x1.0p-24;
 }
 
-std::vector<double> ErrorBounds(const KernelCase& c, const std::vector<Tensor>& results, size_t t,
+namespace {
+
+std::vector<double> FloatBounds(const KernelCase& c, const std::vector<Tensor>& results, size_t t,
                                 uint64_t seed) {
   const double factor = ErrorFactor(c.error_terms) * c.error_scale;
   if (c.error_model == ErrorModel::kSmooth) {
@@ -73,6 +92,21 @@ std::vector<double> ErrorBounds(const KernelCase& c, const std::vector<Tensor>& 
   c.run(MakeReferenceBackend(&arena).get(), absolute);
   std::vector<double> bounds;
   for (float v : absolute[t].f32()) bounds.push_back(factor * double{v});
+  return bounds;
+}
+
+}  // namespace
+
+std::vector<double> ErrorBounds(const KernelCase& c, const std::vector<Tensor>& results, size_t t,
+                                uint64_t seed) {
+  std::vector<double> bounds = FloatBounds(c, results, t, seed);
+  if (!c.IsBFloat16(t)) return bounds;
+  const CaseInBFloat16& half = *c.in_bfloat16;
+  const double of_all = half.size ? half.size(results) : 0;
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const double size = half.size ? of_all : std::abs(double{results[t].f32()[i]});
+    bounds[i] += half.roundings * kHalfUnit * (size + bounds[i]);
+  }
   return bounds;
 }
 

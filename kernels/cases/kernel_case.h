@@ -16,6 +16,11 @@
 //    ErrorFactor(n) * error_scale * max |reference|; each case says why its scale is enough. Where
 //    terms cancel, the result says nothing about their size: `magnitude` then gives it from the
 //    inputs.
+//
+// In bfloat16 a case has the same values rounded to 8 bits, in the reference too: float32 holds
+// them. Sums are in float32 as before, so the same bound holds for the result before it is rounded,
+// which errs by half a unit in the last of 8 places, 2^-8 of the number, once for each rounding
+// (CaseInBFloat16) more. Results that stay float32 have the float32 bound alone.
 #ifndef PIPELAB_KERNELS_CASES_KERNEL_CASE_H_
 #define PIPELAB_KERNELS_CASES_KERNEL_CASE_H_
 
@@ -50,6 +55,14 @@ struct LibraryConvolution {
 
 enum class ErrorModel { kMultilinear, kSmooth };
 
+// How a case is in bfloat16.
+struct CaseInBFloat16 {
+  std::vector<size_t> floats = {};  // tensors that are float32 there too; ids are ids
+  int roundings = 1;                // of a result; 0: it is exact
+  // How large a number is that is rounded on the way; null: as the result's element.
+  std::function<double(const std::vector<Tensor>&)> size = nullptr;
+};
+
 struct KernelCase {
   std::string name;  // "Linear/17x16x33"
   std::vector<CaseTensor> tensors;
@@ -60,16 +73,22 @@ struct KernelCase {
   int64_t error_terms = 1;
   double error_scale = 1;
   std::function<double(const std::vector<Tensor>&)> magnitude;  // null: max |reference|
-  double flops = 0;  // of the products; 0 where memory is the bound
-  double bytes = 0;  // read and written once each
+  double flops = 0;                           // of the products; 0 where memory is the bound
+  double bytes = 0;                           // read and written once each
+  std::optional<CaseInBFloat16> in_bfloat16;  // none: there is no such kernel
+  DataType activations = DataType::kFloat32;
   std::optional<LibraryConvolution> convolution;
   std::optional<MatmulSize> matmul;
+
+  bool IsBFloat16(size_t tensor) const;
 };
 
-std::vector<KernelCase> KernelCases(CaseSize size);
+// With bfloat16: those that are there in it, as "bfloat16/Linear/17x16x33".
+std::vector<KernelCase> KernelCases(CaseSize size, DataType activations = DataType::kFloat32);
 
 // The case's tensors with contents that depend on the case and the seed only; outputs hold NaN.
-// Every tensor starts `shift` floats past an aligned address. `prepare` has run.
+// Every tensor starts `shift` elements past an aligned address. `prepare` has run. Numbers are in
+// float32, rounded to bfloat16 where a device has them so.
 std::vector<Tensor> MakeTensors(const KernelCase& c, Arena* arena, uint64_t seed,
                                 int64_t shift = 0);
 

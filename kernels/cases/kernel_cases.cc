@@ -1,4 +1,4 @@
-// The list: every kernel of Backend on every shape of shapes.h.
+// The list: every kernel of Backend on every shape of shapes.h, in each type that it has.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -13,8 +13,10 @@ void AddMatmuls(CaseSize size, std::vector<KernelCase>* cases) {
   for (const MatmulSize& s : MatmulShapes(size)) {
     const Shape x{s.m, s.k}, w{s.k, s.n}, wt{s.n, s.k}, y{s.m, s.n}, b{s.n};
     const auto add = [&](const char* name, std::vector<CaseTensor> tensors, int64_t terms,
-                         std::function<void(Backend*, const Tensors&)> run) {
+                         std::function<void(Backend*, const Tensors&)> run,
+                         std::vector<size_t> floats = {}) {
       KernelCase c;
+      c.in_bfloat16 = CaseInBFloat16{std::move(floats)};
       c.name = absl::StrCat(name, "/", s.m, "x", s.k, "x", s.n);
       c.tensors = std::move(tensors);
       c.run = std::move(run);
@@ -32,7 +34,8 @@ void AddMatmuls(CaseSize size, std::vector<KernelCase>* cases) {
     add("LinearInputGradient", {{y}, {w}, {x, kOut}}, s.n,
         [](Backend* be, const Tensors& t) { be->LinearInputGradient(t[0], t[1], t[2]); });
     add("LinearWeightGradient", {{x}, {y}, {w, kAdded}, {b, kAdded}}, s.m + 1,
-        [](Backend* be, const Tensors& t) { be->LinearWeightGradient(t[0], t[1], t[2], t[3]); });
+        [](Backend* be, const Tensors& t) { be->LinearWeightGradient(t[0], t[1], t[2], t[3]); },
+        {2, 3});
     // What the gelu does to an error of h is below 1.2 times it; its own roundings come on top.
     KernelCase fused;
     fused.error_terms = std::max(s.k, s.n) + 4;
@@ -42,21 +45,23 @@ void AddMatmuls(CaseSize size, std::vector<KernelCase>* cases) {
     fused.name = absl::StrCat("LinearGelu/", s.m, "x", s.k, "x", s.n);
     fused.tensors = {{x}, {w}, {b}, {y, kOut}, {y, kOut}};
     fused.run = [](Backend* be, const Tensors& t) { be->LinearGelu(t[0], t[1], t[2], t[3], t[4]); };
+    // h may be rounded before the gelu takes it, which grows by 1.2 of that at most.
+    fused.in_bfloat16 = CaseInBFloat16{{}, 3, [](const Tensors& t) { return MaxAbs(t[3]); }};
     cases->push_back(fused);
     fused.name = absl::StrCat("LinearGeluInputGradient/", s.m, "x", s.k, "x", s.n);
     fused.tensors = {{y}, {w}, {x}, {x, kOut}};
     fused.run = [](Backend* be, const Tensors& t) {
       be->LinearGeluInputGradient(t[0], t[1], t[2], t[3]);
     };
+    fused.in_bfloat16 = CaseInBFloat16{{}, 2};  // the product may be rounded before its last factor
     cases->push_back(fused);
     add("LinearTransposed", {{x}, {wt}, {y, kOut}}, s.k,
         [](Backend* be, const Tensors& t) { be->LinearTransposed(t[0], t[1], t[2]); });
     add("LinearTransposedInputGradient", {{y}, {wt}, {x, kOut}}, s.n,
         [](Backend* be, const Tensors& t) { be->LinearTransposedInputGradient(t[0], t[1], t[2]); });
     add("LinearTransposedWeightGradient", {{x}, {y}, {wt, kAdded}}, s.m + 1,
-        [](Backend* be, const Tensors& t) {
-          be->LinearTransposedWeightGradient(t[0], t[1], t[2]);
-        });
+        [](Backend* be, const Tensors& t) { be->LinearTransposedWeightGradient(t[0], t[1], t[2]); },
+        {2});
   }
 }
 
@@ -74,6 +79,7 @@ void AddLayerNorms(CaseSize size, std::vector<KernelCase>* cases) {
       be->LayerNorm(t[0], t[1], t[2], t[3], t[4], t[5]);
     };
     c.bytes = Floats(2 * n);
+    c.in_bfloat16 = CaseInBFloat16{{4, 5}};
     cases->push_back(c);
 
     // dy, x, gamma, mean, rstd -> dx, with the statistics of x.
@@ -89,6 +95,7 @@ void AddLayerNorms(CaseSize size, std::vector<KernelCase>* cases) {
     // g - mean(g) - x^ mean(g x^) is nearly 0 in rows of two.
     c.magnitude = [](const Tensors& t) { return MaxAbs(t[0]) * MaxAbs(t[2]) * MaxAbs(t[4]); };
     c.bytes = Floats(3 * n);
+    c.in_bfloat16 = CaseInBFloat16{{3, 4}};
     cases->push_back(c);
 
     // dy, x, mean, rstd -> dgamma, dbeta.
@@ -104,6 +111,7 @@ void AddLayerNorms(CaseSize size, std::vector<KernelCase>* cases) {
     c.magnitude = nullptr;
     c.error_terms = s.rows + 1;
     c.bytes = Floats(2 * n);
+    c.in_bfloat16 = CaseInBFloat16{{2, 3, 4, 5}};
     cases->push_back(c);
   }
 }
@@ -114,6 +122,7 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     // handful of roundings. Spread 3 reaches both flat ends.
     KernelCase c;
     c.error_terms = 4;
+    c.in_bfloat16 = CaseInBFloat16{};
     c.name = absl::StrCat("Gelu/", n);
     c.tensors = {{{n}, TensorRole::kInput, 3}, {{n}, kOut}};
     c.run = [](Backend* be, const Tensors& t) { be->Gelu(t[0], t[1]); };
@@ -128,6 +137,7 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     cases->push_back(c);
 
     KernelCase relu;  // exact
+    relu.in_bfloat16 = CaseInBFloat16{{}, 0};
     relu.name = absl::StrCat("Relu/", n);
     relu.tensors = {{{n}}, {{n}, kOut}};
     relu.run = [](Backend* be, const Tensors& t) { be->Relu(t[0], t[1]); };
@@ -146,7 +156,24 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     sum.error_model = ErrorModel::kMultilinear;
     sum.error_terms = 2;
     sum.bytes = Floats(3.0 * n);
+    sum.in_bfloat16 = CaseInBFloat16{};
     cases->push_back(sum);
+    sum.name = absl::StrCat("AddToFloats/", n);
+    sum.tensors = {{{n}, kAdded}, {{n}}};
+    sum.run = [](Backend* be, const Tensors& t) { be->Add(t[0], t[1], t[0]); };
+    sum.in_bfloat16 = CaseInBFloat16{{0}};
+    cases->push_back(sum);
+
+    KernelCase copy;  // exact, but for one rounding
+    copy.name = absl::StrCat("Copy/", n);
+    copy.tensors = {{{n}}, {{n}, kOut}};
+    copy.run = [](Backend* be, const Tensors& t) { be->Copy(t[0], t[1]); };
+    copy.bytes = Floats(2.0 * n);
+    copy.in_bfloat16 = CaseInBFloat16{{0}};
+    cases->push_back(copy);
+    copy.name = absl::StrCat("CopyToFloats/", n);
+    copy.in_bfloat16 = CaseInBFloat16{{1}};
+    cases->push_back(copy);
   }
   for (const RowsSize& s : NormShapes(size)) {
     // The middle of a row goes behind three columns of another tensor.
@@ -158,6 +185,10 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
       be->CopyColumns(t[0], begin, t[1], 3, columns);
     };
     c.bytes = Floats(2.0 * s.rows * columns);
+    c.in_bfloat16 = CaseInBFloat16{{}, 0};
+    cases->push_back(c);
+    c.name = absl::StrCat("CopyColumnsOfFloats/", s.rows, "x", s.columns);
+    c.in_bfloat16 = CaseInBFloat16{{0}};
     cases->push_back(c);
   }
   for (const DropoutShape& s : DropoutShapes(size)) {
@@ -169,6 +200,7 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase c;
     c.error_model = ErrorModel::kMultilinear;
     c.error_terms = 2;
+    c.in_bfloat16 = CaseInBFloat16{};
     c.name = absl::StrCat("Dropout/", shape);
     c.tensors = {{{s.elements}}, {{s.elements}, kOut}};
     c.run = [mask](Backend* be, const Tensors& t) { be->Dropout(t[0], mask, t[1]); };
@@ -184,7 +216,7 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
 
 }  // namespace
 
-std::vector<KernelCase> KernelCases(CaseSize size) {
+std::vector<KernelCase> KernelCases(CaseSize size, DataType activations) {
   std::vector<KernelCase> cases;
   AddMatmuls(size, &cases);
   AddLayerNorms(size, &cases);
@@ -196,7 +228,15 @@ std::vector<KernelCase> KernelCases(CaseSize size) {
   AddConvolutionCases(size, &cases);
   AddPoolingCases(size, &cases);
   AddBatchNormCases(size, &cases);
-  return cases;
+  if (activations == DataType::kFloat32) return cases;
+  std::vector<KernelCase> in_bfloat16;
+  for (KernelCase& c : cases) {
+    if (!c.in_bfloat16.has_value()) continue;
+    c.activations = activations;
+    c.name = absl::StrCat(DataTypeName(activations), "/", c.name);
+    in_bfloat16.push_back(std::move(c));
+  }
+  return in_bfloat16;
 }
 
 }  // namespace pipelab

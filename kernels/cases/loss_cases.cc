@@ -17,6 +17,7 @@ void AddCrossEntropies(CaseSize size, std::vector<KernelCase>* cases) {
     c.error_terms =
         s.columns;  // the softmax's sum; a logit's rounding counts by its size, some units: 4
     c.error_scale = 4;
+    c.in_bfloat16 = CaseInBFloat16{{2}};
     c.name = absl::StrCat("CrossEntropy/", shape);
     c.tensors = {{logits, TensorRole::kInput, 2}, targets, {{1}, kOut}};
     c.run = [](Backend* be, const Tensors& t) {
@@ -24,6 +25,7 @@ void AddCrossEntropies(CaseSize size, std::vector<KernelCase>* cases) {
     };
     c.bytes = Floats(double(s.rows) * s.columns);
     cases->push_back(c);
+    c.in_bfloat16 = CaseInBFloat16{};
     c.name = absl::StrCat("CrossEntropyGradient/", shape);
     c.tensors = {{logits, TensorRole::kInput, 2}, targets, {logits, kOut}};
     c.run = [](Backend* be, const Tensors& t) {
@@ -44,6 +46,7 @@ void AddCrossEntropyParts(CaseSize size, std::vector<KernelCase>* cases) {
     const int64_t first = s.columns / 2;
     const std::string shape = absl::StrCat(s.rows, "x", s.columns);
     KernelCase c;
+    c.in_bfloat16 = CaseInBFloat16{{1}};
     c.name = absl::StrCat("LargestLogits/", shape);
     c.tensors = {logits, {row_M, kOut}};
     c.run = [](Backend* be, const Tensors& t) { be->loss().LargestLogits(t[0], t[1]); };
@@ -51,6 +54,7 @@ void AddCrossEntropyParts(CaseSize size, std::vector<KernelCase>* cases) {
     cases->push_back(c);
     c.error_terms = s.columns;  // as of CrossEntropy
     c.error_scale = 4;
+    c.in_bfloat16 = CaseInBFloat16{{2, 3, 4}};
     c.name = absl::StrCat("SoftmaxSums/", shape);
     c.tensors = {logits, targets, numbers, {row_M, kOut}, {row_M, kOut}};
     c.prepare = [](Backend* be, const Tensors& t) { be->loss().LargestLogits(t[0], t[2]); };
@@ -59,6 +63,7 @@ void AddCrossEntropyParts(CaseSize size, std::vector<KernelCase>* cases) {
     };
     cases->push_back(c);
     // The largest of other devices may be larger, and then a row's softmax is not 1: e^0 at most.
+    c.in_bfloat16 = CaseInBFloat16{{2}};
     c.name = absl::StrCat("CrossEntropyPartGradient/", shape);
     c.tensors = {logits, targets, numbers, {logits_MV, kOut}};
     c.prepare = [](Backend* be, const Tensors& t) { be->loss().LargestLogits(t[0], t[2]); };
@@ -71,6 +76,7 @@ void AddCrossEntropyParts(CaseSize size, std::vector<KernelCase>* cases) {
     c.error_terms = 1;
     c.error_scale = 1;
     c.prepare = nullptr;
+    c.in_bfloat16.reset();  // of numbers that are float32 throughout
     c.name = absl::StrCat("CrossEntropyOfSums/", shape);
     c.tensors = {
         targets, {row_M, TensorRole::kInput, 3, true}, numbers, {row_M, kAdded}, {{1}, kOut}};
@@ -99,6 +105,7 @@ void AddLossCases(CaseSize size, std::vector<KernelCase>* cases) {
     // The sums are in double: what is left is one rounding of the result.
     const CaseTensor y{{n}, TensorRole::kInput, 3}, targets{{n}, TensorRole::kInput, 0.3, true};
     KernelCase c;
+    c.in_bfloat16 = CaseInBFloat16{{1, 2}};
     c.name = absl::StrCat("SquaredError/", n);
     c.tensors = {y, targets, {{1}, kOut}};
     c.run = [](Backend* be, const Tensors& t) {
@@ -111,6 +118,7 @@ void AddLossCases(CaseSize size, std::vector<KernelCase>* cases) {
       SetHostValues(t[2], {static_cast<float>(be->loss().BinaryCrossEntropy(t[0], t[1]))});
     };
     cases->push_back(c);
+    c.in_bfloat16 = CaseInBFloat16{{1}};
     c.name = absl::StrCat("SquaredErrorGradient/", n);
     c.tensors = {y, targets, {{n}, kOut}};
     c.error_terms = 2;
@@ -122,6 +130,7 @@ void AddLossCases(CaseSize size, std::vector<KernelCase>* cases) {
     // A sigmoid of about four roundings, at most 1, less a target.
     c.error_terms = 4;
     c.magnitude = [](const Tensors& t) { return 0.3 * (1 + MaxAbs(t[1])); };
+    c.in_bfloat16 = CaseInBFloat16{{1}};
     c.name = absl::StrCat("BinaryCrossEntropyGradient/", n);
     c.run = [](Backend* be, const Tensors& t) {
       be->loss().BinaryCrossEntropyGradient(t[0], t[1], 0.3f, t[2]);

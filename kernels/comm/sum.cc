@@ -3,26 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/tensor/bfloat16.h"
+
 namespace pipelab {
 namespace {
 
 // Elements that are summed at a time: the partial sums stay in the first-level cache, and all
 // inputs of a block are read before any output of it is written, so that outputs may be inputs.
 constexpr int64_t kBlock = 1024;
-
-float FromBFloat16(uint16_t bits) {
-  const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof(value));
-  return value;
-}
-
-uint16_t ToBFloat16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>(bits >> 16 | 0x40);  // NaN
-  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);  // to nearest, ties even
-}
 
 // How a stored element becomes an accumulated one and back.
 struct Float32 {
@@ -39,11 +27,11 @@ struct Int32 {
   static Stored Store(Sum x) { return x; }
   static bool Above(Sum a, Sum b) { return static_cast<int32_t>(a) > static_cast<int32_t>(b); }
 };
-struct BFloat16 {
-  using Stored = uint16_t;
+struct Half {
+  using Stored = BFloat16;
   using Sum = float;
-  static Sum Load(Stored x) { return FromBFloat16(x); }
-  static Stored Store(Sum x) { return ToBFloat16(x); }
+  static Sum Load(Stored x) { return x; }
+  static Stored Store(Sum x) { return Stored(x); }
   static bool Above(Sum a, Sum b) { return !(a <= b); }
 };
 
@@ -91,7 +79,7 @@ void ReduceTyped(absl::Span<const void* const> inputs, absl::Span<void* const> o
     case DataType::kInt32:
       return Reduce<Int32, Op>(inputs, outputs, begin, count);
     case DataType::kBFloat16:
-      return Reduce<BFloat16, Op>(inputs, outputs, begin, count);
+      return Reduce<Half, Op>(inputs, outputs, begin, count);
   }
 }
 

@@ -10,9 +10,9 @@
 namespace pipelab {
 
 inline ComputeDevices CpuDevices() {
-  return [](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
+  return ComputeDevices([](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
     return std::vector<ComputeDevice>(count, ComputeDevice{nullptr, &MakeCpuBackend, nullptr});
-  };
+  });
 }
 
 }  // namespace pipelab

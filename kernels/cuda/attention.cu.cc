@@ -4,7 +4,8 @@
 //
 // A block has a tile of queries, or of keys in the gradient of keys and values, and goes over the
 // tiles of the other side in one order, so results do not depend on how the queries are sliced
-// where slices begin at whole tiles. Everything lies in shared memory, rows one float apart from
+// where slices begin at whole tiles (of bfloat16, the gradients of keys and values are rounded
+// between slices). Everything lies in shared memory, rows one float apart from
 // the banks of the next.
 #include <cmath>
 
@@ -40,15 +41,18 @@ PIPELAB_DEVICE inline int64_t KeysOf(const AttentionNumbers& c, int64_t sample, 
 }
 
 // Rows [first, first + rows) of one head to shared memory, zeros from `end` on.
-PIPELAB_DEVICE inline void Load(const Block& block, const float* from, int64_t row_size,
-                                int64_t first, int64_t end, int64_t rows, int64_t size, float* to) {
+template <class T>
+PIPELAB_DEVICE inline void Load(const Block& block, const T* from, int64_t row_size, int64_t first,
+                                int64_t end, int64_t rows, int64_t size, float* to) {
   block.ForEach(rows * size, [&](int64_t at) {
     const int64_t r = at / size, d = at % size;
-    to[r * (size + 1) + d] = first + r < end ? from[(first + r) * row_size + d] : 0.0f;
+    to[r * (size + 1) + d] =
+        first + r < end ? static_cast<float>(from[(first + r) * row_size + d]) : 0.0f;
   });
 }
 
-PIPELAB_DEVICE inline float Dot(const float* a, const float* b, int64_t n) {
+template <class T>
+PIPELAB_DEVICE inline float Dot(const T* a, const T* b, int64_t n) {
   float sum = 0.0f;
   for (int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
   return sum;
@@ -92,8 +96,8 @@ struct ForwardTile {
 };
 
 // delta[sample, head, query] = dout . out
-void Deltas(Queue& queue, const AttentionNumbers& call, const float* dout, const float* out,
-            float* delta) {
+template <class T>
+void Deltas(Queue& queue, const AttentionNumbers& call, const T* dout, const T* out, float* delta) {
   const AttentionNumbers c = call;
   const int64_t width = c.heads * c.size;
   ForEach(queue, "AttentionDeltas", c.samples * c.heads * c.queries,
@@ -105,8 +109,9 @@ void Deltas(Queue& queue, const AttentionNumbers& call, const float* dout, const
           });
 }
 
-void QueryGradient(Queue& queue, const AttentionNumbers& call, const float* dout, const float* q,
-                   const float* kv, const float* lse, const float* delta, float* dq) {
+template <class T>
+void QueryGradient(Queue& queue, const AttentionNumbers& call, const T* dout, const T* q,
+                   const T* kv, const float* lse, const float* delta, T* dq) {
   const AttentionNumbers c = call;
   const int64_t rows = TileRows(c.size, 5), tiles = (c.queries + rows - 1) / rows;
   const int64_t pitch = c.size + 1, width = c.heads * c.size;
@@ -121,7 +126,7 @@ void QueryGradient(Queue& queue, const AttentionNumbers& call, const float* dout
                  float* const k = own_dq + rows * pitch;
                  float* const v = k + rows * pitch;
                  float* const scores = v + rows * pitch;
-                 const float* const of_kv = kv + tile.sample * c.kv_sample + column;
+                 const T* const of_kv = kv + tile.sample * c.kv_sample + column;
                  const int64_t row_of_lse = (tile.sample * c.heads + tile.head) * c.queries;
                  Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row,
                       tile.first, c.queries, rows, c.size, own_q);
@@ -153,7 +158,7 @@ void QueryGradient(Queue& queue, const AttentionNumbers& call, const float* dout
                      own_dq[r * pitch + d] += sum;
                    });
                  }
-                 float* const to = dq + c.q_offset + tile.sample * c.q_sample + column;
+                 T* const to = dq + c.q_offset + tile.sample * c.q_sample + column;
                  block.ForEach(rows * c.size, [&](int64_t at) {
                    const int64_t r = at / c.size, d = at % c.size;
                    if (tile.first + r < c.queries) {
@@ -165,8 +170,9 @@ void QueryGradient(Queue& queue, const AttentionNumbers& call, const float* dout
 
 // Over the tiles of queries from the last to the first, as the slices of a sequence come: a later
 // call goes on with the sum that an earlier one left.
-void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const float* dout, const float* q,
-                      const float* kv, const float* lse, const float* delta, float* dkv) {
+template <class T>
+void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const T* dout, const T* q,
+                      const T* kv, const float* lse, const float* delta, T* dkv) {
   const AttentionNumbers c = call;
   // All keys where they are written; else those that the queries read.
   const int64_t keys = c.writes_all_keys || !c.causal ? c.keys : c.first_query + c.queries;
@@ -237,8 +243,9 @@ void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const float* d
 
 }  // namespace
 
-void Attention(Queue& queue, const AttentionNumbers& call, const float* q, const float* kv,
-               float* out, float* lse) {
+template <class T>
+void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* kv, T* out,
+               float* lse) {
   const AttentionNumbers c = call;
   const int64_t rows = TileRows(c.size, 4), tiles = (c.queries + rows - 1) / rows;
   const int64_t pitch = c.size + 1, width = c.heads * c.size;
@@ -259,7 +266,7 @@ void Attention(Queue& queue, const AttentionNumbers& call, const float* q, const
                  t.most = t.scores + rows * (rows + 1);
                  t.sum = t.most + rows;
                  t.fade = t.sum + rows;
-                 const float* const of_kv = kv + tile.sample * c.kv_sample + column;
+                 const T* const of_kv = kv + tile.sample * c.kv_sample + column;
                  Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row,
                       tile.first, c.queries, rows, c.size, t.q);
                  block.ForEach(rows * pitch, [&](int64_t at) { t.o[at] = 0.0f; });
@@ -281,7 +288,7 @@ void Attention(Queue& queue, const AttentionNumbers& call, const float* q, const
                    });
                    t.Take(block);
                  }
-                 float* const to = out + (tile.sample * c.queries + tile.first) * width + column;
+                 T* const to = out + (tile.sample * c.queries + tile.first) * width + column;
                  block.ForEach((last - tile.first) * c.size, [&](int64_t at) {
                    const int64_t r = at / c.size, d = at % c.size;
                    to[r * width + d] = t.o[r * pitch + d] / t.sum[r];
@@ -293,9 +300,9 @@ void Attention(Queue& queue, const AttentionNumbers& call, const float* q, const
                });
 }
 
-void AttentionGradient(Queue& queue, const AttentionNumbers& call, const float* dout,
-                       const float* q, const float* kv, const float* out, const float* lse,
-                       float* dq, float* dkv) {
+template <class T>
+void AttentionGradient(Queue& queue, const AttentionNumbers& call, const T* dout, const T* q,
+                       const T* kv, const T* out, const float* lse, T* dq, T* dkv) {
   float* const delta =
       static_cast<float*>(queue.Scratch(call.samples * call.heads * call.queries * 4));
   if (delta == nullptr) return;
@@ -303,6 +310,15 @@ void AttentionGradient(Queue& queue, const AttentionNumbers& call, const float* 
   QueryGradient(queue, call, dout, q, kv, lse, delta, dq);
   KeyValueGradient(queue, call, dout, q, kv, lse, delta, dkv);
 }
+
+// The types of activations.
+#define PIPELAB_MAKE(T)                                                                          \
+  template void Attention(Queue&, const AttentionNumbers&, const T*, const T*, T*, float*);      \
+  template void AttentionGradient(Queue&, const AttentionNumbers&, const T*, const T*, const T*, \
+                                  const T*, const float*, T*, T*);
+PIPELAB_MAKE(float)
+PIPELAB_MAKE(BFloat16)
+#undef PIPELAB_MAKE
 
 }  // namespace gpu
 }  // namespace pipelab

@@ -18,15 +18,14 @@ class CudaAttentionKernels final : public AttentionKernels {
     CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHQ);
     const AttentionCall call = CallOf(shape);
     const auto scratch = Scratch(1, call);
-    Attention(*device_, NumbersOf(call), Data(qkv_M3C), Data(qkv_M3C), Data(out_MC), Data(lse_SHQ));
+    Run(call, qkv_M3C, qkv_M3C, out_MC, lse_SHQ);
   }
   void Gradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
                 const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) override {
     CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHQ);
     const AttentionCall call = CallOf(shape);
     const auto scratch = Scratch(2, call);
-    AttentionGradient(*device_, NumbersOf(call), Data(dout_MC), Data(qkv_M3C), Data(qkv_M3C),
-                      Data(out_MC), Data(lse_SHQ), Data(dqkv_M3C), Data(dqkv_M3C));
+    RunGradient(call, dout_MC, qkv_M3C, qkv_M3C, out_MC, lse_SHQ, dqkv_M3C, dqkv_M3C);
   }
 
   void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
@@ -34,7 +33,7 @@ class CudaAttentionKernels final : public AttentionKernels {
     CheckCrossAttention("CrossAttention", shape, {&q_MC, &out_MC}, {&kv_N2C}, lse_SHQ);
     const AttentionCall call = CallOf(shape);
     const auto scratch = Scratch(1, call);
-    Attention(*device_, NumbersOf(call), Data(q_MC), Data(kv_N2C), Data(out_MC), Data(lse_SHQ));
+    Run(call, q_MC, kv_N2C, out_MC, lse_SHQ);
   }
   void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
                      const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
@@ -43,11 +42,24 @@ class CudaAttentionKernels final : public AttentionKernels {
                         {&kv_N2C, &dkv_N2C}, lse_SHQ);
     const AttentionCall call = CallOf(shape);
     const auto scratch = Scratch(2, call);
-    AttentionGradient(*device_, NumbersOf(call), Data(dout_MC), Data(q_MC), Data(kv_N2C),
-                      Data(out_MC), Data(lse_SHQ), Data(dq_MC), Data(dkv_N2C));
+    RunGradient(call, dout_MC, q_MC, kv_N2C, out_MC, lse_SHQ, dq_MC, dkv_N2C);
   }
 
  private:
+  void Run(const AttentionCall& call, const Tensor& q, const Tensor& kv, const Tensor& out,
+           const Tensor& lse) {
+    ByType(q, [&](auto at) {
+      Attention(*device_, NumbersOf(call), at(q), at(kv), at(out), Data(lse));
+    });
+  }
+  void RunGradient(const AttentionCall& call, const Tensor& dout, const Tensor& q, const Tensor& kv,
+                   const Tensor& out, const Tensor& lse, const Tensor& dq, const Tensor& dkv) {
+    ByType(q, [&](auto at) {
+      AttentionGradient(*device_, NumbersOf(call), at(dout), at(q), at(kv), at(out), Data(lse),
+                        at(dq), at(dkv));
+    });
+  }
+
   AttentionNumbers NumbersOf(const AttentionCall& c) {
     CHECK_LE(c.head_size, kMostHeadSize) << "the width of a head";
     AttentionNumbers n;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/functions.h"
 #include "kernels/tensor/host_values.h"
 #include "tools/base/rng.h"
@@ -13,9 +14,7 @@ namespace pipelab {
 namespace gpu {
 namespace {
 
-using bf16::Bf16;
-
-Bf16* Half(const Tensor& x) { return static_cast<Bf16*>(x.data()); }
+BFloat16* Half(const Tensor& x) { return static_cast<BFloat16*>(x.data()); }
 float* Float(const Tensor& x) { return static_cast<float*>(x.data()); }
 
 }  // namespace
@@ -28,15 +27,13 @@ Tensor Bf16Block::New(DataType type, Shape shape) {
 // long.
 Tensor Bf16Block::Drawn(const std::string& name, Shape shape, float spread, uint64_t seed) {
   constexpr int64_t kDistinct = int64_t{1} << 20;
-  const Tensor values = New(DataType::kFloat32, shape);
-  FillOnHost<float>(values, [&](absl::Span<float> all) {
+  Tensor half = New(DataType::kBFloat16, std::move(shape));
+  FillOnHost<float>(half, [&](absl::Span<float> all) {
     const CounterRng rng(seed, name);
     for (size_t i = 0; i < all.size(); ++i) {
       all[i] = static_cast<int64_t>(i) < kDistinct ? spread * rng.Normal(i) : all[i - kDistinct];
     }
   });
-  Tensor half = New(DataType::kBFloat16, std::move(shape));
-  bf16::FromFloat(*device_, Float(values), values.size(), Half(half));
   named_.emplace_back(name, half);
   return half;
 }
@@ -49,7 +46,10 @@ Tensor Bf16Block::Weight(const std::string& name, Shape shape, float spread, uin
 }
 
 Bf16Block::Bf16Block(const BlockSize& size, std::shared_ptr<Device> device, uint64_t seed)
-    : size_(size), device_(std::move(device)), arena_(device_) {
+    : size_(size),
+      device_(std::move(device)),
+      arena_(device_),
+      backend_(MakeCudaBackend(&arena_, device_, DataType::kBFloat16)) {
   CHECK_EQ(size.hidden % size.heads, 0);
   const int64_t m = size.rows(), c = size.hidden, f = size.inner();
   const float spread = 1 / std::sqrt(static_cast<float>(c));
@@ -65,20 +65,17 @@ Bf16Block::Bf16Block(const BlockSize& size, std::shared_ptr<Device> device, uint
   weight("b1", {f}, 0.1f, &b1_, &db1_);
   weight("w2", {f, c}, spread / 2, &w2_, &dw2_);
   weight("b2", {c}, 0.1f, &b2_, &db2_);
-  const auto floats = [&](const char* name, int64_t n, float value) {
-    const Tensor t = New(DataType::kFloat32, {n});
-    Fill(*device_, value, n, Float(t));
-    named_.emplace_back(name, t);
-    return t;
+  const auto norm = [&](const char* name, float value, Tensor* made, Tensor* gradient) {
+    *made = New(DataType::kBFloat16, {c});
+    backend_->Fill(*made, value);
+    *gradient = arena_.Zeros(DataType::kFloat32, {c}, MemoryKind::kActivation);
+    named_.emplace_back(name, *made);
+    named_.emplace_back(absl::StrCat("d", name), *gradient);
   };
-  gamma1_ = floats("gamma1", c, 1);
-  beta1_ = floats("beta1", c, 0.1f);
-  gamma2_ = floats("gamma2", c, 1);
-  beta2_ = floats("beta2", c, -0.1f);
-  dgamma1_ = floats("dgamma1", c, 0);
-  dbeta1_ = floats("dbeta1", c, 0);
-  dgamma2_ = floats("dgamma2", c, 0);
-  dbeta2_ = floats("dbeta2", c, 0);
+  norm("gamma1", 1, &gamma1_, &dgamma1_);
+  norm("beta1", 0.1f, &beta1_, &dbeta1_);
+  norm("gamma2", 1, &gamma2_, &dgamma2_);
+  norm("beta2", -0.1f, &beta2_, &dbeta2_);
   for (Tensor* t : {&mean1_, &rstd1_, &mean2_, &rstd2_}) *t = New(DataType::kFloat32, {m});
   x_ = Drawn("x", {m, c}, 1, seed);
   dy_ = Drawn("dy", {m, c}, 1, seed);
@@ -106,28 +103,6 @@ Bf16Block::Bf16Block(const BlockSize& size, std::shared_ptr<Device> device, uint
   dp_ = half("dp", {size.heads, size.tokens, size.tokens});
 }
 
-void Bf16Block::Product(const Tensor& a, const Tensor& b, const Tensor& c, int64_t m, int64_t k,
-                        int64_t n, MatmulCall call) {
-  if (call.type == MatmulCall::Type::kFloat32) call.type = MatmulCall::Type::kBFloat16;
-  call.m = m;
-  call.k = k;
-  call.n = n;
-  call.a = a.data();
-  call.b = b.data();
-  call.c = c.data();
-  device_->Matmul(call);
-}
-
-// dw += x^T dy, db += the column sums of dy.
-void Bf16Block::WeightGradient(const Tensor& x, const Tensor& dy, int64_t k, int64_t n,
-                               const Tensor& dw, const Tensor& db) {
-  MatmulCall call;
-  call.type = MatmulCall::Type::kBFloat16Factors;
-  call.transpose_a = call.add = true;
-  Product(x, dy, dw, k, size_.rows(), n, call);
-  bf16::AddColumnSums(*device_, Half(dy), size_.rows(), n, Float(db));
-}
-
 // One product for each head of a sample.
 void Bf16Block::HeadProduct(MatmulCall call) {
   call.type = MatmulCall::Type::kBFloat16;
@@ -137,8 +112,8 @@ void Bf16Block::HeadProduct(MatmulCall call) {
 
 void Bf16Block::AttentionForward(int64_t sample) {
   const int64_t t = size_.tokens, c = size_.hidden, d = size_.head_size();
-  const Bf16* const q = Half(qkv_) + sample * t * 3 * c;
-  Bf16* const p = Half(p_) + sample * size_.heads * t * t;
+  const BFloat16* const q = Half(qkv_) + sample * t * 3 * c;
+  BFloat16* const p = Half(p_) + sample * size_.heads * t * t;
   MatmulCall scores;  // q k^T / sqrt(d)
   scores.m = scores.n = t;
   scores.k = d;
@@ -151,7 +126,7 @@ void Bf16Block::AttentionForward(int64_t sample) {
   scores.c = p;
   scores.step_c = t * t;
   HeadProduct(scores);
-  bf16::CausalSoftmax(*device_, size_.heads, t, p);
+  CausalSoftmax(*device_, size_.heads, t, p);
   MatmulCall out;  // p v
   out.m = out.k = t;
   out.n = d;
@@ -168,10 +143,10 @@ void Bf16Block::AttentionForward(int64_t sample) {
 
 void Bf16Block::AttentionBackward(int64_t sample) {
   const int64_t t = size_.tokens, c = size_.hidden, d = size_.head_size();
-  const Bf16* const q = Half(qkv_) + sample * t * 3 * c;
-  Bf16* const dq = Half(dqkv_) + sample * t * 3 * c;
-  const Bf16* const p = Half(p_) + sample * size_.heads * t * t;
-  const Bf16* const dmix = Half(dmix_) + sample * t * c;
+  const BFloat16* const q = Half(qkv_) + sample * t * 3 * c;
+  BFloat16* const dq = Half(dqkv_) + sample * t * 3 * c;
+  const BFloat16* const p = Half(p_) + sample * size_.heads * t * t;
+  const BFloat16* const dmix = Half(dmix_) + sample * t * c;
   MatmulCall dp;  // dout v^T
   dp.m = dp.n = t;
   dp.k = d;
@@ -198,7 +173,7 @@ void Bf16Block::AttentionBackward(int64_t sample) {
   dv.step_c = d;
   HeadProduct(dv);
   const float scale = 1 / std::sqrt(static_cast<float>(d));
-  bf16::CausalSoftmaxGradient(*device_, p, size_.heads, t, scale, Half(dp_));
+  CausalSoftmaxGradient(*device_, p, size_.heads, t, scale, Half(dp_));
   MatmulCall to_q = dv;  // dscores k
   to_q.transpose_a = false;
   to_q.a = dp_.data();
@@ -214,62 +189,45 @@ void Bf16Block::AttentionBackward(int64_t sample) {
 }
 
 void Bf16Block::Forward() {
-  const int64_t m = size_.rows(), c = size_.hidden, f = size_.inner();
-  MatmulCall bias;
-  bias.then = MatmulCall::Then::kBias;
-  bf16::LayerNorm(*device_, Half(x_), Float(gamma1_), Float(beta1_), m, c, Half(norm1_),
-                  Float(mean1_), Float(rstd1_));
-  bias.bias = bqkv_.data();
-  Product(norm1_, wqkv_, qkv_, m, c, 3 * c, bias);
+  Backend& b = *backend_;
+  b.LayerNorm(x_, gamma1_, beta1_, norm1_, mean1_, rstd1_);
+  b.Linear(norm1_, wqkv_, bqkv_, qkv_);
   for (int64_t s = 0; s < size_.samples; ++s) AttentionForward(s);
-  bias.bias = bo_.data();
-  Product(mix_, wo_, branch_, m, c, c, bias);
-  bf16::Add(*device_, Half(x_), Half(branch_), m * c, Half(middle_));
-  bf16::LayerNorm(*device_, Half(middle_), Float(gamma2_), Float(beta2_), m, c, Half(norm2_),
-                  Float(mean2_), Float(rstd2_));
-  MatmulCall gelu;
-  gelu.then = MatmulCall::Then::kBiasGelu;
-  gelu.bias = b1_.data();
-  gelu.aux = h_.data();
-  Product(norm2_, w1_, gelu_, m, c, f, gelu);
-  bias.bias = b2_.data();
-  Product(gelu_, w2_, branch_, m, f, c, bias);
-  bf16::Add(*device_, Half(middle_), Half(branch_), m * c, Half(y_));
+  b.Linear(mix_, wo_, bo_, branch_);
+  b.Add(x_, branch_, middle_);
+  b.LayerNorm(middle_, gamma2_, beta2_, norm2_, mean2_, rstd2_);
+  b.LinearGelu(norm2_, w1_, b1_, h_, gelu_);
+  b.Linear(gelu_, w2_, b2_, branch_);
+  b.Add(middle_, branch_, y_);
+}
+
+// Of dnorm_, the gradient of the norm's output; dx with `residual` added.
+void Bf16Block::NormGradients(const Tensor& x, const Tensor& gamma, const Tensor& mean,
+                              const Tensor& rstd, const Tensor& residual, const Tensor& dgamma,
+                              const Tensor& dbeta, const Tensor& dx) {
+  backend_->LayerNormWeightGradient(dnorm_, x, mean, rstd, dgamma, dbeta);
+  LayerNormInputGradient(*device_, Half(dnorm_), Half(x), Half(gamma), Float(mean), Float(rstd),
+                         Half(residual), size_.rows(), size_.hidden, Half(dx));
 }
 
 void Bf16Block::Backward() {
-  const int64_t m = size_.rows(), c = size_.hidden, f = size_.inner();
-  MatmulCall transposed;
-  transposed.transpose_b = true;
-  MatmulCall gelu = transposed;
-  gelu.then = MatmulCall::Then::kGeluGradient;
-  gelu.aux = h_.data();
-  Product(dy_, w2_, dh_, m, c, f, gelu);
-  WeightGradient(gelu_, dy_, f, c, dw2_, db2_);
-  Product(dh_, w1_, dnorm_, m, f, c, transposed);
-  WeightGradient(norm2_, dh_, c, f, dw1_, db1_);
-  bf16::LayerNormWeightGradient(*device_, Half(dnorm_), Half(middle_), Float(mean2_), Float(rstd2_),
-                                m, c, Float(dgamma2_), Float(dbeta2_));
-  bf16::LayerNormInputGradient(*device_, Half(dnorm_), Half(middle_), Float(gamma2_), Float(mean2_),
-                               Float(rstd2_), Half(dy_), m, c, Half(dmiddle_));
-  Product(dmiddle_, wo_, dmix_, m, c, c, transposed);
-  WeightGradient(mix_, dmiddle_, c, c, dwo_, dbo_);
+  Backend& b = *backend_;
+  b.LinearGeluInputGradient(dy_, w2_, h_, dh_);
+  b.LinearWeightGradient(gelu_, dy_, dw2_, db2_);
+  b.LinearInputGradient(dh_, w1_, dnorm_);
+  b.LinearWeightGradient(norm2_, dh_, dw1_, db1_);
+  NormGradients(middle_, gamma2_, mean2_, rstd2_, dy_, dgamma2_, dbeta2_, dmiddle_);
+  b.LinearInputGradient(dmiddle_, wo_, dmix_);
+  b.LinearWeightGradient(mix_, dmiddle_, dwo_, dbo_);
   for (int64_t s = 0; s < size_.samples; ++s) AttentionBackward(s);
-  Product(dqkv_, wqkv_, dnorm_, m, 3 * c, c, transposed);
-  WeightGradient(norm1_, dqkv_, c, 3 * c, dwqkv_, dbqkv_);
-  bf16::LayerNormWeightGradient(*device_, Half(dnorm_), Half(x_), Float(mean1_), Float(rstd1_), m,
-                                c, Float(dgamma1_), Float(dbeta1_));
-  bf16::LayerNormInputGradient(*device_, Half(dnorm_), Half(x_), Float(gamma1_), Float(mean1_),
-                               Float(rstd1_), Half(dmiddle_), m, c, Half(dx_));
+  b.LinearInputGradient(dqkv_, wqkv_, dnorm_);
+  b.LinearWeightGradient(norm1_, dqkv_, dwqkv_, dbqkv_);
+  NormGradients(x_, gamma1_, mean1_, rstd1_, dmiddle_, dgamma1_, dbeta1_, dx_);
 }
 
 std::vector<float> Bf16Block::Value(const std::string& name) {
   for (const auto& [known, tensor] : named_) {
-    if (known != name) continue;
-    if (tensor.type() == DataType::kFloat32) return HostValues(tensor);
-    const Tensor wide = New(DataType::kFloat32, tensor.shape());
-    bf16::ToFloat(*device_, Half(tensor), tensor.size(), Float(wide));
-    return HostValues(wide);
+    if (known == name) return HostValues(tensor);
   }
   LOG(FATAL) << "the block has no \"" << name << "\"";
 }

@@ -16,8 +16,8 @@ namespace {
 
 constexpr uint64_t kSeed = 11;
 
-Tensor ToDevice(const Tensor& x, Arena* arena, int64_t shift) {
-  const Tensor to = arena->Allocate(x.type(), {x.size() + shift}, MemoryKind::kActivation)
+Tensor ToDevice(const Tensor& x, DataType type, Arena* arena, int64_t shift) {
+  const Tensor to = arena->Allocate(type, {x.size() + shift}, MemoryKind::kActivation)
                         .Rows(shift, shift + x.size())
                         .Reshape(x.shape());
   if (x.type() == DataType::kInt32) {
@@ -40,9 +40,12 @@ Outcome RunThere(const KernelCase& c, const std::shared_ptr<gpu::Device>& device
   Arena arena(device);
   Outcome outcome;
   {
-    const std::unique_ptr<Backend> backend = MakeCudaBackend(&arena, device);
+    const std::unique_ptr<Backend> backend = MakeCudaBackend(&arena, device, c.activations);
     std::vector<Tensor> tensors;
-    for (const Tensor& x : start) tensors.push_back(ToDevice(x, &arena, shift));
+    for (size_t t = 0; t < start.size(); ++t) {
+      const DataType type = c.IsBFloat16(t) ? DataType::kBFloat16 : start[t].type();
+      tensors.push_back(ToDevice(start[t], type, &arena, shift));
+    }
     c.run(backend.get(), tensors);
     outcome.status = backend->Finish();
     for (size_t t = 0; t < tensors.size(); ++t) {
@@ -59,9 +62,14 @@ Outcome RunThere(const KernelCase& c, const std::shared_ptr<gpu::Device>& device
 
 }  // namespace
 
-std::vector<KernelCase> CheckedCases() {
-  std::vector<KernelCase> cases = KernelCases(CaseSize::kSmall);
-  for (KernelCase& c : KernelCases(CaseSize::kMedium)) cases.push_back(std::move(c));
+std::vector<KernelCase> CheckedCases(bool small) {
+  std::vector<KernelCase> cases;
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+    for (const CaseSize size : {CaseSize::kSmall, CaseSize::kMedium}) {
+      if (small && size != CaseSize::kSmall) continue;
+      for (KernelCase& c : KernelCases(size, type)) cases.push_back(std::move(c));
+    }
+  }
   return cases;
 }
 

@@ -25,13 +25,13 @@ struct CaseResult {
 
 CaseResult RunOnDevice(const KernelCase& c, const std::shared_ptr<gpu::Device>& device);
 
-// The bytes of everything that the case writes; tensors start `shift` floats past an aligned
-// address.
+// The bytes of everything that the case writes; tensors start `shift` elements past an
+// aligned address.
 std::string BitsOnDevice(const KernelCase& c, const std::shared_ptr<gpu::Device>& device,
                          int64_t shift);
 
-// The cases of sizes kSmall and kMedium.
-std::vector<KernelCase> CheckedCases();
+// The cases of sizes kSmall and kMedium in every type, or of kSmall alone.
+std::vector<KernelCase> CheckedCases(bool small = false);
 
 }  // namespace pipelab
 

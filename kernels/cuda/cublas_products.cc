@@ -20,8 +20,6 @@ cublasComputeType_t ComputeTypeOf(const MatmulCall& call, Precision precision) {
       return CUBLAS_COMPUTE_32F;
     case Precision::kTf32:
       return CUBLAS_COMPUTE_32F_FAST_TF32;
-    case Precision::kBFloat16:
-      return CUBLAS_COMPUTE_32F_FAST_16BF;
   }
   return CUBLAS_COMPUTE_32F;
 }

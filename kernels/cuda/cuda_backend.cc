@@ -10,13 +10,15 @@
 namespace pipelab {
 namespace {
 
+using gpu::ByType;
 using gpu::Data;
+using gpu::DataOf;
 using gpu::MatmulCall;
 
 class CudaBackend final : public Backend {
  public:
-  CudaBackend(Arena* arena, std::shared_ptr<gpu::Device> device)
-      : Backend(arena), device_(std::move(device)) {
+  CudaBackend(Arena* arena, std::shared_ptr<gpu::Device> device, DataType activations)
+      : Backend(arena, activations), device_(std::move(device)) {
     CHECK(arena->memory().get() == device_.get()) << "an arena of another memory";
   }
 
@@ -38,7 +40,7 @@ class CudaBackend final : public Backend {
     MatmulCall call = Product(m, k, n, x_MK, w_KN, y_MN);
     if (!b_N.empty()) {
       call.then = MatmulCall::Then::kBias;
-      call.bias = Data(b_N);
+      call.bias = OfType(b_N, y_MN);
     }
     device_->Matmul(call);
   }
@@ -54,7 +56,10 @@ class CudaBackend final : public Backend {
     MatmulCall call = Product(k, m, n, x_MK, dy_MN, dw_KN);
     call.transpose_a = call.add = true;
     device_->Matmul(call);
-    if (!db_N.empty()) gpu::AddColumnSums(*device_, Data(dy_MN), m, n, Data(db_N));
+    if (db_N.empty()) return;
+    ByType(dy_MN, [&, m = m, n = n](auto at) {
+      gpu::AddColumnSums(*device_, at(dy_MN), m, n, Data(db_N));
+    });
   }
   void LinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
     const auto [m, k, n] = CheckMatmulTransposed("LinearTransposed", x_MK, w_NK, y_MN);
@@ -83,8 +88,8 @@ class CudaBackend final : public Backend {
     CheckSameSize("LinearGelu", {&h_MN, &y_MN});
     MatmulCall call = Product(m, k, n, x_MK, w_KN, y_MN);
     call.then = MatmulCall::Then::kBiasGelu;
-    call.bias = b_N.empty() ? nullptr : Data(b_N);
-    call.aux = Data(h_MN);
+    call.bias = OfType(b_N, y_MN);
+    call.aux = OfType(h_MN, y_MN);
     device_->Matmul(call);
   }
   void LinearGeluInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& h_MK,
@@ -94,100 +99,135 @@ class CudaBackend final : public Backend {
     MatmulCall call = Product(m, n, k, dy_MN, w_KN, dh_MK);
     call.transpose_b = true;
     call.then = MatmulCall::Then::kGeluGradient;
-    call.aux = Data(h_MK);
+    call.aux = OfType(h_MK, dh_MK);
     device_->Matmul(call);
   }
 
   void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
                  const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
-    const auto [m, c] =
+    const RowsSize size =
         CheckRows("LayerNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C}, {&mean_M, &rstd_M});
-    gpu::LayerNorm(*device_, Data(x_MC), Data(gamma_C), Data(beta_C), m, c, Data(y_MC),
-                   Data(mean_M), Data(rstd_M));
+    ByType(x_MC, [&](auto at) {
+      gpu::LayerNorm(*device_, at(x_MC), at(gamma_C), at(beta_C), size.rows, size.columns, at(y_MC),
+                     Data(mean_M), Data(rstd_M));
+    });
   }
   void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
                               const Tensor& mean_M, const Tensor& rstd_M,
                               const Tensor& dx_MC) override {
-    const auto [m, c] = CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C},
-                                  {&mean_M, &rstd_M});
-    gpu::LayerNormInputGradient(*device_, Data(dy_MC), Data(x_MC), Data(gamma_C), Data(mean_M),
-                                Data(rstd_M), m, c, Data(dx_MC));
+    const RowsSize size = CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C},
+                                    {&mean_M, &rstd_M});
+    ByType(x_MC, [&](auto at) {
+      gpu::LayerNormInputGradient(*device_, at(dy_MC), at(x_MC), at(gamma_C), Data(mean_M),
+                                  Data(rstd_M), at(Tensor()), size.rows, size.columns, at(dx_MC));
+    });
   }
   void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
                                const Tensor& rstd_M, const Tensor& dgamma_C,
                                const Tensor& dbeta_C) override {
-    const auto [m, c] = CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC}, {&dgamma_C, &dbeta_C},
-                                  {&mean_M, &rstd_M});
-    gpu::LayerNormWeightGradient(*device_, Data(dy_MC), Data(x_MC), Data(mean_M), Data(rstd_M), m,
-                                 c, Data(dgamma_C), Data(dbeta_C));
+    const RowsSize size = CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC},
+                                    {&dgamma_C, &dbeta_C}, {&mean_M, &rstd_M});
+    ByType(x_MC, [&](auto at) {
+      gpu::LayerNormWeightGradient(*device_, at(dy_MC), at(x_MC), Data(mean_M), Data(rstd_M),
+                                   size.rows, size.columns, Data(dgamma_C), Data(dbeta_C));
+    });
   }
 
   void Gelu(const Tensor& x, const Tensor& y) override {
-    gpu::Gelu(*device_, Data(x), CheckSameSize("Gelu", {&x, &y}), Data(y));
+    const int64_t n = CheckSameSize("Gelu", {&x, &y});
+    ByType(x, [&](auto at) { gpu::Gelu(*device_, at(x), n, at(y)); });
   }
   void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
     const int64_t n = CheckSameSize("GeluGradient", {&dy, &x, &dx});
-    gpu::GeluGradient(*device_, Data(dy), Data(x), n, Data(dx));
+    ByType(x, [&](auto at) { gpu::GeluGradient(*device_, at(dy), at(x), n, at(dx)); });
   }
   void Relu(const Tensor& x, const Tensor& y) override {
-    gpu::Relu(*device_, Data(x), CheckSameSize("Relu", {&x, &y}), Data(y));
+    const int64_t n = CheckSameSize("Relu", {&x, &y});
+    ByType(x, [&](auto at) { gpu::Relu(*device_, at(x), n, at(y)); });
   }
   void ReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
     const int64_t n = CheckSameSize("ReluGradient", {&dy, &y, &dx});
-    gpu::ReluGradient(*device_, Data(dy), Data(y), n, Data(dx));
+    ByType(y, [&](auto at) { gpu::ReluGradient(*device_, at(dy), at(y), n, at(dx)); });
   }
 
   void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
                   const Tensor& y) override {
     const int64_t n = CheckSameSize("AddDropout", {&a, &b, &y});
     CheckDropoutRate("AddDropout", mask.rate);
-    if (mask.rate == 0) {
-      gpu::Add(*device_, Data(a), Data(b), n, Data(y));
-    } else {
-      gpu::Dropout(*device_, Data(a), Data(b), NumbersOf(mask), n, Data(y));
-    }
+    ByType(y, [&](auto at) {
+      if (mask.rate == 0) {
+        gpu::Add(*device_, at(a), at(b), n, at(y));
+      } else {
+        gpu::Dropout(*device_, at(a), at(b), NumbersOf(mask), n, at(y));
+      }
+    });
   }
   void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
     const int64_t n = CheckSameSize("Dropout", {&x, &y});
     CheckDropoutRate("Dropout", mask.rate);
     if (mask.rate == 0) {
       Copy(x, y);
-    } else {
-      gpu::Dropout(*device_, nullptr, Data(x), NumbersOf(mask), n, Data(y));
+      return;
     }
+    ByType(y, [&](auto at) {
+      gpu::Dropout(*device_, at(Tensor()), at(x), NumbersOf(mask), n, at(y));
+    });
   }
   void Add(const Tensor& a, const Tensor& b, const Tensor& y) override {
     const int64_t n = CheckSameSize("Add", {&a, &b, &y});
-    gpu::Add(*device_, Data(a), Data(b), n, Data(y));
+    if (y.type() != b.type()) {
+      gpu::Add(*device_, Data(a), DataOf<BFloat16>(b), n, Data(y));
+      return;
+    }
+    ByType(y, [&](auto at) { gpu::Add(*device_, at(a), at(b), n, at(y)); });
   }
 
   void Fill(const Tensor& x, float value) override {
-    gpu::Fill(*device_, value, x.size(), Data(x));
+    ByType(x, [&](auto at) { gpu::Fill(*device_, value, x.size(), at(x)); });
   }
   void Copy(const Tensor& from, const Tensor& to) override {
-    CheckSameSize("Copy", {&from, &to});
-    if (from.size() > 0 && from.data() != to.data()) {
-      device_->Copy(Data(from), Data(to), from.bytes());
+    const int64_t n = CheckSameSize("Copy", {&from, &to});
+    if (from.type() != to.type()) {
+      ByType(from, [&](auto in) {
+        ByType(to, [&](auto out) { gpu::Convert(*device_, in(from), n, out(to)); });
+      });
+    } else if (n > 0 && from.data() != to.data()) {
+      device_->Copy(OfType(from, from), OfType(to, to), from.bytes());
     }
   }
   void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
                    int64_t to_column, int64_t columns) override {
     const int64_t m = CheckCopyColumns(from_MC, from_column, to_MD, to_column, columns);
-    gpu::CopyColumns(*device_, Data(from_MC) + from_column, RowsOf(from_MC).columns, m, columns,
-                     Data(to_MD) + to_column, RowsOf(to_MD).columns);
+    const auto copy = [&](auto in, auto out) {
+      gpu::CopyColumns(*device_, in(from_MC) + from_column, RowsOf(from_MC).columns, m, columns,
+                       out(to_MD) + to_column, RowsOf(to_MD).columns);
+    };
+    if (from_MC.type() != to_MD.type()) {
+      copy(gpu::DataAt<float>(), gpu::DataAt<BFloat16>());
+    } else {
+      ByType(to_MD, [&](auto at) { copy(at, at); });
+    }
   }
 
  private:
+  // The address of what must have the type of `like`.
+  static void* OfType(const Tensor& x, const Tensor& like) {
+    return ByType(like, [&](auto at) -> void* { return at(x); });
+  }
   // c_MN = a_MK b_KN, neither of them transposed.
   static MatmulCall Product(int64_t m, int64_t k, int64_t n, const Tensor& a, const Tensor& b,
                             const Tensor& c) {
     MatmulCall call;
+    if (a.type() == DataType::kBFloat16) {
+      call.type = c.type() == DataType::kBFloat16 ? MatmulCall::Type::kBFloat16
+                                                  : MatmulCall::Type::kBFloat16Factors;
+    }
     call.m = m;
     call.k = k;
     call.n = n;
-    call.a = Data(a);
-    call.b = Data(b);
-    call.c = Data(c);
+    call.a = OfType(a, a);
+    call.b = OfType(b, a);
+    call.c = call.type == MatmulCall::Type::kBFloat16 ? OfType(c, a) : Data(c);
     return call;
   }
   static gpu::DropoutNumbers NumbersOf(const DropoutMask& mask) {
@@ -208,8 +248,10 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> MakeCudaBackend(Arena* arena, std::shared_ptr<gpu::Device> device) {
-  return std::make_unique<CudaBackend>(arena, std::move(device));
+std::unique_ptr<Backend> MakeCudaBackend(Arena* arena, std::shared_ptr<gpu::Device> device,
+                                         DataType activations) {
+  CHECK(activations != DataType::kInt32) << "activations are numbers";
+  return std::make_unique<CudaBackend>(arena, std::move(device), activations);
 }
 
 }  // namespace pipelab

@@ -19,8 +19,10 @@
 
 namespace pipelab {
 
-// The arena's memory must be the device's: CHECKed.
-std::unique_ptr<Backend> MakeCudaBackend(Arena* arena, std::shared_ptr<gpu::Device> device);
+// The arena's memory must be the device's: CHECKed. `activations` are float32 or bfloat16; images'
+// kernels (convolution, pooling, batch normalisation) take float32 alone.
+std::unique_ptr<Backend> MakeCudaBackend(Arena* arena, std::shared_ptr<gpu::Device> device,
+                                         DataType activations = DataType::kFloat32);
 
 }  // namespace pipelab
 

@@ -13,6 +13,7 @@
 #include "kernels/cuda/cuda_status.h"
 #include "kernels/cuda/cudnn_convolutions.h"
 #include "kernels/cuda/functions.h"
+#include "kernels/tensor/bfloat16.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -103,14 +104,15 @@ class CudaDevice final : public Device {
     if (failed() || call.m == 0 || call.n == 0) return;
     cudaSetDevice(gpu_);
     MatmulCall aligned = call;
-    if (call.batch == 1 && call.type == MatmulCall::Type::kFloat32) {
+    if (call.batch == 1) {
       std::shared_ptr<void> holds[4];  // until the product is queued
-      AlignInput(&aligned.a, Elements(call.transpose_a ? call.k : call.m, call.lda()), &holds[0]);
-      AlignInput(&aligned.b, Elements(call.transpose_b ? call.n : call.k, call.ldb()), &holds[1]);
-      AlignInput(&aligned.bias, call.n, &holds[2]);
+      const int64_t factor = call.factor_bytes(), result = call.result_bytes();
+      AlignInput(&aligned.a, factor * (call.transpose_a ? call.k : call.m) * call.lda(), &holds[0]);
+      AlignInput(&aligned.b, factor * (call.transpose_b ? call.n : call.k) * call.ldb(), &holds[1]);
+      AlignInput(&aligned.bias, result * call.n, &holds[2]);
       const void* aux = call.aux;
       if (call.then == MatmulCall::Then::kGeluGradient)
-        AlignInput(&aux, call.m * call.n, &holds[3]);
+        AlignInput(&aux, result * call.m * call.n, &holds[3]);
       aligned.aux = const_cast<void*>(aux);
       if (!IsAligned(call.c) || !IsAligned(aligned.aux)) {
         MatmulToCopies(aligned, call);
@@ -201,9 +203,6 @@ class CudaDevice final : public Device {
     }
   }
 
-  // Floats that the rows of a factor take.
-  static int64_t Elements(int64_t rows, int64_t row) { return rows * row; }
-
   std::shared_ptr<void> Temporary(int64_t bytes) {
     void* const block = Take(bytes);
     return std::shared_ptr<void>(block, [this, bytes](void* p) {
@@ -212,16 +211,16 @@ class CudaDevice final : public Device {
   }
 
   // A copy at an address as the library is told that all have.
-  void AlignInput(const void** from, int64_t floats, std::shared_ptr<void>* hold) {
+  void AlignInput(const void** from, int64_t bytes, std::shared_ptr<void>* hold) {
     if (*from == nullptr || IsAligned(*from)) return;
-    *hold = Temporary(4 * floats);
+    *hold = Temporary(bytes);
     if (*hold == nullptr) return;
-    Copy(*from, hold->get(), 4 * floats);
+    Copy(*from, hold->get(), bytes);
     *from = hold->get();
   }
 
   void MatmulToCopies(MatmulCall aligned, const MatmulCall& call) {
-    const int64_t bytes = 4 * call.m * call.ldc();
+    const int64_t bytes = call.result_bytes() * call.m * call.ldc();
     const std::shared_ptr<void> c = Temporary(bytes);
     const bool writes_aux = call.then == MatmulCall::Then::kBiasGelu && !IsAligned(call.aux);
     const std::shared_ptr<void> aux = writes_aux ? Temporary(bytes) : nullptr;
@@ -241,13 +240,14 @@ class CudaDevice final : public Device {
   // With what follows the product in kernels of its own where the library has none together.
   absl::Status LaunchProduct(const MatmulCall& call) {
     absl::Status status = products_->Run(call, stream_);
-    if (absl::IsUnimplemented(status) && call.then != MatmulCall::Then::kNothing &&
-        call.type == MatmulCall::Type::kFloat32) {
-      status = MultiplyThen(call);
+    if (absl::IsUnimplemented(status) && call.then != MatmulCall::Then::kNothing) {
+      status = call.result_bytes() == 2 ? MultiplyThen<BFloat16>(call) : MultiplyThen<float>(call);
     }
     return status;
   }
 
+  // T: what the result is stored as.
+  template <class T>
   absl::Status MultiplyThen(const MatmulCall& call) {
     MatmulCall plain = call;
     plain.then = MatmulCall::Then::kNothing;
@@ -256,16 +256,16 @@ class CudaDevice final : public Device {
     const bool gelu = call.then == MatmulCall::Then::kBiasGelu;
     if (gelu) plain.c = call.aux;
     PIPELAB_RETURN_IF_ERROR(products_->Run(plain, stream_));
-    float* const c = static_cast<float*>(call.c);
-    float* const made = static_cast<float*>(plain.c);
+    T* const c = static_cast<T*>(call.c);
+    T* const made = static_cast<T*>(plain.c);
     const int64_t n = call.m * call.n;
     AtOnce queue(stream_);
     if (call.bias != nullptr) {
-      AddBias(queue, static_cast<const float*>(call.bias), call.m, call.n, made);
+      AddBias(queue, static_cast<const T*>(call.bias), call.m, call.n, made);
     }
     if (gelu) Gelu(queue, made, n, c);
     if (call.then == MatmulCall::Then::kGeluGradient) {
-      GeluGradient(queue, c, static_cast<const float*>(call.aux), n, c);
+      GeluGradient(queue, c, static_cast<const T*>(call.aux), n, c);
     }
     return queue.status();
   }

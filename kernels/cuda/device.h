@@ -47,10 +47,8 @@ namespace gpu {
 
 // How products of float32 numbers are computed; sums are in float32 throughout.
 enum class Precision : uint8_t {
-  kFloat32,   // as they are
-  kTf32,      // factors rounded to 10 bits
-  kBFloat16,  // factors rounded to 7 bits: mixed precision, whose weights and activations stay
-              // float32
+  kFloat32,  // as they are
+  kTf32,     // factors rounded to 10 bits
 };
 
 // Row-major: c = a b, or c += a b. Transposed factors are stored as [k, m] and [n, k].
@@ -81,6 +79,8 @@ struct MatmulCall {
   int64_t lda() const { return row_a > 0 ? row_a : transpose_a ? m : k; }
   int64_t ldb() const { return row_b > 0 ? row_b : transpose_b ? k : n; }
   int64_t ldc() const { return row_c > 0 ? row_c : n; }
+  int64_t factor_bytes() const { return type == Type::kFloat32 ? 4 : 2; }
+  int64_t result_bytes() const { return type == Type::kBFloat16 ? 2 : 4; }
 };
 
 // A convolution with weights as [out, height, width, in]. The pass says which of x, w and y is

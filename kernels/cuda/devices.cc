@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_vi
   for (int i = 0; i < count; ++i) {
     CudaOptions cuda;
     cuda.gpu = (first + i) % gpus;
-    cuda.precision = options.precision;
+    cuda.precision = options.format.products;
     cuda.graphs = options.graphs;
     cuda.graph_limits = options.graph_limits;
     PIPELAB_ASSIGN_OR_RETURN(std::shared_ptr<Device> device, MakeCudaDevice(cuda));
@@ -72,9 +72,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_vi
     return absl::FailedPreconditionError(
         "this program was built without CUDA: build it with --config=cuda");
   }
-  if (name != "emulated" || options.precision != Precision::kFloat32) {
+  if (name != "emulated" || options.format.products != Precision::kFloat32) {
     return absl::InvalidArgumentError(
-        absl::StrCat("\"", name, "\": there is \"emulated\", of float32"));
+        absl::StrCat("\"", name, "\": there is \"emulated\", without tf32"));
   }
   EmulatedOptions emulated;
   emulated.graphs = options.graphs;
@@ -85,36 +85,44 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_vi
 }
 
 ComputeDevices CudaDevices(absl::string_view name, const DeviceOptions& options) {
-  return
-      [name = std::string(name), options](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
-        PIPELAB_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Device>> devices,
-                                 MakeDevices(name, count, options));
-        std::vector<ComputeDevice> all;
-        for (const std::shared_ptr<Device>& device : devices) {
-          ComputeDevice on;
-          on.memory = device;
-          on.make_backend = [device](Arena* arena) { return MakeCudaBackend(arena, device); };
-#if defined(PIPELAB_CUDA) && !defined(PIPELAB_NO_NCCL)
-          on.join = [device](ProcessGroup* processes, int ranks, absl::Duration limit) {
-            return MakeNcclCommunicator(processes, ranks, device, limit);
-          };
-#endif
-          if (options.graphs) {
-            on.counts = [device] { return CountsOf(device->graph_counts()); };
-            on.begin_step = [device] { device->BeginStep(); };
-          }
-          all.push_back(std::move(on));
-        }
-        return all;
+  const auto make = [name = std::string(name),
+                     options](int count) -> absl::StatusOr<std::vector<ComputeDevice>> {
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<std::shared_ptr<Device>> devices,
+                             MakeDevices(name, count, options));
+    std::vector<ComputeDevice> all;
+    for (const std::shared_ptr<Device>& device : devices) {
+      ComputeDevice on;
+      on.memory = device;
+      on.make_backend = [device, type = options.format.activations](Arena* arena) {
+        return MakeCudaBackend(arena, device, type);
       };
+#if defined(PIPELAB_CUDA) && !defined(PIPELAB_NO_NCCL)
+      on.join = [device](ProcessGroup* processes, int ranks, absl::Duration limit) {
+        return MakeNcclCommunicator(processes, ranks, device, limit);
+      };
+#endif
+      if (options.graphs) {
+        on.counts = [device] { return CountsOf(device->graph_counts()); };
+        on.begin_step = [device] { device->BeginStep(); };
+      }
+      all.push_back(std::move(on));
+    }
+    return all;
+  };
+  return ComputeDevices(make, options.format.activations);
 }
 
-absl::StatusOr<Precision> ParsePrecision(absl::string_view text) {
-  if (text == "fp32") return Precision::kFloat32;
-  if (text == "tf32") return Precision::kTf32;
-  if (text == "bf16") return Precision::kBFloat16;
-  return absl::InvalidArgumentError(
-      absl::StrCat("precision \"", text, "\": there are fp32, tf32, bf16"));
+absl::StatusOr<NumberFormat> ParsePrecision(absl::string_view text) {
+  NumberFormat format;
+  if (text == "tf32") {
+    format.products = Precision::kTf32;
+  } else if (text == "bf16") {
+    format.activations = DataType::kBFloat16;
+  } else if (text != "fp32") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("precision \"", text, "\": there are fp32, tf32, bf16"));
+  }
+  return format;
 }
 
 absl::string_view DefaultDeviceName() {

@@ -14,12 +14,19 @@
 #include "absl/strings/string_view.h"
 #include "kernels/compute_device.h"
 #include "kernels/cuda/device.h"
+#include "kernels/tensor/tensor.h"
 
 namespace pipelab {
 namespace gpu {
 
+// The numbers that devices compute with.
+struct NumberFormat {
+  Precision products = Precision::kFloat32;   // of float32 factors
+  DataType activations = DataType::kFloat32;  // and parameters in layers; masters are float32
+};
+
 struct DeviceOptions {
-  Precision precision = Precision::kFloat32;
+  NumberFormat format;
   bool graphs = false;  // device.h
   GraphLimits graph_limits;
 };
@@ -34,7 +41,7 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_vi
 ComputeDevices CudaDevices(absl::string_view name, const DeviceOptions& options = {});
 
 // "fp32", "tf32" or "bf16".
-absl::StatusOr<Precision> ParsePrecision(absl::string_view text);
+absl::StatusOr<NumberFormat> ParsePrecision(absl::string_view text);
 
 // Any device of this build, for checks: the GPU, or the emulated one.
 absl::string_view DefaultDeviceName();

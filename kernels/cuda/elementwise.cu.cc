@@ -19,12 +19,14 @@ PIPELAB_DEVICE inline float GeluGate(float x) {
 
 }  // namespace
 
-void Gelu(Queue& queue, const float* x, int64_t n, float* y) {
+template <class T>
+void Gelu(Queue& queue, const T* x, int64_t n, T* y) {
   ForEach(queue, "Gelu", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = x[i] * GeluGate(x[i]); });
 }
 
 // d(x g) = g + x g (1 - g) 2 u', where g is the gate.
-void GeluGradient(Queue& queue, const float* dy, const float* x, int64_t n, float* dx) {
+template <class T>
+void GeluGradient(Queue& queue, const T* dy, const T* x, int64_t n, T* dx) {
   ForEach(queue, "GeluGradient", n, [=] PIPELAB_DEVICE(int64_t i) {
     const float z = x[i], gate = GeluGate(z);
     const float slope = 2.0f * kGeluSlope * (1.0f + 3.0f * kGeluCubic * z * z);
@@ -34,20 +36,24 @@ void GeluGradient(Queue& queue, const float* dy, const float* x, int64_t n, floa
   });
 }
 
-void Relu(Queue& queue, const float* x, int64_t n, float* y) {
+template <class T>
+void Relu(Queue& queue, const T* x, int64_t n, T* y) {
   ForEach(queue, "Relu", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = x[i] < 0 ? 0.0f : x[i]; });
 }
 
-void ReluGradient(Queue& queue, const float* dy, const float* y, int64_t n, float* dx) {
+template <class T>
+void ReluGradient(Queue& queue, const T* dy, const T* y, int64_t n, T* dx) {
   ForEach(queue, "ReluGradient", n,
           [=] PIPELAB_DEVICE(int64_t i) { dx[i] = y[i] <= 0 ? 0.0f : dy[i]; });
 }
 
-void Add(Queue& queue, const float* a, const float* b, int64_t n, float* y) {
+template <class T, class B>
+void Add(Queue& queue, const T* a, const B* b, int64_t n, T* y) {
   ForEach(queue, "Add", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = a[i] + b[i]; });
 }
 
-void Fill(Queue& queue, float value, int64_t n, float* x) {
+template <class T>
+void Fill(Queue& queue, float value, int64_t n, T* x) {
   ForEach(queue, "Fill", n, [=] PIPELAB_DEVICE(int64_t i) { x[i] = value; });
 }
 
@@ -55,20 +61,27 @@ void Scale(Queue& queue, float factor, int64_t n, float* x) {
   ForEach(queue, "Scale", n, [=] PIPELAB_DEVICE(int64_t i) { x[i] *= factor; });
 }
 
-void CopyColumns(Queue& queue, const float* from, int64_t from_width, int64_t rows, int64_t columns,
-                 float* to, int64_t to_width) {
+template <class From, class To>
+void Convert(Queue& queue, const From* from, int64_t n, To* to) {
+  ForEach(queue, "Convert", n, [=] PIPELAB_DEVICE(int64_t i) { to[i] = from[i]; });
+}
+
+template <class From, class To>
+void CopyColumns(Queue& queue, const From* from, int64_t from_width, int64_t rows, int64_t columns,
+                 To* to, int64_t to_width) {
   ForEach(queue, "CopyColumns", rows * columns, [=] PIPELAB_DEVICE(int64_t i) {
     const int64_t row = i / columns, column = i % columns;
     to[row * to_width + column] = from[row * from_width + column];
   });
 }
 
-void AddBias(Queue& queue, const float* b, int64_t m, int64_t n, float* y) {
-  ForEach(queue, "AddBias", m * n, [=] PIPELAB_DEVICE(int64_t i) { y[i] += b[i % n]; });
+template <class T>
+void AddBias(Queue& queue, const T* b, int64_t m, int64_t n, T* y) {
+  ForEach(queue, "AddBias", m * n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = y[i] + b[i % n]; });
 }
 
-void Dropout(Queue& queue, const float* a, const float* x, const DropoutNumbers& numbers, int64_t n,
-             float* y) {
+template <class T>
+void Dropout(Queue& queue, const T* a, const T* x, const DropoutNumbers& numbers, int64_t n, T* y) {
   const DropoutNumbers d = numbers;
   const float scale = 1.0f / (1.0f - d.rate);
   ForEach(queue, "Dropout", n, [=] PIPELAB_DEVICE(int64_t i) {
@@ -77,6 +90,27 @@ void Dropout(Queue& queue, const float* a, const float* x, const DropoutNumbers&
     y[i] = a == nullptr ? kept : a[i] + kept;
   });
 }
+
+// The types of activations.
+#define PIPELAB_MAKE(T)                                                                \
+  template void Gelu(Queue&, const T*, int64_t, T*);                                   \
+  template void GeluGradient(Queue&, const T*, const T*, int64_t, T*);                 \
+  template void Relu(Queue&, const T*, int64_t, T*);                                   \
+  template void ReluGradient(Queue&, const T*, const T*, int64_t, T*);                 \
+  template void Add(Queue&, const T*, const T*, int64_t, T*);                          \
+  template void Fill(Queue&, float, int64_t, T*);                                      \
+  template void CopyColumns(Queue&, const T*, int64_t, int64_t, int64_t, T*, int64_t); \
+  template void AddBias(Queue&, const T*, int64_t, int64_t, T*);                       \
+  template void Dropout(Queue&, const T*, const T*, const DropoutNumbers&, int64_t, T*);
+PIPELAB_MAKE(float)
+PIPELAB_MAKE(BFloat16)
+#undef PIPELAB_MAKE
+template void Add(Queue&, const float*, const BFloat16*, int64_t, float*);
+template void Convert(Queue&, const float*, int64_t, float*);
+template void Convert(Queue&, const BFloat16*, int64_t, BFloat16*);
+template void Convert(Queue&, const float*, int64_t, BFloat16*);
+template void Convert(Queue&, const BFloat16*, int64_t, float*);
+template void CopyColumns(Queue&, const float*, int64_t, int64_t, int64_t, BFloat16*, int64_t);
 
 }  // namespace gpu
 }  // namespace pipelab

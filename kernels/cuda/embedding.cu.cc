@@ -21,17 +21,19 @@ PIPELAB_DEVICE inline float BagFactor(const int32_t* ids, int64_t bag, bool mean
 
 }  // namespace
 
-void Lookup(Queue& queue, const int32_t* tokens, int64_t first, const float* table, int64_t rows,
-            const float* positions, int64_t period, bool strict, int64_t m, int64_t c, float* y) {
+template <class T>
+void Lookup(Queue& queue, const int32_t* tokens, int64_t first, const T* table, int64_t rows,
+            const T* positions, int64_t period, bool strict, int64_t m, int64_t c, T* y) {
   ForEach(queue, "Lookup", m * c, [=] PIPELAB_DEVICE(int64_t at) {
     const int64_t i = at / c, j = at % c, row = tokens[i] - first;
     const bool own = 0 <= row && row < rows;
-    const float value = own ? table[row * c + j] : strict ? NAN : 0.0f;
+    const float value = own ? static_cast<float>(table[row * c + j]) : strict ? NAN : 0.0f;
     y[at] = positions == nullptr ? value : value + positions[i % period * c + j];
   });
 }
 
-void PositionsGradient(Queue& queue, const float* dy, int64_t period, int64_t m, int64_t c,
+template <class T>
+void PositionsGradient(Queue& queue, const T* dy, int64_t period, int64_t m, int64_t c,
                        float* dpositions) {
   ForEach(queue, "PositionsGradient", period * c, [=] PIPELAB_DEVICE(int64_t at) {
     float sum = dpositions[at];
@@ -40,8 +42,9 @@ void PositionsGradient(Queue& queue, const float* dy, int64_t period, int64_t m,
   });
 }
 
+template <class T>
 void RowsGradient(Queue& queue, const int32_t* ids, int64_t entries, int64_t bag, int64_t first,
-                  bool mean, const float* dy, int64_t c, int64_t rows, float* dtable) {
+                  bool mean, const T* dy, int64_t c, int64_t rows, float* dtable) {
   ForEachBlock(queue, "RowsGradient", entries, 0, [=] PIPELAB_DEVICE(Block & block, int64_t e) {
     const int32_t id = ids[e];
     const int64_t row = id - first;
@@ -61,8 +64,9 @@ void RowsGradient(Queue& queue, const int32_t* ids, int64_t entries, int64_t bag
   });
 }
 
-void Bag(Queue& queue, const int32_t* ids, int64_t bag, const float* table, int64_t rows, bool mean,
-         int64_t m, int64_t c, float* y) {
+template <class T>
+void Bag(Queue& queue, const int32_t* ids, int64_t bag, const T* table, int64_t rows, bool mean,
+         int64_t m, int64_t c, T* y) {
   ForEach(queue, "Bag", m * c, [=] PIPELAB_DEVICE(int64_t at) {
     const int64_t i = at / c, j = at % c;
     const int32_t* const own = ids + i * bag;
@@ -76,6 +80,18 @@ void Bag(Queue& queue, const int32_t* ids, int64_t bag, const float* table, int6
     y[at] = sum;
   });
 }
+
+// The types of activations.
+#define PIPELAB_MAKE(T)                                                                         \
+  template void Lookup(Queue&, const int32_t*, int64_t, const T*, int64_t, const T*, int64_t,   \
+                       bool, int64_t, int64_t, T*);                                             \
+  template void PositionsGradient(Queue&, const T*, int64_t, int64_t, int64_t, float*);         \
+  template void RowsGradient(Queue&, const int32_t*, int64_t, int64_t, int64_t, bool, const T*, \
+                             int64_t, int64_t, float*);                                         \
+  template void Bag(Queue&, const int32_t*, int64_t, const T*, int64_t, bool, int64_t, int64_t, T*);
+PIPELAB_MAKE(float)
+PIPELAB_MAKE(BFloat16)
+#undef PIPELAB_MAKE
 
 }  // namespace gpu
 }  // namespace pipelab

@@ -18,39 +18,40 @@ class CudaEmbeddingKernels final : public EmbeddingKernels {
 
   void Lookup(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
               const Tensor& y_MC) override {
-    const auto [m, c] = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
-    CheckIndices("Embedding", tokens_M, m, RowsOf(table_VC).rows);
-    gpu::Lookup(*device_, Ids(tokens_M), 0, Data(table_VC), RowsOf(table_VC).rows,
-                Data(positions_TC), PeriodOf(positions_TC), /*strict=*/true, m, c, Data(y_MC));
+    const RowsSize size = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
+    CheckIndices("Embedding", tokens_M, size.rows, RowsOf(table_VC).rows);
+    LookUp(tokens_M, 0, table_VC, positions_TC, /*strict=*/true, size, y_MC);
   }
   void LookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
                             const Tensor& dpositions_TC) override {
-    const auto [m, c] = CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
-    CheckIndices("EmbeddingWeightGradient", tokens_M, m, RowsOf(dtable_VC).rows);
+    const RowsSize size =
+        CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
+    CheckIndices("EmbeddingWeightGradient", tokens_M, size.rows, RowsOf(dtable_VC).rows);
     AddToTable(tokens_M, 0, 1, /*mean=*/false, dy_MC, dtable_VC);
-    PositionsGradient(*device_, Data(dy_MC), PeriodOf(dpositions_TC), m, c, Data(dpositions_TC));
+    AddToPositions(dy_MC, size, dpositions_TC);
   }
 
   void LookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
                   const Tensor& positions_TC, const Tensor& y_MC) override {
-    const auto [m, c] = CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
-    gpu::Lookup(*device_, Ids(tokens_M), first, Data(table_VC), RowsOf(table_VC).rows,
-                Data(positions_TC), PeriodOf(positions_TC), /*strict=*/false, m, c, Data(y_MC));
+    const RowsSize size =
+        CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
+    LookUp(tokens_M, first, table_VC, positions_TC, /*strict=*/false, size, y_MC);
   }
   void LookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
                                 const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
-    const auto [m, c] = CheckEmbeddingPart("EmbeddingPartWeightGradient", tokens_M, dtable_VC,
-                                           dpositions_TC, dy_MC);
+    const RowsSize size = CheckEmbeddingPart("EmbeddingPartWeightGradient", tokens_M, dtable_VC,
+                                             dpositions_TC, dy_MC);
     AddToTable(tokens_M, first, 1, /*mean=*/false, dy_MC, dtable_VC);
-    if (dpositions_TC.empty()) return;
-    PositionsGradient(*device_, Data(dy_MC), PeriodOf(dpositions_TC), m, c, Data(dpositions_TC));
+    if (!dpositions_TC.empty()) AddToPositions(dy_MC, size, dpositions_TC);
   }
 
   void Bag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
            const Tensor& y_MC) override {
-    const auto [m, c] = CheckEmbeddingBag("EmbeddingBag", ids_MB, table_VC, y_MC);
-    gpu::Bag(*device_, Ids(ids_MB), ids_MB.size() / m, Data(table_VC), RowsOf(table_VC).rows,
-             mode == BagMode::kMean, m, c, Data(y_MC));
+    const RowsSize size = CheckEmbeddingBag("EmbeddingBag", ids_MB, table_VC, y_MC);
+    ByType(y_MC, [&](auto at) {
+      gpu::Bag(*device_, Ids(ids_MB), ids_MB.size() / size.rows, at(table_VC),
+               RowsOf(table_VC).rows, mode == BagMode::kMean, size.rows, size.columns, at(y_MC));
+    });
   }
   void BagWeightGradient(const Tensor& ids_MB, const Tensor& dy_MC, BagMode mode,
                          const Tensor& dtable_VC) override {
@@ -59,11 +60,26 @@ class CudaEmbeddingKernels final : public EmbeddingKernels {
   }
 
  private:
+  void LookUp(const Tensor& tokens, int64_t first, const Tensor& table, const Tensor& positions,
+              bool strict, const RowsSize& size, const Tensor& y) {
+    ByType(y, [&](auto at) {
+      gpu::Lookup(*device_, Ids(tokens), first, at(table), RowsOf(table).rows, at(positions),
+                  PeriodOf(positions), strict, size.rows, size.columns, at(y));
+    });
+  }
+  void AddToPositions(const Tensor& dy, const RowsSize& size, const Tensor& dpositions) {
+    ByType(dy, [&](auto at) {
+      PositionsGradient(*device_, at(dy), PeriodOf(dpositions), size.rows, size.columns,
+                        Data(dpositions));
+    });
+  }
   void AddToTable(const Tensor& ids, int64_t first, int64_t bag, bool mean, const Tensor& dy,
                   const Tensor& dtable) {
     const RowsSize table = RowsOf(dtable);
-    RowsGradient(*device_, Ids(ids), ids.size(), bag, first, mean, Data(dy), table.columns,
-                 table.rows, Data(dtable));
+    ByType(dy, [&](auto at) {
+      RowsGradient(*device_, Ids(ids), ids.size(), bag, first, mean, at(dy), table.columns,
+                   table.rows, Data(dtable));
+    });
   }
 
   Device* const device_;

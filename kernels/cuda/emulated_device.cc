@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "kernels/cuda/bf16_number.h"
 #include "kernels/cuda/device.h"
+#include "kernels/tensor/bfloat16.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -35,11 +35,11 @@ class Numbers {
   Numbers(const void* data, bool half) : data_(const_cast<void*>(data)), half_(half) {}
   bool empty() const { return data_ == nullptr; }
   float Get(int64_t i) const {
-    return half_ ? FromBf16(static_cast<uint16_t*>(data_)[i]) : static_cast<float*>(data_)[i];
+    return half_ ? static_cast<BFloat16*>(data_)[i] : static_cast<float*>(data_)[i];
   }
   void Set(int64_t i, float value) const {
     if (half_) {
-      static_cast<uint16_t*>(data_)[i] = ToBf16(value);
+      static_cast<BFloat16*>(data_)[i] = value;
     } else {
       static_cast<float*>(data_)[i] = value;
     }

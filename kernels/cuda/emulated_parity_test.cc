@@ -1,6 +1,7 @@
 // The CUDA backend's code on the emulated device: every kernel against the reference, bits at other
 // addresses, faults, and the numbers of dropout.
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,17 +19,20 @@ namespace {
 
 TEST(EmulatedParity, EveryKernelIsWithinItsErrorBound) {
   const auto device = gpu::MakeEmulatedDevice();
-  double worst_share = 0;
+  std::map<DataType, double> worst_share;
   for (const KernelCase& c : CheckedCases()) {
     const CaseResult result = RunOnDevice(c, device);
     EXPECT_TRUE(result.ok) << c.name << ": " << result.text;
-    worst_share = std::max(worst_share, result.share);
+    double& worst = worst_share[c.activations];
+    worst = std::max(worst, result.share);
   }
-  EXPECT_GT(worst_share, 0.05) << "the bounds are far too wide";
+  EXPECT_GT(worst_share[DataType::kFloat32], 0.05) << "the bounds are far too wide";
+  // One rounding to 8 bits is all that most of them allow.
+  EXPECT_GT(worst_share[DataType::kBFloat16], 0.9) << "the bounds are far too wide";
 }
 
 TEST(EmulatedParity, SameBitsAtOtherAddressesAndAfterOtherCalls) {
-  const std::vector<KernelCase> cases = KernelCases(CaseSize::kSmall);
+  const std::vector<KernelCase> cases = CheckedCases(/*small=*/true);
   const auto device = gpu::MakeEmulatedDevice();
   std::vector<std::string> bits;
   for (const KernelCase& c : cases) bits.push_back(BitsOnDevice(c, device, 0));

@@ -3,36 +3,54 @@
 //
 //   gpu::LayerNorm(queue, x, gamma, beta, m, c, y, mean, rstd);
 //
-// All are queued. Row-major float32. Gradients of weights are added to. Nothing adds atomically:
-// the same call gives the same bits.
+// All are queued. Row-major. Gradients of weights are added to. Nothing adds atomically: the same
+// call gives the same bits.
+//
+// T is the type of activations, float or BFloat16: one piece of code for both. Arithmetic is in
+// float32 all the same, and each result is rounded once.
 #ifndef PIPELAB_KERNELS_CUDA_FUNCTIONS_H_
 #define PIPELAB_KERNELS_CUDA_FUNCTIONS_H_
 
 #include <cstdint>
 
 #include "kernels/cuda/queue.h"
+#include "kernels/tensor/bfloat16.h"
 
 namespace pipelab {
 namespace gpu {
 
 // --- elementwise.cu.cc: results may be their inputs.
-void Gelu(Queue& queue, const float* x, int64_t n, float* y);
-void GeluGradient(Queue& queue, const float* dy, const float* x, int64_t n, float* dx);
-void Relu(Queue& queue, const float* x, int64_t n, float* y);
-void ReluGradient(Queue& queue, const float* dy, const float* y, int64_t n, float* dx);
-void Add(Queue& queue, const float* a, const float* b, int64_t n, float* y);
-void Fill(Queue& queue, float value, int64_t n, float* x);
+template <class T>
+void Gelu(Queue& queue, const T* x, int64_t n, T* y);
+template <class T>
+void GeluGradient(Queue& queue, const T* dy, const T* x, int64_t n, T* dx);
+template <class T>
+void Relu(Queue& queue, const T* x, int64_t n, T* y);
+template <class T>
+void ReluGradient(Queue& queue, const T* dy, const T* y, int64_t n, T* dx);
+// Of types (T, T), and (float, BFloat16).
+template <class T, class B>
+void Add(Queue& queue, const T* a, const B* b, int64_t n, T* y);
+template <class T>
+void Fill(Queue& queue, float value, int64_t n, T* x);
 void Scale(Queue& queue, float factor, int64_t n, float* x);
-void CopyColumns(Queue& queue, const float* from, int64_t from_width, int64_t rows, int64_t columns,
-                 float* to, int64_t to_width);
-void AddBias(Queue& queue, const float* b, int64_t m, int64_t n, float* y);
+// From any type to any.
+template <class From, class To>
+void Convert(Queue& queue, const From* from, int64_t n, To* to);
+// Of types (T, T), and (float, BFloat16).
+template <class From, class To>
+void CopyColumns(Queue& queue, const From* from, int64_t from_width, int64_t rows, int64_t columns,
+                 To* to, int64_t to_width);
+template <class T>
+void AddBias(Queue& queue, const T* b, int64_t m, int64_t n, T* y);
 // y = x, or a + x, with element i kept where Uniform(offset + i) >= rate (tools/base/rng.h).
 struct DropoutNumbers {
   uint64_t seed, stream, offset;
   float rate;
 };
-void Dropout(Queue& queue, const float* a, const float* x, const DropoutNumbers& numbers, int64_t n,
-             float* y);  // `a` may be null
+template <class T>
+void Dropout(Queue& queue, const T* a, const T* x, const DropoutNumbers& numbers, int64_t n,
+             T* y);  // `a` may be null
 
 // --- optimizer.cu.cc
 struct AdamNumbers {
@@ -55,49 +73,67 @@ void RmsProp(Queue& queue, const RmsPropNumbers& numbers, const float* dw, int64
 void SumOfSquares(Queue& queue, const float* x, int64_t n, double* result);
 
 // --- rows.cu.cc
-void LayerNorm(Queue& queue, const float* x, const float* gamma, const float* beta, int64_t m,
-               int64_t c, float* y, float* mean, float* rstd);
-void LayerNormInputGradient(Queue& queue, const float* dy, const float* x, const float* gamma,
-                            const float* mean, const float* rstd, int64_t m, int64_t c, float* dx);
-void LayerNormWeightGradient(Queue& queue, const float* dy, const float* x, const float* mean,
+template <class T>
+void LayerNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t m, int64_t c, T* y,
+               float* mean, float* rstd);
+// dx = gradient + residual, the gradient that goes past the norm; it may be null.
+template <class T>
+void LayerNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
+                            const float* mean, const float* rstd, const T* residual, int64_t m,
+                            int64_t c, T* dx);
+template <class T>
+void LayerNormWeightGradient(Queue& queue, const T* dy, const T* x, const float* mean,
                              const float* rstd, int64_t m, int64_t c, float* dgamma, float* dbeta);
-void AddColumnSums(Queue& queue, const float* dy, int64_t m, int64_t n, float* db);
+template <class T>
+void AddColumnSums(Queue& queue, const T* dy, int64_t m, int64_t n, float* db);
 
 // --- loss.cu.cc; results of forwards go to *result in the device's memory
-void CrossEntropy(Queue& queue, const float* logits, const int32_t* targets, int64_t m, int64_t v,
+template <class T>
+void CrossEntropy(Queue& queue, const T* logits, const int32_t* targets, int64_t m, int64_t v,
                   double* result);
-void CrossEntropyGradient(Queue& queue, const float* logits, const int32_t* targets, int64_t m,
-                          int64_t v, float scale, float* dlogits);
-void LargestLogits(Queue& queue, const float* logits, int64_t m, int64_t v, float* most);
-void SoftmaxSums(Queue& queue, const float* logits, const int32_t* targets, int64_t first,
+template <class T>
+void CrossEntropyGradient(Queue& queue, const T* logits, const int32_t* targets, int64_t m,
+                          int64_t v, float scale, T* dlogits);
+template <class T>
+void LargestLogits(Queue& queue, const T* logits, int64_t m, int64_t v, float* most);
+template <class T>
+void SoftmaxSums(Queue& queue, const T* logits, const int32_t* targets, int64_t first,
                  const float* most, int64_t m, int64_t v, float* sums, float* target_logits);
 void CrossEntropyOfSums(Queue& queue, const int32_t* targets, const float* sums,
                         const float* target_logits, int64_t m, float* most, double* result);
-void CrossEntropyPartGradient(Queue& queue, const float* logits, const int32_t* targets,
-                              int64_t first, const float* lse, int64_t m, int64_t v, float scale,
-                              float* dlogits);
-void SquaredError(Queue& queue, const float* y, const float* targets, int64_t n, double* result);
-void SquaredErrorGradient(Queue& queue, const float* y, const float* targets, float scale,
-                          int64_t n, float* dy);
-void BinaryCrossEntropy(Queue& queue, const float* logits, const float* targets, int64_t n,
+template <class T>
+void CrossEntropyPartGradient(Queue& queue, const T* logits, const int32_t* targets, int64_t first,
+                              const float* lse, int64_t m, int64_t v, float scale, T* dlogits);
+template <class T>
+void SquaredError(Queue& queue, const T* y, const float* targets, int64_t n, double* result);
+template <class T>
+void SquaredErrorGradient(Queue& queue, const T* y, const float* targets, float scale, int64_t n,
+                          T* dy);
+template <class T>
+void BinaryCrossEntropy(Queue& queue, const T* logits, const float* targets, int64_t n,
                         double* result);
-void BinaryCrossEntropyGradient(Queue& queue, const float* logits, const float* targets,
-                                float scale, int64_t n, float* dlogits);
+template <class T>
+void BinaryCrossEntropyGradient(Queue& queue, const T* logits, const float* targets, float scale,
+                                int64_t n, T* dlogits);
 
 // --- embedding.cu.cc
 // y[i] = table[tokens[i] - first] + positions[i % period]. A token outside [first, first + rows)
 // has zeros in the place of its row; with `strict` it is a fault of the caller, and its row of y
 // becomes NaN.
-void Lookup(Queue& queue, const int32_t* tokens, int64_t first, const float* table, int64_t rows,
-            const float* positions, int64_t period, bool strict, int64_t m, int64_t c, float* y);
-void PositionsGradient(Queue& queue, const float* dy, int64_t period, int64_t m, int64_t c,
+template <class T>
+void Lookup(Queue& queue, const int32_t* tokens, int64_t first, const T* table, int64_t rows,
+            const T* positions, int64_t period, bool strict, int64_t m, int64_t c, T* y);
+template <class T>
+void PositionsGradient(Queue& queue, const T* dy, int64_t period, int64_t m, int64_t c,
                        float* dpositions);
 // dtable[ids[e] - first] += factor dy[e / bag], in the order of entries; the factor is 1, or with
 // `mean` one over the ids that the bag has. Ids outside the table count for nothing.
+template <class T>
 void RowsGradient(Queue& queue, const int32_t* ids, int64_t entries, int64_t bag, int64_t first,
-                  bool mean, const float* dy, int64_t c, int64_t rows, float* dtable);
-void Bag(Queue& queue, const int32_t* ids, int64_t bag, const float* table, int64_t rows, bool mean,
-         int64_t m, int64_t c, float* y);
+                  bool mean, const T* dy, int64_t c, int64_t rows, float* dtable);
+template <class T>
+void Bag(Queue& queue, const int32_t* ids, int64_t bag, const T* table, int64_t rows, bool mean,
+         int64_t m, int64_t c, T* y);
 
 // --- attention.cu.cc
 // AttentionCall (kernels/attention_call.h) as kernels take it.
@@ -112,11 +148,19 @@ struct AttentionNumbers {
 };
 // Heads wider than this need more shared memory than a GPU has.
 inline constexpr int64_t kMostHeadSize = 4096;
-void Attention(Queue& queue, const AttentionNumbers& call, const float* q, const float* kv,
-               float* out, float* lse);
-void AttentionGradient(Queue& queue, const AttentionNumbers& call, const float* dout,
-                       const float* q, const float* kv, const float* out, const float* lse,
-                       float* dq, float* dkv);
+template <class T>
+void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* kv, T* out,
+               float* lse);
+template <class T>
+void AttentionGradient(Queue& queue, const AttentionNumbers& call, const T* dout, const T* q,
+                       const T* kv, const T* out, const float* lse, T* dq, T* dkv);
+
+// --- causal_softmax.cu.cc: between batched products, which have tensor cores (bf16_block.h).
+// Scores [matrices, tokens, tokens], in place: row i sees its first i + 1 columns, the rest is 0.
+void CausalSoftmax(Queue& queue, int64_t matrices, int64_t tokens, BFloat16* scores);
+// dp in place: scale p (dp - sum(p dp)).
+void CausalSoftmaxGradient(Queue& queue, const BFloat16* p, int64_t matrices, int64_t tokens,
+                           float scale, BFloat16* dp);
 
 // --- images.cu.cc: sizes as in pooling_kernels.h and convolution_kernels.h
 struct Window {

@@ -9,21 +9,40 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/tensor/arena.h"
+#include "kernels/tensor/bfloat16.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
 namespace gpu {
 
-// Addresses in the device's memory; null for an empty tensor.
-inline float* Data(const Tensor& x) {
-  CHECK(x.type() == DataType::kFloat32) << DataTypeName(x.type()) << " taken for float32";
+template <class T>
+inline constexpr DataType kTypeOf = DataType::kFloat32;
+template <>
+inline constexpr DataType kTypeOf<int32_t> = DataType::kInt32;
+template <>
+inline constexpr DataType kTypeOf<BFloat16> = DataType::kBFloat16;
+
+// Addresses in the device's memory; null for an empty tensor, which is of any type.
+template <class T>
+T* DataOf(const Tensor& x) {
+  CHECK(x.type() == kTypeOf<T> || x.empty())
+      << DataTypeName(x.type()) << " taken for " << DataTypeName(kTypeOf<T>);
   CHECK(!x.on_host() || x.size() == 0) << "the host's memory given to a device";
-  return static_cast<float*>(x.data());
+  return static_cast<T*>(x.data());
 }
-inline const int32_t* Ids(const Tensor& x) {
-  CHECK(x.type() == DataType::kInt32) << DataTypeName(x.type()) << " taken for int32";
-  CHECK(!x.on_host() || x.size() == 0) << "the host's memory given to a device";
-  return static_cast<const int32_t*>(x.data());
+inline float* Data(const Tensor& x) { return DataOf<float>(x); }
+inline const int32_t* Ids(const Tensor& x) { return DataOf<int32_t>(x); }
+
+// Calls f with what takes addresses of the type that activations have here, of which `x` is one:
+//
+//   ByType(x, [&](auto at) { gpu::Gelu(*device_, at(x), x.size(), at(y)); });
+template <class T>
+struct DataAt {
+  T* operator()(const Tensor& x) const { return DataOf<T>(x); }
+};
+template <class F>
+auto ByType(const Tensor& x, const F& f) {
+  return x.type() == DataType::kBFloat16 ? f(DataAt<BFloat16>()) : f(DataAt<float>());
 }
 
 std::unique_ptr<AttentionKernels> MakeAttentionKernels(Arena* arena, Device* device);

@@ -18,6 +18,7 @@
 #include "kernels/cuda/bf16_block.h"
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/tensor/arena.h"
+#include "kernels/tensor/host_values.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, json, "", "write the results here too");
@@ -62,14 +63,7 @@ absl::StatusOr<double> PeakFlops(Device* device, const std::shared_ptr<Device>& 
     bits = bits * 1664525u + 1013904223u;
     v = static_cast<float>(bits >> 8) * 0x1.0p-24f - 0.5f;
   }
-  {
-    const Tensor wide = arena.Allocate(DataType::kFloat32, {kSize, kSize}, MemoryKind::kWorkspace);
-    device->FromHost(values.data(), wide.data(), wide.bytes());
-    for (const Tensor& t : {a, b}) {
-      gpu::bf16::FromFloat(*device, static_cast<float*>(wide.data()), wide.size(),
-                           static_cast<uint16_t*>(t.data()));
-    }
-  }
+  for (const Tensor& t : {a, b}) SetHostValues(t, values);
   gpu::MatmulCall call;
   call.type = gpu::MatmulCall::Type::kBFloat16;
   call.m = call.n = call.k = kSize;

@@ -47,8 +47,7 @@ std::string ToJson(const std::vector<Line>& lines) {
 
 std::vector<KernelCase> WantedCases() {
   std::vector<KernelCase> wanted;
-  for (KernelCase& c :
-       absl::GetFlag(FLAGS_small) ? KernelCases(CaseSize::kSmall) : CheckedCases()) {
+  for (KernelCase& c : CheckedCases(absl::GetFlag(FLAGS_small))) {
     if (c.name.find(absl::GetFlag(FLAGS_only)) != std::string::npos) wanted.push_back(std::move(c));
   }
   return wanted;

@@ -1,7 +1,6 @@
 // Sums and maxima of several tensors, with kernels/comm/sum.cc's roundings.
 #include <cstdint>
 
-#include "kernels/cuda/bf16_number.h"
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/launch.h"
 
@@ -25,11 +24,11 @@ struct Int32 {
     return static_cast<int32_t>(a) > static_cast<int32_t>(b);
   }
 };
-struct BFloat16 {
-  using Stored = uint16_t;
+struct Half {
+  using Stored = BFloat16;
   using Sum = float;
-  static PIPELAB_DEVICE Sum Load(Stored x) { return FromBf16(x); }
-  static PIPELAB_DEVICE Stored Store(Sum x) { return ToBf16(x); }
+  static PIPELAB_DEVICE Sum Load(Stored x) { return x; }
+  static PIPELAB_DEVICE Stored Store(Sum x) { return Stored(x); }
   static PIPELAB_DEVICE bool Above(Sum a, Sum b) { return !(a <= b); }
 };
 
@@ -64,7 +63,7 @@ void Reduce(Queue& queue, const Copies& copies, Element element, int64_t begin, 
     case Element::kInt32:
       return ReduceTyped<Int32, kLargest>(queue, copies, begin, count);
     case Element::kBFloat16:
-      return ReduceTyped<BFloat16, kLargest>(queue, copies, begin, count);
+      return ReduceTyped<Half, kLargest>(queue, copies, begin, count);
   }
 }
 

@@ -13,12 +13,14 @@ constexpr float kLayerNormEpsilon = 1e-5f;
 
 }  // namespace
 
-void LayerNorm(Queue& queue, const float* x, const float* gamma, const float* beta, int64_t m,
-               int64_t c, float* y, float* mean, float* rstd) {
+template <class T>
+void LayerNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t m, int64_t c, T* y,
+               float* mean, float* rstd) {
   ForEachBlock(queue, "LayerNorm", m, 0, [=] PIPELAB_DEVICE(Block & block, int64_t row) {
-    const float* const in = x + row * c;
-    float* const out = y + row * c;
-    const float center = block.Sum(c, [&](int64_t j) { return in[j]; }) / static_cast<float>(c);
+    const T* const in = x + row * c;
+    T* const out = y + row * c;
+    const float center =
+        block.Sum(c, [&](int64_t j) { return static_cast<float>(in[j]); }) / static_cast<float>(c);
     const float squares = block.Sum(c, [&](int64_t j) {
       const float off = in[j] - center;
       return off * off;
@@ -34,8 +36,10 @@ void LayerNorm(Queue& queue, const float* x, const float* gamma, const float* be
 
 // With x^ = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - x^ mean(g x^)). dx may be
 // dy: each thread reads its elements before it writes them.
-void LayerNormInputGradient(Queue& queue, const float* dy, const float* x, const float* gamma,
-                            const float* mean, const float* rstd, int64_t m, int64_t c, float* dx) {
+template <class T>
+void LayerNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
+                            const float* mean, const float* rstd, const T* residual, int64_t m,
+                            int64_t c, T* dx) {
   ForEachBlock(
       queue, "LayerNormInputGradient", m, 0, [=] PIPELAB_DEVICE(Block & block, int64_t row) {
         const int64_t at = row * c;
@@ -46,12 +50,14 @@ void LayerNormInputGradient(Queue& queue, const float* dy, const float* x, const
         block.ForEach(c, [&](int64_t j) {
           const float normal = (x[at + j] - center) * scale;
           const float g = dy[at + j] * gamma[j];
-          dx[at + j] = scale * (g - (g_sum + normal * gx_sum) / static_cast<float>(c));
+          const float own = scale * (g - (g_sum + normal * gx_sum) / static_cast<float>(c));
+          dx[at + j] = residual == nullptr ? own : own + residual[at + j];
         });
       });
 }
 
-void LayerNormWeightGradient(Queue& queue, const float* dy, const float* x, const float* mean,
+template <class T>
+void LayerNormWeightGradient(Queue& queue, const T* dy, const T* x, const float* mean,
                              const float* rstd, int64_t m, int64_t c, float* dgamma, float* dbeta) {
   ColumnSums(
       queue, "LayerNormWeightGradient", m, c,
@@ -65,7 +71,8 @@ void LayerNormWeightGradient(Queue& queue, const float* dy, const float* x, cons
       });
 }
 
-void AddColumnSums(Queue& queue, const float* dy, int64_t m, int64_t n, float* db) {
+template <class T>
+void AddColumnSums(Queue& queue, const T* dy, int64_t m, int64_t n, float* db) {
   ColumnSums(
       queue, "AddColumnSums", m, n,
       [=] PIPELAB_DEVICE(int64_t i, int64_t j) {
@@ -73,6 +80,19 @@ void AddColumnSums(Queue& queue, const float* dy, int64_t m, int64_t n, float* d
       },
       [=] PIPELAB_DEVICE(int64_t j, double sum, double) { db[j] += static_cast<float>(sum); });
 }
+
+// The types of activations.
+#define PIPELAB_MAKE(T)                                                                         \
+  template void LayerNorm(Queue&, const T*, const T*, const T*, int64_t, int64_t, T*, float*,   \
+                          float*);                                                              \
+  template void LayerNormInputGradient(Queue&, const T*, const T*, const T*, const float*,      \
+                                       const float*, const T*, int64_t, int64_t, T*);           \
+  template void LayerNormWeightGradient(Queue&, const T*, const T*, const float*, const float*, \
+                                        int64_t, int64_t, float*, float*);                      \
+  template void AddColumnSums(Queue&, const T*, int64_t, int64_t, float*);
+PIPELAB_MAKE(float)
+PIPELAB_MAKE(BFloat16)
+#undef PIPELAB_MAKE
 
 }  // namespace gpu
 }  // namespace pipelab

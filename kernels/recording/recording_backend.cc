@@ -42,7 +42,7 @@ void CallRecord::Note(const char* kernel, std::string shape, double flops, Tenso
 }
 
 RecordingBackend::RecordingBackend(std::unique_ptr<Backend> of)
-    : Backend(&of->arena()),
+    : Backend(&of->arena(), of->activation_type()),
       of_(std::move(of)),
       attention_(RecordAttention(&of_->attention(), &record_)),
       batch_norm_(RecordBatchNorm(&of_->batch_norm(), &record_)),

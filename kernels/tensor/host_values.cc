@@ -1,8 +1,10 @@
 #include "kernels/tensor/host_values.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "glog/logging.h"
+#include "kernels/tensor/bfloat16.h"
 #include "kernels/tensor/memory.h"
 
 namespace pipelab {
@@ -34,6 +36,11 @@ void CheckType(const Tensor& x, DataType type) {
 }  // namespace
 
 std::vector<float> HostValues(const Tensor& x) {
+  if (x.type() == DataType::kBFloat16) {
+    std::vector<BFloat16> halves(x.size());
+    Read(x, halves.data());
+    return std::vector<float>(halves.begin(), halves.end());
+  }
   CheckType(x, DataType::kFloat32);
   std::vector<float> values(x.size());
   Read(x, values.data());
@@ -55,6 +62,12 @@ std::vector<uint16_t> HostHalves(const Tensor& x) {
 }
 
 void SetHostValues(const Tensor& x, absl::Span<const float> values) {
+  if (x.type() == DataType::kBFloat16) {
+    std::vector<BFloat16> halves(values.size());
+    std::copy(values.begin(), values.end(), halves.begin());
+    Write(x, halves.data(), halves.size());
+    return;
+  }
   CheckType(x, DataType::kFloat32);
   Write(x, values.data(), values.size());
 }

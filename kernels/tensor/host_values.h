@@ -5,7 +5,8 @@
 //   FillOnHost<float>(x, [](absl::Span<float> all) { ... });   // writes every element
 //
 // Reads and writes of a device's memory wait for what is queued there; on the host they are plain
-// copies, and FillOnHost writes in place.
+// copies, and FillOnHost writes in place. Numbers of bfloat16 are floats for the host: widened when
+// read, rounded when written.
 #ifndef PIPELAB_KERNELS_TENSOR_HOST_VALUES_H_
 #define PIPELAB_KERNELS_TENSOR_HOST_VALUES_H_
 
@@ -34,7 +35,7 @@ inline void SetOnDevice(const Tensor& x, absl::Span<const int32_t> v) { SetHostI
 
 template <class T, class Fill>
 void FillOnHost(const Tensor& x, const Fill& fill) {
-  if (x.on_host()) {
+  if (x.on_host() && SizeOf(x.type()) == static_cast<int64_t>(sizeof(T))) {
     fill(absl::Span<T>(static_cast<T*>(x.data()), x.size()));
     return;
   }

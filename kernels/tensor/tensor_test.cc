@@ -2,8 +2,10 @@
 #include "kernels/tensor/tensor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -11,6 +13,8 @@
 
 #include "gtest/gtest.h"
 #include "kernels/tensor/arena.h"
+#include "kernels/tensor/bfloat16.h"
+#include "kernels/tensor/host_values.h"
 #include "kernels/tensor/storage.h"
 
 namespace pipelab {
@@ -147,6 +151,43 @@ TEST(Storage, SteadyStateTakesNothingFromTheSystem) {
   EXPECT_EQ(StorageFromSystem(), warm);
 }
 #endif
+
+// To the nearest, ties to even, over the edge of each exponent; NaNs stay NaNs.
+TEST(BFloat16, RoundsToNearest) {
+  for (const auto& [from, to] : std::vector<std::pair<float, float>>{
+           {0.0f, 0.0f},
+           {-0.0f, -0.0f},
+           {1.0f, 1.0f},
+           {1 + 0x1.0p-8f, 1.0f},           // a tie
+           {1 + 0x1.8p-7f, 1 + 0x1.0p-6f},  // a tie
+           {1 + 0x1.02p-8f, 1 + 0x1.0p-7f},
+           {-(2 - 0x1.0p-8f), -2.0f},
+           {0x1.0p-126f * (1 + 0x1.8p-8f), 0x1.0p-126f * (1 + 0x1.0p-7f)},
+           {0x1.8p-134f, 0x1.0p-133f},  // below the smallest normal number
+           {std::numeric_limits<float>::max(), INFINITY},
+           {-INFINITY, -INFINITY}}) {
+    const float rounded = BFloat16(from);
+    EXPECT_EQ(rounded, to) << from;
+    EXPECT_EQ(std::signbit(rounded), std::signbit(to)) << from;
+  }
+  for (const uint32_t bits : {0x7f800001u, 0xffffffffu, 0x7fc00000u}) {
+    float nan;
+    std::memcpy(&nan, &bits, sizeof(nan));
+    EXPECT_TRUE(std::isnan(static_cast<float>(BFloat16(nan)))) << bits;
+  }
+}
+
+TEST(HostValues, OfBFloat16AreFloats) {
+  Arena arena;
+  const Tensor x = arena.Allocate(DataType::kBFloat16, {3}, kAct);
+  SetHostValues(x, {1 + 0x1.0p-10f, -2.5f, 3});
+  EXPECT_EQ(HostValues(x), std::vector<float>({1, -2.5f, 3}));
+  EXPECT_EQ(HostHalves(x), std::vector<uint16_t>({0x3f80, 0xc020, 0x4040}));
+  FillOnHost<float>(x, [](absl::Span<float> all) {
+    for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<float>(i);
+  });
+  EXPECT_EQ(HostValues(x), std::vector<float>({0, 1, 2}));
+}
 
 TEST(Storage, ThreadsFreeWhatOthersTook) {
   std::vector<std::thread> threads;
