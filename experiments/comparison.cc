@@ -222,6 +222,16 @@ int64_t SplitTerms(const ModelGraph& graph) {
   return terms;
 }
 
+int64_t SplitParts(const ModelGraph& graph, int64_t degree) {
+  int64_t parts = 0;
+  for (const LayerSpec& layer : graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      if (p.split_dimension >= 0 && p.shape.size() > 1) parts += degree + 1;
+    }
+  }
+  return parts;
+}
+
 Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& serial) {
   Equality e;
   int worst = 0;
@@ -238,13 +248,15 @@ Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& se
     e.text = "DIFFERS: a loss is not finite";
     return e;
   }
+  const double rounding = std::sqrt(static_cast<double>(scheme.rounded_parts)) * 0x1.0p-8;
   const double tolerance =
       scheme.must_be_bit_equal
           ? 0
           : LossTolerance(
                 static_cast<int>(serial.size()),
                 int64_t{scheme.sizes.micro_batches} * scheme.num_slices + scheme.tensor_terms,
-                serial.front());
+                serial.front()) +
+                static_cast<double>(serial.size()) * rounding * std::abs(serial.front());
   const bool by_part = !scheme.serial_by_part.empty() && scheme.losses == scheme.serial_by_part;
   e.ok = by_part || e.largest_difference <= tolerance;
   if (e.largest_difference == 0) {

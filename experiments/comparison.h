@@ -56,8 +56,9 @@ struct SchemeResult {
   // these parts, "replica", "slice" or "stage". Empty elsewhere.
   std::vector<double> serial_by_part;
   std::string part;
-  // Where devices compute layers together: SplitTerms of the model.
-  int64_t tensor_terms = 0;
+  // Where devices compute layers together: SplitTerms of the model, and with bfloat16 activations
+  // SplitParts.
+  int64_t tensor_terms = 0, rounded_parts = 0;
 };
 
 struct ComparisonResult {
@@ -70,13 +71,19 @@ struct ComparisonResult {
 // sums in another order. Reordering a sum of n terms changes it by at most (n - 1) epsilon times
 // the sum of their magnitudes; a step's update, and with it the loss, moves by that share of
 // itself; N steps add up. So the bound is N (n - 1) epsilon times the loss at the start (n:
-// micro-batches, or all of their token slices; with tensor parallelism also SplitTerms).
+// micro-batches, or all of their token slices; with tensor parallelism also SplitTerms). Parts that
+// are rounded to bfloat16's 8 bits err by 2^-8 of themselves each, independently and around zero:
+// n of them by sqrt(n) 2^-8, which CompareLosses allows a step on top.
 double LossTolerance(int steps, int64_t terms, double first_loss);
 
 // Terms of the sums that a tensor-parallel group takes part by part where one device takes them
 // whole: a product sums over the dimension by which its weights are divided, forward (by rows) or
 // backward (by columns), and products follow one another.
 int64_t SplitTerms(const ModelGraph& graph);
+
+// Partial results of a model's divided products on `degree` devices, and the sums of them: what is
+// rounded to bfloat16 where one device rounds a product once.
+int64_t SplitParts(const ModelGraph& graph, int64_t degree);
 
 // How a scheme's losses compare with the serial ones: "bit-equal"; "within 3.1e-06
 // (tolerance 1.9e-04)"; "within 3.1e-06; bit-equal by replica", where serial_by_part has the

@@ -57,8 +57,10 @@ class DeviceTraining final : public PipelineTraining {
     auto training = std::make_unique<DeviceTraining>();
     training->split_ = {options.tensor_parallel, options.sequence_parallel};
     PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, training->split_));
-    PIPELAB_RETURN_IF_ERROR(training->MakeProgram(graph, options));
-    PIPELAB_RETURN_IF_ERROR(training->MakeDevices(graph, batches, options));
+    const NumberWidth width{SizeOf(options.devices.activations())};
+    PIPELAB_ASSIGN_OR_RETURN(training->graph_, WithNumberWidth(graph, width, "--precision=bf16"));
+    PIPELAB_RETURN_IF_ERROR(training->MakeProgram(training->graph_, options));
+    PIPELAB_RETURN_IF_ERROR(training->MakeDevices(training->graph_, batches, options));
     return training;
   }
 
@@ -353,6 +355,7 @@ class DeviceTraining final : public PipelineTraining {
   }
 
   TensorParallel split_;
+  ModelGraph graph_;  // with the width of the devices' activations
   Program program_;
   CostTable costs_;
   std::vector<int64_t> slices_;

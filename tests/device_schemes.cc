@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,8 +29,9 @@ namespace {
 
 constexpr int kSteps = 3;
 // Another backend's kernels round otherwise; after a few steps of training losses still have their
-// first digits.
-constexpr double kNearCpu = 2e-3;
+// first digits. Of bfloat16 numbers, which have 8 bits, the first: logits, and with them a loss,
+// are off by some 2^-8 of themselves.
+constexpr double kNearCpu = 2e-3, kNearCpuInBFloat16 = 0x1.0p-6;
 
 struct Job {
   std::string name;
@@ -122,10 +125,10 @@ class Jobs {
   std::vector<Job> jobs_;
 };
 
-absl::StatusOr<std::vector<double>> SerialLossesOn(const ComputeDevices& devices, const Job& job,
-                                                   std::vector<int> sum_of_micro_batch,
-                                                   std::vector<int64_t> slices,
-                                                   std::vector<int> stage_of_layer) {
+absl::StatusOr<std::vector<double>> TrainSerially(const ComputeDevices& devices, const Job& job,
+                                                  std::vector<int> sum_of_micro_batch,
+                                                  std::vector<int64_t> slices,
+                                                  std::vector<int> stage_of_layer) {
   SerialOptions options;
   options.num_micro_batches = job.options.sizes.micro_batches;
   options.micro_batch_samples = job.options.micro_batch_samples;
@@ -146,9 +149,45 @@ absl::StatusOr<std::vector<double>> SerialLossesOn(const ComputeDevices& devices
   return losses;
 }
 
-std::string FarFromCpu(const std::vector<double>& losses, const std::vector<double>& cpu) {
+// Serial trainings that several schemes are compared with run once.
+class SerialRuns {
+ public:
+  explicit SerialRuns(const ComputeDevices& devices) : devices_(devices) {}
+
+  absl::StatusOr<std::vector<double>> OnCpu(const Job& job) {
+    return Run(CpuDevices(), /*cpu=*/true, job, {}, {}, {});
+  }
+  absl::StatusOr<std::vector<double>> OnDevice(const Job& job,
+                                               std::vector<int> sum_of_micro_batch = {},
+                                               std::vector<int64_t> slices = {},
+                                               std::vector<int> stage_of_layer = {}) {
+    return Run(devices_, /*cpu=*/false, job, std::move(sum_of_micro_batch), std::move(slices),
+               std::move(stage_of_layer));
+  }
+
+ private:
+  using Key = std::tuple<bool, const ModelGraph*, int, std::vector<int>, std::vector<int64_t>,
+                         std::vector<int>>;
+
+  absl::StatusOr<std::vector<double>> Run(const ComputeDevices& devices, bool cpu, const Job& job,
+                                          std::vector<int> sums, std::vector<int64_t> slices,
+                                          std::vector<int> stages) {
+    const Key key = {cpu, job.graph, job.options.sizes.micro_batches, sums, slices, stages};
+    const auto it = runs_.find(key);
+    if (it != runs_.end()) return it->second;
+    PIPELAB_ASSIGN_OR_RETURN(runs_[key], TrainSerially(devices, job, std::move(sums),
+                                                       std::move(slices), std::move(stages)));
+    return runs_[key];
+  }
+
+  const ComputeDevices devices_;
+  std::map<Key, std::vector<double>> runs_;
+};
+
+std::string FarFromCpu(const std::vector<double>& losses, const std::vector<double>& cpu,
+                       double near) {
   for (size_t i = 0; i < losses.size(); ++i) {
-    if (std::abs(losses[i] - cpu[i]) <= kNearCpu * std::abs(cpu[i])) continue;
+    if (std::abs(losses[i] - cpu[i]) <= near * std::abs(cpu[i])) continue;
     return absl::StrCat("step ", i + 1, ": a loss of ", losses[i], " where the CPU has ", cpu[i]);
   }
   return "";
@@ -171,9 +210,11 @@ std::string Unpredicted(const Trace& predicted, const Trace& measured,
   return "";
 }
 
-absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, const Job& job) {
+absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, const Job& job,
+                                  SerialRuns* serial_runs) {
   TrainingOptions options = job.options;
   options.devices = devices;
+  const bool bfloat16 = devices.activations() == DataType::kBFloat16;
   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(*job.graph, *job.data, options));
   const Schedule& schedule = training->program().schedule;
   PIPELAB_ASSIGN_OR_RETURN(const Trace predicted, Simulate(training->program(), training->costs()));
@@ -185,7 +226,10 @@ absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, const Job& job)
   const bool in_order = SumsInLayerOrder(*job.graph, training->partition());
   result.must_be_bit_equal =
       KeepsMicroBatchOrder(schedule) && options.tensor_parallel == 1 && in_order;
-  if (options.tensor_parallel > 1) result.tensor_terms = SplitTerms(*job.graph);
+  if (options.tensor_parallel > 1) {
+    result.tensor_terms = SplitTerms(*job.graph);
+    if (bfloat16) result.rounded_parts = SplitParts(*job.graph, options.tensor_parallel);
+  }
   std::string unpredicted;
   for (int step = 0; step < kSteps; ++step) {
     PIPELAB_ASSIGN_OR_RETURN(const TrainingStep done, training->Step());
@@ -195,20 +239,18 @@ absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, const Job& job)
     }
   }
   const bool replicas = schedule.placement.num_replicas() > 1;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> serial,
-                           SerialLossesOn(devices, job, {}, {}, {}));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> serial, serial_runs->OnDevice(job));
   if (replicas || schedule.num_slices > 1 || !in_order) {
     result.part = replicas ? "replica" : schedule.num_slices > 1 ? "slice" : "stage";
     PIPELAB_ASSIGN_OR_RETURN(
         result.serial_by_part,
-        SerialLossesOn(
-            devices, job, replicas ? schedule.placement.replica_of_micro_batch : std::vector<int>(),
+        serial_runs->OnDevice(
+            job, replicas ? schedule.placement.replica_of_micro_batch : std::vector<int>(),
             result.slices, in_order ? std::vector<int>() : training->partition().stage_of_layer));
   }
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> cpu,
-                           SerialLossesOn(CpuDevices(), job, {}, {}, {}));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> cpu, serial_runs->OnCpu(job));
   Equality equality = CompareLosses(result, serial);
-  std::string far = FarFromCpu(serial, cpu);
+  std::string far = FarFromCpu(serial, cpu, bfloat16 ? kNearCpuInBFloat16 : kNearCpu);
   if (HasOwnSteps(schedule)) {  // steps on older weights: no serial loop has its losses
     equality = {};
     equality.ok = true;
@@ -222,14 +264,30 @@ absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, const Job& job)
                                               : equality.text};
 }
 
+// Nets with layers that have no bfloat16 are refused, by the layer's name.
+SchemeOutcome Refused(const ComputeDevices& devices, const Job& job, const absl::Status& why) {
+  TrainingOptions options = job.options;
+  options.devices = devices;
+  const auto training = PipelineTraining::Create(*job.graph, *job.data, options);
+  const bool refused = training.status() == why;
+  return {job.name, refused ? "ok" : "WRONG", absl::StrCat("refused: ", why.message())};
+}
+
 }  // namespace
 
 std::vector<SchemeOutcome> CheckSchemes(const ComputeDevices& devices, bool quick) {
   const Jobs jobs;
+  const NumberWidth width{SizeOf(devices.activations())};
+  SerialRuns serial_runs(devices);
   std::vector<SchemeOutcome> outcomes;
   for (const Job& job : jobs.all()) {
     if (quick && !job.quick) continue;
-    const absl::StatusOr<SchemeOutcome> outcome = Run(devices, job);
+    const absl::Status has = WithNumberWidth(*job.graph, width, "--precision=bf16").status();
+    if (!has.ok()) {
+      outcomes.push_back(Refused(devices, job, has));
+      continue;
+    }
+    const absl::StatusOr<SchemeOutcome> outcome = Run(devices, job, &serial_runs);
     outcomes.push_back(
         outcome.ok() ? *outcome
                      : SchemeOutcome{job.name, "WRONG", std::string(outcome.status().message())});

@@ -3,7 +3,9 @@
 // near the CPU's serial training. Small nets of every kind in pipelines, sharding and
 // tensor-parallel groups too.
 //
-//   for (const SchemeOutcome& o : CheckSchemes(gpu::CudaDevices("cuda"))) ...
+//   for (const SchemeOutcome& o : CheckSchemes(gpu::CudaDevices("cuda"), /*quick=*/false)) ...
+//
+// Of devices with bfloat16 activations all is held in bfloat16: the serial loop too, and the bytes.
 //
 // No GoogleTest here: tools/gpu/suite.sh runs it where there is none.
 #ifndef PIPELAB_TESTS_DEVICE_SCHEMES_H_

@@ -1,4 +1,4 @@
-// Every scheme on the devices of this build, a line each.
+// Every scheme on the devices of this build, in each type of activations, a line each.
 //
 //   bazel run --config=cuda //tests:device_schemes -- --json=schemes.json
 //
@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
@@ -26,15 +28,23 @@ int Main() {
   gpu::DeviceOptions options;
   options.graphs = absl::GetFlag(FLAGS_graphs);
   const auto devices = gpu::MakeDevices(gpu::DefaultDeviceName(), 1, options);
-  const std::vector<SchemeOutcome> outcomes =
-      devices.ok() ? CheckSchemes(gpu::CudaDevices(gpu::DefaultDeviceName(), options),
-                                  absl::GetFlag(FLAGS_quick))
-                   : SkippedSchemes("no CUDA device");
+  std::vector<SchemeOutcome> outcomes;
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+    options.format.activations = type;
+    std::vector<SchemeOutcome> of_type =
+        devices.ok() ? CheckSchemes(gpu::CudaDevices(gpu::DefaultDeviceName(), options),
+                                    absl::GetFlag(FLAGS_quick))
+                     : SkippedSchemes("no CUDA device");
+    for (SchemeOutcome& o : of_type) {
+      o.name = absl::StrCat(DataTypeName(type), ": ", o.name);
+      outcomes.push_back(std::move(o));
+    }
+  }
   std::string json = "{\"schemes\": [\n";
   bool wrong = false;
   for (size_t i = 0; i < outcomes.size(); ++i) {
     const SchemeOutcome& o = outcomes[i];
-    std::cout << absl::StrFormat("%-45s %s: %s\n", o.name, o.outcome, o.text);
+    std::cout << absl::StrFormat("%-55s %s: %s\n", o.name, o.outcome, o.text);
     wrong |= o.outcome == "WRONG";
     absl::StrAppendFormat(&json, "  {\"name\": \"%s\", \"outcome\": \"%s\", \"text\": \"%s\"}%s\n",
                           o.name, o.outcome,

@@ -20,23 +20,47 @@
 namespace pipelab {
 namespace {
 
-class EverySchemeOnDevices : public testing::TestWithParam<bool> {};
+// Nets of convolutions, of those that CheckSchemes trains.
+constexpr int kImageNets = 3;
+
+gpu::DeviceOptions InBFloat16() {
+  gpu::DeviceOptions options;
+  options.format.activations = DataType::kBFloat16;
+  return options;
+}
+
+struct Variant {
+  DataType activations;
+  bool graphs;
+};
+
+class EverySchemeOnDevices : public testing::TestWithParam<Variant> {};
 
 TEST_P(EverySchemeOnDevices, TrainsAsSerial) {
   gpu::DeviceOptions options;
-  options.graphs = GetParam();
+  options.format.activations = GetParam().activations;
+  options.graphs = GetParam().graphs;
   const std::vector<SchemeOutcome> outcomes =
       CheckSchemes(gpu::CudaDevices("emulated", options), /*quick=*/false);
   EXPECT_GT(outcomes.size(), 30u);
-  int bit_equal = 0;
+  int bit_equal = 0, refused = 0;
   for (const SchemeOutcome& o : outcomes) {
     EXPECT_EQ(o.outcome, "ok") << o.name << ": " << o.text;
     bit_equal += o.text.find("bit") != std::string::npos;
+    refused += o.text.find("refused") != std::string::npos;
   }
   EXPECT_GT(bit_equal, 15);
+  EXPECT_EQ(refused, GetParam().activations == DataType::kFloat32 ? 0 : kImageNets);
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, EverySchemeOnDevices, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Emulated, EverySchemeOnDevices,
+                         testing::Values(Variant{DataType::kFloat32, false},
+                                         Variant{DataType::kFloat32, true},
+                                         Variant{DataType::kBFloat16, true}),
+                         [](const testing::TestParamInfo<Variant>& info) {
+                           return absl::StrCat(DataTypeName(info.param.activations),
+                                               info.param.graphs ? "_graphs" : "");
+                         });
 
 using Counts = std::map<std::string, int64_t>;
 
@@ -104,6 +128,61 @@ TEST(EmulatedDevices, StatesComeOutAndGoIn) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep cpu_step, on_cpu->Step());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep emulated_step, emulated->Step());
   EXPECT_NEAR(cpu_step.loss, emulated_step.loss, 1e-4 * cpu_step.loss);
+}
+
+// Activations and messages have half the bytes; the weights that layers have too, beside their
+// masters, which a state holds.
+TEST(EmulatedDevices, BFloat16HasHalfTheBytesAndFloatMasters) {
+  const ModelGraph graph = SmallGpt(/*tied=*/true);
+  const auto data = SmallText();
+  TrainingOptions options = SmallTraining("1f1b", 2, 4);
+  options.devices = gpu::CudaDevices("emulated");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto wide, PipelineTraining::Create(graph, *data, options));
+  options.devices = gpu::CudaDevices("emulated", InBFloat16());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto narrow, PipelineTraining::Create(graph, *data, options));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState start, wide->State());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState same, narrow->State());
+  for (const auto& [name, tensor] : start.tensors) {
+    EXPECT_TRUE(tensor.values == same.tensors.at(name).values) << name;
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep of_wide, wide->Step());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep of_narrow, narrow->Step());
+  const int64_t weights = graph.num_parameters();
+  int64_t wide_state = 0, narrow_state = 0;
+  for (size_t d = 0; d < of_wide.trace.devices.size(); ++d) {
+    const DeviceTrace &w = of_wide.trace.devices[d], &n = of_narrow.trace.devices[d];
+    EXPECT_EQ(n.bytes_sent, Bytes(w.bytes_sent.value() / 2)) << d;
+    EXPECT_EQ(n.collective_bytes, w.collective_bytes) << d;  // gradients of the tie
+    EXPECT_LT(n.peak_activation.value(), 0.7 * static_cast<double>(w.peak_activation.value()));
+    wide_state += w.peak_state.value();
+    narrow_state += n.peak_state.value();
+  }
+  // The tied table is on both devices.
+  const int64_t table = SmallText()->vocabulary() * 16;
+  EXPECT_EQ(narrow_state - wide_state, 2 * (weights + table));
+}
+
+// From where the one was, the other goes on to the bit.
+TEST(EmulatedDevices, BFloat16GoesOnFromAState) {
+  const ModelGraph graph = SmallGpt(/*tied=*/true);
+  const auto data = SmallText();
+  TrainingOptions options = SmallTraining("1f1b", 2, 4);
+  options.devices = gpu::CudaDevices("emulated", InBFloat16());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto first, PipelineTraining::Create(graph, *data, options));
+  options.scheme = "gpipe";
+  options.sizes.data_parallel = 2;
+  options.lowering.sharding = Sharding::kOptimizer;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(auto second, PipelineTraining::Create(graph, *data, options));
+  ASSERT_THAT(first->Step(), IsOk());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState state, first->State());
+  ASSERT_THAT(second->SetState(state), IsOk());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingState again, second->State());
+  for (const auto& [name, tensor] : state.tensors) {
+    EXPECT_TRUE(tensor.values == again.tensors.at(name).values) << name;
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep a, first->Step());
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep b, second->Step());
+  EXPECT_NEAR(a.loss, b.loss, 1e-6 * a.loss);
 }
 
 TEST(EmulatedDevices, CudaIsRefusedInABuildWithoutIt) {

@@ -122,7 +122,12 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
                                      SumsInLayerOrder(study.graph, training->partition()) &&
                                      study.tensor_parallel == 1;
-  if (study.tensor_parallel > 1) trained.result.tensor_terms = SplitTerms(study.graph);
+  if (study.tensor_parallel > 1) {
+    trained.result.tensor_terms = SplitTerms(study.graph);
+    if (study.devices.activations() == DataType::kBFloat16) {
+      trained.result.rounded_parts = SplitParts(study.graph, study.tensor_parallel);
+    }
+  }
   trained.result.slices = training->slices();
   trained.result.num_slices = schedule.num_slices;
   PIPELAB_ASSIGN_OR_RETURN(trained.predicted, Simulate(training->program(), training->costs()));

@@ -1,4 +1,4 @@
-// The two units that layer costs are written in.
+// The units that layer costs are written in.
 //
 //   costs.forward = MatmulFlops(m, n, k);       // x_MK w_KN
 //   costs.kept = FloatBytes(m * c + 2 * m);
@@ -20,6 +20,16 @@ inline Flops MatmulFlops(int64_t m, int64_t n, int64_t k) {
 }
 
 inline Bytes FloatBytes(int64_t elements) { return Bytes(4) * elements; }
+
+// Bytes of an activation's numbers, of its gradient's and of the parameters in layers. Statistics
+// and what is read of the data are floats all the same.
+//
+//   costs.kept = width(m * c) + FloatBytes(2 * m);
+struct NumberWidth {
+  int64_t bytes = 4;
+
+  Bytes operator()(int64_t elements) const { return Bytes(bytes) * elements; }
+};
 
 }  // namespace pipelab
 

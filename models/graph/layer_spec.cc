@@ -216,6 +216,27 @@ void SetWholeCosts(LayerSpec* layer) {
   };
 }
 
+void SetCosts(LayerSpec* layer, std::function<void(NumberWidth width, LayerSpec* layer)> set) {
+  set(NumberWidth(), layer);
+  layer->set_costs = std::move(set);
+}
+
+absl::StatusOr<ModelGraph> WithNumberWidth(ModelGraph graph, NumberWidth width,
+                                           absl::string_view option) {
+  if (width.bytes == graph.width.bytes) return graph;
+  for (LayerSpec& layer : graph.layers) {
+    if (!layer.set_costs) {
+      return absl::InvalidArgumentError(absl::StrCat(option, ": layer \"", layer.name, "\" (",
+                                                     layer.kind,
+                                                     ") computes with float32 alone; take fp32"));
+    }
+    const auto set = layer.set_costs;
+    set(width, &layer);
+  }
+  graph.width = width;
+  return graph;
+}
+
 // The degree nearest to the asked one that divides every layer; the smaller of two as near.
 int64_t NearestDegree(const ModelGraph& graph, TensorParallel split) {
   int64_t common = 0;

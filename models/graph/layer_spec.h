@@ -14,7 +14,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "models/graph/cost_math.h"        // IWYU pragma: export
 #include "models/graph/data_field.h"       // IWYU pragma: export
 #include "models/graph/layer_costs.h"      // IWYU pragma: export
 #include "models/graph/operation.h"        // IWYU pragma: export
@@ -94,6 +96,9 @@ struct LayerSpec {
   std::function<LayerCosts(int64_t samples, TokenSlice slice)> slice_costs;
   // The operations behind these flops; of a slice only where slice_costs is there.
   std::function<LayerOperations(int64_t samples, TokenSlice slice)> operations;
+  // Sets costs, slice_costs and the split's costs and collectives, for activations of this width.
+  // Null: the running layer has them in float32 alone. See SetCosts, WithNumberWidth.
+  std::function<void(NumberWidth width, LayerSpec* layer)> set_costs;
   // How a tensor-parallel group computes it (tensor_parallel.h). Empty: every device of the group
   // computes the layer whole.
   LayerSplit split;
@@ -106,6 +111,9 @@ struct LayerSpec {
 struct ModelGraph {
   std::string name;
   std::vector<LayerSpec> layers;  // in topological order
+  // Of activations and of parameters in layers. Narrow ones have float32 masters, which the
+  // optimizer steps.
+  NumberWidth width;
 
   int64_t num_parameters() const;  // tied parameters counted once
 };
@@ -122,6 +130,12 @@ TensorShare ShareOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
                     TensorParallel split);
 // Costs, slice_costs and operations of a layer that says how it is split: those of a degree of 1.
 void SetWholeCosts(LayerSpec* layer);
+// Keeps `set` as the layer's set_costs, and calls it with the width of float32.
+void SetCosts(LayerSpec* layer, std::function<void(NumberWidth width, LayerSpec* layer)> set);
+// The model as it is trained with activations of this width: other bytes, and nothing else.
+// InvalidArgument naming the option and a layer that has activations in float32 alone.
+absl::StatusOr<ModelGraph> WithNumberWidth(ModelGraph graph, NumberWidth width,
+                                           absl::string_view option);
 // InvalidArgument naming the option and what the degree does not divide ("--tensor_parallel=3: must
 // divide the 32 heads of layer "block0/attention"; the nearest ..."), or, with sequence
 // parallelism, a layer that is not split by tokens.

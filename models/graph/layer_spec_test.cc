@@ -138,6 +138,29 @@ TEST(Validate, NamesBadParameters) {
   ExpectError(g, "normal 0.25", "shape and start");
 }
 
+TEST(LayerSpec, AWidthChangesBytesOrIsRefusedByName) {
+  ModelGraph g = MakeGraph();
+  for (LayerSpec& layer : g.layers) {
+    SetCosts(&layer, [](NumberWidth width, LayerSpec* l) {
+      l->costs = [width](int64_t samples) {
+        LayerCosts costs;
+        costs.kept = width(4 * samples) + FloatBytes(samples);
+        return costs;
+      };
+    });
+    EXPECT_EQ(layer.costs(3).kept, Bytes(60));
+  }
+  const absl::StatusOr<ModelGraph> narrow = WithNumberWidth(g, {2}, "--precision=bf16");
+  ASSERT_TRUE(narrow.ok()) << narrow.status();
+  EXPECT_EQ(narrow->width.bytes, 2);
+  for (const LayerSpec& layer : narrow->layers) EXPECT_EQ(layer.costs(3).kept, Bytes(36));
+  EXPECT_EQ(g.layers[0].costs(3).kept, Bytes(60));
+  g.layers[1].set_costs = nullptr;
+  EXPECT_TRUE(WithNumberWidth(g, {4}, "--precision=fp32").ok());
+  EXPECT_EQ(WithNumberWidth(g, {2}, "--precision=bf16").status().message(),
+            "--precision=bf16: layer \"b\" (linear) computes with float32 alone; take fp32");
+}
+
 TEST(LayerSpec, DataBytesFollowWhatItReads) {
   LayerSpec layer = MakeLayer("a", {}, {});
   EXPECT_EQ(DataBytes(layer, 3), Bytes(0));

@@ -64,6 +64,7 @@ LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t memb
 ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member) {
   ModelGraph part;
   part.name = graph.name;
+  part.width = graph.width;
   for (const LayerSpec& layer : graph.layers) {
     part.layers.push_back(MemberLayer(layer, split, member));
   }

@@ -92,7 +92,7 @@ Tensor NormResidualGradient(const LayerContext& ctx, const Tensor& dnorm_MC, con
 }
 
 Tensor AllocateLike(const LayerContext& ctx, const Tensor& like) {
-  return ctx.backend->Allocate(like.shape());
+  return ctx.backend->arena().Allocate(like.type(), like.shape(), MemoryKind::kActivation);
 }
 
 }  // namespace pipelab

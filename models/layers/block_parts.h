@@ -67,7 +67,7 @@ Tensor NormResidualGradient(const LayerContext& ctx, const Tensor& dnorm_MC, con
                             const Parameter& gamma, const Tensor& mean_M, const Tensor& rstd_M,
                             const Tensor& dy_MC);
 
-// A tensor as large as `like`.
+// A tensor as large as `like`, of its type.
 Tensor AllocateLike(const LayerContext& ctx, const Tensor& like);
 
 }  // namespace pipelab

@@ -22,15 +22,17 @@ LayerSpec ClassifierSpec(const ClassifierSizes& s) {
     AddMemory(OperationKind::kLoss, 2 * m * s.classes, 2 * m * s.classes, &ops);
     return ops;
   };
-  layer.costs = [s](int64_t samples) {
-    const int64_t m = samples * s.rows;
-    LayerCosts costs;
-    costs.forward = costs.backward_input = costs.backward_weight =
-        MatmulFlops(m, s.classes, s.channels);
-    costs.kept = costs.kept_for_weight = costs.forward_peak = FloatBytes(m * s.classes);
-    costs.backward_input_peak = costs.backward_peak = FloatBytes(m * s.channels);
-    return costs;
-  };
+  SetCosts(&layer, [s](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) {
+      const int64_t m = samples * s.rows;
+      LayerCosts costs;
+      costs.forward = costs.backward_input = costs.backward_weight =
+          MatmulFlops(m, s.classes, s.channels);
+      costs.kept = costs.kept_for_weight = costs.forward_peak = width(m * s.classes);
+      costs.backward_input_peak = costs.backward_peak = width(m * s.channels);
+      return costs;
+    };
+  });
   return layer;
 }
 

@@ -45,7 +45,7 @@ Tensor CrossAttention::Forward(const LayerContext& ctx, absl::Span<const Tensor>
   Backend& b = *ctx.backend;
   const Tensor &x_MC = inputs[kX], &memory_NC = inputs[kMemory];
   const int64_t own = x_MC.dim(0), m = rows_.all(own);
-  Tensor mean_M = b.Allocate({own}), rstd_M = b.Allocate({own});
+  Tensor mean_M = b.AllocateFloats({own}), rstd_M = b.AllocateFloats({own});
   Tensor norm_MC =
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));
@@ -57,7 +57,7 @@ Tensor CrossAttention::Forward(const LayerContext& ctx, absl::Span<const Tensor>
   b.Linear(all_memory_NC, parameters_[P::kWkv].value, parameters_[P::kBkv].value, kv_N2W);
   all_memory_NC = Tensor();
   Tensor mix_MW = b.Allocate({m, width_});
-  Tensor lse_SHT = b.Allocate({ctx.samples, heads_, tokens_});
+  Tensor lse_SHT = b.AllocateFloats({ctx.samples, heads_, tokens_});
   b.attention().CrossForward(ShapeFor(ctx), q_MW, kv_N2W, mix_MW, lse_SHT);
   Tensor branch_MC = b.Allocate({m, hidden_});
   b.Linear(mix_MW, parameters_[P::kWo].value, BiasOfOne(ctx, parameters_[P::kBo]), branch_MC);

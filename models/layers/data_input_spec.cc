@@ -16,12 +16,14 @@ LayerSpec DataInputSpec(const DataInputSizes& s) {
     AddElementwise(2 * samples * size, 0, &ops);
     return ops;
   };
-  layer.costs = [size = layer.data[0].size()](int64_t samples) {
-    LayerCosts costs;
-    costs.output = FloatBytes(samples * size);
-    costs.forward_peak = costs.output;
-    return costs;
-  };
+  SetCosts(&layer, [size = layer.data[0].size()](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) {
+      LayerCosts costs;
+      costs.output = width(samples * size);
+      costs.forward_peak = costs.output;
+      return costs;
+    };
+  });
   return layer;
 }
 

@@ -6,15 +6,15 @@ namespace pipelab {
 namespace {
 
 // M rows. The order of allocations is in dense.cc.
-LayerCosts DenseCosts(int64_t m, int64_t in, int64_t out, bool activation) {
+LayerCosts DenseCosts(int64_t m, int64_t in, int64_t out, bool activation, NumberWidth width) {
   LayerCosts costs;
   costs.forward = costs.backward_input = costs.backward_weight = MatmulFlops(m, out, in);
-  costs.output = FloatBytes(m * out);
-  costs.kept = activation ? FloatBytes(m * out) : Bytes(0);
-  costs.kept_for_weight = FloatBytes(m * out);  // the gradient of the activation's input
+  costs.output = width(m * out);
+  costs.kept = activation ? width(m * out) : Bytes(0);
+  costs.kept_for_weight = width(m * out);  // the gradient of the activation's input
   costs.forward_peak = costs.kept + costs.output;
   // That gradient takes dy's place, and the activation's input goes before dx comes.
-  const Bytes above = FloatBytes(m * in) - costs.kept;
+  const Bytes above = width(m * in) - costs.kept;
   costs.backward_input_peak = costs.backward_peak = above < Bytes(0) ? Bytes(0) : above;
   return costs;
 }
@@ -31,10 +31,6 @@ LayerSpec DenseSpec(const DenseSizes& s) {
   layer.parameters = {{s.name + "/w", {s.in, s.out}, InitKind::kNormal, s.stddev, ""},
                       {s.name + "/b", {s.out}, InitKind::kZeros, 0, ""}};
   layer.attributes = {{"activation", static_cast<double>(s.activation)}};
-  layer.slice_costs = [s](int64_t samples, TokenSlice slice) {
-    return DenseCosts(samples * slice.CountOf(s.tokens), s.in, s.out,
-                      s.activation != Activation::kNone);
-  };
   layer.operations = [s](int64_t samples, TokenSlice slice) {
     const int64_t m = samples * slice.CountOf(s.tokens);
     LayerOperations ops;
@@ -43,7 +39,13 @@ LayerSpec DenseSpec(const DenseSizes& s) {
       AddMemory(OperationKind::kActivation, 2 * m * s.out, 3 * m * s.out, &ops);
     return ops;
   };
-  layer.costs = [of = layer.slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+  SetCosts(&layer, [s](NumberWidth width, LayerSpec* l) {
+    l->slice_costs = [s, width](int64_t samples, TokenSlice slice) {
+      return DenseCosts(samples * slice.CountOf(s.tokens), s.in, s.out,
+                        s.activation != Activation::kNone, width);
+    };
+    l->costs = [of = l->slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+  });
   return layer;
 }
 

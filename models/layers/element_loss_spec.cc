@@ -18,11 +18,13 @@ LayerSpec ElementLossSpec(const ElementLossSizes& s) {
     AddMemory(OperationKind::kLoss, 2 * samples * width, 3 * samples * width, &ops);
     return ops;
   };
-  layer.costs = [width = s.width](int64_t samples) {
-    LayerCosts costs;
-    costs.backward_input_peak = costs.backward_peak = FloatBytes(samples * width);  // dx
-    return costs;
-  };
+  SetCosts(&layer, [columns = s.width](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) {
+      LayerCosts costs;
+      costs.backward_input_peak = costs.backward_peak = width(samples * columns);  // dx
+      return costs;
+    };
+  });
   return layer;
 }
 

@@ -18,13 +18,15 @@ LayerSpec EmbeddingBagSpec(const EmbeddingBagSizes& s) {
     ops.backward_weight = {ElementwiseOperation(samples * (2 * ids + 1) * width)};
     return ops;
   };
-  layer.costs = [width = s.width](int64_t samples) {
-    LayerCosts costs;
-    costs.output = FloatBytes(samples * width);
-    costs.kept_for_weight = costs.output;  // dy
-    costs.forward_peak = costs.output;
-    return costs;
-  };
+  SetCosts(&layer, [columns = s.width](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) {
+      LayerCosts costs;
+      costs.output = width(samples * columns);
+      costs.kept_for_weight = costs.output;  // dy
+      costs.forward_peak = costs.output;
+      return costs;
+    };
+  });
   return layer;
 }
 

@@ -88,7 +88,7 @@ Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MW,
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t own = x_MC.dim(0), m = rows_.all(own);
-  Tensor mean_M = b.Allocate({own}), rstd_M = b.Allocate({own});
+  Tensor mean_M = b.AllocateFloats({own}), rstd_M = b.AllocateFloats({own});
   Tensor norm_MC =
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));
@@ -97,7 +97,7 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   norm_MC = Tensor();
   if (!ctx.slice.whole()) qkv_M3W = JoinSequence(ctx, std::move(qkv_M3W));
   Tensor mix_MW = b.Allocate({m, width_});
-  Tensor lse_SHT = b.Allocate({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
+  Tensor lse_SHT = b.AllocateFloats({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
   b.attention().Forward(ShapeFor(ctx), qkv_M3W, mix_MW, lse_SHT);
   Tensor branch_MC = b.Allocate({m, hidden_});
   b.Linear(mix_MW, parameters_[P::kWo].value, BiasOfOne(ctx, parameters_[P::kBo]), branch_MC);

@@ -15,6 +15,7 @@ struct Sizes {
   int64_t samples, tokens, c, heads, w;
   bool causal, dropout;
   TensorParallel split;
+  NumberWidth width;
 
   SplitRows Rows(TokenSlice slice) const {
     return SplitRows(samples * slice.CountOf(tokens), split);
@@ -40,31 +41,30 @@ void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
 // there from a gather to the product that takes them, or until their sums are scattered.
 LayerCosts AttentionCosts(const Sizes& s) {
   const SplitRows rows = s.Rows(TokenSlice());
-  const int64_t tokens = s.tokens, m = rows.all, mc = m * s.c, mw = m * s.w, own = rows.own * s.c;
-  const int64_t statistics = 2 * rows.own, lse = m * s.heads;
+  const int64_t m = rows.all;
+  const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), own = s.width(rows.own * s.c);
+  const Bytes statistics = FloatBytes(2 * rows.own), lse = FloatBytes(m * s.heads), none;
+  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens));
   LayerCosts costs;
   AddFlops(s, TokenSlice(), &costs);
-  costs.output = FloatBytes(own);
-  costs.kept = FloatBytes(statistics + lse + 4 * mw);
+  costs.output = own;
+  costs.kept = statistics + lse + mw * 4;
   // The gradient of q, k, v; the attention's output; the branch's gradient and that of the norm's
   // output.
-  costs.kept_for_weight = FloatBytes(statistics + 4 * mw + mc + own);
+  costs.kept_for_weight = statistics + mw * 4 + mc + own;
   // q, k, v and the attention's output are there; then come the kernel's scratch or the branch's
   // output, and its sums.
   costs.forward_peak =
-      FloatBytes(statistics + std::max(lse + 4 * mw +
-                                           std::max(AttentionWorkspaceFloats(tokens, tokens),
-                                                    mc + (rows.scattered() ? own : 0)),
-                                       rows.scattered() ? mc + own : 0));
+      statistics + std::max(lse + mw * 4 + std::max(scratch, mc + (rows.scattered() ? own : none)),
+                            rows.scattered() ? mc + own : none);
   // The attention's gradient in and out, or the norm's gradient and dx; with dropout the branch's
   // gradient is not dy itself.
-  const int64_t kernel = 4 * mw + AttentionGradientWorkspaceFloats(tokens, tokens);
+  const Bytes kernel = mw * 4 + FloatBytes(AttentionGradientWorkspaceFloats(s.tokens, s.tokens));
   if (rows.scattered()) {
     // Beside all rows of the branch's gradient; the sums of the norm's gradient, and dx.
-    costs.backward_input_peak =
-        FloatBytes(mc + std::max({s.dropout ? own : 0, kernel, mc + own - lse}));
+    costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, mc + own - lse});
   } else {
-    costs.backward_input_peak = FloatBytes((s.dropout ? mc : 0) + std::max(kernel, 2 * mc - lse));
+    costs.backward_input_peak = (s.dropout ? mc : none) + std::max(kernel, mc * 2 - lse);
   }
   costs.backward_peak = costs.backward_input_peak;
   // The weight part allocates only after it has freed more.
@@ -76,32 +76,33 @@ LayerCosts AttentionCosts(const Sizes& s) {
 // slice's forward and go with its backward; their gradient comes with the last slice's backward and
 // goes with the first one's.
 LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
-  const int64_t m = s.samples * slice.count, mc = m * s.c, mw = m * s.w;
-  const int64_t statistics = 2 * m, lse = m * s.heads, sequence = 3 * s.samples * s.tokens * s.w;
-  const int64_t starts = slice.first == 0 ? sequence : 0;
-  const int64_t ends = slice.end() == s.tokens ? sequence : 0;
-  const int64_t scratch = AttentionWorkspaceFloats(slice.count, slice.end());
+  const int64_t m = s.samples * slice.count;
+  const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), none;
+  const Bytes statistics = FloatBytes(2 * m), lse = FloatBytes(m * s.heads);
+  const Bytes sequence = s.width(3 * s.samples * s.tokens * s.w);
+  const Bytes starts = slice.first == 0 ? sequence : none;
+  const Bytes ends = slice.end() == s.tokens ? sequence : none;
+  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end()));
   LayerCosts costs;
   AddFlops(s, slice, &costs);
-  costs.output = FloatBytes(mc);
-  costs.kept = FloatBytes(statistics + lse + mw + starts);
-  costs.kept_for_weight = FloatBytes(statistics + 4 * mw + 2 * mc);
-  costs.kept_when_dropped = FloatBytes(starts);
+  costs.output = mc;
+  costs.kept = statistics + lse + mw + starts;
+  costs.kept_for_weight = statistics + mw * 4 + mc * 2;
+  costs.kept_when_dropped = starts;
   // The slice's q, k, v beside the norm's output; beside the samples'; then as for whole samples.
-  const auto forward_peak = [&](int64_t room) {
-    return FloatBytes(
-        statistics +
-        std::max(mc + 3 * mw, room + std::max(3 * mw, lse + mw + std::max(scratch, mc))));
+  const auto forward_peak = [&](Bytes room) {
+    return statistics +
+           std::max(mc + mw * 3, room + std::max(mw * 3, lse + mw + std::max(scratch, mc)));
   };
   costs.forward_peak = forward_peak(starts);
-  costs.recompute_peak = forward_peak(0);
+  costs.recompute_peak = forward_peak(none);
   // The kernel; the slice's part of the gradient beside the samples'; the norm's gradient and dx.
-  const int64_t level = (s.dropout ? mc : 0) + ends, part = level + 3 * mw - lse;
+  const Bytes level = (s.dropout ? mc : none) + ends, part = level + mw * 3 - lse;
   costs.backward_input_peak =
-      FloatBytes(std::max({level + mw + 2 * scratch, part, part - 2 * starts + 2 * mc}));
+      std::max({level + mw + scratch * 2, part, part - starts * 2 + mc * 2});
   costs.backward_peak = costs.backward_input_peak;
   costs.backward_weight_peak = Bytes(0);
-  costs.carried = FloatBytes(ends - starts);
+  costs.carried = ends - starts;
   return costs;
 }
 
@@ -158,29 +159,33 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     CHECK(!s.causal) << s.name << ": key lengths in causal attention";
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.tokens + 1}};
   }
-  const Sizes one{1, s.tokens, s.hidden, s.heads, width, s.causal, s.dropout > 0, {}};
-  const auto part = [one](int64_t samples, TensorParallel split) {
+  const Sizes one{1, s.tokens, s.hidden, s.heads, width, s.causal, s.dropout > 0, {}, {}};
+  const auto part = [one](int64_t samples, TensorParallel split,
+                          NumberWidth bytes = NumberWidth()) {
     Sizes sizes = one;
+    sizes.width = bytes;
     sizes.samples = samples;
     sizes.heads /= split.degree;
     sizes.w /= split.degree;
     sizes.split = split;
     return sizes;
   };
-  layer.split.costs = [part](int64_t samples, TokenSlice slice, TensorParallel split) {
-    const Sizes sizes = part(samples, split);
-    return slice.whole() ? AttentionCosts(sizes) : SliceCosts(sizes, slice);
-  };
   layer.split.operations = [part](int64_t samples, TokenSlice slice, TensorParallel split) {
     return AttentionOperations(part(samples, split), slice);
   };
-  layer.split.collectives = [part](int64_t samples, TokenSlice slice, TensorParallel split) {
-    const Sizes sizes = part(samples, split);
-    return BranchCollectives(split, FloatBytes(sizes.Rows(slice).all * sizes.c));
-  };
   layer.split.dimensions = {{"heads", s.heads, false, "heads"}, {"tokens", s.tokens, true}};
-  SetWholeCosts(&layer);
-  if (!s.causal) layer.slice_costs = nullptr;
+  SetCosts(&layer, [part, causal = s.causal](NumberWidth bytes, LayerSpec* l) {
+    l->split.costs = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const Sizes sizes = part(samples, split, bytes);
+      return slice.whole() ? AttentionCosts(sizes) : SliceCosts(sizes, slice);
+    };
+    l->split.collectives = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const Sizes sizes = part(samples, split, bytes);
+      return BranchCollectives(split, sizes.width(sizes.Rows(slice).all * sizes.c));
+    };
+    SetWholeCosts(l);
+    if (!causal) l->slice_costs = nullptr;
+  });
   return layer;
 }
 

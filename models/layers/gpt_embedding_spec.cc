@@ -7,14 +7,15 @@ namespace {
 
 // A group sums the rows that each device's words have; where rows are split by tokens, the sums of
 // the device's own beside all.
-LayerCosts EmbeddingCosts(const SplitRows& rows, int64_t positions, int64_t c, bool learned) {
+LayerCosts EmbeddingCosts(const SplitRows& rows, int64_t positions, int64_t c, bool learned,
+                          NumberWidth width) {
   LayerCosts costs;
-  costs.output = FloatBytes(rows.own * c);
+  costs.output = width(rows.own * c);
   costs.kept_for_weight = costs.output;  // dy
   costs.forward_peak = costs.output;
-  if (rows.scattered()) costs.forward_peak += FloatBytes(rows.all * c);
-  if (!learned) costs.forward_peak += FloatBytes(positions * c);
-  if (rows.scattered()) costs.backward_weight_peak = FloatBytes(rows.all * c);
+  if (rows.scattered()) costs.forward_peak += width(rows.all * c);
+  if (!learned) costs.forward_peak += width(positions * c);
+  if (rows.scattered()) costs.backward_weight_peak = width(rows.all * c);
   costs.backward_peak = costs.backward_weight_peak;
   return costs;
 }
@@ -51,25 +52,25 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split);
   };
-  layer.split.costs = [rows, c = s.hidden, learned](int64_t samples, TokenSlice slice,
-                                                    TensorParallel split) {
-    const SplitRows r = rows(samples, slice, split);
-    return EmbeddingCosts(r, r.own / samples, c, learned);
-  };
   layer.split.operations = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
                                                 TensorParallel split) {
     return EmbeddingOperations(rows(samples, slice, split), c, split.degree);
   };
-  layer.split.collectives = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
-                                                 TensorParallel split) {
-    const Bytes bytes = FloatBytes(rows(samples, slice, split).all * c);
-    TensorCollectives collectives;
-    AddSum(split, bytes, &collectives.forward);
-    AddGather(split, bytes, &collectives.backward_weight);
-    return collectives;
-  };
   layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
-  SetWholeCosts(&layer);
+  SetCosts(&layer, [rows, c = s.hidden, learned](NumberWidth width, LayerSpec* l) {
+    l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const SplitRows r = rows(samples, slice, split);
+      return EmbeddingCosts(r, r.own / samples, c, learned, width);
+    };
+    l->split.collectives = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const Bytes bytes = width(rows(samples, slice, split).all * c);
+      TensorCollectives collectives;
+      AddSum(split, bytes, &collectives.forward);
+      AddGather(split, bytes, &collectives.backward_weight);
+      return collectives;
+    };
+    SetWholeCosts(l);
+  });
   return layer;
 }
 

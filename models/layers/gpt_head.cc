@@ -71,14 +71,14 @@ double GptHead::LossWithPeers(const LayerContext& ctx, const Tensor& logits_MV,
 Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t own = x_MC.dim(0), m = rows_.all(own);
-  Tensor mean_M = b.Allocate({own}), rstd_M = b.Allocate({own});
+  Tensor mean_M = b.AllocateFloats({own}), rstd_M = b.AllocateFloats({own});
   const Tensor norm_MC = rows_.Gather(
       ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M));
   Tensor logits_MV = b.Allocate({m, vocabulary_});
   Logits(ctx, norm_MC, logits_MV);
   Tensor lse_M;
   if (divided()) {
-    lse_M = b.Allocate({m});
+    lse_M = b.AllocateFloats({m});
     *ctx.loss_sum += LossWithPeers(ctx, logits_MV, lse_M);
   } else {
     AddPredictions(ctx, logits_MV);

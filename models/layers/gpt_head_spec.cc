@@ -12,27 +12,29 @@ namespace {
 // Rows of C, V logits each, of one device. The order of allocations is in gpt_head.cc. Devices that
 // have some of the words each compute a row's largest logit, the sum of exponentials and the
 // target's logit together, and keep what makes the softmax whole: a number a row.
-LayerCosts HeadCosts(const SplitRows& rows, int64_t c, int64_t v, bool some_words) {
-  const int64_t m = rows.all, own = rows.own;
-  const int64_t statistics = 2 * own;  // mean and reciprocal deviation
+LayerCosts HeadCosts(const SplitRows& rows, int64_t c, int64_t v, bool some_words,
+                     NumberWidth width) {
+  const int64_t m = rows.all;
+  const Bytes statistics = FloatBytes(2 * rows.own);  // mean and reciprocal deviation
+  const Bytes row = FloatBytes(m), mc = width(m * c), mv = width(m * v), none;
+  const Bytes own = width(rows.own * c);
   LayerCosts costs;
   costs.forward = MatmulFlops(m, v, c);
   costs.backward_input = costs.forward;
   costs.backward_weight = costs.forward;
   costs.output = Bytes(0);
-  costs.kept = FloatBytes(statistics + m * v + (some_words ? m : 0));
+  costs.kept = statistics + mv + (some_words ? row : none);
   // The logits' gradient; the gradient of the norm's output.
-  costs.kept_for_weight = FloatBytes(statistics + m * v + own * c);
+  costs.kept_for_weight = statistics + mv + own;
   // The norm's output beside the logits and their sums; or all of its rows beside the own.
   costs.forward_peak =
-      FloatBytes(statistics + m * c +
-                 std::max(m * v + (some_words ? 3 * m : 0), rows.scattered() ? own * c : 0));
-  costs.backward_input_peak = FloatBytes((m + own) * c);  // its gradient and dx, or its sums
+      statistics + mc + std::max(mv + (some_words ? row * 3 : none), rows.scattered() ? own : none);
+  costs.backward_input_peak = mc + own;  // its gradient and dx, or its sums
   // The weight part frees as much as it allocates, before it does; but for gathered rows.
-  costs.backward_weight_peak = FloatBytes(rows.scattered() ? m * c : 0);
+  costs.backward_weight_peak = rows.scattered() ? mc : none;
   // dx, and the norm's own rows beside all.
   costs.backward_peak =
-      std::max(costs.backward_input_peak, FloatBytes(rows.scattered() ? (m + 2 * own) * c - m : 0));
+      std::max(costs.backward_input_peak, rows.scattered() ? mc + own * 2 - row : none);
   return costs;
 }
 
@@ -47,15 +49,15 @@ LayerOperations HeadOperations(const SplitRows& rows, int64_t c, int64_t v) {
 }
 
 // Rows of C, all of them.
-TensorCollectives HeadCollectives(TensorParallel split, int64_t m, int64_t c) {
+TensorCollectives HeadCollectives(TensorParallel split, int64_t m, int64_t c, NumberWidth width) {
   TensorCollectives collectives;
-  AddGather(split, FloatBytes(m * c), &collectives.forward);
+  AddGather(split, width(m * c), &collectives.forward);
   if (split.degree > 1) {  // the largest logit, the sum of exponentials, the target's logit
     collectives.forward.insert(collectives.forward.end(), 3,
                                {Collective::kAllReduce, FloatBytes(m)});
   }
-  AddSum(split, FloatBytes(m * c), &collectives.backward_input);
-  AddGather(split, FloatBytes(m * c), &collectives.backward_weight);
+  AddSum(split, width(m * c), &collectives.backward_input);
+  AddGather(split, width(m * c), &collectives.backward_weight);
   return collectives;
 }
 
@@ -85,20 +87,20 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split);
   };
-  layer.split.costs = [rows, c = s.hidden, v = s.vocabulary](int64_t samples, TokenSlice slice,
-                                                             TensorParallel split) {
-    return HeadCosts(rows(samples, slice, split), c, v / split.degree, split.degree > 1);
-  };
   layer.split.operations = [rows, c = s.hidden, v = s.vocabulary](int64_t samples, TokenSlice slice,
                                                                   TensorParallel split) {
     return HeadOperations(rows(samples, slice, split), c, v / split.degree);
   };
-  layer.split.collectives = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
-                                                 TensorParallel split) {
-    return HeadCollectives(split, rows(samples, slice, split).all, c);
-  };
   layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
-  SetWholeCosts(&layer);
+  SetCosts(&layer, [rows, c = s.hidden, v = s.vocabulary](NumberWidth width, LayerSpec* l) {
+    l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      return HeadCosts(rows(samples, slice, split), c, v / split.degree, split.degree > 1, width);
+    };
+    l->split.collectives = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      return HeadCollectives(split, rows(samples, slice, split).all, c, width);
+    };
+    SetWholeCosts(l);
+  });
   return layer;
 }
 

@@ -25,7 +25,7 @@ GptMlp::GptMlp(const LayerSpec& spec)
 Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t m = x_MC.dim(0);
-  Tensor mean_M = b.Allocate({m}), rstd_M = b.Allocate({m});
+  Tensor mean_M = b.AllocateFloats({m}), rstd_M = b.AllocateFloats({m});
   Tensor norm_MC =
       NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));

@@ -11,24 +11,23 @@ namespace {
 // Rows of C; F inner columns, of one device. The order of allocations is in gpt_mlp.cc; where rows
 // are split by tokens, all of them are there from a gather to the product that takes them, or until
 // their sums are scattered.
-LayerCosts MlpCosts(const SplitRows& rows, int64_t c, int64_t f, bool dropout) {
-  const int64_t m = rows.all, own = rows.own;
-  const int64_t statistics = 2 * own;  // mean and reciprocal deviation
+LayerCosts MlpCosts(const SplitRows& rows, int64_t c, int64_t f, bool dropout, NumberWidth width) {
+  const int64_t m = rows.all;
+  const Bytes statistics = FloatBytes(2 * rows.own);  // mean and reciprocal deviation
+  const Bytes mc = width(m * c), mf = width(m * f), own = width(rows.own * c), none;
   LayerCosts costs;
   costs.forward = 2 * MatmulFlops(m, f, c);
   costs.backward_input = costs.forward;
   costs.backward_weight = costs.forward;
-  costs.output = FloatBytes(own * c);
-  costs.kept = FloatBytes(statistics + m * f);
+  costs.output = own;
+  costs.kept = statistics + mf;
   // h and its gradient; the branch's gradient and that of the norm's output.
-  costs.kept_for_weight = FloatBytes(statistics + 2 * m * f + (m + own) * c);
+  costs.kept_for_weight = statistics + mf * 2 + mc + own;
   // At the second product: h, gelu(h), the branch's output; or that and its sums.
-  costs.forward_peak =
-      FloatBytes(statistics + m * f + m * c + std::max(m * f, rows.scattered() ? own * c : 0));
+  costs.forward_peak = statistics + mf + mc + std::max(mf, rows.scattered() ? own : none);
   // At the gradient of the norm: dh, its gradient, dx; with dropout the branch's gradient is not dy
   // itself. Or at the sums of the norm's gradient, beside the branch's.
-  costs.backward_input_peak =
-      FloatBytes(m * f + (rows.scattered() ? 2 * m + own : (dropout ? 3 : 2) * m) * c);
+  costs.backward_input_peak = mf + (rows.scattered() ? mc * 2 + own : mc * (dropout ? 3 : 2));
   costs.backward_peak = costs.backward_input_peak;
   // The weight part allocates only after it has freed more.
   costs.backward_weight_peak = Bytes(0);
@@ -70,20 +69,21 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split);
   };
-  layer.split.costs = [rows, c = s.hidden, f = s.inner, dropout = s.dropout > 0](
-                          int64_t samples, TokenSlice slice, TensorParallel split) {
-    return MlpCosts(rows(samples, slice, split), c, f / split.degree, dropout);
-  };
   layer.split.operations = [rows, c = s.hidden, f = s.inner](int64_t samples, TokenSlice slice,
                                                              TensorParallel split) {
     return MlpOperations(rows(samples, slice, split), c, f / split.degree);
   };
-  layer.split.collectives = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
-                                                 TensorParallel split) {
-    return BranchCollectives(split, FloatBytes(rows(samples, slice, split).all * c));
-  };
   layer.split.dimensions = {{"inner columns", s.inner, false, "inner"}, {"tokens", s.tokens, true}};
-  SetWholeCosts(&layer);
+  SetCosts(&layer, [rows, c = s.hidden, f = s.inner, dropout = s.dropout > 0](NumberWidth width,
+                                                                              LayerSpec* l) {
+    l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      return MlpCosts(rows(samples, slice, split), c, f / split.degree, dropout, width);
+    };
+    l->split.collectives = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      return BranchCollectives(split, width(rows(samples, slice, split).all * c));
+    };
+    SetWholeCosts(l);
+  });
   return layer;
 }
 

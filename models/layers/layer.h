@@ -23,8 +23,9 @@
 
 namespace pipelab {
 
-// A parameter's value and where its gradient is added. A tied parameter that one stage uses twice
-// has one value and two gradients.
+// A parameter's value and where its gradient is added: of the activations' type, where that is
+// bfloat16 a working copy of float32 numbers that the layer never sees; and float32. A tied
+// parameter that one stage uses twice has one value and two gradients.
 struct Parameter {
   Tensor value;
   Tensor gradient;

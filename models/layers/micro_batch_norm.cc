@@ -16,8 +16,8 @@ Tensor MicroBatchNorm::Forward(const LayerContext& ctx, const Tensor& x_MC, cons
     b.batch_norm().Inference(x_MC, gamma.value, beta.value, running[0], running[1], x_MC);
     return x_MC;
   }
-  *mean_C = b.Allocate({x_MC.dim(1)});
-  *variance_C = b.Allocate({x_MC.dim(1)});
+  *mean_C = b.AllocateFloats({x_MC.dim(1)});
+  *variance_C = b.AllocateFloats({x_MC.dim(1)});
   Tensor y_MC = b.Allocate(x_MC.shape());
   b.batch_norm().Forward(x_MC, gamma.value, beta.value, y_MC, *mean_C, *variance_C);
   return y_MC;
@@ -27,7 +27,8 @@ void MicroBatchNorm::InputGradient(const LayerContext& ctx, const Tensor& dy_MC,
                                    const Parameter& gamma, const Tensor& mean_C,
                                    const Tensor& variance_C, std::vector<Tensor>* parts) {
   Backend& b = *ctx.backend;
-  Tensor dgamma_part_C = b.Allocate(mean_C.shape()), dbeta_part_C = b.Allocate(mean_C.shape());
+  Tensor dgamma_part_C = b.AllocateFloats(mean_C.shape()),
+         dbeta_part_C = b.AllocateFloats(mean_C.shape());
   b.batch_norm().InputGradient(dy_MC, x_MC, gamma.value, mean_C, variance_C, dy_MC, dgamma_part_C,
                                dbeta_part_C);
   seen_[ctx.first_sample].rows = x_MC.dim(0);

@@ -17,7 +17,7 @@ enum { kMean, kRstd, kDy };
 
 Tensor Norm::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   const int64_t m = x_MC.dim(0);
-  stash->tensors = {ctx.backend->Allocate({m}), ctx.backend->Allocate({m})};
+  stash->tensors = {ctx.backend->AllocateFloats({m}), ctx.backend->AllocateFloats({m})};
   return NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], stash->tensors[kMean],
                    stash->tensors[kRstd]);
 }

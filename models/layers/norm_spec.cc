@@ -17,17 +17,6 @@ LayerSpec NormSpec(const NormSizes& s) {
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split).own;
   };
-  layer.split.costs = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
-                                           TensorParallel split) {
-    const int64_t m = rows(samples, slice, split);
-    LayerCosts costs;
-    costs.output = FloatBytes(m * c);
-    costs.kept = FloatBytes(2 * m);                     // mean and reciprocal deviation
-    costs.kept_for_weight = costs.kept + costs.output;  // and dy
-    costs.forward_peak = costs.kept + costs.output;
-    costs.backward_input_peak = costs.backward_peak = costs.output;  // dx
-    return costs;
-  };
   layer.split.operations = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
                                                 TensorParallel split) {
     const int64_t size = rows(samples, slice, split) * c;
@@ -38,7 +27,19 @@ LayerSpec NormSpec(const NormSizes& s) {
   };
   layer.split.collectives = [](int64_t, TokenSlice, TensorParallel) { return TensorCollectives(); };
   layer.split.dimensions = {{"tokens", s.tokens, true}};
-  SetWholeCosts(&layer);
+  SetCosts(&layer, [rows, c = s.hidden](NumberWidth width, LayerSpec* l) {
+    l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const int64_t m = rows(samples, slice, split);
+      LayerCosts costs;
+      costs.output = width(m * c);
+      costs.kept = FloatBytes(2 * m);                     // mean and reciprocal deviation
+      costs.kept_for_weight = costs.kept + costs.output;  // and dy
+      costs.forward_peak = costs.kept + costs.output;
+      costs.backward_input_peak = costs.backward_peak = costs.output;  // dx
+      return costs;
+    };
+    SetWholeCosts(l);
+  });
   return layer;
 }
 

@@ -33,16 +33,19 @@ LayerSpec PatchEmbeddingSpec(const PatchEmbeddingSizes& s) {
     ops.backward_weight = {MatmulOperation(k, c, m), ElementwiseOperation(2 * m * c)};
     return ops;
   };
-  layer.costs = [t = s.tokens(), k = s.patch_size(), c = s.hidden](int64_t samples) {
-    const int64_t m = samples * t;
-    LayerCosts costs;
-    costs.forward = costs.backward_weight = MatmulFlops(m, c, k);
-    costs.output = costs.kept_for_weight = FloatBytes(m * c);
-    // The patches come first, and are drawn again for the weight gradient.
-    costs.forward_peak = FloatBytes(m * (k + c));
-    costs.backward_peak = costs.backward_weight_peak = FloatBytes(m * k);
-    return costs;
-  };
+  SetCosts(&layer,
+           [t = s.tokens(), k = s.patch_size(), c = s.hidden](NumberWidth width, LayerSpec* l) {
+             l->costs = [=](int64_t samples) {
+               const int64_t m = samples * t;
+               LayerCosts costs;
+               costs.forward = costs.backward_weight = MatmulFlops(m, c, k);
+               costs.output = costs.kept_for_weight = width(m * c);
+               // The patches come first, and are drawn again for the weight gradient.
+               costs.forward_peak = width(m * (k + c));
+               costs.backward_peak = costs.backward_weight_peak = width(m * k);
+               return costs;
+             };
+           });
   return layer;
 }
 

@@ -22,11 +22,13 @@ LayerSpec ReluSpec(const ReluSizes& s) {
     AddMemory(OperationKind::kActivation, 2 * samples * size, 3 * samples * size, &ops);
     return ops;
   };
-  layer.costs = [size](int64_t samples) {
-    LayerCosts costs;
-    costs.output = costs.forward_peak = FloatBytes(samples * size);
-    return costs;  // the gradient takes dy's place
-  };
+  SetCosts(&layer, [size](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) {
+      LayerCosts costs;
+      costs.output = costs.forward_peak = width(samples * size);
+      return costs;  // the gradient takes dy's place
+    };
+  });
   return layer;
 }
 

@@ -54,6 +54,8 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
     PIPELAB_ASSIGN_OR_RETURN(slices,
                              MakeTokenSlices(options.slices, options.data->targets_per_sample()));
   }
+  const NumberWidth width{SizeOf(backend->activation_type())};
+  PIPELAB_ASSIGN_OR_RETURN(graph, WithNumberWidth(std::move(graph), width, "--precision=bf16"));
   auto trainer =
       std::unique_ptr<SerialTrainer>(new SerialTrainer(std::move(graph), backend, options));
   trainer->slices_ = std::move(slices);
@@ -82,11 +84,15 @@ absl::Status SerialTrainer::MakeLayers() {
       Value& v = values_[ValueName(p)];
       if (v.value.empty()) {
         value_order_.push_back(ValueName(p));
-        v.value = NewState(p, MemoryKind::kParameter);
+        v.value =
+            backend_->arena().Zeros(backend_->activation_type(),
+                                    Shape(p.shape.begin(), p.shape.end()), MemoryKind::kParameter);
+        const bool is_master = v.value.type() == DataType::kFloat32;
+        v.master = is_master ? v.value : NewState(p, MemoryKind::kOptimizer);
         for (size_t i = 0; i < StateNames(options_.optimizer).size(); ++i) {
           v.state.push_back(NewState(p, MemoryKind::kOptimizer));
         }
-        InitializeTensor(p, options_.seed, v.value);
+        InitializeTensor(p, options_.seed, v.master);
       }
       for (auto& of_layer : parameters_) {
         v.gradients.push_back(NewState(p, MemoryKind::kGradient));
@@ -102,7 +108,13 @@ absl::Status SerialTrainer::MakeLayers() {
     layer->SetStatistics(std::move(statistics));
     layers_.push_back(std::move(layer));
   }
+  TakeMasters();
   return absl::OkStatus();
+}
+
+void SerialTrainer::TakeMasters() {
+  if (backend_->activation_type() == DataType::kFloat32) return;
+  for (const auto& [name, v] : values_) backend_->Copy(v.master, v.value);
 }
 
 LayerContext SerialTrainer::ContextFor(int64_t step, int64_t first_sample, int64_t samples) const {
@@ -259,9 +271,10 @@ absl::StatusOr<double> SerialTrainer::Step() {
   ClipGradients();
   ++step_;
   for (auto& [name, v] : values_) {
-    OptimizerStep(options_.optimizer, step_, v.value, v.gradients[0], v.state, backend_);
+    OptimizerStep(options_.optimizer, step_, v.master, v.gradients[0], v.state, backend_);
     for (const Tensor& g : v.gradients) backend_->Fill(g, 0);
   }
+  TakeMasters();
   for (const auto& layer : layers_) layer->EndStep(backend_);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   double sum = 0;

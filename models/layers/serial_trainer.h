@@ -101,14 +101,17 @@ class SerialTrainer {
  private:
   // One value, with a gradient for each of its uses, in layer order, and each partial sum.
   struct Value {
-    Tensor value;
+    Tensor value;               // for layers
+    Tensor master;              // in float32: the value itself, where that is
     std::vector<Tensor> state;  // the optimizer's, as StateNames
     std::vector<Tensor> gradients;
   };
 
   SerialTrainer(ModelGraph graph, Backend* backend, const SerialOptions& options);
   absl::Status MakeLayers();
-  const Tensor* FindValue(const std::string& name) const;
+  const Tensor* FindValue(const std::string& name) const;  // the master, of a parameter
+  // Values from masters, where these are tensors of their own.
+  void TakeMasters();
   StateTarget Target() const;
   const Tensor& StateTensor(const StateEntry& entry) const;
   // All micro-batches of the step; each value's first gradient is then the sum.

@@ -13,7 +13,7 @@ namespace pipelab {
 const Tensor* SerialTrainer::FindValue(const std::string& name) const {
   for (const LayerSpec& layer : graph_.layers) {
     for (const ParameterSpec& p : layer.parameters) {
-      if (p.name == name) return &values_.at(ValueName(p)).value;
+      if (p.name == name) return &values_.at(ValueName(p)).master;
     }
   }
   const auto it = statistics_.find(name);
@@ -39,6 +39,7 @@ absl::Status SerialTrainer::SetParameterValue(const std::string& name,
                                                    " elements, not ", value.size()));
   }
   SetHostValues(*found, value);
+  TakeMasters();
   return absl::OkStatus();
 }
 
@@ -55,7 +56,7 @@ StateTarget SerialTrainer::Target() const {
 const Tensor& SerialTrainer::StateTensor(const StateEntry& entry) const {
   if (entry.kind == StateEntry::kStatistics) return statistics_.at(entry.spec->name);
   const Value& v = values_.at(ValueName(*entry.spec));
-  return entry.kind == 0 ? v.value : v.state[entry.kind - 1];
+  return entry.kind == 0 ? v.master : v.state[entry.kind - 1];
 }
 
 TrainingState SerialTrainer::State() const {
@@ -74,6 +75,7 @@ absl::Status SerialTrainer::SetState(const TrainingState& state) {
     const auto& from = std::get<std::vector<float>>(state.tensors.at(entry.key).values);
     SetHostValues(StateTensor(entry), from);
   }
+  TakeMasters();
   step_ = state.step;
   return absl::OkStatus();
 }

@@ -74,6 +74,7 @@ void MakeUnfused(LayerSpec* layer) {
     return Operations(part(split), samples, split);
   };
   SetWholeCosts(layer);
+  layer->set_costs = nullptr;  // it does not run
   layer->slice_costs = nullptr;
 }
 

@@ -44,7 +44,10 @@ struct StageMemory {
   Bytes state;  // weights, gradients, optimizer state
   // One version of the weights, which is part of `state`; older ones that live come on top.
   Bytes weights;
-  // What the optimizer keeps of these, part of `state`: a multiple of `weights`.
+  // Of a number of the weights. All other state has 4.
+  int64_t weight_bytes = 4;
+  // What the optimizer keeps of these, part of `state`: tensors of as many numbers. With narrow
+  // weights the masters are one.
   Bytes optimizer;
   // Running statistics, part of `state`: every copy has them whole.
   Bytes statistics;

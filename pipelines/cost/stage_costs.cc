@@ -111,19 +111,15 @@ Bytes BackwardWeightPeak(const StageBytes& stage) {
   return walk.peak;
 }
 
-// Values (tied ones once), gradients (one a use), what the optimizer keeps.
-Bytes StateBytes(const ModelGraph& graph, const std::vector<int>& layers, int optimizer_tensors,
-                 TensorParallel split) {
-  std::set<std::string> values;
-  Bytes state;
+// Of gradients: one a use of a value.
+Bytes GradientBytes(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
+  Bytes gradients;
   for (int i : layers) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
-      const Bytes size = Bytes(4) * p.size_on(split);
-      state += size;
-      if (values.insert(ValueName(p)).second) state += size * (1 + optimizer_tensors);
+      gradients += Bytes(4) * p.size_on(split);
     }
   }
-  return state;
+  return gradients;
 }
 
 Bytes StatisticsBytes(const ModelGraph& graph, const std::vector<int>& layers) {
@@ -365,9 +361,13 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
   memory.backward_input_peak = BackwardPeak(bytes, StagePass::kBackwardInput);
   memory.backward_weight_peak = BackwardWeightPeak(bytes);
   memory.statistics = StatisticsBytes(graph, plan.layers);
-  memory.state = StateBytes(graph, plan.layers, optimizer_tensors, split) + memory.statistics;
-  memory.weights = Bytes(4) * NumValues(graph, plan.layers, split);
-  memory.optimizer = memory.weights * optimizer_tensors;
+  const int64_t values = NumValues(graph, plan.layers, split);  // tied ones once
+  const int masters = graph.width.bytes < 4 ? 1 : 0;
+  memory.weight_bytes = graph.width.bytes;
+  memory.weights = graph.width(values);
+  memory.optimizer = Bytes(4) * values * (optimizer_tensors + masters);
+  memory.state = memory.weights + GradientBytes(graph, plan.layers, split) + memory.optimizer +
+                 memory.statistics;
   memory.gradients = OwnGradientBytes(graph, partition, stage, split);
   return memory;
 }

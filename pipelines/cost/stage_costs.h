@@ -14,7 +14,8 @@
 // recompute takes as long as a forward. Without a machine they are plain: flops at one rate, and
 // times that were measured (models/graph/operation.h) as they are. On a machine that computes with
 // 2 bytes a number, activations and what goes along edges have half the bytes; weights, gradients
-// and the optimizer's tensors have 4 a number on all.
+// and the optimizer's tensors have 4 a number on all. A model of a narrower width
+// (WithNumberWidth) has its own bytes, to the byte as well: it is not for such a machine.
 //
 // With tensor parallelism (models/graph/tensor_parallel.h) all of this is one device's of the
 // group: its share of the parameters and of what is kept, its operations, and the group's
@@ -62,7 +63,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             int64_t micro_batch_samples,
                                             const StageCostOptions& options);
 
-// With 4 bytes a number.
+// With the model's own bytes a number.
 StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
                                int64_t samples, TokenSlice slice = TokenSlice(),
                                int optimizer_tensors = 2, TensorParallel split = TensorParallel());

@@ -6,7 +6,7 @@
 namespace pipelab {
 namespace {
 
-constexpr int64_t kElement = 4;  // bytes
+constexpr int64_t kElement = 4;  // bytes of a gradient and of what the optimizer keeps
 
 void Add(const StateParts& more, StateParts* sum) {
   sum->weights += more.weights;
@@ -31,18 +31,19 @@ CopyState StateOf(const StageMemory& m, const Shard& shard) {
   always.optimizer = m.optimizer;
   always.gradients = m.state - m.statistics - m.weights - m.optimizer;
   if (shard.parts == 1) return state;
-  const int64_t own = m.gradients.value() / kElement;
+  const int64_t values = m.weights.value() / m.weight_bytes;
+  const int64_t own = m.gradients.value() / kElement, tied = values - own;
   const Bytes whole = Bytes(kElement) * shard.Padded(own);
   const Bytes part = Bytes(kElement) * shard.PartOf(own);
-  const Bytes ties = m.weights - m.gradients;
-  const Bytes later_uses = always.gradients - m.weights;  // of a value in the stage
-  const int64_t tensors = m.weights == Bytes(0) ? 0 : m.optimizer.value() / m.weights.value();
-  always.weights = ties + whole;
+  const Bytes ties = Bytes(kElement) * tied;
+  const Bytes later_uses = always.gradients - Bytes(kElement) * values;  // of a value in the stage
+  const int64_t tensors = values == 0 ? 0 : m.optimizer.value() / (kElement * values);
+  always.weights = Bytes(m.weight_bytes) * (tied + shard.Padded(own));
   always.gradients = ties + whole + later_uses;
   always.optimizer = (ties + (shard.index < 0 ? Bytes(0) : part)) * tensors;
   if (shard.sharding == Sharding::kFully) {
-    always.weights = ties + part;
-    state.gathered = whole;
+    always.weights = Bytes(m.weight_bytes) * (tied + shard.PartOf(own));
+    state.gathered = Bytes(m.weight_bytes) * shard.Padded(own);
   }
   if (ShardsGradients(shard.sharding)) {
     always.gradients = ties + part;

@@ -7,7 +7,7 @@ namespace pipelab {
 absl::StatusOr<std::vector<Tensor>> ChainedStage::WithTokens(
     absl::StatusOr<std::vector<Tensor>> made, int tokens) const {
   if (!made.ok()) return made;
-  for (int i = 0; i < tokens; ++i) made->push_back(backend_->Allocate({edges_.rows, 0}));
+  for (int i = 0; i < tokens; ++i) made->push_back(backend_->AllocateFloats({edges_.rows, 0}));
   return made;
 }
 

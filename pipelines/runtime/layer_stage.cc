@@ -71,11 +71,11 @@ Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape, int slice) co
 }
 
 TensorSpec LayerStage::InputSpec(int in_edge, int slice) const {
-  return {DataType::kFloat32, RowsOf(in_edges_.at(in_edge).shape, slice)};
+  return {backend_->activation_type(), RowsOf(in_edges_.at(in_edge).shape, slice)};
 }
 
 TensorSpec LayerStage::OutputSpec(int out_edge, int slice) const {
-  return {DataType::kFloat32, RowsOf(out_edges_.at(out_edge).shape, slice)};
+  return {backend_->activation_type(), RowsOf(out_edges_.at(out_edge).shape, slice)};
 }
 
 absl::Status LayerStage::CheckTensors(const Action& a, const char* what,
@@ -88,7 +88,7 @@ absl::Status LayerStage::CheckTensors(const Action& a, const char* what,
   for (size_t e = 0; e < edges.size(); ++e) {
     const Shape shape = RowsOf(edges[e].shape, a.slice);
     const Tensor& t = tensors[e];
-    if (!t.empty() && t.type() == DataType::kFloat32 && t.shape() == shape) continue;
+    if (!t.empty() && t.type() == backend_->activation_type() && t.shape() == shape) continue;
     return absl::InvalidArgumentError(absl::StrCat(ToString(a), " takes ", what, " of ",
                                                    ShapeToString(shape), " for \"", edges[e].layer,
                                                    "\", not ", ShapeToString(t.shape())));

@@ -49,8 +49,7 @@ std::vector<Parameter> StageParameters::OfLayer(int layer, const State& values) 
 
 void StageParameters::KeepVersion(int version) {
   const auto copy = [&](const Tensor& from) {
-    Tensor to =
-        backend_->arena().Allocate(DataType::kFloat32, from.shape(), MemoryKind::kParameter);
+    Tensor to = backend_->arena().Allocate(from.type(), from.shape(), MemoryKind::kParameter);
     CopyTensor(from, to);
     return to;
   };
@@ -59,8 +58,7 @@ void StageParameters::KeepVersion(int version) {
 
 PartedTensor StageParameters::BeginGather() {
   if (sharded_values()) {
-    values_.own = backend_->arena().Allocate(DataType::kFloat32, {shard_.Padded(own_size_)},
-                                             MemoryKind::kParameter);
+    values_.own = backend_->Allocate({shard_.Padded(own_size_)}, MemoryKind::kParameter);
   }
   return {values_.own, part_of_values_};
 }
@@ -125,7 +123,7 @@ std::pair<int64_t, int64_t> StageParameters::OverlapOf(const Region& r) const {
 
 Tensor StageParameters::SumsOfSquares(const NormShare& share, bool whole) {
   Fold();
-  Tensor squares = backend_->Allocate({num_values_});
+  Tensor squares = backend_->AllocateFloats({num_values_});
   std::vector<float> terms(num_values_);
   const auto add = [&](const Region& r, const Tensor& gradient) {
     if (!whole && r.cut.whole()) return;
@@ -179,9 +177,10 @@ void StageParameters::Step(int64_t step) {
     ties.push_back(state.ties);
   }
   if (shard_.index >= 0) {
-    OptimizerStep(optimizer_, step, part_of_values_, part_of_gradients_, own, backend_);
+    OptimizerStep(optimizer_, step, masters_.own, part_of_gradients_, own, backend_);
   }
-  OptimizerStep(optimizer_, step, values_.ties, gradients_.ties, ties, backend_);
+  OptimizerStep(optimizer_, step, masters_.ties, gradients_.ties, ties, backend_);
+  TakeMasters();
   backend_->Fill(gradients_.ties, 0);
   backend_->Fill(sharded_gradients() ? part_of_gradients_ : gradients_.own, 0);
 }
@@ -200,18 +199,33 @@ absl::StatusOr<const StageParameters::Region*> StageParameters::Find(absl::strin
   return &regions_[it->second];
 }
 
-std::pair<Tensor, int64_t> StageParameters::Kept(const Region& r, StateKind kind) const {
-  const State& state = kind == StateKind::kValue ? values_ : states_[static_cast<size_t>(kind) - 1];
-  if (r.shared) return {state.ties.Rows(r.begin, r.begin + r.size), 0};
-  if (!sharded() || (kind == StateKind::kValue && !sharded_values())) {
-    return {state.own.Rows(r.begin, r.begin + r.size), 0};
-  }
-  if (shard_.index < 0) return {state.own.Rows(0, 0), 0};
+void StageParameters::TakeMasters() {
+  if (!has_masters()) return;
+  if (shard_.index >= 0) backend_->Copy(masters_.own, part_of_values_);
+  backend_->Copy(masters_.ties, values_.ties);
+}
+
+std::pair<Tensor, int64_t> StageParameters::KeptIn(const Region& r, const Tensor& own,
+                                                   const Tensor& ties, bool whole) const {
+  if (r.shared) return {ties.Rows(r.begin, r.begin + r.size), 0};
+  if (whole) return {own.Rows(r.begin, r.begin + r.size), 0};
+  if (shard_.index < 0) return {ties.Rows(0, 0), 0};
   const auto [begin, end] = OverlapOf(r);
-  const Tensor& kept = kind == StateKind::kValue ? part_of_values_ : state.own;
-  if (begin >= end) return {kept.Rows(0, 0), 0};
+  if (begin >= end) return {own.Rows(0, 0), 0};
   const int64_t first = shard_.index * shard_.PartOf(own_size_);
-  return {kept.Rows(r.begin + begin - first, r.begin + end - first), begin};
+  return {own.Rows(r.begin + begin - first, r.begin + end - first), begin};
+}
+
+std::pair<Tensor, int64_t> StageParameters::KeptValues(const Region& r) const {
+  return KeptIn(r, sharded_values() ? part_of_values_ : values_.own, values_.ties,
+                !sharded_values());
+}
+
+std::pair<Tensor, int64_t> StageParameters::Kept(const Region& r, StateKind kind) const {
+  if (kind == StateKind::kValue && !has_masters()) return KeptValues(r);
+  const State& state =
+      kind == StateKind::kValue ? masters_ : states_[static_cast<size_t>(kind) - 1];
+  return KeptIn(r, state.own, state.ties, !sharded());
 }
 
 absl::StatusOr<ParameterPart> StageParameters::CopyPart(absl::string_view name,
@@ -240,13 +254,15 @@ absl::Status StageParameters::Set(absl::string_view name, StateKind kind,
     return absl::InvalidArgumentError(
         absl::StrCat("parameter \"", name, "\" has ", whole, " elements, not ", from.size()));
   }
-  const auto [kept, begin] = Kept(*region, kind);
-  const int64_t first = begin;
-  FillOnHost<float>(kept, [&](absl::Span<float> values) {
-    for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
-      values[i] = from[region->cut.WholeIndex(first + i)];
-    }
-  });
+  const auto set = [&](const std::pair<Tensor, int64_t>& kept) {
+    FillOnHost<float>(kept.first, [&](absl::Span<float> values) {
+      for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+        values[i] = from[region->cut.WholeIndex(kept.second + i)];
+      }
+    });
+  };
+  set(Kept(*region, kind));
+  if (kind == StateKind::kValue && has_masters()) set(KeptValues(*region));
   return absl::OkStatus();
 }
 

@@ -14,6 +14,11 @@
 // keeps one; ties stay whole. Values that are put together, and the gradients of a run, are
 // separate tensors that come and go, so parameters are handed to layers anew after each change.
 //
+// Where layers have bfloat16 parameters (Backend::activation_type), the values are copies of
+// float32 masters, which the optimizer steps, and which count as its state: of what the stage alone
+// has, a copy has the masters of its part, sharded in any way. Gathers move the narrow values.
+// Checkpoints have the masters.
+//
 // Bits: a tie used once in each of several stages is summed stage by stage (Lower's Tie), which is
 // layer order; so for a parameter of two uses the sum is the same for any partition.
 #ifndef PIPELAB_PIPELINES_RUNTIME_STAGE_PARAMETERS_H_
@@ -129,6 +134,10 @@ class StageParameters {
     Shape shape;
   };
 
+  // Masters apart from the values.
+  bool has_masters() const { return backend_->activation_type() != DataType::kFloat32; }
+  // The values' numbers from the masters'.
+  void TakeMasters();
   bool sharded() const { return shard_.parts > 1; }
   bool sharded_values() const { return sharded() && shard_.sharding == Sharding::kFully; }
   bool sharded_gradients() const {
@@ -136,6 +145,7 @@ class StageParameters {
   }
   void LayOut(const ModelGraph& graph, absl::Span<const int> layers);
   void Allocate(uint64_t seed);
+  void Start(uint64_t seed);
   void FindUses(const ModelGraph& graph, absl::Span<const int> layers);
   std::vector<Parameter> OfLayer(int layer, const State& values) const;
   // Elements [begin, end) of a region that lie in this copy's part.
@@ -147,6 +157,10 @@ class StageParameters {
   absl::StatusOr<const Region*> Find(absl::string_view name, StateKind kind) const;
   // What is kept of a region, and where in the region that begins.
   std::pair<Tensor, int64_t> Kept(const Region& region, StateKind kind) const;
+  std::pair<Tensor, int64_t> KeptIn(const Region& region, const Tensor& own, const Tensor& ties,
+                                    bool whole) const;
+  // Of the values themselves, where masters are kept as StateKind::kValue.
+  std::pair<Tensor, int64_t> KeptValues(const Region& region) const;
 
   const OptimizerOptions optimizer_;
   Backend* backend_;
@@ -159,6 +173,7 @@ class StageParameters {
   int64_t own_size_ = 0, ties_size_ = 0, later_size_ = 0;
   int64_t num_values_ = 0;  // of the whole model
   State values_, gradients_;
+  State masters_;  // own: of this copy's part. Those of float32 values are in the values
   std::vector<State> states_;                  // the optimizer's; sharded: own is the part
   Tensor part_of_values_, part_of_gradients_;  // in `own` above, or of their own
   Tensor scattering_;                          // gradients of a run while they are summed

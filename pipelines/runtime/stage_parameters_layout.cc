@@ -80,13 +80,21 @@ void StageParameters::Allocate(uint64_t seed) {
   const auto zeros = [&](int64_t size, MemoryKind kind) {
     return backend_->arena().Zeros(DataType::kFloat32, {size}, kind);
   };
+  const auto values = [&](int64_t size) {
+    return backend_->arena().Zeros(backend_->activation_type(), {size}, MemoryKind::kParameter);
+  };
   const int64_t whole = shard_.Padded(own_size_), part = shard_.PartOf(own_size_);
-  values_.ties = zeros(ties_size_, MemoryKind::kParameter);
+  const int64_t stepped = shard_.index < 0 ? 0 : part;
+  values_.ties = values(ties_size_);
   if (sharded_values()) {
-    part_of_values_ = zeros(part, MemoryKind::kParameter);
+    part_of_values_ = values(part);
   } else {
-    values_.own = zeros(whole, MemoryKind::kParameter);
+    values_.own = values(whole);
     part_of_values_ = PartOf(values_.own);
+  }
+  masters_ = {part_of_values_, values_.ties};
+  if (has_masters()) {
+    masters_ = {zeros(stepped, MemoryKind::kOptimizer), zeros(ties_size_, MemoryKind::kOptimizer)};
   }
   gradients_.ties = zeros(ties_size_, MemoryKind::kGradient);
   if (sharded_gradients()) {
@@ -97,22 +105,32 @@ void StageParameters::Allocate(uint64_t seed) {
   }
   states_.resize(StateNames(optimizer_).size());
   for (State& state : states_) {
-    state.own = zeros(shard_.index < 0 ? 0 : part, MemoryKind::kOptimizer);
+    state.own = zeros(stepped, MemoryKind::kOptimizer);
     state.ties = zeros(ties_size_, MemoryKind::kOptimizer);
   }
-  std::vector<float> own(sharded_values() ? whole : 0);
+  Start(seed);
+}
+
+// From the names of parameters. What is not in its own place as float32 passes through the host.
+void StageParameters::Start(uint64_t seed) {
+  const int64_t whole = shard_.Padded(own_size_), part = shard_.PartOf(own_size_);
+  const bool in_place = !sharded_values() && !has_masters();
+  std::vector<float> own(in_place ? 0 : whole);
   for (Region& r : regions_) {
-    if (r.shared || !sharded_values()) {
-      const Tensor& all = r.shared ? values_.ties : values_.own;
+    if (r.shared || in_place) {
+      const Tensor& all = r.shared ? masters_.ties : values_.own;
       InitializeTensor(*r.spec, seed, all.Rows(r.begin, r.begin + r.size));
     } else {
       InitializeParameter(*r.spec, seed, absl::MakeSpan(own).subspan(r.begin, r.size));
     }
     r.spec = nullptr;  // the graph need not outlive the constructor
   }
-  if (sharded_values() && shard_.index >= 0) {
-    SetHostValues(part_of_values_, absl::MakeConstSpan(own).subspan(shard_.index * part, part));
+  if (in_place) return;
+  if (!sharded_values()) SetHostValues(values_.own, own);
+  if (shard_.index >= 0) {
+    SetHostValues(masters_.own, absl::MakeConstSpan(own).subspan(shard_.index * part, part));
   }
+  TakeMasters();
 }
 
 void StageParameters::FindUses(const ModelGraph& graph, absl::Span<const int> layers) {
