@@ -75,11 +75,13 @@ void AddPoolingCases(CaseSize size, std::vector<KernelCase>* cases) {
     const double n = double(NumElements(x)) + double(NumElements(y));
     KernelCase c;  // an element of dx collects as many as a window has pixels, at most
     c.error_terms = s.kernel_height * s.kernel_width + 1;
+    c.in_bfloat16 = CaseInBFloat16{{}, 0};
     c.name = absl::StrCat("MaxPool/", ToString(s));
     c.tensors = {{x}, {y, kOut}};
     c.run = [s](Backend* be, const Tensors& t) { be->pooling().Max(s, t[0], t[1]); };
     c.bytes = Floats(n);
     cases->push_back(c);
+    c.in_bfloat16 = CaseInBFloat16{};
     c.name = absl::StrCat("MaxPoolGradient/", ToString(s));
     c.tensors = {{y}, {x}, {x, kOut}};
     c.run = [s](Backend* be, const Tensors& t) { be->pooling().MaxGradient(s, t[0], t[1], t[2]); };
@@ -87,11 +89,13 @@ void AddPoolingCases(CaseSize size, std::vector<KernelCase>* cases) {
     cases->push_back(c);
 
     c.error_model = ErrorModel::kMultilinear;
+    c.in_bfloat16 = CaseInBFloat16{};
     c.name = absl::StrCat("AveragePool/", ToString(s));
     c.tensors = {{x}, {y, kOut}};
     c.run = [s](Backend* be, const Tensors& t) { be->pooling().Average(s, t[0], t[1]); };
     c.bytes = Floats(n);
     cases->push_back(c);
+    c.in_bfloat16 = CaseInBFloat16{};
     c.name = absl::StrCat("AveragePoolGradient/", ToString(s));
     c.tensors = {{y}, {x, kOut}};
     c.run = [s](Backend* be, const Tensors& t) { be->pooling().AverageGradient(s, t[0], t[1]); };

@@ -167,13 +167,17 @@ struct Window {
   int64_t samples, height, width, out_height, out_width;
   int64_t kernel_height, kernel_width, stride_height, stride_width, pad_height, pad_width;
 };
-void MaxPool(Queue& queue, const Window& window, int64_t channels, const float* x, float* y);
-void MaxPoolGradient(Queue& queue, const Window& window, int64_t channels, const float* dy,
-                     const float* x, float* dx);
+template <class T>
+void MaxPool(Queue& queue, const Window& window, int64_t channels, const T* x, T* y);
+template <class T>
+void MaxPoolGradient(Queue& queue, const Window& window, int64_t channels, const T* dy, const T* x,
+                     T* dx);
+template <class T>
 void AveragePool(Queue& queue, const Window& window, int64_t channels, bool count_padding,
-                 const float* x, float* y);
+                 const T* x, T* y);
+template <class T>
 void AveragePoolGradient(Queue& queue, const Window& window, int64_t channels, bool count_padding,
-                         const float* dy, float* dx);
+                         const T* dy, T* dx);
 struct Channels {
   int64_t in, out;
   bool depthwise;

@@ -25,24 +25,32 @@ class CudaPoolingKernels final : public PoolingKernels {
 
   void Max(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) override {
     CheckPooling("MaxPool", shape, {&x_NHWC}, {&y_NHWC});
-    MaxPool(*device_, WindowOf(shape), shape.channels, Data(x_NHWC), Data(y_NHWC));
+    ByType(x_NHWC, [&](auto at) {
+      MaxPool(*device_, WindowOf(shape), shape.channels, at(x_NHWC), at(y_NHWC));
+    });
   }
   void MaxGradient(const PoolingShape& shape, const Tensor& dy_NHWC, const Tensor& x_NHWC,
                    const Tensor& dx_NHWC) override {
     CheckPooling("MaxPoolGradient", shape, {&x_NHWC, &dx_NHWC}, {&dy_NHWC});
-    MaxPoolGradient(*device_, WindowOf(shape), shape.channels, Data(dy_NHWC), Data(x_NHWC),
-                    Data(dx_NHWC));
+    ByType(x_NHWC, [&](auto at) {
+      MaxPoolGradient(*device_, WindowOf(shape), shape.channels, at(dy_NHWC), at(x_NHWC),
+                      at(dx_NHWC));
+    });
   }
   void Average(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) override {
     CheckPooling("AveragePool", shape, {&x_NHWC}, {&y_NHWC});
-    AveragePool(*device_, WindowOf(shape), shape.channels, shape.count_padding, Data(x_NHWC),
-                Data(y_NHWC));
+    ByType(x_NHWC, [&](auto at) {
+      AveragePool(*device_, WindowOf(shape), shape.channels, shape.count_padding, at(x_NHWC),
+                  at(y_NHWC));
+    });
   }
   void AverageGradient(const PoolingShape& shape, const Tensor& dy_NHWC,
                        const Tensor& dx_NHWC) override {
     CheckPooling("AveragePoolGradient", shape, {&dx_NHWC}, {&dy_NHWC});
-    AveragePoolGradient(*device_, WindowOf(shape), shape.channels, shape.count_padding,
-                        Data(dy_NHWC), Data(dx_NHWC));
+    ByType(dy_NHWC, [&](auto at) {
+      AveragePoolGradient(*device_, WindowOf(shape), shape.channels, shape.count_padding,
+                          at(dy_NHWC), at(dx_NHWC));
+    });
   }
 
  private:

@@ -52,8 +52,9 @@ PIPELAB_DEVICE inline void ForEachWindow(const Window& w, const Pixel& p, const 
 }
 
 // The pixel of the window's maximum in channel c: the first one; a NaN beats everything.
-PIPELAB_DEVICE inline int64_t ArgMax(const Window& w, const Pixel& p, const float* x,
-                                     int64_t channels, int64_t c) {
+template <class T>
+PIPELAB_DEVICE inline int64_t ArgMax(const Window& w, const Pixel& p, const T* x, int64_t channels,
+                                     int64_t c) {
   int64_t best = -1;
   float most = 0.0f;
   ForEachTap(w, p, [&](int64_t pixel, int64_t) {
@@ -75,7 +76,8 @@ PIPELAB_DEVICE inline float Divisor(const Window& w, const Pixel& p, bool count_
 
 }  // namespace
 
-void MaxPool(Queue& queue, const Window& window, int64_t channels, const float* x, float* y) {
+template <class T>
+void MaxPool(Queue& queue, const Window& window, int64_t channels, const T* x, T* y) {
   const Window w = window;
   const int64_t pixels = w.samples * w.out_height * w.out_width;
   ForEach(queue, "MaxPool", pixels * channels, [=] PIPELAB_DEVICE(int64_t at) {
@@ -85,8 +87,9 @@ void MaxPool(Queue& queue, const Window& window, int64_t channels, const float* 
   });
 }
 
-void MaxPoolGradient(Queue& queue, const Window& window, int64_t channels, const float* dy,
-                     const float* x, float* dx) {
+template <class T>
+void MaxPoolGradient(Queue& queue, const Window& window, int64_t channels, const T* dy, const T* x,
+                     T* dx) {
   const Window w = window;
   ForEach(queue, "MaxPoolGradient", w.samples * w.height * w.width * channels,
           [=] PIPELAB_DEVICE(int64_t at) {
@@ -101,8 +104,9 @@ void MaxPoolGradient(Queue& queue, const Window& window, int64_t channels, const
           });
 }
 
+template <class T>
 void AveragePool(Queue& queue, const Window& window, int64_t channels, bool count_padding,
-                 const float* x, float* y) {
+                 const T* x, T* y) {
   const Window w = window;
   const int64_t pixels = w.samples * w.out_height * w.out_width;
   ForEach(queue, "AveragePool", pixels * channels, [=] PIPELAB_DEVICE(int64_t at) {
@@ -114,8 +118,9 @@ void AveragePool(Queue& queue, const Window& window, int64_t channels, bool coun
   });
 }
 
+template <class T>
 void AveragePoolGradient(Queue& queue, const Window& window, int64_t channels, bool count_padding,
-                         const float* dy, float* dx) {
+                         const T* dy, T* dx) {
   const Window w = window;
   ForEach(queue, "AveragePoolGradient", w.samples * w.height * w.width * channels,
           [=] PIPELAB_DEVICE(int64_t at) {
@@ -218,6 +223,16 @@ void AddWeightsOfLibrary(Queue& queue, const float* from, int64_t taps, int64_t 
     w[at] += from[(o * taps + tap) * in + c];
   });
 }
+
+// The types of activations.
+#define PIPELAB_MAKE(T)                                                                  \
+  template void MaxPool(Queue&, const Window&, int64_t, const T*, T*);                   \
+  template void MaxPoolGradient(Queue&, const Window&, int64_t, const T*, const T*, T*); \
+  template void AveragePool(Queue&, const Window&, int64_t, bool, const T*, T*);         \
+  template void AveragePoolGradient(Queue&, const Window&, int64_t, bool, const T*, T*);
+PIPELAB_MAKE(float)
+PIPELAB_MAKE(BFloat16)
+#undef PIPELAB_MAKE
 
 }  // namespace gpu
 }  // namespace pipelab

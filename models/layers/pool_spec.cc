@@ -37,12 +37,15 @@ LayerSpec PoolSpec(const PoolSizes& s) {
     AddMemory(OperationKind::kPool, samples * (x + y), samples * (max ? 2 * x + y : x + y), &ops);
     return ops;
   };
-  layer.costs = [x = s.height * s.width * s.channels, y = pixels * s.channels](int64_t samples) {
-    LayerCosts costs;
-    costs.output = costs.forward_peak = FloatBytes(samples * y);
-    costs.backward_input_peak = costs.backward_peak = FloatBytes(samples * x);
-    return costs;
-  };
+  SetCosts(&layer, [x = s.height * s.width * s.channels, y = pixels * s.channels](NumberWidth width,
+                                                                                  LayerSpec* l) {
+    l->costs = [=](int64_t samples) {
+      LayerCosts costs;
+      costs.output = costs.forward_peak = width(samples * y);
+      costs.backward_input_peak = costs.backward_peak = width(samples * x);
+      return costs;
+    };
+  });
   return layer;
 }
 

@@ -25,13 +25,15 @@ LayerSpec SubsampleSpec(const SubsampleSizes& s) {
     ops.backward_input.push_back(OwnOperation(OperationKind::kElementwise, samples * x / 4 * 7));
     return ops;
   };
-  layer.costs = [x](int64_t samples) {
-    LayerCosts costs;
-    costs.output = FloatBytes(samples * x / 4);
-    costs.forward_peak = FloatBytes(samples * x / 2) + costs.output;  // lines, then pixels
-    costs.backward_input_peak = costs.backward_peak = FloatBytes(samples * x / 2 * 3);
-    return costs;
-  };
+  SetCosts(&layer, [x](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) {
+      LayerCosts costs;
+      costs.output = width(samples * x / 4);
+      costs.forward_peak = width(samples * x / 2) + costs.output;  // lines, then pixels
+      costs.backward_input_peak = costs.backward_peak = width(samples * x / 2 * 3);
+      return costs;
+    };
+  });
   return layer;
 }
 
