@@ -182,6 +182,7 @@ class DeviceTraining final : public PipelineTraining {
     cost_options.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
     PIPELAB_ASSIGN_OR_RETURN(
         costs_, ComputeStageCosts(graph, partition_, options.micro_batch_samples, cost_options));
+    costs_.divided_messages = split_.degree > 1 && !split_.scatters_rows();  // these have own rows
     costs_.edge_bytes.resize(schedule.stages.edges.size());  // a chain's carry nothing
     for (SliceCosts& slice : costs_.slices) slice.edge_bytes.resize(schedule.stages.edges.size());
     LoweringOptions lowering = options.lowering;
@@ -231,6 +232,7 @@ class DeviceTraining final : public PipelineTraining {
     }
     ExecutorOptions executor;
     executor.tensor_parallel = group;
+    executor.divided_messages = costs_.divided_messages;
     executor.wait_limit = options.wait_limit;
     executor.trace = options.trace;
     executor.others_elsewhere = processes_ != nullptr;

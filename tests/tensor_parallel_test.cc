@@ -223,6 +223,34 @@ TEST_F(TensorParallelTest, PipelinesOfGroupsHaveTheBitsOfOneGroup) {
   }
 }
 
+// Each member sends its part of a message, so that a group sends what one device would; with rows
+// split by tokens these are the parts.
+TEST_F(TensorParallelTest, MembersShareMessages) {
+  const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
+  const auto sent = [&](const TrainingOptions& options) {
+    auto training = PipelineTraining::Create(graph, *batches_, options);
+    EXPECT_THAT(training, IsOk());
+    return (*training)->Step().value().trace;
+  };
+  for (const std::string scheme : {"1f1b", "zb_h1", "chimera", "terapipe"}) {
+    const Trace whole = sent(OptionsOf(scheme, {4, 1, 1}));
+    for (int tensor : {2, 8}) {
+      for (const bool sequence : {false, true}) {
+        if (sequence && scheme == "terapipe") continue;  // no token slices
+        SCOPED_TRACE(absl::StrCat(scheme, " T=", tensor, " rows split: ", sequence));
+        TrainingOptions options = OptionsOf(scheme, {4, tensor, 1});
+        options.sequence_parallel = sequence;
+        const Trace ranks = sent(options);
+        for (size_t r = 0; r < ranks.devices.size(); ++r) {
+          const DeviceTrace& one = whole.devices[r / tensor];
+          EXPECT_EQ(ranks.devices[r].bytes_sent * tensor, one.bytes_sent) << "rank " << r;
+          EXPECT_EQ(ranks.devices[r].messages_sent, one.messages_sent) << "rank " << r;
+        }
+      }
+    }
+  }
+}
+
 // Rows outside products split by tokens: less memory, and gradients of norms and biases summed over
 // the group once a step. Where a data-parallel group shards these, a device has its share of the
 // sums on average.

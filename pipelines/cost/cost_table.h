@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "models/graph/collective.h"
 #include "pipelines/cost/network.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
@@ -116,6 +117,10 @@ struct CostTable {
   // Devices that each device of the program stands for: a tensor-parallel group, whose members all
   // do the same.
   int64_t tensor_parallel = 1;
+  // Each of them sends its part of a message, and those that receive it gather the whole
+  // (models/graph/collective.h), where all have the same rows. (The search counts this in its links
+  // instead: plan/grid_network.h.)
+  bool divided_messages = false;
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:
   // all 1. Measured instruction times are not changed.
@@ -134,6 +139,10 @@ struct CostTable {
   // What costs of a slice as looked up here are to be divided by.
   int64_t SliceParts(const Schedule& schedule) const {
     return slices.empty() ? schedule.num_slices : 1;
+  }
+  // Of a message of so many bytes, in how many parts a group sends it.
+  int64_t PartsOfMessage(int64_t bytes) const {
+    return divided_messages ? MessageParts(Bytes(bytes), tensor_parallel) : 1;
   }
   // The way of a message that nothing else disturbs.
   PathCost PathBetween(int from, int to) const;

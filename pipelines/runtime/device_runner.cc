@@ -22,8 +22,8 @@ std::string TensorToString(const Tensor& t) {
 }  // namespace
 
 DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, Arena* arena,
-                           Communicator* communicator, const CommunicatorPeers* peers,
-                           absl::Duration wait_limit, bool trace)
+                           Communicator* communicator, CommunicatorPeers* peers,
+                           const ExecutorOptions& options)
     : program_(program),
       name_(communicator->rank() == device
                 ? absl::StrCat("device ", device)
@@ -33,8 +33,10 @@ DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, 
       arena_(arena),
       communicator_(communicator),
       peers_(peers),
-      wait_limit_(wait_limit),
-      trace_(trace),
+      wait_limit_(options.wait_limit),
+      trace_(options.trace),
+      tensor_parallel_(options.tensor_parallel),
+      divided_messages_(options.divided_messages),
       recorder_(instructions_),
       buffers_(plan_.num_buffers),
       receive_tickets_(plan_.receives.size()),
@@ -208,6 +210,9 @@ absl::Status DeviceRunner::Send(const Instruction& i, const SendPlan& send) {
   if (buffer.empty()) return absl::InternalError("there is nothing to send yet");
   Tensor rows = send.part.whole ? buffer : buffer.Rows(send.part.row_begin, send.part.row_end);
   if (send.last) buffer = Tensor();
+  if (const int64_t parts = PartsOf(rows.bytes()); parts > 1) {
+    rows = rows.Reshape({parts, rows.size() / parts}).Rows(peers_->member(), peers_->member() + 1);
+  }
   bytes_sent_ += rows.bytes();
   ++messages_sent_;
   PIPELAB_ASSIGN_OR_RETURN(Ticket ticket, communicator_->Send(std::move(rows), send.peer, i.arg));
@@ -217,17 +222,32 @@ absl::Status DeviceRunner::Send(const Instruction& i, const SendPlan& send) {
 
 absl::Status DeviceRunner::Receive(const Instruction& i, int32_t index) {
   const ReceivePlan& receive = plan_.receives[index];
-  PIPELAB_ASSIGN_OR_RETURN(
-      receive_tickets_[index],
-      communicator_->Receive(receive.spec, receive.peer, i.arg,
-                             arena_->Reserve(Bytes(receive.bytes), MemoryKind::kActivation)));
+  const int64_t parts = PartsOf(receive.bytes);
+  TensorSpec spec = receive.spec;
+  if (parts > 1) spec.shape = {1, NumElements(spec.shape) / parts};
+  PIPELAB_ASSIGN_OR_RETURN(receive_tickets_[index],
+                           communicator_->Receive(std::move(spec), receive.peer, i.arg,
+                                                  arena_->Reserve(Bytes(receive.bytes / parts),
+                                                                  MemoryKind::kActivation)));
   return absl::OkStatus();
 }
 
 absl::Status DeviceRunner::Wait(int32_t index) {
-  PIPELAB_ASSIGN_OR_RETURN(buffers_[plan_.receives[index].buffer],
-                           communicator_->Wait(receive_tickets_[index], wait_limit_));
+  const ReceivePlan& receive = plan_.receives[index];
+  Tensor& buffer = buffers_[receive.buffer];
+  PIPELAB_ASSIGN_OR_RETURN(buffer, communicator_->Wait(receive_tickets_[index], wait_limit_));
+  if (PartsOf(receive.bytes) == 1) return absl::OkStatus();
+  PIPELAB_ASSIGN_OR_RETURN(buffer, GatherMessage(receive.spec, std::move(buffer)));
   return absl::OkStatus();
+}
+
+// All ranks of the group are here, at the same place of their list. The part is paid for until the
+// whole is there.
+absl::StatusOr<Tensor> DeviceRunner::GatherMessage(const TensorSpec& spec, Tensor part) {
+  Tensor whole = arena_->Allocate(spec.type, spec.shape, MemoryKind::kActivation);
+  peers_->GatherRows(part, whole.Reshape({tensor_parallel_, part.size()}), /*samples=*/1);
+  PIPELAB_RETURN_IF_ERROR(peers_->status());
+  return whole;
 }
 
 absl::Status DeviceRunner::RunCollective(OpCode op, int32_t index) {

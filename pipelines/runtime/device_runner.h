@@ -20,11 +20,13 @@
 #include "absl/time/time.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/tensor/arena.h"
+#include "models/graph/collective.h"
 #include "models/layers/communicator_peers.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
 #include "pipelines/runtime/collective_calls.h"
 #include "pipelines/runtime/device_plan.h"
+#include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/span_recorder.h"
 
 namespace pipelab {
@@ -37,11 +39,10 @@ struct DeviceStep {
 
 class DeviceRunner {
  public:
-  // What it points to must outlive it; `peers` may be null. `wait_limit` bounds every wait;
-  // `trace`: record spans.
+  // What it points to must outlive it; `peers` may be null.
   DeviceRunner(const Program* program, int device, DevicePlan plan, Arena* arena,
-               Communicator* communicator, const CommunicatorPeers* peers,
-               absl::Duration wait_limit, bool trace);
+               Communicator* communicator, CommunicatorPeers* peers,
+               const ExecutorOptions& options);
 
   absl::Status Run(DeviceStep* step);
 
@@ -63,6 +64,11 @@ class DeviceRunner {
   absl::Status Send(const Instruction& i, const SendPlan& send);
   absl::Status Receive(const Instruction& i, int32_t index);
   absl::Status Wait(int32_t index);
+  // In how many parts the ranks of the group send a message.
+  int64_t PartsOf(int64_t bytes) const {
+    return divided_messages_ ? MessageParts(Bytes(bytes), tensor_parallel_) : 1;
+  }
+  absl::StatusOr<Tensor> GatherMessage(const TensorSpec& spec, Tensor part);
   absl::Status RunCollective(OpCode op, int32_t index);
   absl::Status FinishSends();
   // What the device has sent to its tensor-parallel group so far.
@@ -75,9 +81,11 @@ class DeviceRunner {
   DevicePlan plan_;
   Arena* const arena_;
   Communicator* const communicator_;
-  const CommunicatorPeers* const peers_;
+  CommunicatorPeers* const peers_;
   const absl::Duration wait_limit_;
   const bool trace_;
+  const int tensor_parallel_;
+  const bool divided_messages_;
   SpanRecorder recorder_;
 
   std::vector<Tensor> buffers_;

@@ -167,7 +167,7 @@ class ThreadedExecutor : public Executor {
 
 // `rank`: whose place this device has; `ranks`: how many there are in all processes.
 absl::Status CheckDevice(const Program& program, int rank, const DeviceSetup& setup, size_t ranks,
-                         size_t tensor_parallel) {
+                         const ExecutorOptions& options) {
   if (setup.arena == nullptr || setup.communicator == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "device ", rank, " has no ", setup.arena == nullptr ? "arena" : "communicator"));
@@ -178,7 +178,11 @@ absl::Status CheckDevice(const Program& program, int rank, const DeviceSetup& se
                                                    " has the communicator of rank ", comm.rank(),
                                                    " of ", comm.size()));
   }
-  if (program.instructions[rank / tensor_parallel].size() >
+  if (options.divided_messages && setup.peers == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("device ", rank, " has no peers to gather messages with"));
+  }
+  if (program.instructions[rank / options.tensor_parallel].size() >
       static_cast<size_t>(std::numeric_limits<int32_t>::max())) {
     return absl::InvalidArgumentError(absl::StrCat("device ", rank, " has too many instructions"));
   }
@@ -224,15 +228,14 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const Program* progra
   std::vector<std::unique_ptr<Device>> ready;
   for (size_t i = 0; i < devices.size(); ++i) {
     const int rank = own[i], d = rank / group;
-    PIPELAB_RETURN_IF_ERROR(CheckDevice(*program, rank, devices[i], ranks, group));
+    PIPELAB_RETURN_IF_ERROR(CheckDevice(*program, rank, devices[i], ranks, options));
     PIPELAB_ASSIGN_OR_RETURN(DevicePlan plan, MakeDevicePlan(*program, d, devices[i].modules));
     MapToRanks(group, rank % group, &plan);
     auto device = std::make_unique<Device>();
     device->setup = std::move(devices[i]);
     const DeviceSetup& setup = device->setup;
     device->runner = std::make_unique<DeviceRunner>(program, d, std::move(plan), setup.arena,
-                                                    setup.communicator.get(), setup.peers,
-                                                    options.wait_limit, options.trace);
+                                                    setup.communicator.get(), setup.peers, options);
     ready.push_back(std::move(device));
   }
   return std::unique_ptr<Executor>(

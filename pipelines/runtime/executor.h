@@ -45,14 +45,18 @@ struct DeviceSetup {
   std::unique_ptr<Communicator> communicator;
   // [replica][stage]; null where the device does not hold the stage.
   std::vector<std::vector<StageModule*>> modules;
-  // The group that the modules compute with; null: none. Read for the bytes that it sends.
-  const CommunicatorPeers* peers = nullptr;
+  // The group that the modules compute with; null: none. Gathers messages, and knows the bytes that
+  // it sends.
+  CommunicatorPeers* peers = nullptr;
 };
 
 struct ExecutorOptions {
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;        // false: only makespan and totals, no spans
   int tensor_parallel = 1;  // T: `devices` of Create, and of a trace, are ranks
+  // The ranks of a group have the same tensors: each sends its part of a message, and those that
+  // receive it gather the whole (models/graph/collective.h). Needs peers.
+  bool divided_messages = false;
   // `devices` of Create are some of the ranks, ascending; the others are in other processes.
   bool others_elsewhere = false;
 };

@@ -45,7 +45,9 @@ class EffectTable {
       case OpCode::kSend:
         return {0, 0, -MessageBytes(program_.messages[i.arg]), 0, 0};
       case OpCode::kReceive:
-        return {0, 0, MessageBytes(program_.messages[i.arg]), 0, 0};
+        return {0, 0, SentBytes(program_.messages[i.arg]), 0, 0};
+      case OpCode::kWait:
+        return costs_.divided_messages ? OfGather(program_.messages[i.arg]) : Effect();
       case OpCode::kNorm:
         return {0, 0, norm_bytes_[device], 0, 0};
       case OpCode::kNormWait:
@@ -55,17 +57,28 @@ class EffectTable {
     }
   }
 
+  // Of a message, and of what one member of a tensor-parallel group sends of it.
+  int64_t MessageBytes(const Message& m) const {
+    const int64_t bytes = costs_.EdgeBytesOf(m.edge, m.slice).value() * message_size_[m.edge];
+    const int64_t parts = m.row_parts * slice_parts_;
+    if (parts == 1) return bytes;  // nearly always; saves a division
+    return bytes * (m.row_end - m.row_begin) / parts;
+  }
+  int64_t SentBytes(const Message& m) const {
+    const int64_t bytes = MessageBytes(m);
+    return costs_.divided_messages ? bytes / costs_.PartsOfMessage(bytes) : bytes;
+  }
+
  private:
   static constexpr int kNumKinds = 6;
   using StageEffects = std::array<Effect, kNumKinds>;
 
   Effect WithRowParts(Effect effect, int device, const Instruction& i) const;
   StageEffects Effects(int stage, int slice, bool recomputed, int64_t parts) const;
-  int64_t MessageBytes(const Message& m) const {
-    const int64_t bytes = costs_.EdgeBytesOf(m.edge, m.slice).value() * message_size_[m.edge];
-    const int64_t parts = m.row_parts * slice_parts_;
-    if (parts == 1) return bytes;  // nearly always; saves a division
-    return bytes * (m.row_end - m.row_begin) / parts;
+  // The whole of a message beside the part that has come, until it is gathered.
+  Effect OfGather(const Message& m) const {
+    const int64_t whole = MessageBytes(m), part = SentBytes(m);
+    return part == whole ? Effect() : Effect{0, whole, whole - part, 0, 0};
   }
 
   const Program& program_;

@@ -93,7 +93,7 @@ class Simulation {
           end = begin + own;
           break;
         case OpCode::kSend:
-          if (!device.sending) Send(d, i.arg, -effect.change, end);
+          if (!device.sending) Send(d, i.arg, effects_.SentBytes(p_.messages[i.arg]), end);
           if (costs_.overlap) break;
           device.sending = arrival_[i.arg] < 0;
           if (device.sending) return;
@@ -182,7 +182,7 @@ class Simulation {
       trace_.devices[d].peak_activation = Bytes(device.peak);
       trace_.devices[d].peak_state = state[d];
     }
-    AddTensorTraffic(p_, costs_, &trace_);
+    AddTensorTraffic(p_, costs_, effects_, &trace_);
     trace_.makespan = Nanoseconds(makespan);
     return std::move(trace_);
   }

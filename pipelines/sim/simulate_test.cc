@@ -167,6 +167,34 @@ TEST(Simulate, WalksMemory) {
   EXPECT_EQ(Peaks(s, m), (std::vector<int64_t>{1200, 2100}));
 }
 
+// Groups of two that divide their messages: half of the bytes on the way and while they wait; then
+// the whole beside the half, and half of it sent within the group.
+TEST(Simulate, DividesMessagesAmongGroups) {
+  const Program p = LowerOrDie(ChainOf(2, {"0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"}));
+  CostTable costs = Costs(p.schedule);
+  costs.bandwidth = BytesPerSecond(50e9);  // 20 ns a whole message
+  costs.tensor_parallel = 2;
+  costs.divided_messages = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(p, costs));
+  EXPECT_EQ(Timeline(trace), R"(
+0F0[0,100] 0F1[100,200] wait[200,420] 0B0[420,620] wait[620,720] 0B1[720,920] step[920,930] 
+wait[0,110] 1F0[110,210] 1B0[210,410] 1F1[410,510] 1B1[510,710] step[710,720] 
+)");
+  for (const DeviceTrace& d : trace.devices) {
+    EXPECT_EQ(d.bytes_sent, Bytes(1000));
+    EXPECT_EQ(d.messages_sent, 2);
+    EXPECT_EQ(d.tensor_bytes, Bytes(1000));
+  }
+  // A gradient's half, and the whole while it is gathered. At device 1 the input of micro-batch 0
+  // is kept as well, or its gradient is there, and half of micro-batch 1's waits.
+  EXPECT_EQ(trace.devices[0].peak_activation, Bytes(1500));
+  EXPECT_EQ(trace.devices[1].peak_activation, Bytes(1500));
+  costs.edge_bytes[0] = Bytes(1002);  // no two halves of whole floats
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace whole, Simulate(p, costs));
+  EXPECT_EQ(whole.devices[0].bytes_sent, Bytes(2004));
+  EXPECT_EQ(whole.devices[0].tensor_bytes, Bytes(0));
+}
+
 TEST(Simulate, WalksMemoryOfSplitBackwards) {
   const Schedule s = ChainOf(1, {"0F0 0I0 0W0", "1F0 1I0 1W0"});
   StageMemory m = Memory();

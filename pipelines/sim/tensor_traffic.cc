@@ -27,7 +27,8 @@ Bytes TrafficOf(const StageCost::TensorTraffic& stage, ActionKind kind) {
 
 }  // namespace
 
-void AddTensorTraffic(const Program& program, const CostTable& costs, Trace* trace) {
+void AddTensorTraffic(const Program& program, const CostTable& costs, const EffectTable& effects,
+                      Trace* trace) {
   if (costs.tensor_parallel == 1) return;
   const Schedule& s = program.schedule;
   const int64_t slice_parts = costs.SliceParts(s);
@@ -40,6 +41,10 @@ void AddTensorTraffic(const Program& program, const CostTable& costs, Trace* tra
         sent += Bytes(costs.stages[a.stage].tensor_traffic.step.value() /
                       std::max<int64_t>(1, shard.parts * program.devices_a_member));
         continue;
+      }
+      if (i.op == OpCode::kWait) {
+        const int64_t bytes = effects.MessageBytes(program.messages[i.arg]);
+        sent += RingTraffic(Bytes(bytes), costs.PartsOfMessage(bytes), /*all_reduce=*/false);
       }
       if (i.op != OpCode::kCompute) continue;
       // A group's member has its rows alone, a slice its tokens.

@@ -1,18 +1,20 @@
 // What each device sends within its tensor-parallel group in one run of a program, by rings: the
-// collectives inside its layers (cost/stage_costs.h), and its share of the global norm, which a
-// group sums before the pipeline's devices do.
+// collectives inside its layers (cost/stage_costs.h), the messages that it gathers, and its share
+// of the global norm, which a group sums before the pipeline's devices do.
 //
-//   AddTensorTraffic(program, costs, &trace);     // DeviceTrace::tensor_bytes
+//   AddTensorTraffic(program, costs, EffectTable(program, costs), &trace);   // tensor_bytes
 #ifndef PIPELAB_PIPELINES_SIM_TENSOR_TRAFFIC_H_
 #define PIPELAB_PIPELINES_SIM_TENSOR_TRAFFIC_H_
 
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/sim/effects.h"
 
 namespace pipelab {
 
-void AddTensorTraffic(const Program& program, const CostTable& costs, Trace* trace);
+void AddTensorTraffic(const Program& program, const CostTable& costs, const EffectTable& effects,
+                      Trace* trace);
 
 }  // namespace pipelab
 
