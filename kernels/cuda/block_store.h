@@ -3,8 +3,8 @@
 //
 //   std::shared_ptr<BlockStore> store = ...;      // of a kind of device
 //   void* block = store->Find(4096);              // null: none is kept
-//   store->Keep(block, 4096);                     // work on it that is queued comes before new
-//   work auto back = std::make_shared<SharedBlock>(store, MemoryBlock{block, 4096}, /*users=*/2);
+//   store->Keep(block, 4096);                     // behind the work on it that is queued
+//   auto back = std::make_shared<SharedBlock>(store, MemoryBlock{block, 4096}, /*users=*/2);
 //   back->Release(fence);                         // each user; the last one gives it back
 //
 // Of the kept ones the lowest is found, in whatever order they came: a step that begins with the
