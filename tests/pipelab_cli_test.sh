@@ -38,6 +38,18 @@ graphs_serve() {
   grep -q "bit" stdout && grep -Eq "^device 1: graphs_replayed [1-9]" stdout || { cat stdout; return 1; }
 }
 
+# A run goes on from its file with the losses that it would have had, in the same numbers.
+goes_on() {
+  local losses='^ *[34]  '
+  "$pipelab" run 1f1b --devices=2 --micro_batches=2 --steps=2 --checkpoint=two.safetensors >two || return 1
+  "$pipelab" run 1f1b --devices=2 --micro_batches=2 --steps=4 >whole || return 1
+  "$pipelab" run gpipe --devices=2 --micro_batches=2 --steps=4 --resume=two.safetensors >rest || return 1
+  grep -q 'gone on from step 2' rest || { cat rest; return 1; }
+  diff <(grep "$losses" whole) <(grep "$losses" rest) || return 1
+  refused 2 "two.safetensors: trained with activations = float32, not bfloat16" run 1f1b --devices=2 \
+    --micro_batches=2 --steps=4 --resume=two.safetensors --backend=emulated --precision=bf16
+}
+
 # csv -> json -> csv, and json -> json, of every scheme of the catalogue that serves the size.
 round_trips() {
   local scheme served=0
@@ -557,6 +569,7 @@ check "no such precision" refused 2 "--precision=fp8: must be fp32, tf32 or bf16
 check "graphs of the CPU" refused 2 "--cuda_graphs=on: with --backend=cuda or emulated alone" run 1f1b --cuda_graphs=on
 check "graphs or not" refused 2 "--cuda_graphs=yes: must be on or off" run 1f1b --cuda_graphs=yes
 check "graphs that serve" graphs_serve
+check "a run that goes on" goes_on
 check "plans" plans
 check "errors of plans" plan_errors
 exit $((failures > 0))

@@ -11,6 +11,7 @@
 #include "experiments/commands/run_devices.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/optimizer_flags.h"
+#include "kernels/tensor/tensor.h"
 #include "models/data/random_batches.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
@@ -163,6 +164,7 @@ absl::StatusOr<RunInput> StudyOfPlan(const Words& words) {
 std::map<std::string, std::string> RunInput::CheckpointSettings() const {
   return {{"--micro_batches", absl::StrCat(schedule.num_micro_batches)},
           {"samples a micro-batch", absl::StrCat(micro_batch_samples)},
+          {"activations", DataTypeName(devices.activations())},
           {"optimizer", OptimizerToString(optimizer)}};
 }
 
