@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
 #include "glog/logging.h"
 #include "kernels/comm/launch_place.h"
 
@@ -20,6 +21,8 @@ namespace {
 
 constexpr int kFailure = 1;
 constexpr int kUsage = 2;
+// For the first of several processes to say what is wrong: a launcher ends all when one has ended.
+constexpr absl::Duration kFirstLimit = absl::Seconds(10);
 
 // glog and other libraries bring flags of their own; ours are defined below experiments/.
 bool IsOurs(const absl::CommandLineFlag& flag) {
@@ -144,25 +147,38 @@ void PrintError(const absl::Status& status) {
   std::fprintf(stderr, "%s\n", absl::StrReplaceAll(status.message(), {{"\n", "\\n"}}).c_str());
 }
 
+namespace {
+
+// Processes that were started together have the same words, and the first says for all what is
+// wrong with them; then the launcher ends the others. Where it does not, this one has an error of
+// its own, or a launcher that leaves it alone.
+void PrintInTurn(const LaunchPlace& place, const absl::Status& status) {
+  if (place.process > 0) absl::SleepFor(kFirstLimit);
+  if (place.process == 0 || status.message().empty()) return PrintError(status);
+  PrintError(absl::Status(status.code(), absl::StrCat("rank ", place.process, " of ",
+                                                      place.processes, ": ", status.message())));
+}
+
+}  // namespace
+
 int RunMain(int argc, char** argv, absl::string_view target, absl::string_view summary,
             const std::function<absl::Status(const std::vector<std::string>& words)>& run) {
   FLAGS_logtostderr = true;
   if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging(argv[0]);
   FlagsSet().clear();
   std::signal(SIGPIPE, SIG_IGN);  // `... | head` must not lose a report
-  // Of several processes with the same words, one says what is wrong with them.
-  const bool speaks = PlaceFromEnvironment().process == 0;
+  const LaunchPlace place = PlaceFromEnvironment();
   const std::vector<std::string> words(argv + 1, argv + argc);
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") {
-      if (speaks) PrintHelp(target, summary);
+      if (place.process == 0) PrintHelp(target, summary);
       return FlushStdout() ? 0 : kFailure;
     }
   }
   auto rest = ParseFlags(words);
   const absl::Status status = rest.ok() ? run(*rest) : rest.status();
   if (status.ok()) return FlushStdout() ? 0 : kFailure;
-  if (speaks) PrintError(status);
+  PrintInTurn(place, status);
   return ExitCode(status);
 }
 

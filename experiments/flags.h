@@ -45,7 +45,7 @@ int ExitCode(const absl::Status& status);
 void PrintError(const absl::Status& status);
 
 // Runs an experiment: start-up (logging to stderr, SIGPIPE), --help, flags, and the exit code for
-// the Status.
+// the Status. Of several processes (mpirun) the first one prints; others that fail give it 10 s.
 int RunMain(int argc, char** argv, absl::string_view target, absl::string_view summary,
             const std::function<absl::Status(const std::vector<std::string>& words)>& run);
 

@@ -42,10 +42,7 @@ absl::StatusOr<Processes> Processes::Join() {
   options.catch_signals = true;
   options.on_end = [](const absl::Status& why, bool tells) { Leave(why, tells); };
   absl::StatusOr<std::unique_ptr<Transport>> transport = JoinProcesses(options);
-  if (!transport.ok()) {
-    if (PlaceFromEnvironment().process == 0) return transport.status();
-    Leave(transport.status(), /*tells=*/false);
-  }
+  if (!transport.ok()) return transport.status();
   Processes processes(*std::move(transport));
   if (!processes.speaks()) {
     Progress::SilenceAll();

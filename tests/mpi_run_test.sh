@@ -53,6 +53,11 @@ three_processes() {
   refused "3 processes cannot share 4 devices equally" of 3 "$pipelab" run 1f1b --devices=4 --micro_batches=8
 }
 bad_option() { refused "--steps=0: must be at least 1" of 4 "$pipelab" run 1f1b --devices=4 --steps=0; }
+# Only one process has it: it tells, after a while in which the first one would have told.
+other_words() {
+  mkdir -p other && cd other &&
+    refused "rank 1 of 2: --device: unknown option" of 1 "$pipelab" run 1f1b --devices=4 : -np 1 "$pipelab" run 1f1b --device=4
+}
 unknown_option() { refused "--device: unknown option" of 4 "$pipelab" run 1f1b --device=4; }
 
 # A process that stands still: the one that waits for it says what for, and all end.
@@ -199,6 +204,8 @@ no_checkpoint() {
   [[ $(grep -cE "^rank 0 of 4: .*none.safetensors" stderr) == 1 ]] || { cat stderr; return 1; }
 }
 
+(other_words) >other_words 2>&1 &  # it takes 10 s in which it does nothing
+other=$!
 check schemes schemes
 check checkpoints checkpoints
 check killed_while_writing patiently killed_while_writing
@@ -210,6 +217,8 @@ check tensor_parallel same 1f1b --devices=2 --micro_batches=4 --tensor_parallel=
 check three_processes three_processes
 check bad_option bad_option
 check unknown_option unknown_option
+check other_words wait "$other"
+cat other_words
 check stopped_process patiently stopped_process
 check each_rank_killed patiently each_rank_killed
 check launcher_killed launcher_killed
