@@ -47,7 +47,7 @@ absl::StatusOr<Processes> Processes::Join() {
   if (!processes.speaks()) {
     Progress::SilenceAll();
     if (std::freopen("/dev/null", "w", stdout) == nullptr) {
-      return absl::UnavailableError("/dev/null cannot be opened");
+      return processes.End(absl::UnavailableError("/dev/null cannot be opened"));
     }
   }
   return processes;
