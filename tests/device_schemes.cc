@@ -264,29 +264,14 @@ absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, const Job& job,
                                               : equality.text};
 }
 
-// Nets with layers that have no bfloat16 are refused, by the layer's name.
-SchemeOutcome Refused(const ComputeDevices& devices, const Job& job, const absl::Status& why) {
-  TrainingOptions options = job.options;
-  options.devices = devices;
-  const auto training = PipelineTraining::Create(*job.graph, *job.data, options);
-  const bool refused = training.status() == why;
-  return {job.name, refused ? "ok" : "WRONG", absl::StrCat("refused: ", why.message())};
-}
-
 }  // namespace
 
 std::vector<SchemeOutcome> CheckSchemes(const ComputeDevices& devices, bool quick) {
   const Jobs jobs;
-  const NumberWidth width{SizeOf(devices.activations())};
   SerialRuns serial_runs(devices);
   std::vector<SchemeOutcome> outcomes;
   for (const Job& job : jobs.all()) {
     if (quick && !job.quick) continue;
-    const absl::Status has = WithNumberWidth(*job.graph, width, "--precision=bf16").status();
-    if (!has.ok()) {
-      outcomes.push_back(Refused(devices, job, has));
-      continue;
-    }
     const absl::StatusOr<SchemeOutcome> outcome = Run(devices, job, &serial_runs);
     outcomes.push_back(
         outcome.ok() ? *outcome

@@ -20,9 +20,6 @@
 namespace pipelab {
 namespace {
 
-// Nets of convolutions, of those that CheckSchemes trains.
-constexpr int kImageNets = 3;
-
 gpu::DeviceOptions InBFloat16() {
   gpu::DeviceOptions options;
   options.format.activations = DataType::kBFloat16;
@@ -43,14 +40,12 @@ TEST_P(EverySchemeOnDevices, TrainsAsSerial) {
   const std::vector<SchemeOutcome> outcomes =
       CheckSchemes(gpu::CudaDevices("emulated", options), /*quick=*/false);
   EXPECT_GT(outcomes.size(), 30u);
-  int bit_equal = 0, refused = 0;
+  int bit_equal = 0;
   for (const SchemeOutcome& o : outcomes) {
     EXPECT_EQ(o.outcome, "ok") << o.name << ": " << o.text;
     bit_equal += o.text.find("bit") != std::string::npos;
-    refused += o.text.find("refused") != std::string::npos;
   }
   EXPECT_GT(bit_equal, 15);
-  EXPECT_EQ(refused, GetParam().activations == DataType::kFloat32 ? 0 : kImageNets);
 }
 
 INSTANTIATE_TEST_SUITE_P(Emulated, EverySchemeOnDevices,

@@ -28,8 +28,10 @@ void AddConvolutionCases(CaseSize size, std::vector<KernelCase>* cases) {
     const Shape x = InputShape(s), w = WeightShape(s), y = OutputShape(s), b = {s.out_channels};
     const int64_t taps = s.kernel_height * s.kernel_width;
     const auto add = [&](const char* name, ConvolutionPass pass, std::vector<CaseTensor> tensors,
-                         int64_t terms, std::function<void(Backend*, const Tensors&)> run) {
+                         int64_t terms, CaseInBFloat16 in_bfloat16,
+                         std::function<void(Backend*, const Tensors&)> run) {
       KernelCase c;
+      c.in_bfloat16 = std::move(in_bfloat16);
       c.name = absl::StrCat(name, "/", ToString(s));
       c.tensors = std::move(tensors);
       c.run = std::move(run);
@@ -42,27 +44,31 @@ void AddConvolutionCases(CaseSize size, std::vector<KernelCase>* cases) {
     };
     using Pass = ConvolutionPass;
     add("Convolution", Pass::kForward, {{x}, {w}, {y, kOut}},
-        taps * (s.depthwise ? 1 : s.in_channels), [s](Backend* be, const Tensors& t) {
+        taps * (s.depthwise ? 1 : s.in_channels), {}, [s](Backend* be, const Tensors& t) {
           be->convolution().Forward(s, t[0], t[1], Tensor(), t[2]);
         });
+    // The library rounds before the bias comes.
+    const auto before_bias = [](const Tensors& t) { return MaxAbs(t[2]) + MaxAbs(t[3]); };
     add("ConvolutionBias", Pass::kForward, {{x}, {w}, {b}, {y, kOut}},
-        taps * (s.depthwise ? 1 : s.in_channels) + 1, [s](Backend* be, const Tensors& t) {
+        taps * (s.depthwise ? 1 : s.in_channels) + 1, {{}, 2, before_bias},
+        [s](Backend* be, const Tensors& t) {
           be->convolution().Forward(s, t[0], t[1], t[2], t[3]);
         });
     // Nobody asks for the gradient of the data: no speed to measure.
     if (size != CaseSize::kLarge || s.in_channels > 3)
       add("ConvolutionInputGradient", Pass::kInputGradient, {{y}, {w}, {x, kOut}},
-          taps * (s.depthwise ? 1 : s.out_channels), [s](Backend* be, const Tensors& t) {
+          taps * (s.depthwise ? 1 : s.out_channels), {}, [s](Backend* be, const Tensors& t) {
             be->convolution().InputGradient(s, t[0], t[1], t[2]);
           });
     add("ConvolutionWeightGradient", Pass::kWeightGradient, {{x}, {y}, {w, kAdded}},
-        NumElements(y) / s.out_channels + 1, [s](Backend* be, const Tensors& t) {
+        NumElements(y) / s.out_channels + 1, {{2}, 1, nullptr, {2}},
+        [s](Backend* be, const Tensors& t) {
           be->convolution().WeightGradient(s, t[0], t[1], t[2], Tensor());
         });
     if (size == CaseSize::kLarge) continue;  // the same call to the library, and sums of rows
     add("ConvolutionWeightGradientBias", Pass::kWeightGradient,
         {{x}, {y}, {w, kAdded}, {b, kAdded}}, NumElements(y) / s.out_channels + 1,
-        [s](Backend* be, const Tensors& t) {
+        {{2, 3}, 1, nullptr, {2}}, [s](Backend* be, const Tensors& t) {
           be->convolution().WeightGradient(s, t[0], t[1], t[2], t[3]);
         });
   }
@@ -115,6 +121,7 @@ void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase c;
     c.error_terms = s.rows;
     c.error_scale = 4;
+    c.in_bfloat16 = CaseInBFloat16{{4, 5}};
     c.name = absl::StrCat("BatchNorm/", shape);
     c.tensors = {in, column, column, out, column_out, column_out};
     c.run = [](Backend* be, const Tensors& t) {
@@ -123,6 +130,7 @@ void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases) {
     c.bytes = Floats(2 * n);
     cases->push_back(c);
     // dy, x, gamma, mean, variance -> dx and the parts of dgamma and dbeta.
+    c.in_bfloat16 = CaseInBFloat16{{3, 4, 6, 7}};
     c.name = absl::StrCat("BatchNormInputGradient/", shape);
     c.tensors = {in, in, column, column, variance, out, column_out, column_out};
     c.prepare = [](Backend* be, const Tensors& t) {
@@ -137,6 +145,7 @@ void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase inference;
     inference.error_terms = 4;
     inference.error_scale = 4;
+    inference.in_bfloat16 = CaseInBFloat16{{3, 4}};
     inference.name = absl::StrCat("BatchNormInference/", shape);
     inference.tensors = {in, column, column, column, variance, out};
     inference.run = [](Backend* be, const Tensors& t) {

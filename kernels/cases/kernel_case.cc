@@ -37,12 +37,15 @@ void FillTensor(const CaseTensor& spec, const CounterRng& rng, const Tensor& ten
 
 constexpr double kHalfUnit = 0x1.0p-8;  // of bfloat16, of a number's size
 
+bool Contains(const std::vector<size_t>& tensors, size_t t) {
+  return std::find(tensors.begin(), tensors.end(), t) != tensors.end();
+}
+
 }  // namespace
 
 bool KernelCase::IsBFloat16(size_t tensor) const {
   if (activations != DataType::kBFloat16 || tensors[tensor].index_bound > 0) return false;
-  const std::vector<size_t>& floats = in_bfloat16->floats;
-  return std::find(floats.begin(), floats.end(), tensor) == floats.end();
+  return !Contains(in_bfloat16->floats, tensor);
 }
 
 std::vector<Tensor> MakeTensors(const KernelCase& c, Arena* arena, uint64_t seed, int64_t shift) {
@@ -100,8 +103,17 @@ std::vector<double> FloatBounds(const KernelCase& c, const std::vector<Tensor>& 
 std::vector<double> ErrorBounds(const KernelCase& c, const std::vector<Tensor>& results, size_t t,
                                 uint64_t seed) {
   std::vector<double> bounds = FloatBounds(c, results, t, seed);
-  if (!c.IsBFloat16(t)) return bounds;
+  if (c.activations != DataType::kBFloat16) return bounds;
   const CaseInBFloat16& half = *c.in_bfloat16;
+  if (Contains(half.rounded_sums, t)) {
+    Arena arena;
+    const Tensor start = MakeTensors(c, &arena, seed)[t];
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      const double sum = double{results[t].f32()[i]} - start.f32()[i];
+      bounds[i] += kHalfUnit * (std::abs(sum) + bounds[i]);
+    }
+  }
+  if (!c.IsBFloat16(t)) return bounds;
   const double of_all = half.size ? half.size(results) : 0;
   for (size_t i = 0; i < bounds.size(); ++i) {
     const double size = half.size ? of_all : std::abs(double{results[t].f32()[i]});

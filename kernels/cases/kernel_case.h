@@ -20,7 +20,8 @@
 // In bfloat16 a case has the same values rounded to 8 bits, in the reference too: float32 holds
 // them. Sums are in float32 as before, so the same bound holds for the result before it is rounded,
 // which errs by half a unit in the last of 8 places, 2^-8 of the number, once for each rounding
-// (CaseInBFloat16) more. Results that stay float32 have the float32 bound alone.
+// (CaseInBFloat16) more. Results that stay float32 have the float32 bound alone, but where a
+// library rounds what is added to them.
 #ifndef PIPELAB_KERNELS_CASES_KERNEL_CASE_H_
 #define PIPELAB_KERNELS_CASES_KERNEL_CASE_H_
 
@@ -61,6 +62,8 @@ struct CaseInBFloat16 {
   int roundings = 1;                // of a result; 0: it is exact
   // How large a number is that is rounded on the way; null: as the result's element.
   std::function<double(const std::vector<Tensor>&)> size = nullptr;
+  // Of `floats`, those to which a sum is added that a library may round first.
+  std::vector<size_t> rounded_sums = {};
 };
 
 struct KernelCase {

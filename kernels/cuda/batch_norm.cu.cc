@@ -13,8 +13,9 @@ constexpr float kEpsilon = 1e-5f;  // kBatchNormEpsilon
 
 }  // namespace
 
-void BatchNorm(Queue& queue, const float* x, const float* gamma, const float* beta, int64_t m,
-               int64_t c, float* y, float* mean, float* variance) {
+template <class T>
+void BatchNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t m, int64_t c, T* y,
+               float* mean, float* variance) {
   const double rows = static_cast<double>(m);
   ColumnSums(
       queue, "BatchNormMean", m, c,
@@ -36,8 +37,9 @@ void BatchNorm(Queue& queue, const float* x, const float* gamma, const float* be
   BatchNormInference(queue, x, gamma, beta, mean, variance, m, c, y);
 }
 
-void BatchNormInference(Queue& queue, const float* x, const float* gamma, const float* beta,
-                        const float* mean, const float* variance, int64_t m, int64_t c, float* y) {
+template <class T>
+void BatchNormInference(Queue& queue, const T* x, const T* gamma, const T* beta, const float* mean,
+                        const float* variance, int64_t m, int64_t c, T* y) {
   ForEach(queue, "BatchNorm", m * c, [=] PIPELAB_DEVICE(int64_t at) {
     const int64_t j = at % c;
     const float rstd = 1.0f / sqrtf(variance[j] + kEpsilon);
@@ -45,9 +47,10 @@ void BatchNormInference(Queue& queue, const float* x, const float* gamma, const 
   });
 }
 
-void BatchNormInputGradient(Queue& queue, const float* dy, const float* x, const float* gamma,
-                            const float* mean, const float* variance, int64_t m, int64_t c,
-                            float* dx, float* dgamma_part, float* dbeta_part) {
+template <class T>
+void BatchNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
+                            const float* mean, const float* variance, int64_t m, int64_t c, T* dx,
+                            float* dgamma_part, float* dbeta_part) {
   ColumnSums(
       queue, "BatchNormGradientSums", m, c,
       [=] PIPELAB_DEVICE(int64_t i, int64_t j) {
@@ -85,6 +88,18 @@ void BatchNormUpdateRunning(Queue& queue, const float* statistics, const float* 
     running_variance[j] = static_cast<float>(old_variance + step * (variance - old_variance));
   });
 }
+
+// The types of activations.
+#define PIPELAB_MAKE(T)                                                                       \
+  template void BatchNorm(Queue&, const T*, const T*, const T*, int64_t, int64_t, T*, float*, \
+                          float*);                                                            \
+  template void BatchNormInference(Queue&, const T*, const T*, const T*, const float*,        \
+                                   const float*, int64_t, int64_t, T*);                       \
+  template void BatchNormInputGradient(Queue&, const T*, const T*, const T*, const float*,    \
+                                       const float*, int64_t, int64_t, T*, float*, float*);
+PIPELAB_MAKE(float)
+PIPELAB_MAKE(BFloat16)
+#undef PIPELAB_MAKE
 
 }  // namespace gpu
 }  // namespace pipelab

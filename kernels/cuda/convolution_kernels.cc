@@ -1,5 +1,9 @@
 // Convolutions: the library's where it serves, with a copy of the weights in its layout for the
 // length of the call, else plain loops.
+//
+// cuDNN's calls take x, w and y of one type, and bfloat16 numbers with sums in float32
+// (PSEUDO_BFLOAT16_CONFIG), so its gradient of weights is rounded to bfloat16 in each call. The
+// loops' is not, nor that of 1 x 1 pixel, which is a product.
 #include <memory>
 
 #include "kernels/cuda/functions.h"
@@ -28,66 +32,113 @@ class CudaConvolutionKernels final : public ConvolutionKernels {
                const Tensor& b_O, const Tensor& y_NHWC) override {
     CheckConvolution("Convolution", s, x_NHWC, w_HWIO, b_O, y_NHWC);
     const Tensor scratch = Scratch(s);
-    const float* const bias = b_O.empty() ? nullptr : Data(b_O);
-    if (Library(s, ConvolutionPass::kForward, x_NHWC, w_HWIO, y_NHWC, scratch)) {
-      const int64_t pixels = s.samples * s.out_height() * s.out_width();
-      if (bias != nullptr) AddBias(*device_, bias, pixels, s.out_channels, Data(y_NHWC));
-      return;
-    }
-    Convolution(*device_, WindowOf(s), ChannelsOf(s), Data(x_NHWC), Data(w_HWIO), bias,
-                Data(y_NHWC));
+    ByType(x_NHWC, [&](auto at) {
+      if (Library(s, ConvolutionPass::kForward, at(x_NHWC), at(w_HWIO), at(y_NHWC), scratch)) {
+        if (!b_O.empty()) {
+          AddBias(*device_, at(b_O), OutPixels(s), s.out_channels, at(y_NHWC));
+        }
+        return;
+      }
+      Convolution(*device_, WindowOf(s), ChannelsOf(s), at(x_NHWC), at(w_HWIO), at(b_O),
+                  at(y_NHWC));
+    });
   }
   void InputGradient(const ConvolutionShape& s, const Tensor& dy_NHWC, const Tensor& w_HWIO,
                      const Tensor& dx_NHWC) override {
     CheckConvolution("ConvolutionInputGradient", s, dx_NHWC, w_HWIO, Tensor(), dy_NHWC);
     const Tensor scratch = Scratch(s);
-    if (Library(s, ConvolutionPass::kInputGradient, dx_NHWC, w_HWIO, dy_NHWC, scratch)) return;
-    ConvolutionInputGradient(*device_, WindowOf(s), ChannelsOf(s), Data(dy_NHWC), Data(w_HWIO),
-                             Data(dx_NHWC));
+    ByType(dy_NHWC, [&](auto at) {
+      if (Library(s, ConvolutionPass::kInputGradient, at(dx_NHWC), at(w_HWIO), at(dy_NHWC),
+                  scratch)) {
+        return;
+      }
+      ConvolutionInputGradient(*device_, WindowOf(s), ChannelsOf(s), at(dy_NHWC), at(w_HWIO),
+                               at(dx_NHWC));
+    });
   }
   void WeightGradient(const ConvolutionShape& s, const Tensor& x_NHWC, const Tensor& dy_NHWC,
                       const Tensor& dw_HWIO, const Tensor& db_O) override {
     CheckConvolution("ConvolutionWeightGradient", s, x_NHWC, dw_HWIO, db_O, dy_NHWC);
     const Tensor scratch = Scratch(s);
-    if (!Library(s, ConvolutionPass::kWeightGradient, x_NHWC, dw_HWIO, dy_NHWC, scratch)) {
-      ConvolutionWeightGradient(*device_, WindowOf(s), ChannelsOf(s), Data(x_NHWC), Data(dy_NHWC),
-                                Data(dw_HWIO));
-    }
-    if (db_O.empty()) return;
-    AddColumnSums(*device_, Data(dy_NHWC), s.samples * s.out_height() * s.out_width(),
-                  s.out_channels, Data(db_O));
+    ByType(dy_NHWC, [&](auto at) {
+      if (x_NHWC.type() == DataType::kBFloat16 && IsProduct(s)) {
+        AddProduct(s, at(x_NHWC), at(dy_NHWC), Data(dw_HWIO));
+      } else if (!LibraryWeightGradient(s, at(x_NHWC), at(dy_NHWC), Data(dw_HWIO), scratch)) {
+        ConvolutionWeightGradient(*device_, WindowOf(s), ChannelsOf(s), at(x_NHWC), at(dy_NHWC),
+                                  Data(dw_HWIO));
+      }
+      if (db_O.empty()) return;
+      AddColumnSums(*device_, at(dy_NHWC), OutPixels(s), s.out_channels, Data(db_O));
+    });
   }
 
  private:
+  static int64_t OutPixels(const ConvolutionShape& s) {
+    return s.samples * s.out_height() * s.out_width();
+  }
+  static int64_t Taps(const ConvolutionShape& s) { return s.kernel_height * s.kernel_width; }
+
   Tensor Scratch(const ConvolutionShape& s) {
     return arena_->Allocate(DataType::kFloat32, {ConvolutionWorkspaceFloats(s)},
                             MemoryKind::kWorkspace);
   }
 
-  // The weights' copy lies at the start of the scratch, the library's own behind it.
-  bool Library(const ConvolutionShape& s, ConvolutionPass pass, const Tensor& x, const Tensor& w,
-               const Tensor& y, const Tensor& scratch) {
-    if (s.depthwise || device_->failed()) return false;
-    constexpr int64_t kLine = 64;  // floats: 256 bytes, as the library likes its memory
-    const int64_t taps = s.kernel_height * s.kernel_width;
-    const int64_t weights = (w.size() + kLine - 1) / kLine * kLine;
+  // A call of the library. The weights in its layout lie at the start of the scratch, the library's
+  // own memory behind them.
+  template <class T>
+  static ConvolutionCall CallOf(const ConvolutionShape& s, ConvolutionPass pass, T* x, T* y,
+                                const Tensor& scratch) {
+    constexpr int64_t kLine = 256;  // bytes, as the library likes its memory
+    const int64_t size = Taps(s) * s.in_channels * s.out_channels * int64_t{sizeof(T)};
+    const int64_t weights = (size + kLine - 1) / kLine * kLine;
     ConvolutionCall call;
     call.shape = s;
     call.pass = pass;
-    call.x = Data(x);
+    call.bfloat16 = sizeof(T) == sizeof(BFloat16);
+    call.x = x;
     call.w = Data(scratch);
-    call.y = Data(y);
-    call.workspace = Data(scratch) + weights;
-    call.workspace_bytes = 4 * (scratch.size() - weights);
-    const bool writes_weights = pass == ConvolutionPass::kWeightGradient;
-    if (!writes_weights) {
-      WeightsToLibrary(*device_, Data(w), taps, s.in_channels, s.out_channels, call.w);
-    }
+    call.y = y;
+    call.workspace = static_cast<char*>(call.w) + weights;
+    call.workspace_bytes = scratch.bytes() - weights;
+    return call;
+  }
+
+  // These two return whether the library did it.
+  template <class T>
+  bool Library(const ConvolutionShape& s, ConvolutionPass pass, T* x, const T* w, T* y,
+               const Tensor& scratch) {
+    if (s.depthwise || device_->failed()) return false;
+    const ConvolutionCall call = CallOf(s, pass, x, y, scratch);
+    WeightsToLibrary(*device_, w, Taps(s), s.in_channels, s.out_channels, static_cast<T*>(call.w));
+    return device_->Convolve(call);
+  }
+  // The library's gradient of bfloat16 images is bfloat16: it is rounded before it is added.
+  template <class T>
+  bool LibraryWeightGradient(const ConvolutionShape& s, T* x, T* dy, float* dw,
+                             const Tensor& scratch) {
+    if (s.depthwise || device_->failed()) return false;
+    const ConvolutionCall call = CallOf(s, ConvolutionPass::kWeightGradient, x, dy, scratch);
     if (!device_->Convolve(call)) return false;
-    if (writes_weights) {
-      AddWeightsOfLibrary(*device_, call.w, taps, s.in_channels, s.out_channels, Data(w));
-    }
+    AddWeightsOfLibrary(*device_, static_cast<const T*>(call.w), Taps(s), s.in_channels,
+                        s.out_channels, dw);
     return true;
+  }
+
+  // Of 1 x 1 pixel it is a product of matrices: there bfloat16 factors have a float32 sum.
+  static bool IsProduct(const ConvolutionShape& s) {
+    return !s.depthwise && Taps(s) == 1 && s.stride_height == 1 && s.stride_width == 1;
+  }
+  void AddProduct(const ConvolutionShape& s, const void* x_MI, const void* dy_MO, float* dw_IO) {
+    MatmulCall call;
+    call.type = MatmulCall::Type::kBFloat16Factors;
+    call.transpose_a = call.add = true;
+    call.m = s.in_channels;
+    call.n = s.out_channels;
+    call.k = OutPixels(s);
+    call.a = x_MI;
+    call.b = dy_MO;
+    call.c = dw_IO;
+    device_->Matmul(call);
   }
 
   Arena* const arena_;

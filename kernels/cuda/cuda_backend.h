@@ -19,8 +19,7 @@
 
 namespace pipelab {
 
-// The arena's memory must be the device's: CHECKed. `activations` are float32 or bfloat16;
-// convolution and batch normalisation take float32 alone.
+// The arena's memory must be the device's: CHECKed. `activations` are float32 or bfloat16.
 std::unique_ptr<Backend> MakeCudaBackend(Arena* arena, std::shared_ptr<gpu::Device> device,
                                          DataType activations = DataType::kFloat32);
 

@@ -124,19 +124,19 @@ class CudaDevice final : public Device {
     Multiply(aligned);
   }
 
-  // Whether the library serves shows when it first runs.
   bool Convolve(const ConvolutionCall& call) override {
     if (failed()) return false;
-    if (has_graphs() && convolutions_->HasRun(call)) {
-      Record(WorkKind::kConvolution, "a convolution", call);
-      return true;
-    }
     cudaSetDevice(gpu_);
-    const auto lock = IssueAndLock();
-    BeginWork();
-    const absl::StatusOr<bool> served = convolutions_->Run(call, stream_);
-    if (!served.ok()) Fail(served.status());
-    return served.ok() && *served;
+    ConvolutionCall aligned = call;
+    std::shared_ptr<void> holds[2];  // until the convolution is queued
+    const bool writes_x = call.pass == ConvolutionPass::kInputGradient;
+    const bool writes_y = call.pass == ConvolutionPass::kForward;
+    Align(&aligned.x, call.x_bytes(), writes_x, &holds[0]);
+    Align(&aligned.y, call.y_bytes(), writes_y, &holds[1]);
+    if (!ConvolveAligned(aligned)) return false;
+    if (writes_x && aligned.x != call.x) Copy(aligned.x, call.x, call.x_bytes());
+    if (writes_y && aligned.y != call.y) Copy(aligned.y, call.y, call.y_bytes());
+    return true;
   }
 
  private:
@@ -144,6 +144,20 @@ class CudaDevice final : public Device {
     if (error == cudaSuccess) return true;
     Fail(CudaStatus(error, what));
     return false;
+  }
+
+  // Whether the library serves shows when it first runs.
+  bool ConvolveAligned(const ConvolutionCall& call) {
+    if (failed()) return false;
+    if (has_graphs() && convolutions_->HasRun(call)) {
+      Record(WorkKind::kConvolution, "a convolution", call);
+      return true;
+    }
+    const auto lock = IssueAndLock();
+    BeginWork();
+    const absl::StatusOr<bool> served = convolutions_->Run(call, stream_);
+    if (!served.ok()) Fail(served.status());
+    return served.ok() && *served;
   }
 
   // --- Of Device.
@@ -217,6 +231,15 @@ class CudaDevice final : public Device {
     if (*hold == nullptr) return;
     Copy(*from, hold->get(), bytes);
     *from = hold->get();
+  }
+
+  // The same for what a convolution reads; memory for what it writes.
+  void Align(void** data, int64_t bytes, bool written, std::shared_ptr<void>* hold) {
+    if (IsAligned(*data)) return;
+    *hold = Temporary(bytes);
+    if (*hold == nullptr) return;
+    if (!written) Copy(*data, hold->get(), bytes);
+    *data = hold->get();
   }
 
   void MatmulToCopies(MatmulCall aligned, const MatmulCall& call) {

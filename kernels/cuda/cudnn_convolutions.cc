@@ -52,7 +52,8 @@ CudnnConvolutions::Key CudnnConvolutions::KeyOf(const ConvolutionCall& call) {
   const ConvolutionShape& s = call.shape;
   return {s.samples,      s.height,        s.width,        s.in_channels,
           s.out_channels, s.kernel_height, s.kernel_width, s.stride_height,
-          s.stride_width, s.pad_height,    s.pad_width,    static_cast<int64_t>(call.pass)};
+          s.stride_width, s.pad_height,    s.pad_width,    static_cast<int64_t>(call.pass),
+          call.bfloat16};
 }
 
 bool CudnnConvolutions::HasRun(const ConvolutionCall& call) const {
@@ -66,23 +67,26 @@ absl::StatusOr<CudnnConvolutions::Plan*> CudnnConvolutions::PlanOf(const Convolu
   if (plan != nullptr) return plan.get();
   plan = std::make_unique<Plan>();
   const auto number = [](int64_t n) { return static_cast<int>(n); };
+  const cudnnDataType_t type = call.bfloat16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
+  // Tensor cores take bfloat16 numbers as they are; floats they would round.
+  const cudnnMathType_t math = call.bfloat16                       ? CUDNN_TENSOR_OP_MATH
+                               : precision_ == Precision::kFloat32 ? CUDNN_FMA_MATH
+                                                                   : CUDNN_DEFAULT_MATH;
   for (const cudnnStatus_t status :
        {cudnnCreateTensorDescriptor(&plan->x), cudnnCreateTensorDescriptor(&plan->y),
         cudnnCreateFilterDescriptor(&plan->w), cudnnCreateConvolutionDescriptor(&plan->convolution),
-        cudnnSetTensor4dDescriptor(plan->x, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, number(s.samples),
+        cudnnSetTensor4dDescriptor(plan->x, CUDNN_TENSOR_NHWC, type, number(s.samples),
                                    number(s.in_channels), number(s.height), number(s.width)),
-        cudnnSetTensor4dDescriptor(plan->y, CUDNN_TENSOR_NHWC, CUDNN_DATA_FLOAT, number(s.samples),
+        cudnnSetTensor4dDescriptor(plan->y, CUDNN_TENSOR_NHWC, type, number(s.samples),
                                    number(s.out_channels), number(s.out_height()),
                                    number(s.out_width())),
-        cudnnSetFilter4dDescriptor(plan->w, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NHWC,
-                                   number(s.out_channels), number(s.in_channels),
-                                   number(s.kernel_height), number(s.kernel_width)),
+        cudnnSetFilter4dDescriptor(plan->w, type, CUDNN_TENSOR_NHWC, number(s.out_channels),
+                                   number(s.in_channels), number(s.kernel_height),
+                                   number(s.kernel_width)),
         cudnnSetConvolution2dDescriptor(
             plan->convolution, number(s.pad_height), number(s.pad_width), number(s.stride_height),
             number(s.stride_width), 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
-        cudnnSetConvolutionMathType(plan->convolution, precision_ == Precision::kFloat32
-                                                           ? CUDNN_FMA_MATH
-                                                           : CUDNN_DEFAULT_MATH)}) {
+        cudnnSetConvolutionMathType(plan->convolution, math)}) {
     PIPELAB_RETURN_IF_ERROR(CudnnStatus(status, "cuDNN's description of a convolution"));
   }
   PIPELAB_RETURN_IF_ERROR(Choose(call, plan.get()));

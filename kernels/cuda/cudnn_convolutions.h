@@ -4,7 +4,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(bool served, convolutions->Run(call, stream));
 //
 // Of the library's algorithms, in its order of preference, the first that gives the same bits each
-// time and fits the workspace, asked once for each shape and pass.
+// time and fits the workspace, asked once for each shape, pass and type. Addresses are multiples of
+// 16 bytes.
 #ifndef PIPELAB_KERNELS_CUDA_CUDNN_CONVOLUTIONS_H_
 #define PIPELAB_KERNELS_CUDA_CUDNN_CONVOLUTIONS_H_
 
@@ -36,7 +37,7 @@ class CudnnConvolutions {
 
  private:
   struct Plan;
-  using Key = std::array<int64_t, 12>;
+  using Key = std::array<int64_t, 13>;
 
   static Key KeyOf(const ConvolutionCall& call);
   absl::StatusOr<Plan*> PlanOf(const ConvolutionCall& call);

@@ -84,13 +84,23 @@ struct MatmulCall {
 };
 
 // A convolution with weights as [out, height, width, in]. The pass says which of x, w and y is
-// written.
+// written. All three are of one type, sums are in float32: a gradient of weights in bfloat16 is
+// rounded once.
 struct ConvolutionCall {
   ConvolutionShape shape;
   ConvolutionPass pass = ConvolutionPass::kForward;
-  float *x = nullptr, *w = nullptr, *y = nullptr;
+  bool bfloat16 = false;
+  void *x = nullptr, *w = nullptr, *y = nullptr;
   void* workspace = nullptr;
   int64_t workspace_bytes = 0;
+
+  int64_t x_bytes() const {
+    return (bfloat16 ? 2 : 4) * shape.samples * shape.height * shape.width * shape.in_channels;
+  }
+  int64_t y_bytes() const {
+    return (bfloat16 ? 2 : 4) * shape.samples * shape.out_height() * shape.out_width() *
+           shape.out_channels;
+  }
 };
 
 class Device : public Memory, public Queue, protected Worker {
@@ -213,6 +223,8 @@ struct EmulatedOptions {
   int64_t memory_limit = int64_t{1} << 40;  // bytes; past them allocations fail
   bool graphs = false;
   GraphLimits graph_limits;
+  // Loops in the place of cuDNN; else it refuses all convolutions, and the kernels' loops do them.
+  bool convolution_library = false;
   // A test's: an error here is what launching that piece of work comes back with.
   std::function<absl::Status(absl::string_view work)> fault;
 };

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -87,6 +88,56 @@ void Product(const MatmulCall& call, int64_t index) {
   }
 }
 
+// Calls visit(x, w, y) with the places of what is multiplied, w as the library has it.
+template <class Visit>
+void ForEachProduct(const ConvolutionShape& s, const Visit& visit) {
+  const int64_t taps = s.kernel_height * s.kernel_width, pixels = s.out_height() * s.out_width();
+  for (int64_t at = 0; at < s.samples * pixels * taps; ++at) {
+    const int64_t tap = at % taps, out = at / taps;
+    const int64_t row = out / s.out_width() % s.out_height() * s.stride_height - s.pad_height +
+                        tap / s.kernel_width;
+    const int64_t column =
+        out % s.out_width() * s.stride_width - s.pad_width + tap % s.kernel_width;
+    if (row < 0 || row >= s.height || column < 0 || column >= s.width) continue;
+    const int64_t in = (out / pixels * s.height + row) * s.width + column;
+    for (int64_t o = 0; o < s.out_channels; ++o) {
+      for (int64_t c = 0; c < s.in_channels; ++c) {
+        visit(in * s.in_channels + c, (o * taps + tap) * s.in_channels + c,
+              out * s.out_channels + o);
+      }
+    }
+  }
+}
+
+// As a library does it: sums in float32, rounded once, and workspace written over.
+void Convolution(const ConvolutionCall& call) {
+  const ConvolutionShape& s = call.shape;
+  const Numbers x(call.x, call.bfloat16), w(call.w, call.bfloat16), y(call.y, call.bfloat16);
+  std::memset(call.workspace, 0xFF, call.workspace_bytes);
+  const int64_t width = call.bfloat16 ? 2 : 4;
+  std::vector<float> sums;
+  const auto write = [&sums](const Numbers& to) {
+    for (size_t i = 0; i < sums.size(); ++i) to.Set(static_cast<int64_t>(i), sums[i]);
+  };
+  switch (call.pass) {
+    case ConvolutionPass::kForward:
+      sums.resize(call.y_bytes() / width);
+      ForEachProduct(s, [&](int64_t i, int64_t j, int64_t k) { sums[k] += x.Get(i) * w.Get(j); });
+      write(y);
+      break;
+    case ConvolutionPass::kInputGradient:
+      sums.resize(call.x_bytes() / width);
+      ForEachProduct(s, [&](int64_t i, int64_t j, int64_t k) { sums[i] += y.Get(k) * w.Get(j); });
+      write(x);
+      break;
+    case ConvolutionPass::kWeightGradient:
+      sums.resize(s.kernel_height * s.kernel_width * s.in_channels * s.out_channels);
+      ForEachProduct(s, [&](int64_t i, int64_t j, int64_t k) { sums[j] += x.Get(i) * y.Get(k); });
+      write(w);
+      break;
+  }
+}
+
 // Memory of the host, which a test may limit.
 class HostBlocks final : public BlockStore {
  public:
@@ -120,6 +171,7 @@ class EmulatedDevice final : public Device {
  public:
   EmulatedDevice(const EmulatedOptions& options, std::shared_ptr<HostBlocks> blocks)
       : Device(options.graphs ? Issuing::kGraphs : Issuing::kOnWait, blocks, options.graph_limits),
+        convolves_(options.convolution_library),
         fault_(options.fault),
         blocks_(std::move(blocks)) {}
   ~EmulatedDevice() override { GiveBackBuffers(); }
@@ -139,7 +191,10 @@ class EmulatedDevice final : public Device {
   }
 
   void Matmul(const MatmulCall& call) override { Record(WorkKind::kProduct, "a product", call); }
-  bool Convolve(const ConvolutionCall&) override { return false; }  // it has no library
+  bool Convolve(const ConvolutionCall& call) override {
+    if (convolves_) Record(WorkKind::kConvolution, "a convolution", call);
+    return convolves_;
+  }
 
  private:
   // A list of its own, as it was when it was made or changed.
@@ -196,11 +251,13 @@ class EmulatedDevice final : public Device {
         break;
       }
       case WorkKind::kConvolution:
-        LOG(FATAL) << "a convolution of a library that is not there";
+        Convolution(*static_cast<const ConvolutionCall*>(work.arguments));
+        break;
     }
     return absl::OkStatus();
   }
 
+  const bool convolves_;
   const std::function<absl::Status(absl::string_view)> fault_;
   const std::shared_ptr<HostBlocks> blocks_;
 };

@@ -31,6 +31,48 @@ TEST(EmulatedParity, EveryKernelIsWithinItsErrorBound) {
   EXPECT_GT(worst_share[DataType::kBFloat16], 0.9) << "the bounds are far too wide";
 }
 
+std::vector<KernelCase> Convolutions(DataType type) {
+  std::vector<KernelCase> cases;
+  for (KernelCase& c : KernelCases(CaseSize::kSmall, type)) {
+    if (c.convolution.has_value()) cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+// With a library in the place of cuDNN: its layout of the weights, its memory, its roundings.
+TEST(EmulatedParity, ConvolutionsOfALibraryAreWithinTheirErrorBounds) {
+  gpu::EmulatedOptions options;
+  options.convolution_library = true;
+  options.graph_limits.fewest_pieces = 1;
+  for (const bool graphs : {false, true}) {
+    options.graphs = graphs;
+    const auto device = gpu::MakeEmulatedDevice(options);
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+      for (const KernelCase& c : Convolutions(type)) {
+        const CaseResult result = RunOnDevice(c, device);
+        EXPECT_TRUE(result.ok) << c.name << ": " << result.text;
+        EXPECT_TRUE(BitsOnDevice(c, device, 1) == BitsOnDevice(c, device, 0)) << c.name;
+      }
+    }
+  }
+}
+
+// What that library rounds twice, own loops round once, and gradients of weights not at all.
+TEST(EmulatedParity, OwnConvolutionsRoundOnce) {
+  const auto own = gpu::MakeEmulatedDevice();
+  gpu::EmulatedOptions options;
+  options.convolution_library = true;
+  const auto library = gpu::MakeEmulatedDevice(options);
+  int rounded_twice = 0;
+  for (KernelCase& c : Convolutions(DataType::kBFloat16)) {
+    c.in_bfloat16 = CaseInBFloat16{c.in_bfloat16->floats};
+    const CaseResult result = RunOnDevice(c, own);
+    EXPECT_TRUE(result.ok) << c.name << ": " << result.text;
+    rounded_twice += !RunOnDevice(c, library).ok;
+  }
+  EXPECT_GT(rounded_twice, 10);  // of some 12 with a bias and 20 gradients
+}
+
 TEST(EmulatedParity, SameBitsAtOtherAddressesAndAfterOtherCalls) {
   const std::vector<KernelCase> cases = CheckedCases(/*small=*/true);
   const auto device = gpu::MakeEmulatedDevice();

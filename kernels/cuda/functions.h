@@ -183,26 +183,33 @@ struct Channels {
   bool depthwise;
 };
 // Plain loops: depthwise convolutions, and what the library refuses.
-void Convolution(Queue& queue, const Window& window, const Channels& channels, const float* x,
-                 const float* w, const float* b, float* y);  // `b` may be null
+template <class T>
+void Convolution(Queue& queue, const Window& window, const Channels& channels, const T* x,
+                 const T* w, const T* b, T* y);  // `b` may be null
+template <class T>
 void ConvolutionInputGradient(Queue& queue, const Window& window, const Channels& channels,
-                              const float* dy, const float* w, float* dx);
+                              const T* dy, const T* w, T* dx);
+template <class T>
 void ConvolutionWeightGradient(Queue& queue, const Window& window, const Channels& channels,
-                               const float* x, const float* dy, float* dw);
+                               const T* x, const T* dy, float* dw);
 // Weights [taps, in, out] to the library's [out, taps, in], and back, added.
-void WeightsToLibrary(Queue& queue, const float* w, int64_t taps, int64_t in, int64_t out,
-                      float* to);
-void AddWeightsOfLibrary(Queue& queue, const float* from, int64_t taps, int64_t in, int64_t out,
+template <class T>
+void WeightsToLibrary(Queue& queue, const T* w, int64_t taps, int64_t in, int64_t out, T* to);
+template <class T>
+void AddWeightsOfLibrary(Queue& queue, const T* from, int64_t taps, int64_t in, int64_t out,
                          float* w);
 
 // --- batch_norm.cu.cc
-void BatchNorm(Queue& queue, const float* x, const float* gamma, const float* beta, int64_t m,
-               int64_t c, float* y, float* mean, float* variance);
-void BatchNormInference(Queue& queue, const float* x, const float* gamma, const float* beta,
-                        const float* mean, const float* variance, int64_t m, int64_t c, float* y);
-void BatchNormInputGradient(Queue& queue, const float* dy, const float* x, const float* gamma,
-                            const float* mean, const float* variance, int64_t m, int64_t c,
-                            float* dx, float* dgamma_part, float* dbeta_part);
+template <class T>
+void BatchNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t m, int64_t c, T* y,
+               float* mean, float* variance);
+template <class T>
+void BatchNormInference(Queue& queue, const T* x, const T* gamma, const T* beta, const float* mean,
+                        const float* variance, int64_t m, int64_t c, T* y);
+template <class T>
+void BatchNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
+                            const float* mean, const float* variance, int64_t m, int64_t c, T* dx,
+                            float* dgamma_part, float* dbeta_part);
 // `rows` is [batches], in the device's memory; null: equally many.
 void BatchNormUpdateRunning(Queue& queue, const float* statistics, const float* rows,
                             int64_t batches, int64_t c, float momentum, float* running_mean,

@@ -65,8 +65,10 @@ class CudaBatchNormKernels final : public BatchNormKernels {
                const Tensor& mean_C, const Tensor& variance_C) override {
     const auto [m, c] =
         CheckBatchNorm("BatchNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C, &mean_C, &variance_C});
-    BatchNorm(*device_, Data(x_MC), Data(gamma_C), Data(beta_C), m, c, Data(y_MC), Data(mean_C),
-              Data(variance_C));
+    ByType(x_MC, [&, m = m, c = c](auto at) {
+      BatchNorm(*device_, at(x_MC), at(gamma_C), at(beta_C), m, c, at(y_MC), Data(mean_C),
+                Data(variance_C));
+    });
   }
   void InputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
                      const Tensor& mean_C, const Tensor& variance_C, const Tensor& dx_MC,
@@ -74,9 +76,11 @@ class CudaBatchNormKernels final : public BatchNormKernels {
     const auto [m, c] =
         CheckBatchNorm("BatchNormInputGradient", {&dy_MC, &x_MC, &dx_MC},
                        {&gamma_C, &mean_C, &variance_C, &dgamma_part_C, &dbeta_part_C});
-    BatchNormInputGradient(*device_, Data(dy_MC), Data(x_MC), Data(gamma_C), Data(mean_C),
-                           Data(variance_C), m, c, Data(dx_MC), Data(dgamma_part_C),
-                           Data(dbeta_part_C));
+    ByType(x_MC, [&, m = m, c = c](auto at) {
+      BatchNormInputGradient(*device_, at(dy_MC), at(x_MC), at(gamma_C), Data(mean_C),
+                             Data(variance_C), m, c, at(dx_MC), Data(dgamma_part_C),
+                             Data(dbeta_part_C));
+    });
   }
   void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
                       const Tensor& dgamma_C, const Tensor& dbeta_C) override {
@@ -89,8 +93,10 @@ class CudaBatchNormKernels final : public BatchNormKernels {
                  const Tensor& mean_C, const Tensor& variance_C, const Tensor& y_MC) override {
     const auto [m, c] = CheckBatchNorm("BatchNormInference", {&x_MC, &y_MC},
                                        {&gamma_C, &beta_C, &mean_C, &variance_C});
-    BatchNormInference(*device_, Data(x_MC), Data(gamma_C), Data(beta_C), Data(mean_C),
-                       Data(variance_C), m, c, Data(y_MC));
+    ByType(x_MC, [&, m = m, c = c](auto at) {
+      BatchNormInference(*device_, at(x_MC), at(gamma_C), at(beta_C), Data(mean_C),
+                         Data(variance_C), m, c, at(y_MC));
+    });
   }
   // The statistics, a few numbers that the host has kept, may come from there.
   void UpdateRunning(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B, float momentum,

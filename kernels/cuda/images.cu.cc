@@ -135,8 +135,9 @@ void AveragePoolGradient(Queue& queue, const Window& window, int64_t channels, b
           });
 }
 
-void Convolution(Queue& queue, const Window& window, const Channels& channels, const float* x,
-                 const float* w, const float* b, float* y) {
+template <class T>
+void Convolution(Queue& queue, const Window& window, const Channels& channels, const T* x,
+                 const T* w, const T* b, T* y) {
   const Window win = window;
   const Channels ch = channels;
   const int64_t pixels = win.samples * win.out_height * win.out_width;
@@ -157,8 +158,9 @@ void Convolution(Queue& queue, const Window& window, const Channels& channels, c
   });
 }
 
+template <class T>
 void ConvolutionInputGradient(Queue& queue, const Window& window, const Channels& channels,
-                              const float* dy, const float* w, float* dx) {
+                              const T* dy, const T* w, T* dx) {
   const Window win = window;
   const Channels ch = channels;
   ForEach(queue, "ConvolutionInputGradient", win.samples * win.height * win.width * ch.in,
@@ -183,8 +185,9 @@ void ConvolutionInputGradient(Queue& queue, const Window& window, const Channels
 }
 
 // A block an element of w: its threads share the samples and pixels.
+template <class T>
 void ConvolutionWeightGradient(Queue& queue, const Window& window, const Channels& channels,
-                               const float* x, const float* dy, float* dw) {
+                               const T* x, const T* dy, float* dw) {
   const Window win = window;
   const Channels ch = channels;
   const int64_t inputs = ch.depthwise ? 1 : ch.in;
@@ -208,15 +211,16 @@ void ConvolutionWeightGradient(Queue& queue, const Window& window, const Channel
                });
 }
 
-void WeightsToLibrary(Queue& queue, const float* w, int64_t taps, int64_t in, int64_t out,
-                      float* to) {
+template <class T>
+void WeightsToLibrary(Queue& queue, const T* w, int64_t taps, int64_t in, int64_t out, T* to) {
   ForEach(queue, "WeightsToLibrary", taps * in * out, [=] PIPELAB_DEVICE(int64_t at) {
     const int64_t c = at % in, tap = at / in % taps, o = at / in / taps;
     to[at] = w[(tap * in + c) * out + o];
   });
 }
 
-void AddWeightsOfLibrary(Queue& queue, const float* from, int64_t taps, int64_t in, int64_t out,
+template <class T>
+void AddWeightsOfLibrary(Queue& queue, const T* from, int64_t taps, int64_t in, int64_t out,
                          float* w) {
   ForEach(queue, "AddWeightsOfLibrary", taps * in * out, [=] PIPELAB_DEVICE(int64_t at) {
     const int64_t o = at % out, c = at / out % in, tap = at / out / in;
@@ -225,11 +229,19 @@ void AddWeightsOfLibrary(Queue& queue, const float* from, int64_t taps, int64_t 
 }
 
 // The types of activations.
-#define PIPELAB_MAKE(T)                                                                  \
-  template void MaxPool(Queue&, const Window&, int64_t, const T*, T*);                   \
-  template void MaxPoolGradient(Queue&, const Window&, int64_t, const T*, const T*, T*); \
-  template void AveragePool(Queue&, const Window&, int64_t, bool, const T*, T*);         \
-  template void AveragePoolGradient(Queue&, const Window&, int64_t, bool, const T*, T*);
+#define PIPELAB_MAKE(T)                                                                           \
+  template void MaxPool(Queue&, const Window&, int64_t, const T*, T*);                            \
+  template void MaxPoolGradient(Queue&, const Window&, int64_t, const T*, const T*, T*);          \
+  template void AveragePool(Queue&, const Window&, int64_t, bool, const T*, T*);                  \
+  template void AveragePoolGradient(Queue&, const Window&, int64_t, bool, const T*, T*);          \
+  template void Convolution(Queue&, const Window&, const Channels&, const T*, const T*, const T*, \
+                            T*);                                                                  \
+  template void ConvolutionInputGradient(Queue&, const Window&, const Channels&, const T*,        \
+                                         const T*, T*);                                           \
+  template void ConvolutionWeightGradient(Queue&, const Window&, const Channels&, const T*,       \
+                                          const T*, float*);                                      \
+  template void WeightsToLibrary(Queue&, const T*, int64_t, int64_t, int64_t, T*);                \
+  template void AddWeightsOfLibrary(Queue&, const T*, int64_t, int64_t, int64_t, float*);
 PIPELAB_MAKE(float)
 PIPELAB_MAKE(BFloat16)
 #undef PIPELAB_MAKE

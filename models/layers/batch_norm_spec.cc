@@ -33,15 +33,17 @@ LayerSpec BatchNormSpec(const BatchNormSizes& s) {
   layer.operations = [rows = s.rows, c = s.channels](int64_t samples, TokenSlice) {
     return BatchNormOperations(samples * rows, c);
   };
-  layer.costs = [rows = s.rows, c = s.channels](int64_t samples) {
-    LayerCosts costs;
-    costs.output = FloatBytes(samples * rows * c);
-    costs.kept = costs.kept_for_weight = FloatBytes(2 * c);  // statistics; parts of the gradients
-    costs.forward_peak = costs.kept + costs.output;
-    // The gradient takes dy's place; the parts come before the statistics go.
-    costs.backward_input_peak = costs.backward_peak = costs.kept_for_weight;
-    return costs;
-  };
+  SetCosts(&layer, [rows = s.rows, c = s.channels](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) {
+      LayerCosts costs;
+      costs.output = width(samples * rows * c);
+      costs.kept = costs.kept_for_weight = FloatBytes(2 * c);  // statistics; parts of the gradients
+      costs.forward_peak = costs.kept + costs.output;
+      // The gradient takes dy's place; the parts come before the statistics go.
+      costs.backward_input_peak = costs.backward_peak = costs.kept_for_weight;
+      return costs;
+    };
+  });
   return layer;
 }
 

@@ -30,12 +30,17 @@ ConvolutionShape ImageConv::ShapeOf(const LayerContext& ctx) const {
 }
 
 Tensor ImageConv::ConvInput(const LayerContext& ctx, const Tensor& x_MC) const {
-  const Tensor& x = sizes_.input < 0 ? ctx.batch->fields[0] : x_MC;
   const Shape image = {ctx.samples, sizes_.height, sizes_.width, sizes_.in};
-  if (!sizes_.relu) return x.Reshape(image);
-  const Tensor relu = ctx.backend->Allocate(image);
-  ctx.backend->Relu(x.Reshape(image), relu);
-  return relu;
+  Tensor x = (sizes_.input < 0 ? ctx.batch->fields[0] : x_MC).Reshape(image);
+  const bool same_type = x.type() == ctx.backend->activation_type();
+  if (same_type && !sizes_.relu) return x;
+  const Tensor copy = ctx.backend->Allocate(image);
+  if (!same_type) {  // the data's
+    ctx.backend->Copy(x, copy);
+    x = copy;
+  }
+  if (sizes_.relu) ctx.backend->Relu(x, copy);
+  return copy;
 }
 
 Tensor ImageConv::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {

@@ -22,7 +22,8 @@ class ImageConv : public UnaryLayer {
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
 
   ConvolutionShape ShapeOf(const LayerContext& ctx) const;
-  // What the convolution reads, as an image: relu(x) (a new tensor), x, or the data.
+  // What the convolution reads, as an image: x or the data, or a new tensor where these have to
+  // change: relu, or the data's floats in the type of activations.
   Tensor ConvInput(const LayerContext& ctx, const Tensor& x_MC) const;
   const Parameter& gamma() const { return parameters_[parameters_.size() - 2]; }
   const Parameter& beta() const { return parameters_.back(); }

@@ -23,12 +23,14 @@ int64_t WorkspaceFloats(const ImageConvSizes& s) {
 }
 
 // The order of allocations is in image_conv.cc.
-LayerCosts ConvCosts(const ImageConvSizes& s, int64_t samples) {
+LayerCosts ConvCosts(const ImageConvSizes& s, int64_t samples, NumberWidth width) {
   const int64_t rows = samples * s.out_height() * s.out_width();
-  const Bytes output = FloatBytes(rows * s.out);
+  const Bytes output = width(rows * s.out);
   const Bytes workspace = FloatBytes(WorkspaceFloats(s));
-  const Bytes x = FloatBytes(samples * s.height * s.width * s.in);
-  const Bytes relu = s.relu ? x : Bytes(0);
+  const Bytes x = width(samples * s.height * s.width * s.in);
+  // relu(x), or the data's image, which comes in float32, in another type.
+  const bool copies = s.relu || (s.input < 0 && width.bytes != NumberWidth().bytes);
+  const Bytes copy = copies ? x : Bytes(0);
   const Bytes dx = s.input < 0 ? Bytes(0) : x;
   const Bytes norm = FloatBytes(s.norm ? 2 * s.out : 0);  // statistics; parts of the gradients
   const Bytes before_norm = s.norm ? output : Bytes(0);   // the convolution's output
@@ -39,13 +41,13 @@ LayerCosts ConvCosts(const ImageConvSizes& s, int64_t samples) {
   costs.output = output;
   costs.kept = before_norm + norm;
   costs.kept_for_weight = output + norm;  // the gradient of the convolution's output
-  costs.forward_peak = std::max(relu + output + workspace, costs.kept + output);
-  if (!s.norm) costs.forward_peak = relu + output + workspace;
+  costs.forward_peak = std::max(copy + output + workspace, costs.kept + output);
+  if (!s.norm) costs.forward_peak = copy + output + workspace;
   // The norm's gradient takes dy's place, and its input and statistics go before dx comes.
   const Bytes at_dx = s.input < 0 ? Bytes(0) : dx + workspace - before_norm;
   costs.backward_input_peak = std::max({norm, at_dx, Bytes(0)});
   // The parts go before relu(x) comes again.
-  costs.backward_weight_peak = std::max(relu + workspace - norm, Bytes(0));
+  costs.backward_weight_peak = std::max(copy + workspace - norm, Bytes(0));
   costs.backward_peak =
       std::max(costs.backward_input_peak, dx - before_norm + costs.backward_weight_peak);
   return costs;
@@ -131,7 +133,9 @@ LayerSpec ImageConvSpec(const ImageConvSizes& s) {
                       {"norm", s.norm},
                       {"bias", s.bias}};
   layer.operations = [s](int64_t samples, TokenSlice) { return ConvOperations(s, samples); };
-  layer.costs = [s](int64_t samples) { return ConvCosts(s, samples); };
+  SetCosts(&layer, [s](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) { return ConvCosts(s, samples, width); };
+  });
   return layer;
 }
 

@@ -1,10 +1,14 @@
 // Specifications against arenas: what a layer says that it holds is what it holds, to the byte.
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "kernels/compute_device.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/device.h"
 #include "kernels/reference/reference_backend.h"
 #include "models/layers/test_graphs.h"
 #include "models/layers/test_images.h"
@@ -15,7 +19,15 @@
 namespace pipelab {
 namespace {
 
-using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
+// The device that layers are on. In bfloat16 the emulated one, as a GPU has them.
+ComputeDevice OnReference() { return {nullptr, &MakeReferenceBackend}; }
+ComputeDevice OnCpu() { return {nullptr, &MakeCpuBackend}; }
+ComputeDevice InBFloat16() {
+  std::shared_ptr<gpu::Device> device = gpu::MakeEmulatedDevice();
+  return {device,
+          [device](Arena* arena) { return MakeCudaBackend(arena, device, DataType::kBFloat16); }};
+}
+using MakeDevice = ComputeDevice (*)();
 
 struct Sizes {
   int64_t samples, hidden, heads, tokens, vocabulary;
@@ -30,13 +42,15 @@ Bytes PeakOf(Arena* arena, const std::function<void()>& pass) {
   return arena->peak_transient() - before;
 }
 
-class LayerBytes : public testing::TestWithParam<MakeBackend> {
+class LayerBytes : public testing::TestWithParam<MakeDevice> {
  protected:
   // One layer alone on an arena: inputs and dy come from "outside" and are handed over as a stage
   // does.
   struct Run {
-    Run(const LayerSpec& spec, int64_t samples, MakeBackend make)
-        : backend(make(&arena)), rig(spec, backend.get(), samples) {
+    Run(const LayerSpec& spec, int64_t samples, const ComputeDevice& device)
+        : arena(device.memory),
+          backend(device.make_backend(&arena)),
+          rig(spec, backend.get(), samples) {
       inputs = RandomInputs(spec, backend.get(), samples);
       base = arena.current_transient();
       forward_peak = PeakOf(&arena, [&] { y = rig.layer->Forward(rig.ctx, inputs, &rig.stash); });
@@ -64,9 +78,12 @@ class LayerBytes : public testing::TestWithParam<MakeBackend> {
     Bytes base, forward_peak, output, kept;
   };
 
-  void CheckLayer(const LayerSpec& spec, int64_t samples) {
+  void CheckLayer(LayerSpec spec, int64_t samples) {
+    const ComputeDevice device = GetParam()();
+    Run split(spec, samples, device);
+    const auto set_costs = spec.set_costs;
+    set_costs(NumberWidth{SizeOf(split.backend->activation_type())}, &spec);
     const LayerCosts costs = spec.costs(samples);
-    Run split(spec, samples, GetParam());
     EXPECT_EQ(split.forward_peak.value(), costs.forward_peak.value());
     EXPECT_EQ(split.output.value(), costs.output.value());
     EXPECT_EQ(split.kept.value(), costs.kept.value());
@@ -89,7 +106,7 @@ class LayerBytes : public testing::TestWithParam<MakeBackend> {
     EXPECT_EQ(weight_peak.value(), costs.backward_weight_peak.value());
     EXPECT_EQ(split.Held().value(), 0);
 
-    Run fused(spec, samples, GetParam());
+    Run fused(spec, samples, device);
     const Bytes backward_peak = PeakOf(&fused.arena, [&] {
       dx = fused.rig.layer->BackwardInput(fused.rig.ctx, fused.inputs, std::move(fused.dy),
                                           &fused.rig.stash);
@@ -153,9 +170,13 @@ TEST_P(LayerBytes, ImagesHoldToTheByte) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, LayerBytes,
-                         testing::Values(&MakeReferenceBackend, &MakeCpuBackend),
-                         [](const auto& info) { return info.index == 0 ? "reference" : "cpu"; });
+std::string DeviceName(const testing::TestParamInfo<MakeDevice>& info) {
+  constexpr const char* kNames[] = {"reference", "cpu", "bfloat16"};
+  return kNames[info.index];
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, LayerBytes, testing::Values(&OnReference, &OnCpu, &InBFloat16),
+                         DeviceName);
 
 }  // namespace
 }  // namespace pipelab

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "kernels/tensor/host_values.h"
 #include "models/layers/data_view.h"
 #include "models/layers/factory.h"
 #include "tools/base/rng.h"
@@ -69,7 +71,9 @@ Tensor RandomTensor(Backend* backend, Shape shape, const std::string& name, floa
                     const ParameterCut& cut) {
   Tensor t = backend->Allocate(std::move(shape));
   const CounterRng rng(/*seed=*/7, name);
-  for (int64_t i = 0; i < t.size(); ++i) t.f32()[i] = scale * rng.Normal(cut.WholeIndex(i));
+  std::vector<float> values(t.size());
+  for (int64_t i = 0; i < t.size(); ++i) values[i] = scale * rng.Normal(cut.WholeIndex(i));
+  SetHostValues(t, values);
   return t;
 }
 
@@ -97,7 +101,9 @@ LayerRig::LayerRig(const LayerSpec& layer_spec, Backend* backend, int64_t sample
     const Shape shape(p.shape.begin(), p.shape.end());
     // Gammas around 1, everything else around 0; large enough that each matters for the output.
     Tensor value = RandomTensor(backend, shape, p.name, 0.3f, p.cut);
-    for (float& w : value.f32()) w += p.init == InitKind::kOnes ? 1.0f : 0.0f;
+    std::vector<float> values = HostValues(value);
+    for (float& w : values) w += p.init == InitKind::kOnes ? 1.0f : 0.0f;
+    SetHostValues(value, values);
     Tensor gradient = backend->arena().Zeros(DataType::kFloat32, shape, MemoryKind::kGradient);
     parameters.push_back({value, gradient});
   }

@@ -9,7 +9,7 @@ namespace pipelab {
 namespace {
 
 // The order of allocations is in up_conv.cc.
-LayerCosts UpConvCosts(const UpConvSizes& s, int64_t samples) {
+LayerCosts UpConvCosts(const UpConvSizes& s, int64_t samples, NumberWidth width) {
   ConvolutionWorkspaceSizes sizes;  // of the convolution that goes the other way
   sizes.in_channels = s.out;
   sizes.out_channels = s.in;
@@ -20,10 +20,10 @@ LayerCosts UpConvCosts(const UpConvSizes& s, int64_t samples) {
   const int64_t rows = samples * s.height * s.width;
   LayerCosts costs;
   costs.forward = costs.backward_input = costs.backward_weight = MatmulFlops(rows, 4 * s.out, s.in);
-  costs.output = FloatBytes(rows * 4 * s.out);
+  costs.output = width(rows * 4 * s.out);
   costs.kept_for_weight = costs.output;  // its gradient
   costs.forward_peak = costs.output + workspace;
-  costs.backward_input_peak = costs.backward_peak = FloatBytes(rows * s.in) + workspace;
+  costs.backward_input_peak = costs.backward_peak = width(rows * s.in) + workspace;
   costs.backward_weight_peak = workspace;
   return costs;
 }
@@ -52,7 +52,9 @@ LayerSpec UpConvSpec(const UpConvSizes& s) {
     ops.backward_weight = {ConvolutionOperation(s.in, out, rows, numbers)};
     return ops;
   };
-  layer.costs = [s](int64_t samples) { return UpConvCosts(s, samples); };
+  SetCosts(&layer, [s](NumberWidth width, LayerSpec* l) {
+    l->costs = [=](int64_t samples) { return UpConvCosts(s, samples, width); };
+  });
   return layer;
 }
 
