@@ -82,7 +82,7 @@ class Jobs {
   // Running statistics of batch normalisation, padded keys, masked targets, bags, pictures.
   void AddNets() {
     nets_ = SmallNets(/*dropout=*/0.1, Activation::kRelu);
-    for (const auto& make : {&SmallAmoebaNet, &SmallUNet, &SmallResNet}) {
+    for (const auto& make : {&SmallAmoebaNet, &SmallUNet, &SmallResNet, &SmallVgg}) {
       nets_.push_back(make().graph);
     }
     for (const ModelGraph& net : nets_) {

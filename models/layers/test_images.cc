@@ -15,6 +15,7 @@
 #include "models/zoo/amoebanet.h"
 #include "models/zoo/resnet.h"
 #include "models/zoo/unet.h"
+#include "models/zoo/vgg.h"
 
 namespace pipelab {
 namespace {
@@ -135,6 +136,16 @@ GroupedModel SmallUNet() {
   c.side = 8;
   c.channels = 2;
   return Made(BuildUNet(c));
+}
+
+GroupedModel SmallVgg() {
+  VggConfig c;
+  c.width = 2;
+  c.dense = 8;
+  c.classes = 4;
+  c.side = 32;
+  c.channels = 2;
+  return Made(BuildVgg16(c));
 }
 
 GroupedModel SmallResNet() {

@@ -18,10 +18,12 @@ std::vector<LayerSpec> ImageLayers();
 bool HasKinks(const LayerSpec& layer);
 
 // Images of 8 x 8 x 2: an AmoebaNet-D of 3 normal and 2 reduction cells, 5 classes; a U-Net of 2
-// levels, 3 classes a pixel. Of 16 x 16 x 2: a ResNet of 2 blocks, 4 classes.
+// levels, 3 classes a pixel. Of 16 x 16 x 2: a ResNet of 2 blocks, 4 classes. Of 32 x 32 x 2: a
+// VGG-16 of 2 to 16 channels, 4 classes.
 GroupedModel SmallAmoebaNet();
 GroupedModel SmallUNet();
 GroupedModel SmallResNet();
+GroupedModel SmallVgg();
 
 }  // namespace pipelab
 

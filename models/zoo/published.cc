@@ -5,14 +5,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/zoo/amoebanet.h"
 #include "models/zoo/bert.h"
 #include "models/zoo/candle_uno.h"
 #include "models/zoo/case_study.h"
 #include "models/zoo/dlrm.h"
 #include "models/zoo/gnmt.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
 #include "models/zoo/mmt.h"
+#include "models/zoo/resnet.h"
 #include "models/zoo/transformer.h"
+#include "models/zoo/unet.h"
+#include "models/zoo/vgg.h"
 
 namespace pipelab {
 namespace {
@@ -163,6 +168,49 @@ void AddSmall(Models* models) {
                      }});
 }
 
+absl::StatusOr<ModelGraph> GraphOf(absl::StatusOr<GroupedModel> model) {
+  if (!model.ok()) return model.status();
+  return std::move(model->graph);
+}
+
+// Networks of convolutions, on images as small as these have them.
+void AddSmallImages(Models* models) {
+  const std::string source = "small, to be run";
+  models->push_back({"amoebanet-small", source, 0, 0, "all sizes", [] {
+                       AmoebaNetConfig c;
+                       c.layers = 3;
+                       c.filters = 16;
+                       c.classes = 10;
+                       c.height = c.width = 16;
+                       c.stem_stride = 1;
+                       c.stem_reductions = 0;
+                       return GraphOf(BuildAmoebaNet(c));
+                     }});
+  models->push_back({"resnet-small", source, 0, 0, "all sizes", [] {
+                       ResNetConfig c;
+                       c.blocks = {1, 1, 1};
+                       c.width = 8;
+                       c.classes = 10;
+                       c.height = c.image_width = 16;
+                       return GraphOf(BuildResNet(c));
+                     }});
+  models->push_back({"unet-small", source, 0, 0, "all sizes", [] {
+                       UNetConfig c;
+                       c.levels = 2;
+                       c.width = 4;
+                       c.side = 16;
+                       return GraphOf(BuildUNet(c));
+                     }});
+  models->push_back({"vgg-small", source, 0, 0, "all sizes", [] {
+                       VggConfig c;
+                       c.width = 4;
+                       c.dense = 32;
+                       c.classes = 10;
+                       c.side = 32;
+                       return GraphOf(BuildVgg16(c));
+                     }});
+}
+
 }  // namespace
 
 const std::vector<PublishedModel>& PublishedModels() {
@@ -175,6 +223,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddGraphPipe(all);
     AddBaPipe(all);
     AddSmall(all);
+    AddSmallImages(all);
     return all;
   }();
   return *models;
