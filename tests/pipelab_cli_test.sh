@@ -38,6 +38,22 @@ graphs_serve() {
   grep -q "bit" stdout && grep -Eq "^device 1: graphs_replayed [1-9]" stdout || { cat stdout; return 1; }
 }
 
+# Networks of convolutions train in bfloat16, to the serial loop's bits and in the bytes predicted.
+images_train() {
+  local model
+  for model in amoebanet resnet unet vgg; do
+    "$pipelab" plan --planner=bapipe --model=$model-small --cluster=summit-4gpu --devices=2 --samples=2 \
+      --micro_batches=2 --json_out=$model.json >stdout || { cat stdout; return 1; }
+    "$pipelab" run --plan=$model.json --model=$model-small --samples=2 --micro_batches=2 --steps=2 \
+      --backend=emulated --precision=bf16 >stdout 2>stderr || {
+      grep -q "in builds without --config=cuda alone" stderr && return
+      cat stdout stderr
+      return 1
+    }
+    grep -q "losses: bit-equal" stdout && grep -q "as predicted to the byte" stdout || { cat stdout; return 1; }
+  done
+}
+
 # A run goes on from its file with the losses that it would have had, in the same numbers.
 goes_on() {
   local losses='^ *[34]  '
@@ -570,6 +586,7 @@ check "graphs of the CPU" refused 2 "--cuda_graphs=on: with --backend=cuda or em
 check "graphs or not" refused 2 "--cuda_graphs=yes: must be on or off" run 1f1b --cuda_graphs=yes
 check "graphs that serve" graphs_serve
 check "a run that goes on" goes_on
+check "images in bfloat16" images_train
 check "plans" plans
 check "errors of plans" plan_errors
 exit $((failures > 0))
