@@ -48,6 +48,16 @@ absl::Status Set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attri
                       "cuBLASLt's description of a product");
 }
 
+// What follows a product has its addresses in the description. The choice of an algorithm may look
+// at them as well.
+absl::Status SetAddresses(const MatmulCall& call, cublasLtMatmulDesc_t desc) {
+  if (call.bias != nullptr) {
+    PIPELAB_RETURN_IF_ERROR(Set(desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias));
+  }
+  if (!HasAux(call)) return absl::OkStatus();
+  return Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.aux);
+}
+
 template <class T>
 absl::Status Set(cublasLtMatmulPreference_t preference,
                  cublasLtMatmulPreferenceAttributes_t attribute, T value) {
@@ -125,6 +135,7 @@ absl::StatusOr<CublasProducts::Plan*> CublasProducts::PlanOf(const MatmulCall& c
   if (HasAux(call)) {
     PIPELAB_RETURN_IF_ERROR(Set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.n));
   }
+  PIPELAB_RETURN_IF_ERROR(SetAddresses(call, plan->desc));
   const auto layout = [&](cudaDataType_t type, int64_t rows, int64_t columns, int64_t row,
                           int64_t step, cublasLtMatrixLayout_t* made) -> absl::Status {
     PIPELAB_RETURN_IF_ERROR(CublasStatus(cublasLtMatrixLayoutCreate(made, type, rows, columns, row),
@@ -181,12 +192,7 @@ absl::Status CublasProducts::Run(const MatmulCall& call, cudaStream_t stream) {
     return absl::UnimplementedError(
         absl::StrCat("cuBLASLt has no product ", call.m, "x", call.k, "x", call.n));
   }
-  if (call.bias != nullptr) {
-    PIPELAB_RETURN_IF_ERROR(Set(plan->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, call.bias));
-  }
-  if (HasAux(call)) {
-    PIPELAB_RETURN_IF_ERROR(Set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, call.aux));
-  }
+  PIPELAB_RETURN_IF_ERROR(SetAddresses(call, plan->desc));
   const float alpha = static_cast<float>(call.scale), beta = call.add ? 1.0f : 0.0f;
   return CublasStatus(
       cublasLtMatmul(handle_, plan->desc, &alpha, call.b, plan->first, call.a, plan->second, &beta,

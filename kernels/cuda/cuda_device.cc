@@ -24,6 +24,9 @@ bool IsAligned(const void* p) {
   return reinterpret_cast<uintptr_t>(p) % CublasProducts::kAlignment == 0;
 }
 
+// Elements from the first one of a matrix to its last.
+int64_t Extent(int64_t rows, int64_t columns, int64_t row) { return (rows - 1) * row + columns; }
+
 // Kernels in the middle of what is being launched.
 class AtOnce final : public Queue {
  public:
@@ -107,8 +110,14 @@ class CudaDevice final : public Device {
     if (call.batch == 1) {
       std::shared_ptr<void> holds[4];  // until the product is queued
       const int64_t factor = call.factor_bytes(), result = call.result_bytes();
-      AlignInput(&aligned.a, factor * (call.transpose_a ? call.k : call.m) * call.lda(), &holds[0]);
-      AlignInput(&aligned.b, factor * (call.transpose_b ? call.n : call.k) * call.ldb(), &holds[1]);
+      AlignInput(&aligned.a,
+                 factor * (call.transpose_a ? Extent(call.k, call.m, call.lda())
+                                            : Extent(call.m, call.k, call.lda())),
+                 &holds[0]);
+      AlignInput(&aligned.b,
+                 factor * (call.transpose_b ? Extent(call.n, call.k, call.ldb())
+                                            : Extent(call.k, call.n, call.ldb())),
+                 &holds[1]);
       AlignInput(&aligned.bias, result * call.n, &holds[2]);
       const void* aux = call.aux;
       if (call.then == MatmulCall::Then::kGeluGradient)
@@ -243,12 +252,12 @@ class CudaDevice final : public Device {
   }
 
   void MatmulToCopies(MatmulCall aligned, const MatmulCall& call) {
-    const int64_t bytes = call.result_bytes() * call.m * call.ldc();
+    const int64_t bytes = call.result_bytes() * Extent(call.m, call.n, call.ldc());
     const std::shared_ptr<void> c = Temporary(bytes);
     const bool writes_aux = call.then == MatmulCall::Then::kBiasGelu && !IsAligned(call.aux);
     const std::shared_ptr<void> aux = writes_aux ? Temporary(bytes) : nullptr;
     if (failed()) return;
-    if (call.add) Copy(call.c, c.get(), bytes);
+    if (call.add || call.ldc() > call.n) Copy(call.c, c.get(), bytes);
     aligned.c = c.get();
     if (writes_aux) aligned.aux = aux.get();
     Multiply(aligned);
