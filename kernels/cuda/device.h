@@ -6,8 +6,9 @@
 //   std::unique_ptr<Backend> backend = MakeCudaBackend(&arena, device);
 //
 // The emulated device runs the same kernels as loops, and plain loops in the place of libraries. It
-// does what is queued only when somebody waits for it, and its memory starts as NaNs: what forgets
-// to wait computes with NaNs. So everything above this header is tested without a GPU.
+// does what is queued only when somebody waits for it, and its memory (that which blocks of a
+// kernel share as well) starts as NaNs: what forgets to wait computes with NaNs. So everything
+// above this header is tested without a GPU.
 //
 // With graphs, work is noted down and issued at the next wait, by a CUDA graph where the same came
 // before (graph_cache.h): an action of a stage is one launch, or a few where it gets data from the
@@ -225,6 +226,7 @@ struct EmulatedOptions {
   GraphLimits graph_limits;
   // Loops in the place of cuDNN; else it refuses all convolutions, and the kernels' loops do them.
   bool convolution_library = false;
+  bool backwards = false;  // kernels' blocks and threads from the last to the first
   // A test's: an error here is what launching that piece of work comes back with.
   std::function<absl::Status(absl::string_view work)> fault;
 };

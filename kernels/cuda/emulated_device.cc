@@ -173,6 +173,7 @@ class EmulatedDevice final : public Device {
       : Device(options.graphs ? Issuing::kGraphs : Issuing::kOnWait, blocks, options.graph_limits),
         convolves_(options.convolution_library),
         fault_(options.fault),
+        backwards_(options.backwards),
         blocks_(std::move(blocks)) {}
   ~EmulatedDevice() override { GiveBackBuffers(); }
 
@@ -232,9 +233,12 @@ class EmulatedDevice final : public Device {
   absl::Status Do(const Work& work) override {
     if (fault_) PIPELAB_RETURN_IF_ERROR(fault_(work.name));
     switch (work.kind) {
-      case WorkKind::kKernel:
-        work.entry(work.arguments, nullptr);
+      case WorkKind::kKernel: {
+        KernelLaunch launch;
+        launch.backwards = backwards_;
+        work.entry(work.arguments, &launch);
         break;
+      }
       case WorkKind::kCopy: {
         const auto& copy = *static_cast<const CopyWork*>(work.arguments);
         std::memmove(copy.to, copy.from, copy.bytes);
@@ -259,6 +263,7 @@ class EmulatedDevice final : public Device {
 
   const bool convolves_;
   const std::function<absl::Status(absl::string_view)> fault_;
+  const bool backwards_;
   const std::shared_ptr<HostBlocks> blocks_;
 };
 

@@ -9,6 +9,7 @@
 #include "kernels/cases/kernel_case.h"
 #include "kernels/cuda/case_runner.h"
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/cuda/philox.h"
 #include "kernels/tensor/arena.h"
 #include "kernels/tensor/host_values.h"
@@ -73,13 +74,46 @@ TEST(EmulatedParity, OwnConvolutionsRoundOnce) {
   EXPECT_GT(rounded_twice, 10);  // of some 12 with a bias and 20 gradients
 }
 
-TEST(EmulatedParity, SameBitsAtOtherAddressesAndAfterOtherCalls) {
+// What depends on the order of a GPU's threads and blocks, which has none, shows when that is
+// turned round.
+TEST(EmulatedParity, SameBitsAtOtherAddressesAfterOtherCallsAndWithThreadsInAnotherOrder) {
   const std::vector<KernelCase> cases = CheckedCases(/*small=*/true);
   const auto device = gpu::MakeEmulatedDevice();
   std::vector<std::string> bits;
   for (const KernelCase& c : cases) bits.push_back(BitsOnDevice(c, device, 0));
+  gpu::EmulatedOptions options;
+  options.backwards = true;
+  const auto other = gpu::MakeEmulatedDevice(options);
   for (size_t i = cases.size(); i-- > 0;) {
-    EXPECT_TRUE(BitsOnDevice(cases[i], device, 1) == bits[i]) << cases[i].name;
+    EXPECT_TRUE(BitsOnDevice(cases[i], other, 1) == bits[i]) << cases[i].name;
+  }
+}
+
+// Running sums: threads of a block that read what others write, and blocks that do.
+TEST(EmulatedDevice, AnotherOrderShowsKernelsThatNeedOne) {
+  std::map<bool, std::vector<float>> threads, blocks;
+  for (const bool backwards : {false, true}) {
+    gpu::EmulatedOptions options;
+    options.backwards = backwards;
+    const auto device = gpu::MakeEmulatedDevice(options);
+    Arena arena(device);
+    for (auto* const sums : {&threads, &blocks}) {
+      const Tensor x = arena.Allocate(DataType::kFloat32, {4}, MemoryKind::kActivation);
+      SetHostValues(x, {1, 2, 3, 4});
+      float* const memory = static_cast<float*>(x.data());
+      const auto add = [memory](int64_t i) { memory[i + 1] += memory[i]; };
+      if (sums == &threads) {
+        gpu::ForEachBlock(*device, "threads", 1, 0,
+                          [add](gpu::Block& block, int64_t) { block.ForEach(3, add); });
+      } else {
+        gpu::ForEachBlock(*device, "blocks", 3, 0, [add](gpu::Block&, int64_t i) { add(i); });
+      }
+      (*sums)[backwards] = HostValues(x);
+    }
+  }
+  for (const auto& sums : {threads, blocks}) {
+    EXPECT_EQ(sums.at(false), std::vector<float>({1, 3, 6, 10}));
+    EXPECT_EQ(sums.at(true), std::vector<float>({1, 3, 5, 7}));
   }
 }
 

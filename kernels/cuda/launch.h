@@ -14,6 +14,7 @@
 #ifndef PIPELAB_KERNELS_CUDA_LAUNCH_H_
 #define PIPELAB_KERNELS_CUDA_LAUNCH_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
@@ -146,15 +147,25 @@ void LaunchBlocks(void* arguments, KernelLaunch* launch) {
 
 #else  // loops on the host
 
+// From the last to the first where a test wants to see that the order is nothing to the kernel.
+template <class F>
+void ForEachInOrder(int64_t n, bool backwards, const F& f) {
+  if (backwards) {
+    for (int64_t i = n; i-- > 0;) f(i);
+  } else {
+    for (int64_t i = 0; i < n; ++i) f(i);
+  }
+}
+
 class Block {
  public:
-  explicit Block(float* shared) : shared_(shared) {}
+  Block(float* shared, bool backwards) : shared_(shared), backwards_(backwards) {}
 
   float* shared() const { return shared_; }
 
   template <class F>
   void ForEach(int64_t n, const F& f) const {
-    for (int64_t i = 0; i < n; ++i) f(i);
+    ForEachInOrder(n, backwards_, f);
   }
 
   template <class F>
@@ -184,20 +195,24 @@ class Block {
 
  private:
   float* shared_;
+  bool backwards_;
 };
 
 template <class F>
-void LaunchElements(void* arguments, KernelLaunch*) {
+void LaunchElements(void* arguments, KernelLaunch* launch) {
   const auto* const call = static_cast<const KernelCall<F>*>(arguments);
-  for (int64_t i = 0; i < call->count; ++i) call->f(i);
+  ForEachInOrder(call->count, launch->backwards, call->f);
 }
 
 template <class F>
-void LaunchBlocks(void* arguments, KernelLaunch*) {
+void LaunchBlocks(void* arguments, KernelLaunch* launch) {
   const auto* const call = static_cast<const KernelCall<F>*>(arguments);
   std::vector<float> shared(call->shared_floats);
-  Block block(shared.data());
-  for (int64_t b = 0; b < call->count; ++b) call->f(block, b);
+  Block block(shared.data(), launch->backwards);
+  ForEachInOrder(call->count, launch->backwards, [&](int64_t b) {
+    std::fill(shared.begin(), shared.end(), __builtin_nanf(""));  // a GPU's has anything in it
+    call->f(block, b);
+  });
 }
 
 #endif

@@ -19,12 +19,14 @@ struct KernelLaunch {
   int blocks = 0;                  // of kThreads threads
   int64_t shared_bytes = 0;
   void* arguments[2] = {};  // inside of the work's
+  // On the host alone: blocks and threads from the last to the first. A GPU's have no order.
+  bool backwards = false;
 };
 
 // A kernel with its arguments as bytes, which can be copied, kept and compared: nothing undefined
 // lies between them, as far as the compiler lets us see to it.
 struct KernelWork {
-  // For a GPU: says how the kernel is launched. On the host: does it; `launch` is null.
+  // For a GPU: says how the kernel is launched. On the host: does it, in the order of `launch`.
   using Entry = void (*)(void* arguments, KernelLaunch* launch);
 
   const char* name = "";  // for messages; lives for ever
