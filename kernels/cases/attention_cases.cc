@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/cases/attention_roundings.h"
 #include "kernels/cases/case_groups.h"
 
 namespace pipelab {
@@ -10,7 +11,8 @@ namespace {
 // A score of unit normal q and k errs like its sum of head_size terms, times the sum of absolute
 // products, which is about 0.64 sqrt(head_size) after the scale; probabilities take that over as a
 // relative error, and the sums over keys come after. Scale: 1 + sqrt(head_size) forward; twice in
-// the gradient, whose scores' gradient is a difference of two such sums.
+// the gradient, whose scores' gradient is a difference of two such sums. What bfloat16 adds to that
+// inside is attention_roundings.h.
 void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
   for (const AttentionShape& s : AttentionShapes(size)) {
     const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size, n = s.num_queries();
@@ -27,7 +29,9 @@ void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase c;
     c.error_terms = std::max(s.tokens, s.head_size);
     c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
-    c.in_bfloat16 = CaseInBFloat16{{2}};
+    c.in_bfloat16 = CaseInBFloat16{{2}, 1, nullptr, {}, [s](const Tensors& t, size_t) {
+                                     return OutRoundings(CallOf(s), t[0], t[0], t[2]);
+                                   }};
     c.name = absl::StrCat("Attention/", shape);
     c.tensors = {{qkv}, {out, kOut}, {lse, kOut}};
     c.run = [s](Backend* be, const Tensors& t) { be->attention().Forward(s, t[0], t[1], t[2]); };
@@ -37,7 +41,13 @@ void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     cases->push_back(c);
 
     c.error_scale *= 2;
-    c.in_bfloat16 = CaseInBFloat16{{3}};
+    c.in_bfloat16 = CaseInBFloat16{{3}, 1, nullptr, {}, [s](const Tensors& t, size_t) {
+                                     const GradientRoundings r = AttentionGradientRoundings(
+                                         CallOf(s), t[0], t[1], t[1], t[2], t[3]);
+                                     std::vector<double> both = r.dq;  // one tensor's parts
+                                     for (size_t i = 0; i < both.size(); ++i) both[i] += r.dkv[i];
+                                     return both;
+                                   }};
     c.name = absl::StrCat("AttentionGradient/", shape);
     // A slice of the queries adds to the gradients of k and v.
     c.tensors = {{out}, {qkv}, {out}, {lse}, {qkv, s.queries > 0 ? kAdded : kOut}};
@@ -66,7 +76,9 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     KernelCase c;
     c.error_terms = std::max(s.keys, s.head_size);
     c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
-    c.in_bfloat16 = CaseInBFloat16{{3}};
+    c.in_bfloat16 = CaseInBFloat16{{3}, 1, nullptr, {}, [s](const Tensors& t, size_t) {
+                                     return OutRoundings(CallOf(s), t[0], t[1], t[3]);
+                                   }};
     c.name = absl::StrCat("CrossAttention/", shape);
     c.tensors = {{q}, {kv}, {q, kOut}, {lse, kOut}};
     c.run = [s](Backend* be, const Tensors& t) {
@@ -78,7 +90,11 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
 
     c.error_scale *= 2;
     c.error_terms = std::max(c.error_terms, s.queries);
-    c.in_bfloat16 = CaseInBFloat16{{4}};
+    c.in_bfloat16 = CaseInBFloat16{{4}, 1, nullptr, {}, [s](const Tensors& t, size_t which) {
+                                     GradientRoundings r = AttentionGradientRoundings(
+                                         CallOf(s), t[0], t[1], t[2], t[3], t[4]);
+                                     return which == 5 ? r.dq : r.dkv;
+                                   }};
     c.name = absl::StrCat("CrossAttentionGradient/", shape);
     c.tensors = {{q}, {q}, {kv}, {q}, {lse}, {q, kOut}, {kv, kOut}};
     c.prepare = [s](Backend* be, const Tensors& t) {

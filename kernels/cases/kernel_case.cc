@@ -115,7 +115,10 @@ std::vector<double> ErrorBounds(const KernelCase& c, const std::vector<Tensor>& 
   }
   if (!c.IsBFloat16(t)) return bounds;
   const double of_all = half.size ? half.size(results) : 0;
+  const std::vector<double> on_the_way =
+      half.on_the_way ? half.on_the_way(results, t) : std::vector<double>(bounds.size());
   for (size_t i = 0; i < bounds.size(); ++i) {
+    bounds[i] += on_the_way[i];
     const double size = half.size ? of_all : std::abs(double{results[t].f32()[i]});
     bounds[i] += half.roundings * kHalfUnit * (size + bounds[i]);
   }

@@ -64,6 +64,9 @@ struct CaseInBFloat16 {
   std::function<double(const std::vector<Tensor>&)> size = nullptr;
   // Of `floats`, those to which a sum is added that a library may round first.
   std::vector<size_t> rounded_sums = {};
+  // By how much each element of tensor `t` may be off for factors that are rounded on the way;
+  // null: there are none.
+  std::function<std::vector<double>(const std::vector<Tensor>&, size_t t)> on_the_way = nullptr;
 };
 
 struct KernelCase {

@@ -93,10 +93,32 @@ inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
               // Sequences of three and five tokens, padded to six.
               {2, 6, 2, 3, false, 0, 0, kThreeAndFive}};
     case CaseSize::kMedium:
-      return {{2, 64, 2, 32, true},           {1, 129, 3, 20, true},
-              {1, 100, 2, 64, false},         {1, 200, 1, 16, true},
-              {2, 200, 2, 16, true, 64, 64},  {1, 200, 2, 20, true, 30, 100},
-              {1, 200, 1, 16, true, 128, 72}, {2, 130, 2, 16, false, 0, 0, kThreeAndFive}};
+      return {{2, 64, 2, 32, true},
+              {1, 129, 3, 20, true},
+              {1, 100, 2, 64, false},
+              {1, 200, 1, 16, true},
+              {2, 200, 2, 16, true, 64, 64},
+              {1, 200, 2, 20, true, 30, 100},
+              {1, 200, 1, 16, true, 128, 72},
+              {2, 130, 2, 16, false, 0, 0, kThreeAndFive},
+              // Tiles of 16 by 16 and of 64 rows, whole and not, up to every width that a kernel
+              // pads heads to, and past the last.
+              {1, 1, 2, 128, true},
+              {2, 15, 2, 8, false},
+              {1, 16, 2, 16, true},
+              {1, 17, 1, 16, false},
+              {1, 33, 2, 20, true},
+              {1, 33, 1, 32, false},
+              {1, 64, 1, 64, false},
+              {1, 65, 1, 80, true},
+              {2, 17, 1, 96, false},
+              {1, 100, 1, 128, true},
+              {1, 64, 1, 128, false},
+              {1, 20, 1, 130, true},
+              {1, 100, 1, 128, true, 64, 36},
+              {1, 100, 2, 64, true, 15, 33},
+              {1, 160, 1, 8, true, 0, 64},
+              {1, 64, 1, 20, true, 16, 17}};
     case CaseSize::kLarge:
       return {{8, 128, 4, 64, true},
               {8, 128, 4, 64, false},

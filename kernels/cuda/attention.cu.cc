@@ -6,9 +6,12 @@
 // tiles of the other side in one order, so results do not depend on how the queries are sliced
 // where slices begin at whole tiles (of bfloat16, the gradients of keys and values are rounded
 // between slices). Everything lies in shared memory, rows one float apart from
-// the banks of the next.
+// the banks of the next. Arithmetic is in float32; bfloat16 numbers come here only where heads are
+// wider than the kernels have that use tensor cores (attention_tiles.h).
 #include <cmath>
+#include <type_traits>
 
+#include "kernels/cuda/attention_tiles.h"
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/launch.h"
 
@@ -32,12 +35,6 @@ struct Tile {
 
 PIPELAB_DEVICE inline Tile TileOf(int64_t block, int64_t tiles, int64_t heads, int64_t rows) {
   return {block / tiles / heads, block / tiles % heads, block % tiles * rows};
-}
-
-// The first keys, which query `query` of the sample sees.
-PIPELAB_DEVICE inline int64_t KeysOf(const AttentionNumbers& c, int64_t sample, int64_t query) {
-  if (c.causal) return c.first_query + query + 1;
-  return c.key_lengths == nullptr ? c.keys : c.key_lengths[sample];
 }
 
 // Rows [first, first + rows) of one head to shared memory, zeros from `end` on.
@@ -246,6 +243,12 @@ void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const T* dout,
 template <class T>
 void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* kv, T* out,
                float* lse) {
+  if constexpr (std::is_same<T, BFloat16>::value) {
+    if (call.size <= kMostTileProductHeadSize) {
+      AttentionByTileProducts(queue, call, q, kv, out, lse);
+      return;
+    }
+  }
   const AttentionNumbers c = call;
   const int64_t rows = TileRows(c.size, 4), tiles = (c.queries + rows - 1) / rows;
   const int64_t pitch = c.size + 1, width = c.heads * c.size;
@@ -307,6 +310,12 @@ void AttentionGradient(Queue& queue, const AttentionNumbers& call, const T* dout
       static_cast<float*>(queue.Scratch(call.samples * call.heads * call.queries * 4));
   if (delta == nullptr) return;
   Deltas(queue, call, dout, out, delta);
+  if constexpr (std::is_same<T, BFloat16>::value) {
+    if (call.size <= kMostTileProductHeadSize) {
+      AttentionGradientByTileProducts(queue, call, dout, q, kv, lse, delta, dq, dkv);
+      return;
+    }
+  }
   QueryGradient(queue, call, dout, q, kv, lse, delta, dq);
   KeyValueGradient(queue, call, dout, q, kv, lse, delta, dkv);
 }

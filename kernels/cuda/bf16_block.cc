@@ -17,6 +17,10 @@ namespace {
 BFloat16* Half(const Tensor& x) { return static_cast<BFloat16*>(x.data()); }
 float* Float(const Tensor& x) { return static_cast<float*>(x.data()); }
 
+AttentionShape ShapeOf(const BlockSize& size) {
+  return {size.samples, size.tokens, size.heads, size.head_size(), /*causal=*/true};
+}
+
 }  // namespace
 
 Tensor Bf16Block::New(DataType type, Shape shape) {
@@ -45,8 +49,10 @@ Tensor Bf16Block::Weight(const std::string& name, Shape shape, float spread, uin
   return made;
 }
 
-Bf16Block::Bf16Block(const BlockSize& size, std::shared_ptr<Device> device, uint64_t seed)
+Bf16Block::Bf16Block(const BlockSize& size, BlockAttention attention,
+                     std::shared_ptr<Device> device, uint64_t seed)
     : size_(size),
+      attention_(attention),
       device_(std::move(device)),
       arena_(device_),
       backend_(MakeCudaBackend(&arena_, device_, DataType::kBFloat16)) {
@@ -99,8 +105,28 @@ Bf16Block::Bf16Block(const BlockSize& size, std::shared_ptr<Device> device, uint
   h_ = half("h", {m, f});
   gelu_ = half("gelu", {m, f});
   dh_ = half("dh", {m, f});
-  p_ = half("p", {size.samples, size.heads, size.tokens, size.tokens});
-  dp_ = half("dp", {size.heads, size.tokens, size.tokens});
+  if (attention == BlockAttention::kBackend) {
+    lse_ = New(DataType::kFloat32, {size.samples, size.heads, size.tokens});
+  } else {
+    p_ = half("p", {size.samples, size.heads, size.tokens, size.tokens});
+    dp_ = half("dp", {size.heads, size.tokens, size.tokens});
+  }
+}
+
+void Bf16Block::AttentionForward() {
+  if (attention_ == BlockAttention::kBackend) {
+    backend_->attention().Forward(ShapeOf(size_), qkv_, mix_, lse_);
+    return;
+  }
+  for (int64_t s = 0; s < size_.samples; ++s) ProductsForward(s);
+}
+
+void Bf16Block::AttentionBackward() {
+  if (attention_ == BlockAttention::kBackend) {
+    backend_->attention().Gradient(ShapeOf(size_), dmix_, qkv_, mix_, lse_, dqkv_);
+    return;
+  }
+  for (int64_t s = 0; s < size_.samples; ++s) ProductsBackward(s);
 }
 
 // One product for each head of a sample.
@@ -110,7 +136,7 @@ void Bf16Block::HeadProduct(MatmulCall call) {
   device_->Matmul(call);
 }
 
-void Bf16Block::AttentionForward(int64_t sample) {
+void Bf16Block::ProductsForward(int64_t sample) {
   const int64_t t = size_.tokens, c = size_.hidden, d = size_.head_size();
   const BFloat16* const q = Half(qkv_) + sample * t * 3 * c;
   BFloat16* const p = Half(p_) + sample * size_.heads * t * t;
@@ -141,7 +167,7 @@ void Bf16Block::AttentionForward(int64_t sample) {
   HeadProduct(out);
 }
 
-void Bf16Block::AttentionBackward(int64_t sample) {
+void Bf16Block::ProductsBackward(int64_t sample) {
   const int64_t t = size_.tokens, c = size_.hidden, d = size_.head_size();
   const BFloat16* const q = Half(qkv_) + sample * t * 3 * c;
   BFloat16* const dq = Half(dqkv_) + sample * t * 3 * c;
@@ -192,7 +218,7 @@ void Bf16Block::Forward() {
   Backend& b = *backend_;
   b.LayerNorm(x_, gamma1_, beta1_, norm1_, mean1_, rstd1_);
   b.Linear(norm1_, wqkv_, bqkv_, qkv_);
-  for (int64_t s = 0; s < size_.samples; ++s) AttentionForward(s);
+  AttentionForward();
   b.Linear(mix_, wo_, bo_, branch_);
   b.Add(x_, branch_, middle_);
   b.LayerNorm(middle_, gamma2_, beta2_, norm2_, mean2_, rstd2_);
@@ -219,7 +245,7 @@ void Bf16Block::Backward() {
   NormGradients(middle_, gamma2_, mean2_, rstd2_, dy_, dgamma2_, dbeta2_, dmiddle_);
   b.LinearInputGradient(dmiddle_, wo_, dmix_);
   b.LinearWeightGradient(mix_, dmiddle_, dwo_, dbo_);
-  for (int64_t s = 0; s < size_.samples; ++s) AttentionBackward(s);
+  AttentionBackward();
   b.LinearInputGradient(dqkv_, wqkv_, dnorm_);
   b.LinearWeightGradient(norm1_, dqkv_, dwqkv_, dbqkv_);
   NormGradients(x_, gamma1_, mean1_, rstd1_, dmiddle_, dgamma1_, dbeta1_, dx_);

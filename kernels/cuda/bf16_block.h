@@ -1,15 +1,14 @@
 // A GPT block in bfloat16, forward and backward, as training on GPUs computes it: activations and
 // weights in bfloat16, sums and gradients of weights in float32, LayerNorm before attention and
-// before the MLP. What the speed table measures (layer_speed): the Backend's kernels, but for two
-// that are faster here.
+// before the MLP. What the speed table measures (layer_speed): the Backend's kernels, as training
+// calls them, but that the gradient that goes past a norm is added in the norm's own kernel.
 //
 //   BlockSize size;  size.samples = 1; size.tokens = 2048; size.hidden = 8192; size.heads = 64;
-//   Bf16Block block(size, device);
-//   block.Forward();  block.Backward();            // queued; block.status() after Finish()
+//   Bf16Block block(size, BlockAttention::kBackend, device);
+//   block.Forward();  block.Backward();            // queued; device->Finish() waits
 //
-// Attention is by batched products over the heads of a sample, with the probabilities kept: they
-// have tensor cores, which the Backend's attention, in tiles without the matrix of scores, has not.
-// And the gradient that goes past a norm is added in the norm's own kernel.
+// For comparison there is attention by batched products over the heads of a sample, with the matrix
+// of probabilities kept: the library's products, but each score is written and read several times.
 #ifndef PIPELAB_KERNELS_CUDA_BF16_BLOCK_H_
 #define PIPELAB_KERNELS_CUDA_BF16_BLOCK_H_
 
@@ -40,10 +39,13 @@ struct BlockSize {
   }
 };
 
+enum class BlockAttention { kBackend, kProducts };
+
 class Bf16Block {
  public:
   // Weights and inputs are drawn from `seed`.
-  Bf16Block(const BlockSize& size, std::shared_ptr<Device> device, uint64_t seed = 1);
+  Bf16Block(const BlockSize& size, BlockAttention attention, std::shared_ptr<Device> device,
+            uint64_t seed = 1);
 
   void Forward();
   // Of the output's gradient dy(); adds to the gradients of the weights.
@@ -57,14 +59,17 @@ class Bf16Block {
   Tensor New(DataType type, Shape shape);
   Tensor Drawn(const std::string& name, Shape shape, float spread, uint64_t seed);
   Tensor Weight(const std::string& name, Shape shape, float spread, uint64_t seed);
+  void AttentionForward();
+  void AttentionBackward();
   void HeadProduct(MatmulCall call);
-  void AttentionForward(int64_t sample);
-  void AttentionBackward(int64_t sample);
+  void ProductsForward(int64_t sample);
+  void ProductsBackward(int64_t sample);
   void NormGradients(const Tensor& x, const Tensor& gamma, const Tensor& mean, const Tensor& rstd,
                      const Tensor& residual, const Tensor& dgamma, const Tensor& dbeta,
                      const Tensor& dx);
 
   const BlockSize size_;
+  const BlockAttention attention_;
   const std::shared_ptr<Device> device_;
   Arena arena_;
   const std::unique_ptr<Backend> backend_;
@@ -75,8 +80,10 @@ class Bf16Block {
   Tensor gamma1_, beta1_, gamma2_, beta2_;                    // bfloat16
   Tensor dgamma1_, dbeta1_, dgamma2_, dbeta2_;                // float32
   Tensor mean1_, rstd1_, mean2_, rstd2_;
-  Tensor norm1_, qkv_, p_, mix_, middle_, norm2_, h_, gelu_;  // kept for the backward
-  Tensor dqkv_, dp_, dmix_, dmiddle_, dnorm_, dh_, branch_;   // of the backward, and scratch
+  Tensor norm1_, qkv_, mix_, middle_, norm2_, h_, gelu_;  // kept for the backward
+  Tensor lse_;                                            // of the Backend's attention
+  Tensor p_, dp_;  // of products: matrices of probabilities, and of one sample's gradients
+  Tensor dqkv_, dmix_, dmiddle_, dnorm_, dh_, branch_;  // of the backward, and scratch
 };
 
 }  // namespace gpu

@@ -103,14 +103,16 @@ class Wide {
 
 // A number keeps 8 bits, and a result has some tens of roundings behind it: off by a few hundredths
 // of the largest at most, and by one on average.
-TEST(Bf16Block, ComputesTheBlock) {
+class Bf16BlockTest : public testing::TestWithParam<BlockAttention> {};
+
+TEST_P(Bf16BlockTest, ComputesTheBlock) {
   BlockSize size;
   size.samples = 2;
   size.tokens = 9;
   size.hidden = 24;
   size.heads = 3;
   const auto device = MakeEmulatedDevice();
-  Bf16Block block(size, device);
+  Bf16Block block(size, GetParam(), device);
   block.Forward();
   block.Backward();
   ASSERT_TRUE(device->Finish().ok());
@@ -131,6 +133,8 @@ TEST(Bf16Block, ComputesTheBlock) {
   const std::vector<float> once = Wide(&block, size).Run()["dw1"];
   EXPECT_NEAR(twice[5], 2 * once[5], 0.1 * std::abs(once[5]) + 0.05);
 }
+INSTANTIATE_TEST_SUITE_P(Attentions, Bf16BlockTest,
+                         testing::Values(BlockAttention::kBackend, BlockAttention::kProducts));
 
 }  // namespace
 }  // namespace gpu

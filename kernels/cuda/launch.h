@@ -10,28 +10,32 @@
 // A block is kThreads threads that run the same code; ForEach and the reductions divide their
 // indices among them and meet at the end, so what comes after sees what came before. Anything
 // outside them is done by every thread: it must not write. Reductions add in an order that the
-// count alone fixes, which is the same in both executors; all threads get the result.
+// count alone fixes, which is the same in both executors; all threads get the result. ForEachWarp
+// runs its function once for each warp of a block, by all of its threads (tile_product.h).
 #ifndef PIPELAB_KERNELS_CUDA_LAUNCH_H_
 #define PIPELAB_KERNELS_CUDA_LAUNCH_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <new>
 #include <type_traits>
-#include <vector>
 
 #include "kernels/cuda/queue.h"
 
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #define PIPELAB_DEVICE __device__
+#define PIPELAB_UNROLL _Pragma("unroll")  // before a loop, whose arrays are then registers
 #else
 #define PIPELAB_DEVICE
+#define PIPELAB_UNROLL
 #endif
 
 namespace pipelab {
 namespace gpu {
 
 inline constexpr int kWarp = 32;
+inline constexpr int kWarps = kThreads / kWarp;  // of a block
 
 // What an entry of the queue takes (KernelWork).
 template <class F>
@@ -59,12 +63,18 @@ class Block {
  public:
   __device__ explicit Block(float* shared) : shared_(shared) {}
 
-  // As many floats as the launch asked for.
+  // As many floats as the launch asked for, from a multiple of 128 bytes on.
   __device__ float* shared() const { return shared_; }
 
   template <class F>
   __device__ void ForEach(int64_t n, const F& f) const {
     for (int64_t i = threadIdx.x; i < n; i += kThreads) f(i);
+    __syncthreads();
+  }
+
+  template <class F>
+  __device__ void ForEachWarp(const F& f) const {
+    f(static_cast<int>(threadIdx.x) / kWarp);
     __syncthreads();
   }
 
@@ -75,11 +85,11 @@ class Block {
     T value = 0;
     for (int64_t i = threadIdx.x; i < n; i += kThreads) value += f(i);
     for (int o = kWarp / 2; o > 0; o /= 2) value += __shfl_xor_sync(0xffffffffu, value, o);
-    __shared__ T of_warp[kThreads / kWarp];
+    __shared__ T of_warp[kWarps];
     if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
     __syncthreads();
     T all = of_warp[0];
-    for (int w = 1; w < kThreads / kWarp; ++w) all += of_warp[w];
+    for (int w = 1; w < kWarps; ++w) all += of_warp[w];
     __syncthreads();
     return all;
   }
@@ -92,11 +102,11 @@ class Block {
     for (int o = kWarp / 2; o > 0; o /= 2) {
       value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, o));
     }
-    __shared__ float of_warp[kThreads / kWarp];
+    __shared__ float of_warp[kWarps];
     if (threadIdx.x % kWarp == 0) of_warp[threadIdx.x / kWarp] = value;
     __syncthreads();
     float all = of_warp[0];
-    for (int w = 1; w < kThreads / kWarp; ++w) all = fmaxf(all, of_warp[w]);
+    for (int w = 1; w < kWarps; ++w) all = fmaxf(all, of_warp[w]);
     __syncthreads();
     return all;
   }
@@ -113,7 +123,7 @@ __global__ void __launch_bounds__(kThreads) ElementKernel(int64_t n, const F f) 
 
 template <class F>
 __global__ void __launch_bounds__(kThreads) BlockKernel(int64_t blocks, const F f) {
-  extern __shared__ float shared[];
+  extern __shared__ __align__(128) float shared[];
   Block block(shared);
   for (int64_t b = blockIdx.x; b < blocks; b += gridDim.x) {
     f(block, b);
@@ -169,6 +179,11 @@ class Block {
   }
 
   template <class F>
+  void ForEachWarp(const F& f) const {
+    ForEachInOrder(kWarps, backwards_, [&](int64_t warp) { f(static_cast<int>(warp)); });
+  }
+
+  template <class F>
   auto Sum(int64_t n, const F& f) const {
     using T = decltype(f(int64_t{0}));
     T of_thread[kThreads];
@@ -198,6 +213,26 @@ class Block {
   bool backwards_;
 };
 
+// A block's shared memory, aligned as on a GPU. It ends to the byte, for AddressSanitizer.
+class HostShared {
+ public:
+  explicit HostShared(int64_t count)
+      : count_(count),
+        floats_(static_cast<float*>(::operator new(count * sizeof(float), kAligned))) {}
+  ~HostShared() { ::operator delete(floats_, kAligned); }
+  HostShared(const HostShared&) = delete;
+  HostShared& operator=(const HostShared&) = delete;
+
+  float* floats() const { return floats_; }
+  // A GPU's has anything in it.
+  void Spoil() const { std::fill_n(floats_, count_, __builtin_nanf("")); }
+
+ private:
+  static constexpr std::align_val_t kAligned{128};
+  const int64_t count_;
+  float* const floats_;
+};
+
 template <class F>
 void LaunchElements(void* arguments, KernelLaunch* launch) {
   const auto* const call = static_cast<const KernelCall<F>*>(arguments);
@@ -207,10 +242,10 @@ void LaunchElements(void* arguments, KernelLaunch* launch) {
 template <class F>
 void LaunchBlocks(void* arguments, KernelLaunch* launch) {
   const auto* const call = static_cast<const KernelCall<F>*>(arguments);
-  std::vector<float> shared(call->shared_floats);
-  Block block(shared.data(), launch->backwards);
+  const HostShared shared(call->shared_floats);
+  Block block(shared.floats(), launch->backwards);
   ForEachInOrder(call->count, launch->backwards, [&](int64_t b) {
-    std::fill(shared.begin(), shared.end(), __builtin_nanf(""));  // a GPU's has anything in it
+    shared.Spoil();
     call->f(block, b);
   });
 }

@@ -1,5 +1,6 @@
 // Speed of a 52B-shaped GPT block in bfloat16 on a GPU, forward and backward, as a share of what
-// the largest product reaches in the same run.
+// the largest product reaches in the same run: with the Backend's attention, which training has,
+// and with attention as batched products of the library (bf16_block.h).
 //
 //   bazel run -c opt --config=cuda //kernels/cuda:layer_speed -- --json=layers.json
 //
@@ -31,6 +32,7 @@ ABSL_FLAG(int, runs, 10, "measured runs, of which the median counts");
 namespace pipelab {
 namespace {
 
+using gpu::BlockAttention;
 using gpu::BlockSize;
 using gpu::Device;
 
@@ -81,6 +83,31 @@ std::vector<int64_t> Numbers(const std::string& list) {
   return numbers;
 }
 
+// One line of the table.
+absl::Status MeasureBlock(const std::shared_ptr<Device>& device, double peak, int64_t tokens,
+                          int64_t samples, BlockAttention attention, std::string* json) {
+  BlockSize size;
+  size.samples = samples;
+  size.tokens = tokens;
+  size.hidden = absl::GetFlag(FLAGS_hidden);
+  size.heads = absl::GetFlag(FLAGS_heads);
+  gpu::Bf16Block block(size, attention, device);
+  PIPELAB_ASSIGN_OR_RETURN(const double forward, Seconds(device.get(), [&] { block.Forward(); }));
+  PIPELAB_ASSIGN_OR_RETURN(const double backward, Seconds(device.get(), [&] { block.Backward(); }));
+  const double forward_share = size.flops() / forward / peak;
+  const double backward_share = 2 * size.flops() / backward / peak;
+  const char* const name = attention == BlockAttention::kBackend ? "backend" : "products";
+  std::cout << absl::StrFormat("%6d  %7d  %9s  %10.3f  %4.0f%%  %11.3f  %4.0f%%\n", tokens, samples,
+                               name, forward * 1e3, 100 * forward_share, backward * 1e3,
+                               100 * backward_share);
+  absl::StrAppendFormat(
+      json,
+      "\n  {\"tokens\": %d, \"samples\": %d, \"attention\": \"%s\", \"forward_ms\": %.4f, "
+      "\"forward_share\": %.4f, \"backward_ms\": %.4f, \"backward_share\": %.4f}",
+      tokens, samples, name, forward * 1e3, forward_share, backward * 1e3, backward_share);
+  return absl::OkStatus();
+}
+
 absl::Status Measure(std::string* json) {
   PIPELAB_ASSIGN_OR_RETURN(const std::shared_ptr<Device> device, gpu::MakeCudaDevice({}));
   PIPELAB_ASSIGN_OR_RETURN(const gpu::GpuDescription about, gpu::DescribeGpu(0));
@@ -89,32 +116,15 @@ absl::Status Measure(std::string* json) {
                                peak * 1e-12);
   absl::StrAppendFormat(json, "{\"device\": \"%s\", \"matmul_peak_tflops\": %.1f, \"layers\": [",
                         about.name, peak * 1e-12);
-  std::cout << "tokens  samples  forward ms  share  backward ms  share\n";
+  std::cout << "tokens  samples  attention  forward ms  share  backward ms  share\n";
   bool first = true;
   for (const int64_t tokens : Numbers(absl::GetFlag(FLAGS_tokens))) {
     for (const int64_t samples : Numbers(absl::GetFlag(FLAGS_samples))) {
-      BlockSize size;
-      size.samples = samples;
-      size.tokens = tokens;
-      size.hidden = absl::GetFlag(FLAGS_hidden);
-      size.heads = absl::GetFlag(FLAGS_heads);
-      gpu::Bf16Block block(size, device);
-      PIPELAB_ASSIGN_OR_RETURN(const double forward,
-                               Seconds(device.get(), [&] { block.Forward(); }));
-      PIPELAB_ASSIGN_OR_RETURN(const double backward,
-                               Seconds(device.get(), [&] { block.Backward(); }));
-      const double forward_share = size.flops() / forward / peak;
-      const double backward_share = 2 * size.flops() / backward / peak;
-      std::cout << absl::StrFormat("%6d  %7d  %10.3f  %4.0f%%  %11.3f  %4.0f%%\n", tokens, samples,
-                                   forward * 1e3, 100 * forward_share, backward * 1e3,
-                                   100 * backward_share);
-      absl::StrAppendFormat(
-          json,
-          "%s\n  {\"tokens\": %d, \"samples\": %d, \"forward_ms\": %.4f, \"forward_share\": %.4f, "
-          "\"backward_ms\": %.4f, \"backward_share\": %.4f}",
-          first ? "" : ",", tokens, samples, forward * 1e3, forward_share, backward * 1e3,
-          backward_share);
-      first = false;
+      for (const BlockAttention kind : {BlockAttention::kBackend, BlockAttention::kProducts}) {
+        if (!first) absl::StrAppend(json, ",");
+        first = false;
+        PIPELAB_RETURN_IF_ERROR(MeasureBlock(device, peak, tokens, samples, kind, json));
+      }
     }
   }
   absl::StrAppend(json, "\n]}\n");

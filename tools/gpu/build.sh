@@ -45,7 +45,7 @@ sources=(
   kernels/{attention_checks,image_checks,shape_checks}.cc
   kernels/tensor/{arena,storage,tensor,host_values}.cc
   kernels/reference/*.cc
-  kernels/cases/*_cases.cc kernels/cases/{kernel_case,image_shapes}.cc
+  kernels/cases/*_cases.cc kernels/cases/{attention_roundings,kernel_case,image_shapes}.cc
   tools/base/rng.cc tools/base/units.cc
 )
 programs=(gpu_info parity layer_speed)
