@@ -5,13 +5,13 @@
 // A block has a tile of queries, or of keys in the gradient of keys and values, and goes over the
 // tiles of the other side in one order, so results do not depend on how the queries are sliced
 // where slices begin at whole tiles (of bfloat16, the gradients of keys and values are rounded
-// between slices). Everything lies in shared memory, rows one float apart from
-// the banks of the next. Arithmetic is in float32; bfloat16 numbers come here only where heads are
-// wider than the kernels have that use tensor cores (attention_tiles.h).
+// between slices). Everything lies in shared memory, rows one float apart from the banks of the
+// next. Arithmetic is in float32; bfloat16 numbers come here only where heads are wider than the
+// kernels take that use tensor cores (attention_tiles.h).
 #include <cmath>
 #include <type_traits>
 
-#include "kernels/cuda/attention_tiles.h"
+#include "kernels/cuda/attention_parts.h"
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/launch.h"
 
@@ -19,12 +19,11 @@ namespace pipelab {
 namespace gpu {
 namespace {
 
-// Rows of a tile, a divisor of kAttentionBlockRows: as many as `arrays` tiles of rows leave room
-// for in the 96 KiB that a block may have on every GPU since sm_80.
+// Rows of a tile, a divisor of kAttentionBlockRows: as many as there is room for `arrays` tiles of.
 int64_t TileRows(int64_t size, int64_t arrays) {
-  constexpr int64_t kFloats = 96 * 1024 / 4;
   for (int64_t rows = 32; rows > 1; rows /= 2) {
-    if (arrays * rows * (size + 1) + 2 * rows * (rows + 1) + 4 * rows <= kFloats) return rows;
+    if (arrays * rows * (size + 1) + 2 * rows * (rows + 1) + 4 * rows <= kMostSharedFloats)
+      return rows;
   }
   return 1;
 }
@@ -92,18 +91,32 @@ struct ForwardTile {
   }
 };
 
-// delta[sample, head, query] = dout . out
+// delta[sample, head, query] = dout . out, in sums of eight columns: so threads read close by.
 template <class T>
 void Deltas(Queue& queue, const AttentionNumbers& call, const T* dout, const T* out, float* delta) {
+  constexpr int64_t kColumns = 8, kMostParts = 512;
   const AttentionNumbers c = call;
-  const int64_t width = c.heads * c.size;
-  ForEach(queue, "AttentionDeltas", c.samples * c.heads * c.queries,
-          [=] PIPELAB_DEVICE(int64_t at) {
-            const int64_t i = at % c.queries, h = at / c.queries % c.heads;
-            const int64_t s = at / c.queries / c.heads;
-            const int64_t row = (s * c.queries + i) * width + h * c.size;
-            delta[at] = Dot(dout + row, out + row, c.size);
-          });
+  const int64_t parts = (c.size + kColumns - 1) / kColumns;                           // of a head
+  const int64_t heads = kMostParts / parts < c.heads ? kMostParts / parts : c.heads;  // of a block
+  const int64_t groups = (c.heads + heads - 1) / heads;
+  ForEachBlock(queue, "AttentionDeltas", c.samples * c.queries * groups, heads * parts,
+               [=] PIPELAB_DEVICE(Block & block, int64_t b) {
+                 const int64_t row = b / groups, first = b % groups * heads;
+                 const int64_t count = c.heads - first < heads ? c.heads - first : heads;
+                 float* const sums = block.shared();
+                 block.ForEach(count * parts, [&](int64_t at) {
+                   const int64_t column = at % parts * kColumns;
+                   const int64_t columns = c.size - column < kColumns ? c.size - column : kColumns;
+                   const int64_t place = (row * c.heads + first + at / parts) * c.size + column;
+                   sums[at] = Dot(dout + place, out + place, columns);
+                 });
+                 block.ForEach(count, [&](int64_t h) {
+                   float sum = 0.0f;
+                   for (int64_t i = 0; i < parts; ++i) sum += sums[h * parts + i];
+                   const int64_t sample = row / c.queries;
+                   delta[(sample * c.heads + first + h) * c.queries + row % c.queries] = sum;
+                 });
+               });
 }
 
 template <class T>

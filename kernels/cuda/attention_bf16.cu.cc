@@ -18,6 +18,8 @@ struct ForwardShared {
   static constexpr int kFloats = 2 * Head::kFloats + kTileRows * kScorePitch +
                                  kTileRows * kFactorPitch / 2 + kTileRows * kFadePitch +
                                  2 * kTileRows + 2 * kThreads;
+  static_assert(kFloats <= kMostSharedFloats, "a block has no room for it");
+  static_assert(kTileRows * Head::kSumPitch <= 2 * Head::kFloats, "no room for staged sums");
 
   PIPELAB_DEVICE explicit ForwardShared(float* at)
       : k(reinterpret_cast<BFloat16*>(at)),

@@ -11,6 +11,15 @@ namespace {
 constexpr int kScoreFloats = kTileRows * kScorePitch;
 constexpr int kFactorFloats = kTileRows * kFactorPitch / 2;
 
+template <class Head>
+constexpr int kQueryGradientFloats =
+    2 * Head::kFloats + 2 * kScoreFloats + kFactorFloats + 2 * kTileRows;
+template <class Head>
+constexpr int kKeyValueGradientFloats = kQueryGradientFloats<Head> + kFactorFloats;
+static_assert(kKeyValueGradientFloats<HeadTiles<8>> <= kMostSharedFloats,
+              "a block has no room for it");
+static_assert(kTileRows * HeadTiles<8>::kSumPitch <= 2 * kScoreFloats, "no room for staged sums");
+
 struct Call {
   AttentionNumbers c;
   const BFloat16 *dout, *q, *kv;
@@ -51,8 +60,7 @@ void QueryGradient(Queue& queue, const Call& of, BFloat16* dq) {
   const int64_t tiles = (call.c.queries + kTileRows - 1) / kTileRows;
   ForEachBlock(
       queue, "AttentionQueryGradient", call.c.samples * call.c.heads * tiles,
-      2 * Head::kFloats + 2 * kScoreFloats + kFactorFloats + 2 * kTileRows,
-      [=] PIPELAB_DEVICE(Block & block, int64_t b) {
+      kQueryGradientFloats<Head>, [=] PIPELAB_DEVICE(Block & block, int64_t b) {
         const AttentionNumbers& c = call.c;
         const int64_t first = (tiles - 1 - b % tiles) * kTileRows;
         const int64_t head = b / tiles % c.heads, sample = b / tiles / c.heads;
@@ -127,8 +135,7 @@ void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
   const int64_t query_tiles = (call.c.queries + kTileRows - 1) / kTileRows;
   ForEachBlock(
       queue, "AttentionKeyValueGradient", call.c.samples * call.c.heads * tiles,
-      2 * Head::kFloats + 2 * kScoreFloats + 2 * kFactorFloats + 2 * kTileRows,
-      [=] PIPELAB_DEVICE(Block & block, int64_t b) {
+      kKeyValueGradientFloats<Head>, [=] PIPELAB_DEVICE(Block & block, int64_t b) {
         const AttentionNumbers& c = call.c;
         const int64_t first_key = b % tiles * kTileRows;
         const int64_t head = b / tiles % c.heads, sample = b / tiles / c.heads;

@@ -1,8 +1,8 @@
-// What the attention kernels share. The *tile products* are those of bfloat16 whose products are
-// tensor cores' (tile_product.h): a block has a tile of 64 queries, or keys, and goes over the
-// tiles of 64 on the other side. Warps 2g and 2g + 1 have the rows [16 g, 16 g + 16) of its tile:
-// of the scores each computes 32 columns, of the results every other 16. Heads are padded with
-// zeros to the next width that there is a kernel for.
+// What the kernels of bfloat16 attention share, whose products are tensor cores' (tile_product.h):
+// a block has a tile of 64 queries, or keys, and goes over the tiles of 64 on the other side. Warps
+// 2g and 2g + 1 have the rows [16 g, 16 g + 16) of its tile: of the scores each computes 32
+// columns, of the results every other 16. Heads are padded with zeros to the next width that there
+// is a kernel for.
 //
 // For .cu.cc files.
 #ifndef PIPELAB_KERNELS_CUDA_ATTENTION_TILES_H_
@@ -11,32 +11,13 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/cuda/functions.h"
+#include "kernels/cuda/attention_parts.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/tile_product.h"
 
 namespace pipelab {
 namespace gpu {
 
-// Of wider heads a tile and its sums are more than registers and shared memory hold.
-inline constexpr int64_t kMostTileProductHeadSize = 128;
-
-// attention_bf16.cu.cc and attention_bf16_gradient.cu.cc: Attention and AttentionGradient of heads
-// up to that width. delta: [sample, head, query], dout . out.
-void AttentionByTileProducts(Queue& queue, const AttentionNumbers& call, const BFloat16* q,
-                             const BFloat16* kv, BFloat16* out, float* lse);
-void AttentionGradientByTileProducts(Queue& queue, const AttentionNumbers& call,
-                                     const BFloat16* dout, const BFloat16* q, const BFloat16* kv,
-                                     const float* lse, const float* delta, BFloat16* dq,
-                                     BFloat16* dkv);
-
-// The first keys, which query `query` of the sample sees.
-PIPELAB_DEVICE inline int64_t KeysOf(const AttentionNumbers& c, int64_t sample, int64_t query) {
-  if (c.causal) return c.first_query + query + 1;
-  return c.key_lengths == nullptr ? c.keys : c.key_lengths[sample];
-}
-
-// --- Tile products.
 inline constexpr int kTileRows = 64;                     // kAttentionBlockRows
 inline constexpr int kRowGroups = kTileRows / kTile;     // of 16 rows
 inline constexpr int kSides = kWarps / kRowGroups;       // warps of a group

@@ -1,0 +1,39 @@
+// What all attention kernels share.
+//
+// For .cu.cc files.
+#ifndef PIPELAB_KERNELS_CUDA_ATTENTION_PARTS_H_
+#define PIPELAB_KERNELS_CUDA_ATTENTION_PARTS_H_
+
+#include <cstdint>
+
+#include "kernels/cuda/functions.h"
+#include "kernels/cuda/launch.h"
+
+namespace pipelab {
+namespace gpu {
+
+// What a block may have on every GPU since sm_80.
+inline constexpr int64_t kMostSharedFloats = 96 * 1024 / 4;
+
+// Of wider heads a tile and its sums are more than registers and shared memory hold.
+inline constexpr int64_t kMostTileProductHeadSize = 128;
+
+// attention_bf16.cu.cc and attention_bf16_gradient.cu.cc: Attention and AttentionGradient of heads
+// up to that width. delta: [sample, head, query], dout . out.
+void AttentionByTileProducts(Queue& queue, const AttentionNumbers& call, const BFloat16* q,
+                             const BFloat16* kv, BFloat16* out, float* lse);
+void AttentionGradientByTileProducts(Queue& queue, const AttentionNumbers& call,
+                                     const BFloat16* dout, const BFloat16* q, const BFloat16* kv,
+                                     const float* lse, const float* delta, BFloat16* dq,
+                                     BFloat16* dkv);
+
+// The first keys, which query `query` of the sample sees.
+PIPELAB_DEVICE inline int64_t KeysOf(const AttentionNumbers& c, int64_t sample, int64_t query) {
+  if (c.causal) return c.first_query + query + 1;
+  return c.key_lengths == nullptr ? c.keys : c.key_lengths[sample];
+}
+
+}  // namespace gpu
+}  // namespace pipelab
+
+#endif  // PIPELAB_KERNELS_CUDA_ATTENTION_PARTS_H_
