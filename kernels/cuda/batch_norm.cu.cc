@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/map.h"
 #include "kernels/cuda/sums.h"
 
 namespace pipelab {
@@ -40,10 +41,10 @@ void BatchNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t 
 template <class T>
 void BatchNormInference(Queue& queue, const T* x, const T* gamma, const T* beta, const float* mean,
                         const float* variance, int64_t m, int64_t c, T* y) {
-  ForEach(queue, "BatchNorm", m * c, [=] PIPELAB_DEVICE(int64_t at) {
+  Map(queue, "BatchNorm", m * c, x, y, [=] PIPELAB_DEVICE(int64_t at, float v) {
     const int64_t j = at % c;
     const float rstd = 1.0f / sqrtf(variance[j] + kEpsilon);
-    y[at] = (x[at] - mean[j]) * rstd * gamma[j] + beta[j];
+    return (v - mean[j]) * rstd * gamma[j] + beta[j];
   });
 }
 
@@ -61,13 +62,14 @@ void BatchNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamm
         dgamma_part[j] = static_cast<float>(normal_sum);
         dbeta_part[j] = static_cast<float>(sum);
       });
-  ForEach(queue, "BatchNormInputGradient", m * c, [=] PIPELAB_DEVICE(int64_t at) {
-    const int64_t j = at % c;
-    const float rstd = 1.0f / sqrtf(variance[j] + kEpsilon);
-    const float normal = (x[at] - mean[j]) * rstd;
-    const float share = (dbeta_part[j] + normal * dgamma_part[j]) / static_cast<float>(m);
-    dx[at] = gamma[j] * rstd * (dy[at] - share);
-  });
+  Map(queue, "BatchNormInputGradient", m * c, dy, x, dx,
+      [=] PIPELAB_DEVICE(int64_t at, float g, float v) {
+        const int64_t j = at % c;
+        const float rstd = 1.0f / sqrtf(variance[j] + kEpsilon);
+        const float normal = (v - mean[j]) * rstd;
+        const float share = (dbeta_part[j] + normal * dgamma_part[j]) / static_cast<float>(m);
+        return gamma[j] * rstd * (g - share);
+      });
 }
 
 void BatchNormUpdateRunning(Queue& queue, const float* statistics, const float* rows,

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/map.h"
 #include "kernels/cuda/philox.h"
 
 namespace pipelab {
@@ -17,39 +18,45 @@ PIPELAB_DEVICE inline float GeluGate(float x) {
   return 1.0f / (1.0f + expf(-2.0f * kGeluSlope * (x + kGeluCubic * x * x * x)));
 }
 
+// What dropout makes of element i.
+PIPELAB_DEVICE inline float Kept(const DropoutNumbers& d, float scale, int64_t i, float value) {
+  const float uniform = RandomUniform(d.seed, d.stream, d.offset + static_cast<uint64_t>(i));
+  return uniform >= d.rate ? value * scale : 0.0f;
+}
+
 }  // namespace
 
 template <class T>
 void Gelu(Queue& queue, const T* x, int64_t n, T* y) {
-  ForEach(queue, "Gelu", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = x[i] * GeluGate(x[i]); });
+  Map(queue, "Gelu", n, x, y, [=] PIPELAB_DEVICE(int64_t, float v) { return v * GeluGate(v); });
 }
 
 // d(x g) = g + x g (1 - g) 2 u', where g is the gate.
 template <class T>
 void GeluGradient(Queue& queue, const T* dy, const T* x, int64_t n, T* dx) {
-  ForEach(queue, "GeluGradient", n, [=] PIPELAB_DEVICE(int64_t i) {
-    const float z = x[i], gate = GeluGate(z);
+  Map(queue, "GeluGradient", n, dy, x, dx, [=] PIPELAB_DEVICE(int64_t, float g, float z) {
+    const float gate = GeluGate(z);
     const float slope = 2.0f * kGeluSlope * (1.0f + 3.0f * kGeluCubic * z * z);
     // Far out, where z slope overflows, 1 - gate or gate is 0 and so is the product.
     const float change = gate * (1.0f - gate);
-    dx[i] = dy[i] * (gate + (change == 0.0f ? 0.0f : z * change * slope));
+    return g * (gate + (change == 0.0f ? 0.0f : z * change * slope));
   });
 }
 
 template <class T>
 void Relu(Queue& queue, const T* x, int64_t n, T* y) {
-  ForEach(queue, "Relu", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = x[i] < 0 ? 0.0f : x[i]; });
+  Map(queue, "Relu", n, x, y, [=] PIPELAB_DEVICE(int64_t, float v) { return v < 0 ? 0.0f : v; });
 }
 
 template <class T>
 void ReluGradient(Queue& queue, const T* dy, const T* y, int64_t n, T* dx) {
-  ForEach(queue, "ReluGradient", n,
-          [=] PIPELAB_DEVICE(int64_t i) { dx[i] = y[i] <= 0 ? 0.0f : dy[i]; });
+  Map(queue, "ReluGradient", n, dy, y, dx,
+      [=] PIPELAB_DEVICE(int64_t, float g, float v) { return v <= 0 ? 0.0f : g; });
 }
 
 template <class T, class B>
 void Add(Queue& queue, const T* a, const B* b, int64_t n, T* y) {
-  ForEach(queue, "Add", n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = a[i] + b[i]; });
+  Map(queue, "Add", n, a, b, y, [=] PIPELAB_DEVICE(int64_t, float v, float w) { return v + w; });
 }
 
 template <class T>
@@ -63,7 +70,7 @@ void Scale(Queue& queue, float factor, int64_t n, float* x) {
 
 template <class From, class To>
 void Convert(Queue& queue, const From* from, int64_t n, To* to) {
-  ForEach(queue, "Convert", n, [=] PIPELAB_DEVICE(int64_t i) { to[i] = from[i]; });
+  Map(queue, "Convert", n, from, to, [=] PIPELAB_DEVICE(int64_t, float v) { return v; });
 }
 
 template <class From, class To>
@@ -77,18 +84,21 @@ void CopyColumns(Queue& queue, const From* from, int64_t from_width, int64_t row
 
 template <class T>
 void AddBias(Queue& queue, const T* b, int64_t m, int64_t n, T* y) {
-  ForEach(queue, "AddBias", m * n, [=] PIPELAB_DEVICE(int64_t i) { y[i] = y[i] + b[i % n]; });
+  Map(queue, "AddBias", m * n, static_cast<const T*>(y), y,
+      [=] PIPELAB_DEVICE(int64_t i, float v) { return v + b[i % n]; });
 }
 
 template <class T>
 void Dropout(Queue& queue, const T* a, const T* x, const DropoutNumbers& numbers, int64_t n, T* y) {
   const DropoutNumbers d = numbers;
   const float scale = 1.0f / (1.0f - d.rate);
-  ForEach(queue, "Dropout", n, [=] PIPELAB_DEVICE(int64_t i) {
-    const float uniform = RandomUniform(d.seed, d.stream, d.offset + static_cast<uint64_t>(i));
-    const float kept = uniform >= d.rate ? x[i] * scale : 0.0f;
-    y[i] = a == nullptr ? kept : a[i] + kept;
-  });
+  if (a == nullptr) {
+    Map(queue, "Dropout", n, x, y,
+        [=] PIPELAB_DEVICE(int64_t i, float v) { return Kept(d, scale, i, v); });
+  } else {
+    Map(queue, "Dropout", n, a, x, y,
+        [=] PIPELAB_DEVICE(int64_t i, float u, float v) { return u + Kept(d, scale, i, v); });
+  }
 }
 
 // The types of activations.
