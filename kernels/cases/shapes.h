@@ -51,7 +51,7 @@ inline std::vector<MatmulSize> MatmulShapes(CaseSize size) {
 inline std::vector<RowsSize> NormShapes(CaseSize size) {
   switch (size) {
     case CaseSize::kSmall:
-      return {{1, 2}, {3, 5}, {5, 33}};
+      return {{1, 2}, {3, 5}, {5, 33}, {3, 40}};
     case CaseSize::kMedium:
       return {{67, 256}, {8, 1023}};
     case CaseSize::kLarge:

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/functions.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/map.h"
 #include "kernels/cuda/sums.h"
 
 namespace pipelab {
@@ -16,17 +17,38 @@ constexpr float kLayerNormEpsilon = 1e-5f;
 template <class T>
 void LayerNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t m, int64_t c, T* y,
                float* mean, float* rstd) {
+  constexpr int kCount = kNumbersOfThread<T>;
+  const int64_t parts = PartsOf<kCount>(c);
+  const bool aligned = c % kCount == 0 && IsWide(x) && IsWide(gamma) && IsWide(beta) && IsWide(y);
   ForEachBlock(queue, "LayerNorm", m, 0, [=] PIPELAB_DEVICE(Block & block, int64_t row) {
     const T* const in = x + row * c;
-    T* const out = y + row * c;
-    const float center =
-        block.Sum(c, [&](int64_t j) { return static_cast<float>(in[j]); }) / static_cast<float>(c);
-    const float squares = block.Sum(c, [&](int64_t j) {
-      const float off = in[j] - center;
-      return off * off;
+    const float sum = block.Sum(parts, [&](int64_t j) {
+      const Part part = PartAt<kCount>(j, c, aligned);
+      const auto v = Load<kCount>(in, part);
+      return SumOfPart<kCount>(part, [&](int k) { return static_cast<float>(v.values[k]); });
+    });
+    const float center = sum / static_cast<float>(c);
+    const float squares = block.Sum(parts, [&](int64_t j) {
+      const Part part = PartAt<kCount>(j, c, aligned);
+      const auto v = Load<kCount>(in, part);
+      return SumOfPart<kCount>(part, [&](int k) {
+        const float off = v.values[k] - center;
+        return off * off;
+      });
     });
     const float scale = 1.0f / sqrtf(squares / static_cast<float>(c) + kLayerNormEpsilon);
-    block.ForEach(c, [&](int64_t j) { out[j] = (in[j] - center) * scale * gamma[j] + beta[j]; });
+    block.ForEach(parts, [&](int64_t j) {
+      const Part part = PartAt<kCount>(j, c, aligned);
+      const auto v = Load<kCount>(in, part);
+      const auto factor = Load<kCount>(gamma, part);
+      const auto term = Load<kCount>(beta, part);
+      Numbers<T, kCount> out{};
+      PIPELAB_UNROLL
+      for (int k = 0; k < kCount; ++k) {
+        out.values[k] = (v.values[k] - center) * scale * factor.values[k] + term.values[k];
+      }
+      Store(out, part, y + row * c);
+    });
     block.ForEach(1, [&](int64_t) {
       mean[row] = center;
       rstd[row] = scale;
@@ -40,18 +62,44 @@ template <class T>
 void LayerNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
                             const float* mean, const float* rstd, const T* residual, int64_t m,
                             int64_t c, T* dx) {
+  constexpr int kCount = kNumbersOfThread<T>;
+  const int64_t parts = PartsOf<kCount>(c);
+  const bool aligned = c % kCount == 0 && IsWide(dy) && IsWide(x) && IsWide(gamma) &&
+                       IsWide(residual) && IsWide(dx);  // null is
   ForEachBlock(
       queue, "LayerNormInputGradient", m, 0, [=] PIPELAB_DEVICE(Block & block, int64_t row) {
         const int64_t at = row * c;
         const float center = mean[row], scale = rstd[row];
-        const float g_sum = block.Sum(c, [&](int64_t j) { return dy[at + j] * gamma[j]; });
-        const float gx_sum = block.Sum(
-            c, [&](int64_t j) { return dy[at + j] * gamma[j] * ((x[at + j] - center) * scale); });
-        block.ForEach(c, [&](int64_t j) {
-          const float normal = (x[at + j] - center) * scale;
-          const float g = dy[at + j] * gamma[j];
-          const float own = scale * (g - (g_sum + normal * gx_sum) / static_cast<float>(c));
-          dx[at + j] = residual == nullptr ? own : own + residual[at + j];
+        const float g_sum = block.Sum(parts, [&](int64_t j) {
+          const Part part = PartAt<kCount>(j, c, aligned);
+          const auto g = Load<kCount>(dy + at, part);
+          const auto factor = Load<kCount>(gamma, part);
+          return SumOfPart<kCount>(part, [&](int k) { return g.values[k] * factor.values[k]; });
+        });
+        const float gx_sum = block.Sum(parts, [&](int64_t j) {
+          const Part part = PartAt<kCount>(j, c, aligned);
+          const auto g = Load<kCount>(dy + at, part);
+          const auto v = Load<kCount>(x + at, part);
+          const auto factor = Load<kCount>(gamma, part);
+          return SumOfPart<kCount>(part, [&](int k) {
+            return g.values[k] * factor.values[k] * ((v.values[k] - center) * scale);
+          });
+        });
+        block.ForEach(parts, [&](int64_t j) {
+          const Part part = PartAt<kCount>(j, c, aligned);
+          const auto g = Load<kCount>(dy + at, part);
+          const auto v = Load<kCount>(x + at, part);
+          const auto factor = Load<kCount>(gamma, part);
+          Numbers<T, kCount> past{}, out{};
+          if (residual != nullptr) past = Load<kCount>(residual + at, part);
+          PIPELAB_UNROLL
+          for (int k = 0; k < kCount; ++k) {
+            const float normal = (v.values[k] - center) * scale;
+            const float own = scale * (g.values[k] * factor.values[k] -
+                                       (g_sum + normal * gx_sum) / static_cast<float>(c));
+            out.values[k] = residual == nullptr ? own : own + past.values[k];
+          }
+          Store(out, part, dx + at);
         });
       });
 }
