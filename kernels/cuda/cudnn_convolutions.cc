@@ -12,18 +12,6 @@ namespace {
 
 constexpr int kMostAlgorithms = 16;
 
-// The first that is deterministic and fits; -1: none.
-template <class Performance>
-int FirstThatFits(const std::vector<Performance>& offers, int64_t workspace_bytes) {
-  for (const Performance& offer : offers) {
-    if (offer.status == CUDNN_STATUS_SUCCESS && offer.determinism == CUDNN_DETERMINISTIC &&
-        static_cast<int64_t>(offer.memory) <= workspace_bytes) {
-      return static_cast<int>(offer.algo);
-    }
-  }
-  return -1;
-}
-
 }  // namespace
 
 struct CudnnConvolutions::Plan {
@@ -37,9 +25,25 @@ struct CudnnConvolutions::Plan {
   cudnnTensorDescriptor_t x = nullptr, y = nullptr;
   cudnnFilterDescriptor_t w = nullptr;
   cudnnConvolutionDescriptor_t convolution = nullptr;
-  int algorithm = -1;
+  int algorithm = -1;                         // none
+  cudnnMathType_t math = CUDNN_DEFAULT_MATH;  // of the algorithm
   bool has_run = false;
 };
+
+// The first that is deterministic and fits.
+template <class Performance>
+void CudnnConvolutions::TakeFirstThatFits(const std::vector<Performance>& offers,
+                                          int64_t workspace_bytes, Plan* plan) {
+  for (const Performance& offer : offers) {
+    if (offer.status != CUDNN_STATUS_SUCCESS || offer.determinism != CUDNN_DETERMINISTIC ||
+        static_cast<int64_t>(offer.memory) > workspace_bytes) {
+      continue;
+    }
+    plan->algorithm = static_cast<int>(offer.algo);
+    plan->math = offer.mathType;
+    return;
+  }
+}
 
 CudnnConvolutions::CudnnConvolutions(Precision precision) : precision_(precision) {}
 
@@ -103,7 +107,7 @@ absl::Status CudnnConvolutions::Choose(const ConvolutionCall& call, Plan* plan) 
           cudnnGetConvolutionForwardAlgorithm_v7(handle_, plan->x, plan->w, plan->convolution,
                                                  plan->y, kMostAlgorithms, &count, offers.data());
       offers.resize(count);
-      plan->algorithm = FirstThatFits(offers, call.workspace_bytes);
+      TakeFirstThatFits(offers, call.workspace_bytes, plan);
       break;
     }
     case ConvolutionPass::kInputGradient: {
@@ -112,7 +116,7 @@ absl::Status CudnnConvolutions::Choose(const ConvolutionCall& call, Plan* plan) 
                                                            plan->convolution, plan->x,
                                                            kMostAlgorithms, &count, offers.data());
       offers.resize(count);
-      plan->algorithm = FirstThatFits(offers, call.workspace_bytes);
+      TakeFirstThatFits(offers, call.workspace_bytes, plan);
       break;
     }
     case ConvolutionPass::kWeightGradient: {
@@ -121,12 +125,16 @@ absl::Status CudnnConvolutions::Choose(const ConvolutionCall& call, Plan* plan) 
           handle_, plan->x, plan->y, plan->convolution, plan->w, kMostAlgorithms, &count,
           offers.data());
       offers.resize(count);
-      plan->algorithm = FirstThatFits(offers, call.workspace_bytes);
+      TakeFirstThatFits(offers, call.workspace_bytes, plan);
       break;
     }
   }
   const absl::Status asked = CudnnStatus(status, "cuDNN's choice of an algorithm");
-  return absl::IsUnimplemented(asked) ? absl::OkStatus() : asked;
+  if (!asked.ok()) return absl::IsUnimplemented(asked) ? absl::OkStatus() : asked;
+  // The offer's memory is of its own kind of arithmetic. Of floats it stays as it was asked for.
+  if (!call.bfloat16 || plan->algorithm < 0) return absl::OkStatus();
+  return CudnnStatus(cudnnSetConvolutionMathType(plan->convolution, plan->math),
+                     "cuDNN's kind of arithmetic");
 }
 
 absl::StatusOr<bool> CudnnConvolutions::Run(const ConvolutionCall& call, cudaStream_t stream) {

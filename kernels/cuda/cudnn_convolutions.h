@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kernels/cuda/device.h"
@@ -42,6 +43,9 @@ class CudnnConvolutions {
   static Key KeyOf(const ConvolutionCall& call);
   absl::StatusOr<Plan*> PlanOf(const ConvolutionCall& call);
   absl::Status Choose(const ConvolutionCall& call, Plan* plan);
+  template <class Performance>
+  static void TakeFirstThatFits(const std::vector<Performance>& offers, int64_t workspace_bytes,
+                                Plan* plan);
 
   const Precision precision_;
   cudnnHandle_t handle_ = nullptr;  // made with the first call: it takes a while
