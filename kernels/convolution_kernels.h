@@ -76,8 +76,8 @@ class ConvolutionKernels {
                        const Tensor& b_O, const Tensor& y_NHWC) = 0;
   virtual void InputGradient(const ConvolutionShape& shape, const Tensor& dy_NHWC,
                              const Tensor& w_HWIO, const Tensor& dx_NHWC) = 0;
-  // Adds to dw, and the sums of dy over samples and pixels to db where it is not empty. A library may
-  // round what it adds to dw to the type of x.
+  // Adds to dw, and the sums of dy over samples and pixels to db where it is not empty. A library
+  // may round what it adds to dw to the type of x.
   virtual void WeightGradient(const ConvolutionShape& shape, const Tensor& x_NHWC,
                               const Tensor& dy_NHWC, const Tensor& dw_HWIO, const Tensor& db_O) = 0;
 };
