@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -68,6 +69,85 @@ mode_t DefaultMode(mode_t all) {
   return all & ~mask;
 }
 
+// Where a write to a path goes.
+struct Destination {
+  std::string path;  // behind all links, which stay
+  // A device, a pipe, or what a process has open (/dev/stdout): written as it is, since a rename
+  // would put a file in its place.
+  bool stream = false;
+  mode_t mode = 0;  // that the file has, or is to have
+};
+
+// 0 or errno.
+int FindDestination(absl::string_view path, Destination* to) {
+  to->path = std::string(path);
+  std::error_code error;
+  constexpr int kMostLinks = 40;  // as Linux itself
+  for (int links = 0; fs::is_symlink(to->path, error); ++links) {
+    if (links == kMostLinks) return ELOOP;
+    if (absl::StartsWith(to->path, "/proc/")) {
+      to->stream = true;
+      return 0;
+    }
+    const std::string target = fs::read_symlink(to->path, error).string();
+    if (error) return error.value();
+    to->path = JoinPath(target[0] == '/' ? "" : ParentOf(to->path), target);
+  }
+  struct stat info;
+  if (stat(to->path.c_str(), &info) != 0) {
+    to->mode = DefaultMode(0666);
+    return errno == ENOENT ? 0 : errno;
+  }
+  if (S_ISDIR(info.st_mode)) return EISDIR;
+  to->stream = !S_ISREG(info.st_mode);
+  to->mode = info.st_mode & 07777;
+  // A rename would not ask.
+  return access(to->path.c_str(), W_OK) == 0 ? 0 : errno;
+}
+
+int WriteStream(const std::string& path, absl::string_view text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = WriteAll(fd, text);
+  if (close(fd) != 0 && error == 0) error = errno;
+  return error;
+}
+
+// All that a new file needs before its rename; 0 or errno.
+int Fill(int fd, mode_t mode, absl::string_view text) {
+  int error = WriteAll(fd, text);
+  if (error == 0 && fchmod(fd, mode) != 0) error = errno;
+  if (error == 0 && fsync(fd) != 0) error = errno;
+  return error;
+}
+
+// Into a file that gets its name, *temp, once it is whole: of a writer that is killed nothing is
+// left. False where the file system cannot do that, or the write fails.
+bool WriteNameless(const Destination& to, absl::string_view text, std::string* temp) {
+  const int fd = open(ParentOf(to.path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  bool named = false;
+  if (Fill(fd, to.mode, text) == 0) {
+    static std::atomic<int> count{0};
+    *temp = absl::StrCat(to.path, ".tmp-", getpid(), "-", ++count);
+    const std::string open_file = absl::StrCat("/proc/self/fd/", fd);
+    named = linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, temp->c_str(), AT_SYMLINK_FOLLOW) == 0;
+  }
+  close(fd);
+  return named;
+}
+
+// The same into a file that has its name from the start; 0 or errno.
+int WriteNamed(const Destination& to, absl::string_view text, std::string* temp) {
+  *temp = absl::StrCat(to.path, ".tmp-XXXXXX");
+  const int fd = mkostemp(temp->data(), O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = Fill(fd, to.mode, text);
+  if (close(fd) != 0 && error == 0) error = errno;
+  if (error != 0) unlink(temp->c_str());
+  return error;
+}
+
 }  // namespace
 
 std::string JoinPath(absl::string_view a, absl::string_view b) {
@@ -108,19 +188,22 @@ absl::StatusOr<std::string> ReadFile(absl::string_view path, int64_t limit) {
 }
 
 absl::Status WriteFileAtomically(absl::string_view path, absl::string_view text) {
-  std::string temp = absl::StrCat(path, ".tmp-XXXXXX");
-  const int fd = mkostemp(temp.data(), O_CLOEXEC);
-  if (fd < 0) return PathError(path, "cannot be written", errno);
-  int error = WriteAll(fd, text);
-  if (error == 0 && fchmod(fd, DefaultMode(0666)) != 0) error = errno;
-  if (error == 0 && fsync(fd) != 0) error = errno;
-  if (close(fd) != 0 && error == 0) error = errno;
-  if (error == 0 && rename(temp.c_str(), std::string(path).c_str()) != 0) error = errno;
-  if (error != 0) {
-    unlink(temp.c_str());
-    return PathError(path, "cannot be written", error);
+  const auto failed = [&](int error) { return PathError(path, "cannot be written", error); };
+  Destination to;
+  int error = FindDestination(path, &to);
+  if (error != 0) return failed(error);
+  if (to.stream) {
+    error = WriteStream(to.path, text);
+    return error == 0 ? absl::OkStatus() : failed(error);
   }
-  SyncDirectory(ParentOf(path));
+  std::string temp;
+  if (!WriteNameless(to, text, &temp)) error = WriteNamed(to, text, &temp);
+  if (error == 0 && rename(temp.c_str(), to.path.c_str()) != 0) {
+    error = errno;
+    unlink(temp.c_str());
+  }
+  if (error != 0) return failed(error);
+  SyncDirectory(ParentOf(to.path));
   return absl::OkStatus();
 }
 

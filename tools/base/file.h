@@ -35,7 +35,9 @@ constexpr int64_t kReadFileLimit = int64_t{1} << 30;
 absl::StatusOr<std::string> ReadFile(absl::string_view path, int64_t limit = kReadFileLimit);
 
 // Readers see the old text or the new, never a part: temp file beside it, fsync, rename. A failure
-// leaves the old file as it was and no temp file.
+// leaves the old file as it was and no temp file; nor does a writer that is killed, where the file
+// system knows files without a name (O_TMPFILE). A link stays, and what it leads to is replaced; a
+// file keeps its permissions. Devices, pipes and /dev/stdout are written to, and not replaced.
 absl::Status WriteFileAtomically(absl::string_view path, absl::string_view text);
 
 absl::Status MakeDirectories(absl::string_view path);  // like mkdir -p

@@ -1,6 +1,7 @@
 // Files: bounded reads, atomic writes, output folders.
 #include "tools/base/file.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -88,6 +89,71 @@ TEST(File, FailedWriteKeepsTheOldFileAndNoTemp) {
   EXPECT_FALSE(status.ok());
   EXPECT_EQ(*ReadFile(path), "old");
   EXPECT_EQ(Names(dir), std::set<std::string>{"a"});
+}
+
+// The same limit kills a writer that does not ignore its signal.
+TEST(File, KilledWriterLeavesNothing) {
+  const std::string dir = NewDir(), path = JoinPath(dir, "a");
+  const int fd = open(dir.c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (fd < 0) GTEST_SKIP() << "this file system has no files without a name";
+  close(fd);
+  ASSERT_THAT(WriteFileAtomically(path, "old"), IsOk());
+  const auto write_and_die = [&] {
+    signal(SIGXFSZ, SIG_DFL);
+    const rlimit none{0, 0}, small{1000, 1000};
+    setrlimit(RLIMIT_CORE, &none);
+    setrlimit(RLIMIT_FSIZE, &small);
+    (void)WriteFileAtomically(path, std::string(5000, 'n'));
+  };
+  EXPECT_EXIT(write_and_die(), testing::KilledBySignal(SIGXFSZ), "");
+  EXPECT_EQ(*ReadFile(path), "old");
+  EXPECT_EQ(Names(dir), std::set<std::string>{"a"});
+}
+
+TEST(File, LinksAndPermissionsStay) {
+  const std::string dir = NewDir(), path = JoinPath(dir, "a"), link = JoinPath(dir, "link");
+  ASSERT_THAT(MakeDirectories(JoinPath(dir, "below")), IsOk());
+  std::filesystem::create_symlink("below/target", link);
+  ASSERT_THAT(WriteFileAtomically(link, "first"), IsOk());  // there is no target yet
+  ASSERT_THAT(WriteFileAtomically(link, "second"), IsOk());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(*ReadFile(JoinPath(dir, "below/target")), "second");
+  std::filesystem::create_symlink("ring", JoinPath(dir, "ring"));
+  EXPECT_THAT(WriteFileAtomically(JoinPath(dir, "ring"), ""),
+              StatusIs(absl::StatusCode::kUnknown, HasSubstr("symbolic links")));
+  ASSERT_THAT(WriteFileAtomically(path, "mine"), IsOk());
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  ASSERT_THAT(WriteFileAtomically(path, "again"), IsOk());
+  struct stat info;
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 0640u);
+  EXPECT_THAT(WriteFileAtomically(JoinPath(dir, "below"), ""),
+              StatusIs(absl::StatusCode::kUnknown, HasSubstr("Is a directory")));
+}
+
+// A rename would put a file in the place of the pipe, and as root in that of /dev/null.
+TEST(File, PipesAreWrittenTo) {
+  const std::string dir = NewDir(), path = JoinPath(dir, "pipe");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  ASSERT_THAT(WriteFileAtomically(path, "text"), IsOk());
+  char text[5] = {};
+  EXPECT_EQ(read(reader, text, 4), 4);
+  EXPECT_STREQ(text, "text");
+  // What a process has open, as /dev/stdout leads to, is written to as well.
+  const std::string mine = JoinPath(dir, "mine");
+  const int fd = open(mine.c_str(), O_WRONLY | O_CREAT, 0600);
+  ASSERT_GE(fd, 0);
+  std::filesystem::create_symlink(absl::StrCat("/proc/self/fd/", fd), JoinPath(dir, "stdout"));
+  ASSERT_THAT(WriteFileAtomically(JoinPath(dir, "stdout"), "one"), IsOk());
+  struct stat before, after;
+  ASSERT_EQ(fstat(fd, &before), 0);
+  ASSERT_EQ(stat(mine.c_str(), &after), 0);
+  EXPECT_EQ(before.st_ino, after.st_ino);
+  EXPECT_EQ(*ReadFile(mine), "one");
+  close(fd);
+  close(reader);
 }
 
 TEST(CheckWritableDirectory, CreatesOrNamesTheOption) {
