@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "kernels/comm/follow_up.h"
 #include "tools/base/file.h"
@@ -25,6 +26,16 @@ std::string FolderOf(const std::string& file) {
 absl::Status InFile(const std::string& file, const absl::Status& status) {
   if (status.ok() || absl::StrContains(status.message(), file)) return status;
   absl::Status named(status.code(), absl::StrCat(file, ": ", status.message()));
+  return IsFollowUp(status) ? MarkAsFollowUp(std::move(named)) : named;
+}
+
+// An error about a file that an option names: "--resume=FILE: ...".
+absl::Status InOption(absl::string_view option, const std::string& file,
+                      const absl::Status& status) {
+  if (status.ok() || absl::StrContains(status.message(), absl::StrCat(option, "="))) return status;
+  absl::string_view fault = status.message();
+  absl::ConsumePrefix(&fault, absl::StrCat(file, ": "));
+  absl::Status named(status.code(), absl::StrCat(option, "=", file, ": ", fault));
   return IsFollowUp(status) ? MarkAsFollowUp(std::move(named)) : named;
 }
 
@@ -85,7 +96,11 @@ absl::StatusOr<TrainingState> FromFirst(ProcessGroup* group, const std::string& 
 absl::Status CheckCheckpointFile(absl::string_view option, const std::string& file,
                                  ProcessGroup* group) {
   absl::Status own;
-  if (IsFirst(group)) own = OutputDirectory::Create(option, FolderOf(file)).status();
+  if (IsFirst(group)) {
+    own = IsDirectory(file) ? absl::InvalidArgumentError(
+                                  absl::StrCat(option, "=", file, ": is a folder; give a file"))
+                            : OutputDirectory::Create(option, FolderOf(file)).status();
+  }
   return OfAll(group, own);
 }
 
@@ -110,8 +125,8 @@ absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const s
   const Whereabouts goes_on(group, "goes on from", file);
   absl::StatusOr<TrainingState> state = TrainingState();
   if (IsFirst(group)) state = ReadFitting(option, file, settings);
-  PIPELAB_RETURN_IF_ERROR(InFile(file, OfAll(group, state.status())));
-  PIPELAB_RETURN_IF_ERROR(InFile(file, training->SetState(*state)));
+  PIPELAB_RETURN_IF_ERROR(InOption(option, file, OfAll(group, state.status())));
+  PIPELAB_RETURN_IF_ERROR(InOption(option, file, training->SetState(*state)));
   if (group == nullptr) return state;
   return FromFirst(group, file, *std::move(state));
 }

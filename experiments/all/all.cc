@@ -43,12 +43,13 @@ constexpr char kClaimRecords[] = "claims";  // experiments/results/claims.csv
 
 absl::StatusOr<std::set<std::string>> Names(absl::string_view option, const std::string& text,
                                             const std::vector<StudyProgram>& all) {
-  std::set<std::string> names = absl::StrSplit(text, ',', absl::SkipEmpty());
+  std::set<std::string> names;
+  if (!text.empty()) names = absl::StrSplit(text, ',');
   for (const std::string& name : names) {
     if (std::any_of(all.begin(), all.end(), [&](const auto& s) { return s.name == name; }))
       continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(option, "=", text, ": ", name, " is not one of ",
+        absl::StrCat(option, "=", text, ": '", name, "' is not one of ",
                      absl::StrJoin(all, ", ", [](std::string* out, const StudyProgram& s) {
                        absl::StrAppend(out, s.name);
                      })));
@@ -66,7 +67,9 @@ absl::StatusOr<std::vector<StudyProgram>> Chosen() {
       chosen.push_back(study);
     }
   }
-  return chosen;
+  if (!chosen.empty()) return chosen;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--skip=", absl::GetFlag(FLAGS_skip), ": leaves no study to run"));
 }
 
 // "12.3 s; 4 claims met, 1 missed; deterministic columns equal".

@@ -122,6 +122,17 @@ absl::Status ReadMore(ResultFolder* r) {
   return absl::OkStatus();
 }
 
+absl::Status ReadAll(ResultFolder* r) {
+  PIPELAB_RETURN_IF_ERROR(ReadConfig(r));
+  PIPELAB_RETURN_IF_ERROR(ReadEnv(r));
+  PIPELAB_RETURN_IF_ERROR(ReadRecords(r));
+  PIPELAB_RETURN_IF_ERROR(ReadMore(r));
+  const std::string claims = JoinPath(r->path, "claims.json");
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(claims));
+  PIPELAB_ASSIGN_OR_RETURN(r->claims, ParseClaims(text, claims));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool IsResultFolder(absl::string_view path) { return PathExists(JoinPath(path, "config.json")); }
@@ -133,13 +144,9 @@ absl::StatusOr<ResultFolder> ReadResultFolder(absl::string_view path) {
   }
   ResultFolder r;
   r.path = std::string(path);
-  PIPELAB_RETURN_IF_ERROR(ReadConfig(&r));
-  PIPELAB_RETURN_IF_ERROR(ReadEnv(&r));
-  PIPELAB_RETURN_IF_ERROR(ReadRecords(&r));
-  PIPELAB_RETURN_IF_ERROR(ReadMore(&r));
-  const std::string claims = JoinPath(path, "claims.json");
-  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadFile(claims));
-  PIPELAB_ASSIGN_OR_RETURN(r.claims, ParseClaims(text, claims));
+  // What is wrong in a file is no mistake in the command.
+  const absl::Status read = ReadAll(&r);
+  if (!read.ok()) return absl::FailedPreconditionError(read.message());
   return r;
 }
 

@@ -8,6 +8,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_problem_flags.h"
+#include "experiments/commands/user_file.h"
 #include "pipelines/plan/check_plan.h"
 #include "pipelines/plan/plan_json.h"
 #include "tools/base/status_macros.h"
@@ -26,7 +27,9 @@ absl::Status CheckPlanCommand(const Words& words) {
   const std::string what = absl::StrCat("--plan=", path);
   PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem, PlanProblemFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--plan", path));
-  PIPELAB_ASSIGN_OR_RETURN(const Plan plan, ParsePlan(text, what, problem));
+  const absl::StatusOr<Plan> parsed = ParsePlan(text, what, problem);
+  if (!parsed.ok()) return FaultOfFile(parsed.status());
+  const Plan& plan = *parsed;
   if (!plan.has_plan()) {
     return WriteOutput(
         "stdout", "-",

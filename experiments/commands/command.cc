@@ -77,7 +77,8 @@ std::vector<Command> MakeCommands() {
       {"search",
        "the fastest grid, schedule and sharding for a model, a cluster and a batch",
        "search --model=gpt-52b --cluster=dgx1-v100 --gpus=64 --batch=32",
-       {"model", "cluster", "number_type", "batch", "gpus", "top", "explain", "json"},
+       {"model", "model_time_unit", "cluster", "number_type", "batch", "gpus", "top", "explain",
+        "json"},
        &SearchCommand},
       {"plan", "the stages that a planner makes of a network, and how good they are",
        "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 --samples=2 "

@@ -1,5 +1,6 @@
 #include "experiments/commands/model_run.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,18 @@ absl::Status CheckMeasured(const LayerSpec& layer, const std::vector<Operation>&
     return absl::InvalidArgumentError(
         absl::StrCat("--cluster: missing, and layer \"", layer.name,
                      "\" has flops and no measured time; give the machine that it is to run on"));
+  }
+  return absl::OkStatus();
+}
+
+// Without a cluster every layer must have been measured.
+absl::Status CheckHasTimes(const ModelGraph& graph, const ModelRunOptions& options) {
+  if (options.cluster.has_value()) return absl::OkStatus();
+  for (const LayerSpec& layer : graph.layers) {
+    const LayerOperations ops = layer.operations(1, TokenSlice());
+    for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
+      PIPELAB_RETURN_IF_ERROR(CheckMeasured(layer, *pass));
+    }
   }
   return absl::OkStatus();
 }
@@ -84,24 +97,38 @@ NumberType TypeOf(const ModelRunOptions& options) {
   return peaks.count(NumberType::kFp32) > 0 ? NumberType::kFp32 : peaks.begin()->first;
 }
 
-absl::Status CheckHasTimes(const ModelGraph& graph, const ModelRunOptions& options) {
-  if (options.cluster.has_value()) return absl::OkStatus();
-  for (const LayerSpec& layer : graph.layers) {
-    const LayerOperations ops = layer.operations(options.samples, TokenSlice());
-    for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
-      PIPELAB_RETURN_IF_ERROR(CheckMeasured(layer, *pass));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<PaperRun> RunModelOnPaper(const ModelGraph& graph, Schedule schedule,
-                                         const ModelRunOptions& options) {
+absl::Status CheckSamples(const ModelGraph& graph, const ModelRunOptions& options,
+                          int64_t micro_batches) {
   if (options.samples < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--samples=", options.samples, ": must be at least 1"));
   }
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(graph, options));
+  // One sample through everything, with room for what else a step does and for slow networks.
+  constexpr double kMost = 9e17;
+  double nanoseconds = 1, bytes = 1;
+  for (const LayerSpec& layer : graph.layers) {
+    const LayerCosts costs = layer.costs(1);
+    for (Bytes b : {costs.output, costs.kept, costs.forward_peak, costs.backward_peak}) {
+      bytes += static_cast<double>(b.value());
+    }
+    const auto times = TimesOf(layer, MachineOf(options).value_or(Machine()), 1);
+    if (!times.ok()) continue;  // who needs them says so
+    for (Nanoseconds t : {times->forward, times->backward_input, times->backward_weight}) {
+      nanoseconds += static_cast<double>(t.value());
+    }
+  }
+  const double most = kMost / std::max(nanoseconds, bytes) / static_cast<double>(micro_batches);
+  if (static_cast<double>(options.samples) <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--samples=", options.samples, ": must be at most ",
+      static_cast<int64_t>(std::max(1.0, most)), " with ", micro_batches, " micro-batches of ",
+      graph.name, ", whose step must fit 63 bits of nanoseconds and of bytes"));
+}
+
+absl::StatusOr<PaperRun> RunModelOnPaper(const ModelGraph& graph, Schedule schedule,
+                                         const ModelRunOptions& options) {
+  PIPELAB_RETURN_IF_ERROR(CheckSamples(graph, options, schedule.num_micro_batches));
   const absl::optional<Machine> machine = MachineOf(options);
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> layer_costs,
                            LayerCostsOn(machine, graph, options.samples));

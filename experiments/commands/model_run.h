@@ -35,8 +35,11 @@ struct ModelRunOptions {
 // The type to compute with; fp32 without a cluster.
 NumberType TypeOf(const ModelRunOptions& options);
 
-// InvalidArgument, "--cluster: ...", where no cluster is given and a layer was not measured.
-absl::Status CheckHasTimes(const ModelGraph& graph, const ModelRunOptions& options);
+// InvalidArgument, "--cluster: ...", where no cluster is given and a layer was not measured, and
+// "--samples=..." for none, or more than a step's figures can count in 63 bits of nanoseconds and
+// of bytes.
+absl::Status CheckSamples(const ModelGraph& graph, const ModelRunOptions& options,
+                          int64_t micro_batches);
 
 // InvalidArgument naming the option for sizes that model, schedule and cluster cannot serve.
 absl::StatusOr<PaperRun> RunModelOnPaper(const ModelGraph& graph, Schedule schedule,

@@ -11,6 +11,10 @@ namespace pipelab {
 
 absl::Status WriteOutput(absl::string_view option, const std::string& path,
                          absl::string_view text) {
+  if (path.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, "=: is empty; give a file, or - for stdout"));
+  }
   if (path == "-") {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();

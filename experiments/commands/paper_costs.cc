@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "experiments/commands/decimal.h"
 #include "experiments/commands/links_file.h"
-#include "tools/base/file.h"
+#include "experiments/commands/user_file.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -20,19 +21,27 @@ namespace {
 using Times = std::vector<Decimal>;
 
 constexpr int kRoundedDecimals = 6;
+constexpr int64_t kMostParts = 1'000'000;
+constexpr double kMostSpeed = 1e6;
 
 class Maker {
  public:
   Maker(const Program& program, const PaperTimes& times) : program_(program), times_(times) {}
 
   absl::StatusOr<PaperCosts> Make() {
+    PIPELAB_RETURN_IF_ERROR(CheckUsed());
     PIPELAB_RETURN_IF_ERROR(ParseTimes());
     paper_.costs = CostTable::Unit(program_.schedule);
     PIPELAB_RETURN_IF_ERROR(SetSpeeds());
     if (!times_.bytes.empty() || !times_.bandwidth.empty() || !times_.links.empty()) {
       decimals_ = std::max(decimals_, kRoundedDecimals);
     }
-    paper_.nanoseconds_per_unit = PowerOfTen(decimals_) * slices();
+    parts_ = Parts();
+    if (parts_ == 0) {
+      parts_ = program_.schedule.num_slices;
+      decimals_ = std::max(decimals_, kRoundedDecimals);
+    }
+    paper_.nanoseconds_per_unit = PowerOfTen(decimals_) * parts_;
     PIPELAB_RETURN_IF_ERROR(CheckFits(Longest(0)));  // before anything is scaled
     SetTimes();
     PIPELAB_RETURN_IF_ERROR(SetMessages());
@@ -43,6 +52,28 @@ class Maker {
  private:
   // Stage times first, then single ones.
   enum Option { kForward, kInput, kWeight, kRecompute, kStep, kHop, kReduce, kOptions };
+
+  // What would change nothing is a misunderstanding.
+  absl::Status CheckUsed() const {
+    const auto unused = [](absl::string_view option, const auto& value, absl::string_view why) {
+      return absl::InvalidArgumentError(absl::StrCat(option, "=", value, ": ", why));
+    };
+    const std::vector<bool> recomputed = program_.schedule.RecomputedStages();
+    if (!times_.recompute_time.empty() &&
+        std::find(recomputed.begin(), recomputed.end(), true) == recomputed.end()) {
+      return unused("--recompute_time", times_.recompute_time,
+                    "the schedule recomputes nothing; --recompute makes a scheme do so");
+    }
+    if (!times_.bandwidth.empty() && times_.bytes.empty()) {
+      return unused("--bandwidth", times_.bandwidth, "needs the size of a message, --bytes");
+    }
+    if (times_.memory.optimizer_tensors != PaperMemory().optimizer_tensors &&
+        times_.memory.weights.empty()) {
+      return unused("--optimizer_tensors", times_.memory.optimizer_tensors,
+                    "needs the size that it multiplies, --weights");
+    }
+    return absl::OkStatus();
+  }
 
   absl::Status ParseTimes() {
     const std::pair<absl::string_view, const std::string*> options[kOptions] = {
@@ -68,10 +99,21 @@ class Maker {
     return absl::OkStatus();
   }
 
-  // A slice takes 1 / slices of a stage's time, which must be whole nanoseconds too.
-  int64_t slices() const { return program_.schedule.num_slices; }
+  // What a stage's time must be divisible by: a slice takes 1 / slices of it, a device of a group
+  // its share of the rows, and each must be whole nanoseconds. 0: no such number is of any use.
+  int64_t Parts() const {
+    const Schedule& s = program_.schedule;
+    int64_t parts = 1;
+    for (const auto& replica : s.placement.groups) {
+      for (const std::vector<int>& group : replica) {
+        parts = std::lcm(parts, static_cast<int64_t>(group.size()));
+        if (parts > kMostParts) return 0;
+      }
+    }
+    return parts * s.num_slices;
+  }
   Nanoseconds Scaled(const Decimal& d) const {
-    return Nanoseconds(d.digits * PowerOfTen(decimals_ - d.decimals)) * slices();
+    return Nanoseconds(d.digits * PowerOfTen(decimals_ - d.decimals)) * parts_;
   }
 
   absl::Status SetSpeeds() {
@@ -80,9 +122,9 @@ class Maker {
                              ParseDecimals("--device_speed", times_.device_speed,
                                            program_.schedule.num_devices(), "device"));
     for (const Decimal& d : speeds) {
-      if (d.digits == 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--device_speed=", times_.device_speed, ": a speed must be above 0"));
+      if (d.value() < 1 / kMostSpeed || d.value() > kMostSpeed) {
+        return absl::InvalidArgumentError(absl::StrCat("--device_speed=", times_.device_speed,
+                                                       ": must be from 0.000001 to 1000000"));
       }
       paper_.costs.device_speed.push_back(d.value());
       slowest_ = std::min(slowest_, d.value());
@@ -128,14 +170,11 @@ class Maker {
     }
     if (times_.links.empty()) return absl::OkStatus();
     const std::string what = absl::StrCat("--links=", times_.links);
-    const auto text = ReadFile(ResolveOutputPath(times_.links, ""));
-    if (!text.ok()) {
-      return absl::FailedPreconditionError(absl::StrCat(what, ": ", text.status().message()));
-    }
+    PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--links", times_.links));
     const Link own{"", costs.hop_latency, costs.bandwidth};
     absl::StatusOr<Network> network =
-        ParseLinks(*text, what, program_.schedule.num_devices(), own, per_unit);
-    if (!network.ok()) return absl::FailedPreconditionError(network.status().message());
+        ParseLinks(text, what, program_.schedule.num_devices(), own, per_unit);
+    if (!network.ok()) return FaultOfFile(network.status());
     costs.network = *std::move(network);
     return absl::OkStatus();
   }
@@ -145,7 +184,7 @@ class Maker {
     for (const Times& times : parsed_) {
       for (const Decimal& d : times) {
         longest = std::max(longest, d.value() * static_cast<double>(PowerOfTen(decimals_)) *
-                                        static_cast<double>(slices()));
+                                        static_cast<double>(parts_));
       }
     }
     return longest / slowest_;
@@ -186,6 +225,7 @@ class Maker {
   const PaperTimes& times_;
   Times parsed_[kOptions];
   int decimals_ = 0;
+  int64_t parts_ = 1;
   double slowest_ = 1;
   PaperCosts paper_;
 };

@@ -7,9 +7,10 @@
 //
 // Times are decimals in a unit of the user's choice, one for all stages ("1.5") or one a stage,
 // separated by commas ("1,2,1"). Inside they are whole nanoseconds: a unit is the smallest power of
-// ten of them that makes every time whole, times the token slices of a micro-batch, each of which
-// takes an equal share of a stage's time. Where times follow from bytes, links or speeds they are
-// rounded to the nanosecond, and a unit has at least 10^6.
+// ten of them that makes every time whole, times the token slices of a micro-batch and what the
+// sizes of device groups divide, each of which takes an equal share of a stage's time. Where times
+// follow from bytes, links or speeds they are rounded to the nanosecond, and a unit has at least
+// 10^6; so too where groups have no small multiple.
 //
 // Errors: InvalidArgument naming the option and the value; FailedPrecondition for what the file of
 // --links says.

@@ -1,7 +1,9 @@
 #include "experiments/commands/paper_costs.h"
 
 #include <fstream>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "experiments/commands/decimal.h"
 #include "experiments/commands/links_file.h"
@@ -70,6 +72,25 @@ TEST(PaperCosts, MessagesTakeBytesOverBandwidth) {
   EXPECT_EQ(ErrorOf(times), "--bandwidth=1GB,2GB: 2 sizes; give one");
 }
 
+// A device of a group of d takes 1 / d of a stage's time: to the last digit, or, where groups have
+// no small multiple, to a millionth.
+TEST(PaperCosts, GroupsDivideTimes) {
+  const auto makespan = [](const std::vector<int>& groups) {
+    SchemeParams params{0, 1};
+    for (int d : groups) {
+      std::vector<int>& group = params.devices_of_stage.emplace_back(d);
+      std::iota(group.begin(), group.end(), params.devices);
+      params.devices += d;
+    }
+    const absl::StatusOr<PaperRun> run = RunOnPaper(*MakeSchedule("graph", params), {});
+    EXPECT_THAT(run, IsOk());
+    return run.ok() ? FiguresOf(*run).makespan : -1;
+  };
+  EXPECT_EQ(makespan({1, 3}), 4);
+  EXPECT_EQ(makespan({3, 6, 2}), 3);
+  EXPECT_NEAR(makespan({97, 101, 107}), 3 / 97. + 3 / 101. + 3 / 107., 1e-5);
+}
+
 TEST(PaperCosts, WithoutOverlapHasItsClosedForm) {
   PaperTimes times;
   times.overlap = false;
@@ -84,7 +105,7 @@ TEST(PaperCosts, StragglersAreSlow) {
   times.device_speed = "0.75";
   EXPECT_NEAR(Makespan("gpipe", 4, 8, times), 33 / 0.75, 1e-4);
   times.device_speed = "1,0,1,1";
-  EXPECT_EQ(ErrorOf(times), "--device_speed=1,0,1,1: a speed must be above 0");
+  EXPECT_EQ(ErrorOf(times), "--device_speed=1,0,1,1: must be from 0.000001 to 1000000");
   times.device_speed = "1,1";
   EXPECT_THAT(ErrorOf(times), HasSubstr("but the schedule has 4 devices"));
 }

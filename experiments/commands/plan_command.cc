@@ -1,4 +1,5 @@
 // pipelab plan: what a planner makes of a network.
+#include <cmath>
 #include <string>
 
 #include "absl/flags/declare.h"
@@ -65,10 +66,11 @@ absl::StatusOr<absl::Duration> TimeLimit() {
   absl::Duration limit = absl::InfiniteDuration();
   double seconds = 0;
   if (text.empty()) return limit;
-  if (absl::SimpleAtod(text, &seconds))
-    limit = absl::Seconds(seconds);
-  else if (!absl::ParseDuration(text, &limit))
+  if (absl::SimpleAtod(text, &seconds)) {
+    limit = std::isnan(seconds) ? absl::ZeroDuration() : absl::Seconds(seconds);
+  } else if (!absl::ParseDuration(text, &limit)) {
     limit = absl::ZeroDuration();
+  }
   if (limit > absl::ZeroDuration()) return limit;
   return absl::InvalidArgumentError(
       absl::StrCat("--time_limit=", text, ": must be a time above 0, such as 10s"));
@@ -150,16 +152,18 @@ absl::Status PlanCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const Plan plan,
                            MakePlan(absl::GetFlag(FLAGS_planner), problem, options));
   const std::string json = absl::GetFlag(FLAGS_json_out);
+  std::string text;
   if (json != "-") {
-    PIPELAB_ASSIGN_OR_RETURN(std::string text, Text(plan, problem));
+    PIPELAB_ASSIGN_OR_RETURN(text, Text(plan, problem));
     if (plan.has_plan() && !absl::GetFlag(FLAGS_model).empty()) {
       PIPELAB_ASSIGN_OR_RETURN(const std::string timeline, PlanTimeline(plan, problem));
       absl::StrAppend(&text, timeline);
     }
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", text));
   }
-  if (json.empty()) return absl::OkStatus();
-  return WriteOutput("--json_out", json, PlanToJson(plan, problem));
+  if (!json.empty()) {
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json, PlanToJson(plan, problem)));
+  }
+  return json == "-" ? absl::OkStatus() : WriteOutput("stdout", "-", text);
 }
 
 }  // namespace pipelab

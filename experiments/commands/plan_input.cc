@@ -10,11 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/run_flags.h"
+#include "experiments/commands/user_file.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/plan/model_problem.h"
 #include "pipelines/plan/plan_json.h"
 #include "pipelines/plan/plan_point.h"
-#include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, plan, "",
@@ -105,8 +105,10 @@ absl::Status CheckNoPlanFlags(bool takes_model) {
   };
   if (absl::GetFlag(FLAGS_sequential)) return error("--sequential=true");
   if (takes_model) return absl::OkStatus();
-  if (const std::string model = absl::GetFlag(FLAGS_model); !model.empty()) {
-    return error("--model=", model);
+  for (const char* name : {"model", "model_time_unit", "samples"}) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    if (flag == nullptr || flag->CurrentValue() == flag->DefaultValue()) continue;
+    return error("--", name, "=", flag->CurrentValue());
   }
   return absl::OkStatus();
 }
@@ -119,12 +121,8 @@ absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words) {
   PIPELAB_ASSIGN_OR_RETURN(input.graph, ModelFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(input.machine, ModelOptionsFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(const PlanPipelineOptions sizes, SizesFromFlags(input.machine.samples));
-  const absl::StatusOr<std::string> text =
-      ReadFile(path == "-" ? "/dev/stdin" : ResolveOutputPath(path, ""));
-  if (!text.ok()) {
-    return absl::FailedPreconditionError(absl::StrCat(input.source, ": ", text.status().message()));
-  }
-  PIPELAB_ASSIGN_OR_RETURN(const OfModel of_model, Parse(*text, input.source, input.graph));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--plan", path));
+  PIPELAB_ASSIGN_OR_RETURN(const OfModel of_model, Parse(text, input.source, input.graph));
   absl::StatusOr<PlanPipeline> pipeline =
       MakePlanPipeline(input.graph, of_model.problem, of_model.plan, sizes);
   if (!pipeline.ok()) {
@@ -137,7 +135,8 @@ absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words) {
 
 absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
-  PIPELAB_RETURN_IF_ERROR(CheckHasTimes(input.graph, input.machine));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckSamples(input.graph, input.machine, absl::GetFlag(FLAGS_micro_batches)));
   PlanMachine machine;
   if (input.machine.cluster.has_value()) machine.cluster = &*input.machine.cluster;
   machine.type = TypeOf(input.machine);

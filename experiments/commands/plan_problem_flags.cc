@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iostream>
-#include <iterator>
-#include <limits>
 #include <vector>
 
 #include "absl/flags/declare.h"
@@ -14,17 +11,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/optional.h"
+#include "experiments/commands/model_run.h"
+#include "experiments/commands/run_flags.h"
+#include "experiments/commands/user_file.h"
 #include "experiments/flags.h"
-#include "models/files/model_file.h"
+#include "experiments/option_checks.h"
 #include "models/files/pipedream_profile.h"
 #include "models/files/piper_json.h"
 #include "models/files/placement_json.h"
 #include "models/zoo/layer_groups.h"
-#include "pipelines/cluster/catalog.h"
+#include "pipelines/cluster/cluster.h"
 #include "pipelines/plan/grid_config.h"
 #include "pipelines/plan/model_problem.h"
 #include "pipelines/plan/plan_inputs.h"
-#include "tools/base/file.h"
 #include "tools/base/quantity_text.h"
 #include "tools/base/status_macros.h"
 
@@ -34,8 +34,6 @@ ABSL_DECLARE_FLAG(std::string, bandwidth);        // time_flags.cc
 ABSL_DECLARE_FLAG(std::string, device_speed);     // time_flags.cc
 ABSL_DECLARE_FLAG(std::string, model);            // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, model_time_unit);  // run_flags.cc
-ABSL_DECLARE_FLAG(std::string, cluster);          // run_flags.cc
-ABSL_DECLARE_FLAG(std::string, number_type);      // run_flags.cc
 ABSL_DECLARE_FLAG(int64_t, samples);              // run_flags.cc
 ABSL_FLAG(std::string, piper_json, "", "an input of Piper to plan; -: stdin");
 ABSL_FLAG(std::string, pipedream_profile, "", "a profile of PipeDream to plan; -: stdin");
@@ -44,9 +42,10 @@ ABSL_FLAG(std::string, memory, "", "bytes of a device, such as 8GiB; empty: the 
 ABSL_FLAG(std::string, machines, "",
           "machines of each network level from the innermost, such as 4,4, for PipeDream's planner "
           "with a --bandwidth for each; empty: one level of all devices");
-ABSL_FLAG(
-    bool, blocks, false,
-    "with --model: a block's or cell's layers stay together, which makes plans faster to find");
+ABSL_FLAG(bool, blocks, false,
+          "with --model: attention and the MLP behind it stay together, and layers without "
+          "parameters with "
+          "their neighbours, which makes plans faster to find");
 
 ABSL_FLAG(int64_t, token_step, 0,
           "with --model, for terapipe: slices have a multiple of so many tokens; 0: no slices");
@@ -57,7 +56,11 @@ ABSL_FLAG(std::string, sample_sizes, "",
 namespace pipelab {
 namespace {
 
-constexpr int64_t kMostDevices = int64_t{1} << 30;
+constexpr int64_t kMostDevices = int64_t{1} << 20;
+
+// What only a --model of layers takes; other inputs have times of their own.
+constexpr const char* kOfModels[] = {"cluster",    "samples",     "sample_sizes",
+                                     "token_step", "number_type", "blocks"};
 
 // "8GiB", "25 GB/s", or a plain number of bytes (a second).
 template <typename Q>
@@ -96,7 +99,8 @@ absl::Status SetLevels(PlanProblem* problem) {
   for (absl::string_view word : absl::StrSplit(text, ',')) {
     int64_t machines = 0;
     if (!absl::SimpleAtoi(word, &machines) || machines < 1 || devices > kMostDevices / machines) {
-      return error("'", word, "' is not a number of machines; write 4,4");
+      return error("'", word, "' is not a number of machines; write 4,4, at most ", kMostDevices,
+                   " in all");
     }
     devices *= machines;
     const size_t level = problem->levels.size();
@@ -117,10 +121,7 @@ absl::Status SetLevels(PlanProblem* problem) {
 absl::Status SetMachine(PlanProblem* problem) {
   if (FlagWasSet("devices")) {
     problem->devices = absl::GetFlag(FLAGS_devices);
-    if (problem->devices < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--devices=", problem->devices, ": must be at least 1"));
-    }
+    PIPELAB_RETURN_IF_ERROR(CheckRange("--devices", problem->devices, 1, kMostDevices));
   }
   if (FlagWasSet("micro_batches")) {
     problem->micro_batches = absl::GetFlag(FLAGS_micro_batches);
@@ -177,40 +178,33 @@ absl::StatusOr<std::vector<int64_t>> SampleSizes() {
 }
 
 absl::StatusOr<PlanProblem> ProblemOfModel() {
-  const std::string model = absl::GetFlag(FLAGS_model), cluster = absl::GetFlag(FLAGS_cluster);
-  if (cluster.empty()) {
-    return absl::InvalidArgumentError("--cluster: missing; --model needs a name or a file");
-  }
-  ModelFileOptions options;
-  if (absl::GetFlag(FLAGS_model_time_unit) == "ms") {
-    options.piper_unit = PiperTimeUnit::kMilliseconds;
-  }
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, FindModel("--model", model, options));
-  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec spec, LoadCluster("--cluster", cluster));
-  NumberType type = NarrowestType(spec.device);
-  if (!absl::GetFlag(FLAGS_number_type).empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(type, FindNumberType(absl::GetFlag(FLAGS_number_type)));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, ModelFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec spec, ClusterFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<NumberType> type, NumberTypeFromFlags());
   const int64_t devices = FlagWasSet("devices") ? absl::GetFlag(FLAGS_devices) : spec.max_devices();
   if (devices < 1 || devices > spec.max_devices()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--devices=", devices, ": must be from 1 to the ", spec.max_devices(), " of the cluster"));
   }
   const int64_t samples = absl::GetFlag(FLAGS_samples);
-  if (samples < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("--samples=", samples, ": must be at least 1"));
-  }
+  const int micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
+  ModelRunOptions machine;
+  machine.cluster = spec;
+  machine.type = type.value_or(NarrowestType(spec.device));
+  machine.samples = samples;
+  PIPELAB_RETURN_IF_ERROR(CheckSamples(graph, machine, micro_batches));
   ModelProblemOptions sizes;
-  sizes.type = type;
+  sizes.type = *machine.type;
   sizes.devices = devices;
   sizes.samples = samples;
-  sizes.batch_samples = samples * std::max(1, absl::GetFlag(FLAGS_micro_batches));
+  sizes.batch_samples = samples * micro_batches;
   PIPELAB_ASSIGN_OR_RETURN(sizes.sample_sizes, SampleSizes());
   sizes.token_step = absl::GetFlag(FLAGS_token_step);
   if (sizes.token_step < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--token_step=", sizes.token_step, ": must be from 0"));
   }
+  if (absl::GetFlag(FLAGS_blocks)) sizes.group_of_layer = GroupForPlanning(graph).group_of_layer;
   return ModelProblem(graph, spec, sizes);
 }
 
@@ -223,35 +217,26 @@ absl::StatusOr<PlanProblem> FileProblem(const std::string& option, const std::st
       return absl::InvalidArgumentError(
           absl::StrCat("--model_time_unit=", unit, ": must be s or ms"));
     }
-    PIPELAB_ASSIGN_OR_RETURN(
-        const PiperProblem piper,
-        ParsePiper(text, what,
-                   unit == "ms" ? PiperTimeUnit::kMilliseconds : PiperTimeUnit::kSeconds));
-    return PlanProblemOf(piper);
+    const absl::StatusOr<PiperProblem> piper = ParsePiper(
+        text, what, unit == "ms" ? PiperTimeUnit::kMilliseconds : PiperTimeUnit::kSeconds);
+    if (!piper.ok()) return FaultOfFile(piper.status());
+    return PlanProblemOf(*piper);
   }
   if (option == "--pipedream_profile") {
-    PIPELAB_ASSIGN_OR_RETURN(const PipeDreamProfile profile, ParsePipeDreamProfile(text, what));
+    const absl::StatusOr<PipeDreamProfile> profile = ParsePipeDreamProfile(text, what);
+    if (!profile.ok()) return FaultOfFile(profile.status());
     if (!FlagWasSet("bandwidth")) {
       return absl::InvalidArgumentError(
           "--bandwidth: missing; a profile of PipeDream does not say it");
     }
-    return PlanProblemOf(profile);
+    return PlanProblemOf(*profile);
   }
-  PIPELAB_ASSIGN_OR_RETURN(const PlacementProblem placement, ParsePlacement(text, what));
-  return PlanProblemOf(placement, what);
+  const absl::StatusOr<PlacementProblem> placement = ParsePlacement(text, what);
+  if (!placement.ok()) return FaultOfFile(placement.status());
+  return PlanProblemOf(*placement, what);
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> ReadUserFile(absl::string_view option, const std::string& path) {
-  if (path == "-") {
-    return std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
-  }
-  const absl::StatusOr<std::string> text = ReadFile(ResolveOutputPath(path, ""));
-  if (text.ok()) return text;
-  return absl::FailedPreconditionError(
-      absl::StrCat(option, "=", path, ": ", text.status().message()));
-}
 
 absl::StatusOr<PlanProblem> PlanProblemFromFlags() {
   const std::vector<std::pair<std::string, std::string>> inputs = {
@@ -273,8 +258,10 @@ absl::StatusOr<PlanProblem> PlanProblemFromFlags() {
         "--model"));
   }
   const bool model = input.first == "--model";
-  if (!model && FlagWasSet("cluster")) {
-    return absl::InvalidArgumentError("--cluster: for --model alone; other inputs have times");
+  for (const char* name : kOfModels) {
+    if (model || !FlagWasSet(name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", name, ": for --model alone; other inputs have times"));
   }
   PlanProblem problem;
   if (model) {
@@ -283,9 +270,6 @@ absl::StatusOr<PlanProblem> PlanProblemFromFlags() {
     PIPELAB_ASSIGN_OR_RETURN(problem, FileProblem(input.first, input.second));
   }
   problem.name = input.second;
-  if (!model && FlagWasSet("sample_sizes")) {
-    return absl::InvalidArgumentError("--sample_sizes: for --model alone; others have no times");
-  }
   PIPELAB_RETURN_IF_ERROR(SetMachine(&problem));
   PIPELAB_RETURN_IF_ERROR(SetSpeeds(&problem));
   PIPELAB_RETURN_IF_ERROR(FinishProblem(&problem, absl::StrCat(input.first, "=", input.second)));

@@ -17,9 +17,6 @@ namespace pipelab {
 // in a file.
 absl::StatusOr<PlanProblem> PlanProblemFromFlags();
 
-// The text of a file from the user's folder; "-" is stdin. Errors begin with "OPTION=PATH".
-absl::StatusOr<std::string> ReadUserFile(absl::string_view option, const std::string& path);
-
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_COMMANDS_PLAN_PROBLEM_FLAGS_H_

@@ -8,10 +8,9 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "experiments/commands/model_run.h"
+#include "experiments/commands/user_file.h"
 #include "models/files/model_file.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
@@ -53,17 +52,6 @@ constexpr const char* kTimesByHand[] = {
 constexpr const char* kWithModel[] = {"model_time_unit", "cluster", "number_type", "samples",
                                       "layout"};
 
-bool IsFile(absl::string_view word) {
-  return absl::StrContains(word, "/") || absl::EndsWith(word, ".json") ||
-         absl::EndsWith(word, ".txt");
-}
-
-// What a file says is no mistake in the command.
-absl::Status OfFile(const std::string& word, const absl::Status& status) {
-  if (!IsFile(word)) return absl::InvalidArgumentError(status.message());
-  return absl::FailedPreconditionError(status.message());
-}
-
 }  // namespace
 
 absl::StatusOr<ModelGraph> ModelFromFlags() {
@@ -77,7 +65,7 @@ absl::StatusOr<ModelGraph> ModelFromFlags() {
         absl::StrCat("--model_time_unit=", unit, ": must be s or ms"));
   }
   absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
-  if (!graph.ok()) return OfFile(word, graph.status());
+  if (!graph.ok()) return FaultOfWord(word, graph.status());
   return graph;
 }
 
@@ -85,20 +73,30 @@ absl::StatusOr<ModelRunOptions> ModelOptionsFromFlags() {
   ModelRunOptions options;
   options.samples = absl::GetFlag(FLAGS_samples);
   options.layout = absl::GetFlag(FLAGS_layout);
-  if (const std::string word = absl::GetFlag(FLAGS_cluster); !word.empty()) {
-    absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", word);
-    if (!cluster.ok()) return OfFile(word, cluster.status());
-    options.cluster = *std::move(cluster);
+  if (!absl::GetFlag(FLAGS_cluster).empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(options.cluster, ClusterFromFlags());
   }
-  if (const std::string name = absl::GetFlag(FLAGS_number_type); !name.empty()) {
-    const absl::StatusOr<NumberType> type = FindNumberType(name);
-    if (!type.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--number_type=", name, ": ", type.status().message()));
-    }
-    options.type = *type;
-  }
+  PIPELAB_ASSIGN_OR_RETURN(options.type, NumberTypeFromFlags());
   return options;
+}
+
+absl::StatusOr<ClusterSpec> ClusterFromFlags() {
+  const std::string word = absl::GetFlag(FLAGS_cluster);
+  if (word.empty()) {
+    return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
+  }
+  absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", word);
+  if (!cluster.ok()) return FaultOfWord(word, cluster.status());
+  return cluster;
+}
+
+absl::StatusOr<absl::optional<NumberType>> NumberTypeFromFlags() {
+  const std::string name = absl::GetFlag(FLAGS_number_type);
+  if (name.empty()) return absl::optional<NumberType>();
+  const absl::StatusOr<NumberType> type = FindNumberType(name);
+  if (type.ok()) return absl::optional<NumberType>(*type);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--number_type=", name, ": ", type.status().message()));
 }
 
 absl::Status CheckNoTimesByHand() {

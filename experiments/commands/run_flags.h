@@ -7,6 +7,7 @@
 #define PIPELAB_EXPERIMENTS_COMMANDS_RUN_FLAGS_H_
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "experiments/commands/model_run.h"
 #include "experiments/commands/paper_run.h"
 #include "models/graph/layer_spec.h"
@@ -21,6 +22,9 @@ absl::StatusOr<PaperRun> RunFromFlags(Schedule schedule, int least_decimals);
 // What --model and the flags that say more of it ask for.
 absl::StatusOr<ModelGraph> ModelFromFlags();
 absl::StatusOr<ModelRunOptions> ModelOptionsFromFlags();
+// --cluster's, which must be given; --number_type's, if it is.
+absl::StatusOr<ClusterSpec> ClusterFromFlags();
+absl::StatusOr<absl::optional<NumberType>> NumberTypeFromFlags();
 
 // InvalidArgument naming the first flag that gives times by hand, which a model has.
 absl::Status CheckNoTimesByHand();

@@ -78,6 +78,10 @@ absl::StatusOr<RunInput> EmptyStudy() {
     return absl::InvalidArgumentError(
         absl::StrCat("--tensor_parallel=", study.tensor_parallel, ": must be at least 1"));
   }
+  if (study.sequence_parallel && study.tensor_parallel == 1) {
+    return absl::InvalidArgumentError(
+        "--sequence_parallel=true: needs a group to split rows in, --tensor_parallel above 1");
+  }
   if (absl::GetFlag(FLAGS_wait_limit_s) < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--wait_limit_s=", absl::GetFlag(FLAGS_wait_limit_s), ": must be at least 1"));

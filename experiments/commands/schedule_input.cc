@@ -7,11 +7,11 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/stage_flags.h"
+#include "experiments/commands/user_file.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/catalog.h"
-#include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
@@ -100,12 +100,8 @@ absl::StatusOr<ScheduleInput> FromFile(const FileOption& file) {
   ScheduleInput input;
   input.kind = file.kind;
   input.source = absl::StrCat(file.option, "=", file.path);
-  const std::string place = file.path == "-" ? "/dev/stdin" : ResolveOutputPath(file.path, "");
-  const absl::StatusOr<std::string> text = ReadFile(place);
-  if (!text.ok()) {
-    return absl::FailedPreconditionError(absl::StrCat(input.source, ": ", text.status().message()));
-  }
-  absl::StatusOr<Schedule> schedule = Parse(file, *text, &input);
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(file.option, file.path));
+  absl::StatusOr<Schedule> schedule = Parse(file, text, &input);
   if (!schedule.ok()) {
     const absl::string_view reason = schedule.status().message();
     // The JSON reader names the file itself.

@@ -9,21 +9,25 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
+#include "experiments/commands/run_flags.h"
+#include "experiments/option_checks.h"
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
-#include "models/files/model_file.h"
-#include "pipelines/cluster/catalog.h"
+#include "models/graph/layer_spec.h"
+#include "models/zoo/layer_groups.h"
+#include "pipelines/cluster/cluster.h"
 #include "pipelines/plan/grid_breakdown.h"
+#include "pipelines/plan/grid_config.h"
 #include "pipelines/plan/grid_search.h"
+#include "pipelines/schedules/catalog.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
-ABSL_DECLARE_FLAG(std::string, model);        // run_flags.cc
-ABSL_DECLARE_FLAG(std::string, cluster);      // run_flags.cc
-ABSL_DECLARE_FLAG(std::string, number_type);  // run_flags.cc
-ABSL_DECLARE_FLAG(std::string, json);         // schedule_input.cc; `search --json` means --json=-
+ABSL_DECLARE_FLAG(std::string, model);  // run_flags.cc
+ABSL_DECLARE_FLAG(std::string, json);   // schedule_input.cc; `search --json` means --json=-
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
 ABSL_FLAG(int64_t, gpus, 0, "devices to use; 0: all of the cluster");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
@@ -33,6 +37,8 @@ ABSL_FLAG(std::string, explain, "",
 namespace pipelab {
 namespace {
 
+constexpr int64_t kMostBatch = 1 << 24;
+
 // What the flags name; `grid` points into the rest.
 struct Request {
   GroupedModel model;
@@ -41,21 +47,16 @@ struct Request {
 };
 
 absl::Status ReadRequest(Request* request) {
-  const std::string model = absl::GetFlag(FLAGS_model), cluster = absl::GetFlag(FLAGS_cluster);
-  if (model.empty() || cluster.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(model.empty() ? "--model" : "--cluster",
-                                                   ": missing; search needs a name or a file"));
+  if (absl::GetFlag(FLAGS_model).empty()) {
+    return absl::InvalidArgumentError("--model: missing; search needs a name or a file");
   }
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, FindModel("--model", model));
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, ModelFromFlags());
   request->model = GroupByName(std::move(graph));
-  PIPELAB_ASSIGN_OR_RETURN(request->cluster, LoadCluster("--cluster", cluster));
+  PIPELAB_ASSIGN_OR_RETURN(request->cluster, ClusterFromFlags());
   request->grid.model = &request->model;
   request->grid.cluster = &request->cluster;
-  request->grid.type = NarrowestType(request->cluster.device);
-  const std::string type = absl::GetFlag(FLAGS_number_type);
-  if (!type.empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(request->grid.type, FindNumberType(type));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<NumberType> type, NumberTypeFromFlags());
+  request->grid.type = type.value_or(NarrowestType(request->cluster.device));
   return absl::OkStatus();
 }
 
@@ -106,9 +107,38 @@ std::string AsTable(const GridSearchResult& result, size_t top) {
   return absl::StrCat(text, "\nAll figures are simulated. ", RefusalText(result.refusals));
 }
 
-absl::Status Explain(const Request& request, const std::string& text) {
+// What says another configuration than --explain's, or cannot be had of it.
+absl::StatusOr<GridConfig> ConfigToExplain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(const GridConfig config, ParseGridConfig("--explain", text));
-  PIPELAB_ASSIGN_OR_RETURN(const GridPoint point, EvaluateGrid(request.grid, config));
+  PIPELAB_RETURN_IF_ERROR(FindScheme(config.scheme, "--explain").status());
+  if (static_cast<double>(config.micro_batch_samples) * config.micro_batches * config.data >
+      kMostBatch) {
+    return absl::InvalidArgumentError(absl::StrCat("--explain=", text, ": a batch of more than ",
+                                                   kMostBatch, " samples, b times M times D"));
+  }
+  const int64_t gpus = absl::GetFlag(FLAGS_gpus), batch = absl::GetFlag(FLAGS_batch);
+  if (gpus != 0 && gpus != config.devices()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--gpus=", gpus, ": --explain=", text, " has ", config.devices(), " devices"));
+  }
+  if (batch != 0 && batch != config.batch()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--batch=", batch, ": --explain=", text, " has a batch of ", config.batch()));
+  }
+  const std::string json = absl::GetFlag(FLAGS_json);
+  if (json.empty()) return config;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--json=", json, ": --explain prints text; give one of them"));
+}
+
+absl::Status Explain(const Request& request, const std::string& text) {
+  PIPELAB_ASSIGN_OR_RETURN(const GridConfig config, ConfigToExplain(text));
+  const absl::StatusOr<GridPoint> evaluated = EvaluateGrid(request.grid, config);
+  if (!evaluated.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--explain=", text, ": ", evaluated.status().message()));
+  }
+  const GridPoint& point = *evaluated;
   PIPELAB_ASSIGN_OR_RETURN(const GridBreakdown b, BreakDown(request.grid, point));
   std::string out = absl::StrFormat(
       "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, %.2f GiB "
@@ -138,6 +168,9 @@ absl::Status SearchCommand(const Words& words) {
   Request request;
   PIPELAB_RETURN_IF_ERROR(ReadRequest(&request));
   const std::string explain = absl::GetFlag(FLAGS_explain);
+  if (explain.empty()) {
+    PIPELAB_RETURN_IF_ERROR(CheckRange("--batch", absl::GetFlag(FLAGS_batch), 1, kMostBatch));
+  }
   if (!explain.empty()) return Explain(request, explain);
   GridSearch search;
   search.batch = absl::GetFlag(FLAGS_batch);

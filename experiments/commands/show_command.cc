@@ -1,5 +1,8 @@
 // pipelab show: a schedule as a picture.
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
@@ -54,52 +57,79 @@ absl::StatusOr<Shown> ShownFromFlags(const Words& words) {
   return shown;
 }
 
+absl::StatusOr<std::string> TimelineOf(const Shown& shown) {
+  return TimelineSvg("timeline", shown.name, shown.run.program, shown.run.trace);
+}
+
+absl::StatusOr<std::string> MemoryOf(const Shown& shown) {
+  const PaperRun& run = shown.run;
+  return MemorySvg("memory", shown.name, run.program, run.costs, run.trace);
+}
+
+absl::StatusOr<std::string> TraceOf(const Shown& shown) {
+  const PaperRun& run = shown.run;
+  // Without bytes memory is a count of activations, which "in flight" shows.
+  return ChromeTrace(shown.name, run.program, run.trace, run.has_bytes ? &run.costs : nullptr);
+}
+
+// An output that was asked for.
+struct Drawing {
+  std::string option, path;
+  absl::StatusOr<std::string> (*make)(const Shown&);
+};
+
+absl::Status CheckApart(const std::vector<Drawing>& drawings) {
+  for (size_t i = 1; i < drawings.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (drawings[i].path != drawings[j].path) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(drawings[j].option, "=", drawings[j].path, " and ", drawings[i].option, "=",
+                       drawings[i].path, ": only one of them can go there"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ShowCommand(const Words& words) {
-  const std::string svg_out = absl::GetFlag(FLAGS_svg_out);
-  const std::string memory_out = absl::GetFlag(FLAGS_memory_out);
-  const std::string trace_out = absl::GetFlag(FLAGS_trace_out);
   const int columns = absl::GetFlag(FLAGS_columns);
-  const int to_stdout = (svg_out == "-") + (memory_out == "-") + (trace_out == "-");
-  if (to_stdout > 1) {
-    return absl::InvalidArgumentError(
-        "--svg_out=-, --memory_out=- and --trace_out=-: only one goes to stdout");
-  }
   if (columns < 1) {
     return absl::InvalidArgumentError(absl::StrCat("--columns=", columns, ": must be at least 1"));
   }
+  std::vector<Drawing> drawings = {{"--svg_out", absl::GetFlag(FLAGS_svg_out), &TimelineOf},
+                                   {"--memory_out", absl::GetFlag(FLAGS_memory_out), &MemoryOf},
+                                   {"--trace_out", absl::GetFlag(FLAGS_trace_out), &TraceOf}};
+  drawings.erase(std::remove_if(drawings.begin(), drawings.end(),
+                                [](const Drawing& d) { return d.path.empty(); }),
+                 drawings.end());
+  PIPELAB_RETURN_IF_ERROR(CheckApart(drawings));
   PIPELAB_ASSIGN_OR_RETURN(const Shown shown, ShownFromFlags(words));
   const auto& [source, name, run] = shown;
-  if (!svg_out.empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string svg,
-                             TimelineSvg("timeline", name, run.program, run.trace));
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--svg_out", svg_out, svg));
-  }
-  if (!memory_out.empty()) {
-    if (!run.has_bytes) {
+  std::vector<std::string> texts;
+  for (const Drawing& d : drawings) {
+    if (d.make == &MemoryOf && !run.has_bytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--memory_out=", memory_out,
+          absl::StrCat(d.option, "=", d.path,
                        ": needs sizes: --bytes, --kept, --weights, --workspace, or --model"));
     }
-    PIPELAB_ASSIGN_OR_RETURN(const std::string svg,
-                             MemorySvg("memory", name, run.program, run.costs, run.trace));
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--memory_out", memory_out, svg));
+    PIPELAB_ASSIGN_OR_RETURN(texts.emplace_back(), d.make(shown));
   }
-  if (!trace_out.empty()) {
-    // Without bytes memory is a count of activations, which "in flight" shows.
-    const CostTable* costs = run.has_bytes ? &run.costs : nullptr;
-    PIPELAB_ASSIGN_OR_RETURN(const std::string trace,
-                             ChromeTrace(name, run.program, run.trace, costs));
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("--trace_out", trace_out, trace));
+  bool to_stdout = false;
+  for (size_t i = 0; i < drawings.size(); ++i) {
+    PIPELAB_RETURN_IF_ERROR(WriteOutput(drawings[i].option, drawings[i].path, texts[i]));
+    to_stdout = to_stdout || drawings[i].path == "-";
   }
-  if (to_stdout > 0) return absl::OkStatus();
+  if (to_stdout) return absl::OkStatus();
   const Figures figures = FiguresOf(run);
   return WriteOutput(
       "stdout", "-",
       absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%%s\n%s", source, figures.makespan,
                       run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
-                      run.unit.empty() ? " (a unit of time is drawn as 1 ms)" : "",
+                      run.unit.empty()
+                          ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
+                                            static_cast<double>(run.nanoseconds_per_unit) / 1e6)
+                          : "",
                       TimelineText(run.trace, columns)));
 }
 

@@ -40,12 +40,24 @@ absl::Status Run(const std::vector<std::string>& words) {
                      words.size(), " were given"));
   }
   const std::string a = ResolveOutputPath(words[0], ""), b = ResolveOutputPath(words[1], "");
-  if (absl::GetFlag(FLAGS_deterministic)) return Deterministic(a, b);
+  if (absl::GetFlag(FLAGS_deterministic)) {
+    for (const char* other : {"json", "json_out", "all", "check"}) {
+      if (!FlagWasSet(other)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", other,
+                       ": --deterministic prints a line a study, and ends with exit "
+                       "code 1 where any differs; give one of them"));
+    }
+    return Deterministic(a, b);
+  }
   PIPELAB_ASSIGN_OR_RETURN(const Comparison comparison, CompareResults(a, b));
   const std::string json = ComparisonJson(comparison);
-  if (!absl::GetFlag(FLAGS_json_out).empty()) {
-    PIPELAB_RETURN_IF_ERROR(
-        WriteFileAtomically(ResolveOutputPath(absl::GetFlag(FLAGS_json_out), ""), json));
+  if (const std::string out = absl::GetFlag(FLAGS_json_out); !out.empty()) {
+    const absl::Status written = WriteFileAtomically(ResolveOutputPath(out, ""), json);
+    if (!written.ok()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("--json_out=", out, ": ", written.message()));
+    }
   }
   const std::string text =
       absl::GetFlag(FLAGS_json) ? json : ComparisonText(comparison, absl::GetFlag(FLAGS_all));

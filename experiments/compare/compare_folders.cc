@@ -91,6 +91,8 @@ absl::StatusOr<std::map<std::string, std::string>> StudyFolders(const std::strin
     if (name[0] != '.' && IsResultFolder(path)) studies[name] = path;
   }
   if (!studies.empty()) return studies;
+  if (!PathExists(folder))
+    return absl::NotFoundError(absl::StrCat(folder, ": there is no such folder"));
   return absl::NotFoundError(
       absl::StrCat(folder, ": holds no result: neither a config.json nor folders that have one"));
 }

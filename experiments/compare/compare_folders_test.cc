@@ -255,7 +255,9 @@ TEST(CompareBytesTest, WhatHasNoInputsIsNamed) {
 
 TEST(CompareTest, RefusesWhatIsNoResult) {
   EXPECT_THAT(std::string(CompareResults("/none", "/none").status().message()),
-              HasSubstr("/none: holds no result"));
+              HasSubstr("/none: there is no such folder"));
+  EXPECT_THAT(std::string(CompareResults("/proc", "/proc").status().message()),
+              HasSubstr("/proc: holds no result"));
 }
 
 }  // namespace

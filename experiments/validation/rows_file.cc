@@ -12,7 +12,7 @@ absl::StatusOr<MeasuredRows> ReadMeasuredRows(absl::string_view option, const st
     return absl::InvalidArgumentError(
         absl::StrCat(option, ": missing; a CSV file of training iterations (docs/validation.md)"));
   }
-  const absl::StatusOr<std::string> text = ReadFile(ResolveOutputPath(path, ""));
+  const absl::StatusOr<std::string> text = ReadTextFile(ResolveOutputPath(path, ""));
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(what, ": ", text.status().message()));
   }

@@ -53,24 +53,6 @@ absl::string_view BytesOf(const StoredTensor& tensor) {
       tensor.values);
 }
 
-// A key that stands twice in one object, which nlohmann's parser takes without a word; "" for none.
-// `text` is JSON.
-std::string DuplicateKey(absl::string_view text) {
-  std::string duplicate;
-  std::vector<std::set<std::string>> open;
-  const auto note_keys = [&](int, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key) {
-      const std::string& key = value.get_ref<const std::string&>();
-      if (!open.back().insert(key).second && duplicate.empty()) duplicate = key;
-    }
-    return true;
-  };
-  const json parsed = json::parse(text.begin(), text.end(), note_keys);
-  return duplicate;
-}
-
 class Parser {
  public:
   Parser(absl::string_view contents, absl::string_view file) : contents_(contents), file_(file) {}
@@ -121,8 +103,6 @@ class Parser {
     absl::StatusOr<json> header = ParseJson(text, absl::StrCat(file_, ": header"));
     if (!header.ok()) return absl::DataLossError(header.status().message());
     if (!header->is_object()) return Error("the header is no JSON object");
-    const std::string twice = DuplicateKey(text);
-    if (!twice.empty()) return Error(absl::StrCat("the header has \"", twice, "\" twice"));
     return header;
   }
 

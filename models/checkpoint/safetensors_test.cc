@@ -109,7 +109,7 @@ TEST(SafetensorsTest, SaysWhatIsWrong) {
       {FileOf(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
               R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
               eight),
-       "the header has \"a\" twice"},
+       "header: \"a\" comes twice in one object"},
       {FileOf(R"({"a":7})", ""), "tensor \"a\": its entry is no JSON object"},
       {FileOf(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", eight), "no string \"dtype\""},
       {FileOf(R"({"a":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]}})", eight),

@@ -59,7 +59,7 @@ absl::StatusOr<ModelGraph> ParseModel(absl::string_view text, absl::string_view 
 absl::StatusOr<ModelGraph> ReadModelFile(absl::string_view option, absl::string_view path,
                                          const ModelFileOptions& options) {
   const std::string what = absl::StrCat(option, "=", path);
-  const absl::StatusOr<std::string> text = ReadFile(ResolveOutputPath(path, ""));
+  const absl::StatusOr<std::string> text = ReadTextFile(ResolveOutputPath(path, ""));
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(what, ": ", text.status().message()));
   }

@@ -24,7 +24,7 @@ std::vector<std::string> ClusterNames() {
 absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word) {
   const std::string what = absl::StrCat(option, "=", word);
   if (absl::StrContains(word, "/") || absl::EndsWith(word, ".json")) {
-    const absl::StatusOr<std::string> text = ReadFile(ResolveOutputPath(word, ""));
+    const absl::StatusOr<std::string> text = ReadTextFile(ResolveOutputPath(word, ""));
     if (!text.ok()) {
       return absl::Status(text.status().code(), absl::StrCat(what, ": ", text.status().message()));
     }

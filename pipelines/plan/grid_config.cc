@@ -1,5 +1,6 @@
 #include "pipelines/plan/grid_config.h"
 
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -79,6 +80,7 @@ absl::StatusOr<GridConfig> ParseGridConfig(absl::string_view option, absl::strin
   GridConfig c;
   c.scheme = std::string(parts[0]);
   if (parts.size() < 2) return c;
+  std::set<absl::string_view> keys;
   for (absl::string_view word : absl::StrSplit(parts[1], ',', absl::SkipEmpty())) {
     const std::vector<absl::string_view> pair = absl::StrSplit(word, absl::MaxSplits('=', 1));
     if (pair.size() == 1) {
@@ -93,6 +95,7 @@ absl::StatusOr<GridConfig> ParseGridConfig(absl::string_view option, absl::strin
     int samples = 0;
     int* number = pair[0] == "b" ? &samples : NumberOf(pair[0], &c);
     if (number == nullptr) return Invalid(option, text, word, kWords);
+    if (!keys.insert(pair[0]).second) return Invalid(option, text, word, "its key comes twice");
     if (!absl::SimpleAtoi(pair[1], number) || *number < (pair[0] == "V" ? 0 : 1)) {
       return Invalid(option, text, word, "must be a whole number of at least 1");
     }

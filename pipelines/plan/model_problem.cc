@@ -138,9 +138,9 @@ class Builder {
     problem_.tokens = Layer(0).output_shape.empty() ? 0 : Layer(0).output_shape[0];
     problem_.token_step = options_.token_step;
     if (problem_.tokens < 1 || problem_.tokens % options_.token_step != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("slices of a multiple of ",
-                                                     options_.token_step, " tokens do not divide ",
-                                                     problem_.tokens, " of \"", graph_.name, "\""));
+      return absl::InvalidArgumentError(absl::StrCat("--token_step=", options_.token_step,
+                                                     ": must divide the ", problem_.tokens,
+                                                     " tokens of ", graph_.name));
     }
     std::vector<int64_t> sizes = options_.sample_sizes;
     if (sizes.empty()) sizes = {options_.samples};

@@ -11,12 +11,15 @@
 namespace pipelab {
 
 absl::Span<const Planner> Planners() {
+  // Name, what it does, mixed speeds, stages, samples.
   static constexpr Planner kPlanners[] = {
-      {"uniform", "equal numbers of layers, one device a stage", &UniformPlan},
+      {"uniform", "equal numbers of layers, one device a stage", &UniformPlan, false, true},
       {"graphpipe", "stages that form a DAG, each with copies and micro-batches of its own",
-       &GraphPipePlan},
-      {"gpipe", "layers in line, the least variance of the stages' compute times", &GpipePlan},
-      {"chain", "exact: layers in line, one device a stage, the least largest stage", &ChainPlan},
+       &GraphPipePlan, false, false, true},
+      {"gpipe", "layers in line, the least variance of the stages' compute times", &GpipePlan,
+       false, true},
+      {"chain", "exact: layers in line, one device a stage, the least largest stage", &ChainPlan,
+       false, true},
       {"max_load", "exact: the smallest largest load of accelerators and processors", &MaxLoadPlan},
       {"pipedream",
        "exact: stages with copies on each network level, communication hidden behind compute",
@@ -25,11 +28,11 @@ absl::Span<const Planner> Planners() {
        "exact: sequences of convex stages, each with copies, a tensor degree and recomputing",
        &PiperPlan},
       {"dapple", "consecutive stages with copies, the shortest synchronous batch", &DapplePlan,
-       /*mixed_speeds=*/true},
+       true},
       {"bapipe", "consecutive stages on devices of any speeds, and the schedule", &BaPipePlan,
-       /*mixed_speeds=*/true},
+       true},
       {"terapipe", "exact: slices of samples and tokens through stages of layers in line",
-       &TeraPipePlan},
+       &TeraPipePlan, false, true},
   };
   return kPlanners;
 }
@@ -41,6 +44,15 @@ absl::StatusOr<Plan> MakePlan(absl::string_view name, const PlanProblem& problem
     if (!problem.device_speeds.empty() && !planner.mixed_speeds) {
       return absl::InvalidArgumentError(
           absl::StrCat("--planner=", name, ": it takes all devices to be as fast as one another"));
+    }
+    if (options.stages != 0 && !planner.stages) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--stages=", options.stages, ": --planner=", name, " chooses their number itself"));
+    }
+    if (options.micro_batch_samples != 0 && !planner.samples) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--micro_batch_samples=", options.micro_batch_samples,
+                       ": for --planner=graphpipe alone, not ", name));
     }
     const absl::Time start = absl::Now();
     PIPELAB_ASSIGN_OR_RETURN(Plan plan, planner.plan(problem, options));

@@ -26,8 +26,8 @@ namespace pipelab {
 
 struct PlannerOptions {
   absl::Duration time_limit = absl::InfiniteDuration();
-  // Of planners that are told how many stages to make (uniform, gpipe, terapipe): 0, as many as
-  // devices, or as operators where these are fewer.
+  // Of planners that are told how many stages to make (uniform, gpipe, chain, terapipe): 0, as many
+  // as devices, or as operators where these are fewer.
   int stages = 0;
   // Of planners that choose the micro-batches of stages (graphpipe): samples of every stage's, over
   // its copies; 0: of each stage any of PlanProblem::sample_sizes.
@@ -38,12 +38,14 @@ struct Planner {
   absl::string_view name, summary;
   absl::StatusOr<Plan> (*plan)(const PlanProblem& problem, const PlannerOptions& options);
   bool mixed_speeds = false;  // whether it plans for PlanProblem::device_speeds
+  bool stages = false;        // whether it takes PlannerOptions::stages
+  bool samples = false;       // and PlannerOptions::micro_batch_samples
 };
 
 absl::Span<const Planner> Planners();
 
-// InvalidArgument, "--planner=NAME: ..." for a name that is not there. Fills in `planner`,
-// `search_time` and `peak_bytes`.
+// InvalidArgument, "--planner=NAME: ..." for a name that is not there or takes no such option.
+// Fills in `planner`, `search_time` and `peak_bytes`.
 absl::StatusOr<Plan> MakePlan(absl::string_view name, const PlanProblem& problem,
                               const PlannerOptions& options);
 

@@ -187,7 +187,7 @@ TEST(TeraPipe, Refuses) {
   ModelProblemOptions options;
   options.token_step = 48;
   EXPECT_THAT(ModelProblem(Gpt(), cluster, options).status().message(),
-              HasSubstr("do not divide 1024"));
+              HasSubstr("--token_step=48: must divide the 1024 tokens"));
   options.token_step = 64;
   const ModelGraph candle = BuildPublished("candle-uno").value();
   EXPECT_THAT(ModelProblem(candle, cluster, options).status().message(),

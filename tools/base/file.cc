@@ -160,6 +160,11 @@ bool PathExists(absl::string_view path) {
   return stat(std::string(path).c_str(), &info) == 0;
 }
 
+bool IsDirectory(absl::string_view path) {
+  struct stat info;
+  return stat(std::string(path).c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 absl::StatusOr<std::string> ReadFile(absl::string_view path, int64_t limit) {
   const int fd = open(std::string(path).c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return PathError(path, "cannot be read", errno);
@@ -184,6 +189,13 @@ absl::StatusOr<std::string> ReadFile(absl::string_view path, int64_t limit) {
   }
   if (error != 0) return PathError(path, "cannot be read", error);
   text.shrink_to_fit();
+  return text;
+}
+
+absl::StatusOr<std::string> ReadTextFile(absl::string_view path, int64_t limit) {
+  absl::StatusOr<std::string> text = ReadFile(path, limit);
+  constexpr absl::string_view kMark = "\xEF\xBB\xBF";
+  if (text.ok() && absl::StartsWith(*text, kMark)) text->erase(0, kMark.size());
   return text;
 }
 

@@ -28,11 +28,15 @@ namespace pipelab {
 // "a/b" from "a" and "b"; b alone when it is absolute or a is empty.
 std::string JoinPath(absl::string_view a, absl::string_view b);
 
-bool PathExists(absl::string_view path);  // follows links; false when it cannot be told
+bool PathExists(absl::string_view path);   // follows links; false when it cannot be told
+bool IsDirectory(absl::string_view path);  // the same
 
 // The whole file. OutOfRange when it is larger than `limit`, NotFound when there is none.
 constexpr int64_t kReadFileLimit = int64_t{1} << 30;
 absl::StatusOr<std::string> ReadFile(absl::string_view path, int64_t limit = kReadFileLimit);
+
+// The same of a text, without the byte-order mark that some editors and spreadsheets put in front.
+absl::StatusOr<std::string> ReadTextFile(absl::string_view path, int64_t limit = kReadFileLimit);
 
 // Readers see the old text or the new, never a part: temp file beside it, fsync, rename. A failure
 // leaves the old file as it was and no temp file; nor does a writer that is killed, where the file

@@ -65,6 +65,13 @@ TEST(File, RoundTripAndReplace) {
   EXPECT_EQ(Names(dir), std::set<std::string>{"a"});
 }
 
+TEST(File, TextHasNoByteOrderMark) {
+  const std::string path = JoinPath(NewDir(), "a");
+  ASSERT_THAT(WriteFileAtomically(path, "\xEF\xBB\xBF\xEF\xBB\xBFtext"), IsOk());
+  EXPECT_EQ(*ReadTextFile(path), "\xEF\xBB\xBFtext");
+  EXPECT_EQ(ReadFile(path)->size(), 10u);
+}
+
 TEST(File, ReadErrorsNameThePath) {
   const std::string dir = NewDir(), path = JoinPath(dir, "a");
   EXPECT_THAT(ReadFile(path), StatusIs(absl::StatusCode::kNotFound, StartsWith(path)));

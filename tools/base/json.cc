@@ -1,8 +1,13 @@
 #include "tools/base/json.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
@@ -56,6 +61,21 @@ std::string Reason(const json::exception& e) {
   return absl::StrReplaceAll(text, {{"\n", " "}});
 }
 
+// Notes a key that stands twice in one object, of which the parser would take the last.
+struct KeyWatch {
+  bool operator()(int, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start) open.emplace_back();
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    if (event == json::parse_event_t::key) {
+      const std::string& key = value.get_ref<const std::string&>();
+      if (!open.back().insert(key).second && twice.empty()) twice = key;
+    }
+    return true;
+  }
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+};
+
 template <typename T>
 bool Holds(const json& v);
 template <>
@@ -96,12 +116,17 @@ constexpr const char* kTypeName<std::string> = "a string";
 }  // namespace
 
 absl::StatusOr<json> ParseJson(absl::string_view text, absl::string_view what) {
+  if (absl::StripAsciiWhitespace(text).empty()) return ErrorAt(text, 0, what, "it is empty");
   const size_t deep = TooDeepAt(text);
   if (deep != absl::string_view::npos) {
     return ErrorAt(text, deep, what, absl::StrCat("nested deeper than ", kMaxDepth, " levels"));
   }
   try {
-    return json::parse(text.begin(), text.end());
+    KeyWatch watch;
+    json value = json::parse(text.begin(), text.end(), std::ref(watch));
+    if (watch.twice.empty()) return value;
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": \"", watch.twice, "\" comes twice in one object"));
   } catch (const json::parse_error& e) {
     return ErrorAt(text, e.byte > 0 ? e.byte - 1 : 0, what, Reason(e));  // e.byte counts from 1
   } catch (const json::exception& e) {  // a number outside double has no position

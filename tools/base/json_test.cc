@@ -23,6 +23,13 @@ TEST(Json, RoundTripIsSteady) {
   EXPECT_EQ(again, j);
 }
 
+TEST(Json, RefusesAKeyThatComesTwice) {
+  EXPECT_THAT(
+      ParseJson(R"([{"a": 1}, {"a": {"a": 2}, "b": 3, "a": 4}])", "f.json"),
+      StatusIs(absl::StatusCode::kInvalidArgument, "f.json: \"a\" comes twice in one object"));
+  EXPECT_THAT(ParseJson(R"([{"a": {"a": 2}}, {"a": 1}])", "f.json"), IsOk());
+}
+
 TEST(Json, DumpNeverThrows) {
   EXPECT_EQ(DumpJson("a\xff"), "\"a\xEF\xBF\xBD\"\n");
   EXPECT_EQ(DumpJson(std::nan("")), "null\n");

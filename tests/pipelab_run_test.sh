@@ -1,0 +1,64 @@
+#!/bin/bash
+# pipelab as other programs call it: training under a schedule or a plan, and errors with their exit codes.
+set -euo pipefail
+source tests/shell_checks.sh
+source tests/pipelab_checks.sh
+
+# Devices of a build without CUDA count what their graphs did, and lose nothing by them.
+graphs_serve() {
+  "$pipelab" run 1f1b --devices=2 --micro_batches=4 --layers=2 --backend=emulated --cuda_graphs=on >stdout 2>stderr || {
+    grep -q "in builds without --config=cuda alone" stderr && return
+    cat stdout stderr
+    return 1
+  }
+  grep -q "bit" stdout && grep -Eq "^device 1: graphs_replayed [1-9]" stdout || { cat stdout; return 1; }
+}
+
+# A run goes on from its file with the losses that it would have had, in the same numbers.
+goes_on() {
+  local losses='^ *[34]  '
+  "$pipelab" run 1f1b --devices=2 --micro_batches=2 --steps=2 --checkpoint=two.safetensors >two || return 1
+  "$pipelab" run 1f1b --devices=2 --micro_batches=2 --steps=4 >whole || return 1
+  "$pipelab" run gpipe --devices=2 --micro_batches=2 --steps=4 --resume=two.safetensors >rest || return 1
+  grep -q 'gone on from step 2' rest || { cat rest; return 1; }
+  diff <(grep "$losses" whole) <(grep "$losses" rest) || return 1
+  refused 2 "two.safetensors: trained with activations = float32, not bfloat16" run 1f1b --devices=2 \
+    --micro_batches=2 --steps=4 --resume=two.safetensors --backend=emulated --precision=bf16
+}
+
+# Training under a scheme, a bidirectional CSV and a V-shaped, split JSON.
+training() {
+  prints 'losses: bit-equal' run 1f1b --devices=2 --micro_batches=4 --steps=3 || return 1
+  printf '0F0,1F1,,1B1,0B0\n0F1,1F0,,1B0,0B1\n' >both.csv
+  prints 'losses: ' run --csv=both.csv --steps=3 || return 1
+  cat >v.json <<'JSON'
+{"order": [[["F", 0, 0], ["F", 3, 0], ["I", 3, 0], ["W", 3, 0], ["B", 0, 0]],
+           [["F", 1, 0], ["F", 2, 0], ["B", 2, 0], ["I", 1, 0], ["W", 1, 0]]]}
+JSON
+  prints 'losses: bit-equal' run --json=v.json --steps=3 || return 1
+  grep -q 'peak activation' stdout && grep -q 'sent a step' stdout || return 1
+  prints '4 devices in groups of 2' run 1f1b --devices=2 --micro_batches=4 --steps=3 --tensor_parallel=2 || return 1
+  grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || return 1
+  grep -q 'as predicted to the byte' stdout || { cat stdout; return 1; }
+  prints 'as predicted to the byte' run gpipe --devices=2 --micro_batches=2 --steps=2 --tensor_parallel=2 --sequence_parallel
+}
+
+check "training" training
+check "deadlock is not run" refused 1 "deadlock: " run --csv="$testdata/deadlock.csv"
+check "too many slices" refused 2 "--slices=17: more token slices than a sample's 16 tokens" run terapipe --slices=17
+check "a model without a plan" refused 2 "--model=mmt-small: says more of --plan" run 1f1b --model=mmt-small
+check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
+check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
+check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
+check "no such backend" refused 2 "--backend=tpu: must be cpu, cuda or emulated" run 1f1b --backend=tpu
+check "precision of the CPU" refused 2 "--precision=bf16: with --backend=cuda or emulated" run 1f1b --precision=bf16
+check "TF32 of the CPU" refused 2 "--precision=tf32: with --backend=cuda alone" run 1f1b --precision=tf32
+check "no such precision" refused 2 "--precision=fp8: must be fp32, tf32 or bf16" run 1f1b --precision=fp8
+check "graphs of the CPU" refused 2 "--cuda_graphs=on: with --backend=cuda or emulated alone" run 1f1b --cuda_graphs=on
+check "graphs or not" refused 2 "--cuda_graphs=yes: must be on or off" run 1f1b --cuda_graphs=yes
+check "graphs that serve" graphs_serve
+check "a run that goes on" goes_on
+check "nothing to split rows in" refused 2 "--sequence_parallel=true: needs a group" run 1f1b --sequence_parallel
+check "a folder as checkpoint" refused 2 "--checkpoint=.: is a folder; give a file" run 1f1b --checkpoint=.
+check "no checkpoint" refused 1 "--resume=none: cannot be read" run 1f1b --resume=none
+exit $((failures > 0))
