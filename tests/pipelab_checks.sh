@@ -3,10 +3,12 @@
 # their first argument. They then stand in a folder of their own.
 
 pipelab=$PWD/$1
+# shellcheck disable=SC2034  # for those who source this
 testdata=$PWD/tests/testdata
+# shellcheck disable=SC2034
 examples=$PWD/models/files/examples
 mkdir -p "$TEST_TMPDIR/cli"
-cd "$TEST_TMPDIR/cli"
+cd "$TEST_TMPDIR/cli" || exit 1
 
 # prints TEXT ARG...: exit 0, nothing on stderr, and TEXT on stdout.
 prints() {

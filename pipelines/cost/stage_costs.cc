@@ -2,163 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/cost/stage_bytes.h"
 #include "pipelines/cost/stage_plan.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-// Height of the memory above its level at the start of an action, and the highest it was.
-struct Walk {
-  Bytes level, peak;
-  Bytes kept, kept_at_peak;  // of these, for the backward
-
-  void Reach(Bytes above) {
-    if (level + above < peak) return;
-    peak = level + above;
-    kept_at_peak = std::min(kept, peak);
-  }
-};
-
-// What the walks need of one stage.
-struct StageBytes {
-  const StagePlan& plan;
-  std::vector<LayerCosts> costs;  // [place]
-  std::vector<Bytes> data;        // [place] what it reads of the data set, while a pass runs
-  std::vector<Bytes> value;       // [value]
-
-  Bytes Released(StagePass pass, int place) const {
-    Bytes sum;
-    for (int v : plan.released(pass)[place]) sum += value[v];
-    return sum;
-  }
-};
-
-StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples,
-                   TokenSlice slice, TensorParallel split) {
-  StageBytes bytes{plan, {}, {}, {}};
-  for (int layer : plan.layers) {
-    bytes.costs.push_back(CostsOf(graph.layers[layer], samples, slice, split));
-    bytes.data.push_back(DataBytes(graph.layers[layer], samples, slice));
-  }
-  for (const StagePlan::Value& v : plan.values) {
-    bytes.value.push_back(CostsOf(graph.layers[v.layer], samples, slice, split).output);
-  }
-  return bytes;
-}
-
-Walk WalkForward(const StageBytes& stage, StagePass pass) {
-  const bool drop = pass == StagePass::kForwardDrop;
-  const StagePlan& plan = stage.plan;
-  Walk walk;
-  for (int place = 0; place < static_cast<int>(stage.costs.size()); ++place) {
-    const LayerCosts& layer = stage.costs[place];
-    const bool again = pass == StagePass::kRecompute && layer.kept_when_dropped > Bytes(0);
-    walk.Reach(stage.data[place] + (again ? layer.recompute_peak : layer.forward_peak));
-    Bytes kept = drop ? layer.kept_when_dropped : layer.kept;
-    if (again) kept -= layer.kept_when_dropped;
-    walk.level += layer.output - stage.Released(pass, place) + kept;
-    walk.kept += kept;
-    if (plan.values[plan.output(place)].kept() && !drop) walk.kept += layer.output;
-  }
-  if (pass == StagePass::kRecompute) return walk;
-  for (size_t v = 0; v < stage.value.size(); ++v) {
-    walk.level += stage.value[v] * plan.values[v].copies(drop);
-  }
-  walk.Reach(Bytes(0));
-  return walk;
-}
-
-// Each layer gives up what it kept and the gradient of its output, and leaves the gradients of its
-// inputs, which become one with those that are there already; between input and weight part it
-// holds kept_for_weight as well.
-Bytes BackwardPeak(const StageBytes& stage, StagePass pass) {
-  const bool fused = pass == StagePass::kBackward;
-  const StagePlan& plan = stage.plan;
-  Walk walk;
-  std::vector<bool> has_gradient;
-  for (size_t v = 0; v < plan.values.size(); ++v) {
-    const int edges = static_cast<int>(plan.values[v].out_edges.size());
-    has_gradient.push_back(edges > 0);
-    if (edges > 1) walk.level -= stage.value[v] * (edges - 1);
-  }
-  for (int place = static_cast<int>(stage.costs.size()) - 1; place >= 0; --place) {
-    const LayerCosts& layer = stage.costs[place];
-    walk.Reach(stage.data[place] + (fused ? layer.backward_peak : layer.backward_input_peak));
-    walk.level += layer.carried - layer.output - layer.kept - stage.Released(pass, place);
-    if (!fused) walk.level += layer.kept_for_weight;
-    for (int v : plan.inputs[place]) {
-      if (!has_gradient[v]) walk.level += stage.value[v];
-      has_gradient[v] = true;
-    }
-  }
-  return walk.peak;
-}
-
-Bytes BackwardWeightPeak(const StageBytes& stage) {
-  Walk walk;
-  for (int place = static_cast<int>(stage.costs.size()) - 1; place >= 0; --place) {
-    walk.Reach(stage.data[place] + stage.costs[place].backward_weight_peak);
-    walk.level -=
-        stage.costs[place].kept_for_weight + stage.Released(StagePass::kBackwardWeight, place);
-  }
-  return walk.peak;
-}
-
-// Of gradients: one a use of a value.
-Bytes GradientBytes(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
-  Bytes gradients;
-  for (int i : layers) {
-    for (const ParameterSpec& p : graph.layers[i].parameters) {
-      gradients += Bytes(4) * p.size_on(split);
-    }
-  }
-  return gradients;
-}
-
-Bytes StatisticsBytes(const ModelGraph& graph, const std::vector<int>& layers) {
-  Bytes statistics;
-  for (int i : layers) {
-    for (const ParameterSpec& p : graph.layers[i].statistics) statistics += Bytes(4) * p.size();
-  }
-  return statistics;
-}
-
-// Gradients of the values that only these layers hold: what copies of the stage sum. Values of a
-// tie with other stages are summed with those.
-Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                       TensorParallel split) {
-  std::set<std::string> elsewhere, values;
-  for (size_t i = 0; i < graph.layers.size(); ++i) {
-    if (partition.stage_of_layer[i] == stage) continue;
-    for (const ParameterSpec& p : graph.layers[i].parameters) elsewhere.insert(p.tie);
-  }
-  Bytes bytes;
-  for (int i : partition.layers[stage]) {
-    for (const ParameterSpec& p : graph.layers[i].parameters) {
-      if (!p.tie.empty() && elsewhere.count(p.tie) > 0) continue;
-      if (values.insert(ValueName(p)).second) bytes += Bytes(4) * p.size_on(split);
-    }
-  }
-  return bytes;
-}
-
-int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
-  std::set<std::string> values;
-  int64_t n = 0;
-  for (int i : layers) {
-    for (const ParameterSpec& p : graph.layers[i].parameters) {
-      if (values.insert(ValueName(p)).second) n += p.size_on(split);
-    }
-  }
-  return n;
-}
 
 // Where rows are split by tokens, a device's gradients of the parameters that all devices have
 // whole are those of its own rows: the group sums them once a step.
@@ -331,46 +184,6 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
 }
 
 }  // namespace
-
-StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& partition, int stage,
-                               int64_t samples, TokenSlice slice, int optimizer_tensors,
-                               TensorParallel split) {
-  const StagePlan plan = MakeStagePlan(graph, partition, stage);
-  const StageBytes bytes = BytesOf(graph, plan, samples, slice, split);
-  StageMemory memory;
-  for (const LayerCosts& layer : bytes.costs) {
-    memory.kept += layer.kept;
-    memory.kept_for_weight += layer.kept_for_weight;
-    memory.kept_when_dropped += layer.kept_when_dropped;
-    memory.carried += layer.carried;
-  }
-  for (int v = 0; v < static_cast<int>(plan.values.size()); ++v) {
-    const bool in_edge = v < plan.num_in_edges;
-    if (in_edge && !plan.values[v].kept()) memory.kept -= bytes.value[v];
-    if (!in_edge && plan.values[v].kept()) memory.kept += bytes.value[v];
-    if (plan.values[v].use == InputUse::kWeightGradient) memory.kept_for_weight += bytes.value[v];
-  }
-  const Walk forward = WalkForward(bytes, StagePass::kForward);
-  const Walk recompute = WalkForward(bytes, StagePass::kRecompute);
-  memory.forward_peak = forward.peak;
-  memory.forward_peak_kept = forward.kept_at_peak;
-  memory.forward_drop_peak = WalkForward(bytes, StagePass::kForwardDrop).peak;
-  memory.recompute_peak = recompute.peak;
-  memory.recompute_peak_kept = recompute.kept_at_peak;
-  memory.backward_peak = BackwardPeak(bytes, StagePass::kBackward);
-  memory.backward_input_peak = BackwardPeak(bytes, StagePass::kBackwardInput);
-  memory.backward_weight_peak = BackwardWeightPeak(bytes);
-  memory.statistics = StatisticsBytes(graph, plan.layers);
-  const int64_t values = NumValues(graph, plan.layers, split);  // tied ones once
-  const int masters = graph.width.bytes < 4 ? 1 : 0;
-  memory.weight_bytes = graph.width.bytes;
-  memory.weights = graph.width(values);
-  memory.optimizer = Bytes(4) * values * (optimizer_tensors + masters);
-  memory.state = memory.weights + GradientBytes(graph, plan.layers, split) + memory.optimizer +
-                 memory.statistics;
-  memory.gradients = OwnGradientBytes(graph, partition, stage, split);
-  return memory;
-}
 
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const ModelPartition& partition,

@@ -1,0 +1,32 @@
+#include "pipelines/cost/stage_bytes.h"
+
+#include <set>
+#include <string>
+
+namespace pipelab {
+
+StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t samples,
+                   TokenSlice slice, TensorParallel split) {
+  StageBytes bytes{plan, {}, {}, {}};
+  for (int layer : plan.layers) {
+    bytes.costs.push_back(CostsOf(graph.layers[layer], samples, slice, split));
+    bytes.data.push_back(DataBytes(graph.layers[layer], samples, slice));
+  }
+  for (const StagePlan::Value& v : plan.values) {
+    bytes.value.push_back(CostsOf(graph.layers[v.layer], samples, slice, split).output);
+  }
+  return bytes;
+}
+
+int64_t NumValues(const ModelGraph& graph, const std::vector<int>& layers, TensorParallel split) {
+  std::set<std::string> values;
+  int64_t n = 0;
+  for (int i : layers) {
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (values.insert(ValueName(p)).second) n += p.size_on(split);
+    }
+  }
+  return n;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,79 @@
+// Simulations and measurements that are played again.
+#include "pipelines/sim/replay.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/ir/test_schedules.h"
+#include "pipelines/sim/hand_costs.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Replay, OfASimulationIsTheSimulation) {
+  uint64_t seed = 0;
+  for (const RandomShape& shape : Shapes()) {
+    const Program p = LowerOrDie(RandomOrder(shape, ++seed));
+    CostTable costs = Costs(p.schedule);
+    costs.reduce = Nanoseconds(17);
+    const Trace trace = Simulate(p, costs).value();
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace replayed, Replay(p, {trace}));
+    EXPECT_EQ(replayed.origin, TraceOrigin::kReplayed);
+    EXPECT_EQ(Timeline(replayed), Timeline(trace));
+  }
+}
+
+TEST(Replay, TakesMediansAndNoWaits) {
+  const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
+  std::vector<Trace> traces;
+  for (int64_t t : {100, 900, 300}) {
+    // As measured on too few cores: everything is long on the clock; the processor time is t.
+    Trace trace = Simulate(p, Costs(p.schedule)).value();
+    for (DeviceTrace& d : trace.devices) {
+      for (Span& s : d.spans) s.cpu_ns = s.op == OpCode::kCompute ? t : 2;
+    }
+    traces.push_back(trace);
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Trace replayed, Replay(p, traces));
+  // 300 a compute, 2 for each send, receive and step, 0 for a wait.
+  EXPECT_EQ(Timeline(replayed), R"(
+0F0[0,300] send[300,302] receive[302,304] wait[304,904] 0B0[904,1204] step[1204,1206] 
+receive[0,2] wait[2,302] 1F0[302,602] 1B0[602,902] send[902,904] step[904,906] 
+)");
+  traces.pop_back();  // 100 and 900
+  PIPELAB_ASSERT_OK_AND_ASSIGN(CostTable costs, ReplayCosts(p, traces));
+  EXPECT_EQ(costs.instruction_time[0][0], Nanoseconds(500));
+  EXPECT_EQ(costs.instruction_time[0][3], Nanoseconds(0));  // the wait
+}
+
+TEST(Replay, KeepsTheMemoryOfItsBase) {
+  const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
+  const CostTable unit = CostTable::Unit(p.schedule);
+  const Trace trace = Simulate(p, unit).value();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace with, Replay(p, {trace}, unit));
+  EXPECT_EQ(with.devices[0].peak_activation, Bytes(1));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace without, Replay(p, {trace}));
+  EXPECT_EQ(without.devices[0].peak_activation, Bytes(0));
+}
+
+TEST(Replay, RefusesForeignTraces) {
+  const Program p = LowerOrDie(ChainOf(1, {"0F0 0B0", "1F0 1B0"}));
+  EXPECT_THAT(Replay(p, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("at least one")));
+  Trace trace = Simulate(p, Costs(p.schedule)).value();
+  trace.devices[1].spans.clear();
+  EXPECT_THAT(Replay(p, {trace}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("device 1: the trace's 0 spans")));
+  trace.devices.clear();
+  EXPECT_THAT(Replay(p, {trace}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0 devices")));
+}
+
+}  // namespace
+}  // namespace pipelab

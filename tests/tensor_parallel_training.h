@@ -1,0 +1,145 @@
+// Training a small GPT whose layers are divided among tensor-parallel groups, held to what is
+// predicted of it: what tensor_parallel_test and tensor_parallel_state_test have in common.
+#ifndef PIPELAB_TESTS_TENSOR_PARALLEL_TRAINING_H_
+#define PIPELAB_TESTS_TENSOR_PARALLEL_TRAINING_H_
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "experiments/comparison.h"
+#include "experiments/training.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/layers/serial_trainer.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/sim/simulate.h"
+#include "tests/small_gpt.h"
+#include "tests/small_training.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+
+constexpr int kSteps = 4;
+constexpr int kMicroBatches = 8;
+
+// Words, heads and inner columns that 8 devices divide; 16 layers, a stage each for 8 x 2.
+inline GptConfig DividedGpt(bool tied) {
+  GptConfig config;
+  config.layers = 7;
+  config.hidden = 16;
+  config.heads = 8;
+  config.tokens = kSmallTokens;
+  config.vocabulary = (SmallText()->vocabulary() + 7) / 8 * 8;
+  config.dropout = 0.1;
+  config.tied_embeddings = tied;
+  return config;
+}
+
+struct Grid {
+  int pipeline = 1, tensor = 1, data = 1;
+};
+
+struct Result {
+  std::vector<double> losses, norms;
+  std::vector<std::vector<float>> parameters;  // whole, in graph order
+};
+
+class TensorParallelTest : public testing::Test {
+ protected:
+  TrainingOptions OptionsOf(const std::string& scheme, Grid grid) {
+    TrainingOptions options = SmallTraining(scheme, grid.pipeline, kMicroBatches);
+    options.sizes.data_parallel = grid.data;
+    options.tensor_parallel = grid.tensor;
+    options.micro_batch_samples = samples_;
+    return options;
+  }
+
+  SerialOptions SerialOf(const TrainingOptions& options) {
+    SerialOptions serial = SmallSerial(*batches_, kMicroBatches);
+    serial.micro_batch_samples = options.micro_batch_samples;
+    serial.optimizer = options.optimizer;
+    return serial;
+  }
+
+  // Every rank of a group does what the program's device is predicted to do. Activations to the
+  // byte, but where a data-parallel group divides rows: what does not depend on them is not
+  // divided.
+  void ExpectAsPredicted(const Trace& predicted, const Trace& ranks, const TrainingOptions& o) {
+    ASSERT_EQ(ranks.devices.size(), predicted.devices.size() * o.tensor_parallel);
+    for (int64_t t = 0; t < o.tensor_parallel; ++t) {
+      const Trace measured = TraceOfMember(ranks, o.tensor_parallel, t);
+      ExpectStateAndTraffic(predicted, measured);
+      for (size_t d = 0; d < predicted.devices.size(); ++d) {
+        const DeviceTrace &p = predicted.devices[d], &m = measured.devices[d];
+        if (o.sequence_parallel && o.lowering.sharding != Sharding::kReplicated) {
+          EXPECT_NEAR(m.tensor_bytes / p.tensor_bytes, 1, 0.02) << "device " << d;
+        } else {
+          EXPECT_EQ(m.tensor_bytes, p.tensor_bytes) << "device " << d;
+        }
+        EXPECT_EQ(m.tensor_bytes > Bytes(0), o.tensor_parallel > 1);
+        if (o.sizes.data_parallel == 1) {
+          EXPECT_EQ(m.peak_activation, p.peak_activation) << "device " << d;
+        } else {
+          EXPECT_LE(std::abs(p.peak_activation / m.peak_activation - 1), 0.02) << "device " << d;
+        }
+      }
+    }
+  }
+
+  Result Train(const ModelGraph& graph, const TrainingOptions& options) {
+    Result run;
+    auto training = PipelineTraining::Create(graph, *batches_, options);
+    EXPECT_THAT(training, IsOk());
+    if (!training.ok()) return run;
+    const auto predicted = Simulate((*training)->program(), (*training)->costs());
+    EXPECT_THAT(predicted, IsOk());
+    if (!predicted.ok()) return run;
+    for (int step = 0; step < kSteps; ++step) {
+      const absl::StatusOr<TrainingStep> done = (*training)->Step();
+      EXPECT_THAT(done, IsOk());
+      if (!done.ok()) return run;
+      run.losses.push_back(done->loss);
+      run.norms.push_back(done->gradient_norm);
+      SCOPED_TRACE(absl::StrCat("step ", step));
+      ExpectAsPredicted(*predicted, done->trace, options);
+    }
+    for (const LayerSpec& layer : graph.layers) {
+      for (const ParameterSpec& p : layer.parameters) {
+        auto value = (*training)->ParameterValue(p.name);
+        EXPECT_THAT(value, IsOk());
+        if (!value.ok()) return run;
+        EXPECT_EQ(static_cast<int64_t>(value->size()), p.size()) << p.name;
+        run.parameters.push_back(*std::move(value));
+      }
+    }
+    return run;
+  }
+
+  void ExpectTrainsAsSerial(const ModelGraph& graph, const Result& run,
+                            const TrainingOptions& options, const std::vector<double>& serial) {
+    SchemeResult scheme;
+    scheme.scheme = options.scheme;
+    scheme.sizes = options.sizes;
+    scheme.losses = run.losses;
+    scheme.tensor_terms = options.tensor_parallel > 1 ? SplitTerms(graph) : 0;
+    const Equality equality = CompareLosses(scheme, serial);
+    EXPECT_TRUE(equality.ok) << equality.text;
+    EXPECT_LT(run.losses.back(), run.losses.front());
+  }
+
+  const std::unique_ptr<BatchSource> batches_ = SmallText();
+  int64_t samples_ = kSmallSamples;
+};
+
+inline std::string Text(const Grid& g) {
+  return absl::StrCat("P=", g.pipeline, " T=", g.tensor, " D=", g.data);
+}
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_TESTS_TENSOR_PARALLEL_TRAINING_H_
