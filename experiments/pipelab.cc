@@ -2,14 +2,19 @@
 //
 // Makes, checks, times, draws and runs pipeline schedules, those of the catalogue and those of
 // files; docs/cli.md describes commands and JSON fields.
+#include <algorithm>
+#include <cstdio>
 #include <string>
 #include <vector>
 
+#include "absl/flags/commandlineflag.h"
+#include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "experiments/commands/command.h"
 #include "experiments/flags.h"
+#include "kernels/comm/launch_place.h"
 
 namespace pipelab {
 namespace {
@@ -30,6 +35,29 @@ std::string Help() {
       "\nA file is --csv=FILE, --json=FILE or --text=FILE in the place of a scheme's name. Exit "
       "codes: 0 done; 1 failure; 2 usage.");
   return text;
+}
+
+// `pipelab COMMAND --help`: what one command takes.
+std::string HelpOf(const Command& c) {
+  std::string text = absl::StrCat(c.name, ": ", c.summary, "\n\n  pipelab ", c.example, "\n\n");
+  for (absl::string_view name : c.options) {
+    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+    absl::StrAppend(&text, "  --", name, " (default ", flag->DefaultValue(), ")\n      ",
+                    flag->Help(), "\n");
+  }
+  return text;
+}
+
+// Of `COMMAND ... --help`; null for all else.
+const Command* CommandToHelpWith(int argc, char** argv) {
+  const bool asked = std::any_of(argv + std::min(argc, 2), argv + argc, [](absl::string_view word) {
+    return word == "--help" || word == "-h";
+  });
+  if (!asked) return nullptr;
+  for (const Command& c : Commands()) {
+    if (c.name == argv[1]) return &c;
+  }
+  return nullptr;
 }
 
 absl::Status Run(const Words& words) {
@@ -59,6 +87,16 @@ int main(int argc, char** argv) {
       words[i] = &to_stdout[0];
     }
   }
-  return pipelab::RunMain(argc, words.data(), "//experiments:pipelab", pipelab::Help(),
-                          pipelab::Run);
+  const pipelab::Command* const helped = pipelab::CommandToHelpWith(argc, argv);
+  if (helped == nullptr) {
+    return pipelab::RunMain(argc, words.data(), "//experiments:pipelab", pipelab::Help(),
+                            pipelab::Run);
+  }
+  return pipelab::RunMain(1, words.data(), "//experiments:pipelab", "", [&](const auto&) {
+    // Of several processes one speaks.
+    if (pipelab::PlaceFromEnvironment().process == 0) {
+      std::fputs(pipelab::HelpOf(*helped).c_str(), stdout);
+    }
+    return absl::OkStatus();
+  });
 }

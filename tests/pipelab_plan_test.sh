@@ -167,4 +167,12 @@ check "tokens left over" refused 2 "--token_step=100: must divide the 1024 token
 check "blocks stay together" prints "block8 .. block15" plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --blocks
 check "too many samples of a plan" refused 2 "--samples=9223372036854775807: must be at most " \
   plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --samples=9223372036854775807
+judged_json() {
+  local piper=--piper_json=$examples/piper.json
+  "$pipelab" plan --planner=piper "$piper" --json_out=plan.json >stdout || return 1
+  prints '"valid": true' check_plan --plan=plan.json "$piper" --json_out=- || return 1
+  "$pipelab" check_plan --plan=plan.json "$piper" --memory=1 --json_out=- >stdout 2>stderr && return 1
+  [[ ! -s stderr ]] && grep -q '"valid": false' stdout && grep -q '"reason": ' stdout || { cat stdout stderr; return 1; }
+}
+check "a verdict as JSON" judged_json
 exit $((failures > 0))

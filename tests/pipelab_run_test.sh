@@ -61,4 +61,16 @@ check "a run that goes on" goes_on
 check "nothing to split rows in" refused 2 "--sequence_parallel=true: needs a group" run 1f1b --sequence_parallel
 check "a folder as checkpoint" refused 2 "--checkpoint=.: is a folder; give a file" run 1f1b --checkpoint=.
 check "no checkpoint" refused 1 "--resume=none: cannot be read" run 1f1b --resume=none
+# What run says as JSON is what it says in words.
+trained_json() {
+  "$pipelab" run gpipe --devices=2 --micro_batches=2 --steps=2 --json_out=- >trained.json || return 1
+  python3 - trained.json <<'CHECK'
+import json, sys
+run = json.load(open(sys.argv[1]))
+assert run["reproduces_serial"] and run["equality"] == "bit-equal" and run["as_predicted"] == "to the byte", run
+assert [l["step"] for l in run["losses"]] == [1, 2] and all(l["serial"] == l["schedule"] for l in run["losses"]), run
+assert len(run["ranks"]) == 2 and run["ranks"][0]["sent_bytes"] > 0 and run["micro_batches"] == 2, run
+CHECK
+}
+check "a run as JSON" trained_json
 exit $((failures > 0))

@@ -182,4 +182,8 @@ check "one place for two drawings" refused 2 "--svg_out=a and --trace_out=a: onl
 check "no drawing before an error" refused 2 "--memory_out=m.svg: needs sizes" \
   show 1f1b --svg_out=early.svg --memory_out=m.svg
 check "so no file of it" test ! -e early.svg
+one_help() {
+  prints "--svg_out (default )" show --help && ! grep -q -- --planner stdout
+}
+check "help of one command" one_help
 exit $((failures > 0))

@@ -1,4 +1,5 @@
 // pipelab check_plan: a plan of a file, judged.
+#include <algorithm>
 #include <string>
 
 #include "absl/flags/declare.h"
@@ -11,11 +12,30 @@
 #include "experiments/commands/user_file.h"
 #include "pipelines/plan/check_plan.h"
 #include "pipelines/plan/plan_json.h"
+#include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
-ABSL_DECLARE_FLAG(std::string, plan);  // plan_input.cc
+ABSL_DECLARE_FLAG(std::string, plan);      // plan_input.cc
+ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 
 namespace pipelab {
+namespace {
+
+nlohmann::json AsJson(const PlanProblem& problem, const Plan& plan,
+                      const absl::StatusOr<PlanReport>& report) {
+  if (!report.ok()) return {{"valid", false}, {"reason", report.status().message()}};
+  return {{"valid", true},
+          {"stages", plan.stages.size()},
+          {"devices", report->devices},
+          {"objective", PlanObjectiveName(plan.objective)},
+          {"value", report->value},
+          {"unit", ObjectiveUnit(problem, plan.objective)},
+          {"lower_bound", std::max(plan.lower_bound, report->bound())},
+          {"step_time", report->step_time},
+          {"peak_bytes", report->peak_bytes()}};
+}
+
+}  // namespace
 
 absl::Status CheckPlanCommand(const Words& words) {
   if (words.size() > 1) {
@@ -30,12 +50,21 @@ absl::Status CheckPlanCommand(const Words& words) {
   const absl::StatusOr<Plan> parsed = ParsePlan(text, what, problem);
   if (!parsed.ok()) return FaultOfFile(parsed.status());
   const Plan& plan = *parsed;
+  const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!plan.has_plan()) {
-    return WriteOutput(
-        "stdout", "-",
-        absl::StrFormat("%s: %s, without a plan\n", path, PlanStateName(plan.state)));
+    const std::string state = absl::StrCat(PlanStateName(plan.state), ", without a plan");
+    if (!json_out.empty()) {
+      return WriteOutput("--json_out", json_out, DumpJson({{"valid", false}, {"reason", state}}));
+    }
+    return WriteOutput("stdout", "-", absl::StrCat(path, ": ", state, "\n"));
   }
   const absl::StatusOr<PlanReport> report = CheckPlan(problem, plan);
+  if (!json_out.empty()) {
+    PIPELAB_RETURN_IF_ERROR(
+        WriteOutput("--json_out", json_out, DumpJson(AsJson(problem, plan, report))));
+    // With the verdict on stdout an error without a message prints nothing more.
+    if (json_out == "-") return report.ok() ? absl::OkStatus() : absl::FailedPreconditionError("");
+  }
   if (!report.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(what, ": ", report.status().message()));
   }

@@ -72,7 +72,7 @@ std::vector<Command> MakeCommands() {
        Join(Join(Join(input, plan_model), optimizer),
             {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel",
              "sequence_parallel", "backend", "precision", "cuda_graphs", "checkpoint",
-             "checkpoint_every", "resume"}),
+             "checkpoint_every", "resume", "json_out"}),
        &RunCommand},
       {"search",
        "the fastest grid, schedule and sharding for a model, a cluster and a batch",
@@ -89,7 +89,7 @@ std::vector<Command> MakeCommands() {
       {"check_plan", "says whether a plan is one, and what its objective and bounds are",
        "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 "
        "--samples=2",
-       Join(plan_input, {"plan"}), &CheckPlanCommand},
+       Join(plan_input, {"plan", "json_out"}), &CheckPlanCommand},
       {"predict",
        "times of training iterations of a GPT on a cluster, one a row of a file",
        "predict --rows=runs.csv --cluster=dgx-a100 --csv_out=-",

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -27,8 +29,11 @@
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/sim/simulate.h"
+#include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
+
+ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 
 namespace pipelab {
 namespace {
@@ -196,7 +201,7 @@ std::string Prediction(const Trained& trained, int tensor_parallel) {
                              tensor_parallel > 1 ? "rank" : "device", rank);
     }
   }
-  return absl::StrCat("bytes held and sent: as predicted ", text, "\n");
+  return text;
 }
 
 // The files that were gone on from and written.
@@ -215,6 +220,30 @@ std::string DeviceCount(const Schedule& schedule, int tensor_parallel, const Pro
   if (tensor_parallel > 1) absl::StrAppend(&count, " in groups of ", tensor_parallel);
   if (processes.group() == nullptr) return count;
   return absl::StrCat(count, " in ", processes.group()->size(), " processes");
+}
+
+nlohmann::json AsJson(const RunInput& study, const Trained& trained,
+                      const std::vector<double>& serial, const Equality& equality) {
+  nlohmann::json losses = nlohmann::json::array(), ranks = nlohmann::json::array();
+  for (size_t i = 0; i < serial.size(); ++i) {
+    losses.push_back({{"step", trained.from.step + static_cast<int64_t>(i) + 1},
+                      {"serial", serial[i]},
+                      {"schedule", trained.result.losses[i]}});
+  }
+  for (const DeviceTrace& t : trained.trace.devices) {
+    ranks.push_back({{"peak_activation_bytes", t.peak_activation.value()},
+                     {"peak_state_bytes", t.peak_state.value()},
+                     {"sent_bytes", t.bytes_sent.value()},
+                     {"messages", t.messages_sent},
+                     {"sent_to_group_bytes", t.tensor_bytes.value()}});
+  }
+  return {{"parameters", study.graph.num_parameters()},
+          {"micro_batches", study.schedule.num_micro_batches},
+          {"losses", losses},
+          {"reproduces_serial", equality.ok},
+          {"equality", equality.text},
+          {"ranks", ranks},
+          {"as_predicted", Prediction(trained, study.tensor_parallel)}};
 }
 
 absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
@@ -239,17 +268,27 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
     equality.ok = true;
     equality.text = "asynchronous, so not those of serial training";
   }
-  PIPELAB_RETURN_IF_ERROR(WriteOutput(
-      "stdout", "-",
-      absl::StrFormat(
-          "%s: %s, %s, %d micro-batches\n"
-          "\n%s\nlosses: %s\n\n%s\n%s%s",
-          study.source,
-          absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
-          DeviceCount(schedule, study.tensor_parallel, processes), schedule.num_micro_batches,
-          Losses(serial, trained), equality.text, Devices(trained.trace, study.tensor_parallel > 1),
-          Prediction(trained, study.tensor_parallel), Counts(trained.counts)) +
-          Checkpoints(study, trained)));
+  const std::string json_out = absl::GetFlag(FLAGS_json_out);
+  if (!json_out.empty()) {
+    PIPELAB_RETURN_IF_ERROR(
+        WriteOutput("--json_out", json_out, DumpJson(AsJson(study, trained, serial, equality))));
+  }
+  if (json_out != "-") {
+    PIPELAB_RETURN_IF_ERROR(WriteOutput(
+        "stdout", "-",
+        absl::StrFormat(
+            "%s: %s, %s, %d micro-batches\n"
+            "\n%s\nlosses: %s\n\n%s\n%s%s",
+            study.source,
+            absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
+            DeviceCount(schedule, study.tensor_parallel, processes), schedule.num_micro_batches,
+            Losses(serial, trained), equality.text,
+            Devices(trained.trace, study.tensor_parallel > 1),
+            absl::StrCat("bytes held and sent: as predicted ",
+                         Prediction(trained, study.tensor_parallel), "\n"),
+            Counts(trained.counts)) +
+            Checkpoints(study, trained)));
+  }
   if (equality.ok) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat(study.source, " does not reproduce serial training: ", equality.text));
