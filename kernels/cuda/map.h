@@ -17,12 +17,6 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/tensor/bfloat16.h"
 
-#ifdef __CUDACC__
-#define PIPELAB_UNROLL _Pragma("unroll")  // the numbers stay in registers
-#else
-#define PIPELAB_UNROLL
-#endif
-
 namespace pipelab {
 namespace gpu {
 
