@@ -125,7 +125,7 @@ absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const s
   const Whereabouts goes_on(group, "goes on from", file);
   absl::StatusOr<TrainingState> state = TrainingState();
   if (IsFirst(group)) state = ReadFitting(option, file, settings);
-  PIPELAB_RETURN_IF_ERROR(InOption(option, file, OfAll(group, state.status())));
+  PIPELAB_RETURN_IF_ERROR(OfAll(group, InOption(option, file, state.status())));
   PIPELAB_RETURN_IF_ERROR(InOption(option, file, training->SetState(*state)));
   if (group == nullptr) return state;
   return FromFirst(group, file, *std::move(state));
