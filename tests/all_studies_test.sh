@@ -47,7 +47,7 @@ compare_says_equal() {
 }
 
 usage() {
-  one_line_error 2 "--only=x: x is not one of quickstart" "$all" --only=x --out="$work/x" || return 1
+  one_line_error 2 "--only=x: 'x' is not one of quickstart" "$all" --only=x --out="$work/x" || return 1
   one_line_error 2 "--update: the committed columns are those of --quick" "$all" --update --out="$work/x" || return 1
   one_line_error 2 "compare takes two folders" "$compare" "$work/a" || return 1
   one_line_error 1 "holds no result" "$compare" "$work/none" "$work/a" || return 1
