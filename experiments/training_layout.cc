@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/graph/token_slice.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/cost/chain_partition.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

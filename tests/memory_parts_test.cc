@@ -15,7 +15,7 @@
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/ir/versions.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/memory_levels.h"
 #include "pipelines/sim/simulate.h"

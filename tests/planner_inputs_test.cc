@@ -20,7 +20,7 @@
 #include "models/files/placement_json.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/file.h"

@@ -10,7 +10,7 @@
 #include "models/files/model_file.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/analysis/analysis.h"
-#include "pipelines/plan/grid_point.h"
+#include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -21,19 +21,19 @@ constexpr double kLow = 1.05, kHigh = 1.28;  // the paper's headline
 // One-way and two-way synchronous schedules of the paper's comparison.
 constexpr const char* kBaselines[] = {"1f1b", "interleaved", "chimera"};
 
-absl::StatusOr<SchemePoint> PointOf(GridCache* cache, const ThroughputOptions& options,
+absl::StatusOr<SchemePoint> PointOf(StepCache* cache, const ThroughputOptions& options,
                                     const std::string& scheme, int gpus, int micro_batches) {
   SchemePoint p;
   p.scheme = scheme;
   p.gpus = gpus;
   p.micro_batches = micro_batches;
-  GridConfig config;
+  StepConfig config;
   config.scheme = scheme;
   config.pipeline = options.pipeline;
   config.data = gpus / options.pipeline;
   config.micro_batch_samples = options.samples;
   config.micro_batches = micro_batches;
-  const absl::StatusOr<GridPoint> point = EvaluateGrid(cache, config);
+  const absl::StatusOr<StepPrediction> point = PredictStep(cache, config);
   if (absl::IsInvalidArgument(point.status()) || absl::IsNotFound(point.status())) {
     p.missing = std::string(point.status().message());
     return p;
@@ -89,11 +89,11 @@ absl::StatusOr<std::vector<SchemePoint>> SchemeThroughput(const ThroughputOption
   for (const std::string& name : options.models) {
     PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, FindModel("--models", name));
     const GroupedModel model = GroupByName(std::move(graph));
-    GridModel grid;
+    StepModel grid;
     grid.model = &model;
     grid.cluster = &options.cluster;
     grid.type = NarrowestType(options.cluster.device);
-    GridCache cache(grid);
+    StepCache cache(grid);
     for (const int gpus : options.gpus) {
       LOG(INFO) << name << " on " << gpus << " of " << options.cluster.name;
       for (const int micro_batches : options.micro_batches) {

@@ -5,7 +5,7 @@
 //   report.AddTable(ThroughputTable(points));
 //   for (Claim& c : BitPipeClaims(points)) report.AddClaim(std::move(c));
 //
-// Times are the simulator's, of the lowered program on the cluster (pipelines/plan/grid_point.h).
+// Times are the simulator's, of the lowered program on the cluster (pipelines/step/step.h).
 // A schedule that does not fit into memory has none, and re-materialises nothing.
 #ifndef PIPELAB_EXPERIMENTS_BIDIRECTIONAL_SCHEME_THROUGHPUT_H_
 #define PIPELAB_EXPERIMENTS_BIDIRECTIONAL_SCHEME_THROUGHPUT_H_

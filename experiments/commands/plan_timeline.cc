@@ -5,7 +5,7 @@
 #include "experiments/commands/model_run.h"
 #include "experiments/commands/run_flags.h"
 #include "experiments/report/timeline_text.h"
-#include "pipelines/plan/grid_config.h"
+#include "pipelines/step/step_config.h"
 #include "pipelines/plan/plan_pipeline.h"
 #include "pipelines/plan/plan_point.h"
 #include "tools/base/status_macros.h"

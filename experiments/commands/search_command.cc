@@ -19,9 +19,9 @@
 #include "models/graph/layer_spec.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/plan/grid_breakdown.h"
-#include "pipelines/plan/grid_config.h"
-#include "pipelines/plan/grid_search.h"
+#include "pipelines/search/breakdown.h"
+#include "pipelines/step/step_config.h"
+#include "pipelines/search/search.h"
 #include "pipelines/schedules/catalog.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
@@ -43,7 +43,7 @@ constexpr int64_t kMostBatch = 1 << 24;
 struct Request {
   GroupedModel model;
   ClusterSpec cluster;
-  GridModel grid;
+  StepModel grid;
 };
 
 absl::Status ReadRequest(Request* request) {
@@ -60,26 +60,26 @@ absl::Status ReadRequest(Request* request) {
   return absl::OkStatus();
 }
 
-nlohmann::json AsJson(const GridResult& r) {
-  const GridConfig& c = r.config;
+nlohmann::json AsJson(const RankedStep& r) {
+  const StepConfig& c = r.config;
   return {{"config", c.ToString()},
           {"method", r.method},
           {"scheme", c.scheme},
           {"pipeline", c.pipeline},
           {"tensor", c.tensor},
           {"data", c.data},
-          {"loops", c.loops},
-          {"micro_batch_samples", c.micro_batch_samples},
+          {"virtual_stages", c.virtual_stages},
+          {"micro_batch_samples", c.micro_batch_size},
           {"micro_batches", c.micro_batches},
           {"sharding", ShardingName(c.sharding)},
           {"recompute", c.recompute},
           {"step_ms", ToMs(r.step_time)},
           {"samples_per_second", r.samples_per_second},
-          {"tflops_a_device", r.tflops_a_device},
+          {"tflops_per_device", r.tflops_per_device},
           {"memory_bytes", r.largest_device.value()}};
 }
 
-std::string RefusalText(const GridRefusals& r) {
+std::string RefusalText(const SearchRefusals& r) {
   std::string text = absl::StrFormat(
       "%d configurations were looked at, %d of them bounded by their schedule's order and %d "
       "simulated; the bounds of the others are beyond what was found.\nRefused: %d for memory",
@@ -95,23 +95,23 @@ std::string RefusalText(const GridRefusals& r) {
   return text + ".\n";
 }
 
-std::string AsTable(const GridSearchResult& result, size_t top) {
+std::string AsTable(const SearchResult& result, size_t top) {
   std::string text = absl::StrFormat("%-24s %10s %11s %12s %10s  %s\n", "method", "step [ms]",
                                      "samples/s", "Tflop/s/dev.", "mem. [GiB]", "configuration");
   for (size_t i = 0; i < std::min(top, result.best.size()); ++i) {
-    const GridResult& r = result.best[i];
+    const RankedStep& r = result.best[i];
     absl::StrAppendFormat(&text, "%-24s %10.2f %11.3f %12.2f %10.2f  %s\n", r.method,
-                          ToMs(r.step_time), r.samples_per_second, r.tflops_a_device,
+                          ToMs(r.step_time), r.samples_per_second, r.tflops_per_device,
                           ToGiB(r.largest_device), r.config.ToString());
   }
   return absl::StrCat(text, "\nAll figures are simulated. ", RefusalText(result.refusals));
 }
 
 // What says another configuration than --explain's, or cannot be had of it.
-absl::StatusOr<GridConfig> ConfigToExplain(const std::string& text) {
-  PIPELAB_ASSIGN_OR_RETURN(const GridConfig config, ParseGridConfig("--explain", text));
+absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
+  PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("--explain", text));
   PIPELAB_RETURN_IF_ERROR(FindScheme(config.scheme, "--explain").status());
-  if (static_cast<double>(config.micro_batch_samples) * config.micro_batches * config.data >
+  if (static_cast<double>(config.micro_batch_size) * config.micro_batches * config.data >
       kMostBatch) {
     return absl::InvalidArgumentError(absl::StrCat("--explain=", text, ": a batch of more than ",
                                                    kMostBatch, " samples, b times M times D"));
@@ -132,20 +132,20 @@ absl::StatusOr<GridConfig> ConfigToExplain(const std::string& text) {
 }
 
 absl::Status Explain(const Request& request, const std::string& text) {
-  PIPELAB_ASSIGN_OR_RETURN(const GridConfig config, ConfigToExplain(text));
-  const absl::StatusOr<GridPoint> evaluated = EvaluateGrid(request.grid, config);
+  PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ConfigToExplain(text));
+  const absl::StatusOr<StepPrediction> evaluated = PredictStep(request.grid, config);
   if (!evaluated.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--explain=", text, ": ", evaluated.status().message()));
   }
-  const GridPoint& point = *evaluated;
-  PIPELAB_ASSIGN_OR_RETURN(const GridBreakdown b, BreakDown(request.grid, point));
+  const StepPrediction& point = *evaluated;
+  PIPELAB_ASSIGN_OR_RETURN(const StepBreakdown b, BreakDown(request.grid, point));
   std::string out = absl::StrFormat(
       "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, %.2f GiB "
       "of "
       "%.2f\n\n",
       config.ToString(), config.batch(), config.devices(), ToMs(point.step_time),
-      point.samples_per_second(), point.tflops_a_device, ToGiB(point.largest_device),
+      point.samples_per_second(), point.tflops_per_device, ToGiB(point.largest_device),
       ToGiB(request.cluster.device.memory.value));
   for (const auto& [name, share] :
        {std::make_pair("compute", b.compute), std::make_pair("recompute", b.recompute),
@@ -172,21 +172,21 @@ absl::Status SearchCommand(const Words& words) {
     PIPELAB_RETURN_IF_ERROR(CheckRange("--batch", absl::GetFlag(FLAGS_batch), 1, kMostBatch));
   }
   if (!explain.empty()) return Explain(request, explain);
-  GridSearch search;
+  SearchRequest search;
   search.batch = absl::GetFlag(FLAGS_batch);
   const int64_t gpus = absl::GetFlag(FLAGS_gpus);
   search.devices = gpus == 0 ? request.cluster.max_devices() : gpus;
   search.top = absl::GetFlag(FLAGS_top);
   search.max_tensor = static_cast<int>(NodeDevices(request.cluster));
   search.methods = PublishedMethods();
-  for (GridMethod& method : NewerMethods()) search.methods.push_back(std::move(method));
-  PIPELAB_ASSIGN_OR_RETURN(const GridSearchResult result, SearchGrid(request.grid, search));
+  for (SearchMethod& method : NewerMethods()) search.methods.push_back(std::move(method));
+  PIPELAB_ASSIGN_OR_RETURN(const SearchResult result, Search(request.grid, search));
   const std::string json = absl::GetFlag(FLAGS_json);
   if (json.empty()) {
     return WriteOutput("stdout", "-", AsTable(result, static_cast<size_t>(search.top)));
   }
   nlohmann::json all = nlohmann::json::array();
-  for (const GridResult& r : result.best) {
+  for (const RankedStep& r : result.best) {
     if (all.size() < static_cast<size_t>(search.top)) all.push_back(AsJson(r));
   }
   return WriteOutput("--json", json,

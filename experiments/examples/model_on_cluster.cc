@@ -19,7 +19,7 @@
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"

@@ -17,14 +17,14 @@ constexpr char kBreadthFirst[] = "breadth-first", kDepthFirst[] = "depth-first",
 // Lamy-Poirier 2023, abstract; the study accepts 8 points to either side.
 constexpr double kPublishedGain = 43, kAccepted = 8;
 
-double Gain(const GridResult& a, const GridResult& b) {
-  return ToPercent(a.tflops_a_device / b.tflops_a_device - 1);
+double Gain(const RankedStep& a, const RankedStep& b) {
+  return ToPercent(a.tflops_per_device / b.tflops_per_device - 1);
 }
 
 // Of breadth-first over another method at one batch, where both fit.
 absl::optional<double> GainAt(const BatchSweep& sweep, int64_t batch, const char* over) {
-  const GridResult* breadth = sweep.Find(kBreadthFirst, batch);
-  const GridResult* other = sweep.Find(over, batch);
+  const RankedStep* breadth = sweep.Find(kBreadthFirst, batch);
+  const RankedStep* other = sweep.Find(over, batch);
   if (breadth == nullptr || other == nullptr) return absl::nullopt;
   return Gain(*breadth, *other);
 }
@@ -114,13 +114,13 @@ Claim GapClaim(const BatchSweep& sweep, const std::vector<int64_t>& batches) {
 
 struct Step {
   std::string name;
-  GridConfig config;
+  StepConfig config;
 };
 
 // What each end is without one of its parts, and between them the way from one to the other.
-std::vector<Step> Steps(const GridConfig& depth, const GridConfig& breadth) {
+std::vector<Step> Steps(const StepConfig& depth, const StepConfig& breadth) {
   std::vector<Step> steps;
-  GridConfig c = depth;
+  StepConfig c = depth;
   c.whole_messages = true;
   steps.push_back({"depth-first, every device sending whole messages", c});
   steps.push_back({"depth-first, its best", depth});
@@ -129,7 +129,7 @@ std::vector<Step> Steps(const GridConfig& depth, const GridConfig& breadth) {
   steps.push_back({"+ messages beside compute", c});
   c.overlap_data = true;
   steps.push_back({"+ reductions beside compute", c});
-  c.loops = std::max(c.loops, breadth.pipeline * breadth.loops / c.pipeline);
+  c.virtual_stages = std::max(c.virtual_stages, breadth.pipeline * breadth.virtual_stages / c.pipeline);
   steps.push_back({"+ stages as short as breadth-first's: a smaller bubble", c});
   c.scheme = breadth.scheme;
   steps.push_back({"+ breadth-first order", c});
@@ -166,7 +166,7 @@ std::vector<std::string> FasterThan(const BatchSweep& sweep, const std::string& 
                                     const std::vector<int64_t>& batches) {
   std::vector<std::string> faster;
   for (const int64_t batch : batches) {
-    const GridResult* one = sweep.Find(method, batch);
+    const RankedStep* one = sweep.Find(method, batch);
     const double a_device = static_cast<double>(batch) / static_cast<double>(sweep.devices);
     if (one == nullptr || a_device >= 1) continue;
     for (const SweepCell& cell : sweep.cells) {
@@ -179,7 +179,7 @@ std::vector<std::string> FasterThan(const BatchSweep& sweep, const std::string& 
   return faster;
 }
 
-absl::StatusOr<Table> AblationTable(const GridModel& model, const BatchSweep& sweep,
+absl::StatusOr<Table> AblationTable(const StepModel& model, const BatchSweep& sweep,
                                     int64_t batch) {
   Table t(absl::StrCat("ablation_", batch),
           absl::StrCat("From depth-first to breadth-first, batch ", batch));
@@ -191,23 +191,23 @@ absl::StatusOr<Table> AblationTable(const GridModel& model, const BatchSweep& sw
       {"pipeline", "pipeline communication exposed", "pipeline", "%", Origin::kSimulated, 1});
   t.AddColumn({"data", "data-parallel communication exposed", "data", "%", Origin::kSimulated, 1});
   t.AddColumn({"config", "configuration", "", "", Origin::kComputed, 0});
-  const GridResult* breadth = sweep.Find(kBreadthFirst, batch);
-  const GridResult* depth = sweep.Find(kDepthFirst, batch);
+  const RankedStep* breadth = sweep.Find(kBreadthFirst, batch);
+  const RankedStep* depth = sweep.Find(kDepthFirst, batch);
   if (breadth == nullptr || depth == nullptr) {
     t.AddNote("One of the two does not fit at this batch.");
     return t;
   }
   for (const Step& step : Steps(depth->config, breadth->config)) {
-    const absl::StatusOr<GridPoint> point = EvaluateGrid(model, step.config);
+    const absl::StatusOr<StepPrediction> point = PredictStep(model, step.config);
     if (!point.ok()) {
       const Cell missing = Missing(std::string(point.status().message()));
       t.AddRow({Label(step.name), missing, missing, missing, missing, missing,
                 Computed(step.config.ToString())});
       continue;
     }
-    PIPELAB_ASSIGN_OR_RETURN(const GridBreakdown b, BreakDown(model, *point));
-    t.AddRow({Label(step.name), Simulated(point->tflops_a_device),
-              Computed(ToPercent(point->tflops_a_device / depth->tflops_a_device - 1)),
+    PIPELAB_ASSIGN_OR_RETURN(const StepBreakdown b, BreakDown(model, *point));
+    t.AddRow({Label(step.name), Simulated(point->tflops_per_device),
+              Computed(ToPercent(point->tflops_per_device / depth->tflops_per_device - 1)),
               Simulated(ToPercent(b.bubble)), Simulated(ToPercent(b.pipeline)),
               Simulated(ToPercent(b.data)), Computed(step.config.ToString())});
   }

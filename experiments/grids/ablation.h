@@ -33,7 +33,7 @@ std::vector<std::string> FasterThan(const BatchSweep& sweep, const std::string& 
                                     const std::vector<int64_t>& batches);
 
 // What each of the two bests is without one of its parts, and the way between them.
-absl::StatusOr<Table> AblationTable(const GridModel& model, const BatchSweep& sweep, int64_t batch);
+absl::StatusOr<Table> AblationTable(const StepModel& model, const BatchSweep& sweep, int64_t batch);
 
 }  // namespace pipelab
 

@@ -10,11 +10,11 @@
 namespace pipelab {
 namespace {
 
-absl::StatusOr<SweepCell> BestOf(GridCache* cache, const GridMethod& method,
+absl::StatusOr<SweepCell> BestOf(StepCache* cache, const SearchMethod& method,
                                  const BatchSweepOptions& options, int64_t batch,
                                  BatchSweep* sweep) {
-  const GridModel& model = cache->model();
-  GridSearch search;
+  const StepModel& model = cache->model();
+  SearchRequest search;
   search.devices = options.devices;
   search.batch = batch;
   search.recompute = options.recompute;
@@ -23,7 +23,7 @@ absl::StatusOr<SweepCell> BestOf(GridCache* cache, const GridMethod& method,
   SweepCell cell;
   cell.method = method.name;
   cell.batch = batch;
-  const absl::StatusOr<GridSearchResult> found = SearchGrid(cache, search);
+  const absl::StatusOr<SearchResult> found = Search(cache, search);
   if (!found.ok()) {
     if (!absl::IsNotFound(found.status())) return found.status();
     cell.missing = std::string(found.status().message());
@@ -32,28 +32,28 @@ absl::StatusOr<SweepCell> BestOf(GridCache* cache, const GridMethod& method,
   sweep->considered += found->refusals.considered;
   sweep->simulated += found->refusals.simulated;
   cell.best = found->best[0];
-  PIPELAB_ASSIGN_OR_RETURN(const GridPoint point, EvaluateGrid(cache, cell.best->config));
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction point, PredictStep(cache, cell.best->config));
   PIPELAB_ASSIGN_OR_RETURN(cell.breakdown, BreakDown(model, point));
   return cell;
 }
 
 }  // namespace
 
-const GridResult* BatchSweep::Find(const std::string& method, int64_t batch) const {
+const RankedStep* BatchSweep::Find(const std::string& method, int64_t batch) const {
   for (const SweepCell& cell : cells) {
     if (cell.method == method && cell.batch == batch && cell.best.has_value()) return &*cell.best;
   }
   return nullptr;
 }
 
-absl::StatusOr<BatchSweep> SweepBatches(const GridModel& model, const BatchSweepOptions& options) {
+absl::StatusOr<BatchSweep> SweepBatches(const StepModel& model, const BatchSweepOptions& options) {
   BatchSweep sweep;
   sweep.devices = options.devices;
-  GridCache cache(model);
+  StepCache cache(model);
   for (const int64_t batch : options.batches) {
     LOG(INFO) << "search: " << model.model->graph.name << " on " << options.devices << " of "
               << model.cluster->name << ", batch " << batch;
-    for (const GridMethod& method : options.methods) {
+    for (const SearchMethod& method : options.methods) {
       PIPELAB_ASSIGN_OR_RETURN(SweepCell cell, BestOf(&cache, method, options, batch, &sweep));
       sweep.cells.push_back(std::move(cell));
     }
@@ -86,9 +86,9 @@ Table BatchSweepTable(std::string id, std::string caption, const BatchSweep& swe
       t.AddRow(std::move(row));
       continue;
     }
-    const GridResult& r = *cell.best;
-    const GridBreakdown& b = cell.breakdown;
-    for (const double value : {r.tflops_a_device, ToMs(r.step_time), ToGiB(r.largest_device),
+    const RankedStep& r = *cell.best;
+    const StepBreakdown& b = cell.breakdown;
+    for (const double value : {r.tflops_per_device, ToMs(r.step_time), ToGiB(r.largest_device),
                                ToPercent(b.compute), ToPercent(b.recompute), ToPercent(b.bubble),
                                ToPercent(b.tensor), ToPercent(b.pipeline), ToPercent(b.data)}) {
       row.push_back(Simulated(value));
@@ -113,7 +113,7 @@ std::vector<Series> BatchSweepSeries(const BatchSweep& sweep) {
       series.back().name = cell.method;
       of_method = series.end() - 1;
     }
-    of_method->values.push_back(cell.best->tflops_a_device);
+    of_method->values.push_back(cell.best->tflops_per_device);
     of_method->steps.push_back(cell.batch);
   }
   return series;

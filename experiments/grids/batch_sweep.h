@@ -16,15 +16,15 @@
 #include "absl/types/optional.h"
 #include "experiments/report/chart_svg.h"
 #include "experiments/report/table.h"
-#include "pipelines/plan/grid_breakdown.h"
-#include "pipelines/plan/grid_search.h"
+#include "pipelines/search/breakdown.h"
+#include "pipelines/search/search.h"
 
 namespace pipelab {
 
 struct BatchSweepOptions {
   int64_t devices = 64;
   std::vector<int64_t> batches;
-  std::vector<GridMethod> methods;
+  std::vector<SearchMethod> methods;
   std::vector<bool> recompute = {false, true};  // what the search may choose from
 };
 
@@ -32,8 +32,8 @@ struct BatchSweepOptions {
 struct SweepCell {
   std::string method;
   int64_t batch = 0;
-  absl::optional<GridResult> best;
-  GridBreakdown breakdown;  // of best
+  absl::optional<RankedStep> best;
+  StepBreakdown breakdown;  // of best
   std::string missing;      // why there is none
 };
 
@@ -43,10 +43,10 @@ struct BatchSweep {
   int64_t considered = 0, simulated = 0;
 
   // Null where the method has no result at the batch.
-  const GridResult* Find(const std::string& method, int64_t batch) const;
+  const RankedStep* Find(const std::string& method, int64_t batch) const;
 };
 
-absl::StatusOr<BatchSweep> SweepBatches(const GridModel& model, const BatchSweepOptions& options);
+absl::StatusOr<BatchSweep> SweepBatches(const StepModel& model, const BatchSweepOptions& options);
 
 Table BatchSweepTable(std::string id, std::string caption, const BatchSweep& sweep);
 // Tflop/s a device over the batch in samples: a line a method.

@@ -54,8 +54,8 @@ struct Setting {
   std::vector<int64_t> batches;
   int64_t gpus = 0;
 
-  GridModel Grid(const ClusterSpec& on) const {
-    GridModel grid;
+  StepModel Grid(const ClusterSpec& on) const {
+    StepModel grid;
     grid.model = &model;
     grid.cluster = &on;
     grid.type = NarrowestType(on.device);
@@ -83,7 +83,7 @@ std::string Where(const Setting& s) {
 
 // The paper's setting: everything recomputed, as large models were trained then.
 absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
-  const GridModel grid = s.Grid(s.cluster);
+  const StepModel grid = s.Grid(s.cluster);
   PIPELAB_ASSIGN_OR_RETURN(
       BatchSweep sweep,
       SweepBatches(grid, {s.gpus, s.batches, PublishedMethods(), /*recompute=*/{true}}));
@@ -106,8 +106,8 @@ absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
 
 // Recomputation where the search finds it worthwhile; the newer schedules with them.
 absl::StatusOr<BatchSweep> AddChosen(const Setting& s, Report* report) {
-  std::vector<GridMethod> methods = PublishedMethods();
-  for (GridMethod& method : NewerMethods()) methods.push_back(std::move(method));
+  std::vector<SearchMethod> methods = PublishedMethods();
+  for (SearchMethod& method : NewerMethods()) methods.push_back(std::move(method));
   PIPELAB_ASSIGN_OR_RETURN(BatchSweep sweep,
                            SweepBatches(s.Grid(s.cluster), {s.gpus, s.batches, methods}));
   report->AddTable(BatchSweepTable(

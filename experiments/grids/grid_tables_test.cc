@@ -6,7 +6,7 @@
 #include "experiments/grids/large_scale.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/plan/grid_testing.h"
+#include "pipelines/step/step_testing.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class GridTablesTest : public GridTest {
+class GridTablesTest : public StepTest {
  protected:
   const std::vector<int64_t> batches_ = {8, 32};
 };
@@ -52,9 +52,9 @@ TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Table t, AblationTable(grid_, sweep, 8));
   ASSERT_THAT(t.status(), IsOk());
   ASSERT_GE(t.rows().size(), 2u);
-  EXPECT_DOUBLE_EQ(*t.rows()[1][1].number, sweep.Find("depth-first", 8)->tflops_a_device);
+  EXPECT_DOUBLE_EQ(*t.rows()[1][1].number, sweep.Find("depth-first", 8)->tflops_per_device);
   EXPECT_THAT(t.rows()[0].back().text, HasSubstr("whole_messages"));
-  EXPECT_DOUBLE_EQ(*t.rows().back()[1].number, sweep.Find("breadth-first", 8)->tflops_a_device);
+  EXPECT_DOUBLE_EQ(*t.rows().back()[1].number, sweep.Find("breadth-first", 8)->tflops_per_device);
   EXPECT_FALSE(HeadlineNotes(sweep, batches_).empty());
   const std::vector<Claim> claims = HeadlineClaims(sweep, batches_);
   ASSERT_EQ(claims.size(), 3u);
@@ -62,8 +62,8 @@ TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
   EXPECT_THAT(claims[0].text, HasSubstr("0.500 samples a GPU"));
   EXPECT_EQ(claims[0].published, "up to +43 %");
   EXPECT_NEAR(*claims[0].value,
-              100 * (sweep.Find("breadth-first", 8)->tflops_a_device /
-                         sweep.Find("depth-first", 8)->tflops_a_device -
+              100 * (sweep.Find("breadth-first", 8)->tflops_per_device /
+                         sweep.Find("depth-first", 8)->tflops_per_device -
                      1),
               1e-9);
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kSecondsADay = 86400;
 
-double Days(const LargeScaleOptions& options, const GridResult& r, int64_t batch) {
+double Days(const LargeScaleOptions& options, const RankedStep& r, int64_t batch) {
   const double steps =
       options.least_steps * (1 + options.critical_batch / static_cast<double>(batch));
   return steps * static_cast<double>(r.step_time.value()) * 1e-9 / kSecondsADay;
@@ -23,7 +23,7 @@ double Days(const LargeScaleOptions& options, const GridResult& r, int64_t batch
 // The batch whose training ends first.
 struct Best {
   int64_t batch = 0;
-  GridResult result;
+  RankedStep result;
   double days = 0;
 };
 
@@ -31,7 +31,7 @@ absl::optional<Best> BestBatch(const LargeScaleOptions& options, const BatchSwee
                                const std::string& method) {
   absl::optional<Best> best;
   for (const int64_t batch : options.batches) {
-    const GridResult* r = sweep.Find(method, batch);
+    const RankedStep* r = sweep.Find(method, batch);
     if (r == nullptr) continue;
     const double days = Days(options, *r, batch);
     if (!best.has_value() || days < best->days) best = Best{batch, *r, days};
@@ -41,7 +41,7 @@ absl::optional<Best> BestBatch(const LargeScaleOptions& options, const BatchSwee
 
 }  // namespace
 
-absl::StatusOr<Table> LargeScaleTable(const GridModel& model, const LargeScaleOptions& options) {
+absl::StatusOr<Table> LargeScaleTable(const StepModel& model, const LargeScaleOptions& options) {
   Table t(
       "large_scale",
       absl::StrFormat("Training to the end on more GPUs: critical batch %g samples, at least %g "
@@ -60,7 +60,7 @@ absl::StatusOr<Table> LargeScaleTable(const GridModel& model, const LargeScaleOp
     PIPELAB_ASSIGN_OR_RETURN(
         const BatchSweep sweep,
         SweepBatches(model, {devices, options.batches, options.methods, {false, true}}));
-    for (const GridMethod& method : options.methods) {
+    for (const SearchMethod& method : options.methods) {
       const absl::optional<Best> best = BestBatch(options, sweep, method.name);
       std::vector<Cell> row = {Label(static_cast<double>(devices)), Label(method.name)};
       if (!best.has_value()) {
@@ -69,7 +69,7 @@ absl::StatusOr<Table> LargeScaleTable(const GridModel& model, const LargeScaleOp
         row.push_back(Computed(static_cast<double>(best->batch)));
         row.push_back(Simulated(best->days));
         row.push_back(Simulated(best->days * static_cast<double>(devices)));
-        row.push_back(Simulated(best->result.tflops_a_device));
+        row.push_back(Simulated(best->result.tflops_per_device));
         row.push_back(Computed(best->result.config.ToString()));
       }
       t.AddRow(std::move(row));

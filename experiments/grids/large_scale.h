@@ -14,20 +14,20 @@
 
 #include "absl/status/statusor.h"
 #include "experiments/report/table.h"
-#include "pipelines/plan/grid_search.h"
+#include "pipelines/search/search.h"
 
 namespace pipelab {
 
 struct LargeScaleOptions {
   std::vector<int64_t> devices;
   std::vector<int64_t> batches;
-  std::vector<GridMethod> methods;
+  std::vector<SearchMethod> methods;
   double critical_batch = 0;  // samples
   double least_steps = 0;
 };
 
 // A row for each number of devices and method: the batch at which training ends first.
-absl::StatusOr<Table> LargeScaleTable(const GridModel& model, const LargeScaleOptions& options);
+absl::StatusOr<Table> LargeScaleTable(const StepModel& model, const LargeScaleOptions& options);
 
 }  // namespace pipelab
 

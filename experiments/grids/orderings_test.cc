@@ -31,7 +31,7 @@ class OrderingsTest : public testing::Test {
 
   const GroupedModel model_ = GroupByName(FindModel("--model", "gpt-52b").value());
   const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
-  GridModel grid_;
+  StepModel grid_;
 };
 
 TEST_F(OrderingsTest, BreadthFirstLeadsBelowOneSampleADevice) {
@@ -42,7 +42,7 @@ TEST_F(OrderingsTest, BreadthFirstLeadsBelowOneSampleADevice) {
 TEST_F(OrderingsTest, TheGapClosesAndNoPipelineComesNearAtLargeBatches) {
   const BatchSweep sweep = Sweep({8, 128, 512});
   const auto tflops = [&](const char* method, int64_t batch) {
-    return sweep.Find(method, batch)->tflops_a_device;
+    return sweep.Find(method, batch)->tflops_per_device;
   };
   EXPECT_GT(tflops("breadth-first", 8), 1.05 * tflops("depth-first", 8));
   EXPECT_LT(tflops("breadth-first", 512), 1.05 * tflops("depth-first", 512));

@@ -7,7 +7,7 @@
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 

@@ -16,7 +16,7 @@
 #include "models/zoo/amoebanet.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cost/stage_costs.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/sim/replay.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/progress.h"

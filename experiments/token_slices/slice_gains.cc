@@ -10,8 +10,8 @@
 #include "absl/strings/str_join.h"
 #include "models/graph/tensor_member.h"
 #include "models/zoo/published.h"
-#include "pipelines/cluster/grid_links.h"
-#include "pipelines/plan/grid_config.h"
+#include "pipelines/cluster/rank_network.h"
+#include "pipelines/step/step_config.h"
 #include "pipelines/plan/model_problem.h"
 #include "pipelines/plan/planners.h"
 #include "tools/base/status_macros.h"
@@ -89,7 +89,7 @@ absl::StatusOr<Plan> PlanOf(const PublishedTeraPipeRow& row, const ClusterSpec& 
   if (split.degree > 1) {
     TensorGroup group;
     group.split = split;
-    group.hop = RingHop(cluster, {row.tensor, 1});
+    group.hop = RingStep(cluster, {row.tensor, 1});
     const auto& overhead = cluster.device.collective_overhead;
     if (overhead.has_value()) group.overhead = overhead->value;
     group.bytes_of_number = static_cast<double>(BytesOf(options.type));
@@ -120,7 +120,7 @@ double SumSeconds(const PublishedTeraPipeRow& row, const ClusterSpec& cluster,
     }
     largest = std::max(largest, numbers);
   }
-  return ToSeconds(RingTime(RingHop(cluster, {row.data, row.tensor}), row.data,
+  return ToSeconds(RingTime(RingStep(cluster, {row.data, row.tensor}), row.data,
                             Collective::kAllReduce,
                             Bytes(largest * BytesOf(NarrowestType(cluster.device)))));
 }

@@ -50,7 +50,7 @@ absl::Status CheckRun(const GptRun& run) {
 
 }  // namespace
 
-absl::StatusOr<GridPoint> SimulateRun(const GptRun& run, const ClusterSpec& cluster) {
+absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec& cluster) {
   PIPELAB_RETURN_IF_ERROR(CheckRun(run));
   if (run.tensor * run.data * run.pipeline > cluster.max_devices()) {
     return absl::InvalidArgumentError(absl::StrCat(run.tensor * run.data * run.pipeline,
@@ -58,21 +58,21 @@ absl::StatusOr<GridPoint> SimulateRun(const GptRun& run, const ClusterSpec& clus
                                                    cluster.max_devices()));
   }
   PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, ModelOf(run));
-  GridModel grid;
+  StepModel grid;
   grid.model = &model;
   grid.cluster = &cluster;
   grid.type = kType;
-  GridConfig config;
+  StepConfig config;
   config.scheme = run.chunks > 1 ? "interleaved" : "1f1b";
   config.pipeline = static_cast<int>(run.pipeline);
   config.tensor = static_cast<int>(run.tensor);
   config.data = static_cast<int>(run.data);
-  config.loops = run.chunks > 1 ? static_cast<int>(run.chunks) : 0;
-  config.micro_batch_samples = run.micro_batch;
+  config.virtual_stages = run.chunks > 1 ? static_cast<int>(run.chunks) : 0;
+  config.micro_batch_size = run.micro_batch;
   config.micro_batches = static_cast<int>(run.micro_batches);
   config.recompute = run.recompute;
   config.overlap_pipeline = config.overlap_data = false;
-  return EvaluateGrid(grid, config);
+  return PredictStep(grid, config);
 }
 
 GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary) {

@@ -4,7 +4,7 @@
 //   GptRun run;
 //   run.layers = 24;  run.hidden = 1024;  run.heads = 16;  run.tokens = 1024;
 //   run.tensor = 2;  run.pipeline = 2;  run.micro_batch = 4;  run.micro_batches = 8;
-//   PIPELAB_ASSIGN_OR_RETURN(GridPoint p, SimulateRun(run, cluster));
+//   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, SimulateRun(run, cluster));
 //   p.step_time;
 //
 // Half precision; unfused attention and Megatron-LM's kernels (models/layers/megatron_kernels.h);
@@ -13,7 +13,7 @@
 // ends sum; gradients of data-parallel replicas summed in half precision after the last backward;
 // sends and receives block; Adam with 4-byte values.
 //
-// The time is the simulator's, of the lowered program (pipelines/plan/grid_point.h).
+// The time is the simulator's, of the lowered program (pipelines/step/step.h).
 #ifndef PIPELAB_EXPERIMENTS_VALIDATION_GPT_RUN_H_
 #define PIPELAB_EXPERIMENTS_VALIDATION_GPT_RUN_H_
 
@@ -23,7 +23,7 @@
 #include "absl/status/statusor.h"
 #include "experiments/validation/measured_rows.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/plan/grid_point.h"
+#include "pipelines/step/step.h"
 
 namespace pipelab {
 
@@ -38,7 +38,7 @@ struct GptRun {
 };
 
 // InvalidArgument naming what does not divide what; NotFound for what the device lacks.
-absl::StatusOr<GridPoint> SimulateRun(const GptRun& run, const ClusterSpec& cluster);
+absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec& cluster);
 
 // Of a measured row. Each tensor-parallel device has vocabulary / tensor words, rounded down.
 GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary);

@@ -32,7 +32,7 @@ absl::StatusOr<std::vector<double>> PredictRows(const MeasuredRows& rows,
                                                 int64_t vocabulary) {
   std::vector<double> predicted;
   for (const MeasuredRow& row : rows.rows) {
-    const absl::StatusOr<GridPoint> point = SimulateRun(RunOfRow(row, vocabulary), cluster);
+    const absl::StatusOr<StepPrediction> point = SimulateRun(RunOfRow(row, vocabulary), cluster);
     if (!point.ok()) {
       const absl::StatusCode code = point.status().code();
       return absl::Status(

@@ -176,7 +176,7 @@ absl::StatusOr<std::vector<MegatronResult>> PredictMegatron(const MegatronPaper&
     run.micro_batch = row.micro_batch;
     run.micro_batches = row.micro_batches();
     run.recompute = true;
-    PIPELAB_ASSIGN_OR_RETURN(const GridPoint point, SimulateRun(run, cluster));
+    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction point, SimulateRun(run, cluster));
     const double seconds = ToSeconds(point.step_time);
     const double pipeline = static_cast<double>(row.pipeline - 1);
     results.push_back({row,

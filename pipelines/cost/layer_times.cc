@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "pipelines/cluster/grid_links.h"
+#include "pipelines/cluster/rank_network.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -7,7 +7,7 @@
 #include "models/zoo/gpt.h"
 #include "models/zoo/transformer.h"
 #include "pipelines/cluster/catalog.h"
-#include "pipelines/cluster/grid_links.h"
+#include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/stage_costs.h"
 #include "tools/base/status_matchers.h"
 
@@ -123,7 +123,7 @@ TEST(TensorStageCosts, OnAMachineTimesAreThoseOfTheLayersParts) {
     for (const int64_t degree : {2, 4}) {
       StageCostOptions options;
       options.machine = A100();
-      options.tensor = {{degree, true}, RingHop(cluster, {degree, 1})};
+      options.tensor = {{degree, true}, RingStep(cluster, {degree, 1})};
       const ModelPartition p = InThree(graph);
       const CostTable t = *ComputeStageCosts(graph, p, kSamples, options);
       Nanoseconds forward, weight, without;

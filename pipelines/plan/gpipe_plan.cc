@@ -2,7 +2,7 @@
 // times is the least; communication and memory have no say in it.
 #include <vector>
 
-#include "pipelines/plan/partition.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/plan/plan_costs.h"
 #include "pipelines/plan/planners.h"
 #include "tools/base/status_macros.h"

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/plan/plan_costs.h"
 #include "pipelines/plan/planners.h"
 #include "pipelines/plan/token_slicing.h"

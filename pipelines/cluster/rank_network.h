@@ -1,0 +1,104 @@
+// The one price of moving bytes on a cluster: which links the messages and collectives of a program
+// are on, and what they take there, from the cluster, the placement of ranks and the data type.
+//
+//   // Pipeline x data x tensor parallelism: rank = (p D + d) T + t.
+//   RankGrid grid;
+//   grid.pipeline = 8;  grid.data = 4;  grid.tensor = 2;  grid.members = 2;
+//   RankNetwork ranks(&cluster, grid);
+//   costs.network = ranks.Of(program);
+//   ranks.Message(0, 1).TransferTime(bytes);      // undisturbed, between pipeline devices 0 and 1
+//
+// The program may have fewer devices than there are ranks: one for a tensor-parallel group, whose
+// members do the same at the same time, and `members` for the D data-parallel copies of a pipeline
+// device. A route is that of one rank, and its loads count the others: where four ranks leave a node
+// over one card at one time, a byte of the rank's message is a load of four on the card. Messages,
+// rings and other pipeline devices that are on a link at one time then share it (cost/network.h).
+//
+// How transfers of a level share it (Sharing, cluster.h): kPair has a link for each ordered pair of
+// ranks, kDevice a port out and a port in for each rank, kUnit one of each for the units of the
+// level below, and kMesh and kTorus a link for each hop. `through` is one more link for all
+// transfers of a unit of the level.
+//
+// Rings. The collectives of a library run over all ranks that the program's devices stand for, in
+// ascending order. Between units a ring leaves each unit once. Where every rank has a port of its own there
+// (kDevice), the library runs as many rings at once as the group has ranks in a unit, and each of
+// their ports carries its part: 16 ranks on two nodes of eight cards use all eight. Rings of a level
+// may have their own connection (ClusterLevel::ring). A step of a ring takes the latency of its
+// slowest hop; the call of the library, DeviceSpec::collective_overhead, is paid once.
+//
+// Bytes of gradients and weights are counted at 4 bytes a number in cost tables, and travel in
+// `type`: loads of rings say so.
+#ifndef PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
+#define PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "pipelines/cluster/cluster.h"
+#include "pipelines/cost/network.h"
+#include "pipelines/ir/program.h"
+
+namespace pipelab {
+
+struct RankGrid {
+  int pipeline = 1;
+  int64_t tensor = 1, data = 1;
+  int members = 1;  // devices of the program for each pipeline device; divides `data`
+  // The ranks of a tensor-parallel group send a part of a message each (CostTable::divided_messages),
+  // and the receivers gather it within their group: by one more call, of at most so many bytes.
+  bool divided_messages = false;
+  Bytes largest_message;
+  // Of what rings carry.
+  NumberType type = NumberType::kFp32;
+
+  int64_t ranks() const { return pipeline * tensor * data; }
+  int64_t copies() const { return tensor * data; }  // ranks of a pipeline device
+};
+
+// Ranks first, first + stride, ...: `size` of them.
+struct RankGroup {
+  int64_t size = 1, stride = 1;
+};
+
+class RankNetwork {
+ public:
+  // The grid is within the cluster: CHECKed.
+  RankNetwork(const ClusterSpec* cluster, const RankGrid& grid);
+
+  // Links and routes of the program's messages, and a ring for each set of devices that has a
+  // collective. The program's device of pipeline device p and member i is p * members + i.
+  Network Of(const Program& program) const;
+  // The routes of all pairs of devices.
+  Network OfAllPairs() const;
+
+  // Undisturbed. Between two different pipeline devices, from each rank of one to its like.
+  PathCost Message(int from, int to) const;
+  // A step of the ring of all copies of a pipeline device, and of these devices of the program.
+  PathCost DataRing(int pipeline_device) const;
+  // What a call of the communication library takes besides its links.
+  Nanoseconds CallOverhead() const;
+
+ private:
+  class Builder;
+  Nanoseconds MessageOverhead() const;
+
+  const ClusterSpec* cluster_;
+  RankGrid grid_;
+};
+
+// One step of a ring of such ranks, where all ranks of the cluster are in groups like it: its
+// latency, and the bandwidth that a rank has. Nothing is sent in a group of one: bandwidth 0
+// (infinite). The group is within the cluster: CHECKed.
+PathCost RingStep(const ClusterSpec& cluster, RankGroup group);
+
+// `bytes` in all over d ranks by steps of such a ring: 2 (d - 1) of an all-reduce, d - 1 of the
+// others, bytes / d in each (Thakur, Rabenseifner and Gropp 2005, section 4).
+Nanoseconds RingTime(const PathCost& step, int64_t d, Collective kind, Bytes bytes);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_

@@ -1,0 +1,165 @@
+#include "pipelines/cost/chain_partition.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace pipelab {
+namespace {
+
+absl::Status CheckCosts(absl::Span<const double> costs, int num_stages) {
+  const int layers = static_cast<int>(costs.size());
+  if (num_stages < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(num_stages, " stages: there must be at least 1"));
+  }
+  if (num_stages > layers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(num_stages, " stages, but the model has ", layers,
+                     " layers: a stage would be without layers; at most ", layers));
+  }
+  for (int i = 0; i < layers; ++i) {
+    if (!std::isfinite(costs[i]) || costs[i] < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("layer ", i, " costs ", costs[i], ": must be finite and not negative"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Minimises what `join` makes of the stages' costs, one after the other from 0. It must not fall
+// as its first argument grows.
+template <typename Join>
+absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, int num_stages,
+                                          Join join) {
+  if (absl::Status s = CheckCosts(layer_costs, num_stages); !s.ok()) return s;
+  const int layers = static_cast<int>(layer_costs.size());
+  std::vector<double> sum(layers + 1, 0);
+  for (int i = 0; i < layers; ++i) sum[i + 1] = sum[i] + layer_costs[i];
+  // best[k][n]: the least of the first n layers in k stages; begin[k][n]: where its last stage
+  // begins.
+  const double infinity = std::numeric_limits<double>::infinity();
+  std::vector<std::vector<double>> best(num_stages + 1, std::vector<double>(layers + 1, infinity));
+  std::vector<std::vector<int>> begin(num_stages + 1, std::vector<int>(layers + 1, 0));
+  best[0][0] = 0;
+  for (int k = 1; k <= num_stages; ++k) {
+    for (int n = k; n <= layers; ++n) {
+      for (int b = k - 1; b < n; ++b) {
+        const double joined = join(best[k - 1][b], sum[n] - sum[b]);
+        if (joined < best[k][n]) {
+          best[k][n] = joined;
+          begin[k][n] = b;
+        }
+      }
+    }
+  }
+  std::vector<int> first(num_stages);
+  for (int k = num_stages, n = layers; k > 0; --k) n = first[k - 1] = begin[k][n];
+  return first;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
+                                                int num_stages) {
+  return Minimise(layer_costs, num_stages,
+                  [](double largest, double stage) { return std::max(largest, stage); });
+}
+
+absl::StatusOr<std::vector<int>> PartitionChainByVariance(absl::Span<const double> layer_costs,
+                                                          int num_stages) {
+  // The mean is that of all partitions, so the sum of squares decides.
+  return Minimise(layer_costs, num_stages,
+                  [](double squares, double stage) { return squares + stage * stage; });
+}
+
+std::vector<int> StageSizes(const std::vector<int>& first_layers, int num_layers) {
+  std::vector<int> sizes;
+  for (size_t s = 0; s < first_layers.size(); ++s) {
+    const int end = s + 1 < first_layers.size() ? first_layers[s + 1] : num_layers;
+    sizes.push_back(end - first_layers[s]);
+  }
+  return sizes;
+}
+
+absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_layers) {
+  std::vector<int> first;
+  int64_t total = 0;
+  for (absl::string_view word : absl::StrSplit(layout, ',')) {
+    int layers = 0;
+    if (!absl::SimpleAtoi(word, &layers) || layers < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--layout=", layout, ": '", word,
+                       "' is not a number of layers; give one number a stage, "
+                       "such as 3,2,2,3"));
+    }
+    if (layers == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": stage ", first.size(),
+                                                     " is without layers; at least 1 each"));
+    }
+    if (total + layers > num_layers) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--layout=", layout, ": more layers than the model's ", num_layers));
+    }
+    first.push_back(static_cast<int>(total));
+    total += layers;
+  }
+  if (total != num_layers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--layout=", layout, ": ", total, " layers in all, but the model has ", num_layers));
+  }
+  return first;
+}
+
+absl::StatusOr<std::vector<int>> ParseStages(absl::string_view layout, int num_layers) {
+  std::vector<int> stage_of_layer(num_layers, -1);
+  if (!absl::StrContains(layout, ';')) {
+    absl::StatusOr<std::vector<int>> first_layers = ParseLayout(layout, num_layers);
+    if (!first_layers.ok()) return first_layers.status();
+    for (int layer = 0, stage = -1; layer < num_layers; ++layer) {
+      if (std::binary_search(first_layers->begin(), first_layers->end(), layer)) ++stage;
+      stage_of_layer[layer] = stage;
+    }
+    return stage_of_layer;
+  }
+  const auto error = [&](const auto&... parts) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ", parts...));
+  };
+  int stage = 0;
+  for (absl::string_view part : absl::StrSplit(layout, ';')) {
+    for (absl::string_view word : absl::StrSplit(part, ',')) {
+      const std::vector<absl::string_view> ends = absl::StrSplit(word, '-');
+      int first = 0, last = 0;
+      if (ends.size() > 2 || !absl::SimpleAtoi(ends[0], &first) ||
+          !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first) {
+        return error("'", word, "' of stage ", stage,
+                     " is no layer and no range of layers; write 0-3;4,5,9;6-8");
+      }
+      if (last >= num_layers) {
+        return error("layer ", last, " of stage ", stage, ", but the model's ", num_layers,
+                     " layers count from 0");
+      }
+      for (int layer = first; layer <= last; ++layer) {
+        if (stage_of_layer[layer] >= 0) {
+          return error("layer ", layer, " is in stage ", stage_of_layer[layer], " and in stage ",
+                       stage);
+        }
+        stage_of_layer[layer] = stage;
+      }
+    }
+    ++stage;
+  }
+  const auto missing = std::find(stage_of_layer.begin(), stage_of_layer.end(), -1);
+  if (missing != stage_of_layer.end()) {
+    return error("layer ", missing - stage_of_layer.begin(), " is in no stage");
+  }
+  return stage_of_layer;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,146 @@
+#include "pipelines/cost/chain_partition.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+std::vector<double> Stages(const std::vector<double>& costs, const std::vector<int>& first) {
+  std::vector<double> stages;
+  for (size_t s = 0; s < first.size(); ++s) {
+    const size_t end = s + 1 < first.size() ? first[s + 1] : costs.size();
+    stages.push_back(std::accumulate(costs.begin() + first[s], costs.begin() + end, 0.0));
+  }
+  return stages;
+}
+
+double Largest(const std::vector<double>& costs, const std::vector<int>& first) {
+  const std::vector<double> stages = Stages(costs, first);
+  return *std::max_element(stages.begin(), stages.end());
+}
+
+double Variance(const std::vector<double>& costs, const std::vector<int>& first) {
+  const std::vector<double> stages = Stages(costs, first);
+  const double n = static_cast<double>(stages.size());
+  const double mean = std::accumulate(stages.begin(), stages.end(), 0.0) / n;
+  double sum = 0;
+  for (double s : stages) sum += (s - mean) * (s - mean);
+  return sum / n;
+}
+
+// Every way to put `stages - 1` cuts between layers.
+template <typename Measure>
+double BruteForce(const std::vector<double>& costs, int stages, Measure measure) {
+  const int n = static_cast<int>(costs.size());
+  double best = std::numeric_limits<double>::infinity();
+  for (int cuts = 0; cuts < 1 << (n - 1); ++cuts) {
+    std::vector<int> first = {0};
+    for (int i = 1; i < n; ++i) {
+      if (cuts >> (i - 1) & 1) first.push_back(i);
+    }
+    if (static_cast<int>(first.size()) == stages) {
+      best = std::min(best, measure(costs, first));
+    }
+  }
+  return best;
+}
+
+TEST(PartitionChain, EqualsBruteForce) {
+  CounterRng rng(3, "partition");
+  uint64_t draw = 0;
+  for (int n = 1; n <= 9; ++n) {
+    for (int round = 0; round < 20; ++round) {
+      std::vector<double> costs(n);
+      for (double& c : costs) c = static_cast<double>(rng.Below(draw++, 6));  // zeros and ties too
+      for (int stages = 1; stages <= n; ++stages) {
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> first, PartitionChain(costs, stages));
+        ASSERT_EQ(static_cast<int>(first.size()), stages);
+        ASSERT_EQ(first[0], 0);
+        ASSERT_TRUE(std::adjacent_find(first.begin(), first.end(), std::greater_equal<int>()) ==
+                    first.end());
+        ASSERT_LT(first.back(), n);
+        ASSERT_EQ(Largest(costs, first), BruteForce(costs, stages, Largest));
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> even,
+                                     PartitionChainByVariance(costs, stages));
+        ASSERT_EQ(static_cast<int>(even.size()), stages);
+        ASSERT_NEAR(Variance(costs, even), BruteForce(costs, stages, Variance), 1e-9);
+      }
+    }
+  }
+}
+
+TEST(StageSizes, AreWhatLayoutsSay) {
+  EXPECT_THAT(StageSizes({0, 2, 3}, 7), ElementsAre(2, 1, 4));
+  EXPECT_THAT(StageSizes({0}, 3), ElementsAre(3));
+}
+
+TEST(PartitionChain, ByVarianceTheLargestStageMayBeLarger) {
+  const std::vector<double> costs = {8, 2, 1, 5, 7, 6};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> even, PartitionChainByVariance(costs, 3));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> least, PartitionChain(costs, 3));
+  EXPECT_THAT(Stages(costs, even), ElementsAre(8, 8, 13));
+  EXPECT_THAT(Stages(costs, least), ElementsAre(11, 12, 6));
+}
+
+TEST(PartitionChain, RefusesWhatHasNoAnswer) {
+  EXPECT_THAT(PartitionChain({1, 1, 1}, 4),
+              StatusIs(kInvalid, HasSubstr("4 stages, but the model has 3 layers")));
+  EXPECT_THAT(PartitionChain({1}, 0), StatusIs(kInvalid, HasSubstr("0 stages")));
+  EXPECT_THAT(PartitionChain({1, -1}, 1), StatusIs(kInvalid, HasSubstr("layer 1 costs -1")));
+}
+
+TEST(ParseLayout, ReadsLayersAStage) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> first, ParseLayout("3,2,2,3", 10));
+  EXPECT_THAT(first, ElementsAre(0, 3, 5, 7));
+}
+
+TEST(ParseStages, ReadsBothForms) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(std::vector<int> stages, ParseStages("3,2,1", 6));
+  EXPECT_THAT(stages, ElementsAre(0, 0, 0, 1, 1, 2));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(stages, ParseStages("0-1,5;3;2,4,6-7", 8));
+  EXPECT_THAT(stages, ElementsAre(0, 0, 2, 1, 2, 0, 2, 2));
+}
+
+TEST(ParseStages, NamesTheMistake) {
+  const auto expect = [](const char* layout, const char* what) {
+    EXPECT_THAT(ParseStages(layout, 6), StatusIs(kInvalid, HasSubstr(what)));
+  };
+  expect("0-2;2-5", "--layout=0-2;2-5: layer 2 is in stage 0 and in stage 1");
+  expect("0-2;4-5", "layer 3 is in no stage");
+  expect("0-2;3-6", "layer 6 of stage 1");
+  expect("0-2;3-5;", "'' of stage 2");
+  expect("0-2;5-3", "'5-3' of stage 1");
+  expect("0-2;3--5", "'3--5'");
+  expect("0-2;3-5x", "'3-5x'");
+  expect("0-2;-3", "'-3'");
+  expect("3,2", "5 layers in all, but the model has 6");
+}
+
+TEST(ParseLayout, NamesTheMistake) {
+  EXPECT_THAT(ParseLayout("3,0,2", 5),
+              StatusIs(kInvalid, HasSubstr("--layout=3,0,2: stage 1 is without layers")));
+  EXPECT_THAT(ParseLayout("3,2", 6),
+              StatusIs(kInvalid, HasSubstr("5 layers in all, but the model has 6")));
+  EXPECT_THAT(ParseLayout("3,9", 6),
+              StatusIs(kInvalid, HasSubstr("more layers than the model's 6")));
+  EXPECT_THAT(ParseLayout("3,x", 6),
+              StatusIs(kInvalid, HasSubstr("'x' is not a number of layers")));
+  EXPECT_THAT(ParseLayout("", 6), StatusIs(kInvalid, HasSubstr("not a number of layers")));
+  EXPECT_THAT(ParseLayout("99999999999", 6),
+              StatusIs(kInvalid, HasSubstr("not a number of layers")));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,99 @@
+#include "pipelines/search/breakdown.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "pipelines/step/stage_cut.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// Device-nanoseconds of a trace, by what they were.
+struct Spent {
+  double compute = 0, recompute = 0, step = 0;
+};
+
+Spent SpentIn(const Trace& trace) {
+  Spent spent;
+  for (const DeviceTrace& device : trace.devices) {
+    for (const Span& span : device.spans) {
+      const double time = static_cast<double>(span.end_ns - span.begin_ns);
+      if (span.op == OpCode::kStep) spent.step += time;
+      if (span.op != OpCode::kCompute) continue;
+      (span.action.kind == ActionKind::kRecompute ? spent.recompute : spent.compute) += time;
+    }
+  }
+  return spent;
+}
+
+// Collectives of data parallelism of no time, and messages too.
+CostTable Free(const Step& step, bool messages) {
+  CostTable costs = step.costs;
+  costs.reduce = Nanoseconds(0);
+  for (auto& [devices, ring] : costs.network.rings) {
+    ring.step_latency = ring.overhead = Nanoseconds(0);
+    ring.uses.clear();
+  }
+  if (!messages) return costs;
+  for (Route& route : costs.network.routes) route = Route();
+  return costs;
+}
+
+double Sum(const std::vector<StageCost>& groups, bool recompute) {
+  double sum = 0;
+  for (const StageCost& g : groups) {
+    Nanoseconds time = g.forward + g.backward_input + g.backward_weight;
+    if (recompute) time += g.recompute;
+    sum += static_cast<double>(time.value());
+  }
+  return sum;
+}
+
+// Of forward, backward and recompute, the share that is collectives of the tensor-parallel group.
+absl::StatusOr<double> TensorShareOf(const StepModel& model, const StepConfig& c) {
+  if (c.tensor == 1) return 0.0;
+  ClusterSpec free = *model.cluster;
+  free.device.collective_overhead.reset();
+  for (ClusterLevel& level : free.levels) {
+    Connection nothing = level.connection;
+    nothing.latency.value = Nanoseconds(0);
+    nothing.bandwidth.value = BytesPerSecond(1e30);
+    level.connection = nothing;
+    level.ring.reset();
+    level.through.reset();
+  }
+  StepModel without = model;
+  without.cluster = &free;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> all,
+                           GroupTimes(model, c.split(), c.micro_batch_size));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> alone,
+                           GroupTimes(without, c.split(), c.micro_batch_size));
+  return 1 - Sum(alone, c.recompute) / Sum(all, c.recompute);
+}
+
+}  // namespace
+
+absl::StatusOr<StepBreakdown> BreakDown(const StepModel& model, const StepPrediction& point) {
+  PIPELAB_ASSIGN_OR_RETURN(const Trace no_data,
+                           Simulate(point.step.program, Free(point.step, /*messages=*/false)));
+  PIPELAB_ASSIGN_OR_RETURN(const Trace no_messages,
+                           Simulate(point.step.program, Free(point.step, /*messages=*/true)));
+  PIPELAB_ASSIGN_OR_RETURN(const double tensor, TensorShareOf(model, point.step.config));
+  const double step = static_cast<double>(point.trace.makespan.value());
+  const double all = step * static_cast<double>(point.trace.devices.size());
+  const Spent spent = SpentIn(point.trace);
+  StepBreakdown b;
+  b.tensor = tensor * (spent.compute + spent.recompute) / all;
+  b.compute = (1 - tensor) * spent.compute / all;
+  b.recompute = (1 - tensor) * spent.recompute / all;
+  b.step = spent.step / all;
+  b.data = (step - static_cast<double>(no_data.makespan.value())) / step;
+  b.pipeline = static_cast<double>((no_data.makespan - no_messages.makespan).value()) / step;
+  b.idle = 1 - b.tensor - b.compute - b.recompute - b.step - b.data - b.pipeline;
+  return b;
+}
+
+}  // namespace pipelab

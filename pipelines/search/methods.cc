@@ -1,0 +1,71 @@
+// The ways to train that searches compare.
+#include "pipelines/search/search.h"
+#include "pipelines/schedules/catalog.h"
+
+namespace pipelab {
+namespace {
+
+const std::vector<int> kVirtualStages = {2, 4, 8, 16};
+
+SearchMethod Method(std::string name, std::vector<std::string> schemes) {
+  SearchMethod method;
+  method.name = std::move(name);
+  method.schemes = std::move(schemes);
+  return method;
+}
+
+}  // namespace
+
+int64_t NodeDevices(const ClusterSpec& cluster) {
+  int level = 0;
+  const auto bandwidth = [&](int l) {
+    return cluster.levels[l].connection.bandwidth.value.value();
+  };
+  while (level < static_cast<int>(cluster.levels.size()) &&
+         cluster.levels[level].sharing != Sharing::kUnit && 2 * bandwidth(level) >= bandwidth(0)) {
+    ++level;
+  }
+  return level == 0 ? 1 : cluster.devices_in(level - 1);
+}
+
+std::vector<SearchMethod> PublishedMethods() {
+  const std::vector<Sharding> any = {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully};
+  SearchMethod breadth_first = Method("breadth-first", {"breadth_first"});
+  breadth_first.virtual_stages = kVirtualStages;
+  breadth_first.shardings = any;
+  SearchMethod depth_first = Method("depth-first", {"interleaved"});
+  depth_first.virtual_stages = kVirtualStages;
+  depth_first.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  depth_first.whole_groups = true;
+  depth_first.overlap_pipeline = depth_first.overlap_data = false;
+  SearchMethod whole_messages = depth_first;  // without its scatter and gather
+  whole_messages.name = "depth-first, whole messages";
+  whole_messages.whole_messages = true;
+  SearchMethod overlapped = depth_first;
+  overlapped.name = "depth-first, overlapped";
+  overlapped.overlap_pipeline = overlapped.overlap_data = true;
+  SearchMethod non_looped = Method("non-looped", {"gpipe", "1f1b"});
+  non_looped.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  SearchMethod none = Method("no pipeline", {"breadth_first"});
+  none.pipeline = false;
+  none.virtual_stages = {4, 8, 16, 32};  // stages whose weights are gathered at a time
+  none.shardings = {Sharding::kFully};
+  return {breadth_first, depth_first, whole_messages, overlapped, non_looped, none};
+}
+
+std::vector<SearchMethod> NewerMethods() {
+  std::vector<SearchMethod> methods;
+  for (const Scheme& scheme : Catalog()) {
+    const std::string name(scheme.name);
+    if (scheme.asynchronous || (scheme.options & (kTokenSlices | kStageGraph)) != 0) continue;
+    if (name == "breadth_first" || name == "interleaved" || name == "gpipe" || name == "1f1b") {
+      continue;
+    }
+    SearchMethod method = Method(name, {name});
+    method.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+    methods.push_back(std::move(method));
+  }
+  return methods;
+}
+
+}  // namespace pipelab

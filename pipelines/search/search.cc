@@ -1,0 +1,308 @@
+#include "pipelines/search/search.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "pipelines/search/step_bounds.h"
+#include "pipelines/step/step_cache.h"
+#include "pipelines/search/order_bound.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// More actions than any schedule here needs: such configurations are left to those with larger
+// micro-batches.
+constexpr int64_t kMostActions = int64_t{1} << 20;
+
+// Before another in the search, and in its result where steps take the same time: a lower first
+// bound (StepBounds), then the order of collection.
+struct Rank {
+  Nanoseconds bound;
+  int64_t number = 0;
+
+  friend bool operator<(const Rank& a, const Rank& b) {
+    return std::make_pair(a.bound, a.number) < std::make_pair(b.bound, b.number);
+  }
+};
+
+struct Candidate {
+  StepConfig config;
+  Rank rank;
+  Nanoseconds bound;     // the best known
+  bool ordered = false;  // it is that of its order (OrderBound)
+};
+
+// For a heap whose top is the least.
+bool After(const Candidate& a, const Candidate& b) {
+  return std::make_pair(b.bound, b.rank) < std::make_pair(a.bound, a.rank);
+}
+
+struct Found {
+  RankedStep result;
+  Rank rank;
+};
+
+// By all methods.
+struct Shared {
+  explicit Shared(StepCache* of_model) : cache(*of_model), bounds(of_model), orders(of_model) {}
+
+  StepCache& cache;
+  StepBounds bounds;
+  OrderBound orders;
+};
+
+class MethodSearch {
+ public:
+  MethodSearch(const SearchRequest& search, const SearchMethod& method, Shared* shared,
+               SearchRefusals* refusals)
+      : model_(shared->cache.model()),
+        search_(search),
+        method_(method),
+        shared_(*shared),
+        refusals_(*refusals) {}
+
+  absl::StatusOr<std::vector<RankedStep>> Run() {
+    PIPELAB_RETURN_IF_ERROR(Collect());
+    std::make_heap(candidates_.begin(), candidates_.end(), After);
+    while (!candidates_.empty()) {
+      std::pop_heap(candidates_.begin(), candidates_.end(), After);
+      const Candidate candidate = std::move(candidates_.back());
+      candidates_.pop_back();
+      if (Beyond(candidate)) break;  // and so is the rest
+      const bool simulate = candidate.ordered || search_.simulate_all;
+      PIPELAB_RETURN_IF_ERROR(simulate ? Simulate(candidate) : Order(candidate));
+    }
+    std::vector<RankedStep> best;
+    for (Found& found : best_) best.push_back(std::move(found.result));
+    return best;
+  }
+
+ private:
+  absl::Status Collect() {
+    for (int64_t tensor = 1; tensor <= search_.devices; tensor *= 2) {
+      if (search_.devices % tensor != 0) continue;
+      if (tensor > search_.max_tensor || !shared_.bounds.Divides(static_cast<int>(tensor))) {
+        ++refusals_.considered;
+        ++refusals_.tensor;
+        continue;
+      }
+      const int64_t rest = search_.devices / tensor;
+      for (int64_t pipeline = 1; pipeline <= rest; ++pipeline) {
+        if (rest % pipeline != 0 || (pipeline == 1) == method_.pipeline) continue;
+        PIPELAB_RETURN_IF_ERROR(CollectGrid(static_cast<int>(pipeline), static_cast<int>(tensor)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CollectGrid(int pipeline, int tensor) {
+    StepConfig c;
+    c.pipeline = pipeline;
+    c.tensor = tensor;
+    c.data = static_cast<int>(search_.devices / pipeline / tensor);
+    c.residency = method_.residency;
+    c.overlap_pipeline = method_.overlap_pipeline;
+    c.overlap_data = method_.overlap_data;
+    c.whole_messages = method_.whole_messages;
+    if (search_.batch % c.data != 0) {
+      ++refusals_.considered;
+      ++refusals_.batch;
+      return absl::OkStatus();
+    }
+    const int64_t samples = search_.batch / c.data;
+    for (int64_t b = 1; b <= samples; b *= 2) {
+      if (samples % b != 0) break;
+      c.micro_batch_size = b;
+      c.micro_batches = static_cast<int>(samples / b);
+      if (method_.whole_groups && c.micro_batches % pipeline != 0) continue;
+      PIPELAB_RETURN_IF_ERROR(CollectSchedules(c));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CollectSchedules(StepConfig c) {
+    for (const std::string& scheme : method_.schemes) {
+      c.scheme = scheme;
+      for (const int virtual_stages : method_.virtual_stages) {
+        c.virtual_stages = virtual_stages;
+        const int64_t stages = int64_t{c.pipeline} * std::max(virtual_stages, 1);
+        if (stages > model_.model->num_groups() || stages * c.micro_batches * 2 > kMostActions) {
+          continue;
+        }
+        for (const bool recompute : search_.recompute) {
+          c.recompute = recompute;
+          PIPELAB_RETURN_IF_ERROR(CollectShardings(c));
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CollectShardings(StepConfig c) {
+    for (const Sharding sharding : method_.shardings) {
+      if (c.data == 1 && sharding != Sharding::kReplicated && method_.shardings.size() > 1) {
+        continue;  // nothing to shard: the same as replicated
+      }
+      c.sharding = sharding;
+      ++refusals_.considered;
+      const Bytes state = shared_.bounds.LeastState(c);
+      if (!search_.simulate_all && state > model_.cluster->device.memory.value) {
+        RefuseMemory(c, state);
+        continue;
+      }
+      const absl::StatusOr<Nanoseconds> bound = shared_.bounds.LeastTime(c);
+      if (bound.ok()) {
+        const Rank rank = {*bound, static_cast<int64_t>(candidates_.size())};
+        candidates_.push_back({c, rank, *bound});
+      } else {
+        PIPELAB_RETURN_IF_ERROR(RefuseScheme(c, bound.status()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether it would not be among the best even if it took no longer than its bound.
+  bool Beyond(const Candidate& c) const {
+    if (search_.simulate_all || static_cast<int>(best_.size()) < search_.top) return false;
+    const Found& last = best_.back();
+    return std::make_pair(last.result.step_time, last.rank) < std::make_pair(c.bound, c.rank);
+  }
+
+  // Gives it the bound of its order, unless that needs more memory than there is.
+  absl::Status Order(Candidate candidate) {
+    const absl::StatusOr<OrderLeast> least = shared_.orders.Of(candidate.config);
+    if (!least.ok()) return RefuseScheme(candidate.config, least.status());
+    ++refusals_.ordered;
+    if (least->memory > model_.cluster->device.memory.value) {
+      RefuseMemory(candidate.config, least->memory);
+      return absl::OkStatus();
+    }
+    candidate.bound = std::max(candidate.bound, least->time);
+    candidate.ordered = true;
+    candidates_.push_back(std::move(candidate));
+    std::push_heap(candidates_.begin(), candidates_.end(), After);
+    return absl::OkStatus();
+  }
+
+  absl::Status Simulate(const Candidate& candidate) {
+    ++refusals_.simulated;
+    const StepConfig& config = candidate.config;
+    const absl::StatusOr<StepPrediction> point = PredictStep(&shared_.cache, config);
+    if (!point.ok()) return RefuseScheme(config, point.status());
+    if (point->largest_device > model_.cluster->device.memory.value) {
+      RefuseMemory(config, point->largest_device);
+      return absl::OkStatus();
+    }
+    Found found;
+    found.rank = candidate.rank;
+    RankedStep& result = found.result;
+    result.method = method_.name;
+    result.config = config;
+    result.step_time = point->step_time;
+    result.largest_device = point->largest_device;
+    result.tflops_per_device = point->tflops_per_device;
+    result.samples_per_second = point->samples_per_second();
+    const auto at =
+        std::upper_bound(best_.begin(), best_.end(), found, [](const Found& a, const Found& b) {
+          return std::make_pair(a.result.step_time, a.rank) <
+                 std::make_pair(b.result.step_time, b.rank);
+        });
+    best_.insert(at, std::move(found));
+    if (static_cast<int>(best_.size()) > search_.top) best_.pop_back();
+    return absl::OkStatus();
+  }
+
+  // What sizes do not suit is left out; anything else is an error.
+  absl::Status RefuseScheme(const StepConfig& c, const absl::Status& status) {
+    if (!absl::IsInvalidArgument(status)) return status;
+    ++refusals_.scheme;
+    refusals_.scheme_reason = absl::StrCat(c.ToString(), ": ", status.message());
+    return absl::OkStatus();
+  }
+
+  void RefuseMemory(const StepConfig& c, Bytes bytes) {
+    ++refusals_.memory;
+    if (refusals_.least_memory == Bytes(0) || bytes < refusals_.least_memory) {
+      refusals_.least_memory = bytes;
+      refusals_.nearest = c.ToString();
+    }
+  }
+
+  const StepModel& model_;
+  const SearchRequest& search_;
+  const SearchMethod& method_;
+  Shared& shared_;
+  SearchRefusals& refusals_;
+  std::vector<Candidate> candidates_;  // a heap, once collected
+  std::vector<Found> best_;            // fastest first
+};
+
+absl::Status CheckSearch(const StepModel& model, const SearchRequest& search) {
+  if (search.devices < 1 || search.devices > model.cluster->max_devices()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--gpus=", search.devices, ": must be from 1 to ",
+                     model.cluster->max_devices(), ", the devices of ", model.cluster->name));
+  }
+  if (search.batch < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--batch=", search.batch, ": must be at least 1"));
+  }
+  if (search.top < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("--top=", search.top, ": must be at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+// What binds where nothing was found.
+absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
+                         const SearchRefusals& refusals) {
+  const std::string what = absl::StrCat("no configuration of ", search.devices, " devices of ",
+                                        model.cluster->name, " for --batch=", search.batch);
+  if (refusals.memory > 0) {
+    constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+    return absl::NotFoundError(
+        absl::StrFormat("%s: memory binds; the nearest, %s, needs %.2f GiB of %.2f", what,
+                        refusals.nearest, static_cast<double>(refusals.least_memory.value()) / kGiB,
+                        static_cast<double>(model.cluster->device.memory.value.value()) / kGiB));
+  }
+  if (refusals.scheme > 0)
+    return absl::NotFoundError(absl::StrCat(what, ": ", refusals.scheme_reason));
+  if (refusals.batch > 0) {
+    return absl::NotFoundError(absl::StrCat(
+        what, ": the batch is no multiple of the data-parallel degree of any grid; --batch=",
+        search.devices, " would be one for all"));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      what, ": tensor parallelism does not divide the model, and pipelines are longer than its ",
+      model.model->num_groups(), " layers"));
+}
+
+}  // namespace
+
+absl::StatusOr<SearchResult> Search(const StepModel& model, const SearchRequest& search) {
+  StepCache cache(model);
+  return Search(&cache, search);
+}
+
+absl::StatusOr<SearchResult> Search(StepCache* cache, const SearchRequest& search) {
+  const StepModel& model = cache->model();
+  PIPELAB_RETURN_IF_ERROR(CheckSearch(model, search));
+  Shared shared(cache);
+  SearchResult result;
+  for (const SearchMethod& method : search.methods) {
+    MethodSearch of_method(search, method, &shared, &result.refusals);
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<RankedStep> best, of_method.Run());
+    result.best.insert(result.best.end(), best.begin(), best.end());
+  }
+  std::stable_sort(
+      result.best.begin(), result.best.end(),
+      [](const RankedStep& a, const RankedStep& b) { return a.step_time < b.step_time; });
+  if (result.best.empty()) return NothingFits(model, search, result.refusals);
+  return result;
+}
+
+}  // namespace pipelab

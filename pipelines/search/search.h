@@ -1,0 +1,98 @@
+// The fastest grid and schedule for a model, a cluster and a batch, over everything that is valid
+// and fits into memory.
+//
+//   SearchRequest search;
+//   search.devices = 64;  search.batch = 32;
+//   search.methods = {{"breadth-first", {"breadth_first"}, ...}};
+//   PIPELAB_ASSIGN_OR_RETURN(SearchResult r, Search(model, search));
+//   r.best[0].ToString();     // fastest first
+//
+// All divisions of the devices into pipeline x tensor x data, micro-batches that are powers of two,
+// numbers of virtual_stages, shardings, with and without recomputation are looked at. Each is given a lower
+// bound of its step: the compute of one device, and the idle time that any order of the scheme's
+// actions leaves at the pipeline's ends (grid_bounds.h). From the least bound on, each is given
+// that of its own order (grid_order_bound.h), or is refused where that needs too much memory; the
+// one whose bound is then the least is simulated, until the bounds pass what was found: so the
+// result is that of simulating all, and every time in it is a simulated one.
+#ifndef PIPELAB_PIPELINES_SEARCH_SEARCH_H_
+#define PIPELAB_PIPELINES_SEARCH_SEARCH_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/step/step.h"
+
+namespace pipelab {
+
+// A way to train: what may vary within it.
+struct SearchMethod {
+  std::string name;  // "depth-first, as Megatron-LM runs it"
+  std::vector<std::string> schemes;
+  std::vector<int> virtual_stages = {0};  // 0: the scheme's own; others are tried where there are layers
+  std::vector<Sharding> shardings = {Sharding::kReplicated};
+  Residency residency = Residency::kRun;
+  bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
+  bool pipeline = true;  // false: no pipeline, one stage
+  // Micro-batches in whole groups of as many as the pipeline has devices, as Megatron-LM's
+  // interleaved schedule asks (Narayanan et al. 2021, section 2.2).
+  bool whole_groups = false;
+};
+
+struct SearchRequest {
+  int64_t devices = 1, batch = 1;
+  int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
+  std::vector<SearchMethod> methods;
+  std::vector<bool> recompute = {false, true};
+  int top = 1;                // of each method
+  bool simulate_all = false;  // without bounds, the same result: for tests
+};
+
+// A configuration and its figures.
+struct RankedStep {
+  std::string method;
+  StepConfig config;
+  Nanoseconds step_time;
+  Bytes largest_device;
+  double tflops_per_device = 0, samples_per_second = 0;
+};
+
+// Why configurations were left out.
+struct SearchRefusals {
+  int64_t considered = 0;  // all that were looked at
+  int64_t ordered = 0;     // whose order was played for a tighter bound (grid_order_bound.h)
+  int64_t simulated = 0;
+  int64_t memory = 0;         // do not fit
+  Bytes least_memory;         // of the one that comes nearest; 0: none did not fit
+  std::string nearest;        // that one
+  int64_t tensor = 0;         // T divides no heads, or is beyond a node
+  int64_t batch = 0;          // the batch is no multiple of the data-parallel degree
+  int64_t scheme = 0;         // refused by the scheme: too few micro-batches, layers, ...
+  std::string scheme_reason;  // of the last
+};
+
+struct SearchResult {
+  std::vector<RankedStep> best;  // of all methods together, fastest first: `top` of each
+  SearchRefusals refusals;
+};
+
+// NotFound saying which limit binds and the nearest that would do, where nothing fits;
+// InvalidArgument naming the option for requests without meaning.
+absl::StatusOr<SearchResult> Search(const StepModel& model, const SearchRequest& search);
+// The same; several searches of one model share the cache.
+absl::StatusOr<SearchResult> Search(StepCache* cache, const SearchRequest& search);
+
+// Devices of the largest unit that is connected without network cards which its parts share, and at
+// half of the innermost level's bandwidth at least: the most that a tensor-parallel group should
+// have.
+int64_t NodeDevices(const ClusterSpec& cluster);
+
+// The ways that Breadth-First Pipeline Parallelism compares (Lamy-Poirier 2023), and one for each
+// newer synchronous schedule of the catalogue.
+std::vector<SearchMethod> PublishedMethods();
+std::vector<SearchMethod> NewerMethods();
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SEARCH_SEARCH_H_

@@ -1,0 +1,65 @@
+// The full search of `pipelab search`, all methods, on one core: the 52B GPT on 64 GPUs at each of
+// seven batches, and a model of 1T parameters on 3,072.
+//
+//   bazel run -c opt //pipelines/plan:grid_search_benchmark
+//
+// Counters are configurations: looked at, given the bound of their order, simulated.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "glog/logging.h"
+#include "models/zoo/layer_groups.h"
+#include "models/zoo/published.h"
+#include "pipelines/cluster/catalog.h"
+#include "pipelines/search/search.h"
+
+namespace pipelab {
+namespace {
+
+void SearchAll(const std::string& name, const std::string& cluster_name, int64_t devices,
+               const std::vector<int64_t>& batches, benchmark::State* state) {
+  const GroupedModel model = GroupByName(BuildPublished(name).value());
+  const ClusterSpec cluster = LoadCluster("--cluster", cluster_name).value();
+  StepModel grid;
+  grid.model = &model;
+  grid.cluster = &cluster;
+  grid.type = NarrowestType(cluster.device);
+  SearchRequest search;
+  search.devices = devices;
+  search.max_tensor = static_cast<int>(NodeDevices(cluster));
+  search.methods = PublishedMethods();
+  for (SearchMethod& m : NewerMethods()) search.methods.push_back(std::move(m));
+  SearchRefusals all;
+  for (auto _ : *state) {
+    for (const int64_t batch : batches) {
+      search.batch = batch;
+      const absl::StatusOr<SearchResult> found = Search(grid, search);
+      CHECK(found.ok()) << found.status();
+      all.considered += found->refusals.considered;
+      all.ordered += found->refusals.ordered;
+      all.simulated += found->refusals.simulated;
+    }
+  }
+  const auto count = [&](int64_t n) {
+    return benchmark::Counter(static_cast<double>(n), benchmark::Counter::kAvgIterations);
+  };
+  state->counters["considered"] = count(all.considered);
+  state->counters["ordered"] = count(all.ordered);
+  state->counters["simulated"] = count(all.simulated);
+}
+
+void BM_Gpt52bOn64Gpus(benchmark::State& state) {
+  SearchAll("gpt-52b", "dgx1-v100", 64, {8, 16, 32, 64, 128, 256, 512}, &state);
+}
+
+void BM_Megatron1TOn3072Gpus(benchmark::State& state) {
+  SearchAll("megatron-1008b", "dgx-a100", 3072, {3072}, &state);
+}
+
+BENCHMARK(BM_Gpt52bOn64Gpus)->Unit(benchmark::kSecond)->Iterations(1);
+BENCHMARK(BM_Megatron1TOn3072Gpus)->Unit(benchmark::kSecond)->Iterations(1);
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,135 @@
+#include "pipelines/search/step_bounds.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pipelines/ir/schedule.h"
+#include "pipelines/schedules/catalog.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+using ScheduleShape = StepBounds::ScheduleShape;
+
+ScheduleShape ShapeOf(const Schedule& s) {
+  ScheduleShape shape;
+  shape.stages = s.num_stages();
+  shape.recompute = s.RecomputedStages();
+  shape.held.resize(s.num_devices());
+  const Placement& p = s.placement;
+  const double all = static_cast<double>(p.replica_of_micro_batch.size());
+  for (int r = 0; r < p.num_replicas(); ++r) {
+    const double share = static_cast<double>(std::count(p.replica_of_micro_batch.begin(),
+                                                        p.replica_of_micro_batch.end(), r)) /
+                         all;
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      for (int d : p.groups[r][stage]) shape.held[d].push_back({stage, share});
+    }
+  }
+  shape.in_line = p.num_replicas() == 1 && s.num_slices == 1;
+  for (int d = 0; d < s.num_devices(); ++d) {
+    const auto first =
+        std::min_element(shape.held[d].begin(), shape.held[d].end(),
+                         [](const auto& a, const auto& b) { return a.stage < b.stage; });
+    shape.in_line = shape.in_line && first != shape.held[d].end() && first->stage == d;
+    for (const Action& a : s.order[d]) {
+      shape.splits = shape.splits || a.kind == ActionKind::kBackwardInput;
+    }
+  }
+  return shape;
+}
+
+}  // namespace
+
+StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()) {
+  parameters_ = model_.model->graph.num_parameters();
+}
+
+bool StepBounds::Divides(int tensor) const {
+  return CheckTensorParallel(model_.model->graph, {tensor, false}).ok();
+}
+
+Bytes StepBounds::LeastState(const StepConfig& c) const {
+  // Values, gradients, the optimizer's tensors, 4 bytes each.
+  const double all = 4 * static_cast<double>(parameters_) / c.pipeline / c.tensor;
+  const double part = all / c.data, tensors = model_.optimizer_tensors;
+  double state = 0;
+  switch (c.sharding) {
+    case Sharding::kReplicated:
+      state = (2 + tensors) * all;
+      break;
+    case Sharding::kOptimizer:
+      state = 2 * all + tensors * part;
+      break;
+    case Sharding::kGradients:
+      state = all + (1 + tensors) * part;
+      break;
+    case Sharding::kFully:
+      state = (2 + tensors) * part;
+      break;
+  }
+  return Bytes(static_cast<int64_t>(state));
+}
+
+absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const StepConfig& c,
+                                                                        int stages) {
+  const auto key =
+      std::make_tuple(c.tensor, c.sequence_parallel, c.micro_batch_size, c.recompute, stages);
+  auto found = stages_.find(key);
+  if (found != stages_.end()) return &found->second;
+  PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* groups, cache_.UnitTimesOf(c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* cut, cache_.UnitsOf(c, stages));
+  GroupCosts sums(stages);
+  size_t group = 0;
+  for (int s = 0; s < stages; ++s) {
+    for (int i = 0; i < (*cut)[s]; ++i, ++group) {
+      sums[s].forward += (*groups)[group].forward;
+      sums[s].backward_input += (*groups)[group].backward_input;
+      sums[s].backward_weight += (*groups)[group].backward_weight;
+      sums[s].recompute += (*groups)[group].recompute;
+    }
+  }
+  return &stages_.emplace(key, std::move(sums)).first->second;
+}
+
+absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
+  const auto key = std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.recompute);
+  auto found = shapes_.find(key);
+  if (found == shapes_.end()) {
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(c.scheme, SchemeSizes(c)));
+    found = shapes_.emplace(key, ShapeOf(schedule)).first;
+  }
+  return &found->second;
+}
+
+absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
+  PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
+  PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* costs, CostsOfStages(c, shape->stages));
+  double least = 0;
+  Nanoseconds before, after;  // of the stages in front of the device's first one
+  for (size_t d = 0; d < shape->held.size(); ++d) {
+    double compute = 0, weights = 0;
+    for (const ScheduleShape::Held& held : shape->held[d]) {
+      const StageCost& stage = (*costs)[held.stage];
+      Nanoseconds time = stage.forward + stage.backward_input + stage.backward_weight;
+      if (shape->recompute[held.stage]) time += stage.recompute;
+      const double times = held.share * c.micro_batches;
+      compute += static_cast<double>(time.value()) * times;
+      weights += static_cast<double>(stage.backward_weight.value()) * times;
+    }
+    if (shape->in_line) {
+      const StageCost& own = (*costs)[d];
+      compute += static_cast<double>(before.value());
+      // Weight gradients of their own may run after the last input gradient.
+      const double later = shape->splits ? weights : 0;
+      compute = std::max(compute, compute - later + static_cast<double>(after.value()));
+      before += own.forward;
+      after += shape->splits ? own.backward_input : own.backward_input + own.backward_weight;
+    }
+    least = std::max(least, compute);
+  }
+  return Nanoseconds(static_cast<int64_t>(least));
+}
+
+}  // namespace pipelab

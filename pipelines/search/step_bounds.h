@@ -1,0 +1,67 @@
+// What no order of a configuration's actions can be faster than, or need less than: how a search
+// knows which configurations it need not simulate.
+//
+//   StepCache cache(model);
+//   StepBounds bounds(&cache);
+//   PIPELAB_ASSIGN_OR_RETURN(Nanoseconds least, bounds.LeastTime(config));
+//
+// Time: of each pipeline device its compute, after the forwards that must come before its first one
+// and before the backwards that must come after its last one, beside which only weight gradients of
+// their own can run (of schemes in which each device's first stage is its own number). Transfers,
+// reductions and steps are left out. Memory: an even share of the state.
+#ifndef PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
+#define PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/step/step_cache.h"
+#include "pipelines/step/step_config.h"
+
+namespace pipelab {
+
+class StepBounds {
+ public:
+  // The cache must outlive it.
+  explicit StepBounds(StepCache* cache);
+
+  // Whether a tensor-parallel group of so many can divide the model's layers.
+  bool Divides(int tensor) const;
+  absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config);
+  Bytes LeastState(const StepConfig& config) const;
+
+  // What a bound must know of a schedule; the same for all numbers of micro-batches.
+  struct ScheduleShape {
+    struct Held {
+      int stage = 0;
+      double share = 1;  // of the micro-batches
+    };
+    int stages = 0;
+    std::vector<std::vector<Held>> held;  // [device]
+    std::vector<bool> recompute;          // [stage]
+    bool in_line = false;                 // one replica, and the first stage of device d is stage d
+    bool splits = false;                  // backwards have parts
+  };
+
+ private:
+  using GroupCosts = std::vector<StageCost>;
+  // [stage] Of the cut that PredictStep makes.
+  absl::StatusOr<const GroupCosts*> CostsOfStages(const StepConfig& config, int stages);
+  absl::StatusOr<const ScheduleShape*> Shape(const StepConfig& config);
+
+  StepCache& cache_;
+  const StepModel& model_;
+  int64_t parameters_ = 0;
+  // By tensor, sequence, samples, recompute, stages; by scheme, pipeline, virtual_stages, recompute.
+  std::map<std::tuple<int, bool, int64_t, bool, int>, GroupCosts> stages_;
+  std::map<std::tuple<std::string, int, int, bool>, ScheduleShape> shapes_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_

@@ -1,0 +1,81 @@
+#include "pipelines/step/schedule_file.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/ir/schedule_json.h"
+#include "pipelines/ir/text.h"
+#include "pipelines/ir/validate.h"
+#include "pipelines/schedules/schemes.h"
+#include "tools/base/file.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<Schedule> Parse(const std::string& path, const std::string& text) {
+  if (absl::EndsWith(path, ".csv")) return ParseCsv(text);
+  if (absl::EndsWith(path, ".json")) return ScheduleFromJson(text, path);
+  return ParseSchedule(text);
+}
+
+absl::StatusOr<Schedule> Read(const std::string& path) {
+  absl::StatusOr<std::string> text = ReadTextFile(ResolveOutputPath(path, ""));
+  absl::Status status = text.status();
+  if (text.ok()) {
+    absl::StatusOr<Schedule> schedule = Parse(path, *text);
+    status = schedule.status();
+    if (schedule.ok()) status = Validate(*schedule);
+    if (status.ok()) return schedule;
+  }
+  const bool named = absl::StartsWith(status.message(), path);
+  return absl::FailedPreconditionError(named ? std::string(status.message())
+                                             : absl::StrCat(path, ": ", status.message()));
+}
+
+// Stages that a device holds of one copy of the model.
+int VirtualStages(const Schedule& s) {
+  return s.num_stages() * s.placement.num_replicas() / s.num_devices();
+}
+
+absl::Status Differs(const StepConfig& c, absl::string_view key, int64_t given, int64_t own) {
+  return absl::InvalidArgumentError(absl::StrCat(key, "=", given, ": the schedule in ", c.scheme,
+                                                 " has ", own, "; leave ", key, " out"));
+}
+
+absl::StatusOr<StepConfig> WithSizes(StepConfig c, const Schedule& s) {
+  if (c.pipeline != 1 && c.pipeline != s.num_devices()) {
+    return Differs(c, "P", c.pipeline, s.num_devices());
+  }
+  if (c.micro_batches != 1 && c.micro_batches != s.num_micro_batches) {
+    return Differs(c, "M", c.micro_batches, s.num_micro_batches);
+  }
+  const int chunks = VirtualStages(s);
+  if (c.virtual_stages != 0 && c.virtual_stages != chunks) {
+    return Differs(c, "V", c.virtual_stages, chunks);
+  }
+  c.pipeline = s.num_devices();
+  c.micro_batches = s.num_micro_batches;
+  c.virtual_stages = chunks;
+  return c;
+}
+
+}  // namespace
+
+absl::StatusOr<Schedule> ReadScheduleFile(const StepConfig& config) {
+  PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, Read(config.scheme));
+  PIPELAB_RETURN_IF_ERROR(WithSizes(config, schedule).status());
+  if (config.recompute == Recompute::kFull) InsertRecompute(&schedule);
+  return schedule;
+}
+
+absl::StatusOr<StepConfig> WithSizesOfFile(StepConfig config) {
+  if (!config.has_schedule_file()) return config;
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, Read(config.scheme));
+  return WithSizes(std::move(config), schedule);
+}
+
+}  // namespace pipelab

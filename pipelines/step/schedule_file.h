@@ -1,0 +1,26 @@
+// A schedule of one's own in the place of a scheme's name: "mine.csv" (PyTorch's form), "mine.json"
+// or "mine.txt" (ir/text.h).
+//
+//   PIPELAB_ASSIGN_OR_RETURN(Schedule s, ReadScheduleFile(config));    // config.scheme is the file
+//
+// P, V and M are the file's; where the configuration gives them they must agree. With recompute,
+// backwards of the file rebuild their activations first.
+#ifndef PIPELAB_PIPELINES_STEP_SCHEDULE_FILE_H_
+#define PIPELAB_PIPELINES_STEP_SCHEDULE_FILE_H_
+
+#include "absl/status/statusor.h"
+#include "pipelines/ir/schedule.h"
+#include "pipelines/step/step_config.h"
+
+namespace pipelab {
+
+// FailedPrecondition naming the file, the place and the reason for what is wrong in it;
+// InvalidArgument where the configuration says otherwise.
+absl::StatusOr<Schedule> ReadScheduleFile(const StepConfig& config);
+
+// The configuration with the P, V and M of its schedule file; unchanged without one.
+absl::StatusOr<StepConfig> WithSizesOfFile(StepConfig config);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_STEP_SCHEDULE_FILE_H_

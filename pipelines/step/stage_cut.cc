@@ -1,0 +1,138 @@
+#include "pipelines/step/stage_cut.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/cluster/rank_network.h"
+#include "pipelines/cost/chain_partition.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr double kNominalRate = 100e9;  // flops a second: StageCostOptions::rate
+
+Nanoseconds NominalTime(const std::vector<Operation>& operations, Flops flops) {
+  Nanoseconds time(std::llround(flops.value() / kNominalRate * 1e9));
+  for (const Operation& o : operations) {
+    if (o.kind == OperationKind::kMeasured) time += o.time;
+  }
+  return time;
+}
+
+LayerTimes NominalTimes(const LayerSpec& layer, int64_t samples, TensorParallel split) {
+  const TensorShare share = ShareOf(layer, samples, TokenSlice(), split);
+  LayerTimes times;
+  times.forward = NominalTime(share.operations.forward, share.costs.forward);
+  times.backward_input = NominalTime(share.operations.backward_input, share.costs.backward_input);
+  times.backward_weight =
+      NominalTime(share.operations.backward_weight, share.costs.backward_weight);
+  return times;
+}
+
+// State, and the activations of one micro-batch, or of all where nothing is recomputed.
+double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig& c) {
+  const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
+  double parameters = 0;
+  for (const ParameterSpec& p : layer.parameters) {
+    const double split = p.split_dimension < 0 ? 1 : c.tensor;
+    parameters += static_cast<double>(p.size()) / split;
+  }
+  const double width = model.cluster == nullptr ? 4 : static_cast<double>(BytesOf(model.type));
+  const double kept =
+      static_cast<double>((share.costs.kept + share.costs.output).value()) / 4 * width;
+  return 4 * (2 + model.optimizer_tensors) * parameters +
+         kept * (c.recompute == Recompute::kFull ? 1 : c.micro_batches);
+}
+
+double FlopsOf(const LayerSpec& layer, int64_t samples) {
+  const LayerCosts costs = layer.costs(samples);
+  return (costs.forward + costs.backward_input + costs.backward_weight).value();
+}
+
+// [unit] What a rule adds up to stages.
+std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
+                              const std::vector<StageCost>& times) {
+  std::vector<double> costs(times.size());
+  if (c.cut == CutRule::kBlocks || c.cut == CutRule::kLayers) {
+    for (size_t u = 0; u < times.size(); ++u) {
+      Nanoseconds all = times[u].forward + times[u].backward_input + times[u].backward_weight;
+      if (c.recompute == Recompute::kFull) all += times[u].recompute;
+      costs[u] = static_cast<double>(all.value());
+    }
+    return costs;
+  }
+  const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
+  for (size_t i = 0; i < unit_of_layer.size(); ++i) {
+    const LayerSpec& layer = model.model->graph.layers[i];
+    costs[unit_of_layer[i]] += c.cut == CutRule::kMemory ? MemoryOf(layer, model, c)
+                                                         : FlopsOf(layer, c.micro_batch_size);
+  }
+  return costs;
+}
+
+}  // namespace
+
+TensorGroup TensorGroupOf(const StepModel& model, TensorParallel split) {
+  if (model.cluster == nullptr) return {split, PathCost()};
+  return {split, RingStep(*model.cluster, {split.degree, 1})};
+}
+
+std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule) {
+  if (rule != CutRule::kLayers) return model.group_of_layer;
+  std::vector<int> units(model.graph.layers.size());
+  std::iota(units.begin(), units.end(), 0);
+  return units;
+}
+
+absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c) {
+  const absl::optional<Machine> machine = model.machine();
+  const TensorGroup tensor = TensorGroupOf(model, c.split());
+  const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
+  std::vector<StageCost> units(unit_of_layer.empty() ? 0 : unit_of_layer.back() + 1);
+  for (size_t i = 0; i < unit_of_layer.size(); ++i) {
+    const LayerSpec& layer = model.model->graph.layers[i];
+    LayerTimes times;
+    if (machine.has_value()) {
+      PIPELAB_ASSIGN_OR_RETURN(
+          times, TimesOf(layer, *machine, c.micro_batch_size, TokenSlice(), tensor));
+    } else {
+      times = NominalTimes(layer, c.micro_batch_size, c.split());
+    }
+    StageCost& unit = units[unit_of_layer[i]];
+    unit.forward += times.forward;
+    unit.recompute += times.forward;
+    unit.backward_input += times.backward_input;
+    unit.backward_weight += times.backward_weight;
+  }
+  return units;
+}
+
+absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& c,
+                                          const std::vector<StageCost>& times, int stages) {
+  if (stages > static_cast<int>(times.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        stages, " stages, but the model has ", times.size(),
+        c.cut == CutRule::kLayers ? " layers" : " blocks to cut between; cut=layers cuts anywhere"));
+  }
+  const std::vector<double> costs = UnitCosts(model, c, times);
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> first, c.cut == CutRule::kFlopsVariance
+                                                             ? PartitionChainByVariance(costs, stages)
+                                                             : PartitionChain(costs, stages));
+  return StageSizes(first, static_cast<int>(times.size()));
+}
+
+std::vector<int> StageOfLayer(const std::vector<int>& unit_of_layer,
+                              const std::vector<int>& units_of_stage) {
+  std::vector<int> stage_of_unit;
+  for (size_t s = 0; s < units_of_stage.size(); ++s) {
+    stage_of_unit.insert(stage_of_unit.end(), units_of_stage[s], static_cast<int>(s));
+  }
+  std::vector<int> stages;
+  for (const int unit : unit_of_layer) stages.push_back(stage_of_unit[unit]);
+  return stages;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,50 @@
+// Where a model is cut into stages: the one place that every command, study and search cuts in.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times, UnitTimes(model, config));
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutUnits(model, config, times, /*stages=*/16));
+//
+// Stages are ranges of units. Rules (StepConfig::cut):
+//   blocks          units are the model's blocks, and the longest stage is as short as can be, of
+//                   forward, backward and recompute on the machine
+//   layers          the same, between any two layers
+//   flops_variance  the variance of the stages' flops is least, between blocks: GPipe's own
+//                   partitioner (Huang et al. 2019, section 2.1)
+//   memory          the largest stage's state and activations are least, between blocks
+// A layout names the layers of each stage instead.
+//
+// Without a cluster a layer takes what was measured, or its flops at a nominal rate.
+#ifndef PIPELAB_PIPELINES_STEP_STAGE_CUT_H_
+#define PIPELAB_PIPELINES_STEP_STAGE_CUT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/layer_times.h"
+#include "pipelines/step/step_config.h"
+#include "pipelines/step/step_model.h"
+
+namespace pipelab {
+
+// The ranks of one tensor-parallel group, innermost on the cluster.
+TensorGroup TensorGroupOf(const StepModel& model, TensorParallel split);
+
+// [layer] The unit that it is in, ascending from 0.
+std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule);
+
+// [unit] The times of one micro-batch on one rank of a tensor-parallel group: forward, backward and
+// recompute; memory is not filled in.
+absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config);
+
+// [stage] Its number of units. InvalidArgument where there are more stages than units.
+absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& config,
+                                          const std::vector<StageCost>& times, int stages);
+
+// [layer] Its stage, of the units of each stage.
+std::vector<int> StageOfLayer(const std::vector<int>& unit_of_layer,
+                              const std::vector<int>& units_of_stage);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_STEP_STAGE_CUT_H_

@@ -1,0 +1,166 @@
+#include "pipelines/step/step.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "models/graph/token_slice.h"
+#include "pipelines/cluster/rank_network.h"
+#include "pipelines/cost/stage_costs.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/schemes.h"
+#include "pipelines/step/schedule_file.h"
+#include "pipelines/step/stage_cut.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
+  for (const auto& [key, value] : {std::make_pair("P", c.pipeline), std::make_pair("T", c.tensor),
+                                   std::make_pair("D", c.data)}) {
+    if (value < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(key, "=", value, ": must be at least 1"));
+    }
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(model.model->graph, c.split(), "T", "sequence"));
+  if (model.cluster == nullptr || c.devices() <= model.cluster->max_devices()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "P=", c.pipeline, " x T=", c.tensor, " x D=", c.data, " is ", c.devices(),
+      " devices; cluster ", model.cluster->name, " has ", model.cluster->max_devices()));
+}
+
+Bytes LargestMessage(const CostTable& costs) {
+  Bytes largest;
+  for (const Bytes bytes : costs.edge_bytes) largest = std::max(largest, bytes);
+  return largest;
+}
+
+RankGrid GridOf(const StepModel& model, const StepConfig& c, int members, Bytes largest_message) {
+  RankGrid grid;
+  grid.pipeline = c.pipeline;
+  grid.tensor = c.tensor;
+  grid.data = c.data;
+  grid.members = members;
+  grid.divided_messages = c.divided_messages();
+  grid.largest_message = largest_message;
+  grid.type = model.type;
+  return grid;
+}
+
+// Of a program of parts that say how large their micro-batches are.
+absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
+  if (parts.costs != nullptr) {
+    CostTable costs = *parts.costs;
+    for (Bytes& bytes : costs.edge_bytes) bytes = bytes * parts.members;
+    for (SliceCosts& slice : costs.slices) {
+      for (Bytes& bytes : slice.edge_bytes) bytes = bytes * parts.members;
+    }
+    return costs;
+  }
+  const StepModel& model = *parts.model;
+  StageCostOptions options;
+  options.machine = model.machine();
+  options.optimizer_tensors = model.optimizer_tensors;
+  options.step_flops_per_parameter = model.step_flops_per_parameter;
+  options.tensor = TensorGroupOf(model, parts.config.split());
+  options.slices = parts.slices;
+  options.TakeSizes(parts.schedule);
+  return ComputeStageCosts(model.model->graph, *parts.partition, parts.micro_batch_size, options);
+}
+
+// A chain's edges, which the model does not have, carry nothing.
+void AddEmptyEdges(size_t edges, CostTable* costs) {
+  costs->edge_bytes.resize(edges);
+  for (SliceCosts& slice : costs->slices) slice.edge_bytes.resize(edges);
+}
+
+// Tokens of each slice of a schedule with token slices.
+absl::StatusOr<std::vector<int64_t>> SlicesOf(const StepModel& model, const Schedule& schedule) {
+  if (schedule.num_slices == 1) return std::vector<int64_t>();
+  const ModelGraph& graph = model.model->graph;
+  PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
+  const int64_t tokens = graph.layers[0].output_shape[0];
+  if (schedule.num_slices <= tokens) return EqualTokenSlices(tokens, schedule.num_slices);
+  return absl::InvalidArgumentError(absl::StrCat("slices=", schedule.num_slices,
+                                                 ": more token slices than a sample's ", tokens,
+                                                 " tokens"));
+}
+
+// Of one copy, for the members of a group.
+absl::StatusOr<Schedule> ScheduleFor(StepCache* cache, const StepConfig& c, int members) {
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule* one, cache->ScheduleOf(c));
+  Schedule schedule = *one;
+  ReplaceDevicesByGroups(members, &schedule);
+  return schedule;
+}
+
+}  // namespace
+
+int MembersOf(const StepModel& model, const StepConfig& c) {
+  return model.fold_data && c.data % 2 == 0 ? 2 : c.data;
+}
+
+LoweringOptions LoweringOf(const StepConfig& c) {
+  LoweringOptions lowering;
+  lowering.sharding = c.sharding;
+  lowering.residency = c.residency;
+  lowering.overlap = c.overlap_data && ShardsGradients(c.sharding);
+  lowering.eager_reductions = c.overlap_data;
+  return lowering;
+}
+
+absl::StatusOr<Step> AssembleStep(StepParts parts) {
+  const StepModel& model = *parts.model;
+  const StepConfig& c = parts.config;
+  Step step;
+  step.config = c;
+  step.partition = *parts.partition;
+  step.members = parts.members;
+  PIPELAB_ASSIGN_OR_RETURN(step.costs, CostsOf(parts));
+  step.costs.overlap = c.overlap_pipeline;
+  step.costs.divided_messages = c.divided_messages();
+  LoweringOptions lowering = std::move(parts.lowering);
+  if (!lowering.stages.has_value()) lowering.stages = parts.partition->stages;
+  if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
+  PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
+  step.program.devices_a_member = c.data / parts.members;
+  AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
+  if (model.cluster != nullptr) {
+    step.device_memory = model.cluster->device.memory.value;
+    const RankGrid grid = GridOf(model, c, parts.members, LargestMessage(step.costs));
+    step.costs.network = RankNetwork(model.cluster, grid).Of(step.program);
+  }
+  return step;
+}
+
+absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
+  const StepModel& model = cache->model();
+  PIPELAB_ASSIGN_OR_RETURN(const StepConfig c, WithSizesOfFile(config));
+  PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
+  StepParts parts;
+  parts.model = &model;
+  parts.config = c;
+  parts.members = MembersOf(model, c);
+  PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleFor(cache, c, parts.members));
+  PIPELAB_ASSIGN_OR_RETURN(parts.slices, SlicesOf(model, parts.schedule));
+  PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
+                           cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));
+  parts.partition = stages.partition;
+  parts.costs = stages.costs;
+  parts.lowering = LoweringOf(c);
+  parts.lowering.ties = *stages.ties;
+  PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
+  step.model_flops = cache->ModelFlops(c.batch());
+  return step;
+}
+
+absl::StatusOr<Step> BuildStep(const StepModel& model, const StepConfig& config) {
+  StepCache cache(model);
+  return BuildStep(&cache, config);
+}
+
+}  // namespace pipelab

@@ -1,0 +1,139 @@
+#include "pipelines/step/step_cache.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "pipelines/cost/chain_partition.h"
+#include "pipelines/cost/stage_costs.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/step/schedule_file.h"
+#include "pipelines/step/stage_cut.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+// Of all schedules that are kept: 12 bytes each.
+constexpr int64_t kMostCachedActions = int64_t{1} << 23;
+
+int64_t NumActions(const Schedule& schedule) {
+  int64_t actions = 0;
+  for (const std::vector<Action>& list : schedule.order) {
+    actions += static_cast<int64_t>(list.size());
+  }
+  return actions;
+}
+
+// What a schedule depends on.
+std::string ScheduleKey(const StepConfig& c) {
+  return absl::StrCat(c.scheme, "/", c.pipeline, "/", c.virtual_stages, "/", c.micro_batches, "/",
+                      c.recompute == Recompute::kFull, "/", c.group_size, "/", c.replicas, "/",
+                      c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation));
+}
+
+}  // namespace
+
+absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepConfig& c) {
+  auto found = unit_times_.find(SizeOf(c));
+  if (found == unit_times_.end()) {
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times, UnitTimes(model_, c));
+    found = unit_times_.emplace(SizeOf(c), std::move(times)).first;
+  }
+  return &found->second;
+}
+
+absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& c, int stages) {
+  const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;
+  const auto key = std::make_tuple(SizeOf(c), c.recompute, micro_batches, stages);
+  auto found = units_.find(key);
+  if (found == units_.end()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* times, UnitTimesOf(c));
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutUnits(model_, c, *times, stages));
+    found = units_.emplace(key, std::move(units)).first;
+  }
+  return &found->second;
+}
+
+absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int stages) {
+  const GroupedModel& model = *model_.model;
+  std::vector<int> stage_of_layer;
+  if (!c.layout.empty()) {
+    const std::string layout = absl::StrReplaceAll(c.layout, {{"+", ","}, {"/", ";"}});
+    const absl::StatusOr<std::vector<int>> given =
+        ParseStages(layout, static_cast<int>(model.graph.layers.size()));
+    if (!given.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("layout=", c.layout, ": ", given.status().message()));
+    }
+    stage_of_layer = *given;
+  } else {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, UnitsOf(c, stages));
+    stage_of_layer = StageOfLayer(UnitOfLayer(model, c.cut), *units);
+  }
+  auto found = cuts_.find(stage_of_layer);
+  if (found == cuts_.end()) {
+    Cut cut;
+    PIPELAB_ASSIGN_OR_RETURN(cut.partition, MakePartition(model.graph, stage_of_layer));
+    cut.ties = StageTies(model.graph, cut.partition);
+    found = cuts_.emplace(std::move(stage_of_layer), std::move(cut)).first;
+  }
+  const int made = found->second.partition.num_stages();
+  if (made == stages) return &found->second;
+  return absl::InvalidArgumentError(absl::StrCat("layout=", c.layout, ": ", made,
+                                                 " stages, but the schedule has ", stages));
+}
+
+absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
+                                               const std::vector<int64_t>& slices) {
+  PIPELAB_ASSIGN_OR_RETURN(const Cut* cut, CutOf(c, stages));
+  const auto key = std::make_tuple(SizeOf(c), cut->partition.stage_of_layer, slices);
+  auto found = costs_.find(key);
+  if (found == costs_.end()) {
+    StageCostOptions options;
+    options.machine = model_.machine();
+    options.optimizer_tensors = model_.optimizer_tensors;
+    options.step_flops_per_parameter = model_.step_flops_per_parameter;
+    options.tensor = TensorGroupOf(model_, c.split());
+    options.slices = slices;
+    PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(model_.model->graph, cut->partition,
+                                                                c.micro_batch_size, options));
+    found = costs_.emplace(key, std::move(costs)).first;
+  }
+  return StepStages{&cut->partition, &cut->ties, &found->second};
+}
+
+absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
+  const std::string key = ScheduleKey(c);
+  auto found = schedules_.find(key);
+  if (found == schedules_.end()) {
+    Schedule schedule;
+    if (c.has_schedule_file()) {
+      PIPELAB_ASSIGN_OR_RETURN(schedule, ReadScheduleFile(c));
+    } else {
+      PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(c.scheme, SchemeSizes(c)));
+    }
+    const int64_t actions = NumActions(schedule);
+    if (cached_actions_ + actions > kMostCachedActions) {
+      schedules_.clear();
+      cached_actions_ = 0;
+    }
+    cached_actions_ += actions;
+    found = schedules_.emplace(key, std::move(schedule)).first;
+  }
+  return &found->second;
+}
+
+Flops StepCache::ModelFlops(int64_t samples) {
+  const auto found = flops_.find(samples);
+  if (found != flops_.end()) return found->second;
+  Flops flops;
+  for (const LayerSpec& layer : model_.model->graph.layers) {
+    const LayerCosts costs = layer.costs(samples);
+    flops += costs.forward + costs.backward_input + costs.backward_weight;
+  }
+  return flops_.emplace(samples, flops).first->second;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,87 @@
+// What the configurations of one model on one cluster have in common, worked out once: a search
+// looks at thousands of configurations that share their stages, times and schedules.
+//
+//   StepCache cache(model);
+//   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages, cache.StagesOf(config, /*stages=*/16));
+//   stages.costs->stages[0].forward;        // of one micro-batch on one rank
+//   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(&cache, config));  // step.h
+//
+// Nothing in it depends on what was asked before. Pointers hold as long as the cache does, but for
+// those of ScheduleOf.
+#ifndef PIPELAB_PIPELINES_STEP_STEP_CACHE_H_
+#define PIPELAB_PIPELINES_STEP_STEP_CACHE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/model_partition.h"
+#include "pipelines/ir/schedule.h"
+#include "pipelines/step/step_config.h"
+#include "pipelines/step/step_model.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+// A model cut into stages (stage_cut.h).
+struct StepStages {
+  const ModelPartition* partition = nullptr;
+  const std::vector<Tie>* ties = nullptr;
+  // Of one rank of a tensor-parallel group, for whole micro-batches of one copy. Without links.
+  const CostTable* costs = nullptr;
+};
+
+class StepCache {
+ public:
+  // Keeps a copy; what the model points to must outlive the cache.
+  explicit StepCache(const StepModel& model) : model_(model) {}
+  StepCache(const StepCache&) = delete;
+  StepCache& operator=(const StepCache&) = delete;
+
+  const StepModel& model() const { return model_; }
+
+  // [unit] UnitTimes of stage_cut.h.
+  absl::StatusOr<const std::vector<StageCost>*> UnitTimesOf(const StepConfig& config);
+  // [stage] Its number of units: CutUnits of stage_cut.h.
+  absl::StatusOr<const std::vector<int>*> UnitsOf(const StepConfig& config, int stages);
+  // `slices`: tokens of each slice of a sample; empty: whole samples.
+  absl::StatusOr<StepStages> StagesOf(const StepConfig& config, int stages,
+                                      const std::vector<int64_t>& slices = {});
+  // The schedule of one copy, with stages in a chain: a device for each of config.pipeline. Of a
+  // file, the file's. Holds until the next call. Errors are MakeSchedule's, and the file's.
+  absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config);
+  // Of a step of `samples`: products of forward and backward.
+  Flops ModelFlops(int64_t samples);
+
+ private:
+  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut.
+  using SizeKey = std::tuple<int, bool, int64_t, CutRule>;
+  struct Cut {
+    ModelPartition partition;
+    std::vector<Tie> ties;
+  };
+
+  static SizeKey SizeOf(const StepConfig& c) {
+    return {c.tensor, c.sequence_parallel, c.micro_batch_size, c.cut};
+  }
+  absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
+
+  const StepModel model_;
+  std::map<SizeKey, std::vector<StageCost>> unit_times_;
+  // By size, recompute, micro-batches where the rule looks at memory, stages.
+  std::map<std::tuple<SizeKey, Recompute, int, int>, std::vector<int>> units_;
+  std::map<std::vector<int>, Cut> cuts_;  // by the stage of each layer
+  std::map<std::tuple<SizeKey, std::vector<int>, std::vector<int64_t>>, CostTable> costs_;
+  std::map<std::string, Schedule> schedules_;
+  int64_t cached_actions_ = 0;
+  std::map<int64_t, Flops> flops_;  // by samples
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_STEP_STEP_CACHE_H_

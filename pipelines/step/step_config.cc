@@ -1,0 +1,131 @@
+#include "pipelines/step/step_config.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "pipelines/step/step_fields.h"
+#include "tools/base/name_table.h"
+
+namespace pipelab {
+namespace {
+
+constexpr std::array<std::pair<Recompute, const char*>, 3> kRecompute = {
+    {{Recompute::kNone, "none"}, {Recompute::kSelective, "selective"}, {Recompute::kFull, "full"}}};
+constexpr std::array<std::pair<CutRule, const char*>, 4> kCutRules = {
+    {{CutRule::kBlocks, "blocks"},
+     {CutRule::kLayers, "layers"},
+     {CutRule::kFlopsVariance, "flops_variance"},
+     {CutRule::kMemory, "memory"}}};
+constexpr absl::string_view kFileEndings[] = {".csv", ".json", ".txt"};
+
+absl::Status Invalid(absl::string_view option, absl::string_view text, absl::string_view word,
+                     absl::string_view right) {
+  return absl::InvalidArgumentError(absl::StrCat(option, "=", text, ": \"", word, "\": ", right));
+}
+
+std::string KnownWords() {
+  std::vector<std::string> words;
+  for (const StepField& f : StepFields()) {
+    words.push_back(absl::StrCat(f.key, f.kind == FieldKind::kSwitch ? "" : "="));
+  }
+  return absl::StrCat("is unknown; known are ", absl::StrJoin(words, ", "));
+}
+
+const StepField* FindField(absl::string_view key) {
+  for (const StepField& f : StepFields()) {
+    if (f.key == key) return &f;
+  }
+  return nullptr;
+}
+
+// A path may have colons of its own: the keys begin after the last one.
+std::pair<absl::string_view, absl::string_view> SchemeAndKeys(absl::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == absl::string_view::npos) return {text, ""};
+  const absl::string_view keys = text.substr(colon + 1);
+  for (const absl::string_view ending : kFileEndings) {
+    if (absl::EndsWith(keys, ending) && !absl::StrContains(keys, '=')) return {text, ""};
+  }
+  return {text.substr(0, colon), keys};
+}
+
+}  // namespace
+
+const char* RecomputeName(Recompute recompute) { return NameInTable(kRecompute, recompute); }
+absl::StatusOr<Recompute> FindRecompute(absl::string_view name) {
+  return FindInTable(kRecompute, name);
+}
+const char* CutRuleName(CutRule rule) { return NameInTable(kCutRules, rule); }
+absl::StatusOr<CutRule> FindCutRule(absl::string_view name) { return FindInTable(kCutRules, name); }
+
+bool StepConfig::has_schedule_file() const {
+  return std::any_of(std::begin(kFileEndings), std::end(kFileEndings),
+                     [&](absl::string_view ending) { return absl::EndsWith(scheme, ending); });
+}
+
+std::string StepConfig::ToString() const {
+  const StepConfig defaults;
+  std::vector<std::string> words;
+  for (const StepField& f : StepFields()) {
+    const std::string value = f.get(*this);
+    if (!f.always && value == f.get(defaults)) continue;
+    words.push_back(f.kind == FieldKind::kSwitch ? std::string(f.key)
+                                                 : absl::StrCat(f.key, "=", value));
+  }
+  return absl::StrCat(scheme, ":", absl::StrJoin(words, ","));
+}
+
+bool operator==(const StepConfig& a, const StepConfig& b) { return a.ToString() == b.ToString(); }
+
+absl::StatusOr<StepConfig> ParseStepConfig(absl::string_view option, absl::string_view text) {
+  const auto [scheme, words] = SchemeAndKeys(text);
+  StepConfig c;
+  c.scheme = std::string(scheme);
+  if (scheme.empty()) return Invalid(option, text, scheme, "a scheme's name is missing");
+  std::set<absl::string_view> keys;
+  for (absl::string_view word : absl::StrSplit(words, ',', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> pair = absl::StrSplit(word, absl::MaxSplits('=', 1));
+    const StepField* const field = FindField(pair[0]);
+    // "recompute" alone is short for recompute=full.
+    const bool alone = pair.size() == 1;
+    if (field == nullptr || (alone && field->kind != FieldKind::kSwitch && word != "recompute")) {
+      return Invalid(option, text, word, KnownWords());
+    }
+    if (!alone && field->kind == FieldKind::kSwitch) {
+      return Invalid(option, text, word, "is a word without a value");
+    }
+    if (!keys.insert(pair[0]).second) {
+      return Invalid(option, text, word, absl::StrCat(pair[0], " is given twice"));
+    }
+    const absl::string_view value =
+        !alone ? pair[1] : field->kind == FieldKind::kSwitch ? "on" : "full";
+    const absl::Status set = field->set(value, &c);
+    if (!set.ok()) return Invalid(option, text, word, set.message());
+  }
+  return c;
+}
+
+SchemeParams SchemeSizes(const StepConfig& c, int members) {
+  SchemeParams sizes;
+  sizes.devices = c.pipeline;
+  sizes.micro_batches = c.micro_batches;
+  sizes.chunks = c.virtual_stages;
+  sizes.recompute = c.recompute == Recompute::kFull;
+  sizes.data_parallel = members;
+  sizes.group_size = c.group_size;
+  sizes.replicas = c.replicas;
+  sizes.concatenation = c.concatenation;
+  sizes.update_every = c.update_interval;
+  sizes.slices = c.slices;
+  return sizes;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,96 @@
+// What a user can choose of a training step, and nothing else: the scheme and its sizes, the grid
+// of devices, how parameters and activations are kept, and what runs beside compute.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(StepConfig c, ParseStepConfig("config", "1f1b:P=4,T=2,D=8,M=16"));
+//   c.ToString()     // "1f1b:P=4,T=2,D=8,V=1,b=1,M=16"
+//
+// Text, JSON (step_config_json.h) and the command line's flags are three spellings of one value,
+// and each reads back to it. In the text form the scheme comes first, then KEY=VALUE and words,
+// separated by commas. What is left out has its default:
+//
+//   P, T, D         devices of the pipeline, of a tensor-parallel group, data-parallel copies (1)
+//   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's own)
+//   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
+//   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
+//   recompute       none, selective (attention's core), full
+//   sequence        sequence parallelism within tensor-parallel groups
+//   cut             where stages may begin and what is balanced: blocks (default), layers,
+//                   flops_variance or memory (stage_cut.h)
+//   layout          groups or layers of each stage instead: "3+2+2+3"
+//   group, replicas, slices, update, concatenation
+//                   what only some schemes have (SchemeParams)
+//   gathers_each    sharded weights are gathered for each micro-batch
+//   no_pipeline_overlap, no_data_overlap
+//                   messages, or reductions and gathers, never run beside compute
+//   whole_messages  each rank of a tensor-parallel group sends all rows of a message
+//   model, cluster, dtype
+//                   where the command line does not give them
+//
+// The scheme is a name of the catalogue, or a file with a schedule of one's own, "mine.csv",
+// "mine.json" or "mine.txt": P, V and M are then the file's.
+//
+// Ranks are (p D + d) T + t: tensor groups are innermost, then data, then the pipeline.
+#ifndef PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
+#define PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "models/graph/tensor_parallel.h"
+#include "pipelines/ir/sharding.h"
+#include "pipelines/schedules/catalog.h"
+
+namespace pipelab {
+
+enum class Recompute : uint8_t { kNone, kSelective, kFull };
+const char* RecomputeName(Recompute recompute);  // "none", "selective", "full"
+absl::StatusOr<Recompute> FindRecompute(absl::string_view name);
+
+// Where a model is cut into stages (stage_cut.h).
+enum class CutRule : uint8_t { kBlocks, kLayers, kFlopsVariance, kMemory };
+const char* CutRuleName(CutRule rule);  // "blocks"
+absl::StatusOr<CutRule> FindCutRule(absl::string_view name);
+
+struct StepConfig {
+  std::string scheme = "1f1b";
+  int pipeline = 1, tensor = 1, data = 1;
+  int virtual_stages = 0;
+  int64_t micro_batch_size = 1;
+  int micro_batches = 1;
+  Sharding sharding = Sharding::kReplicated;
+  Recompute recompute = Recompute::kNone;
+  bool sequence_parallel = false;
+  CutRule cut = CutRule::kBlocks;
+  std::string layout;
+  int group_size = 0, replicas = 0, slices = 0, update_interval = 0;
+  Concatenation concatenation = Concatenation::kDirect;
+  Residency residency = Residency::kRun;
+  bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
+  std::string model, cluster, dtype;
+
+  // Samples of a step, and ranks.
+  int64_t batch() const { return micro_batch_size * micro_batches * data; }
+  int64_t devices() const { return int64_t{pipeline} * tensor * data; }
+  TensorParallel split() const { return {tensor, sequence_parallel}; }
+  // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
+  bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }
+  // Whether the scheme is a file.
+  bool has_schedule_file() const;
+
+  // The scheme, P, T, D, V, b and M, and what is not its default.
+  std::string ToString() const;
+};
+
+bool operator==(const StepConfig& a, const StepConfig& b);
+
+// InvalidArgument naming option, word and what would be right.
+absl::StatusOr<StepConfig> ParseStepConfig(absl::string_view option, absl::string_view text);
+
+// Sizes as MakeSchedule takes them, of a pipeline whose devices are groups of `members`.
+SchemeParams SchemeSizes(const StepConfig& config, int members = 1);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_

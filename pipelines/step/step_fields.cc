@@ -1,0 +1,106 @@
+#include "pipelines/step/step_fields.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+template <typename Integer>
+StepField IntegerField(absl::string_view key, absl::string_view json_key,
+                       Integer StepConfig::* member, int64_t least, bool always = false) {
+  StepField field{key, json_key, FieldKind::kInteger, always, nullptr, nullptr};
+  field.get = [member](const StepConfig& c) { return absl::StrCat(c.*member); };
+  field.set = [member, least](absl::string_view text, StepConfig* c) {
+    Integer value = 0;
+    if (!absl::SimpleAtoi(text, &value) || value < least) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("must be a whole number of at least ", least));
+    }
+    c->*member = value;
+    return absl::OkStatus();
+  };
+  return field;
+}
+
+// On where the member has the value `on`.
+template <typename Value>
+StepField SwitchField(absl::string_view key, Value StepConfig::* member, Value on, Value off) {
+  StepField field{key, key, FieldKind::kSwitch, false, nullptr, nullptr};
+  field.get = [member, on](const StepConfig& c) { return c.*member == on ? "on" : ""; };
+  field.set = [member, on, off](absl::string_view text, StepConfig* c) {
+    c->*member = text.empty() ? off : on;
+    return absl::OkStatus();
+  };
+  return field;
+}
+
+template <typename Value>
+StepField NamedField(absl::string_view key, Value StepConfig::* member,
+                     std::function<std::string(Value)> name,
+                     std::function<absl::StatusOr<Value>(absl::string_view)> find) {
+  StepField field{key, key, FieldKind::kText, false, nullptr, nullptr};
+  field.get = [member, name](const StepConfig& c) { return name(c.*member); };
+  field.set = [member, find](absl::string_view text, StepConfig* c) -> absl::Status {
+    PIPELAB_ASSIGN_OR_RETURN(c->*member, find(text));
+    return absl::OkStatus();
+  };
+  return field;
+}
+
+StepField TextField(absl::string_view key, std::string StepConfig::* member) {
+  return NamedField<std::string>(
+      key, member, [](std::string value) { return value; },
+      [](absl::string_view text) -> absl::StatusOr<std::string> {
+        if (!text.empty()) return std::string(text);
+        return absl::InvalidArgumentError("must not be empty");
+      });
+}
+
+// "none" is what other systems call it.
+absl::StatusOr<Sharding> FindSharding(absl::string_view name) {
+  return name == "none" ? Sharding::kReplicated : ParseSharding(name, "sharding");
+}
+
+std::vector<StepField> MakeFields() {
+  return {
+      IntegerField("P", "pipeline", &StepConfig::pipeline, 1, true),
+      IntegerField("T", "tensor", &StepConfig::tensor, 1, true),
+      IntegerField("D", "data", &StepConfig::data, 1, true),
+      IntegerField("V", "virtual_stages", &StepConfig::virtual_stages, 0, true),
+      IntegerField("b", "micro_batch_size", &StepConfig::micro_batch_size, 1, true),
+      IntegerField("M", "micro_batches", &StepConfig::micro_batches, 1, true),
+      NamedField<Sharding>("sharding", &StepConfig::sharding, ShardingName, FindSharding),
+      NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),
+      SwitchField("sequence", &StepConfig::sequence_parallel, true, false),
+      NamedField<CutRule>("cut", &StepConfig::cut, CutRuleName, FindCutRule),
+      TextField("layout", &StepConfig::layout),
+      IntegerField("group", "group_size", &StepConfig::group_size, 0),
+      IntegerField("replicas", "replicas", &StepConfig::replicas, 0),
+      IntegerField("slices", "slices", &StepConfig::slices, 0),
+      IntegerField("update", "update_interval", &StepConfig::update_interval, 0),
+      NamedField<Concatenation>(
+          "concatenation", &StepConfig::concatenation,
+          [](Concatenation c) { return std::string(ConcatenationName(c)); }, ParseConcatenation),
+      SwitchField("gathers_each", &StepConfig::residency, Residency::kMicroBatch, Residency::kRun),
+      SwitchField("no_pipeline_overlap", &StepConfig::overlap_pipeline, false, true),
+      SwitchField("no_data_overlap", &StepConfig::overlap_data, false, true),
+      SwitchField("whole_messages", &StepConfig::whole_messages, true, false),
+      TextField("model", &StepConfig::model),
+      TextField("cluster", &StepConfig::cluster),
+      TextField("dtype", &StepConfig::dtype),
+  };
+}
+
+}  // namespace
+
+const std::vector<StepField>& StepFields() {
+  static const auto* fields = new std::vector<StepField>(MakeFields());
+  return *fields;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,131 @@
+#include "pipelines/step/step.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+GroupedModel Gpt() {
+  GptConfig c;
+  c.layers = 16;
+  c.hidden = 1024;
+  c.heads = 16;
+  c.tokens = 512;
+  c.vocabulary = 8192;
+  GroupedModel m;
+  m.graph = BuildGpt(c).value();
+  for (size_t i = 0; i < m.graph.layers.size(); ++i) {
+    m.group_of_layer.push_back(static_cast<int>(i + 1) / 2);
+  }
+  return m;
+}
+
+class StepPredictionTest : public testing::Test {
+ protected:
+  StepPredictionTest() {
+    grid_.model = &model_;
+    grid_.cluster = &cluster_;
+  }
+
+  StepPrediction Evaluate(const StepConfig& c) const {
+    auto point = PredictStep(grid_, c);
+    EXPECT_THAT(point, IsOk());
+    return *std::move(point);
+  }
+
+  const GroupedModel model_ = Gpt();
+  const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
+  StepModel grid_;
+};
+
+StepConfig Config(const std::string& scheme, int pipeline, int data, int micro_batches) {
+  StepConfig c;
+  c.scheme = scheme;
+  c.pipeline = pipeline;
+  c.data = data;
+  c.micro_batches = micro_batches;
+  return c;
+}
+
+// Two members stand for all: the same time but for rounding, and the same memory but for padding.
+TEST_F(StepPredictionTest, TwoCopiesStandForAll) {
+  StepModel all = grid_;
+  all.fold_data = false;
+  for (const char* scheme : {"1f1b", "gpipe", "breadth_first", "interleaved", "zb_h1"}) {
+    for (const int data : {2, 4, 6, 8}) {
+      for (const Sharding sharding :
+           {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+        for (const bool overlap : {false, true}) {
+          StepConfig c = Config(scheme, 4, data, 8);
+          c.sharding = sharding;
+          c.overlap_data = c.overlap_pipeline = overlap;
+          SCOPED_TRACE(c.ToString());
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction two, PredictStep(grid_, c));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction every, PredictStep(all, c));
+          EXPECT_NEAR(two.step_time / every.step_time, 1, 1e-5);
+          EXPECT_NEAR(two.largest_device / every.largest_device, 1, 1e-4);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(StepPredictionTest, ShardingSavesMemoryAndOverlapTime) {
+  StepConfig c = Config("1f1b", 2, 8, 4);
+  const StepPrediction replicated = Evaluate(c);
+  c.sharding = Sharding::kFully;
+  const StepPrediction sharded = Evaluate(c);
+  EXPECT_LT(sharded.largest_device, replicated.largest_device);
+  c.overlap_data = false;
+  EXPECT_GE(Evaluate(c).step_time, sharded.step_time);
+}
+
+// The most at a time, which of a breadth-first order is less than the two peaks together.
+TEST_F(StepPredictionTest, LargestDeviceIsTheMostAtATime) {
+  StepConfig c = Config("breadth_first", 2, 8, 4);
+  c.virtual_stages = 4;
+  const StepPrediction replicated = Evaluate(c);
+  EXPECT_EQ(replicated.largest_device, LargestDevice(replicated.trace));
+  c.sharding = Sharding::kFully;
+  const StepPrediction sharded = Evaluate(c);
+  EXPECT_LT(sharded.largest_device, LargestDevice(sharded.trace));
+  for (const DeviceTrace& d : sharded.trace.devices) {
+    EXPECT_GE(sharded.largest_device, d.peak_state);
+    EXPECT_GE(sharded.largest_device, d.peak_activation);
+  }
+}
+
+// One device, one micro-batch: the forward, the backward and the step, and the model's flops.
+TEST_F(StepPredictionTest, OneDeviceIsItsStage) {
+  const StepPrediction p = Evaluate(Config("gpipe", 1, 1, 1));
+  const StageCost& stage = p.costs.stages[0];
+  EXPECT_EQ(p.step_time, stage.forward + stage.backward_input + stage.backward_weight + stage.step);
+  EXPECT_NEAR(
+      p.tflops_per_device,
+      StepCache(grid_).ModelFlops(1).value() * 1e-3 / static_cast<double>(p.step_time.value()),
+      1e-9);
+  EXPECT_EQ(p.config.batch(), 1);
+}
+
+TEST_F(StepPredictionTest, RefusesWhatCannotBe) {
+  const auto message = [&](const StepConfig& c) {
+    return std::string(PredictStep(grid_, c).status().message());
+  };
+  EXPECT_THAT(message(Config("1f1b", 0, 1, 1)), HasSubstr("--pipeline=0: must be at least 1"));
+  EXPECT_THAT(message(Config("1f1b", 64, 1024, 1)),
+              HasSubstr("a grid of 64 x 1 x 1024 is 65536 devices; cluster dgx1-v100 has 1024"));
+  EXPECT_THAT(message(Config("1f1b", 32, 1, 32)), HasSubstr("32 stages, but the model has 18"));
+  EXPECT_THAT(message(Config("nothing", 2, 1, 2)), HasSubstr("nothing"));
+}
+
+}  // namespace
+}  // namespace pipelab
