@@ -12,16 +12,14 @@ namespace {
 
 class NetworkBuilder {
  public:
-  NetworkBuilder(const ClusterSpec& cluster, int num_devices) : cluster_(cluster) {
-    network_.num_devices = num_devices;
-    network_.paths.resize(static_cast<size_t>(num_devices) * num_devices);
-  }
+  NetworkBuilder(const ClusterSpec& cluster, int num_devices)
+      : cluster_(cluster), network_(UnconnectedNetwork(num_devices)) {}
 
   Network Build() {
     const int n = network_.num_devices;
     for (int from = 0; from < n; ++from) {
       for (int to = 0; to < n; ++to) {
-        if (from != to) network_.Path(from, to) = PathOf(from, to);
+        if (from != to) network_.RouteOf(from, to).uses = PathOf(from, to);
       }
     }
     return std::move(network_);
@@ -51,13 +49,13 @@ class NetworkBuilder {
     return connection;
   }
 
-  std::vector<int> PathOf(int from, int to) {
+  std::vector<LinkUse> PathOf(int from, int to) {
     const int index = LevelOf(from, to);
     const ClusterLevel& level = cluster_.levels[index];
     const int64_t below = index == 0 ? 1 : cluster_.devices_in(index - 1);
     const std::string unit =
         index == 0 ? "device " : absl::StrCat(cluster_.levels[index - 1].name, " ");
-    std::vector<int> path;
+    std::vector<LinkUse> path;
     switch (level.sharing) {
       case Sharing::kPair:
         path = {LinkOf(level.connection, absl::StrCat(level.name, ": ", from, " to ", to))};
@@ -81,19 +79,19 @@ class NetworkBuilder {
     return path;
   }
 
-  std::vector<int> Ports(const ClusterLevel& level, const std::string& unit, int64_t from,
-                         int64_t to) {
+  std::vector<LinkUse> Ports(const ClusterLevel& level, const std::string& unit, int64_t from,
+                             int64_t to) {
     const Connection half = HalfOf(level.connection);
     return {LinkOf(half, absl::StrCat(level.name, ": out of ", unit, from)),
             LinkOf(half, absl::StrCat(level.name, ": into ", unit, to))};
   }
 
   // From neighbour to neighbour, the last dimension first; ends are units of the level below.
-  std::vector<int> GridPath(const ClusterLevel& level, const std::string& unit, int64_t from,
-                            int64_t to) {
+  std::vector<LinkUse> GridPath(const ClusterLevel& level, const std::string& unit, int64_t from,
+                                int64_t to) {
     const int64_t base = from / level.size * level.size, target = to - base;
     int64_t at = from - base, stride = 1;
-    std::vector<int> path;
+    std::vector<LinkUse> path;
     for (size_t k = level.shape.size(); k-- > 0; stride *= level.shape[k]) {
       const int64_t n = level.shape[k], there = target / stride % n;
       for (int64_t here = at / stride % n; here != there; here = at / stride % n) {

@@ -37,9 +37,9 @@ CostTable Free(const GridPoint& point, bool messages) {
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {
       if (from == to || (!messages && from / members != to / members)) continue;
-      for (int link : costs.network.Path(from, to)) {
-        costs.network.links[link].latency = Nanoseconds(0);
-        costs.network.links[link].bandwidth = BytesPerSecond(0);
+      for (const LinkUse& use : costs.network.RouteOf(from, to).uses) {
+        costs.network.links[use.link].latency = Nanoseconds(0);
+        costs.network.links[use.link].bandwidth = BytesPerSecond(0);
       }
     }
   }

@@ -76,9 +76,7 @@ PathCost GridLinks::MemberHop(int members) const {
 }
 
 Network GridLinks::NetworkOf(int members) const {
-  Network network;
-  network.num_devices = config_.pipeline * members;
-  network.paths.resize(static_cast<size_t>(network.num_devices) * network.num_devices);
+  Network network = UnconnectedNetwork(config_.pipeline * members);
   const PathCost ring = MemberHop(members);
   for (int p = 0; p < config_.pipeline; ++p) {
     for (int q = 0; q < config_.pipeline; ++q) {
@@ -86,7 +84,8 @@ Network GridLinks::NetworkOf(int members) const {
       for (int i = 0; i < members; ++i) {
         for (int j = 0; j < members; ++j) {
           if (p == q && i == j) continue;
-          network.Path(p * members + i, q * members + j) = {static_cast<int>(network.links.size())};
+          network.RouteOf(p * members + i, q * members + j).uses = {
+              static_cast<int>(network.links.size())};
           network.links.push_back({"", cost.latency, cost.bandwidth});
         }
       }
