@@ -134,21 +134,21 @@ class LinksReader {
     if (names == object.end() || !names->is_array()) {
       return Error(absl::StrCat(place, ".links"), "must be a list of links' names");
     }
-    std::vector<int> path;
+    std::vector<LinkUse> path;
     for (size_t i = 0; i < names->size(); ++i) {
       const std::string field = absl::StrCat(place, ".links[", i, "]");
       const json& name = (*names)[i];
       const auto id =
           name.is_string() ? id_of_name_.find(name.get<std::string>()) : id_of_name_.end();
       if (id == id_of_name_.end()) return Error(field, "no link is called ", name.dump());
-      if (std::find(path.begin(), path.end(), id->second) != path.end()) {
+      if (std::find(path.begin(), path.end(), LinkUse(id->second)) != path.end()) {
         return Error(field, name.dump(), " is on the path twice");
       }
-      path.push_back(id->second);
+      path.emplace_back(id->second);
     }
     for (int a : from) {
       for (int b : to) {
-        if (a != b) network_.Path(a, b) = path;
+        if (a != b) network_.RouteOf(a, b).uses = path;
       }
     }
     return absl::OkStatus();

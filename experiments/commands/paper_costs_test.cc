@@ -151,12 +151,12 @@ TEST(LinksFile, IsANetwork) {
   const Link own{"", Nanoseconds(7), BytesPerSecond(1e6)};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Network n, ParseLinks(kLinks, "x", 4, own, 1e6));
   EXPECT_THAT(CheckNetwork(n), IsOk());
-  EXPECT_EQ(n.Path(0, 2), n.Path(1, 3));
+  EXPECT_EQ(n.RouteOf(0, 2).uses, n.RouteOf(1, 3).uses);
   EXPECT_EQ(CostOfPath(n, 0, 2).latency, Nanoseconds(100000));
   EXPECT_EQ(CostOfPath(n, 0, 2).bandwidth, BytesPerSecond(10e6 * 1e9 / 1e6));
   EXPECT_EQ(CostOfPath(n, 2, 0).latency, Nanoseconds(7));  // a link of its own
-  EXPECT_TRUE(n.Path(3, 1).empty());
-  EXPECT_NE(n.Path(0, 1), n.Path(1, 0));
+  EXPECT_TRUE(n.RouteOf(3, 1).uses.empty());
+  EXPECT_FALSE(n.RouteOf(0, 1).uses == n.RouteOf(1, 0).uses);
 }
 
 TEST(LinksFile, ErrorsNameTheField) {

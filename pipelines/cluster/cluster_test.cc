@@ -47,7 +47,9 @@ Network NetworkOf(const ClusterSpec& cluster, int devices) {
 // The names on the way.
 std::vector<std::string> Way(const Network& net, int from, int to) {
   std::vector<std::string> names;
-  for (int link : net.Path(from, to)) names.push_back(net.links[link].name);
+  for (const LinkUse& use : net.RouteOf(from, to).uses) {
+    names.push_back(net.links[use.link].name);
+  }
   return names;
 }
 
@@ -58,7 +60,7 @@ TEST(MakeNetwork, PairsAndUplinks) {
   EXPECT_THAT(Way(net, 3, 0), ElementsAre("node: 3 to 0"));
   EXPECT_THAT(Way(net, 1, 5), ElementsAre("rack: out of node 0", "rack: into node 1"));
   EXPECT_THAT(Way(net, 2, 11), ElementsAre("rack: out of node 0", "rack: into node 2"));
-  EXPECT_EQ(net.Path(1, 5)[0], net.Path(2, 11)[0]);  // one uplink a node
+  EXPECT_EQ(net.RouteOf(1, 5).uses[0], net.RouteOf(2, 11).uses[0]);  // one uplink a node
   EXPECT_EQ(net.links.size(), 3u * 12 + 3 * 2);
   // A level's latency is the whole way's.
   EXPECT_EQ(CostOfPath(net, 0, 3).latency, Microseconds(2));
@@ -103,11 +105,11 @@ TEST(MakeNetwork, GridsHopFromNeighbourToNeighbour) {
   for (int from = 0; from < 12; ++from) {
     for (int to = 0; to < 12; ++to) {
       const int dx = std::abs(from % 4 - to % 4), dy = std::abs(from / 4 - to / 4);
-      EXPECT_EQ(mesh.Path(from, to).size(), static_cast<size_t>(dx + dy));
-      EXPECT_EQ(torus.Path(from, to).size(),
+      EXPECT_EQ(mesh.RouteOf(from, to).uses.size(), static_cast<size_t>(dx + dy));
+      EXPECT_EQ(torus.RouteOf(from, to).uses.size(),
                 static_cast<size_t>(std::min(dx, 4 - dx) + std::min(dy, 3 - dy)));
       EXPECT_EQ(CostOfPath(torus, from, to).latency,
-                Microseconds(static_cast<int64_t>(torus.Path(from, to).size())));
+                Microseconds(static_cast<int64_t>(torus.RouteOf(from, to).uses.size())));
     }
   }
 }
@@ -118,8 +120,8 @@ TEST(MakeNetwork, GridsOfChipsWithSeveralCores) {
   const Network net = NetworkOf(Made({Level("chip", 2, Sharing::kPair, 300), slice}), 8);
   EXPECT_THAT(Way(net, 6, 7), ElementsAre("chip: 6 to 7"));
   EXPECT_THAT(Way(net, 0, 6), ElementsAre("slice: chip 0 to chip 3"));
-  EXPECT_EQ(net.Path(0, 6), net.Path(1, 7));
-  EXPECT_EQ(net.Path(0, 5).size(), 2u);
+  EXPECT_EQ(net.RouteOf(0, 6).uses, net.RouteOf(1, 7).uses);
+  EXPECT_EQ(net.RouteOf(0, 5).uses.size(), 2u);
 }
 
 TEST(MakeNetwork, OfTheFirstDevicesOnly) {
@@ -182,7 +184,7 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
     const Network net = NetworkOf(cluster, devices);
     for (int from = 0; from < devices; ++from) {
       for (int to = 0; to < devices; ++to) {
-        EXPECT_EQ(net.Path(from, to).empty(), from == to);
+        EXPECT_EQ(net.RouteOf(from, to).uses.empty(), from == to);
       }
     }
     for (const auto& [type, peak] : cluster.device.peaks) {

@@ -63,7 +63,7 @@ TEST(Cluster, PrivateLinksAreTheDefault) {
     // Shared, but by pairs of infinite bandwidth elsewhere: still private.
     links.network.links.push_back({"spine", Nanoseconds(0), BytesPerSecond(0)});
     const int spine = static_cast<int>(links.network.links.size()) - 1;
-    for (std::vector<int>& path : links.network.paths) path.push_back(spine);
+    for (Route& route : links.network.routes) route.uses.push_back(spine);
     EXPECT_EQ(Ends(p, links), Ends(p, costs));
   });
 }
@@ -77,14 +77,15 @@ TEST(Cluster, SharingIsNeverFasterAndDeterministic) {
       if (kind == 0) shared.network = SharedPorts(devices, link, link);
       if (kind == 1) shared.network = SharedUplinks(devices, 2, link, link);
       if (kind == 2) {  // one bus
-        for (std::vector<int>& path : shared.network.paths) path = {0};
+        for (Route& route : shared.network.routes) route.uses = {0};
       }
       alone.network = PrivateLinks(devices, Link());
       for (int from = 0; from < devices; ++from) {
         for (int to = 0; to < devices; ++to) {
           if (from == to) continue;
           const PathCost path = CostOfPath(shared.network, from, to);
-          alone.network.links[alone.network.Path(from, to)[0]] = {"", path.latency, path.bandwidth};
+          alone.network.links[alone.network.RouteOf(from, to).uses[0].link] = {"", path.latency,
+                                                                               path.bandwidth};
         }
       }
       alone.reduce = shared.reduce = Nanoseconds(5);
@@ -150,7 +151,7 @@ TEST(Cluster, ABusCarriesAllBytesOneAfterAnother) {
       CostTable costs = CostTable::Unit(p.schedule, Nanoseconds(0));
       for (Bytes& b : costs.edge_bytes) b = Bytes(100);
       costs.network = PrivateLinks(devices, {"", Nanoseconds(0), BytesPerSecond(1e9)});
-      for (std::vector<int>& path : costs.network.paths) path = {0};
+      for (Route& route : costs.network.routes) route.uses = {0};
       const int64_t bytes = 100 * static_cast<int64_t>(p.messages.size());
       EXPECT_NEAR(static_cast<double>(Makespan(p, costs)), static_cast<double>(bytes),
                   static_cast<double>(p.messages.size()))
@@ -204,7 +205,7 @@ TEST(Cluster, RefusesANetworkThatDoesNotFit) {
   EXPECT_THAT(Simulate(p, costs), StatusIs(absl::StatusCode::kInvalidArgument,
                                            HasSubstr("the network has 3 devices, the schedule 4")));
   costs.network = PrivateLinks(4, Link());
-  costs.network.Path(1, 2) = {99};
+  costs.network.RouteOf(1, 2).uses = {99};
   EXPECT_THAT(Simulate(p, costs), StatusIs(absl::StatusCode::kInvalidArgument,
                                            HasSubstr("device 1 to device 2 has an unknown link")));
 }

@@ -84,7 +84,7 @@ void Check(const Schedule& schedule, CostTable costs, int64_t latency, double ba
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
       if (from == to) continue;
-      Link& link = costs.network.links[costs.network.Path(from, to)[0]];
+      Link& link = costs.network.links[costs.network.RouteOf(from, to).uses[0].link];
       link.latency = hop(from, to).latency;
       link.bandwidth = hop(from, to).bandwidth;
     }

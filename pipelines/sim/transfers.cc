@@ -3,43 +3,85 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "glog/logging.h"
 
 namespace pipelab {
 
-Transfers::Transfers(const Program& program, const CostTable& costs)
+Transfers::Transfers(const Program& program, const CostTable& costs,
+                     absl::Span<const std::vector<int>> rings)
     : program_(program), costs_(costs), ways_(program.schedule.num_devices()) {
-  if (!costs.network.empty()) FindSharedWays();
+  // Without a network only a ring shares a pair's link.
+  if (!costs.network.empty() || (!rings.empty() && costs.bandwidth.value() > 0)) {
+    FindSharedWays(rings);
+  }
 }
 
-void Transfers::FindSharedWays() {
+void Transfers::FindSharedWays(absl::Span<const std::vector<int>> rings) {
   const Network& network = costs_.network;
-  const size_t devices = network.num_devices;
-  std::vector<char> used(devices * devices, 0);
-  for (const Message& m : program_.messages) used[m.from_device * devices + m.to_device] = 1;
-  const auto finite = [&](int link) { return network.links[link].bandwidth.value() > 0; };
-  std::vector<int> users(network.links.size());
-  for (size_t pair = 0; pair < used.size(); ++pair) {
-    if (used[pair] == 0) continue;
-    for (int link : network.paths[pair]) ++users[link];
+  for (const Link& link : network.links) bandwidth_.push_back(link.bandwidth.value());
+  std::vector<std::vector<LinkUse>> uses_of_ring;
+  for (const std::vector<int>& devices : rings) {
+    std::vector<LinkUse>& uses = uses_of_ring.emplace_back();
+    if (!network.empty()) {
+      uses = RingOf(network, devices).uses;
+      continue;
+    }
+    for (size_t hop = 0; hop < devices.size() && devices.size() > 1; ++hop) {
+      const std::pair<int, int> pair(devices[hop], devices[(hop + 1) % devices.size()]);
+      const auto it = hops_.emplace(pair, static_cast<int>(bandwidth_.size())).first;
+      if (it->second == static_cast<int>(bandwidth_.size())) {
+        bandwidth_.push_back(costs_.bandwidth.value());
+      }
+      uses.emplace_back(it->second);
+    }
   }
-  shared_of_pair_.assign(used.size(), -1);
-  for (size_t pair = 0; pair < used.size(); ++pair) {
-    const std::vector<int>& path = network.paths[pair];
-    const bool shares = std::any_of(path.begin(), path.end(),
-                                    [&](int link) { return finite(link) && users[link] > 1; });
-    if (used[pair] == 0 || !shares) continue;
-    shared_of_pair_[pair] = static_cast<int>(shared_.size());
-    SharedWay& way = shared_.emplace_back();
-    std::copy_if(path.begin(), path.end(), std::back_inserter(way.links), finite);
-    way.latency =
-        costs_.PathBetween(static_cast<int>(pair / devices), static_cast<int>(pair % devices))
-            .latency.value();
+  for (const Message& m : program_.messages) WayOf(m.from_device, m.to_device);
+  std::vector<int> users(bandwidth_.size());
+  for (const auto& uses : uses_of_ring) {
+    for (const LinkUse& use : uses) ++users[use.link];
   }
-  active_ways_.resize(network.links.size());
-  capacity_.resize(network.links.size());
-  unfrozen_.resize(network.links.size());
+  for (int from = 0; from < static_cast<int>(ways_.size()); ++from) {
+    for (const Way& way : ways_[from]) {
+      for (const LinkUse& use : UsesOf(from, way.to)) ++users[use.link];
+    }
+  }
+  for (int from = 0; from < static_cast<int>(ways_.size()); ++from) {
+    for (Way& way : ways_[from]) {
+      way.shared = AddShared(UsesOf(from, way.to), users);
+      if (way.shared >= 0) shared_[way.shared].latency = way.cost.latency.value();
+    }
+  }
+  for (const auto& uses : uses_of_ring) {
+    const int way = AddShared(uses, users);
+    if (way >= 0) shared_[way].ring = static_cast<int32_t>(shared_of_ring_.size());
+    shared_of_ring_.push_back(way);
+  }
+  active_ways_.resize(bandwidth_.size());
+  capacity_.resize(bandwidth_.size());
+  rising_.resize(bandwidth_.size());
+}
+
+std::vector<LinkUse> Transfers::UsesOf(int from, int to) const {
+  if (!costs_.network.empty()) return costs_.network.RouteOf(from, to).uses;
+  const auto hop = hops_.find({from, to});
+  if (hop == hops_.end()) return {};
+  return {hop->second};
+}
+
+// Index in shared_, or -1 where no link of finite bandwidth has other users.
+int Transfers::AddShared(const std::vector<LinkUse>& uses, const std::vector<int>& users) {
+  std::vector<LinkUse> finite;
+  bool shared = false;
+  for (const LinkUse& use : uses) {
+    if (bandwidth_[use.link] == 0) continue;
+    finite.push_back(use);
+    shared = shared || users[use.link] > 1;
+  }
+  if (!shared) return -1;
+  shared_.emplace_back().uses = std::move(finite);
+  return static_cast<int>(shared_.size()) - 1;
 }
 
 Transfers::Way& Transfers::WayOf(int from, int to) {
@@ -50,9 +92,6 @@ Transfers::Way& Transfers::WayOf(int from, int to) {
   Way& added = ways.emplace_back();
   added.to = to;
   added.cost = costs_.PathBetween(from, to);
-  if (!shared_of_pair_.empty()) {
-    added.shared = shared_of_pair_[static_cast<size_t>(from) * costs_.network.num_devices + to];
-  }
   return added;
 }
 
@@ -63,7 +102,7 @@ Arrival Transfers::Send(int32_t message, int64_t bytes, int64_t time) {
   a.message = message;
   if (way.shared >= 0) {
     CHECK_GE(time, now_);
-    starts_.push({time, sequence_++, way.shared, {message, bytes}});
+    starts_.push({time, sequence_++, way.shared, {message, static_cast<double>(bytes)}});
     return a;
   }
   a.begin = std::max(time, way.free_at);
@@ -72,26 +111,31 @@ Arrival Transfers::Send(int32_t message, int64_t bytes, int64_t time) {
   return a;
 }
 
-void Transfers::Begin(int index, const Waiting& message, std::vector<Arrival>* arrivals) {
+void Transfers::Begin(int ring, double bytes, int64_t time) {
+  CHECK_GE(time, now_);
+  starts_.push({time, sequence_++, shared_of_ring_[ring], {0, bytes}});
+}
+
+void Transfers::Start(int index, const Waiting& message, std::vector<Arrival>* arrivals) {
   SharedWay& way = shared_[index];
   if (way.active) {
     way.queue.push_back(message);
     return;
   }
-  way.transfer = {message.message, now_, Arrival::kUnknown};
+  way.transfer = {message.message, way.ring, now_, Arrival::kUnknown};
   if (message.bytes == 0) {
     way.transfer.arrival = now_ + way.latency;
     arrivals->push_back(way.transfer);
     return;
   }
   way.active = true;
-  way.remaining = static_cast<double>(message.bytes);
+  way.remaining = message.bytes;
   way.rate = 0;
   way.since = now_;
   way.end = std::numeric_limits<int64_t>::max();
-  for (int link : way.links) {
-    active_ways_[link].push_back(index);
-    touched_links_.push_back(link);
+  for (const LinkUse& use : way.uses) {
+    active_ways_[use.link].push_back(index);
+    touched_links_.push_back(use.link);
   }
 }
 
@@ -100,15 +144,15 @@ void Transfers::Finish(int index, std::vector<Arrival>* arrivals) {
   way.transfer.arrival = now_ + way.latency;
   arrivals->push_back(way.transfer);
   way.active = false;
-  for (int link : way.links) {
-    std::vector<int>& active = active_ways_[link];
+  for (const LinkUse& use : way.uses) {
+    std::vector<int>& active = active_ways_[use.link];
     active.erase(std::find(active.begin(), active.end(), index));
-    touched_links_.push_back(link);
+    touched_links_.push_back(use.link);
   }
   while (!way.active && !way.queue.empty()) {
     const Waiting next = way.queue.front();
     way.queue.pop_front();
-    Begin(index, next, arrivals);
+    Start(index, next, arrivals);
   }
 }
 
@@ -121,7 +165,7 @@ std::vector<int> Transfers::Affected() {
       if (way.visited) continue;
       way.visited = true;
       affected.push_back(index);
-      touched_links_.insert(touched_links_.end(), way.links.begin(), way.links.end());
+      for (const LinkUse& use : way.uses) touched_links_.push_back(use.link);
     }
   }
   std::sort(affected.begin(), affected.end());
@@ -134,31 +178,33 @@ void Transfers::ShareBandwidth() {
   std::vector<int>& links = touched_links_;
   std::sort(links.begin(), links.end());
   links.erase(std::unique(links.begin(), links.end()), links.end());
-  for (int link : links) {
-    capacity_[link] = costs_.network.links[link].bandwidth.value();
-    unfrozen_[link] = static_cast<int>(active_ways_[link].size());
-  }
+  for (int link : links) capacity_[link] = bandwidth_[link];
+  double level = 0;
   while (!rest.empty()) {
+    for (int link : links) rising_[link] = 0;
+    for (int index : rest) {
+      for (const LinkUse& use : shared_[index].uses) rising_[use.link] += use.load;
+    }
     int tightest = -1;
     double least = 0;
     for (int link : links) {
-      if (unfrozen_[link] == 0) continue;
-      const double share = std::max(0.0, capacity_[link]) / unfrozen_[link];
+      if (rising_[link] == 0) continue;
+      const double share = capacity_[link] / rising_[link];
       if (tightest >= 0 && share >= least) continue;
       tightest = link;
       least = share;
     }
+    if (least <= 0) least = level;  // full with the last one, but for rounding
     CHECK_GT(least, 0);
+    level = least;
     const auto frozen = std::stable_partition(rest.begin(), rest.end(), [&](int index) {
-      const std::vector<int>& path = shared_[index].links;
-      return std::find(path.begin(), path.end(), tightest) == path.end();
+      const std::vector<LinkUse>& uses = shared_[index].uses;
+      return std::none_of(uses.begin(), uses.end(),
+                          [&](const LinkUse& use) { return use.link == tightest; });
     });
     for (auto it = frozen; it != rest.end(); ++it) {
       SharedWay& way = shared_[*it];
-      for (int link : way.links) {
-        capacity_[link] -= least;
-        --unfrozen_[link];
-      }
+      for (const LinkUse& use : way.uses) capacity_[use.link] -= least * use.load;
       if (way.rate == least) continue;
       // Whoever keeps its rate keeps its end, to the nanosecond.
       way.remaining -= way.rate * static_cast<double>(now_ - way.since) * 1e-9;
@@ -192,9 +238,9 @@ void Transfers::Advance(std::vector<Arrival>* arrivals) {
     if (shared_[way].active && shared_[way].end == now_) Finish(way, arrivals);
   }
   while (!starts_.empty() && starts_.top().time == now_) {
-    const Start start = starts_.top();
+    const Departure start = starts_.top();
     starts_.pop();
-    Begin(start.way, start.message, arrivals);
+    Start(start.way, start.message, arrivals);
   }
   ShareBandwidth();
   DropStaleEnds();

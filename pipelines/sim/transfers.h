@@ -1,15 +1,16 @@
-// Messages on their way: when each arrives, on links that are private to a pair of devices or
-// shared.
+// Messages and rings on their way: when each is over, on links of its own or shared.
 //
-//   Transfers transfers(program, costs);
+//   Transfers transfers(program, costs, rings);         // rings: the devices of each
 //   Arrival a = transfers.Send(message, bytes, time);   // a.arrival, or kUnknown on a shared link
+//   if (transfers.IsShared(ring)) transfers.Begin(ring, bytes, time);
 //   while (transfers.pending()) transfers.Advance(&arrivals);
 //
-// The messages of an ordered pair of devices follow one another. Where none of the pair's links is
-// used by another pair of the program, an arrival is known at once. On shared links transfers are
-// fluids, as in SimGrid: at any time rates are max-min fair (progressive filling: the link whose
-// equal share is least gives that share to its transfers, which then leave the rest to others).
-// When a transfer begins or ends, the rates of those that it touches by way of common links change.
+// The messages of an ordered pair of devices follow one another. Where no other pair and no ring of
+// the program uses a link of the pair's, an arrival is known at once. On shared links transfers are
+// fluids, as in SimGrid, and rates are max-min fair at any time: on each link, the sum of
+// load x rate (cost/network.h) is within the bandwidth. Progressive filling: all rates rise
+// together until a link is full; its transfers keep what they have, and the others rise on. When a
+// transfer begins or ends, the rates of those that it touches by way of common links change.
 //
 // Events are at whole nanoseconds, and all that happens at one of them changes the rates once. A
 // transfer whose rate never changes takes just what it takes on links of its own. Sharing never
@@ -23,11 +24,14 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <queue>
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/network.h"
 #include "pipelines/ir/program.h"
 
 namespace pipelab {
@@ -36,17 +40,24 @@ struct Arrival {
   static constexpr int64_t kUnknown = -1;
 
   int32_t message = 0;
+  int32_t ring = -1;           // in the place of a message: that its transfer is over
   int64_t begin = 0;           // of the transfer, at its sender
   int64_t arrival = kUnknown;  // of the last byte
 };
 
 class Transfers {
  public:
-  // Keeps references to both.
-  Transfers(const Program& program, const CostTable& costs);
+  // Keeps references to the first two.
+  Transfers(const Program& program, const CostTable& costs,
+            absl::Span<const std::vector<int>> rings = {});
 
   // `bytes` is what the message carries, `time` when its sender has handed it over.
   Arrival Send(int32_t message, int64_t bytes, int64_t time);
+
+  // Whether messages or other rings use its links, too; if not, its time is CollectiveTime.
+  bool IsShared(int ring) const { return !shared_of_ring_.empty() && shared_of_ring_[ring] >= 0; }
+  // Of a shared ring, at `time` of which latencies are over: `bytes` are what one rank sends.
+  void Begin(int ring, double bytes, int64_t time);
 
   bool pending() const { return !starts_.empty() || !ends_.empty(); }
   // Goes on to the next event and appends what arrives by it (arrivals may be later than now()).
@@ -63,12 +74,13 @@ class Transfers {
   };
   struct Waiting {
     int32_t message = 0;
-    int64_t bytes = 0;
+    double bytes = 0;
   };
-  // A pair whose links other pairs use; at most one of its messages is under way.
+  // A pair whose links others use, or a ring; at most one of its transfers is under way.
   struct SharedWay {
-    std::vector<int> links;  // those of finite bandwidth
+    std::vector<LinkUse> uses;  // of finite bandwidth
     int64_t latency = 0;
+    int32_t ring = -1;
     std::deque<Waiting> queue;
     bool active = false;
     Arrival transfer;      // the one under way
@@ -78,12 +90,12 @@ class Transfers {
     int64_t end = 0;
     bool visited = false;  // scratch of Affected
   };
-  struct Start {
+  struct Departure {
     int64_t time = 0;
     int64_t sequence = 0;
     int way = 0;
     Waiting message;
-    friend bool operator>(const Start& a, const Start& b) {
+    friend bool operator>(const Departure& a, const Departure& b) {
       return std::make_pair(a.time, a.sequence) > std::make_pair(b.time, b.sequence);
     }
   };
@@ -91,9 +103,11 @@ class Transfers {
   template <typename T>
   using Earliest = std::priority_queue<T, std::vector<T>, std::greater<T>>;
 
-  void FindSharedWays();
+  void FindSharedWays(absl::Span<const std::vector<int>> rings);
+  std::vector<LinkUse> UsesOf(int from, int to) const;
+  int AddShared(const std::vector<LinkUse>& uses, const std::vector<int>& users);
   Way& WayOf(int from, int to);
-  void Begin(int way, const Waiting& message, std::vector<Arrival>* arrivals);
+  void Start(int way, const Waiting& message, std::vector<Arrival>* arrivals);
   void Finish(int way, std::vector<Arrival>* arrivals);
   std::vector<int> Affected();
   void ShareBandwidth();
@@ -103,13 +117,14 @@ class Transfers {
   const CostTable& costs_;
   std::vector<std::vector<Way>> ways_;  // [from]: few
   std::vector<SharedWay> shared_;
-  std::vector<int> shared_of_pair_;            // [from * devices + to]; empty without a network
+  std::vector<int> shared_of_ring_;            // index in shared_, or -1
+  std::vector<double> bandwidth_;              // [link]
+  std::map<std::pair<int, int>, int> hops_;    // links of rings' hops where there is no network
   std::vector<std::vector<int>> active_ways_;  // [link]
   std::vector<int> touched_links_;             // where rates may have changed at now_
   // Scratch of ShareBandwidth, [link].
-  std::vector<double> capacity_;
-  std::vector<int> unfrozen_;
-  Earliest<Start> starts_;
+  std::vector<double> capacity_, rising_;
+  Earliest<Departure> starts_;
   Earliest<End> ends_;
   int64_t sequence_ = 0;
   int64_t now_ = 0;
