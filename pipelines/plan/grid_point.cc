@@ -32,25 +32,10 @@ absl::Status CheckDevices(const GridModel& model, const GridConfig& c) {
   return absl::OkStatus();
 }
 
-// A member of a group of g takes 1 / g of everything (cost_table.h), and these are its own.
-void ScaleToGroup(int members, CostTable* costs) {
-  for (StageCost& stage : costs->stages) {
-    for (Nanoseconds* time :
-         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute}) {
-      *time = *time * members;
-    }
-    for (Bytes* bytes : stage.memory.Activations()) *bytes = *bytes * members;
-    StageCost::TensorTraffic& traffic = stage.tensor_traffic;
-    for (Bytes* bytes : {&traffic.forward, &traffic.backward_input, &traffic.backward_weight}) {
-      *bytes = *bytes * members;
-    }
-  }
-  for (Bytes& bytes : costs->edge_bytes) bytes = bytes * members;
-}
-
 CostTable CostsOf(const GridModel& model, const GridConfig& c, const CostTable& of_a_device) {
   CostTable costs = of_a_device;
-  ScaleToGroup(MembersOf(model, c), &costs);
+  // A program's micro-batch is that of all its members.
+  for (Bytes& bytes : costs.edge_bytes) bytes = bytes * MembersOf(model, c);
   costs.overlap = c.overlap_pipeline;
   costs.reduce = CallOverhead(model);
   costs.network = GridLinks(model, c, of_a_device).NetworkOf(MembersOf(model, c));
