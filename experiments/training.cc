@@ -174,9 +174,7 @@ class DeviceTraining final : public PipelineTraining {
         cost_options.slices,
         ChooseSlices(schedule, graph.layers[0].output_shape[0], options.slices));
     slices_ = cost_options.slices;
-    for (int stage = 0; stage < schedule.num_stages(); ++stage) {
-      cost_options.micro_batch_sizes.push_back(schedule.MicroBatchSize(stage));
-    }
+    cost_options.TakeSizes(schedule);
     cost_options.tensor.split = split_;
     cost_options.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
     cost_options.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());

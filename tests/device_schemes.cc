@@ -196,12 +196,10 @@ std::string FarFromCpu(const std::vector<double>& losses, const std::vector<doub
 // What is held and sent, against the simulator's prediction; "" where all is equal.
 std::string Unpredicted(const Trace& predicted, const Trace& measured,
                         const TrainingOptions& options) {
-  // Of a group's member the simulator predicts the state alone (tests/sharding_test.cc).
-  const bool whole = options.sizes.data_parallel == 1;
   for (size_t rank = 0; rank < measured.devices.size(); ++rank) {
     const DeviceTrace& p = predicted.devices[rank / options.tensor_parallel];
     const DeviceTrace& m = measured.devices[rank];
-    if ((!whole || m.peak_activation == p.peak_activation) && m.peak_state == p.peak_state &&
+    if (m.peak_activation == p.peak_activation && m.peak_state == p.peak_state &&
         m.bytes_sent == p.bytes_sent && m.collective_bytes == p.collective_bytes) {
       continue;
     }

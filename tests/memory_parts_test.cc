@@ -39,6 +39,7 @@ void SimulateModel(const ModelGraph& graph, Schedule schedule, LoweringOptions o
                                PartitionChain(weights, schedule.num_stages()));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition partition, MakeRangePartition(graph, first));
   StageCostOptions costs;
+  costs.TakeSizes(schedule);
   if (schedule.num_slices > 1) {  // slices of different lengths
     const int64_t tokens = graph.layers[0].output_shape[0];
     costs.slices.assign(schedule.num_slices, 1);
@@ -108,8 +109,10 @@ void ExpectKeptOfTheMicroBatchesInFlight(const Simulated& run) {
       if (i.op != OpCode::kCompute) continue;
       const StageMemory& m = run.costs.stages[i.action.stage].memory;
       int64_t inputs = 0;
-      for (int e : s.stages.in_edges[i.action.stage]) inputs += run.costs.edge_bytes[e].value();
       const auto group = static_cast<int64_t>(s.placement.groups[i.replica][i.action.stage].size());
+      for (int e : s.stages.in_edges[i.action.stage]) {
+        inputs += run.costs.edge_bytes[e].value() / group;
+      }
       int64_t& mine = kept[{i.replica, i.action.stage, i.action.micro_batch}];
       switch (i.action.kind) {
         case ActionKind::kForward:
@@ -128,7 +131,6 @@ void ExpectKeptOfTheMicroBatchesInFlight(const Simulated& run) {
         case ActionKind::kStep:
           break;
       }
-      mine /= group;
       const int64_t sum =
           std::accumulate(kept.begin(), kept.end(), int64_t{0},
                           [](int64_t a, const auto& entry) { return a + entry.second; });

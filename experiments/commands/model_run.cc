@@ -71,9 +71,7 @@ absl::StatusOr<CostTable> CostsFor(const ModelGraph& graph, const ModelPartition
     PIPELAB_ASSIGN_OR_RETURN(cost_options.slices,
                              ChooseSlices(schedule, graph.layers[0].output_shape[0], {}));
   }
-  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
-    cost_options.micro_batch_sizes.push_back(schedule.MicroBatchSize(stage));
-  }
+  cost_options.TakeSizes(schedule);
   PIPELAB_ASSIGN_OR_RETURN(CostTable costs,
                            ComputeStageCosts(graph, partition, options.samples, cost_options));
   costs.overlap = options.overlap;

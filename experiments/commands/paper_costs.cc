@@ -136,11 +136,15 @@ class Maker {
   void SetTimes() {
     for (int stage = 0; stage < program_.schedule.num_stages(); ++stage) {
       StageCost& cost = paper_.costs.stages[stage];
-      const int size = program_.schedule.MicroBatchSize(stage);
-      cost.forward = Scaled(parsed_[kForward][stage]) * size;
-      cost.backward_input = Scaled(parsed_[kInput][stage]) * size;
-      cost.backward_weight = Scaled(parsed_[kWeight][stage]) * size;
-      cost.recompute = Scaled(parsed_[kRecompute][stage]) * size;
+      const auto own = [this, stage](Option option) {  // one device's share of the rows
+        const Schedule& s = program_.schedule;
+        return Nanoseconds(Scaled(parsed_[option][stage]).value() * s.MicroBatchSize(stage) /
+                           s.GroupSize(stage));
+      };
+      cost.forward = own(kForward);
+      cost.backward_input = own(kInput);
+      cost.backward_weight = own(kWeight);
+      cost.recompute = own(kRecompute);
       cost.step = Scaled(parsed_[kStep][stage]);
     }
     paper_.costs.hop_latency = Scaled(parsed_[kHop][0]);

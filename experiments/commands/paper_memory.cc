@@ -56,15 +56,18 @@ absl::Status SetPaperMemory(const Program& program, const PaperMemory& memory, C
   PIPELAB_RETURN_IF_ERROR(
       CheckFits(program, *costs, {kept, weights, workspace}, memory.optimizer_tensors));
   for (int stage = 0; stage < s.num_stages(); ++stage) {
-    const int size = s.MicroBatchSize(stage);
+    // One device's rows of the stage's micro-batch.
+    const auto own = [size = s.MicroBatchSize(stage), group = s.GroupSize(stage)](Bytes bytes) {
+      return Bytes(bytes.value() * size / group);
+    };
     Bytes in, out;
-    for (int e : s.stages.in_edges[stage]) in += costs->edge_bytes[e] * size;
-    for (int e : s.stages.out_edges[stage]) out += costs->edge_bytes[e] * size;
+    for (int e : s.stages.in_edges[stage]) in += own(costs->edge_bytes[e]);
+    for (int e : s.stages.out_edges[stage]) out += own(costs->edge_bytes[e]);
     StageMemory m;
-    m.kept = kept[stage] * size;
+    m.kept = own(kept[stage]);
     m.kept_for_weight = m.kept + in;  // released at W, as at B
     // Results come on top of the scratch; what goes is there until the end.
-    const Bytes scratch = workspace[stage] * size;
+    const Bytes scratch = own(workspace[stage]);
     m.forward_peak = scratch + m.kept + out;
     m.forward_drop_peak = scratch + out;
     m.recompute_peak = scratch + m.kept;

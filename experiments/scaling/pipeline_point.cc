@@ -52,9 +52,7 @@ absl::StatusOr<CostTable> CostsOfCase(const PipelineCase& c, const Schedule& sch
   StageCostOptions options;
   options.machine = MachineOf(c);
   options.optimizer_tensors = c.optimizer_tensors;
-  for (int s = 0; s < schedule.num_stages(); ++s) {
-    options.micro_batch_sizes.push_back(schedule.MicroBatchSize(s));
-  }
+  options.TakeSizes(schedule);
   PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(c.model->graph, partition,
                                                               c.micro_batch_samples, options));
   PIPELAB_ASSIGN_OR_RETURN(costs.network, MakeNetwork(*c.cluster, schedule.num_devices()));

@@ -45,10 +45,11 @@ CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
   CostTable table;
   table.stages.assign(schedule.num_stages(), cost);
   for (int stage = 0; stage < schedule.num_stages(); ++stage) {
-    const int size = schedule.MicroBatchSize(stage);
-    if (size == 1) continue;
+    const int size = schedule.MicroBatchSize(stage), group = schedule.GroupSize(stage);
+    if (size == 1 && group == 1) continue;
     StageCost& c = table.stages[stage];
-    c.forward = c.backward_input = c.backward_weight = c.recompute = unit * size;
+    c.forward = c.backward_input = c.backward_weight = c.recompute =
+        Nanoseconds(unit.value() * size / group);
     for (Bytes* bytes : c.memory.Activations()) *bytes = *bytes * size;
   }
   table.edge_bytes.assign(schedule.stages.edges.size(), Bytes(0));

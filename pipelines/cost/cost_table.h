@@ -72,9 +72,10 @@ struct StageMemory {
   }
 };
 
-// One stage, for one whole micro-batch of its own (Schedule::micro_batches_of_stage) on one device.
-// A group of d devices takes 1/d of each (rows
-// are split).
+// One stage on one device of its group, for the device's own rows of a micro-batch of the stage's
+// (Schedule::micro_batches_of_stage). A group of d devices splits a micro-batch of n samples by
+// rows, and these are the costs of the fullest member, which has ceil(n / d) samples: fewer rows
+// are less work, but not a d-th of it, and scratch may not shrink at all.
 struct StageCost {
   // What the device sends within its tensor-parallel group, by rings, in each pass; a recompute as
   // a forward. In a step of sharded parameters each of the shards' devices has its share, on
@@ -97,8 +98,9 @@ struct SliceCosts {
 
 struct CostTable {
   std::vector<StageCost> stages;
-  // [edge] The activation of one micro-batch, of the smallest where stages run different ones; its
-  // gradient has the same size.
+  // [edge] The activation of one whole micro-batch, of the smallest where stages run different
+  // ones; its gradient has the same size. The members of a group have their rows of it
+  // (ir/pieces.h).
   std::vector<Bytes> edge_bytes;
   // [slice] Where the schedule has token slices, of which a later one has more attention to
   // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.
@@ -151,7 +153,9 @@ struct CostTable {
   // Edges have 0 bytes and activations 1 (a slice's, where there are slices), so that
   // peak_activation counts the stage activations that a device holds at a time, each released at
   // its B or W. A slice takes 1 / num_slices of the time: choose a unit that this divides. A
-  // micro-batch of n smallest ones takes n times as long and counts n.
+  // micro-batch of n smallest ones takes n times as long and counts n. A device of a group of d
+  // takes 1 / d of the time (choose a unit that this divides, too), and what it keeps of its rows
+  // counts as the stage's activation.
   static CostTable Unit(const Schedule& schedule, Nanoseconds unit = Milliseconds(1));
 };
 

@@ -183,7 +183,35 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
   return cost;
 }
 
+absl::Status CheckSizes(const std::vector<int>& sizes, const char* what, int stages) {
+  if (!sizes.empty() && static_cast<int>(sizes.size()) != stages) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(sizes.size(), " ", what, " for ", stages, " stages"));
+  }
+  for (int size : sizes) {
+    if (size >= 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat(what, ": ", size, " must be at least 1"));
+  }
+  return absl::OkStatus();
+}
+
+// Of the fullest member of the stage's group.
+int64_t DeviceSamples(const StageCostOptions& options, int stage, int64_t micro_batch_samples) {
+  const int64_t size = options.micro_batch_sizes.empty() ? 1 : options.micro_batch_sizes[stage];
+  const int64_t devices = options.group_sizes.empty() ? 1 : options.group_sizes[stage];
+  return (micro_batch_samples * size + devices - 1) / devices;
+}
+
 }  // namespace
+
+void StageCostOptions::TakeSizes(const Schedule& schedule) {
+  micro_batch_sizes.clear();
+  group_sizes.clear();
+  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+    micro_batch_sizes.push_back(schedule.MicroBatchSize(stage));
+    group_sizes.push_back(schedule.GroupSize(stage));
+  }
+}
 
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const ModelPartition& partition,
@@ -197,11 +225,10 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
     return absl::InvalidArgumentError(
         absl::StrCat("a rate of ", options.rate.value(), " flop/s: must be above 0"));
   }
-  const std::vector<int>& sizes = options.micro_batch_sizes;
-  if (!sizes.empty() && static_cast<int>(sizes.size()) != partition.num_stages()) {
-    return absl::InvalidArgumentError(absl::StrCat(sizes.size(), " sizes of micro-batches for ",
-                                                   partition.num_stages(), " stages"));
-  }
+  PIPELAB_RETURN_IF_ERROR(
+      CheckSizes(options.micro_batch_sizes, "sizes of micro-batches", partition.num_stages()));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckSizes(options.group_sizes, "sizes of groups", partition.num_stages()));
   const TensorParallel split = options.tensor.split;
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, split));
   std::vector<TokenSlice> slices;
@@ -216,7 +243,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
   const auto costs_of = [&](TokenSlice slice) -> absl::StatusOr<SliceCosts> {
     SliceCosts costs;
     for (int s = 0; s < partition.num_stages(); ++s) {
-      const int64_t samples = micro_batch_samples * (sizes.empty() ? 1 : sizes[s]);
+      const int64_t samples = DeviceSamples(options, s, micro_batch_samples);
       PIPELAB_ASSIGN_OR_RETURN(StageCost cost,
                                CostOf(graph, partition, s, samples, slice, options));
       costs.stages.push_back(cost);

@@ -1,9 +1,14 @@
 // From a model and its partition to the cost table of its pipeline, with nothing allocated.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ModelPartition p, MakePartition(graph, stage_of_layer));
+//   StageCostOptions options;
+//   options.TakeSizes(schedule);                    // with schedule.stages = p.stages
 //   PIPELAB_ASSIGN_OR_RETURN(CostTable costs,
-//                            ComputeStageCosts(graph, p, /*micro_batch_samples=*/4, {}));
-//   Simulate(program, costs);                       // of a schedule with stages = p.stages
+//                            ComputeStageCosts(graph, p, /*micro_batch_samples=*/4, options));
+//   Simulate(program, costs);
+//
+// Times and memory are those of one device of a stage's group on its own samples, of which the
+// fullest member has ceil(n / d).
 //
 // Memory is exact: what a stage of layers (pipelines/runtime/layer_stage.h) allocates, to the byte,
 // pass by pass, since both follow stage_plan.h. A backward computes its layers from the last to the
@@ -33,6 +38,7 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/ir/schedule.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -52,9 +58,15 @@ struct StageCostOptions {
   // [stage] How many times `micro_batch_samples` its micro-batches have
   // (Schedule::MicroBatchSize); empty: 1.
   std::vector<int> micro_batch_sizes;
+  // [stage] How many devices share each of its micro-batches (Schedule::GroupSize); empty: 1.
+  std::vector<int> group_sizes;
+
+  // Both of the schedule's stages.
+  void TakeSizes(const Schedule& schedule);
 };
 
-// Stages are for micro-batches of their own size, edges for one of `micro_batch_samples`.
+// Stages are for one device's samples of a micro-batch of their own size, edges for a whole one of
+// `micro_batch_samples`.
 // InvalidArgument for sizes below 1, no rate, slices that are not the model's samples or that a
 // layer does not know, and a tensor-parallel degree that does not divide a layer; NotFound naming
 // the layer and what the machine lacks.

@@ -1,5 +1,6 @@
 #include "pipelines/ir/schedule.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,6 +97,12 @@ Placement Placement::Single(absl::Span<const int> device_of_stage, int num_devic
   for (int device : device_of_stage) placement.groups[0].push_back({device});
   placement.replica_of_micro_batch.assign(num_micro_batches, 0);
   return placement;
+}
+
+int Schedule::GroupSize(int stage) const {
+  size_t fewest = placement.groups[0][stage].size();
+  for (const auto& replica : placement.groups) fewest = std::min(fewest, replica[stage].size());
+  return static_cast<int>(fewest);
 }
 
 std::vector<bool> Schedule::RecomputedStages() const {

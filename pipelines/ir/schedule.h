@@ -116,6 +116,8 @@ struct Schedule {
   int MicroBatchSize(int stage) const {
     return micro_batches_of_stage.empty() ? 1 : num_micro_batches / micro_batches_of_stage[stage];
   }
+  // Devices that share each of the stage's micro-batches; where replicas differ, the fewest.
+  int GroupSize(int stage) const;
   // The micro-batches of `other`, which shares an edge with `stage`, that have samples of the
   // stage's.
   MicroBatchRange SharedMicroBatches(int stage, int micro_batch, int other) const {

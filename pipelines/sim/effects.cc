@@ -25,10 +25,9 @@ EffectTable::EffectTable(const Program& program, const CostTable& costs)
   const std::vector<bool> recomputed = s.RecomputedStages();
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < num_stages_; ++stage) {
-      const int64_t parts =
-          static_cast<int64_t>(s.placement.groups[r][stage].size()) * slice_parts_;
+      const auto members = static_cast<int64_t>(s.placement.groups[r][stage].size());
       for (int slice = 0; slice < num_slices_; ++slice) {
-        table_.push_back(Effects(stage, slice, recomputed[stage], parts));
+        table_.push_back(Effects(stage, slice, recomputed[stage], members));
       }
     }
   }
@@ -41,27 +40,28 @@ Effect EffectTable::WithRowParts(Effect effect, int device, const Instruction& i
 }
 
 EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomputed,
-                                               int64_t parts) const {
+                                               int64_t members) const {
   const Schedule& s = program_.schedule;
   const StageMemory& m = costs_.StageOf(stage, slice).memory;
   int64_t in = 0, out = 0;
-  const int64_t size = s.MicroBatchSize(stage);
+  const int64_t size = s.MicroBatchSize(stage), parts = members * slice_parts_;
   for (int e : s.stages.in_edges[stage]) {
     in += costs_.EdgeBytesOf(e, slice).value() * size / parts;
   }
   for (int e : s.stages.out_edges[stage]) {
     out += costs_.EdgeBytesOf(e, slice).value() * size / parts;
   }
-  const int64_t kept = m.kept.value() / parts;
-  const int64_t dropped = m.kept_when_dropped.value() / parts, carried = m.carried.value() / parts;
-  const int64_t for_weight = m.kept_for_weight.value() / parts;
+  // Of the device's own rows already (cost_table.h); token slices may be alike.
+  const auto own = [this](Bytes bytes) { return bytes.value() / slice_parts_; };
+  const int64_t kept = own(m.kept), for_weight = own(m.kept_for_weight);
+  const int64_t dropped = own(m.kept_when_dropped), carried = own(m.carried);
   StageEffects effects;
   const auto set = [&](ActionKind kind, Bytes peak, int64_t kept, int64_t messages) {
     Action a;
     a.kind = kind;
     a.stage = static_cast<int16_t>(stage);
     a.slice = static_cast<int16_t>(slice);
-    effects[static_cast<int>(kind)] = {costs_.Compute(a).value() / parts, peak.value() / parts,
+    effects[static_cast<int>(kind)] = {costs_.Compute(a).value() / slice_parts_, own(peak),
                                        kept + messages, 0, kept};
   };
   // `in` of a forward is on the device already (received, or handed over) and is then kept; a
@@ -74,10 +74,9 @@ EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomp
       in - out);
   set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight, 0);
   if (!recomputed) {
-    effects[static_cast<int>(ActionKind::kForward)].peak_kept = m.forward_peak_kept.value() / parts;
+    effects[static_cast<int>(ActionKind::kForward)].peak_kept = own(m.forward_peak_kept);
   }
-  effects[static_cast<int>(ActionKind::kRecompute)].peak_kept =
-      m.recompute_peak_kept.value() / parts;
+  effects[static_cast<int>(ActionKind::kRecompute)].peak_kept = own(m.recompute_peak_kept);
   effects[static_cast<int>(ActionKind::kStep)].time = costs_.stages[stage].step.value();
   return effects;
 }

@@ -34,8 +34,8 @@ inline std::string Timeline(const Trace& trace) {
 inline CostTable Costs(const Schedule& s) {
   CostTable costs = CostTable::Unit(s, Nanoseconds(100));
   for (StageCost& stage : costs.stages) {
-    stage.backward_input = Nanoseconds(120);
-    stage.backward_weight = Nanoseconds(80);
+    stage.backward_input = Nanoseconds(stage.forward.value() * 6 / 5);
+    stage.backward_weight = Nanoseconds(stage.forward.value() * 4 / 5);
     stage.step = Nanoseconds(10);
     stage.memory = StageMemory();
   }

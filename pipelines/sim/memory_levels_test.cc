@@ -126,9 +126,9 @@ TEST(MemoryLevels, GatheredParametersAndARunsGradients) {
   // as long.
   EXPECT_THAT(
       Texts(MemoryLevels(p, costs, trace)[0]),
-      ElementsAre("0: 60 20 40 0 | 0 0 0", "10: 60 20 40 0 | 0 0 750", "60: 60 20 40 0 | 50 0 0",
-                  "60: 60 60 40 0 | 50 0 450", "160: 60 60 40 0 | 0 0 0", "160: 20 60 40 0 | 0 0 0",
-                  "170: 20 20 40 0 | 0 0 0"));
+      ElementsAre("0: 60 20 40 0 | 0 0 0", "10: 60 20 40 0 | 0 0 1500", "60: 60 20 40 0 | 100 0 0",
+                  "60: 60 60 40 0 | 100 0 900", "160: 60 60 40 0 | 0 0 0",
+                  "160: 20 60 40 0 | 0 0 0", "170: 20 20 40 0 | 0 0 0"));
 }
 
 TEST(MemoryLevels, PeakAndEndAreThoseOfTheTrace) {

@@ -17,8 +17,8 @@ namespace pipelab {
 inline CostTable Costs(const Schedule& s) {
   CostTable costs = CostTable::Unit(s, Nanoseconds(100));
   for (StageCost& stage : costs.stages) {
-    stage.backward_input = Nanoseconds(120);
-    stage.backward_weight = Nanoseconds(80);
+    stage.backward_input = Nanoseconds(stage.forward.value() * 6 / 5);
+    stage.backward_weight = Nanoseconds(stage.forward.value() * 4 / 5);
     stage.step = Nanoseconds(10);
   }
   for (Bytes& b : costs.edge_bytes) b = Bytes(1000);

@@ -8,11 +8,11 @@
 // it on the same ordered pair of devices has left, occupies the links of its path for bytes /
 // bandwidth, and arrives the path's latency later. Transfers that are on one link at a time share
 // its bandwidth (transfers.h). A wait ends on arrival. Reductions, gathers and the
-// global norm run
-// beside compute, one at a time on a device, each from when its last member begins it
-// (collective_timeline.h). A member of a group of d devices takes 1/d of an action's time, a
-// token slice its own (CostTable::slices), or 1/num_slices; a step is divided only where parameters
-// are sharded. A device of speed s takes 1/s of the time of actions and steps.
+// global norm run beside compute, one at a time on a device, each from when its last member begins
+// it (collective_timeline.h). The members of a group all take the time of a stage's cost, which is
+// that of one member's rows; a token slice takes its own (CostTable::slices), or 1/num_slices; a
+// step is divided only where parameters are sharded. A device of speed s takes 1/s of the time of
+// actions and steps.
 //
 // Without CostTable::overlap a device either computes or communicates, as with Megatron-LM's
 // batched blocking sends and receives. A send occupies its device until the message has arrived,
@@ -35,10 +35,10 @@
 // with StageMemory's *_peak on top of the level during an action. What stays on the device (an
 // output whose consumer is on the same device) is charged once, as the consumer's input. Where the
 // rows of an input come in several parts, putting them together takes the input's size for a moment
-// (row_parts.h). Times and bytes of a stage are of one of its own micro-batches, those of edges of
-// one of the smallest (CostTable). peak_state
-// has the older weight versions that live (ir/versions.h) and what is put together of sharded
-// parameters (cost/sharded_state.h).
+// (row_parts.h). Times and bytes of a stage are of one device's rows of one of its own
+// micro-batches, those of edges of a whole one of the smallest (CostTable). peak_state has the
+// older weight versions that live (ir/versions.h) and what is put together of sharded parameters
+// (cost/sharded_state.h).
 //
 // Each device of the program stands for CostTable::tensor_parallel ones, a tensor-parallel group:
 // its times, memory and messages are those of one, and tensor_bytes what one sends within the

@@ -47,11 +47,8 @@ void AddTensorTraffic(const Program& program, const CostTable& costs, const Effe
         sent += RingTraffic(Bytes(bytes), costs.PartsOfMessage(bytes), /*all_reduce=*/false);
       }
       if (i.op != OpCode::kCompute) continue;
-      // A group's member has its rows alone, a slice its tokens.
-      const int64_t parts =
-          static_cast<int64_t>(s.placement.groups[i.replica][a.stage].size()) * slice_parts;
       const StageCost& stage = costs.StageOf(a.stage, a.slice);
-      sent += Bytes(TrafficOf(stage.tensor_traffic, a.kind).value() / parts);
+      sent += Bytes(TrafficOf(stage.tensor_traffic, a.kind).value() / slice_parts);
     }
   }
   if (!program.norm.has_value()) return;
