@@ -17,7 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 
 namespace pipelab {
 

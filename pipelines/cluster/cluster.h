@@ -2,7 +2,7 @@
 // switch) to the outermost (nodes of the network).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, FindCluster("dgx-a100"));      // catalog.h
-//   PIPELAB_ASSIGN_OR_RETURN(Network net, MakeNetwork(cluster, /*num_devices=*/32));
+//   PIPELAB_ASSIGN_OR_RETURN(Network net, MakeNetwork(cluster, 32));              // rank_network.h
 //
 // Devices are numbered through, so that those of a unit of each level are consecutive. Two devices
 // talk over the innermost level that holds both.
@@ -30,7 +30,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "pipelines/cluster/device.h"
-#include "pipelines/cost/network.h"
 
 namespace pipelab {
 
@@ -74,10 +73,6 @@ struct ClusterSpec {
 // What a file or a builder of clusters must satisfy; InvalidArgument names the place
 // ("levels[1].size", "device.memory") and the reason.
 absl::Status CheckCluster(const ClusterSpec& cluster);
-
-// The links between the first `num_devices` devices. InvalidArgument for fewer than one or more
-// than there are. The cluster is valid: CHECKed.
-absl::StatusOr<Network> MakeNetwork(const ClusterSpec& cluster, int num_devices);
 
 }  // namespace pipelab
 

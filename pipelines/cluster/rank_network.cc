@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 
@@ -121,7 +125,7 @@ BytesPerSecond BandwidthUnder(const ClusterSpec& cluster, const Loads& loads) {
   return BytesPerSecond(slowest > 0 ? 1 / slowest : 0);
 }
 
-// A ring through these ranks in this order, and so many like it at one time.
+// A ring through these ranks, ascending, and so many like it at one time.
 struct RingCrossing {
   std::vector<int64_t> ranks;
   int64_t rings = 1;
@@ -136,12 +140,10 @@ struct RingLoads {
 void AddDevicePorts(const ClusterSpec& cluster, const RingCrossing& ring, int index, int64_t rank,
                     LinkKind kind, double scale, Loads* loads) {
   const int64_t below = DevicesBelow(cluster, index), unit = rank / below;
-  std::vector<int64_t> ports;
-  for (const int64_t r : ring.ranks) {
-    if (r / below == unit) ports.push_back(r);
-  }
-  for (const int64_t r : ports) {
-    (*loads)[{kind, index, r, 0}] += scale / static_cast<double>(ports.size());
+  const auto begin = std::lower_bound(ring.ranks.begin(), ring.ranks.end(), unit * below);
+  const auto end = std::lower_bound(begin, ring.ranks.end(), (unit + 1) * below);
+  for (auto port = begin; port != end; ++port) {
+    (*loads)[{kind, index, *port, 0}] += scale / static_cast<double>(end - begin);
   }
 }
 
@@ -208,8 +210,7 @@ class RankNetwork::Builder {
   Builder(const ClusterSpec& cluster, const RankGrid& grid, Nanoseconds message_overhead,
           Nanoseconds call)
       : cluster_(cluster), grid_(grid), message_overhead_(message_overhead), call_(call) {
-    network_.num_devices = grid.pipeline * grid.members;
-    network_.paths.resize(static_cast<size_t>(network_.num_devices) * network_.num_devices);
+    network_ = UnconnectedNetwork(grid.pipeline * grid.members);
     for (int p = 0; p < grid.pipeline; ++p) {
       for (int i = 0; i < grid.members; ++i) member_of_rank_[RankOf(p, i)] = i;
     }
@@ -219,7 +220,7 @@ class RankNetwork::Builder {
     const int m = grid_.members, i = from % m;
     Crossing c = CrossingOf(from / m, i, to / m, to % m);
     Loads loads;
-    Route& route = network_.Path(from, to);
+    Route& route = network_.RouteOf(from, to);
     route.latency = AddCrossing(cluster_, c, &loads) + message_overhead_;
     for (const auto& [key, load] : loads) route.uses.push_back({LinkOf(i, key), load});
   }
@@ -397,6 +398,18 @@ Network RankNetwork::OfAllPairs() const {
     }
   }
   return builder.Take();
+}
+
+absl::StatusOr<Network> MakeNetwork(const ClusterSpec& cluster, int num_devices) {
+  const absl::Status valid = CheckCluster(cluster);
+  CHECK(valid.ok()) << valid;
+  if (num_devices < 1 || num_devices > cluster.max_devices()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cluster ", cluster.name, " has ", cluster.max_devices(), " devices, not ", num_devices));
+  }
+  RankGrid grid;
+  grid.pipeline = num_devices;
+  return RankNetwork(&cluster, grid).OfAllPairs();
 }
 
 PathCost RingStep(const ClusterSpec& cluster, RankGroup group) {

@@ -31,15 +31,12 @@
 #ifndef PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
 #define PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
 
-#include <array>
 #include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
 
-#include "absl/types/span.h"
+#include "absl/status/statusor.h"
+#include "models/graph/collective.h"  // IWYU pragma: export
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 #include "pipelines/ir/program.h"
 
 namespace pipelab {
@@ -89,6 +86,10 @@ class RankNetwork {
   const ClusterSpec* cluster_;
   RankGrid grid_;
 };
+
+// The links between the first `num_devices` devices, each a rank of its own. InvalidArgument for
+// fewer than one or more than there are. The cluster is valid: CHECKed.
+absl::StatusOr<Network> MakeNetwork(const ClusterSpec& cluster, int num_devices);
 
 // One step of a ring of such ranks, where all ranks of the cluster are in groups like it: its
 // latency, and the bandwidth that a rank has. Nothing is sent in a group of one: bandwidth 0

@@ -20,7 +20,7 @@
 #include "absl/types/span.h"
 #include "models/graph/collective.h"  // IWYU pragma: export
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 #include "tools/base/units.h"
 
 namespace pipelab {

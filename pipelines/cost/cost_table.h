@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "models/graph/collective.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "tools/base/units.h"

@@ -18,7 +18,7 @@
 #include "models/graph/layer_spec.h"
 #include "pipelines/cluster/device.h"
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 #include "tools/base/units.h"
 
 namespace pipelab {

@@ -67,11 +67,10 @@ absl::StatusOr<double> TensorShareOf(const StepModel& model, const StepConfig& c
   }
   StepModel without = model;
   without.cluster = &free;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> all,
-                           GroupTimes(model, c.split(), c.micro_batch_size));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> alone,
-                           GroupTimes(without, c.split(), c.micro_batch_size));
-  return 1 - Sum(alone, c.recompute) / Sum(all, c.recompute);
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> all, UnitTimes(model, c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> alone, UnitTimes(without, c));
+  const bool recompute = c.recompute == Recompute::kFull;
+  return 1 - Sum(alone, recompute) / Sum(all, recompute);
 }
 
 }  // namespace

@@ -121,11 +121,10 @@ absl::Status OrderBound::SetOrder(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.ScheduleOf(c));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages, cache_.StagesOf(c, schedule->num_stages()));
   order_.schedule = *schedule;
-  // The walk reads the partition's edges, as Lower puts them into the program.
-  PIPELAB_ASSIGN_OR_RETURN(order_.schedule.stages,
-                           StagesOfProgram(*schedule, stages.partition->stages));
+  order_.schedule.stages = stages.partition->stages;
   costs_ = *stages.costs;
   costs_.overlap = c.overlap_pipeline;
+  costs_.divided_messages = c.divided_messages();
   network_.emplace(cache_.model().cluster, GridOfStep(cache_.model(), c, costs_));
   SetRings(c);
   order_of_ = std::move(key);

@@ -34,6 +34,7 @@
 #include "pipelines/step/step_config.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/sim/order_walk.h"
+#include "pipelines/step/step.h"
 #include "tools/base/units.h"
 
 namespace pipelab {

@@ -133,7 +133,7 @@ class MethodSearch {
         if (stages > model_.model->num_groups() || stages * c.micro_batches * 2 > kMostActions) {
           continue;
         }
-        for (const bool recompute : search_.recompute) {
+        for (const Recompute recompute : search_.recompute) {
           c.recompute = recompute;
           PIPELAB_RETURN_IF_ERROR(CollectShardings(c));
         }
@@ -191,7 +191,7 @@ class MethodSearch {
   absl::Status Simulate(const Candidate& candidate) {
     ++refusals_.simulated;
     const StepConfig& config = candidate.config;
-    const absl::StatusOr<StepPrediction> point = PredictStep(&shared_.cache, config);
+    const absl::StatusOr<StepPrediction> point = Simulated(config);
     if (!point.ok()) return RefuseScheme(config, point.status());
     if (point->largest_device > model_.cluster->device.memory.value) {
       RefuseMemory(config, point->largest_device);
@@ -214,6 +214,11 @@ class MethodSearch {
     best_.insert(at, std::move(found));
     if (static_cast<int>(best_.size()) > search_.top) best_.pop_back();
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<StepPrediction> Simulated(const StepConfig& config) {
+    PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(&shared_.cache, config));
+    return SimulateStep(std::move(step));
   }
 
   // What sizes do not suit is left out; anything else is an error.

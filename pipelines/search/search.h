@@ -44,7 +44,7 @@ struct SearchRequest {
   int64_t devices = 1, batch = 1;
   int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
   std::vector<SearchMethod> methods;
-  std::vector<bool> recompute = {false, true};
+  std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
   int top = 1;                // of each method
   bool simulate_all = false;  // without bounds, the same result: for tests
 };

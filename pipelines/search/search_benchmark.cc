@@ -1,7 +1,7 @@
 // The full search of `pipelab search`, all methods, on one core: the 52B GPT on 64 GPUs at each of
 // seven batches, and a model of 1T parameters on 3,072.
 //
-//   bazel run -c opt //pipelines/plan:grid_search_benchmark
+//   bazel run -c opt //pipelines/search:search_benchmark
 //
 // Counters are configurations: looked at, given the bound of their order, simulated.
 #include <string>

@@ -19,9 +19,9 @@ namespace {
 
 using testing::HasSubstr;
 
-class SearchRequestTest : public StepTest {
+class SearchTest : public StepTest {
  protected:
-  SearchRequestTest() {
+  SearchTest() {
     search_.devices = 16;
     search_.batch = 16;
     search_.methods = PublishedMethods();
@@ -39,7 +39,7 @@ TEST(NodeDevices, AreThoseOfANode) {
   }
 }
 
-TEST_F(SearchRequestTest, GroupsAreBlocks) { EXPECT_EQ(model_.num_groups(), 18); }
+TEST_F(SearchTest, GroupsAreBlocks) { EXPECT_EQ(model_.num_groups(), 18); }
 
 std::vector<std::string> Lines(const std::vector<RankedStep>& results) {
   std::vector<std::string> lines;
@@ -98,7 +98,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
   std::vector<StepConfig> configs;
   for (const int pipeline : {1, 2, 4, 8}) {
     for (const int tensor : {1, 2}) {
-      for (const bool recompute : {false, true}) {
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
         for (const Sharding sharding : shardings) {
           StepConfig& c = configs.emplace_back();
           c.scheme = method.schemes[0];
@@ -119,7 +119,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
 }
 
 // No simulated step is below its bounds, nor any device's memory.
-TEST_F(SearchRequestTest, BoundsHold) {
+TEST_F(SearchTest, BoundsHold) {
   StepCache cache(grid_);
   StepBounds bounds(&cache);
   OrderBound orders(&cache);
@@ -145,7 +145,7 @@ TEST_F(SearchRequestTest, BoundsHold) {
   EXPECT_GT(close, checked / 2);
 }
 
-TEST_F(SearchRequestTest, BreakdownsAddUp) {
+TEST_F(SearchTest, BreakdownsAddUp) {
   int checked = 0;
   for (const SearchMethod& method : search_.methods) {
     for (const StepConfig& c : ConfigsOf(method, method.shardings)) {
@@ -153,10 +153,10 @@ TEST_F(SearchRequestTest, BreakdownsAddUp) {
       if (!point.ok()) continue;
       SCOPED_TRACE(c.ToString());
       PIPELAB_ASSERT_OK_AND_ASSIGN(const StepBreakdown b, BreakDown(grid_, *point));
-      EXPECT_NEAR(b.compute + b.recompute + b.tensor + b.step + b.bubble + b.pipeline + b.data, 1,
+      EXPECT_NEAR(b.compute + b.recompute + b.tensor + b.step + b.idle + b.pipeline + b.data, 1,
                   1e-9);
       EXPECT_GE(b.data, -0.02);
-      EXPECT_GE(b.bubble, -1e-9);
+      EXPECT_GE(b.idle, -1e-9);
       EXPECT_EQ(b.tensor > 0, c.tensor > 1);
       ++checked;
     }
@@ -164,7 +164,7 @@ TEST_F(SearchRequestTest, BreakdownsAddUp) {
   EXPECT_GE(checked, 100);
 }
 
-TEST_F(SearchRequestTest, SaysWhatBinds) {
+TEST_F(SearchTest, SaysWhatBinds) {
   const auto message = [&](const SearchRequest& s) {
     return std::string(Search(grid_, s).status().message());
   };
@@ -182,31 +182,6 @@ TEST_F(SearchRequestTest, SaysWhatBinds) {
   EXPECT_THAT(memory, HasSubstr("no configuration of 16 devices of dgx1-v100 for --batch=16: "
                                 "memory binds; the nearest, "));
   EXPECT_THAT(memory, HasSubstr("GiB of 0.00"));
-}
-
-TEST(GridConfigText, IsReadBack) {
-  StepConfig c;
-  c.scheme = "interleaved";
-  c.pipeline = 8;
-  c.tensor = 4;
-  c.data = 2;
-  c.virtual_stages = 4;
-  c.micro_batch_size = 2;
-  c.micro_batches = 16;
-  c.sharding = Sharding::kFully;
-  c.recompute = c.sequence_parallel = true;
-  c.residency = Residency::kMicroBatch;
-  c.overlap_pipeline = c.overlap_data = false;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig again, ParseStepConfig("--c", c.ToString()));
-  EXPECT_EQ(again.ToString(), c.ToString());
-  EXPECT_EQ(again.devices(), 64);
-  EXPECT_EQ(again.batch(), 64);
-  const auto message = [](const char* text) {
-    return std::string(ParseStepConfig("--explain", text).status().message());
-  };
-  EXPECT_THAT(message("1f1b:Q=2"), HasSubstr("--explain=1f1b:Q=2: \"Q=2\": must be P="));
-  EXPECT_THAT(message("1f1b:P=x"), HasSubstr("\"P=x\": must be a whole number of at least 1"));
-  EXPECT_THAT(message("1f1b:fast"), HasSubstr("\"fast\": must be"));
 }
 
 }  // namespace

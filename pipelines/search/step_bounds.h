@@ -58,8 +58,8 @@ class StepBounds {
   const StepModel& model_;
   int64_t parameters_ = 0;
   // By tensor, sequence, samples, recompute, stages; by scheme, pipeline, virtual_stages, recompute.
-  std::map<std::tuple<int, bool, int64_t, bool, int>, GroupCosts> stages_;
-  std::map<std::tuple<std::string, int, int, bool>, ScheduleShape> shapes_;
+  std::map<std::tuple<int, bool, int64_t, Recompute, int>, GroupCosts> stages_;
+  std::map<std::tuple<std::string, int, int, Recompute>, ScheduleShape> shapes_;
 };
 
 }  // namespace pipelab

@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 #include "pipelines/ir/test_schedules.h"
 #include "pipelines/sim/sim_testing.h"
 #include "pipelines/sim/simulate.h"

@@ -72,8 +72,9 @@ class Walk {
       const int peer = groups[other][0];
       if (peer == d) return;
       const Bytes bytes = costs.edge_bytes[edge];
+      const Bytes sent(bytes.value() / costs.PartsOfMessage(bytes.value()));
       const auto time = [&](const PathCost& path) {
-        return (path.TransferTime(bytes) + path.latency).value();
+        return (path.TransferTime(sent) + path.latency).value();
       };
       to->push_back({other, time(hop(peer, d)), time(hop(d, peer))});
       *sum += bytes.value();

@@ -20,7 +20,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 #include "pipelines/ir/program.h"
 #include "tools/base/units.h"
 

@@ -31,7 +31,7 @@
 
 #include "absl/types/span.h"
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 #include "pipelines/ir/program.h"
 
 namespace pipelab {

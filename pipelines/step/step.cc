@@ -33,24 +33,6 @@ absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
       " devices; cluster ", model.cluster->name, " has ", model.cluster->max_devices()));
 }
 
-Bytes LargestMessage(const CostTable& costs) {
-  Bytes largest;
-  for (const Bytes bytes : costs.edge_bytes) largest = std::max(largest, bytes);
-  return largest;
-}
-
-RankGrid GridOf(const StepModel& model, const StepConfig& c, int members, Bytes largest_message) {
-  RankGrid grid;
-  grid.pipeline = c.pipeline;
-  grid.tensor = c.tensor;
-  grid.data = c.data;
-  grid.members = members;
-  grid.divided_messages = c.divided_messages();
-  grid.largest_message = largest_message;
-  grid.type = model.type;
-  return grid;
-}
-
 // Of a program of parts that say how large their micro-batches are.
 absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
   if (parts.costs != nullptr) {
@@ -100,6 +82,20 @@ absl::StatusOr<Schedule> ScheduleFor(StepCache* cache, const StepConfig& c, int 
 
 }  // namespace
 
+RankGrid GridOfStep(const StepModel& model, const StepConfig& c, const CostTable& costs) {
+  RankGrid grid;
+  grid.pipeline = c.pipeline;
+  grid.tensor = c.tensor;
+  grid.data = c.data;
+  grid.members = MembersOf(model, c);
+  grid.divided_messages = c.divided_messages();
+  for (const Bytes bytes : costs.edge_bytes) {
+    grid.largest_message = std::max(grid.largest_message, bytes);
+  }
+  grid.type = model.type;
+  return grid;
+}
+
 int MembersOf(const StepModel& model, const StepConfig& c) {
   return model.fold_data && c.data % 2 == 0 ? 2 : c.data;
 }
@@ -124,14 +120,17 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.costs.overlap = c.overlap_pipeline;
   step.costs.divided_messages = c.divided_messages();
   LoweringOptions lowering = std::move(parts.lowering);
-  if (!lowering.stages.has_value()) lowering.stages = parts.partition->stages;
+  parts.schedule.stages = parts.partition->stages;
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
   step.program.devices_a_member = c.data / parts.members;
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;
-    const RankGrid grid = GridOf(model, c, parts.members, LargestMessage(step.costs));
+    RankGrid grid = GridOfStep(model, c, step.costs);
+    grid.members = parts.members;
+    // Of one member's rows.
+    grid.largest_message = Bytes(grid.largest_message.value() / parts.members);
     step.costs.network = RankNetwork(model.cluster, grid).Of(step.program);
   }
   return step;

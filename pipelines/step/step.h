@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/program.h"
@@ -93,6 +94,8 @@ absl::StatusOr<StepPrediction> PredictStep(StepCache* cache, const StepConfig& c
 
 // Devices of the program for each pipeline device: two stand for all copies where all are alike.
 int MembersOf(const StepModel& model, const StepConfig& config);
+// Where its ranks are; `costs` are those of one copy.
+RankGrid GridOfStep(const StepModel& model, const StepConfig& config, const CostTable& costs);
 
 }  // namespace pipelab
 

@@ -29,9 +29,9 @@ GroupedModel Gpt() {
   return m;
 }
 
-class StepPredictionTest : public testing::Test {
+class StepTest : public testing::Test {
  protected:
-  StepPredictionTest() {
+  StepTest() {
     grid_.model = &model_;
     grid_.cluster = &cluster_;
   }
@@ -56,8 +56,8 @@ StepConfig Config(const std::string& scheme, int pipeline, int data, int micro_b
   return c;
 }
 
-// Two members stand for all: the same time but for rounding, and the same memory but for padding.
-TEST_F(StepPredictionTest, TwoCopiesStandForAll) {
+// Two members stand for all: the same time to the nanosecond, and the same memory to the byte.
+TEST_F(StepTest, TwoCopiesStandForAll) {
   StepModel all = grid_;
   all.fold_data = false;
   for (const char* scheme : {"1f1b", "gpipe", "breadth_first", "interleaved", "zb_h1"}) {
@@ -71,15 +71,19 @@ TEST_F(StepPredictionTest, TwoCopiesStandForAll) {
           SCOPED_TRACE(c.ToString());
           PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction two, PredictStep(grid_, c));
           PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction every, PredictStep(all, c));
-          EXPECT_NEAR(two.step_time / every.step_time, 1, 1e-5);
-          EXPECT_NEAR(two.largest_device / every.largest_device, 1, 1e-4);
+          if (data == 6) {  // blocks of 6 ranks do not lie alike in nodes of 8
+            EXPECT_NEAR(two.step_time / every.step_time, 1, 2e-3);
+          } else {
+            EXPECT_EQ(two.step_time, every.step_time);
+          }
+          EXPECT_EQ(two.largest_device, every.largest_device);
         }
       }
     }
   }
 }
 
-TEST_F(StepPredictionTest, ShardingSavesMemoryAndOverlapTime) {
+TEST_F(StepTest, ShardingSavesMemoryAndOverlapTime) {
   StepConfig c = Config("1f1b", 2, 8, 4);
   const StepPrediction replicated = Evaluate(c);
   c.sharding = Sharding::kFully;
@@ -90,7 +94,7 @@ TEST_F(StepPredictionTest, ShardingSavesMemoryAndOverlapTime) {
 }
 
 // The most at a time, which of a breadth-first order is less than the two peaks together.
-TEST_F(StepPredictionTest, LargestDeviceIsTheMostAtATime) {
+TEST_F(StepTest, LargestDeviceIsTheMostAtATime) {
   StepConfig c = Config("breadth_first", 2, 8, 4);
   c.virtual_stages = 4;
   const StepPrediction replicated = Evaluate(c);
@@ -105,25 +109,25 @@ TEST_F(StepPredictionTest, LargestDeviceIsTheMostAtATime) {
 }
 
 // One device, one micro-batch: the forward, the backward and the step, and the model's flops.
-TEST_F(StepPredictionTest, OneDeviceIsItsStage) {
+TEST_F(StepTest, OneDeviceIsItsStage) {
   const StepPrediction p = Evaluate(Config("gpipe", 1, 1, 1));
-  const StageCost& stage = p.costs.stages[0];
+  const StageCost& stage = p.step.costs.stages[0];
   EXPECT_EQ(p.step_time, stage.forward + stage.backward_input + stage.backward_weight + stage.step);
   EXPECT_NEAR(
       p.tflops_per_device,
       StepCache(grid_).ModelFlops(1).value() * 1e-3 / static_cast<double>(p.step_time.value()),
       1e-9);
-  EXPECT_EQ(p.config.batch(), 1);
+  EXPECT_EQ(p.step.config.batch(), 1);
 }
 
-TEST_F(StepPredictionTest, RefusesWhatCannotBe) {
+TEST_F(StepTest, RefusesWhatCannotBe) {
   const auto message = [&](const StepConfig& c) {
     return std::string(PredictStep(grid_, c).status().message());
   };
-  EXPECT_THAT(message(Config("1f1b", 0, 1, 1)), HasSubstr("--pipeline=0: must be at least 1"));
+  EXPECT_THAT(message(Config("1f1b", 0, 1, 1)), HasSubstr("P=0: must be at least 1"));
   EXPECT_THAT(message(Config("1f1b", 64, 1024, 1)),
-              HasSubstr("a grid of 64 x 1 x 1024 is 65536 devices; cluster dgx1-v100 has 1024"));
-  EXPECT_THAT(message(Config("1f1b", 32, 1, 32)), HasSubstr("32 stages, but the model has 18"));
+              HasSubstr("P=64 x T=1 x D=1024 is 65536 devices; cluster dgx1-v100 has 1024"));
+  EXPECT_THAT(message(Config("1f1b", 32, 1, 32)), HasSubstr("32 stages, but the model has 18 blocks"));
   EXPECT_THAT(message(Config("nothing", 2, 1, 2)), HasSubstr("nothing"));
 }
 

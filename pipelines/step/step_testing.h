@@ -9,7 +9,7 @@
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/catalog.h"
-#include "pipelines/step/step_config.h"
+#include "pipelines/step/step_model.h"
 
 namespace pipelab {
 

@@ -1,4 +1,4 @@
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 
 #include <algorithm>
 #include <cmath>

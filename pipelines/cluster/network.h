@@ -16,8 +16,8 @@
 //
 // A route's latency is its own and the sum of its links'; its bandwidth is the least of
 // bandwidth / load. A route without links takes its latency alone.
-#ifndef PIPELAB_PIPELINES_COST_NETWORK_H_
-#define PIPELAB_PIPELINES_COST_NETWORK_H_
+#ifndef PIPELAB_PIPELINES_CLUSTER_NETWORK_H_
+#define PIPELAB_PIPELINES_CLUSTER_NETWORK_H_
 
 #include <cstdint>
 #include <map>
@@ -118,4 +118,4 @@ PathCost CostOfPath(const Network& network, int from, int to);
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_COST_NETWORK_H_
+#endif  // PIPELAB_PIPELINES_CLUSTER_NETWORK_H_

@@ -1,0 +1,103 @@
+#include "pipelines/step/step_config.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/step/step_config_json.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+StepConfig Everything() {
+  StepConfig c;
+  c.scheme = "interleaved";
+  c.pipeline = 8;
+  c.tensor = 4;
+  c.data = 2;
+  c.virtual_stages = 4;
+  c.micro_batch_size = int64_t{1} << 40;
+  c.micro_batches = 16;
+  c.sharding = Sharding::kFully;
+  c.recompute = Recompute::kSelective;
+  c.sequence_parallel = true;
+  c.cut = CutRule::kMemory;
+  c.layout = "0-2/3+4/5-9";
+  c.group_size = 8;
+  c.replicas = 2;
+  c.slices = 3;
+  c.update_interval = 9;
+  c.concatenation = Concatenation::kForwardDoubling;
+  c.residency = Residency::kMicroBatch;
+  c.overlap_pipeline = c.overlap_data = false;
+  c.whole_messages = true;
+  c.model = "gpt-6.6b";
+  c.cluster = "my cluster.json";
+  c.dtype = "bf16";
+  return c;
+}
+
+TEST(StepConfig, TextAndJsonReadBackToTheSameValue) {
+  StepConfig file;
+  file.scheme = "/tmp/a:b/mine.csv";
+  for (const StepConfig& c : {StepConfig(), Everything(), file}) {
+    SCOPED_TRACE(c.ToString());
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig of_text, ParseStepConfig("config", c.ToString()));
+    EXPECT_EQ(of_text, c);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig of_json,
+                                 StepConfigFromJson(StepConfigToJson(c), "c.json"));
+    EXPECT_EQ(of_json, c);
+  }
+  EXPECT_EQ(Everything().batch(), (int64_t{1} << 40) * 32);
+  EXPECT_EQ(Everything().devices(), 64);
+}
+
+TEST(StepConfig, WhatIsLeftOutHasItsDefault) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig c, ParseStepConfig("config", "zb_h1"));
+  EXPECT_EQ(c.ToString(), "zb_h1:P=1,T=1,D=1,V=0,b=1,M=1");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const StepConfig words,
+      ParseStepConfig("config", "gpipe:M=4,recompute,sharding=none,P=2,sequence"));
+  EXPECT_EQ(words.ToString(), "gpipe:P=2,T=1,D=1,V=0,b=1,M=4,recompute=full,sequence");
+}
+
+TEST(StepConfig, AScheduleFileIsAScheme) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig c, ParseStepConfig("config", "a/mine.txt:D=2,b=4"));
+  EXPECT_TRUE(c.has_schedule_file());
+  EXPECT_EQ(c.scheme, "a/mine.txt");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig alone, ParseStepConfig("config", "C:mine.json"));
+  EXPECT_EQ(alone.scheme, "C:mine.json");
+  EXPECT_FALSE(Everything().has_schedule_file());
+}
+
+TEST(StepConfig, FaultsNameOptionAndWord) {
+  const auto message = [](const char* text) {
+    return std::string(ParseStepConfig("--explain", text).status().message());
+  };
+  EXPECT_THAT(message("1f1b:Q=2"), HasSubstr("--explain=1f1b:Q=2: \"Q=2\": is unknown; known are P="));
+  EXPECT_THAT(message("1f1b:P=x"), HasSubstr("\"P=x\": must be a whole number of at least 1"));
+  EXPECT_THAT(message("1f1b:V=-1"), HasSubstr("\"V=-1\": must be a whole number of at least 0"));
+  EXPECT_THAT(message("1f1b:P=99999999999"), HasSubstr("must be a whole number"));
+  EXPECT_THAT(message("1f1b:fast"), HasSubstr("\"fast\": is unknown"));
+  EXPECT_THAT(message("1f1b:P"), HasSubstr("\"P\": is unknown"));
+  EXPECT_THAT(message("1f1b:P=2,P=2"), HasSubstr("\"P=2\": P is given twice"));
+  EXPECT_THAT(message("1f1b:sequence=1"), HasSubstr("is a word without a value"));
+  EXPECT_THAT(message("1f1b:sharding=all"), HasSubstr("sharding"));
+  EXPECT_THAT(message("1f1b:recompute=some"), HasSubstr("there are none, selective, full"));
+  EXPECT_THAT(message(":P=2"), HasSubstr("a scheme's name is missing"));
+  const auto json = [](const char* text) {
+    return std::string(
+        StepConfigFromJson(nlohmann::json::parse(text), "c.json").status().message());
+  };
+  EXPECT_THAT(json("[]"), HasSubstr("c.json: must be an object"));
+  EXPECT_THAT(json(R"({"pipeline": "4"})"), HasSubstr("pipeline: must be a whole number"));
+  EXPECT_THAT(json(R"({"devices": 4})"), HasSubstr("devices: is unknown"));
+  EXPECT_THAT(json(R"({"sequence": 1})"), HasSubstr("sequence: must be true or false"));
+}
+
+}  // namespace
+}  // namespace pipelab
