@@ -6,7 +6,7 @@
 
 #include "benchmark/benchmark.h"
 #include "experiments/scaling/gpipe_family.h"
-#include "experiments/scaling/pipeline_point.h"
+#include "experiments/scaling/memory_fit.h"
 #include "glog/logging.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/sim/simulate.h"
@@ -17,32 +17,33 @@ namespace {
 struct LargestCase {
   GroupedModel model;
   ClusterSpec cluster;
-  PipelineCase c;
+  StepCase c;
 
   LargestCase() {
     const auto family = FindGpipeFamily("transformer");
     CHECK(family.ok());
     model = (*family)->build(/*layers=*/1663, /*width=*/2048).value();
     cluster = LoadCluster("--cluster", (*family)->cluster).value();
-    c.model = &model;
-    c.cluster = &cluster;
-    c.type = TypeOn(cluster);
-    c.sizes.devices = 128;
-    c.sizes.micro_batches = 512;
-    c.sizes.recompute = true;
-    c.rule = PartitionRule::kTime;
+    c.on.model = &model;
+    c.on.cluster = &cluster;
+    c.config.scheme = "gpipe";
+    c.on.type = TypeOn(cluster);
+    c.config.pipeline = 128;
+    c.config.micro_batches = 512;
+    c.config.recompute = Recompute::kFull;
+    c.config.cut = CutRule::kBlocks;
   }
 };
 
 void BM_Simulate(benchmark::State& state) {
   const LargestCase largest;
-  const PipelinePoint point = EvaluatePipeline(largest.c).value();
+  const StepPrediction point = PredictStep(largest.c.on, largest.c.config).value();
   int64_t instructions = 0;
-  for (const auto& list : point.program.instructions) {
+  for (const auto& list : point.step.program.instructions) {
     instructions += static_cast<int64_t>(list.size());
   }
   for (auto _ : state) {
-    const auto trace = Simulate(point.program, point.costs);
+    const auto trace = Simulate(point.step.program, point.step.costs);
     CHECK(trace.ok()) << trace.status();
     benchmark::DoNotOptimize(trace);
   }
@@ -53,7 +54,7 @@ BENCHMARK(BM_Simulate)->Unit(benchmark::kMillisecond);
 void BM_GraphToTrace(benchmark::State& state) {
   const LargestCase largest;
   for (auto _ : state) {
-    const auto point = EvaluatePipeline(largest.c);
+    const auto point = PredictStep(largest.c.on, largest.c.config);
     CHECK(point.ok()) << point.status();
     benchmark::DoNotOptimize(point);
   }

@@ -13,20 +13,20 @@
 namespace pipelab {
 namespace {
 
-PipelineCase CaseOf(const PublishedLargestModel& published, const GroupedModel& model,
+StepCase CaseOf(const PublishedLargestModel& published, const GroupedModel& model,
                     const ClusterSpec& cluster) {
-  PipelineCase c;
-  c.model = &model;
-  c.cluster = &cluster;
-  c.type = TypeOn(cluster);
-  c.sizes.devices = static_cast<int>(published.devices);
-  c.sizes.recompute = published.recompute;
-  c.rule = PartitionRule::kMemory;
+  StepCase c;
+  c.on.model = &model;
+  c.on.cluster = &cluster;
+  c.on.type = TypeOn(cluster);
+  c.config.pipeline = static_cast<int>(published.devices);
+  c.config.recompute = published.recompute ? Recompute::kFull : Recompute::kNone;
+  c.config.cut = CutRule::kMemory;
   return c;
 }
 
-absl::StatusOr<FittedPoint> Fit(const PipelineCase& c, int64_t batch) {
-  return c.sizes.recompute ? FewestMicroBatches(c, batch) : LargestBatch(c, batch);
+absl::StatusOr<FittedPoint> Fit(const StepCase& c, int64_t batch) {
+  return c.config.recompute == Recompute::kFull ? FewestMicroBatches(c, batch) : LargestBatch(c, batch);
 }
 
 // Whether a model of this size fits with the row's batch and micro-batches. A size that cannot be
@@ -35,12 +35,12 @@ absl::StatusOr<bool> SizeFits(const GpipeFamily& family, const LargestModel& row
                               const ClusterSpec& cluster, int64_t layers, int64_t width,
                               int64_t* parameters) {
   PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, family.build(layers, width));
-  PipelineCase c = CaseOf(row.published, model, cluster);
-  c.sizes.micro_batches = row.micro_batches;
-  c.micro_batch_samples = row.samples / row.micro_batches;
-  PIPELAB_ASSIGN_OR_RETURN(const PipelinePoint point, EvaluatePipeline(c));
+  StepCase c = CaseOf(row.published, model, cluster);
+  c.config.micro_batches = row.micro_batches;
+  c.config.micro_batch_size = row.samples / row.micro_batches;
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction point, PredictStep(c.on, c.config));
   *parameters = model.graph.num_parameters();
-  return Fits(c, point);
+  return point.fits;
 }
 
 // Memory grows with either size, so the largest lies between one that fits and one that does not.
@@ -96,16 +96,16 @@ absl::StatusOr<std::vector<LargestModel>> LargestModels(const GpipeFamily& famil
     LargestModel row;
     row.published = published;
     row.parameters = model.graph.num_parameters();
-    row.samples = fitted.point.samples;
-    row.micro_batches = fitted.chosen.sizes.micro_batches;
+    row.samples = fitted.point.step.config.batch();
+    row.micro_batches = fitted.chosen.config.micro_batches;
     row.fits = fitted.fits;
     row.parameter_memory = Bytes(12) * row.parameters;
-    row.activations = fitted.point.activations();
-    row.largest_device = fitted.point.largest_device();
-    PipelineCase without = fitted.chosen;
-    without.sizes.recompute = false;
-    PIPELAB_ASSIGN_OR_RETURN(const PipelinePoint all_kept, EvaluatePipeline(without));
-    row.activations_without_recompute = all_kept.activations();
+    row.activations = ActivationsOf(fitted.point);
+    row.largest_device = fitted.point.largest_device;
+    StepCase without = fitted.chosen;
+    without.config.recompute = Recompute::kNone;
+    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction all_kept, PredictStep(without.on, without.config));
+    row.activations_without_recompute = ActivationsOf(all_kept);
     if (row.fits) PIPELAB_RETURN_IF_ERROR(Search(family, cluster, &row));
     rows.push_back(std::move(row));
   }

@@ -9,25 +9,40 @@
 #define PIPELAB_EXPERIMENTS_SCALING_MEMORY_FIT_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
-#include "experiments/scaling/pipeline_point.h"
+#include "pipelines/step/step.h"
 
 namespace pipelab {
 
+struct StepCase {
+  StepModel on;
+  StepConfig config;
+
+  StepCase() {
+    on.optimizer_tensors = 1;  // 12 bytes a parameter with value and gradient, as GPipe counts
+    config.scheme = "gpipe";
+    config.cut = CutRule::kFlopsVariance;  // GPipe's own
+  }
+};
+
 struct FittedPoint {
-  PipelineCase chosen;
-  PipelinePoint point;
+  StepCase chosen;
+  StepPrediction point;
   bool fits = false;
 };
 
-bool Fits(const PipelineCase& c, const PipelinePoint& point);
-
 // `batch` samples a step in 1, 2, 4, ... micro-batches, the first that fits.
-absl::StatusOr<FittedPoint> FewestMicroBatches(PipelineCase c, int64_t batch);
+absl::StatusOr<FittedPoint> FewestMicroBatches(StepCase c, int64_t batch);
 
 // The micro-batches of the case, of batch / micro-batches samples each, or a half, a quarter, ...
-absl::StatusOr<FittedPoint> LargestBatch(PipelineCase c, int64_t batch);
+absl::StatusOr<FittedPoint> LargestBatch(StepCase c, int64_t batch);
+
+// Of all devices together, at their peaks.
+Bytes ActivationsOf(const StepPrediction& point);
+// "5,7,6,6": the groups of each stage.
+std::string LayoutOf(const GroupedModel& model, const StepPrediction& point);
 
 }  // namespace pipelab
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -11,10 +12,25 @@ double DeviceTime(const Trace& trace) {
   return static_cast<double>(trace.makespan.value()) * static_cast<double>(trace.devices.size());
 }
 
+// The same program with every stage taking the mean of the stages' times: what it is faster by is
+// the imbalance.
+absl::StatusOr<Trace> SimulateBalanced(const Step& step) {
+  CostTable costs = step.costs;
+  const int64_t stages = static_cast<int64_t>(costs.stages.size());
+  for (Nanoseconds StageCost::*time :
+       {&StageCost::forward, &StageCost::backward_input, &StageCost::backward_weight,
+        &StageCost::recompute, &StageCost::step}) {
+    int64_t sum = 0;
+    for (const StageCost& stage : costs.stages) sum += (stage.*time).value();
+    for (StageCost& stage : costs.stages) stage.*time = Nanoseconds(sum / stages);
+  }
+  return Simulate(step.program, costs);
+}
+
 }  // namespace
 
-absl::StatusOr<Overheads> OverheadsOf(const PipelinePoint& point) {
-  PIPELAB_ASSIGN_OR_RETURN(const Trace balanced, SimulateBalanced(point));
+absl::StatusOr<Overheads> OverheadsOf(const StepPrediction& point) {
+  PIPELAB_ASSIGN_OR_RETURN(const Trace balanced, SimulateBalanced(point.step));
   int64_t compute = 0, recompute = 0, update = 0;
   for (const DeviceTrace& device : point.trace.devices) {
     for (const Span& span : device.spans) {

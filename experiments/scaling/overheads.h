@@ -10,7 +10,7 @@
 #define PIPELAB_EXPERIMENTS_SCALING_OVERHEADS_H_
 
 #include "absl/status/statusor.h"
-#include "experiments/scaling/pipeline_point.h"
+#include "pipelines/step/step.h"
 
 namespace pipelab {
 
@@ -18,7 +18,7 @@ struct Overheads {
   double compute = 0, recompute = 0, update = 0, bubble = 0, imbalance = 0;  // 0 to 1
 };
 
-absl::StatusOr<Overheads> OverheadsOf(const PipelinePoint& point);
+absl::StatusOr<Overheads> OverheadsOf(const StepPrediction& point);
 
 }  // namespace pipelab
 

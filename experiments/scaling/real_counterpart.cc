@@ -15,10 +15,8 @@
 #include "models/layers/optimizer.h"
 #include "models/zoo/amoebanet.h"
 #include "models/zoo/gpt.h"
-#include "pipelines/cost/stage_costs.h"
-#include "pipelines/cost/chain_partition.h"
 #include "pipelines/sim/replay.h"
-#include "pipelines/sim/simulate.h"
+#include "pipelines/step/step.h"
 #include "tools/base/progress.h"
 #include "tools/base/status_macros.h"
 
@@ -58,20 +56,6 @@ absl::StatusOr<RealNet> SmallTransformer() {
   return net;
 }
 
-absl::StatusOr<std::vector<int>> CutGroups(const GroupedModel& model, int64_t samples, int stages) {
-  std::vector<double> flops(model.num_groups(), 0);
-  for (size_t i = 0; i < model.graph.layers.size(); ++i) {
-    const LayerCosts c = model.graph.layers[i].costs(samples);
-    flops[model.group_of_layer[i]] += (c.forward + c.backward_input + c.backward_weight).value();
-  }
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<int> first, PartitionChainByVariance(flops, stages));
-  first.push_back(model.num_groups());
-  std::vector<int> groups;
-  for (int s = 0; s < stages; ++s) groups.push_back(first[s + 1] - first[s]);
-  return groups;
-}
-
-// One configuration's training, with what its steps left.
 class Run {
  public:
   static absl::StatusOr<std::unique_ptr<Run>> Create(const RealNet& net, const BatchSource& data,
@@ -86,8 +70,17 @@ class Run {
     run->point_.devices = devices;
     run->point_.micro_batches = micro_batches;
     run->point_.micro_batch_samples = batch_samples / micro_batches;
-    PIPELAB_ASSIGN_OR_RETURN(run->point_.groups_of_stage,
-                             CutGroups(net.model, run->point_.micro_batch_samples, devices));
+    StepConfig& config = run->config_;
+    config.scheme = "gpipe";
+    config.pipeline = devices;
+    config.micro_batches = micro_batches;
+    config.micro_batch_size = run->point_.micro_batch_samples;
+    config.recompute = Recompute::kFull;
+    config.cut = CutRule::kFlopsVariance;
+    run->model_.model = &net.model;
+    StepCache cache(run->model_);
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* groups, cache.UnitsOf(config, devices));
+    run->point_.groups_of_stage = *groups;
     TrainingOptions options;
     options.scheme = "gpipe";
     options.sizes.devices = devices;
@@ -96,7 +89,7 @@ class Run {
     options.micro_batch_samples = run->point_.micro_batch_samples;
     PIPELAB_ASSIGN_OR_RETURN(options.stage_of_layer,
                              StagesOfGroups(net.model, run->point_.groups_of_stage));
-    run->optimizer_tensors_ = static_cast<int>(StateNames(options.optimizer).size());
+    run->model_.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
     PIPELAB_ASSIGN_OR_RETURN(run->training_, PipelineTraining::Create(*run->graph_, data, options));
     return run;
   }
@@ -118,22 +111,19 @@ class Run {
     PIPELAB_ASSIGN_OR_RETURN(const Trace replayed,
                              Replay(training_->program(), traces_, training_->costs()));
     point.replayed = replayed.makespan;
-    StageCostOptions options;
-    options.machine = Machine{machine.device, NumberType::kFp32};
-    options.optimizer_tensors = optimizer_tensors_;
-    PIPELAB_ASSIGN_OR_RETURN(
-        CostTable costs,
-        ComputeStageCosts(*graph_, training_->partition(), point.micro_batch_samples, options));
-    PIPELAB_ASSIGN_OR_RETURN(costs.network, MakeNetwork(machine, point.devices));
-    PIPELAB_ASSIGN_OR_RETURN(const Trace simulated, Simulate(training_->program(), costs));
-    point.simulated = simulated.makespan;
+    StepModel on = model_;
+    on.cluster = &machine;
+    on.type = NumberType::kFp32;
+    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction simulated, PredictStep(on, config_));
+    point.simulated = simulated.step_time;
     return point;
   }
 
  private:
   const ModelGraph* graph_ = nullptr;
   RealPoint point_;
-  int optimizer_tensors_ = 0;
+  StepModel model_;
+  StepConfig config_;
   std::unique_ptr<PipelineTraining> training_;
   std::vector<Trace> traces_;
 };

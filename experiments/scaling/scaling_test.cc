@@ -127,8 +127,8 @@ TEST(Throughput, ComesFromTheSpecificationAlone) {
                       once.cells[i].own_point.point.samples_per_second(),
                   2, 0.002);
       EXPECT_EQ(twice.cells[i].own_point.point.Layout(), once.cells[i].own_point.point.Layout());
-      EXPECT_EQ(twice.cells[i].own_point.point.largest_device(),
-                once.cells[i].own_point.point.largest_device());
+      EXPECT_EQ(twice.cells[i].own_point.point.largest_device,
+                once.cells[i].own_point.point.largest_device);
     }
   }
 }

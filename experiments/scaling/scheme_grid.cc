@@ -16,19 +16,19 @@ absl::StatusOr<SchemeCell> ResultOf(const FittedPoint& fitted) {
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(fitted.point.trace));
   SchemeCell cell;
   cell.samples_per_second = fitted.point.samples_per_second();
-  cell.recompute = fitted.chosen.sizes.recompute;
-  cell.samples = fitted.point.samples;
+  cell.recompute = fitted.chosen.config.recompute == Recompute::kFull;
+  cell.samples = fitted.point.step.config.batch();
   cell.bubble = analysis.overall.bubble;
-  cell.largest_device = fitted.point.largest_device();
+  cell.largest_device = fitted.point.largest_device;
   return cell;
 }
 
 // The faster of keeping and re-materialising. What a scheme refuses is a reason, not an error.
-absl::StatusOr<SchemeCell> BestOf(PipelineCase c, int64_t batch) {
+absl::StatusOr<SchemeCell> BestOf(StepCase c, int64_t batch) {
   SchemeCell best;
   best.missing = "does not fit into memory";
-  for (const bool recompute : {false, true}) {
-    c.sizes.recompute = recompute;
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+    c.config.recompute = recompute;
     const absl::StatusOr<FittedPoint> fitted = LargestBatch(c, batch);
     if (!fitted.ok()) {
       if (!absl::IsInvalidArgument(fitted.status())) return fitted.status();
@@ -72,14 +72,14 @@ absl::StatusOr<SchemeGrid> MakeSchemeGrid(const GpipeFamily& family,
     grid.schemes.emplace_back(scheme.name);
     std::vector<SchemeCell> cells;
     for (const auto& [devices, micro_batches] : grid.places) {
-      PipelineCase c;
-      c.model = &model;
-      c.cluster = &cluster;
-      c.type = TypeOn(cluster);
-      c.scheme = std::string(scheme.name);
-      c.sizes.devices = devices;
-      c.sizes.micro_batches = micro_batches;
-      c.rule = PartitionRule::kTime;
+      StepCase c;
+      c.on.model = &model;
+      c.on.cluster = &cluster;
+      c.on.type = TypeOn(cluster);
+      c.config.scheme = std::string(scheme.name);
+      c.config.pipeline = devices;
+      c.config.micro_batches = micro_batches;
+      c.config.cut = CutRule::kBlocks;
       PIPELAB_ASSIGN_OR_RETURN(const SchemeCell cell, BestOf(c, family.batch));
       cells.push_back(cell);
     }

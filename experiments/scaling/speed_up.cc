@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
+#include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -14,16 +15,12 @@ namespace {
 
 constexpr int kMostDevices = 128;
 
-// Cut anywhere: each layer of the graph is a group of its own.
-GroupedModel Ungrouped(const GroupedModel& model) {
-  GroupedModel every;
-  every.graph = model.graph;
-  every.group_of_layer.resize(model.graph.layers.size());
-  std::iota(every.group_of_layer.begin(), every.group_of_layer.end(), 0);
-  return every;
-}
-
-double HeaviestShare(const std::vector<double>& costs) {
+double HeaviestShare(const std::vector<StageCost>& units) {
+  std::vector<double> costs;
+  for (const StageCost& u : units) {
+    costs.push_back(
+        ToSeconds(u.forward + u.recompute + u.backward_input + u.backward_weight));
+  }
   return *std::max_element(costs.begin(), costs.end()) /
          std::accumulate(costs.begin(), costs.end(), 0.0);
 }
@@ -33,30 +30,29 @@ double HeaviestShare(const std::vector<double>& costs) {
 absl::StatusOr<SpeedUps> MakeSpeedUps(const GpipeFamily& family, int64_t layers, int64_t width,
                                       const ClusterSpec& cluster) {
   PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, family.build(layers, width));
-  const GroupedModel every = Ungrouped(model);
   SpeedUps s;
   s.model = family.ModelName(layers, width);
   s.cluster_title = cluster.title;
   s.layers = model.num_groups();
-  PipelineCase c;
-  c.model = &model;
-  c.cluster = &cluster;
-  c.type = TypeOn(cluster);
-  c.rule = PartitionRule::kTime;
-  c.micro_batch_samples = std::max<int64_t>(family.batch / 32, 1);
-  c.sizes.recompute = true;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> costs, GroupCosts(c));
-  s.heaviest_layer = HeaviestShare(costs);
+  StepCase c;
+  c.on.model = &model;
+  c.on.cluster = &cluster;
+  c.on.type = TypeOn(cluster);
+  c.config.cut = CutRule::kBlocks;
+  c.config.micro_batch_size = std::max<int64_t>(family.batch / 32, 1);
+  c.config.recompute = Recompute::kFull;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> units, UnitTimes(c.on, c.config));
+  s.heaviest_layer = HeaviestShare(units);
   double one = 0;
-  for (int devices = 1; devices <= std::min<int>(kMostDevices, every.num_groups()); devices *= 2) {
+  for (int devices = 1; devices <= std::min<size_t>(kMostDevices, model.graph.layers.size()); devices *= 2) {
     LOG(INFO) << "speed-up: " << s.model << " on " << devices << " devices";
     SpeedUp row;
     row.devices = devices;
     row.within_layers = devices > s.layers;
     c.model = row.within_layers ? &every : &model;
-    c.sizes.devices = devices;
-    c.sizes.micro_batches = 4 * devices;
-    PIPELAB_ASSIGN_OR_RETURN(const PipelinePoint point, EvaluatePipeline(c));
+    c.config.pipeline = devices;
+    c.config.micro_batches = 4 * devices;
+    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction point, PredictStep(c.on, c.config));
     if (devices == 1) one = point.samples_per_second();
     row.speed_up = point.samples_per_second() / one;
     PIPELAB_ASSIGN_OR_RETURN(row.overheads, OverheadsOf(point));

@@ -23,16 +23,17 @@ double BubbleBound(const ThroughputCell& cell) {
 
 absl::Status EvaluateCell(const GroupedModel& model, const ClusterSpec& cluster, int64_t batch,
                           ThroughputCell* cell) {
-  PipelineCase c;
-  c.model = &model;
-  c.cluster = &cluster;
-  c.type = TypeOn(cluster);
-  c.sizes.devices = cell->devices;
-  c.sizes.micro_batches = cell->micro_batches;
-  c.sizes.recompute = true;
+  StepCase c;
+  c.on.model = &model;
+  c.on.cluster = &cluster;
+  c.on.type = TypeOn(cluster);
+  c.config.pipeline = cell->devices;
+  c.config.micro_batches = cell->micro_batches;
+  c.config.recompute = Recompute::kFull;
   PIPELAB_ASSIGN_OR_RETURN(cell->own_point, LargestBatch(c, batch));
-  c.rule = PartitionRule::kTime;
+  c.config.cut = CutRule::kBlocks;
   PIPELAB_ASSIGN_OR_RETURN(cell->optimal_point, LargestBatch(c, batch));
+  cell->layout = LayoutOf(model, cell->own_point.point);
   PIPELAB_ASSIGN_OR_RETURN(cell->overheads, OverheadsOf(cell->own_point.point));
   return absl::OkStatus();
 }
@@ -65,11 +66,11 @@ void AddCells(const ThroughputGrid& grid, Table* t) {
   t->AddColumn({"largest_device", "largest device", "device", "GiB", Origin::kSimulated, 2});
   t->AddColumn({"layout", "layers of each stage", "layers", "", Origin::kComputed, 0});
   for (const ThroughputCell& cell : grid.cells) {
-    const PipelinePoint& point = cell.own_point.point;
+    const StepPrediction& point = cell.own_point.point;
     Cell error = Computed(ToPercent(cell.error()));
     const std::string reason = ReasonOfMiss(grid, cell);
     if (!reason.empty()) error = std::move(error).WithNote(reason);
-    Cell device = Simulated(ToGiB(point.largest_device()));
+    Cell device = Simulated(ToGiB(point.largest_device));
     if (!cell.own_point.fits) {
       device = std::move(device).WithNote(
           "more than the device has, even with one sample a micro-batch: the paper must keep less");
@@ -77,8 +78,8 @@ void AddCells(const ThroughputGrid& grid, Table* t) {
     t->AddRow({Label(cell.devices), Label(cell.micro_batches),
                Published(cell.published, grid.published.tag), Simulated(cell.own), std::move(error),
                Simulated(cell.optimal), Simulated(point.samples_per_second()),
-               Computed(static_cast<double>(point.samples)), std::move(device),
-               Computed(point.Layout())});
+               Computed(static_cast<double>(point.step.config.batch())), std::move(device),
+               Computed(cell.layout)});
   }
 }
 
@@ -109,7 +110,7 @@ absl::StatusOr<ThroughputGrid> MakeThroughputGrid(const GpipeFamily& family,
       cell.published = row.normalised[i];
       PIPELAB_RETURN_IF_ERROR(EvaluateCell(model, cluster, family.batch, &cell));
       // The model is this function's alone.
-      cell.own_point.chosen.model = cell.optimal_point.chosen.model = nullptr;
+      cell.own_point.chosen.on.model = cell.optimal_point.chosen.on.model = nullptr;
       grid.cells.push_back(std::move(cell));
     }
     LOG(INFO) << published.table << ": " << family.title << " on " << cluster.name << ", "
