@@ -114,10 +114,10 @@ absl::StatusOr<PipelinePoint> EvaluatePipeline(const PipelineCase& c) {
                            StagesOfGroups(*c.model, point.groups_of_stage));
   PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
                            MakePartition(c.model->graph, std::move(stage_of_layer)));
-  schedule.stages = partition.stages;
   PIPELAB_ASSIGN_OR_RETURN(point.costs, CostsOfCase(c, schedule, partition));
   point.samples = c.micro_batch_samples * schedule.num_micro_batches;
   LoweringOptions lowering;
+  lowering.stages = partition.stages;
   lowering.ties = StageTies(c.model->graph, partition);
   PIPELAB_ASSIGN_OR_RETURN(point.program, Lower(std::move(schedule), lowering));
   PIPELAB_ASSIGN_OR_RETURN(point.trace, Simulate(point.program, point.costs));

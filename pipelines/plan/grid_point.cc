@@ -87,11 +87,11 @@ absl::StatusOr<GridPoint> EvaluateGrid(GridCache* cache, const GridConfig& confi
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule,
                            MakeSchedule(config.scheme, SchemeSizes(config, members)));
   PIPELAB_ASSIGN_OR_RETURN(const GridStages stages, cache->StagesOf(config, schedule.num_stages()));
-  schedule.stages = stages.partition->stages;
   GridPoint point;
   point.config = config;
   point.costs = CostsOf(model, config, *stages.costs);
   LoweringOptions lowering;
+  lowering.stages = stages.partition->stages;
   lowering.ties = *stages.ties;
   lowering.sharding = config.sharding;
   lowering.residency = config.residency;
