@@ -168,7 +168,16 @@ class DeviceTraining final : public PipelineTraining {
           partition_, ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples,
                                       options.layout));
     }
-    PIPELAB_RETURN_IF_ERROR(TakeStages(partition_, &schedule, options.sequential));
+    LoweringOptions lowering = options.lowering;
+    lowering.stages = options.sequential ? partition_.stages.WithChain() : partition_.stages;
+    lowering.ties = StageTies(graph, partition_);
+    if (options.optimizer.needs_norm()) lowering.norm_values = NumParameterValues(graph);
+    PIPELAB_ASSIGN_OR_RETURN(program_, Lower(std::move(schedule), lowering));
+    return MakeCosts(graph, options);
+  }
+
+  absl::Status MakeCosts(const ModelGraph& graph, const TrainingOptions& options) {
+    const Schedule& schedule = program_.schedule;
     StageCostOptions cost_options;
     PIPELAB_ASSIGN_OR_RETURN(
         cost_options.slices,
@@ -183,10 +192,6 @@ class DeviceTraining final : public PipelineTraining {
     costs_.divided_messages = split_.degree > 1 && !split_.scatters_rows();  // these have own rows
     costs_.edge_bytes.resize(schedule.stages.edges.size());  // a chain's carry nothing
     for (SliceCosts& slice : costs_.slices) slice.edge_bytes.resize(schedule.stages.edges.size());
-    LoweringOptions lowering = options.lowering;
-    lowering.ties = StageTies(graph, partition_);
-    if (options.optimizer.needs_norm()) lowering.norm_values = NumParameterValues(graph);
-    PIPELAB_ASSIGN_OR_RETURN(program_, Lower(std::move(schedule), lowering));
     return absl::OkStatus();
   }
 

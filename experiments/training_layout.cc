@@ -1,8 +1,5 @@
 #include "experiments/training_layout.h"
 
-#include <algorithm>
-#include <iterator>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,35 +28,6 @@ absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,
                                               absl::string_view layout) {
   if (!stage_of_layer.empty()) return MakePartition(graph, stage_of_layer);
   return PartitionOfLayout(graph, layout);
-}
-
-absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule, bool sequential) {
-  StageGraph stages = sequential ? partition.stages.WithChain() : partition.stages;
-  const auto edges = [](const StageGraph& graph) {
-    std::set<std::pair<int, int>> edges;
-    for (const StageGraph::Edge& e : graph.edges) edges.emplace(e.from, e.to);
-    return edges;
-  };
-  if (schedule->num_stages() != partition.num_stages()) {
-    return absl::InvalidArgumentError(absl::StrCat("the layers are in ", partition.num_stages(),
-                                                   " stages, but the schedule has ",
-                                                   schedule->num_stages()));
-  }
-  if (!schedule->stages.IsChain()) {
-    const auto given = edges(schedule->stages), made = edges(stages);
-    std::vector<std::pair<int, int>> different;
-    std::set_symmetric_difference(given.begin(), given.end(), made.begin(), made.end(),
-                                  std::back_inserter(different));
-    if (!different.empty()) {
-      const auto& [from, to] = different[0];
-      return absl::InvalidArgumentError(absl::StrCat(
-          "edge ", from, "-", to, " of the stage graph is in ",
-          given.count(different[0]) > 0 ? "the schedule, and not in the layers' stages"
-                                        : "the layers' stages, and not in the schedule"));
-    }
-  }
-  schedule->stages = std::move(stages);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<int64_t>> ChooseSlices(const Schedule& schedule, int64_t tokens,

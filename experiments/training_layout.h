@@ -3,7 +3,7 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
 //                            ChoosePartition(graph, schedule.num_stages(), samples, "3,2,2,3"));
-//   PIPELAB_RETURN_IF_ERROR(TakeStages(partition, &schedule));
+//   lowering.stages = partition.stages;
 //
 // Errors: InvalidArgument naming the option.
 #ifndef PIPELAB_EXPERIMENTS_TRAINING_LAYOUT_H_
@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -37,12 +36,6 @@ absl::StatusOr<ModelPartition> ChooseBalancedPartition(const ModelGraph& graph, 
 absl::StatusOr<ModelPartition> GivenPartition(const ModelGraph& graph,
                                               const std::vector<int>& stage_of_layer,
                                               absl::string_view layout);
-
-// The schedule's stages get the edges of the partition. A chain orders all stages, as edges of the
-// partition do; the edges of another graph must be the same. `sequential`: with the edges that make
-// a chain of them (StageGraph::WithChain).
-absl::Status TakeStages(const ModelPartition& partition, Schedule* schedule,
-                        bool sequential = false);
 
 // The tokens of each of the schedule's slices, `lengths` where given; none for whole samples of
 // `tokens`.

@@ -133,12 +133,13 @@ absl::StatusOr<PaperRun> RunModelOnPaper(const ModelGraph& graph, Schedule sched
   PIPELAB_ASSIGN_OR_RETURN(
       const ModelPartition partition,
       ChooseBalancedPartition(graph, schedule.num_stages(), layer_costs, options.layout));
-  PIPELAB_RETURN_IF_ERROR(TakeStages(partition, &schedule));
   PaperRun run;
-  PIPELAB_ASSIGN_OR_RETURN(run.costs, CostsFor(graph, partition, schedule, options, machine));
   LoweringOptions lowering;
+  lowering.stages = partition.stages;
   lowering.ties = StageTies(graph, partition);
   PIPELAB_ASSIGN_OR_RETURN(run.program, Lower(std::move(schedule), lowering));
+  PIPELAB_ASSIGN_OR_RETURN(run.costs,
+                           CostsFor(graph, partition, run.program.schedule, options, machine));
   PIPELAB_ASSIGN_OR_RETURN(run.trace, Simulate(run.program, run.costs));
   run.nanoseconds_per_unit = Milliseconds(1).value();
   run.has_bytes = true;

@@ -107,10 +107,13 @@ struct CostTable {
   std::vector<SliceCosts> slices;
   // Messages: latency + bytes / bandwidth; messages of one ordered pair of devices follow one
   // another. Without a network every ordered pair has a link of its own, of this latency and
-  // bandwidth.
+  // bandwidth, which its messages share with rings.
   Nanoseconds hop_latency;
   BytesPerSecond bandwidth{0};  // 0: infinite
   Network network;              // links that several pairs share; takes the place of the two above
+  // The runtime or its library does a collective's work when it is waited for (in-process
+  // communicators do): it begins when all members are at their wait, and not where they begin it.
+  bool collectives_at_wait = false;
   // Transfers run beside compute; else they occupy the device at either end (sim/simulate.h).
   bool overlap = true;
   // A reduction, after the last member has come: this and a ring all-reduce of its bytes

@@ -2,8 +2,8 @@
 // its edges carries, and the parameters that several stages share.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ModelPartition p, MakePartition(graph, {0, 0, 1, 1, 2}));
-//   schedule.stages = p.stages;
 //   LoweringOptions options;
+//   options.stages = p.stages;
 //   options.ties = StageTies(graph, p);
 //
 // There is one edge for each layer and each other stage that takes its output, straight from stage

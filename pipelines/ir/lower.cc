@@ -187,6 +187,9 @@ absl::Status CheckOptions(const Schedule& s, const LoweringOptions& options) {
 }  // namespace
 
 absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options) {
+  if (options.stages.has_value()) {
+    PIPELAB_ASSIGN_OR_RETURN(schedule, WithStages(std::move(schedule), *options.stages));
+  }
   PIPELAB_RETURN_IF_ERROR(ValidateActions(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckOptions(schedule, options));
   PIPELAB_ASSIGN_OR_RETURN(PortTable ports, PortTable::Make(schedule));

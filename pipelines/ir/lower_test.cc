@@ -52,6 +52,35 @@ TEST(Lower, KeepsItsPromisesForAllShapes) {
   }
 }
 
+// A chain's order serves a partition with a skip; edges are the partition's.
+TEST(Lower, TakesThePartitionsEdges) {
+  const Schedule chain = ChainOf(1, {"0F0 0B0", "1F0 1B0", "2F0 2B0"});
+  LoweringOptions options;
+  options.stages = StageGraph::FromEdges(3, {{0, 1}, {0, 2}, {1, 2}});
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(chain, options));
+  EXPECT_EQ(CheckProgram(p), "");
+  EXPECT_EQ(p.schedule.stages.edges.size(), 3u);
+  EXPECT_THAT(Words(p, 0),
+              ElementsAre("compute 0F0", "send 0F0 to 1", "send 0F0 to 2", "receive 2B0",
+                          "receive 1B0", "wait 1B0", "wait 2B0", "compute 0B0", "step 0S"));
+  const auto error = [&](const Schedule& s, StageGraph stages) {
+    options.stages = std::move(stages);
+    return std::string(Lower(s, options).status().message());
+  };
+  EXPECT_EQ(error(chain, StageGraph::Chain(2)),
+            "the layers are in 2 stages, but the schedule has 3");
+  EXPECT_EQ(error(chain, StageGraph::FromEdges(3, {{0, 1}, {2, 1}})),
+            "edge 2-1 of the layers' stages leads back, and the schedule is of a chain");
+  // Any other graph is the partition's own.
+  EXPECT_EQ(error(p.schedule, p.schedule.stages), "");
+  EXPECT_EQ(error(p.schedule, StageGraph::FromEdges(3, {{0, 1}, {0, 2}})),
+            "edge 1-2 of the stage graph is in the schedule, and not in the layers' stages");
+  Schedule fork = chain;
+  fork.stages = StageGraph::FromEdges(3, {{0, 1}, {0, 2}});
+  EXPECT_EQ(error(fork, p.schedule.stages),
+            "edge 1-2 of the stage graph is in the layers' stages, and not in the schedule");
+}
+
 TEST(Lower, LocalEdgesMakeNoMessage) {
   Schedule s = ChainOf(1, {"0F0 1F0 1B0 0B0", ""});
   s.placement.groups[0][1] = {0};

@@ -133,6 +133,9 @@ struct Program {
 };
 
 struct LoweringOptions {
+  // A partition's stage graph, which the program's schedule gets in the place of its own
+  // (WithStages).
+  absl::optional<StageGraph> stages;
   std::vector<Tie> ties;
   // Adds reductions and optimizer steps (synchronous training).
   bool step = true;

@@ -1,6 +1,8 @@
 #include "pipelines/ir/schedule.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -113,6 +115,41 @@ std::vector<bool> Schedule::RecomputedStages() const {
     }
   }
   return recomputed;
+}
+
+absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages) {
+  if (schedule.num_stages() != stages.num_stages()) {
+    return absl::InvalidArgumentError(absl::StrCat("the layers are in ", stages.num_stages(),
+                                                   " stages, but the schedule has ",
+                                                   schedule.num_stages()));
+  }
+  if (schedule.stages.IsChain()) {
+    for (const StageGraph::Edge& e : stages.edges) {
+      if (e.from < e.to) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("edge ", e.from, "-", e.to,
+                       " of the layers' stages leads back, and the schedule is of a chain"));
+    }
+  } else {
+    const auto edges = [](const StageGraph& graph) {
+      std::set<std::pair<int, int>> edges;
+      for (const StageGraph::Edge& e : graph.edges) edges.emplace(e.from, e.to);
+      return edges;
+    };
+    const auto given = edges(schedule.stages), made = edges(stages);
+    std::vector<std::pair<int, int>> different;
+    std::set_symmetric_difference(given.begin(), given.end(), made.begin(), made.end(),
+                                  std::back_inserter(different));
+    if (!different.empty()) {
+      const auto& [from, to] = different[0];
+      return absl::InvalidArgumentError(absl::StrCat(
+          "edge ", from, "-", to, " of the stage graph is in ",
+          given.count(different[0]) > 0 ? "the schedule, and not in the layers' stages"
+                                        : "the layers' stages, and not in the schedule"));
+    }
+  }
+  schedule.stages = std::move(stages);
+  return schedule;
 }
 
 }  // namespace pipelab

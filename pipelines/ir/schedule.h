@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 namespace pipelab {
@@ -136,6 +137,11 @@ struct Schedule {
   // [stage] Whether backward passes rebuild its activations (some R of it is in the order).
   std::vector<bool> RecomputedStages() const;
 };
+
+// The same order over another graph of as many stages, as a partition of a model makes it. An order
+// over a chain serves every graph whose edges lead to later stages, since it orders all of them; of
+// another graph the edges must be the same. InvalidArgument names the edge.
+absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages);
 
 }  // namespace pipelab
 

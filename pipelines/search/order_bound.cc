@@ -120,8 +120,7 @@ absl::Status OrderBound::SetOrder(const StepConfig& c) {
   walk_of_.clear();
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.ScheduleOf(c));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages, cache_.StagesOf(c, schedule->num_stages()));
-  order_.schedule = *schedule;
-  order_.schedule.stages = stages.partition->stages;
+  PIPELAB_ASSIGN_OR_RETURN(order_.schedule, WithStages(*schedule, stages.partition->stages));
   costs_ = *stages.costs;
   costs_.overlap = c.overlap_pipeline;
   costs_.divided_messages = c.divided_messages();

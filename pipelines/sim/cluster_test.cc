@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "pipelines/cluster/network.h"
 #include "pipelines/ir/test_schedules.h"
+#include "pipelines/sim/collective_timeline.h"
 #include "pipelines/sim/sim_testing.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/rng.h"
@@ -41,6 +42,7 @@ void ForRandomPrograms(const Check& check) {
       for (StageCost& c : costs.stages) {
         c.forward = Nanoseconds(static_cast<int64_t>(rng.Below(n++, 300)));
         c.backward_input = Nanoseconds(static_cast<int64_t>(rng.Below(n++, 300)));
+        c.memory.gradients = Bytes(static_cast<int64_t>(rng.Below(n++, 3000)));
       }
       for (Bytes& b : costs.edge_bytes) b = Bytes(static_cast<int64_t>(rng.Below(n++, 3000)));
       costs.hop_latency = Nanoseconds(static_cast<int64_t>(rng.Below(n++, 40)));
@@ -89,6 +91,14 @@ TEST(Cluster, SharingIsNeverFasterAndDeterministic) {
         }
       }
       alone.reduce = shared.reduce = Nanoseconds(5);
+      // Rings have links of their own, too.
+      for (const std::vector<int>& devices : ProgramRings(p).devices) {
+        RingRoute ring = RingOf(shared.network, devices);
+        const BytesPerSecond bandwidth = BandwidthOf(shared.network, ring.uses);
+        ring.uses = {static_cast<int>(alone.network.links.size())};
+        alone.network.links.push_back({"ring", Nanoseconds(0), bandwidth});
+        alone.network.rings[devices] = ring;
+      }
       const auto ends = Ends(p, shared);
       ExpectNowhereEarlier(ends, Ends(p, alone));
       EXPECT_EQ(ends, Ends(p, shared));

@@ -1,6 +1,7 @@
 #include "pipelines/sim/collective_timeline.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "pipelines/cost/collectives.h"
@@ -18,32 +19,55 @@ std::vector<int> DevicesOf(const std::vector<StageCopy>& members) {
 
 }  // namespace
 
-CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& costs)
+ProgramRings::ProgramRings(const Program& program) {
+  std::map<std::vector<int>, int> known;
+  const auto add = [&](const std::vector<StageCopy>& members) {
+    std::vector<int> ring = DevicesOf(members);
+    const auto [it, made] = known.emplace(ring, static_cast<int>(devices.size()));
+    if (made) devices.push_back(std::move(ring));
+    ring_of.push_back(it->second);
+  };
+  for (const Reduction& r : program.reductions) add(r.members);
+  for (const Gather& g : program.gathers) add(g.members);
+  shareable = devices.size();
+  known.clear();
+  if (program.norm.has_value()) add(program.norm->members);
+}
+
+CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& costs,
+                                       const ProgramRings& rings, Transfers* transfers)
     : measured_(!costs.instruction_time.empty()),
       overlap_(costs.overlap),
+      at_wait_(costs.collectives_at_wait),
       num_reductions_(program.reductions.size()),
+      rings_(rings),
+      transfers_(transfers),
+      running_(rings.devices.size()),
       queues_(program.schedule.num_devices()),
       free_at_(program.schedule.num_devices(), 0) {
-  all_.reserve(program.reductions.size() + program.gathers.size() + 1);
-  const auto add = [&](const std::vector<StageCopy>& members, pipelab::Collective kind, Bytes bytes,
-                       Nanoseconds more) {
-    Collective& c = all_.emplace_back();
-    c.devices = DevicesOf(members);
-    c.missing = static_cast<int>(c.devices.size());
-    c.time = (more + CollectiveTime(costs, kind, c.devices, bytes)).value();
-    c.traffic = RingTraffic(bytes, c.missing, kind == pipelab::Collective::kAllReduce).value();
+  all_.reserve(rings.ring_of.size());
+  const auto add = [&](pipelab::Collective kind, Bytes bytes, Nanoseconds more) {
+    Collective c;
+    c.ring = rings.ring_of[all_.size()];
+    const std::vector<int>& devices = rings.devices[c.ring];
+    const CollectiveCost cost = CostOfCollective(costs, kind, devices, bytes);
+    c.missing = static_cast<int>(devices.size());
+    c.latency = (more + cost.latency).value();
+    c.time = (more + cost.Time()).value();
+    c.sent = cost.sent;
+    c.traffic =
+        RingTraffic(bytes, cost.ring.ranks, kind == pipelab::Collective::kAllReduce).value();
+    all_.push_back(std::move(c));
   };
   for (const Reduction& r : program.reductions) {
-    add(r.members,
-        r.scatter ? pipelab::Collective::kReduceScatter : pipelab::Collective::kAllReduce,
+    add(r.scatter ? pipelab::Collective::kReduceScatter : pipelab::Collective::kAllReduce,
         ReductionBytes(costs, program, r), costs.reduce);
   }
   for (const Gather& g : program.gathers) {
-    add(g.members, pipelab::Collective::kAllGather, GatherBytes(costs, program, g), Nanoseconds(0));
+    add(pipelab::Collective::kAllGather, GatherBytes(costs, program, g), Nanoseconds(0));
   }
   if (program.norm.has_value()) {
-    add(program.norm->members, pipelab::Collective::kAllReduce, NormBytes(*program.norm),
-        costs.reduce);
+    add(pipelab::Collective::kAllReduce, NormBytes(*program.norm), costs.reduce);
   }
 }
 
@@ -64,12 +88,14 @@ int64_t CollectiveTimeline::Visit(int device, const Instruction& i, int64_t now,
     if (c.missing == 0) End(&c, c.last_arrival + c.longest);
     return EndFor(device, &c);
   }
-  if (!begins) return c.end == kBlocked ? EndFor(device, &c) : std::max(now, c.end);
-  if (!overlap_ && c.end != kBlocked) return c.end;
+  if (begins && at_wait_) return now;
+  if (!begins && !at_wait_) return c.end == kBlocked ? EndFor(device, &c) : std::max(now, c.end);
+  const bool stays = at_wait_ || !overlap_;
+  if (stays && c.end != kBlocked) return c.end;  // woken
   Arrive(&c, now, own);
   queues_[device].push_back(index);
-  Resolve(index);
-  return overlap_ ? now : EndFor(device, &c);
+  Resolve({index});
+  return stays ? EndFor(device, &c) : now;
 }
 
 void CollectiveTimeline::Arrive(Collective* c, int64_t now, int64_t own) {
@@ -89,25 +115,49 @@ void CollectiveTimeline::End(Collective* c, int64_t end) {
   c->waiting.clear();
 }
 
-void CollectiveTimeline::Resolve(size_t index) {
-  std::vector<size_t> next = {index};
+void CollectiveTimeline::Resolve(std::vector<size_t> next) {
   while (!next.empty()) {
     const size_t at = next.back();
     next.pop_back();
     Collective& c = all_[at];
-    bool ready = c.missing == 0;
+    bool ready = c.missing == 0 && c.begin == kBlocked;
     int64_t begin = c.last_arrival;
-    for (int d : c.devices) {
+    for (int d : rings_.devices[c.ring]) {
       ready = ready && !queues_[d].empty() && queues_[d].front() == at;
       begin = std::max(begin, free_at_[d]);
     }
     if (!ready) continue;
-    End(&c, begin + c.time);
-    for (int d : c.devices) {
-      free_at_[d] = c.end;
-      queues_[d].pop_front();
-      if (!queues_[d].empty()) next.push_back(queues_[d].front());
-    }
+    c.begin = begin;
+    if (Run(at)) Leave(c, &next);
+  }
+}
+
+bool CollectiveTimeline::Run(size_t index) {
+  Collective& c = all_[index];
+  const bool shareable = static_cast<size_t>(c.ring) < rings_.shareable;
+  if (c.sent == 0 || !shareable || !transfers_->IsShared(c.ring)) {
+    End(&c, c.begin + c.time);
+    return true;
+  }
+  running_[c.ring] = index;
+  transfers_->Begin(c.ring, c.sent, c.begin + c.latency);
+  return false;
+}
+
+void CollectiveTimeline::Complete(int ring, int64_t end) {
+  Collective& c = all_[running_[ring]];
+  c.time = end - c.begin;
+  End(&c, end);
+  std::vector<size_t> next;
+  Leave(c, &next);
+  Resolve(std::move(next));
+}
+
+void CollectiveTimeline::Leave(const Collective& c, std::vector<size_t>* next) {
+  for (int d : rings_.devices[c.ring]) {
+    free_at_[d] = c.end;
+    queues_[d].pop_front();
+    if (!queues_[d].empty()) next->push_back(queues_[d].front());
   }
 }
 

@@ -52,6 +52,65 @@ TEST(CollectiveTimeline, EagerReductionsRunBesideCompute) {
   EXPECT_EQ(Makespan(TwoWays(), at_end, costs), 600 + 50 + 50 + 20);
 }
 
+// A ring and the gradients of the other direction are on both links at one time.
+TEST(CollectiveTimeline, SharesLinksWithMessages) {
+  CostTable costs = Costs(TwoWays());
+  costs.edge_bytes = {Bytes(100)};
+  costs.bandwidth = BytesPerSecond(1e9);  // a byte a nanosecond
+  LoweringOptions eager;
+  eager.eager_reductions = true;
+  // Stage 1's B ends at 500. Its gradients (100 bytes) and its sum (1000 a device) halve the links
+  // until 700; the sum has the other 900 bytes for itself. 0B ends at 900, stage 0's sum is next.
+  EXPECT_EQ(Makespan(TwoWays(), eager, costs), 500 + 200 + 900 + 1000 + 20);
+  const Trace trace = Simulate(Lower(TwoWays(), eager).value(), costs).value();
+  for (const DeviceTrace& device : trace.devices) {
+    for (const Span& span : device.spans) {
+      if (span.op == OpCode::kCompute && ToString(span.action)[1] == 'B') {
+        EXPECT_EQ(span.begin_ns, span.action.stage == 1 ? 300 : 700);
+      }
+    }
+  }
+  // Bytes move once the latency is over: the message is alone for 50 ns.
+  costs.reduce = Nanoseconds(50);
+  EXPECT_EQ(Makespan(TwoWays(), eager, costs), 550 + 100 + 950 + 1050 + 20);
+  // The same with the links written down; and with a card for sums alone.
+  costs.network = PrivateLinks(2, {"", Nanoseconds(0), costs.bandwidth});
+  EXPECT_EQ(Makespan(TwoWays(), eager, costs), 550 + 100 + 950 + 1050 + 20);
+  costs.network.links.push_back({"card", Nanoseconds(0), BytesPerSecond(4e9)});
+  RingRoute& ring = costs.network.rings[{0, 1}];
+  ring.ranks = 4;  // 1500 bytes each; 8 of them share the card
+  ring.uses = {{2, 8.0}};
+  EXPECT_EQ(Makespan(TwoWays(), eager, costs), 500 + 2 * (50 + 3000) + 20);
+  // Messages through the same card: 100 bytes and the sum's rise together at 4 / (8 + 1 + 1).
+  costs.network.RouteOf(0, 1).uses = costs.network.RouteOf(1, 0).uses = {2};
+  costs.edge_bytes = {Bytes(400)};
+  costs.reduce = Nanoseconds(0);
+  // Forwards: 400 bytes at 2 a nanosecond each. 1B ends at 600; the messages at 1600, with 1100
+  // bytes of the sum left. 0B ends at 1800.
+  EXPECT_EQ(Makespan(TwoWays(), eager, costs), 1600 + 2200 + 3000 + 20);
+}
+
+TEST(CollectiveTimeline, WorkIsDoneAtTheWait) {
+  CostTable costs = Costs(TwoWays());
+  costs.reduce = Nanoseconds(50);
+  costs.collectives_at_wait = true;
+  LoweringOptions eager, at_end;
+  eager.eager_reductions = true;
+  for (bool overlap : {true, false}) {
+    costs.overlap = overlap;
+    EXPECT_EQ(Makespan(TwoWays(), eager, costs), 600 + 50 + 50 + 20);
+    EXPECT_EQ(Makespan(TwoWays(), at_end, costs), 600 + 50 + 50 + 20);
+  }
+  const Trace trace = Simulate(Lower(TwoWays(), eager).value(), costs).value();
+  for (const Span& span : trace.devices[0].spans) {
+    const int64_t expected = span.op == OpCode::kReduceWait ? 50 : 0;
+    if (IsCollective(span.op)) {
+      EXPECT_EQ(span.end_ns - span.begin_ns, expected);
+    }
+  }
+  EXPECT_EQ(trace.devices[0].collective_bytes, Bytes(2000));
+}
+
 // Every device waits for all gradients and a ring of 4 bytes a value; the steps follow.
 TEST(CollectiveTimeline, TheNormIsARingOverAllDevices) {
   const Schedule s = ChainOf(1, {"0F0 0B0", "1F0 1B0"});
@@ -131,6 +190,8 @@ TEST(CollectiveTimeline, GathersAheadHideBehindCompute) {
   options.overlap = true;
   EXPECT_EQ(Makespan(s, options, costs), 415 + 10);
   EXPECT_EQ(state(), Bytes(2 * 2000 + 3 * 1000));
+  costs.collectives_at_wait = true;  // nothing is begun ahead
+  EXPECT_EQ(Makespan(s, options, costs), 5 * 55 + 300 + 10);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/sim/collective_timeline.h"
@@ -24,8 +25,9 @@ class Simulation {
       : p_(program),
         costs_(costs),
         effects_(program, costs),
-        transfers_(program, costs),
-        collectives_(program, costs) {}
+        rings_(program),
+        transfers_(program, costs, SharedRings()),
+        collectives_(program, costs, rings_, &transfers_) {}
 
   absl::StatusOr<Trace> Run(TraceOrigin origin) {
     const int devices = p_.schedule.num_devices();
@@ -47,7 +49,14 @@ class Simulation {
       if (!transfers_.pending()) break;
       arrivals.clear();
       transfers_.Advance(&arrivals);
-      for (const Arrival& a : arrivals) Arrive(a);
+      for (const Arrival& a : arrivals) {
+        if (a.ring < 0) {
+          Arrive(a);
+        } else {
+          collectives_.Complete(a.ring, a.arrival);
+          Wake();
+        }
+      }
     }
     return Finish();
   }
@@ -119,7 +128,7 @@ class Simulation {
         case OpCode::kNorm:
         case OpCode::kNormWait:
           end = collectives_.Visit(d, i, begin, own);
-          for (int woken : collectives_.TakeWoken()) runnable_.push_back(woken);
+          Wake();
           if (end == CollectiveTimeline::kBlocked) return;
           if (BeginsCollective(i.op)) {
             trace.collective_bytes += Bytes(collectives_.TrafficOf(i));
@@ -140,6 +149,16 @@ class Simulation {
       trace.spans.push_back(
           {static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin, end, own, 0});
     }
+  }
+
+  // Measured times of collectives are their own.
+  absl::Span<const std::vector<int>> SharedRings() const {
+    if (!costs_.instruction_time.empty()) return {};
+    return rings_.Shareable();
+  }
+
+  void Wake() {
+    for (int woken : collectives_.TakeWoken()) runnable_.push_back(woken);
   }
 
   void Send(int d, int32_t id, int64_t bytes, int64_t leaves) {
@@ -190,6 +209,7 @@ class Simulation {
   const Program& p_;
   const CostTable& costs_;
   const EffectTable effects_;
+  const ProgramRings rings_;
   Transfers transfers_;
   CollectiveTimeline collectives_;
   Trace trace_;
