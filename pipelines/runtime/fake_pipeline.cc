@@ -102,7 +102,9 @@ FakePipeline::FakePipeline(const Program* program, const FakePipelineOptions& op
     }
   }
   auto executor = Executor::Create(program, std::move(devices),
-                                   {.wait_limit = options.wait_limit, .trace = options.trace});
+                                   {.wait_limit = options.wait_limit,
+                                    .action_limit = options.action_limit,
+                                    .trace = options.trace});
   created_ = executor.status();
   if (executor.ok()) executor_ = *std::move(executor);
 }
