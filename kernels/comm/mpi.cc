@@ -44,13 +44,7 @@ class MpiCommunicator final : public Communicator {
     head.from = rank_;
     head.to = to;
     head.tag = tag;
-    head.type = static_cast<int32_t>(tensor.type());
-    if (tensor.shape().size() > head.shape.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("rank ", rank_, " sends ",
-                                                     tensor.shape().size(), " dimensions; at most ",
-                                                     head.shape.size(), " can be"));
-    }
-    for (const int64_t d : tensor.shape()) head.shape[head.dims++] = d;
+    PIPELAB_RETURN_IF_ERROR(SetSpec(tensor, rank_, &head));
     const void* data = tensor.data();
     const int64_t bytes = tensor.bytes();
     Operation* operation;
@@ -172,14 +166,14 @@ class MpiCommunicator final : public Communicator {
         }));
     const MpiHead& head = op.in->head;  // done: nobody writes to it any more
     const Tensor& tensor = op.tensor;
-    const Shape shape(head.shape.begin(), head.shape.begin() + head.dims);
-    const auto type = static_cast<DataType>(head.type);
-    if (head.tag != op.tag || type != tensor.type() || shape != tensor.shape()) {
+    const absl::StatusOr<TensorSpec> sent = SpecOf(head, op.peer);
+    if (!sent.ok()) return engine_->Fail(rank_, sent.status());
+    if (head.tag != op.tag || sent->type != tensor.type() || sent->shape != tensor.shape()) {
       return engine_->Fail(
           rank_, absl::InternalError(absl::StrCat(
                      "rank ", rank_, " expects tag ", op.tag, ", ", DataTypeName(tensor.type()),
                      ShapeToString(tensor.shape()), " from rank ", op.peer, ", which sent tag ",
-                     head.tag, ", ", DataTypeName(type), ShapeToString(shape))));
+                     head.tag, ", ", DataTypeName(sent->type), ShapeToString(sent->shape))));
     }
     op.in->keep = Tensor();
     return std::move(op.tensor).Adopt(std::move(op.charge));

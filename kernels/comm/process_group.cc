@@ -102,6 +102,7 @@ absl::StatusOr<std::vector<std::string>> ProcessGroup::ToAll(absl::string_view m
   ByteReader in(bytes);
   std::vector<std::string> texts(size());
   for (std::string& text : texts) text = in.Text();
+  if (!in.ok()) return absl::DataLossError("what rank 0 sent is not everybody's text");
   return texts;
 }
 
