@@ -37,6 +37,8 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return engine_->num_devices(); }
   absl::string_view name() const override { return "mpi"; }
+  // The first bytes move from the begin on; sums, and what follows them, come at the wait.
+  bool collectives_work_at_wait() const override { return true; }
 
   absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
     PIPELAB_RETURN_IF_ERROR(CheckCall(to));

@@ -18,6 +18,7 @@ class BlockingSends : public Communicator {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   absl::string_view name() const override { return "blocking"; }
+  bool collectives_work_at_wait() const override { return false; }  // but at the begin
   absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
     PIPELAB_ASSIGN_OR_RETURN(Ticket ticket, inner_->Send(std::move(tensor), to, tag));
     PIPELAB_RETURN_IF_ERROR(inner_->Wait(ticket, limit_).status());
