@@ -70,8 +70,8 @@ stopped_process() {
   wait "$job" || status=$?
   kill -CONT "$victim" 2>/dev/null || true
   [[ $status != 0 && $status != 124 ]] || { echo "exit $status"; cat stderr; return 1; }
-  grep -qE '^device [0-9]( \(rank [0-9]\))? waited 1 s for [0-9]+[FB][0-9]+ from device [0-9]|^device [0-9], .* waited 1s for rank' \
-    stderr || { echo "no line with a rank and an action:"; cat stderr; return 1; }
+  grep -qE '^device [0-9]( \(rank [0-9]\))? waited 1 s for ' stderr ||
+    { echo "no line with a rank and an action:"; cat stderr; return 1; }
   nobody_left
 }
 

@@ -96,10 +96,11 @@ class LinksReader {
       const auto counts = ParseByteCounts("bandwidth", value.get<std::string>(), 1, "");
       if (counts.ok()) bytes = static_cast<double>((*counts)[0].value());
     }
-    if (!(bytes > 0 && std::isfinite(bytes))) {
+    const double per_second = bytes * 1e9 / nanoseconds_per_unit_;
+    if (!(per_second > 0 && std::isfinite(per_second))) {
       return Error(place, "must be bytes in a unit of time, above 0: a number, or as \"1.5GB\"");
     }
-    return BytesPerSecond(bytes * 1e9 / nanoseconds_per_unit_);
+    return BytesPerSecond(per_second);
   }
 
   absl::StatusOr<std::vector<int>> Devices(const json& object, const char* key,

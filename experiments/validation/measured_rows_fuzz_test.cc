@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "models/data/fuzz_mutations.h"
+#include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {

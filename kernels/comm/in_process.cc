@@ -35,6 +35,7 @@ class InProcessCommunicator : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return world_->size(); }
   absl::string_view name() const override { return "in-process"; }
+  bool collectives_work_at_wait() const override { return true; }
 
   absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
     PIPELAB_RETURN_IF_ERROR(CheckCall(to));

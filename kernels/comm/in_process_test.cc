@@ -151,6 +151,29 @@ TEST(InProcess, AbortOfASendThatWaits) {
   });
 }
 
+// Cost tables rely on it: between begin and wait nothing of a collective runs.
+TEST(InProcess, CollectivesWorkAtTheWait) {
+  auto ranks = MakeInProcessCommunicators(2, {});
+  std::deque<Arena> arenas(2);
+  std::vector<Tensor> data;
+  std::vector<Ticket> tickets;
+  for (int r = 0; r < 2; ++r) {
+    EXPECT_TRUE(ranks[r]->collectives_work_at_wait());
+    data.push_back(arenas[r].Allocate(DataType::kFloat32, {1}, MemoryKind::kActivation));
+    data[r].f32()[0] = static_cast<float>(r + 1);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Ticket ticket,
+                                 ranks[r]->BeginAllReduce(data[r], {0, 1}, ReduceOp::kSum));
+    tickets.push_back(ticket);
+  }
+  EXPECT_EQ(data[0].f32()[0], 1.0f) << "all have begun, nobody has waited";
+  EXPECT_EQ(data[1].f32()[0], 2.0f);
+  std::thread other([&] { EXPECT_THAT(ranks[1]->Wait(tickets[1], kPatience), IsOk()); });
+  EXPECT_THAT(ranks[0]->Wait(tickets[0], kPatience), IsOk());
+  other.join();
+  EXPECT_EQ(data[0].f32()[0], 3.0f);
+  EXPECT_EQ(data[1].f32()[0], 3.0f);
+}
+
 // Mail that is never received, and charges of receives that are never waited for, go with the
 // ranks.
 TEST(InProcess, LeftoversAreFreed) {

@@ -8,6 +8,7 @@ namespace pipelab {
 
 struct LaunchPlace {
   int process = 0, processes = 1;
+  bool one_host = true;  // all of them are on this one
 };
 
 // What the launcher (mpirun, srun --mpi=pmix) says in the environment; 0 of 1 when there is none.

@@ -37,6 +37,8 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return engine_->num_devices(); }
   absl::string_view name() const override { return "mpi"; }
+  // The first bytes move from the begin on; sums, and what follows them, come at the wait.
+  bool collectives_work_at_wait() const override { return true; }
 
   absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
     PIPELAB_RETURN_IF_ERROR(CheckCall(to));
@@ -44,13 +46,7 @@ class MpiCommunicator final : public Communicator {
     head.from = rank_;
     head.to = to;
     head.tag = tag;
-    head.type = static_cast<int32_t>(tensor.type());
-    if (tensor.shape().size() > head.shape.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("rank ", rank_, " sends ",
-                                                     tensor.shape().size(), " dimensions; at most ",
-                                                     head.shape.size(), " can be"));
-    }
-    for (const int64_t d : tensor.shape()) head.shape[head.dims++] = d;
+    PIPELAB_RETURN_IF_ERROR(SetSpec(tensor, rank_, &head));
     const void* data = tensor.data();
     const int64_t bytes = tensor.bytes();
     Operation* operation;
@@ -172,14 +168,14 @@ class MpiCommunicator final : public Communicator {
         }));
     const MpiHead& head = op.in->head;  // done: nobody writes to it any more
     const Tensor& tensor = op.tensor;
-    const Shape shape(head.shape.begin(), head.shape.begin() + head.dims);
-    const auto type = static_cast<DataType>(head.type);
-    if (head.tag != op.tag || type != tensor.type() || shape != tensor.shape()) {
+    const absl::StatusOr<TensorSpec> sent = SpecOf(head, op.peer);
+    if (!sent.ok()) return engine_->Fail(rank_, sent.status());
+    if (head.tag != op.tag || sent->type != tensor.type() || sent->shape != tensor.shape()) {
       return engine_->Fail(
           rank_, absl::InternalError(absl::StrCat(
                      "rank ", rank_, " expects tag ", op.tag, ", ", DataTypeName(tensor.type()),
                      ShapeToString(tensor.shape()), " from rank ", op.peer, ", which sent tag ",
-                     head.tag, ", ", DataTypeName(type), ShapeToString(shape))));
+                     head.tag, ", ", DataTypeName(sent->type), ShapeToString(sent->shape))));
     }
     op.in->keep = Tensor();
     return std::move(op.tensor).Adopt(std::move(op.charge));

@@ -137,8 +137,14 @@ absl::Status MpiCollective::CheckSame() {
   for (int i = 0; i < size(); ++i) {
     if (in_[i] == nullptr || !in_[i]->has_head) continue;
     const MpiHead& head = in_[i]->head;
-    const CollectiveClaim other = {static_cast<CollectiveOp>(head.op), head.root,
-                                   static_cast<DataType>(head.type), head.size};
+    const absl::StatusOr<CollectiveClaim> said = ClaimOf(head, head.from);
+    if (!said.ok()) return engine_->Fail(device_, said.status());
+    const CollectiveClaim& other = *said;
+    if (claim_ == other && in_[i]->misfit) {
+      return engine_->Fail(device_, absl::DataLossError(absl::StrCat(
+                                        "rank ", head.from, " sent ", head.bytes,
+                                        " bytes to a collective that takes ", in_[i]->bytes)));
+    }
     if (claim_ == other) continue;
     const bool first = i < me_;
     return engine_->Fail(device_,

@@ -273,10 +273,17 @@ void MpiEngine::TakeHeads() {
     if (code != MPI_SUCCESS) return Broken("MPI_Test", code);
     if (flag == 0) return;
     MPI_Get_count(&status, MPI_BYTE, &size);
-    const std::string& message = heads_[next_head_];
+    const absl::string_view message(heads_[next_head_].data(),
+                                    static_cast<size_t>(std::max(size, 0)));
+    const absl::StatusOr<MpiHead> head =
+        ReadMpiHead(message, status.MPI_SOURCE, world_->rank(), process_of_);
+    if (!head.ok()) {  // nothing behind it can be right
+      if (broken_.ok()) broken_ = head.status();
+      return;
+    }
     Arrived arrived;
-    std::memcpy(&arrived.head, message.data(), sizeof(MpiHead));
-    arrived.bytes.assign(message, sizeof(MpiHead), static_cast<size_t>(size) - sizeof(MpiHead));
+    arrived.head = *head;
+    arrived.bytes = std::string(message.substr(sizeof(MpiHead)));
     PostHead(next_head_);
     next_head_ = (next_head_ + 1) % kHeads;
     Arrive(std::move(arrived));

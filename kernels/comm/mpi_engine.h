@@ -34,24 +34,10 @@
 #include "absl/time/time.h"
 #include "kernels/comm/mpi_world.h"
 #include "kernels/comm/process_group.h"
+#include "kernels/comm/wire_head.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
-
-// What a message says of itself. The same layout in all processes: they run the same program.
-struct MpiHead {
-  int32_t from = 0, to = 0;  // devices
-  int64_t bytes = 0;
-  uint64_t tag = 0;          // message: the caller's; collective: of its group
-  int64_t number = -1;       // collective: how many the group had before; -1: a message
-  int32_t phase = 0;         // of a collective
-  int32_t op = 0, root = 0;  // of a collective
-  int32_t type = 0;
-  int64_t size = 0;        // of a collective: elements that the member brings
-  int32_t bytes_tag = -1;  // under which the bytes follow; -1: they are in the head's message
-  int32_t dims = 0;
-  std::array<int64_t, 8> shape{};  // of a message
-};
 
 // A send under way. All fields belong to the engine's mutex.
 struct MpiOutgoing {

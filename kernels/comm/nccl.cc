@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "kernels/comm/collective_checks.h"
 #include "kernels/comm/nccl_collective.h"
 #include "kernels/comm/nccl_messages.h"
@@ -14,6 +15,8 @@
 
 namespace pipelab {
 namespace {
+
+constexpr int kHardwareQueues = 32;  // CUDA_DEVICE_MAX_CONNECTIONS, at most
 
 // One of the three.
 struct Operation {
@@ -44,6 +47,7 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return world_.rank(); }
   int size() const override { return world_.size(); }
   absl::string_view name() const override { return "nccl"; }
+  bool collectives_work_at_wait() const override { return true; }
 
   absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
     PIPELAB_RETURN_IF_ERROR(CheckCall(to));
@@ -187,6 +191,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(
   if (size < 1 || size > processes->size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "NCCL has a device a process: ", size, " devices in ", processes->size(), " processes"));
+  }
+  if (processes->rank() == 0 && 3 * (size - 1) > kHardwareQueues) {
+    LOG(WARNING) << size << " ranks over NCCL have " << 3 * (size - 1)
+                 << " streams each, and a GPU " << kHardwareQueues
+                 << " hardware queues: transfers may wait for one another";
   }
   const std::shared_ptr<SharedRun> run = processes->BeginRun();
   const bool member = processes->rank() < size;

@@ -49,7 +49,7 @@ absl::Status NcclCollective::Finish(absl::Duration limit) {
 }
 
 absl::Status NcclCollective::ShowClaims() {
-  NcclHead head;
+  WireHead head;
   head.op = static_cast<int32_t>(claim_.op);
   head.root = claim_.root;
   head.type = static_cast<int32_t>(claim_.type);
@@ -58,14 +58,14 @@ absl::Status NcclCollective::ShowClaims() {
   for (size_t i = 0; i < group_.size(); ++i) {
     if (static_cast<int>(i) == me_) continue;
     Member& member = members_[i];
-    member.heads = std::make_unique<NcclBytes>(world_.device().get(), 2 * sizeof(NcclHead));
+    member.heads = std::make_unique<NcclBytes>(world_.device().get(), 2 * sizeof(WireHead));
     if (member.heads->data() == nullptr) return world_.device()->Finish();
     world_.device()->FromHost(&head, member.heads->data(), sizeof(head));
   }
   PIPELAB_RETURN_IF_ERROR(world_.device()->Finish());  // the data's values, too
   return Exchange([&](int i) {
     char* const heads = members_[i].heads->data();
-    return Transfer{heads, sizeof(NcclHead), heads + sizeof(NcclHead), sizeof(NcclHead)};
+    return Transfer{heads, sizeof(WireHead), heads + sizeof(WireHead), sizeof(WireHead)};
   });
 }
 
@@ -92,11 +92,10 @@ absl::Status NcclCollective::AwaitExchange(absl::Duration limit) {
 absl::Status NcclCollective::CheckClaims() {
   for (size_t i = 0; i < group_.size(); ++i) {
     if (static_cast<int>(i) == me_) continue;
-    NcclHead head;
-    world_.device()->ToHost(members_[i].heads->data() + sizeof(NcclHead), &head, sizeof(head));
+    WireHead head;
+    world_.device()->ToHost(members_[i].heads->data() + sizeof(WireHead), &head, sizeof(head));
     PIPELAB_RETURN_IF_ERROR(world_.device()->Finish());
-    const CollectiveClaim claim = {static_cast<CollectiveOp>(head.op), head.root,
-                                   static_cast<DataType>(head.type), head.size};
+    PIPELAB_ASSIGN_OR_RETURN(const CollectiveClaim claim, ClaimOf(head, group_[i]));
     if (claim == claim_) continue;
     const bool lower = static_cast<int>(i) < me_;
     return Disagreement(group_, lower ? group_[i] : world_.rank(), lower ? claim : claim_,

@@ -11,7 +11,7 @@ namespace pipelab {
 namespace {
 
 // A call that NCCL finishes in the background (it opens a connection, say) is waited for so long
-// here; a link whose other end is away answers through Ready().
+// here, unless the run ends; a link whose other end is away answers through Ready().
 constexpr auto kSettle = std::chrono::seconds(30);
 constexpr auto kFarewell = std::chrono::seconds(2);
 
@@ -106,6 +106,7 @@ absl::Status NcclLink::Settle(ncclResult_t result, const char* what) const {
   for (;;) {
     PIPELAB_ASSIGN_OR_RETURN(const bool ready, Ready());
     if (ready) return absl::OkStatus();
+    PIPELAB_RETURN_IF_ERROR(alive_());
     if (std::chrono::steady_clock::now() > deadline) {
       return absl::DeadlineExceededError(absl::StrCat("NCCL, ", what, ": no end in 30 s"));
     }

@@ -1,7 +1,7 @@
 // Two ranks joined by an NCCL communicator of their own, with a stream: bytes in the order of
 // calls.
 //
-//   auto link = std::make_unique<NcclLink>();
+//   auto link = std::make_unique<NcclLink>([run] { return run->Check(); });
 //   PIPELAB_RETURN_IF_ERROR(link->Begin(id, /*end=*/0));     // both ends begin, then
 //   while (!*link->Ready()) ...                              // poll: the other end may be late
 //   PIPELAB_RETURN_IF_ERROR(link->BeginConnect(two_bytes));  // both, and poll again
@@ -18,8 +18,10 @@
 #include <nccl.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,7 +47,8 @@ class NcclLink {
  public:
   using Done = absl::StatusOr<std::unique_ptr<NcclEvent>>;
 
-  NcclLink() = default;
+  // `alive`: asked while a call waits for NCCL; its error ends the wait, with the run.
+  explicit NcclLink(std::function<absl::Status()> alive) : alive_(std::move(alive)) {}
   ~NcclLink();
   NcclLink(const NcclLink&) = delete;
   NcclLink& operator=(const NcclLink&) = delete;
@@ -73,6 +76,7 @@ class NcclLink {
   absl::Status Settle(ncclResult_t result, const char* what) const;
   Done RecordDone();
 
+  const std::function<absl::Status()> alive_;
   ncclComm_t comm_ = nullptr;
   cudaStream_t stream_ = nullptr;
   int other_ = 0;

@@ -9,13 +9,10 @@
 namespace pipelab {
 namespace {
 
-Shape ShapeOf(const NcclHead& head) {
-  return Shape(head.shape.begin(), head.shape.begin() + head.dims);
-}
-
 // All but the tag.
-bool Fits(const NcclHead& head, const Tensor& tensor) {
-  return static_cast<DataType>(head.type) == tensor.type() && ShapeOf(head) == tensor.shape();
+bool Fits(const WireHead& head, int from, const Tensor& tensor) {
+  const absl::StatusOr<TensorSpec> spec = SpecOf(head, from);
+  return spec.ok() && spec->type == tensor.type() && spec->shape == tensor.shape();
 }
 
 }  // namespace
@@ -25,7 +22,7 @@ struct NcclMessages::Arrival {
   enum class State : uint8_t { kPosted, kHeadComing, kBytesComing, kDone };
   State state = State::kPosted;
   std::unique_ptr<NcclBytes> head_bytes;
-  NcclHead head;
+  WireHead head;
   Tensor tensor;
   std::unique_ptr<NcclEvent> event;
   bool wrong = false;  // the head is not what was expected: no bytes are asked for
@@ -33,15 +30,9 @@ struct NcclMessages::Arrival {
 
 absl::StatusOr<std::shared_ptr<NcclMessages::Outgoing>> NcclMessages::Send(Tensor tensor, int to,
                                                                            uint64_t tag) {
-  NcclHead head;
-  if (tensor.shape().size() > head.shape.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("rank ", world_.rank(), " sends ",
-                                                   tensor.shape().size(), " dimensions; at most ",
-                                                   head.shape.size(), " can be"));
-  }
+  WireHead head;
+  PIPELAB_RETURN_IF_ERROR(SetSpec(tensor, world_.rank(), &head));
   head.tag = tag;
-  head.type = static_cast<int32_t>(tensor.type());
-  for (const int64_t d : tensor.shape()) head.shape[head.dims++] = d;
   auto out = std::make_shared<Outgoing>();
   out->to = to;
   out->tag = tag;
@@ -54,7 +45,7 @@ absl::StatusOr<std::shared_ptr<NcclMessages::Outgoing>> NcclMessages::Send(Tenso
   return out;
 }
 
-absl::Status NcclMessages::StartSend(int to, const NcclHead& head, Outgoing* out) {
+absl::Status NcclMessages::StartSend(int to, const WireHead& head, Outgoing* out) {
   out->head = std::make_unique<NcclBytes>(world_.device().get(), sizeof(head));
   if (out->head->data() == nullptr) return world_.device()->Finish();
   world_.device()->FromHost(&head, out->head->data(), sizeof(head));
@@ -71,7 +62,7 @@ absl::StatusOr<std::shared_ptr<NcclMessages::Incoming>> NcclMessages::Post(
     const int64_t bytes = NumElements(spec.shape) * SizeOf(spec.type);
     arrival->tensor =
         Tensor(spec.type, spec.shape, std::make_shared<Storage>(bytes, world_.device()), nullptr);
-    arrival->head_bytes = std::make_unique<NcclBytes>(world_.device().get(), sizeof(NcclHead));
+    arrival->head_bytes = std::make_unique<NcclBytes>(world_.device().get(), sizeof(WireHead));
     // The memory is there, for any stream.
     PIPELAB_RETURN_IF_ERROR(world_.OrFail(world_.device()->Finish()));
   }
@@ -98,14 +89,14 @@ absl::Status NcclMessages::Progress() {
 absl::StatusOr<bool> NcclMessages::Advance(int from, Arrival* in) {
   if (in->state == Arrival::State::kPosted) {
     PIPELAB_ASSIGN_OR_RETURN(in->event,
-                             world_.from(from).Receive(in->head_bytes->data(), sizeof(NcclHead)));
+                             world_.from(from).Receive(in->head_bytes->data(), sizeof(WireHead)));
     in->state = Arrival::State::kHeadComing;
   }
   PIPELAB_ASSIGN_OR_RETURN(bool arrived, in->event->Ready());
   if (in->state == Arrival::State::kHeadComing && arrived) {
-    world_.device()->ToHost(in->head_bytes->data(), &in->head, sizeof(NcclHead));
+    world_.device()->ToHost(in->head_bytes->data(), &in->head, sizeof(WireHead));
     PIPELAB_RETURN_IF_ERROR(world_.device()->Finish());
-    in->wrong = !Fits(in->head, in->tensor);
+    in->wrong = !Fits(in->head, from, in->tensor);
     if (in->wrong) {
       in->state = Arrival::State::kDone;  // its wait ends the run
       return false;                       // and nothing behind it can be right
@@ -138,13 +129,13 @@ absl::StatusOr<Tensor> NcclMessages::Finish(Incoming* in, absl::Duration limit) 
     return absl::StrCat("rank ", world_.rank(), " waited ", absl::FormatDuration(limit),
                         " for tag ", in->tag, " from rank ", in->from);
   }));
-  const NcclHead& head = in->arrival->head;
-  const auto type = static_cast<DataType>(head.type);
-  if (head.tag != in->tag || type != in->spec.type || ShapeOf(head) != in->spec.shape) {
+  const WireHead& head = in->arrival->head;
+  PIPELAB_ASSIGN_OR_RETURN(const TensorSpec sent, SpecOf(head, in->from));
+  if (head.tag != in->tag || sent.type != in->spec.type || sent.shape != in->spec.shape) {
     return absl::InternalError(absl::StrCat(
         "rank ", world_.rank(), " expects tag ", in->tag, ", ", DataTypeName(in->spec.type),
         ShapeToString(in->spec.shape), " from rank ", in->from, ", which sent tag ", head.tag, ", ",
-        DataTypeName(type), ShapeToString(ShapeOf(head))));
+        DataTypeName(sent.type), ShapeToString(sent.shape)));
   }
   return HandOver(std::move(in->arrival->tensor), std::move(in->charge));
 }

@@ -58,12 +58,12 @@ class NcclMessages {
   absl::StatusOr<Tensor> Finish(Incoming* in, absl::Duration limit);
 
  private:
-  absl::Status StartSend(int to, const NcclHead& head, Outgoing* out);
+  absl::Status StartSend(int to, const WireHead& head, Outgoing* out);
   absl::StatusOr<bool> Advance(int from, Arrival* in);
   void TakeOwnMail();
 
   NcclWorld& world_;
-  std::deque<std::pair<NcclHead, Tensor>> to_self_;
+  std::deque<std::pair<WireHead, Tensor>> to_self_;
   std::vector<std::deque<std::shared_ptr<Arrival>>> posted_;  // [from], in order
 };
 

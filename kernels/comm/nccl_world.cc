@@ -36,7 +36,7 @@ absl::Status NcclWorld::Connect(const std::vector<std::string>& names, absl::Dur
          {std::make_tuple(&out_[other], name(rank_, other, false), 0),
           std::make_tuple(&in_[other], name(other, rank_, false), 1),
           std::make_tuple(&beside_[other], name(low, high, true), rank_ == low ? 0 : 1)}) {
-      *link = std::make_unique<NcclLink>();
+      *link = std::make_unique<NcclLink>([run = run_] { return run->Check(); });
       PIPELAB_RETURN_IF_ERROR((*link)->Begin(id, end));
       links.push_back(link->get());
     }

@@ -11,7 +11,6 @@
 #ifndef PIPELAB_KERNELS_COMM_NCCL_WORLD_H_
 #define PIPELAB_KERNELS_COMM_NCCL_WORLD_H_
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -26,19 +25,11 @@
 #include "absl/time/time.h"
 #include "kernels/comm/nccl_link.h"
 #include "kernels/comm/process_group.h"
+#include "kernels/comm/wire_head.h"
 #include "kernels/cuda/device.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
-
-// What goes ahead of a message's bytes, and what members of a collective show each other.
-struct NcclHead {
-  uint64_t tag = 0;
-  int32_t type = 0, dims = 0;
-  std::array<int64_t, 8> shape{};
-  int32_t op = 0, root = 0;  // of a collective
-  int64_t size = 0;
-};
 
 // Bytes in the device's memory until the last user is gone.
 class NcclBytes {

@@ -1,15 +1,17 @@
 // The processes of one run: who they are, small texts between them, and one end for all.
 //
 //   // in every process, with its own rank:
-//   PIPELAB_ASSIGN_OR_RETURN(auto group, ProcessGroup::Create(rank, size, FileRendezvous(path),
-//   {})); PIPELAB_ASSIGN_OR_RETURN(std::string id, group->FromFirst(rank == 0 ? NewId() : "",
-//   limit)); std::shared_ptr<SharedRun> run = group->BeginRun(); if (!ok) return run->Fail(error);
-//   // everybody's run->Check() gives it from now on
+//   PIPELAB_ASSIGN_OR_RETURN(auto group,
+//                            ProcessGroup::Create(rank, size, FileRendezvous(path, limit), {}));
+//   PIPELAB_ASSIGN_OR_RETURN(std::string id, group->FromFirst(rank == 0 ? NewId() : "", limit));
+//   std::shared_ptr<SharedRun> run = group->BeginRun();
+//   if (!ok) return run->Fail(error);  // everybody's run->Check() gives it from now on
 //
 // Transports between processes (MPI, NCCL) are started through it and share its ends: an error of
 // one rank reaches the others whatever they wait for, and a process that is killed is noticed at
 // once, because its connection breaks. Process 0 is the middle: every other one keeps a TCP
-// connection to it. A process also says what it is doing (SetWhereabouts), so that what it did last
+// connection to it. It takes only those that know a token from the rendezvous, and what others send
+// to its port is bounded (process_meeting.h). A process also says what it is doing (SetWhereabouts), so that what it did last
 // can be told when it is gone.
 //
 // Needs no vendor: how processes find one another is a Rendezvous, through MPI (mpi_launch.h) or a
@@ -41,8 +43,17 @@ using Rendezvous =
 // with the rendezvous.
 Rendezvous FileRendezvous(const std::string& path, absl::Duration limit);
 
+// Of the environment, for ProcessGroupOptions::listen_on: PIPELAB_LISTEN=eth0.
+constexpr char kListenVariable[] = "PIPELAB_LISTEN";
+
 struct ProcessGroupOptions {
   absl::Duration start_limit = absl::Seconds(60);    // until all processes have met
+  // Process 0 listens there: "*" on all addresses of its machine, or an address, or the name of an
+  // interface. Empty: what the environment says (kListenVariable); else loopback where the launcher
+  // has put all processes on one host, or there is no launcher, and all addresses otherwise.
+  std::string listen_on;
+  // What a connection to process 0 has for saying who it is.
+  absl::Duration hello_limit = absl::Seconds(5);
   absl::Duration silence_limit = absl::Seconds(30);  // without a sign of life: a machine is gone
   // For programs: called by a thread of the group's own when a process is gone, and `grace` after a
   // run has failed and this process still lives. To print the reason (where `tells`: one process

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "kernels/comm/byte_codec.h"
 #include "kernels/comm/process_hub.h"
@@ -20,6 +21,9 @@ constexpr absl::Duration kTick = absl::Milliseconds(10);   // between looks at t
 constexpr absl::Duration kBeat = absl::Milliseconds(500);  // between signs of life
 // A launcher that ends a run because a process died may be faster than the broken connection.
 constexpr absl::Duration kTermGrace = absl::Milliseconds(500);
+
+// Of a process that runs another program, or is not well.
+constexpr absl::string_view kUnreadable = "what it says cannot be read";
 
 std::atomic<bool> g_terminated{false};
 void OnTerm(int) { g_terminated.store(true); }
@@ -71,8 +75,11 @@ void ProcessHub::ReadFrom(int peer) {
   std::vector<Frame> frames;
   const bool open = from.link->Read(&frames);
   from.heard = absl::Now();
-  for (const Frame& frame : frames) Handle(peer, frame);
-  if (open) return;
+  for (const Frame& frame : frames) {
+    if (from.link == nullptr) return;
+    Handle(peer, frame);
+  }
+  if (open || from.link == nullptr) return;
   if (from.left || leaving_) {
     from.link = nullptr;
     changed_.notify_all();
@@ -84,11 +91,16 @@ void ProcessHub::ReadFrom(int peer) {
 void ProcessHub::Handle(int peer, const Frame& frame) {
   ByteReader in(frame.bytes);
   switch (frame.kind) {
-    case kAlive:
-      peers_[peer].whereabouts = in.Text();
+    case kAlive: {
+      std::string whereabouts = in.Text();
+      if (!in.ok()) return Lose(peer, kUnreadable);
+      peers_[peer].whereabouts = std::move(whereabouts);
       return;
+    }
     case kExchange: {
-      auto& texts = collected_[in.Int()];
+      const int64_t number = in.Int();
+      if (!in.ok()) return Lose(peer, kUnreadable);
+      auto& texts = collected_[number];
       texts.resize(size_);
       std::string text(in.left(), '\0');
       in.Raw(&text[0], text.size());
@@ -97,7 +109,9 @@ void ProcessHub::Handle(int peer, const Frame& frame) {
       return;
     }
     case kResult: {
-      std::string& text = results_[in.Int()];
+      const int64_t number = in.Int();
+      if (!in.ok()) return Lose(peer, kUnreadable);
+      std::string& text = results_[number];
       text.resize(in.left());
       in.Raw(&text[0], text.size());
       changed_.notify_all();
@@ -105,10 +119,13 @@ void ProcessHub::Handle(int peer, const Frame& frame) {
     }
     case kFailed:
     case kVerdict: {
-      const int64_t id = in.Int();
-      const auto code = static_cast<absl::StatusCode>(in.Int());
-      const absl::Status why(code, in.Text());
-      const int origin = frame.kind == kFailed ? peer : static_cast<int>(in.Int());
+      const int64_t id = in.Int(), code = in.Int();
+      const absl::Status why(static_cast<absl::StatusCode>(code), in.Text());
+      const int64_t from = frame.kind == kFailed ? peer : in.Int();
+      if (!in.ok() || code < 1 || code > 16 || from < 0 || from >= size_) {
+        return Lose(peer, kUnreadable);
+      }
+      const int origin = static_cast<int>(from);
       if (id == kEveryRun) return EndAll(origin, why);
       const std::shared_ptr<SharedRun> run = RunLocked(id);
       if (frame.kind == kFailed && !run->ended()) TellVerdict(id, origin, why);
@@ -123,6 +140,7 @@ void ProcessHub::Handle(int peer, const Frame& frame) {
     }
     case kPong:
       pong_ns_ = in.Int();
+      if (!in.ok()) return Lose(peer, kUnreadable);
       changed_.notify_all();
       return;
     case kBye:

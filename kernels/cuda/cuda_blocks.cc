@@ -40,15 +40,17 @@ absl::Status CudaBlocks::Open() {
   return LetOthersIn();
 }
 
-// Devices of this process on other GPUs read and write these blocks, where the machine can.
+// Devices of this process on other GPUs read and write these blocks. Where the machine cannot, a
+// process has devices on one of the two GPUs only: CheckPeerAccess, which who makes devices asks.
 absl::Status CudaBlocks::LetOthersIn() {
   int gpus = 0;
   PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaGetDeviceCount(&gpus), "the number of GPUs"));
   for (int other = 0; other < gpus; ++other) {
     int can = 0;
-    if (other == gpu_ || cudaDeviceCanAccessPeer(&can, other, gpu_) != cudaSuccess || can == 0) {
-      continue;
-    }
+    if (other == gpu_) continue;
+    PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaDeviceCanAccessPeer(&can, other, gpu_),
+                                       absl::StrCat("whether GPU ", other, " reaches GPU ", gpu_)));
+    if (can == 0) continue;
     cudaMemAccessDesc access = {};
     access.location.type = cudaMemLocationTypeDevice;
     access.location.id = other;

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -316,6 +317,9 @@ class CudaDevice final : public Device {
 }  // namespace
 
 absl::StatusOr<int> NumGpus() {
+  // CUDA reads it once, when a GPU is first used.
+  static const int asked = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
+  (void)asked;
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) {
@@ -324,6 +328,23 @@ absl::StatusOr<int> NumGpus() {
   }
   if (count == 0) return absl::NotFoundError("no CUDA device: the driver knows none");
   return count;
+}
+
+absl::Status CheckPeerAccess(absl::Span<const int> gpus) {
+  for (const int from : gpus) {
+    for (const int to : gpus) {
+      if (from == to) continue;
+      int can = 0;
+      PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaDeviceCanAccessPeer(&can, from, to),
+                                         absl::StrCat("whether GPU ", from, " reaches GPU ", to)));
+      if (can != 0) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "GPU ", from, " cannot reach the memory of GPU ", to,
+          " (no peer access), which devices of one process need: start a process a GPU (mpirun -n ",
+          gpus.size(), "), or use one GPU (CUDA_VISIBLE_DEVICES=", to, ")"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<GpuDescription> DescribeGpu(int gpu) {

@@ -9,7 +9,9 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "kernels/cuda/device.h"
 
 namespace pipelab {
@@ -24,7 +26,14 @@ struct CudaOptions {
 
 absl::StatusOr<std::shared_ptr<Device>> MakeCudaDevice(const CudaOptions& options);
 
+// NumGpus() is the first call of CUDA that a program makes: it asks for as many hardware queues as
+// there can be (CUDA_DEVICE_MAX_CONNECTIONS, unless the environment says it), since work of a stream
+// waits behind another's where two share one; NCCL has three streams a pair of ranks (nccl.h).
 absl::StatusOr<int> NumGpus();
+
+// FailedPrecondition naming two of `gpus` of which one cannot reach the other's memory: devices of
+// one process hand tensors over where they lie (HandOver in kernels/tensor/arena.h).
+absl::Status CheckPeerAccess(absl::Span<const int> gpus);
 
 struct GpuDescription {
   std::string name;    // "NVIDIA H200"

@@ -1,5 +1,6 @@
 #include "kernels/cuda/devices.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -58,6 +59,9 @@ absl::StatusOr<std::vector<std::shared_ptr<Device>>> MakeDevices(absl::string_vi
   }
   PIPELAB_ASSIGN_OR_RETURN(const int gpus, NumGpus());
   const int first = PlaceOnHost();
+  std::vector<int> used;
+  for (int i = 0; i < std::min(count, gpus); ++i) used.push_back((first + i) % gpus);
+  PIPELAB_RETURN_IF_ERROR(CheckPeerAccess(used));
   for (int i = 0; i < count; ++i) {
     CudaOptions cuda;
     cuda.gpu = (first + i) % gpus;

@@ -77,5 +77,19 @@ TEST_P(EmulatedDevices, WorkGoesAheadOfItsMessage) {
   });
 }
 
+// A receiver works on a tensor where the sender has put it: what only one of them reaches is no
+// message.
+TEST(EmulatedDevicesDeathTest, HostMemoryIsNotHandedToADevice) {
+  Arena host, device(gpu::MakeEmulatedDevice());
+  const auto hand_over = [](Arena& from, Arena& to) {
+    const Tensor x = from.Allocate(DataType::kFloat32, {4}, MemoryKind::kActivation);
+    HandOver(x, to.Reserve(Bytes(16), MemoryKind::kActivation));
+  };
+  EXPECT_DEATH(hand_over(host, device), "a tensor of the host handed over to a device");
+  EXPECT_DEATH(hand_over(device, host), "a tensor of a device handed over to the host");
+  hand_over(host, host);
+  hand_over(device, device);
+}
+
 }  // namespace
 }  // namespace pipelab

@@ -92,7 +92,12 @@ Charge::~Charge() {
 }
 
 Tensor HandOver(Tensor tensor, std::shared_ptr<Charge> charge) {
-  if (charge != nullptr && !tensor.empty()) tensor.storage()->AddUser(charge->memory());
+  if (charge != nullptr && !tensor.empty()) {
+    CHECK_EQ(tensor.on_host(), charge->memory() == nullptr)
+        << "a tensor of " << (tensor.on_host() ? "the host" : "a device") << " handed over to "
+        << (tensor.on_host() ? "a device" : "the host") << " without a copy";
+    tensor.storage()->AddUser(charge->memory());
+  }
   return std::move(tensor).Adopt(std::move(charge));
 }
 

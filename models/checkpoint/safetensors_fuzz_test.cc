@@ -5,7 +5,7 @@
 #include "gtest/gtest.h"
 #include "models/checkpoint/safetensors.h"
 #include "models/checkpoint/training_state.h"
-#include "models/data/fuzz_mutations.h"
+#include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {

@@ -1,8 +1,8 @@
 // 20,000 damaged inputs from one seed: none may crash.
 #include "gtest/gtest.h"
-#include "models/data/fuzz_mutations.h"
 #include "models/data/gettext_mo.h"
 #include "models/data/mo_test_writer.h"
+#include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {

@@ -2,9 +2,9 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "models/data/fuzz_mutations.h"
 #include "models/data/idx.h"
 #include "models/data/r_test_writer.h"
+#include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "models/data/fuzz_mutations.h"
 #include "models/files/example_files.h"
+#include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {

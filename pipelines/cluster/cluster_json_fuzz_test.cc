@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "models/data/fuzz_mutations.h"
 #include "pipelines/cluster/cluster_files.h"
+#include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {

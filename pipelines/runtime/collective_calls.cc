@@ -82,9 +82,7 @@ absl::Status BeginCollective(const CollectivePlan& plan, Communicator* communica
   return absl::OkStatus();
 }
 
-absl::Status EndCollective(const CollectivePlan& plan, Communicator* communicator,
-                           absl::Duration limit, CollectiveState* state) {
-  PIPELAB_RETURN_IF_ERROR(communicator->Wait(state->ticket, limit).status());
+absl::Status EndCollective(const CollectivePlan& plan, CollectiveState* state) {
   const Tensor first = state->wholes[0];
   // Other local copies get the result too; of parts there is one a device.
   for (size_t k = 1; k < state->wholes.size() && plan.kind != CollectiveKind::kReduceScatter; ++k) {

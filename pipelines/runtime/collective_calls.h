@@ -2,9 +2,10 @@
 // communicator.
 //
 //   CollectiveState state;
-//   PIPELAB_RETURN_IF_ERROR(BeginCollective(plan, communicator, limit, &state));
+//   PIPELAB_RETURN_IF_ERROR(BeginCollective(plan, communicator, &state));
 //   ... other instructions ...
-//   PIPELAB_RETURN_IF_ERROR(EndCollective(plan, communicator, limit, &state));
+//   PIPELAB_RETURN_IF_ERROR(communicator->Wait(state.ticket, limit).status());
+//   PIPELAB_RETURN_IF_ERROR(EndCollective(plan, &state));
 //
 // Sums: local copies first, in member order, then the devices in ascending order: one order for
 // everybody, and the same for whole gradients and parts.
@@ -15,7 +16,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/tensor/tensor.h"
 #include "pipelines/runtime/collective_plan.h"
@@ -30,8 +30,8 @@ struct CollectiveState {
 
 absl::Status BeginCollective(const CollectivePlan& plan, Communicator* communicator,
                              CollectiveState* state);
-absl::Status EndCollective(const CollectivePlan& plan, Communicator* communicator,
-                           absl::Duration limit, CollectiveState* state);
+// The ticket has been waited for.
+absl::Status EndCollective(const CollectivePlan& plan, CollectiveState* state);
 
 }  // namespace pipelab
 

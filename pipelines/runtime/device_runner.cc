@@ -33,7 +33,6 @@ DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, 
       arena_(arena),
       communicator_(communicator),
       peers_(peers),
-      wait_limit_(options.wait_limit),
       trace_(options.trace),
       tensor_parallel_(options.tensor_parallel),
       divided_messages_(options.divided_messages),
@@ -109,12 +108,8 @@ absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {
 
 absl::Status DeviceRunner::AtPlace(const Instruction& i, absl::Status status) const {
   if (IsFollowUp(status)) return status;
-  const std::string place = Place(*program_, i);
-  if (absl::IsDeadlineExceeded(status) && i.op == OpCode::kWait) {
-    return absl::DeadlineExceededError(
-        absl::StrCat(name_, " waited ", LimitToString(wait_limit_), " for ", place));
-  }
-  return absl::Status(status.code(), absl::StrCat(name_, ", ", place, ": ", status.message()));
+  return absl::Status(status.code(),
+                      absl::StrCat(name_, ", ", Place(*program_, i), ": ", status.message()));
 }
 
 absl::Status DeviceRunner::Compute(const Instruction& i, const ComputePlan& compute) {
@@ -235,7 +230,7 @@ absl::Status DeviceRunner::Receive(const Instruction& i, int32_t index) {
 absl::Status DeviceRunner::Wait(int32_t index) {
   const ReceivePlan& receive = plan_.receives[index];
   Tensor& buffer = buffers_[receive.buffer];
-  PIPELAB_ASSIGN_OR_RETURN(buffer, communicator_->Wait(receive_tickets_[index], wait_limit_));
+  PIPELAB_ASSIGN_OR_RETURN(buffer, AwaitTicket(receive_tickets_[index]));
   if (PartsOf(receive.bytes) == 1) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(buffer, GatherMessage(receive.spec, std::move(buffer)));
   return absl::OkStatus();
@@ -263,7 +258,8 @@ absl::Status DeviceRunner::RunCollective(OpCode op, int32_t index) {
     case OpCode::kReduceWait:
     case OpCode::kGatherWait:
     case OpCode::kNormWait:
-      return EndCollective(plan, communicator_, wait_limit_, &state);
+      PIPELAB_RETURN_IF_ERROR(AwaitTicket(state.ticket).status());
+      return EndCollective(plan, &state);
     default:
       return plan.modules[0]->Release();  // of a group there is one
   }
@@ -272,17 +268,24 @@ absl::Status DeviceRunner::RunCollective(OpCode op, int32_t index) {
 // Sends are not waited for where they happen; here, at the end, their memory must be free again.
 absl::Status DeviceRunner::FinishSends() {
   for (const auto& [ticket, instruction] : send_tickets_) {
-    absl::Status status = communicator_->Wait(ticket, wait_limit_).status();
+    absl::Status status = AwaitTicket(ticket).status();
     if (!status.ok()) return AtPlace(instructions_[instruction], std::move(status));
   }
   send_tickets_.clear();
   return absl::OkStatus();
 }
 
-std::string DeviceRunner::Whereabouts() const {
+absl::StatusOr<Tensor> DeviceRunner::AwaitTicket(Ticket ticket) {
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  absl::StatusOr<Tensor> result = communicator_->Wait(ticket, absl::InfiniteDuration());
+  waits_.fetch_add(1, std::memory_order_relaxed);
+  return result;
+}
+
+std::string DeviceRunner::Doing(absl::string_view doing) const {
   const size_t n = static_cast<size_t>(position());
   if (n >= instructions_.size()) return absl::StrCat(name_, " is between steps");
-  return absl::StrCat(name_, " is in ", Place(*program_, instructions_[n]));
+  return absl::StrCat(name_, " ", doing, " ", Place(*program_, instructions_[n]));
 }
 
 void DeviceRunner::Clear() {

@@ -17,7 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "absl/strings/string_view.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/tensor/arena.h"
 #include "models/graph/collective.h"
@@ -46,11 +46,14 @@ class DeviceRunner {
 
   absl::Status Run(DeviceStep* step);
 
-  // Index of the instruction under way, for a watchdog on another thread; the list's length when
-  // idle.
+  // For a watchdog on another thread. The index of the instruction under way, the list's length when
+  // idle; and how many waits for other devices have begun and ended: odd while in one.
   int64_t position() const { return position_.load(std::memory_order_relaxed); }
+  int64_t waits() const { return waits_.load(std::memory_order_relaxed); }
   // "device 2 is in 1F3".
-  std::string Whereabouts() const;
+  std::string Whereabouts() const { return Doing("is in"); }
+  // "device 2 waited 60 s for 1F3 from device 1": `doing` is what it does at its place.
+  std::string Doing(absl::string_view doing) const;
   // Lets go of tensors and charges that an error left behind. Not while Run is under way.
   void Clear();
 
@@ -71,6 +74,9 @@ class DeviceRunner {
   absl::StatusOr<Tensor> GatherMessage(const TensorSpec& spec, Tensor part);
   absl::Status RunCollective(OpCode op, int32_t index);
   absl::Status FinishSends();
+  // The communicator's Wait. It has no limit of its own: the executor sees whether a wait is one for
+  // somebody who computes, and ends the run.
+  absl::StatusOr<Tensor> AwaitTicket(Ticket ticket);
   // What the device has sent to its tensor-parallel group so far.
   Bytes TensorTraffic() const { return peers_ == nullptr ? Bytes(0) : peers_->traffic(); }
   absl::Status AtPlace(const Instruction& i, absl::Status status) const;
@@ -82,7 +88,6 @@ class DeviceRunner {
   Arena* const arena_;
   Communicator* const communicator_;
   CommunicatorPeers* const peers_;
-  const absl::Duration wait_limit_;
   const bool trace_;
   const int tensor_parallel_;
   const bool divided_messages_;
@@ -93,7 +98,7 @@ class DeviceRunner {
   std::vector<std::pair<Ticket, int32_t>> send_tickets_;  // of this pass, with their instruction
   std::vector<CollectiveState> collectives_;              // [collective]
   int64_t bytes_sent_ = 0, messages_sent_ = 0, collective_bytes_ = 0;
-  std::atomic<int64_t> position_;
+  std::atomic<int64_t> position_, waits_{0};
 };
 
 }  // namespace pipelab

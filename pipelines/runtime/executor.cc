@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "pipelines/runtime/device_plan.h"
 #include "pipelines/runtime/device_runner.h"
 #include "pipelines/runtime/place.h"
+#include "pipelines/runtime/progress_watch.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -19,9 +21,17 @@ namespace {
 
 // How long RunStep stays for devices that are inside a module when the run fails, at most.
 constexpr absl::Duration kGrace = absl::Seconds(2);
+// How many devices are named beside the one that has waited longest.
+constexpr int kMostOthers = 3;
 
 std::chrono::nanoseconds ToChrono(absl::Duration d) {
   return absl::ToChronoNanoseconds(std::min(d, absl::Hours(24 * 365)));
+}
+
+// Between two looks at what the devices do.
+std::chrono::nanoseconds TickOf(const ExecutorOptions& options) {
+  const absl::Duration quarter = std::min(options.wait_limit, options.action_limit) / 4;
+  return ToChrono(std::min(std::max(quarter, absl::Milliseconds(5)), absl::Seconds(1)));
 }
 
 struct Device {
@@ -34,8 +44,10 @@ struct Device {
 
 class ThreadedExecutor : public Executor {
  public:
-  ThreadedExecutor(std::vector<std::unique_ptr<Device>> devices, absl::Duration wait_limit)
-      : wait_limit_(wait_limit), devices_(std::move(devices)) {
+  ThreadedExecutor(std::vector<std::unique_ptr<Device>> devices, const ExecutorOptions& options)
+      : options_(options),
+        devices_(std::move(devices)),
+        watch_(options.wait_limit, options.action_limit) {
     for (auto& device : devices_) {
       device->setup.communicator->SetWhereabouts(
           [runner = device->runner.get()] { return runner->Whereabouts(); });
@@ -105,31 +117,54 @@ class ThreadedExecutor : public Executor {
 
   const absl::Status& FirstError() const { return error_.ok() ? echo_ : error_; }
 
-  // Every wait has a limit, this one too: no progress on any device for longer than the devices'
-  // own waits may last means that one is stuck in a module. After an error the others get a short
-  // grace.
+  // The devices' waits have their limit here, where it is seen whether somebody still computes.
+  // After an error the others get a short grace.
   void WaitForDevices(std::unique_lock<std::mutex>& lock) {
-    const auto window = ToChrono(wait_limit_ + std::max(wait_limit_ / 2, absl::Milliseconds(200)));
-    int64_t progress = -1;
+    ProgressWatch::Finding found;
+    watch_.Begin(absl::Now());
     while (running_ > 0 && FirstError().ok()) {
-      if (done_.wait_for(lock, window, [&] { return running_ == 0 || !FirstError().ok(); })) break;
-      int64_t now = 0;
-      for (const auto& device : devices_) now += device->runner->position();
-      if (now == progress) {
-        error_ = absl::DeadlineExceededError(
-            absl::StrCat("no device has come any further for ", LimitToString(wait_limit_)));
-        for (auto& device : devices_) device->setup.communicator->Abort(error_);
-      }
-      progress = now;
+      const auto over = [&] { return running_ == 0 || !FirstError().ok(); };
+      if (done_.wait_for(lock, TickOf(options_), over)) break;
+      found = watch_.Look(DeviceStates(), absl::Now());
+      if (found.what == ProgressWatch::kFine) continue;
+      error_ = absl::DeadlineExceededError(Describe(found));
+      for (auto& device : devices_) device->setup.communicator->Abort(error_);
     }
     if (running_ == 0) return;
-    const auto grace = ToChrono(std::min(wait_limit_, kGrace));
+    const auto grace = ToChrono(std::min({options_.wait_limit, options_.action_limit, kGrace}));
     if (done_.wait_for(lock, grace, [&] { return running_ == 0; })) return;
     std::string still;
-    for (const auto& device : devices_) {
-      if (device->running) absl::StrAppend(&still, "; ", device->runner->Whereabouts());
+    for (size_t d = 0; d < devices_.size(); ++d) {
+      const bool told = found.what == ProgressWatch::kStuck && found.device == static_cast<int>(d);
+      if (!devices_[d]->running || told) continue;
+      absl::StrAppend(&still, "; ", devices_[d]->runner->Whereabouts());
     }
     error_ = absl::Status(FirstError().code(), absl::StrCat(FirstError().message(), still));
+  }
+
+  std::vector<ProgressWatch::State> DeviceStates() const {
+    std::vector<ProgressWatch::State> states;
+    for (const auto& device : devices_) {
+      const int64_t waits = device->runner->waits();
+      states.push_back({device->running, waits % 2 == 1, waits + device->runner->position()});
+    }
+    return states;
+  }
+
+  std::string Describe(const ProgressWatch::Finding& found) const {
+    const DeviceRunner& runner = *devices_[found.device]->runner;
+    if (found.what == ProgressWatch::kStuck) {
+      return absl::StrCat(runner.Doing("has been in"), " for ",
+                          LimitToString(options_.action_limit));
+    }
+    std::string text =
+        runner.Doing(absl::StrCat("waited ", LimitToString(options_.wait_limit), " for"));
+    int others = 0;
+    for (const auto& device : devices_) {
+      if (!device->running || device->runner.get() == &runner || ++others > kMostOthers) continue;
+      absl::StrAppend(&text, "; ", device->runner->Doing("waits for"));
+    }
+    return text;
   }
 
   Trace MakeTrace() {
@@ -152,8 +187,9 @@ class ThreadedExecutor : public Executor {
     return trace;
   }
 
-  const absl::Duration wait_limit_;
+  const ExecutorOptions options_;
   std::vector<std::unique_ptr<Device>> devices_;
+  ProgressWatch watch_;  // of RunStep
   int64_t step_begin_ns_ = 0;
 
   std::mutex mutex_;
@@ -238,8 +274,7 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Create(const Program* progra
                                                     setup.communicator.get(), setup.peers, options);
     ready.push_back(std::move(device));
   }
-  return std::unique_ptr<Executor>(
-      std::make_unique<ThreadedExecutor>(std::move(ready), options.wait_limit));
+  return std::unique_ptr<Executor>(std::make_unique<ThreadedExecutor>(std::move(ready), options));
 }
 
 }  // namespace pipelab

@@ -16,9 +16,11 @@
 //
 // A device that fails ends the run with its own error and its place ("device 2, 1F3: ..."), not
 // with a hang: the other devices are freed through Communicator::Abort and their follow-up errors
-// are dropped. Every wait has a limit, and so has RunStep: when a module does not come back, it
-// returns within about twice the limit and names the device and the action. (The thread is still
-// joined when the executor ends; only the module itself can let it go.)
+// are dropped. Where all devices of this process only wait for others, the run ends after
+// `wait_limit` and names the one that has waited longest. A device that computes is progress: it
+// may take as long as `action_limit`, after which its module counts as stuck, and RunStep names
+// the device and the action. (The thread is still joined when the executor ends; only the module
+// itself can let it go.)
 #ifndef PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
 #define PIPELAB_PIPELINES_RUNTIME_EXECUTOR_H_
 
@@ -51,7 +53,10 @@ struct DeviceSetup {
 };
 
 struct ExecutorOptions {
+  // How long the devices may wait for others while none of them computes. Devices of other processes
+  // cannot be seen computing: there it must exceed their longest action.
   absl::Duration wait_limit = absl::Seconds(60);
+  absl::Duration action_limit = absl::Hours(1);  // that one action of a module may take
   bool trace = true;        // false: only makespan and totals, no spans
   int tensor_parallel = 1;  // T: `devices` of Create, and of a trace, are ranks
   // The ranks of a group have the same tensors: each sends its part of a message, and those that

@@ -18,6 +18,7 @@ class BlockingSends : public Communicator {
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   absl::string_view name() const override { return "blocking"; }
+  bool collectives_work_at_wait() const override { return false; }  // but at the begin
   absl::StatusOr<Ticket> Send(Tensor tensor, int to, uint64_t tag) override {
     PIPELAB_ASSIGN_OR_RETURN(Ticket ticket, inner_->Send(std::move(tensor), to, tag));
     PIPELAB_RETURN_IF_ERROR(inner_->Wait(ticket, limit_).status());
@@ -102,7 +103,9 @@ FakePipeline::FakePipeline(const Program* program, const FakePipelineOptions& op
     }
   }
   auto executor = Executor::Create(program, std::move(devices),
-                                   {.wait_limit = options.wait_limit, .trace = options.trace});
+                                   {.wait_limit = options.wait_limit,
+                                    .action_limit = options.action_limit,
+                                    .trace = options.trace});
   created_ = executor.status();
   if (executor.ok()) executor_ = *std::move(executor);
 }

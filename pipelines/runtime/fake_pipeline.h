@@ -28,6 +28,7 @@ struct FakePipelineOptions {
   // A send returns when its receive is posted: the hardest transport that Lower has to serve.
   bool blocking_sends = false;
   absl::Duration wait_limit = absl::Seconds(60);
+  absl::Duration action_limit = absl::Hours(1);
   bool trace = true;
   FaultInjector* faults = nullptr;
 };

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -61,6 +62,7 @@ class FaultInjector::Module : public StageModule {
   }
 
   absl::Status Before(const Action& a) {
+    if (owner_->fault_.kind == FaultKind::kSlow) absl::SleepFor(owner_->fault_.pause);
     if (!Hits(a)) return absl::OkStatus();
     if (owner_->fault_.kind == FaultKind::kError) return owner_->fault_.error;
     if (owner_->fault_.kind == FaultKind::kHang) {
@@ -85,6 +87,7 @@ class FaultInjector::Module : public StageModule {
         break;
       case FaultKind::kError:
       case FaultKind::kHang:
+      case FaultKind::kSlow:
         break;
     }
     return tensors;

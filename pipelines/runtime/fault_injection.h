@@ -1,4 +1,4 @@
-// Makes a stage fail at one chosen action, for tests of how a run ends.
+// Makes a stage fail at one chosen action, or all be slow, for tests of how a run ends.
 //
 //   FaultInjector faults({.device = 2, .action = f3, .kind = FaultKind::kError,
 //                         .error = absl::DataLossError("bad sector")});
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/runtime/stage_module.h"
 
@@ -29,6 +30,7 @@ enum class FaultKind {
   kExtraTensor,  // it returns one tensor too many
   kWrongShape,   // its first tensor has lost a row
   kNoTensor,     // its first tensor is empty
+  kSlow,         // it takes `pause` longer, and so does every other action of every device
 };
 
 struct Fault {
@@ -36,6 +38,7 @@ struct Fault {
   Action action = {};  // forward, backward, weight gradient, recompute or step
   FaultKind kind = FaultKind::kError;
   absl::Status error = {};
+  absl::Duration pause = {};
 };
 
 class FaultInjector {

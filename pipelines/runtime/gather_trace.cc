@@ -48,9 +48,12 @@ absl::StatusOr<Trace> TraceFromBytes(absl::string_view bytes) {
   const auto bad = [] { return absl::DataLossError("what another process sent is no trace"); };
   ByteReader in(bytes);
   Trace trace;
-  trace.origin = static_cast<TraceOrigin>(in.Int());
+  const int64_t origin = in.Int();
+  if (origin < 0 || origin > static_cast<int64_t>(TraceOrigin::kSimulated)) return bad();
+  trace.origin = static_cast<TraceOrigin>(origin);
   trace.makespan = Nanoseconds(in.Int());
   const int64_t devices = in.Int();
+  if (devices < 0) return bad();
   for (int64_t d = 0; d < devices; ++d) {
     DeviceTrace device;
     ReadTotals(&in, &device);
@@ -60,6 +63,9 @@ absl::StatusOr<Trace> TraceFromBytes(absl::string_view bytes) {
     }
     device.spans.resize(static_cast<size_t>(spans));
     in.Raw(device.spans.data(), device.spans.size() * sizeof(Span));
+    for (const Span& span : device.spans) {
+      if (span.op > OpCode::kStep || span.action.kind > ActionKind::kStep) return bad();
+    }
     trace.devices.push_back(std::move(device));
   }
   if (!in.ok() || in.left() > 0) return bad();

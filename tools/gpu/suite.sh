@@ -37,8 +37,6 @@ for library_folder in "$bin/lib" /usr/local/cuda/lib64 ${CUDA_HOME:+"$CUDA_HOME/
   [ -d "$library_folder" ] && LD_LIBRARY_PATH="$library_folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 done
 export LD_LIBRARY_PATH
-# More hardware queues than a GPU's four devices have streams: none waits behind another's work.
-export CUDA_DEVICE_MAX_CONNECTIONS=32
 
 # The one program that every folder has says whether there is a GPU, and which.
 "$bin/gpu_info" >"$work/device" 2>"$work/why"

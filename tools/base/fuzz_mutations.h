@@ -1,8 +1,8 @@
 // Damage for the seeded fuzz tests, and the entry point that they share with libFuzzer.
 //
 //   RunMutations({sample1, sample2}, /*rounds=*/20000);      // each through LLVMFuzzerTestOneInput
-#ifndef PIPELAB_MODELS_DATA_FUZZ_MUTATIONS_H_
-#define PIPELAB_MODELS_DATA_FUZZ_MUTATIONS_H_
+#ifndef PIPELAB_TOOLS_BASE_FUZZ_MUTATIONS_H_
+#define PIPELAB_TOOLS_BASE_FUZZ_MUTATIONS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -64,4 +64,4 @@ inline void RunMutations(const std::vector<std::string>& samples, uint64_t round
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_MODELS_DATA_FUZZ_MUTATIONS_H_
+#endif  // PIPELAB_TOOLS_BASE_FUZZ_MUTATIONS_H_
