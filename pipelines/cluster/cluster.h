@@ -75,6 +75,11 @@ struct ClusterSpec {
 // ("levels[1].size", "device.memory") and the reason.
 absl::Status CheckCluster(const ClusterSpec& cluster);
 
+// Empty for a device that is calibrated; else one line for people, to be printed beside what is
+// predicted: "dgx-h100: efficiencies are assumed, not calibrated to runs; published runs reach
+// ...".
+std::string CalibrationWarning(const ClusterSpec& cluster);
+
 // The links between the first `num_devices` devices. InvalidArgument for fewer than one or more
 // than there are. The cluster is valid: CHECKed.
 absl::StatusOr<Network> MakeNetwork(const ClusterSpec& cluster, int num_devices);
