@@ -194,6 +194,23 @@ TEST(ClusterJson, SaysWhetherItIsCalibrated) {
   EXPECT_EQ(CalibrationWarning(same), CalibrationWarning(h100));
 }
 
+// Launches and calls are the host's and its framework's: one default for every GPU.
+TEST(Catalog, GpusHaveOneRuleForTheHost) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
+  for (const std::string& name : ClusterNames()) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec c, LoadCluster("--cluster", name));
+    const bool gpu = name != "template" && name.substr(0, 3) != "tpu";
+    ASSERT_EQ(c.device.host_launch.has_value(), gpu) << name;
+    ASSERT_EQ(c.device.collective_overhead.has_value(), gpu) << name;
+    if (!gpu) continue;
+    EXPECT_EQ(c.device.host_launch->value, a100.device.host_launch->value) << name;
+    EXPECT_EQ(c.device.collective_overhead->value, a100.device.collective_overhead->value) << name;
+    if (name == "dgx-a100") continue;
+    EXPECT_EQ(c.device.host_launch->source.substr(0, 20), "assumed: the default") << name;
+    EXPECT_EQ(c.device.collective_overhead->source, c.device.host_launch->source) << name;
+  }
+}
+
 TEST(ClusterJson, WhatIsNoJsonIsSaid) {
   EXPECT_THAT(std::string(ParseCluster("{", "a.json").status().message()),
               testing::StartsWith("a.json:1:2: not JSON"));
