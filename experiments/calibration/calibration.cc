@@ -65,6 +65,7 @@ class Specification {
   absl::Status SetDevice(DeviceSpec* device) {
     device->name = m_.processor;
     device->own_kernels = true;
+    device->calibrated = Source("every kind of kernel over a grid of shapes");
     device->memory = {
         Bytes(m_.memory_bytes / std::max(1, m_.cores)),
         absl::StrCat("measured: the memory of the machine, an equal share for each of ", m_.cores,

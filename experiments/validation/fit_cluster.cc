@@ -59,6 +59,7 @@ ClusterSpec WithValues(ClusterSpec cluster, const Values& v, NumberType type,
   d.memory_efficiency = {RampCurve(v[kMemoryShare], v[kMemoryRamp], memory), source};
   d.product_alignment = {{{{1, v[kAlignedTo1]}, {2, v[kAlignedTo2]}, {4, v[kAlignedTo4]}, {8, 1}}},
                          source};
+  d.calibrated = source;
   d.host_launch = Seconds(v[kHostLaunch], source);
   d.collective_overhead = Seconds(v[kCollectiveOverhead], source);
   ClusterLevel& node = cluster.levels[0];

@@ -38,6 +38,29 @@ bool CostsWithin(const ListedLayer& layer) {
   return Within(absl::get<PassCosts<Nanoseconds>>(layer.costs), kMostTime);
 }
 
+// Empty, or what is wrong.
+absl::string_view WrongIn(const ListedLayer& layer) {
+  if (!layer.tensor_parallel.has_value()) return "";
+  const ListedSplit& split = *layer.tensor_parallel;
+  if (!(split.whole_work >= 0 && split.whole_work <= 1)) {
+    return "the share of work that is whole must be from 0 to 1";
+  }
+  if (split.whole_kept < Bytes(0) || split.whole_kept > layer.kept) {
+    return "what is whole of \"kept\" must be from 0 to all of it";
+  }
+  if (split.whole_parameters < 0 || split.whole_parameters > layer.parameters) {
+    return "what is whole of \"parameters\" must be from 0 to all of them";
+  }
+  for (Bytes sum : {split.forward_sum, split.backward_sum}) {
+    if (sum < Bytes(0) || sum > kMostBytes) return "sums must be from 0 to 64 TiB a sample";
+  }
+  if (split.tokens < 0) return "tokens must be at least 1";
+  for (const TensorDimension& d : split.divides) {
+    if (d.size < 1) return "sizes to divide must be at least 1";
+  }
+  return "";
+}
+
 class GraphMaker {
  public:
   GraphMaker(const LayerList& list, absl::string_view what) : list_(list), what_(what) {}
@@ -87,6 +110,9 @@ class GraphMaker {
       }
       if (layer.parameters < 0 || layer.parameters > kMostParameters) {
         return wrong("parameters", absl::StrCat(kMostParameters));
+      }
+      if (const absl::string_view problem = WrongIn(layer); !problem.empty()) {
+        return Error("layer \"", layer.name, "\": tensor_parallel: ", problem);
       }
       parameters += layer.parameters;
       if (parameters > kMostParameters) {
@@ -186,6 +212,12 @@ class GraphMaker {
     while (number_.count(loss.name) > 0) loss.name += "_";
     loss.costs = PassCosts<Nanoseconds>();
     loss.keeps_inputs = false;
+    // It costs nothing on any device; its rows are those of what it takes.
+    loss.tensor_parallel = loss.Whole();
+    const ListedLayer& output = list_.layers[outputs_[0]];
+    if (output.tensor_parallel.has_value()) {
+      loss.tensor_parallel->tokens = output.tensor_parallel->tokens;
+    }
     graph_.layers.push_back(MakeLayer(loss, outputs_));
   }
 

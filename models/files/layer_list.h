@@ -24,8 +24,6 @@
 
 namespace pipelab {
 
-inline constexpr char kProfiled[] = "profiled";  // LayerSpec::kind of these layers
-
 // Q is Flops, Nanoseconds or Bytes.
 template <typename Q>
 struct PassCost {
@@ -54,6 +52,22 @@ PassCosts<Q> SplitBackward(const PassCost<Q>& forward, const PassCost<Q>& backwa
   return costs;
 }
 
+// How a tensor-parallel group of T devices computes a layer (models/graph/tensor_parallel.h). Each
+// does 1/T of its work, and has 1/T of `kept` and of the parameters, but for what it says is whole;
+// fixed costs, workspace, inputs and output are whole. With sequence parallelism, which needs
+// `tokens`, a device has 1/T of what is whole, too, but for parameters, fixed costs and workspace,
+// and what the group gathers on top of its workspace.
+struct ListedSplit {
+  std::vector<TensorDimension> divides;  // name and size
+  double whole_work = 0;                 // share of flops and time that every device does
+  Bytes whole_kept;                      // of a sample
+  int64_t whole_parameters = 0;
+  // What the group sums after the forward (outputs) and after the backward (gradients of inputs),
+  // of a sample.
+  Bytes forward_sum, backward_sum;
+  int64_t tokens = 0;  // of a sample; 0: no sequence parallelism
+};
+
 struct ListedLayer {
   std::string name;
   std::vector<std::string> inputs;  // names of layers
@@ -68,6 +82,10 @@ struct ListedLayer {
   bool keeps_inputs = true;   // the backward reads them, so they stay until it
   PassCost<Bytes> workspace;  // while a pass runs
   int64_t parameters = 0;
+  absl::optional<ListedSplit> tensor_parallel;  // none: no group can compute it
+
+  // The split of a layer that every device computes whole.
+  ListedSplit Whole() const { return {{}, 1, kept, parameters, {}, {}, 0}; }
 };
 
 struct LayerList {
@@ -92,7 +110,7 @@ struct LayerList {
 //
 // InvalidArgument, "WHAT: REASON": names that are empty or there twice, inputs that are no layers,
 // a cycle (its layers are named), several layers that nothing takes, an output without bytes,
-// numbers that are negative or too large.
+// numbers that are negative or too large, more that is whole than there is.
 absl::StatusOr<ModelGraph> MakeGraph(const LayerList& list, absl::string_view what);
 
 }  // namespace pipelab

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "models/files/listed_split_json.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
 #include "tools/base/status_macros.h"
@@ -136,7 +137,7 @@ absl::StatusOr<OperationKind> ReadOperation(const JsonObject& object) {
 absl::StatusOr<ListedLayer> ReadLayer(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
       object.AllowKeys({"name", "inputs", "flops", "operation", "time", "output", "kept",
-                        "keeps_inputs", "workspace", "parameters"}));
+                        "keeps_inputs", "workspace", "parameters", "tensor_parallel"}));
   ListedLayer layer;
   PIPELAB_ASSIGN_OR_RETURN(layer.name, object.String("name"));
   if (object.Has("inputs")) {
@@ -161,6 +162,9 @@ absl::StatusOr<ListedLayer> ReadLayer(const JsonObject& object) {
     PIPELAB_ASSIGN_OR_RETURN(layer.operation, ReadOperation(object));
   }
   PIPELAB_RETURN_IF_ERROR(ReadBytes(object, &layer));
+  if (object.Has("tensor_parallel")) {
+    PIPELAB_ASSIGN_OR_RETURN(layer.tensor_parallel, ReadListedSplit(object, layer));
+  }
   return layer;
 }
 
@@ -196,6 +200,9 @@ json WrittenLayer(const ListedLayer& layer) {
     object["workspace"] = Written(layer.workspace);
   }
   if (layer.parameters != 0) object["parameters"] = layer.parameters;
+  if (layer.tensor_parallel.has_value()) {
+    object["tensor_parallel"] = WrittenListedSplit(*layer.tensor_parallel);
+  }
   return object;
 }
 

@@ -119,7 +119,7 @@ TEST(LayerListJson, ErrorsNameFileKeyAndReason) {
           "bytes_per_number: 8: must be a whole number from 1 to 4");
   Refuses([](json& j) { j["layers"][1]["params"] = 1; },
           "layers[1].params: unknown; known here: name, inputs, flops, operation, time, output, "
-          "kept, keeps_inputs, workspace, parameters");
+          "kept, keeps_inputs, workspace, parameters, tensor_parallel");
   Refuses([](json& j) { j["layers"][1].erase("flops"); },
           "layers[1].flops: missing, and so is \"time\": layer \"text/0\" has no cost");
   Refuses([](json& j) { j["layers"][1]["time"] = "3 ms"; },

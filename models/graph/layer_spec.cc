@@ -262,12 +262,23 @@ absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
   }
   if (split.degree == 1) return absl::OkStatus();
   for (const LayerSpec& layer : graph.layers) {
-    if (split.sequence && layer.split.empty()) {
+    if (layer.split.empty() && !layer.split.whole) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          degree, ": layer \"", layer.name, "\"",
+          layer.kind == kProfiled ? " does not say how it splits (\"tensor_parallel\" in its file)"
+                                  : absl::StrCat(" (", layer.kind, ") cannot be split"),
+          "; ", degree_option, " must be 1"));
+    }
+  }
+  for (const LayerSpec& layer : graph.layers) {
+    const std::vector<TensorDimension>& dimensions = layer.split.dimensions;
+    if (split.sequence && std::none_of(dimensions.begin(), dimensions.end(),
+                                       [](const TensorDimension& d) { return d.sequence; })) {
       return absl::InvalidArgumentError(absl::StrCat(sequence_option, ": layer \"", layer.name,
                                                      "\" (", layer.kind,
                                                      ") cannot be split by tokens"));
     }
-    for (const TensorDimension& d : layer.split.dimensions) {
+    for (const TensorDimension& d : dimensions) {
       if (d.size % split.degree == 0 || (d.sequence && !split.sequence)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(d.sequence ? absl::StrCat(sequence_option, ": ") : "", degree,

@@ -26,6 +26,8 @@
 
 namespace pipelab {
 
+inline constexpr char kProfiled[] = "profiled";  // LayerSpec::kind of layers from files
+
 // How a parameter starts.
 enum class InitKind : uint8_t { kZeros, kOnes, kNormal };
 
@@ -99,8 +101,8 @@ struct LayerSpec {
   // Sets costs, slice_costs and the split's costs and collectives, for activations of this width.
   // Null: the running layer has them in float32 alone. See SetCosts, WithNumberWidth.
   std::function<void(NumberWidth width, LayerSpec* layer)> set_costs;
-  // How a tensor-parallel group computes it (tensor_parallel.h). Empty: every device of the group
-  // computes the layer whole.
+  // How a tensor-parallel group computes it (tensor_parallel.h). Empty and not `whole`: no group
+  // can.
   LayerSplit split;
   // In the layers of one device (tensor_member.h): which rows its shapes are of.
   RowPart rows;
@@ -136,9 +138,9 @@ void SetCosts(LayerSpec* layer, std::function<void(NumberWidth width, LayerSpec*
 // InvalidArgument naming the option and a layer that has activations in float32 alone.
 absl::StatusOr<ModelGraph> WithNumberWidth(ModelGraph graph, NumberWidth width,
                                            absl::string_view option);
-// InvalidArgument naming the option and what the degree does not divide ("--tensor_parallel=3: must
-// divide the 32 heads of layer "block0/attention"; the nearest ..."), or, with sequence
-// parallelism, a layer that is not split by tokens.
+// InvalidArgument naming the option and a layer that does not say how it splits, what the degree
+// does not divide ("--tensor_parallel=3: must divide the 32 heads of layer "block0/attention"; the
+// nearest ..."), or, with sequence parallelism, a layer that is not split by tokens.
 absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
                                  absl::string_view degree_option = "--tensor_parallel",
                                  absl::string_view sequence_option = "--sequence_parallel");

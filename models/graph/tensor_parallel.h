@@ -75,6 +75,9 @@ struct LayerSplit {
   Of<LayerOperations> operations;
   Of<TensorCollectives> collectives;
   std::vector<TensorDimension> dimensions;
+  // In place of all that: every device computes the layer whole and needs nothing of the others. A
+  // model says so of cheap layers; silence is a refusal (CheckTensorParallel).
+  bool whole = false;
 
   bool empty() const { return !costs; }
 };

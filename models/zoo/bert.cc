@@ -42,6 +42,7 @@ void AddHead(const BertConfig& c, int input, ModelGraph* graph) {
   dense.activation = Activation::kGelu;
   dense.stddev = kTransformerStddev;
   graph->layers.push_back(DenseSpec(dense));
+  graph->layers.back().split.whole = true;  // as in Megatron-LM's head of BERT
   GptHeadSizes head;
   head.name = "head";
   head.input = input + 2;

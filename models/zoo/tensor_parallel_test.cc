@@ -14,6 +14,7 @@
 #include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/split_models.h"
+#include "models/zoo/vgg.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -264,7 +265,11 @@ TEST(TensorParallel, WhatTheDegreeDoesNotDivide) {
     EXPECT_THAT(CheckTensorParallel(Gpt(0), split), IsOk());
     EXPECT_THAT(CheckTensorParallel(EncoderDecoder(0), split), IsOk());
   }
-  // BERT's dense layer is not split: every device computes it.
+  // BERT says that every device computes its dense layer; nobody says so of a convolution.
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GroupedModel vgg, BuildVgg16({8, 16, 10, 32, 3}));
+  EXPECT_EQ(refused(vgg.graph, {2, false}),
+            "--tensor_parallel=2: layer \"conv1_1\" (image_conv) cannot be split; "
+            "--tensor_parallel must be 1");
   BertConfig c;
   c.layers = 1;
   c.hidden = kHidden;

@@ -154,4 +154,13 @@ absl::Status CheckCluster(const ClusterSpec& cluster) {
   return absl::OkStatus();
 }
 
+std::string CalibrationWarning(const ClusterSpec& cluster) {
+  const DeviceSpec& device = cluster.device;
+  if (!device.calibrated.empty()) return "";
+  return absl::StrCat(cluster.name, ": efficiencies are assumed, not calibrated to runs; ",
+                      device.published.empty()
+                          ? "compare its times with one another, not with a clock"
+                          : absl::StrCat("published runs reach ", device.published));
+}
+
 }  // namespace pipelab

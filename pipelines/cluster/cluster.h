@@ -74,6 +74,11 @@ struct ClusterSpec {
 // ("levels[1].size", "device.memory") and the reason.
 absl::Status CheckCluster(const ClusterSpec& cluster);
 
+// Empty for a device that is calibrated; else one line for people, to be printed beside what is
+// predicted: "dgx-h100: efficiencies are assumed, not calibrated to runs; published runs reach
+// ...".
+std::string CalibrationWarning(const ClusterSpec& cluster);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_CLUSTER_CLUSTER_H_

@@ -15,6 +15,31 @@ using nlohmann::json;
 
 constexpr char kOwnKernels[] = "pipelab";
 
+// What no machine is below or above: outside of it a unit was mistyped, and times would be none or
+// without end.
+template <typename Q>
+struct Range;
+template <>
+struct Range<Bytes> {
+  static constexpr Bytes kLeast{int64_t{1} << 20}, kMost{int64_t{1} << 50};
+  static constexpr const char* kText = "1 MiB to 1 PiB";
+};
+template <>
+struct Range<BytesPerSecond> {
+  static constexpr BytesPerSecond kLeast{1e6}, kMost{1e18};
+  static constexpr const char* kText = "1 MB/s to 1 EB/s";
+};
+template <>
+struct Range<FlopsPerSecond> {
+  static constexpr FlopsPerSecond kLeast{1e6}, kMost{1e18};
+  static constexpr const char* kText = "1 Mflop/s to 1 Eflop/s";
+};
+template <>
+struct Range<Nanoseconds> {
+  static constexpr Nanoseconds kLeast{0}, kMost{Milliseconds(1000)};
+  static constexpr const char* kText = "0 s to 1 s";
+};
+
 // {"value": "25 GB/s", "source": "..."}
 template <typename Q>
 absl::StatusOr<Sourced<Q>> ReadQuantity(const JsonObject& parent, absl::string_view key) {
@@ -22,6 +47,10 @@ absl::StatusOr<Sourced<Q>> ReadQuantity(const JsonObject& parent, absl::string_v
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"value", "source"}));
   Sourced<Q> sourced;
   PIPELAB_ASSIGN_OR_RETURN(sourced.value, object.Quantity<Q>("value"));
+  if (sourced.value < Range<Q>::kLeast || sourced.value > Range<Q>::kMost) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string text, object.String("value"));
+    return object.Error("value", "\"", text, "\": must be from ", Range<Q>::kText);
+  }
   PIPELAB_ASSIGN_OR_RETURN(sourced.source, object.String("source"));
   return sourced;
 }
@@ -95,6 +124,12 @@ absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
     PIPELAB_ASSIGN_OR_RETURN(device->collective_overhead,
                              ReadQuantity<Nanoseconds>(object, "collective_overhead"));
   }
+  if (object.Has("calibrated")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->calibrated, object.String("calibrated"));
+  }
+  if (object.Has("published")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->published, object.String("published"));
+  }
   if (object.Has("kernels")) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string kernels, object.String("kernels"));
     if (kernels != kOwnKernels) {
@@ -107,10 +142,10 @@ absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
 }
 
 absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(
-      object.AllowKeys({"name", "peaks", "memory", "memory_bandwidth", "launch_overhead",
-                        "arithmetic", "memory_efficiency", "memory_efficiency_of", "product_tile",
-                        "product_alignment", "host_launch", "collective_overhead", "kernels"}));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
+      {"name", "peaks", "memory", "memory_bandwidth", "launch_overhead", "arithmetic",
+       "memory_efficiency", "memory_efficiency_of", "product_tile", "product_alignment",
+       "host_launch", "collective_overhead", "kernels", "calibrated", "published"}));
   DeviceSpec device;
   PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
@@ -258,6 +293,8 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
     device["collective_overhead"] = Written(*d.collective_overhead);
   }
   if (d.own_kernels) device["kernels"] = kOwnKernels;
+  if (!d.calibrated.empty()) device["calibrated"] = d.calibrated;
+  if (!d.published.empty()) device["published"] = d.published;
   if (d.product_tile.has_value()) {
     const ProductTile& t = d.product_tile->value;
     device["product_tile"] = {

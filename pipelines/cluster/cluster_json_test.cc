@@ -47,7 +47,7 @@ TEST(ClusterJson, WhoseKernelsAndTheirMemoryCurves) {
 }
 
 TEST(ClusterJson, LaunchesAlignmentAndCollectivesAreReadBack) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec cluster, LoadCluster("--cluster", "summit"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec cluster, LoadCluster("--cluster", "tpu-v3"));
   EXPECT_FALSE(cluster.device.host_launch.has_value());
   cluster.device.host_launch = {Microseconds(40), "measured"};
   cluster.device.collective_overhead = {Microseconds(90), "fitted"};
@@ -117,7 +117,7 @@ TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
           "device.memory_bandwidth.value: \"-1 GB/s\": must be finite and not negative, such as "
           "\"25 GB/s\"");
   Refuses([](json& j) { j["device"]["memory_bandwidth"]["value"] = "0 GB/s"; },
-          "device.memory_bandwidth: must be above 0, not 0");
+          "device.memory_bandwidth.value: \"0 GB/s\": must be from 1 MB/s to 1 EB/s");
   Refuses(
       [](json& j) {
         j["device"]["peaks"]["int4"] = {{"value", "1 Tflop/s"}, {"source", "s"}};
@@ -156,6 +156,59 @@ TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
         j["levels"][0]["through"] = {{"name", "host"}, {"speed", 1}};
       },
       "levels[0].through.speed: unknown; known here: name, latency, bandwidth");
+}
+
+// What was mistyped would rank configurations by times that are none, or without end.
+TEST(ClusterJson, ValuesThatNoMachineHasAreRefused) {
+  const auto set = [](const char* text, auto place) {
+    return [text, place](json& j) { place(j)["value"] = text; };
+  };
+  Refuses(set("1 B/s", [](json& j) -> json& { return j["device"]["memory_bandwidth"]; }),
+          "device.memory_bandwidth.value: \"1 B/s\": must be from 1 MB/s to 1 EB/s");
+  Refuses(set("16 B", [](json& j) -> json& { return j["device"]["memory"]; }),
+          "device.memory.value: \"16 B\": must be from 1 MiB to 1 PiB");
+  Refuses(set("19 flop/s", [](json& j) -> json& { return j["device"]["peaks"]["fp32"]; }),
+          "device.peaks.fp32.value: \"19 flop/s\": must be from 1 Mflop/s to 1 Eflop/s");
+  Refuses(set("5 s", [](json& j) -> json& { return j["device"]["launch_overhead"]; }),
+          "device.launch_overhead.value: \"5 s\": must be from 0 s to 1 s");
+  Refuses(set("1 B/s", [](json& j) -> json& { return j["levels"][1]["bandwidth"]; }),
+          "levels[1].bandwidth.value: \"1 B/s\": must be from 1 MB/s to 1 EB/s");
+}
+
+TEST(ClusterJson, SaysWhetherItIsCalibrated) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
+  EXPECT_EQ(CalibrationWarning(a100), "");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec again, ParseCluster(ClusterToJson(a100), "again"));
+  EXPECT_EQ(again.device.calibrated, a100.device.calibrated);
+  a100.device.calibrated.clear();
+  EXPECT_EQ(
+      CalibrationWarning(a100),
+      "dgx-a100: efficiencies are assumed, not calibrated to runs; compare its times with one "
+      "another, not with a clock");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec h100, LoadCluster("--cluster", "dgx-h100"));
+  EXPECT_EQ(
+      CalibrationWarning(h100),
+      "dgx-h100: efficiencies are assumed, not calibrated to runs; published runs reach 42 to "
+      "49 % of an H100's bf16 peak (Megatron-Core 0.8, GPT of 2B to 462B)");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec same, ParseCluster(ClusterToJson(h100), "same"));
+  EXPECT_EQ(CalibrationWarning(same), CalibrationWarning(h100));
+}
+
+// Launches and calls are the host's and its framework's: one default for every GPU.
+TEST(Catalog, GpusHaveOneRuleForTheHost) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
+  for (const std::string& name : ClusterNames()) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec c, LoadCluster("--cluster", name));
+    const bool gpu = name != "template" && name.substr(0, 3) != "tpu";
+    ASSERT_EQ(c.device.host_launch.has_value(), gpu) << name;
+    ASSERT_EQ(c.device.collective_overhead.has_value(), gpu) << name;
+    if (!gpu) continue;
+    EXPECT_EQ(c.device.host_launch->value, a100.device.host_launch->value) << name;
+    EXPECT_EQ(c.device.collective_overhead->value, a100.device.collective_overhead->value) << name;
+    if (name == "dgx-a100") continue;
+    EXPECT_EQ(c.device.host_launch->source.substr(0, 20), "assumed: the default") << name;
+    EXPECT_EQ(c.device.collective_overhead->source, c.device.host_launch->source) << name;
+  }
 }
 
 TEST(ClusterJson, WhatIsNoJsonIsSaid) {

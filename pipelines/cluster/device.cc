@@ -17,6 +17,8 @@ constexpr std::array<std::pair<NumberType, const char*>, 4> kNumberTypes = {
      {NumberType::kTf32, "tf32"},
      {NumberType::kBf16, "bf16"},
      {NumberType::kFp16, "fp16"}}};
+constexpr double kMostSeconds = 1e6;
+
 // In logarithms. Time goes with size^(1 - slope).
 double Slope(const EfficiencyCurve::Point& from, const EfficiencyCurve::Point& to) {
   return std::log(to.share / from.share) / std::log(to.size / from.size);
@@ -149,7 +151,7 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
                    own == device.memory_efficiency_of.end() ? device.memory_efficiency.value
                                                             : own->second.value);
   return device.launch_overhead.value +
-         Nanoseconds(std::llround(std::max(arithmetic, memory) * 1e9));
+         Nanoseconds(std::llround(std::min(std::max(arithmetic, memory), kMostSeconds) * 1e9));
 }
 
 absl::StatusOr<Nanoseconds> RunTime(const DeviceSpec& device, NumberType type,

@@ -107,12 +107,18 @@ struct DeviceSpec {
   // The efficiencies are those of this project's kernels, so what they compute again and copy
   // (Operation::own) takes its time too.
   bool own_kernels = false;
+  // What runs or measurements the efficiencies are fitted to. Empty: none, they are assumed.
+  std::string calibrated;
+  // What published runs reach, of whom and where: "42 to 49 % of the bf16 peak (...)". Empty: not
+  // known.
+  std::string published;
 };
 
 // The flops that the device spends on an operation: its own, or those of whole tiles.
 Flops FlopsSpent(const DeviceSpec& device, const Operation& operation);
 
-// NotFound naming the device where it has no peak for the type, or no curve for the kind.
+// At most 10^6 seconds, so that sums over a schedule fit. NotFound naming the device where it has
+// no peak for the type, or no curve for the kind.
 absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType type,
                                           const Operation& operation);
 

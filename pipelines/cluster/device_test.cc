@@ -228,5 +228,13 @@ TEST(Names, AreReadBack) {
             "\"int8\" is unknown; there are fp32, tf32, bf16, fp16");
 }
 
+TEST(OperationTime, StopsBeforeSumsWouldNotFit) {
+  DeviceSpec device;
+  device.memory_bandwidth = {BytesPerSecond(1e-30), "test"};
+  device.memory_efficiency = {Curve({{1, 1e-30}}), "test"};
+  EXPECT_EQ(*OperationTime(device, NumberType::kFp32, ElementwiseOperation(int64_t{1} << 40)),
+            Milliseconds(1000000000));
+}
+
 }  // namespace
 }  // namespace pipelab

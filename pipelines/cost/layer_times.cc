@@ -1,5 +1,6 @@
 #include "pipelines/cost/layer_times.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -10,16 +11,28 @@
 namespace pipelab {
 namespace {
 
+// Of the calls, without their transfers.
+Nanoseconds OverheadOf(const DeviceSpec& device, const std::vector<TensorCollective>& collectives) {
+  const Nanoseconds whole = device.collective_overhead.value_or(Sourced<Nanoseconds>()).value;
+  Nanoseconds sum;
+  for (const TensorCollective& c : collectives) {
+    sum += c.kind == Collective::kAllReduce ? whole : Nanoseconds(whole.value() / 2);
+  }
+  return sum;
+}
+
+// `beside`: the collectives run beside the operations, so that the longer of the two counts.
 absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& machine,
                                      const std::vector<Operation>& operations,
                                      const TensorGroup& group,
-                                     const std::vector<TensorCollective>& collectives) {
+                                     const std::vector<TensorCollective>& collectives,
+                                     bool beside = false) {
   const int64_t count = static_cast<int64_t>(collectives.size());
-  const Nanoseconds overhead =
-      machine.device.collective_overhead.value_or(Sourced<Nanoseconds>()).value * count;
-  absl::StatusOr<Nanoseconds> time = RunTime(machine.device, machine.type, operations, count,
-                                             group.TimeOf(collectives, machine.type) + overhead);
-  if (time.ok()) return time;
+  const Nanoseconds exchange =
+      group.TimeOf(collectives, machine.type) + OverheadOf(machine.device, collectives);
+  absl::StatusOr<Nanoseconds> time =
+      RunTime(machine.device, machine.type, operations, count, beside ? Nanoseconds(0) : exchange);
+  if (time.ok()) return beside ? std::max(*time, exchange) : *time;
   return absl::Status(time.status().code(),
                       absl::StrCat("layer \"", layer.name, "\": ", time.status().message()));
 }
@@ -57,7 +70,8 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
                                                           group, share.backward_input));
   PIPELAB_ASSIGN_OR_RETURN(
       times.backward_weight,
-      PassTime(layer, machine, operations.backward_weight, group, share.backward_weight));
+      PassTime(layer, machine, operations.backward_weight, group, share.backward_weight,
+               /*beside=*/!machine.device.own_kernels));
   if (group.split.degree > 1) {
     times.traffic = {group.TrafficOf(share.forward, machine.type),
                      group.TrafficOf(share.backward_input, machine.type),

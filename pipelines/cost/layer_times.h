@@ -8,6 +8,14 @@
 // of a device's kernels overlap. Where a device says what the host takes to launch them, a layer's
 // pass takes that sum where it is the larger one: the host's lead is not carried from layer to
 // layer. Collectives of a tensor-parallel group come between its operations and are waited for.
+//
+// A reduce-scatter and an all-gather are the two halves of an all-reduce: its ring, its bytes, and
+// half of its call's overhead each, since what was calibrated on all-reduces is mostly that members
+// wait for one another, and after a scatter and a norm of own rows they are in step (a bare call of
+// NCCL takes 13 to 20 us, ring included). What sequence parallelism gathers once more for weight
+// gradients runs beside products, as in Megatron-LM, where the gather of the inputs is under way
+// during the product of the input gradient; ours waits for it, so on devices with our kernels it
+// counts in full. Korthikanti et al. 2022, section 4.2.2 and table 4: no slower than all-reduces.
 #ifndef PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
 #define PIPELAB_PIPELINES_COST_LAYER_TIMES_H_
 

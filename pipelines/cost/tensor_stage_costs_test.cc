@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/files/layer_list.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/transformer.h"
 #include "pipelines/cluster/catalog.h"
@@ -136,10 +137,12 @@ TEST(TensorStageCosts, OnAMachineTimesAreThoseOfTheLayersParts) {
         const TensorShare share =
             ShareOf(graph.layers[layer], kSamples, TokenSlice(), options.tensor.split);
         without += *RunTime(options.machine->device, NumberType::kBf16, share.operations.forward);
-        // bf16: half of the bytes that the share counts.
+        // bf16: half of the bytes that the share counts; halves of an all-reduce have half its
+        // call.
         for (const TensorCollective& c : share.forward) {
           without += RingTime(options.tensor.hop, degree, c.kind, Bytes(c.bytes.value() / 2)) +
-                     options.machine->device.collective_overhead->value;
+                     Nanoseconds(options.machine->device.collective_overhead->value.value() /
+                                 (c.kind == Collective::kAllReduce ? 1 : 2));
         }
       }
       EXPECT_EQ(t.stages[2].forward, forward);
@@ -147,6 +150,31 @@ TEST(TensorStageCosts, OnAMachineTimesAreThoseOfTheLayersParts) {
       EXPECT_EQ(t.stages[2].backward_weight, weight);
     }
   }
+}
+
+// A list's measured layer takes 1/T of what follows the samples, and the group's sum.
+TEST(TensorStageCosts, ListedLayersAreDividedAsTheySay) {
+  ListedLayer layer;
+  layer.name = "block";
+  layer.costs = PassCosts<Nanoseconds>{{Nanoseconds(100), Nanoseconds(40000)}, {}, {}};
+  layer.tensor_parallel = ListedSplit{{{"heads", 4}}, 0, Bytes(0), 0, Bytes(4000), Bytes(0), 0};
+  LayerList list;
+  list.name = "measured";
+  list.layers = {layer};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph graph, MakeGraph(list, "list"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelPartition one, MakeRangePartition(graph, {0}));
+  StageCostOptions options;
+  for (const int64_t t : {1, 2, 4}) {
+    options.tensor = Group(t, false);
+    const CostTable costs = *ComputeStageCosts(graph, one, kSamples, options);
+    const int64_t ring = 2 * (t - 1) * (1000 + kSamples * 4000 / t);
+    EXPECT_EQ(costs.stages[0].forward.value(), 100 + kSamples * 40000 / t + ring);
+  }
+  list.layers[0].tensor_parallel.reset();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(graph, MakeGraph(list, "list"));
+  EXPECT_THAT(ComputeStageCosts(graph, one, kSamples, options),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("layer \"block\" does not say how it splits")));
 }
 
 // Divided parameters, and a sequence-parallel device's own rows on every edge.
