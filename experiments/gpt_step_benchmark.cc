@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "benchmark/benchmark.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "glog/logging.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"

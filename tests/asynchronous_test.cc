@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "gtest/gtest.h"
 #include "models/data/random_batches.h"
 #include "models/zoo/published.h"

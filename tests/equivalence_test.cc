@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "gtest/gtest.h"
 #include "models/layers/serial_trainer.h"
 #include "pipelines/schedules/catalog.h"

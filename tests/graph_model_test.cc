@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_join.h"
 #include "experiments/comparison.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/zoo/mmt.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "gtest/gtest.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/data/random_batches.h"

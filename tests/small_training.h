@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "kernels/compute_device.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"

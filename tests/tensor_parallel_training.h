@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "experiments/comparison.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/layers/serial_trainer.h"

@@ -1,6 +1,6 @@
 // Training put together: partitions and layouts, sends that wait for their receivers, wrong
 // requests.
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 
 #include <memory>
 #include <string>

@@ -31,7 +31,7 @@ absl::StatusOr<SchemePoint> PointOf(StepCache* cache, const ThroughputOptions& o
   config.scheme = scheme;
   config.pipeline = options.pipeline;
   config.data = gpus / options.pipeline;
-  config.micro_batch_samples = options.samples;
+  config.micro_batch_size = options.samples;
   config.micro_batches = micro_batches;
   const absl::StatusOr<StepPrediction> point = PredictStep(cache, config);
   if (absl::IsInvalidArgument(point.status()) || absl::IsNotFound(point.status())) {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "glog/logging.h"
 #include "pipelines/analysis/analysis.h"
 #include "pipelines/sim/atomic_pairs.h"
 #include "pipelines/sim/simulate.h"
@@ -46,7 +47,6 @@ Figures FiguresOf(const PaperRun& run) {
   const int64_t makespan = std::max<int64_t>(0, end - begin);
   Figures figures;
   figures.makespan = units(makespan);
-  double idle = 0;
   for (const DeviceTrace& d : run.trace.devices) {
     int64_t busy = 0, first = -1, last = 0;
     for (const Span& s : d.spans) {
@@ -66,12 +66,10 @@ Figures FiguresOf(const PaperRun& run) {
       device.peak_activation = d.peak_activation;
       device.peak_state = d.peak_state;
     }
-    idle += static_cast<double>(makespan - busy);
   }
-  if (makespan > 0) {
-    figures.bubble =
-        idle / (static_cast<double>(makespan) * static_cast<double>(run.trace.devices.size()));
-  }
+  const absl::StatusOr<TraceAnalysis> analysis = Analyze(run.trace);
+  CHECK(analysis.ok()) << analysis.status();  // the simulator's traces are valid
+  figures.bubble = analysis->overall.bubble;
   return figures;
 }
 

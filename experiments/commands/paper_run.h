@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "experiments/commands/paper_costs.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/step/step.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -30,6 +32,7 @@ struct PaperRun {
   Trace trace;
   int64_t nanoseconds_per_unit = 1;
   std::string unit;        // "ms"; empty: the user's own
+  absl::optional<StepPrediction> step;  // of a model
   bool has_bytes = false;  // the trace's memory is in bytes, and not in activations
 };
 
@@ -47,7 +50,7 @@ struct DeviceFigures {
 struct Figures {
   // Units: from the first begin to the last end of an action, step or reduction.
   double makespan = 0;
-  double bubble = 0;  // idle of all devices / (devices * makespan), 0 to 1
+  double bubble = 0;  // analysis.h: the share of the devices' time without compute, 0 to 1
   std::vector<DeviceFigures> devices;
 };
 

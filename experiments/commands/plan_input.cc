@@ -23,6 +23,7 @@ ABSL_FLAG(std::string, plan, "",
 ABSL_FLAG(bool, sequential, false,
           "with --plan: each stage waits for the one before it, whether it takes something from it "
           "or not, as sequential pipelines have it");
+ABSL_DECLARE_FLAG(int64_t, samples);
 ABSL_DECLARE_FLAG(int, micro_batches);
 ABSL_DECLARE_FLAG(int, group_size);
 ABSL_DECLARE_FLAG(std::string, model);
@@ -118,13 +119,13 @@ absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words) {
   PlanInput input;
   const std::string path = absl::GetFlag(FLAGS_plan);
   input.source = absl::StrCat("--plan=", path);
-  PIPELAB_ASSIGN_OR_RETURN(input.graph, ModelFromFlags());
-  PIPELAB_ASSIGN_OR_RETURN(input.machine, ModelOptionsFromFlags());
-  PIPELAB_ASSIGN_OR_RETURN(const PlanPipelineOptions sizes, SizesFromFlags(input.machine.samples));
+  PIPELAB_ASSIGN_OR_RETURN(input.on, LoadModelOnCluster(StepConfig()));
+  PIPELAB_ASSIGN_OR_RETURN(const PlanPipelineOptions sizes,
+                           SizesFromFlags(absl::GetFlag(FLAGS_samples)));
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--plan", path));
-  PIPELAB_ASSIGN_OR_RETURN(const OfModel of_model, Parse(text, input.source, input.graph));
+  PIPELAB_ASSIGN_OR_RETURN(const OfModel of_model, Parse(text, input.source, input.graph()));
   absl::StatusOr<PlanPipeline> pipeline =
-      MakePlanPipeline(input.graph, of_model.problem, of_model.plan, sizes);
+      MakePlanPipeline(input.graph(), of_model.problem, of_model.plan, sizes);
   if (!pipeline.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat(input.source, ": ", pipeline.status().message()));
@@ -135,25 +136,13 @@ absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words) {
 
 absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
-  PIPELAB_RETURN_IF_ERROR(
-      CheckSamples(input.graph, input.machine, absl::GetFlag(FLAGS_micro_batches)));
-  PlanMachine machine;
-  if (input.machine.cluster.has_value()) machine.cluster = &*input.machine.cluster;
-  machine.type = TypeOf(input.machine);
-  machine.overlap = absl::GetFlag(FLAGS_overlap);
-  absl::StatusOr<PlanPoint> point = SimulatePlan(input.graph, input.pipeline, machine);
-  if (!point.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--cluster, --number_type: ", point.status().message()));
-  }
-  PaperRun run;
-  run.program = std::move(point->program);
-  run.costs = std::move(point->costs);
-  run.trace = std::move(point->trace);
-  run.nanoseconds_per_unit = Milliseconds(1).value();
-  run.has_bytes = true;
-  run.unit = "ms";
-  return run;
+  const StepModel& on = input.on->step();
+  PIPELAB_RETURN_IF_ERROR(CheckCountable(on, absl::GetFlag(FLAGS_samples),
+                                         absl::GetFlag(FLAGS_micro_batches)));
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction,
+                           SimulatePlan(input.graph(), input.pipeline,
+                                        {on.cluster, on.type, absl::GetFlag(FLAGS_overlap)}));
+  return RunOfStep(prediction);
 }
 
 }  // namespace pipelab

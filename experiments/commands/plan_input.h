@@ -13,13 +13,14 @@
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_PLAN_INPUT_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_PLAN_INPUT_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "experiments/commands/model_run.h"
 #include "experiments/commands/paper_run.h"
+#include "experiments/commands/step_input.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/plan/plan_pipeline.h"
 
@@ -27,9 +28,10 @@ namespace pipelab {
 
 struct PlanInput {
   std::string source;  // "--plan=plan.json"
-  ModelGraph graph;
-  ModelRunOptions machine;
+  std::unique_ptr<ModelOnCluster> on;
   PlanPipeline pipeline;
+
+  const ModelGraph& graph() const { return on->model().graph; }
 };
 
 bool PlanIsGiven();

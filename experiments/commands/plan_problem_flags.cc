@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
-#include "experiments/commands/model_run.h"
 #include "experiments/commands/run_flags.h"
+#include "experiments/commands/step_input.h"
 #include "experiments/commands/user_file.h"
 #include "experiments/flags.h"
 #include "experiments/option_checks.h"
@@ -178,9 +178,13 @@ absl::StatusOr<std::vector<int64_t>> SampleSizes() {
 }
 
 absl::StatusOr<PlanProblem> ProblemOfModel() {
-  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, ModelFromFlags());
-  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec spec, ClusterFromFlags());
-  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<NumberType> type, NumberTypeFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
+                           LoadModelOnCluster(StepConfig()));
+  if (on->step().cluster == nullptr) {
+    return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
+  }
+  const ModelGraph& graph = on->model().graph;
+  const ClusterSpec& spec = *on->step().cluster;
   const int64_t devices = FlagWasSet("devices") ? absl::GetFlag(FLAGS_devices) : spec.max_devices();
   if (devices < 1 || devices > spec.max_devices()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -188,13 +192,9 @@ absl::StatusOr<PlanProblem> ProblemOfModel() {
   }
   const int64_t samples = absl::GetFlag(FLAGS_samples);
   const int micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
-  ModelRunOptions machine;
-  machine.cluster = spec;
-  machine.type = type.value_or(NarrowestType(spec.device));
-  machine.samples = samples;
-  PIPELAB_RETURN_IF_ERROR(CheckSamples(graph, machine, micro_batches));
+  PIPELAB_RETURN_IF_ERROR(CheckCountable(on->step(), samples, micro_batches));
   ModelProblemOptions sizes;
-  sizes.type = *machine.type;
+  sizes.type = on->step().type;
   sizes.devices = devices;
   sizes.samples = samples;
   sizes.batch_samples = samples * micro_batches;

@@ -2,8 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "experiments/commands/model_run.h"
-#include "experiments/commands/run_flags.h"
+#include "experiments/commands/step_input.h"
 #include "experiments/report/timeline_text.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/plan/plan_pipeline.h"
@@ -23,26 +22,23 @@ std::string NotRun(const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& problem) {
-  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, ModelFromFlags());
-  PIPELAB_ASSIGN_OR_RETURN(const ModelRunOptions options, ModelOptionsFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
+                           LoadModelOnCluster(StepConfig()));
+  const ModelGraph& graph = on->model().graph;
   PlanPipelineOptions sizes;
   sizes.micro_batch_samples = problem.samples;
   sizes.batch_samples = problem.samples * problem.micro_batches;
   const absl::StatusOr<PlanPipeline> pipeline = MakePlanPipeline(graph, problem, plan, sizes);
   if (!pipeline.ok()) return NotRun(pipeline.status());
-  PlanMachine machine;
-  if (options.cluster.has_value()) {
-    machine.cluster = &*options.cluster;
-    machine.type = options.type.value_or(NarrowestType(machine.cluster->device));  // as planned
-  }
-  const absl::StatusOr<PlanPoint> point = SimulatePlan(graph, *pipeline, machine);
+  const PlanMachine machine = {on->step().cluster, on->step().type};
+  const absl::StatusOr<StepPrediction> point = SimulatePlan(graph, *pipeline, machine);
   if (!point.ok()) return NotRun(point.status());
   std::string text = absl::StrFormat(
       "\nsimulated, stages %d deep: a step of %d samples takes %.6g ms, %.6g samples/s; fullest "
       "device %.3f GiB\n",
-      pipeline->Depth(), point->samples, ToSeconds(point->trace.makespan) * 1e3,
+      pipeline->Depth(), point->step.config.batch(), ToSeconds(point->trace.makespan) * 1e3,
       point->samples_per_second(),
-      static_cast<double>(point->largest_device().value()) / (1 << 30));
+      static_cast<double>(point->largest_device.value()) / (1 << 30));
   if (pipeline->schedule.num_devices() <= kMostDevices) {
     absl::StrAppend(&text, TimelineText(point->trace, kColumns));
   }

@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
-#include "experiments/commands/run_flags.h"
 #include "experiments/commands/user_file.h"
 #include "experiments/option_checks.h"
 #include "experiments/validation/measured_rows.h"
@@ -17,6 +16,7 @@
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, rows, "", "CSV file of training iterations (docs/validation.md); -: stdin");
+ABSL_DECLARE_FLAG(std::string, cluster);  // run_flags.cc
 ABSL_FLAG(std::string, csv_out, "-", "file of the same rows with predicted_ms; -: stdout");
 ABSL_FLAG(int, vocabulary, 50257, "words of the model; each tensor-parallel device has its part");
 
@@ -34,7 +34,13 @@ absl::Status PredictCommand(const Words& words) {
     return absl::InvalidArgumentError(
         "--rows: missing; a CSV file of training iterations (docs/validation.md), or -");
   }
-  PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster, ClusterFromFlags());
+  const std::string name = absl::GetFlag(FLAGS_cluster);
+  if (name.empty()) {
+    return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
+  }
+  const absl::StatusOr<ClusterSpec> loaded = LoadCluster("--cluster", name);
+  if (!loaded.ok()) return FaultOfWord(name, loaded.status());
+  const ClusterSpec& cluster = *loaded;
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--rows", path));
   const absl::StatusOr<MeasuredRows> read = ParseMeasuredRows(text, absl::StrCat("--rows=", path));
   if (!read.ok()) return FaultOfFile(read.status());

@@ -21,7 +21,7 @@
 #include "experiments/commands/run_input.h"
 #include "experiments/comparison.h"
 #include "experiments/processes.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "kernels/compute_device.h"
 #include "kernels/tensor/arena.h"
 #include "models/checkpoint/training_state.h"

@@ -1,6 +1,7 @@
 #include "experiments/commands/run_flags.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -9,10 +10,6 @@
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "experiments/commands/model_run.h"
-#include "experiments/commands/user_file.h"
-#include "models/files/model_file.h"
-#include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, model, "",
@@ -49,55 +46,10 @@ constexpr const char* kTimesByHand[] = {
     "recompute_time", "step",           "reduce",          "bytes",
     "bandwidth",      "links",          "device_speed",    "atomic_pairs",
     "kept",           "weights",        "workspace",       "optimizer_tensors"};
-constexpr const char* kWithModel[] = {"model_time_unit", "cluster", "number_type", "samples",
-                                      "layout"};
+constexpr const char* kWithModel[] = {"model_time_unit", "cluster", "number_type", "dtype",
+                                      "samples", "layout", "reserve"};
 
 }  // namespace
-
-absl::StatusOr<ModelGraph> ModelFromFlags() {
-  const std::string word = absl::GetFlag(FLAGS_model);
-  const std::string unit = absl::GetFlag(FLAGS_model_time_unit);
-  ModelFileOptions options;
-  if (unit == "ms") {
-    options.piper_unit = PiperTimeUnit::kMilliseconds;
-  } else if (unit != "s") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model_time_unit=", unit, ": must be s or ms"));
-  }
-  absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
-  if (!graph.ok()) return FaultOfWord(word, graph.status());
-  return graph;
-}
-
-absl::StatusOr<ModelRunOptions> ModelOptionsFromFlags() {
-  ModelRunOptions options;
-  options.samples = absl::GetFlag(FLAGS_samples);
-  options.layout = absl::GetFlag(FLAGS_layout);
-  if (!absl::GetFlag(FLAGS_cluster).empty()) {
-    PIPELAB_ASSIGN_OR_RETURN(options.cluster, ClusterFromFlags());
-  }
-  PIPELAB_ASSIGN_OR_RETURN(options.type, NumberTypeFromFlags());
-  return options;
-}
-
-absl::StatusOr<ClusterSpec> ClusterFromFlags() {
-  const std::string word = absl::GetFlag(FLAGS_cluster);
-  if (word.empty()) {
-    return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
-  }
-  absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", word);
-  if (!cluster.ok()) return FaultOfWord(word, cluster.status());
-  return cluster;
-}
-
-absl::StatusOr<absl::optional<NumberType>> NumberTypeFromFlags() {
-  const std::string name = absl::GetFlag(FLAGS_number_type);
-  if (name.empty()) return absl::optional<NumberType>();
-  const absl::StatusOr<NumberType> type = FindNumberType(name);
-  if (type.ok()) return absl::optional<NumberType>(*type);
-  return absl::InvalidArgumentError(
-      absl::StrCat("--number_type=", name, ": ", type.status().message()));
-}
 
 absl::Status CheckNoTimesByHand() {
   const std::string given = FirstGiven(kTimesByHand);
@@ -106,20 +58,34 @@ absl::Status CheckNoTimesByHand() {
       absl::StrCat(given, ": times are the model's and the cluster's with --model"));
 }
 
-absl::StatusOr<PaperRun> RunFromFlags(Schedule schedule, int least_decimals) {
-  PaperTimes times = TimesFromFlags();
-  if (absl::GetFlag(FLAGS_model).empty()) {
+PaperRun RunOfStep(const StepPrediction& prediction) {
+  PaperRun run;
+  run.step = prediction;
+  run.program = prediction.step.program;
+  run.costs = prediction.step.costs;
+  run.trace = prediction.trace;
+  run.nanoseconds_per_unit = Milliseconds(1).value();
+  run.has_bytes = true;
+  run.unit = "ms";
+  return run;
+}
+
+absl::StatusOr<PaperRun> RunFromFlags(ScheduleInput input, int least_decimals) {
+  if (absl::GetFlag(FLAGS_model).empty() && input.config.model.empty()) {
     if (const std::string given = FirstGiven(kWithModel); !given.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(given, ": says more of --model; give one"));
+      return absl::InvalidArgumentError(absl::StrCat(given, ": requires --model"));
     }
+    PaperTimes times = TimesFromFlags();
     times.least_decimals = least_decimals;
-    return RunOnPaper(std::move(schedule), times);
+    return RunOnPaper(std::move(input.schedule), times);
   }
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
-  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, ModelFromFlags());
-  PIPELAB_ASSIGN_OR_RETURN(ModelRunOptions options, ModelOptionsFromFlags());
-  options.overlap = times.overlap;
-  return RunModelOnPaper(graph, std::move(schedule), options);
+  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
+                           LoadModelOnCluster(input.config));
+  StepCache cache(on->step());
+  if (input.own) cache.AddSchedule(input.config.scheme, std::move(input.schedule));
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction, PredictStep(&cache, input.config));
+  return RunOfStep(prediction);
 }
 
 }  // namespace pipelab

@@ -8,8 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "experiments/commands/model_run.h"
 #include "experiments/commands/paper_run.h"
+#include "experiments/commands/schedule_input.h"
+#include "experiments/commands/step_input.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/ir/schedule.h"
 
@@ -17,14 +18,10 @@ namespace pipelab {
 
 // `least_decimals`: PaperTimes::least_decimals. InvalidArgument naming the option for what the
 // other way of giving times is for; FailedPrecondition for what is wrong in a file.
-absl::StatusOr<PaperRun> RunFromFlags(Schedule schedule, int least_decimals);
+absl::StatusOr<PaperRun> RunFromFlags(ScheduleInput input, int least_decimals);
 
-// What --model and the flags that say more of it ask for.
-absl::StatusOr<ModelGraph> ModelFromFlags();
-absl::StatusOr<ModelRunOptions> ModelOptionsFromFlags();
-// --cluster's, which must be given; --number_type's, if it is.
-absl::StatusOr<ClusterSpec> ClusterFromFlags();
-absl::StatusOr<absl::optional<NumberType>> NumberTypeFromFlags();
+// A step of a model as a run, in milliseconds and bytes.
+PaperRun RunOfStep(const StepPrediction& prediction);
 
 // InvalidArgument naming the first flag that gives times by hand, which a model has.
 absl::Status CheckNoTimesByHand();

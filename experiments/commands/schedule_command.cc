@@ -30,7 +30,7 @@ absl::StatusOr<std::string> PlanInFormat(const Words& words, const std::string& 
   PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
   absl::StatusOr<std::string> text;
   if (format == "megatron") {
-    text = MegatronLayout(input.graph, input.pipeline.partition);
+    text = MegatronLayout(input.graph(), input.pipeline.partition);
     if (text.ok()) return *text + "\n";
   } else if (format == "csv") {
     text = PyTorchCsv(input.pipeline);

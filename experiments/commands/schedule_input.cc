@@ -4,16 +4,20 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/stage_flags.h"
+#include "experiments/commands/step_input.h"
 #include "experiments/commands/user_file.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/step/schedule_file.h"
 #include "tools/base/status_macros.h"
 
+ABSL_DECLARE_FLAG(int64_t, samples);  // run_flags.cc
 ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, chunks, 0, "stages that a device holds of one replica; 0: the scheme's own");
@@ -56,24 +60,34 @@ absl::Status CheckWords(const std::vector<std::string>& words, bool takes_scheme
                                 : "needs --csv=FILE, --json=FILE or --text=FILE"));
 }
 
-absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
-  PIPELAB_RETURN_IF_ERROR(FindScheme(name, "scheme").status());
+// The schedule has all copies itself.
+void SetOwn(ScheduleInput* input) {
+  input->own = true;
+  input->config.pipeline = input->schedule.num_devices();
+  input->config.micro_batches = input->schedule.num_micro_batches;
+  input->config.micro_batch_size *= input->config.data;
+  input->config.data = 1;
+}
+
+// A scheme's name, a configuration or a file's name.
+absl::StatusOr<ScheduleInput> FromWord(const std::string& word) {
   ScheduleInput input;
-  input.source = name;
-  SchemeParams params;
-  params.devices = absl::GetFlag(FLAGS_devices);
-  params.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  params.chunks = absl::GetFlag(FLAGS_chunks);
-  params.data_parallel = absl::GetFlag(FLAGS_data_parallel);
-  params.recompute = absl::GetFlag(FLAGS_recompute);
-  params.group_size = absl::GetFlag(FLAGS_group_size);
-  params.replicas = absl::GetFlag(FLAGS_replicas);
-  params.update_every = absl::GetFlag(FLAGS_update_every);
-  params.slices = absl::GetFlag(FLAGS_slices);
-  PIPELAB_ASSIGN_OR_RETURN(params.concatenation,
-                           ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
+  input.source = word;
+  PIPELAB_ASSIGN_OR_RETURN(input.config, ConfigFromWord(word));
+  if (input.config.has_schedule_file()) {
+    PIPELAB_ASSIGN_OR_RETURN(input.config, WithSizesOfFile(input.config));
+    PIPELAB_ASSIGN_OR_RETURN(input.schedule, ReadScheduleFile(input.config));
+    input.kind = InputKind::kText;
+    return input;
+  }
+  PIPELAB_RETURN_IF_ERROR(FindScheme(input.config.scheme, "scheme").status());
+  SchemeParams params = SchemeSizes(input.config, input.config.data);
   PIPELAB_RETURN_IF_ERROR(ReadStageFlags(&params));
-  PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(name, params));
+  PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(input.config.scheme, params));
+  if (params.stages.num_stages() > 0 || !params.devices_of_stage.empty() ||
+      !params.micro_batches_of_stage.empty()) {
+    SetOwn(&input);
+  }
   return input;
 }
 
@@ -124,7 +138,7 @@ absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& 
                              [](const FileOption& f) { return f.path.empty(); }),
               files.end());
   PIPELAB_RETURN_IF_ERROR(CheckWords(words, takes_scheme, !files.empty()));
-  if (files.empty()) return FromScheme(words[1]);
+  if (files.empty()) return FromWord(words[1]);
   if (files.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(files[0].option, "=", files[0].path, " and ",
                                                    files[1].option, "=", files[1].path,
@@ -134,13 +148,21 @@ absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& 
     return absl::InvalidArgumentError(
         "--recompute=true: a file says itself what is recomputed; it is for scheme names");
   }
-  if (absl::GetFlag(FLAGS_data_parallel) != 1) {
+  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, FromFile(files[0]));
+  input.config.scheme = input.source;
+  input.config.micro_batch_size = absl::GetFlag(FLAGS_samples);
+  input.config.data = absl::GetFlag(FLAGS_data_parallel);
+  if (input.config.data < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--data_parallel=", absl::GetFlag(FLAGS_data_parallel),
-                     ": a JSON file says itself which devices share a stage (a list in "
-                     "'stage_to_device'); it is for scheme names"));
+        absl::StrCat("--data_parallel=", input.config.data, ": must be at least 1"));
   }
-  return FromFile(files[0]);
+  // `check` is told what is wrong in the file as it is.
+  if (input.config.data > 1) {
+    PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+    input.schedule = WithCopies(std::move(input.schedule), input.config.data);
+  }
+  SetOwn(&input);
+  return input;
 }
 
 std::string SkippedNote(const ScheduleInput& input) {

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/text.h"
+#include "pipelines/step/step_config.h"
 
 namespace pipelab {
 
@@ -26,6 +27,9 @@ struct ScheduleInput {
   InputKind kind = InputKind::kScheme;
   std::string source;  // "1f1b", "--csv=mine.csv": what messages name
   Schedule schedule;   // of a file: well formed, not yet valid
+  // What the schedule is of; of a file, and of a graph of stages, its grid alone.
+  StepConfig config;
+  bool own = false;    // the configuration does not say the schedule
   CsvSkipped skipped;  // cells of a CSV that only PyTorch's runtime needs
 };
 

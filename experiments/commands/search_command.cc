@@ -150,7 +150,7 @@ absl::Status Explain(const Request& request, const std::string& text) {
   for (const auto& [name, share] :
        {std::make_pair("compute", b.compute), std::make_pair("recompute", b.recompute),
         std::make_pair("tensor-parallel collectives", b.tensor),
-        std::make_pair("optimizer step", b.step), std::make_pair("bubble", b.bubble),
+        std::make_pair("optimizer step", b.step), std::make_pair("bubble", b.idle),
         std::make_pair("pipeline messages, not hidden", b.pipeline),
         std::make_pair("data-parallel collectives, not hidden", b.data)}) {
     absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));

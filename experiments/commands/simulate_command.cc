@@ -45,6 +45,16 @@ std::string AsJson(const PaperRun& run, const Figures& figures, const CsvSkipped
   nlohmann::json all = {
       {"makespan", figures.makespan}, {"bubble", figures.bubble}, {"devices", devices}};
   if (!run.unit.empty()) all["unit"] = run.unit;
+  if (run.step.has_value()) {
+    // The fields that every command gives of a step; devices have both.
+    const nlohmann::json step = StepAsJson(*run.step);
+    const nlohmann::json of_program = std::exchange(all["devices"], nlohmann::json::array());
+    all.update(step);
+    const int members = run.step->step.members;
+    for (size_t p = 0; p < all["devices"].size(); ++p) {
+      all["devices"][p].update(of_program[p * members]);
+    }
+  }
   if (skipped.total() > 0) all["skipped_cells"] = skipped.total();
   return DumpJson(all);
 }
@@ -86,7 +96,7 @@ absl::StatusOr<NamedRun> SimulateSchedule(const Words& words) {
   PrintSkippedNote(input);
   NamedRun simulated{input.source, input.skipped, {}};
   PIPELAB_ASSIGN_OR_RETURN(simulated.run,
-                           RunFromFlags(std::move(input.schedule), /*least_decimals=*/0));
+                           RunFromFlags(std::move(input), /*least_decimals=*/0));
   return simulated;
 }
 
@@ -109,8 +119,11 @@ absl::Status SimulateCommand(const Words& words) {
     PIPELAB_RETURN_IF_ERROR(
         WriteOutput("--json_out", json_out, AsJson(run, figures, simulated.skipped)));
   }
-  if (json_out == "-") return absl::OkStatus();
-  return WriteOutput("stdout", "-", AsTable(simulated.source, run, figures));
+  if (json_out != "-") {
+    PIPELAB_RETURN_IF_ERROR(
+        WriteOutput("stdout", "-", AsTable(simulated.source, run, figures)));
+  }
+  return run.step.has_value() ? CheckMemory(*run.step) : absl::OkStatus();
 }
 
 }  // namespace pipelab

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/tensor/arena.h"
 #include "models/data/random_batches.h"

@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "kernels/compute_device.h"
 #include "kernels/cuda/devices.h"
 #include "models/data/random_batches.h"

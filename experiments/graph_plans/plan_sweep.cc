@@ -35,23 +35,12 @@ void PutInLine(PlanProblem* problem) {
 
 double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1024.0 * 1024 * 1024); }
 
-double ShareOfCompute(const PlanPoint& point) {
-  int64_t busy = 0;
-  for (const DeviceTrace& device : point.trace.devices) {
-    for (const Span& span : device.spans) {
-      if (span.op == OpCode::kCompute) busy += span.end_ns - span.begin_ns;
-    }
-  }
-  return static_cast<double>(busy) / static_cast<double>(point.trace.makespan.value()) /
-         static_cast<double>(point.trace.devices.size());
-}
-
-void Keep(const PlanPipeline& pipeline, const PlanPoint& point, PlanRun* run) {
+void Keep(const PlanPipeline& pipeline, const StepPrediction& point, PlanRun* run) {
   run->throughput = point.samples_per_second();
-  run->memory = point.largest_device();
+  run->memory = point.largest_device;
   run->stages = pipeline.partition.num_stages();
   run->depth = pipeline.Depth();
-  run->bubble = 1 - ShareOfCompute(point);
+  run->bubble = point.bubble;
   run->most_copies = 0;
   run->largest_micro_batch = 0;
   for (int s = 0; s < run->stages; ++s) {
@@ -70,13 +59,13 @@ void Try(const StudyNet& net, const Plan& plan, const PlanProblem& problem,
   const absl::StatusOr<PlanPipeline> pipeline =
       MakePlanPipeline(net.model.graph, problem, plan, pipeline_options);
   if (!pipeline.ok()) return missing(std::string(pipeline.status().message()));
-  const absl::StatusOr<PlanPoint> point =
+  const absl::StatusOr<StepPrediction> point =
       SimulatePlan(net.model.graph, *pipeline, {options.cluster, options.type});
   if (!point.ok()) return missing(std::string(point.status().message()));
   const Bytes room = options.cluster->device.memory.value;
-  if (point->largest_device() > room) {
+  if (point->largest_device > room) {
     return missing(
-        absl::StrFormat("needs %.1f GiB of %.1f", GiB(point->largest_device()), GiB(room)));
+        absl::StrFormat("needs %.1f GiB of %.1f", GiB(point->largest_device), GiB(room)));
   }
   if (point->samples_per_second() <= run->throughput) return;
   run->missing.clear();

@@ -208,7 +208,7 @@ absl::StatusOr<Table> AblationTable(const StepModel& model, const BatchSweep& sw
     PIPELAB_ASSIGN_OR_RETURN(const StepBreakdown b, BreakDown(model, *point));
     t.AddRow({Label(step.name), Simulated(point->tflops_per_device),
               Computed(ToPercent(point->tflops_per_device / depth->tflops_per_device - 1)),
-              Simulated(ToPercent(b.bubble)), Simulated(ToPercent(b.pipeline)),
+              Simulated(ToPercent(b.idle)), Simulated(ToPercent(b.pipeline)),
               Simulated(ToPercent(b.data)), Computed(step.config.ToString())});
   }
   t.AddNote(

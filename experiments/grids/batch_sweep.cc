@@ -89,7 +89,7 @@ Table BatchSweepTable(std::string id, std::string caption, const BatchSweep& swe
     const RankedStep& r = *cell.best;
     const StepBreakdown& b = cell.breakdown;
     for (const double value : {r.tflops_per_device, ToMs(r.step_time), ToGiB(r.largest_device),
-                               ToPercent(b.compute), ToPercent(b.recompute), ToPercent(b.bubble),
+                               ToPercent(b.compute), ToPercent(b.recompute), ToPercent(b.idle),
                                ToPercent(b.tensor), ToPercent(b.pipeline), ToPercent(b.data)}) {
       row.push_back(Simulated(value));
     }

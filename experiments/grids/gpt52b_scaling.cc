@@ -86,7 +86,7 @@ absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
   const StepModel grid = s.Grid(s.cluster);
   PIPELAB_ASSIGN_OR_RETURN(
       BatchSweep sweep,
-      SweepBatches(grid, {s.gpus, s.batches, PublishedMethods(), /*recompute=*/{true}}));
+      SweepBatches(grid, {s.gpus, s.batches, PublishedMethods(), /*recompute=*/{Recompute::kFull}}));
   report->AddTable(BatchSweepTable(
       "methods", "The best of each method, everything recomputed: " + Where(s), sweep));
   report->AddCurves("Throughput of the best configurations, everything recomputed",

@@ -25,7 +25,7 @@ class OrderingsTest : public testing::Test {
   }
 
   BatchSweep Sweep(const std::vector<int64_t>& batches) {
-    return SweepBatches(grid_, {kDevices, batches, PublishedMethods(), /*recompute=*/{true}})
+    return SweepBatches(grid_, {kDevices, batches, PublishedMethods(), /*recompute=*/{Recompute::kFull}})
         .value();
   }
 

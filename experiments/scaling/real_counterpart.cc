@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "experiments/calibration/busy_cores.h"
 #include "experiments/calibration/kernel_times.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "models/data/random_batches.h"
 #include "models/layers/optimizer.h"
 #include "models/zoo/amoebanet.h"

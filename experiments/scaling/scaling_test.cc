@@ -126,7 +126,7 @@ TEST(Throughput, ComesFromTheSpecificationAlone) {
       EXPECT_NEAR(twice.cells[i].own_point.point.samples_per_second() /
                       once.cells[i].own_point.point.samples_per_second(),
                   2, 0.002);
-      EXPECT_EQ(twice.cells[i].own_point.point.Layout(), once.cells[i].own_point.point.Layout());
+      EXPECT_EQ(twice.cells[i].layout, once.cells[i].layout);
       EXPECT_EQ(twice.cells[i].own_point.point.largest_device,
                 once.cells[i].own_point.point.largest_device);
     }

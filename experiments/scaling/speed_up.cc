@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "glog/logging.h"
+#include "experiments/scaling/memory_fit.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
 
@@ -30,6 +31,7 @@ double HeaviestShare(const std::vector<StageCost>& units) {
 absl::StatusOr<SpeedUps> MakeSpeedUps(const GpipeFamily& family, int64_t layers, int64_t width,
                                       const ClusterSpec& cluster) {
   PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, family.build(layers, width));
+  const int num_layers = static_cast<int>(model.graph.layers.size());
   SpeedUps s;
   s.model = family.ModelName(layers, width);
   s.cluster_title = cluster.title;
@@ -44,7 +46,7 @@ absl::StatusOr<SpeedUps> MakeSpeedUps(const GpipeFamily& family, int64_t layers,
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> units, UnitTimes(c.on, c.config));
   s.heaviest_layer = HeaviestShare(units);
   double one = 0;
-  for (int devices = 1; devices <= std::min<size_t>(kMostDevices, model.graph.layers.size()); devices *= 2) {
+  for (int devices = 1; devices <= std::min(kMostDevices, num_layers); devices *= 2) {
     LOG(INFO) << "speed-up: " << s.model << " on " << devices << " devices";
     SpeedUp row;
     row.devices = devices;

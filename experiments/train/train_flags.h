@@ -15,7 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "experiments/comparison.h"
 #include "experiments/train/study.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "models/layers/optimizer.h"
 
 namespace pipelab {

@@ -12,7 +12,7 @@
 #include "experiments/checkpoint.h"
 #include "experiments/train/interrupt.h"
 #include "experiments/train/predict.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/checkpoint/training_state.h"
 #include "tools/base/file.h"

@@ -70,7 +70,7 @@ absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec&
   config.virtual_stages = run.chunks > 1 ? static_cast<int>(run.chunks) : 0;
   config.micro_batch_size = run.micro_batch;
   config.micro_batches = static_cast<int>(run.micro_batches);
-  config.recompute = run.recompute;
+  config.recompute = run.recompute ? Recompute::kFull : Recompute::kNone;
   config.overlap_pipeline = config.overlap_data = false;
   return PredictStep(grid, config);
 }

@@ -45,7 +45,7 @@ double Predict(const MeasuredRow& row, const ClusterSpec& cluster = Dgx()) {
 TEST(PredictRows, OnOneDeviceMicroBatchesAddUp) {
   const auto point = SimulateRun(RunOfRow(Row(1, 1, 1, 2, 3), kGpt2Vocabulary), Dgx());
   ASSERT_THAT(point, IsOk());
-  const StageCost& s = point->costs.stages[0];
+  const StageCost& s = point->step.costs.stages[0];
   EXPECT_EQ(point->step_time, (s.forward + s.backward_input + s.backward_weight) * 3 + s.step);
   EXPECT_DOUBLE_EQ(Predict(Row(1, 1, 1, 2, 3)), ToMilliseconds(point->step_time));
 }
@@ -58,7 +58,7 @@ TEST(PredictRows, LaunchesByHand) {
   cluster.device.host_launch = {Milliseconds(100), "test"};
   const auto point = SimulateRun(RunOfRow(Row(1, 1, 1, 1, 1), kGpt2Vocabulary), cluster);
   ASSERT_THAT(point, IsOk());
-  const StageCost& s = point->costs.stages[0];
+  const StageCost& s = point->step.costs.stages[0];
   EXPECT_EQ(s.forward, Milliseconds(100) * (8 * (9 + 5) + 4 + 4));
   EXPECT_EQ(s.backward_input, Milliseconds(100) * (8 * (13 + 6) + 3));
   EXPECT_EQ(s.backward_weight, Milliseconds(100) * (8 * (11 + 11) + 5 + 5));
@@ -73,7 +73,7 @@ TEST(PredictRows, PipelinesAreWithinTheirClosedForm) {
           SimulateRun(RunOfRow(Row(pipeline, 1, 1, 2, micro_batches), kGpt2Vocabulary), Dgx());
       ASSERT_THAT(point, IsOk());
       Nanoseconds shortest = Milliseconds(1000000), longest, step;
-      for (const StageCost& s : point->costs.stages) {
+      for (const StageCost& s : point->step.costs.stages) {
         const Nanoseconds pass = s.forward + s.backward_input + s.backward_weight;
         shortest = std::min(shortest, pass);
         longest = std::max(longest, pass);

@@ -59,7 +59,7 @@ class PlanPipelineTest : public testing::Test {
     EXPECT_THAT(pipeline, IsOk());
     return *std::move(pipeline);
   }
-  PlanPoint Point(const PlanPipeline& pipeline) const {
+  StepPrediction Point(const PlanPipeline& pipeline) const {
     auto point = SimulatePlan(graph_, pipeline, {&cluster_});
     EXPECT_THAT(point, IsOk());
     return *std::move(point);
@@ -94,10 +94,10 @@ TEST_F(PlanPipelineTest, StagesAreAGraphOrAChain) {
   const PlanPipeline chain = Pipeline(Branches(2));
   EXPECT_EQ(chain.Depth(), 7);
   EXPECT_THAT(InFlight(chain.schedule), ElementsAre(7, 6, 5, 4, 3, 2, 1));
-  const PlanPoint one = Point(graph), other = Point(chain);
+  const StepPrediction one = Point(graph), other = Point(chain);
   EXPECT_LT(one.trace.makespan, other.trace.makespan);
-  EXPECT_LT(one.largest_device(), other.largest_device());
-  EXPECT_EQ(one.samples, 32);
+  EXPECT_LT(one.largest_device, other.largest_device);
+  EXPECT_EQ(one.step.config.batch(), 32);
 }
 
 // Branch after branch on the devices, though stages are numbered side by side.
@@ -122,7 +122,7 @@ TEST_F(PlanPipelineTest, DevicesCostWhatTheirRowsCost) {
       for (PlanStage& stage : plan.stages) stage.micro_batch_samples = samples;
       plan.stages[1].data = copies;
       const PlanPipeline pipeline = Pipeline(plan);
-      const PlanPoint point = Point(pipeline);
+      const StepPrediction point = Point(pipeline);
       StageCostOptions options;
       options.machine = Machine{cluster_.device, NumberType::kFp32};
       const int64_t rows = (samples + copies - 1) / copies;
@@ -138,9 +138,9 @@ TEST_F(PlanPipelineTest, DevicesCostWhatTheirRowsCost) {
       const StageCost& cost = own.stages[1];
       EXPECT_EQ(busy,
                 32 / samples * (cost.forward + cost.backward_input + cost.backward_weight).value());
-      EXPECT_EQ(point.costs.stages[1].memory.kept, cost.memory.kept);
-      EXPECT_EQ(point.costs.stages[0].forward, whole.stages[0].forward);
-      EXPECT_EQ(point.costs.edge_bytes, whole.edge_bytes);
+      EXPECT_EQ(point.step.costs.stages[1].memory.kept, cost.memory.kept);
+      EXPECT_EQ(point.step.costs.stages[0].forward, whole.stages[0].forward);
+      EXPECT_EQ(point.step.costs.edge_bytes, whole.edge_bytes);
     }
   }
 }
@@ -167,14 +167,14 @@ TEST_F(PlanPipelineTest, StepIsFillSteadyStateAndDrain) {
   }
   PIPELAB_ASSERT_OK_AND_ASSIGN(const PlanPipeline pipeline,
                                MakePlanPipeline(chain, problem, plan, sizes_));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(PlanPoint point, SimulatePlan(chain, pipeline, {&cluster_}));
-  point.costs.network = Network();
-  for (StageCost& stage : point.costs.stages) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(StepPrediction point, SimulatePlan(chain, pipeline, {&cluster_}));
+  point.step.costs.network = Network();
+  for (StageCost& stage : point.step.costs.stages) {
     stage.forward = Milliseconds(1);
     stage.backward_input = stage.backward_weight = Milliseconds(1);
     stage.step = Milliseconds(5);
   }
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(point.program, point.costs));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(point.step.program, point.step.costs));
   EXPECT_EQ(trace.makespan, Milliseconds(3 * (8 + 4 - 1) + 5));
 }
 
@@ -210,11 +210,11 @@ TEST_F(PlanPipelineTest, CopiesTakeTurnsOrShareRows) {
 
 TEST_F(PlanPipelineTest, StagesThatRecomputeTakeLonger) {
   Plan plan = Branches(1);
-  const PlanPoint plain = Point(Pipeline(plan));
+  const StepPrediction plain = Point(Pipeline(plan));
   plan.stages[1].variants.back() = 1;
   const PlanPipeline again = Pipeline(plan);
   EXPECT_THAT(again.schedule.RecomputedStages(), ElementsAre(false, true, false, false));
-  const PlanPoint point = Point(again);
+  const StepPrediction point = Point(again);
   EXPECT_GT(point.trace.makespan, plain.trace.makespan);
   EXPECT_LT(point.trace.devices[1].peak_activation, plain.trace.devices[1].peak_activation);
   EXPECT_EQ(point.trace.devices[0].peak_activation, plain.trace.devices[0].peak_activation);
@@ -225,7 +225,7 @@ TEST_F(PlanPipelineTest, APlannersAnswerRuns) {
     SCOPED_TRACE(planner.name);
     const auto plan = MakePlan(planner.name, problem_, {absl::Seconds(1)});
     if (!plan.ok() || !plan->has_plan()) continue;
-    const PlanPoint point = Point(Pipeline(*plan));
+    const StepPrediction point = Point(Pipeline(*plan));
     EXPECT_GT(point.samples_per_second(), 0);
   }
 }

@@ -1,6 +1,6 @@
 // A plan on paper: what the simulator says of a training step of its pipeline on a cluster.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(PlanPoint p, SimulatePlan(graph, pipeline, {&cluster}));
+//   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, SimulatePlan(graph, pipeline, {&cluster}));
 //   p.samples_per_second();
 //
 // A step is whole: fill and drain, messages over the cluster's links, the sums of the copies'
@@ -15,10 +15,8 @@
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/cost/cost_table.h"
-#include "pipelines/ir/program.h"
-#include "pipelines/ir/trace.h"
 #include "pipelines/plan/plan_pipeline.h"
+#include "pipelines/step/step.h"
 
 namespace pipelab {
 
@@ -28,19 +26,9 @@ struct PlanMachine {
   bool overlap = true;  // CostTable::overlap
 };
 
-struct PlanPoint {
-  Program program;
-  CostTable costs;
-  Trace trace;
-  int64_t samples = 0;  // of a step
-
-  double samples_per_second() const;
-  Bytes largest_device() const;  // state and activations, at their peaks
-};
-
 // InvalidArgument for more devices than the cluster has; NotFound naming the layer and what the
 // device lacks.
-absl::StatusOr<PlanPoint> SimulatePlan(const ModelGraph& graph, const PlanPipeline& pipeline,
+absl::StatusOr<StepPrediction> SimulatePlan(const ModelGraph& graph, const PlanPipeline& pipeline,
                                        const PlanMachine& machine);
 
 }  // namespace pipelab

@@ -78,4 +78,9 @@ absl::StatusOr<StepConfig> WithSizesOfFile(StepConfig config) {
   return WithSizes(std::move(config), schedule);
 }
 
+Schedule WithCopies(Schedule schedule, int copies) {
+  ReplaceDevicesByGroups(copies, &schedule);
+  return schedule;
+}
+
 }  // namespace pipelab

@@ -21,6 +21,9 @@ absl::StatusOr<Schedule> ReadScheduleFile(const StepConfig& config);
 // The configuration with the P, V and M of its schedule file; unchanged without one.
 absl::StatusOr<StepConfig> WithSizesOfFile(StepConfig config);
 
+// The schedule with each device replaced by so many that share its micro-batches by rows.
+Schedule WithCopies(Schedule schedule, int copies);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_STEP_SCHEDULE_FILE_H_

@@ -52,11 +52,30 @@ double FlopsOf(const LayerSpec& layer, int64_t samples) {
   return (costs.forward + costs.backward_input + costs.backward_weight).value();
 }
 
+// Without a cluster: flops, and for what was measured as many as take its time at the nominal rate.
+// Layers of small networks take less than a nanosecond each.
+double NominalCost(const LayerSpec& layer, const StepConfig& c) {
+  const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
+  double cost = (share.costs.forward + share.costs.backward_input + share.costs.backward_weight)
+                    .value();
+  if (c.recompute == Recompute::kFull) cost += share.costs.forward.value();
+  const LayerOperations& o = share.operations;
+  for (const auto* pass : {&o.forward, &o.backward_input, &o.backward_weight}) {
+    for (const Operation& operation : *pass) {
+      if (operation.kind == OperationKind::kMeasured) {
+        cost += ToSeconds(operation.time) * kNominalRate;
+      }
+    }
+  }
+  return cost;
+}
+
 // [unit] What a rule adds up to stages.
 std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
                               const std::vector<StageCost>& times) {
   std::vector<double> costs(times.size());
-  if (c.cut == CutRule::kBlocks || c.cut == CutRule::kLayers) {
+  const bool by_time = c.cut == CutRule::kBlocks || c.cut == CutRule::kLayers;
+  if (by_time && model.cluster != nullptr) {
     for (size_t u = 0; u < times.size(); ++u) {
       Nanoseconds all = times[u].forward + times[u].backward_input + times[u].backward_weight;
       if (c.recompute == Recompute::kFull) all += times[u].recompute;
@@ -67,8 +86,9 @@ std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
     const LayerSpec& layer = model.model->graph.layers[i];
-    costs[unit_of_layer[i]] += c.cut == CutRule::kMemory ? MemoryOf(layer, model, c)
-                                                         : FlopsOf(layer, c.micro_batch_size);
+    costs[unit_of_layer[i]] += by_time                      ? NominalCost(layer, c)
+                               : c.cut == CutRule::kMemory ? MemoryOf(layer, model, c)
+                                                           : FlopsOf(layer, c.micro_batch_size);
   }
   return costs;
 }

@@ -5,8 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/graph/token_slice.h"
 #include "pipelines/cluster/rank_network.h"
+#include "pipelines/cost/layer_times.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/schemes.h"
@@ -60,16 +62,29 @@ void AddEmptyEdges(size_t edges, CostTable* costs) {
   for (SliceCosts& slice : costs->slices) slice.edge_bytes.resize(edges);
 }
 
-// Tokens of each slice of a schedule with token slices.
-absl::StatusOr<std::vector<int64_t>> SlicesOf(const StepModel& model, const Schedule& schedule) {
-  if (schedule.num_slices == 1) return std::vector<int64_t>();
-  const ModelGraph& graph = model.model->graph;
-  PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
-  const int64_t tokens = graph.layers[0].output_shape[0];
-  if (schedule.num_slices <= tokens) return EqualTokenSlices(tokens, schedule.num_slices);
-  return absl::InvalidArgumentError(absl::StrCat("slices=", schedule.num_slices,
-                                                 ": more token slices than a sample's ", tokens,
-                                                 " tokens"));
+// One sample through everything, with room for what else a step does and for slow networks.
+double MostOfASample(const StepModel& model) {
+  const Machine machine = model.machine().value_or(Machine());
+  double nanoseconds = 1, bytes = 1;
+  for (const LayerSpec& layer : model.model->graph.layers) {
+    const LayerCosts costs = layer.costs(1);
+    for (Bytes b : {costs.output, costs.kept, costs.forward_peak, costs.backward_peak}) {
+      bytes += static_cast<double>(b.value());
+    }
+    const auto times = TimesOf(layer, machine, 1);
+    if (!times.ok()) continue;  // who needs them says so
+    for (Nanoseconds t : {times->forward, times->backward_input, times->backward_weight}) {
+      nanoseconds += static_cast<double>(t.value());
+    }
+  }
+  return std::max(nanoseconds, bytes);
+}
+
+bool IsEven(const Schedule& schedule) {
+  for (int stage = 1; stage < schedule.num_stages(); ++stage) {
+    if (schedule.GroupSize(stage) != schedule.GroupSize(0)) return false;
+  }
+  return true;
 }
 
 // Of one copy, for the members of a group.
@@ -81,6 +96,21 @@ absl::StatusOr<Schedule> ScheduleFor(StepCache* cache, const StepConfig& c, int 
 }
 
 }  // namespace
+
+absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
+                            int64_t micro_batches) {
+  constexpr double kMost = 9e17;
+  if (micro_batch_size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("b=", micro_batch_size, ": must be at least 1"));
+  }
+  const double most = kMost / MostOfASample(model) / static_cast<double>(micro_batches);
+  if (static_cast<double>(micro_batch_size) <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "b=", micro_batch_size, ": must be at most ", static_cast<int64_t>(std::max(1.0, most)),
+      " with M=", micro_batches, " of ", model.model->graph.name,
+      ": a step must fit 63 bits of nanoseconds and of bytes"));
+}
 
 RankGrid GridOfStep(const StepModel& model, const StepConfig& c, const CostTable& costs) {
   RankGrid grid;
@@ -94,6 +124,25 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, const CostTable
   }
   grid.type = model.type;
   return grid;
+}
+
+absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph,
+                                                  const Schedule& schedule,
+                                                  const std::vector<int64_t>& lengths) {
+  const int slices = schedule.num_slices;
+  if (lengths.empty() && slices == 1) return lengths;
+  PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
+  const int64_t tokens = graph.layers[0].output_shape[0];
+  if (lengths.empty() && slices <= tokens) return EqualTokenSlices(tokens, slices);
+  if (lengths.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "slices=", slices, ": more token slices than a sample's ", tokens, " tokens"));
+  }
+  if (static_cast<int>(lengths.size()) != slices) {
+    return absl::InvalidArgumentError(absl::StrCat("token slices of ", absl::StrJoin(lengths, ","),
+                                                   " tokens, but the schedule has ", slices));
+  }
+  return lengths;
 }
 
 int MembersOf(const StepModel& model, const StepConfig& c) {
@@ -120,7 +169,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.costs.overlap = c.overlap_pipeline;
   step.costs.divided_messages = c.divided_messages();
   LoweringOptions lowering = std::move(parts.lowering);
-  parts.schedule.stages = parts.partition->stages;
+  if (!lowering.stages.has_value()) lowering.stages = parts.partition->stages;
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
   step.program.devices_a_member = c.data / parts.members;
@@ -138,18 +187,24 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
 
 absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   const StepModel& model = cache->model();
-  PIPELAB_ASSIGN_OR_RETURN(const StepConfig c, WithSizesOfFile(config));
+  PIPELAB_ASSIGN_OR_RETURN(
+      const StepConfig c, cache->HasSchedule(config.scheme) ? config : WithSizesOfFile(config));
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
+  PIPELAB_RETURN_IF_ERROR(CheckCountable(model, c.micro_batch_size * c.data, c.micro_batches));
   StepParts parts;
   parts.model = &model;
   parts.config = c;
   parts.members = MembersOf(model, c);
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleFor(cache, c, parts.members));
-  PIPELAB_ASSIGN_OR_RETURN(parts.slices, SlicesOf(model, parts.schedule));
+  PIPELAB_ASSIGN_OR_RETURN(parts.slices, ChooseSlices(model.model->graph, parts.schedule, {}));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
                            cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));
   parts.partition = stages.partition;
-  parts.costs = stages.costs;
+  // Stages with groups or sizes of their own have costs of their own.
+  const bool alike = parts.schedule.micro_batches_of_stage.empty() &&
+                     parts.schedule.GroupSize(0) == parts.members && IsEven(parts.schedule);
+  if (alike) parts.costs = stages.costs;
+  parts.micro_batch_size = c.micro_batch_size * parts.members;
   parts.lowering = LoweringOf(c);
   parts.lowering.ties = *stages.ties;
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));

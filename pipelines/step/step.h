@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/cost_table.h"
@@ -91,6 +92,16 @@ absl::StatusOr<StepPrediction> SimulateStep(Step step);
 absl::StatusOr<StepPrediction> Predict(Step step);
 absl::StatusOr<StepPrediction> PredictStep(const StepModel& model, const StepConfig& config);
 absl::StatusOr<StepPrediction> PredictStep(StepCache* cache, const StepConfig& config);
+
+// Tokens of each of the schedule's slices: `lengths`, or as equal as can be, the first ones longer.
+// None for whole samples.
+absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph,
+                                                  const Schedule& schedule,
+                                                  const std::vector<int64_t>& lengths);
+
+// InvalidArgument naming b where a step's time or bytes would not fit 63 bits.
+absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
+                            int64_t micro_batches);
 
 // Devices of the program for each pipeline device: two stand for all copies where all are alike.
 int MembersOf(const StepModel& model, const StepConfig& config);

@@ -65,7 +65,7 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
         ParseStages(layout, static_cast<int>(model.graph.layers.size()));
     if (!given.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("layout=", c.layout, ": ", given.status().message()));
+          absl::StrCat("--layout=", layout, ": ", given.status().message()));
     }
     stage_of_layer = *given;
   } else {
@@ -80,9 +80,14 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     found = cuts_.emplace(std::move(stage_of_layer), std::move(cut)).first;
   }
   const int made = found->second.partition.num_stages();
-  if (made == stages) return &found->second;
-  return absl::InvalidArgumentError(absl::StrCat("layout=", c.layout, ": ", made,
+  if (made == stages || stages == 0) return &found->second;
+  return absl::InvalidArgumentError(absl::StrCat("--layout=", c.layout, ": ", made,
                                                  " stages, but the schedule has ", stages));
+}
+
+absl::StatusOr<const ModelPartition*> StepCache::PartitionOf(const StepConfig& c, int stages) {
+  PIPELAB_ASSIGN_OR_RETURN(const Cut* cut, CutOf(c, stages));
+  return &cut->partition;
 }
 
 absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
@@ -105,6 +110,7 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
 }
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
+  if (const auto own = own_.find(c.scheme); own != own_.end()) return &own->second;
   const std::string key = ScheduleKey(c);
   auto found = schedules_.find(key);
   if (found == schedules_.end()) {

@@ -49,12 +49,18 @@ class StepCache {
   absl::StatusOr<const std::vector<StageCost>*> UnitTimesOf(const StepConfig& config);
   // [stage] Its number of units: CutUnits of stage_cut.h.
   absl::StatusOr<const std::vector<int>*> UnitsOf(const StepConfig& config, int stages);
+  absl::StatusOr<const ModelPartition*> PartitionOf(const StepConfig& config, int stages);
   // `slices`: tokens of each slice of a sample; empty: whole samples.
   absl::StatusOr<StepStages> StagesOf(const StepConfig& config, int stages,
                                       const std::vector<int64_t>& slices = {});
   // The schedule of one copy, with stages in a chain: a device for each of config.pipeline. Of a
   // file, the file's. Holds until the next call. Errors are MakeSchedule's, and the file's.
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config);
+  // A schedule of one's own, for configurations whose scheme is `name`.
+  void AddSchedule(const std::string& name, Schedule schedule) {
+    own_[name] = std::move(schedule);
+  }
+  bool HasSchedule(const std::string& name) const { return own_.count(name) > 0; }
   // Of a step of `samples`: products of forward and backward.
   Flops ModelFlops(int64_t samples);
 
@@ -78,6 +84,7 @@ class StepCache {
   std::map<std::vector<int>, Cut> cuts_;  // by the stage of each layer
   std::map<std::tuple<SizeKey, std::vector<int>, std::vector<int64_t>>, CostTable> costs_;
   std::map<std::string, Schedule> schedules_;
+  std::map<std::string, Schedule> own_;
   int64_t cached_actions_ = 0;
   std::map<int64_t, Flops> flops_;  // by samples
 };

@@ -22,7 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "models/layers/test_layers.h"
 #include "tests/pytorch/networks.h"
 #include "tools/base/json.h"

@@ -16,8 +16,8 @@
 //
 // Errors: InvalidArgument naming the option for sizes that the scheme or the model cannot serve;
 // the executor's error, with device and action, when a step fails.
-#ifndef PIPELAB_EXPERIMENTS_TRAINING_H_
-#define PIPELAB_EXPERIMENTS_TRAINING_H_
+#ifndef PIPELAB_PIPELINES_RUNTIME_TRAINING_H_
+#define PIPELAB_PIPELINES_RUNTIME_TRAINING_H_
 
 #include <cstdint>
 #include <memory>
@@ -27,7 +27,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "experiments/training_layout.h"  // IWYU pragma: export
 #include "kernels/comm/transport.h"
 #include "kernels/compute_device.h"
 #include "models/checkpoint/training_state.h"
@@ -55,8 +54,8 @@ struct TrainingOptions {
   // (models/graph/tensor_parallel.h). Rank t of device d is d T + t, in traces too.
   int64_t tensor_parallel = 1;
   bool sequence_parallel = false;  // outside products, a group splits rows by tokens
-  // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (plan/partition.h); empty: ranges balanced by
-  // flops.
+  // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (cost/chain_partition.h); empty: ranges balanced
+  // by flops.
   std::string layout;
   std::vector<int> stage_of_layer;  // in the place of layout, where not empty
   // Each stage also waits for the one before it, whether it takes something from it or not, as
@@ -119,6 +118,12 @@ class PipelineTraining {
   virtual std::vector<ComputeDevice::Counts> DeviceCounts() const = 0;
 };
 
+// What a training cuts its model into: stages as `layout` says (num_stages of them, where that is
+// not 0), or ranges of layers, balanced by flops.
+absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                               int64_t micro_batch_samples,
+                                               absl::string_view layout);
+
 // Whether training under the schedule must give the serial loop's bits: each stage's gradients are
 // added in micro-batch order on one device, a micro-batch at a time. (The partition must keep the
 // order of sums as well: SumsInLayerOrder.)
@@ -126,4 +131,4 @@ bool KeepsMicroBatchOrder(const Schedule& schedule);
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_TRAINING_H_
+#endif  // PIPELAB_PIPELINES_RUNTIME_TRAINING_H_

@@ -1,7 +1,7 @@
 // KeepsMicroBatchOrder of training.h: what is read off the schedule alone.
 #include <vector>
 
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/ir/schedule.h"
 
 namespace pipelab {

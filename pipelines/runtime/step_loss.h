@@ -6,8 +6,8 @@
 //
 // Summed in micro-batch order, as the serial loop does, and within one by place: the same bits
 // however devices are spread.
-#ifndef PIPELAB_EXPERIMENTS_STEP_LOSS_H_
-#define PIPELAB_EXPERIMENTS_STEP_LOSS_H_
+#ifndef PIPELAB_PIPELINES_RUNTIME_STEP_LOSS_H_
+#define PIPELAB_PIPELINES_RUNTIME_STEP_LOSS_H_
 
 #include <cstdint>
 #include <map>
@@ -38,4 +38,4 @@ absl::StatusOr<StepLoss> SumLossesOfProcesses(ProcessGroup& group, const std::ve
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_STEP_LOSS_H_
+#endif  // PIPELAB_PIPELINES_RUNTIME_STEP_LOSS_H_

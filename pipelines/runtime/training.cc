@@ -1,17 +1,16 @@
-#include "experiments/training.h"
+#include "pipelines/runtime/training.h"
 
 #include <algorithm>
 #include <functional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "experiments/step_loss.h"
 #include "kernels/comm/communicator.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "models/graph/tensor_member.h"
 #include "models/layers/communicator_peers.h"
-#include "pipelines/cost/stage_costs.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
@@ -20,7 +19,9 @@
 #include "pipelines/runtime/gather_state.h"
 #include "pipelines/runtime/gather_trace.h"
 #include "pipelines/runtime/layer_stage.h"
+#include "pipelines/runtime/step_loss.h"
 #include "pipelines/runtime/whole_state.h"
+#include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -48,6 +49,28 @@ struct Device {
   std::vector<std::unique_ptr<LayerStage>> stages;
   std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
 };
+
+absl::StatusOr<ModelPartition> PartitionOf(const ModelGraph& graph, int num_stages,
+                                           const TrainingOptions& options) {
+  if (!options.stage_of_layer.empty()) return MakePartition(graph, options.stage_of_layer);
+  return ChoosePartition(graph, num_stages, options.micro_batch_samples, options.layout);
+}
+
+absl::StatusOr<Schedule> ScheduleOf(const ModelGraph& graph, const TrainingOptions& options) {
+  if (options.schedule.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(Validate(*options.schedule));  // before sizes are taken from it
+    return *options.schedule;
+  }
+  SchemeParams sizes = options.sizes;
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(options.scheme));
+  const bool given = !options.stage_of_layer.empty() || !options.layout.empty();
+  if ((scheme->options & kStageGraph) != 0 && given && sizes.stages.num_stages() == 0) {
+    PIPELAB_ASSIGN_OR_RETURN(const ModelPartition stages,
+                             PartitionOf(graph, /*num_stages=*/0, options));
+    sizes.stages = stages.stages;
+  }
+  return MakeSchedule(options.scheme, sizes);
+}
 
 class DeviceTraining final : public PipelineTraining {
  public:
@@ -145,53 +168,30 @@ class DeviceTraining final : public PipelineTraining {
 
   absl::Status MakeProgram(const ModelGraph& graph, const TrainingOptions& options) {
     PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
-    Schedule schedule;
-    if (options.schedule.has_value()) {
-      schedule = *options.schedule;
-      PIPELAB_RETURN_IF_ERROR(Validate(schedule));  // before sizes are taken from it
-    } else {
-      SchemeParams sizes = options.sizes;
-      PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(options.scheme));
-      const bool given = !options.stage_of_layer.empty() || !options.layout.empty();
-      if ((scheme->options & kStageGraph) != 0 && given && sizes.stages.num_stages() == 0) {
-        PIPELAB_ASSIGN_OR_RETURN(const ModelPartition stages,
-                                 GivenPartition(graph, options.stage_of_layer, options.layout));
-        sizes.stages = stages.stages;
-      }
-      PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(options.scheme, sizes));
-    }
-    if (!options.stage_of_layer.empty()) {
-      PIPELAB_ASSIGN_OR_RETURN(partition_,
-                               GivenPartition(graph, options.stage_of_layer, options.layout));
-    } else {
-      PIPELAB_ASSIGN_OR_RETURN(
-          partition_, ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples,
-                                      options.layout));
-    }
-    LoweringOptions lowering = options.lowering;
-    lowering.stages = options.sequential ? partition_.stages.WithChain() : partition_.stages;
-    lowering.ties = StageTies(graph, partition_);
-    if (options.optimizer.needs_norm()) lowering.norm_values = NumParameterValues(graph);
-    PIPELAB_ASSIGN_OR_RETURN(program_, Lower(std::move(schedule), lowering));
-    return MakeCosts(graph, options);
-  }
-
-  absl::Status MakeCosts(const ModelGraph& graph, const TrainingOptions& options) {
-    const Schedule& schedule = program_.schedule;
-    StageCostOptions cost_options;
-    PIPELAB_ASSIGN_OR_RETURN(
-        cost_options.slices,
-        ChooseSlices(schedule, graph.layers[0].output_shape[0], options.slices));
-    slices_ = cost_options.slices;
-    cost_options.TakeSizes(schedule);
-    cost_options.tensor.split = split_;
-    cost_options.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
-    cost_options.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
-    PIPELAB_ASSIGN_OR_RETURN(
-        costs_, ComputeStageCosts(graph, partition_, options.micro_batch_samples, cost_options));
-    costs_.divided_messages = split_.degree > 1 && !split_.scatters_rows();  // these have own rows
-    costs_.edge_bytes.resize(schedule.stages.edges.size());  // a chain's carry nothing
-    for (SliceCosts& slice : costs_.slices) slice.edge_bytes.resize(schedule.stages.edges.size());
+    StepParts parts;
+    PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleOf(graph, options));
+    PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
+                             PartitionOf(graph, parts.schedule.num_stages(), options));
+    PIPELAB_ASSIGN_OR_RETURN(slices_, ChooseSlices(graph, parts.schedule, options.slices));
+    const GroupedModel model = {graph, {}};
+    StepModel on;
+    on.model = &model;
+    on.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
+    on.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
+    parts.model = &on;
+    parts.partition = &partition;
+    parts.slices = slices_;
+    parts.micro_batch_size = options.micro_batch_samples;
+    parts.config.tensor = static_cast<int>(split_.degree);
+    parts.config.sequence_parallel = split_.sequence;
+    parts.lowering = options.lowering;
+    parts.lowering.stages =
+        options.sequential ? partition.stages.WithChain() : partition.stages;
+    if (options.optimizer.needs_norm()) parts.lowering.norm_values = NumParameterValues(graph);
+    PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
+    partition_ = std::move(step.partition);
+    program_ = std::move(step.program);
+    costs_ = std::move(step.costs);
     return absl::OkStatus();
   }
 
@@ -383,6 +383,21 @@ class DeviceTraining final : public PipelineTraining {
 absl::StatusOr<std::unique_ptr<PipelineTraining>> PipelineTraining::Create(
     const ModelGraph& graph, const BatchSource& batches, const TrainingOptions& options) {
   return DeviceTraining::Create(graph, batches, options);
+}
+
+absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                               int64_t micro_batch_samples,
+                                               absl::string_view layout) {
+  const GroupedModel model = {graph, {}};
+  StepModel on;
+  on.model = &model;
+  StepConfig config;
+  config.cut = CutRule::kLayers;
+  config.micro_batch_size = micro_batch_samples;
+  config.layout = std::string(layout);
+  StepCache cache(on);
+  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition* partition, cache.PartitionOf(config, num_stages));
+  return *partition;
 }
 
 Trace TraceOfMember(const Trace& ranks, int64_t tensor_parallel, int64_t t) {

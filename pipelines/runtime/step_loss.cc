@@ -1,4 +1,4 @@
-#include "experiments/step_loss.h"
+#include "pipelines/runtime/step_loss.h"
 
 #include <algorithm>
 #include <string>

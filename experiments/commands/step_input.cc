@@ -1,0 +1,218 @@
+#include "experiments/commands/step_input.h"
+
+#include <cstdio>
+#include <set>
+#include <utility>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "experiments/commands/user_file.h"
+#include "experiments/flags.h"
+#include "models/files/model_file.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_macros.h"
+#include "tools/base/units.h"
+
+ABSL_DECLARE_FLAG(int, devices);  // schedule_input.cc
+ABSL_DECLARE_FLAG(int, micro_batches);
+ABSL_DECLARE_FLAG(int, chunks);
+ABSL_DECLARE_FLAG(int, group_size);
+ABSL_DECLARE_FLAG(int, replicas);
+ABSL_DECLARE_FLAG(std::string, concatenation);
+ABSL_DECLARE_FLAG(int, update_every);
+ABSL_DECLARE_FLAG(int, slices);
+ABSL_DECLARE_FLAG(int, data_parallel);
+ABSL_DECLARE_FLAG(bool, recompute);
+ABSL_DECLARE_FLAG(std::string, model);  // run_flags.cc
+ABSL_DECLARE_FLAG(std::string, model_time_unit);
+ABSL_DECLARE_FLAG(std::string, cluster);
+ABSL_DECLARE_FLAG(std::string, number_type);
+ABSL_DECLARE_FLAG(int64_t, samples);
+ABSL_DECLARE_FLAG(std::string, layout);
+ABSL_DECLARE_FLAG(bool, overlap);  // time_flags.cc
+ABSL_FLAG(std::string, dtype, "",
+          "numbers that the machine computes with: fp32, tf32, bf16 or fp16; empty: the narrowest "
+          "that it has");
+ABSL_FLAG(double, reserve, 0,
+          "share of a device's memory that a step must leave free, 0 to 1: for the library, "
+          "fragmentation, the display");
+
+namespace pipelab {
+namespace {
+
+// What a configuration's keys say.
+constexpr const char* kSizeFlags[] = {
+    "devices",  "micro_batches", "chunks", "group_size",    "replicas", "concatenation",
+    "recompute", "update_every",  "slices", "data_parallel", "samples",  "layout"};
+
+absl::Status CheckNoSizeFlags(const std::string& word) {
+  for (const char* flag : kSizeFlags) {
+    if (!FlagWasSet(flag)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, ": the configuration ", word, " says its sizes; give them there"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepConfig> ConfigFromFlags(const std::string& scheme) {
+  StepConfig c;
+  c.scheme = scheme;
+  c.pipeline = absl::GetFlag(FLAGS_devices);
+  c.micro_batches = absl::GetFlag(FLAGS_micro_batches);
+  c.virtual_stages = absl::GetFlag(FLAGS_chunks);
+  c.data = absl::GetFlag(FLAGS_data_parallel);
+  c.micro_batch_size = absl::GetFlag(FLAGS_samples);
+  c.recompute = absl::GetFlag(FLAGS_recompute) ? Recompute::kFull : Recompute::kNone;
+  c.group_size = absl::GetFlag(FLAGS_group_size);
+  c.replicas = absl::GetFlag(FLAGS_replicas);
+  c.update_interval = absl::GetFlag(FLAGS_update_every);
+  c.slices = absl::GetFlag(FLAGS_slices);
+  c.layout = absl::StrReplaceAll(absl::GetFlag(FLAGS_layout), {{",", "+"}, {";", "/"}});
+  c.overlap_pipeline = absl::GetFlag(FLAGS_overlap);
+  PIPELAB_ASSIGN_OR_RETURN(c.concatenation,
+                           ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
+  if (c.micro_batch_size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--samples=", c.micro_batch_size, ": must be at least 1"));
+  }
+  return c;
+}
+
+absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
+  const std::string unit = absl::GetFlag(FLAGS_model_time_unit);
+  ModelFileOptions options;
+  if (unit == "ms") {
+    options.piper_unit = PiperTimeUnit::kMilliseconds;
+  } else if (unit != "s") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model_time_unit=", unit, ": must be s or ms"));
+  }
+  if (word.empty()) {
+    return absl::InvalidArgumentError("--model: missing; a name (pipelab list) or a file");
+  }
+  absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
+  if (!graph.ok()) return FaultOfWord(word, graph.status());
+  return graph;
+}
+
+absl::StatusOr<NumberType> TypeFromFlags(const StepConfig& config, const ClusterSpec& cluster) {
+  const std::string old = absl::GetFlag(FLAGS_number_type);
+  std::string name = config.dtype.empty() ? absl::GetFlag(FLAGS_dtype) : config.dtype;
+  if (name.empty()) name = old;
+  if (name.empty()) return NarrowestType(cluster.device);
+  const absl::StatusOr<NumberType> type = FindNumberType(name);
+  if (!type.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--dtype=", name, ": ", type.status().message()));
+  }
+  if (cluster.device.peaks.count(*type) > 0) return type;
+  return absl::InvalidArgumentError(absl::StrCat("--dtype=", name, ": ", cluster.name,
+                                                 " does not compute with it"));
+}
+
+// One line a cluster and process.
+void WarnOnce(const ClusterSpec& cluster) {
+  static auto* warned = new std::set<std::string>;
+  const std::string warning = CalibrationWarning(cluster);
+  if (warning.empty() || !warned->insert(cluster.name).second) return;
+  std::fprintf(stderr, "%s\n", warning.c_str());
+}
+
+// A layer with flops needs a machine.
+absl::Status CheckMeasured(const ModelGraph& graph) {
+  for (const LayerSpec& layer : graph.layers) {
+    const LayerOperations ops = layer.operations(1, TokenSlice());
+    for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
+      for (const Operation& o : *pass) {
+        if (o.kind == OperationKind::kMeasured || o.own) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("--cluster: missing, and layer \"", layer.name,
+                         "\" has flops and no measured time; give the machine that it runs on"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 30); }
+
+}  // namespace
+
+bool IsConfigWord(const std::string& word) {
+  return absl::StrContains(word, ':') || absl::EndsWith(word, ".csv") ||
+         absl::EndsWith(word, ".json") || absl::EndsWith(word, ".txt");
+}
+
+absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word) {
+  if (!IsConfigWord(word)) return ConfigFromFlags(word);
+  PIPELAB_RETURN_IF_ERROR(CheckNoSizeFlags(word));
+  return ParseStepConfig("configuration", word);
+}
+
+absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      ModelGraph graph,
+      LoadModel(config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model));
+  const std::string name = config.cluster.empty() ? absl::GetFlag(FLAGS_cluster) : config.cluster;
+  if (name.empty()) {
+    PIPELAB_RETURN_IF_ERROR(CheckMeasured(graph));
+    return ModelOnCluster::Of(std::move(graph), absl::nullopt, NumberType::kFp32);
+  }
+  absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
+  if (!cluster.ok()) return FaultOfWord(name, cluster.status());
+  WarnOnce(*cluster);
+  PIPELAB_ASSIGN_OR_RETURN(const NumberType type, TypeFromFlags(config, *cluster));
+  return ModelOnCluster::Of(std::move(graph), *std::move(cluster), type);
+}
+
+absl::StatusOr<Bytes> UsableMemory(Bytes device_memory) {
+  const double reserve = absl::GetFlag(FLAGS_reserve);
+  if (!(reserve >= 0 && reserve < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--reserve=", reserve, ": must be at least 0 and below 1"));
+  }
+  return Bytes(static_cast<int64_t>(static_cast<double>(device_memory.value()) * (1 - reserve)));
+}
+
+absl::Status CheckMemory(const StepPrediction& p) {
+  if (p.step.device_memory == Bytes(0)) return absl::OkStatus();
+  PIPELAB_ASSIGN_OR_RETURN(const Bytes usable, UsableMemory(p.step.device_memory));
+  if (p.largest_device <= usable) return absl::OkStatus();
+  const std::string reserved =
+      usable < p.step.device_memory
+          ? absl::StrFormat(" less --reserve=%g", absl::GetFlag(FLAGS_reserve))
+          : "";
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "%s does not fit: the fullest device needs %.2f GiB of %.2f%s", p.step.config.ToString(),
+      GiB(p.largest_device), GiB(p.step.device_memory), reserved));
+}
+
+nlohmann::json StepAsJson(const StepPrediction& p) {
+  nlohmann::json devices = nlohmann::json::array();
+  for (const DevicePrediction& d : p.devices) {
+    devices.push_back({{"memory_gib", GiB(d.memory)},
+                       {"memory_bytes", d.memory.value()},
+                       {"peak_activation_bytes", d.peak_activation.value()},
+                       {"peak_state_bytes", d.peak_state.value()},
+                       {"sent_bytes", d.sent.value()},
+                       {"collective_bytes", d.collective.value()},
+                       {"tensor_bytes", d.tensor.value()},
+                       {"bubble", d.bubble},
+                       {"peak_in_flight", d.peak_in_flight}});
+  }
+  const absl::StatusOr<Bytes> usable = UsableMemory(p.step.device_memory);
+  return {{"config", p.step.config.ToString()},
+          {"step_ms", ToSeconds(p.step_time) * 1e3},
+          {"bubble", p.bubble},
+          {"memory_gib", GiB(p.largest_device)},
+          {"memory_bytes", p.largest_device.value()},
+          {"fits", p.step.device_memory == Bytes(0) || (usable.ok() && p.largest_device <= *usable)},
+          {"tflops_per_device", p.tflops_per_device},
+          {"samples_per_second", p.samples_per_second()},
+          {"devices", devices}};
+}
+
+}  // namespace pipelab

@@ -1,0 +1,47 @@
+// The training step that a command line names: a configuration, as a word or as flags, of a model
+// on a cluster.
+//
+//   pipelab simulate 1f1b:P=4,T=2,D=8,M=16 --model=gpt-6.6b --cluster=dgx-a100 --dtype=bf16
+//
+//   PIPELAB_ASSIGN_OR_RETURN(const StepInput input, ReadStepInput(config));
+//   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(input.on->step(), input.config));
+//
+// model=, cluster= and dtype= of the configuration come before the flags of these names. Errors:
+// InvalidArgument naming the option; FailedPrecondition for what is wrong in a file.
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_STEP_INPUT_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_STEP_INPUT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "nlohmann/json.hpp"
+#include "pipelines/step/step.h"
+
+namespace pipelab {
+
+// Whether a word is a configuration with keys, "1f1b:P=4", and not only a scheme's name.
+bool IsConfigWord(const std::string& word);
+
+// Of such a word, or of a scheme's name and the flags of sizes (--devices, --micro_batches, ...).
+// InvalidArgument for flags beside the keys of a word.
+absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word);
+
+// --model and --cluster, or those of the configuration. Prints one line on stderr where the cluster
+// is not calibrated.
+absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config);
+
+// A device's memory is beyond what it has, less --reserve of it. ResourceExhausted (exit code 3)
+// saying by how much.
+absl::Status CheckMemory(const StepPrediction& prediction);
+// What a step may use of a device.
+absl::StatusOr<Bytes> UsableMemory(Bytes device_memory);
+
+// The fields that every command gives of a step: config, step_ms, bubble, memory_gib, fits,
+// tflops_per_device, devices[...].
+nlohmann::json StepAsJson(const StepPrediction& prediction);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_STEP_INPUT_H_
