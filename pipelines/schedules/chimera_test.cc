@@ -176,7 +176,9 @@ TEST(Chimera, BackwardHalving) {
     for (int m = 2; m <= 4 * p + 2; ++m) {
       const Schedule s = MakeOrDie("chimera", Halved(p, m));
       ASSERT_EQ(s.num_micro_batches, 2 * m);
-      if (m % 2 == 0) ASSERT_EQ(s.order, MakeOrDie("chimera", Doubled(p, 2 * m)).order);
+      if (m % 2 == 0) {
+        ASSERT_EQ(s.order, MakeOrDie("chimera", Doubled(p, 2 * m)).order);
+      }
       for (const std::vector<Action>& list : s.order) {
         for (size_t i = 0; i + 1 < list.size(); ++i) {
           if (list[i].kind != ActionKind::kForward || list[i].micro_batch % 2 != 0) continue;

@@ -60,7 +60,9 @@ TEST(Variants, NumStagesRefuses) {
           const absl::StatusOr<int> stages = NumStages(scheme.name, params);
           const absl::StatusOr<Schedule> made = MakeSchedule(scheme.name, params);
           ASSERT_EQ(stages.status(), made.status());
-          if (made.ok()) EXPECT_EQ(*stages, made->num_stages());
+          if (made.ok()) {
+            EXPECT_EQ(*stages, made->num_stages());
+          }
         }
       }
     }
