@@ -33,7 +33,7 @@ void AddUpwardReplica(Schedule* schedule) {
   schedule->placement.groups.push_back(std::move(up));
 }
 
-void FillUnits(Schedule* schedule, int forwards_a_slot) {
+void FillUnits(Schedule* schedule, int forwards_a_slot, int together) {
   Placement& placement = schedule->placement;
   const int replicas = placement.num_replicas(), stages = schedule->num_stages();
   const int unit = placement.num_devices * forwards_a_slot;
@@ -54,7 +54,8 @@ void FillUnits(Schedule* schedule, int forwards_a_slot) {
     int m = static_cast<int>(u) * unit;
     const int count = std::min(unit, micro_batches - m);
     for (int r = 0; r < replicas; ++r) {
-      const int part = count / replicas + (r < count % replicas ? 1 : 0);
+      const int wholes = count / together;
+      const int part = together * (wholes / replicas + (r < wholes % replicas ? 1 : 0));
       for (int i = 0; i < part; ++i, ++m) {
         placement.replica_of_micro_batch[m] = r;
         const int64_t forward = period * u + 2 * (i / forwards_a_slot);

@@ -15,8 +15,6 @@ namespace pipelab {
 
 // OK, or InvalidArgument naming the option, its value and the nearest even ones.
 absl::Status CheckEven(const char* option, int value, const char* reason);
-// Devices and micro-batches of a scheme with a pipeline down the devices and one up.
-absl::Status CheckBothWays(const SchemeParams& params);
 
 // A second replica whose pipeline goes the other way: its stage s is on device P - 1 - d where the
 // first one's is on d. FillUnits, or the scheme, says which micro-batches it takes.
@@ -30,7 +28,9 @@ void AddUpwardReplica(Schedule* schedule);
 //
 // With two forwards a slot a unit is 2P micro-batches, the i-th's forward in slot s + 2 (i/2), and
 // units follow one another every 3S slots.
-void FillUnits(Schedule* schedule, int forwards_a_slot = 1);
+//
+// So many micro-batches stay `together` in one replica; they divide the number of micro-batches.
+void FillUnits(Schedule* schedule, int forwards_a_slot = 1, int together = 1);
 
 }  // namespace pipelab
 

@@ -12,14 +12,10 @@
 // Lower puts each where the stage's last backward on any device is over.
 #include "pipelines/schedules/bidirectional.h"
 #include "pipelines/schedules/schemes.h"
-#include "pipelines/schedules/v_shape.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
 absl::StatusOr<Schedule> MakeBitPipe(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckTwoChunks(params));
-  PIPELAB_RETURN_IF_ERROR(CheckBothWays(params));
   Schedule schedule = ZigZagPipeline(params);
   AddUpwardReplica(&schedule);
   FillUnits(&schedule);

@@ -7,13 +7,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-// Name, summary, paper, default chunks, function; asynchronous, options.
+// Name, summary, paper, default chunks, function; asynchronous, options, check.
 constexpr Scheme kCatalog[] = {
     {"gpipe", "all forwards, then all backwards", "Huang et al., NeurIPS 2019", 1, &MakeGPipe},
     {"1f1b", "one forward, one backward, with a flush",
@@ -21,39 +22,44 @@ constexpr Scheme kCatalog[] = {
     {"terapipe", "GPipe over slices of the tokens: causal attention looks back only",
      "Li et al., ICML 2021", 1, &MakeTeraPipe, false, kTokenSlices},
     {"interleaved", "1F1B over several stages a device, depth first", "Narayanan et al., SC 2021",
-     2, &MakeInterleaved, false, kGroupSize},
+     2, &MakeInterleaved, false, kGroupSize | kVirtualStages, &CheckGroups},
     {"breadth_first", "several stages a device, all micro-batches through one before the next",
-     "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst},
+     "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst, false, kVirtualStages},
     {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera,
-     false, kReplicas | kConcatenation},
+     false, kReplicas | kConcatenation, &CheckChimera},
     {"zb_h1", "1F1B with split backwards, weight gradients in the drain, same memory",
-     "Qi et al., ICLR 2024", 1, &MakeZbH1},
+     "Qi et al., ICLR 2024", 1, &MakeZbH1, false, kSplitBackward},
     {"zb_h2", "split backwards and a longer warm-up: no gaps, twice the memory",
-     "Qi et al., ICLR 2024", 1, &MakeZbH2},
+     "Qi et al., ICLR 2024", 1, &MakeZbH2, false, kSplitBackward},
     {"zb1p", "the automatic zero-bubble scheduler at 1F1B's memory", "Qi et al., ICLR 2024", 1,
-     &MakeZb1p},
+     &MakeZb1p, false, kSplitBackward | kPassTimes},
     {"zb2p", "the automatic zero-bubble scheduler at twice 1F1B's memory", "Qi et al., ICLR 2024",
-     1, &MakeZb2p},
+     1, &MakeZb2p, false, kSplitBackward | kPassTimes},
     {"interleaved_zb1p", "interleaved 1F1B with split backwards", "Qi et al., ICLR 2024", 2,
-     &MakeInterleavedZb1p, false, kGroupSize},
+     &MakeInterleavedZb1p, false, kGroupSize | kVirtualStages | kSplitBackward | kPassTimes,
+     &CheckGroups},
     {"pipedream", "1F1B that never flushes: an update a micro-batch, stashed weights",
-     "Narayanan et al., SOSP 2019", 1, &MakePipeDream, true},
+     "Narayanan et al., SOSP 2019", 1, &MakePipeDream, true, 0, &CheckPipeDream},
     {"pipedream_vertical_sync", "PipeDream with one weight version a micro-batch in all stages",
-     "Narayanan et al., SOSP 2019", 1, &MakePipeDreamVerticalSync, true},
+     "Narayanan et al., SOSP 2019", 1, &MakePipeDreamVerticalSync, true, 0, &CheckPipeDream},
     {"pipedream_2bw", "1F1B that never flushes: an update every P micro-batches, two versions",
-     "Narayanan et al., ICML 2021", 1, &MakePipeDream2Bw, true, kUpdateEvery},
+     "Narayanan et al., ICML 2021", 1, &MakePipeDream2Bw, true, kUpdateEvery, &CheckPipeDream2Bw},
     {"zbv", "a V of two stages a device, split backwards: no gaps in 1F1B's memory",
-     "Qi et al., ICLR 2024", 2, &MakeZbv},
-    {"v_half", "a V in half of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVHalf},
-    {"v_min", "a V in a third of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVMin},
+     "Qi et al., ICLR 2024", 2, &MakeZbv, false, kSplitBackward | kPassTimes},
+    {"v_half", "a V in half of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVHalf, false,
+     kSplitBackward | kPassTimes},
+    {"v_min", "a V in a third of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVMin, false,
+     kSplitBackward | kPassTimes},
     {"dualpipe", "two pipelines in opposite directions, forwards paired with backwards",
-     "DeepSeek-AI, 2024", 1, &MakeDualPipe},
+     "DeepSeek-AI, 2024", 1, &MakeDualPipe, false, kSplitBackward, &CheckBothWays},
     {"dualpipev", "DualPipe folded into a V: one copy of the weights", "DeepSeek-AI, 2025", 2,
-     &MakeDualPipeV},
-    {"bitpipe", "two Vs in opposite directions", "Wu et al., 2024", 2, &MakeBitPipe},
-    {"hanayo", "waves down and up the devices", "Liu et al., SC 2023", 2, &MakeHanayo},
+     &MakeDualPipeV, false, kSplitBackward},
+    {"bitpipe", "two Vs in opposite directions", "Wu et al., 2024", 2, &MakeBitPipe, false, 0,
+     &CheckBothWays},
+    {"hanayo", "waves down and up the devices", "Liu et al., SC 2023", 2, &MakeHanayo, false,
+     kVirtualStages, &CheckHanayo},
     {"graph", "1F1B on a graph of stages: branches run beside one another",
-     "Jeon et al., ASPLOS 2025", 1, &MakeGraph, false, kGroupSize | kStageGraph},
+     "Jeon et al., ASPLOS 2025", 1, &MakeGraph, false, kGroupSize | kStageGraph, &CheckGraph},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();
@@ -129,6 +135,67 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
   return absl::OkStatus();
 }
 
+// OK, or InvalidArgument naming --chunks: the scheme has a number of stages of its own.
+absl::Status CheckVirtualStages(const Scheme& scheme, const SchemeParams& p) {
+  if ((scheme.options & kVirtualStages) != 0 || p.chunks == scheme.default_chunks) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--chunks=", p.chunks, ": this scheme holds ",
+                   scheme.default_chunks == 1 ? "one stage a device" : "two stages a device, a V",
+                   "; use --chunks=", scheme.default_chunks));
+}
+
+// OK, or InvalidArgument: times of other stages than the schedule's, or negative ones.
+absl::Status CheckTimes(const PassTimes& times, size_t stages) {
+  const struct {
+    const char* name;
+    const std::vector<Nanoseconds>& values;
+    std::vector<size_t> sizes;
+  } lists[] = {
+      {"forward", times.forward, {stages}},
+      {"backward_input", times.backward_input, {stages}},
+      {"backward_weight", times.backward_weight, {stages}},
+      {"recompute", times.recompute, {0, stages}},
+      {"hop", times.hop, {0, 1, stages - 1}},
+  };
+  for (const auto& list : lists) {
+    if (std::find(list.sizes.begin(), list.sizes.end(), list.values.size()) == list.sizes.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("pass times: ", list.values.size(), " of ",
+                                                     list.name, "; the schedule has ", stages,
+                                                     " stages"));
+    }
+    for (Nanoseconds value : list.values) {
+      if (value >= Nanoseconds(0)) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("pass times: ", list.name, " has ", value.value(), " ns; at least 0"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int StagesOf(const SchemeParams& p) {
+  if (p.stages.num_stages() > 0) return p.stages.num_stages();
+  if (!p.devices_of_stage.empty()) return static_cast<int>(p.devices_of_stage.size());
+  return p.devices * p.chunks;
+}
+
+// Sets what has a default, and holds sizes and options against all that the scheme asks of them.
+absl::Status Prepare(const Scheme& scheme, absl::string_view option, SchemeParams* params) {
+  if (params->chunks == 0) params->chunks = scheme.default_chunks;
+  PIPELAB_RETURN_IF_ERROR(CheckSizes(*params));
+  PIPELAB_RETURN_IF_ERROR(CheckOptions(scheme, *params));
+  absl::Status status = CheckVirtualStages(scheme, *params);
+  if (status.ok() && scheme.check != nullptr) status = scheme.check(*params);
+  if (status.ok() && !params->times.forward.empty()) {
+    status = CheckTimes(params->times, StagesOf(*params));
+    // Published orders are the best for equal times.
+    if (status.ok() && PassLengths::Of(*params).AreEqual()) params->times = {};
+  }
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(option, "=", scheme.name, " ", status.message()));
+}
+
 constexpr std::pair<Concatenation, absl::string_view> kConcatenations[] = {
     {Concatenation::kDirect, "direct"},
     {Concatenation::kForwardDoubling, "forward_doubling"},
@@ -166,20 +233,21 @@ absl::StatusOr<const Scheme*> FindScheme(absl::string_view name, absl::string_vi
                     [](std::string* out, const Scheme& s) { absl::StrAppend(out, s.name); })));
 }
 
+absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
+                              absl::string_view option) {
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));
+  PIPELAB_RETURN_IF_ERROR(Prepare(*scheme, option, &params));
+  return StagesOf(params);
+}
+
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params,
                                       absl::string_view option) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));
-  if (params.chunks == 0) params.chunks = scheme->default_chunks;
-  PIPELAB_RETURN_IF_ERROR(CheckSizes(params));
-  PIPELAB_RETURN_IF_ERROR(CheckOptions(*scheme, params));
-  absl::StatusOr<Schedule> schedule = scheme->make(params);
-  if (!schedule.ok()) {
-    return absl::Status(schedule.status().code(),
-                        absl::StrCat(option, "=", name, " ", schedule.status().message()));
-  }
-  schedule->name = std::string(name);
-  if (params.recompute) InsertRecompute(&*schedule);
-  ReplaceDevicesByGroups(params.data_parallel, &*schedule);
+  PIPELAB_RETURN_IF_ERROR(Prepare(*scheme, option, &params));
+  PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, scheme->make(params));
+  schedule.name = std::string(name);
+  if (params.recompute) InsertRecompute(&schedule);
+  ReplaceDevicesByGroups(params.data_parallel, &schedule);
   return schedule;
 }
 

@@ -12,10 +12,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "pipelines/ir/schedule.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -25,6 +27,23 @@ enum class Concatenation { kDirect, kForwardDoubling, kBackwardHalving };
 absl::string_view ConcatenationName(Concatenation concatenation);
 // InvalidArgument that names --concatenation and lists the names.
 absl::StatusOr<Concatenation> ParseConcatenation(absl::string_view name);
+
+// What passes take, for schemes that make their order for it (kPassTimes): zb1p, zb2p,
+// interleaved_zb1p, zbv, v_half, v_min. Never a longer step than the published order takes in these
+// times, in as many activations.
+//
+//   params.times.forward = params.times.backward_input = {Nanoseconds(20), Nanoseconds(40)};
+//   params.times.backward_weight = {Nanoseconds(9), Nanoseconds(18)};
+//   params.times.hop = {Nanoseconds(1)};
+struct PassTimes {
+  // [stage] Of one micro-batch. Empty: equal times of all passes, for which the published orders
+  // are made.
+  std::vector<Nanoseconds> forward, backward_input, backward_weight;
+  std::vector<Nanoseconds> recompute;  // [stage] counts with SchemeParams::recompute; empty: none
+  // [edge] From the end of a pass to the arrival of its result on the next stage's device, or one
+  // for all edges; empty: none. Between two stages of one device it does not count.
+  std::vector<Nanoseconds> hop;
+};
 
 struct SchemeParams {
   int devices = 1;        // P
@@ -51,6 +70,7 @@ struct SchemeParams {
   std::vector<std::vector<int>> devices_of_stage = {};
   // [stage] Micro-batches (Schedule::micro_batches_of_stage); empty: micro_batches each.
   std::vector<int32_t> micro_batches_of_stage = {};
+  PassTimes times = {};  // other schemes have one order for all times
 };
 
 // Bits of Scheme::options.
@@ -61,6 +81,9 @@ enum SchemeOption : uint32_t {
   kUpdateEvery = 8,
   kStageGraph = 16,
   kTokenSlices = 32,
+  kVirtualStages = 64,   // any number of stages a device; the others have default_chunks
+  kPassTimes = 256,      // no option either: the order depends on SchemeParams::times
+  kSplitBackward = 128,  // no option, but what a cost table has to tell: passes are F, I and W
 };
 
 struct Scheme {
@@ -68,11 +91,13 @@ struct Scheme {
   absl::string_view summary;  // one line
   absl::string_view paper;    // where it is from
   int default_chunks;
-  absl::StatusOr<Schedule> (*make)(const SchemeParams&);  // chunks is set
+  absl::StatusOr<Schedule> (*make)(const SchemeParams&);  // of sizes that passed all checks
   // Steps within the schedule, on gradients of older weights (ir/versions.h): such a scheme does
   // not train as serial training does, but as its paper's staleness rule says.
   bool asynchronous = false;
   uint32_t options = 0;  // of SchemeOption
+  // What the scheme asks of sizes, options included, beyond what all do; none: nothing.
+  absl::Status (*check)(const SchemeParams&) = nullptr;
 };
 
 // All schemes, in the order in which tables show them.
@@ -80,6 +105,10 @@ absl::Span<const Scheme> Catalog();
 // InvalidArgument that names `option` and lists the known names.
 absl::StatusOr<const Scheme*> FindScheme(absl::string_view name,
                                          absl::string_view option = "--scheme");
+// The stages of the model that the schedule would have, without making it; fails as MakeSchedule
+// does.
+absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
+                              absl::string_view option = "--scheme");
 // InvalidArgument with the option's name, its value and what would be right, when the scheme cannot
 // serve the sizes; `option` is where the user named the scheme. Every returned schedule is valid
 // (Validate).

@@ -9,6 +9,10 @@
 // follow one another every 2P slots (direct concatenation), where the same argument holds between
 // the backwards of one unit and the forwards of the next.
 //
+// Numbers of micro-batches that the replicas do not divide: the last unit is short, and the first
+// replicas take one more of it than the others (of halves, two: both go one way). Its slots are
+// some of a whole unit's.
+//
 // 2f replicas: the j-th pair of pipelines starts jP/f devices further on, around the end. A replica
 // takes P/2f micro-batches of a unit, so that the f pipelines of a direction occupy a device one
 // after the other, in slots of one parity (P/f is even).
@@ -34,8 +38,14 @@
 namespace pipelab {
 namespace {
 
-absl::Status CheckReplicas(const SchemeParams& params) {
-  const int devices = params.devices, replicas = params.replicas;
+int ReplicasOf(const SchemeParams& params) { return params.replicas == 0 ? 2 : params.replicas; }
+
+}  // namespace
+
+absl::Status CheckChimera(const SchemeParams& params) {
+  const int devices = params.devices, replicas = ReplicasOf(params);
+  PIPELAB_RETURN_IF_ERROR(
+      CheckEven("--devices", devices, "the two directions take turns on a device"));
   if (replicas < 2 || replicas % 2 != 0 || devices % replicas != 0) {
     std::string right;
     for (int r = 2; r <= devices; r += 2) {
@@ -50,24 +60,20 @@ absl::Status CheckReplicas(const SchemeParams& params) {
         "--concatenation=", ConcatenationName(params.concatenation), ": not with --replicas=",
         replicas, ", whose backwards would meet on a device; use --replicas=2"));
   }
-  const int rest = params.micro_batches % replicas, below = params.micro_batches - rest;
-  if (rest == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--micro_batches=", params.micro_batches, ": must be a multiple of --replicas=", replicas,
-      "; nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + replicas));
+  if (params.micro_batches < replicas) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--micro_batches=", params.micro_batches,
+                     ": each replica takes one; use at least --replicas=", replicas));
+  }
+  return absl::OkStatus();
 }
 
-}  // namespace
-
 absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
-  PIPELAB_RETURN_IF_ERROR(CheckBothWays(params));
+  const bool halves = params.concatenation == Concatenation::kBackwardHalving;
   SchemeParams sizes = params;
-  if (sizes.replicas == 0) sizes.replicas = 2;
-  PIPELAB_RETURN_IF_ERROR(CheckReplicas(sizes));
-  if (sizes.concatenation == Concatenation::kBackwardHalving) sizes.micro_batches *= 2;
+  if (halves) sizes.micro_batches *= 2;
   Schedule schedule = LoopedPipeline(sizes);
-  const int devices = sizes.devices, pairs = sizes.replicas / 2;
+  const int devices = sizes.devices, pairs = ReplicasOf(sizes) / 2;
   std::vector<std::vector<std::vector<int>>>& groups = schedule.placement.groups;
   groups.clear();
   for (int j = 0; j < pairs; ++j) {
@@ -80,7 +86,7 @@ absl::StatusOr<Schedule> MakeChimera(const SchemeParams& params) {
     groups.push_back(down);
     groups.push_back(up);
   }
-  FillUnits(&schedule, sizes.concatenation == Concatenation::kDirect ? 1 : 2);
+  FillUnits(&schedule, sizes.concatenation == Concatenation::kDirect ? 1 : 2, halves ? 2 : 1);
   schedule.eager_reductions = true;
   return schedule;
 }

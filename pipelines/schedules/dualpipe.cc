@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "pipelines/schedules/bidirectional.h"
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
-#include "pipelines/schedules/v_shape.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -110,8 +109,6 @@ class DeviceOrder {
 }  // namespace
 
 absl::StatusOr<Schedule> MakeDualPipe(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
-  PIPELAB_RETURN_IF_ERROR(CheckBothWays(params));
   const int devices = params.devices, half = params.micro_batches / 2;
   Schedule schedule = LoopedPipeline(params);
   AddUpwardReplica(&schedule);
@@ -129,7 +126,6 @@ absl::StatusOr<Schedule> MakeDualPipe(const SchemeParams& params) {
 }
 
 absl::StatusOr<Schedule> MakeDualPipeV(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckTwoChunks(params));
   const int devices = params.devices, micro_batches = params.micro_batches;
   Schedule schedule = ZigZagPipeline(params);
   for (int d = 0; d < devices; ++d) {

@@ -4,12 +4,10 @@
 // order: time and memory are the same, and gradients add up in the order in which serial training
 // adds them.
 #include "pipelines/schedules/schemes.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
 absl::StatusOr<Schedule> MakeGPipe(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
   Schedule schedule = LoopedPipeline(params);
   for (int d = 0; d < params.devices; ++d) {
     for (int m = 0; m < params.micro_batches; ++m) schedule.order[d].push_back(Forward(d, m));

@@ -153,12 +153,17 @@ std::vector<Action> KForwardsKBackwards(int stage, int micro_batches, int in_fli
 
 }  // namespace
 
-absl::StatusOr<Schedule> MakeGraph(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
+absl::Status CheckGraph(const SchemeParams& params) {
   if (params.group_size < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--group_size=", params.group_size, ": must be at least 1 (0: 1)"));
   }
+  PIPELAB_ASSIGN_OR_RETURN(const StageGraph stages, StagesOf(params));
+  PIPELAB_RETURN_IF_ERROR(PlacementOf(params, stages.num_stages()).status());
+  return MicroBatchesOf(params, stages).status();
+}
+
+absl::StatusOr<Schedule> MakeGraph(const SchemeParams& params) {
   const int k = std::clamp(params.group_size, 1, params.micro_batches);
   Schedule schedule;
   PIPELAB_ASSIGN_OR_RETURN(schedule.stages, StagesOf(params));

@@ -8,14 +8,14 @@
 // of which a unit's P micro-batches take all of one parity. So any P and M are served.
 #include "pipelines/schedules/bidirectional.h"
 #include "pipelines/schedules/schemes.h"
-#include "pipelines/schedules/v_shape.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
+absl::Status CheckHanayo(const SchemeParams& params) {
+  return CheckEven("--chunks", params.chunks, "a wave goes down the devices and up");
+}
+
 absl::StatusOr<Schedule> MakeHanayo(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(
-      CheckEven("--chunks", params.chunks, "a wave goes down the devices and up"));
   Schedule schedule = ZigZagPipeline(params);
   FillUnits(&schedule);
   return schedule;

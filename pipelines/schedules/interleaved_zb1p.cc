@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
 #include "tools/base/status_macros.h"
 
@@ -24,7 +25,10 @@ absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
         DepthFirst(params, groups, ActionKind::kForward, d),
         DepthFirst(params, groups, ActionKind::kBackwardInput, d), warm_up, /*lag=*/d);
   }
-  return schedule;
+  if (params.times.forward.empty()) return schedule;
+  const int max_activations = (params.chunks - 1) * largest + params.devices;
+  return BestOrder(PassLengths::Of(params), max_activations, {schedule},
+                   {WithoutWeights(schedule)});
 }
 
 }  // namespace pipelab

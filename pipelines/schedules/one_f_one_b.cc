@@ -4,12 +4,10 @@
 #include <vector>
 
 #include "pipelines/schedules/schemes.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
 absl::StatusOr<Schedule> Make1F1B(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
   Schedule schedule = LoopedPipeline(params);
   for (int d = 0; d < params.devices; ++d) {
     std::vector<Action> forwards, backwards;

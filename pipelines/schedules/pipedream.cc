@@ -13,19 +13,21 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
-absl::StatusOr<Schedule> OneForwardOneBackwardWithUpdates(
-    const SchemeParams& params, int per_update, const std::function<int(int, int)>& version) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
+absl::Status CheckUpdates(const SchemeParams& params, int per_update) {
   constexpr int kMaxVersion = std::numeric_limits<int16_t>::max();
-  if (params.micro_batches / per_update > kMaxVersion) {
-    return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", params.micro_batches,
-                                                   ": a run updates after every ", per_update,
-                                                   ", at most ", kMaxVersion, " times"));
-  }
+  if (params.micro_batches / per_update <= kMaxVersion) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", params.micro_batches,
+                                                 ": a run updates after every ", per_update,
+                                                 ", at most ", kMaxVersion, " times"));
+}
+
+absl::Status CheckPipeDream(const SchemeParams& params) { return CheckUpdates(params, 1); }
+
+Schedule OneForwardOneBackwardWithUpdates(const SchemeParams& params, int per_update,
+                                          const std::function<int(int, int)>& version) {
   Schedule schedule = LoopedPipeline(params);
   for (int d = 0; d < params.devices; ++d) {
     std::vector<Action> forwards, backwards;

@@ -11,16 +11,18 @@
 
 #include <functional>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "pipelines/schedules/schemes.h"
 
 namespace pipelab {
 
+// InvalidArgument naming --micro_batches: more versions than an action can name.
+absl::Status CheckUpdates(const SchemeParams& params, int per_update);
+
 // The order of 1F1B, and a step of a stage after every `per_update` of its backwards; micro_batches
 // is a multiple of per_update. `version(stage, micro_batch)`: weights that F and B compute with.
-// InvalidArgument: more than one chunk, or more versions than an action can name.
-absl::StatusOr<Schedule> OneForwardOneBackwardWithUpdates(
-    const SchemeParams& params, int per_update, const std::function<int(int, int)>& version);
+Schedule OneForwardOneBackwardWithUpdates(const SchemeParams& params, int per_update,
+                                          const std::function<int(int, int)>& version);
 
 }  // namespace pipelab
 

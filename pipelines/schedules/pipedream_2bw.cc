@@ -13,9 +13,16 @@
 
 namespace pipelab {
 
-absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params) {
-  const int m = params.micro_batches, devices = params.devices;
-  const int group = params.update_every == 0 ? devices : params.update_every;
+namespace {
+
+int UpdateOf(const SchemeParams& params) {
+  return params.update_every == 0 ? params.devices : params.update_every;
+}
+
+}  // namespace
+
+absl::Status CheckPipeDream2Bw(const SchemeParams& params) {
+  const int m = params.micro_batches, devices = params.devices, group = UpdateOf(params);
   if (group < devices) {
     return absl::InvalidArgumentError(
         absl::StrCat("--update_every=", group,
@@ -30,6 +37,11 @@ absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params) {
                      " micro-batches (", params.update_every == 0 ? "--devices" : "--update_every",
                      "); nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + group));
   }
+  return CheckUpdates(params, group);
+}
+
+absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params) {
+  const int group = UpdateOf(params);
   return OneForwardOneBackwardWithUpdates(params, group, [group](int, int micro_batch) {
     return std::max(0, micro_batch / group - 1);
   });

@@ -19,6 +19,15 @@ Schedule LoopedPipeline(const SchemeParams& params) {
   return schedule;
 }
 
+Schedule ZigZagPipeline(const SchemeParams& params) {
+  Schedule schedule = LoopedPipeline(params);
+  for (int s = 0; s < schedule.num_stages(); ++s) {
+    const int pass = s / params.devices, step = s % params.devices;
+    schedule.placement.groups[0][s] = {pass % 2 == 0 ? step : params.devices - 1 - step};
+  }
+  return schedule;
+}
+
 absl::StatusOr<std::vector<int>> MicroBatchGroups(const SchemeParams& params) {
   const int m = params.micro_batches, devices = params.devices, size = params.group_size;
   if (size == 0) {
@@ -41,6 +50,8 @@ absl::StatusOr<std::vector<int>> MicroBatchGroups(const SchemeParams& params) {
   }
   return groups;
 }
+
+absl::Status CheckGroups(const SchemeParams& params) { return MicroBatchGroups(params).status(); }
 
 std::vector<Action> DepthFirst(const SchemeParams& params, const std::vector<int>& groups,
                                ActionKind kind, int device) {
@@ -122,12 +133,6 @@ void ReplaceDevicesByGroups(int size, Schedule* schedule) {
   for (const std::vector<Action>& list : schedule->order) order.insert(order.end(), size, list);
   schedule->order = std::move(order);
   placement.num_devices *= size;
-}
-
-absl::Status CheckOneChunk(const SchemeParams& params) {
-  if (params.chunks == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--chunks=", params.chunks, ": this scheme holds one stage a device; use --chunks=1"));
 }
 
 }  // namespace pipelab

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/catalog.h"
@@ -40,10 +41,24 @@ absl::StatusOr<Schedule> MakePipeDream(const SchemeParams& params);
 absl::StatusOr<Schedule> MakePipeDreamVerticalSync(const SchemeParams& params);
 absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params);
 
+// Scheme::check: OK, or InvalidArgument that names the option. The functions above are called with
+// what these have passed.
+absl::Status CheckGroups(const SchemeParams& params);    // interleaved schemes
+absl::Status CheckBothWays(const SchemeParams& params);  // bitpipe, dualpipe: even numbers
+absl::Status CheckChimera(const SchemeParams& params);
+absl::Status CheckHanayo(const SchemeParams& params);
+absl::Status CheckGraph(const SchemeParams& params);
+absl::Status CheckPipeDream(const SchemeParams& params);
+absl::Status CheckPipeDream2Bw(const SchemeParams& params);
+
 inline constexpr int kDefaultSlices = 4;  // of a scheme with token slices
 
 // A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
 Schedule LoopedPipeline(const SchemeParams& params);
+
+// The same, but the stages run down the devices, then up, then down again. Stages at a turn share a
+// device, so that hand-over needs no message.
+Schedule ZigZagPipeline(const SchemeParams& params);
 
 // Sizes of the groups of micro-batches that interleaved schemes take through one stage of a device
 // after another, each at least P. Fewer than P micro-batches are one group. Without --group_size
@@ -76,9 +91,6 @@ void InsertRecompute(Schedule* schedule);
 // Data parallelism: device d becomes the devices d * size to d * size + size - 1, which run its
 // list on equal shares of its rows.
 void ReplaceDevicesByGroups(int size, Schedule* schedule);
-
-// OK, or InvalidArgument naming --chunks: the scheme holds one stage a device (of a replica).
-absl::Status CheckOneChunk(const SchemeParams& params);
 
 inline Action Forward(int stage, int micro_batch) {
   return {ActionKind::kForward, static_cast<int16_t>(stage), micro_batch, 0, 0};

@@ -7,7 +7,6 @@
 // reverse order; here they keep theirs, as in gpipe.cc. Lengths of slices are no part of a
 // schedule.
 #include "pipelines/schedules/schemes.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -20,7 +19,6 @@ Action Slice(Action a, int slice) {
 }  // namespace
 
 absl::StatusOr<Schedule> MakeTeraPipe(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
   Schedule schedule = LoopedPipeline(params);
   schedule.num_slices = params.slices > 0 ? params.slices : kDefaultSlices;
   for (int d = 0; d < params.devices; ++d) {

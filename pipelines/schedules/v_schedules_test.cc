@@ -6,21 +6,19 @@
 namespace pipelab {
 namespace {
 
-// The smallest of each: 2 devices, 2 micro-batches.
+// The smallest of each: 2 devices, 2 micro-batches, where memory makes no difference.
 TEST(VSchedules, SmallestFigures) {
-  EXPECT_EQ(Picture("v_half", {2, 2}), R"(
-0: 0F0 3F0 0F1 3I0 3W0 3F1 0I0 3I1 0W0 3W1 0I1 0W1
-1: 1F0 2F0 1F1 2F1 2I0 1I0 2W0 1W0 2I1 1I1 2W1 1W1
+  for (const char* scheme : {"v_half", "v_min"}) {
+    EXPECT_EQ(Picture(scheme, {2, 2}), R"(
+0: 0F0 0F1 3F0 3I0 3F1 3I1 0I0 3W0 0I1 3W1 0W0 0W1
+1: 1F0 2F0 1F1 2F1 2I0 1I0 2I1 1I1 2W0 1W0 2W1 1W1
 )");
-  EXPECT_EQ(Picture("v_min", {2, 2}), R"(
-0: 0F0 3F0 3I0 0F1 3W0 0I0 0W0 3F1 3I1 3W1 0I1 0W1
-1: 1F0 2F0 2I0 1I0 1F1 2F1 2W0 1W0 2I1 1I1 2W1 1W1
-)");
+  }
   EXPECT_EQ(Timeline(MakeOrDie("v_half", {4, 4})), R"(
- 0 1           0 2'0.0 1 3'1.1 2    '0'2.0 3.2'1'3.1.3'2.2    '3.3|
-   0 1       0     2 1'0.0 3 2'1.1'0.0   3'2'1.2.1'3'2.3.2  '3.3  |
-     0     0 1     1 2  '0 2.0 3'0'1.0 3.1'1'2.1.2'2'3.2.3'3.3    |
-       0 0     1 1     2 2'0'0.0 3.0 3'1'1.1.1'2'2.2.2'3'3.3.3    |
+ 0 1 2 3       0'0 1'1.0.1   2'0'2.0.2 3'3'1.3'2.1.2  '3.3|
+   0 1 2 3   0   1'0.0'1.1 2'0.0  '2 3.2'1'3'2.1.3.2'3.3  |
+     0 1 2 0 3 1    '0.0 2'0'1.0.1 3'2'1.2'2'3.1.2'3.3.3  |
+       0 0 1 1 2 2    '0'0.0 3.0 3'1'1'2'2.1.1'3'3.2.2.3.3|
 )");
   EXPECT_EQ(Timeline(MakeOrDie("v_min", {4, 4})), R"(
  0 1           0'0 2.0     1'1'0.1 3.0 2'2'1.2.1   3'3'2.3.2      '3.3|
@@ -30,34 +28,90 @@ TEST(VSchedules, SmallestFigures) {
 )");
 }
 
+int64_t PeakOf(const UnitFigures& f) { return *std::max_element(f.peak.begin(), f.peak.end()); }
+
 // In half-stages (F = I = W = 1), where 1F1B is idle for 6(P-1) and holds 2P: half of either, but
 // for a stage.
 TEST(VHalf, ClosedForms) {
-  for (int p = 2; p <= 16; ++p) {
+  for (int p = 3; p <= 16; ++p) {
     for (int m = p; m <= 8 * p; m += p / 2) {
       const UnitFigures f = Figures(MakeOrDie("v_half", {p, m}));
       ASSERT_EQ(f.busy, 6 * m);
-      ASSERT_EQ(f.idle, p % 2 == 0 ? 3 * p - 3 : 3 * p - 4) << p << " " << m;
-      ASSERT_EQ(*std::max_element(f.peak.begin(), f.peak.end()), p % 2 == 0 ? p + 2 : p + 1)
-          << p << " " << m;
+      ASSERT_EQ(f.idle, 6 * ((p + 1) / 2) - 7) << p << " " << m;
+      ASSERT_EQ(PeakOf(f), p % 2 == 0 ? p + 2 : p + 1) << p << " " << m;
     }
   }
 }
 
 // A third of 1F1B's memory, and two; 2/3 of its idle time.
 TEST(VMin, ClosedForms) {
-  for (int p = 2; p <= 16; ++p) {
+  for (int p = 3; p <= 16; ++p) {
     for (int m = p; m <= 8 * p; m += p / 2) {
       const UnitFigures f = Figures(MakeOrDie("v_min", {p, m}));
       ASSERT_EQ(f.busy, 6 * m);
-      ASSERT_EQ(f.idle, p % 3 == 0 ? 4 * p - 3 : 4 * p - 5) << p << " " << m;
-      ASSERT_EQ(*std::max_element(f.peak.begin(), f.peak.end()),
-                std::min(2 * m, 2 * ((p + 1) / 3) + 2))
-          << p << " " << m;
+      ASSERT_EQ(f.idle, 12 * (p / 3) - (p % 3 == 0 ? 7 : 1)) << p << " " << m;
+      ASSERT_EQ(PeakOf(f), 2 * ((p + 1) / 3) + 2) << p << " " << m;
     }
   }
-  const UnitFigures f = Figures(MakeOrDie("v_min", {8, 16}));
-  EXPECT_EQ(*std::max_element(f.peak.begin(), f.peak.end()), 8);
+}
+
+// Idle half-stages of the authors' orders, with their moves into free slots: what their generator
+// (zbv_greedy.py of the zero-bubble repository) makes for F = I = W = 1 and no communication, with
+// P, 2P and 4P micro-batches, in the same memory.
+TEST(VSchedules, NowhereLongerThanTheAuthorsOrders) {
+  const struct {
+    const char* scheme;
+    int devices;
+    int idle[3];  // with P, 2P, 4P micro-batches
+  } authors[] = {
+      {"v_half", 2, {3, 1, 1}},     {"v_half", 3, {5, 5, 5}},     {"v_half", 4, {10, 5, 5}},
+      {"v_half", 5, {14, 11, 11}},  {"v_half", 6, {12, 11, 11}},  {"v_half", 7, {24, 17, 17}},
+      {"v_half", 8, {17, 17, 17}},  {"v_half", 9, {28, 23, 23}},  {"v_half", 10, {23, 23, 23}},
+      {"v_half", 11, {38, 29, 29}}, {"v_half", 12, {29, 29, 29}}, {"v_half", 13, {48, 35, 35}},
+      {"v_half", 14, {35, 35, 35}}, {"v_half", 15, {52, 41, 41}}, {"v_half", 16, {41, 41, 41}},
+      {"v_min", 2, {3, 3, 3}},      {"v_min", 3, {8, 5, 5}},      {"v_min", 4, {11, 11, 11}},
+      {"v_min", 5, {15, 15, 15}},   {"v_min", 6, {17, 17, 17}},   {"v_min", 7, {23, 23, 23}},
+      {"v_min", 8, {27, 27, 27}},   {"v_min", 9, {29, 29, 29}},   {"v_min", 10, {35, 35, 35}},
+      {"v_min", 11, {39, 39, 39}},  {"v_min", 12, {41, 41, 41}},  {"v_min", 13, {47, 47, 47}},
+      {"v_min", 14, {51, 51, 51}},  {"v_min", 15, {53, 53, 53}},  {"v_min", 16, {59, 59, 59}},
+  };
+  int shorter = 0;
+  for (const auto& row : authors) {
+    for (int i = 0; i < 3; ++i) {
+      const int p = row.devices, m = p << i;
+      const int64_t idle = Figures(MakeOrDie(row.scheme, {p, m})).idle;
+      EXPECT_LE(idle, row.idle[i]) << row.scheme << " " << p << " " << m;
+      shorter += idle < row.idle[i];
+    }
+  }
+  EXPECT_GE(shorter, 20);
+}
+
+// ... nor than any scheme of the catalogue that holds no more, of activations and of weights. A
+// stage of a scheme with V stages a device is 2 / V of a half-stage, in time and in memory.
+TEST(VSchedules, NoSchemeIsShorterInTheirMemory) {
+  int compared = 0;
+  for (int p = 2; p <= 10; ++p) {
+    for (int m = 1; m <= 4 * p; m += m < p + 2 ? 1 : p / 2) {
+      for (const char* name : {"v_half", "v_min"}) {
+        const UnitFigures own = Figures(MakeOrDie(name, {p, m}));
+        const int64_t limit = name[2] == 'h' ? (p % 2 == 0 ? p + 2 : p + 1) : 2 * ((p + 1) / 3) + 2;
+        ASSERT_LE(PeakOf(own), limit);
+        for (const Scheme& scheme : Catalog()) {
+          const absl::StatusOr<Schedule> other = MakeSchedule(scheme.name, {p, m});
+          if (scheme.asynchronous || !other.ok() || other->num_slices > 1) continue;
+          if (other->placement.num_replicas() > 1) continue;
+          const int64_t v = other->num_stages() / p;
+          const UnitFigures f = Figures(*other);
+          if (2 * PeakOf(f) > v * limit) continue;
+          ++compared;
+          ASSERT_LE(own.makespan * v, f.makespan * 2)
+              << name << " " << scheme.name << " " << p << " " << m;
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 500);
 }
 
 // Fewer micro-batches than devices: served, in no more memory.

@@ -10,12 +10,10 @@
 #include <vector>
 
 #include "pipelines/schedules/schemes.h"
-#include "tools/base/status_macros.h"
 
 namespace pipelab {
 
 absl::StatusOr<Schedule> MakeZbH2(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
   Schedule schedule = LoopedPipeline(params);
   const int more = std::max(0, params.micro_batches - params.devices);
   for (int d = 0; d < params.devices; ++d) {

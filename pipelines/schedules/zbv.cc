@@ -12,11 +12,12 @@
 // Gaps then close as W move into them: for P <= M the makespan is 6M+P-1, the best there is, as the
 // last device cannot start before P-1 and has work for 6M.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
-#include "pipelines/schedules/v_shape.h"
-#include "tools/base/status_macros.h"
+#include "pipelines/schedules/v_guides.h"
 
 namespace pipelab {
 namespace {
@@ -70,13 +71,17 @@ class DeviceOrder {
 }  // namespace
 
 absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params) {
-  PIPELAB_RETURN_IF_ERROR(CheckTwoChunks(params));
-  Schedule schedule = ZigZagPipeline(params);
+  Schedule guide = ZigZagPipeline(params);
   for (int d = 0; d < params.devices; ++d) {
-    schedule.order[d] = DeviceOrder(params.devices, params.micro_batches, d).actions;
+    guide.order[d] = DeviceOrder(params.devices, params.micro_batches, d).actions;
   }
-  FillGapsWithWeights(&schedule, 2 * params.devices);
-  return schedule;
+  const int max_activations = 2 * params.devices;
+  Schedule published = guide;
+  FillGapsWithWeights(&published, max_activations);
+  if (params.times.forward.empty()) return published;
+  std::vector<Schedule> guides = VGuides(params);
+  guides.push_back(std::move(guide));
+  return BestOrder(PassLengths::Of(params), max_activations, {published}, guides);
 }
 
 }  // namespace pipelab

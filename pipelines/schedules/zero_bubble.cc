@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
 #include "pipelines/schedules/zero_bubble_run.h"
 #include "tools/base/status_macros.h"
@@ -32,17 +33,16 @@ constexpr Heuristic kHeuristics[] = {
 // What no order can do better.
 struct Bounds {
   Bounds(const ZeroBubbleCosts& costs, int64_t m) {
-    const int64_t hop = costs.hop.value();
     int64_t down = 0;        // until the first micro-batch reaches the stage
     int64_t up = 0;          // from the end of its I to the end of stage 0's
     int64_t round_trip = 0;  // from the begin of its first F to the begin of its first I
     for (const ZeroBubbleStage& s : costs.stages) {
-      round_trip += s.forward.value() + s.backward_input.value() + 2 * hop;
+      round_trip += s.forward.value() + s.backward_input.value() + 2 * s.hop.value();
     }
-    round_trip -= 2 * hop;
+    round_trip -= 2 * costs.stages.back().hop.value();
     for (const ZeroBubbleStage& s : costs.stages) {
       const int64_t f = s.forward.value(), i = s.backward_input.value(),
-                    w = s.backward_weight.value();
+                    w = s.backward_weight.value(), hop = s.hop.value();
       round_trip -= i;
       // It does all its work; and after its first I all the work that could not come before; and as
       // many micro-batches as it can hold go round together.
@@ -78,7 +78,7 @@ absl::Status CheckCosts(const ZeroBubbleCosts& costs, int micro_batches) {
   for (size_t d = 0; d < costs.stages.size(); ++d) {
     const ZeroBubbleStage& s = costs.stages[d];
     for (int64_t value : {s.forward.value(), s.backward_input.value(), s.backward_weight.value(),
-                          s.kept.value(), s.kept_for_weight.value(), costs.hop.value()}) {
+                          s.kept.value(), s.kept_for_weight.value(), s.hop.value()}) {
       if (value < 0) {
         return absl::InvalidArgumentError(
             absl::StrCat("stage ", d, ": a time or size is negative (", value, ")"));
@@ -93,9 +93,25 @@ absl::Status CheckCosts(const ZeroBubbleCosts& costs, int micro_batches) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Schedule> MakeUnit(const SchemeParams& params, int activations) {
-  PIPELAB_RETURN_IF_ERROR(CheckOneChunk(params));
-  return MakeZeroBubble(ZeroBubbleCosts::Unit(params.devices, activations), params.micro_batches);
+// With times the scheduler's order, or the one made by hand, or what that becomes as a guide.
+absl::StatusOr<Schedule> MakeAutomatic(
+    const SchemeParams& params, int activations,
+    absl::StatusOr<Schedule> (*make_by_hand)(const SchemeParams&)) {
+  ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(params.devices, activations);
+  PIPELAB_ASSIGN_OR_RETURN(Schedule published, MakeZeroBubble(costs, params.micro_batches));
+  if (params.times.forward.empty()) return published;
+  const PassLengths lengths = PassLengths::Of(params);
+  for (int d = 0; d < params.devices; ++d) {
+    ZeroBubbleStage& stage = costs.stages[d];
+    stage.forward = Nanoseconds(lengths.forward[d]);
+    stage.backward_input = Nanoseconds(lengths.recompute[d] + lengths.backward_input[d]);
+    stage.backward_weight = Nanoseconds(lengths.backward_weight[d]);
+    stage.hop = Nanoseconds(lengths.hop[d]);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule automatic, MakeZeroBubble(costs, params.micro_batches));
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule by_hand, make_by_hand(params));
+  return BestOrder(lengths, activations, {by_hand, published, automatic},
+                   {WithoutWeights(by_hand)});
 }
 
 }  // namespace
@@ -134,11 +150,11 @@ absl::StatusOr<Schedule> MakeZeroBubble(const ZeroBubbleCosts& costs, int micro_
 }
 
 absl::StatusOr<Schedule> MakeZb1p(const SchemeParams& params) {
-  return MakeUnit(params, params.devices);
+  return MakeAutomatic(params, params.devices, &MakeZbH1);
 }
 
 absl::StatusOr<Schedule> MakeZb2p(const SchemeParams& params) {
-  return MakeUnit(params, 2 * params.devices);
+  return MakeAutomatic(params, 2 * params.devices, &MakeZbH2);
 }
 
 }  // namespace pipelab

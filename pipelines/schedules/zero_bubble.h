@@ -4,7 +4,7 @@
 //
 //   ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(/*devices=*/8, /*activations=*/16);
 //   costs.stages[0].forward = Nanoseconds(3);
-//   costs.hop = Nanoseconds(1);
+//   costs.stages[0].hop = Nanoseconds(1);
 //   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeZeroBubble(costs, /*micro_batches=*/32));
 //
 // Any unit of time and memory will do, as long as it is one. Several heuristics are tried and the
@@ -25,6 +25,9 @@ namespace pipelab {
 
 struct ZeroBubbleStage {
   Nanoseconds forward, backward_input, backward_weight;
+  // From the end of its F to the arrival at the next stage, and from that one's I to its own. What
+  // the last stage has does not count.
+  Nanoseconds hop;
   Bytes kept;             // by F, until I
   Bytes kept_for_weight;  // by I, until W
   // Of all that is kept at a time. A forward takes room for the larger of both at once, so that no
@@ -34,7 +37,6 @@ struct ZeroBubbleStage {
 
 struct ZeroBubbleCosts {
   std::vector<ZeroBubbleStage> stages;  // [device]
-  Nanoseconds hop;                      // from the end of an action to its arrival at a neighbour
 
   // F = I = W = 1, no time between devices; an activation is 1 until its W, and each device may
   // hold `activations`.

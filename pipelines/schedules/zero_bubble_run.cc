@@ -21,16 +21,18 @@ class Run {
       : costs_(costs), m_(micro_batches), heuristic_(heuristic), devices_(costs.stages.size()) {
     int64_t round_trip = 0;  // from the end of a forward to the arrival of its gradient
     for (const ZeroBubbleStage& s : costs.stages) {
-      round_trip += s.forward.value() + s.backward_input.value() + 2 * costs.hop.value();
+      round_trip += s.forward.value() + s.backward_input.value() + 2 * s.hop.value();
     }
+    round_trip -= 2 * costs.stages.back().hop.value();
     for (size_t d = 0; d < devices_.size(); ++d) {
       const ZeroBubbleStage& s = costs.stages[d];
-      round_trip -= s.forward.value() + s.backward_input.value() + 2 * costs.hop.value();
+      round_trip -= s.forward.value() + s.backward_input.value();
       Device& device = devices_[d];
       if (heuristic.warm_up_quarters != Heuristic::kNoCap) {
         device.warm_up =
             round_trip * heuristic.warm_up_quarters / std::max<int64_t>(1, 4 * s.forward.value());
       }
+      round_trip -= 2 * s.hop.value();
       if (heuristic.rule == Heuristic::kInTurn) {
         // By counting stages, so that the steps from device to device are equal. More forwards
         // ahead than the device before could send would be waited for forever.
@@ -120,7 +122,7 @@ class Run {
       device.held += Reserved(s);
       device.free = now + s.forward.value();
       if (d + 1 < static_cast<int>(devices_.size())) {
-        Arrive(d + 1, device.free + costs_.hop.value(), &devices_[d + 1].forward_arrival[m]);
+        Arrive(d + 1, device.free + s.hop.value(), &devices_[d + 1].forward_arrival[m]);
       } else {
         device.input_arrival[m] = device.free;
       }
@@ -129,7 +131,10 @@ class Run {
       outcome_.order[d].push_back(BackwardInput(d, m));
       device.held += s.kept_for_weight.value() - Reserved(s);
       device.free = now + s.backward_input.value();
-      if (d > 0) Arrive(d - 1, device.free + costs_.hop.value(), &devices_[d - 1].input_arrival[m]);
+      if (d > 0) {
+        const int64_t hop = costs_.stages[d - 1].hop.value();
+        Arrive(d - 1, device.free + hop, &devices_[d - 1].input_arrival[m]);
+      }
     } else {
       outcome_.order[d].push_back(BackwardWeight(d, device.weights++));
       device.held -= s.kept_for_weight.value();

@@ -60,7 +60,7 @@ TEST(ZeroBubble, ClosedForms) {
 
 CostTable TableOf(const ZeroBubbleCosts& costs, const Schedule& schedule) {
   CostTable table = CostTable::Unit(schedule);
-  table.hop_latency = costs.hop;
+  table.hop_latency = costs.stages[0].hop;  // the same for all
   for (size_t d = 0; d < costs.stages.size(); ++d) {
     StageCost& stage = table.stages[d];
     stage.forward = costs.stages[d].forward;
@@ -84,11 +84,11 @@ Trace SimulateOrDie(const ZeroBubbleCosts& costs, const Schedule& schedule) {
 ZeroBubbleCosts Uneven(int devices, int activations, int64_t hop, int seed) {
   const CounterRng rng(seed, "zero_bubble_test");
   ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(devices, 4 * activations);
-  costs.hop = Nanoseconds(hop);
   for (int d = 0; d < devices; ++d) {
     costs.stages[d].forward = Nanoseconds(80 + rng.Below(3 * d, 40));
     costs.stages[d].backward_input = Nanoseconds(90 + rng.Below(3 * d + 1, 40));
     costs.stages[d].backward_weight = Nanoseconds(70 + rng.Below(3 * d + 2, 40));
+    costs.stages[d].hop = Nanoseconds(hop);
     costs.stages[d].kept = Bytes(4);
     costs.stages[d].kept_for_weight = Bytes(3);
   }

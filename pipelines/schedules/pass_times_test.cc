@@ -1,0 +1,168 @@
+// Schemes that make their order for the times of passes (SchemeParams::times), by the simulator.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/schedules/scheme_testing.h"
+#include "pipelines/schedules/zero_bubble.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/rng.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+Trace SimulateOrDie(const Schedule& schedule, const PassTimes& times) {
+  CostTable table = CostTable::Unit(schedule);
+  table.hop_latency = times.hop[0];  // the same for all edges
+  for (size_t s = 0; s < table.stages.size(); ++s) {
+    table.stages[s].forward = times.forward[s];
+    table.stages[s].backward_input = times.backward_input[s];
+    table.stages[s].backward_weight = times.backward_weight[s];
+    table.stages[s].recompute = times.recompute[s];
+  }
+  absl::StatusOr<Program> program = Lower(schedule, {});
+  EXPECT_THAT(program, IsOk());
+  absl::StatusOr<Trace> trace = Simulate(*program, table);
+  EXPECT_THAT(trace, IsOk());
+  return *std::move(trace);
+}
+
+Bytes PeakOf(const Trace& trace) {
+  Bytes peak(0);
+  for (const DeviceTrace& device : trace.devices) peak = std::max(peak, device.peak_activation);
+  return peak;
+}
+
+// `last` times as long in the last stage.
+PassTimes Times(int stages, int last) {
+  PassTimes times;
+  for (int s = 0; s < stages; ++s) {
+    const int64_t factor = s == stages - 1 ? last : 1;
+    times.forward.emplace_back(20 * factor);
+    times.backward_input.emplace_back(19 * factor);
+    times.backward_weight.emplace_back(9 * factor);
+    times.recompute.emplace_back(20 * factor);
+  }
+  times.hop = {Nanoseconds(1)};
+  return times;
+}
+
+// Times that differ: zb2p is as short as any order can be, and zb_h2, with the same memory, is
+// longer wherever it is not that already. It is for M = 2P-1, its parallelogram, and where the last
+// stage takes so long that all others wait for it.
+TEST(PassTimes, Zb2pLeavesLessBubbleThanZbH2) {
+  int shorter = 0, equal = 0;
+  for (int p : {2, 3, 4, 6, 8, 16}) {
+    for (int m = p; m <= 8 * p; m += p / 2) {
+      for (int last : {1, 2}) {
+        const PassTimes times = Times(p, last);
+        SchemeParams params{p, m};
+        params.times = times;
+        const Trace own = SimulateOrDie(MakeOrDie("zb2p", params), times);
+        const Trace by_hand = SimulateOrDie(MakeOrDie("zb_h2", {p, m}), times);
+        ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(p, 2 * p);
+        for (int d = 0; d < p; ++d) {
+          costs.stages[d].forward = times.forward[d];
+          costs.stages[d].backward_input = times.backward_input[d];
+          costs.stages[d].backward_weight = times.backward_weight[d];
+          costs.stages[d].hop = times.hop[0];
+        }
+        const Nanoseconds bound = ZeroBubbleBound(costs, m);
+        ASSERT_EQ(own.makespan.value(), bound.value()) << p << " " << m << " " << last;
+        ASSERT_LE(PeakOf(own), Bytes(2 * p));
+        if (last == 1 && m >= 2 * p) {
+          ASSERT_LT(own.makespan.value(), by_hand.makespan.value()) << p << " " << m;
+        }
+        ++(own.makespan < by_hand.makespan ? shorter : equal);
+      }
+    }
+  }
+  EXPECT_GT(shorter, 60);
+  EXPECT_GT(equal, 0);
+}
+
+// Uneven times of every stage: never longer than the published order, and than the scheme made by
+// hand, in no more memory.
+TEST(PassTimes, NeverLongerThanPublished) {
+  const CounterRng rng(1, "pass_times_test");
+  uint64_t draw = 0;
+  for (const Scheme& scheme : Catalog()) {
+    if ((scheme.options & kPassTimes) == 0) continue;
+    const std::string by_hand = scheme.name == "zb1p"   ? "zb_h1"
+                                : scheme.name == "zb2p" ? "zb_h2"
+                                                        : std::string(scheme.name);
+    int shorter = 0, all = 0;
+    for (int p : {2, 3, 4, 8}) {
+      for (int m : {1, p, p + 1, 3 * p}) {
+        for (bool recompute : {false, true}) {
+          SchemeParams params{p, m};
+          params.recompute = recompute;
+          const int stages = NumStages(scheme.name, params).value();
+          PassTimes times = Times(stages, 1);
+          for (auto* list : {&times.forward, &times.backward_input, &times.backward_weight}) {
+            for (Nanoseconds& time : *list) time = Nanoseconds(80 + rng.Below(draw++, 60));
+          }
+          times.hop = {Nanoseconds(rng.Below(draw++, 30))};
+          const Trace published = SimulateOrDie(MakeOrDie(by_hand, params), times);
+          const Bytes allowed =
+              std::max(PeakOf(SimulateOrDie(MakeOrDie(scheme.name, params), times)),
+                       std::max(PeakOf(published), Bytes(scheme.name == "zb2p" ? 2 * p : 0)));
+          params.times = times;
+          const Trace own = SimulateOrDie(MakeOrDie(scheme.name, params), times);
+          ASSERT_LE(own.makespan.value(), published.makespan.value())
+              << scheme.name << " " << p << " " << m << " " << recompute;
+          if (m >= p) {
+            ASSERT_LE(PeakOf(own), allowed) << scheme.name << " " << p << " " << m;
+          }
+          shorter += own.makespan < published.makespan;
+          ++all;
+        }
+      }
+    }
+    EXPECT_GT(4 * shorter, all) << scheme.name;
+  }
+}
+
+// Each edge has a time of its own, and one between the stages of a device counts for nothing.
+TEST(PassTimes, HopsOfEdges) {
+  SchemeParams params{2, 4};
+  params.times = Times(4, 1);
+  params.times.hop = {Nanoseconds(5), Nanoseconds(1000), Nanoseconds(5)};
+  const Schedule own = MakeOrDie("zbv", params);
+  params.times.hop = {Nanoseconds(5), Nanoseconds(0), Nanoseconds(5)};
+  EXPECT_EQ(own.order, MakeOrDie("zbv", params).order);
+}
+
+// Where all passes take the same the order is the published one; so it is for schemes with one
+// order for all times.
+TEST(PassTimes, EqualTimesMakeThePublishedOrder) {
+  for (const Scheme& scheme : Catalog()) {
+    if ((scheme.options & kStageGraph) != 0) continue;
+    SchemeParams params{4, 8};
+    const Schedule published = MakeOrDie(scheme.name, params);
+    const bool own = (scheme.options & kPassTimes) != 0;
+    const std::vector<Nanoseconds> seven(published.num_stages(), Nanoseconds(7));
+    params.times.forward = params.times.backward_input = params.times.backward_weight = seven;
+    if (!own) params.times.forward[0] = Nanoseconds(9);
+    EXPECT_TRUE(MakeOrDie(scheme.name, params).order == published.order) << scheme.name;
+  }
+}
+
+TEST(PassTimes, Refuse) {
+  SchemeParams params{2, 4};
+  params.times = Times(3, 1);
+  EXPECT_EQ(Refusal("zb1p", params),
+            "--scheme=zb1p pass times: 3 of forward; the schedule has 2 stages");
+  params.times = Times(2, 1);
+  params.times.recompute.clear();
+  params.times.backward_weight[1] = Nanoseconds(-4);
+  EXPECT_EQ(Refusal("zb1p", params),
+            "--scheme=zb1p pass times: backward_weight has -4 ns; at least 0");
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,39 @@
+// What a search may vary of a scheme.
+//
+//   for (const SchemeParams& params : Variants(scheme, {/*devices=*/8, /*micro_batches=*/32})) {
+//     NumStages(scheme.name, params)   // into which the model must be cut; then MakeSchedule
+//   }
+#ifndef PIPELAB_PIPELINES_SCHEDULES_VARIANTS_H_
+#define PIPELAB_PIPELINES_SCHEDULES_VARIANTS_H_
+
+#include <limits>
+#include <vector>
+
+#include "pipelines/schedules/catalog.h"
+
+namespace pipelab {
+
+struct VariantLimits {
+  int max_stages = std::numeric_limits<int>::max();  // the model's layers
+  // Groups of micro-batches that are all alike, as Megatron-LM's interleaved schedule needs them.
+  bool whole_groups = false;
+  // Ways that run each micro-batch in two halves: the schedule then has twice as many.
+  bool halves = false;
+};
+
+// The ways to run the scheme with these sizes (and recompute, groups and times as they are), all of
+// which MakeSchedule makes; its default way first, where that is among them. Empty where the scheme
+// does not serve the sizes, or has no way within the limits. In turn:
+//   stages a device     2, 3, 4, 6, 8, 12 and 16 that the scheme serves, where it has no number of
+//                       its own (kVirtualStages) and `sizes` none either
+//   groups (kGroupSize) P and 2P micro-batches; not of a stage graph, which is the caller's
+//   replicas            every even number that divides P
+//   concatenation       each, of two replicas
+//   token slices        2, 4, 8, 16
+//   updates             after P micro-batches, and after all
+std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& sizes,
+                                   const VariantLimits& limits = {});
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SCHEDULES_VARIANTS_H_
