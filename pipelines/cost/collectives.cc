@@ -16,7 +16,11 @@ CollectiveCost CostOfCollective(const CostTable& costs, Collective kind,
   const int64_t ranks = cost.ring.ranks;
   const int64_t steps = (kind == Collective::kAllReduce ? 2 : 1) * (ranks - 1);
   if (steps <= 0) return cost;
-  cost.latency = cost.ring.overhead + cost.ring.step_latency * steps;
+  constexpr double kLongest = 0x1p61;  // the sum with a transfer's 2^62 does not overflow
+  const double latency = static_cast<double>(cost.ring.step_latency.value()) * steps +
+                         static_cast<double>(cost.ring.overhead.value());
+  cost.latency = latency < kLongest ? cost.ring.overhead + cost.ring.step_latency * steps
+                                    : Nanoseconds(static_cast<int64_t>(kLongest));
   cost.sent =
       static_cast<double>(bytes.value()) * static_cast<double>(steps) / static_cast<double>(ranks);
   return cost;

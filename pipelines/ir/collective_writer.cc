@@ -26,16 +26,6 @@ bool AddsGradient(const Action& a) {
 
 }  // namespace
 
-void AppendInstruction(Program* program, int device, OpCode op, int replica, const Action& action,
-                       int32_t arg) {
-  Instruction i;
-  i.op = op;
-  i.replica = static_cast<uint8_t>(replica);
-  i.action = action;
-  i.arg = arg;
-  program->instructions[device].push_back(i);
-}
-
 absl::StatusOr<CollectiveWriter> CollectiveWriter::Make(Program* program,
                                                         const LoweringOptions& options) {
   CollectiveWriter writer(program, options);

@@ -27,8 +27,10 @@
 
 namespace pipelab {
 
-void AppendInstruction(Program* program, int device, OpCode op, int replica, const Action& action,
-                       int32_t arg);
+inline void AppendInstruction(Program* program, int device, OpCode op, int replica,
+                              const Action& action, int32_t arg) {
+  program->instructions[device].push_back({op, static_cast<uint8_t>(replica), action, arg});
+}
 
 class CollectiveWriter {
  public:

@@ -143,8 +143,15 @@ class Lowering {
 void Lowering::Reserve() {
   const Schedule& s = program_.schedule;
   int64_t messages = 0;
+  // At the end: sums, steps and gathers of each copy, and their waits.
+  std::vector<int64_t> at_end(s.num_devices(), 16);
+  for (const auto& replica : s.placement.groups) {
+    for (const std::vector<int>& group : replica) {
+      for (int d : group) at_end[d] += 5;
+    }
+  }
   for (int d = 0; d < s.num_devices(); ++d) {
-    int64_t instructions = 0;
+    int64_t instructions = at_end[d];
     for (const Action& a : s.order[d]) {
       ++instructions;
       const bool forward = a.kind == ActionKind::kForward;

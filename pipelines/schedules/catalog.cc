@@ -9,7 +9,9 @@
 #include "absl/strings/str_join.h"
 #include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
+#include "tools/base/memory.h"
 #include "tools/base/status_macros.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 namespace {
@@ -104,6 +106,11 @@ absl::Status CheckSizes(const SchemeParams& p) {
   }
   return absl::OkStatus();
 }
+
+// Of schedule, program and simulated trace, for each action: most is spans of its instructions, of
+// which a message has three.
+constexpr int64_t kBytesPerAction = 400;
+constexpr Bytes kAlwaysThere(256 << 20);  // not asked for
 
 // An option that the scheme does not have is never ignored in silence.
 absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
@@ -240,10 +247,28 @@ absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
   return StagesOf(params);
 }
 
+absl::Status CheckMemory(const SchemeParams& p, Bytes available) {
+  const int64_t actions = (p.recompute ? 3 : 2) * int64_t{p.devices} * std::max(1, p.chunks) *
+                          std::max(1, p.slices) * p.micro_batches * p.data_parallel;
+  const Bytes needed(actions * kBytesPerAction);
+  if (needed <= std::max(available, kAlwaysThere)) return absl::OkStatus();
+  std::string options = absl::StrCat("--devices=", p.devices);
+  if (p.chunks > 1) absl::StrAppend(&options, " --chunks=", p.chunks);
+  if (p.slices > 1) absl::StrAppend(&options, " --slices=", p.slices);
+  if (p.data_parallel > 1) absl::StrAppend(&options, " --data_parallel=", p.data_parallel);
+  return absl::InvalidArgumentError(
+      absl::StrCat(options, " --micro_batches=", p.micro_batches, ": ", actions,
+                   " actions need about ", ToString(needed), " of memory, and ",
+                   ToString(available), " are free; fewer micro-batches show the same pattern"));
+}
+
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params,
                                       absl::string_view option) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));
   PIPELAB_RETURN_IF_ERROR(Prepare(*scheme, option, &params));
+  if (!CheckMemory(params, kAlwaysThere).ok()) {
+    PIPELAB_RETURN_IF_ERROR(CheckMemory(params, AvailableMemory()));
+  }
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, scheme->make(params));
   schedule.name = std::string(name);
   if (params.recompute) InsertRecompute(&schedule);

@@ -109,9 +109,12 @@ absl::StatusOr<const Scheme*> FindScheme(absl::string_view name,
 // does.
 absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
                               absl::string_view option = "--scheme");
+// InvalidArgument naming the sizes when a schedule of them, its program and a trace of it are more
+// than so much memory (and than 256 MiB, which is always there).
+absl::Status CheckMemory(const SchemeParams& params, Bytes available);
 // InvalidArgument with the option's name, its value and what would be right, when the scheme cannot
-// serve the sizes; `option` is where the user named the scheme. Every returned schedule is valid
-// (Validate).
+// serve the sizes, or the machine's free memory cannot; `option` is where the user named the
+// scheme. Every returned schedule is valid (Validate).
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params,
                                       absl::string_view option = "--scheme");
 

@@ -106,6 +106,16 @@ TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
   sliced.slices = 1024;
   EXPECT_EQ(Refusal("terapipe", sliced),
             "--micro_batches=4096: too many for 1024 stages and 1024 slices; at most 128");
+  const auto memory = [](const SchemeParams& params, int64_t mib) {
+    return std::string(CheckMemory(params, Bytes(mib << 20)).message());
+  };
+  EXPECT_EQ(memory({1000, 100000}, 3 << 10),
+            "--devices=1000 --micro_batches=100000: 200000000 actions need about 74.5 GiB of "
+            "memory, and 3 GiB are free; fewer micro-batches show the same pattern");
+  EXPECT_EQ(memory({1000, 100000}, 80 << 10), "");
+  EXPECT_EQ(memory({128, 1024, 4}, 0).substr(0, 50),
+            "--devices=128 --chunks=4 --micro_batches=1024: 104");
+  EXPECT_EQ(memory({128, 1024, 1}, 0), "");  // a hundred MiB
   EXPECT_EQ(ParseConcatenation("direct").value(), Concatenation::kDirect);
   EXPECT_THAT(ParseConcatenation("doubling"),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -208,6 +208,33 @@ TEST(Cluster, ReductionsTakeTheirBytes) {
   EXPECT_EQ(total(), 2 * without + 2 * 511);
 }
 
+// A link of a byte a second, and 16 GiB messages.
+TEST(Cluster, RefusesTimesThatWouldOverflow) {
+  const Program p = Made("chimera", 4, 4, /*step=*/true);
+  CostTable costs = Costs(p.schedule);
+  for (Bytes& b : costs.edge_bytes) b = Bytes(int64_t{1} << 34);
+  const auto error = [&] { return std::string(Simulate(p, costs).status().message()); };
+  costs.bandwidth = BytesPerSecond(1e9);
+  EXPECT_EQ(error(), "");
+  costs.bandwidth = BytesPerSecond(1);
+  EXPECT_THAT(error(), HasSubstr("messages of 16 GiB from device 0 to device 1 at 1 B/s"));
+  costs.network = PrivateLinks(4, {"", Nanoseconds(0), BytesPerSecond(1e9)});
+  EXPECT_EQ(error(), "");
+  costs.network.links[costs.network.RouteOf(1, 2).uses[0].link].bandwidth = BytesPerSecond(1);
+  EXPECT_THAT(error(), HasSubstr("from device 1 to device 2 at 1 B/s take longer than"));
+  for (Bytes& b : costs.edge_bytes) b = Bytes(0);
+  EXPECT_EQ(error(), "");
+  for (StageCost& stage : costs.stages) stage.memory.gradients = Bytes(int64_t{1} << 36);
+  EXPECT_THAT(error(), HasSubstr("a collective of devices 1,2, each of which sends 64 GiB, take"));
+  costs.network = Network();
+  costs.bandwidth = BytesPerSecond(1e9);
+  costs.device_speed = {1, 1e-200, 1, 1};
+  EXPECT_THAT(error(), HasSubstr("on a device of speed 1e-200 takes longer than"));
+  costs.device_speed.clear();
+  costs.stages[2].forward = Nanoseconds(int64_t{1} << 60);
+  EXPECT_THAT(error(), HasSubstr("stage 2: an action of "));
+}
+
 TEST(Cluster, RefusesANetworkThatDoesNotFit) {
   const Program p = Made("1f1b", 4, 4);
   CostTable costs = Costs(p.schedule);

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "pipelines/cost/collectives.h"
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/ir/trace.h"
@@ -69,6 +71,17 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
   if (program.norm.has_value()) {
     add(pipelab::Collective::kAllReduce, NormBytes(*program.norm), costs.reduce);
   }
+}
+
+absl::Status CollectiveTimeline::CheckTimes(Nanoseconds most) const {
+  for (const Collective& c : all_) {
+    if (c.time <= most.value()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a collective of devices ", absl::StrJoin(rings_.devices[c.ring], ","),
+                     ", each of which sends ", ToString(Bytes(c.traffic)),
+                     ", takes longer than the simulator can count"));
+  }
+  return absl::OkStatus();
 }
 
 size_t CollectiveTimeline::IndexOf(const Instruction& i) const {

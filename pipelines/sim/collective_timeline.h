@@ -27,10 +27,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/sim/transfers.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -56,6 +58,9 @@ class CollectiveTimeline {
   // Keeps references to the last two.
   CollectiveTimeline(const Program& program, const CostTable& costs, const ProgramRings& rings,
                      Transfers* transfers);
+
+  // InvalidArgument naming the devices of a collective that takes longer than `most`, alone.
+  absl::Status CheckTimes(Nanoseconds most) const;
 
   // `own`: the instruction's measured time. The instruction's end, or kBlocked.
   int64_t Visit(int device, const Instruction& i, int64_t now, int64_t own);

@@ -15,7 +15,14 @@ EffectTable::EffectTable(const Program& program, const CostTable& costs)
       slice_parts_(costs.SliceParts(program.schedule)),
       row_parts_(program.schedule, costs) {
   const Schedule& s = program.schedule;
-  for (const StageGraph::Edge& e : s.stages.edges) message_size_.push_back(MessageSize(s, e));
+  num_edges_ = s.stages.edges.size();
+  slices_differ_ = !costs.slices.empty();
+  for (int slice = 0; slice < num_slices_; ++slice) {
+    for (size_t e = 0; e < num_edges_; ++e) {
+      message_bytes_.push_back(costs.EdgeBytesOf(static_cast<int>(e), slice).value() *
+                               MessageSize(s, s.stages.edges[e]));
+    }
+  }
   if (program.norm.has_value()) {
     norm_bytes_.resize(s.num_devices());
     for (const StageCopy& m : program.norm->members) {

@@ -8,13 +8,16 @@
 #ifndef PIPELAB_PIPELINES_SIM_EFFECTS_H_
 #define PIPELAB_PIPELINES_SIM_EFFECTS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/sim/row_parts.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -32,8 +35,8 @@ class EffectTable {
   // Keeps references to both.
   EffectTable(const Program& program, const CostTable& costs);
 
-  // `device` runs the instruction.
-  Effect Of(int device, const Instruction& i) const {
+  // `device` runs the instruction. Always inline: callers use parts of it, a million times.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE Effect Of(int device, const Instruction& i) const {
     switch (i.op) {
       case OpCode::kCompute:
       case OpCode::kStep: {
@@ -59,10 +62,15 @@ class EffectTable {
 
   // Of a message, and of what one member of a tensor-parallel group sends of it.
   int64_t MessageBytes(const Message& m) const {
-    const int64_t bytes = costs_.EdgeBytesOf(m.edge, m.slice).value() * message_size_[m.edge];
+    const int64_t bytes = message_bytes_[m.edge + (slices_differ_ ? m.slice * num_edges_ : 0)];
     const int64_t parts = m.row_parts * slice_parts_;
     if (parts == 1) return bytes;  // nearly always; saves a division
     return bytes * (m.row_end - m.row_begin) / parts;
+  }
+  Bytes LargestMessage() const {
+    int64_t largest = 0;
+    for (int64_t bytes : message_bytes_) largest = std::max(largest, bytes);
+    return Bytes(largest);
   }
   int64_t SentBytes(const Message& m) const {
     const int64_t bytes = MessageBytes(m);
@@ -87,9 +95,11 @@ class EffectTable {
   int num_slices_;       // that differ: 1 where the table knows no slices
   int64_t slice_parts_;  // that are alike
   const RowPartsTable row_parts_;
-  std::vector<int64_t> norm_bytes_;    // [device] terms of all its copies; empty without a norm
-  std::vector<int64_t> message_size_;  // [edge] in smallest micro-batches
-  std::vector<StageEffects> table_;    // [(replica * stages + stage) * slices + slice]
+  std::vector<int64_t> norm_bytes_;  // [device] terms of all its copies; empty without a norm
+  size_t num_edges_ = 0;
+  bool slices_differ_ = false;
+  std::vector<int64_t> message_bytes_;  // [edge, slice where they differ] of all its rows
+  std::vector<StageEffects> table_;     // [(replica * stages + stage) * slices + slice]
 };
 
 }  // namespace pipelab

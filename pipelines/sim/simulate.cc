@@ -15,6 +15,7 @@
 #include "pipelines/sim/tensor_traffic.h"
 #include "pipelines/sim/transfers.h"
 #include "tools/base/status_macros.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 namespace {
@@ -31,6 +32,7 @@ class Simulation {
 
   absl::StatusOr<Trace> Run(TraceOrigin origin) {
     const int devices = p_.schedule.num_devices();
+    PIPELAB_RETURN_IF_ERROR(CheckTimes());
     trace_.origin = origin;
     trace_.devices.resize(devices);
     devices_.resize(devices);
@@ -149,6 +151,29 @@ class Simulation {
       trace.spans.push_back(
           {static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin, end, own, 0});
     }
+  }
+
+  // No sum of the program's times reaches 2^62 ns, which is 146 years.
+  absl::Status CheckTimes() const {
+    size_t parts = p_.messages.size() + p_.reductions.size() + p_.gathers.size() + 1;
+    for (const auto& list : p_.instructions) parts += list.size();
+    const Nanoseconds most(static_cast<int64_t>((uint64_t{1} << 62) / parts));
+    double slowest = 1;
+    for (double speed : costs_.device_speed) slowest = std::min(slowest, speed);
+    for (int stage = 0; stage < p_.schedule.num_stages(); ++stage) {
+      for (int slice = 0; slice < std::max<int>(1, costs_.slices.size()); ++slice) {
+        const StageCost& c = costs_.StageOf(stage, slice);
+        const Nanoseconds longest =
+            std::max({c.forward, c.backward_input, c.backward_weight, c.recompute, c.step});
+        if (static_cast<double>(longest.value()) / slowest * 2 <= most.value()) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("stage ", stage, ": an action of ", ToString(longest),
+                         slowest < 1 ? absl::StrCat(" on a device of speed ", slowest) : "",
+                         " takes longer than the simulator can count"));
+      }
+    }
+    PIPELAB_RETURN_IF_ERROR(transfers_.CheckTimes(effects_.LargestMessage(), most));
+    return costs_.instruction_time.empty() ? collectives_.CheckTimes(most) : absl::OkStatus();
   }
 
   // Measured times of collectives are their own.

@@ -1,10 +1,10 @@
 #include "pipelines/sim/transfers.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 
 namespace pipelab {
@@ -15,6 +15,8 @@ Transfers::Transfers(const Program& program, const CostTable& costs,
   // Without a network only a ring shares a pair's link.
   if (!costs.network.empty() || (!rings.empty() && costs.bandwidth.value() > 0)) {
     FindSharedWays(rings);
+  } else if (!program.messages.empty()) {
+    WayOf(program.messages[0].from_device, program.messages[0].to_device);  // all are alike
   }
 }
 
@@ -93,6 +95,19 @@ Transfers::Way& Transfers::WayOf(int from, int to) {
   added.to = to;
   added.cost = costs_.PathBetween(from, to);
   return added;
+}
+
+absl::Status Transfers::CheckTimes(Bytes message, Nanoseconds most) const {
+  for (int from = 0; from < static_cast<int>(ways_.size()); ++from) {
+    for (const Way& way : ways_[from]) {
+      const PathCost& cost = way.cost;
+      if (cost.latency <= most && cost.TransferTime(message) <= most - cost.latency) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "messages of ", ToString(message), " from device ", from, " to device ", way.to, " at ",
+          ToString(cost.bandwidth), " take longer than the simulator can count"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 Arrival Transfers::Send(int32_t message, int64_t bytes, int64_t time) {
@@ -211,7 +226,7 @@ void Transfers::ShareBandwidth() {
       way.remaining = std::max(0.0, way.remaining);
       way.since = now_;
       way.rate = least;
-      way.end = now_ + std::llround(way.remaining * 1e9 / least);
+      way.end = now_ + TransferTime(way.remaining, BytesPerSecond(least)).value();
       ends_.emplace(way.end, *it);
     }
     rest.erase(frozen, rest.end());

@@ -29,10 +29,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cluster/network.h"
 #include "pipelines/ir/program.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -50,6 +52,10 @@ class Transfers {
   // Keeps references to the first two.
   Transfers(const Program& program, const CostTable& costs,
             absl::Span<const std::vector<int>> rings = {});
+
+  // InvalidArgument naming a pair of devices between which a message of so many bytes takes longer
+  // than `most`, with its links to itself.
+  absl::Status CheckTimes(Bytes message, Nanoseconds most) const;
 
   // `bytes` is what the message carries, `time` when its sender has handed it over.
   Arrival Send(int32_t message, int64_t bytes, int64_t time);
