@@ -45,6 +45,8 @@ struct Device {
   Arena arena;
   const std::unique_ptr<Backend> backend;
   std::unique_ptr<CommunicatorPeers> peers;  // null where it computes alone
+  // The groups of its stages that have batch normalisations and several devices.
+  std::vector<std::unique_ptr<CommunicatorPeers>> copies;
   std::vector<std::unique_ptr<LayerStage>> stages;
   std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
 };
@@ -175,6 +177,8 @@ class DeviceTraining final : public PipelineTraining {
         ChooseSlices(schedule, graph.layers[0].output_shape[0], options.slices));
     slices_ = cost_options.slices;
     cost_options.TakeSizes(schedule);
+    cost_options.batch_norm = options.batch_norm;
+    PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition_, schedule, options.batch_norm));
     cost_options.tensor.split = split_;
     cost_options.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
     cost_options.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
@@ -335,6 +339,17 @@ class DeviceTraining final : public PipelineTraining {
       stage_options.slices = slices_;
       stage_options.shard = ShardOf(program_, {group[member], replica, stage});
       stage_options.peers = device->peers.get();
+      if (group.size() > 1 && options.batch_norm == BatchNormCopies::kSynchronised &&
+          StageHasBatchNorm(part, partition_, stage)) {
+        std::vector<int> ranks;
+        for (int d : group) ranks.push_back(RankOf(d, t));
+        std::sort(ranks.begin(), ranks.end());
+        DeviceSetup& setup = (*setups)[rank - first_rank_];
+        device->copies.push_back(std::make_unique<CommunicatorPeers>(
+            setup.communicator.get(), std::move(ranks), options.wait_limit));
+        stage_options.copies = device->copies.back().get();
+        setup.copies.push_back(device->copies.back().get());
+      }
       PIPELAB_ASSIGN_OR_RETURN(
           auto module,
           LayerStage::Create(part, partition_, stage, device->backend.get(), stage_options));

@@ -27,6 +27,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "experiments/batch_norm.h"       // IWYU pragma: export
 #include "experiments/training_layout.h"  // IWYU pragma: export
 #include "kernels/comm/transport.h"
 #include "kernels/compute_device.h"
@@ -64,6 +65,9 @@ struct TrainingOptions {
   bool sequential = false;
   uint64_t seed = 1;  // of weights and dropout
   OptimizerOptions optimizer;
+  // What copies of a stage (--data_parallel) normalise by. With kOwn a checkpoint has the first
+  // copy's running statistics.
+  BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
   bool rendezvous = false;  // in-process sends wait for their receivers
