@@ -44,6 +44,24 @@ class BatchNormKernels {
   virtual void InputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
                              const Tensor& mean_C, const Tensor& variance_C, const Tensor& dx_MC,
                              const Tensor& dgamma_part_C, const Tensor& dbeta_part_C) = 0;
+
+  // The same in parts, for rows that several devices have: the caller puts the statistics, and the
+  // sums, of all of them together in between. Forward is Statistics, and Inference with those of
+  // all rows; InputGradient is GradientSums, and InputGradientOfSums with the sums over all `rows`
+  // rows, of which these are some.
+  virtual void Statistics(const Tensor& x_MC, const Tensor& mean_C, const Tensor& variance_C) = 0;
+  virtual void GradientSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_C,
+                            const Tensor& variance_C, const Tensor& dgamma_part_C,
+                            const Tensor& dbeta_part_C) = 0;
+  struct RowSums {
+    Tensor dgamma_C, dbeta_C;
+    int64_t rows = 0;
+  };
+  // dx may be dy.
+  virtual void InputGradientOfSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                                   const Tensor& mean_C, const Tensor& variance_C,
+                                   const RowSums& sums, const Tensor& dx_MC) = 0;
+
   // Adds the parts to dgamma and dbeta.
   virtual void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
                               const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;

@@ -142,6 +142,34 @@ void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases) {
     c.bytes = Floats(3 * n);
     cases->push_back(c);
 
+    KernelCase parts = c;
+    parts.prepare = nullptr;
+    parts.in_bfloat16 = CaseInBFloat16{{1, 2}};
+    parts.name = absl::StrCat("BatchNormStatistics/", shape);
+    parts.tensors = {in, column_out, column_out};
+    parts.run = [](Backend* be, const Tensors& t) {
+      be->batch_norm().Statistics(t[0], t[1], t[2]);
+    };
+    parts.bytes = Floats(n);
+    cases->push_back(parts);
+    parts.in_bfloat16 = CaseInBFloat16{{2, 3, 4, 5}};
+    parts.name = absl::StrCat("BatchNormGradientSums/", shape);
+    parts.tensors = {in, in, column, variance, column_out, column_out};
+    parts.run = [](Backend* be, const Tensors& t) {
+      be->batch_norm().GradientSums(t[0], t[1], t[2], t[3], t[4], t[5]);
+    };
+    parts.bytes = Floats(2 * n);
+    cases->push_back(parts);
+    // These rows are a third of all.
+    parts.in_bfloat16 = CaseInBFloat16{{3, 4, 5, 6}};
+    parts.name = absl::StrCat("BatchNormInputGradientOfSums/", shape);
+    parts.tensors = {in, in, column, column, variance, column, column, out};
+    parts.run = [rows = 3 * s.rows](Backend* be, const Tensors& t) {
+      be->batch_norm().InputGradientOfSums(t[0], t[1], t[2], t[3], t[4], {t[5], t[6], rows}, t[7]);
+    };
+    parts.bytes = Floats(3 * n);
+    cases->push_back(parts);
+
     KernelCase inference;
     inference.error_terms = 4;
     inference.error_scale = 4;

@@ -124,10 +124,11 @@ PIPELAB_SIMD void BatchNormSums(const float* dy, const float* x, const float* me
 
 PIPELAB_SIMD void BatchNormBackward(const float* dy, const float* x, const float* gamma,
                                     const float* mean, const float* variance, const float* dgamma,
-                                    const float* dbeta, int64_t m, int64_t c, float* dx) {
-  // dx = gamma rstd (dy - dbeta / m - (x - mean) rstd dgamma / m)
+                                    const float* dbeta, int64_t all, int64_t m, int64_t c,
+                                    float* dx) {
+  // dx = gamma rstd (dy - dbeta / all - (x - mean) rstd dgamma / all)
   float slope[kColumns], offset[kColumns], tilt[kColumns];
-  const float inverse = 1.0f / static_cast<float>(m);
+  const float inverse = 1.0f / static_cast<float>(all);
   for (int64_t begin = 0; begin < c; begin += kColumns) {
     const int64_t width = std::min(kColumns, c - begin);
     const float* center = mean + begin;

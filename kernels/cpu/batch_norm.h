@@ -20,9 +20,10 @@ void BatchNormApply(const float* x, const float* gamma, const float* beta, const
 // Sums over rows: dbeta = sum dy, dgamma = sum dy x^.
 void BatchNormSums(const float* dy, const float* x, const float* mean, const float* variance,
                    int64_t m, int64_t c, float* dgamma, float* dbeta);
+// The sums are over `all` rows, of which these m are some.
 void BatchNormBackward(const float* dy, const float* x, const float* gamma, const float* mean,
-                       const float* variance, const float* dgamma, const float* dbeta, int64_t m,
-                       int64_t c, float* dx);
+                       const float* variance, const float* dgamma, const float* dbeta, int64_t all,
+                       int64_t m, int64_t c, float* dx);
 
 // statistics: a row of c means and c variances for each micro-batch; rows: as in UpdateRunning.
 void BatchNormUpdateRunning(const float* statistics, int64_t micro_batches,

@@ -52,7 +52,28 @@ class CpuBatchNormKernels final : public BatchNormKernels {
     BatchNormSums(Data(dy_MC), Data(x_MC), Data(mean_C), Data(variance_C), m, c,
                   Data(dgamma_part_C), Data(dbeta_part_C));
     BatchNormBackward(Data(dy_MC), Data(x_MC), Data(gamma_C), Data(mean_C), Data(variance_C),
-                      Data(dgamma_part_C), Data(dbeta_part_C), m, c, Data(dx_MC));
+                      Data(dgamma_part_C), Data(dbeta_part_C), m, m, c, Data(dx_MC));
+  }
+  void Statistics(const Tensor& x_MC, const Tensor& mean_C, const Tensor& variance_C) override {
+    const auto [m, c] = CheckBatchNorm("BatchNormStatistics", {&x_MC}, {&mean_C, &variance_C});
+    BatchNormStatistics(Data(x_MC), m, c, Data(mean_C), Data(variance_C));
+  }
+  void GradientSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_C,
+                    const Tensor& variance_C, const Tensor& dgamma_part_C,
+                    const Tensor& dbeta_part_C) override {
+    const auto [m, c] = CheckBatchNorm("BatchNormGradientSums", {&dy_MC, &x_MC},
+                                       {&mean_C, &variance_C, &dgamma_part_C, &dbeta_part_C});
+    BatchNormSums(Data(dy_MC), Data(x_MC), Data(mean_C), Data(variance_C), m, c,
+                  Data(dgamma_part_C), Data(dbeta_part_C));
+  }
+  void InputGradientOfSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                           const Tensor& mean_C, const Tensor& variance_C, const RowSums& sums,
+                           const Tensor& dx_MC) override {
+    const auto [m, c] =
+        CheckBatchNorm("BatchNormInputGradientOfSums", {&dy_MC, &x_MC, &dx_MC},
+                       {&gamma_C, &mean_C, &variance_C, &sums.dgamma_C, &sums.dbeta_C});
+    BatchNormBackward(Data(dy_MC), Data(x_MC), Data(gamma_C), Data(mean_C), Data(variance_C),
+                      Data(sums.dgamma_C), Data(sums.dbeta_C), sums.rows, m, c, Data(dx_MC));
   }
   void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
                       const Tensor& dgamma_C, const Tensor& dbeta_C) override {

@@ -15,8 +15,8 @@ constexpr float kEpsilon = 1e-5f;  // kBatchNormEpsilon
 }  // namespace
 
 template <class T>
-void BatchNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t m, int64_t c, T* y,
-               float* mean, float* variance) {
+void BatchNormStatistics(Queue& queue, const T* x, int64_t m, int64_t c, float* mean,
+                         float* variance) {
   const double rows = static_cast<double>(m);
   ColumnSums(
       queue, "BatchNormMean", m, c,
@@ -35,7 +35,6 @@ void BatchNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t 
       [=] PIPELAB_DEVICE(int64_t j, double squares, double) {
         variance[j] = static_cast<float>(squares / rows);
       });
-  BatchNormInference(queue, x, gamma, beta, mean, variance, m, c, y);
 }
 
 template <class T>
@@ -49,9 +48,9 @@ void BatchNormInference(Queue& queue, const T* x, const T* gamma, const T* beta,
 }
 
 template <class T>
-void BatchNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
-                            const float* mean, const float* variance, int64_t m, int64_t c, T* dx,
-                            float* dgamma_part, float* dbeta_part) {
+void BatchNormGradientSums(Queue& queue, const T* dy, const T* x, const float* mean,
+                           const float* variance, int64_t m, int64_t c, float* dgamma_part,
+                           float* dbeta_part) {
   ColumnSums(
       queue, "BatchNormGradientSums", m, c,
       [=] PIPELAB_DEVICE(int64_t i, int64_t j) {
@@ -62,12 +61,18 @@ void BatchNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamm
         dgamma_part[j] = static_cast<float>(normal_sum);
         dbeta_part[j] = static_cast<float>(sum);
       });
+}
+
+template <class T>
+void BatchNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
+                            const float* mean, const float* variance, const float* dgamma,
+                            const float* dbeta, int64_t all, int64_t m, int64_t c, T* dx) {
   Map(queue, "BatchNormInputGradient", m * c, dy, x, dx,
       [=] PIPELAB_DEVICE(int64_t at, float g, float v) {
         const int64_t j = at % c;
         const float rstd = 1.0f / sqrtf(variance[j] + kEpsilon);
         const float normal = (v - mean[j]) * rstd;
-        const float share = (dbeta_part[j] + normal * dgamma_part[j]) / static_cast<float>(m);
+        const float share = (dbeta[j] + normal * dgamma[j]) / static_cast<float>(all);
         return gamma[j] * rstd * (g - share);
       });
 }
@@ -92,13 +97,15 @@ void BatchNormUpdateRunning(Queue& queue, const float* statistics, const float* 
 }
 
 // The types of activations.
-#define PIPELAB_MAKE(T)                                                                       \
-  template void BatchNorm(Queue&, const T*, const T*, const T*, int64_t, int64_t, T*, float*, \
-                          float*);                                                            \
-  template void BatchNormInference(Queue&, const T*, const T*, const T*, const float*,        \
-                                   const float*, int64_t, int64_t, T*);                       \
-  template void BatchNormInputGradient(Queue&, const T*, const T*, const T*, const float*,    \
-                                       const float*, int64_t, int64_t, T*, float*, float*);
+#define PIPELAB_MAKE(T)                                                                            \
+  template void BatchNormStatistics(Queue&, const T*, int64_t, int64_t, float*, float*);           \
+  template void BatchNormInference(Queue&, const T*, const T*, const T*, const float*,             \
+                                   const float*, int64_t, int64_t, T*);                            \
+  template void BatchNormGradientSums(Queue&, const T*, const T*, const float*, const float*,      \
+                                      int64_t, int64_t, float*, float*);                           \
+  template void BatchNormInputGradient(Queue&, const T*, const T*, const T*, const float*,         \
+                                       const float*, const float*, const float*, int64_t, int64_t, \
+                                       int64_t, T*);
 PIPELAB_MAKE(float)
 PIPELAB_MAKE(BFloat16)
 #undef PIPELAB_MAKE

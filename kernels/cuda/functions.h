@@ -201,15 +201,20 @@ void AddWeightsOfLibrary(Queue& queue, const T* from, int64_t taps, int64_t in, 
 
 // --- batch_norm.cu.cc
 template <class T>
-void BatchNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t m, int64_t c, T* y,
-               float* mean, float* variance);
+void BatchNormStatistics(Queue& queue, const T* x, int64_t m, int64_t c, float* mean,
+                         float* variance);
 template <class T>
 void BatchNormInference(Queue& queue, const T* x, const T* gamma, const T* beta, const float* mean,
                         const float* variance, int64_t m, int64_t c, T* y);
 template <class T>
+void BatchNormGradientSums(Queue& queue, const T* dy, const T* x, const float* mean,
+                           const float* variance, int64_t m, int64_t c, float* dgamma_part,
+                           float* dbeta_part);
+// The sums are over `all` rows, of which these m are some.
+template <class T>
 void BatchNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
-                            const float* mean, const float* variance, int64_t m, int64_t c, T* dx,
-                            float* dgamma_part, float* dbeta_part);
+                            const float* mean, const float* variance, const float* dgamma,
+                            const float* dbeta, int64_t all, int64_t m, int64_t c, T* dx);
 // `rows` is [batches], in the device's memory; null: equally many.
 void BatchNormUpdateRunning(Queue& queue, const float* statistics, const float* rows,
                             int64_t batches, int64_t c, float momentum, float* running_mean,

@@ -66,8 +66,15 @@ class CudaBatchNormKernels final : public BatchNormKernels {
     const auto [m, c] =
         CheckBatchNorm("BatchNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C, &mean_C, &variance_C});
     ByType(x_MC, [&, m = m, c = c](auto at) {
-      BatchNorm(*device_, at(x_MC), at(gamma_C), at(beta_C), m, c, at(y_MC), Data(mean_C),
-                Data(variance_C));
+      BatchNormStatistics(*device_, at(x_MC), m, c, Data(mean_C), Data(variance_C));
+      BatchNormInference(*device_, at(x_MC), at(gamma_C), at(beta_C), Data(mean_C),
+                         Data(variance_C), m, c, at(y_MC));
+    });
+  }
+  void Statistics(const Tensor& x_MC, const Tensor& mean_C, const Tensor& variance_C) override {
+    const auto [m, c] = CheckBatchNorm("BatchNormStatistics", {&x_MC}, {&mean_C, &variance_C});
+    ByType(x_MC, [&, m = m, c = c](auto at) {
+      BatchNormStatistics(*device_, at(x_MC), m, c, Data(mean_C), Data(variance_C));
     });
   }
   void InputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
@@ -77,9 +84,33 @@ class CudaBatchNormKernels final : public BatchNormKernels {
         CheckBatchNorm("BatchNormInputGradient", {&dy_MC, &x_MC, &dx_MC},
                        {&gamma_C, &mean_C, &variance_C, &dgamma_part_C, &dbeta_part_C});
     ByType(x_MC, [&, m = m, c = c](auto at) {
+      BatchNormGradientSums(*device_, at(dy_MC), at(x_MC), Data(mean_C), Data(variance_C), m, c,
+                            Data(dgamma_part_C), Data(dbeta_part_C));
       BatchNormInputGradient(*device_, at(dy_MC), at(x_MC), at(gamma_C), Data(mean_C),
-                             Data(variance_C), m, c, at(dx_MC), Data(dgamma_part_C),
-                             Data(dbeta_part_C));
+                             Data(variance_C), Data(dgamma_part_C), Data(dbeta_part_C), m, m, c,
+                             at(dx_MC));
+    });
+  }
+  void GradientSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_C,
+                    const Tensor& variance_C, const Tensor& dgamma_part_C,
+                    const Tensor& dbeta_part_C) override {
+    const auto [m, c] = CheckBatchNorm("BatchNormGradientSums", {&dy_MC, &x_MC},
+                                       {&mean_C, &variance_C, &dgamma_part_C, &dbeta_part_C});
+    ByType(x_MC, [&, m = m, c = c](auto at) {
+      BatchNormGradientSums(*device_, at(dy_MC), at(x_MC), Data(mean_C), Data(variance_C), m, c,
+                            Data(dgamma_part_C), Data(dbeta_part_C));
+    });
+  }
+  void InputGradientOfSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                           const Tensor& mean_C, const Tensor& variance_C, const RowSums& sums,
+                           const Tensor& dx_MC) override {
+    const auto [m, c] =
+        CheckBatchNorm("BatchNormInputGradientOfSums", {&dy_MC, &x_MC, &dx_MC},
+                       {&gamma_C, &mean_C, &variance_C, &sums.dgamma_C, &sums.dbeta_C});
+    ByType(x_MC, [&, m = m, c = c](auto at) {
+      BatchNormInputGradient(*device_, at(dy_MC), at(x_MC), at(gamma_C), Data(mean_C),
+                             Data(variance_C), Data(sums.dgamma_C), Data(sums.dbeta_C), sums.rows,
+                             m, c, at(dx_MC));
     });
   }
   void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,

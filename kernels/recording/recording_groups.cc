@@ -96,6 +96,21 @@ class RecordedBatchNorm final : public BatchNormKernels {
       of_->InputGradient(dy, x, gamma, mean, variance, dx, dgamma_part, dbeta_part);
     });
   }
+  void Statistics(const Tensor& x, const Tensor& mean, const Tensor& variance) override {
+    record_->Note("BatchNormStatistics", Text(x), 0, {&x},
+                  [&] { of_->Statistics(x, mean, variance); });
+  }
+  void GradientSums(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& variance,
+                    const Tensor& dgamma_part, const Tensor& dbeta_part) override {
+    record_->Note("BatchNormGradientSums", Text(x), 0, {&dy, &x},
+                  [&] { of_->GradientSums(dy, x, mean, variance, dgamma_part, dbeta_part); });
+  }
+  void InputGradientOfSums(const Tensor& dy, const Tensor& x, const Tensor& gamma,
+                           const Tensor& mean, const Tensor& variance, const RowSums& sums,
+                           const Tensor& dx) override {
+    record_->Note("BatchNormInputGradientOfSums", Text(x), 0, {&dy, &x, &dx},
+                  [&] { of_->InputGradientOfSums(dy, x, gamma, mean, variance, sums, dx); });
+  }
   void WeightGradient(const Tensor& dgamma_part, const Tensor& dbeta_part, const Tensor& dgamma,
                       const Tensor& dbeta) override {
     record_->Note("BatchNormWeightGradient", Text(dgamma), 0,

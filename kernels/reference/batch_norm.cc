@@ -6,8 +6,7 @@
 namespace pipelab {
 namespace reference {
 
-void BatchNorm(const RowsSize& size, In x_MC, In gamma_C, In beta_C, Out y_MC, Out mean_C,
-               Out variance_C) {
+void BatchNormStatistics(const RowsSize& size, In x_MC, Out mean_C, Out variance_C) {
   const int64_t c = size.columns;
   const double m = static_cast<double>(size.rows);
   for (int64_t j = 0; j < c; ++j) {
@@ -20,6 +19,11 @@ void BatchNorm(const RowsSize& size, In x_MC, In gamma_C, In beta_C, Out y_MC, O
     mean_C[j] = mean;
     variance_C[j] = squares / m;
   }
+}
+
+void BatchNorm(const RowsSize& size, In x_MC, In gamma_C, In beta_C, Out y_MC, Out mean_C,
+               Out variance_C) {
+  BatchNormStatistics(size, x_MC, mean_C, variance_C);
   BatchNormInference(size, x_MC, gamma_C, beta_C, mean_C, variance_C, y_MC);
 }
 
@@ -34,10 +38,9 @@ void BatchNormInference(const RowsSize& size, In x_MC, In gamma_C, In beta_C, In
   }
 }
 
-void BatchNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C, In mean_C,
-                            In variance_C, Out dx_MC, Out dgamma_part_C, Out dbeta_part_C) {
+void BatchNormGradientSums(const RowsSize& size, In dy_MC, In x_MC, In mean_C, In variance_C,
+                           Out dgamma_part_C, Out dbeta_part_C) {
   const int64_t c = size.columns;
-  const double m = static_cast<double>(size.rows);
   for (int64_t j = 0; j < c; ++j) {
     const double rstd = 1 / std::sqrt(variance_C[j] + kBatchNormEpsilon);
     double sum = 0, normal_sum = 0;
@@ -45,13 +48,30 @@ void BatchNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C,
       sum += dy_MC[i * c + j];
       normal_sum += dy_MC[i * c + j] * (x_MC[i * c + j] - mean_C[j]) * rstd;
     }
-    for (int64_t i = 0; i < size.rows; ++i) {
-      const double normal = (x_MC[i * c + j] - mean_C[j]) * rstd;
-      dx_MC[i * c + j] = gamma_C[j] * rstd * (dy_MC[i * c + j] - (sum + normal * normal_sum) / m);
-    }
     dbeta_part_C[j] = sum;
     dgamma_part_C[j] = normal_sum;
   }
+}
+
+void BatchNormInputGradientOfSums(const RowsSize& size, In dy_MC, In x_MC, In gamma_C, In mean_C,
+                                  In variance_C, In dgamma_C, In dbeta_C, int64_t rows, Out dx_MC) {
+  const int64_t c = size.columns;
+  const double m = static_cast<double>(rows);
+  for (int64_t j = 0; j < c; ++j) {
+    const double rstd = 1 / std::sqrt(variance_C[j] + kBatchNormEpsilon);
+    for (int64_t i = 0; i < size.rows; ++i) {
+      const double normal = (x_MC[i * c + j] - mean_C[j]) * rstd;
+      dx_MC[i * c + j] =
+          gamma_C[j] * rstd * (dy_MC[i * c + j] - (dbeta_C[j] + normal * dgamma_C[j]) / m);
+    }
+  }
+}
+
+void BatchNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C, In mean_C,
+                            In variance_C, Out dx_MC, Out dgamma_part_C, Out dbeta_part_C) {
+  BatchNormGradientSums(size, dy_MC, x_MC, mean_C, variance_C, dgamma_part_C, dbeta_part_C);
+  BatchNormInputGradientOfSums(size, dy_MC, x_MC, gamma_C, mean_C, variance_C, dgamma_part_C,
+                               dbeta_part_C, size.rows, dx_MC);
 }
 
 void BatchNormUpdateRunning(int64_t micro_batches, In statistics_B2C,

@@ -92,6 +92,12 @@ void BatchNormInference(const RowsSize& size, In x_MC, In gamma_C, In beta_C, In
                         In variance_C, Out y_MC);
 void BatchNormInputGradient(const RowsSize& size, In dy_MC, In x_MC, In gamma_C, In mean_C,
                             In variance_C, Out dx_MC, Out dgamma_part_C, Out dbeta_part_C);
+// The same in parts; `rows`: over how many the sums are.
+void BatchNormStatistics(const RowsSize& size, In x_MC, Out mean_C, Out variance_C);
+void BatchNormGradientSums(const RowsSize& size, In dy_MC, In x_MC, In mean_C, In variance_C,
+                           Out dgamma_part_C, Out dbeta_part_C);
+void BatchNormInputGradientOfSums(const RowsSize& size, In dy_MC, In x_MC, In gamma_C, In mean_C,
+                                  In variance_C, In dgamma_C, In dbeta_C, int64_t rows, Out dx_MC);
 void BatchNormUpdateRunning(int64_t micro_batches, In statistics_B2C,
                             absl::Span<const int64_t> rows_B, double momentum, Out running_mean_C,
                             Out running_variance_C);

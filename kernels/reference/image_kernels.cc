@@ -51,6 +51,28 @@ class ReferenceBatchNormKernels final : public BatchNormKernels {
                            Wide(variance_C), WideResult(dx_MC), WideResult(dgamma_part_C),
                            WideResult(dbeta_part_C));
   }
+  void Statistics(const Tensor& x_MC, const Tensor& mean_C, const Tensor& variance_C) override {
+    const RowsSize size = CheckBatchNorm("BatchNormStatistics", {&x_MC}, {&mean_C, &variance_C});
+    BatchNormStatistics(size, Wide(x_MC), WideResult(mean_C), WideResult(variance_C));
+  }
+  void GradientSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_C,
+                    const Tensor& variance_C, const Tensor& dgamma_part_C,
+                    const Tensor& dbeta_part_C) override {
+    const RowsSize size = CheckBatchNorm("BatchNormGradientSums", {&dy_MC, &x_MC},
+                                         {&mean_C, &variance_C, &dgamma_part_C, &dbeta_part_C});
+    BatchNormGradientSums(size, Wide(dy_MC), Wide(x_MC), Wide(mean_C), Wide(variance_C),
+                          WideResult(dgamma_part_C), WideResult(dbeta_part_C));
+  }
+  void InputGradientOfSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                           const Tensor& mean_C, const Tensor& variance_C, const RowSums& sums,
+                           const Tensor& dx_MC) override {
+    const RowsSize size =
+        CheckBatchNorm("BatchNormInputGradientOfSums", {&dy_MC, &x_MC, &dx_MC},
+                       {&gamma_C, &mean_C, &variance_C, &sums.dgamma_C, &sums.dbeta_C});
+    BatchNormInputGradientOfSums(size, Wide(dy_MC), Wide(x_MC), Wide(gamma_C), Wide(mean_C),
+                                 Wide(variance_C), Wide(sums.dgamma_C), Wide(sums.dbeta_C),
+                                 sums.rows, WideResult(dx_MC));
+  }
   void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
                       const Tensor& dgamma_C, const Tensor& dbeta_C) override {
     CheckSameSize("BatchNormWeightGradient", {&dgamma_part_C, &dbeta_part_C, &dgamma_C, &dbeta_C});

@@ -1,4 +1,5 @@
-// A tensor-parallel group over a communicator: the device's peers are ranks of it.
+// A tensor-parallel group, or a group of copies, over a communicator: the device's peers are ranks
+// of it.
 //
 //   CommunicatorPeers peers(communicator, /*ranks=*/{4, 5}, /*limit=*/absl::Seconds(60));
 //   ctx.peers = &peers;  ...  PIPELAB_RETURN_IF_ERROR(peers.status());
@@ -24,6 +25,7 @@ class CommunicatorPeers final : public TensorPeers {
   CommunicatorPeers(Communicator* communicator, std::vector<int> ranks, absl::Duration limit);
 
   int member() const override { return member_; }
+  int64_t size() const override { return static_cast<int64_t>(ranks_.size()); }
   void Sum(const Tensor& data) override { AllReduce(data, ReduceOp::kSum); }
   void Largest(const Tensor& data) override { AllReduce(data, ReduceOp::kMax); }
   void GatherRows(const Tensor& own, const Tensor& all, int64_t samples) override;
@@ -33,7 +35,6 @@ class CommunicatorPeers final : public TensorPeers {
 
  private:
   void AllReduce(const Tensor& data, ReduceOp op);
-  int64_t size() const { return static_cast<int64_t>(ranks_.size()); }
   // Calls fn(own rows, all rows) sample by sample, whose rows follow one another in both.
   template <typename Fn>
   void ForEachSample(const Tensor& own, const Tensor& all, int64_t samples, Fn&& fn);

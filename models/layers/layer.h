@@ -62,7 +62,13 @@ struct LayerContext {
       1;  // the gradient of the loss is scaled by it: 1 / targets in the step's batch
   const BatchView* batch = nullptr;
   TensorPeers* peers = nullptr;  // that compute the layer with this device; null: it does alone
-  double* loss_sum = nullptr;    // a loss layer adds its sum over targets here
+  // That have the other rows of the micro-batch, where batch normalisation is to use the statistics
+  // of all of them; null: of the rows that are here.
+  TensorPeers* copies = nullptr;
+  // Equal parts of the samples, each of which batch normalisation treats by itself: what copies
+  // with statistics of their own compute, on one device.
+  int64_t norm_parts = 1;
+  double* loss_sum = nullptr;  // a loss layer adds its sum over targets here
   // What a loss layer predicts, row by row, is added here, where somebody asks for it in an
   // evaluation: logits [rows, classes], or an element loss's inputs (before the sigmoid).
   std::vector<float>* predictions = nullptr;

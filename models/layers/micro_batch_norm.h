@@ -9,7 +9,14 @@
 // The running statistics do not depend on the schedule: each backward notes its micro-batch's mean
 // and variance under its first sample, and the end of the step combines them in that order. These
 // notes (8 bytes a channel and micro-batch, until the step) lie in plain memory that no arena
-// counts. Copies of a stage (replicas, members of a group) have running statistics of their own.
+// counts. Replicas of a stage have running statistics of their own micro-batches.
+//
+// Where several devices have rows of a micro-batch (LayerContext::copies), they normalise by the
+// statistics of all rows, which every one puts together from everybody's in the order of devices,
+// in double: all have the same bits, and the same running statistics. The parameters' gradients
+// stay those of the own rows, which the stage sums as all others. Without `copies` a device has
+// the statistics of its own rows, running ones too; norm_parts is that on one device, whose running
+// statistics are the first part's.
 #ifndef PIPELAB_MODELS_LAYERS_MICRO_BATCH_NORM_H_
 #define PIPELAB_MODELS_LAYERS_MICRO_BATCH_NORM_H_
 
@@ -42,6 +49,16 @@ class MicroBatchNorm {
   void EndStep(Backend* backend, const std::vector<Tensor>& running);
 
  private:
+  // A row of [parts, C], or a vector [C] of one part.
+  static Tensor PartOf(const Tensor& statistics, int64_t part) {
+    return statistics.shape().size() == 1 ? statistics : statistics.Rows(part, part + 1);
+  }
+  static void StatisticsOfAll(const LayerContext& ctx, const Tensor& x_MC, const Tensor& mean_C,
+                              const Tensor& variance_C);
+  static void GradientOfAll(const LayerContext& ctx, const Tensor& dy_MC, const Tensor& x_MC,
+                            const Parameter& gamma, const Tensor& mean_C, const Tensor& variance_C,
+                            const Tensor& dgamma_part_C, const Tensor& dbeta_part_C);
+
   struct Statistics {
     int64_t rows = 0;  // over which they are
     std::vector<float> mean_and_variance;

@@ -48,6 +48,19 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
                                                    " layers got the stages of ",
                                                    options.stage_of_layer.size()));
   }
+  if (!options.norm_parts.empty() && options.norm_parts.size() != graph.layers.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("serial training of ", graph.layers.size(),
+                                                   " layers got the parts of ",
+                                                   options.norm_parts.size()));
+  }
+  std::vector<int> all_parts = options.norm_parts;
+  all_parts.push_back(options.copies);
+  for (int parts : all_parts) {
+    if (parts >= 1 && options.micro_batch_samples % parts == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("micro-batches of ", options.micro_batch_samples,
+                                                   " samples do not divide into ", parts,
+                                                   " parts"));
+  }
   std::vector<TokenSlice> slices = {TokenSlice()};
   if (options.slices.size() > 1) {
     PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
@@ -76,7 +89,8 @@ Tensor SerialTrainer::NewState(const ParameterSpec& spec, MemoryKind kind) {
 
 absl::Status SerialTrainer::MakeLayers() {
   const std::vector<int>& sums = options_.sum_of_micro_batch;
-  parameters_.resize(sums.empty() ? 1 : 1 + *std::max_element(sums.begin(), sums.end()));
+  const int most = sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end());
+  parameters_.resize((1 + most) * options_.copies);
   for (const LayerSpec& spec : graph_.layers) {
     PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<Layer> layer, MakeLayer(spec));
     for (auto& of_layer : parameters_) of_layer.emplace_back();
@@ -127,15 +141,19 @@ LayerContext SerialTrainer::ContextFor(int64_t step, int64_t first_sample, int64
   return ctx;
 }
 
-void SerialTrainer::MicroBatch(int micro_batch) {
-  const int64_t samples = options_.micro_batch_samples, first = micro_batch * samples;
+void SerialTrainer::MicroBatch(int micro_batch, int copy) {
+  const int64_t samples = options_.micro_batch_samples / options_.copies;
+  const int64_t first = micro_batch * options_.micro_batch_samples + copy * samples;
   const int n = static_cast<int>(layers_.size());
   LayerContext ctx = ContextFor(step_, first, samples);
-  ctx.loss_scale = 1.0f / static_cast<float>(options_.num_micro_batches * samples *
-                                             options_.data->targets_per_sample());
+  ctx.loss_scale =
+      1.0f / static_cast<float>(options_.num_micro_batches * options_.micro_batch_samples *
+                                options_.data->targets_per_sample());
   ctx.loss_sum = &losses_[micro_batch];
   if (parameters_.size() > 1) {
-    const auto& parameters = parameters_[options_.sum_of_micro_batch[micro_batch]];
+    const std::vector<int>& sums = options_.sum_of_micro_batch;
+    const int sum = sums.empty() ? 0 : sums[micro_batch];
+    const auto& parameters = parameters_[sum * options_.copies + copy];
     for (int i = 0; i < n; ++i) layers_[i]->SetParameters(parameters[i]);
   }
   struct Pass {  // of one slice
@@ -174,6 +192,7 @@ Tensor SerialTrainer::Forward(int layer, LayerContext ctx, const BatchSource& da
   const BatchView view = LoadData(graph_.layers[layer], data, &backend_->arena(), ctx.step,
                                   ctx.first_sample, ctx.samples, ctx.slice);
   ctx.batch = &view;
+  if (!options_.norm_parts.empty()) ctx.norm_parts = options_.norm_parts[layer];
   Tensor y = layers_[layer]->Forward(ctx, InputsOf(layer, *outputs), stash);
   for (int input : graph_.layers[layer].inputs) {
     if (consumers_[input].back() != layer) continue;
@@ -188,6 +207,7 @@ void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
   const BatchView view = LoadData(spec, *options_.data, &backend_->arena(), ctx.step,
                                   ctx.first_sample, ctx.samples, ctx.slice);
   ctx.batch = &view;
+  if (!options_.norm_parts.empty()) ctx.norm_parts = options_.norm_parts[layer];
   std::vector<Tensor> inputs = InputsOf(layer, *outputs);
   std::vector<Tensor> shares =
       layers_[layer]->BackwardInput(ctx, inputs, SumOf(std::move((*gradients)[layer])), stash);
@@ -234,7 +254,9 @@ bool SerialTrainer::HasOtherStages(int layer) const {
 
 void SerialTrainer::AddGradients() {
   losses_.assign(options_.num_micro_batches, 0);
-  for (int i = 0; i < options_.num_micro_batches; ++i) MicroBatch(i);
+  for (int i = 0; i < options_.num_micro_batches; ++i) {
+    for (int copy = 0; copy < options_.copies; ++copy) MicroBatch(i, copy);
+  }
   for (auto& [name, v] : values_) {
     for (size_t i = 1; i < v.gradients.size(); ++i) {
       backend_->Add(v.gradients[0], v.gradients[i], v.gradients[0]);

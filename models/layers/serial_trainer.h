@@ -50,11 +50,19 @@ struct SerialOptions {
   // the step. Empty: one sum. This is how a scheme with several replicas adds, without the
   // replicas.
   std::vector<int> sum_of_micro_batch;
+  // Equal parts of each micro-batch's samples, computed one after the other, each part's gradients
+  // in a sum of their own: how data-parallel copies compute and add, without the copies. A batch
+  // normalisation then has the statistics of the part. Must divide the samples.
+  int copies = 1;
   // [layer] -> its stage in a pipeline whose order of summing is to be followed
   // (pipelines/cost/model_partition.h): the gradients that the consumers of an output in one other
   // stage have for it are added up there first. Makes a difference for an output of three or more
   // consumers only. Empty: one stage.
   std::vector<int> stage_of_layer;
+  // [layer] -> equal parts of a micro-batch's samples that a batch normalisation treats by itself,
+  // all else taking them together, where stages differ in their copies; must divide the samples.
+  // Running statistics are the first part's. Empty: 1.
+  std::vector<int> norm_parts;
   // Tokens of each slice of a sample; empty: whole samples. This is how a token pipeline computes
   // and adds, without the pipeline (models/graph/token_slice.h).
   std::vector<int64_t> slices;
@@ -119,7 +127,7 @@ class SerialTrainer {
   // Scales gradients so that their norm is what the optimizer allows.
   void ClipGradients();
   Tensor NewState(const ParameterSpec& spec, MemoryKind kind);
-  void MicroBatch(int micro_batch);
+  void MicroBatch(int micro_batch, int copy);
   // The gradient of one output while its consumers, from the last to the first, add their shares:
   // the sums of other stages, the last stage first, and the shares of its own.
   struct OutputGradient {

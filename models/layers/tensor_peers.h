@@ -1,5 +1,6 @@
-// What a layer asks of the devices that compute it together (models/graph/tensor_parallel.h): sums
-// of partial results. The parts of a layer call these in one order on all devices, with tensors of
+// What a layer asks of the devices that compute it together (models/graph/tensor_parallel.h), or
+// that have other rows of its micro-batch (models/graph/batch_norm_copies.h): sums of partial
+// results. The parts of a layer call these in one order on all devices, with tensors of
 // equal size, and all devices get the same bits.
 //
 //   b.Linear(mix_MW, wo, BiasOfOne(ctx, bo), branch_MC);   // a product divided by rows
@@ -9,6 +10,8 @@
 // afterwards, and whoever runs the layers asks for it when the pass is over.
 #ifndef PIPELAB_MODELS_LAYERS_TENSOR_PEERS_H_
 #define PIPELAB_MODELS_LAYERS_TENSOR_PEERS_H_
+
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "kernels/tensor/tensor.h"
@@ -20,6 +23,7 @@ class TensorPeers {
  public:
   virtual ~TensorPeers() = default;
   virtual int member() const = 0;  // this device, from 0
+  virtual int64_t size() const = 0;
   // In place: the sum over the devices in their order, and the largest.
   virtual void Sum(const Tensor& data) = 0;
   virtual void Largest(const Tensor& data) = 0;

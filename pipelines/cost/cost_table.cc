@@ -23,6 +23,21 @@ Nanoseconds CostTable::Compute(const Action& action) const {
   LOG(FATAL) << "no such action kind: " << static_cast<int>(action.kind);
 }
 
+const std::vector<TensorCollective>& CostTable::StatisticsOf(const Action& action) const {
+  static const std::vector<TensorCollective>* const none = new std::vector<TensorCollective>;
+  const TensorCollectives& of_stage = StageOf(action.stage, action.slice).statistics;
+  switch (action.kind) {
+    case ActionKind::kForward:
+    case ActionKind::kRecompute:
+      return of_stage.forward;
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+      return of_stage.backward_input;
+    default:
+      return *none;
+  }
+}
+
 PathCost CostTable::PathBetween(int from, int to) const {
   if (network.empty()) return {hop_latency, bandwidth};
   return CostOfPath(network, from, to);

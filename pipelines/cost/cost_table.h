@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/graph/collective.h"
+#include "models/graph/tensor_parallel.h"
 #include "pipelines/cluster/network.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
@@ -88,6 +89,9 @@ struct StageCost {
   Nanoseconds forward, backward_input, backward_weight, recompute, step;
   StageMemory memory;
   TensorTraffic tensor_traffic;
+  // What the device does with the others of its group within its passes, a recompute as a forward:
+  // batch normalisation's (models/graph/batch_norm_copies.h). Not part of the times above.
+  TensorCollectives statistics;
 };
 
 // One token slice of a micro-batch (TeraPipe).
@@ -141,6 +145,8 @@ struct CostTable {
   Bytes EdgeBytesOf(int edge, int slice) const {
     return slices.empty() ? edge_bytes[edge] : slices[slice].edge_bytes[edge];
   }
+  // What the stage's group does together within the action.
+  const std::vector<TensorCollective>& StatisticsOf(const Action& action) const;
   // What costs of a slice as looked up here are to be divided by.
   int64_t SliceParts(const Schedule& schedule) const {
     return slices.empty() ? schedule.num_slices : 1;

@@ -161,6 +161,26 @@ int64_t NumberBytes(const StageCostOptions& options) {
   return options.machine.has_value() ? BytesOf(options.machine->type) : 4;
 }
 
+// That exchange statistics of a batch normalisation; 1: none does.
+int64_t Copies(const StageCostOptions& options, int stage) {
+  const bool together = options.batch_norm == BatchNormCopies::kSynchronised;
+  return together && !options.group_sizes.empty() ? options.group_sizes[stage] : 1;
+}
+
+// What the devices of a group exchange is part of their layers' memory; `with` is where such a
+// graph is made, if there is need of one.
+const ModelGraph& WithExchange(const ModelGraph& graph, const ModelPartition& partition,
+                               const StageCostOptions& options, ModelGraph* with) {
+  for (int stage = 0; stage < partition.num_stages(); ++stage) {
+    for (int layer : partition.layers[stage]) {
+      if (Copies(options, stage) == 1 || !HasBatchNorm(graph.layers[layer])) continue;
+      if (with->layers.empty()) *with = graph;
+      AddExchange(Copies(options, stage), &with->layers[layer]);
+    }
+  }
+  return with->layers.empty() ? graph : *with;
+}
+
 absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& partition,
                                  int stage, int64_t samples, TokenSlice slice,
                                  const StageCostOptions& options) {
@@ -176,6 +196,14 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
   if (const auto sums = SumsOfAStep(graph, layers, split); !sums.empty()) {
     cost.step += options.tensor.TimeOf(Together(sums), NumberType::kFp32);
     cost.tensor_traffic.step = options.tensor.TrafficOf(sums, NumberType::kFp32);
+  }
+  for (int i : layers) {
+    const TensorCollectives exchange = StatisticsExchange(graph.layers[i], Copies(options, stage));
+    for (const auto& [all, more] :
+         {std::make_pair(&cost.statistics.forward, &exchange.forward),
+          std::make_pair(&cost.statistics.backward_input, &exchange.backward_input)}) {
+      all->insert(all->end(), more->begin(), more->end());
+    }
   }
   cost.memory =
       ComputeStageMemory(graph, partition, stage, samples, slice, options.optimizer_tensors, split);
@@ -213,7 +241,7 @@ void StageCostOptions::TakeSizes(const Schedule& schedule) {
   }
 }
 
-absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
+absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
                                             const ModelPartition& partition,
                                             int64_t micro_batch_samples,
                                             const StageCostOptions& options) {
@@ -229,6 +257,8 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
       CheckSizes(options.micro_batch_sizes, "sizes of micro-batches", partition.num_stages()));
   PIPELAB_RETURN_IF_ERROR(
       CheckSizes(options.group_sizes, "sizes of groups", partition.num_stages()));
+  ModelGraph with_exchange;
+  const ModelGraph& graph = WithExchange(model, partition, options, &with_exchange);
   const TensorParallel split = options.tensor.split;
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, split));
   std::vector<TokenSlice> slices;

@@ -34,6 +34,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "models/graph/batch_norm_copies.h"  // IWYU pragma: export
 #include "models/graph/layer_spec.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/layer_times.h"
@@ -60,6 +61,8 @@ struct StageCostOptions {
   std::vector<int> micro_batch_sizes;
   // [stage] How many devices share each of its micro-batches (Schedule::GroupSize); empty: 1.
   std::vector<int> group_sizes;
+  // Whether these normalise by the statistics of all their rows, which takes messages and memory.
+  BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
 
   // Both of the schedule's stages.
   void TakeSizes(const Schedule& schedule);

@@ -94,12 +94,20 @@ class ThreadedExecutor : public Executor {
         start_.wait(lock, [&] { return stop_ || generation_ >= step; });
         if (generation_ < step) return;
       }
+      const Bytes sent = SentToCopies(device);
       absl::Status status = device.runner->Run(&device.step);
+      device.step.trace.collective_bytes += SentToCopies(device) - sent;
       if (!status.ok()) Report(device, std::move(status));
       std::lock_guard<std::mutex> lock(mutex_);
       device.running = false;
       if (--running_ == 0) done_.notify_one();
     }
+  }
+
+  static Bytes SentToCopies(const Device& device) {
+    Bytes sent;
+    for (const CommunicatorPeers* copies : device.setup.copies) sent += copies->traffic();
+    return sent;
   }
 
   // Keeps the first error, real ones before echoes of another device's, and frees the others.

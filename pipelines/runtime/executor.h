@@ -50,6 +50,8 @@ struct DeviceSetup {
   // The group that the modules compute with; null: none. Gathers messages, and knows the bytes that
   // it sends.
   CommunicatorPeers* peers = nullptr;
+  // The groups whose rows its modules normalise together. What they send counts as collectives.
+  std::vector<CommunicatorPeers*> copies = {};
 };
 
 struct ExecutorOptions {

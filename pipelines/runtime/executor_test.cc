@@ -235,7 +235,7 @@ CostTable FakeCosts(const Schedule& s) {
   CostTable costs = CostTable::Unit(s);
   costs.edge_bytes.assign(s.stages.edges.size(), Bytes(12 * 3 * 4 * s.num_slices));
   for (int stage = 0; stage < s.num_stages(); ++stage) {
-    const Bytes x = Bytes(12 * 3 * 4 * s.num_slices) * s.MicroBatchSize(stage);
+    const Bytes x = Bytes(12 * 3 * 4 * s.num_slices * s.MicroBatchSize(stage) / s.GroupSize(stage));
     const int64_t in = static_cast<int64_t>(s.stages.in_edges[stage].size());
     const int64_t out = static_cast<int64_t>(s.stages.out_edges[stage].size());
     StageMemory m;

@@ -127,6 +127,7 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   ctx.seed = options_.seed;
   ctx.loss_scale = 1.0f / static_cast<float>(options_.batch_tokens);
   ctx.peers = options_.peers;
+  ctx.copies = options_.copies;
   return ctx;
 }
 
@@ -148,7 +149,10 @@ void LayerStage::Release(StagePass pass, int place, MicroBatch* mb) const {
 
 absl::Status LayerStage::FinishWork() const {
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
-  return options_.peers == nullptr ? absl::OkStatus() : options_.peers->status();
+  for (const TensorPeers* peers : {options_.peers, options_.copies}) {
+    if (peers != nullptr) PIPELAB_RETURN_IF_ERROR(peers->status());
+  }
+  return absl::OkStatus();
 }
 
 void LayerStage::SumOverRows() {

@@ -72,6 +72,9 @@ struct LayerStageOptions {
   // The devices that compute the stage's layers together with this one; the graph is then the
   // device's (models/graph/tensor_member.h). They must outlive the stage. Null: none.
   TensorPeers* peers = nullptr;
+  // The devices of the group, this one too, where batch normalisation is to use the statistics of
+  // all their rows (models/graph/batch_norm_copies.h). Null: of the own.
+  TensorPeers* copies = nullptr;
 };
 
 class LayerStage : public StageModule {

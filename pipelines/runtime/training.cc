@@ -46,6 +46,8 @@ struct Device {
   Arena arena;
   const std::unique_ptr<Backend> backend;
   std::unique_ptr<CommunicatorPeers> peers;  // null where it computes alone
+  // The groups of its stages that have batch normalisations and several devices.
+  std::vector<std::unique_ptr<CommunicatorPeers>> copies;
   std::vector<std::unique_ptr<LayerStage>> stages;
   std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
 };
@@ -173,6 +175,8 @@ class DeviceTraining final : public PipelineTraining {
     PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
                              PartitionOf(graph, parts.schedule.num_stages(), options));
     PIPELAB_ASSIGN_OR_RETURN(slices_, ChooseSlices(graph, parts.schedule, options.slices));
+    PIPELAB_RETURN_IF_ERROR(
+        CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
     const GroupedModel model = {graph, {}};
     StepModel on;
     on.model = &model;
@@ -184,6 +188,7 @@ class DeviceTraining final : public PipelineTraining {
     parts.micro_batch_size = options.micro_batch_samples;
     parts.config.tensor = static_cast<int>(split_.degree);
     parts.config.sequence_parallel = split_.sequence;
+    parts.config.batch_norm = options.batch_norm;
     parts.lowering = options.lowering;
     parts.lowering.stages =
         options.sequential ? partition.stages.WithChain() : partition.stages;
@@ -340,6 +345,17 @@ class DeviceTraining final : public PipelineTraining {
       stage_options.slices = slices_;
       stage_options.shard = ShardOf(program_, {group[member], replica, stage});
       stage_options.peers = device->peers.get();
+      if (group.size() > 1 && options.batch_norm == BatchNormCopies::kSynchronised &&
+          StageHasBatchNorm(part, partition_, stage)) {
+        std::vector<int> ranks;
+        for (int d : group) ranks.push_back(RankOf(d, t));
+        std::sort(ranks.begin(), ranks.end());
+        DeviceSetup& setup = (*setups)[rank - first_rank_];
+        device->copies.push_back(std::make_unique<CommunicatorPeers>(
+            setup.communicator.get(), std::move(ranks), options.wait_limit));
+        stage_options.copies = device->copies.back().get();
+        setup.copies.push_back(device->copies.back().get());
+      }
       PIPELAB_ASSIGN_OR_RETURN(
           auto module,
           LayerStage::Create(part, partition_, stage, device->backend.get(), stage_options));

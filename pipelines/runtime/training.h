@@ -38,6 +38,7 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/runtime/batch_norm.h"  // IWYU pragma: export
 #include "pipelines/schedules/catalog.h"
 
 namespace pipelab {
@@ -63,6 +64,9 @@ struct TrainingOptions {
   bool sequential = false;
   uint64_t seed = 1;  // of weights and dropout
   OptimizerOptions optimizer;
+  // What copies of a stage (--data_parallel) normalise by. With kOwn a checkpoint has the first
+  // copy's running statistics.
+  BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
   bool rendezvous = false;  // in-process sends wait for their receivers

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "pipelines/cost/collectives.h"
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/ir/pieces.h"
 
@@ -32,9 +33,9 @@ EffectTable::EffectTable(const Program& program, const CostTable& costs)
   const std::vector<bool> recomputed = s.RecomputedStages();
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < num_stages_; ++stage) {
-      const auto members = static_cast<int64_t>(s.placement.groups[r][stage].size());
+      const std::vector<int>& group = s.placement.groups[r][stage];
       for (int slice = 0; slice < num_slices_; ++slice) {
-        table_.push_back(Effects(stage, slice, recomputed[stage], members));
+        table_.push_back(Effects(stage, slice, recomputed[stage], group));
       }
     }
   }
@@ -46,12 +47,21 @@ Effect EffectTable::WithRowParts(Effect effect, int device, const Instruction& i
   return effect;
 }
 
+int64_t EffectTable::StatisticsTime(const Action& a, const std::vector<int>& group) const {
+  int64_t time = 0;
+  for (const TensorCollective& c : costs_.StatisticsOf(a)) {
+    time += CollectiveTime(costs_, c.kind, group, c.bytes).value();
+  }
+  return time;
+}
+
 EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomputed,
-                                               int64_t members) const {
+                                               const std::vector<int>& group) const {
   const Schedule& s = program_.schedule;
   const StageMemory& m = costs_.StageOf(stage, slice).memory;
   int64_t in = 0, out = 0;
-  const int64_t size = s.MicroBatchSize(stage), parts = members * slice_parts_;
+  const int64_t size = s.MicroBatchSize(stage);
+  const int64_t parts = static_cast<int64_t>(group.size()) * slice_parts_;
   for (int e : s.stages.in_edges[stage]) {
     in += costs_.EdgeBytesOf(e, slice).value() * size / parts;
   }
@@ -68,8 +78,8 @@ EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomp
     a.kind = kind;
     a.stage = static_cast<int16_t>(stage);
     a.slice = static_cast<int16_t>(slice);
-    effects[static_cast<int>(kind)] = {costs_.Compute(a).value() / slice_parts_, own(peak),
-                                       kept + messages, 0, kept};
+    const int64_t time = costs_.Compute(a).value() / slice_parts_ + StatisticsTime(a, group);
+    effects[static_cast<int>(kind)] = {time, own(peak), kept + messages, 0, kept};
   };
   // `in` of a forward is on the device already (received, or handed over) and is then kept; a
   // backward turns what was kept and output gradients into input gradients.

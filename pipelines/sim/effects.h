@@ -82,7 +82,9 @@ class EffectTable {
   using StageEffects = std::array<Effect, kNumKinds>;
 
   Effect WithRowParts(Effect effect, int device, const Instruction& i) const;
-  StageEffects Effects(int stage, int slice, bool recomputed, int64_t members) const;
+  StageEffects Effects(int stage, int slice, bool recomputed, const std::vector<int>& group) const;
+  // Of what the group does together in the action, one after the other.
+  int64_t StatisticsTime(const Action& a, const std::vector<int>& group) const;
   // The whole of a message beside the part that has come, until it is gathered.
   Effect OfGather(const Message& m) const {
     const int64_t whole = MessageBytes(m), part = SentBytes(m);

@@ -227,6 +227,7 @@ class Simulation {
       trace_.devices[d].peak_state = state[d];
     }
     AddTensorTraffic(p_, costs_, effects_, &trace_);
+    AddStatisticsTraffic(p_, costs_, &trace_);
     trace_.makespan = Nanoseconds(makespan);
     return std::move(trace_);
   }

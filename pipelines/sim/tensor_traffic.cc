@@ -58,4 +58,22 @@ void AddTensorTraffic(const Program& program, const CostTable& costs, const Effe
   }
 }
 
+void AddStatisticsTraffic(const Program& program, const CostTable& costs, Trace* trace) {
+  const bool any = std::any_of(costs.stages.begin(), costs.stages.end(),
+                               [](const StageCost& s) { return !s.statistics.forward.empty(); });
+  if (!any) return;
+  const Schedule& s = program.schedule;
+  for (int d = 0; d < s.num_devices(); ++d) {
+    for (const Instruction& i : program.instructions[d]) {
+      if (i.op != OpCode::kCompute) continue;
+      const auto members =
+          static_cast<int64_t>(s.placement.groups[i.replica][i.action.stage].size());
+      for (const TensorCollective& c : costs.StatisticsOf(i.action)) {
+        trace->devices[d].collective_bytes +=
+            RingTraffic(c.bytes, members, c.kind == Collective::kAllReduce);
+      }
+    }
+  }
+}
+
 }  // namespace pipelab

@@ -3,6 +3,9 @@
 // of the global norm, which a group sums before the pipeline's devices do.
 //
 //   AddTensorTraffic(program, costs, EffectTable(program, costs), &trace);   // tensor_bytes
+//   AddStatisticsTraffic(program, costs, &trace);   // collective_bytes
+//
+// The second is what the copies of a stage send to one another within its passes.
 #ifndef PIPELAB_PIPELINES_SIM_TENSOR_TRAFFIC_H_
 #define PIPELAB_PIPELINES_SIM_TENSOR_TRAFFIC_H_
 
@@ -15,6 +18,7 @@ namespace pipelab {
 
 void AddTensorTraffic(const Program& program, const CostTable& costs, const EffectTable& effects,
                       Trace* trace);
+void AddStatisticsTraffic(const Program& program, const CostTable& costs, Trace* trace);
 
 }  // namespace pipelab
 

@@ -52,6 +52,7 @@ absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
   options.step_flops_per_parameter = model.step_flops_per_parameter;
   options.tensor = TensorGroupOf(model, parts.config.split());
   options.slices = parts.slices;
+  options.batch_norm = parts.config.batch_norm;
   options.TakeSizes(parts.schedule);
   return ComputeStageCosts(model.model->graph, *parts.partition, parts.micro_batch_size, options);
 }
@@ -78,6 +79,12 @@ double MostOfASample(const StepModel& model) {
     }
   }
   return std::max(nanoseconds, bytes);
+}
+
+// Copies meet within their passes, as many as there are.
+bool HasBatchNorms(const StepModel& model) {
+  const std::vector<LayerSpec>& layers = model.model->graph.layers;
+  return std::any_of(layers.begin(), layers.end(), HasBatchNorm);
 }
 
 bool IsEven(const Schedule& schedule) {
@@ -146,7 +153,8 @@ absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph,
 }
 
 int MembersOf(const StepModel& model, const StepConfig& c) {
-  return model.fold_data && c.data % 2 == 0 ? 2 : c.data;
+  const bool fold = model.fold_data && c.data % 2 == 0 && !HasBatchNorms(model);
+  return fold ? 2 : c.data;
 }
 
 LoweringOptions LoweringOf(const StepConfig& c) {
@@ -202,7 +210,8 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   parts.partition = stages.partition;
   // Stages with groups or sizes of their own have costs of their own.
   const bool alike = parts.schedule.micro_batches_of_stage.empty() &&
-                     parts.schedule.GroupSize(0) == parts.members && IsEven(parts.schedule);
+                     parts.schedule.GroupSize(0) == parts.members && IsEven(parts.schedule) &&
+                     (parts.members == 1 || !HasBatchNorms(model));
   if (alike) parts.costs = stages.costs;
   parts.micro_batch_size = c.micro_batch_size * parts.members;
   parts.lowering = LoweringOf(c);

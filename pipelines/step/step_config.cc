@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::array<std::pair<Recompute, const char*>, 3> kRecompute = {
     {{Recompute::kNone, "none"}, {Recompute::kSelective, "selective"}, {Recompute::kFull, "full"}}};
+constexpr std::array<std::pair<BatchNormCopies, const char*>, 2> kBatchNorm = {
+    {{BatchNormCopies::kSynchronised, "synchronised"}, {BatchNormCopies::kOwn, "own"}}};
 constexpr std::array<std::pair<CutRule, const char*>, 4> kCutRules = {
     {{CutRule::kBlocks, "blocks"},
      {CutRule::kLayers, "layers"},
@@ -62,6 +64,10 @@ std::pair<absl::string_view, absl::string_view> SchemeAndKeys(absl::string_view 
 const char* RecomputeName(Recompute recompute) { return NameInTable(kRecompute, recompute); }
 absl::StatusOr<Recompute> FindRecompute(absl::string_view name) {
   return FindInTable(kRecompute, name);
+}
+const char* BatchNormName(BatchNormCopies batch_norm) { return NameInTable(kBatchNorm, batch_norm); }
+absl::StatusOr<BatchNormCopies> FindBatchNorm(absl::string_view name) {
+  return FindInTable(kBatchNorm, name);
 }
 const char* CutRuleName(CutRule rule) { return NameInTable(kCutRules, rule); }
 absl::StatusOr<CutRule> FindCutRule(absl::string_view name) { return FindInTable(kCutRules, name); }

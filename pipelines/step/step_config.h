@@ -14,6 +14,7 @@
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
 //   recompute       none, selective (attention's core), full
 //   sequence        sequence parallelism within tensor-parallel groups
+//   batch_norm      synchronised or own: what data-parallel copies normalise by
 //   cut             where stages may begin and what is balanced: blocks (default), layers,
 //                   flops_variance or memory (stage_cut.h)
 //   layout          groups or layers of each stage instead: "3+2+2+3"
@@ -38,6 +39,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "models/graph/batch_norm_copies.h"
 #include "models/graph/tensor_parallel.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
@@ -47,6 +49,9 @@ namespace pipelab {
 enum class Recompute : uint8_t { kNone, kSelective, kFull };
 const char* RecomputeName(Recompute recompute);  // "none", "selective", "full"
 absl::StatusOr<Recompute> FindRecompute(absl::string_view name);
+
+const char* BatchNormName(BatchNormCopies batch_norm);  // "synchronised", "own"
+absl::StatusOr<BatchNormCopies> FindBatchNorm(absl::string_view name);
 
 // Where a model is cut into stages (stage_cut.h).
 enum class CutRule : uint8_t { kBlocks, kLayers, kFlopsVariance, kMemory };
@@ -62,6 +67,7 @@ struct StepConfig {
   Sharding sharding = Sharding::kReplicated;
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false;
+  BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   CutRule cut = CutRule::kBlocks;
   std::string layout;
   int group_size = 0, replicas = 0, slices = 0, update_interval = 0;

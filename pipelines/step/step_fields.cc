@@ -77,6 +77,8 @@ std::vector<StepField> MakeFields() {
       NamedField<Sharding>("sharding", &StepConfig::sharding, ShardingName, FindSharding),
       NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),
+      NamedField<BatchNormCopies>("batch_norm", &StepConfig::batch_norm, BatchNormName,
+                                  FindBatchNorm),
       NamedField<CutRule>("cut", &StepConfig::cut, CutRuleName, FindCutRule),
       TextField("layout", &StepConfig::layout),
       IntegerField("group", "group_size", &StepConfig::group_size, 0),
