@@ -8,7 +8,6 @@
 #include <random>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,7 +23,7 @@ namespace {
 
 constexpr uint64_t kLargestFrame = uint64_t{1} << 34;  // of a process of the group
 
-constexpr char kNowhere[] = "nowhere: ";
+constexpr char kNowhere[] = "nowhere:";
 
 // A connection that has not shown the token yet.
 struct Stranger {
@@ -123,14 +122,15 @@ std::string Meeting::ToText() const {
 }
 
 std::string Meeting::Nowhere(const absl::Status& why) {
-  return absl::StrCat(kNowhere, why.message());
+  return absl::StrCat(kNowhere, " ", why.message());
 }
 
 absl::StatusOr<Meeting> Meeting::FromText(const std::string& text) {
-  if (absl::StartsWith(text, kNowhere)) {
-    return MarkAsFollowUp(absl::UnavailableError(text.substr(sizeof(kNowhere) - 1)));
-  }
   const std::vector<std::string> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
+  if (!words.empty() && words[0] == kNowhere) {
+    return MarkAsFollowUp(
+        absl::UnavailableError(absl::StrJoin(words.begin() + 1, words.end(), " ")));
+  }
   Meeting m;
   if (words.size() < 4 || !absl::SimpleAtoi(words[2], &m.port) || m.port < 1 || m.port > 65535) {
     return absl::DataLossError(absl::StrCat("'", text, "' is not where process 0 is"));

@@ -18,9 +18,10 @@ std::string FrameOf(uint8_t kind, const std::string& bytes) {
 TEST(ProcessMeetingFuzz, Mutations) {
   std::string hello;
   ByteWriter(&hello).Int(3).Text("0123456789abcdef0123456789abcdef");
-  RunMutations({FrameOf(1, hello), FrameOf(3, "") + FrameOf(4, "text") + FrameOf(1, hello),
-                "0123456789abcdef machine-1 40123 10.0.0.1 fd00::1 127.0.0.1"},
-               20000);
+  RunMutations(
+      {FrameOf(1, hello), FrameOf(3, "") + FrameOf(4, "text") + FrameOf(1, hello),
+       " nowhere: a 79 1 k", "0123456789abcdef machine-1 40123 10.0.0.1 fd00::1 127.0.0.1"},
+      20000);
 }
 
 }  // namespace

@@ -129,25 +129,37 @@ class ThreadedExecutor : public Executor {
   // After an error the others get a short grace.
   void WaitForDevices(std::unique_lock<std::mutex>& lock) {
     ProgressWatch::Finding found;
+    absl::Status stuck;
     watch_.Begin(absl::Now());
-    while (running_ > 0 && FirstError().ok()) {
+    while (running_ > 0 && FirstError().ok() && stuck.ok()) {
       const auto over = [&] { return running_ == 0 || !FirstError().ok(); };
       if (done_.wait_for(lock, TickOf(options_), over)) break;
       found = watch_.Look(DeviceStates(), absl::Now());
       if (found.what == ProgressWatch::kFine) continue;
-      error_ = absl::DeadlineExceededError(Describe(found));
-      for (auto& device : devices_) device->setup.communicator->Abort(error_);
+      stuck = absl::DeadlineExceededError(Describe(found));
+      for (auto& device : devices_) device->setup.communicator->Abort(stuck);
     }
-    if (running_ == 0) return;
     const auto grace = ToChrono(std::min({options_.wait_limit, options_.action_limit, kGrace}));
-    if (done_.wait_for(lock, grace, [&] { return running_ == 0; })) return;
+    done_.wait_for(lock, grace, [&] { return running_ == 0; });
+    // Of several processes that wait for one another, the first ends the run; what the waits of the
+    // others come back with is its error, and not theirs.
+    const bool ours = echo_.ok() || echo_.message() == stuck.message();
+    if (!stuck.ok() && error_.ok() && ours) error_ = stuck;
+    if (running_ > 0) AddWhereabouts(found);
+  }
+
+  // To the error, those that are still in a module; without the one that it is about.
+  void AddWhereabouts(const ProgressWatch::Finding& found) {
     std::string still;
     for (size_t d = 0; d < devices_.size(); ++d) {
       const bool told = found.what == ProgressWatch::kStuck && found.device == static_cast<int>(d);
       if (!devices_[d]->running || told) continue;
       absl::StrAppend(&still, "; ", devices_[d]->runner->Whereabouts());
     }
-    error_ = absl::Status(FirstError().code(), absl::StrCat(FirstError().message(), still));
+    absl::Status& first = error_.ok() ? echo_ : error_;
+    const bool echo = IsFollowUp(first);
+    first = absl::Status(first.code(), absl::StrCat(first.message(), still));
+    if (echo) first = MarkAsFollowUp(std::move(first));
   }
 
   std::vector<ProgressWatch::State> DeviceStates() const {

@@ -1,6 +1,8 @@
 // How runs end: with the first error and its place, within the limit, and with nothing left behind.
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -164,6 +166,39 @@ TEST(ExecutorFault, AMissingSendNamesTheWait) {
                                    StartsWith("device 0 waited 0.3 s for 1B")),
                              AnyOf(HasSubstr("; device 1 waits for 0F1 from device 0"),
                                    HasSubstr("; device 0 waits for 1B")))));
+}
+
+// Devices of two processes (here: executors) that wait for each other: one of them ends the run,
+// and the other reports that one's error as what it is.
+TEST(ExecutorFault, OfSeveralProcessesOneReportsADeadlock) {
+  Program program = Lowered("gpipe", 2, 2);
+  auto& list = program.instructions[0];
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [](const Instruction& i) { return i.op == OpCode::kSend; }),
+             list.end());
+  auto ranks = MakeInProcessCommunicators(2, {});
+  Arena arenas[2];
+  FakeStage stages[2] = {{&arenas[0], {.graph = &program.schedule.stages, .stage = 0}},
+                         {&arenas[1], {.graph = &program.schedule.stages, .stage = 1}}};
+  std::unique_ptr<Executor> executors[2];
+  for (int d = 0; d < 2; ++d) {
+    std::vector<DeviceSetup> own(1);
+    own[0].arena = &arenas[d];
+    own[0].communicator = std::move(ranks[d]);
+    own[0].modules = {{d == 0 ? &stages[0] : nullptr, d == 1 ? &stages[1] : nullptr}};
+    PIPELAB_ASSERT_OK_AND_ASSIGN(
+        executors[d], Executor::Create(&program, std::move(own),
+                                       {.wait_limit = kShort, .others_elsewhere = true}));
+  }
+  absl::Status ends[2];
+  std::thread other([&] { ends[1] = executors[1]->RunStep().status(); });
+  ends[0] = executors[0]->RunStep().status();
+  other.join();
+  EXPECT_THAT(ends[0], StatusIs(absl::StatusCode::kDeadlineExceeded,
+                                AnyOf(StartsWith("device 0 waited 0.3 s for 1B"),
+                                      StartsWith("device 1 waited 0.3 s for 0F"))));
+  EXPECT_EQ(ends[0].message(), ends[1].message());
+  EXPECT_NE(IsFollowUp(ends[0]), IsFollowUp(ends[1]));
 }
 
 // Receives of a pair in another order than its sends: found by the tag.
