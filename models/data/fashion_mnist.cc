@@ -4,8 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "models/data/idx.h"
+#include "models/data/image_files.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
@@ -20,29 +19,7 @@ absl::StatusOr<std::shared_ptr<const LabelledImages>> LoadPart(absl::string_view
   const std::string base = JoinPath(JoinPath(package_dir, kFolder), part);
   const std::string images_path = absl::StrCat(base, "-images-idx3-ubyte.gz");
   const std::string labels_path = absl::StrCat(base, "-labels-idx1-ubyte.gz");
-  PIPELAB_ASSIGN_OR_RETURN(const IdxArray images, ReadIdx(images_path));
-  PIPELAB_ASSIGN_OR_RETURN(const IdxArray labels, ReadIdx(labels_path));
-  if (images.dimensions.size() != 3 || images.bytes.empty()) {
-    return absl::DataLossError(absl::StrFormat("%s: %d dimensions; images have 3, and none is 0",
-                                               images_path, images.dimensions.size()));
-  }
-  if (labels.dimensions.size() != 1 || labels.dimensions[0] != images.dimensions[0]) {
-    return absl::DataLossError(
-        absl::StrFormat("%s: %d labels in %d dimensions; there are %d images", labels_path,
-                        labels.dimensions[0], labels.dimensions.size(), images.dimensions[0]));
-  }
-  auto set = std::make_shared<LabelledImages>();
-  set->height = images.dimensions[1];
-  set->width = images.dimensions[2];
-  set->classes = kClasses;
-  set->pixels.assign(images.bytes.begin(), images.bytes.end());
-  set->labels.assign(labels.bytes.begin(), labels.bytes.end());
-  for (size_t i = 0; i < set->labels.size(); ++i) {
-    if (set->labels[i] < kClasses) continue;
-    return absl::DataLossError(absl::StrFormat("%s: label %d is %d; there are %d classes",
-                                               labels_path, i, set->labels[i], kClasses));
-  }
-  return std::shared_ptr<const LabelledImages>(std::move(set));
+  return ReadIdxImages(images_path, labels_path, kClasses);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/files/layer_list_json.h"
+#include "models/files/network_json.h"
 #include "models/files/pipedream_profile.h"
 #include "models/zoo/published.h"
 #include "tools/base/file.h"
@@ -36,6 +37,10 @@ absl::StatusOr<LayerList> FromJson(absl::string_view text, absl::string_view wha
     PIPELAB_ASSIGN_OR_RETURN(const PiperProblem problem, ReadPiper(root, what, options.piper_unit));
     return ToLayerList(problem, name, what);
   }
+  if (IsNetwork(root)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": a network of layers that run: its costs follow from their sizes and are no list"));
+  }
   return ReadLayerList(root, what);
 }
 
@@ -52,6 +57,10 @@ absl::StatusOr<LayerList> ParseModelAsList(absl::string_view text, absl::string_
 
 absl::StatusOr<ModelGraph> ParseModel(absl::string_view text, absl::string_view what,
                                       absl::string_view name, const ModelFileOptions& options) {
+  if (const absl::StatusOr<nlohmann::json> root = ParseJson(text, what);
+      root.ok() && IsNetwork(*root)) {
+    return ReadNetwork(*root, what);
+  }
   PIPELAB_ASSIGN_OR_RETURN(const LayerList list, ParseModelAsList(text, what, name, options));
   return MakeGraph(list, what);
 }

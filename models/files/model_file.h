@@ -4,8 +4,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph h, FindModel("--model", "mine.json"));
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph p, ReadModelFile("--model", "vgg16.graph.txt"));
 //
-// Formats: layer lists (layer_list_json.h), Piper's JSON and PipeDream's profiles, which are told
-// apart by what is in them. docs/models.md describes them.
+// Formats: networks that run (network_json.h), layer lists (layer_list_json.h), Piper's JSON and
+// PipeDream's profiles, which are told apart by what is in them. docs/models.md describes them.
 //
 // Errors: "OPTION=FILE: ...", one line with key or layer and reason.
 #ifndef PIPELAB_MODELS_FILES_MODEL_FILE_H_
