@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "experiments/commands/decimal.h"
 #include "experiments/commands/links_file.h"
-#include "pipelines/cost/network.h"
+#include "pipelines/cluster/network.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);

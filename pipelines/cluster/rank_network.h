@@ -12,7 +12,7 @@
 // members do the same at the same time, and `members` for the D data-parallel copies of a pipeline
 // device. A route is that of one rank, and its loads count the others: where four ranks leave a node
 // over one card at one time, a byte of the rank's message is a load of four on the card. Messages,
-// rings and other pipeline devices that are on a link at one time then share it (cost/network.h).
+// rings and other pipeline devices that are on a link at one time then share it (cluster/network.h).
 //
 // How transfers of a level share it (Sharing, cluster.h): kPair has a link for each ordered pair of
 // ranks, kDevice a port out and a port in for each rank, kUnit one of each for the units of the

@@ -127,8 +127,7 @@ struct CostTable {
   // do the same.
   int64_t tensor_parallel = 1;
   // Each of them sends its part of a message, and those that receive it gather the whole
-  // (models/graph/collective.h), where all have the same rows. (The search counts this in its links
-  // instead: plan/grid_network.h.)
+  // (models/graph/collective.h), where all have the same rows.
   bool divided_messages = false;
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:

@@ -39,7 +39,7 @@ struct Machine {
 // Devices that compute layers together (models/graph/tensor_parallel.h).
 struct TensorGroup {
   TensorParallel split;
-  PathCost hop;  // of its ring: RingStep(cluster, {split.degree, 1}) of cluster/grid_links.h
+  PathCost hop;  // of its ring: RingStep(cluster, {split.degree, 1}) of cluster/rank_network.h
 
   // Of one pass's collectives, one after the other and beside nothing else.
   Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type) const;

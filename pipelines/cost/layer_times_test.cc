@@ -9,7 +9,7 @@
 #include "models/zoo/gpt.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
-#include "pipelines/cluster/grid_links.h"
+#include "pipelines/cluster/rank_network.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -120,7 +120,7 @@ LayerTimes TransformerLayer(int64_t hidden, int64_t tokens, int64_t samples, boo
   const ModelGraph graph = WithMegatronKernels(*BuildGpt(c));
   ClusterSpec cluster = *LoadCluster("--cluster", "dgx-a100");
   cluster.device.own_kernels = own_kernels;
-  const TensorGroup group = {{8, sequence}, RingHop(cluster, {8, 1})};
+  const TensorGroup group = {{8, sequence}, RingStep(cluster, {8, 1})};
   LayerTimes sum;
   for (int i : {1, 2}) {  // attention and MLP
     const LayerTimes t = *TimesOf(graph.layers[i], {cluster.device, NumberType::kFp16}, samples,

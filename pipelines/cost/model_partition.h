@@ -43,7 +43,7 @@ struct ModelPartition {
 absl::StatusOr<ModelPartition> MakePartition(const ModelGraph& graph,
                                              std::vector<int> stage_of_layer);
 
-// Stages that are ranges of layers: the first layer of each, ascending from 0 (plan/partition.h).
+// Stages that are ranges of layers: the first layer of each, ascending from 0 (chain_partition.h).
 absl::StatusOr<ModelPartition> MakeRangePartition(const ModelGraph& graph,
                                                   absl::Span<const int> first_layers);
 

@@ -10,8 +10,8 @@
 #include "absl/strings/string_view.h"
 #include "glog/logging.h"
 #include "pipelines/plan/check_plan.h"
-#include "pipelines/plan/grid_config.h"
-#include "pipelines/plan/partition.h"
+#include "pipelines/step/step_config.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/plan/plan_json.h"
 #include "pipelines/plan/plan_problem.h"
 
@@ -55,10 +55,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (plan.ok() && !plan->stages.empty()) {
     if (pipelab::CheckPlan(*problem, *plan).ok()) (void)pipelab::PlanToJson(*plan, *problem);
   }
-  const auto config = pipelab::ParseGridConfig("--fuzz", text);
+  const auto config = pipelab::ParseStepConfig("--fuzz", text);
   if (config.ok()) {
     const std::string written = config->ToString();
-    const auto again = pipelab::ParseGridConfig("--fuzz", written);
+    const auto again = pipelab::ParseStepConfig("--fuzz", written);
     if (!again.ok() || again->ToString() != written) __builtin_trap();
   }
   constexpr int kLayers = 12;

@@ -1,4 +1,8 @@
 // The ways to train that searches compare.
+#include <set>
+#include <string>
+#include <vector>
+
 #include "pipelines/search/search.h"
 #include "pipelines/schedules/catalog.h"
 
@@ -45,6 +49,7 @@ std::vector<SearchMethod> PublishedMethods() {
   overlapped.name = "depth-first, overlapped";
   overlapped.overlap_pipeline = overlapped.overlap_data = true;
   SearchMethod non_looped = Method("non-looped", {"gpipe", "1f1b"});
+  non_looped.virtual_stages = {0};
   non_looped.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
   SearchMethod none = Method("no pipeline", {"breadth_first"});
   none.pipeline = false;
@@ -53,17 +58,22 @@ std::vector<SearchMethod> PublishedMethods() {
   return {breadth_first, depth_first, whole_messages, overlapped, non_looped, none};
 }
 
+SearchMethod MethodOf(const std::string& scheme) {
+  SearchMethod method = Method(scheme, {scheme});
+  method.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  return method;
+}
+
 std::vector<SearchMethod> NewerMethods() {
+  std::set<std::string> published;
+  for (const SearchMethod& method : PublishedMethods()) {
+    published.insert(method.schemes.begin(), method.schemes.end());
+  }
   std::vector<SearchMethod> methods;
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
     if (scheme.asynchronous || (scheme.options & (kTokenSlices | kStageGraph)) != 0) continue;
-    if (name == "breadth_first" || name == "interleaved" || name == "gpipe" || name == "1f1b") {
-      continue;
-    }
-    SearchMethod method = Method(name, {name});
-    method.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
-    methods.push_back(std::move(method));
+    if (published.count(name) == 0) methods.push_back(MethodOf(name));
   }
   return methods;
 }

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "pipelines/schedules/variants.h"
 #include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_cache.h"
 #include "pipelines/search/order_bound.h"
@@ -55,6 +56,10 @@ struct Shared {
   OrderBound orders;
 };
 
+Bytes MemoryFor(const StepModel& model, const SearchRequest& search) {
+  return search.memory == Bytes(0) ? model.cluster->device.memory.value : search.memory;
+}
+
 class MethodSearch {
  public:
   MethodSearch(const SearchRequest& search, const SearchMethod& method, Shared* shared,
@@ -63,7 +68,8 @@ class MethodSearch {
         search_(search),
         method_(method),
         shared_(*shared),
-        refusals_(*refusals) {}
+        refusals_(*refusals),
+        memory_(MemoryFor(model_, search)) {}
 
   absl::StatusOr<std::vector<RankedStep>> Run() {
     PIPELAB_RETURN_IF_ERROR(Collect());
@@ -113,12 +119,22 @@ class MethodSearch {
       ++refusals_.batch;
       return absl::OkStatus();
     }
+    for (const bool sequence : search_.sequence) {
+      if (sequence && tensor == 1) continue;
+      c.sequence_parallel = sequence;
+      if (!CheckTensorParallel(model_.model->graph, c.split()).ok()) continue;
+      PIPELAB_RETURN_IF_ERROR(CollectBatches(c));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CollectBatches(StepConfig c) {
     const int64_t samples = search_.batch / c.data;
     for (int64_t b = 1; b <= samples; b *= 2) {
       if (samples % b != 0) break;
       c.micro_batch_size = b;
       c.micro_batches = static_cast<int>(samples / b);
-      if (method_.whole_groups && c.micro_batches % pipeline != 0) continue;
+      if (method_.whole_groups && c.micro_batches % c.pipeline != 0) continue;
       PIPELAB_RETURN_IF_ERROR(CollectSchedules(c));
     }
     return absl::OkStatus();
@@ -127,19 +143,50 @@ class MethodSearch {
   absl::Status CollectSchedules(StepConfig c) {
     for (const std::string& scheme : method_.schemes) {
       c.scheme = scheme;
-      for (const int virtual_stages : method_.virtual_stages) {
-        c.virtual_stages = virtual_stages;
-        const int64_t stages = int64_t{c.pipeline} * std::max(virtual_stages, 1);
+      PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepConfig> variants, VariantsOf(c));
+      for (StepConfig variant : variants) {
+        const int64_t stages = int64_t{c.pipeline} * std::max(variant.virtual_stages, 1);
         if (stages > model_.model->num_groups() || stages * c.micro_batches * 2 > kMostActions) {
           continue;
         }
         for (const Recompute recompute : search_.recompute) {
-          c.recompute = recompute;
-          PIPELAB_RETURN_IF_ERROR(CollectShardings(c));
+          variant.recompute = recompute;
+          PIPELAB_RETURN_IF_ERROR(CollectShardings(variant));
         }
       }
     }
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c) {
+    std::vector<StepConfig> variants;
+    if (!method_.virtual_stages.empty() || c.has_schedule_file()) {
+      for (const int virtual_stages : method_.virtual_stages) {
+        variants.push_back(c);
+        variants.back().virtual_stages = virtual_stages;
+      }
+      if (c.has_schedule_file()) variants = {c};
+      return variants;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
+    VariantLimits limits;
+    limits.max_stages = model_.model->num_groups();
+    limits.whole_groups = method_.whole_groups;
+    for (const SchemeParams& params : Variants(*scheme, SchemeSizes(c), limits)) {
+      StepConfig& variant = variants.emplace_back(c);
+      variant.virtual_stages = params.chunks;
+      variant.group_size = params.group_size;
+      variant.replicas = params.replicas;
+      variant.concatenation = params.concatenation;
+      variant.slices = params.slices;
+    }
+    if (variants.empty()) {
+      ++refusals_.considered;
+      ++refusals_.scheme;
+      refusals_.scheme_reason =
+          absl::StrCat(c.ToString(), ": ", NumStages(c.scheme, SchemeSizes(c)).status().message());
+    }
+    return variants;
   }
 
   absl::Status CollectShardings(StepConfig c) {
@@ -148,9 +195,10 @@ class MethodSearch {
         continue;  // nothing to shard: the same as replicated
       }
       c.sharding = sharding;
+      if (search_.accept && !search_.accept(c)) continue;
       ++refusals_.considered;
       const Bytes state = shared_.bounds.LeastState(c);
-      if (!search_.simulate_all && state > model_.cluster->device.memory.value) {
+      if (!search_.simulate_all && state > memory_) {
         RefuseMemory(c, state);
         continue;
       }
@@ -177,7 +225,7 @@ class MethodSearch {
     const absl::StatusOr<OrderLeast> least = shared_.orders.Of(candidate.config);
     if (!least.ok()) return RefuseScheme(candidate.config, least.status());
     ++refusals_.ordered;
-    if (least->memory > model_.cluster->device.memory.value) {
+    if (least->memory > memory_) {
       RefuseMemory(candidate.config, least->memory);
       return absl::OkStatus();
     }
@@ -193,7 +241,7 @@ class MethodSearch {
     const StepConfig& config = candidate.config;
     const absl::StatusOr<StepPrediction> point = Simulated(config);
     if (!point.ok()) return RefuseScheme(config, point.status());
-    if (point->largest_device > model_.cluster->device.memory.value) {
+    if (point->largest_device > memory_) {
       RefuseMemory(config, point->largest_device);
       return absl::OkStatus();
     }
@@ -242,6 +290,7 @@ class MethodSearch {
   const SearchMethod& method_;
   Shared& shared_;
   SearchRefusals& refusals_;
+  const Bytes memory_;  // of a device
   std::vector<Candidate> candidates_;  // a heap, once collected
   std::vector<Found> best_;            // fastest first
 };

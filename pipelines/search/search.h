@@ -18,6 +18,7 @@
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,9 @@ namespace pipelab {
 struct SearchMethod {
   std::string name;  // "depth-first, as Megatron-LM runs it"
   std::vector<std::string> schemes;
-  std::vector<int> virtual_stages = {0};  // 0: the scheme's own; others are tried where there are layers
+  // Stages of a pipeline device: those of the catalogue's variants (schedules/variants.h), with what
+  // else a scheme lets vary; or these, where there are layers.
+  std::vector<int> virtual_stages;
   std::vector<Sharding> shardings = {Sharding::kReplicated};
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
@@ -45,7 +48,12 @@ struct SearchRequest {
   int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
   std::vector<SearchMethod> methods;
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
-  int top = 1;                // of each method
+  std::vector<bool> sequence = {false};  // sequence parallelism, where T is above 1
+  // Of a device, that a step may use; 0: all that it has.
+  Bytes memory;
+  // Only configurations that it takes; none: all.
+  std::function<bool(const StepConfig&)> accept;
+  int top = 1;  // of each method
   bool simulate_all = false;  // without bounds, the same result: for tests
 };
 
@@ -92,6 +100,8 @@ int64_t NodeDevices(const ClusterSpec& cluster);
 // newer synchronous schedule of the catalogue.
 std::vector<SearchMethod> PublishedMethods();
 std::vector<SearchMethod> NewerMethods();
+// One scheme, or a schedule file, with all that its catalogue entry lets vary.
+SearchMethod MethodOf(const std::string& scheme);
 
 }  // namespace pipelab
 

@@ -94,11 +94,12 @@ absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const St
 }
 
 absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
-  const auto key = std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.recompute);
+  const auto key =
+      std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.replicas, c.recompute);
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
-    PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(c.scheme, SchemeSizes(c)));
-    found = shapes_.emplace(key, ShapeOf(schedule)).first;
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.ScheduleOf(c));
+    found = shapes_.emplace(key, ShapeOf(*schedule)).first;
   }
   return &found->second;
 }

@@ -8,7 +8,7 @@
 // The messages of an ordered pair of devices follow one another. Where no other pair and no ring of
 // the program uses a link of the pair's, an arrival is known at once. On shared links transfers are
 // fluids, as in SimGrid, and rates are max-min fair at any time: on each link, the sum of
-// load x rate (cost/network.h) is within the bandwidth. Progressive filling: all rates rise
+// load x rate (cluster/network.h) is within the bandwidth. Progressive filling: all rates rise
 // together until a link is full; its transfers keep what they have, and the others rise on. When a
 // transfer begins or ends, the rates of those that it touches by way of common links change.
 //

@@ -1,15 +1,18 @@
 #include "pipelines/step/step_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
+#include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -26,11 +29,50 @@ int64_t NumActions(const Schedule& schedule) {
   return actions;
 }
 
-// What a schedule depends on.
-std::string ScheduleKey(const StepConfig& c) {
-  return absl::StrCat(c.scheme, "/", c.pipeline, "/", c.virtual_stages, "/", c.micro_batches, "/",
-                      c.recompute == Recompute::kFull, "/", c.group_size, "/", c.replicas, "/",
-                      c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation));
+// What a schedule depends on; one that is made for its passes' times, on all that they depend on.
+std::string ScheduleKey(const StepConfig& c, bool timed) {
+  std::string key = absl::StrCat(
+      c.scheme, "/", c.pipeline, "/", c.virtual_stages, "/", c.micro_batches, "/",
+      c.recompute == Recompute::kFull, "/", c.group_size, "/", c.replicas, "/", c.slices, "/",
+      c.update_interval, "/", ConcatenationName(c.concatenation));
+  if (!timed) return key;
+  absl::StrAppend(&key, "/", c.tensor, "/", c.data, "/", c.sequence_parallel, "/",
+                  c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
+                  RecomputeName(c.recompute), "/", c.whole_messages);
+  return key;
+}
+
+bool TakesPassTimes(const StepConfig& c) {
+  if (c.has_schedule_file()) return false;
+  const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
+  return scheme.ok() && ((*scheme)->options & kPassTimes) != 0;
+}
+
+// The longest way from a pipeline device to the next, of the largest message.
+Nanoseconds HopTime(const StepModel& model, const StepConfig& c, const CostTable& costs) {
+  if (model.cluster == nullptr || c.pipeline == 1) return Nanoseconds(0);
+  const RankGrid grid = GridOfStep(model, c, costs);
+  const RankNetwork network(model.cluster, grid);
+  const Bytes largest = grid.largest_message;
+  const int64_t parts = c.divided_messages() ? MessageParts(largest, c.tensor) : 1;
+  Nanoseconds hop;
+  for (int p = 0; p + 1 < c.pipeline; ++p) {
+    const PathCost way = network.Message(p, p + 1);
+    hop = std::max(hop, way.latency + way.TransferTime(Bytes(largest.value() / parts)));
+  }
+  return hop;
+}
+
+PassTimes TimesOfStages(const CostTable& costs, Nanoseconds hop) {
+  PassTimes times;
+  for (const StageCost& stage : costs.stages) {
+    times.forward.push_back(stage.forward);
+    times.backward_input.push_back(stage.backward_input);
+    times.backward_weight.push_back(stage.backward_weight);
+    times.recompute.push_back(stage.recompute);
+  }
+  times.hop = {hop};
+  return times;
 }
 
 }  // namespace
@@ -111,14 +153,21 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
   if (const auto own = own_.find(c.scheme); own != own_.end()) return &own->second;
-  const std::string key = ScheduleKey(c);
+  const bool timed = TakesPassTimes(c);
+  const std::string key = ScheduleKey(c, timed);
   auto found = schedules_.find(key);
   if (found == schedules_.end()) {
     Schedule schedule;
     if (c.has_schedule_file()) {
       PIPELAB_ASSIGN_OR_RETURN(schedule, ReadScheduleFile(c));
     } else {
-      PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(c.scheme, SchemeSizes(c)));
+      SchemeParams sizes = SchemeSizes(c);
+      if (timed) {
+        PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(c.scheme, sizes));
+        PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
+        sizes.times = TimesOfStages(*cut.costs, HopTime(model_, c, *cut.costs));
+      }
+      PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(c.scheme, sizes));
     }
     const int64_t actions = NumActions(schedule);
     if (cached_actions_ + actions > kMostCachedActions) {
