@@ -187,8 +187,10 @@ absl::Status Prepare(const Scheme& scheme, absl::string_view option, SchemeParam
   PIPELAB_RETURN_IF_ERROR(CheckOptions(scheme, *params));
   absl::Status status = CheckVirtualStages(scheme, *params);
   if (status.ok() && scheme.check != nullptr) status = scheme.check(*params);
-  if (status.ok() && !params->times.forward.empty()) {
-    status = CheckTimes(params->times, StagesOf(*params));
+  const PassTimes& times = params->times;
+  if (status.ok() &&
+      times.forward.size() + times.backward_input.size() + times.backward_weight.size() > 0) {
+    status = CheckTimes(times, StagesOf(*params));
     // Published orders are the best for equal times.
     if (status.ok() && PassLengths::Of(*params).AreEqual()) params->times = {};
   }

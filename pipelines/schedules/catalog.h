@@ -3,8 +3,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(Schedule s,
 //                            MakeSchedule("chimera", {.devices = 4, .micro_batches = 8}));
 //
-// A scheme is a pure function from sizes to an order. A new one is a file, a BUILD stanza, a line
-// in catalog.cc and a test.
+// A scheme is a pure function from sizes, and for some the times of passes, to an order. A new one
+// is a file, a BUILD stanza, a line in catalog.cc and a test.
 #ifndef PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 #define PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 
@@ -81,9 +81,10 @@ enum SchemeOption : uint32_t {
   kUpdateEvery = 8,
   kStageGraph = 16,
   kTokenSlices = 32,
-  kVirtualStages = 64,   // any number of stages a device; the others have default_chunks
-  kPassTimes = 256,      // no option either: the order depends on SchemeParams::times
-  kSplitBackward = 128,  // no option, but what a cost table has to tell: passes are F, I and W
+  kVirtualStages = 64,  // any number of stages a device; the others have default_chunks
+  // No options, but what callers have to know.
+  kSplitBackward = 128,  // passes are F, I and W
+  kPassTimes = 256,      // the order depends on SchemeParams::times
 };
 
 struct Scheme {

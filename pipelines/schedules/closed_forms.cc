@@ -90,7 +90,7 @@ absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams pa
 const ClosedForm* FindClosedForm(absl::string_view scheme, const SchemeParams& params) {
   const absl::StatusOr<FormulaValues> values = ValuesOf(scheme, params);
   if (!values.ok() || params.stages.num_stages() > 0) return nullptr;
-  if (!params.micro_batches_of_stage.empty()) return nullptr;
+  if (!params.micro_batches_of_stage.empty() || !params.times.forward.empty()) return nullptr;
   if (scheme == "graph" && params.group_size > 1) return nullptr;
   for (const ClosedForm& form : kForms) {
     if (form.scheme != scheme || form.concatenation != params.concatenation) continue;
