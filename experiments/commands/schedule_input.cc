@@ -63,12 +63,12 @@ absl::StatusOr<ScheduleInput> FromScheme(const std::string& name) {
   SchemeParams params;
   params.devices = absl::GetFlag(FLAGS_devices);
   params.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  params.chunks = absl::GetFlag(FLAGS_chunks);
+  params.virtual_stages = absl::GetFlag(FLAGS_chunks);
   params.data_parallel = absl::GetFlag(FLAGS_data_parallel);
   params.recompute = absl::GetFlag(FLAGS_recompute);
   params.group_size = absl::GetFlag(FLAGS_group_size);
   params.replicas = absl::GetFlag(FLAGS_replicas);
-  params.update_every = absl::GetFlag(FLAGS_update_every);
+  params.update_interval = absl::GetFlag(FLAGS_update_every);
   params.slices = absl::GetFlag(FLAGS_slices);
   PIPELAB_ASSIGN_OR_RETURN(params.concatenation,
                            ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));

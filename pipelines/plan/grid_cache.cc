@@ -26,7 +26,7 @@ SchemeParams SchemeSizes(const GridConfig& c, int members) {
   SchemeParams sizes;
   sizes.devices = c.pipeline;
   sizes.micro_batches = c.micro_batches;
-  sizes.chunks = c.loops;
+  sizes.virtual_stages = c.loops;
   sizes.recompute = c.recompute;
   sizes.data_parallel = members;
   return sizes;

@@ -81,14 +81,16 @@ absl::Status CheckSizes(const SchemeParams& p) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batches=", p.micro_batches, ": a step needs at least 1 micro-batch"));
   }
-  if (p.chunks < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--chunks=", p.chunks, ": a device holds at least 1 stage (0 means the scheme's default)"));
+  if (p.virtual_stages < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--chunks=", p.virtual_stages,
+                     ": a device holds at least 1 stage (0 means the scheme's default)"));
   }
-  const int64_t stages = int64_t{p.devices} * p.chunks;
+  const int64_t stages = int64_t{p.devices} * p.virtual_stages;
   if (stages > kMaxStages) {
-    return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices, " --chunks=", p.chunks,
-                                                   ": ", stages, " stages; at most ", kMaxStages));
+    return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices,
+                                                   " --chunks=", p.virtual_stages, ": ", stages,
+                                                   " stages; at most ", kMaxStages));
   }
   if (p.slices < 0 || p.slices > kMaxSlices) {
     return absl::InvalidArgumentError(absl::StrCat("--slices=", p.slices,
@@ -121,7 +123,7 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
       {kStageGraph, !p.micro_batches_of_stage.empty(),
        absl::StrCat("--stage_micro_batches=", absl::StrJoin(p.micro_batches_of_stage, ","))},
       {kTokenSlices, p.slices != 0, absl::StrCat("--slices=", p.slices)},
-      {kUpdateEvery, p.update_every != 0, absl::StrCat("--update_every=", p.update_every)},
+      {kUpdateEvery, p.update_interval != 0, absl::StrCat("--update_every=", p.update_interval)},
   };
   for (const auto& o : options) {
     if (!o.given || (scheme.options & o.option) != 0) continue;
@@ -137,11 +139,11 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
 
 // OK, or InvalidArgument naming --chunks: the scheme has a number of stages of its own.
 absl::Status CheckVirtualStages(const Scheme& scheme, const SchemeParams& p) {
-  if ((scheme.options & kVirtualStages) != 0 || p.chunks == scheme.default_chunks) {
+  if ((scheme.options & kVirtualStages) != 0 || p.virtual_stages == scheme.default_chunks) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--chunks=", p.chunks, ": this scheme holds ",
+      absl::StrCat("--chunks=", p.virtual_stages, ": this scheme holds ",
                    scheme.default_chunks == 1 ? "one stage a device" : "two stages a device, a V",
                    "; use --chunks=", scheme.default_chunks));
 }
@@ -177,12 +179,12 @@ absl::Status CheckTimes(const PassTimes& times, size_t stages) {
 int StagesOf(const SchemeParams& p) {
   if (p.stages.num_stages() > 0) return p.stages.num_stages();
   if (!p.devices_of_stage.empty()) return static_cast<int>(p.devices_of_stage.size());
-  return p.devices * p.chunks;
+  return p.devices * p.virtual_stages;
 }
 
 // Sets what has a default, and holds sizes and options against all that the scheme asks of them.
 absl::Status Prepare(const Scheme& scheme, absl::string_view option, SchemeParams* params) {
-  if (params->chunks == 0) params->chunks = scheme.default_chunks;
+  if (params->virtual_stages == 0) params->virtual_stages = scheme.default_chunks;
   PIPELAB_RETURN_IF_ERROR(CheckSizes(*params));
   PIPELAB_RETURN_IF_ERROR(CheckOptions(scheme, *params));
   absl::Status status = CheckVirtualStages(scheme, *params);

@@ -73,17 +73,17 @@ absl::Span<const ClosedForm> ClosedForms() { return kForms; }
 
 absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams params) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));
-  if (params.chunks == 0) params.chunks = found->default_chunks;
+  if (params.virtual_stages == 0) params.virtual_stages = found->default_chunks;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
   return FormulaValues{
       {'P', params.devices},
       {'M', params.micro_batches},
-      {'V', params.chunks},
+      {'V', params.virtual_stages},
       {'r', 0},
       {'g', *std::max_element(groups.begin(), groups.end())},
       {'f', params.replicas == 0 ? 1 : params.replicas / 2},
       {'s', params.slices == 0 ? kDefaultSlices : params.slices},
-      {'u', params.update_every == 0 ? params.devices : params.update_every},
+      {'u', params.update_interval == 0 ? params.devices : params.update_interval},
   };
 }
 

@@ -30,7 +30,7 @@ Case CaseOf(const benchmark::State& state) {
     return {"1f1b", p};
   }
   p.micro_batches = 1024;
-  p.chunks = 4;  // 1,048,576 actions
+  p.virtual_stages = 4;  // 1,048,576 actions
   return {"interleaved", p};
 }
 
