@@ -37,7 +37,7 @@ SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
                       ? *std::max_element(stages.begin(), stages.end()) + 1
                       : options.devices;
   sizes.micro_batches = options.micro_batches;
-  sizes.chunks = options.chunks > 0 && scheme.default_chunks > 1 ? options.chunks : 0;
+  sizes.virtual_stages = options.chunks > 0 && scheme.default_chunks > 1 ? options.chunks : 0;
   // GPipe as published re-materialises; the others keep their activations.
   sizes.recompute = scheme.name == "gpipe";
   return sizes;
@@ -145,7 +145,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   result.num_slices = result.program.schedule.num_slices;
   result.part = PartsOf(graph, *training, order);
   const Schedule& schedule = result.program.schedule;
-  result.sizes.chunks =
+  result.sizes.virtual_stages =
       schedule.num_stages() * schedule.placement.num_replicas() / schedule.num_devices();
   result.must_be_bit_equal =
       KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(graph, training->partition());

@@ -35,7 +35,7 @@ Cell StepTime(const std::vector<Trace>& traces) {
 
 // Sizes as a reader writes them: "4 x 2" is 4 devices with 2 stages each.
 std::string SizesText(const SchemeResult& r) {
-  return absl::StrCat(r.sizes.devices, " x ", r.sizes.chunks);
+  return absl::StrCat(r.sizes.devices, " x ", r.sizes.virtual_stages);
 }
 
 Bytes LargestPeak(const Trace& trace) {

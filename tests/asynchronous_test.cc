@@ -48,7 +48,7 @@ StalenessRule RuleOf(const std::string& scheme, const SchemeParams& sizes) {
     return {1, [n](int, int t) { return std::max(0, (t + 1) - n); }};
   }
   CHECK_EQ(scheme, "pipedream_2bw");
-  const int group = sizes.update_every == 0 ? n : sizes.update_every;
+  const int group = sizes.update_interval == 0 ? n : sizes.update_interval;
   return {group, [group](int, int t) { return std::max(0, t / group - 1); }};
 }
 
@@ -268,7 +268,7 @@ TEST_F(Asynchronous, UpdateEvery) {
   TrainingOptions options = SmallTraining("pipedream_2bw", 3, 12);
   const std::vector<double> every_three = Compare(options);
   for (int every : {4, 6}) {
-    options.sizes.update_every = every;
+    options.sizes.update_interval = every;
     const std::vector<double> losses = Compare(options);
     ASSERT_EQ(losses.size(), size_t{kRuns});
     EXPECT_NE(losses, every_three) << every;

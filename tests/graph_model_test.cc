@@ -127,7 +127,7 @@ TEST_F(GraphModel, ParallelStagesTrainAsSerial) {
         if (stages % 2 == 0) {
           TrainingOptions options =
               Parallel(config, "breadth_first", c.stages_of_branch, stages / 2, micro_batches);
-          options.sizes.chunks = 2;
+          options.sizes.virtual_stages = 2;
           options.sizes.recompute = recompute;
           if (MakeSchedule("breadth_first", options.sizes).ok()) Check(config, options);
         }

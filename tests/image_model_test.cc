@@ -120,7 +120,7 @@ TEST_P(ImageModel, StagesOfWholeGroupsTrainAsSerial) {
       if (stages % chunks != 0) continue;
       TrainingOptions options = SmallTraining(scheme, stages / chunks, 3);
       options.stage_of_layer = stage_of_layer;
-      if (chunks > 1) options.sizes.chunks = chunks;
+      if (chunks > 1) options.sizes.virtual_stages = chunks;
       if (scheme == std::string("graph")) {
         options.sizes.stages = MakePartition(model_.graph, stage_of_layer)->stages;
       }

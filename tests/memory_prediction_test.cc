@@ -33,7 +33,7 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
       options.scheme = std::string(scheme.name);
       options.sizes.devices = c.devices;
       options.sizes.micro_batches = c.micro_batches;
-      options.sizes.chunks = c.chunks;
+      options.sizes.virtual_stages = c.chunks;
       options.sizes.recompute = c.recompute;
       options.micro_batch_samples = kSmallSamples;
       if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;

@@ -37,7 +37,7 @@ SchemeParams Sizes(int devices, int micro_batches, int chunks = 0) {
   SchemeParams sizes;
   sizes.devices = devices;
   sizes.micro_batches = micro_batches;
-  sizes.chunks = chunks;
+  sizes.virtual_stages = chunks;
   return sizes;
 }
 

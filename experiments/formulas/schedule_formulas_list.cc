@@ -21,7 +21,7 @@ struct Point {
 
   double p() const { return sizes.devices; }
   double m() const { return sizes.micro_batches; }
-  double v() const { return sizes.chunks; }
+  double v() const { return sizes.virtual_stages; }
   // Idle over compute.
   double bubble_over_compute() const { return figures.bubble / (1 - figures.bubble); }
   double Most(double (*of)(const DeviceFigures&)) const {
@@ -90,9 +90,10 @@ absl::Status Add(const Sweep& sweep, FormulaGroup* group) {
     PIPELAB_ASSIGN_OR_RETURN(const Point point, Simulated(sweep.scheme, sizes, sweep.times));
     FormulaCell cell;
     cell.scheme = sweep.scheme;
-    cell.sizes = absl::StrCat("P=", sizes.devices, " M=", sizes.micro_batches,
-                              sizes.chunks > 0 ? absl::StrCat(" V=", sizes.chunks) : "",
-                              sizes.replicas > 0 ? absl::StrCat(" replicas=", sizes.replicas) : "");
+    cell.sizes =
+        absl::StrCat("P=", sizes.devices, " M=", sizes.micro_batches,
+                     sizes.virtual_stages > 0 ? absl::StrCat(" V=", sizes.virtual_stages) : "",
+                     sizes.replicas > 0 ? absl::StrCat(" replicas=", sizes.replicas) : "");
     cell.low = sweep.low(point);
     cell.high = sweep.high ? sweep.high(point) : cell.low;
     cell.ours = sweep.ours(point);
@@ -111,7 +112,7 @@ std::vector<SchemeParams> Grid(std::vector<int> chunks = {0}, int least_devices 
         SchemeParams sizes;
         sizes.devices = p;
         sizes.micro_batches = k * p;
-        sizes.chunks = v;
+        sizes.virtual_stages = v;
         sizes.replicas = replicas;
         grid.push_back(sizes);
       }

@@ -25,7 +25,7 @@ absl::StatusOr<Outcome> Simulated(const std::string& scheme, int devices, int mi
   SchemeParams params;
   params.devices = devices;
   params.micro_batches = micro_batches;
-  params.chunks = chunks;
+  params.virtual_stages = chunks;
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(scheme, params));
   Outcome run;
   PIPELAB_ASSIGN_OR_RETURN(run.program, Lower(std::move(schedule), {}));

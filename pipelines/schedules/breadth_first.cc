@@ -9,12 +9,12 @@ absl::StatusOr<Schedule> MakeBreadthFirst(const SchemeParams& params) {
   Schedule schedule = LoopedPipeline(params);
   const int devices = params.devices;
   for (int d = 0; d < devices; ++d) {
-    for (int chunk = 0; chunk < params.chunks; ++chunk) {
+    for (int chunk = 0; chunk < params.virtual_stages; ++chunk) {
       for (int m = 0; m < params.micro_batches; ++m) {
         schedule.order[d].push_back(Forward(chunk * devices + d, m));
       }
     }
-    for (int chunk = params.chunks - 1; chunk >= 0; --chunk) {
+    for (int chunk = params.virtual_stages - 1; chunk >= 0; --chunk) {
       for (int m = 0; m < params.micro_batches; ++m) {
         schedule.order[d].push_back(Backward(chunk * devices + d, m));
       }

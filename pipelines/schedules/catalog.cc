@@ -83,14 +83,16 @@ absl::Status CheckSizes(const SchemeParams& p) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batches=", p.micro_batches, ": a step needs at least 1 micro-batch"));
   }
-  if (p.chunks < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--chunks=", p.chunks, ": a device holds at least 1 stage (0 means the scheme's default)"));
+  if (p.virtual_stages < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--chunks=", p.virtual_stages,
+                     ": a device holds at least 1 stage (0 means the scheme's default)"));
   }
-  const int64_t stages = int64_t{p.devices} * p.chunks;
+  const int64_t stages = int64_t{p.devices} * p.virtual_stages;
   if (stages > kMaxStages) {
-    return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices, " --chunks=", p.chunks,
-                                                   ": ", stages, " stages; at most ", kMaxStages));
+    return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices,
+                                                   " --chunks=", p.virtual_stages, ": ", stages,
+                                                   " stages; at most ", kMaxStages));
   }
   if (p.slices < 0 || p.slices > kMaxSlices) {
     return absl::InvalidArgumentError(absl::StrCat("--slices=", p.slices,
@@ -128,7 +130,7 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
       {kStageGraph, !p.micro_batches_of_stage.empty(),
        absl::StrCat("--stage_micro_batches=", absl::StrJoin(p.micro_batches_of_stage, ","))},
       {kTokenSlices, p.slices != 0, absl::StrCat("--slices=", p.slices)},
-      {kUpdateEvery, p.update_every != 0, absl::StrCat("--update_every=", p.update_every)},
+      {kUpdateEvery, p.update_interval != 0, absl::StrCat("--update_every=", p.update_interval)},
   };
   for (const auto& o : options) {
     if (!o.given || (scheme.options & o.option) != 0) continue;
@@ -144,11 +146,11 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
 
 // OK, or InvalidArgument naming --chunks: the scheme has a number of stages of its own.
 absl::Status CheckVirtualStages(const Scheme& scheme, const SchemeParams& p) {
-  if ((scheme.options & kVirtualStages) != 0 || p.chunks == scheme.default_chunks) {
+  if ((scheme.options & kVirtualStages) != 0 || p.virtual_stages == scheme.default_chunks) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--chunks=", p.chunks, ": this scheme holds ",
+      absl::StrCat("--chunks=", p.virtual_stages, ": this scheme holds ",
                    scheme.default_chunks == 1 ? "one stage a device" : "two stages a device, a V",
                    "; use --chunks=", scheme.default_chunks));
 }
@@ -184,18 +186,20 @@ absl::Status CheckTimes(const PassTimes& times, size_t stages) {
 int StagesOf(const SchemeParams& p) {
   if (p.stages.num_stages() > 0) return p.stages.num_stages();
   if (!p.devices_of_stage.empty()) return static_cast<int>(p.devices_of_stage.size());
-  return p.devices * p.chunks;
+  return p.devices * p.virtual_stages;
 }
 
 // Sets what has a default, and holds sizes and options against all that the scheme asks of them.
 absl::Status Prepare(const Scheme& scheme, absl::string_view option, SchemeParams* params) {
-  if (params->chunks == 0) params->chunks = scheme.default_chunks;
+  if (params->virtual_stages == 0) params->virtual_stages = scheme.default_chunks;
   PIPELAB_RETURN_IF_ERROR(CheckSizes(*params));
   PIPELAB_RETURN_IF_ERROR(CheckOptions(scheme, *params));
   absl::Status status = CheckVirtualStages(scheme, *params);
   if (status.ok() && scheme.check != nullptr) status = scheme.check(*params);
-  if (status.ok() && !params->times.forward.empty()) {
-    status = CheckTimes(params->times, StagesOf(*params));
+  const PassTimes& times = params->times;
+  if (status.ok() &&
+      times.forward.size() + times.backward_input.size() + times.backward_weight.size() > 0) {
+    status = CheckTimes(times, StagesOf(*params));
     // Published orders are the best for equal times.
     if (status.ok() && PassLengths::Of(*params).AreEqual()) params->times = {};
   }
@@ -248,12 +252,12 @@ absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
 }
 
 absl::Status CheckMemory(const SchemeParams& p, Bytes available) {
-  const int64_t actions = (p.recompute ? 3 : 2) * int64_t{p.devices} * std::max(1, p.chunks) *
+  const int64_t actions = (p.recompute ? 3 : 2) * int64_t{p.devices} * std::max(1, p.virtual_stages) *
                           std::max(1, p.slices) * p.micro_batches * p.data_parallel;
   const Bytes needed(actions * kBytesPerAction);
   if (needed <= std::max(available, kAlwaysThere)) return absl::OkStatus();
   std::string options = absl::StrCat("--devices=", p.devices);
-  if (p.chunks > 1) absl::StrAppend(&options, " --chunks=", p.chunks);
+  if (p.virtual_stages > 1) absl::StrAppend(&options, " --chunks=", p.virtual_stages);
   if (p.slices > 1) absl::StrAppend(&options, " --slices=", p.slices);
   if (p.data_parallel > 1) absl::StrAppend(&options, " --data_parallel=", p.data_parallel);
   return absl::InvalidArgumentError(

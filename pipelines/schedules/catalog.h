@@ -3,8 +3,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(Schedule s,
 //                            MakeSchedule("chimera", {.devices = 4, .micro_batches = 8}));
 //
-// A scheme is a pure function from sizes to an order. A new one is a file, a BUILD stanza, a line
-// in catalog.cc and a test.
+// A scheme is a pure function from sizes, and for some the times of passes, to an order. A new one
+// is a file, a BUILD stanza, a line in catalog.cc and a test.
 #ifndef PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 #define PIPELAB_PIPELINES_SCHEDULES_CATALOG_H_
 
@@ -46,9 +46,9 @@ struct PassTimes {
 };
 
 struct SchemeParams {
-  int devices = 1;        // P
-  int micro_batches = 1;  // M, over all replicas
-  int chunks = 0;         // stages that a device holds of one replica (V); 0: the scheme's default
+  int devices = 1;         // P
+  int micro_batches = 1;   // M, over all replicas
+  int virtual_stages = 0;  // stages that a device holds of one replica (V); 0: the scheme's default
   // Re-materialisation: backward passes rebuild activations from stage inputs.
   bool recompute = false;
   // Each device of the pipeline becomes a group of so many, which divide every micro-batch by rows;
@@ -61,8 +61,8 @@ struct SchemeParams {
   int replicas = 0;  // 2f copies of the model, f pipelines each way; 0: two
   // With kBackwardHalving the schedule has 2 M micro-batches: halves of the M asked for.
   Concatenation concatenation = Concatenation::kDirect;
-  int update_every = 0;  // micro-batches of an update, at least P; 0: P
-  int slices = 0;        // token slices of a micro-batch; 0: the scheme's default
+  int update_interval = 0;  // micro-batches of an update, at least P; 0: P
+  int slices = 0;           // token slices of a micro-batch; 0: the scheme's default
   // Stages that are not a chain; none: a chain of one stage a device.
   StageGraph stages = {};
   // Of those: [stage] -> the devices that share its micro-batches by rows, no device in two; empty:
@@ -81,9 +81,10 @@ enum SchemeOption : uint32_t {
   kUpdateEvery = 8,
   kStageGraph = 16,
   kTokenSlices = 32,
-  kVirtualStages = 64,   // any number of stages a device; the others have default_chunks
-  kPassTimes = 256,      // no option either: the order depends on SchemeParams::times
-  kSplitBackward = 128,  // no option, but what a cost table has to tell: passes are F, I and W
+  kVirtualStages = 64,  // any number of stages a device; the others have default_chunks
+  // No options, but what callers have to know.
+  kSplitBackward = 128,  // passes are F, I and W
+  kPassTimes = 256,      // the order depends on SchemeParams::times
 };
 
 struct Scheme {

@@ -30,7 +30,7 @@ TEST(Catalog, EveryScheduleIsValidAndLowersSoundly) {
         for (int variant = 0; variant < 4; ++variant) {
           SchemeParams params{p, m};
           params.recompute = variant % 2 == 1;
-          params.chunks = variant < 2 ? 0 : 3;
+          params.virtual_stages = variant < 2 ? 0 : 3;
           const absl::StatusOr<Schedule> s = MakeSchedule(scheme.name, params);
           if (!s.ok()) {
             ASSERT_THAT(s.status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--")));
@@ -131,7 +131,7 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
   group.group_size = 2;
   replicas.replicas = 2;
   doubling.concatenation = Concatenation::kForwardDoubling;
-  update.update_every = 4;
+  update.update_interval = 4;
   SchemeParams slices{2, 4};
   slices.slices = 2;
   for (const Scheme& scheme : Catalog()) {

@@ -208,7 +208,7 @@ TEST(Chimera, Refuses) {
       Refusal("chimera", {4, 1}),
       "--scheme=chimera --micro_batches=1: each replica takes one; use at least --replicas=2");
   SchemeParams params{4, 4};
-  params.chunks = 2;
+  params.virtual_stages = 2;
   EXPECT_EQ(Refusal("chimera", params),
             "--scheme=chimera --chunks=2: this scheme holds one stage a device; use --chunks=1");
   EXPECT_EQ(Refusal("chimera", WithReplicas(12, 24, 8)),

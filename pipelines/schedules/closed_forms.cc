@@ -73,24 +73,24 @@ absl::Span<const ClosedForm> ClosedForms() { return kForms; }
 
 absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams params) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));
-  if (params.chunks == 0) params.chunks = found->default_chunks;
+  if (params.virtual_stages == 0) params.virtual_stages = found->default_chunks;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
   return FormulaValues{
       {'P', params.devices},
       {'M', params.micro_batches},
-      {'V', params.chunks},
+      {'V', params.virtual_stages},
       {'r', 0},
       {'g', *std::max_element(groups.begin(), groups.end())},
       {'f', params.replicas == 0 ? 1 : params.replicas / 2},
       {'s', params.slices == 0 ? kDefaultSlices : params.slices},
-      {'u', params.update_every == 0 ? params.devices : params.update_every},
+      {'u', params.update_interval == 0 ? params.devices : params.update_interval},
   };
 }
 
 const ClosedForm* FindClosedForm(absl::string_view scheme, const SchemeParams& params) {
   const absl::StatusOr<FormulaValues> values = ValuesOf(scheme, params);
   if (!values.ok() || params.stages.num_stages() > 0) return nullptr;
-  if (!params.micro_batches_of_stage.empty()) return nullptr;
+  if (!params.micro_batches_of_stage.empty() || !params.times.forward.empty()) return nullptr;
   if (scheme == "graph" && params.group_size > 1) return nullptr;
   for (const ClosedForm& form : kForms) {
     if (form.scheme != scheme || form.concatenation != params.concatenation) continue;

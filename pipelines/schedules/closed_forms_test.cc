@@ -39,7 +39,7 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
     all.push_back(sizes);
     all.back().*option = value;
   };
-  if ((scheme.options & kGroupSize) != 0 && sizes.chunks == 2) {
+  if ((scheme.options & kGroupSize) != 0 && sizes.virtual_stages == 2) {
     add(&SchemeParams::group_size, sizes.devices + 1);
     add(&SchemeParams::group_size, 2 * sizes.devices);
   }
@@ -53,8 +53,8 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
     add(&SchemeParams::concatenation, Concatenation::kBackwardHalving);
   }
   if ((scheme.options & kUpdateEvery) != 0) {
-    add(&SchemeParams::update_every, 2 * sizes.devices);
-    add(&SchemeParams::update_every, sizes.micro_batches);
+    add(&SchemeParams::update_interval, 2 * sizes.devices);
+    add(&SchemeParams::update_interval, sizes.micro_batches);
   }
   if ((scheme.options & kTokenSlices) != 0 && sizes.micro_batches <= sizes.devices) {
     add(&SchemeParams::slices, 1);
@@ -105,7 +105,7 @@ TEST_P(ClosedFormsOfScheme, HoldOverTheGrid) {
           ASSERT_FALSE(HasFatalFailure())
               << scheme.name << " P=" << p << " M=" << m << " V=" << v << " "
               << ConcatenationName(params.concatenation) << " replicas=" << params.replicas
-              << " group_size=" << params.group_size << " update_every=" << params.update_every;
+              << " group_size=" << params.group_size << " update_every=" << params.update_interval;
         }
       }
     }

@@ -58,7 +58,7 @@ TEST(GPipe, Recompute) {
 
 TEST(GPipe, Refuses) {
   SchemeParams params{2, 2};
-  params.chunks = 2;
+  params.virtual_stages = 2;
   EXPECT_EQ(Refusal("gpipe", params),
             "--scheme=gpipe --chunks=2: this scheme holds one stage a device; use --chunks=1");
 }

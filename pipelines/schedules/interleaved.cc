@@ -16,12 +16,12 @@ namespace pipelab {
 
 absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
-  if (params.chunks == 1) return Make1F1B(params);
+  if (params.virtual_stages == 1) return Make1F1B(params);
   const int devices = params.devices;
   const int largest = *std::max_element(groups.begin(), groups.end());
   Schedule schedule = LoopedPipeline(params);
   for (int d = 0; d < devices; ++d) {
-    const int warm_up = 2 * (devices - 1 - d) + (params.chunks - 1) * largest;
+    const int warm_up = 2 * (devices - 1 - d) + (params.virtual_stages - 1) * largest;
     schedule.order[d] =
         OneForwardOneBackward(DepthFirst(params, groups, ActionKind::kForward, d),
                               DepthFirst(params, groups, ActionKind::kBackward, d), warm_up);

@@ -20,13 +20,13 @@ absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
   const int largest = *std::max_element(groups.begin(), groups.end());
   Schedule schedule = LoopedPipeline(params);
   for (int d = 0; d < params.devices; ++d) {
-    const int warm_up = (params.chunks - 1) * largest + params.devices - 1 - d;
+    const int warm_up = (params.virtual_stages - 1) * largest + params.devices - 1 - d;
     schedule.order[d] = SplitOneForwardOneBackward(
         DepthFirst(params, groups, ActionKind::kForward, d),
         DepthFirst(params, groups, ActionKind::kBackwardInput, d), warm_up, /*lag=*/d);
   }
   if (params.times.forward.empty()) return schedule;
-  const int max_activations = (params.chunks - 1) * largest + params.devices;
+  const int max_activations = (params.virtual_stages - 1) * largest + params.devices;
   return BestOrder(PassLengths::Of(params), max_activations, {schedule},
                    {WithoutWeights(schedule)});
 }

@@ -38,7 +38,7 @@ TEST(OneFOneB, ClosedForms) {
 
 TEST(OneFOneB, Refuses) {
   SchemeParams params{2, 2};
-  params.chunks = 3;
+  params.virtual_stages = 3;
   EXPECT_EQ(Refusal("1f1b", params),
             "--scheme=1f1b --chunks=3: this scheme holds one stage a device; use --chunks=1");
 }

@@ -158,6 +158,10 @@ TEST(PassTimes, Refuse) {
   EXPECT_EQ(Refusal("zb1p", params),
             "--scheme=zb1p pass times: 3 of forward; the schedule has 2 stages");
   params.times = Times(2, 1);
+  params.times.forward.clear();
+  EXPECT_EQ(Refusal("zb1p", params),
+            "--scheme=zb1p pass times: 0 of forward; the schedule has 2 stages");
+  params.times = Times(2, 1);
   params.times.recompute.clear();
   params.times.backward_weight[1] = Nanoseconds(-4);
   EXPECT_EQ(Refusal("zb1p", params),

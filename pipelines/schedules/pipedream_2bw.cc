@@ -16,7 +16,7 @@ namespace pipelab {
 namespace {
 
 int UpdateOf(const SchemeParams& params) {
-  return params.update_every == 0 ? params.devices : params.update_every;
+  return params.update_interval == 0 ? params.devices : params.update_interval;
 }
 
 }  // namespace
@@ -32,10 +32,10 @@ absl::Status CheckPipeDream2Bw(const SchemeParams& params) {
   }
   if (m % group != 0) {
     const int below = m - m % group;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--micro_batches=", m, ": this scheme updates after every ", group,
-                     " micro-batches (", params.update_every == 0 ? "--devices" : "--update_every",
-                     "); nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + group));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--micro_batches=", m, ": this scheme updates after every ", group, " micro-batches (",
+        params.update_interval == 0 ? "--devices" : "--update_every",
+        "); nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + group));
   }
   return CheckUpdates(params, group);
 }

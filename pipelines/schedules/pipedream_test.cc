@@ -45,7 +45,7 @@ TEST(PipeDream2Bw, Picture) {
 // An update every 3 micro-batches on two stages: group t computes with the weights of update t - 1.
 TEST(PipeDream2Bw, UpdateEvery) {
   SchemeParams params{2, 6};
-  params.update_every = 3;
+  params.update_interval = 3;
   EXPECT_EQ(Picture("pipedream_2bw", params), R"(
 0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0S@1 0F4 0B3 0F5 0B4 0B5 0S@2
 1: 1F0 1B0 1F1 1B1 1F2 1B2 1S@1 1F3 1B3 1F4 1B4 1F5 1B5 1S@2
@@ -53,7 +53,7 @@ TEST(PipeDream2Bw, UpdateEvery) {
   for (int p : {1, 2, 3, 4, 8}) {
     for (int every = p; every <= 3 * p; ++every) {
       params.devices = p;
-      params.update_every = every;
+      params.update_interval = every;
       params.micro_batches = 4 * every;
       const Schedule s = MakeOrDie("pipedream_2bw", params);
       ASSERT_EQ(LiveVersions(s), std::vector<int>(p, 2)) << p << " " << every;
@@ -120,11 +120,11 @@ TEST(PipeDream, Refuses) {
             "--scheme=pipedream_2bw --micro_batches=6: this scheme updates after every 4 "
             "micro-batches (--devices); nearest: 4 or 8");
   SchemeParams params{4, 15};
-  params.update_every = 6;
+  params.update_interval = 6;
   EXPECT_EQ(Refusal("pipedream_2bw", params),
             "--scheme=pipedream_2bw --micro_batches=15: this scheme updates after every 6 "
             "micro-batches (--update_every); nearest: 12 or 18");
-  params.update_every = 3;
+  params.update_interval = 3;
   EXPECT_EQ(Refusal("pipedream_2bw", params),
             "--scheme=pipedream_2bw --update_every=3: with fewer micro-batches than stages two "
             "weight versions are not enough; use at least --devices=4");

@@ -8,7 +8,7 @@
 namespace pipelab {
 
 Schedule LoopedPipeline(const SchemeParams& params) {
-  const int stages = params.devices * params.chunks;
+  const int stages = params.devices * params.virtual_stages;
   std::vector<int> device_of_stage(stages);
   for (int s = 0; s < stages; ++s) device_of_stage[s] = s % params.devices;
   Schedule schedule;
@@ -56,11 +56,11 @@ absl::Status CheckGroups(const SchemeParams& params) { return MicroBatchGroups(p
 std::vector<Action> DepthFirst(const SchemeParams& params, const std::vector<int>& groups,
                                ActionKind kind, int device) {
   std::vector<Action> actions;
-  actions.reserve(static_cast<size_t>(params.micro_batches) * params.chunks);
+  actions.reserve(static_cast<size_t>(params.micro_batches) * params.virtual_stages);
   int begin = 0;
   for (int group : groups) {
-    for (int i = 0; i < params.chunks; ++i) {
-      const int chunk = kind == ActionKind::kForward ? i : params.chunks - 1 - i;
+    for (int i = 0; i < params.virtual_stages; ++i) {
+      const int chunk = kind == ActionKind::kForward ? i : params.virtual_stages - 1 - i;
       const auto stage = static_cast<int16_t>(chunk * params.devices + device);
       for (int m = begin; m < begin + group; ++m) actions.push_back({kind, stage, m, 0, 0});
     }

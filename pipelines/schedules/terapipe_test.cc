@@ -91,7 +91,7 @@ TEST(TeraPipe, Recompute) {
 
 TEST(TeraPipe, Refuses) {
   SchemeParams params{2, 2};
-  params.chunks = 2;
+  params.virtual_stages = 2;
   EXPECT_EQ(Refusal("terapipe", params),
             "--scheme=terapipe --chunks=2: this scheme holds one stage a device; use --chunks=1");
   EXPECT_EQ(

@@ -38,8 +38,8 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   const int devices = sizes.devices, micro_batches = sizes.micro_batches;
   const auto has = [&](SchemeOption option) { return (scheme.options & option) != 0; };
   std::vector<SchemeParams> all = {sizes};
-  if (has(kVirtualStages) && sizes.chunks == 0) {
-    Vary(&SchemeParams::chunks, {2, 3, 4, 6, 8, 12, 16}, &all);
+  if (has(kVirtualStages) && sizes.virtual_stages == 0) {
+    Vary(&SchemeParams::virtual_stages, {2, 3, 4, 6, 8, 12, 16}, &all);
   }
   if (has(kGroupSize) && !has(kStageGraph)) {
     std::vector<int> groups = {0};
@@ -62,7 +62,7 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   if (has(kUpdateEvery)) {
     std::vector<int> updates = {0};
     if (micro_batches > devices) updates.push_back(micro_batches);
-    Vary(&SchemeParams::update_every, updates, &all);
+    Vary(&SchemeParams::update_interval, updates, &all);
   }
   all.erase(
       std::remove_if(all.begin(), all.end(),

@@ -70,14 +70,16 @@ TEST(Variants, NumStagesRefuses) {
 }
 
 TEST(Variants, SayWhatASchemeHas) {
-  EXPECT_THAT(Values(VariantsOf("1f1b", {4, 8}), &SchemeParams::chunks), ElementsAre(0));
-  EXPECT_THAT(Values(VariantsOf("breadth_first", {4, 8}), &SchemeParams::chunks),
+  EXPECT_THAT(Values(VariantsOf("1f1b", {4, 8}), &SchemeParams::virtual_stages), ElementsAre(0));
+  EXPECT_THAT(Values(VariantsOf("breadth_first", {4, 8}), &SchemeParams::virtual_stages),
               ElementsAre(2, 3, 4, 6, 8, 12, 16));
-  EXPECT_THAT(Values(VariantsOf("hanayo", {4, 8}), &SchemeParams::chunks),
+  EXPECT_THAT(Values(VariantsOf("hanayo", {4, 8}), &SchemeParams::virtual_stages),
               ElementsAre(2, 4, 6, 8, 12, 16));
-  EXPECT_THAT(Values(VariantsOf("hanayo", {4, 8}, {/*max_stages=*/16}), &SchemeParams::chunks),
-              ElementsAre(2, 4));
-  EXPECT_THAT(Values(VariantsOf("hanayo", {4, 8, 4}), &SchemeParams::chunks), ElementsAre(4));
+  EXPECT_THAT(
+      Values(VariantsOf("hanayo", {4, 8}, {/*max_stages=*/16}), &SchemeParams::virtual_stages),
+      ElementsAre(2, 4));
+  EXPECT_THAT(Values(VariantsOf("hanayo", {4, 8, 4}), &SchemeParams::virtual_stages),
+              ElementsAre(4));
   EXPECT_THAT(Values(VariantsOf("interleaved", {4, 8, 2}), &SchemeParams::group_size),
               ElementsAre(0, 8));
   EXPECT_THAT(Values(VariantsOf("interleaved", {4, 12, 2}, {100, /*whole_groups=*/true}),
@@ -88,7 +90,7 @@ TEST(Variants, SayWhatASchemeHas) {
               ElementsAre(0, 0, 4, 8));
   EXPECT_EQ(VariantsOf("chimera", {8, 16}, {100, false, /*halves=*/true}).size(), 5);
   EXPECT_THAT(VariantsOf("chimera", {3, 4}), IsEmpty());
-  EXPECT_THAT(Values(VariantsOf("pipedream_2bw", {4, 8}), &SchemeParams::update_every),
+  EXPECT_THAT(Values(VariantsOf("pipedream_2bw", {4, 8}), &SchemeParams::update_interval),
               ElementsAre(0, 8));
   EXPECT_THAT(Values(VariantsOf("terapipe", {4, 8}), &SchemeParams::slices),
               ElementsAre(0, 2, 8, 16));

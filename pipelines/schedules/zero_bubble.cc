@@ -135,7 +135,7 @@ absl::StatusOr<Schedule> MakeZeroBubble(const ZeroBubbleCosts& costs, int micro_
   SchemeParams params;
   params.devices = static_cast<int>(costs.stages.size());
   params.micro_batches = micro_batches;
-  params.chunks = 1;
+  params.virtual_stages = 1;
   Schedule schedule = LoopedPipeline(params);
   const Bounds bounds(costs, micro_batches);
   Outcome best;

@@ -174,7 +174,7 @@ class MethodSearch {
     limits.whole_groups = method_.whole_groups;
     for (const SchemeParams& params : Variants(*scheme, SchemeSizes(c), limits)) {
       StepConfig& variant = variants.emplace_back(c);
-      variant.virtual_stages = params.chunks;
+      variant.virtual_stages = params.virtual_stages;
       variant.group_size = params.group_size;
       variant.replicas = params.replicas;
       variant.concatenation = params.concatenation;

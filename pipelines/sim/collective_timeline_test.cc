@@ -171,7 +171,7 @@ TEST(CollectiveTimeline, RingsTakeTheirBytes) {
 TEST(CollectiveTimeline, GathersAheadHideBehindCompute) {
   const Schedule s =
       MakeSchedule("breadth_first",
-                   {.devices = 1, .micro_batches = 1, .chunks = 2, .data_parallel = 2})
+                   {.devices = 1, .micro_batches = 1, .virtual_stages = 2, .data_parallel = 2})
           .value();
   CostTable costs = Costs(s);
   costs.hop_latency = Nanoseconds(5);

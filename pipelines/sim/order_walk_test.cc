@@ -151,7 +151,7 @@ TEST(WalkOrder, IsNeverBeyondTheSimulator) {
             SchemeParams sizes;
             sizes.devices = devices;
             sizes.micro_batches = micro_batches;
-            sizes.chunks = chunks;
+            sizes.virtual_stages = chunks;
             sizes.recompute = recompute;
             const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, sizes);
             if (!schedule.ok() || !CanWalk(*schedule)) continue;

@@ -26,10 +26,10 @@ Case CaseOf(const benchmark::State& state) {
   SchemeParams p;
   p.devices = 128;
   p.micro_batches = 1024;
-  p.chunks = 4;  // 1,048,576 actions
+  p.virtual_stages = 4;  // 1,048,576 actions
   switch (state.range(0)) {
     case 0:
-      p.chunks = 1;
+      p.virtual_stages = 1;
       p.micro_batches = 3907;  // 1,000,192
       return {"1f1b", p};
     case 1:
@@ -37,7 +37,7 @@ Case CaseOf(const benchmark::State& state) {
     case 2:
       return {"breadth_first", p};
     default:
-      p.chunks = 1;  // 393,216
+      p.virtual_stages = 1;  // 393,216
       return {"zb_h1", p};
   }
 }

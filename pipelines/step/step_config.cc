@@ -123,13 +123,13 @@ SchemeParams SchemeSizes(const StepConfig& c, int members) {
   SchemeParams sizes;
   sizes.devices = c.pipeline;
   sizes.micro_batches = c.micro_batches;
-  sizes.chunks = c.virtual_stages;
+  sizes.virtual_stages = c.virtual_stages;
   sizes.recompute = c.recompute == Recompute::kFull;
   sizes.data_parallel = members;
   sizes.group_size = c.group_size;
   sizes.replicas = c.replicas;
   sizes.concatenation = c.concatenation;
-  sizes.update_every = c.update_interval;
+  sizes.update_interval = c.update_interval;
   sizes.slices = c.slices;
   return sizes;
 }
