@@ -1,28 +1,18 @@
 // Asynchronous schemes train as their papers say: losses and parameters of a small GPT equal, to
-// the bit, a plain loop over layers that applies the published staleness rule. The loop knows
-// layers and nothing else: no schedules, stage modules or messages.
-//
-// PipeDream (Narayanan et al., SOSP 2019): stage k of n computes with w^(t-n+k), k from 1, and each
-// micro-batch makes one update; vertical sync: all stages with t - n + 1.
-// PipeDream-2BW (ICML 2021): W(t+1) = W(t) - nu grad f(W(t-1)), t counting groups of micro-batches.
-#include <algorithm>
-#include <functional>
+// the bit, the serial loop that applies the published staleness rule (pipelines/runtime/staleness.h).
 #include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "absl/types/span.h"
-#include "pipelines/runtime/training.h"
-#include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "models/layers/data_view.h"
-#include "models/layers/factory.h"
-#include "models/layers/initialize.h"
-#include "models/layers/layer.h"
+#include "models/layers/serial_trainer.h"
 #include "pipelines/ir/versions.h"
+#include "pipelines/runtime/batch_norm.h"
+#include "pipelines/runtime/staleness.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
@@ -33,149 +23,26 @@ namespace {
 
 constexpr int kRuns = 3;
 
-struct StalenessRule {
-  int per_update;                        // micro-batches
-  std::function<int(int, int)> version;  // of (stage, micro-batch): updates of the run so far in it
-};
-
-StalenessRule RuleOf(const std::string& scheme, const SchemeParams& sizes) {
-  const int n = sizes.devices;
-  // Counted from 0, what the papers call t is micro-batch t + 1, and k is stage k + 1.
-  if (scheme == "pipedream") {
-    return {1, [n](int k, int t) { return std::max(0, (t + 1) - n + k); }};
-  }
-  if (scheme == "pipedream_vertical_sync") {
-    return {1, [n](int, int t) { return std::max(0, (t + 1) - n); }};
-  }
-  CHECK_EQ(scheme, "pipedream_2bw");
-  const int group = sizes.update_interval == 0 ? n : sizes.update_interval;
-  return {group, [group](int, int t) { return std::max(0, t / group - 1); }};
-}
-
 class StaleTrainer {
  public:
-  StaleTrainer(const ModelGraph& graph, const BatchSource& data, std::vector<int> stage_of_layer,
-               int micro_batches, StalenessRule rule)
-      : graph_(graph),
-        data_(data),
-        stage_of_layer_(std::move(stage_of_layer)),
-        micro_batches_(micro_batches),
-        rule_(std::move(rule)) {
-    for (const LayerSpec& spec : graph.layers) {
-      layers_.push_back(MakeLayer(spec).value());
-      state_.emplace_back();
-      for (const ParameterSpec& p : spec.parameters) {
-        State s;
-        for (Tensor* t : {&s.gradient, &s.m, &s.v}) *t = Zeros(p);
-        s.values = {Zeros(p)};
-        InitializeParameter(p, /*seed=*/1, s.values[0].f32());
-        state_.back().push_back(std::move(s));
-      }
-    }
+  StaleTrainer(const ModelGraph& graph, const BatchSource& data, const PipelineTraining& training) {
+    const Schedule& schedule = training.program().schedule;
+    SerialOptions options = SmallSerial(data, schedule.num_micro_batches);
+    options.stage_of_layer = training.partition().stage_of_layer;
+    options.staleness = PublishedStaleness(schedule).value();
+    EXPECT_TRUE(SumByCopy(schedule, &options));
+    trainer_ = SerialTrainer::Create(graph, backend_.get(), options).value();
   }
 
-  // One run: all micro-batches, one after the other. Returns the mean loss.
-  double Run() {
-    double loss = 0;
-    for (int t = 0; t < micro_batches_; ++t) {
-      loss += MicroBatch(t);
-      if ((t + 1) % rule_.per_update == 0) Update();
-    }
-    for (auto& layer : state_) {
-      for (State& s : layer) s.values = {s.values.back()};  // version 0 of the next run
-    }
-    ++run_;
-    return loss / static_cast<double>(micro_batches_ * kSmallSamples * kSmallTokens);
-  }
-
-  std::vector<float> Value(int layer, int parameter) const {
-    const auto value = state_[layer][parameter].values.back().f32();
-    return std::vector<float>(value.begin(), value.end());
+  double Run() { return trainer_->Step().value(); }
+  std::vector<float> Value(const std::string& name) const {
+    return trainer_->ParameterValue(name).value();
   }
 
  private:
-  struct State {
-    std::vector<Tensor> values;  // [version]
-    Tensor gradient, m, v;
-  };
-
-  Tensor Zeros(const ParameterSpec& p) {
-    return arena_.Zeros(DataType::kFloat32, Shape(p.shape.begin(), p.shape.end()),
-                        MemoryKind::kParameter);
-  }
-
-  int StageOf(int layer) const { return stage_of_layer_[layer]; }
-
-  // Of layer i of the chain, whose input is x[i].
-  static absl::Span<const Tensor> Inputs(const std::vector<Tensor>& x, int i) {
-    return absl::MakeConstSpan(&x[i], i > 0 ? 1 : 0);
-  }
-
-  double MicroBatch(int t) {
-    const int n = static_cast<int>(layers_.size());
-    double loss = 0;
-    LayerContext ctx;
-    ctx.backend = backend_.get();
-    ctx.step = run_;
-    ctx.first_sample = t * kSmallSamples;
-    ctx.samples = kSmallSamples;
-    ctx.seed = 1;
-    ctx.loss_scale = 1.0f / static_cast<float>(rule_.per_update * kSmallSamples * kSmallTokens);
-    ctx.loss_sum = &loss;
-    const auto load = [&](int i) {
-      return LoadData(graph_.layers[i], data_, &arena_, run_, ctx.first_sample, kSmallSamples);
-    };
-    std::vector<Tensor> x(n + 1);
-    std::vector<LayerStash> stashes(n);
-    for (int i = 0; i < n; ++i) {
-      std::vector<Parameter> parameters;
-      for (State& s : state_[i]) {
-        parameters.push_back({s.values.at(rule_.version(StageOf(i), t)), s.gradient});
-      }
-      layers_[i]->SetParameters(std::move(parameters));
-      const BatchView view = load(i);
-      ctx.batch = &view;
-      x[i + 1] = layers_[i]->Forward(ctx, Inputs(x, i), &stashes[i]);
-    }
-    Tensor dy;
-    for (int i = n - 1; i >= 0; --i) {
-      const BatchView view = load(i);
-      ctx.batch = &view;
-      std::vector<Tensor> dx =
-          layers_[i]->BackwardInput(ctx, Inputs(x, i), std::move(dy), &stashes[i]);
-      layers_[i]->BackwardWeight(ctx, Inputs(x, i), &stashes[i]);
-      if (i > 0) dy = std::move(dx[0]);
-    }
-    return loss;
-  }
-
-  void Update() {
-    AdamOptions adam = SmallAdam().adam;
-    adam.step = ++updates_;
-    for (auto& layer : state_) {
-      for (State& s : layer) {
-        const auto newest = s.values.back().f32();
-        Tensor next =
-            arena_.Zeros(DataType::kFloat32, s.values.back().shape(), MemoryKind::kParameter);
-        std::copy(newest.begin(), newest.end(), next.f32().begin());
-        backend_->optimizer().Adam(adam, next, s.gradient, s.m, s.v);
-        backend_->Fill(s.gradient, 0);
-        s.values.push_back(next);
-      }
-    }
-    CHECK(backend_->Finish().ok());
-  }
-
-  const ModelGraph& graph_;
-  const BatchSource& data_;
-  const std::vector<int> stage_of_layer_;
-  const int micro_batches_;
-  const StalenessRule rule_;
   Arena arena_;
   const std::unique_ptr<Backend> backend_ = MakeCpuBackend(&arena_);
-  std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<std::vector<State>> state_;  // [layer][parameter]
-  int run_ = 0, updates_ = 0;
+  std::unique_ptr<SerialTrainer> trainer_;
 };
 
 class Asynchronous : public testing::Test {
@@ -185,8 +52,7 @@ class Asynchronous : public testing::Test {
     auto training = PipelineTraining::Create(graph_, *batches_, options);
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return {};
-    StaleTrainer plain(graph_, *batches_, (*training)->partition().stage_of_layer,
-                       options.sizes.micro_batches, RuleOf(options.scheme, options.sizes));
+    StaleTrainer plain(graph_, *batches_, **training);
     std::vector<double> losses;
     for (int run = 0; run < kRuns; ++run) {
       const absl::StatusOr<TrainingStep> step = (*training)->Step();
@@ -195,11 +61,9 @@ class Asynchronous : public testing::Test {
       EXPECT_EQ(step->loss, plain.Run()) << "run " << run;
       losses.push_back(step->loss);
     }
-    for (int i = 0; i < static_cast<int>(graph_.layers.size()); ++i) {
-      const std::vector<ParameterSpec>& parameters = graph_.layers[i].parameters;
-      for (int p = 0; p < static_cast<int>(parameters.size()); ++p) {
-        EXPECT_EQ((*training)->ParameterValue(parameters[p].name).value(), plain.Value(i, p))
-            << parameters[p].name;
+    for (const LayerSpec& layer : graph_.layers) {
+      for (const ParameterSpec& p : layer.parameters) {
+        EXPECT_EQ((*training)->ParameterValue(p.name).value(), plain.Value(p.name)) << p.name;
       }
     }
     return losses;
@@ -232,7 +96,8 @@ TEST_F(Asynchronous, EverySchemeFollowsItsStalenessRule) {
   EXPECT_EQ(schemes, 3);
 }
 
-// Groups of two devices sum their gradients before each step: the same rule, but for rounding.
+// Groups of two devices sum their gradients before each step: the same rule, in the order of the
+// loop by copy.
 TEST_F(Asynchronous, GroupsFollowTheRule) {
   for (const Scheme& scheme : Catalog()) {
     if (!scheme.asynchronous) continue;
@@ -242,12 +107,10 @@ TEST_F(Asynchronous, GroupsFollowTheRule) {
       options.rendezvous = rendezvous;
       PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                    PipelineTraining::Create(graph_, *batches_, options));
-      StaleTrainer plain(graph_, *batches_, training->partition().stage_of_layer, 8,
-                         RuleOf(options.scheme, options.sizes));
+      StaleTrainer plain(graph_, *batches_, *training);
       for (int run = 0; run < kRuns; ++run) {
         PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep step, training->Step());
-        // Rounding of 8 x 2 terms an update, 8 updates a run; another rule is off by 1e-3 and more.
-        EXPECT_NEAR(step.loss, plain.Run(), 1e-5) << scheme.name << " run " << run;
+        EXPECT_EQ(step.loss, plain.Run()) << scheme.name << " run " << run;
       }
     }
   }
@@ -294,6 +157,12 @@ TEST_F(Asynchronous, MemoryOfOlderVersions) {
       }
     }
   }
+}
+
+TEST_F(Asynchronous, OtherSchedulesHaveNoPublishedRule) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule schedule, MakeSchedule("1f1b", {2, 4}));
+  EXPECT_THAT(PublishedStaleness(schedule),
+              StatusIs(absl::StatusCode::kNotFound, testing::HasSubstr("schedule \"1f1b\"")));
 }
 
 TEST_F(Asynchronous, TiesBetweenStagesAreRefused) {

@@ -12,6 +12,7 @@
 #include "kernels/compute_device.h"
 #include "kernels/cuda/devices.h"
 #include "models/layers/serial_trainer.h"
+#include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
 #include "models/layers/test_nets.h"
 #include "tests/small_training.h"
@@ -99,6 +100,32 @@ TEST(EmulatedGraphs, ServeFromTheThirdStepOn) {
         EXPECT_TRUE(step == 3 || of_step["graphs_captured"] == 0) << "step " << step;
       }
       for (const ComputeDevice::Counts& none : without->DeviceCounts()) EXPECT_TRUE(none.empty());
+    }
+  }
+}
+
+// Copies that normalise together, and each by itself: the CPU's losses but for rounding, and memory
+// and traffic as predicted, with and without graphs and in bfloat16.
+TEST(EmulatedDevices, BatchNormInCopies) {
+  const ModelGraph graph = SmallResNet().graph;
+  const RandomData data(FieldsOf(graph));
+  for (const BatchNormCopies batch_norm : {BatchNormCopies::kSynchronised, BatchNormCopies::kOwn}) {
+    TrainingOptions options = SmallTraining("1f1b", 2, 4);
+    options.sizes.data_parallel = 2;
+    options.micro_batch_samples = 4;
+    options.batch_norm = batch_norm;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(auto cpu, PipelineTraining::Create(graph, data, options));
+    const std::vector<double> expected = LossesAsPredicted(cpu.get(), 2);
+    gpu::DeviceOptions with_graphs;
+    with_graphs.graphs = true;
+    for (const gpu::DeviceOptions& on : {gpu::DeviceOptions(), with_graphs, InBFloat16()}) {
+      options.devices = gpu::CudaDevices("emulated", on);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(auto emulated, PipelineTraining::Create(graph, data, options));
+      const std::vector<double> losses = LossesAsPredicted(emulated.get(), 2);
+      const bool narrow = on.format.activations == DataType::kBFloat16;
+      for (size_t step = 0; step < expected.size(); ++step) {
+        EXPECT_NEAR(losses.at(step), expected[step], (narrow ? 0.05 : 1e-3) * expected[step]);
+      }
     }
   }
 }

@@ -61,6 +61,13 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
                                                    " samples do not divide into ", parts,
                                                    " parts"));
   }
+  const Staleness& staleness = options.staleness;
+  if (staleness.per_update < 0 ||
+      (staleness.per_update > 0 && options.num_micro_batches % staleness.per_update != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(options.num_micro_batches,
+                                                   " micro-batches with an optimizer step after ",
+                                                   "each ", staleness.per_update));
+  }
   std::vector<TokenSlice> slices = {TokenSlice()};
   if (options.slices.size() > 1) {
     PIPELAB_RETURN_IF_ERROR(CheckTakesSlices(graph));
@@ -141,21 +148,29 @@ LayerContext SerialTrainer::ContextFor(int64_t step, int64_t first_sample, int64
   return ctx;
 }
 
+void SerialTrainer::Bind(int micro_batch, int copy) {
+  const std::vector<int>& sums = options_.sum_of_micro_batch;
+  const int sum = (sums.empty() ? 0 : sums[micro_batch]) * options_.copies + copy;
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    std::vector<Parameter> parameters = parameters_[sum][i];
+    const size_t version = stale() ? options_.staleness.version(StageOf(i), micro_batch) : 0;
+    for (size_t k = 0; k < parameters.size(); ++k) {
+      const Value& v = values_.at(ValueName(graph_.layers[i].parameters[k]));
+      if (version < v.older.size()) parameters[k].value = v.older[version];
+    }
+    layers_[i]->SetParameters(std::move(parameters));
+  }
+}
+
 void SerialTrainer::MicroBatch(int micro_batch, int copy) {
   const int64_t samples = options_.micro_batch_samples / options_.copies;
   const int64_t first = micro_batch * options_.micro_batch_samples + copy * samples;
   const int n = static_cast<int>(layers_.size());
   LayerContext ctx = ContextFor(step_, first, samples);
-  ctx.loss_scale =
-      1.0f / static_cast<float>(options_.num_micro_batches * options_.micro_batch_samples *
-                                options_.data->targets_per_sample());
+  ctx.loss_scale = 1.0f / static_cast<float>(UpdateSize() * options_.micro_batch_samples *
+                                             options_.data->targets_per_sample());
   ctx.loss_sum = &losses_[micro_batch];
-  if (parameters_.size() > 1) {
-    const std::vector<int>& sums = options_.sum_of_micro_batch;
-    const int sum = sums.empty() ? 0 : sums[micro_batch];
-    const auto& parameters = parameters_[sum * options_.copies + copy];
-    for (int i = 0; i < n; ++i) layers_[i]->SetParameters(parameters[i]);
-  }
+  if (parameters_.size() > 1 || stale()) Bind(micro_batch, copy);
   struct Pass {  // of one slice
     std::vector<Tensor> outputs;
     std::vector<LayerStash> stashes;
@@ -252,9 +267,10 @@ bool SerialTrainer::HasOtherStages(int layer) const {
   return false;
 }
 
-void SerialTrainer::AddGradients() {
-  losses_.assign(options_.num_micro_batches, 0);
-  for (int i = 0; i < options_.num_micro_batches; ++i) {
+void SerialTrainer::AddGradients(int update) {
+  losses_.resize(options_.num_micro_batches);
+  for (int i = update * UpdateSize(); i < (update + 1) * UpdateSize(); ++i) {
+    losses_[i] = 0;
     for (int copy = 0; copy < options_.copies; ++copy) MicroBatch(i, copy);
   }
   for (auto& [name, v] : values_) {
@@ -265,7 +281,7 @@ void SerialTrainer::AddGradients() {
 }
 
 absl::StatusOr<std::map<std::string, std::vector<float>>> SerialTrainer::LossGradients() {
-  AddGradients();
+  AddGradients(/*update=*/0);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   std::map<std::string, std::vector<float>> gradients;
   for (auto& [name, v] : values_) {
@@ -288,16 +304,31 @@ void SerialTrainer::ClipGradients() {
   for (auto& [name, v] : values_) backend_->optimizer().Scale(v.gradients[0], factor);
 }
 
-absl::StatusOr<double> SerialTrainer::Step() {
-  AddGradients();
-  ClipGradients();
-  ++step_;
+void SerialTrainer::Update(int update) {
   for (auto& [name, v] : values_) {
-    OptimizerStep(options_.optimizer, step_, v.master, v.gradients[0], v.state, backend_);
+    if (stale()) {
+      v.older.push_back(
+          backend_->arena().Zeros(v.value.type(), v.value.shape(), MemoryKind::kParameter));
+      backend_->Copy(v.value, v.older.back());
+    }
+    OptimizerStep(options_.optimizer, step_ * Updates() + update + 1, v.master, v.gradients[0],
+                  v.state, backend_);
     for (const Tensor& g : v.gradients) backend_->Fill(g, 0);
   }
   TakeMasters();
   for (const auto& layer : layers_) layer->EndStep(backend_);
+}
+
+absl::StatusOr<double> SerialTrainer::Step() {
+  for (int update = 0; update < Updates(); ++update) {
+    AddGradients(update);
+    ClipGradients();
+    Update(update);
+  }
+  ++step_;
+  for (auto& [name, v] : values_) v.older.clear();
+  for (size_t i = 0; i < layers_.size() && stale(); ++i)
+    layers_[i]->SetParameters(parameters_[0][i]);
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   double sum = 0;
   for (double loss : losses_) sum += loss;

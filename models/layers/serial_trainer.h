@@ -40,6 +40,15 @@
 
 namespace pipelab {
 
+// Training on older weights, as asynchronous pipelines do, by the rule that a paper gives: an
+// optimizer step after each `per_update` micro-batches, which divide those of a training step, with
+// the gradient of the mean of their losses. Micro-batch t computes in stage s with the weights that
+// version(s, t) of the training step's optimizer steps have made. 0: one step, on the newest.
+struct Staleness {
+  int per_update = 0;
+  std::function<int(int stage, int micro_batch)> version;
+};
+
 struct SerialOptions {
   int64_t micro_batch_samples = 1;
   int num_micro_batches = 1;
@@ -63,6 +72,7 @@ struct SerialOptions {
   // all else taking them together, where stages differ in their copies; must divide the samples.
   // Running statistics are the first part's. Empty: 1.
   std::vector<int> norm_parts;
+  Staleness staleness;  // its stages are stage_of_layer's
   // Tokens of each slice of a sample; empty: whole samples. This is how a token pipeline computes
   // and adds, without the pipeline (models/graph/token_slice.h).
   std::vector<int64_t> slices;
@@ -77,8 +87,8 @@ class SerialTrainer {
 
   const ModelGraph& graph() const { return graph_; }
 
-  // One optimizer step over all micro-batches. Returns the mean loss over their targets, before
-  // the step.
+  // One optimizer step over all micro-batches (with staleness: several). Returns the mean loss over
+  // their targets, before the step.
   absl::StatusOr<double> Step();
   // The norm of all gradients of the last step, before clipping; 0 where the optimizer needs none
   // (OptimizerOptions::clip_norm).
@@ -113,6 +123,7 @@ class SerialTrainer {
     Tensor master;              // in float32: the value itself, where that is
     std::vector<Tensor> state;  // the optimizer's, as StateNames
     std::vector<Tensor> gradients;
+    std::vector<Tensor> older;  // `value` after 0, 1, ... optimizer steps of this training step
   };
 
   SerialTrainer(ModelGraph graph, Backend* backend, const SerialOptions& options);
@@ -122,12 +133,22 @@ class SerialTrainer {
   void TakeMasters();
   StateTarget Target() const;
   const Tensor& StateTensor(const StateEntry& entry) const;
-  // All micro-batches of the step; each value's first gradient is then the sum.
-  void AddGradients();
+  bool stale() const { return options_.staleness.per_update > 0; }
+  // Of a training step, and micro-batches of one.
+  int Updates() const { return stale() ? options_.num_micro_batches / UpdateSize() : 1; }
+  int UpdateSize() const {
+    return stale() ? options_.staleness.per_update : options_.num_micro_batches;
+  }
+  // The micro-batches of one optimizer step; each value's first gradient is then the sum.
+  void AddGradients(int update);
+  // The optimizer's step.
+  void Update(int update);
   // Scales gradients so that their norm is what the optimizer allows.
   void ClipGradients();
   Tensor NewState(const ParameterSpec& spec, MemoryKind kind);
   void MicroBatch(int micro_batch, int copy);
+  // Gives layers the weights that the micro-batch computes with, and its partial sum.
+  void Bind(int micro_batch, int copy);
   // The gradient of one output while its consumers, from the last to the first, add their shares:
   // the sums of other stages, the last stage first, and the shares of its own.
   struct OutputGradient {

@@ -1,0 +1,29 @@
+#include "pipelines/runtime/staleness.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/ir/versions.h"
+
+namespace pipelab {
+
+absl::StatusOr<Staleness> PublishedStaleness(const Schedule& schedule) {
+  const int n = schedule.num_stages();
+  // Counted from 0, what the papers call t is micro-batch t + 1, and k is stage k + 1.
+  if (schedule.name == "pipedream") {
+    return Staleness{1, [n](int k, int t) { return std::max(0, (t + 1) - n + k); }};
+  }
+  if (schedule.name == "pipedream_vertical_sync") {
+    return Staleness{1, [n](int, int t) { return std::max(0, (t + 1) - n); }};
+  }
+  if (schedule.name == "pipedream_2bw") {
+    const int updates = static_cast<int>(VersionUses(schedule)[0].size()) - 1;
+    const int group = schedule.num_micro_batches / std::max(1, updates);
+    return Staleness{group, [group](int, int t) { return std::max(0, t / group - 1); }};
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no staleness rule is published for schedule \"", schedule.name, "\""));
+}
+
+}  // namespace pipelab
