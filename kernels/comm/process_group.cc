@@ -34,7 +34,9 @@ absl::StatusOr<Listener> ListenWhereAsked(const std::string& option) {
   if (!option.empty()) return Listen(option);
   const char* const asked = std::getenv(kListenVariable);
   if (asked == nullptr || *asked == '\0') {
-    return Listen(PlaceFromEnvironment().one_host ? "127.0.0.1" : "*");
+    if (!PlaceFromEnvironment().one_host) return Listen("*");
+    absl::StatusOr<Listener> loopback = Listen("127.0.0.1");
+    return loopback.ok() ? loopback : Listen("::1");
   }
   absl::StatusOr<Listener> listener = Listen(asked);
   if (listener.ok()) return listener;
