@@ -28,6 +28,13 @@ class NetworkLayerKeys {
     return {std::move(spec), s_.inputs[0].value.height, s_.inputs[0].value.width};
   }
 
+  // Name and first input.
+  template <typename Sizes>
+  void Place(Sizes* sizes) const {
+    sizes->name = s_.name;
+    sizes->input = s_.inputs[0].index;
+  }
+
   // Keys besides those of every layer, and how many inputs.
   absl::Status Allow(std::vector<absl::string_view> keys, size_t least, size_t most) const;
   absl::Status InputError(const NetworkLayerInput& input, absl::string_view what) const;

@@ -52,8 +52,7 @@ class LayerReader : NetworkLayerKeys {
                              Choice("activation", {"none", "gelu", "relu"}, "none"));
     sizes.activation = static_cast<Activation>(activation);
     sizes.stddev = std::sqrt(2.0 / static_cast<double>(sizes.in));  // He et al. 2015
-    sizes.name = s_.name;
-    sizes.input = s_.inputs[0].index;
+    Place(&sizes);
     return Rows(DenseSpec(sizes));
   }
 
@@ -67,8 +66,7 @@ class LayerReader : NetworkLayerKeys {
     NormSizes sizes;
     PIPELAB_RETURN_IF_ERROR(Allow({}, 1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
-    sizes.name = s_.name;
-    sizes.input = s_.inputs[0].index;
+    Place(&sizes);
     return AsFirst(NormSpec(sizes));
   }
 
@@ -112,8 +110,7 @@ class LayerReader : NetworkLayerKeys {
     int64_t rows = 0;
     PIPELAB_RETURN_IF_ERROR(TakeRows(&rows, &sizes.width));
     if (rows != 1) return InputError(s_.inputs[0], "this loss takes one row of a sample");
-    sizes.name = s_.name;
-    sizes.input = s_.inputs[0].index;
+    Place(&sizes);
     return Rows(ElementLossSpec(sizes));
   }
 
@@ -122,8 +119,7 @@ class LayerReader : NetworkLayerKeys {
     PIPELAB_RETURN_IF_ERROR(Allow({"classes"}, 1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.rows, &sizes.channels));
     PIPELAB_ASSIGN_OR_RETURN(sizes.classes, Size("classes"));
-    sizes.name = s_.name;
-    sizes.input = s_.inputs[0].index;
+    Place(&sizes);
     return Rows(ClassifierSpec(sizes));
   }
 
@@ -156,8 +152,7 @@ class LayerReader : NetworkLayerKeys {
       PIPELAB_ASSIGN_OR_RETURN(sizes.causal, object_.Bool("causal"));
     }
     PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
-    sizes.name = s_.name;
-    sizes.input = s_.inputs[0].index;
+    Place(&sizes);
     return Rows(GptAttentionSpec(sizes));
   }
 
@@ -167,8 +162,7 @@ class LayerReader : NetworkLayerKeys {
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.inner, Size("inner", 4 * sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
-    sizes.name = s_.name;
-    sizes.input = s_.inputs[0].index;
+    Place(&sizes);
     return Rows(GptMlpSpec(sizes));
   }
 
@@ -177,8 +171,7 @@ class LayerReader : NetworkLayerKeys {
     PIPELAB_RETURN_IF_ERROR(Allow({"vocabulary"}, 1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.vocabulary, Size("vocabulary"));
-    sizes.name = s_.name;
-    sizes.input = s_.inputs[0].index;
+    Place(&sizes);
     return Rows(GptHeadSpec(sizes));
   }
 
@@ -222,8 +215,7 @@ class LayerReader : NetworkLayerKeys {
       return object_.Error("kernel", sizes.kernel, ": the image is ", sizes.height, " x ",
                            sizes.width);
     }
-    sizes.name = s_.name;
-    sizes.input = s_.inputs[0].index;
+    Place(&sizes);
     return NetworkLayer{PoolSpec(sizes), sizes.out_height(), sizes.out_width()};
   }
 
