@@ -10,6 +10,7 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
@@ -21,6 +22,8 @@ namespace {
 
 constexpr int kFailure = 1;
 constexpr int kUsage = 2;
+constexpr int kDoesNotFit = 3;
+constexpr absl::string_view kDoesNotFitPayload = "pipelab.does_not_fit";
 // For the first of several processes to say what is wrong: a launcher ends all when one has ended.
 constexpr absl::Duration kFirstLimit = absl::Seconds(10);
 
@@ -136,8 +139,16 @@ std::map<std::string, std::string> ResolvedFlags() {
   return values;
 }
 
+absl::Status DoesNotFit(absl::string_view message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kDoesNotFitPayload, absl::Cord("1"));
+  return status;
+}
+
 int ExitCode(const absl::Status& status) {
-  return status.ok() ? 0 : absl::IsInvalidArgument(status) ? kUsage : kFailure;
+  if (status.ok()) return 0;
+  if (absl::IsInvalidArgument(status)) return kUsage;
+  return status.GetPayload(kDoesNotFitPayload).has_value() ? kDoesNotFit : kFailure;
 }
 
 void PrintError(const absl::Status& status) {

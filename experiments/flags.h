@@ -9,7 +9,7 @@
 //   }
 //
 // Exit codes: 0 done; 1 failure (data, disk, a device); 2 usage (InvalidArgument: an option's value
-// is wrong).
+// is wrong); 3 a step that needs more memory than a device has (DoesNotFit).
 #ifndef PIPELAB_EXPERIMENTS_FLAGS_H_
 #define PIPELAB_EXPERIMENTS_FLAGS_H_
 
@@ -39,6 +39,9 @@ void SetFlagDefaults(absl::Span<const std::pair<std::string, std::string>> value
 
 // Flags that this project defines, with their present values, by name: what config.json records.
 std::map<std::string, std::string> ResolvedFlags();
+
+// An answer that is told and cannot be used: exit code 3.
+absl::Status DoesNotFit(absl::string_view message);
 
 // How a program ends: the exit code for a Status, and its one line on stderr.
 int ExitCode(const absl::Status& status);

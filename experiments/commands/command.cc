@@ -26,7 +26,8 @@ std::vector<Command> MakeCommands() {
   const std::vector<absl::string_view> sizes_of_stages = {"bytes", "kept", "weights",
                                                           "optimizer_tensors", "workspace"};
   const std::vector<absl::string_view> model = {"model",       "model_time_unit", "cluster",
-                                                "number_type", "samples",         "layout"};
+                                                "number_type", "samples",         "layout",
+                                                "dtype",       "reserve"};
   const std::vector<absl::string_view> times =
       Join({"forward", "backward_input", "backward_weight", "hop", "atomic_pairs", "recompute_time",
             "step", "reduce", "bandwidth", "links", "overlap", "device_speed"},
@@ -52,6 +53,7 @@ std::vector<Command> MakeCommands() {
                                                      "sample_sizes",
                                                      "token_step",
                                                      "number_type",
+                                                     "dtype",
                                                      "blocks",
                                                      "model_time_unit"};
   return {
@@ -67,18 +69,25 @@ std::vector<Command> MakeCommands() {
        "show interleaved --devices=4 --micro_batches=8 --svg_out=timeline.svg",
        Join(Join(input, times), Join(plan, {"columns", "svg_out", "memory_out", "trace_out"})),
        &ShowCommand},
-      {"run", "trains a small GPT under a schedule, or a plan's model, beside serial training",
+      {"run", "trains a network under a schedule, or a plan, beside serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
        Join(Join(Join(input, plan_model), optimizer),
             {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel",
+             "data", "batch_norm", "layout",
              "sequence_parallel", "backend", "precision", "cuda_graphs", "checkpoint",
              "checkpoint_every", "resume", "json_out"}),
        &RunCommand},
+      {"compare",
+       "configurations of a step beside one another: time, bubble, memory, traffic, the winner",
+       "compare 1f1b:P=8,M=32 zbv:P=8,M=32 --model=gpt-6.6b --cluster=dgx-a100",
+       {"model", "model_time_unit", "cluster", "dtype", "number_type", "reserve", "columns",
+        "json_out"},
+       &CompareCommand},
       {"search",
        "the fastest grid, schedule and sharding for a model, a cluster and a batch",
        "search --model=gpt-52b --cluster=dgx1-v100 --gpus=64 --batch=32",
-       {"model", "model_time_unit", "cluster", "number_type", "batch", "gpus", "top", "explain",
-        "json"},
+       {"model", "model_time_unit", "cluster", "dtype", "number_type", "reserve", "batch", "gpus",
+        "top", "schemes", "max_tensor", "fixed", "explain", "json", "json_out"},
        &SearchCommand},
       {"plan", "the stages that a planner makes of a network, and how good they are",
        "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 --samples=2 "

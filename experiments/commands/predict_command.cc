@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -13,10 +14,11 @@
 #include "experiments/validation/measured_rows.h"
 #include "experiments/validation/predict_rows.h"
 #include "pipelines/cluster/cluster.h"
+#include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, rows, "", "CSV file of training iterations (docs/validation.md); -: stdin");
-ABSL_DECLARE_FLAG(std::string, cluster);  // run_flags.cc
+ABSL_DECLARE_FLAG(std::string, cluster);  // step_input.cc
 ABSL_FLAG(std::string, csv_out, "-", "file of the same rows with predicted_ms; -: stdout");
 ABSL_FLAG(int, vocabulary, 50257, "words of the model; each tensor-parallel device has its part");
 

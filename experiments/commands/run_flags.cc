@@ -6,25 +6,14 @@
 #include <utility>
 
 #include "absl/flags/commandlineflag.h"
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, model, "",
-          "a published model's name, or a file of layers with their costs (docs/models.md): times "
-          "and memory are then the model's, in milliseconds and bytes");
-ABSL_FLAG(std::string, model_time_unit, "s", "of the times in a file of Piper's: s or ms");
-ABSL_FLAG(std::string, cluster, "",
-          "the machine for --model: a name or a file (docs/clusters.md); empty: all layers were "
-          "measured, and messages take no time");
-ABSL_FLAG(std::string, number_type, "",
-          "that the machine computes with: fp32, tf32, bf16 or fp16; empty: fp32 where it can");
-ABSL_FLAG(int64_t, samples, 1, "samples a micro-batch, with --model");
-ABSL_FLAG(std::string, layout, "",
-          "layers of each stage, with --model: 3,2,2,3 or 0-2;3,4;5-9; empty: stages of about the "
-          "same time");
+ABSL_DECLARE_FLAG(std::string, model);  // step_input.cc
 
 namespace pipelab {
 namespace {

@@ -10,16 +10,21 @@
 #include "experiments/commands/plan_input.h"
 #include "experiments/commands/run_devices.h"
 #include "experiments/commands/schedule_input.h"
+#include "experiments/commands/step_input.h"
+#include "experiments/flags.h"
 #include "experiments/optimizer_flags.h"
 #include "kernels/tensor/tensor.h"
+#include "models/data/data_file.h"
 #include "models/data/random_batches.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/step/step.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(bool, sequential);
+ABSL_DECLARE_FLAG(std::string, model);  // step_input.cc
 ABSL_FLAG(int, steps, 5, "training steps");
 ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
 ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at least 2");
@@ -28,6 +33,11 @@ ABSL_FLAG(std::string, sharding, "replicated",
           "gradients, fully");
 ABSL_FLAG(int, tensor_parallel, 1,
           "devices that compute each layer together, in the place of each device of the schedule");
+ABSL_FLAG(std::string, data, "",
+          "what to train on: a text, a table (.csv), a folder of pictures (docs/data.md); empty: "
+          "generated data");
+ABSL_FLAG(std::string, batch_norm, "synchronised",
+          "what data-parallel copies normalise by: synchronised (all their rows) or own");
 ABSL_FLAG(bool, sequence_parallel, false,
           "these devices split the rows outside products (norms, dropout, sums) by tokens");
 ABSL_FLAG(int, heads, 0, "attention heads, which --tensor_parallel divides; 0: 2");
@@ -87,36 +97,50 @@ absl::StatusOr<RunInput> EmptyStudy() {
         absl::StrCat("--wait_limit_s=", absl::GetFlag(FLAGS_wait_limit_s), ": must be at least 1"));
   }
   study.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
-  PIPELAB_ASSIGN_OR_RETURN(study.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
+  PIPELAB_ASSIGN_OR_RETURN(study.lowering.sharding,
+                           ParseSharding(absl::GetFlag(FLAGS_sharding)));
+  PIPELAB_ASSIGN_OR_RETURN(study.batch_norm, ParseBatchNorm(absl::GetFlag(FLAGS_batch_norm)));
   PIPELAB_RETURN_IF_ERROR(TakeCheckpointFlags(&study));
   return study;
 }
 
-// A GPT under a schedule.
-absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
-  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/false));
-  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
-  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
-  PrintSkippedNote(input);
-  PIPELAB_ASSIGN_OR_RETURN(RunInput study, EmptyStudy());
-  study.source = input.source;
-  study.title = "a GPT of % parameters on synthetic text";
-  study.schedule = std::move(input.schedule);
-  const Schedule& schedule = study.schedule;
-  PIPELAB_ASSIGN_OR_RETURN(TextData data, MakeTextData(SyntheticCorpus(/*bytes=*/20000, study.seed),
-                                                       kTokens, study.seed));
-  // Rows that every group of devices divides.
+absl::Status CheckTrainable(const ModelGraph& graph) {
+  const int64_t parameters = graph.num_parameters();
+  if (parameters > kMostParameters) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--model: ", parameters, " parameters; run trains up to ", kMostParameters,
+                     " of them on this machine. simulate takes any model"));
+  }
+  for (const char* flag : {"layers", "heads"}) {
+    if (!FlagWasSet(flag)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, ": of the GPT that is trained without --model"));
+  }
+  return absl::OkStatus();
+}
+
+// Rows that every group of devices divides.
+int64_t LeastSamples(const Schedule& schedule) {
+  int64_t samples = 1;
   for (const auto& replica : schedule.placement.groups) {
     for (const std::vector<int>& group : replica) {
-      study.micro_batch_samples =
-          std::lcm(study.micro_batch_samples, static_cast<int64_t>(group.size()));
+      samples = std::lcm(samples, static_cast<int64_t>(group.size()));
     }
   }
+  return samples;
+}
+
+// A small GPT on text of its own, as large as the stages need.
+absl::Status MakeSmallGpt(RunInput* study) {
+  const Schedule& schedule = study->schedule;
+  PIPELAB_ASSIGN_OR_RETURN(TextData data, MakeTextData(SyntheticCorpus(/*bytes=*/20000, study->seed),
+                                                       kTokens, study->seed));
   // Words that every tensor-parallel group divides: the last ones may never come.
   const int64_t known = data.train->vocabulary();
   const int64_t vocabulary =
-      known + (study.tensor_parallel - known % study.tensor_parallel) % study.tensor_parallel;
-  study.data = std::move(data.train);
+      known + (study->tensor_parallel - known % study->tensor_parallel) % study->tensor_parallel;
+  study->title = "a GPT of % parameters on synthetic text";
+  study->data = std::move(data.train);
   GptConfig config;
   config.layers = absl::GetFlag(FLAGS_layers);
   // The graph has two layers a block, and two more: one for each stage.
@@ -126,9 +150,86 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
   config.tokens = kTokens;
   config.vocabulary = vocabulary;
   config.dropout = 0.1;
-  PIPELAB_ASSIGN_OR_RETURN(study.graph, BuildGpt(config));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckTensorParallel(study.graph, {study.tensor_parallel, study.sequence_parallel}));
+  PIPELAB_ASSIGN_OR_RETURN(study->graph, BuildGpt(config));
+  return CheckTensorParallel(study->graph, {study->tensor_parallel, study->sequence_parallel});
+}
+
+// The user's own data, or generated data for any network.
+absl::Status OpenData(RunInput* study) {
+  const std::string path = absl::GetFlag(FLAGS_data);
+  const int64_t batch = study->micro_batch_samples * study->schedule.num_micro_batches;
+  study->title = absl::StrCat(study->graph.name, " of % parameters on ",
+                              path.empty() ? "random data" : path);
+  if (path.empty()) {
+    study->data = std::make_unique<RandomBatches>(FieldsOf(study->graph), batch, study->seed);
+    return absl::OkStatus();
+  }
+  DataFileOptions options;
+  options.batch_samples = batch;
+  options.seed = study->seed;
+  PIPELAB_ASSIGN_OR_RETURN(DataFile data, OpenDataFile("--data", path, study->graph, options));
+  study->data = std::move(data.train);
+  return absl::OkStatus();
+}
+
+// The configuration's model, cut and lowered as every command does.
+absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* study) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
+  PIPELAB_RETURN_IF_ERROR(CheckTrainable(on->model().graph));
+  StepModel here = on->step();
+  here.fold_data = false;
+  here.cluster = nullptr;  // whatever the machine, stages are cut by flops
+  StepCache cache(here);
+  if (input.own) cache.AddSchedule(config.scheme, std::move(input.schedule));
+  PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(&cache, config));
+  study->schedule = step.program.schedule;
+  study->stage_of_layer = step.partition.stage_of_layer;
+  study->micro_batch_samples = config.micro_batch_size * config.data;
+  study->graph = on->model().graph;
+  return OpenData(study);
+}
+
+// What a configuration says and flags say as well.
+absl::Status TakeConfig(const std::string& word, const StepConfig& config, RunInput* study) {
+  if (!IsConfigWord(word)) return absl::OkStatus();
+  for (const char* flag : {"sharding", "tensor_parallel", "sequence_parallel", "batch_norm"}) {
+    if (!FlagWasSet(flag)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, ": the configuration ", word, " says its own; give it there"));
+  }
+  study->tensor_parallel = config.tensor;
+  study->sequence_parallel = config.sequence_parallel;
+  study->batch_norm = config.batch_norm;
+  study->lowering = LoweringOf(config);
+  return absl::OkStatus();
+}
+
+// A network under a schedule.
+absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
+  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
+  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
+  PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  PrintSkippedNote(input);
+  PIPELAB_ASSIGN_OR_RETURN(RunInput study, EmptyStudy());
+  study.source = input.source;
+  StepConfig config = input.config;
+  if (words.size() > 1) PIPELAB_RETURN_IF_ERROR(TakeConfig(words[1], config, &study));
+  config.tensor = study.tensor_parallel;
+  config.sequence_parallel = study.sequence_parallel;
+  config.batch_norm = study.batch_norm;
+  if (!absl::GetFlag(FLAGS_model).empty() || !config.model.empty()) {
+    PIPELAB_RETURN_IF_ERROR(TakeStep(config, std::move(input), &study));
+    return study;
+  }
+  if (!absl::GetFlag(FLAGS_data).empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data=", absl::GetFlag(FLAGS_data), ": requires --model"));
+  }
+  study.schedule = std::move(input.schedule);
+  study.micro_batch_samples = IsConfigWord(input.source)
+                                  ? config.micro_batch_size * config.data
+                                  : LeastSamples(study.schedule);
+  PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
   return study;
 }
 
@@ -136,30 +237,17 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
 absl::StatusOr<RunInput> StudyOfPlan(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(PlanInput input, ReadPlanInput(words));
   PIPELAB_ASSIGN_OR_RETURN(RunInput study, EmptyStudy());
-  const int64_t parameters = input.graph.num_parameters();
-  if (parameters > kMostParameters) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model: ", parameters, " parameters; run trains up to ", kMostParameters,
-                     " of them on this machine. simulate takes any model"));
-  }
-  if (absl::GetFlag(FLAGS_layers) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--layers=", absl::GetFlag(FLAGS_layers), ": ",
-                                                   input.source, " is of a model of its own"));
-  }
-  if (absl::GetFlag(FLAGS_heads) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("--heads=", absl::GetFlag(FLAGS_heads), ": ",
-                                                   input.source, " is of a model of its own"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckTrainable(input.graph()));
   study.source = input.source;
-  study.title = absl::StrCat(input.graph.name, " of % parameters on random data");
+  study.title = absl::StrCat(input.graph().name, " of % parameters on random data");
   study.schedule = std::move(input.pipeline.schedule);
   study.sequential = absl::GetFlag(FLAGS_sequential);
   study.stage_of_layer = input.pipeline.partition.stage_of_layer;
   study.micro_batch_samples = input.pipeline.micro_batch_samples;
   study.data = std::make_unique<RandomBatches>(
-      FieldsOf(input.graph), study.micro_batch_samples * study.schedule.num_micro_batches,
+      FieldsOf(input.graph()), study.micro_batch_samples * study.schedule.num_micro_batches,
       study.seed);
-  study.graph = std::move(input.graph);
+  study.graph = input.graph();
   return study;
 }
 

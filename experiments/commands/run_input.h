@@ -18,7 +18,8 @@
 #include "models/graph/layer_spec.h"
 #include "models/layers/optimizer.h"
 #include "pipelines/ir/schedule.h"
-#include "pipelines/ir/sharding.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/runtime/batch_norm.h"
 
 namespace pipelab {
 
@@ -35,7 +36,8 @@ struct RunInput {
   OptimizerOptions optimizer;
   int tensor_parallel = 1;
   bool sequence_parallel = false;
-  Sharding sharding = Sharding::kReplicated;
+  LoweringOptions lowering;
+  BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   ComputeDevices devices;
   absl::Duration wait_limit;
   std::string checkpoint, resume;  // files; empty: none

@@ -17,7 +17,7 @@
 #include "pipelines/step/schedule_file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_DECLARE_FLAG(int64_t, samples);  // run_flags.cc
+ABSL_DECLARE_FLAG(int64_t, samples);  // step_input.cc
 ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, chunks, 0, "stages that a device holds of one replica; 0: the scheme's own");

@@ -1,6 +1,8 @@
 // pipelab search: the fastest grid and schedule for a model, a cluster and a batch.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,10 +11,12 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
-#include "experiments/commands/run_flags.h"
+#include "experiments/commands/step_input.h"
+#include "experiments/flags.h"
 #include "experiments/option_checks.h"
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
@@ -20,17 +24,24 @@
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/search/breakdown.h"
-#include "pipelines/step/step_config.h"
+#include "pipelines/step/step.h"
+#include "pipelines/step/step_fields.h"
 #include "pipelines/search/search.h"
 #include "pipelines/schedules/catalog.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
-ABSL_DECLARE_FLAG(std::string, model);  // run_flags.cc
-ABSL_DECLARE_FLAG(std::string, json);   // schedule_input.cc; `search --json` means --json=-
+ABSL_DECLARE_FLAG(std::string, json);      // schedule_input.cc; `search --json` means --json=-
+ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
 ABSL_FLAG(int64_t, gpus, 0, "devices to use; 0: all of the cluster");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
+ABSL_FLAG(std::string, schemes, "",
+          "schemes to look at, 1f1b,zbv, and files of schedules, mine.csv; empty: the published "
+          "methods and every newer synchronous scheme");
+ABSL_FLAG(int, max_tensor, 0, "devices of a tensor-parallel group, at most; 0: those of a node");
+ABSL_FLAG(std::string, fixed, "",
+          "what configurations must have: P=8,sharding=optimizer,recompute=none");
 ABSL_FLAG(std::string, explain, "",
           "a configuration as search prints it: its timeline and where its step goes");
 
@@ -39,25 +50,52 @@ namespace {
 
 constexpr int64_t kMostBatch = 1 << 24;
 
-// What the flags name; `grid` points into the rest.
-struct Request {
-  GroupedModel model;
-  ClusterSpec cluster;
-  StepModel grid;
-};
+absl::StatusOr<std::unique_ptr<ModelOnCluster>> ReadRequest() {
+  PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(StepConfig()));
+  if (on->step().cluster != nullptr) return on;
+  return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-a100");
+}
 
-absl::Status ReadRequest(Request* request) {
-  if (absl::GetFlag(FLAGS_model).empty()) {
-    return absl::InvalidArgumentError("--model: missing; search needs a name or a file");
+// The keys of --fixed, as the text form has them.
+absl::StatusOr<std::function<bool(const StepConfig&)>> FilterFromFlags() {
+  const std::string text = absl::GetFlag(FLAGS_fixed);
+  if (text.empty()) return std::function<bool(const StepConfig&)>();
+  PIPELAB_ASSIGN_OR_RETURN(const StepConfig wanted,
+                           ParseStepConfig("--fixed", absl::StrCat("any:", text)));
+  std::vector<const StepField*> fields;
+  for (const absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const absl::string_view key = word.substr(0, word.find('='));
+    for (const StepField& f : StepFields()) {
+      if (f.key == key) fields.push_back(&f);
+    }
   }
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, ModelFromFlags());
-  request->model = GroupByName(std::move(graph));
-  PIPELAB_ASSIGN_OR_RETURN(request->cluster, ClusterFromFlags());
-  request->grid.model = &request->model;
-  request->grid.cluster = &request->cluster;
-  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<NumberType> type, NumberTypeFromFlags());
-  request->grid.type = type.value_or(NarrowestType(request->cluster.device));
-  return absl::OkStatus();
+  return std::function<bool(const StepConfig&)>([fields, wanted](const StepConfig& c) {
+    return std::all_of(fields.begin(), fields.end(),
+                       [&](const StepField* f) { return f->get(c) == f->get(wanted); });
+  });
+}
+
+absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags() {
+  std::vector<SearchMethod> methods;
+  const std::string schemes = absl::GetFlag(FLAGS_schemes);
+  if (schemes.empty()) {
+    methods = PublishedMethods();
+    for (SearchMethod& m : NewerMethods()) methods.push_back(std::move(m));
+    return methods;
+  }
+  for (const absl::string_view scheme : absl::StrSplit(schemes, ',', absl::SkipEmpty())) {
+    StepConfig file;
+    file.scheme = std::string(scheme);
+    if (!file.has_schedule_file()) {
+      PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme, "--schemes"));
+      if (found->asynchronous || (found->options & kStageGraph) != 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "--schemes=", scheme, ": search compares synchronous schemes of a chain of stages"));
+      }
+    }
+    methods.push_back(MethodOf(std::string(scheme)));
+  }
+  return methods;
 }
 
 nlohmann::json AsJson(const RankedStep& r) {
@@ -110,7 +148,9 @@ std::string AsTable(const SearchResult& result, size_t top) {
 // What says another configuration than --explain's, or cannot be had of it.
 absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("--explain", text));
-  PIPELAB_RETURN_IF_ERROR(FindScheme(config.scheme, "--explain").status());
+  if (!config.has_schedule_file()) {
+    PIPELAB_RETURN_IF_ERROR(FindScheme(config.scheme, "--explain").status());
+  }
   if (static_cast<double>(config.micro_batch_size) * config.micro_batches * config.data >
       kMostBatch) {
     return absl::InvalidArgumentError(absl::StrCat("--explain=", text, ": a batch of more than ",
@@ -125,38 +165,66 @@ absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
     return absl::InvalidArgumentError(
         absl::StrCat("--batch=", batch, ": --explain=", text, " has a batch of ", config.batch()));
   }
-  const std::string json = absl::GetFlag(FLAGS_json);
-  if (json.empty()) return config;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--json=", json, ": --explain prints text; give one of them"));
+  return config;
 }
 
-absl::Status Explain(const Request& request, const std::string& text) {
+// Where the step goes, each a share of devices x step.
+std::vector<std::pair<std::string, double>> PartsOf(const StepBreakdown& b) {
+  return {{"compute", b.compute},
+          {"recompute", b.recompute},
+          {"tensor-parallel collectives", b.tensor},
+          {"optimizer step", b.step},
+          {"idle: fill, drain, imbalance", std::max(0.0, b.idle)},
+          {"pipeline messages, not hidden", b.pipeline},
+          {"data-parallel collectives, not hidden", b.data}};
+}
+
+absl::Status Explain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ConfigToExplain(text));
-  const absl::StatusOr<StepPrediction> evaluated = PredictStep(request.grid, config);
-  if (!evaluated.ok()) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
+  const absl::StatusOr<StepPrediction> predicted = PredictStep(on->step(), config);
+  if (!predicted.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--explain=", text, ": ", evaluated.status().message()));
+        absl::StrCat("--explain=", text, ": ", predicted.status().message()));
   }
-  const StepPrediction& point = *evaluated;
-  PIPELAB_ASSIGN_OR_RETURN(const StepBreakdown b, BreakDown(request.grid, point));
+  const StepPrediction& p = *predicted;
+  PIPELAB_ASSIGN_OR_RETURN(const StepBreakdown b, BreakDown(on->step(), p));
+  const std::string json_out = absl::GetFlag(FLAGS_json_out);
+  if (!json_out.empty()) {
+    nlohmann::json all = StepAsJson(p);
+    for (const auto& [name, share] : PartsOf(b)) all["parts"][name] = share;
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(all)));
+  }
+  if (json_out == "-") return CheckMemory(p);
+  const StepConfig& c = p.step.config;
   std::string out = absl::StrFormat(
-      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, %.2f GiB "
-      "of "
-      "%.2f\n\n",
-      config.ToString(), config.batch(), config.devices(), ToMs(point.step_time),
-      point.samples_per_second(), point.tflops_per_device, ToGiB(point.largest_device),
-      ToGiB(request.cluster.device.memory.value));
-  for (const auto& [name, share] :
-       {std::make_pair("compute", b.compute), std::make_pair("recompute", b.recompute),
-        std::make_pair("tensor-parallel collectives", b.tensor),
-        std::make_pair("optimizer step", b.step), std::make_pair("bubble", b.idle),
-        std::make_pair("pipeline messages, not hidden", b.pipeline),
-        std::make_pair("data-parallel collectives, not hidden", b.data)}) {
+      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, bubble "
+      "%.1f %%, %.2f GiB of %.2f\n\n",
+      c.ToString(), c.batch(), c.devices(), ToMs(p.step_time), p.samples_per_second(),
+      p.tflops_per_device, ToPercent(p.bubble), ToGiB(p.largest_device),
+      ToGiB(p.step.device_memory));
+  for (const auto& [name, share] : PartsOf(b)) {
     absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));
   }
-  absl::StrAppend(&out, "\n", TimelineText(point.trace, /*columns=*/100));
-  return WriteOutput("stdout", "-", out);
+  absl::StrAppend(&out, "\n", TimelineText(p.trace, /*columns=*/100));
+  PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", out));
+  return CheckMemory(p);
+}
+
+absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
+  SearchRequest search;
+  search.batch = absl::GetFlag(FLAGS_batch);
+  const int64_t gpus = absl::GetFlag(FLAGS_gpus);
+  search.devices = gpus == 0 ? on.cluster->max_devices() : gpus;
+  search.top = absl::GetFlag(FLAGS_top);
+  const int max_tensor = absl::GetFlag(FLAGS_max_tensor);
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--max_tensor", max_tensor, 0, 1 << 20));
+  search.max_tensor = max_tensor == 0 ? static_cast<int>(NodeDevices(*on.cluster)) : max_tensor;
+  search.sequence = {false, true};
+  PIPELAB_ASSIGN_OR_RETURN(search.memory, UsableMemory(on.cluster->device.memory.value));
+  PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags());
+  PIPELAB_ASSIGN_OR_RETURN(search.accept, FilterFromFlags());
+  return search;
 }
 
 }  // namespace
@@ -165,23 +233,17 @@ absl::Status SearchCommand(const Words& words) {
   if (words.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("'", words[1], "': search takes options alone"));
   }
-  Request request;
-  PIPELAB_RETURN_IF_ERROR(ReadRequest(&request));
   const std::string explain = absl::GetFlag(FLAGS_explain);
-  if (explain.empty()) {
-    PIPELAB_RETURN_IF_ERROR(CheckRange("--batch", absl::GetFlag(FLAGS_batch), 1, kMostBatch));
+  if (!explain.empty()) return Explain(explain);
+  if (!FlagWasSet("batch")) {
+    return absl::InvalidArgumentError("--batch: missing; the samples of a training step");
   }
-  if (!explain.empty()) return Explain(request, explain);
-  SearchRequest search;
-  search.batch = absl::GetFlag(FLAGS_batch);
-  const int64_t gpus = absl::GetFlag(FLAGS_gpus);
-  search.devices = gpus == 0 ? request.cluster.max_devices() : gpus;
-  search.top = absl::GetFlag(FLAGS_top);
-  search.max_tensor = static_cast<int>(NodeDevices(request.cluster));
-  search.methods = PublishedMethods();
-  for (SearchMethod& method : NewerMethods()) search.methods.push_back(std::move(method));
-  PIPELAB_ASSIGN_OR_RETURN(const SearchResult result, Search(request.grid, search));
-  const std::string json = absl::GetFlag(FLAGS_json);
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--batch", absl::GetFlag(FLAGS_batch), 1, kMostBatch));
+  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, ReadRequest());
+  PIPELAB_ASSIGN_OR_RETURN(const SearchRequest search, SearchFromFlags(on->step()));
+  PIPELAB_ASSIGN_OR_RETURN(const SearchResult result, Search(on->step(), search));
+  std::string json = absl::GetFlag(FLAGS_json_out);
+  if (json.empty()) json = absl::GetFlag(FLAGS_json);
   if (json.empty()) {
     return WriteOutput("stdout", "-", AsTable(result, static_cast<size_t>(search.top)));
   }
@@ -189,7 +251,7 @@ absl::Status SearchCommand(const Words& words) {
   for (const RankedStep& r : result.best) {
     if (all.size() < static_cast<size_t>(search.top)) all.push_back(AsJson(r));
   }
-  return WriteOutput("--json", json,
+  return WriteOutput("--json_out", json,
                      DumpJson({{"best", all}, {"refused", RefusalText(result.refusals)}}));
 }
 

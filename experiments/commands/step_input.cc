@@ -27,13 +27,20 @@ ABSL_DECLARE_FLAG(int, update_every);
 ABSL_DECLARE_FLAG(int, slices);
 ABSL_DECLARE_FLAG(int, data_parallel);
 ABSL_DECLARE_FLAG(bool, recompute);
-ABSL_DECLARE_FLAG(std::string, model);  // run_flags.cc
-ABSL_DECLARE_FLAG(std::string, model_time_unit);
-ABSL_DECLARE_FLAG(std::string, cluster);
-ABSL_DECLARE_FLAG(std::string, number_type);
-ABSL_DECLARE_FLAG(int64_t, samples);
-ABSL_DECLARE_FLAG(std::string, layout);
 ABSL_DECLARE_FLAG(bool, overlap);  // time_flags.cc
+ABSL_FLAG(std::string, model, "",
+          "a published model's name, or a file of layers with their costs (docs/models.md): times "
+          "and memory are then the model's, in milliseconds and bytes");
+ABSL_FLAG(std::string, model_time_unit, "s", "of the times in a file of Piper's: s or ms");
+ABSL_FLAG(std::string, cluster, "",
+          "the machine for --model: a name or a file (docs/clusters.md); empty: all layers were "
+          "measured, and messages take no time");
+ABSL_FLAG(std::string, number_type, "",
+          "the old spelling of --dtype");
+ABSL_FLAG(int64_t, samples, 1, "samples of a micro-batch of one copy, with --model");
+ABSL_FLAG(std::string, layout, "",
+          "layers of each stage, with --model: 3,2,2,3 or 0-2;3,4;5-9; empty: stages of about the "
+          "same time");
 ABSL_FLAG(std::string, dtype, "",
           "numbers that the machine computes with: fp32, tf32, bf16 or fp16; empty: the narrowest "
           "that it has");
@@ -185,7 +192,7 @@ absl::Status CheckMemory(const StepPrediction& p) {
       usable < p.step.device_memory
           ? absl::StrFormat(" less --reserve=%g", absl::GetFlag(FLAGS_reserve))
           : "";
-  return absl::ResourceExhaustedError(absl::StrFormat(
+  return DoesNotFit(absl::StrFormat(
       "%s does not fit: the fullest device needs %.2f GiB of %.2f%s", p.step.config.ToString(),
       GiB(p.largest_device), GiB(p.step.device_memory), reserved));
 }

@@ -9,7 +9,7 @@
 namespace pipelab {
 namespace {
 
-const std::vector<int> kVirtualStages = {2, 4, 8, 16};
+const std::vector<int> kStagesPerDevice = {2, 4, 8, 16};
 
 SearchMethod Method(std::string name, std::vector<std::string> schemes) {
   SearchMethod method;
@@ -35,10 +35,10 @@ int64_t NodeDevices(const ClusterSpec& cluster) {
 std::vector<SearchMethod> PublishedMethods() {
   const std::vector<Sharding> any = {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully};
   SearchMethod breadth_first = Method("breadth-first", {"breadth_first"});
-  breadth_first.virtual_stages = kVirtualStages;
+  breadth_first.virtual_stages = kStagesPerDevice;
   breadth_first.shardings = any;
   SearchMethod depth_first = Method("depth-first", {"interleaved"});
-  depth_first.virtual_stages = kVirtualStages;
+  depth_first.virtual_stages = kStagesPerDevice;
   depth_first.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
   depth_first.whole_groups = true;
   depth_first.overlap_pipeline = depth_first.overlap_data = false;

@@ -249,7 +249,7 @@ class MethodSearch {
     found.rank = candidate.rank;
     RankedStep& result = found.result;
     result.method = method_.name;
-    result.config = config;
+    result.config = point->step.config;
     result.step_time = point->step_time;
     result.largest_device = point->largest_device;
     result.tflops_per_device = point->tflops_per_device;

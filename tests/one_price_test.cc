@@ -1,0 +1,200 @@
+// One configuration has one price: every command, the studies' entry, the search and what `run`
+// predicts give the same step time to the nanosecond and the same memory to the byte.
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/commands/command.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/variants.h"
+#include "pipelines/step/step.h"
+#include "tools/base/json.h"
+#include "tools/base/status_matchers.h"
+
+ABSL_DECLARE_FLAG(std::string, model);
+ABSL_DECLARE_FLAG(std::string, cluster);
+ABSL_DECLARE_FLAG(std::string, dtype);
+ABSL_DECLARE_FLAG(std::string, json_out);
+ABSL_DECLARE_FLAG(std::string, explain);
+
+namespace pipelab {
+namespace {
+
+struct Place {
+  const char* model;
+  const char* cluster;
+  const char* dtype;
+};
+
+constexpr Place kPlaces[] = {{"gpt-6.6b", "dgx-a100", "bf16"},
+                             {"gpt-6.6b", "dgx1-v100", "fp16"},
+                             {"bert-64", "p3.16xlarge", "fp16"},
+                             {"gpt-52b", "summit", "fp32"},
+                             {"resnet-small", "dgx-a100", "fp32"}};
+
+// What a user reads off a command.
+struct Answer {
+  bool ok = false;
+  std::string error;
+  double step_ms = 0;
+  int64_t memory = 0;
+
+  friend bool operator==(const Answer& a, const Answer& b) {
+    return a.ok == b.ok && a.step_ms == b.step_ms && a.memory == b.memory;
+  }
+  friend void PrintTo(const Answer& a, std::ostream* out) {
+    *out << a.step_ms << " ms, " << a.memory << " bytes" << a.error;
+  }
+};
+
+Answer AnswerOf(const absl::Status& status, const std::string& path, size_t index = 0) {
+  Answer answer;
+  // A step that does not fit is told all the same.
+  if (!status.ok() && !absl::IsResourceExhausted(status)) {
+    answer.error = std::string(status.message());
+    return answer;
+  }
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const auto json = ParseJson(text, path);
+  if (!json.ok()) return answer;
+  const nlohmann::json& value = json->is_array() ? (*json)[index] : *json;
+  answer.ok = true;
+  answer.step_ms = value["step_ms"].get<double>();
+  answer.memory = value["memory_bytes"].get<int64_t>();
+  return answer;
+}
+
+Answer AnswerOf(const absl::StatusOr<StepPrediction>& p) {
+  if (!p.ok()) return {false, std::string(p.status().message()), 0, 0};
+  return {true, "", ToSeconds(p->step_time) * 1e3, p->largest_device.value()};
+}
+
+// All ways to run each scheme on several grids; every third sharding and recomputation.
+std::vector<StepConfig> ConfigsOf(int max_stages) {
+  std::vector<StepConfig> configs;
+  const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer,
+                                           Sharding::kGradients, Sharding::kFully};
+  size_t turn = 0;
+  for (const Scheme& scheme : Catalog()) {
+    if ((scheme.options & kStageGraph) != 0) continue;  // needs edges of its own
+    for (const auto& [p, t, d] :
+         {std::tuple(2, 1, 1), {4, 1, 2}, {4, 2, 1}, {2, 2, 4}, {8, 1, 1}, {4, 2, 8}, {2, 4, 3}}) {
+      for (const int m : {8, 16}) {
+        StepConfig c;
+        c.scheme = std::string(scheme.name);
+        c.pipeline = p;
+        c.tensor = t;
+        c.data = d;
+        c.micro_batches = m;
+        VariantLimits limits;
+        limits.max_stages = max_stages;
+        for (const SchemeParams& params : Variants(scheme, SchemeSizes(c), limits)) {
+          c.virtual_stages = params.virtual_stages;
+          c.group_size = params.group_size;
+          c.replicas = params.replicas;
+          c.concatenation = params.concatenation;
+          c.slices = params.slices;
+          c.update_interval = params.update_interval;
+          for (int i = 0; i < 2; ++i, ++turn) {
+            const bool whole = scheme.asynchronous || d == 1;
+            c.sharding = whole ? Sharding::kReplicated : shardings[turn % 4];
+            c.recompute = turn % 3 == 0 && !scheme.asynchronous ? Recompute::kFull : Recompute::kNone;
+            c.overlap_data = turn % 5 != 0;
+            c.sequence_parallel = t > 1 && turn % 7 == 0;
+            c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);
+            configs.push_back(c);
+          }
+        }
+      }
+    }
+  }
+  return configs;
+}
+
+class OnePrice : public testing::TestWithParam<Place> {
+ protected:
+  OnePrice() : path_(testing::TempDir() + "/answer.json") {
+    const Place& place = GetParam();
+    absl::SetFlag(&FLAGS_model, place.model);
+    absl::SetFlag(&FLAGS_cluster, place.cluster);
+    absl::SetFlag(&FLAGS_dtype, place.dtype);
+    absl::SetFlag(&FLAGS_json_out, path_);
+    on_ = ModelOnCluster::Load(place.model, place.cluster, place.dtype).value();
+  }
+
+  Answer Simulated(const std::string& config) const {
+    testing::internal::CaptureStdout();
+    const absl::Status status = SimulateCommand({"simulate", config});
+    testing::internal::GetCapturedStdout();
+    return AnswerOf(status, path_);
+  }
+
+  Answer Explained(const std::string& config) const {
+    absl::SetFlag(&FLAGS_explain, config);
+    testing::internal::CaptureStdout();
+    const absl::Status status = SearchCommand({"search"});
+    testing::internal::GetCapturedStdout();
+    absl::SetFlag(&FLAGS_explain, "");
+    return AnswerOf(status, path_);
+  }
+
+  Answer ComparedWith(const std::string& config, const std::string& other) const {
+    testing::internal::CaptureStdout();
+    const absl::Status status = CompareCommand({"compare", other, config});
+    testing::internal::GetCapturedStdout();
+    return AnswerOf(status, path_, 1);
+  }
+
+  const std::string path_;
+  std::unique_ptr<ModelOnCluster> on_;
+};
+
+TEST_P(OnePrice, EveryWayGivesTheSame) {
+  StepCache cache(on_->step());
+  StepModel every = on_->step();
+  every.fold_data = false;
+  int priced = 0, refused = 0;
+  std::string last;
+  for (const StepConfig& c : ConfigsOf(on_->model().num_groups())) {
+    const std::string text = c.ToString();
+    SCOPED_TRACE(text);
+    const Answer study = AnswerOf(PredictStep(&cache, c));
+    EXPECT_EQ(Simulated(text), study) << study.error;
+    if (!study.ok) {
+      ++refused;
+      continue;
+    }
+    ++priced;
+    EXPECT_EQ(AnswerOf(PredictStep(on_->step(), c)), study);
+    EXPECT_EQ(Explained(text), study);
+    EXPECT_EQ(ComparedWith(text, last.empty() ? text : last), study);
+    // What `run` executes has a device for each copy; blocks of ranks that lie alike in their
+    // nodes take the same time.
+    if (c.data <= 2 || priced % 8 == 0) {
+      const Answer run = AnswerOf(PredictStep(every, c));
+      EXPECT_EQ(run.memory, study.memory);
+      EXPECT_EQ(run.step_ms, study.step_ms);
+    }
+    last = text;
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(priced, 400);
+  std::printf("%d configurations of %s on %s have one price; %d are refused alike\n", priced,
+              GetParam().model, GetParam().cluster, refused);
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, OnePrice, testing::ValuesIn(kPlaces),
+                         [](const auto& info) { return absl::StrCat("Place", info.index); });
+
+}  // namespace
+}  // namespace pipelab
