@@ -50,8 +50,9 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual absl::string_view name() const = 0;  // "in-process", "mpi", "nccl"
-  // Whether the sums and copies of a collective are made by the members inside Wait, so that they do
-  // not run beside what a rank computes between begin and wait: true of all that there are so far.
+  // Whether the sums and copies of a collective are made by the members inside Wait, so that they
+  // do not run beside what a rank computes between begin and wait: true of all that there are so
+  // far.
   virtual bool collectives_work_at_wait() const = 0;
 
   // Starts sending and returns. The tensor is given up: in-process its memory goes to the receiver

@@ -6,8 +6,8 @@
 //   link.Write();  link.Read(&frames);       // false: the other side is gone
 //
 // One that is still a stranger may say little: with SetLargest a longer frame breaks the connection
-// as soon as its length is there, and nothing of it is kept. Whoever sends without end takes no more
-// than kMostPerRead of a poll from the others.
+// as soon as its length is there, and nothing of it is kept. Whoever sends without end takes no
+// more than kMostPerRead of a poll from the others.
 //
 // Owns the descriptor. Thread-compatible.
 #ifndef PIPELAB_KERNELS_COMM_FRAME_LINK_H_
@@ -64,8 +64,9 @@ struct Listener {
   int port = 0;
   std::vector<std::string> addresses;  // numeric, loopback last: where it can be reached
 };
-// `where`: "*" for every address of this machine, or one of them, or the name of an interface ("lo",
-// "eth0"; its first address, IPv4's if there is one). InvalidArgument where there is no such one.
+// `where`: "*" for every address of this machine, or one of them, or the name of an interface
+// ("lo", "eth0"; its first address, IPv4's if there is one). InvalidArgument where there is no such
+// one.
 absl::StatusOr<Listener> Listen(const std::string& where);
 // Starts connecting; -1 where the address cannot even be tried. Poll for POLLOUT, then Connected.
 int StartConnecting(const std::string& address, int port);

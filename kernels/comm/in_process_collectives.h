@@ -6,7 +6,8 @@
 //   PIPELAB_RETURN_IF_ERROR(c->Finish(limit));
 //
 // All the work is done in Finish, so none of it runs beside the other work of its member
-// (Communicator::collectives_work_at_wait). Arguments are checked here; see communicator.h for what the calls promise.
+// (Communicator::collectives_work_at_wait). Arguments are checked here; see communicator.h for what
+// the calls promise.
 #ifndef PIPELAB_KERNELS_COMM_IN_PROCESS_COLLECTIVES_H_
 #define PIPELAB_KERNELS_COMM_IN_PROCESS_COLLECTIVES_H_
 

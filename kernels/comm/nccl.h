@@ -11,13 +11,14 @@
 // How. Each ordered pair of ranks has an NCCL communicator and a stream of its own for messages,
 // each pair another one for collectives: what one pair waits for never stands before another's
 // bytes. A message's head (tag, type, shape) goes ahead of it, and the receiver asks for the bytes
-// once it has seen that the head is right, while it is in a call of its own. Collectives do all their
-// work where they are waited for. With --config=cuda.
+// once it has seen that the head is right, while it is in a call of its own. Collectives do all
+// their work where they are waited for. With --config=cuda.
 //
-// So a rank among n has 3 (n - 1) NCCL communicators and streams: 21 of 8 ranks, 189 of 64. A GPU has
-// at most 32 hardware queues, which the program asks for (NumGpus in kernels/cuda/cuda_device.h);
-// from 12 ranks on streams share them, and a transfer may stand behind one that waits for another
-// rank. MakeNcclCommunicator says so on stderr. Nobody has run more than one GPU so far.
+// So a rank among n has 3 (n - 1) NCCL communicators and streams: 21 of 8 ranks, 189 of 64. A GPU
+// has at most 32 hardware queues, which the program asks for (NumGpus in
+// kernels/cuda/cuda_device.h); from 12 ranks on streams share them, and a transfer may stand behind
+// one that waits for another rank. MakeNcclCommunicator says so on stderr. Nobody has run more than
+// one GPU so far.
 #ifndef PIPELAB_KERNELS_COMM_NCCL_H_
 #define PIPELAB_KERNELS_COMM_NCCL_H_
 

@@ -57,11 +57,11 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(
   if (rank == 0) {
     const absl::StatusOr<Listener> listening = ListenWhereAsked(options.listen_on);
     if (!listening.ok()) {  // the others are at the rendezvous, too
-      rendezvous(0, Meeting::Nowhere(listening.status())).status().IgnoreError();
+      rendezvous(0, MeetingPlace::Nowhere(listening.status())).status().IgnoreError();
       return listening.status();
     }
     const Listener& listener = *listening;
-    const Meeting meeting = {NewToken(), machine, listener.port, listener.addresses};
+    const MeetingPlace meeting = {NewToken(), machine, listener.port, listener.addresses};
     absl::StatusOr<std::string> told = rendezvous(0, meeting.ToText());
     absl::StatusOr<Links> all =
         told.ok() ? Accept(listener.fd, size, meeting.token, options) : told.status();
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Create(
     links = *std::move(all);
   } else {
     PIPELAB_ASSIGN_OR_RETURN(const std::string text, rendezvous(rank, ""));
-    PIPELAB_ASSIGN_OR_RETURN(const Meeting meeting, Meeting::FromText(text));
+    PIPELAB_ASSIGN_OR_RETURN(const MeetingPlace meeting, MeetingPlace::FromText(text));
     same_machine = meeting.machine == machine;
     PIPELAB_ASSIGN_OR_RETURN(links, Connect(meeting, rank, size, options));
   }

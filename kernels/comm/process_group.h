@@ -11,8 +11,8 @@
 // one rank reaches the others whatever they wait for, and a process that is killed is noticed at
 // once, because its connection breaks. Process 0 is the middle: every other one keeps a TCP
 // connection to it. It takes only those that know a token from the rendezvous, and what others send
-// to its port is bounded (process_meeting.h). A process also says what it is doing (SetWhereabouts), so that what it did last
-// can be told when it is gone.
+// to its port is bounded (process_meeting.h). A process also says what it is doing
+// (SetWhereabouts), so that what it did last can be told when it is gone.
 //
 // Needs no vendor: how processes find one another is a Rendezvous, through MPI (mpi_launch.h) or a
 // file. Exchanges are called by all processes in the same order, by one thread each.
@@ -47,7 +47,7 @@ Rendezvous FileRendezvous(const std::string& path, absl::Duration limit);
 constexpr char kListenVariable[] = "PIPELAB_LISTEN";
 
 struct ProcessGroupOptions {
-  absl::Duration start_limit = absl::Seconds(60);    // until all processes have met
+  absl::Duration start_limit = absl::Seconds(60);  // until all processes have met
   // Process 0 listens there: "*" on all addresses of its machine, or an address, or the name of an
   // interface. Empty: what the environment says (kListenVariable); else loopback where the launcher
   // has put all processes on one host, or there is no launcher, and all addresses otherwise.

@@ -117,21 +117,21 @@ class Acceptor {
 
 }  // namespace
 
-std::string Meeting::ToText() const {
+std::string MeetingPlace::ToText() const {
   return absl::StrCat(token, " ", machine, " ", port, " ", absl::StrJoin(addresses, " "));
 }
 
-std::string Meeting::Nowhere(const absl::Status& why) {
+std::string MeetingPlace::Nowhere(const absl::Status& why) {
   return absl::StrCat(kNowhere, " ", why.message());
 }
 
-absl::StatusOr<Meeting> Meeting::FromText(const std::string& text) {
+absl::StatusOr<MeetingPlace> MeetingPlace::FromText(const std::string& text) {
   const std::vector<std::string> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
   if (!words.empty() && words[0] == kNowhere) {
     return MarkAsFollowUp(
         absl::UnavailableError(absl::StrJoin(words.begin() + 1, words.end(), " ")));
   }
-  Meeting m;
+  MeetingPlace m;
   if (words.size() < 4 || !absl::SimpleAtoi(words[2], &m.port) || m.port < 1 || m.port > 65535) {
     return absl::DataLossError(absl::StrCat("'", text, "' is not where process 0 is"));
   }
@@ -166,7 +166,7 @@ absl::StatusOr<Links> Accept(int listener, int size, const std::string& token,
   return Acceptor(listener, size, token, options).Run();
 }
 
-absl::StatusOr<Links> Connect(const Meeting& meeting, int rank, int size,
+absl::StatusOr<Links> Connect(const MeetingPlace& meeting, int rank, int size,
                               const ProcessGroupOptions& options) {
   const absl::Time deadline = absl::Now() + options.start_limit;
   std::string hello;

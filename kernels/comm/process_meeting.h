@@ -1,9 +1,9 @@
 // How the processes of a group get their connections to process 0. What it tells the others (where
 // it listens, and a token that nobody else knows) goes through a Rendezvous.
 //
-//   // process 0:                                       // another:
-//   Meeting m = {NewToken(), MachineId(), port, ...};   Meeting m = *Meeting::FromText(text);
-//   Links links = *Accept(fd, size, m.token, options);  Links links = *Connect(m, rank, size, options);
+//   MeetingPlace m = {NewToken(), MachineId(), port, addresses};            // process 0
+//   Links links = *Accept(listener, size, m.token, options);
+//   Links links = *Connect(*MeetingPlace::FromText(text), rank, size, options);   // another
 //
 // Anybody can connect to the port. Before the token is there a connection may send kLargestHello
 // bytes in ProcessGroupOptions::hello_limit; one that sends more, something else or nothing is
@@ -30,7 +30,7 @@ constexpr uint64_t kLargestHello = 256;  // bytes: rank and token are 48
 constexpr size_t kMostStrangers = 64;
 
 // What process 0 tells the others: where it is, and what tells it from any other program.
-struct Meeting {
+struct MeetingPlace {
   std::string token, machine;
   int port = 0;
   std::vector<std::string> addresses;
@@ -38,7 +38,7 @@ struct Meeting {
   std::string ToText() const;
   // In its place where process 0 cannot listen: FromText gives the error, as a follow-up.
   static std::string Nowhere(const absl::Status& why);
-  static absl::StatusOr<Meeting> FromText(const std::string& text);
+  static absl::StatusOr<MeetingPlace> FromText(const std::string& text);
 };
 
 std::string NewToken();
@@ -53,7 +53,7 @@ absl::StatusOr<Links> Accept(int listener, int size, const std::string& token,
                              const ProcessGroupOptions& options);
 // Another process: tries all addresses of process 0 at once, since some may mean another machine
 // from here, and takes the one that answers with the token.
-absl::StatusOr<Links> Connect(const Meeting& meeting, int rank, int size,
+absl::StatusOr<Links> Connect(const MeetingPlace& meeting, int rank, int size,
                               const ProcessGroupOptions& options);
 
 }  // namespace pipelab

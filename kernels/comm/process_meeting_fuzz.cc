@@ -15,9 +15,9 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
-  const auto meeting = pipelab::Meeting::FromText(bytes);
+  const auto meeting = pipelab::MeetingPlace::FromText(bytes);
   if (meeting.ok()) {
-    const auto again = pipelab::Meeting::FromText(meeting->ToText());
+    const auto again = pipelab::MeetingPlace::FromText(meeting->ToText());
     if (!again.ok() || again->ToText() != meeting->ToText()) __builtin_trap();
   }
   int ends[2];

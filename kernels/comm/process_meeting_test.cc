@@ -43,13 +43,13 @@ class FirstProcess {
           group_ = ProcessGroup::Create(0, size_, tell, options);
           if (group_.ok()) status_ = (*group_)->Meet(kLong);
         }) {
-    meeting_ = *Meeting::FromText(told_.get());
+    meeting_ = *MeetingPlace::FromText(told_.get());
   }
   ~FirstProcess() {
     if (thread_.joinable()) thread_.join();
   }
 
-  const Meeting& meeting() const { return meeting_; }
+  const MeetingPlace& meeting() const { return meeting_; }
   // How it ended without the others.
   absl::Status Ended() {
     thread_.join();
@@ -80,14 +80,14 @@ class FirstProcess {
   std::future<std::string> told_;
   absl::StatusOr<std::unique_ptr<ProcessGroup>> group_ = absl::UnknownError("");
   absl::Status status_;
-  Meeting meeting_;
+  MeetingPlace meeting_;
   std::thread thread_;
 };
 
 // A connection that knows the port.
 class Caller {
  public:
-  explicit Caller(const Meeting& meeting)
+  explicit Caller(const MeetingPlace& meeting)
       : fd_(StartConnecting(meeting.addresses[0], meeting.port)) {
     pollfd connected = {fd_, POLLOUT, 0};
     EXPECT_EQ(poll(&connected, 1, 10000), 1);
@@ -241,7 +241,7 @@ TEST(ProcessMeeting, AnInterfaceThatIsNotThereEndsAll) {
                                    {}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("PIPELAB_LISTEN=eth77: ")));
   unsetenv(kListenVariable);
-  const absl::Status heard = Meeting::FromText(told).status();
+  const absl::Status heard = MeetingPlace::FromText(told).status();
   EXPECT_THAT(heard, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("PIPELAB_LISTEN=eth77")));
   EXPECT_TRUE(IsFollowUp(heard));
 }
@@ -249,7 +249,8 @@ TEST(ProcessMeeting, AnInterfaceThatIsNotThereEndsAll) {
 TEST(ProcessMeeting, RefusesOtherTexts) {
   for (const char* text : {"", "token machine 80", "token machine 0 127.0.0.1",
                            "token machine 65536 127.0.0.1", "token machine x 127.0.0.1"}) {
-    EXPECT_THAT(Meeting::FromText(text), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(text)));
+    EXPECT_THAT(MeetingPlace::FromText(text),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(text)));
   }
 }
 

@@ -51,8 +51,8 @@ absl::StatusOr<TensorSpec> SpecOf(const WireHead& head, int peer);
 absl::StatusOr<CollectiveClaim> ClaimOf(const WireHead& head, int peer);
 
 // The head of a message that has come from `process`, from one of its devices to one of `own`, with
-// its bytes behind it unless they follow; `process_of`: [device]. A message of a tensor (number < 0)
-// has the bytes of its type and shape.
+// its bytes behind it unless they follow; `process_of`: [device]. A message of a tensor (number <
+// 0) has the bytes of its type and shape.
 absl::StatusOr<MpiHead> ReadMpiHead(absl::string_view message, int process, int own,
                                     const std::vector<int>& process_of);
 

@@ -27,8 +27,9 @@ struct CudaOptions {
 absl::StatusOr<std::shared_ptr<Device>> MakeCudaDevice(const CudaOptions& options);
 
 // NumGpus() is the first call of CUDA that a program makes: it asks for as many hardware queues as
-// there can be (CUDA_DEVICE_MAX_CONNECTIONS, unless the environment says it), since work of a stream
-// waits behind another's where two share one; NCCL has three streams a pair of ranks (nccl.h).
+// there can be (CUDA_DEVICE_MAX_CONNECTIONS, unless the environment says it), since work of a
+// stream waits behind another's where two share one; NCCL has three streams a pair of ranks
+// (nccl.h).
 absl::StatusOr<int> NumGpus();
 
 // FailedPrecondition naming two of `gpus` of which one cannot reach the other's memory: devices of

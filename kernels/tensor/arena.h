@@ -88,8 +88,9 @@ class Charge {
 
 // A tensor that arrived from another device, paid by `charge` from now on: what its arena's device
 // does with the memory comes before the memory is reused. The data stays where the sender has put
-// it, in the host's memory or another GPU's, and the receiver works on it there: both are the host's,
-// or devices that reach each other's memory (CHECK; which GPUs do is checked where devices are made).
+// it, in the host's memory or another GPU's, and the receiver works on it there: both are the
+// host's, or devices that reach each other's memory (CHECK; which GPUs do is checked where devices
+// are made).
 Tensor HandOver(Tensor tensor, std::shared_ptr<Charge> charge);
 
 }  // namespace pipelab

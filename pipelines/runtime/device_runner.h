@@ -46,8 +46,8 @@ class DeviceRunner {
 
   absl::Status Run(DeviceStep* step);
 
-  // For a watchdog on another thread. The index of the instruction under way, the list's length when
-  // idle; and how many waits for other devices have begun and ended: odd while in one.
+  // For a watchdog on another thread. The index of the instruction under way, the list's length
+  // when idle; and how many waits for other devices have begun and ended: odd while in one.
   int64_t position() const { return position_.load(std::memory_order_relaxed); }
   int64_t waits() const { return waits_.load(std::memory_order_relaxed); }
   // "device 2 is in 1F3".
@@ -74,8 +74,8 @@ class DeviceRunner {
   absl::StatusOr<Tensor> GatherMessage(const TensorSpec& spec, Tensor part);
   absl::Status RunCollective(OpCode op, int32_t index);
   absl::Status FinishSends();
-  // The communicator's Wait. It has no limit of its own: the executor sees whether a wait is one for
-  // somebody who computes, and ends the run.
+  // The communicator's Wait. It has no limit of its own: the executor sees whether a wait is one
+  // for somebody who computes, and ends the run.
   absl::StatusOr<Tensor> AwaitTicket(Ticket ticket);
   // What the device has sent to its tensor-parallel group so far.
   Bytes TensorTraffic() const { return peers_ == nullptr ? Bytes(0) : peers_->traffic(); }

@@ -55,11 +55,11 @@ struct DeviceSetup {
 };
 
 struct ExecutorOptions {
-  // How long the devices may wait for others while none of them computes. Devices of other processes
-  // cannot be seen computing: there it must exceed their longest action.
+  // How long the devices may wait for others while none of them computes. Devices of other
+  // processes cannot be seen computing: there it must exceed their longest action.
   absl::Duration wait_limit = absl::Seconds(60);
   absl::Duration action_limit = absl::Hours(1);  // that one action of a module may take
-  bool trace = true;        // false: only makespan and totals, no spans
+  bool trace = true;                             // false: only makespan and totals, no spans
   int tensor_parallel = 1;  // T: `devices` of Create, and of a trace, are ranks
   // The ranks of a group have the same tensors: each sends its part of a message, and those that
   // receive it gather the whole (models/graph/collective.h). Needs peers.
