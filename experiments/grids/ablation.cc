@@ -112,14 +112,14 @@ Claim GapClaim(const BatchSweep& sweep, const std::vector<int64_t>& batches) {
   return c;
 }
 
-struct Step {
+struct Change {
   std::string name;
   StepConfig config;
 };
 
 // What each end is without one of its parts, and between them the way from one to the other.
-std::vector<Step> Steps(const StepConfig& depth, const StepConfig& breadth) {
-  std::vector<Step> steps;
+std::vector<Change> Changes(const StepConfig& depth, const StepConfig& breadth) {
+  std::vector<Change> steps;
   StepConfig c = depth;
   c.whole_messages = true;
   steps.push_back({"depth-first, every device sending whole messages", c});
@@ -197,7 +197,7 @@ absl::StatusOr<Table> AblationTable(const StepModel& model, const BatchSweep& sw
     t.AddNote("One of the two does not fit at this batch.");
     return t;
   }
-  for (const Step& step : Steps(depth->config, breadth->config)) {
+  for (const Change& step : Changes(depth->config, breadth->config)) {
     const absl::StatusOr<StepPrediction> point = PredictStep(model, step.config);
     if (!point.ok()) {
       const Cell missing = Missing(std::string(point.status().message()));

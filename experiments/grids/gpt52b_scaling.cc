@@ -142,7 +142,7 @@ absl::Status AddClusters(const Setting& s, std::vector<ClusterSpec>* used, Repor
     }
     PIPELAB_ASSIGN_OR_RETURN(
         const BatchSweep sweep,
-        SweepBatches(s.Grid(cluster), {s.gpus, s.batches, PublishedMethods(), {true}}));
+        SweepBatches(s.Grid(cluster), {s.gpus, s.batches, PublishedMethods(), {Recompute::kFull}}));
     report->AddTable(BatchSweepTable(
         absl::StrCat("methods_", used->size()),
         absl::StrCat("The best of each method, everything recomputed: ", s.model.graph.name, " on ",

@@ -51,7 +51,7 @@ absl::StatusOr<SpeedUps> MakeSpeedUps(const GpipeFamily& family, int64_t layers,
     SpeedUp row;
     row.devices = devices;
     row.within_layers = devices > s.layers;
-    c.model = row.within_layers ? &every : &model;
+    c.config.cut = row.within_layers ? CutRule::kLayers : CutRule::kBlocks;
     c.config.pipeline = devices;
     c.config.micro_batches = 4 * devices;
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction point, PredictStep(c.on, c.config));

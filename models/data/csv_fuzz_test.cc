@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "models/data/csv.h"
-#include "models/data/fuzz_mutations.h"
+#include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "models/data/fuzz_mutations.h"
+#include "tools/base/fuzz_mutations.h"
 #include "models/files/network_json.h"
 
 namespace pipelab {

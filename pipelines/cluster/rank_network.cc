@@ -191,7 +191,8 @@ std::string LinkName(const ClusterSpec& cluster, const LinkKey& key) {
       of_devices ? "device " : absl::StrCat(cluster.levels[key.level - 1].name, " ");
   switch (key.kind) {
     case LinkKind::kPair:
-      return absl::StrCat(level.name, ": ", end, key.a, " to ", key.b);
+      if (!IsGrid(level)) return absl::StrCat(level.name, ": ", key.a, " to ", key.b);
+      return absl::StrCat(level.name, ": ", end, key.a, " to ", end, key.b);
     case LinkKind::kOut:
       return absl::StrCat(level.name, ": out of ", end, key.a);
     case LinkKind::kIn:

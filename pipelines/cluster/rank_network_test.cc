@@ -2,6 +2,9 @@
 
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/cost/collectives.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/schedules/catalog.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -53,20 +56,86 @@ TEST(RingStep, ALevelMaySayWhatItsRingsReach) {
   ExpectCost(RingStep(cluster, {16, 1}), Microseconds(10), 60e9);
 }
 
-TEST(NeighbourHop, CopiesShareTheCardOfTheirNode) {
-  const ClusterSpec cluster = Nodes();
-  ExpectCost(NeighbourHop(cluster, 0, 2, 2), Microseconds(2), 300e9);
-  ExpectCost(NeighbourHop(cluster, 6, 8, 2), Microseconds(10), 80e9 / 2);
-  ExpectCost(NeighbourHop(cluster, 0, 8, 8), Microseconds(10), 80e9 / 8);
-  ExpectCost(NeighbourHop(cluster, 0, 32, 32), Microseconds(10), 80e9 / 8);
+// Of pipeline devices whose copies are `data` ranks.
+PathCost Message(const ClusterSpec& cluster, int64_t data, int pipeline, int from, int to) {
+  RankGrid grid;
+  grid.pipeline = pipeline;
+  grid.data = data;
+  return RankNetwork(&cluster, grid).Message(from, to);
 }
 
-TEST(NeighbourHop, ThroughHostMemoryAllOfAHostShare) {
-  const ClusterSpec cluster = LoadCluster("--cluster", "p100-pcie").value();
+TEST(RankNetwork, CopiesShareTheCardOfTheirNode) {
+  ClusterSpec cluster = Nodes();
+  cluster.device.collective_overhead.reset();
+  ExpectCost(Message(cluster, 2, 4, 0, 1), Microseconds(2), 300e9);
+  ExpectCost(Message(cluster, 2, 8, 3, 4), Microseconds(10), 80e9 / 2);
+  ExpectCost(Message(cluster, 8, 2, 0, 1), Microseconds(10), 80e9 / 8);
+  ExpectCost(Message(cluster, 32, 2, 0, 1), Microseconds(10), 80e9 / 8);
+}
+
+TEST(RankNetwork, ThroughHostMemoryAllOfAHostShare) {
+  ClusterSpec cluster = LoadCluster("--cluster", "p100-pcie").value();
+  cluster.device.collective_overhead.reset();
   const Connection& host = cluster.levels[0].through->connection;
-  const PathCost one = NeighbourHop(cluster, 0, 1, 1), four = NeighbourHop(cluster, 0, 4, 4);
+  const PathCost one = Message(cluster, 1, 2, 0, 1), four = Message(cluster, 4, 2, 0, 1);
   EXPECT_EQ(one.latency, cluster.levels[0].connection.latency.value + host.latency.value);
   EXPECT_DOUBLE_EQ(four.bandwidth.value(), host.bandwidth.value.value() / 4);
+}
+
+// A program of one message each way and one sum over all copies.
+Program SmallProgram(int pipeline, int members) {
+  SchemeParams sizes;
+  sizes.devices = pipeline;
+  sizes.micro_batches = 2;
+  sizes.data_parallel = members;
+  return Lower(MakeSchedule("1f1b", sizes).value(), {}).value();
+}
+
+// Of a ring over two nodes whose eight ranks each have a card of their own.
+TEST(RankNetwork, ARingLeavesOverAllCardsOfItsNode) {
+  ClusterSpec cluster = Nodes();
+  cluster.levels[1].sharing = Sharing::kDevice;
+  cluster.levels[1].connection.bandwidth.value = BytesPerSecond(25e9);
+  ExpectCost(RingStep(cluster, {16, 1}), Microseconds(10), 8 * 25e9);
+  ExpectCost(RingStep(cluster, {16, 8}), Microseconds(10), 25e9);
+  ExpectCost(RingStep(cluster, {4, 4}), Microseconds(10), 2 * 25e9);
+}
+
+// A call of the library is paid once a collective, latency once a step, and gradients travel in the
+// step's type, whatever ranks the ring is over.
+TEST(RankNetwork, RingsOfAProgram) {
+  ClusterSpec cluster = Nodes();
+  cluster.device.collective_overhead = Sourced<Nanoseconds>{Microseconds(200), "test"};
+  RankGrid grid;
+  grid.pipeline = 2;
+  grid.data = 8;
+  grid.members = 2;
+  grid.type = NumberType::kBf16;
+  const RankNetwork ranks(&cluster, grid);
+  CostTable costs;
+  costs.network = ranks.Of(SmallProgram(2, 2));
+  const Bytes bytes(int64_t{1} << 30);
+  const double half = static_cast<double>(bytes.value()) / 2;  // 2 of 4 bytes a number
+  EXPECT_NEAR(ToSeconds(CollectiveTime(costs, Collective::kAllReduce, {0, 1}, bytes)),
+              200e-6 + 14 * 2e-6 + half * 14 / 8 / 300e9, 1e-8);
+  EXPECT_EQ(ranks.CallOverhead(), Microseconds(200));
+  EXPECT_EQ(ranks.Message(0, 1).latency, Microseconds(210));
+}
+
+// Two stages on one node leave over one card: their messages are on one link.
+TEST(RankNetwork, PipelineDevicesOfANodeShareItsCard) {
+  const ClusterSpec cluster = Nodes();
+  RankGrid grid;
+  grid.pipeline = 16;
+  const Network net = RankNetwork(&cluster, grid).OfAllPairs();
+  EXPECT_EQ(net.RouteOf(6, 8).uses, net.RouteOf(7, 9).uses);
+  grid.pipeline = 4;
+  grid.data = 4;
+  grid.members = 2;
+  const Network folded = RankNetwork(&cluster, grid).OfAllPairs();
+  // Of two copies' devices on pipeline device 1: four ranks leave the node at one time.
+  EXPECT_EQ(folded.RouteOf(2, 4).uses[0].load, 4);
+  EXPECT_NE(folded.RouteOf(2, 4).uses[0].link, folded.RouteOf(3, 5).uses[0].link);
 }
 
 // The same as the table of all pairs, where one group talks.

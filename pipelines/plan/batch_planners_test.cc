@@ -125,9 +125,9 @@ class BruteForce {
 
   double Time() const {
     const int size = static_cast<int>(stages_.size());
-    std::vector<PassTimes> all;
+    std::vector<BatchPassTimes> all;
     for (int s = 0; s < size; ++s) {
-      PassTimes passes;
+      BatchPassTimes passes;
       if (!Passes(s, size - s, &passes)) return kInfinity;
       const double before = s > 0 ? Transfer(stages_[s - 1], stages_[s]) : 0;
       const double after = s + 1 < size ? Transfer(stages_[s], stages_[s + 1]) : 0;
@@ -141,7 +141,7 @@ class BruteForce {
     return BatchTime(all, p_.micro_batches);
   }
 
-  bool Passes(int s, int64_t from_end, PassTimes* passes) const {
+  bool Passes(int s, int64_t from_end, BatchPassTimes* passes) const {
     const Stage& stage = stages_[s];
     const int64_t in_flight = std::min(p_.micro_batches, from_end * std::max(1, group_size_));
     const auto m = static_cast<double>(stage.copies);

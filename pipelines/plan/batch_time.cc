@@ -4,7 +4,7 @@
 
 namespace pipelab {
 
-double BatchTime(const std::vector<PassTimes>& stages, int64_t micro_batches) {
+double BatchTime(const std::vector<BatchPassTimes>& stages, int64_t micro_batches) {
   double longest = 0, forward = 0;
   for (size_t q = 0; q < stages.size(); ++q) {
     forward += stages[q].forward;
@@ -25,7 +25,7 @@ double BatchTime(const std::vector<PassTimes>& stages, int64_t micro_batches) {
   return longest;
 }
 
-void BatchTimeFromEnd::PutInFront(const PassTimes& stage) {
+void BatchTimeFromEnd::PutInFront(const BatchPassTimes& stage) {
   const double pass = stage.forward + stage.backward;
   const double busy = stage.forward + static_cast<double>(others_) * pass;
   pass_time_ = std::max(pass_time_ + pass, busy + stage.backward);
@@ -43,14 +43,14 @@ PlanLevel LevelOfDevices(const PlanProblem& problem, int64_t first, int64_t coun
   return {problem.devices, problem.bandwidth, problem.latency};
 }
 
-PassTimes StagePasses(const PlanProblem& problem, PlanTimes times, double parameter_bytes,
+BatchPassTimes StagePasses(const PlanProblem& problem, PlanTimes times, double parameter_bytes,
                       int64_t first, int64_t copies) {
   double speed = 1;
   if (!problem.device_speeds.empty()) {
     const auto begin = problem.device_speeds.begin() + first;
     speed = *std::min_element(begin, begin + copies);
   }
-  PassTimes passes;
+  BatchPassTimes passes;
   passes.forward = times.forward / speed;
   passes.backward = (times.time - times.forward) / speed;
   if (copies == 1) return passes;
@@ -74,7 +74,7 @@ double PlanBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& s
   for (int s = 0; s < size; ++s) {
     for (int v : stages[s].layers) stage_of[v] = s;
   }
-  std::vector<PassTimes> all;
+  std::vector<BatchPassTimes> all;
   double before = 0;  // the transfer from the stage before
   int64_t first = 0;
   for (int s = 0; s < size; ++s) {
@@ -102,7 +102,7 @@ double PlanBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& s
       }
       if (behind && goes_on) bytes += o.output_bytes;
     }
-    PassTimes passes = StagePasses(problem, times, parameters, first, stage.data);
+    BatchPassTimes passes = StagePasses(problem, times, parameters, first, stage.data);
     double after = 0;
     if (s + 1 < size) {
       const int64_t next =

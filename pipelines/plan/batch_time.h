@@ -26,17 +26,17 @@
 namespace pipelab {
 
 // Of one micro-batch; `sum`: of the gradients over its copies, once a batch.
-struct PassTimes {
+struct BatchPassTimes {
   double forward = 0, backward = 0, sum = 0;
 };
 
-double BatchTime(const std::vector<PassTimes>& stages, int64_t micro_batches);
+double BatchTime(const std::vector<BatchPassTimes>& stages, int64_t micro_batches);
 
 // The same as stages are put in front of the others, one by one.
 class BatchTimeFromEnd {
  public:
   explicit BatchTimeFromEnd(int64_t micro_batches = 1) : others_(micro_batches - 1) {}
-  void PutInFront(const PassTimes& stage);
+  void PutInFront(const BatchPassTimes& stage);
 
   double time() const { return time_; }
   // Without the sums; what is put in front adds all of its forward and backward to it.
@@ -60,7 +60,7 @@ PlanLevel LevelOfDevices(const PlanProblem& problem, int64_t first, int64_t coun
 enum class TransferKind : uint8_t { kBesideCompute, kBetweenPasses };
 
 // Of one device, copies being on consecutive ones from `first`.
-PassTimes StagePasses(const PlanProblem& problem, PlanTimes times, double parameter_bytes,
+BatchPassTimes StagePasses(const PlanProblem& problem, PlanTimes times, double parameter_bytes,
                       int64_t first, int64_t copies);
 // Of the bytes of a cut, from one group of consecutive devices to the next.
 double TransferTime(const PlanProblem& problem, double bytes, int64_t first, int64_t copies,

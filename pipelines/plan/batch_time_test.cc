@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 
 // 1F1B without transfers; nanoseconds.
-double Simulated(const std::vector<PassTimes>& stages, int micro_batches) {
+double Simulated(const std::vector<BatchPassTimes>& stages, int micro_batches) {
   SchemeParams params;
   params.devices = static_cast<int>(stages.size());
   params.micro_batches = micro_batches;
@@ -39,7 +39,7 @@ double Simulated(const std::vector<PassTimes>& stages, int micro_batches) {
 TEST(BatchTime, OfEqualStages) {
   for (int stages = 1; stages <= 6; ++stages) {
     for (int m = 1; m <= 12; ++m) {
-      const std::vector<PassTimes> all(stages, {10, 20, 0});
+      const std::vector<BatchPassTimes> all(stages, {10, 20, 0});
       EXPECT_EQ(BatchTime(all, m), 30 * (m + stages - 1));
       EXPECT_EQ(BatchTime(all, m), Simulated(all, m));
     }
@@ -51,8 +51,8 @@ TEST(BatchTime, IsWhatTheSimulatorHasAtLeast) {
   constexpr int kRounds = 400;
   for (int round = 0; round < kRounds; ++round) {
     Draw draw(round, "batch time");
-    std::vector<PassTimes> stages(1 + draw.Below(6));
-    for (PassTimes& stage : stages) stage = {10 + draw.Number(30), 10 + draw.Number(50), 0};
+    std::vector<BatchPassTimes> stages(1 + draw.Below(6));
+    for (BatchPassTimes& stage : stages) stage = {10 + draw.Number(30), 10 + draw.Number(50), 0};
     const int m = 1 + static_cast<int>(draw.Below(16));
     const double closed = BatchTime(stages, m), simulated = Simulated(stages, m);
     EXPECT_LE(closed, simulated);
@@ -71,8 +71,8 @@ TEST(BatchTime, SumsOfGradients) {
 TEST(BatchTime, FromTheEndIsTheSame) {
   for (int round = 0; round < 1000; ++round) {
     Draw draw(round, "batch time");
-    std::vector<PassTimes> stages(1 + draw.Below(7));
-    for (PassTimes& stage : stages) stage = {draw.Number(9), draw.Number(9), draw.Number(40)};
+    std::vector<BatchPassTimes> stages(1 + draw.Below(7));
+    for (BatchPassTimes& stage : stages) stage = {draw.Number(9), draw.Number(9), draw.Number(40)};
     const int64_t m = 1 + draw.Below(6);
     BatchTimeFromEnd from_end(m);
     for (size_t s = stages.size(); s-- > 0;) from_end.PutInFront(stages[s]);

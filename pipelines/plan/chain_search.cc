@@ -107,7 +107,7 @@ void ChainSearch::Extend(const Label& next) {
         if (options_.transfers == TransferKind::kBesideCompute) {
           behind.PutInFront({transfer, transfer, 0});
         } else {
-          PassTimes passes = next.front;
+          BatchPassTimes passes = next.front;
           passes.forward += transfer;
           passes.backward += transfer;
           behind.PutInFront(passes);
@@ -150,7 +150,7 @@ void ChainSearch::AddStage(int begin, int64_t first, int64_t copies, double tran
   BatchTimeFromEnd all = behind;
   if (options_.transfers == TransferKind::kBesideCompute) {
     label.behind.PutInFront(label.front);
-    label.front = PassTimes();
+    label.front = BatchPassTimes();
     all = label.behind;
   } else {
     label.front.forward += transfer;

@@ -187,7 +187,7 @@ TEST_F(PlanPipelineTest, StagesHaveTheirOwnMicroBatches) {
   EXPECT_EQ(p.micro_batch_samples, 2);
   EXPECT_EQ(p.StageSamples(0), 8);
   EXPECT_EQ(p.StageSamples(1), 4);
-  EXPECT_EQ(Point(p).samples, 32);
+  EXPECT_EQ(Point(p).step.config.batch(), 32);
 }
 
 // Copies take whole micro-batches of 4 in turn, or a part of each.

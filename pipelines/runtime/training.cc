@@ -193,7 +193,7 @@ class DeviceTraining final : public PipelineTraining {
     parts.lowering.stages =
         options.sequential ? partition.stages.WithChain() : partition.stages;
     if (options.optimizer.needs_norm()) parts.lowering.norm_values = NumParameterValues(graph);
-    PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
+    PIPELAB_ASSIGN_OR_RETURN(pipelab::Step step, AssembleStep(std::move(parts)));
     partition_ = std::move(step.partition);
     program_ = std::move(step.program);
     costs_ = std::move(step.costs);
