@@ -30,16 +30,17 @@ namespace pipelab {
 namespace {
 
 struct Place {
+  int least;  // configurations that it prices
   const char* model;
   const char* cluster;
   const char* dtype;
 };
 
-constexpr Place kPlaces[] = {{"gpt-6.6b", "dgx-a100", "bf16"},
-                             {"gpt-6.6b", "dgx1-v100", "fp16"},
-                             {"bert-64", "p3.16xlarge", "fp16"},
-                             {"gpt-52b", "summit", "fp32"},
-                             {"resnet-small", "dgx-a100", "fp32"}};
+constexpr Place kPlaces[] = {{1200, "gpt-6.6b", "dgx-a100", "bf16"},
+                             {1200, "gpt-6.6b", "dgx1-v100", "fp16"},
+                             {1000, "bert-64", "p3.16xlarge", "fp16"},
+                             {1000, "gpt-52b", "summit", "fp32"},
+                             {150, "resnet-small", "dgx-a100", "fp32"}};
 
 // What a user reads off a command.
 struct Answer {
@@ -178,8 +179,7 @@ TEST_P(OnePrice, EveryWayGivesTheSame) {
     EXPECT_EQ(AnswerOf(PredictStep(on_->step(), c)), study);
     EXPECT_EQ(Explained(text), study);
     EXPECT_EQ(ComparedWith(text, last.empty() ? text : last), study);
-    // What `run` executes has a device for each copy; blocks of ranks that lie alike in their
-    // nodes take the same time.
+    // What `run` executes has a device for each copy.
     if (c.data <= 2 || priced % 8 == 0) {
       const Answer run = AnswerOf(PredictStep(every, c));
       EXPECT_EQ(run.memory, study.memory);
@@ -188,7 +188,7 @@ TEST_P(OnePrice, EveryWayGivesTheSame) {
     last = text;
     if (HasFailure()) return;
   }
-  EXPECT_GE(priced, 400);
+  EXPECT_GE(priced, GetParam().least);
   std::printf("%d configurations of %s on %s have one price; %d are refused alike\n", priced,
               GetParam().model, GetParam().cluster, refused);
 }

@@ -76,7 +76,7 @@ FAKE
 check "a small run leaves a whole report" whole_report
 check "unknown scheme" refused 2 "--schemes=zigzag" --schemes=1f1b,zigzag
 check "no devices" refused 2 "--devices=0" --devices=0
-check "micro-batches that do not divide" refused 2 "--micro_batches=5" --schemes=chimera --micro_batches=5
+check "no micro-batches" refused 2 "--micro_batches=0" --schemes=chimera --micro_batches=0
 check "odd devices for two directions" refused 2 "--devices=3" --schemes=chimera --devices=3
 check "more stages than layers" refused 2 "16 stages" --schemes=1f1b --devices=16
 check "a stage without layers" refused 2 "--layout=6,0" --schemes=1f1b --layout=6,0

@@ -31,6 +31,7 @@ struct Compared {
   StepPrediction prediction;
   StepBreakdown breakdown;
   bool fits = true;
+  std::string note;
 };
 
 double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 30); }
@@ -45,7 +46,9 @@ double CostOf(const Compared& c) {
 absl::StatusOr<Compared> Evaluate(const std::string& word) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("configuration", word));
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
+  PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*on));
   Compared c;
+  c.note = CalibrationNote(on->step());
   absl::StatusOr<StepPrediction> prediction = PredictStep(on->step(), config);
   if (!prediction.ok()) {
     return absl::Status(prediction.status().code(),
@@ -133,7 +136,7 @@ absl::Status CompareCommand(const Words& words) {
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(list)));
   }
   if (json_out != "-") {
-    std::string text = TableOf(all) + "\n" + Verdict(all);
+    std::string text = TableOf(all) + "\n" + Verdict(all) + all[0].note;
     for (const Compared& c : all) {
       absl::StrAppend(&text, "\n", c.prediction.step.config.ToString(), "\n",
                       TimelineText(c.prediction.trace, absl::GetFlag(FLAGS_columns)));

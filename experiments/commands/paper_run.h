@@ -33,6 +33,7 @@ struct PaperRun {
   int64_t nanoseconds_per_unit = 1;
   std::string unit;        // "ms"; empty: the user's own
   absl::optional<StepPrediction> step;  // of a model
+  std::string note;        // for people, with a line break
   bool has_bytes = false;  // the trace's memory is in bytes, and not in activations
 };
 

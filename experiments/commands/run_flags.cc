@@ -71,10 +71,13 @@ absl::StatusOr<PaperRun> RunFromFlags(ScheduleInput input, int least_decimals) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
                            LoadModelOnCluster(input.config));
+  PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*on));
   StepCache cache(on->step());
   if (input.own) cache.AddSchedule(input.config.scheme, std::move(input.schedule));
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction, PredictStep(&cache, input.config));
-  return RunOfStep(prediction);
+  PaperRun run = RunOfStep(prediction);
+  run.note = CalibrationNote(on->step());
+  return run;
 }
 
 }  // namespace pipelab

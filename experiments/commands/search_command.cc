@@ -206,7 +206,8 @@ absl::Status Explain(const std::string& text) {
   for (const auto& [name, share] : PartsOf(b)) {
     absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));
   }
-  absl::StrAppend(&out, "\n", TimelineText(p.trace, /*columns=*/100));
+  absl::StrAppend(&out, CalibrationNote(on->step()), "\n",
+                  TimelineText(p.trace, /*columns=*/100));
   PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", out));
   return CheckMemory(p);
 }
@@ -245,7 +246,7 @@ absl::Status SearchCommand(const Words& words) {
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
   if (json.empty()) {
-    return WriteOutput("stdout", "-", AsTable(result, static_cast<size_t>(search.top)));
+    return WriteOutput("stdout", "-", absl::StrCat(AsTable(result, static_cast<size_t>(search.top)), CalibrationNote(on->step())));
   }
   nlohmann::json all = nlohmann::json::array();
   for (const RankedStep& r : result.best) {

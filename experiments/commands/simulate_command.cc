@@ -48,6 +48,7 @@ std::string AsJson(const PaperRun& run, const Figures& figures, const CsvSkipped
   if (run.step.has_value()) {
     // The fields that every command gives of a step; devices have both.
     const nlohmann::json step = StepAsJson(*run.step);
+    if (!run.note.empty()) all["note"] = run.note.substr(0, run.note.size() - 1);
     const nlohmann::json of_program = std::exchange(all["devices"], nlohmann::json::array());
     all.update(step);
     const int members = run.step->step.members;
@@ -80,7 +81,7 @@ std::string AsTable(const std::string& source, const PaperRun& run, const Figure
   if (!run.has_bytes) return text;
   const Table memory = PeakMemoryTable("memory_parts", "Memory of each device at its fullest",
                                        {{source, &run.program, &run.costs}});
-  return absl::StrCat(text, "\n", memory.ToTerminal());
+  return absl::StrCat(text, "\n", memory.ToTerminal(), run.note.empty() ? "" : "\n", run.note);
 }
 
 struct NamedRun {

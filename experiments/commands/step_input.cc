@@ -1,7 +1,5 @@
 #include "experiments/commands/step_input.h"
 
-#include <cstdio>
-#include <set>
 #include <utility>
 
 #include "absl/flags/declare.h"
@@ -120,30 +118,6 @@ absl::StatusOr<NumberType> TypeFromFlags(const StepConfig& config, const Cluster
                                                  " does not compute with it"));
 }
 
-// One line a cluster and process.
-void WarnOnce(const ClusterSpec& cluster) {
-  static auto* warned = new std::set<std::string>;
-  const std::string warning = CalibrationWarning(cluster);
-  if (warning.empty() || !warned->insert(cluster.name).second) return;
-  std::fprintf(stderr, "%s\n", warning.c_str());
-}
-
-// A layer with flops needs a machine.
-absl::Status CheckMeasured(const ModelGraph& graph) {
-  for (const LayerSpec& layer : graph.layers) {
-    const LayerOperations ops = layer.operations(1, TokenSlice());
-    for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
-      for (const Operation& o : *pass) {
-        if (o.kind == OperationKind::kMeasured || o.own) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat("--cluster: missing, and layer \"", layer.name,
-                         "\" has flops and no measured time; give the machine that it runs on"));
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
 double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 30); }
 
 }  // namespace
@@ -165,14 +139,34 @@ absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepCon
       LoadModel(config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model));
   const std::string name = config.cluster.empty() ? absl::GetFlag(FLAGS_cluster) : config.cluster;
   if (name.empty()) {
-    PIPELAB_RETURN_IF_ERROR(CheckMeasured(graph));
     return ModelOnCluster::Of(std::move(graph), absl::nullopt, NumberType::kFp32);
   }
   absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
   if (!cluster.ok()) return FaultOfWord(name, cluster.status());
-  WarnOnce(*cluster);
   PIPELAB_ASSIGN_OR_RETURN(const NumberType type, TypeFromFlags(config, *cluster));
   return ModelOnCluster::Of(std::move(graph), *std::move(cluster), type);
+}
+
+absl::Status CheckHasTimes(const ModelOnCluster& on) {
+  if (on.step().cluster != nullptr) return absl::OkStatus();
+  for (const LayerSpec& layer : on.model().graph.layers) {
+    const LayerOperations ops = layer.operations(1, TokenSlice());
+    for (const auto* pass : {&ops.forward, &ops.backward_input, &ops.backward_weight}) {
+      for (const Operation& o : *pass) {
+        if (o.kind == OperationKind::kMeasured || o.own) continue;
+        return absl::InvalidArgumentError(
+            absl::StrCat("--cluster: missing, and layer \"", layer.name,
+                         "\" has flops and no measured time; give the machine that it runs on"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string CalibrationNote(const StepModel& on) {
+  if (on.cluster == nullptr) return "";
+  const std::string warning = CalibrationWarning(*on.cluster);
+  return warning.empty() ? "" : absl::StrCat("Note: ", warning, ".\n");
 }
 
 absl::StatusOr<Bytes> UsableMemory(Bytes device_memory) {

@@ -28,9 +28,13 @@ bool IsConfigWord(const std::string& word);
 // InvalidArgument for flags beside the keys of a word.
 absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word);
 
-// --model and --cluster, or those of the configuration. Prints one line on stderr where the cluster
-// is not calibrated.
+// --model and --cluster, or those of the configuration.
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config);
+
+// InvalidArgument, "--cluster: missing, ...", where no cluster is given and a layer was not measured.
+absl::Status CheckHasTimes(const ModelOnCluster& on);
+// One line for people about a machine that is not calibrated, with a line break; "" for another.
+std::string CalibrationNote(const StepModel& on);
 
 // A device's memory is beyond what it has, less --reserve of it. ResourceExhausted (exit code 3)
 // saying by how much.

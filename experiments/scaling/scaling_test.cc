@@ -100,6 +100,11 @@ ClusterSpec TwiceAsFast(ClusterSpec cluster) {
   for (auto& [type, peak] : d.peaks) peak.value = FlopsPerSecond(2 * peak.value.value());
   d.memory_bandwidth.value = BytesPerSecond(2 * d.memory_bandwidth.value.value());
   d.launch_overhead.value = Nanoseconds(d.launch_overhead.value.value() / 2);
+  for (auto* overhead : {&d.host_launch, &d.collective_overhead}) {
+    if (overhead->has_value()) {
+      (*overhead)->value = Nanoseconds((*overhead)->value.value() / 2);
+    }
+  }
   const auto faster = [](Connection* c) {
     c->latency.value = Nanoseconds(c->latency.value.value() / 2);
     c->bandwidth.value = BytesPerSecond(2 * c->bandwidth.value.value());

@@ -212,24 +212,21 @@ class RankNetwork::Builder {
           Nanoseconds call)
       : cluster_(cluster), grid_(grid), message_overhead_(message_overhead), call_(call) {
     network_ = UnconnectedNetwork(grid.pipeline * grid.members);
-    for (int p = 0; p < grid.pipeline; ++p) {
-      for (int i = 0; i < grid.members; ++i) member_of_rank_[RankOf(p, i)] = i;
-    }
   }
 
   void AddRoute(int from, int to) {
     const int m = grid_.members, i = from % m;
-    Crossing c = CrossingOf(from / m, i, to / m, to % m);
+    const Crossing c = CrossingOf(from / m, to / m);
     Loads loads;
     Route& route = network_.RouteOf(from, to);
     route.latency = AddCrossing(cluster_, c, &loads) + message_overhead_;
     for (const auto& [key, load] : loads) route.uses.push_back({LinkOf(i, key), load});
   }
 
-  Crossing CrossingOf(int p, int i, int q, int j) const {
+  Crossing CrossingOf(int p, int q) const {
     Crossing c;
-    c.from = RankOf(p, i);
-    c.to = RankOf(q, j);
+    c.from = RankOf(p);
+    c.to = RankOf(q);
     const int level = LevelOf(cluster_, c.from, c.to);
     c.of_unit = static_cast<double>(std::min(grid_.copies(), DevicesBelow(cluster_, level)));
     c.of_level = static_cast<double>(std::min(grid_.copies(), cluster_.devices_in(level)));
@@ -250,17 +247,17 @@ class RankNetwork::Builder {
     const BytesPerSecond own = BandwidthUnder(cluster_, ring.loads);
     route.uses.push_back({static_cast<int>(network_.links.size()), width});
     network_.links.push_back({absl::StrCat("ring of ", route.ranks), Nanoseconds(0), own});
-    for (const auto& [key, load] : ring.loads) AddShared(key, load * width, &route);
+    std::set<int> members;
+    for (const int d : devices) members.insert(d % grid_.members);
+    for (const auto& [key, load] : ring.loads) AddShared(key, load * width, members, &route);
     network_.rings.emplace(devices, std::move(route));
   }
 
   Network Take() { return std::move(network_); }
 
  private:
-  // The rank that stands for a member: the first one of its copies.
-  int64_t RankOf(int p, int i) const {
-    return p * grid_.copies() + i * (grid_.data / grid_.members) * grid_.tensor;
-  }
+  // The rank that stands for all copies of a pipeline device: the first.
+  int64_t RankOf(int p) const { return p * grid_.copies(); }
 
   // All copies of each pipeline device, where all members are there; else those of one member.
   RingCrossing RanksOf(const std::vector<int>& devices) const {
@@ -268,7 +265,7 @@ class RankNetwork::Builder {
     for (const int d : devices) pipeline.insert(d / grid_.members);
     RingCrossing ring;
     if (devices.size() < pipeline.size() * grid_.members) {
-      for (const int d : devices) ring.ranks.push_back(RankOf(d / grid_.members, d % grid_.members));
+      for (const int p : pipeline) ring.ranks.push_back(RankOf(p));
       ring.rings = grid_.copies();
       return ring;
     }
@@ -281,29 +278,23 @@ class RankNetwork::Builder {
     return ring;
   }
 
-  // Where it is one that a rank which stands for others uses.
-  void AddShared(const LinkKey& key, double load, RingRoute* route) {
-    const auto add = [&](int member, bool always) {
-      const auto found = id_of_key_.find({member, key});
-      if (found == id_of_key_.end() && !always) return;
-      route->uses.push_back({LinkOf(member, key), load});
-    };
-    const int64_t below = DevicesBelow(cluster_, key.level);
+  // Of the ring's members, where it is a link that a rank which stands for others may use.
+  void AddShared(const LinkKey& key, double load, const std::set<int>& members, RingRoute* route) {
     const Sharing sharing = cluster_.levels[key.level].sharing;
-    if (key.kind == LinkKind::kThrough || sharing == Sharing::kUnit) {
-      const int64_t unit =
-          key.kind == LinkKind::kThrough ? cluster_.devices_in(key.level) : below;
-      for (int i = 0; i < grid_.members; ++i) {
-        for (auto it = member_of_rank_.lower_bound(key.a * unit);
-             it != member_of_rank_.end() && it->first < (key.a + 1) * unit; ++it) {
-          if (it->second != i) continue;
-          add(i, /*always=*/true);
-          break;
-        }
-      }
-      return;
+    const bool through = key.kind == LinkKind::kThrough;
+    const bool of_unit = through || sharing == Sharing::kUnit;
+    if (of_unit && !HasRankOfUnit(key, through)) return;
+    for (const int i : members) {
+      if (!of_unit && id_of_key_.count({i, key}) == 0) continue;
+      route->uses.push_back({LinkOf(i, key), load});
     }
-    for (int i = 0; i < grid_.members; ++i) add(i, /*always=*/false);
+  }
+
+  bool HasRankOfUnit(const LinkKey& key, bool through) const {
+    const int64_t unit =
+        through ? cluster_.devices_in(key.level) : DevicesBelow(cluster_, key.level);
+    const int64_t first = (key.a * unit + grid_.copies() - 1) / grid_.copies();
+    return first < grid_.pipeline && RankOf(static_cast<int>(first)) < (key.a + 1) * unit;
   }
 
   // Members have links of their own: what stands on one counts all copies.
@@ -321,7 +312,6 @@ class RankNetwork::Builder {
   const RankGrid& grid_;
   const Nanoseconds message_overhead_, call_;
   Network network_;
-  std::map<int64_t, int> member_of_rank_;
   std::map<std::pair<int, LinkKey>, int> id_of_key_;
 };
 
@@ -349,7 +339,7 @@ Nanoseconds RankNetwork::MessageOverhead() const {
 PathCost RankNetwork::Message(int from, int to) const {
   RankGrid one = grid_;
   one.members = 1;
-  const Crossing c = Builder(*cluster_, one, Nanoseconds(0), Nanoseconds(0)).CrossingOf(from, 0, to, 0);
+  const Crossing c = Builder(*cluster_, one, Nanoseconds(0), Nanoseconds(0)).CrossingOf(from, to);
   Loads loads;
   const Nanoseconds latency = AddCrossing(*cluster_, c, &loads) + MessageOverhead();
   return {latency, BandwidthUnder(*cluster_, loads)};

@@ -14,6 +14,9 @@
 // over one card at one time, a byte of the rank's message is a load of four on the card. Messages,
 // rings and other pipeline devices that are on a link at one time then share it (cluster/network.h).
 //
+// Copies are taken to lie alike: the links are those of the first one, also where blocks of ranks
+// straddle nodes.
+//
 // How transfers of a level share it (Sharing, cluster.h): kPair has a link for each ordered pair of
 // ranks, kDevice a port out and a port in for each rank, kUnit one of each for the units of the
 // level below, and kMesh and kTorus a link for each hop. `through` is one more link for all

@@ -141,6 +141,7 @@ TEST(RankNetwork, PipelineDevicesOfANodeShareItsCard) {
 // The same as the table of all pairs, where one group talks.
 TEST(RingStep, EqualsTheNetworkOfAllPairs) {
   ClusterSpec cluster = Nodes();
+  cluster.device.collective_overhead.reset();
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Network network, MakeNetwork(cluster, 32));
   CostTable costs;
   costs.network = network;

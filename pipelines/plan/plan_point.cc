@@ -20,8 +20,8 @@ absl::StatusOr<StepPrediction> SimulatePlan(const ModelGraph& graph, const PlanP
   const Schedule& schedule = pipeline.schedule;
   if (machine.cluster != nullptr && schedule.num_devices() > machine.cluster->max_devices()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the plan has ", schedule.num_devices(), " devices; cluster ",
-                     machine.cluster->name, " has ", machine.cluster->max_devices()));
+        absl::StrCat("cluster ", machine.cluster->name, " has ", machine.cluster->max_devices(),
+                     " devices, not the plan's ", schedule.num_devices()));
   }
   StepParts parts;
   parts.model = &on;

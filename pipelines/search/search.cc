@@ -183,8 +183,12 @@ class MethodSearch {
     if (variants.empty()) {
       ++refusals_.considered;
       ++refusals_.scheme;
-      refusals_.scheme_reason =
-          absl::StrCat(c.ToString(), ": ", NumStages(c.scheme, SchemeSizes(c)).status().message());
+      const absl::StatusOr<int> stages = NumStages(c.scheme, SchemeSizes(c));
+      refusals_.scheme_reason = absl::StrCat(
+          c.ToString(), ": ",
+          !stages.ok() ? std::string(stages.status().message())
+                       : absl::StrCat(*stages, " stages, but the model has ",
+                                      model_.model->num_groups(), " blocks to cut between"));
     }
     return variants;
   }

@@ -3,17 +3,17 @@
 //
 //   SearchRequest search;
 //   search.devices = 64;  search.batch = 32;
-//   search.methods = {{"breadth-first", {"breadth_first"}, ...}};
+//   search.methods = {MethodOf("1f1b"), MethodOf("zbv")};
 //   PIPELAB_ASSIGN_OR_RETURN(SearchResult r, Search(model, search));
-//   r.best[0].ToString();     // fastest first
+//   r.best[0].config.ToString();     // fastest first
 //
 // All divisions of the devices into pipeline x tensor x data, micro-batches that are powers of two,
-// numbers of virtual_stages, shardings, with and without recomputation are looked at. Each is given a lower
-// bound of its step: the compute of one device, and the idle time that any order of the scheme's
-// actions leaves at the pipeline's ends (grid_bounds.h). From the least bound on, each is given
-// that of its own order (grid_order_bound.h), or is refused where that needs too much memory; the
-// one whose bound is then the least is simulated, until the bounds pass what was found: so the
-// result is that of simulating all, and every time in it is a simulated one.
+// what the schemes let vary, shardings, with and without recomputation and sequence parallelism are
+// looked at. Each is given a lower bound of its step: the compute of one device, and the idle time
+// that any order of the scheme's actions leaves at the pipeline's ends (step_bounds.h). From the
+// least bound on, each is given that of its own order (order_bound.h), or is refused where that
+// needs too much memory; the one whose bound is then the least is simulated, until the bounds pass
+// what was found: so the result is that of simulating all, and every time in it is a simulated one.
 #ifndef PIPELAB_PIPELINES_SEARCH_SEARCH_H_
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_H_
 
@@ -31,8 +31,8 @@ namespace pipelab {
 struct SearchMethod {
   std::string name;  // "depth-first, as Megatron-LM runs it"
   std::vector<std::string> schemes;
-  // Stages of a pipeline device: those of the catalogue's variants (schedules/variants.h), with what
-  // else a scheme lets vary; or these, where there are layers.
+  // Stages of a pipeline device: empty, those of the catalogue's variants (schedules/variants.h),
+  // with what else a scheme lets vary; or these, where there are layers.
   std::vector<int> virtual_stages;
   std::vector<Sharding> shardings = {Sharding::kReplicated};
   Residency residency = Residency::kRun;
@@ -69,7 +69,7 @@ struct RankedStep {
 // Why configurations were left out.
 struct SearchRefusals {
   int64_t considered = 0;  // all that were looked at
-  int64_t ordered = 0;     // whose order was played for a tighter bound (grid_order_bound.h)
+  int64_t ordered = 0;     // whose order was played for a tighter bound (order_bound.h)
   int64_t simulated = 0;
   int64_t memory = 0;         // do not fit
   Bytes least_memory;         // of the one that comes nearest; 0: none did not fit

@@ -102,7 +102,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
         for (const Sharding sharding : shardings) {
           StepConfig& c = configs.emplace_back();
           c.scheme = method.schemes[0];
-          c.virtual_stages = method.virtual_stages[0];
+          c.virtual_stages = method.virtual_stages.empty() ? 0 : method.virtual_stages[0];
           c.pipeline = pipeline;
           c.tensor = tensor;
           c.data = 16 / pipeline / tensor;

@@ -143,7 +143,7 @@ absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph,
   if (lengths.empty() && slices <= tokens) return EqualTokenSlices(tokens, slices);
   if (lengths.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "slices=", slices, ": more token slices than a sample's ", tokens, " tokens"));
+        "--slices=", slices, ": more token slices than a sample's ", tokens, " tokens"));
   }
   if (static_cast<int>(lengths.size()) != slices) {
     return absl::InvalidArgumentError(absl::StrCat("token slices of ", absl::StrJoin(lengths, ","),
@@ -173,11 +173,14 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.config = c;
   step.partition = *parts.partition;
   step.members = parts.members;
+  LoweringOptions lowering = std::move(parts.lowering);
+  PIPELAB_ASSIGN_OR_RETURN(
+      parts.schedule,
+      WithStages(std::move(parts.schedule), std::exchange(lowering.stages, absl::nullopt)
+                                                .value_or(parts.partition->stages)));
   PIPELAB_ASSIGN_OR_RETURN(step.costs, CostsOf(parts));
   step.costs.overlap = c.overlap_pipeline;
   step.costs.divided_messages = c.divided_messages();
-  LoweringOptions lowering = std::move(parts.lowering);
-  if (!lowering.stages.has_value()) lowering.stages = parts.partition->stages;
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
   step.program.devices_a_member = c.data / parts.members;

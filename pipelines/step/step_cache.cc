@@ -42,6 +42,11 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
   return key;
 }
 
+// As the flag has it, where commas do not separate keys.
+std::string LayoutFlag(const StepConfig& c) {
+  return absl::StrReplaceAll(c.layout, {{"+", ","}, {"/", ";"}});
+}
+
 bool TakesPassTimes(const StepConfig& c) {
   if (c.has_schedule_file()) return false;
   const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
@@ -102,7 +107,7 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   const GroupedModel& model = *model_.model;
   std::vector<int> stage_of_layer;
   if (!c.layout.empty()) {
-    const std::string layout = absl::StrReplaceAll(c.layout, {{"+", ","}, {"/", ";"}});
+    const std::string layout = LayoutFlag(c);
     const absl::StatusOr<std::vector<int>> given =
         ParseStages(layout, static_cast<int>(model.graph.layers.size()));
     if (!given.ok()) {
@@ -117,14 +122,19 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   auto found = cuts_.find(stage_of_layer);
   if (found == cuts_.end()) {
     Cut cut;
-    PIPELAB_ASSIGN_OR_RETURN(cut.partition, MakePartition(model.graph, stage_of_layer));
+    absl::StatusOr<ModelPartition> made = MakePartition(model.graph, stage_of_layer);
+    if (!made.ok() && !c.layout.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--layout=", LayoutFlag(c), ": ", made.status().message()));
+    }
+    PIPELAB_ASSIGN_OR_RETURN(cut.partition, std::move(made));
     cut.ties = StageTies(model.graph, cut.partition);
     found = cuts_.emplace(std::move(stage_of_layer), std::move(cut)).first;
   }
   const int made = found->second.partition.num_stages();
   if (made == stages || stages == 0) return &found->second;
-  return absl::InvalidArgumentError(absl::StrCat("--layout=", c.layout, ": ", made,
-                                                 " stages, but the schedule has ", stages));
+  return absl::InvalidArgumentError(absl::StrCat("--layout=", LayoutFlag(c), ": ", made,
+                                                 " stages, but the scheme has ", stages));
 }
 
 absl::StatusOr<const ModelPartition*> StepCache::PartitionOf(const StepConfig& c, int stages) {

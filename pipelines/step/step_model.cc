@@ -25,7 +25,11 @@ std::unique_ptr<ModelOnCluster> ModelOnCluster::Of(ModelGraph graph,
   on->model_ = GroupByName(std::move(graph));
   on->cluster_ = std::move(cluster);
   on->step_.model = &on->model_;
-  if (on->cluster_.has_value()) on->step_.cluster = &*on->cluster_;
+  if (on->cluster_.has_value()) {
+    on->step_.cluster = &*on->cluster_;
+  } else {
+    on->step_.step_flops_per_parameter = 0;  // measured times have no optimizer's beside them
+  }
   on->step_.type = type;
   return on;
 }
