@@ -20,7 +20,7 @@ goes_on() {
   "$pipelab" run 1f1b --devices=2 --micro_batches=2 --steps=2 --checkpoint=two.safetensors >two || return 1
   "$pipelab" run 1f1b --devices=2 --micro_batches=2 --steps=4 >whole || return 1
   "$pipelab" run gpipe --devices=2 --micro_batches=2 --steps=4 --resume=two.safetensors >rest || return 1
-  grep -q 'gone on from step 2' rest || { cat rest; return 1; }
+  grep -q 'resumed two.safetensors at step 2' rest || { cat rest; return 1; }
   diff <(grep "$losses" whole) <(grep "$losses" rest) || return 1
   refused 2 "two.safetensors: trained with activations = float32, not bfloat16" run 1f1b --devices=2 \
     --micro_batches=2 --steps=4 --resume=two.safetensors --backend=emulated --precision=bf16
@@ -46,7 +46,13 @@ JSON
 check "training" training
 check "deadlock is not run" refused 1 "deadlock: " run --csv="$testdata/deadlock.csv"
 check "too many slices" refused 2 "--slices=17: more token slices than a sample's 16 tokens" run terapipe --slices=17
-check "a model without a plan" refused 2 "--model=mmt-small: says more of --plan" run 1f1b --model=mmt-small
+small_model() {
+  "$pipelab" run 1f1b:P=2,M=4,V=1,D=2,b=2,sharding=optimizer --model=resnet-small --steps=2 >out || { cat out; return 1; }
+  grep -q 'as predicted to the byte' out && grep -q 'replayed' out || { cat out; return 1; }
+}
+check "a network of the zoo under a configuration" small_model
+check "sizes twice" refused 2 "--sharding: the configuration 1f1b:P=2 says its own" run 1f1b:P=2 --sharding=fully
+check "data without a model" refused 2 "--data=x.csv: requires --model" run 1f1b --data=x.csv
 check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
 check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0

@@ -187,20 +187,21 @@ echo '{"name": "m", "layers": [{"name": "a", "time": "3 s", "inputs": ["b"]}, {"
 check "cyclic layers" model_refused 1 '--model=ring.json: cyclic layers: "a" -> "b" -> "a"' --model=ring.json
 check "flops without a machine" model_refused 2 "--cluster: missing, and layer" --model=gpt-6.6b
 check "no such cluster" model_refused 2 "--cluster=moon: no such cluster" --model=gpt-6.6b --cluster=moon
-check "no such number type" model_refused 2 '--number_type=fp8: "fp8" is unknown' --model=gpt-6.6b --cluster=dgx-a100 --number_type=fp8
-check "more devices than there are" model_refused 2 "--cluster=p100-pcie: " --model=gpt-6.6b --cluster=p100-pcie --devices=9
+check "no such number type" model_refused 2 '--dtype=fp8: "fp8" is unknown' --model=gpt-6.6b --cluster=dgx-a100 --number_type=fp8
+check "more devices than there are" model_refused 2 "cluster p100-pcie has 8" --model=gpt-6.6b --cluster=p100-pcie --devices=9
 check "two sources of times" model_refused 2 "--hop=1: times are the model's" --model=mine.json --hop=1
-check "a machine without a model" model_refused 2 "--cluster=dgx-a100: says more of --model" --cluster=dgx-a100
+check "a machine without a model" model_refused 2 "--cluster=dgx-a100: requires --model" --cluster=dgx-a100
 check "bad unit of a model" model_refused 2 "--model_time_unit=min: must be s or ms" --model=mine.json --model_time_unit=min
 check "no samples" model_refused 2 "--samples=0: must be at least 1" --model=mine.json --samples=0
+"$pipelab" schedule 1f1b --devices=2 --micro_batches=4 --out=mine.txt
 check "searches" searches
 check "explains" explains
-check "no batch" refused 2 "--batch=0: must be from 1 to 16777216" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=8
+check "no batch" refused 2 "--batch: missing" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=8
 check "no model to search for" refused 2 "--model: missing" search --cluster=dgx1-v100 --batch=8
 check "no cluster to search on" refused 2 "--cluster: missing" search --model=gpt-6.6b --batch=8
 check "more GPUs than there are" refused 2 "--gpus=9999: must be from 1 to 1024" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=9999 --batch=8
 check "nothing fits" refused 1 "memory binds; the nearest, " search --model=gpt-52b --cluster=p3.16xlarge --gpus=8 --batch=8
-check "no such configuration" refused 2 '"Q=2": must be P=' search --model=gpt-6.6b --cluster=dgx1-v100 --explain=1f1b:Q=2
+check "no such configuration" refused 2 '"Q=2": is unknown; known are P=' search --model=gpt-6.6b --cluster=dgx1-v100 --explain=1f1b:Q=2
 check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
 check "thirds are exact" makespan 11.0 1f1b --devices=4 --micro_batches=8 --data_parallel=3
 check "thirds are drawn" prints "(a unit of time is drawn as 3 ms)" show 1f1b --data_parallel=3
@@ -208,18 +209,43 @@ check "nothing is recomputed" refused 2 "--recompute_time=3: the schedule recomp
 check "no messages" refused 2 "--bandwidth=1GB: needs the size of a message, --bytes" simulate 1f1b --bandwidth=1GB
 check "no weights" refused 2 "--optimizer_tensors=3: needs the size that it multiplies" simulate 1f1b --kept=1 --optimizer_tensors=3
 check "a speed of nothing" refused 2 "--device_speed=0: must be from 0.000001 to 1000000" simulate 1f1b --device_speed=0
-check "too many samples" model_refused 2 "--samples=99999999999999: must be at most " --model=mine.json --samples=99999999999999
+check "too many samples" model_refused 2 "b=99999999999999: must be at most " --model=mine.json --samples=99999999999999
 echo '{"name": "m", "layers": [], "name": "n"}' >keys.json
 check "a key twice" model_refused 1 '--model=keys.json: "name" comes twice in one object' --model=keys.json
 check "a bad cluster file" refused 1 "--cluster=key.json: order: unknown" search --model=gpt-6.6b --cluster=key.json --batch=8
 check "rows from stdin" prints_rows
 check "too large a batch" refused 2 "--batch=16777217: must be from 1 to 16777216" search --model=gpt-6.6b --cluster=dgx1-v100 --batch=16777217
-check "no number type to search with" refused 2 '--number_type=fp8: "fp8" is unknown' \
+check "no number type to search with" refused 2 '--dtype=fp8: "fp8" is unknown' \
   search --model=gpt-6.6b --cluster=dgx1-v100 --batch=8 --number_type=fp8
 check "explained on other GPUs" explain_refused "--gpus=4: --explain=$config has 8 devices" $config --gpus=4
 check "explained for another batch" explain_refused "--batch=8: --explain=$config has a batch of 16" $config --batch=8
-check "explained as JSON" explain_refused "--json=-: --explain prints text" $config --json
-check "a number twice" explain_refused '"M=17": its key comes twice' $config,M=17
+check "a number twice" explain_refused '"M=17": M is given twice' $config,M=17
 check "no scheme to explain" explain_refused "--explain=zig: no such scheme" zig:P=4,T=2,D=1,V=0,b=1,M=16
 check "words that no group divides" explain_refused "T=7: must divide" 1f1b:P=1,T=7,D=1,V=0,b=1,M=16
+# The winner of a search goes through every other command as it is printed.
+composes() {
+  local on="--model=gpt-6.6b --cluster=dgx-a100" config field
+  "$pipelab" search $on --gpus=8 --batch=16 --top=1 --fixed=sharding=optimizer --max_tensor=2 --json_out=- >found || return 1
+  config=$(sed -n 's/.*"config": "\(.*\)",/\1/p' found)
+  grep -q 'sharding=optimizer' <<<"$config" || { echo "$config"; return 1; }
+  "$pipelab" simulate "$config" $on --json_out=- >one && "$pipelab" search $on --explain="$config" --json_out=- >two &&
+    "$pipelab" compare "$config" "$config" $on --json_out=- >three || return 1
+  for field in step_ms memory_bytes bubble tflops_per_device fits; do
+    [[ $(grep "^  \"$field\"" one) == $(grep "^  \"$field\"" two) ]] || { echo "$field"; return 1; }
+    [[ $(grep -c "\"$field\"" three) -ge 2 ]] || { echo "$field"; return 1; }
+  done
+  "$pipelab" show "$config" $on >out && "$pipelab" schedule "$config" --format=text --out=winner.txt || return 1
+  # One's own schedule goes where a scheme's name goes.
+  "$pipelab" simulate winner.txt:b=2 $on --json_out=own >out && "$pipelab" compare winner.txt "$config" $on >out
+}
+check "commands compose" composes
+check "own schedules are searched" prints "mine.txt:P=2" search --model=gpt-6.6b --cluster=dgx-a100 --gpus=4 --batch=8 \
+  --schemes=mine.txt
+check "more than the memory" refused 3 "does not fit: the fullest device needs " simulate 1f1b:P=2,M=4 --model=gpt-52b --cluster=dgx-a100
+check "a reserve" refused 3 "less --reserve=0.9" simulate 1f1b:P=8,M=8 --model=gpt-6.6b --cluster=dgx-a100 --reserve=0.9
+check "no such reserve" refused 2 "--reserve=1: must be at least 0 and below 1" search --model=gpt-6.6b --cluster=dgx-a100 --batch=8 --reserve=1
+check "a layer list without splits" refused 2 'layer "l0" does not say how it splits' simulate 1f1b:P=2,T=2,M=4 --model=mine.json
+check "nothing to compare" refused 2 "at least two configurations" compare 1f1b:P=2 --model=gpt-6.6b --cluster=dgx-a100
+check "sizes twice" refused 2 "--devices: the configuration 1f1b:P=2 says its sizes" simulate 1f1b:P=2 --devices=4
+check "P of a file" refused 2 "P=3: the schedule in mine.txt has 2; leave P out" simulate mine.txt:P=3 --model=gpt-6.6b --cluster=dgx-a100
 exit $((failures > 0))

@@ -49,6 +49,7 @@ class Specification {
     cluster.title = absl::StrCat("In-process devices, a thread and a core each: ", m_.processor);
     PIPELAB_RETURN_IF_ERROR(SetDevice(&cluster.device));
     cluster.levels = {Threads()};
+    cluster.collectives_at_wait = true;  // kernels/comm/in_process_collectives.h
     const absl::Status status = CheckCluster(cluster);
     if (!status.ok()) {
       return absl::FailedPreconditionError(

@@ -21,6 +21,7 @@
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
 #include "models/graph/layer_spec.h"
+#include "models/layers/kept_activations.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/search/breakdown.h"
@@ -222,6 +223,9 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--max_tensor", max_tensor, 0, 1 << 20));
   search.max_tensor = max_tensor == 0 ? static_cast<int>(NodeDevices(*on.cluster)) : max_tensor;
   search.sequence = {false, true};
+  if (AllowsSelectiveRecompute(on.model->graph)) {
+    search.recompute.push_back(Recompute::kSelective);
+  }
   PIPELAB_ASSIGN_OR_RETURN(search.memory, UsableMemory(on.cluster->device.memory.value));
   PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags());
   PIPELAB_ASSIGN_OR_RETURN(search.accept, FilterFromFlags());

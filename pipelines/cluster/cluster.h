@@ -64,6 +64,8 @@ struct ClusterSpec {
   std::string title;  // for people
   DeviceSpec device;
   std::vector<ClusterLevel> levels;  // from the innermost
+  // The library does a collective's work when it is waited for, and not beside compute.
+  bool collectives_at_wait = false;
 
   int64_t max_devices() const;
   // Devices in one unit of the level.

@@ -250,12 +250,15 @@ void WriteConnection(const Connection& connection, json* object) {
 absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(const json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
-  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"name", "title", "device", "levels"}));
+  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"name", "title", "device", "levels", "collectives_at_wait"}));
   ClusterSpec cluster;
   PIPELAB_ASSIGN_OR_RETURN(cluster.name, file.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(cluster.title, file.String("title"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject device, file.Object("device"));
   PIPELAB_ASSIGN_OR_RETURN(cluster.device, ReadDevice(device));
+  if (file.Has("collectives_at_wait")) {
+    PIPELAB_ASSIGN_OR_RETURN(cluster.collectives_at_wait, file.Bool("collectives_at_wait"));
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> levels, file.Objects("levels"));
   for (const JsonObject& level : levels) {
     PIPELAB_ASSIGN_OR_RETURN(ClusterLevel read, ReadLevel(level));
@@ -313,10 +316,12 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
     }
     levels.push_back(std::move(object));
   }
-  return DumpJson({{"name", cluster.name},
-                   {"title", cluster.title},
-                   {"device", std::move(device)},
-                   {"levels", std::move(levels)}});
+  json file = {{"name", cluster.name},
+               {"title", cluster.title},
+               {"device", std::move(device)},
+               {"levels", std::move(levels)}};
+  if (cluster.collectives_at_wait) file["collectives_at_wait"] = true;
+  return DumpJson(file);
 }
 
 }  // namespace pipelab

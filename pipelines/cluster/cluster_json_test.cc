@@ -194,12 +194,14 @@ TEST(ClusterJson, SaysWhetherItIsCalibrated) {
   EXPECT_EQ(CalibrationWarning(same), CalibrationWarning(h100));
 }
 
-// Launches and calls are the host's and its framework's: one default for every GPU.
+// Launches and calls are the host's and its framework's: one default for every GPU that studies ran
+// under a Python framework; TPUs, P40s and P100s ran compiled graphs and have none.
 TEST(Catalog, GpusHaveOneRuleForTheHost) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
   for (const std::string& name : ClusterNames()) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec c, LoadCluster("--cluster", name));
-    const bool gpu = name != "template" && name.substr(0, 3) != "tpu";
+    const bool compiled = name == "p100-pcie" || name == "p40-pcie" || name.substr(0, 3) == "tpu";
+    const bool gpu = name != "template" && !compiled;
     ASSERT_EQ(c.device.host_launch.has_value(), gpu) << name;
     ASSERT_EQ(c.device.collective_overhead.has_value(), gpu) << name;
     if (!gpu) continue;

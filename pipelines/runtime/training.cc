@@ -215,6 +215,7 @@ class DeviceTraining final : public PipelineTraining {
     std::vector<ComputeDevice> computes;
     PIPELAB_ASSIGN_OR_RETURN(auto communicators, Connect(ranks, options, &computes));
     first_rank_ = communicators[0]->rank();
+    costs_.collectives_at_wait = communicators[0]->collectives_work_at_wait();
     std::vector<DeviceSetup> setups(communicators.size());
     for (size_t i = 0; i < communicators.size(); ++i) {
       devices_.push_back(std::make_unique<Device>(computes[i]));

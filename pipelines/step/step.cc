@@ -63,16 +63,31 @@ void AddEmptyEdges(size_t edges, CostTable* costs) {
   for (SliceCosts& slice : costs->slices) slice.edge_bytes.resize(edges);
 }
 
+double MeasuredNanoseconds(const LayerSpec& layer) {
+  const LayerOperations operations = layer.operations(1, TokenSlice());
+  double sum = 0;
+  for (const auto* pass :
+       {&operations.forward, &operations.backward_input, &operations.backward_weight}) {
+    for (const Operation& o : *pass) sum += static_cast<double>(o.time.value());
+  }
+  return sum;
+}
+
 // One sample through everything, with room for what else a step does and for slow networks.
 double MostOfASample(const StepModel& model) {
-  const Machine machine = model.machine().value_or(Machine());
+  const absl::optional<Machine> machine = model.machine();
   double nanoseconds = 1, bytes = 1;
   for (const LayerSpec& layer : model.model->graph.layers) {
     const LayerCosts costs = layer.costs(1);
     for (Bytes b : {costs.output, costs.kept, costs.forward_peak, costs.backward_peak}) {
       bytes += static_cast<double>(b.value());
     }
-    const auto times = TimesOf(layer, machine, 1);
+    if (!machine.has_value()) {
+      const Flops flops = costs.forward + costs.backward_input + costs.backward_weight;
+      nanoseconds += flops.value() + MeasuredNanoseconds(layer);
+      continue;
+    }
+    const auto times = TimesOf(layer, *machine, 1);
     if (!times.ok()) continue;  // who needs them says so
     for (Nanoseconds t : {times->forward, times->backward_input, times->backward_weight}) {
       nanoseconds += static_cast<double>(t.value());
@@ -187,6 +202,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;
+    step.costs.collectives_at_wait = model.cluster->collectives_at_wait;
     RankGrid grid = GridOfStep(model, c, step.costs);
     grid.members = parts.members;
     // Of one member's rows.
@@ -203,7 +219,7 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
   PIPELAB_RETURN_IF_ERROR(CheckCountable(model, c.micro_batch_size * c.data, c.micro_batches));
   StepParts parts;
-  parts.model = &model;
+  PIPELAB_ASSIGN_OR_RETURN(parts.model, cache->ModelOf(c));
   parts.config = c;
   parts.members = MembersOf(model, c);
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleFor(cache, c, parts.members));

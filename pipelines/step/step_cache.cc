@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "models/layers/kept_activations.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/stage_costs.h"
@@ -82,10 +83,26 @@ PassTimes TimesOfStages(const CostTable& costs, Nanoseconds hop) {
 
 }  // namespace
 
+absl::StatusOr<const StepModel*> StepCache::ModelOf(const StepConfig& c) {
+  if (c.recompute != Recompute::kSelective) return &model_;
+  if (selective_.model != nullptr) return &selective_;
+  const GroupedModel& model = *model_.model;
+  if (!AllowsSelectiveRecompute(model.graph)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("recompute=selective: no layer of ", model.graph.name,
+                     " keeps attention's scores; give none or full"));
+  }
+  selective_graph_ = {WithSelectiveRecompute(model.graph), model.group_of_layer};
+  selective_ = model_;
+  selective_.model = &selective_graph_;
+  return &selective_;
+}
+
 absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepConfig& c) {
   auto found = unit_times_.find(SizeOf(c));
   if (found == unit_times_.end()) {
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times, UnitTimes(model_, c));
+    PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, ModelOf(c));
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times, UnitTimes(*model, c));
     found = unit_times_.emplace(SizeOf(c), std::move(times)).first;
   }
   return &found->second;
@@ -148,13 +165,14 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
   const auto key = std::make_tuple(SizeOf(c), cut->partition.stage_of_layer, slices);
   auto found = costs_.find(key);
   if (found == costs_.end()) {
+    PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, ModelOf(c));
     StageCostOptions options;
     options.machine = model_.machine();
     options.optimizer_tensors = model_.optimizer_tensors;
     options.step_flops_per_parameter = model_.step_flops_per_parameter;
     options.tensor = TensorGroupOf(model_, c.split());
     options.slices = slices;
-    PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(model_.model->graph, cut->partition,
+    PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(model->model->graph, cut->partition,
                                                                 c.micro_batch_size, options));
     found = costs_.emplace(key, std::move(costs)).first;
   }

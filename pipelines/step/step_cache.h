@@ -44,6 +44,9 @@ class StepCache {
   StepCache& operator=(const StepCache&) = delete;
 
   const StepModel& model() const { return model_; }
+  // With the graph that the configuration computes: attention's core recomputed or not.
+  // InvalidArgument where no layer keeps attention's scores.
+  absl::StatusOr<const StepModel*> ModelOf(const StepConfig& config);
 
   // [unit] UnitTimes of stage_cut.h.
   absl::StatusOr<const std::vector<StageCost>*> UnitTimesOf(const StepConfig& config);
@@ -65,19 +68,22 @@ class StepCache {
   Flops ModelFlops(int64_t samples);
 
  private:
-  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut.
-  using SizeKey = std::tuple<int, bool, int64_t, CutRule>;
+  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, selective recomputation.
+  using SizeKey = std::tuple<int, bool, int64_t, CutRule, bool>;
   struct Cut {
     ModelPartition partition;
     std::vector<Tie> ties;
   };
 
   static SizeKey SizeOf(const StepConfig& c) {
-    return {c.tensor, c.sequence_parallel, c.micro_batch_size, c.cut};
+    return {c.tensor, c.sequence_parallel, c.micro_batch_size, c.cut,
+            c.recompute == Recompute::kSelective};
   }
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
 
   const StepModel model_;
+  GroupedModel selective_graph_;  // made when it is asked for
+  StepModel selective_;
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
   // By size, recompute, micro-batches where the rule looks at memory, stages.
   std::map<std::tuple<SizeKey, Recompute, int, int>, std::vector<int>> units_;
