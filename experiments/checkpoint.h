@@ -20,9 +20,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "pipelines/runtime/training.h"
 #include "kernels/comm/process_group.h"
 #include "models/checkpoint/training_state.h"
+#include "pipelines/runtime/training.h"
 
 namespace pipelab {
 

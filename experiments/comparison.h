@@ -10,10 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "experiments/report/report.h"
-#include "pipelines/runtime/training.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/optimizer.h"
+#include "pipelines/runtime/training.h"
 
 namespace pipelab {
 

@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "benchmark/benchmark.h"
-#include "pipelines/runtime/training.h"
 #include "glog/logging.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/runtime/training.h"
 
 namespace pipelab {
 namespace {

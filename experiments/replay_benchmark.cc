@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "pipelines/runtime/training.h"
 #include "glog/logging.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/sim/replay.h"
 
 namespace pipelab {

@@ -1,5 +1,6 @@
 // Asynchronous schemes train as their papers say: losses and parameters of a small GPT equal, to
-// the bit, the serial loop that applies the published staleness rule (pipelines/runtime/staleness.h).
+// the bit, the serial loop that applies the published staleness rule
+// (pipelines/runtime/staleness.h).
 #include <memory>
 #include <string>
 #include <tuple>

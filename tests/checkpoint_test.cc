@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -19,6 +18,7 @@
 #include "models/layers/test_nets.h"
 #include "models/zoo/branch_stages.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/runtime/training.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"

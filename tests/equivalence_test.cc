@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "gtest/gtest.h"
 #include "models/layers/serial_trainer.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"

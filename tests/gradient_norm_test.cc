@@ -5,11 +5,11 @@
 #include <memory>
 #include <vector>
 
-#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"

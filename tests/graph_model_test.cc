@@ -11,11 +11,11 @@
 
 #include "absl/strings/str_join.h"
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/zoo/mmt.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/replay.h"
 #include "pipelines/sim/simulate.h"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -16,6 +15,7 @@
 #include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_training.h"

@@ -11,11 +11,11 @@
 
 #include "gtest/gtest.h"
 #include "models/zoo/transformer.h"
+#include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/ir/versions.h"
-#include "pipelines/cost/chain_partition.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/memory_levels.h"
 #include "pipelines/sim/simulate.h"

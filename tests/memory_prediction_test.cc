@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "pipelines/runtime/training.h"
 #include "gtest/gtest.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"

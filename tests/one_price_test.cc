@@ -109,7 +109,8 @@ std::vector<StepConfig> ConfigsOf(int max_stages) {
           for (int i = 0; i < 2; ++i, ++turn) {
             const bool whole = scheme.asynchronous || d == 1;
             c.sharding = whole ? Sharding::kReplicated : shardings[turn % 4];
-            c.recompute = turn % 3 == 0 && !scheme.asynchronous ? Recompute::kFull : Recompute::kNone;
+            c.recompute =
+                turn % 3 == 0 && !scheme.asynchronous ? Recompute::kFull : Recompute::kNone;
             c.overlap_data = turn % 5 != 0;
             c.sequence_parallel = t > 1 && turn % 7 == 0;
             c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);

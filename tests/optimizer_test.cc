@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
 #include "models/zoo/mmt.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"

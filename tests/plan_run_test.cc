@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/data/random_batches.h"
@@ -18,6 +17,7 @@
 #include "pipelines/plan/model_problem.h"
 #include "pipelines/plan/plan_pipeline.h"
 #include "pipelines/plan/planners.h"
+#include "pipelines/runtime/training.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "gtest/gtest.h"
 #include "models/layers/serial_trainer.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"

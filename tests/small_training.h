@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "pipelines/runtime/training.h"
 #include "kernels/compute_device.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/serial_trainer.h"
 #include "pipelines/ir/trace.h"
+#include "pipelines/runtime/training.h"
 #include "tests/small_gpt.h"
 
 namespace pipelab {

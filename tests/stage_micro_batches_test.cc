@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,6 +15,7 @@
 #include "kernels/tensor/arena.h"
 #include "models/layers/serial_trainer.h"
 #include "pipelines/runtime/layer_stage.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"

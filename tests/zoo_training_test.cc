@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "experiments/comparison.h"
-#include "pipelines/runtime/training.h"
 #include "gtest/gtest.h"
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_layers.h"
 #include "models/layers/test_nets.h"
 #include "models/zoo/branch_stages.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"

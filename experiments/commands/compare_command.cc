@@ -76,11 +76,10 @@ std::string TableOf(const std::vector<Compared>& all) {
   for (const Compared& c : all) {
     const StepPrediction& p = c.prediction;
     const StepBreakdown& b = c.breakdown;
-    absl::StrAppendFormat(&text, "%10.2f %9.1f %9.1f %10.2f%s %12.3f %12.2f  %s\n",
-                          ToSeconds(p.step_time) * 1e3, 100 * p.bubble,
-                          100 * (b.tensor + b.pipeline + b.data), GiB(p.largest_device),
-                          c.fits ? " " : "!", GiB(TrafficOf(p)), p.tflops_per_device,
-                          p.step.config.ToString());
+    absl::StrAppendFormat(
+        &text, "%10.2f %9.1f %9.1f %10.2f%s %12.3f %12.2f  %s\n", ToSeconds(p.step_time) * 1e3,
+        100 * p.bubble, 100 * (b.tensor + b.pipeline + b.data), GiB(p.largest_device),
+        c.fits ? " " : "!", GiB(TrafficOf(p)), p.tflops_per_device, p.step.config.ToString());
   }
   return text;
 }

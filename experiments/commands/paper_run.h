@@ -31,10 +31,10 @@ struct PaperRun {
   CostTable costs;
   Trace trace;
   int64_t nanoseconds_per_unit = 1;
-  std::string unit;        // "ms"; empty: the user's own
+  std::string unit;                     // "ms"; empty: the user's own
   absl::optional<StepPrediction> step;  // of a model
-  std::string note;        // for people, with a line break
-  bool has_bytes = false;  // the trace's memory is in bytes, and not in activations
+  std::string note;                     // for people, with a line break
+  bool has_bytes = false;               // the trace's memory is in bytes, and not in activations
 };
 
 absl::StatusOr<PaperRun> RunOnPaper(Schedule schedule, const PaperTimes& times);

@@ -138,8 +138,8 @@ absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   const StepModel& on = input.on->step();
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*input.on));
-  PIPELAB_RETURN_IF_ERROR(CheckCountable(on, absl::GetFlag(FLAGS_samples),
-                                         absl::GetFlag(FLAGS_micro_batches)));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckCountable(on, absl::GetFlag(FLAGS_samples), absl::GetFlag(FLAGS_micro_batches)));
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction,
                            SimulatePlan(input.graph(), input.pipeline,
                                         {on.cluster, on.type, absl::GetFlag(FLAGS_overlap)}));

@@ -22,9 +22,9 @@
 #include "models/files/placement_json.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/step/step_config.h"
 #include "pipelines/plan/model_problem.h"
 #include "pipelines/plan/plan_inputs.h"
+#include "pipelines/step/step_config.h"
 #include "tools/base/quantity_text.h"
 #include "tools/base/status_macros.h"
 

@@ -4,9 +4,9 @@
 #include "absl/strings/str_format.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/report/timeline_text.h"
-#include "pipelines/step/step_config.h"
 #include "pipelines/plan/plan_pipeline.h"
 #include "pipelines/plan/plan_point.h"
+#include "pipelines/step/step_config.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -37,8 +37,7 @@ absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& pr
       "\nsimulated, stages %d deep: a step of %d samples takes %.6g ms, %.6g samples/s; fullest "
       "device %.3f GiB\n",
       pipeline->Depth(), point->step.config.batch(), ToSeconds(point->trace.makespan) * 1e3,
-      point->samples_per_second(),
-      static_cast<double>(point->largest_device.value()) / (1 << 30));
+      point->samples_per_second(), static_cast<double>(point->largest_device.value()) / (1 << 30));
   if (pipeline->schedule.num_devices() <= kMostDevices) {
     absl::StrAppend(&text, TimelineText(point->trace, kColumns));
   }

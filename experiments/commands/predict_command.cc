@@ -13,8 +13,8 @@
 #include "experiments/option_checks.h"
 #include "experiments/validation/measured_rows.h"
 #include "experiments/validation/predict_rows.h"
-#include "pipelines/cluster/cluster.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/cluster/cluster.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, rows, "", "CSV file of training iterations (docs/validation.md); -: stdin");

@@ -21,7 +21,6 @@
 #include "experiments/commands/run_input.h"
 #include "experiments/comparison.h"
 #include "experiments/processes.h"
-#include "pipelines/runtime/training.h"
 #include "kernels/compute_device.h"
 #include "kernels/tensor/arena.h"
 #include "models/checkpoint/training_state.h"
@@ -30,6 +29,7 @@
 #include "pipelines/ir/versions.h"
 #include "pipelines/runtime/batch_norm.h"
 #include "pipelines/runtime/staleness.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/sim/replay.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/json.h"
@@ -47,10 +47,10 @@ struct Trained {
   Trace predicted;      // of the program's devices
   TrainingState from;   // of --resume's file, or none
   std::vector<ComputeDevice::Counts> counts;
-  SerialOptions serial;      // what a plain loop must do to have the same losses
-  bool has_serial = true;    // false: asynchronous, by no published rule
-  Nanoseconds replayed;      // of a step, with a core for each device
-  std::string batch_norm;    // a line about copies
+  SerialOptions serial;    // what a plain loop must do to have the same losses
+  bool has_serial = true;  // false: asynchronous, by no published rule
+  Nanoseconds replayed;    // of a step, with a core for each device
+  std::string batch_norm;  // a line about copies
 };
 
 absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int micro_batches,

@@ -36,7 +36,7 @@ constexpr const char* kTimesByHand[] = {
     "bandwidth",      "links",          "device_speed",    "atomic_pairs",
     "kept",           "weights",        "workspace",       "optimizer_tensors"};
 constexpr const char* kWithModel[] = {"model_time_unit", "cluster", "number_type", "dtype",
-                                      "samples", "layout", "reserve"};
+                                      "samples",         "layout",  "reserve"};
 
 }  // namespace
 

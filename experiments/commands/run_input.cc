@@ -97,8 +97,7 @@ absl::StatusOr<RunInput> EmptyStudy() {
         absl::StrCat("--wait_limit_s=", absl::GetFlag(FLAGS_wait_limit_s), ": must be at least 1"));
   }
   study.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
-  PIPELAB_ASSIGN_OR_RETURN(study.lowering.sharding,
-                           ParseSharding(absl::GetFlag(FLAGS_sharding)));
+  PIPELAB_ASSIGN_OR_RETURN(study.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
   PIPELAB_ASSIGN_OR_RETURN(study.batch_norm, ParseBatchNorm(absl::GetFlag(FLAGS_batch_norm)));
   PIPELAB_RETURN_IF_ERROR(TakeCheckpointFlags(&study));
   return study;
@@ -133,8 +132,9 @@ int64_t LeastSamples(const Schedule& schedule) {
 // A small GPT on text of its own, as large as the stages need.
 absl::Status MakeSmallGpt(RunInput* study) {
   const Schedule& schedule = study->schedule;
-  PIPELAB_ASSIGN_OR_RETURN(TextData data, MakeTextData(SyntheticCorpus(/*bytes=*/20000, study->seed),
-                                                       kTokens, study->seed));
+  PIPELAB_ASSIGN_OR_RETURN(
+      TextData data,
+      MakeTextData(SyntheticCorpus(/*bytes=*/20000, study->seed), kTokens, study->seed));
   // Words that every tensor-parallel group divides: the last ones may never come.
   const int64_t known = data.train->vocabulary();
   const int64_t vocabulary =
@@ -158,8 +158,8 @@ absl::Status MakeSmallGpt(RunInput* study) {
 absl::Status OpenData(RunInput* study) {
   const std::string path = absl::GetFlag(FLAGS_data);
   const int64_t batch = study->micro_batch_samples * study->schedule.num_micro_batches;
-  study->title = absl::StrCat(study->graph.name, " of % parameters on ",
-                              path.empty() ? "random data" : path);
+  study->title =
+      absl::StrCat(study->graph.name, " of % parameters on ", path.empty() ? "random data" : path);
   if (path.empty()) {
     study->data = std::make_unique<RandomBatches>(FieldsOf(study->graph), batch, study->seed);
     return absl::OkStatus();
@@ -226,9 +226,8 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
         absl::StrCat("--data=", absl::GetFlag(FLAGS_data), ": requires --model"));
   }
   study.schedule = std::move(input.schedule);
-  study.micro_batch_samples = IsConfigWord(input.source)
-                                  ? config.micro_batch_size * config.data
-                                  : LeastSamples(study.schedule);
+  study.micro_batch_samples = IsConfigWord(input.source) ? config.micro_batch_size * config.data
+                                                         : LeastSamples(study.schedule);
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
   return study;
 }

@@ -17,8 +17,8 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/optimizer.h"
-#include "pipelines/ir/schedule.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/schedule.h"
 #include "pipelines/runtime/batch_norm.h"
 
 namespace pipelab {

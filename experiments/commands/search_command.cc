@@ -24,11 +24,11 @@
 #include "models/layers/kept_activations.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/search/breakdown.h"
+#include "pipelines/search/search.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_fields.h"
-#include "pipelines/search/search.h"
-#include "pipelines/schedules/catalog.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
@@ -207,8 +207,7 @@ absl::Status Explain(const std::string& text) {
   for (const auto& [name, share] : PartsOf(b)) {
     absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));
   }
-  absl::StrAppend(&out, CalibrationNote(on->step()), "\n",
-                  TimelineText(p.trace, /*columns=*/100));
+  absl::StrAppend(&out, CalibrationNote(on->step()), "\n", TimelineText(p.trace, /*columns=*/100));
   PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", out));
   return CheckMemory(p);
 }
@@ -250,7 +249,9 @@ absl::Status SearchCommand(const Words& words) {
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
   if (json.empty()) {
-    return WriteOutput("stdout", "-", absl::StrCat(AsTable(result, static_cast<size_t>(search.top)), CalibrationNote(on->step())));
+    return WriteOutput("stdout", "-",
+                       absl::StrCat(AsTable(result, static_cast<size_t>(search.top)),
+                                    CalibrationNote(on->step())));
   }
   nlohmann::json all = nlohmann::json::array();
   for (const RankedStep& r : result.best) {

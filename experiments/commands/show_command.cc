@@ -52,8 +52,7 @@ absl::StatusOr<Shown> ShownFromFlags(const Words& words) {
   shown.source = input.source;
   shown.name = input.kind == InputKind::kScheme ? input.source : input.schedule.name;
   // A unit is drawn as 1 ms.
-  PIPELAB_ASSIGN_OR_RETURN(shown.run,
-                           RunFromFlags(std::move(input), /*least_decimals=*/6));
+  PIPELAB_ASSIGN_OR_RETURN(shown.run, RunFromFlags(std::move(input), /*least_decimals=*/6));
   return shown;
 }
 

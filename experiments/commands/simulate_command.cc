@@ -96,8 +96,7 @@ absl::StatusOr<NamedRun> SimulateSchedule(const Words& words) {
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
   PrintSkippedNote(input);
   NamedRun simulated{input.source, input.skipped, {}};
-  PIPELAB_ASSIGN_OR_RETURN(simulated.run,
-                           RunFromFlags(std::move(input), /*least_decimals=*/0));
+  PIPELAB_ASSIGN_OR_RETURN(simulated.run, RunFromFlags(std::move(input), /*least_decimals=*/0));
   return simulated;
 }
 
@@ -121,8 +120,7 @@ absl::Status SimulateCommand(const Words& words) {
         WriteOutput("--json_out", json_out, AsJson(run, figures, simulated.skipped)));
   }
   if (json_out != "-") {
-    PIPELAB_RETURN_IF_ERROR(
-        WriteOutput("stdout", "-", AsTable(simulated.source, run, figures)));
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", AsTable(simulated.source, run, figures)));
   }
   return run.step.has_value() ? CheckMemory(*run.step) : absl::OkStatus();
 }

@@ -33,8 +33,7 @@ ABSL_FLAG(std::string, model_time_unit, "s", "of the times in a file of Piper's:
 ABSL_FLAG(std::string, cluster, "",
           "the machine for --model: a name or a file (docs/clusters.md); empty: all layers were "
           "measured, and messages take no time");
-ABSL_FLAG(std::string, number_type, "",
-          "the old spelling of --dtype");
+ABSL_FLAG(std::string, number_type, "", "the old spelling of --dtype");
 ABSL_FLAG(int64_t, samples, 1, "samples of a micro-batch of one copy, with --model");
 ABSL_FLAG(std::string, layout, "",
           "layers of each stage, with --model: 3,2,2,3 or 0-2;3,4;5-9; empty: stages of about the "
@@ -50,9 +49,9 @@ namespace pipelab {
 namespace {
 
 // What a configuration's keys say.
-constexpr const char* kSizeFlags[] = {
-    "devices",  "micro_batches", "chunks", "group_size",    "replicas", "concatenation",
-    "recompute", "update_every",  "slices", "data_parallel", "samples",  "layout"};
+constexpr const char* kSizeFlags[] = {"devices",  "micro_batches", "chunks",    "group_size",
+                                      "replicas", "concatenation", "recompute", "update_every",
+                                      "slices",   "data_parallel", "samples",   "layout"};
 
 absl::Status CheckNoSizeFlags(const std::string& word) {
   for (const char* flag : kSizeFlags) {
@@ -78,8 +77,7 @@ absl::StatusOr<StepConfig> ConfigFromFlags(const std::string& scheme) {
   c.slices = absl::GetFlag(FLAGS_slices);
   c.layout = absl::StrReplaceAll(absl::GetFlag(FLAGS_layout), {{",", "+"}, {";", "/"}});
   c.overlap_pipeline = absl::GetFlag(FLAGS_overlap);
-  PIPELAB_ASSIGN_OR_RETURN(c.concatenation,
-                           ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
+  PIPELAB_ASSIGN_OR_RETURN(c.concatenation, ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
   if (c.micro_batch_size < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--samples=", c.micro_batch_size, ": must be at least 1"));
@@ -111,11 +109,12 @@ absl::StatusOr<NumberType> TypeFromFlags(const StepConfig& config, const Cluster
   if (name.empty()) return NarrowestType(cluster.device);
   const absl::StatusOr<NumberType> type = FindNumberType(name);
   if (!type.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--dtype=", name, ": ", type.status().message()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dtype=", name, ": ", type.status().message()));
   }
   if (cluster.device.peaks.count(*type) > 0) return type;
-  return absl::InvalidArgumentError(absl::StrCat("--dtype=", name, ": ", cluster.name,
-                                                 " does not compute with it"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--dtype=", name, ": ", cluster.name, " does not compute with it"));
 }
 
 double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 30); }
@@ -186,9 +185,9 @@ absl::Status CheckMemory(const StepPrediction& p) {
       usable < p.step.device_memory
           ? absl::StrFormat(" less --reserve=%g", absl::GetFlag(FLAGS_reserve))
           : "";
-  return DoesNotFit(absl::StrFormat(
-      "%s does not fit: the fullest device needs %.2f GiB of %.2f%s", p.step.config.ToString(),
-      GiB(p.largest_device), GiB(p.step.device_memory), reserved));
+  return DoesNotFit(absl::StrFormat("%s does not fit: the fullest device needs %.2f GiB of %.2f%s",
+                                    p.step.config.ToString(), GiB(p.largest_device),
+                                    GiB(p.step.device_memory), reserved));
 }
 
 nlohmann::json StepAsJson(const StepPrediction& p) {
@@ -205,15 +204,16 @@ nlohmann::json StepAsJson(const StepPrediction& p) {
                        {"peak_in_flight", d.peak_in_flight}});
   }
   const absl::StatusOr<Bytes> usable = UsableMemory(p.step.device_memory);
-  return {{"config", p.step.config.ToString()},
-          {"step_ms", ToSeconds(p.step_time) * 1e3},
-          {"bubble", p.bubble},
-          {"memory_gib", GiB(p.largest_device)},
-          {"memory_bytes", p.largest_device.value()},
-          {"fits", p.step.device_memory == Bytes(0) || (usable.ok() && p.largest_device <= *usable)},
-          {"tflops_per_device", p.tflops_per_device},
-          {"samples_per_second", p.samples_per_second()},
-          {"devices", devices}};
+  return {
+      {"config", p.step.config.ToString()},
+      {"step_ms", ToSeconds(p.step_time) * 1e3},
+      {"bubble", p.bubble},
+      {"memory_gib", GiB(p.largest_device)},
+      {"memory_bytes", p.largest_device.value()},
+      {"fits", p.step.device_memory == Bytes(0) || (usable.ok() && p.largest_device <= *usable)},
+      {"tflops_per_device", p.tflops_per_device},
+      {"samples_per_second", p.samples_per_second()},
+      {"devices", devices}};
 }
 
 }  // namespace pipelab

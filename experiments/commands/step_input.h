@@ -31,7 +31,8 @@ absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word);
 // --model and --cluster, or those of the configuration.
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config);
 
-// InvalidArgument, "--cluster: missing, ...", where no cluster is given and a layer was not measured.
+// InvalidArgument, "--cluster: missing, ...", where no cluster is given and a layer was not
+// measured.
 absl::Status CheckHasTimes(const ModelOnCluster& on);
 // One line for people about a machine that is not calibrated, with a line break; "" for another.
 std::string CalibrationNote(const StepModel& on);

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "absl/status/status.h"
-#include "pipelines/runtime/training.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/tensor/arena.h"
 #include "models/data/random_batches.h"
 #include "models/layers/serial_trainer.h"
 #include "models/zoo/published.h"
+#include "pipelines/runtime/training.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_macros.h"
 

@@ -19,11 +19,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "pipelines/runtime/training.h"
 #include "kernels/compute_device.h"
 #include "kernels/cuda/devices.h"
 #include "models/data/random_batches.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/runtime/training.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, json, "", "write the results here too");

@@ -129,7 +129,8 @@ std::vector<Change> Changes(const StepConfig& depth, const StepConfig& breadth) 
   steps.push_back({"+ messages beside compute", c});
   c.overlap_data = true;
   steps.push_back({"+ reductions beside compute", c});
-  c.virtual_stages = std::max(c.virtual_stages, breadth.pipeline * breadth.virtual_stages / c.pipeline);
+  c.virtual_stages =
+      std::max(c.virtual_stages, breadth.pipeline * breadth.virtual_stages / c.pipeline);
   steps.push_back({"+ stages as short as breadth-first's: a smaller bubble", c});
   c.scheme = breadth.scheme;
   steps.push_back({"+ breadth-first order", c});

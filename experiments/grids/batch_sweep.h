@@ -25,7 +25,8 @@ struct BatchSweepOptions {
   int64_t devices = 64;
   std::vector<int64_t> batches;
   std::vector<SearchMethod> methods;
-  std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};  // what the search may choose from
+  std::vector<Recompute> recompute = {Recompute::kNone,
+                                      Recompute::kFull};  // what the search may choose from
 };
 
 // The best of one method at one batch.

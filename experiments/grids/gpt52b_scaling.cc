@@ -84,9 +84,9 @@ std::string Where(const Setting& s) {
 // The paper's setting: everything recomputed, as large models were trained then.
 absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
   const StepModel grid = s.Grid(s.cluster);
-  PIPELAB_ASSIGN_OR_RETURN(
-      BatchSweep sweep,
-      SweepBatches(grid, {s.gpus, s.batches, PublishedMethods(), /*recompute=*/{Recompute::kFull}}));
+  PIPELAB_ASSIGN_OR_RETURN(BatchSweep sweep,
+                           SweepBatches(grid, {s.gpus, s.batches, PublishedMethods(),
+                                               /*recompute=*/{Recompute::kFull}}));
   report->AddTable(BatchSweepTable(
       "methods", "The best of each method, everything recomputed: " + Where(s), sweep));
   report->AddCurves("Throughput of the best configurations, everything recomputed",

@@ -22,7 +22,8 @@ class GridTablesTest : public StepTest {
 TEST_F(GridTablesTest, EveryMethodAtEveryBatch) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const BatchSweep sweep,
-      SweepBatches(grid_, {16, batches_, PublishedMethods(), {Recompute::kNone, Recompute::kFull}}));
+      SweepBatches(grid_,
+                   {16, batches_, PublishedMethods(), {Recompute::kNone, Recompute::kFull}}));
   ASSERT_EQ(sweep.cells.size(), 2 * PublishedMethods().size());
   for (const SweepCell& cell : sweep.cells) {
     SCOPED_TRACE(cell.method);
@@ -48,7 +49,8 @@ TEST_F(GridTablesTest, EveryMethodAtEveryBatch) {
 TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const BatchSweep sweep,
-      SweepBatches(grid_, {16, batches_, PublishedMethods(), {Recompute::kNone, Recompute::kFull}}));
+      SweepBatches(grid_,
+                   {16, batches_, PublishedMethods(), {Recompute::kNone, Recompute::kFull}}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Table t, AblationTable(grid_, sweep, 8));
   ASSERT_THAT(t.status(), IsOk());
   ASSERT_GE(t.rows().size(), 2u);

@@ -25,7 +25,8 @@ class OrderingsTest : public testing::Test {
   }
 
   BatchSweep Sweep(const std::vector<int64_t>& batches) {
-    return SweepBatches(grid_, {kDevices, batches, PublishedMethods(), /*recompute=*/{Recompute::kFull}})
+    return SweepBatches(grid_,
+                        {kDevices, batches, PublishedMethods(), /*recompute=*/{Recompute::kFull}})
         .value();
   }
 

@@ -14,7 +14,7 @@ namespace pipelab {
 namespace {
 
 StepCase CaseOf(const PublishedLargestModel& published, const GroupedModel& model,
-                    const ClusterSpec& cluster) {
+                const ClusterSpec& cluster) {
   StepCase c;
   c.on.model = &model;
   c.on.cluster = &cluster;
@@ -26,7 +26,8 @@ StepCase CaseOf(const PublishedLargestModel& published, const GroupedModel& mode
 }
 
 absl::StatusOr<FittedPoint> Fit(const StepCase& c, int64_t batch) {
-  return c.config.recompute == Recompute::kFull ? FewestMicroBatches(c, batch) : LargestBatch(c, batch);
+  return c.config.recompute == Recompute::kFull ? FewestMicroBatches(c, batch)
+                                                : LargestBatch(c, batch);
 }
 
 // Whether a model of this size fits with the row's batch and micro-batches. A size that cannot be
@@ -104,7 +105,8 @@ absl::StatusOr<std::vector<LargestModel>> LargestModels(const GpipeFamily& famil
     row.largest_device = fitted.point.largest_device;
     StepCase without = fitted.chosen;
     without.config.recompute = Recompute::kNone;
-    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction all_kept, PredictStep(without.on, without.config));
+    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction all_kept,
+                             PredictStep(without.on, without.config));
     row.activations_without_recompute = ActivationsOf(all_kept);
     if (row.fits) PIPELAB_RETURN_IF_ERROR(Search(family, cluster, &row));
     rows.push_back(std::move(row));

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "glog/logging.h"
 #include "experiments/scaling/memory_fit.h"
+#include "glog/logging.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
 
@@ -19,8 +19,7 @@ constexpr int kMostDevices = 128;
 double HeaviestShare(const std::vector<StageCost>& units) {
   std::vector<double> costs;
   for (const StageCost& u : units) {
-    costs.push_back(
-        ToSeconds(u.forward + u.recompute + u.backward_input + u.backward_weight));
+    costs.push_back(ToSeconds(u.forward + u.recompute + u.backward_input + u.backward_weight));
   }
   return *std::max_element(costs.begin(), costs.end()) /
          std::accumulate(costs.begin(), costs.end(), 0.0);

@@ -27,7 +27,7 @@ struct ThroughputCell {
   double published = 0;  // normalised, as are these:
   double own = 0;        // cut by GPipe's partitioner
   double optimal = 0;    // cut for the shortest longest stage
-  std::string layout;  // of own_point: the groups of each stage
+  std::string layout;    // of own_point: the groups of each stage
   FittedPoint own_point, optimal_point;
   Overheads overheads;  // of own_point
 

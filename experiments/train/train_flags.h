@@ -15,8 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "experiments/comparison.h"
 #include "experiments/train/study.h"
-#include "pipelines/runtime/training.h"
 #include "models/layers/optimizer.h"
+#include "pipelines/runtime/training.h"
 
 namespace pipelab {
 

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "tools/base/fuzz_mutations.h"
 #include "models/files/network_json.h"
+#include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
 namespace {

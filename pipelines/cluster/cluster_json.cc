@@ -250,7 +250,8 @@ void WriteConnection(const Connection& connection, json* object) {
 absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(const json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
-  PIPELAB_RETURN_IF_ERROR(file.AllowKeys({"name", "title", "device", "levels", "collectives_at_wait"}));
+  PIPELAB_RETURN_IF_ERROR(
+      file.AllowKeys({"name", "title", "device", "levels", "collectives_at_wait"}));
   ClusterSpec cluster;
   PIPELAB_ASSIGN_OR_RETURN(cluster.name, file.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(cluster.title, file.String("title"));

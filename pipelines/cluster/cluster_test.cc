@@ -16,8 +16,8 @@
 namespace pipelab {
 namespace {
 
-using testing::UnorderedElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 ClusterSpec Made(std::vector<ClusterLevel> levels) {
   ClusterSpec cluster = *LoadCluster("--cluster", "dgx1-v100");
@@ -82,8 +82,8 @@ TEST(MakeNetwork, ThroughHostMemory) {
   host.through->name = "memory";
   host.through->connection = {{Microseconds(5), "test"}, {BytesPerSecond(6e9), "test"}};
   const Network net = NetworkOf(Made({host, Level("lan", 2, Sharing::kUnit, 1)}), 4);
-  EXPECT_THAT(Way(net, 2, 3),
-              UnorderedElementsAre("host: out of device 2", "host: into device 3", "memory of host 1"));
+  EXPECT_THAT(Way(net, 2, 3), UnorderedElementsAre("host: out of device 2", "host: into device 3",
+                                                   "memory of host 1"));
   EXPECT_EQ(CostOfPath(net, 2, 3).bandwidth, BytesPerSecond(6e9));
   EXPECT_EQ(CostOfPath(net, 2, 3).latency, Microseconds(7));
   EXPECT_THAT(Way(net, 0, 3), UnorderedElementsAre("lan: out of host 0", "lan: into host 1"));
@@ -95,7 +95,7 @@ TEST(MakeNetwork, GridsHopFromNeighbourToNeighbour) {
   const Network mesh = NetworkOf(Made({grid}), 12);
   EXPECT_THAT(Way(mesh, 0, 3),
               UnorderedElementsAre("slice: device 0 to device 1", "slice: device 1 to device 2",
-                          "slice: device 2 to device 3"));
+                                   "slice: device 2 to device 3"));
   EXPECT_THAT(Way(mesh, 5, 8),
               UnorderedElementsAre("slice: device 5 to device 4", "slice: device 4 to device 8"));
   grid.sharing = Sharing::kTorus;

@@ -10,9 +10,10 @@
 //
 // The program may have fewer devices than there are ranks: one for a tensor-parallel group, whose
 // members do the same at the same time, and `members` for the D data-parallel copies of a pipeline
-// device. A route is that of one rank, and its loads count the others: where four ranks leave a node
-// over one card at one time, a byte of the rank's message is a load of four on the card. Messages,
-// rings and other pipeline devices that are on a link at one time then share it (cluster/network.h).
+// device. A route is that of one rank, and its loads count the others: where four ranks leave a
+// node over one card at one time, a byte of the rank's message is a load of four on the card.
+// Messages, rings and other pipeline devices that are on a link at one time then share it
+// (cluster/network.h).
 //
 // Copies are taken to lie alike: the links are those of the first one, also where blocks of ranks
 // straddle nodes.
@@ -23,11 +24,11 @@
 // transfers of a unit of the level.
 //
 // Rings. The collectives of a library run over all ranks that the program's devices stand for, in
-// ascending order. Between units a ring leaves each unit once. Where every rank has a port of its own there
-// (kDevice), the library runs as many rings at once as the group has ranks in a unit, and each of
-// their ports carries its part: 16 ranks on two nodes of eight cards use all eight. Rings of a level
-// may have their own connection (ClusterLevel::ring). A step of a ring takes the latency of its
-// slowest hop; the call of the library, DeviceSpec::collective_overhead, is paid once.
+// ascending order. Between units a ring leaves each unit once. Where every rank has a port of its
+// own there (kDevice), the library runs as many rings at once as the group has ranks in a unit, and
+// each of their ports carries its part: 16 ranks on two nodes of eight cards use all eight. Rings
+// of a level may have their own connection (ClusterLevel::ring). A step of a ring takes the latency
+// of its slowest hop; the call of the library, DeviceSpec::collective_overhead, is paid once.
 //
 // Bytes of gradients and weights are counted at 4 bytes a number in cost tables, and travel in
 // `type`: loads of rings say so.
@@ -48,8 +49,9 @@ struct RankGrid {
   int pipeline = 1;
   int64_t tensor = 1, data = 1;
   int members = 1;  // devices of the program for each pipeline device; divides `data`
-  // The ranks of a tensor-parallel group send a part of a message each (CostTable::divided_messages),
-  // and the receivers gather it within their group: by one more call, of at most so many bytes.
+  // The ranks of a tensor-parallel group send a part of a message each
+  // (CostTable::divided_messages), and the receivers gather it within their group: by one more
+  // call, of at most so many bytes.
   bool divided_messages = false;
   Bytes largest_message;
   // Of what rings carry.

@@ -19,8 +19,8 @@
 
 #include "absl/types/span.h"
 #include "models/graph/collective.h"  // IWYU pragma: export
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/cost/cost_table.h"
 #include "tools/base/units.h"
 
 namespace pipelab {

@@ -25,8 +25,8 @@
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cluster/device.h"
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/cost/cost_table.h"
 #include "tools/base/units.h"
 
 namespace pipelab {

@@ -44,7 +44,7 @@ PlanLevel LevelOfDevices(const PlanProblem& problem, int64_t first, int64_t coun
 }
 
 BatchPassTimes StagePasses(const PlanProblem& problem, PlanTimes times, double parameter_bytes,
-                      int64_t first, int64_t copies) {
+                           int64_t first, int64_t copies) {
   double speed = 1;
   if (!problem.device_speeds.empty()) {
     const auto begin = problem.device_speeds.begin() + first;

@@ -61,7 +61,7 @@ enum class TransferKind : uint8_t { kBesideCompute, kBetweenPasses };
 
 // Of one device, copies being on consecutive ones from `first`.
 BatchPassTimes StagePasses(const PlanProblem& problem, PlanTimes times, double parameter_bytes,
-                      int64_t first, int64_t copies);
+                           int64_t first, int64_t copies);
 // Of the bytes of a cut, from one group of consecutive devices to the next.
 double TransferTime(const PlanProblem& problem, double bytes, int64_t first, int64_t copies,
                     int64_t next_first, int64_t next_copies);

@@ -57,7 +57,8 @@ class ChainSearch {
  private:
   struct Label {
     BatchTimeFromEnd behind;
-    BatchPassTimes front;   // where transfers are part of passes: the front stage, without what comes in
+    BatchPassTimes
+        front;         // where transfers are part of passes: the front stage, without what comes in
     double bound = 0;  // of all plans that end so
     int begin = 0, mode = 0;
     int64_t stages = 0, first = 0, copies = 0;  // of the front stage; devices from `first` on

@@ -29,7 +29,7 @@ struct PlanMachine {
 // InvalidArgument for more devices than the cluster has; NotFound naming the layer and what the
 // device lacks.
 absl::StatusOr<StepPrediction> SimulatePlan(const ModelGraph& graph, const PlanPipeline& pipeline,
-                                       const PlanMachine& machine);
+                                            const PlanMachine& machine);
 
 }  // namespace pipelab
 

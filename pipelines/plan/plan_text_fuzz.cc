@@ -9,11 +9,11 @@
 
 #include "absl/strings/string_view.h"
 #include "glog/logging.h"
-#include "pipelines/plan/check_plan.h"
-#include "pipelines/step/step_config.h"
 #include "pipelines/cost/chain_partition.h"
+#include "pipelines/plan/check_plan.h"
 #include "pipelines/plan/plan_json.h"
 #include "pipelines/plan/plan_problem.h"
+#include "pipelines/step/step_config.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 // KeepsMicroBatchOrder of training.h: what is read off the schedule alone.
 #include <vector>
 
-#include "pipelines/runtime/training.h"
 #include "pipelines/ir/schedule.h"
+#include "pipelines/runtime/training.h"
 
 namespace pipelab {
 

@@ -175,8 +175,7 @@ class DeviceTraining final : public PipelineTraining {
     PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
                              PartitionOf(graph, parts.schedule.num_stages(), options));
     PIPELAB_ASSIGN_OR_RETURN(slices_, ChooseSlices(graph, parts.schedule, options.slices));
-    PIPELAB_RETURN_IF_ERROR(
-        CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
+    PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
     const GroupedModel model = {graph, {}};
     StepModel on;
     on.model = &model;
@@ -190,8 +189,7 @@ class DeviceTraining final : public PipelineTraining {
     parts.config.sequence_parallel = split_.sequence;
     parts.config.batch_norm = options.batch_norm;
     parts.lowering = options.lowering;
-    parts.lowering.stages =
-        options.sequential ? partition.stages.WithChain() : partition.stages;
+    parts.lowering.stages = options.sequential ? partition.stages.WithChain() : partition.stages;
     if (options.optimizer.needs_norm()) parts.lowering.norm_values = NumParameterValues(graph);
     PIPELAB_ASSIGN_OR_RETURN(pipelab::Step step, AssembleStep(std::move(parts)));
     partition_ = std::move(step.partition);

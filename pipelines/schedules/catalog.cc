@@ -252,8 +252,9 @@ absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
 }
 
 absl::Status CheckMemory(const SchemeParams& p, Bytes available) {
-  const int64_t actions = (p.recompute ? 3 : 2) * int64_t{p.devices} * std::max(1, p.virtual_stages) *
-                          std::max(1, p.slices) * p.micro_batches * p.data_parallel;
+  const int64_t actions = (p.recompute ? 3 : 2) * int64_t{p.devices} *
+                          std::max(1, p.virtual_stages) * std::max(1, p.slices) * p.micro_batches *
+                          p.data_parallel;
   const Bytes needed(actions * kBytesPerAction);
   if (needed <= std::max(available, kAlwaysThere)) return absl::OkStatus();
   std::string options = absl::StrCat("--devices=", p.devices);

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "pipelines/step/stage_cut.h"
 #include "pipelines/sim/simulate.h"
+#include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -6,8 +6,8 @@
 // Data: what the step loses where reductions and gathers take no time; pipeline: what it loses
 // after that where messages take none; tensor: what of the compute is collectives of
 // tensor-parallel groups. What devices then still wait is
-// idle: the fill and drain of the pipeline, and stages of unequal time. So what hides behind compute
-// is not counted.
+// idle: the fill and drain of the pipeline, and stages of unequal time. So what hides behind
+// compute is not counted.
 #ifndef PIPELAB_PIPELINES_SEARCH_BREAKDOWN_H_
 #define PIPELAB_PIPELINES_SEARCH_BREAKDOWN_H_
 

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "pipelines/search/search.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/search/search.h"
 
 namespace pipelab {
 namespace {

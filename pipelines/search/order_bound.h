@@ -28,13 +28,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/step/step_cache.h"
-#include "pipelines/step/step_config.h"
-#include "pipelines/cluster/rank_network.h"
 #include "pipelines/sim/order_walk.h"
 #include "pipelines/step/step.h"
+#include "pipelines/step/step_cache.h"
+#include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -67,7 +67,7 @@ class OrderBound {
   CostTable costs_;
   OrderWalk walk_;
   absl::optional<RankNetwork> network_;
-  const std::vector<PathCost>* rings_ = nullptr;  // [pipeline device]
+  const std::vector<PathCost>* rings_ = nullptr;                              // [pipeline device]
   std::map<std::tuple<int, int, int>, std::vector<PathCost>> rings_of_grid_;  // by P, T, D
 };
 

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "pipelines/schedules/variants.h"
+#include "pipelines/search/order_bound.h"
 #include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_cache.h"
-#include "pipelines/search/order_bound.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -294,7 +294,7 @@ class MethodSearch {
   const SearchMethod& method_;
   Shared& shared_;
   SearchRefusals& refusals_;
-  const Bytes memory_;  // of a device
+  const Bytes memory_;                 // of a device
   std::vector<Candidate> candidates_;  // a heap, once collected
   std::vector<Found> best_;            // fastest first
 };

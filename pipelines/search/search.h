@@ -53,7 +53,7 @@ struct SearchRequest {
   Bytes memory;
   // Only configurations that it takes; none: all.
   std::function<bool(const StepConfig&)> accept;
-  int top = 1;  // of each method
+  int top = 1;                // of each method
   bool simulate_all = false;  // without bounds, the same result: for tests
 };
 

@@ -8,9 +8,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
-#include "pipelines/search/step_bounds.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/order_bound.h"
+#include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_testing.h"
 #include "tools/base/status_matchers.h"
 

@@ -94,8 +94,7 @@ absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const St
 }
 
 absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
-  const auto key =
-      std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.replicas, c.recompute);
+  const auto key = std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.replicas, c.recompute);
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.ScheduleOf(c));

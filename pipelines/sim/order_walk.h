@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "tools/base/units.h"
 

@@ -9,10 +9,10 @@
 // bandwidth, and arrives the path's latency later. Messages and collectives that are on one link at
 // a time share its bandwidth (transfers.h). A wait ends on arrival. Reductions, gathers and the
 // global norm run beside compute, one at a time on a device, each from when its last member begins
-// it, or waits for it (collective_timeline.h). The members of a group all take the time of a stage's
-// cost, which is that of one member's rows; a token slice takes its own (CostTable::slices), or
-// 1/num_slices; a step is divided only where parameters are sharded. A device of speed s takes 1/s
-// of the time of actions and steps.
+// it, or waits for it (collective_timeline.h). The members of a group all take the time of a
+// stage's cost, which is that of one member's rows; a token slice takes its own
+// (CostTable::slices), or 1/num_slices; a step is divided only where parameters are sharded. A
+// device of speed s takes 1/s of the time of actions and steps.
 //
 // Without CostTable::overlap a device either computes or communicates, as with Megatron-LM's
 // batched blocking sends and receives. A send occupies its device until the message has arrived,

@@ -7,8 +7,8 @@
 
 #include "benchmark/benchmark.h"
 #include "glog/logging.h"
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/catalog.h"

@@ -31,8 +31,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "pipelines/cost/cost_table.h"
 #include "pipelines/cluster/network.h"
+#include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "tools/base/units.h"
 

@@ -56,8 +56,8 @@ double FlopsOf(const LayerSpec& layer, int64_t samples) {
 // Layers of small networks take less than a nanosecond each.
 double NominalCost(const LayerSpec& layer, const StepConfig& c) {
   const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
-  double cost = (share.costs.forward + share.costs.backward_input + share.costs.backward_weight)
-                    .value();
+  double cost =
+      (share.costs.forward + share.costs.backward_input + share.costs.backward_weight).value();
   if (c.recompute == Recompute::kFull) cost += share.costs.forward.value();
   const LayerOperations& o = share.operations;
   for (const auto* pass : {&o.forward, &o.backward_input, &o.backward_weight}) {
@@ -86,7 +86,7 @@ std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
     const LayerSpec& layer = model.model->graph.layers[i];
-    costs[unit_of_layer[i]] += by_time                      ? NominalCost(layer, c)
+    costs[unit_of_layer[i]] += by_time                     ? NominalCost(layer, c)
                                : c.cut == CutRule::kMemory ? MemoryOf(layer, model, c)
                                                            : FlopsOf(layer, c.micro_batch_size);
   }
@@ -116,8 +116,8 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
     const LayerSpec& layer = model.model->graph.layers[i];
     LayerTimes times;
     if (machine.has_value()) {
-      PIPELAB_ASSIGN_OR_RETURN(
-          times, TimesOf(layer, *machine, c.micro_batch_size, TokenSlice(), tensor));
+      PIPELAB_ASSIGN_OR_RETURN(times,
+                               TimesOf(layer, *machine, c.micro_batch_size, TokenSlice(), tensor));
     } else {
       times = NominalTimes(layer, c.micro_batch_size, c.split());
     }
@@ -135,12 +135,14 @@ absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConf
   if (stages > static_cast<int>(times.size())) {
     return absl::InvalidArgumentError(absl::StrCat(
         stages, " stages, but the model has ", times.size(),
-        c.cut == CutRule::kLayers ? " layers" : " blocks to cut between; cut=layers cuts anywhere"));
+        c.cut == CutRule::kLayers ? " layers"
+                                  : " blocks to cut between; cut=layers cuts anywhere"));
   }
   const std::vector<double> costs = UnitCosts(model, c, times);
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> first, c.cut == CutRule::kFlopsVariance
-                                                             ? PartitionChainByVariance(costs, stages)
-                                                             : PartitionChain(costs, stages));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> first,
+                           c.cut == CutRule::kFlopsVariance
+                               ? PartitionChainByVariance(costs, stages)
+                               : PartitionChain(costs, stages));
   return StageSizes(first, static_cast<int>(times.size()));
 }
 

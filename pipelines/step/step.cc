@@ -123,8 +123,7 @@ absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
                             int64_t micro_batches) {
   constexpr double kMost = 9e17;
   if (micro_batch_size < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("b=", micro_batch_size, ": must be at least 1"));
+    return absl::InvalidArgumentError(absl::StrCat("b=", micro_batch_size, ": must be at least 1"));
   }
   const double most = kMost / MostOfASample(model) / static_cast<double>(micro_batches);
   if (static_cast<double>(micro_batch_size) <= most) return absl::OkStatus();
@@ -148,8 +147,7 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, const CostTable
   return grid;
 }
 
-absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph,
-                                                  const Schedule& schedule,
+absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph, const Schedule& schedule,
                                                   const std::vector<int64_t>& lengths) {
   const int slices = schedule.num_slices;
   if (lengths.empty() && slices == 1) return lengths;
@@ -191,8 +189,8 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   LoweringOptions lowering = std::move(parts.lowering);
   PIPELAB_ASSIGN_OR_RETURN(
       parts.schedule,
-      WithStages(std::move(parts.schedule), std::exchange(lowering.stages, absl::nullopt)
-                                                .value_or(parts.partition->stages)));
+      WithStages(std::move(parts.schedule),
+                 std::exchange(lowering.stages, absl::nullopt).value_or(parts.partition->stages)));
   PIPELAB_ASSIGN_OR_RETURN(step.costs, CostsOf(parts));
   step.costs.overlap = c.overlap_pipeline;
   step.costs.divided_messages = c.divided_messages();
@@ -214,8 +212,8 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
 
 absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   const StepModel& model = cache->model();
-  PIPELAB_ASSIGN_OR_RETURN(
-      const StepConfig c, cache->HasSchedule(config.scheme) ? config : WithSizesOfFile(config));
+  PIPELAB_ASSIGN_OR_RETURN(const StepConfig c,
+                           cache->HasSchedule(config.scheme) ? config : WithSizesOfFile(config));
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
   PIPELAB_RETURN_IF_ERROR(CheckCountable(model, c.micro_batch_size * c.data, c.micro_batches));
   StepParts parts;

@@ -42,10 +42,10 @@ struct Step {
 
 // A rank of the pipeline device; all D * T of them are alike.
 struct DevicePrediction {
-  Bytes memory;                      // the most at a time
+  Bytes memory;  // the most at a time
   Bytes peak_activation, peak_state;
-  Bytes sent, collective, tensor;    // in messages, data-parallel and tensor-parallel collectives
-  double bubble = 0;                 // 0 to 1
+  Bytes sent, collective, tensor;  // in messages, data-parallel and tensor-parallel collectives
+  double bubble = 0;               // 0 to 1
   int peak_in_flight = 0;
 };
 
@@ -53,10 +53,10 @@ struct StepPrediction {
   Step step;
   Trace trace;
   Nanoseconds step_time;
-  double bubble = 0;    // analysis.h: the share of the devices' time without compute, 0 to 1
-  Bytes largest_device;           // state and activations, the most at a time
-  bool fits = true;               // in a device's memory
-  double tflops_per_device = 0;   // of the model's products
+  double bubble = 0;     // analysis.h: the share of the devices' time without compute, 0 to 1
+  Bytes largest_device;  // state and activations, the most at a time
+  bool fits = true;      // in a device's memory
+  double tflops_per_device = 0;           // of the model's products
   std::vector<DevicePrediction> devices;  // [pipeline device]
 
   double samples_per_second() const;
@@ -95,8 +95,7 @@ absl::StatusOr<StepPrediction> PredictStep(StepCache* cache, const StepConfig& c
 
 // Tokens of each of the schedule's slices: `lengths`, or as equal as can be, the first ones longer.
 // None for whole samples.
-absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph,
-                                                  const Schedule& schedule,
+absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph, const Schedule& schedule,
                                                   const std::vector<int64_t>& lengths);
 
 // InvalidArgument naming b where a step's time or bytes would not fit 63 bits.

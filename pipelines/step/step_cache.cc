@@ -32,10 +32,10 @@ int64_t NumActions(const Schedule& schedule) {
 
 // What a schedule depends on; one that is made for its passes' times, on all that they depend on.
 std::string ScheduleKey(const StepConfig& c, bool timed) {
-  std::string key = absl::StrCat(
-      c.scheme, "/", c.pipeline, "/", c.virtual_stages, "/", c.micro_batches, "/",
-      c.recompute == Recompute::kFull, "/", c.group_size, "/", c.replicas, "/", c.slices, "/",
-      c.update_interval, "/", ConcatenationName(c.concatenation));
+  std::string key =
+      absl::StrCat(c.scheme, "/", c.pipeline, "/", c.virtual_stages, "/", c.micro_batches, "/",
+                   c.recompute == Recompute::kFull, "/", c.group_size, "/", c.replicas, "/",
+                   c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation));
   if (!timed) return key;
   absl::StrAppend(&key, "/", c.tensor, "/", c.data, "/", c.sequence_parallel, "/",
                   c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
@@ -88,9 +88,9 @@ absl::StatusOr<const StepModel*> StepCache::ModelOf(const StepConfig& c) {
   if (selective_.model != nullptr) return &selective_;
   const GroupedModel& model = *model_.model;
   if (!AllowsSelectiveRecompute(model.graph)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("recompute=selective: no layer of ", model.graph.name,
-                     " keeps attention's scores; give none or full"));
+    return absl::InvalidArgumentError(absl::StrCat("recompute=selective: no layer of ",
+                                                   model.graph.name,
+                                                   " keeps attention's scores; give none or full"));
   }
   selective_graph_ = {WithSelectiveRecompute(model.graph), model.group_of_layer};
   selective_ = model_;
@@ -150,8 +150,8 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   }
   const int made = found->second.partition.num_stages();
   if (made == stages || stages == 0) return &found->second;
-  return absl::InvalidArgumentError(absl::StrCat("--layout=", LayoutFlag(c), ": ", made,
-                                                 " stages, but the scheme has ", stages));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--layout=", LayoutFlag(c), ": ", made, " stages, but the scheme has ", stages));
 }
 
 absl::StatusOr<const ModelPartition*> StepCache::PartitionOf(const StepConfig& c, int stages) {

@@ -60,15 +60,14 @@ class StepCache {
   // file, the file's. Holds until the next call. Errors are MakeSchedule's, and the file's.
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config);
   // A schedule of one's own, for configurations whose scheme is `name`.
-  void AddSchedule(const std::string& name, Schedule schedule) {
-    own_[name] = std::move(schedule);
-  }
+  void AddSchedule(const std::string& name, Schedule schedule) { own_[name] = std::move(schedule); }
   bool HasSchedule(const std::string& name) const { return own_.count(name) > 0; }
   // Of a step of `samples`: products of forward and backward.
   Flops ModelFlops(int64_t samples);
 
  private:
-  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, selective recomputation.
+  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, selective
+  // recomputation.
   using SizeKey = std::tuple<int, bool, int64_t, CutRule, bool>;
   struct Cut {
     ModelPartition partition;

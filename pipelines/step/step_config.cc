@@ -65,7 +65,9 @@ const char* RecomputeName(Recompute recompute) { return NameInTable(kRecompute, 
 absl::StatusOr<Recompute> FindRecompute(absl::string_view name) {
   return FindInTable(kRecompute, name);
 }
-const char* BatchNormName(BatchNormCopies batch_norm) { return NameInTable(kBatchNorm, batch_norm); }
+const char* BatchNormName(BatchNormCopies batch_norm) {
+  return NameInTable(kBatchNorm, batch_norm);
+}
 absl::StatusOr<BatchNormCopies> FindBatchNorm(absl::string_view name) {
   return FindInTable(kBatchNorm, name);
 }
@@ -111,8 +113,9 @@ absl::StatusOr<StepConfig> ParseStepConfig(absl::string_view option, absl::strin
     if (!keys.insert(pair[0]).second) {
       return Invalid(option, text, word, absl::StrCat(pair[0], " is given twice"));
     }
-    const absl::string_view value =
-        !alone ? pair[1] : field->kind == FieldKind::kSwitch ? "on" : "full";
+    const absl::string_view value = !alone                              ? pair[1]
+                                    : field->kind == FieldKind::kSwitch ? "on"
+                                                                        : "full";
     const absl::Status set = field->set(value, &c);
     if (!set.ok()) return Invalid(option, text, word, set.message());
   }

@@ -78,7 +78,8 @@ TEST(StepConfig, FaultsNameOptionAndWord) {
   const auto message = [](const char* text) {
     return std::string(ParseStepConfig("--explain", text).status().message());
   };
-  EXPECT_THAT(message("1f1b:Q=2"), HasSubstr("--explain=1f1b:Q=2: \"Q=2\": is unknown; known are P="));
+  EXPECT_THAT(message("1f1b:Q=2"),
+              HasSubstr("--explain=1f1b:Q=2: \"Q=2\": is unknown; known are P="));
   EXPECT_THAT(message("1f1b:P=x"), HasSubstr("\"P=x\": must be a whole number of at least 1"));
   EXPECT_THAT(message("1f1b:V=-1"), HasSubstr("\"V=-1\": must be a whole number of at least 0"));
   EXPECT_THAT(message("1f1b:P=99999999999"), HasSubstr("must be a whole number"));

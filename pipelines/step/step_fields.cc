@@ -12,14 +12,13 @@ namespace {
 
 template <typename Integer>
 StepField IntegerField(absl::string_view key, absl::string_view json_key,
-                       Integer StepConfig::* member, int64_t least, bool always = false) {
+                       Integer StepConfig::*member, int64_t least, bool always = false) {
   StepField field{key, json_key, FieldKind::kInteger, always, nullptr, nullptr};
   field.get = [member](const StepConfig& c) { return absl::StrCat(c.*member); };
   field.set = [member, least](absl::string_view text, StepConfig* c) {
     Integer value = 0;
     if (!absl::SimpleAtoi(text, &value) || value < least) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("must be a whole number of at least ", least));
+      return absl::InvalidArgumentError(absl::StrCat("must be a whole number of at least ", least));
     }
     c->*member = value;
     return absl::OkStatus();
@@ -29,7 +28,7 @@ StepField IntegerField(absl::string_view key, absl::string_view json_key,
 
 // On where the member has the value `on`.
 template <typename Value>
-StepField SwitchField(absl::string_view key, Value StepConfig::* member, Value on, Value off) {
+StepField SwitchField(absl::string_view key, Value StepConfig::*member, Value on, Value off) {
   StepField field{key, key, FieldKind::kSwitch, false, nullptr, nullptr};
   field.get = [member, on](const StepConfig& c) { return c.*member == on ? "on" : ""; };
   field.set = [member, on, off](absl::string_view text, StepConfig* c) {
@@ -40,7 +39,7 @@ StepField SwitchField(absl::string_view key, Value StepConfig::* member, Value o
 }
 
 template <typename Value>
-StepField NamedField(absl::string_view key, Value StepConfig::* member,
+StepField NamedField(absl::string_view key, Value StepConfig::*member,
                      std::function<std::string(Value)> name,
                      std::function<absl::StatusOr<Value>(absl::string_view)> find) {
   StepField field{key, key, FieldKind::kText, false, nullptr, nullptr};
@@ -52,7 +51,7 @@ StepField NamedField(absl::string_view key, Value StepConfig::* member,
   return field;
 }
 
-StepField TextField(absl::string_view key, std::string StepConfig::* member) {
+StepField TextField(absl::string_view key, std::string StepConfig::*member) {
   return NamedField<std::string>(
       key, member, [](std::string value) { return value; },
       [](absl::string_view text) -> absl::StatusOr<std::string> {

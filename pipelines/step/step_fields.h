@@ -1,6 +1,7 @@
 // The fields of a StepConfig by name, for its text and JSON forms and for filters.
 //
-//   for (const StepField& f : StepFields()) if (f.key == "sharding") f.get(config);   // "optimizer"
+//   for (const StepField& f : StepFields()) if (f.key == "sharding") f.get(config);   //
+//   "optimizer"
 #ifndef PIPELAB_PIPELINES_STEP_STEP_FIELDS_H_
 #define PIPELAB_PIPELINES_STEP_STEP_FIELDS_H_
 
@@ -19,10 +20,10 @@ enum class FieldKind : uint8_t { kInteger, kSwitch, kText };
 // `get` writes the value as the text form has it, and `set` reads it: the status says what would be
 // right. A switch is "on" or "".
 struct StepField {
-  absl::string_view key;        // "P"
-  absl::string_view json_key;   // "pipeline"
+  absl::string_view key;       // "P"
+  absl::string_view json_key;  // "pipeline"
   FieldKind kind = FieldKind::kText;
-  bool always = false;          // ToString has it even where it is the default
+  bool always = false;  // ToString has it even where it is the default
   std::function<std::string(const StepConfig&)> get;
   std::function<absl::Status(absl::string_view, StepConfig*)> set;
 };

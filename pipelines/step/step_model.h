@@ -21,7 +21,7 @@ struct StepModel {
   // Null: every layer was measured, or counts flops at a nominal rate; messages take no time.
   const ClusterSpec* cluster = nullptr;
   NumberType type = NumberType::kFp16;
-  int optimizer_tensors = 2;  // that the optimizer keeps of each parameter: Adam's
+  int optimizer_tensors = 2;             // that the optimizer keeps of each parameter: Adam's
   double step_flops_per_parameter = 13;  // of the optimizer, where there is no cluster: Adam's
   // Two devices of the program stand for all data-parallel copies. False: one for each copy, with
   // the same result in D / 2 times the work; what runs has them all.
@@ -45,8 +45,8 @@ class ModelOnCluster {
                                                               const std::string& cluster,
                                                               const std::string& dtype = "");
   // Of a graph and a cluster at hand.
-  static std::unique_ptr<ModelOnCluster> Of(ModelGraph graph,
-                                            absl::optional<ClusterSpec> cluster, NumberType type);
+  static std::unique_ptr<ModelOnCluster> Of(ModelGraph graph, absl::optional<ClusterSpec> cluster,
+                                            NumberType type);
 
   const StepModel& step() const { return step_; }
   const GroupedModel& model() const { return model_; }

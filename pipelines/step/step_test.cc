@@ -123,7 +123,8 @@ TEST_F(StepTest, RefusesWhatCannotBe) {
   EXPECT_THAT(message(Config("1f1b", 0, 1, 1)), HasSubstr("P=0: must be at least 1"));
   EXPECT_THAT(message(Config("1f1b", 64, 1024, 1)),
               HasSubstr("P=64 x T=1 x D=1024 is 65536 devices; cluster dgx1-v100 has 1024"));
-  EXPECT_THAT(message(Config("1f1b", 32, 1, 32)), HasSubstr("32 stages, but the model has 18 blocks"));
+  EXPECT_THAT(message(Config("1f1b", 32, 1, 32)),
+              HasSubstr("32 stages, but the model has 18 blocks"));
   EXPECT_THAT(message(Config("nothing", 2, 1, 2)), HasSubstr("nothing"));
 }
 

@@ -19,7 +19,6 @@
 #include <string>
 #include <vector>
 
-#include "pipelines/runtime/training.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -27,6 +26,7 @@
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_layers.h"
 #include "models/zoo/branch_stages.h"
+#include "pipelines/runtime/training.h"
 #include "tests/pytorch/loss_table.h"
 #include "tests/pytorch/networks.h"
 #include "tools/base/status_matchers.h"
