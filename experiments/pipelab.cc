@@ -33,7 +33,7 @@ std::string Help() {
   absl::StrAppend(
       &text,
       "\nA file is --csv=FILE, --json=FILE or --text=FILE in the place of a scheme's name. Exit "
-      "codes: 0 done; 1 failure; 2 usage.");
+      "codes: 0 done; 1 failure; 2 usage; 3 a step that needs more memory than a device has.");
   return text;
 }
 

@@ -59,7 +59,8 @@ std::vector<Command> MakeCommands() {
   return {
       {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
        "schedule 1f1b --devices=4 --micro_batches=8 --format=csv --out=mine.csv",
-       Join(Join(input, plan_model), {"format", "out"}), &ScheduleCommand},
+       Join(Join(input, plan_model), {"format", "out", "cluster", "dtype", "number_type"}),
+       &ScheduleCommand},
       {"simulate", "makespan, bubble and memory of a schedule",
        "simulate chimera --devices=4 --micro_batches=8 --hop=0.1 --json_out=-",
        Join(Join(input, times), Join(plan, {"json_out"})), &SimulateCommand},

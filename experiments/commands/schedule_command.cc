@@ -1,15 +1,22 @@
 // pipelab schedule: one form of a schedule in, another out.
+#include <memory>
+#include <utility>
+
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_input.h"
 #include "experiments/commands/schedule_input.h"
+#include "experiments/commands/step_input.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/plan/plan_export.h"
+#include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
+ABSL_DECLARE_FLAG(std::string, model);  // step_input.cc
 ABSL_FLAG(std::string, format, "text",
           "csv, text or json; with --plan also megatron: Megatron-LM's layout of stages");
 ABSL_FLAG(std::string, out, "-", "file of the schedule; -: stdout");
@@ -43,9 +50,16 @@ absl::StatusOr<std::string> PlanInFormat(const Words& words, const std::string& 
 }
 
 absl::StatusOr<std::string> ScheduleInFormat(const Words& words, const std::string& format) {
-  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/false));
-  PIPELAB_ASSIGN_OR_RETURN(const ScheduleInput input, ReadScheduleInput(words));
+  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
+  PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
+  // Of a model, the order that is made for its times.
+  if (!input.own && (!absl::GetFlag(FLAGS_model).empty() || !input.config.model.empty())) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
+                             LoadModelOnCluster(input.config));
+    PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(on->step(), input.config));
+    input.schedule = std::move(step.program.schedule);
+  }
   PrintSkippedNote(input);
   const absl::StatusOr<std::string> text = InFormat(input.schedule, format);
   if (text.ok() || format != "csv") return text;

@@ -111,7 +111,8 @@ nlohmann::json AsJson(const RankedStep& r) {
           {"micro_batch_samples", c.micro_batch_size},
           {"micro_batches", c.micro_batches},
           {"sharding", ShardingName(c.sharding)},
-          {"recompute", c.recompute},
+          {"recompute", RecomputeName(c.recompute)},
+          {"sequence", c.sequence_parallel},
           {"step_ms", ToMs(r.step_time)},
           {"samples_per_second", r.samples_per_second},
           {"tflops_per_device", r.tflops_per_device},
@@ -190,7 +191,8 @@ absl::Status Explain(const std::string& text) {
   }
   const StepPrediction& p = *predicted;
   PIPELAB_ASSIGN_OR_RETURN(const StepBreakdown b, BreakDown(on->step(), p));
-  const std::string json_out = absl::GetFlag(FLAGS_json_out);
+  std::string json_out = absl::GetFlag(FLAGS_json_out);
+  if (json_out.empty()) json_out = absl::GetFlag(FLAGS_json);
   if (!json_out.empty()) {
     nlohmann::json all = StepAsJson(p);
     for (const auto& [name, share] : PartsOf(b)) all["parts"][name] = share;

@@ -187,7 +187,7 @@ absl::StatusOr<Table> AblationTable(const StepModel& model, const BatchSweep& sw
   t.AddKey("change");
   t.AddColumn({"tflops", "Tflop/s a GPU", "", "Tflop/s", Origin::kSimulated, 1});
   t.AddColumn({"gain", "over depth-first", "", "%", Origin::kComputed, 1});
-  t.AddColumn({"bubble", "bubble", "", "%", Origin::kSimulated, 1});
+  t.AddColumn({"idle", "idle", "", "%", Origin::kSimulated, 1});
   t.AddColumn(
       {"pipeline", "pipeline communication exposed", "pipeline", "%", Origin::kSimulated, 1});
   t.AddColumn({"data", "data-parallel communication exposed", "data", "%", Origin::kSimulated, 1});

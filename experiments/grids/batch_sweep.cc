@@ -72,7 +72,7 @@ Table BatchSweepTable(std::string id, std::string caption, const BatchSweep& swe
   t.AddColumn({"memory", "largest GPU", "memory", "GiB", simulated, 1});
   t.AddColumn({"compute", "compute", "", "%", simulated, 1});
   t.AddColumn({"recompute", "recompute", "", "%", simulated, 1});
-  t.AddColumn({"bubble", "bubble", "", "%", simulated, 1});
+  t.AddColumn({"idle", "idle", "", "%", simulated, 1});
   t.AddColumn({"tensor", "tensor-parallel communication", "tensor", "%", simulated, 1});
   t.AddColumn({"pipeline", "pipeline communication exposed", "pipeline", "%", simulated, 1});
   t.AddColumn({"data", "data-parallel communication exposed", "data", "%", simulated, 1});

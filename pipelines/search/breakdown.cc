@@ -54,7 +54,7 @@ double Sum(const std::vector<StageCost>& groups, bool recompute) {
 
 // Of forward, backward and recompute, the share that is collectives of the tensor-parallel group.
 absl::StatusOr<double> TensorShareOf(const StepModel& model, const StepConfig& c) {
-  if (c.tensor == 1) return 0.0;
+  if (c.tensor == 1 || model.cluster == nullptr) return 0.0;
   ClusterSpec free = *model.cluster;
   free.device.collective_overhead.reset();
   for (ClusterLevel& level : free.levels) {
@@ -80,7 +80,9 @@ absl::StatusOr<StepBreakdown> BreakDown(const StepModel& model, const StepPredic
                            Simulate(point.step.program, Free(point.step, /*messages=*/false)));
   PIPELAB_ASSIGN_OR_RETURN(const Trace no_messages,
                            Simulate(point.step.program, Free(point.step, /*messages=*/true)));
-  PIPELAB_ASSIGN_OR_RETURN(const double tensor, TensorShareOf(model, point.step.config));
+  StepCache cache(model);
+  PIPELAB_ASSIGN_OR_RETURN(const StepModel* of_config, cache.ModelOf(point.step.config));
+  PIPELAB_ASSIGN_OR_RETURN(const double tensor, TensorShareOf(*of_config, point.step.config));
   const double step = static_cast<double>(point.trace.makespan.value());
   const double all = step * static_cast<double>(point.trace.devices.size());
   const Spent spent = SpentIn(point.trace);

@@ -60,7 +60,7 @@ std::vector<SearchMethod> PublishedMethods() {
 
 SearchMethod MethodOf(const std::string& scheme) {
   SearchMethod method = Method(scheme, {scheme});
-  method.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  method.shardings = {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully};
   return method;
 }
 
@@ -73,7 +73,9 @@ std::vector<SearchMethod> NewerMethods() {
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
     if (scheme.asynchronous || (scheme.options & (kTokenSlices | kStageGraph)) != 0) continue;
-    if (published.count(name) == 0) methods.push_back(MethodOf(name));
+    if (published.count(name) > 0) continue;
+    methods.push_back(MethodOf(name));
+    methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
   }
   return methods;
 }

@@ -270,6 +270,11 @@ class MethodSearch {
 
   absl::StatusOr<StepPrediction> Simulated(const StepConfig& config) {
     PIPELAB_ASSIGN_OR_RETURN(Step step, BuildStep(&shared_.cache, config));
+    if (step.config.batch() != search_.batch || step.config.devices() != search_.devices) {
+      return absl::InvalidArgumentError(absl::StrCat("the schedule in ", config.scheme,
+                                                     " makes a batch of ", step.config.batch(),
+                                                     " on ", step.config.devices(), " devices"));
+    }
     return SimulateStep(std::move(step));
   }
 
@@ -325,7 +330,7 @@ absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
     return absl::NotFoundError(
         absl::StrFormat("%s: memory binds; the nearest, %s, needs %.2f GiB of %.2f", what,
                         refusals.nearest, static_cast<double>(refusals.least_memory.value()) / kGiB,
-                        static_cast<double>(model.cluster->device.memory.value.value()) / kGiB));
+                        static_cast<double>(MemoryFor(model, search).value()) / kGiB));
   }
   if (refusals.scheme > 0)
     return absl::NotFoundError(absl::StrCat(what, ": ", refusals.scheme_reason));
