@@ -50,7 +50,7 @@ absl::StatusOr<std::string> PlanInFormat(const Words& words, const std::string& 
 }
 
 absl::StatusOr<std::string> ScheduleInFormat(const Words& words, const std::string& format) {
-  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
+  PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/!absl::GetFlag(FLAGS_model).empty()));
   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
   PIPELAB_RETURN_IF_ERROR(CheckInput(input));
   // Of a model, the order that is made for its times.

@@ -101,7 +101,8 @@ TEST(ClusterJson, ErrorsOfLaunchesAndAlignment) {
 
 TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
   Refuses([](json& j) { j["colour"] = "red"; },
-          "colour: unknown; known here: name, title, device, levels");
+          "colour: unknown; known here: name, title, device, levels, "
+          "collectives_at_wait");
   Refuses([](json& j) { j.erase("device"); }, "device: missing");
   Refuses([](json& j) { j["device"]["memory"]["value"] = "16"; },
           "device.memory.value: \"16\": the unit is missing; must be a number and a unit, such as "
