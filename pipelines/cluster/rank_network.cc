@@ -184,6 +184,17 @@ RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring) {
   return result;
 }
 
+// Of a message between two pipeline devices, from each of the copies of one to its like.
+Crossing CrossingOf(const ClusterSpec& cluster, const RankGrid& grid, int p, int q) {
+  Crossing c;
+  c.from = p * grid.copies();
+  c.to = q * grid.copies();
+  const int level = LevelOf(cluster, c.from, c.to);
+  c.of_unit = static_cast<double>(std::min(grid.copies(), DevicesBelow(cluster, level)));
+  c.of_level = static_cast<double>(std::min(grid.copies(), cluster.devices_in(level)));
+  return c;
+}
+
 std::string LinkName(const ClusterSpec& cluster, const LinkKey& key) {
   const ClusterLevel& level = cluster.levels[key.level];
   const bool of_devices = key.level == 0 || level.sharing == Sharing::kDevice;
@@ -216,21 +227,11 @@ class RankNetwork::Builder {
 
   void AddRoute(int from, int to) {
     const int m = grid_.members, i = from % m;
-    const Crossing c = CrossingOf(from / m, to / m);
+    const Crossing c = CrossingOf(cluster_, grid_, from / m, to / m);
     Loads loads;
     Route& route = network_.RouteOf(from, to);
     route.latency = AddCrossing(cluster_, c, &loads) + message_overhead_;
     for (const auto& [key, load] : loads) route.uses.push_back({LinkOf(i, key), load});
-  }
-
-  Crossing CrossingOf(int p, int q) const {
-    Crossing c;
-    c.from = RankOf(p);
-    c.to = RankOf(q);
-    const int level = LevelOf(cluster_, c.from, c.to);
-    c.of_unit = static_cast<double>(std::min(grid_.copies(), DevicesBelow(cluster_, level)));
-    c.of_level = static_cast<double>(std::min(grid_.copies(), cluster_.devices_in(level)));
-    return c;
   }
 
   // Devices of the program, ascending.
@@ -319,6 +320,7 @@ RankNetwork::RankNetwork(const ClusterSpec* cluster, const RankGrid& grid)
     : cluster_(cluster), grid_(grid) {
   CHECK_LE(grid_.ranks(), cluster_->max_devices());
   CHECK_EQ(grid_.data % grid_.members, 0);
+  message_overhead_ = MessageOverhead();
 }
 
 Nanoseconds RankNetwork::CallOverhead() const {
@@ -337,11 +339,9 @@ Nanoseconds RankNetwork::MessageOverhead() const {
 }
 
 PathCost RankNetwork::Message(int from, int to) const {
-  RankGrid one = grid_;
-  one.members = 1;
-  const Crossing c = Builder(*cluster_, one, Nanoseconds(0), Nanoseconds(0)).CrossingOf(from, to);
   Loads loads;
-  const Nanoseconds latency = AddCrossing(*cluster_, c, &loads) + MessageOverhead();
+  const Nanoseconds latency =
+      AddCrossing(*cluster_, CrossingOf(*cluster_, grid_, from, to), &loads) + message_overhead_;
   return {latency, BandwidthUnder(*cluster_, loads)};
 }
 
@@ -359,7 +359,7 @@ PathCost RankNetwork::DataRing(int pipeline_device) const {
 }
 
 Network RankNetwork::Of(const Program& program) const {
-  Builder builder(*cluster_, grid_, MessageOverhead(), CallOverhead());
+  Builder builder(*cluster_, grid_, message_overhead_, CallOverhead());
   const int devices = program.schedule.num_devices();
   CHECK_EQ(devices, grid_.pipeline * grid_.members);
   std::vector<bool> routed(static_cast<size_t>(devices) * devices);
@@ -381,7 +381,7 @@ Network RankNetwork::Of(const Program& program) const {
 }
 
 Network RankNetwork::OfAllPairs() const {
-  Builder builder(*cluster_, grid_, MessageOverhead(), CallOverhead());
+  Builder builder(*cluster_, grid_, message_overhead_, CallOverhead());
   const int devices = grid_.pipeline * grid_.members;
   for (int from = 0; from < devices; ++from) {
     for (int to = 0; to < devices; ++to) {

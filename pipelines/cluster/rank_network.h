@@ -90,6 +90,7 @@ class RankNetwork {
 
   const ClusterSpec* cluster_;
   RankGrid grid_;
+  Nanoseconds message_overhead_;
 };
 
 // The links between the first `num_devices` devices, each a rank of its own. InvalidArgument for

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "pipelines/schedules/variants.h"
 #include "pipelines/search/order_bound.h"
+#include "pipelines/search/placement_bound.h"
 #include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"
@@ -30,11 +31,14 @@ struct Rank {
   }
 };
 
+// Each closer than the one before, and more work.
+enum class BoundOf { kCompute, kPlacement, kOrder };
+
 struct Candidate {
   StepConfig config;
   Rank rank;
-  Nanoseconds bound;     // the best known
-  bool ordered = false;  // it is that of its order (OrderBound)
+  Nanoseconds bound;  // the best known
+  BoundOf bound_of = BoundOf::kCompute;
 };
 
 // For a heap whose top is the least.
@@ -49,10 +53,12 @@ struct Found {
 
 // By all methods.
 struct Shared {
-  explicit Shared(StepCache* of_model) : cache(*of_model), bounds(of_model), orders(of_model) {}
+  explicit Shared(StepCache* of_model)
+      : cache(*of_model), bounds(of_model), placements(of_model), orders(of_model) {}
 
   StepCache& cache;
   StepBounds bounds;
+  PlacementBound placements;
   OrderBound orders;
 };
 
@@ -79,8 +85,8 @@ class MethodSearch {
       const Candidate candidate = std::move(candidates_.back());
       candidates_.pop_back();
       if (Beyond(candidate)) break;  // and so is the rest
-      const bool simulate = candidate.ordered || search_.simulate_all;
-      PIPELAB_RETURN_IF_ERROR(simulate ? Simulate(candidate) : Order(candidate));
+      const bool simulate = candidate.bound_of == BoundOf::kOrder || search_.simulate_all;
+      PIPELAB_RETURN_IF_ERROR(simulate ? Simulate(candidate) : BoundCloser(candidate));
     }
     std::vector<RankedStep> best;
     for (Found& found : best_) best.push_back(std::move(found.result));
@@ -224,17 +230,20 @@ class MethodSearch {
     return std::make_pair(last.result.step_time, last.rank) < std::make_pair(c.bound, c.rank);
   }
 
-  // Gives it the bound of its order, unless that needs more memory than there is.
-  absl::Status Order(Candidate candidate) {
-    const absl::StatusOr<OrderLeast> least = shared_.orders.Of(candidate.config);
-    if (!least.ok()) return RefuseScheme(candidate.config, least.status());
-    ++refusals_.ordered;
+  // Gives it the next bound, unless that needs more memory than there is.
+  absl::Status BoundCloser(Candidate candidate) {
+    const StepConfig& c = candidate.config;
+    const bool of_order = candidate.bound_of == BoundOf::kPlacement;
+    const absl::StatusOr<StepLeast> least =
+        of_order ? shared_.orders.Of(c) : shared_.placements.Of(c, memory_);
+    if (!least.ok()) return RefuseScheme(c, least.status());
+    refusals_.ordered += of_order;
     if (least->memory > memory_) {
-      RefuseMemory(candidate.config, least->memory);
+      RefuseMemory(c, least->memory);
       return absl::OkStatus();
     }
     candidate.bound = std::max(candidate.bound, least->time);
-    candidate.ordered = true;
+    candidate.bound_of = of_order ? BoundOf::kOrder : BoundOf::kPlacement;
     candidates_.push_back(std::move(candidate));
     std::push_heap(candidates_.begin(), candidates_.end(), After);
     return absl::OkStatus();

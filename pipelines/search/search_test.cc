@@ -10,6 +10,7 @@
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/order_bound.h"
+#include "pipelines/search/placement_bound.h"
 #include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_testing.h"
 #include "tools/base/status_matchers.h"
@@ -122,6 +123,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
 TEST_F(SearchTest, BoundsHold) {
   StepCache cache(grid_);
   StepBounds bounds(&cache);
+  PlacementBound placements(&cache);
   OrderBound orders(&cache);
   int checked = 0, close = 0;
   for (const SearchMethod& method : search_.methods) {
@@ -134,7 +136,11 @@ TEST_F(SearchTest, BoundsHold) {
       EXPECT_LE(least, point->step_time);
       EXPECT_GT(least, Nanoseconds(0));
       EXPECT_LE(bounds.LeastState(c), point->largest_device);
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const OrderLeast of_order, orders.Of(c));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const StepLeast of_placement,
+                                   placements.Of(c, point->largest_device));
+      EXPECT_LE(of_placement.time, point->step_time);
+      EXPECT_LE(of_placement.memory, point->largest_device);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const StepLeast of_order, orders.Of(c));
       EXPECT_LE(of_order.time, point->step_time);
       EXPECT_LE(of_order.memory, point->largest_device);
       close += of_order.time / point->step_time > 0.95;

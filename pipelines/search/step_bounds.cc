@@ -94,13 +94,16 @@ absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const St
 }
 
 absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
-  const auto key = std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.replicas, c.recompute);
+  auto key =
+      std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.replicas, c.recompute, 0);
   auto found = shapes_.find(key);
-  if (found == shapes_.end()) {
-    PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.ScheduleOf(c));
-    found = shapes_.emplace(key, ShapeOf(*schedule)).first;
-  }
-  return &found->second;
+  if (found != shapes_.end()) return &found->second;
+  std::get<5>(key) = c.micro_batches;
+  found = shapes_.find(key);
+  if (found != shapes_.end()) return &found->second;
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
+  if (schedule->placement.num_replicas() == 1) std::get<5>(key) = 0;
+  return &shapes_.emplace(key, ShapeOf(*schedule)).first->second;
 }
 
 absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {

@@ -35,7 +35,7 @@ class StepBounds {
   absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config);
   Bytes LeastState(const StepConfig& config) const;
 
-  // What a bound must know of a schedule; the same for all numbers of micro-batches.
+  // What a bound must know of a schedule; of one replica the same for all numbers of micro-batches.
   struct ScheduleShape {
     struct Held {
       int stage = 0;
@@ -58,9 +58,9 @@ class StepBounds {
   const StepModel& model_;
   int64_t parameters_ = 0;
   // By tensor, sequence, samples, recompute, stages; by scheme, pipeline, virtual stages,
-  // replicas, recompute.
+  // replicas, recompute, and micro-batches, of one replica 0.
   std::map<std::tuple<int, bool, int64_t, Recompute, int>, GroupCosts> stages_;
-  std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
+  std::map<std::tuple<std::string, int, int, int, Recompute, int>, ScheduleShape> shapes_;
 };
 
 }  // namespace pipelab

@@ -180,8 +180,18 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
 }
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
+  return ScheduleOf(c, TakesPassTimes(c));
+}
+
+absl::StatusOr<const Schedule*> StepCache::PlacementOf(const StepConfig& c) {
+  if (!TakesPassTimes(c)) return ScheduleOf(c, /*timed=*/false);
+  StepConfig few = c;
+  few.micro_batches = std::min(c.micro_batches, c.pipeline);
+  return ScheduleOf(few, /*timed=*/false);
+}
+
+absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool timed) {
   if (const auto own = own_.find(c.scheme); own != own_.end()) return &own->second;
-  const bool timed = TakesPassTimes(c);
   const std::string key = ScheduleKey(c, timed);
   auto found = schedules_.find(key);
   if (found == schedules_.end()) {

@@ -59,6 +59,9 @@ class StepCache {
   // The schedule of one copy, with stages in a chain: a device for each of config.pipeline. Of a
   // file, the file's. Holds until the next call. Errors are MakeSchedule's, and the file's.
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config);
+  // The same stages on the same devices, though not always in that order: where it is made for the
+  // passes' times, a quick one of few micro-batches for equal times.
+  absl::StatusOr<const Schedule*> PlacementOf(const StepConfig& config);
   // A schedule of one's own, for configurations whose scheme is `name`.
   void AddSchedule(const std::string& name, Schedule schedule) { own_[name] = std::move(schedule); }
   bool HasSchedule(const std::string& name) const { return own_.count(name) > 0; }
@@ -79,6 +82,7 @@ class StepCache {
             c.recompute == Recompute::kSelective};
   }
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
+  absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed);
 
   const StepModel model_;
   GroupedModel selective_graph_;  // made when it is asked for

@@ -1,0 +1,131 @@
+#include "pipelines/search/placed_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "pipelines/cost/sharded_state.h"
+#include "pipelines/cost/state_walk.h"
+#include "pipelines/step/step.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
+  StepConfig shared = c;
+  shared.sharding = Sharding::kReplicated;
+  shared.overlap_data = true;
+  std::string key = shared.ToString();
+  if (key != key_) {
+    key_.clear();
+    PIPELAB_ASSIGN_OR_RETURN(const StepStages stages, cache_.StagesOf(c, schedule.num_stages()));
+    PIPELAB_ASSIGN_OR_RETURN(order_.schedule, WithStages(schedule, stages.partition->stages));
+    costs_ = *stages.costs;
+    costs_.edge_bytes.resize(order_.schedule.stages.edges.size());  // a chain's carry nothing
+    costs_.overlap = c.overlap_pipeline;
+    costs_.divided_messages = c.divided_messages();
+    network_.emplace(cache_.model().cluster, GridOfStep(cache_.model(), c, costs_));
+    hops_.assign(static_cast<size_t>(c.pipeline) * c.pipeline, absl::nullopt);
+    key_ = std::move(key);
+  }
+  config_ = c;
+  order_.sharding = c.sharding;
+  order_.devices_a_member = c.data;
+  SetRings();
+  return absl::OkStatus();
+}
+
+// The same for all schemes on a grid.
+void PlacedStep::SetRings() {
+  const StepConfig& c = config_;
+  std::vector<PathCost>& rings = rings_of_grid_[{c.pipeline, c.tensor, c.data}];
+  if (rings.empty()) {
+    for (int p = 0; p < c.pipeline; ++p) rings.push_back(network_->DataRing(p));
+  }
+  rings_ = &rings;
+}
+
+const PathCost& PlacedStep::Hop(int from, int to) {
+  absl::optional<PathCost>& hop = hops_[static_cast<size_t>(from) * config_.pipeline + to];
+  if (!hop.has_value()) hop = network_->Message(from, to);
+  return *hop;
+}
+
+// Of the data-parallel group.
+Nanoseconds PlacedStep::GatherTime(const StageCopy& copy) const {
+  return TimeOfRing(copy.device, Collective::kAllGather,
+                    GatherBytes(costs_, order_, Gather{{copy}}));
+}
+
+std::vector<std::vector<StageCopy>> PlacedStep::Copies() const {
+  const Schedule& s = order_.schedule;
+  std::vector<std::vector<StageCopy>> copies(s.num_devices());
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    for (int r = 0; r < s.placement.num_replicas(); ++r) {
+      const int d = s.placement.groups[r][stage][0];
+      copies[d].push_back({d, r, stage});
+    }
+  }
+  return copies;
+}
+
+Nanoseconds PlacedStep::End(const std::vector<StageCopy>& copies, const OrderWalk& walk) const {
+  Nanoseconds end = walk.devices[copies[0].device].end;
+  if (one_group()) end = std::max(end, EndOfReductions(copies, walk));
+  const bool gathers = one_group() && (config_.sharding == Sharding::kOptimizer ||
+                                       config_.sharding == Sharding::kGradients);
+  Nanoseconds gathered;
+  for (const StageCopy& copy : copies) {
+    end += StepTime(copy);
+    if (gathers) gathered = std::max(gathered, end) + GatherTime(copy);
+  }
+  return std::max(end, gathered);
+}
+
+Bytes PlacedStep::State(const std::vector<StageCopy>& copies) const {
+  Bytes always;
+  for (const StageCopy& copy : copies) {
+    always += StateOf(costs_.stages[copy.stage].memory, ShardOf(order_, copy)).always.total();
+  }
+  return always;
+}
+
+Nanoseconds PlacedStep::StepTime(const StageCopy& copy) const {
+  const Nanoseconds whole = costs_.stages[copy.stage].step;
+  if (order_.sharding == Sharding::kReplicated) return whole;
+  return Nanoseconds(
+      std::llround(static_cast<double>(whole.value()) * StepShare(costs_, order_, copy)));
+}
+
+Nanoseconds PlacedStep::ReductionTime(const StageCopy& copy) const {
+  Reduction reduction;
+  reduction.members = {copy};
+  reduction.scatter = config_.sharding != Sharding::kReplicated;
+  return TimeOfRing(copy.device,
+                    reduction.scatter ? Collective::kReduceScatter : Collective::kAllReduce,
+                    ReductionBytes(costs_, order_, reduction));
+}
+
+// Rounded down: it is a bound.
+Nanoseconds PlacedStep::TimeOfRing(int device, Collective kind, Bytes bytes) const {
+  return network_->CallOverhead() + RingTime((*rings_)[device], config_.data, kind, bytes) -
+         Nanoseconds(1);
+}
+
+Nanoseconds PlacedStep::EndOfReductions(const std::vector<StageCopy>& copies,
+                                        const OrderWalk& walk) const {
+  const bool early = config_.overlap_data || ShardsGradients(config_.sharding);
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> begin_and_time;
+  for (const StageCopy& copy : copies) {
+    begin_and_time.emplace_back(
+        early ? walk.last_gradient[copy.replica][copy.stage] : walk.devices[copy.device].end,
+        ReductionTime(copy));
+  }
+  std::sort(begin_and_time.begin(), begin_and_time.end());
+  Nanoseconds end;
+  for (const auto& [begin, time] : begin_and_time) end = std::max(end, begin) + time;
+  return end;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,64 @@
+// What no order of a configuration's actions is faster than in the memory that there is, or needs
+// less than: from where its stages are, before a schedule is made for their times.
+//
+//   StepCache cache(model);
+//   PlacementBound bound(&cache);
+//   PIPELAB_ASSIGN_OR_RETURN(const StepLeast least, bound.Of(config, memory));
+//   least.time;     // at most PredictStep's step_time, if that step fits into `memory`
+//   least.memory;   // at most PredictStep's largest_device
+//
+// Time: a device begins after the forwards and messages on the way to its stages, computes, and
+// leaves the backwards and messages on the way back to the others; what placed_step.h lists comes
+// on top. A device that holds what k micro-batches keep is no faster than k round trips allow: what
+// is kept, times how long it must be kept, is at most the memory beside the state, times the step
+// (Little's law).
+// Memory: the state, and what one micro-batch keeps on all stages when its loss is computed.
+#ifndef PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
+#define PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "pipelines/search/order_bound.h"
+#include "pipelines/search/placed_step.h"
+#include "pipelines/step/step_cache.h"
+#include "pipelines/step/step_config.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+class PlacementBound {
+ public:
+  // The cache must outlive it.
+  explicit PlacementBound(StepCache* cache) : cache_(*cache), placed_(cache) {}
+
+  // Errors are those of PredictStep.
+  absl::StatusOr<StepLeast> Of(const StepConfig& config, Bytes memory);
+
+ private:
+  // Of a micro-batch at a stage, in nanoseconds.
+  struct Ways {
+    double before = 0;  // until its forward can begin
+    double beyond = 0;  // from the end of its forward until its gradient is there
+    double after = 0;   // from the end of its backward until the first stage's is over
+  };
+  void SetWays();
+  double HopTime(int edge, int from, int to);
+  double Backward(int stage) const;  // what a stage's gradient takes
+  double PassTime(int stage) const;
+  StepLeast OfDevice(const std::vector<StageCopy>& copies, Bytes memory, OrderWalk* walk) const;
+
+  StepCache& cache_;
+  PlacedStep placed_;
+  std::string ways_of_;                    // of the configuration before
+  std::vector<std::vector<Ways>> ways_;    // [replica][stage]
+  std::vector<double> micro_batches_;      // [replica]
+  std::vector<double> kept_;               // [stage] bytes of a micro-batch
+  std::vector<bool> recomputed_;           // [stage]
+  bool splits_ = false;                    // backwards have parts
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
