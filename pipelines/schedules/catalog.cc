@@ -16,7 +16,8 @@
 namespace pipelab {
 namespace {
 
-// Name, summary, paper, default chunks, function; asynchronous, options, check.
+// Name, summary, paper, default chunks, function; asynchronous, options, check, most held, never
+// longer than.
 constexpr Scheme kCatalog[] = {
     {"gpipe", "all forwards, then all backwards", "Huang et al., NeurIPS 2019", 1, &MakeGPipe},
     {"1f1b", "one forward, one backward, with a flush",
@@ -34,12 +35,12 @@ constexpr Scheme kCatalog[] = {
     {"zb_h2", "split backwards and a longer warm-up: no gaps, twice the memory",
      "Qi et al., ICLR 2024", 1, &MakeZbH2, false, kSplitBackward},
     {"zb1p", "the automatic zero-bubble scheduler at 1F1B's memory", "Qi et al., ICLR 2024", 1,
-     &MakeZb1p, false, kSplitBackward | kPassTimes},
+     &MakeZb1p, false, kSplitBackward | kPassTimes, nullptr, &HeldInZb1p, "zb_h1"},
     {"zb2p", "the automatic zero-bubble scheduler at twice 1F1B's memory", "Qi et al., ICLR 2024",
-     1, &MakeZb2p, false, kSplitBackward | kPassTimes},
+     1, &MakeZb2p, false, kSplitBackward | kPassTimes, nullptr, &HeldInZb2p, "zb_h2"},
     {"interleaved_zb1p", "interleaved 1F1B with split backwards", "Qi et al., ICLR 2024", 2,
      &MakeInterleavedZb1p, false, kGroupSize | kVirtualStages | kSplitBackward | kPassTimes,
-     &CheckGroups},
+     &CheckGroups, &HeldInInterleavedZb1p, "interleaved_zb1p"},
     {"pipedream", "1F1B that never flushes: an update a micro-batch, stashed weights",
      "Narayanan et al., SOSP 2019", 1, &MakePipeDream, true, 0, &CheckPipeDream},
     {"pipedream_vertical_sync", "PipeDream with one weight version a micro-batch in all stages",
@@ -47,11 +48,12 @@ constexpr Scheme kCatalog[] = {
     {"pipedream_2bw", "1F1B that never flushes: an update every P micro-batches, two versions",
      "Narayanan et al., ICML 2021", 1, &MakePipeDream2Bw, true, kUpdateEvery, &CheckPipeDream2Bw},
     {"zbv", "a V of two stages a device, split backwards: no gaps in 1F1B's memory",
-     "Qi et al., ICLR 2024", 2, &MakeZbv, false, kSplitBackward | kPassTimes},
+     "Qi et al., ICLR 2024", 2, &MakeZbv, false, kSplitBackward | kPassTimes, nullptr, &HeldInZbv,
+     "zbv"},
     {"v_half", "a V in half of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVHalf, false,
-     kSplitBackward | kPassTimes},
+     kSplitBackward | kPassTimes, nullptr, &HeldInVHalf, "v_half"},
     {"v_min", "a V in a third of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVMin, false,
-     kSplitBackward | kPassTimes},
+     kSplitBackward | kPassTimes, nullptr, &HeldInVMin, "v_min"},
     {"dualpipe", "two pipelines in opposite directions, forwards paired with backwards",
      "DeepSeek-AI, 2024", 1, &MakeDualPipe, false, kSplitBackward, &CheckBothWays},
     {"dualpipev", "DualPipe folded into a V: one copy of the weights", "DeepSeek-AI, 2025", 2,
@@ -265,6 +267,12 @@ absl::Status CheckMemory(const SchemeParams& p, Bytes available) {
       absl::StrCat(options, " --micro_batches=", p.micro_batches, ": ", actions,
                    " actions need about ", ToString(needed), " of memory, and ",
                    ToString(available), " are free; fewer micro-batches show the same pattern"));
+}
+
+int64_t MostHeld(const Scheme& scheme, SchemeParams params) {
+  if (params.virtual_stages == 0) params.virtual_stages = scheme.default_chunks;
+  if (scheme.most_held == nullptr) return int64_t{params.virtual_stages} * params.micro_batches;
+  return scheme.most_held(params);
 }
 
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params,

@@ -99,6 +99,12 @@ struct Scheme {
   uint32_t options = 0;  // of SchemeOption
   // What the scheme asks of sizes, options included, beyond what all do; none: nothing.
   absl::Status (*check)(const SchemeParams&) = nullptr;
+  // Stage activations that a device holds at most, from F to W, whatever passes take; none:
+  // unknown.
+  int (*most_held)(const SchemeParams&) = nullptr;
+  // With kPassTimes, for any passes' times: its order is never longer than this scheme's for equal
+  // times, and holds no more weight gradients back where it recomputes.
+  absl::string_view never_longer_than = {};
 };
 
 // All schemes, in the order in which tables show them.
@@ -110,6 +116,9 @@ absl::StatusOr<const Scheme*> FindScheme(absl::string_view name,
 // does.
 absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
                               absl::string_view option = "--scheme");
+// Scheme::most_held of sizes that the scheme serves; those of all micro-batches where it is
+// unknown.
+int64_t MostHeld(const Scheme& scheme, SchemeParams params);
 // InvalidArgument naming the sizes when a schedule of them, its program and a trace of it are more
 // than so much memory (and than 256 MiB, which is always there).
 absl::Status CheckMemory(const SchemeParams& params, Bytes available);

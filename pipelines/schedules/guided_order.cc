@@ -6,6 +6,7 @@
 #include <queue>
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "pipelines/schedules/schemes.h"
 
@@ -35,20 +36,25 @@ class Arrivals {
   int64_t At(const Action& a) const {
     return (a.kind == ActionKind::kForward ? forward_ : input_)[Index(a.stage, a.micro_batch)];
   }
-  // `a` ends: where and when that makes something ready; the device is -1 where it does nothing.
-  std::pair<int64_t, int> End(const Action& a, int64_t end) {
+  struct Next {
+    int device = -1;  // none where nothing waits for it
+    Action action;
+  };
+  // `a` ends: when and where that makes something ready.
+  std::pair<int64_t, Next> End(const Action& a, int64_t end) {
     const bool forward = a.kind == ActionKind::kForward;
     if (forward && a.stage + 1 == schedule_.num_stages()) {
       input_[Index(a.stage, a.micro_batch)] = end;
-      return {end, DeviceOf(a.stage, a.micro_batch)};
+      return {end, {DeviceOf(a.stage, a.micro_batch), BackwardInput(a.stage, a.micro_batch)}};
     }
-    if (a.kind == ActionKind::kBackwardWeight || (!forward && a.stage == 0)) return {end, -1};
+    if (a.kind == ActionKind::kBackwardWeight || (!forward && a.stage == 0)) return {end, Next()};
     const int next = forward ? a.stage + 1 : a.stage - 1;
     const int device = DeviceOf(next, a.micro_batch);
     if (device != DeviceOf(a.stage, a.micro_batch))
       end += lengths_.hop[std::min<int>(a.stage, next)];
     (forward ? forward_ : input_)[Index(next, a.micro_batch)] = end;
-    return {end, device};
+    return {end,
+            {device, forward ? Forward(next, a.micro_batch) : BackwardInput(next, a.micro_batch)}};
   }
 
  private:
@@ -66,22 +72,87 @@ class Arrivals {
   std::vector<int64_t> forward_, input_;  // [stage][micro-batch]
 };
 
+// The actions of a device's guide that are still to do, and what it would hold if it did them.
+class ToDo {
+ public:
+  explicit ToDo(const std::vector<Action>& guide) {
+    while (leaves_ < guide.size()) leaves_ *= 2;
+    nodes_.resize(2 * leaves_);
+    for (size_t i = 0; i < guide.size(); ++i) {
+      const int held = guide[i].kind == ActionKind::kForward ? 1 : -1;
+      nodes_[leaves_ + i] = {held, held};
+    }
+    for (size_t n = leaves_; n-- > 1;) nodes_[n] = Join(nodes_[2 * n], nodes_[2 * n + 1]);
+  }
+
+  void Done(size_t at) {
+    size_t n = leaves_ + at;
+    nodes_[n] = Node();
+    for (n /= 2; n > 0; n /= 2) nodes_[n] = Join(nodes_[2 * n], nodes_[2 * n + 1]);
+  }
+  // The first action after which it would hold `more` more than now; past the last where none is.
+  size_t FirstToReach(int more) const {
+    if (nodes_[1].most < more) return leaves_;
+    size_t n = 1;
+    for (; n < leaves_;) {
+      n *= 2;
+      if (nodes_[n].most >= more) continue;
+      more -= nodes_[n].sum;
+      ++n;
+    }
+    return n - leaves_;
+  }
+
+ private:
+  struct Node {
+    int sum = 0;
+    int most = std::numeric_limits<int>::min() / 2;  // of its beginnings
+  };
+  static Node Join(const Node& a, const Node& b) {
+    return {a.sum + b.sum, std::max(a.most, a.sum + b.most)};
+  }
+
+  size_t leaves_ = 1;
+  std::vector<Node> nodes_;  // a binary tree
+};
+
 class Run {
  public:
+  // Gives up where the order's makespan cannot be less than `limit`.
   Run(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
-      const Schedule& guide)
-      : limits_(limits), rule_(rule), arrivals_(guide, lengths), devices_(guide.num_devices()) {
+      const Schedule& guide, int64_t limit)
+      : limits_(limits),
+        rule_(rule),
+        limit_(limit),
+        lengths_(lengths),
+        arrivals_(guide, lengths),
+        soonest_(guide, lengths),
+        devices_(guide.num_devices()),
+        place_(2 * size_t(guide.num_stages()) * guide.num_micro_batches),
+        micro_batches_(guide.num_micro_batches) {
     for (size_t d = 0; d < devices_.size(); ++d) {
       Device& device = devices_[d];
       device.guide = &guide.order[d];
       device.done.assign(guide.order[d].size(), false);
       device.order.reserve(guide.order[d].size() / 2 * 3);
+      if (rule.ahead) device.to_do.emplace(guide.order[d]);
+      for (size_t i = 0; i < guide.order[d].size(); ++i) {
+        const Action& a = guide.order[d][i];
+        PlaceOf(a) = static_cast<int32_t>(i);
+        device.left += arrivals_.Length(a);
+        if (a.kind == ActionKind::kBackwardInput) {
+          device.left += arrivals_.Length(BackwardWeight(a.stage, a.micro_batch));
+        } else if (a.stage == 0) {
+          device.come[0].push_back(static_cast<int32_t>(i));
+        }
+      }
       wake_ups_.emplace(0, d);
     }
   }
 
-  std::vector<std::vector<Action>> Finish() && {
-    while (!wake_ups_.empty()) {
+  // The order's makespan; kUnknown where it gave up.
+  int64_t Finish(std::vector<std::vector<Action>>* order) && {
+    while (!wake_ups_.empty() && !late_) {
       const auto [now, d] = wake_ups_.top();
       wake_ups_.pop();
       Device& device = devices_[d];
@@ -92,14 +163,17 @@ class Run {
         StartPass(d, choice.at, now);
       }
     }
-    std::vector<std::vector<Action>> order;
+    if (late_) return kUnknown;
+    order->clear();
+    int64_t makespan = 0;
     for (size_t d = 0; d < devices_.size(); ++d) {
       Device& device = devices_[d];
       CHECK(device.next == device.guide->size() && device.live == device.held)
           << "the guide's order of F and I cannot run on device " << d;
-      order.push_back(std::move(device.order));
+      order->push_back(std::move(device.order));
+      makespan = std::max(makespan, device.end);
     }
-    return order;
+    return makespan;
   }
 
  private:
@@ -108,58 +182,79 @@ class Run {
     const std::vector<Action>* guide;
     std::vector<char> done;  // [of guide]
     size_t next = 0;         // the first that is not done
+    // Of the guide, ascending: F, and I, that are to be done and whose arrival is known.
+    std::vector<int32_t> come[2];
+    absl::optional<ToDo> to_do;  // where it looks ahead
     std::vector<Action> order;
-    size_t next_weight = 0;  // in order: the I of the next W is not before
+    std::vector<Action> weights;  // of its I so far, in their order
+    size_t next_weight = 0;
     int held = 0, live = 0;  // from F to W and from F to I
     int64_t free = 0;
+    // As in Makespan, where nothing waits but for its input: the end, and what is still to do.
+    int64_t end = 0, left = 0;
   };
   struct Choice {
     bool weight = false;
     size_t at = kNone;  // in the guide; else a W or nothing
   };
 
-  Choice Choose(const Device& device, int64_t now) const {
+  int32_t& PlaceOf(const Action& a) {
+    const bool input = a.kind == ActionKind::kBackwardInput;
+    return place_[(size_t{2} * a.stage + input) * micro_batches_ + a.micro_batch];
+  }
+
+  // The first of the guide that can start, and the soonest arrival where none can. What is taken
+  // early must fit beside all that the guide has before it.
+  std::pair<size_t, int64_t> FirstToStart(const Device& device, int64_t now) const {
     const std::vector<Action>& guide = *device.guide;
-    const bool has_weight = device.held > device.live;
-    // Running a later F first, what the guide has before it must fit beside it.
-    int live = device.live, most = 0;
+    const bool only_next = !rule_.ahead || (rule_.weights_first && device.held > device.live);
+    const size_t end =
+        std::min(guide.size(), device.next + (only_next ? 1 : size_t{4} * limits_.activations));
+    size_t first = kNone;
     int64_t soonest = kUnknown;
-    const size_t ahead = rule_.ahead ? size_t{4} * limits_.activations : 1;
-    const size_t end = std::min(guide.size(), device.next + ahead);
-    for (size_t i = device.next; i < end; ++i) {
-      if (device.done[i]) continue;
-      if (i > device.next && has_weight && rule_.weights_first) break;
-      const Action& a = guide[i];
-      const int64_t arrival = arrivals_.At(a);
-      const bool forward = a.kind == ActionKind::kForward;
-      const bool fits =
-          !forward || (device.live < limits_.activations && most < limits_.activations);
-      if (arrival <= now && fits) {
-        const bool full = forward ? device.held >= limits_.activations
-                                  : device.held - device.live >= limits_.waiting;
-        return {full, full ? kNone : i};
+    for (const bool forward : {true, false}) {
+      const std::vector<int32_t>& come = device.come[forward ? 0 : 1];
+      size_t last = std::min(end, first);
+      if (come.empty() || come[0] >= static_cast<int64_t>(last)) continue;
+      if (forward && device.live >= limits_.activations) continue;
+      if (forward && !only_next) {
+        last = std::min(last, device.to_do->FirstToReach(limits_.activations - device.live) + 1);
       }
-      if (fits) soonest = std::min(soonest, arrival);
-      live += forward ? 1 : -1;
-      most = std::max(most, live);
+      for (const size_t i : come) {
+        if (i >= last) break;
+        const int64_t arrival = arrivals_.At(guide[i]);
+        soonest = std::min(soonest, arrival);
+        if (arrival > now) continue;
+        first = i;
+        break;
+      }
     }
-    if (!has_weight) return {};
-    const int64_t length = arrivals_.Length(NextWeight(device).first);
+    return {first, soonest};
+  }
+
+  Choice Choose(const Device& device, int64_t now) const {
+    if (device.next == device.guide->size() && device.held == device.live) return {};
+    const auto [first, soonest] = FirstToStart(device, now);
+    if (first != kNone) {
+      const bool full = (*device.guide)[first].kind == ActionKind::kForward
+                            ? device.held >= limits_.activations
+                            : device.held - device.live >= limits_.waiting;
+      return {full, full ? kNone : first};
+    }
+    if (device.held == device.live) return {};
+    const int64_t length = arrivals_.Length(NextWeight(device));
     return {soonest == kUnknown ||
             4 * (now + length - soonest) <= rule_.patience_quarters * length};
   }
 
-  // And where its I is in the order.
-  static std::pair<Action, size_t> NextWeight(const Device& device) {
-    size_t i = device.next_weight;
-    while (device.order[i].kind != ActionKind::kBackwardInput) ++i;
-    return {BackwardWeight(device.order[i].stage, device.order[i].micro_batch), i};
+  static const Action& NextWeight(const Device& device) {
+    return device.weights[device.next_weight];
   }
 
   void StartWeight(int d, int64_t now) {
     Device& device = devices_[d];
-    const auto [weight, input] = NextWeight(device);
-    device.next_weight = input + 1;
+    const Action weight = NextWeight(device);
+    ++device.next_weight;
     --device.held;
     Start(d, weight, now);
   }
@@ -167,30 +262,59 @@ class Run {
   void StartPass(int d, size_t at, int64_t now) {
     Device& device = devices_[d];
     const Action& a = (*device.guide)[at];
+    const bool forward = a.kind == ActionKind::kForward;
+    std::vector<int32_t>& come = device.come[forward ? 0 : 1];
+    come.erase(std::lower_bound(come.begin(), come.end(), static_cast<int32_t>(at)));
+    if (device.to_do.has_value()) device.to_do->Done(at);
     device.done[at] = true;
     while (device.next < device.guide->size() && device.done[device.next]) ++device.next;
-    if (a.kind == ActionKind::kForward) {
+    if (forward) {
       ++device.live;
       ++device.held;
     } else {
       --device.live;
+      device.weights.push_back(BackwardWeight(a.stage, a.micro_batch));
     }
     Start(d, a, now);
   }
 
   void Start(int d, const Action& a, int64_t now) {
     Device& device = devices_[d];
+    const int64_t length = arrivals_.Length(a);
     device.order.push_back(a);
-    device.free = now + arrivals_.Length(a);
+    device.free = now + length;
+    device.left -= length;
+    Play(a, length, &device);
+    late_ = late_ || device.end + device.left >= limit_;
     wake_ups_.emplace(device.free, d);
-    const auto [time, other] = arrivals_.End(a, device.free);
-    if (other >= 0 && other != d) wake_ups_.emplace(time, other);
+    const auto [time, next] = arrivals_.End(a, device.free);
+    if (next.device < 0) return;
+    const int32_t place = PlaceOf(next.action);
+    std::vector<int32_t>& come =
+        devices_[next.device].come[next.action.kind == ActionKind::kForward ? 0 : 1];
+    come.insert(std::upper_bound(come.begin(), come.end(), place), place);
+    if (next.device != d) wake_ups_.emplace(time, next.device);
+  }
+
+  void Play(const Action& a, int64_t length, Device* device) {
+    if (a.kind != ActionKind::kBackwardWeight) {
+      const bool input = a.kind == ActionKind::kBackwardInput;
+      const int64_t before = input ? lengths_.recompute[a.stage] : 0;
+      device->end = std::max(device->end, soonest_.At(a) - before);
+    }
+    device->end += length;
+    soonest_.End(a, device->end);
   }
 
   const HeldLimits limits_;
   const GuidedRule rule_;
-  Arrivals arrivals_;
+  const int64_t limit_;
+  const PassLengths& lengths_;
+  Arrivals arrivals_, soonest_;
   std::vector<Device> devices_;
+  std::vector<int32_t> place_;  // [stage][F or I][micro-batch] in its device's guide
+  const int micro_batches_;
+  bool late_ = false;
   using WakeUp = std::pair<int64_t, int>;  // time, device
   std::priority_queue<WakeUp, std::vector<WakeUp>, std::greater<>> wake_ups_;
 };
@@ -267,7 +391,7 @@ int64_t Makespan(const Schedule& schedule, const PassLengths& lengths) {
         begin = std::max(begin, arrival - (recomputes ? lengths.recompute[a.stage] : 0));
       }
       free[d] = begin + arrivals.Length(a);
-      const int other = arrivals.End(a, free[d]).second;
+      const int other = arrivals.End(a, free[d]).second.device;
       if (other >= 0 && other != d) ready.push_back(other);
     }
   }
@@ -279,7 +403,9 @@ int64_t Makespan(const Schedule& schedule, const PassLengths& lengths) {
 
 void RunGuided(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
                Schedule* schedule) {
-  schedule->order = Run(lengths, limits, rule, *schedule).Finish();
+  std::vector<std::vector<Action>> order;
+  Run(lengths, limits, rule, *schedule, kUnknown).Finish(&order);
+  schedule->order = std::move(order);
 }
 
 void FillGapsWithWeights(Schedule* schedule, int max_activations) {
@@ -308,28 +434,25 @@ Schedule BestOrder(const PassLengths& lengths, int max_activations,
   const auto waiting = [](const Schedule& schedule) {
     return MostBetween(schedule, ActionKind::kBackwardInput, ActionKind::kBackwardWeight);
   };
+  const bool recomputes = *std::max_element(lengths.recompute.begin(), lengths.recompute.end()) > 0;
   HeldLimits limits;
   limits.activations = max_activations;
-  if (!complete.empty() &&
-      *std::max_element(lengths.recompute.begin(), lengths.recompute.end()) > 0) {
-    limits.waiting = waiting(complete[0]);
-  }
-  const auto offer = [&](Schedule schedule) {
-    const int64_t makespan = Makespan(schedule, lengths);
+  if (!complete.empty() && recomputes) limits.waiting = waiting(complete[0]);
+  const auto offer = [&](const Schedule& schedule, int64_t makespan) {
     if (makespan >= least) return;
     least = makespan;
-    best = std::move(schedule);
+    best = schedule;
   };
   for (const Schedule& schedule : complete) {
-    if (waiting(schedule) <= limits.waiting) offer(schedule);
+    if (waiting(schedule) <= limits.waiting) offer(schedule, Makespan(schedule, lengths));
   }
+  Schedule made;
   for (const Schedule& guide : guides) {
     if (HeldFromForwardToInput(guide) > max_activations) continue;
+    made = guide;
     for (const GuidedRule& rule : kRules) {
       if (equal && rule.patience_quarters < 4) continue;
-      Schedule schedule = guide;
-      RunGuided(lengths, limits, rule, &schedule);
-      offer(std::move(schedule));
+      offer(made, Run(lengths, limits, rule, guide, least).Finish(&made.order));
     }
   }
   return best;

@@ -15,6 +15,13 @@
 
 namespace pipelab {
 
+int HeldInInterleavedZb1p(const SchemeParams& params) {
+  const absl::StatusOr<std::vector<int>> groups = MicroBatchGroups(params);
+  const int largest =
+      groups.ok() ? *std::max_element(groups->begin(), groups->end()) : params.micro_batches;
+  return (params.virtual_stages - 1) * largest + params.devices;
+}
+
 absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
   const int largest = *std::max_element(groups.begin(), groups.end());
@@ -26,8 +33,7 @@ absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
         DepthFirst(params, groups, ActionKind::kBackwardInput, d), warm_up, /*lag=*/d);
   }
   if (params.times.forward.empty()) return schedule;
-  const int max_activations = (params.virtual_stages - 1) * largest + params.devices;
-  return BestOrder(PassLengths::Of(params), max_activations, {schedule},
+  return BestOrder(PassLengths::Of(params), HeldInInterleavedZb1p(params), {schedule},
                    {WithoutWeights(schedule)});
 }
 

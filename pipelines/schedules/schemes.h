@@ -51,6 +51,14 @@ absl::Status CheckGraph(const SchemeParams& params);
 absl::Status CheckPipeDream(const SchemeParams& params);
 absl::Status CheckPipeDream2Bw(const SchemeParams& params);
 
+// Scheme::most_held.
+int HeldInZb1p(const SchemeParams& params);
+int HeldInZb2p(const SchemeParams& params);
+int HeldInInterleavedZb1p(const SchemeParams& params);
+int HeldInZbv(const SchemeParams& params);
+int HeldInVHalf(const SchemeParams& params);
+int HeldInVMin(const SchemeParams& params);
+
 inline constexpr int kDefaultSlices = 4;  // of a scheme with token slices
 
 // A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.

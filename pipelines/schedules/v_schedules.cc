@@ -79,16 +79,21 @@ std::vector<Schedule> VGuides(const SchemeParams& params) {
   return guides;
 }
 
-absl::StatusOr<Schedule> MakeVHalf(const SchemeParams& params) {
-  const int devices = params.devices;
-  return BestInV(params, devices % 2 == 0 ? devices + 2 : devices + 1, HalfGuide(params));
+int HeldInVHalf(const SchemeParams& params) {
+  return params.devices % 2 == 0 ? params.devices + 2 : params.devices + 1;
 }
+
+absl::StatusOr<Schedule> MakeVHalf(const SchemeParams& params) {
+  return BestInV(params, HeldInVHalf(params), HalfGuide(params));
+}
+
+int HeldInVMin(const SchemeParams& params) { return 2 * ((params.devices + 1) / 3) + 2; }
 
 absl::StatusOr<Schedule> MakeVMin(const SchemeParams& params) {
   // The longest that memory permits.
   const int devices = params.devices;
   const int pause = devices % 3 == 0 ? 2 : devices % 3 == 1 || devices == 2 ? 0 : 4;
-  return BestInV(params, 2 * ((devices + 1) / 3) + 2, RepeatBlock(params, &MinBlock, pause));
+  return BestInV(params, HeldInVMin(params), RepeatBlock(params, &MinBlock, pause));
 }
 
 }  // namespace pipelab

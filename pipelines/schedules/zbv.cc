@@ -70,12 +70,14 @@ class DeviceOrder {
 
 }  // namespace
 
+int HeldInZbv(const SchemeParams& params) { return 2 * params.devices; }
+
 absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params) {
   Schedule guide = ZigZagPipeline(params);
   for (int d = 0; d < params.devices; ++d) {
     guide.order[d] = DeviceOrder(params.devices, params.micro_batches, d).actions;
   }
-  const int max_activations = 2 * params.devices;
+  const int max_activations = HeldInZbv(params);
   Schedule published = guide;
   FillGapsWithWeights(&published, max_activations);
   if (params.times.forward.empty()) return published;

@@ -149,12 +149,16 @@ absl::StatusOr<Schedule> MakeZeroBubble(const ZeroBubbleCosts& costs, int micro_
   return schedule;
 }
 
+int HeldInZb1p(const SchemeParams& params) { return params.devices; }
+
 absl::StatusOr<Schedule> MakeZb1p(const SchemeParams& params) {
-  return MakeAutomatic(params, params.devices, &MakeZbH1);
+  return MakeAutomatic(params, HeldInZb1p(params), &MakeZbH1);
 }
 
+int HeldInZb2p(const SchemeParams& params) { return 2 * params.devices; }
+
 absl::StatusOr<Schedule> MakeZb2p(const SchemeParams& params) {
-  return MakeAutomatic(params, 2 * params.devices, &MakeZbH2);
+  return MakeAutomatic(params, HeldInZb2p(params), &MakeZbH2);
 }
 
 }  // namespace pipelab

@@ -62,8 +62,8 @@ absl::StatusOr<StepLeast> OrderBound::Of(const StepConfig& c) {
   for (const std::vector<StageCopy>& copies : placed_.Copies()) {
     if (copies.empty()) continue;
     least.time = std::max(least.time, placed_.End(copies, walk_));
-    least.memory = std::max(least.memory, walk_.devices[copies[0].device].peak_activation +
-                                              placed_.State(copies));
+    least.memory = std::max(
+        least.memory, walk_.devices[copies[0].device].peak_activation + placed_.State(copies));
   }
   return least;
 }

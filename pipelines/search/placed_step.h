@@ -75,7 +75,7 @@ class PlacedStep {
   Program order_;
   CostTable costs_;
   absl::optional<RankNetwork> network_;
-  std::vector<absl::optional<PathCost>> hops_;  // [from][to]
+  std::vector<absl::optional<PathCost>> hops_;    // [from][to]
   const std::vector<PathCost>* rings_ = nullptr;  // [pipeline device] a step of that of all copies
   std::map<std::tuple<int, int, int>, std::vector<PathCost>> rings_of_grid_;  // by P, T, D
 };

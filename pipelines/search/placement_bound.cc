@@ -4,20 +4,23 @@
 #include <cstdint>
 #include <limits>
 
+#include "pipelines/schedules/catalog.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
 double Value(Nanoseconds t) { return static_cast<double>(t.value()); }
-Nanoseconds RoundedDown(double t) { return Nanoseconds(static_cast<int64_t>(t)); }
-
-bool SplitsBackwards(const Schedule& s) {
-  return std::any_of(s.order.begin(), s.order.end(), [](const std::vector<Action>& list) {
-    return std::any_of(list.begin(), list.end(),
-                       [](const Action& a) { return a.kind == ActionKind::kBackwardInput; });
-  });
+// Of a device's stage activations.
+double MostHeldBy(const StepCache& cache, const StepConfig& c) {
+  const double unknown = std::numeric_limits<double>::max();
+  if (c.has_schedule_file() || cache.HasSchedule(c.scheme)) return unknown;
+  const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
+  if (!scheme.ok() || (*scheme)->most_held == nullptr) return unknown;
+  return static_cast<double>(MostHeld(**scheme, SchemeSizes(c)));
 }
+
+Nanoseconds RoundedDown(double t) { return Nanoseconds(static_cast<int64_t>(t)); }
 
 }  // namespace
 
@@ -45,7 +48,8 @@ void PlacementBound::SetWays() {
   const Schedule& s = placed_.order().schedule;
   const CostTable& costs = placed_.costs();
   recomputed_ = s.RecomputedStages();
-  splits_ = SplitsBackwards(s);
+  splits_ = cache_.SplitsBackwards(placed_.config(), s);
+  most_held_ = MostHeldBy(cache_, placed_.config());
   kept_.assign(s.num_stages(), 0);
   for (int stage = 0; stage < s.num_stages(); ++stage) {
     const StageMemory& m = costs.stages[stage].memory;
@@ -53,15 +57,10 @@ void PlacementBound::SetWays() {
     for (int e : s.stages.in_edges[stage]) kept += costs.edge_bytes[e];
     kept_[stage] = static_cast<double>(kept.value());
   }
-  const auto& replica_of = s.placement.replica_of_micro_batch;
-  const double scale =
-      static_cast<double>(placed_.config().micro_batches) / static_cast<double>(replica_of.size());
   const int replicas = s.placement.num_replicas();
-  micro_batches_.resize(replicas);
+  micro_batches_ = placed_.config().micro_batches / replicas;  // shared as evenly as can be
   ways_.assign(replicas, std::vector<Ways>(s.num_stages()));
   for (int r = 0; r < replicas; ++r) {
-    micro_batches_[r] =
-        static_cast<double>(std::count(replica_of.begin(), replica_of.end(), r)) * scale;
     const auto& groups = s.placement.groups[r];
     std::vector<Ways>& ways = ways_[r];
     const auto hop = [&](int edge, int from, int to) {
@@ -73,8 +72,7 @@ void PlacementBound::SetWays() {
         Ways& way = ways[stage];
         way.before = std::max(way.before, ways[from].before + hop(e, from, stage) +
                                               Value(costs.stages[from].forward));
-        way.after =
-            std::max(way.after, ways[from].after + hop(e, stage, from) + Backward(from));
+        way.after = std::max(way.after, ways[from].after + hop(e, stage, from) + Backward(from));
       }
     }
     for (int stage = s.num_stages() - 1; stage >= 0; --stage) {
@@ -90,31 +88,76 @@ void PlacementBound::SetWays() {
 }
 
 // And sets its part of the walk.
-StepLeast PlacementBound::OfDevice(const std::vector<StageCopy>& copies, Bytes memory,
-                                   OrderWalk* walk) const {
+StepLeast PlacementBound::OfDevice(int device, Bytes memory, OrderWalk* walk) const {
   double begin = std::numeric_limits<double>::max(), after = begin;
-  double work = 0, weights = 0, area = 0;
-  std::vector<double> kept(micro_batches_.size());  // by one micro-batch of each replica
-  for (const StageCopy& copy : copies) {
+  double gradient = begin;  // when the first can be there
+  double work = 0, weights = 0, area = 0, forwards = 0;
+  double longest_forward = 0, longest_weight = 0;
+  double least_kept = begin, least_for_weight = begin;  // bytes
+  std::vector<double> kept(ways_.size());               // by one micro-batch of each replica
+  for (const StageCopy& copy : copies_[device]) {
     const Ways& ways = ways_[copy.replica][copy.stage];
     const StageCost& cost = placed_.costs().stages[copy.stage];
-    const double times = micro_batches_[copy.replica];
+    const double times = micro_batches_;
     begin = std::min(begin, ways.before);
     after = std::min(after, ways.after);
     work += times * PassTime(copy.stage);
+    const double forward =
+        Value(recomputed_[copy.stage] ? cost.forward + cost.recompute : cost.forward);
+    gradient = std::min(gradient, ways.before + Value(cost.forward) + ways.beyond);
+    forwards += times * forward;
+    longest_forward = std::max(longest_forward, forward);
+    least_kept = std::min(least_kept, kept_[copy.stage]);
     if (splits_) weights += times * Value(cost.backward_weight);
+    longest_weight = std::max(longest_weight, Value(cost.backward_weight));
+    least_for_weight =
+        std::min(least_for_weight, static_cast<double>(cost.memory.kept_for_weight.value()));
     area += times * kept_[copy.stage] * (ways.beyond + Backward(copy.stage));
     if (times > 0) kept[copy.replica] += kept_[copy.stage];
     walk->last_gradient[copy.replica][copy.stage] =
         RoundedDown(ways.before + times * PassTime(copy.stage));
   }
-  const Bytes state = placed_.State(copies);
+  const Bytes state = states_[device];
   const double free = static_cast<double>((memory - state).value());
   const double in_memory = free > 0 ? area / free : 0;
-  walk->devices[copies[0].device].end = RoundedDown(begin + std::max(work, in_memory));
+  const double held = std::min(most_held_, least_kept > 0 ? free / least_kept : most_held_);
+  const double waiting = least_for_weight > 0 ? std::min(held, free / least_for_weight) : held;
+  weights = std::min(weights, waiting * longest_weight);            // after the last input gradient
+  const double first = std::min(forwards, held * longest_forward);  // before that gradient
+  const double idle = std::max(0.0, gradient - begin - first);
+  work += idle;
+  walk->devices[device].end = RoundedDown(begin + std::max(work, in_memory));
   StepLeast least;
   least.memory = state + Bytes(static_cast<int64_t>(*std::max_element(kept.begin(), kept.end())));
   least.time = RoundedDown(begin + std::max(work - weights, in_memory) + after);
+  return least;
+}
+
+// Without what comes after the actions.
+StepLeast PlacementBound::OfDevices(Bytes memory, OrderWalk* walk) const {
+  walk->devices.assign(copies_.size(), {});
+  walk->last_gradient.assign(ways_.size(), std::vector<Nanoseconds>(kept_.size()));
+  StepLeast least;
+  for (size_t d = 0; d < copies_.size(); ++d) {
+    if (copies_[d].empty()) continue;
+    const StepLeast own = OfDevice(static_cast<int>(d), memory, walk);
+    least.time = std::max(least.time, own.time);
+    least.memory = std::max(least.memory, own.memory);
+  }
+  return least;
+}
+
+// The least of these in which an order can be so short.
+Bytes PlacementBound::MemoryFor(Nanoseconds order, Bytes least, Bytes most) const {
+  OrderWalk walk;
+  while (least < most) {
+    const Bytes middle((least.value() + most.value()) / 2);
+    if (OfDevices(middle, &walk).time <= order) {
+      most = middle;
+    } else {
+      least = middle + Bytes(1);
+    }
+  }
   return least;
 }
 
@@ -122,25 +165,29 @@ absl::StatusOr<StepLeast> PlacementBound::Of(const StepConfig& c, Bytes memory) 
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
   PIPELAB_RETURN_IF_ERROR(placed_.Set(c, *schedule));
   SetWays();
-  const Schedule& s = placed_.order().schedule;
+  copies_ = placed_.Copies();
+  states_.clear();
+  for (const std::vector<StageCopy>& copies : copies_) states_.push_back(placed_.State(copies));
   OrderWalk walk;
-  walk.devices.resize(s.num_devices());
-  walk.last_gradient.assign(ways_.size(), std::vector<Nanoseconds>(s.num_stages()));
-  StepLeast least;
-  const std::vector<std::vector<StageCopy>> copies = placed_.Copies();
-  for (const std::vector<StageCopy>& of_device : copies) {
-    if (of_device.empty()) continue;
-    const StepLeast own = OfDevice(of_device, memory, &walk);
-    least.time = std::max(least.time, own.time);
-    least.memory = std::max(least.memory, own.memory);
+  StepLeast least = OfDevices(memory, &walk);
+  if (least.memory > memory) return least;
+  const Bytes ample(int64_t{1} << 60);
+  OrderWalk free;
+  if (least.time > OfDevices(ample, &free).time) {
+    PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Nanoseconds> longest, cache_.LongestOrder(c));
+    if (longest.has_value() && least.time > *longest) {
+      least.memory = MemoryFor(*longest, memory, ample);
+      return least;
+    }
   }
   // The last backward is one of the first stage.
   if (ways_.size() == 1) {
-    OrderWalk::Device& first = walk.devices[s.placement.groups[0][0][0]];
+    const auto& groups = placed_.order().schedule.placement.groups;
+    OrderWalk::Device& first = walk.devices[groups[0][0][0]];
     first.end = std::max(first.end, least.time);
   }
-  for (const std::vector<StageCopy>& of_device : copies) {
-    if (!of_device.empty()) least.time = std::max(least.time, placed_.End(of_device, walk));
+  for (const std::vector<StageCopy>& copies : copies_) {
+    if (!copies.empty()) least.time = std::max(least.time, placed_.End(copies, walk));
   }
   return least;
 }

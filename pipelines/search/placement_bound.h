@@ -9,10 +9,12 @@
 //
 // Time: a device begins after the forwards and messages on the way to its stages, computes, and
 // leaves the backwards and messages on the way back to the others; what placed_step.h lists comes
-// on top. A device that holds what k micro-batches keep is no faster than k round trips allow: what
-// is kept, times how long it must be kept, is at most the memory beside the state, times the step
-// (Little's law).
-// Memory: the state, and what one micro-batch keeps on all stages when its loss is computed.
+// on top. Before its first gradient can be there a device has no more to do than the forwards that
+// it can hold, by its memory and by the scheme. One that holds what k micro-batches keep is no
+// faster than k round trips allow: what is kept, times how long it must be kept, is at most the
+// memory beside the state, times the step (Little's law). Memory: the state, and what one
+// micro-batch keeps on all stages when its loss is computed. Of a scheme that schedules for its
+// passes' times: what any order needs that is no longer than the scheme's for equal times.
 #ifndef PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
 #define PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
 
@@ -47,16 +49,21 @@ class PlacementBound {
   double HopTime(int edge, int from, int to);
   double Backward(int stage) const;  // what a stage's gradient takes
   double PassTime(int stage) const;
-  StepLeast OfDevice(const std::vector<StageCopy>& copies, Bytes memory, OrderWalk* walk) const;
+  StepLeast OfDevice(int device, Bytes memory, OrderWalk* walk) const;
+  StepLeast OfDevices(Bytes memory, OrderWalk* walk) const;
+  Bytes MemoryFor(Nanoseconds order, Bytes least, Bytes most) const;
 
   StepCache& cache_;
   PlacedStep placed_;
-  std::string ways_of_;                    // of the configuration before
-  std::vector<std::vector<Ways>> ways_;    // [replica][stage]
-  std::vector<double> micro_batches_;      // [replica]
-  std::vector<double> kept_;               // [stage] bytes of a micro-batch
-  std::vector<bool> recomputed_;           // [stage]
-  bool splits_ = false;                    // backwards have parts
+  std::string ways_of_;                         // of the configuration before
+  std::vector<std::vector<Ways>> ways_;         // [replica][stage]
+  std::vector<std::vector<StageCopy>> copies_;  // [device]
+  std::vector<Bytes> states_;                   // [device]
+  double micro_batches_ = 0;                    // of a replica, at least
+  std::vector<double> kept_;                    // [stage] bytes of a micro-batch
+  std::vector<bool> recomputed_;                // [stage]
+  bool splits_ = false;                         // backwards have parts
+  double most_held_ = 0;                        // stage activations of a device, by the scheme
 };
 
 }  // namespace pipelab

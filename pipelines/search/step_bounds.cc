@@ -12,30 +12,23 @@ namespace {
 
 using ScheduleShape = StepBounds::ScheduleShape;
 
-ScheduleShape ShapeOf(const Schedule& s) {
+ScheduleShape ShapeOf(const Schedule& s, bool splits) {
   ScheduleShape shape;
   shape.stages = s.num_stages();
   shape.recompute = s.RecomputedStages();
   shape.held.resize(s.num_devices());
+  shape.splits = splits;
   const Placement& p = s.placement;
-  const double all = static_cast<double>(p.replica_of_micro_batch.size());
+  shape.replicas = p.num_replicas();
   for (int r = 0; r < p.num_replicas(); ++r) {
-    const double share = static_cast<double>(std::count(p.replica_of_micro_batch.begin(),
-                                                        p.replica_of_micro_batch.end(), r)) /
-                         all;
     for (int stage = 0; stage < shape.stages; ++stage) {
-      for (int d : p.groups[r][stage]) shape.held[d].push_back({stage, share});
+      for (int d : p.groups[r][stage]) shape.held[d].push_back(stage);
     }
   }
   shape.in_line = p.num_replicas() == 1 && s.num_slices == 1;
   for (int d = 0; d < s.num_devices(); ++d) {
-    const auto first =
-        std::min_element(shape.held[d].begin(), shape.held[d].end(),
-                         [](const auto& a, const auto& b) { return a.stage < b.stage; });
-    shape.in_line = shape.in_line && first != shape.held[d].end() && first->stage == d;
-    for (const Action& a : s.order[d]) {
-      shape.splits = shape.splits || a.kind == ActionKind::kBackwardInput;
-    }
+    const auto first = std::min_element(shape.held[d].begin(), shape.held[d].end());
+    shape.in_line = shape.in_line && first != shape.held[d].end() && *first == d;
   }
   return shape;
 }
@@ -94,30 +87,28 @@ absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const St
 }
 
 absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
-  auto key =
-      std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.replicas, c.recompute, 0);
+  const auto key = std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.replicas, c.recompute);
   auto found = shapes_.find(key);
-  if (found != shapes_.end()) return &found->second;
-  std::get<5>(key) = c.micro_batches;
-  found = shapes_.find(key);
-  if (found != shapes_.end()) return &found->second;
-  PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
-  if (schedule->placement.num_replicas() == 1) std::get<5>(key) = 0;
-  return &shapes_.emplace(key, ShapeOf(*schedule)).first->second;
+  if (found == shapes_.end()) {
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
+    found = shapes_.emplace(key, ShapeOf(*schedule, cache_.SplitsBackwards(c, *schedule))).first;
+  }
+  return &found->second;
 }
 
 absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
   PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* costs, CostsOfStages(c, shape->stages));
   double least = 0;
+  // Replicas share them as evenly as can be.
+  const double times = c.micro_batches / shape->replicas;
   Nanoseconds before, after;  // of the stages in front of the device's first one
   for (size_t d = 0; d < shape->held.size(); ++d) {
     double compute = 0, weights = 0;
-    for (const ScheduleShape::Held& held : shape->held[d]) {
-      const StageCost& stage = (*costs)[held.stage];
+    for (const int held : shape->held[d]) {
+      const StageCost& stage = (*costs)[held];
       Nanoseconds time = stage.forward + stage.backward_input + stage.backward_weight;
-      if (shape->recompute[held.stage]) time += stage.recompute;
-      const double times = held.share * c.micro_batches;
+      if (shape->recompute[held]) time += stage.recompute;
       compute += static_cast<double>(time.value()) * times;
       weights += static_cast<double>(stage.backward_weight.value()) * times;
     }

@@ -35,17 +35,13 @@ class StepBounds {
   absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config);
   Bytes LeastState(const StepConfig& config) const;
 
-  // What a bound must know of a schedule; of one replica the same for all numbers of micro-batches.
+  // What a bound must know of a schedule; the same for all numbers of micro-batches.
   struct ScheduleShape {
-    struct Held {
-      int stage = 0;
-      double share = 1;  // of the micro-batches
-    };
-    int stages = 0;
-    std::vector<std::vector<Held>> held;  // [device]
-    std::vector<bool> recompute;          // [stage]
-    bool in_line = false;                 // one replica, and the first stage of device d is stage d
-    bool splits = false;                  // backwards have parts
+    int stages = 0, replicas = 1;
+    std::vector<std::vector<int>> held;  // [device] stages
+    std::vector<bool> recompute;         // [stage]
+    bool in_line = false;                // one replica, and the first stage of device d is stage d
+    bool splits = false;                 // backwards have parts
   };
 
  private:
@@ -58,9 +54,9 @@ class StepBounds {
   const StepModel& model_;
   int64_t parameters_ = 0;
   // By tensor, sequence, samples, recompute, stages; by scheme, pipeline, virtual stages,
-  // replicas, recompute, and micro-batches, of one replica 0.
+  // replicas, recompute.
   std::map<std::tuple<int, bool, int64_t, Recompute, int>, GroupCosts> stages_;
-  std::map<std::tuple<std::string, int, int, int, Recompute, int>, ScheduleShape> shapes_;
+  std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
 };
 
 }  // namespace pipelab

@@ -11,6 +11,7 @@
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/guided_order.h"
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step.h"
@@ -48,11 +49,13 @@ std::string LayoutFlag(const StepConfig& c) {
   return absl::StrReplaceAll(c.layout, {{"+", ","}, {"/", ";"}});
 }
 
-bool TakesPassTimes(const StepConfig& c) {
+bool HasOption(const StepConfig& c, SchemeOption option) {
   if (c.has_schedule_file()) return false;
   const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
-  return scheme.ok() && ((*scheme)->options & kPassTimes) != 0;
+  return scheme.ok() && ((*scheme)->options & option) != 0;
 }
+
+bool TakesPassTimes(const StepConfig& c) { return HasOption(c, kPassTimes); }
 
 // The longest way from a pipeline device to the next, of the largest message.
 Nanoseconds HopTime(const StepModel& model, const StepConfig& c, const CostTable& costs) {
@@ -184,10 +187,39 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
 }
 
 absl::StatusOr<const Schedule*> StepCache::PlacementOf(const StepConfig& c) {
-  if (!TakesPassTimes(c)) return ScheduleOf(c, /*timed=*/false);
+  if (c.has_schedule_file() || HasSchedule(c.scheme)) return ScheduleOf(c);
   StepConfig few = c;
-  few.micro_batches = std::min(c.micro_batches, c.pipeline);
-  return ScheduleOf(few, /*timed=*/false);
+  few.micro_batches = std::min(c.micro_batches, 2 * c.pipeline);
+  const absl::StatusOr<const Schedule*> placed = ScheduleOf(few, /*timed=*/false);
+  return placed.ok() ? placed : ScheduleOf(c);
+}
+
+bool StepCache::SplitsBackwards(const StepConfig& c, const Schedule& schedule) const {
+  if (HasOption(c, kSplitBackward)) return true;
+  if (!c.has_schedule_file() && !HasSchedule(c.scheme)) return false;
+  return std::any_of(
+      schedule.order.begin(), schedule.order.end(), [](const std::vector<Action>& list) {
+        return std::any_of(list.begin(), list.end(),
+                           [](const Action& a) { return a.kind == ActionKind::kBackwardInput; });
+      });
+}
+
+absl::StatusOr<PassTimes> StepCache::PassTimesOf(const StepConfig& c) {
+  PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(c.scheme, SchemeSizes(c)));
+  PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
+  return TimesOfStages(*cut.costs, HopTime(model_, c, *cut.costs));
+}
+
+absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepConfig& c) {
+  if (!TakesPassTimes(c)) return absl::nullopt;
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
+  SchemeParams sizes = SchemeSizes(c);
+  PIPELAB_ASSIGN_OR_RETURN(sizes.times, PassTimesOf(c));
+  StepConfig longer = c;
+  longer.scheme = std::string(scheme->never_longer_than);
+  longer.recompute = Recompute::kNone;  // Makespan adds it
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule* equal, ScheduleOf(longer, /*timed=*/false));
+  return Nanoseconds(Makespan(*equal, PassLengths::Of(sizes)));
 }
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool timed) {
@@ -201,9 +233,7 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
     } else {
       SchemeParams sizes = SchemeSizes(c);
       if (timed) {
-        PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(c.scheme, sizes));
-        PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
-        sizes.times = TimesOfStages(*cut.costs, HopTime(model_, c, *cut.costs));
+        PIPELAB_ASSIGN_OR_RETURN(sizes.times, PassTimesOf(c));
       }
       PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(c.scheme, sizes));
     }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/schedule.h"
@@ -59,9 +60,14 @@ class StepCache {
   // The schedule of one copy, with stages in a chain: a device for each of config.pipeline. Of a
   // file, the file's. Holds until the next call. Errors are MakeSchedule's, and the file's.
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config);
-  // The same stages on the same devices, though not always in that order: where it is made for the
-  // passes' times, a quick one of few micro-batches for equal times.
+  // The same stages on the same devices, though not always in that order: of few micro-batches, and
+  // for equal times.
   absl::StatusOr<const Schedule*> PlacementOf(const StepConfig& config);
+  // Whether backwards may have parts in the configuration's schedules, of which this is one.
+  bool SplitsBackwards(const StepConfig& config, const Schedule& schedule) const;
+  // No order that a scheme makes for its passes' times takes longer, with messages that nothing
+  // delays; none where that is not known.
+  absl::StatusOr<absl::optional<Nanoseconds>> LongestOrder(const StepConfig& config);
   // A schedule of one's own, for configurations whose scheme is `name`.
   void AddSchedule(const std::string& name, Schedule schedule) { own_[name] = std::move(schedule); }
   bool HasSchedule(const std::string& name) const { return own_.count(name) > 0; }
@@ -83,6 +89,7 @@ class StepCache {
   }
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed);
+  absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
 
   const StepModel model_;
   GroupedModel selective_graph_;  // made when it is asked for
