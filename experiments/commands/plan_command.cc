@@ -13,9 +13,9 @@
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_problem_flags.h"
 #include "experiments/commands/plan_timeline.h"
-#include "pipelines/plan/check_plan.h"
-#include "pipelines/plan/plan_json.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/checker/check_plan.h"
+#include "pipelines/planners/plan_json.h"
+#include "pipelines/planners/planners.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/text_columns.h"
 

@@ -12,9 +12,9 @@
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/user_file.h"
 #include "models/zoo/layer_groups.h"
-#include "pipelines/plan/model_problem.h"
-#include "pipelines/plan/plan_json.h"
-#include "pipelines/plan/plan_point.h"
+#include "pipelines/planners/model_problem.h"
+#include "pipelines/planners/plan_json.h"
+#include "pipelines/planners/plan_point.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, plan, "",

@@ -22,7 +22,7 @@
 #include "experiments/commands/paper_run.h"
 #include "experiments/commands/step_input.h"
 #include "models/graph/layer_spec.h"
-#include "pipelines/plan/plan_pipeline.h"
+#include "pipelines/planners/plan_pipeline.h"
 
 namespace pipelab {
 

@@ -4,8 +4,8 @@
 #include "absl/strings/str_format.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/report/timeline_text.h"
-#include "pipelines/plan/plan_pipeline.h"
-#include "pipelines/plan/plan_point.h"
+#include "pipelines/planners/plan_pipeline.h"
+#include "pipelines/planners/plan_point.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/status_macros.h"
 

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "pipelines/plan/graphpipe_front.h"
-#include "pipelines/plan/model_problem.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/planners/graphpipe_front.h"
+#include "pipelines/planners/model_problem.h"
+#include "pipelines/planners/planners.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -23,8 +23,8 @@
 #include "absl/time/time.h"
 #include "experiments/graph_plans/study_nets.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/plan/plan.h"
-#include "pipelines/plan/plan_point.h"
+#include "pipelines/planners/plan.h"
+#include "pipelines/planners/plan_point.h"
 
 namespace pipelab {
 

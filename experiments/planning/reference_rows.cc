@@ -14,7 +14,7 @@
 #include "models/files/pipedream_profile.h"
 #include "models/files/piper_json.h"
 #include "models/files/placement_json.h"
-#include "pipelines/plan/plan_inputs.h"
+#include "pipelines/planners/plan_inputs.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 

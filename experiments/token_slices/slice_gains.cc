@@ -11,8 +11,8 @@
 #include "models/graph/tensor_member.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/rank_network.h"
-#include "pipelines/plan/model_problem.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/planners/model_problem.h"
+#include "pipelines/planners/planners.h"
 #include "pipelines/step/step_model.h"
 #include "tools/base/status_macros.h"
 
