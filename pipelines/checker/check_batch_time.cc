@@ -80,13 +80,14 @@ class Figures {
     const auto copies = static_cast<double>(stage.data);
     double forward = 0, both = 0, parameters = 0;
     for (size_t i = 0; i < stage.layers.size(); ++i) {
-      const PlanVariant& way =
-          p_.operators[stage.layers[i]].menu.at(stage.tensor)[stage.variants[i]];
-      const PlanTimes t = stage.data == 1 ? PlanTimes{way.forward_time, way.time}
-                                          : TimesOfSamples(p_, way, double(p_.samples) / copies);
+      const PlanVariant& variant =
+          p_.operators[stage.layers[i]].variants.at(stage.tensor)[stage.variants[i]];
+      const PlanTimes t = stage.data == 1
+                              ? PlanTimes{variant.forward_time, variant.time}
+                              : TimesOfSamples(p_, variant, double(p_.micro_batch_size) / copies);
       forward += t.forward;
       both += t.time;
-      parameters += way.parameter_bytes;
+      parameters += variant.parameter_bytes;
     }
     double slowest = 1;
     if (!p_.device_speeds.empty()) {
@@ -139,12 +140,13 @@ class Figures {
     for (double s : p_.device_speeds) speed += s;
     for (const PlanOperator& o : p_.operators) {
       double least = std::numeric_limits<double>::infinity();
-      for (const auto& [degree, menu] : o.menu) {
-        for (const PlanVariant& way : menu) {
-          least = std::min(least, static_cast<double>(degree) * way.time);
+      for (const auto& [degree, variants] : o.variants) {
+        for (const PlanVariant& variant : variants) {
+          least = std::min(least, static_cast<double>(degree) * variant.time);
           for (int64_t m = 2; m <= p_.devices; ++m) {
             const auto copies = static_cast<double>(m);
-            const double time = TimesOfSamples(p_, way, double(p_.samples) / copies).time;
+            const double time =
+                TimesOfSamples(p_, variant, double(p_.micro_batch_size) / copies).time;
             least = std::min(least, static_cast<double>(degree) * copies * time);
           }
         }
@@ -173,7 +175,7 @@ absl::StatusOr<BatchTimeFigures> CheckBatchTime(const PlanProblem& problem, cons
 
 int64_t BatchInFlight(const PlanProblem& problem, const Plan& plan, int stage) {
   const auto behind = static_cast<int64_t>(plan.stages.size()) - stage;
-  return std::min(behind * plan.group_size, problem.micro_batches);
+  return std::min(behind * plan.kfkb, problem.micro_batches);
 }
 
 }  // namespace pipelab

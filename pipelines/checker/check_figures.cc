@@ -29,14 +29,14 @@ class Figures {
       for (size_t i = 0; i < o.out_edges.size(); ++i) {
         const PlanEdge& edge = p_.edges[o.out_edges[i]];
         if (stage_of_[edge.from] == s && stage_of_[edge.to] != s) {
-          border += edge.bytes + view_.way[edge.from]->out_sync[i];
+          border += edge.bytes + view_.variant[edge.from]->out_sync[i];
           ++edges;
         }
       }
       for (size_t i = 0; i < o.in_edges.size(); ++i) {
         const PlanEdge& edge = p_.edges[o.in_edges[i]];
         if (stage_of_[edge.to] == s && stage_of_[edge.from] != s) {
-          border += edge.bytes + view_.way[edge.to]->in_sync[i];
+          border += edge.bytes + view_.variant[edge.to]->in_sync[i];
           ++edges;
         }
       }
@@ -54,7 +54,7 @@ class Figures {
         sum_bandwidth = level->bandwidth;
         if (plan_.stages[s].data <= unit) break;
       }
-      messages = 2 * edges * p_.latency * static_cast<double>(p_.samples) /
+      messages = 2 * edges * p_.latency * static_cast<double>(p_.micro_batch_size) /
                  static_cast<double>(view_.Samples(s));
     }
     return view_.Compute(s) / d + 2 * border / d / bandwidth + sums / sum_bandwidth + messages;
@@ -162,10 +162,10 @@ class Figures {
   double LeastTime(const PlanVariant& v) const {
     if (v.times.empty() || !IsGraphObjective(plan_.objective)) return v.time;
     double least = kInfinity;
-    for (int64_t samples : p_.sample_sizes) {
+    for (int64_t samples : p_.micro_batch_sizes) {
       const auto size = static_cast<double>(samples);
-      least = std::min(least,
-                       TimesOfSamples(p_, v, size).time * static_cast<double>(p_.samples) / size);
+      least = std::min(least, TimesOfSamples(p_, v, size).time *
+                                  static_cast<double>(p_.micro_batch_size) / size);
     }
     return least;
   }
@@ -187,9 +187,9 @@ class Figures {
     for (const PlanOperator& o : p_.operators) {
       double least_work = kInfinity, least = kInfinity;
       if (max_load && p_.processors > 0) least_work = least = o.processor_time;
-      for (const auto& [degree, menu] : o.menu) {
+      for (const auto& [degree, variants] : o.variants) {
         if (max_load && (!o.on_accelerator || p_.devices == 0)) continue;
-        for (const PlanVariant& v : menu) {
+        for (const PlanVariant& v : variants) {
           least_work = std::min(least_work, degree * LeastTime(v));
           for (int64_t d = 1; d == 1 || (!max_load && d * degree <= p_.devices); ++d) {
             least = std::min(least, AloneOn(v, d));
@@ -206,7 +206,7 @@ class Figures {
     if (plan_.objective == PlanObjective::kVariance) return;
     // A stage's own micro-batch, of so many of the problem's.
     const auto own = [&](int s) {
-      return static_cast<double>(view_.Samples(s)) / static_cast<double>(p_.samples);
+      return static_cast<double>(view_.Samples(s)) / static_cast<double>(p_.micro_batch_size);
     };
     const auto latency = [&](int s) { return report_.stage_times[s] * own(s); };
     std::vector<double> longest(view_.num_stages(), -1);

@@ -4,9 +4,9 @@
 //   r.value;          // recomputed; the plan's own must equal it
 //   r.bound();        // no plan can be below
 //
-// Checked: every layer is in one stage, with a way to run it that its menu has; stages are convex
-// and their graph has no cycle; layers of one colour are together; no more devices than there are,
-// copies that divide the micro-batches; memory; the plan's value and lower bound.
+// Checked: every layer is in one stage, in a variant that it has; stages are
+// convex and their graph has no cycle; layers of one colour are together; no more devices than
+// there are, copies that divide the micro-batches; memory; the plan's value and lower bound.
 //
 // InvalidArgument, one line naming stage and layer: "stage 2: not convex: layer 4 -> 7 (stage 3) ->
 // 9".
@@ -30,7 +30,7 @@ struct PlanReport {
   std::vector<double> stage_times;  // each stage's part of the value
   std::vector<double> stage_bytes;  // of one of its devices
   int64_t devices = 0;              // used
-  // Of a batch: the longest way through the stages, one micro-batch on each, and the other
+  // Of a batch: the longest path through the stages, one micro-batch on each, and the other
   // micro-batches at the pace of the slowest stage.
   double step_time = 0;
 

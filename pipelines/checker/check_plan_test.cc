@@ -38,16 +38,16 @@ PlanProblem Diamond(PlanObjective objective = PlanObjective::kStageTime) {
     v.parameter_bytes = 3;
     v.in_flight_bytes = 1;
     v.fixed_bytes = 2;
-    o.menu[1] = {v};
+    o.variants[1] = {v};
     p.operators.push_back(o);
   }
   p.edges = {{0, 1, 4}, {0, 2, 4}, {1, 3, 4}, {2, 3, 4}};
   for (int i = 0; i < 4; ++i) {
-    PlanVariant v = p.operators[i].menu[1][0];
+    PlanVariant v = p.operators[i].variants[1][0];
     v.time = 0.5;
     v.in_sync.assign(i == 0 ? 0 : i == 3 ? 2 : 1, 1);
     v.out_sync.assign(i == 3 ? 0 : i == 0 ? 2 : 1, 1);
-    p.operators[i].menu[2] = {v};
+    p.operators[i].variants[2] = {v};
   }
   p.levels = {{8, 4}};
   EXPECT_THAT(FinishProblem(&p, "diamond"), IsOk());
@@ -146,9 +146,9 @@ TEST(CheckPlan, FindsCyclesOfStages) {
   PlanProblem p = Diamond();
   p.edges = {{0, 1, 4}, {2, 3, 4}};
   for (PlanOperator& o : p.operators) {
-    o.menu.erase(2);
-    o.menu[1][0].in_sync.clear();
-    o.menu[1][0].out_sync.clear();
+    o.variants.erase(2);
+    o.variants[1][0].in_sync.clear();
+    o.variants[1][0].out_sync.clear();
   }
   ASSERT_THAT(FinishProblem(&p, "two chains"), IsOk());
   Plan plan = PlanOf({Stage({0, 3}), Stage({1, 2})});

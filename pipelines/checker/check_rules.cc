@@ -170,8 +170,8 @@ class Rules {
     for (int s = 0; s < view_.num_stages(); ++s) {
       double each = 0, fixed = 0;
       for (int v : plan_.stages[s].layers) {
-        each += view_.way[v]->in_flight_bytes;
-        fixed += view_.way[v]->fixed_bytes;
+        each += view_.variant[v]->in_flight_bytes;
+        fixed += view_.variant[v]->fixed_bytes;
       }
       PIPELAB_ASSIGN_OR_RETURN(const int64_t in_flight, InFlight(s));
       const double bytes =

@@ -14,15 +14,16 @@ absl::StatusOr<double> CheckSlices(const PlanProblem& problem, const Plan& plan)
     return absl::InvalidArgumentError(absl::StrCat("slices: ", parts...));
   };
   if (problem.tokens == 0) return error("the problem has no times of them");
-  std::vector<int64_t> sizes = problem.sample_sizes;
-  if (sizes.empty()) sizes = {problem.samples};
+  std::vector<int64_t> sizes = problem.micro_batch_sizes;
+  if (sizes.empty()) sizes = {problem.micro_batch_size};
   int64_t samples = 0;
   double sum = 0, longest = 0;
   for (size_t m = 0; m < plan.slices.size(); ++m) {
     const PlanSlices& slices = plan.slices[m];
-    const auto size = std::find(sizes.begin(), sizes.end(), slices.samples);
-    if (size == sizes.end()) return error("micro-batch ", m, " has ", slices.samples, " samples");
-    samples += slices.samples;
+    const auto size = std::find(sizes.begin(), sizes.end(), slices.micro_batch_size);
+    if (size == sizes.end())
+      return error("micro-batch ", m, " has ", slices.micro_batch_size, " samples");
+    samples += slices.micro_batch_size;
     int64_t before = 0;
     for (int64_t tokens : slices.tokens) {
       if (tokens < 1 || tokens % problem.token_step != 0 || before + tokens > problem.tokens) {
@@ -37,7 +38,7 @@ absl::StatusOr<double> CheckSlices(const PlanProblem& problem, const Plan& plan)
           const PlanTimes& t = o.slice_times[size - sizes.begin()][tokens / problem.token_step - 1]
                                             [before / problem.token_step];
           time += t.time;
-          if (o.menu.at(stage.tensor)[stage.variants[i]].recompute) time += t.forward;
+          if (o.variants.at(stage.tensor)[stage.variants[i]].recompute) time += t.forward;
         }
         slowest = std::max(slowest, time);
       }

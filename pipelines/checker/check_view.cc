@@ -11,10 +11,10 @@ absl::Status Cover(PlanView* view) {
   const PlanProblem& problem = view->problem;
   const Plan& plan = view->plan;
   std::vector<int>& stage_of = view->stage_of;
-  std::vector<const PlanVariant*>& way = view->way;
+  std::vector<const PlanVariant*>& variant = view->variant;
   const auto id = [&](int v) -> const std::string& { return view->Id(v); };
   stage_of.assign(problem.size(), -1);
-  way.assign(problem.size(), nullptr);
+  variant.assign(problem.size(), nullptr);
   for (int s = 0; s < view->num_stages(); ++s) {
     const PlanStage& stage = plan.stages[s];
     if (stage.layers.empty()) return PlanError("stage ", s, ": without layers");
@@ -29,15 +29,15 @@ absl::Status Cover(PlanView* view) {
         return PlanError("layer ", id(v), " is in stage ", stage_of[v], " and in stage ", s);
       }
       stage_of[v] = s;
-      const auto menu = problem.operators[v].menu.find(stage.tensor);
-      if (menu == problem.operators[v].menu.end()) {
+      const auto variants = problem.operators[v].variants.find(stage.tensor);
+      if (variants == problem.operators[v].variants.end()) {
         return PlanError("stage ", s, ": layer ", id(v), " cannot be run with tensor degree ",
                          stage.tensor);
       }
-      if (stage.variants[i] < 0 || stage.variants[i] >= static_cast<int>(menu->second.size())) {
+      if (stage.variants[i] < 0 || stage.variants[i] >= static_cast<int>(variants->second.size())) {
         return PlanError("stage ", s, ": layer ", id(v), " has no variant ", stage.variants[i]);
       }
-      way[v] = &menu->second[stage.variants[i]];
+      variant[v] = &variants->second[stage.variants[i]];
     }
   }
   for (int v = 0; v < problem.size(); ++v) {
@@ -67,28 +67,31 @@ absl::StatusOr<PlanView> PlanView::Make(const PlanProblem& problem, const Plan& 
 
 int64_t PlanView::Samples(int s) const {
   const PlanStage& stage = plan.stages[s];
-  return stage.micro_batch_samples > 0 ? stage.micro_batch_samples : problem.samples * stage.data;
+  return stage.micro_batch_size > 0 ? stage.micro_batch_size
+                                    : problem.micro_batch_size * stage.data;
 }
 double PlanView::PartOfCopy(int s) const {
   return static_cast<double>(Samples(s)) /
-         static_cast<double>(plan.stages[s].data * problem.samples);
+         static_cast<double>(plan.stages[s].data * problem.micro_batch_size);
 }
 
 double PlanView::Compute(int s) const {
   double time = 0;
-  for (int v : plan.stages[s].layers) time += way[v]->time;
-  if (!IsGraphObjective(plan.objective) || problem.sample_sizes.empty()) return time;
+  for (int v : plan.stages[s].layers) time += variant[v]->time;
+  if (!IsGraphObjective(plan.objective) || problem.micro_batch_sizes.empty()) return time;
   // So many runs of a copy's own micro-batch are one of the problem's.
   const double part = PartOfCopy(s);
   time = 0;
   for (int v : plan.stages[s].layers) {
-    time += TimesOfSamples(problem, *way[v], part * static_cast<double>(problem.samples)).time;
+    time +=
+        TimesOfSamples(problem, *variant[v], part * static_cast<double>(problem.micro_batch_size))
+            .time;
   }
   return time / part;
 }
 double PlanView::Parameters(int s) const {
   double bytes = 0;
-  for (int v : plan.stages[s].layers) bytes += way[v]->parameter_bytes;
+  for (int v : plan.stages[s].layers) bytes += variant[v]->parameter_bytes;
   return bytes;
 }
 

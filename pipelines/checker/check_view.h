@@ -1,5 +1,5 @@
-// A plan as its checker reads it, with no code of the planners: which stage and way each layer has,
-// and what follows for a stage from the problem's figures. Part of CheckPlan (check_plan.h).
+// A plan as its checker reads it, with no code of the planners: which stage and variant each layer
+// has, and what follows for a stage from the problem's figures. Part of CheckPlan (check_plan.h).
 #ifndef PIPELAB_PIPELINES_CHECKER_CHECK_VIEW_H_
 #define PIPELAB_PIPELINES_CHECKER_CHECK_VIEW_H_
 
@@ -21,14 +21,14 @@ absl::Status PlanError(const Parts&... parts) {
 }
 
 struct PlanView {
-  // InvalidArgument naming the stage and layer where one is left out, twice there, run in a way
+  // InvalidArgument naming the stage and layer where one is left out, twice there, run in a variant
   // that it does not have, or parted from what shares its device. Both must outlive the view.
   static absl::StatusOr<PlanView> Make(const PlanProblem& problem, const Plan& plan);
 
   const PlanProblem& problem;
   const Plan& plan;
-  std::vector<int> stage_of;            // [layer]
-  std::vector<const PlanVariant*> way;  // [layer]
+  std::vector<int> stage_of;                // [layer]
+  std::vector<const PlanVariant*> variant;  // [layer]
 
   int num_stages() const { return static_cast<int>(plan.stages.size()); }
   const std::string& Id(int v) const { return problem.operators[v].id; }

@@ -33,7 +33,7 @@ pipelab::PlanProblem MakeProblem() {
       again.name = "recompute";
       again.recompute = true;
       again.time = 4.0 / degree;
-      o.menu[degree] = {plain, again};
+      o.variants[degree] = {plain, again};
     }
     p.operators.push_back(o);
   }

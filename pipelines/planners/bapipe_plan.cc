@@ -25,7 +25,7 @@ absl::StatusOr<Plan> BaPipePlan(const PlanProblem& problem, const PlannerOptions
   for (TransferKind transfers : {TransferKind::kBetweenPasses, TransferKind::kBesideCompute}) {
     const bool beside = transfers == TransferKind::kBesideCompute;
     search_options.transfers = transfers;
-    search_options.group_size = beside ? 2 : 1;
+    search_options.kfkb = beside ? 2 : 1;
     ChainSearch search(problem, search_options, deadline);
     search.Run();
     complete &= search.complete();
@@ -35,7 +35,7 @@ absl::StatusOr<Plan> BaPipePlan(const PlanProblem& problem, const PlannerOptions
     search_options.better_than = search.best();
     plan.stages = search.stages();
     plan.objective = beside ? PlanObjective::kBatchTime : PlanObjective::kBatchTimeNoOverlap;
-    plan.group_size = search_options.group_size;
+    plan.kfkb = search_options.kfkb;
   }
   if (plan.has_plan()) plan.value = PlanValue(problem, plan.objective, plan.stages);
   SetState(complete, timed_out, &plan);

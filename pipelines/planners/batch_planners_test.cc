@@ -33,8 +33,8 @@ PlanProblem Chain(int size, Draw* draw) {
   p.micro_batches = 1 + draw->Below(6);
   const bool sizes = draw->Below(2) == 0;
   if (sizes) {
-    p.samples = 4;
-    p.sample_sizes = {1, 2, 4};
+    p.micro_batch_size = 4;
+    p.micro_batch_sizes = {1, 2, 4};
   }
   for (int v = 0; v < size; ++v) {
     PlanOperator o;
@@ -46,18 +46,18 @@ PlanProblem Chain(int size, Draw* draw) {
     plain.parameter_bytes = draw->Number(20);
     plain.in_flight_bytes = draw->Number(8);
     plain.fixed_bytes = draw->Number(8);
-    for (size_t i = 0; i < p.sample_sizes.size(); ++i) {
+    for (size_t i = 0; i < p.micro_batch_sizes.size(); ++i) {
       const double part = static_cast<double>(i + 2) / 4;
       plain.times.push_back({plain.forward_time * part, plain.time * part});
     }
-    o.menu[1] = {plain};
+    o.variants[1] = {plain};
     if (draw->Below(3) == 0) {
       PlanVariant again = plain;
       again.recompute = true;
       again.time += plain.forward_time;
       for (PlanTimes& t : again.times) t.time += t.forward;
       again.in_flight_bytes /= 2;
-      o.menu[1].push_back(again);
+      o.variants[1].push_back(again);
     }
     p.operators.push_back(o);
     if (v > 0) p.edges.push_back({v - 1, v, o.output_bytes});
@@ -72,10 +72,10 @@ class BruteForce {
  public:
   BruteForce(const PlanProblem& problem, bool copies) : p_(problem), copies_(copies) {}
 
-  // `group_size` 0: DAPPLE's schedule.
-  double Best(int group_size) {
+  // `kfkb` 0: DAPPLE's schedule.
+  double Best(int kfkb) {
     best_ = kInfinity;
-    group_size_ = group_size;
+    kfkb_ = kfkb;
     stages_.clear();
     From(p_.size(), p_.devices);
     return best_;
@@ -131,11 +131,11 @@ class BruteForce {
       if (!Passes(s, size - s, &passes)) return kInfinity;
       const double before = s > 0 ? Transfer(stages_[s - 1], stages_[s]) : 0;
       const double after = s + 1 < size ? Transfer(stages_[s], stages_[s + 1]) : 0;
-      if (group_size_ == 1) {
+      if (kfkb_ == 1) {
         passes.forward += before + after;
         passes.backward += before + after;
       }
-      if (group_size_ != 1 && s > 0) all.push_back({before, before, 0});
+      if (kfkb_ != 1 && s > 0) all.push_back({before, before, 0});
       all.push_back(passes);
     }
     return BatchTime(all, p_.micro_batches);
@@ -143,19 +143,19 @@ class BruteForce {
 
   bool Passes(int s, int64_t from_end, BatchPassTimes* passes) const {
     const Stage& stage = stages_[s];
-    const int64_t in_flight = std::min(p_.micro_batches, from_end * std::max(1, group_size_));
+    const int64_t in_flight = std::min(p_.micro_batches, from_end * std::max(1, kfkb_));
     const auto m = static_cast<double>(stage.copies);
-    const double samples = static_cast<double>(p_.samples) / m;
+    const double samples = static_cast<double>(p_.micro_batch_size) / m;
     for (int mode = 0; mode < 2; ++mode) {
       double forward = 0, time = 0, bytes = 0, weights = 0;
       for (int v = stage.begin; v < stage.end; ++v) {
-        const auto& menu = p_.operators[v].menu.at(1);
-        const PlanVariant& way = menu[std::min<size_t>(mode, menu.size() - 1)];
-        const PlanTimes t = TimesOfSamples(p_, way, samples);
+        const auto& variants = p_.operators[v].variants.at(1);
+        const PlanVariant& variant = variants[std::min<size_t>(mode, variants.size() - 1)];
+        const PlanTimes t = TimesOfSamples(p_, variant, samples);
         forward += t.forward;
         time += t.time;
-        weights += way.parameter_bytes;
-        bytes += way.in_flight_bytes * static_cast<double>(in_flight) / m + way.fixed_bytes;
+        weights += variant.parameter_bytes;
+        bytes += variant.in_flight_bytes * static_cast<double>(in_flight) / m + variant.fixed_bytes;
       }
       if (bytes > p_.memory_bytes) continue;
       double speed = 1, latency = 0;
@@ -176,7 +176,7 @@ class BruteForce {
 
   const PlanProblem& p_;
   const bool copies_;
-  int group_size_ = 0;
+  int kfkb_ = 0;
   std::vector<Stage> stages_;
   double best_ = kInfinity;
 };
@@ -224,13 +224,13 @@ TEST(Dapple, CopiesStayWithinAUnitOfTheNetwork) {
   p.micro_batches = 8;
   for (PlanOperator& o : p.operators) {
     o.output_bytes = 1;
-    o.menu[1].resize(1);
-    o.menu[1][0].times.clear();
-    o.menu[1][0].forward_time = 10;
-    o.menu[1][0].time = 30;
-    o.menu[1][0].parameter_bytes = 40;
+    o.variants[1].resize(1);
+    o.variants[1][0].times.clear();
+    o.variants[1][0].forward_time = 10;
+    o.variants[1][0].time = 30;
+    o.variants[1][0].parameter_bytes = 40;
   }
-  p.sample_sizes.clear();
+  p.micro_batch_sizes.clear();
   ASSERT_THAT(FinishProblem(&p, "test"), IsOk());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("dapple", p, {}));
   ASSERT_EQ(plan.stages.size(), 2);
@@ -252,7 +252,7 @@ TEST(BaPipe, BestOfAllPlansOfSmallChains) {
       BruteForce brute_force(p, false);
       const double best = std::min(brute_force.Best(1), brute_force.Best(2));
       ASSERT_NO_FATAL_FAILURE(ExpectPlan(p, plan, best)) << seed;
-      overlapped += plan.group_size == 2 ? 1 : 0;
+      overlapped += plan.kfkb == 2 ? 1 : 0;
     }
   }
   // Both schedules are chosen.
@@ -264,12 +264,12 @@ TEST(BaPipe, SlowDevicesGetLess) {
   Draw draw(1, "batch time");
   PlanProblem p = Chain(1, &draw);
   p.edges.clear();
-  p.sample_sizes.clear();
+  p.micro_batch_sizes.clear();
   PlanOperator o = p.operators[0];
-  o.menu[1].resize(1);
-  o.menu[1][0].times.clear();
-  o.menu[1][0].forward_time = 1;
-  o.menu[1][0].time = 3;
+  o.variants[1].resize(1);
+  o.variants[1][0].times.clear();
+  o.variants[1][0].forward_time = 1;
+  o.variants[1][0].time = 3;
   o.output_bytes = 0;
   p.operators.assign(12, o);
   for (int v = 1; v < 12; ++v) p.edges.push_back({v - 1, v, 0});

@@ -83,16 +83,17 @@ double PlanBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& s
     PlanTimes times;
     double parameters = 0, bytes = 0;
     for (size_t i = 0; i < stage.layers.size(); ++i) {
-      const PlanVariant& way =
-          problem.operators[stage.layers[i]].menu.at(stage.tensor)[stage.variants[i]];
-      PlanTimes t = {way.forward_time, way.time};
+      const PlanVariant& variant =
+          problem.operators[stage.layers[i]].variants.at(stage.tensor)[stage.variants[i]];
+      PlanTimes t = {variant.forward_time, variant.time};
       if (stage.data > 1) {
-        t = TimesOfSamples(problem, way,
-                           static_cast<double>(problem.samples) / static_cast<double>(stage.data));
+        t = TimesOfSamples(
+            problem, variant,
+            static_cast<double>(problem.micro_batch_size) / static_cast<double>(stage.data));
       }
       times.forward += t.forward;
       times.time += t.time;
-      parameters += way.parameter_bytes;
+      parameters += variant.parameter_bytes;
     }
     for (const PlanOperator& o : problem.operators) {
       bool behind = false, goes_on = false;

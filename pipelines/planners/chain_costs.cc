@@ -12,11 +12,11 @@ ChainCosts::ChainCosts(const PlanProblem& problem)
     : problem_(problem), order_(TopologicalOrder(problem)), variants_(2), work_(1) {
   for (int v : order_) {
     const PlanOperator& o = problem.operators[v];
-    const std::vector<PlanVariant>& menu = o.menu.at(1);
+    const std::vector<PlanVariant>& variants = o.variants.at(1);
     const int plain = PlainVariantOf(o);
     int again = plain;
-    for (int i = 0; i < static_cast<int>(menu.size()); ++i) {
-      if (menu[i].recompute) again = i;
+    for (int i = 0; i < static_cast<int>(variants.size()); ++i) {
+      if (variants[i].recompute) again = i;
     }
     variants_[0].push_back(plain);
     variants_[1].push_back(again);
@@ -27,16 +27,18 @@ ChainCosts::ChainCosts(const PlanProblem& problem)
   in_flight_ = fixed_ = parameters_;
   for (int mode = 0; mode < modes_; ++mode) {
     for (int i = 0; i < size(); ++i) {
-      parameters_[mode].push_back(parameters_[mode].back() + Way(i, mode).parameter_bytes);
-      in_flight_[mode].push_back(in_flight_[mode].back() + Way(i, mode).in_flight_bytes);
-      fixed_[mode].push_back(fixed_[mode].back() + Way(i, mode).fixed_bytes);
+      parameters_[mode].push_back(parameters_[mode].back() + Variant(i, mode).parameter_bytes);
+      in_flight_[mode].push_back(in_flight_[mode].back() + Variant(i, mode).in_flight_bytes);
+      fixed_[mode].push_back(fixed_[mode].back() + Variant(i, mode).fixed_bytes);
     }
     for (int64_t copies = 1; copies <= problem.devices; ++copies) {
       std::vector<PlanTimes> sums(1);
-      const double samples = static_cast<double>(problem.samples) / static_cast<double>(copies);
+      const double samples =
+          static_cast<double>(problem.micro_batch_size) / static_cast<double>(copies);
       for (int i = 0; i < size(); ++i) {
-        const PlanTimes t = copies == 1 ? PlanTimes{Way(i, mode).forward_time, Way(i, mode).time}
-                                        : TimesOfSamples(problem, Way(i, mode), samples);
+        const PlanTimes t = copies == 1
+                                ? PlanTimes{Variant(i, mode).forward_time, Variant(i, mode).time}
+                                : TimesOfSamples(problem, Variant(i, mode), samples);
         sums.push_back({sums.back().forward + t.forward, sums.back().time + t.time});
       }
       times_[mode].push_back(std::move(sums));
@@ -65,8 +67,8 @@ ChainCosts::ChainCosts(const PlanProblem& problem)
   }
 }
 
-const PlanVariant& ChainCosts::Way(int place, int mode) const {
-  return problem_.operators[order_[place]].menu.at(1)[variants_[mode][place]];
+const PlanVariant& ChainCosts::Variant(int place, int mode) const {
+  return problem_.operators[order_[place]].variants.at(1)[variants_[mode][place]];
 }
 
 PlanTimes ChainCosts::Times(int begin, int end, int mode, int64_t copies) const {
@@ -81,11 +83,11 @@ double ChainCosts::Memory(int begin, int end, int mode, int64_t copies, int64_t 
 }
 
 PlanStage ChainCosts::Stage(int begin, int end, int mode) const {
-  std::vector<std::pair<int, int>> ways;
-  for (int i = begin; i < end; ++i) ways.emplace_back(order_[i], variants_[mode][i]);
-  std::sort(ways.begin(), ways.end());
+  std::vector<std::pair<int, int>> variants;
+  for (int i = begin; i < end; ++i) variants.emplace_back(order_[i], variants_[mode][i]);
+  std::sort(variants.begin(), variants.end());
   PlanStage stage;
-  for (const auto& [op, variant] : ways) {
+  for (const auto& [op, variant] : variants) {
     stage.layers.push_back(op);
     stage.variants.push_back(variant);
   }

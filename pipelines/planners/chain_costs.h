@@ -39,7 +39,7 @@ class ChainCosts {
   PlanStage Stage(int begin, int end, int mode) const;  // without devices
 
  private:
-  const PlanVariant& Way(int place, int mode) const;
+  const PlanVariant& Variant(int place, int mode) const;
 
   const PlanProblem& problem_;
   std::vector<int> order_;

@@ -86,7 +86,7 @@ class RangeCost {
  private:
   const PlanVariant& Plain(int v) const {
     const PlanOperator& o = problem_.operators[v];
-    return o.menu.at(1)[PlainVariantOf(o)];
+    return o.variants.at(1)[PlainVariantOf(o)];
   }
 
   // One end of an edge is now inside; where the other one is, too, neither is paid for.

@@ -166,7 +166,7 @@ void ChainSearch::AddStage(int begin, int64_t first, int64_t copies, double tran
 }
 
 int64_t ChainSearch::InFlight(const Label& label) const {
-  return std::min(label.stages * options_.group_size, p_.micro_batches);
+  return std::min(label.stages * options_.kfkb, p_.micro_batches);
 }
 
 double ChainSearch::Speed(int64_t first, int64_t copies) const {
@@ -209,7 +209,7 @@ void ChainSearch::Finish(const Label& label, double time) {
     PlanStage stage = chain_.Stage(l->begin, l->next->begin, l->mode);
     stage.data = l->copies;
     stage.first_device = l->first;
-    stage.micro_batch_samples = p_.samples;
+    stage.micro_batch_size = p_.micro_batch_size;
     stage.in_flight = InFlight(*l);
     stages_.push_back(std::move(stage));
   }

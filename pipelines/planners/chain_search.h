@@ -39,7 +39,7 @@ absl::Status CheckForChainSearch(const PlanProblem& problem, absl::string_view p
 struct ChainSearchOptions {
   bool copies = false;  // stages of several devices
   TransferKind transfers = TransferKind::kBesideCompute;
-  int group_size = 1;  // k of kFkB: stage i of S has k (S - i) micro-batches in flight
+  int kfkb = 1;  // k of kFkB: stage i of S has k (S - i) micro-batches in flight
   double better_than = std::numeric_limits<double>::infinity();
 };
 

@@ -94,34 +94,40 @@ class PiperBruteForce {
 
   double Least(int stage, int t, int64_t d, int64_t y) {
     const auto added = known_.emplace(std::make_tuple(stage, t, d, y), kInfinity);
-    if (added.second) Choose(stage, 0, t, d, y, 0, 0, &added.first->second);
+    if (added.second) Choose({stage, t, d, y}, 0, 0, 0, &added.first->second);
     return added.first->second;
   }
 
-  void Choose(int stage, int v, int t, int64_t d, int64_t y, double time, double bytes,
-              double* best) const {
-    while (v < p_.size() && ((stage >> v) & 1) == 0) ++v;
+  struct Stage {
+    int set, tensor;
+    int64_t copies, in_flight;
+  };
+
+  void Choose(const Stage& stage, int v, double time, double bytes, double* best) const {
+    while (v < p_.size() && ((stage.set >> v) & 1) == 0) ++v;
     if (v == p_.size()) {
       if (bytes <= p_.memory_bytes * (1 + 1e-12)) *best = std::min(*best, time);
       return;
     }
     const PlanOperator& o = p_.operators[v];
-    if (o.menu.count(t) == 0) return;
-    const auto n = static_cast<double>(p_.micro_batches), copies = static_cast<double>(d);
-    for (const PlanVariant& way : o.menu.at(t)) {
+    if (o.variants.count(stage.tensor) == 0) return;
+    const auto n = static_cast<double>(p_.micro_batches);
+    const auto copies = static_cast<double>(stage.copies);
+    for (const PlanVariant& variant : o.variants.at(stage.tensor)) {
       double border = 0;
       for (size_t i = 0; i < o.in_edges.size(); ++i) {
         const PlanEdge& e = p_.edges[o.in_edges[i]];
-        if (((stage >> e.from) & 1) == 0) border += e.bytes + way.in_sync[i];
+        if (((stage.set >> e.from) & 1) == 0) border += e.bytes + variant.in_sync[i];
       }
       for (size_t i = 0; i < o.out_edges.size(); ++i) {
         const PlanEdge& e = p_.edges[o.out_edges[i]];
-        if (((stage >> e.to) & 1) == 0) border += e.bytes + way.out_sync[i];
+        if (((stage.set >> e.to) & 1) == 0) border += e.bytes + variant.out_sync[i];
       }
-      const double sum = 4 * (copies - 1) * way.parameter_bytes / (copies * n);
-      Choose(stage, v + 1, t, d, y,
-             time + way.time / copies + (2 * border / copies + sum) / p_.bandwidth,
-             bytes + way.in_flight_bytes * static_cast<double>(y) + way.fixed_bytes, best);
+      const double sum = 4 * (copies - 1) * variant.parameter_bytes / (copies * n);
+      const auto in_flight = static_cast<double>(stage.in_flight);
+      Choose(stage, v + 1,
+             time + variant.time / copies + (2 * border / copies + sum) / p_.bandwidth,
+             bytes + variant.in_flight_bytes * in_flight + variant.fixed_bytes, best);
     }
   }
 

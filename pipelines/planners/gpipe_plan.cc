@@ -18,7 +18,7 @@ absl::StatusOr<Plan> GpipePlan(const PlanProblem& problem, const PlannerOptions&
     double time = 0;
     for (int v : group) {
       const PlanOperator& o = problem.operators[v];
-      time += o.menu.at(1)[PlainVariantOf(o)].time;
+      time += o.variants.at(1)[PlainVariantOf(o)].time;
     }
     times.push_back(time);
   }

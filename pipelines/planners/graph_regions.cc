@@ -19,7 +19,7 @@ absl::Hex Bits(double x) {
 // Every figure of an operator that a plan's cost depends on, to the bit.
 void AppendFigures(const PlanOperator& o, std::string* text) {
   const auto add = [&](double x) { absl::StrAppend(text, Bits(x), ","); };
-  for (const PlanVariant& v : o.menu.at(1)) {
+  for (const PlanVariant& v : o.variants.at(1)) {
     for (double x : {v.time, v.parameter_bytes, v.in_flight_bytes, v.fixed_bytes}) add(x);
     for (const PlanTimes& x : v.times) add(x.time);
     for (double x : v.in_sync) add(x);
@@ -56,7 +56,7 @@ int GraphRegions::Add(const SeriesParallelNode& node) {
     }
   }
   region.begin.push_back(static_cast<int>(region.operators.size()));
-  for (int v : region.operators) region.work += problem_.operators[v].menu.at(1)[0].time;
+  for (int v : region.operators) region.work += problem_.operators[v].variants.at(1)[0].time;
   const int index = static_cast<int>(regions_.size());
   const auto [it, added] = types_.emplace(Signature(region), static_cast<int>(types_.size()));
   if (added) representatives_.push_back(index);

@@ -237,60 +237,66 @@ const BoundedPlans::Frontier& BoundedPlans::BranchesOf(int type, int element, in
   if (found != branches_.end()) return found->second;
   const Sides& sides = SidesOf(type, element);
   const Taken &t = sides.tails[tail], &h = sides.heads[head];
-  std::vector<int> left;
+  Branches left = {&regions_.OfType(type).elements[element].branches, &t, &h, {}, {}};
+  left.key = {type, element, tail, head};
   bool conflict = false;
   for (int b = 0; b < static_cast<int>(t.first.size()); ++b) {
     conflict |= h.first[b] > t.last[b];
-    if (h.first[b] < t.last[b]) left.push_back(b);
+    if (h.first[b] < t.last[b]) left.places.push_back(b);
   }
   if (conflict) return branches_[key];
-  std::vector<Frontier> done(left.size() + 1);
+  std::vector<Frontier> done(left.places.size() + 1);
   done[0] = {{0, samples, nullptr}};
-  const std::vector<int> set_key = {type, element, tail, head};
-  for (size_t begin = 0; begin < left.size(); ++begin) {
-    for (size_t end = begin + 1; end <= left.size() && !done[begin].empty(); ++end) {
-      AddGroup(set_key, type, element, t, h, left, begin, end, done[begin], samples, &done[end]);
+  for (size_t begin = 0; begin < left.places.size(); ++begin) {
+    for (size_t end = begin + 1; end <= left.places.size() && !done[begin].empty(); ++end) {
+      const Frontier group = end == begin + 1 ? BranchAlone(left, begin, samples)
+                                              : BranchesTogether(left, begin, end, samples);
+      AddBeside(group, done[begin], &done[end]);
     }
   }
   return branches_.emplace(key, std::move(done.back())).first->second;
 }
 
-void BoundedPlans::AddGroup(const std::vector<int>& key, int type, int element, const Taken& tail,
-                            const Taken& head, const std::vector<int>& branches, size_t begin,
-                            size_t end, const Frontier& from, int64_t samples, Frontier* to) {
-  const std::vector<int>& all = regions_.OfType(type).elements[element].branches;
-  const int64_t devices = sets_.problem().devices;
-  Frontier group;
-  if (end == begin + 1) {
-    const int b = branches[begin], region = all[b];
-    const Table& table = TableOf(regions_.region(region).type, tail.last[b], samples);
-    if (stopped_) return;
-    for (const Label& label : table.at[head.first[b]]) {
-      Step step;
-      step.parts = {{region, label.step, nullptr, StageShape(), 0}};
-      group.push_back({label.devices, label.samples, Keep(std::move(step))});
-    }
-  } else {
-    std::vector<int> set_key = key;
-    for (size_t i = begin; i < end; ++i) set_key.push_back(branches[i]);
-    std::unique_ptr<OperatorSet>& set = group_sets_[set_key];
-    if (set == nullptr) {
-      std::vector<int> operators;
-      for (size_t i = begin; i < end; ++i) {
-        const int b = branches[i];
-        const std::vector<int> more =
-            regions_.region(all[b]).Operators(head.first[b], tail.last[b]);
-        operators.insert(operators.end(), more.begin(), more.end());
-      }
-      set = std::make_unique<OperatorSet>(sets_.Make(std::move(operators)));
-    }
-    AddStage(set.get(), {{0, samples, nullptr}}, &group);
+BoundedPlans::Frontier BoundedPlans::BranchAlone(const Branches& left, size_t place,
+                                                 int64_t samples) {
+  const int b = left.places[place], region = (*left.regions)[b];
+  const Table& table = TableOf(regions_.region(region).type, left.tail->last[b], samples);
+  Frontier alone;
+  if (stopped_) return alone;
+  for (const Label& label : table.at[left.head->first[b]]) {
+    Step step;
+    step.parts = {{region, label.step, nullptr, StageShape(), 0}};
+    alone.push_back({label.devices, label.samples, Keep(std::move(step))});
   }
+  return alone;
+}
+
+BoundedPlans::Frontier BoundedPlans::BranchesTogether(const Branches& left, size_t begin,
+                                                      size_t end, int64_t samples) {
+  std::vector<int> key = left.key;
+  for (size_t i = begin; i < end; ++i) key.push_back(left.places[i]);
+  std::unique_ptr<OperatorSet>& set = group_sets_[key];
+  if (set == nullptr) {
+    std::vector<int> operators;
+    for (size_t i = begin; i < end; ++i) {
+      const int b = left.places[i];
+      const std::vector<int> more =
+          regions_.region((*left.regions)[b]).Operators(left.head->first[b], left.tail->last[b]);
+      operators.insert(operators.end(), more.begin(), more.end());
+    }
+    set = std::make_unique<OperatorSet>(sets_.Make(std::move(operators)));
+  }
+  Frontier together;
+  AddStage(set.get(), {{0, samples, nullptr}}, &together);
+  return together;
+}
+
+void BoundedPlans::AddBeside(const Frontier& group, const Frontier& from, Frontier* to) {
   for (const Label& before : from) {
     for (const Label& label : group) {
       const int64_t total = before.devices + label.devices;
       const int64_t most = std::max(before.samples, label.samples);
-      if (total > devices || Dominated(*to, total, most)) continue;
+      if (total > sets_.problem().devices || Dominated(*to, total, most)) continue;
       Step step;
       step.parts = label.step->parts;
       step.next = before.step;
@@ -322,14 +328,14 @@ void BoundedPlans::Collect(const Step* step, const std::vector<int>& meant,
 PlanStage BoundedPlans::StageOf(const Part& part, const std::vector<int>& meant) const {
   PlanStage stage;
   stage.data = part.shape.data;
-  stage.micro_batch_samples = sets_.SamplesOf(part.shape);
+  stage.micro_batch_size = sets_.SamplesOf(part.shape);
   const StageChoice choice = sets_.Choose(*part.set, part.shape, part.in_flight);
-  std::vector<std::pair<int, int>> ways;
+  std::vector<std::pair<int, int>> variants;
   for (size_t i = 0; i < part.set->operators.size(); ++i) {
-    ways.emplace_back(meant[part.set->operators[i]], choice.variants[i]);
+    variants.emplace_back(meant[part.set->operators[i]], choice.variants[i]);
   }
-  std::sort(ways.begin(), ways.end());
-  for (const auto& [op, variant] : ways) {
+  std::sort(variants.begin(), variants.end());
+  for (const auto& [op, variant] : variants) {
     stage.layers.push_back(op);
     stage.variants.push_back(variant);
   }

@@ -71,6 +71,13 @@ class BoundedPlans {
   struct Sides {
     std::vector<Taken> tails, heads;  // the first of each takes nothing
   };
+  // What is left of an element's branches between two neighbouring stages.
+  struct Branches {
+    const std::vector<int>* regions;  // [branch]
+    const Taken *tail, *head;         // by the stages before and after
+    std::vector<int> places;          // branches of which something is left
+    std::vector<int> key;             // of group_sets_
+  };
   struct Table {
     std::vector<Frontier> at;                            // [element]: those from it on are planned
     std::map<std::pair<int, int>, Frontier> tail, head;  // (element, of Sides)
@@ -87,9 +94,11 @@ class BoundedPlans {
   // Branches, less what the stages beside them take.
   void AddBranches(int type, int element, Table* table);
   const Frontier& BranchesOf(int type, int element, int tail, int head, int64_t samples);
-  void AddGroup(const std::vector<int>& key, int type, int element, const Taken& tail,
-                const Taken& head, const std::vector<int>& branches, size_t begin, size_t end,
-                const Frontier& from, int64_t samples, Frontier* to);
+  Frontier BranchAlone(const Branches& left, size_t place, int64_t samples);
+  // Those at the places [begin, end) as one stage.
+  Frontier BranchesTogether(const Branches& left, size_t begin, size_t end, int64_t samples);
+  // `group` side by side with what `from` has.
+  void AddBeside(const Frontier& group, const Frontier& from, Frontier* to);
 
   static bool Dominated(const Frontier& frontier, int64_t devices, int64_t samples);
   static void Insert(Frontier* frontier, Label label);

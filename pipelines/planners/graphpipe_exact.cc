@@ -209,7 +209,7 @@ class Search {
       stage.layers = label->set->operators;
       stage.variants = sets_.Choose(*label->set, label->shape, label->in_flight).variants;
       stage.data = label->shape.data;
-      stage.micro_batch_samples = sets_.SamplesOf(label->shape);
+      stage.micro_batch_size = sets_.SamplesOf(label->shape);
       stages.push_back(std::move(stage));
     }
     return stages;

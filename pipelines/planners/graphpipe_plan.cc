@@ -69,7 +69,7 @@ class Search {
   Search(const PlanProblem& problem, const PlannerOptions& options)
       : problem_(problem),
         deadline_(absl::Now() + options.time_limit),
-        sets_(problem, options.micro_batch_samples),
+        sets_(problem, options.micro_batch_size),
         regions_(problem),
         plans_(regions_, &sets_) {}
 
@@ -94,8 +94,8 @@ class Search {
   // From `shortest` on, whose longest stage takes `stage_time`. False: it was stopped.
   bool Front(std::vector<PlanStage> shortest, double stage_time, std::vector<Plan>* plans) {
     Keep(std::move(shortest), plans);
-    const double pieces =
-        static_cast<double>(BatchSamples(problem_)) / static_cast<double>(problem_.samples);
+    const double pieces = static_cast<double>(BatchSamples(problem_)) /
+                          static_cast<double>(problem_.micro_batch_size);
     double best = plans->back().value;
     // A batch takes at least its pieces' time at the slowest stage. What the step up to the bound
     // leaves out was tried before.
@@ -150,11 +150,10 @@ absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
     return absl::InvalidArgumentError("--planner=graphpipe: it plans no dnn-partitioning inputs");
   }
   const int64_t batch = BatchSamples(problem);
-  if (options.micro_batch_samples < 0 ||
-      (options.micro_batch_samples > 0 && batch % options.micro_batch_samples != 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--micro_batch_samples=", options.micro_batch_samples,
-                     ": must divide the batch of ", batch));
+  if (options.micro_batch_size < 0 ||
+      (options.micro_batch_size > 0 && batch % options.micro_batch_size != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--micro_batch_samples=", options.micro_batch_size, ": must divide the batch of ", batch));
   }
   return absl::OkStatus();
 }

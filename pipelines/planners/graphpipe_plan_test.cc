@@ -154,7 +154,7 @@ PlanProblem Mmt(int branches, int layers, bool recompute) {
     v.parameter_bytes = weights;
     v.in_flight_bytes = in_flight;
     v.fixed_bytes = fixed;
-    o.menu[1] = {v};
+    o.variants[1] = {v};
     p.operators.push_back(o);
     return p.size() - 1;
   };
@@ -164,12 +164,12 @@ PlanProblem Mmt(int branches, int layers, bool recompute) {
     for (int l = 0; l < layers; ++l) {
       const int attention = add(0.0004831838208, 16 * kMiB, 40 * kMiB, 64 * kMiB);
       if (recompute) {
-        std::vector<PlanVariant>& menu = p.operators[attention].menu[1];
-        menu.push_back(menu[0]);
-        menu[1].recompute = true;
-        menu[1].time = 0.0006442450944;
-        menu[1].in_flight_bytes = 4 * kMiB;
-        menu[1].fixed_bytes = 100 * kMiB;
+        std::vector<PlanVariant>& variants = p.operators[attention].variants[1];
+        variants.push_back(variants[0]);
+        variants[1].recompute = true;
+        variants[1].time = 0.0006442450944;
+        variants[1].in_flight_bytes = 4 * kMiB;
+        variants[1].fixed_bytes = 100 * kMiB;
       }
       if (before >= 0) p.edges.push_back({before, attention, 4 * kMiB});
       const int up = add(0.0004294967296, 16 * kMiB, 16 * kMiB, 64 * kMiB);
@@ -298,7 +298,7 @@ TEST(GraphPipe, BeatsPlansMadeByHand) {
   ASSERT_NO_FATAL_FAILURE(ExpectSound(p, plan));
   bool recomputes = false;
   for (const PlanStage& stage : plan.stages) {
-    for (int way : stage.variants) recomputes |= way == 1;
+    for (int variant : stage.variants) recomputes |= variant == 1;
   }
   EXPECT_TRUE(recomputes);
 }
@@ -333,10 +333,10 @@ TEST(GraphPipe, OneSizeOfMicroBatches) {
   PlanProblem p = ProblemOn({{0, 1, 0}, {1, 2, 0}, {2, 3, 0}}, 4, {false, true, false}, &draw);
   p.devices = 4;
   PlannerOptions options;
-  options.micro_batch_samples = 4;
+  options.micro_batch_size = 4;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, options));
-  for (const PlanStage& stage : plan.stages) EXPECT_EQ(stage.micro_batch_samples, 4);
-  options.micro_batch_samples = 3;
+  for (const PlanStage& stage : plan.stages) EXPECT_EQ(stage.micro_batch_size, 4);
+  options.micro_batch_size = 3;
   EXPECT_THAT(MakePlan("graphpipe", p, options).status().message(),
               HasSubstr("--micro_batch_samples=3: must divide the batch of 8"));
 }
@@ -370,8 +370,8 @@ TEST(GraphPipe, RefusesOtherProblems) {
   p.objective = PlanObjective::kMaxLoad;
   EXPECT_THAT(MakePlan("graphpipe", p, {}).status().message(), HasSubstr("--planner=graphpipe"));
   p = Mmt(2, 1, false);
-  p.operators[0].menu[2] = p.operators[0].menu[1];
-  p.operators[0].menu.erase(1);
+  p.operators[0].variants[2] = p.operators[0].variants[1];
+  p.operators[0].variants.erase(1);
   EXPECT_THAT(MakePlan("graphpipe", p, {}).status().message(),
               HasSubstr("layer 0 cannot be run without"));
 }

@@ -41,8 +41,8 @@ inline PlanProblem ProblemOn(const std::vector<PlanEdge>& edges, int size, Kind 
     p.levels = {{2, kPairBandwidth, p.latency}, {p.devices / 2, p.bandwidth, p.latency}};
   }
   if (kind.sizes) {
-    p.samples = 2;
-    p.sample_sizes = {1, 2, 4};
+    p.micro_batch_size = 2;
+    p.micro_batch_sizes = {1, 2, 4};
   }
   p.edges = edges;
   for (PlanEdge& edge : p.edges) edge.bytes = draw->Number(8);
@@ -56,18 +56,18 @@ inline PlanProblem ProblemOn(const std::vector<PlanEdge>& edges, int size, Kind 
     plain.in_flight_bytes = draw->Number(8);
     plain.fixed_bytes = draw->Number(8);
     double time = plain.time / 2;
-    for (size_t i = 0; i < p.sample_sizes.size(); ++i) {
+    for (size_t i = 0; i < p.micro_batch_sizes.size(); ++i) {
       plain.times.push_back({0, time});
       time *= 1.5 + 0.25 * draw->Number(3);  // at most in proportion
     }
-    o.menu[1] = {plain};
+    o.variants[1] = {plain};
     if (kind.recompute && draw->Below(2) == 0) {
       PlanVariant again = plain;
       again.recompute = true;
       again.time += 2;
       for (PlanTimes& t : again.times) t.time += 2;
       again.in_flight_bytes = std::floor(plain.in_flight_bytes / 2);
-      o.menu[1].push_back(again);
+      o.variants[1].push_back(again);
     }
     p.operators.push_back(o);
   }
@@ -138,13 +138,13 @@ class BruteForce {
       }
     }
     for (int64_t d = 1; d <= devices - (stages_ - place - 1); d *= 2) {
-      std::vector<int64_t> sizes = p_.sample_sizes;
+      std::vector<int64_t> sizes = p_.micro_batch_sizes;
       if (sizes.empty()) sizes = {d};
       for (int64_t own : sizes) {
-        const int64_t batch = p_.micro_batches * p_.samples;
+        const int64_t batch = p_.micro_batches * p_.micro_batch_size;
         if (own % d != 0 || batch % own != 0) continue;
         samples_[s] = behind + own;
-        own_[s] = static_cast<double>(own) / static_cast<double>(p_.samples);
+        own_[s] = static_cast<double>(own) / static_cast<double>(p_.micro_batch_size);
         const auto in_flight = static_cast<double>((behind + own + own - 1) / own);
         times_[s] = Time(s, static_cast<double>(d), static_cast<double>(own), in_flight);
         if (times_[s] == kInfinity) continue;
@@ -153,18 +153,18 @@ class BruteForce {
     }
   }
 
-  // The longest way through the stages, and the rest at the pace of the slowest.
+  // The longest path through the stages, and the rest at the pace of the slowest.
   double BatchTime() const {
-    std::vector<double> way(stages_);
+    std::vector<double> path(stages_);
     double longest = 0, rest = 0;
     for (const int s : order_) {  // from the sinks on
       for (const PlanEdge& e : p_.edges) {
         if (stage_of_[e.from] == s && stage_of_[e.to] != s) {
-          way[s] = std::max(way[s], way[stage_of_[e.to]]);
+          path[s] = std::max(path[s], path[stage_of_[e.to]]);
         }
       }
-      way[s] += own_[s] * times_[s];
-      longest = std::max(longest, way[s]);
+      path[s] += own_[s] * times_[s];
+      longest = std::max(longest, path[s]);
       const double others = static_cast<double>(p_.micro_batches) - own_[s];
       rest = std::max(rest, std::max(others, 0.0) * times_[s]);
     }
@@ -177,7 +177,7 @@ class BruteForce {
     for (int v = 0; v < p_.size(); ++v) {
       if (stage_of_[v] == s) layers.push_back(v);
     }
-    const double copy = own / d, samples = static_cast<double>(p_.samples);
+    const double copy = own / d, samples = static_cast<double>(p_.micro_batch_size);
     double messages = 0, bytes = 0;
     for (const PlanEdge& e : p_.edges) {
       if ((stage_of_[e.from] == s) == (stage_of_[e.to] == s)) continue;
@@ -190,11 +190,11 @@ class BruteForce {
       double time = 0, weights = 0, memory = 0;
       bool there = true;
       for (size_t i = 0; i < layers.size() && there; ++i) {
-        const auto& menu = p_.operators[layers[i]].menu.at(1);
+        const auto& variants = p_.operators[layers[i]].variants.at(1);
         const size_t way = ways >> i & 1;
-        there = way < menu.size();
+        there = way < variants.size();
         if (!there) break;
-        const PlanVariant& v = menu[way];
+        const PlanVariant& v = variants[way];
         double t = v.time;
         if (!v.times.empty()) t = v.times[copy == 1 ? 0 : (copy == 2 ? 1 : 2)].time;
         time += t / copy * samples;

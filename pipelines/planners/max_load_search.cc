@@ -93,9 +93,9 @@ class Search {
     for (size_t g = 0; g < of_group.size(); ++g) {
       for (int v : groups_.members[g]) {
         const PlanOperator& o = problem_.operators[v];
-        of_group[g].accelerator += o.menu.at(1)[0].time;
+        of_group[g].accelerator += o.variants.at(1)[0].time;
         of_group[g].processor += o.processor_time;
-        of_group[g].bytes += o.menu.at(1)[0].fixed_bytes;
+        of_group[g].bytes += o.variants.at(1)[0].fixed_bytes;
         of_group[g].processor_only += o.on_accelerator ? 0 : 1;
       }
       of_group[g].least = of_group[g].processor_only > 0 ? of_group[g].processor

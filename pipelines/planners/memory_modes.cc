@@ -62,6 +62,57 @@ double GreedyTime(const std::vector<std::vector<MemoryMode>>& operators,
   return missing <= 0 ? extra : -1;
 }
 
+// [i] Bytes that the operators of `order` from i on can save, at most.
+std::vector<double> MostSavings(const std::vector<std::vector<MemoryMode>>& operators,
+                                const std::vector<Shrinkable>& order,
+                                const std::vector<int>& fastest) {
+  std::vector<double> savings(order.size() + 1);
+  for (size_t i = order.size(); i-- > 0;) {
+    const auto& modes = operators[order[i].op];
+    double least = modes[fastest[order[i].op]].bytes;
+    for (const MemoryMode& mode : modes) least = std::min(least, mode.bytes);
+    savings[i] = savings[i + 1] + modes[fastest[order[i].op]].bytes - least;
+  }
+  return savings;
+}
+
+// What a choice may take, and what the operators that are still open can do for it.
+struct Limits {
+  double time, most;     // of the fastest modes; of the choice, at most
+  double savings, rate;  // bytes that can still be saved, and what a byte costs at least
+};
+
+// The pairs with one more operator, in each of its modes.
+std::vector<Pair> Extended(const std::vector<Pair>& pairs, const std::vector<MemoryMode>& modes,
+                           int fastest, const Limits& limits) {
+  const MemoryMode& from = modes[fastest];
+  std::vector<Pair> next;
+  for (size_t p = 0; p < pairs.size(); ++p) {
+    for (size_t m = 0; m < modes.size(); ++m) {
+      const double extra = pairs[p].time + modes[m].time - from.time;
+      const double missing = pairs[p].bytes - (from.bytes - modes[m].bytes);
+      if (missing > limits.savings * (1 + 1e-15)) continue;
+      if (limits.time + extra + std::max(missing, 0.0) * limits.rate > limits.most) continue;
+      next.push_back({extra, missing, static_cast<int>(p), static_cast<int>(m)});
+    }
+  }
+  return next;
+}
+
+// By their time.
+std::vector<Pair> Undominated(std::vector<Pair> pairs) {
+  std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+    return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
+  });
+  std::vector<Pair> kept;
+  for (const Pair& pair : pairs) {
+    if (!kept.empty() && pair.bytes >= kept.back().bytes) continue;
+    kept.push_back(pair);
+    if (pair.bytes <= 0) break;  // what comes later costs more
+  }
+  return kept;
+}
+
 }  // namespace
 
 MemoryChoice FastestFit(const std::vector<std::vector<MemoryMode>>& operators, double room,
@@ -90,35 +141,11 @@ MemoryChoice FastestFit(const std::vector<std::vector<MemoryMode>>& operators, d
   // Pairs of what is spent on top of `time` and of the bytes still to be saved.
   std::vector<std::vector<Pair>> pairs(order.size() + 1);
   pairs[0] = {{0, bytes - room, -1, -1}};
-  std::vector<double> savings(order.size() + 1);  // of the operators from i on, at most
-  for (size_t i = order.size(); i-- > 0;) {
-    const auto& modes = operators[order[i].op];
-    double least = modes[fastest[order[i].op]].bytes;
-    for (const MemoryMode& mode : modes) least = std::min(least, mode.bytes);
-    savings[i] = savings[i + 1] + modes[fastest[order[i].op]].bytes - least;
-  }
+  const std::vector<double> savings = MostSavings(operators, order, fastest);
   for (size_t i = 0; i < order.size(); ++i) {
-    const auto& modes = operators[order[i].op];
-    const MemoryMode& from = modes[fastest[order[i].op]];
-    std::vector<Pair> next;
-    for (size_t p = 0; p < pairs[i].size(); ++p) {
-      for (size_t m = 0; m < modes.size(); ++m) {
-        const double extra = pairs[i][p].time + modes[m].time - from.time;
-        const double missing = pairs[i][p].bytes - (from.bytes - modes[m].bytes);
-        if (missing > savings[i + 1] * (1 + 1e-15)) continue;
-        const double rate = i + 1 < order.size() ? order[i + 1].rate : 0;
-        if (time + extra + std::max(missing, 0.0) * rate > most) continue;
-        next.push_back({extra, missing, static_cast<int>(p), static_cast<int>(m)});
-      }
-    }
-    std::sort(next.begin(), next.end(), [](const Pair& a, const Pair& b) {
-      return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
-    });
-    for (const Pair& pair : next) {
-      if (!pairs[i + 1].empty() && pair.bytes >= pairs[i + 1].back().bytes) continue;
-      pairs[i + 1].push_back(pair);
-      if (pair.bytes <= 0) break;  // what comes later costs more
-    }
+    const double rate = i + 1 < order.size() ? order[i + 1].rate : 0;
+    pairs[i + 1] = Undominated(Extended(pairs[i], operators[order[i].op], fastest[order[i].op],
+                                        {time, most, savings[i + 1], rate}));
     if (pairs[i + 1].size() > kMostPairs) {
       choice.exact = false;
       for (size_t p = 0; 2 * p < pairs[i + 1].size(); ++p) pairs[i + 1][p] = pairs[i + 1][2 * p];

@@ -20,15 +20,15 @@ namespace {
 constexpr int kTensorsOfAdam = 4;  // value, gradient, two moments
 
 absl::Status Check(const ModelGraph& graph, const ModelProblemOptions& options) {
-  if (options.samples < 1) {
+  if (options.micro_batch_size < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("micro-batches of ", options.samples, " samples"));
+        absl::StrCat("micro-batches of ", options.micro_batch_size, " samples"));
   }
-  if (options.batch_samples < 0 || options.batch_samples % options.samples != 0) {
+  if (options.batch_samples < 0 || options.batch_samples % options.micro_batch_size != 0) {
     return absl::InvalidArgumentError(absl::StrCat("a batch of ", options.batch_samples,
                                                    " samples is no whole number of micro-batches "
                                                    "of ",
-                                                   options.samples));
+                                                   options.micro_batch_size));
   }
   const std::vector<int>& groups = options.group_of_layer;
   if (!groups.empty() && groups.size() != graph.layers.size()) {
@@ -68,15 +68,15 @@ class Builder {
     return static_cast<double>(bytes.value()) * static_cast<double>(BytesOf(options_.type)) / 4;
   }
   double OutputBytes(int layer) const {
-    return BytesOn(Layer(layer).costs(options_.samples).output);
+    return BytesOn(Layer(layer).costs(options_.micro_batch_size).output);
   }
 
   void AddMachine() {
     problem_.devices = options_.devices;
-    problem_.samples = options_.samples;
-    problem_.batch_samples = std::max(options_.batch_samples, options_.samples);
-    problem_.micro_batches = problem_.batch_samples / options_.samples;
-    problem_.sample_sizes = options_.sample_sizes;
+    problem_.micro_batch_size = options_.micro_batch_size;
+    problem_.batch_samples = std::max(options_.batch_samples, options_.micro_batch_size);
+    problem_.micro_batches = problem_.batch_samples / options_.micro_batch_size;
+    problem_.micro_batch_sizes = options_.micro_batch_sizes;
     problem_.memory_bytes = static_cast<double>(cluster_->device.memory.value.value());
     int64_t below = 1;
     for (const ClusterLevel& level : cluster_->levels) {
@@ -121,11 +121,12 @@ class Builder {
   }
 
   // Of the operator's layers together, plainly.
-  absl::StatusOr<PlanTimes> TimesOn(const PlanOperator& op, int64_t samples) const {
+  absl::StatusOr<PlanTimes> TimesOn(const PlanOperator& op, int64_t micro_batch_size) const {
     Nanoseconds forward, all;
     for (int i : op.layers) {
-      PIPELAB_ASSIGN_OR_RETURN(const LayerTimes t,
-                               TimesOf(Layer(i), {cluster_->device, options_.type}, samples));
+      PIPELAB_ASSIGN_OR_RETURN(
+          const LayerTimes t,
+          TimesOf(Layer(i), {cluster_->device, options_.type}, micro_batch_size));
       forward += t.forward;
       all += t.forward + t.backward_input + t.backward_weight;
     }
@@ -142,8 +143,8 @@ class Builder {
                                                      ": must divide the ", problem_.tokens,
                                                      " tokens of ", graph_.name));
     }
-    std::vector<int64_t> sizes = options_.sample_sizes;
-    if (sizes.empty()) sizes = {options_.samples};
+    std::vector<int64_t> sizes = options_.micro_batch_sizes;
+    if (sizes.empty()) sizes = {options_.micro_batch_size};
     std::map<std::string, SliceTable> known;
     for (PlanOperator& op : problem_.operators) {
       for (int i : op.layers) {
@@ -173,14 +174,14 @@ class Builder {
                                           const std::vector<int64_t>& sizes) const {
     const int64_t step = options_.token_step, units = problem_.tokens / step;
     SliceTable table;
-    for (int64_t samples : sizes) {
+    for (int64_t micro_batch_size : sizes) {
       table.emplace_back();
       for (int64_t length = 1; length <= units; ++length) {
         table.back().emplace_back();
         for (int64_t before = 0; before + length <= units; ++before) {
           PIPELAB_ASSIGN_OR_RETURN(const LayerTimes t,
-                                   TimesOf(layer, {cluster_->device, options_.type}, samples,
-                                           {before * step, length * step}));
+                                   TimesOf(layer, {cluster_->device, options_.type},
+                                           micro_batch_size, {before * step, length * step}));
           table.back().back().push_back(
               {ToSeconds(t.forward), ToSeconds(t.forward + t.backward_input + t.backward_weight)});
         }
@@ -205,11 +206,11 @@ class Builder {
   }
 
   absl::Status AddTimes(const PlanOperator& op, PlanVariant* variant) const {
-    PIPELAB_ASSIGN_OR_RETURN(const PlanTimes times, TimesOn(op, options_.samples));
+    PIPELAB_ASSIGN_OR_RETURN(const PlanTimes times, TimesOn(op, options_.micro_batch_size));
     variant->forward_time = times.forward;
     variant->time = times.time;
-    for (const int64_t samples : options_.sample_sizes) {
-      PIPELAB_ASSIGN_OR_RETURN(variant->times.emplace_back(), TimesOn(op, samples));
+    for (const int64_t micro_batch_size : options_.micro_batch_sizes) {
+      PIPELAB_ASSIGN_OR_RETURN(variant->times.emplace_back(), TimesOn(op, micro_batch_size));
     }
     return absl::OkStatus();
   }
@@ -223,15 +224,15 @@ class Builder {
       for (const ParameterSpec& p : Layer(i).parameters) {
         plain.parameter_bytes += 4.0 * static_cast<double>(p.size());
       }
-      plain.in_flight_bytes += BytesOn(Layer(i).costs(options_.samples).kept);
+      plain.in_flight_bytes += BytesOn(Layer(i).costs(options_.micro_batch_size).kept);
       for (int input : Layer(i).inputs) {
         plain.in_flight_bytes += OutputBytes(input);
         if (GroupOf(input) != GroupOf(i)) outside += OutputBytes(input);
       }
     }
     plain.fixed_bytes = plain.parameter_bytes * kTensorsOfAdam;
-    std::vector<PlanVariant>& menu = op->menu[1];
-    menu.push_back(plain);
+    std::vector<PlanVariant>& variants = op->variants[1];
+    variants.push_back(plain);
     if (!options_.recompute) return absl::OkStatus();
     PlanVariant again = std::move(plain);
     again.name = "recompute";
@@ -240,7 +241,7 @@ class Builder {
     for (PlanTimes& t : again.times) t.time += t.forward;
     again.fixed_bytes += again.in_flight_bytes - outside;  // while its backward runs
     again.in_flight_bytes = outside;
-    menu.push_back(std::move(again));
+    variants.push_back(std::move(again));
     return absl::OkStatus();
   }
 

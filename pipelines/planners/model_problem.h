@@ -2,8 +2,8 @@
 // them (blocks, cells), with the times of their passes on the cluster's device.
 //
 //   ModelProblemOptions options;
-//   options.devices = 8;  options.samples = 4;  options.batch_samples = 128;
-//   options.sample_sizes = {1, 2, 4, 8};         // for planners that choose the size
+//   options.devices = 8;  options.micro_batch_size = 4;  options.batch_samples = 128;
+//   options.micro_batch_sizes = {1, 2, 4, 8};         // for planners that choose the size
 //   PIPELAB_ASSIGN_OR_RETURN(PlanProblem p, ModelProblem(graph, cluster, options));
 //   PIPELAB_RETURN_IF_ERROR(FinishProblem(&p, "--model=mmt"));
 //
@@ -28,9 +28,9 @@ namespace pipelab {
 struct ModelProblemOptions {
   NumberType type = NumberType::kFp32;
   int64_t devices = 1;
-  int64_t samples = 1;                // of the micro-batch that figures are of
-  int64_t batch_samples = 0;          // a multiple of `samples`; 0: one micro-batch
-  std::vector<int64_t> sample_sizes;  // PlanProblem::sample_sizes
+  int64_t micro_batch_size = 1;            // of the micro-batch that figures are of
+  int64_t batch_samples = 0;               // a multiple of `micro_batch_size`; 0: one micro-batch
+  std::vector<int64_t> micro_batch_sizes;  // PlanProblem::micro_batch_sizes
   // GroupedModel::group_of_layer (zoo/layer_groups.h); empty: each layer by itself. An operator is
   // called as its layer, or by the words between '/' that its layers' names begin with.
   std::vector<int> group_of_layer;

@@ -30,9 +30,9 @@ class ModelProblemTest : public testing::Test {
       model_.group_of_layer.push_back(layer.name.compare(0, 6, "branch") == 0 ? first - '0' : 2);
     }
     options_.devices = 8;
-    options_.samples = 2;
+    options_.micro_batch_size = 2;
     options_.batch_samples = 16;
-    options_.sample_sizes = {1, 2, 4};
+    options_.micro_batch_sizes = {1, 2, 4};
   }
 
   PlanProblem Problem() {
@@ -59,13 +59,13 @@ TEST_F(ModelProblemTest, GroupsAddUpTheirLayers) {
     PlanVariant sum;
     sum.times.resize(3);
     for (int i : group.layers) {
-      const PlanVariant& layer = layers.operators[i].menu.at(1)[0];
+      const PlanVariant& layer = layers.operators[i].variants.at(1)[0];
       sum.time += layer.time;
       sum.parameter_bytes += layer.parameter_bytes;
       sum.in_flight_bytes += layer.in_flight_bytes;
       for (int s = 0; s < 3; ++s) sum.times[s].time += layer.times[s].time;
     }
-    const PlanVariant& all = group.menu.at(1)[0];
+    const PlanVariant& all = group.variants.at(1)[0];
     EXPECT_NEAR(all.time, sum.time, 1e-12);
     EXPECT_EQ(all.parameter_bytes, sum.parameter_bytes);
     EXPECT_EQ(all.in_flight_bytes, sum.in_flight_bytes);
@@ -85,15 +85,15 @@ TEST_F(ModelProblemTest, RecomputingKeepsWhatComesIn) {
   options_.group_of_layer = model_.group_of_layer;
   const PlanProblem p = Problem();
   for (const PlanOperator& op : p.operators) {
-    const PlanVariant &plain = op.menu.at(1)[0], &again = op.menu.at(1)[1];
+    const PlanVariant &plain = op.variants.at(1)[0], &again = op.variants.at(1)[1];
     EXPECT_TRUE(again.recompute);
     EXPECT_NEAR(again.time, plain.time + plain.forward_time, 1e-12);
     EXPECT_LT(again.in_flight_bytes, plain.in_flight_bytes);
     EXPECT_EQ(again.in_flight_bytes + again.fixed_bytes, plain.in_flight_bytes + plain.fixed_bytes);
   }
-  EXPECT_EQ(p.operators[0].menu.at(1)[1].in_flight_bytes, 0);
+  EXPECT_EQ(p.operators[0].variants.at(1)[1].in_flight_bytes, 0);
   options_.recompute = false;
-  EXPECT_EQ(Problem().operators[0].menu.at(1).size(), 1);
+  EXPECT_EQ(Problem().operators[0].variants.at(1).size(), 1);
 }
 
 TEST_F(ModelProblemTest, LevelsAreAsLargeAsTheDevicesNeed) {
@@ -112,15 +112,15 @@ TEST_F(ModelProblemTest, LevelsAreAsLargeAsTheDevicesNeed) {
 
 TEST_F(ModelProblemTest, TimesBetweenSizes) {
   const PlanProblem p = Problem();
-  const PlanVariant& v = p.operators[1].menu.at(1)[0];
+  const PlanVariant& v = p.operators[1].variants.at(1)[0];
   EXPECT_EQ(TimesOfSamples(p, v, 4).time, v.times[2].time);
   EXPECT_EQ(TimesOfSamples(p, v, 1).forward, v.times[0].forward);
   EXPECT_DOUBLE_EQ(TimesOfSamples(p, v, 3).time, (v.times[1].time + v.times[2].time) / 2);
   EXPECT_DOUBLE_EQ(TimesOfSamples(p, v, 0.5).time, v.times[0].time / 2);
   EXPECT_DOUBLE_EQ(TimesOfSamples(p, v, 8).time, v.times[2].time * 2);
-  options_.sample_sizes.clear();
+  options_.micro_batch_sizes.clear();
   const PlanProblem q = Problem();
-  EXPECT_DOUBLE_EQ(TimesOfSamples(q, q.operators[1].menu.at(1)[0], 4).time, v.time * 2);
+  EXPECT_DOUBLE_EQ(TimesOfSamples(q, q.operators[1].variants.at(1)[0], 4).time, v.time * 2);
 }
 
 TEST_F(ModelProblemTest, SizesThatDoNotFit) {
@@ -135,10 +135,10 @@ TEST_F(ModelProblemTest, SizesThatDoNotFit) {
     options_.group_of_layer.clear();
     return Problem();
   }();
-  p.sample_sizes = {4, 2, 1};
+  p.micro_batch_sizes = {4, 2, 1};
   EXPECT_THAT(FinishProblem(&p, "x"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("must ascend")));
-  p.sample_sizes = {1};
+  p.micro_batch_sizes = {1};
   EXPECT_THAT(FinishProblem(&p, "x"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("3 sizes")));
 }

@@ -12,12 +12,12 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 }  // namespace
 
-OperatorSets::OperatorSets(const PlanProblem& problem, int64_t micro_batch_samples)
+OperatorSets::OperatorSets(const PlanProblem& problem, int64_t micro_batch_size)
     : problem_(problem),
       bandwidth_(FlatBandwidth(problem)),
-      sizes_(problem.sample_sizes),
+      sizes_(problem.micro_batch_sizes),
       batch_(BatchSamples(problem)) {
-  if (micro_batch_samples > 0) sizes_ = {micro_batch_samples};
+  if (micro_batch_size > 0) sizes_ = {micro_batch_size};
   while (most_copies_ * 2 <= problem.devices) most_copies_ *= 2;
   for (int64_t copies = 1; copies <= most_copies_; copies *= 2) {
     copies_bandwidth_.push_back(CopiesBandwidth(problem, copies));
@@ -38,7 +38,7 @@ OperatorSets::OperatorSets(const PlanProblem& problem, int64_t micro_batch_sampl
 // Of the problem's samples.
 double OperatorSets::VariantTime(const PlanVariant& variant, double samples) const {
   return TimesOfSamples(problem_, variant, samples).time *
-         (static_cast<double>(problem_.samples) / samples);
+         (static_cast<double>(problem_.micro_batch_size) / samples);
 }
 
 OperatorSet OperatorSets::Make(std::vector<int> operators) const {
@@ -51,10 +51,10 @@ OperatorSet OperatorSets::Make(std::vector<int> operators) const {
   };
   for (int v : set.operators) {
     const PlanOperator& o = problem_.operators[v];
-    const std::vector<PlanVariant>& ways = o.menu.at(1);
+    const std::vector<PlanVariant>& variants = o.variants.at(1);
     const auto least = [&](auto figure) {
       double value = kInfinity;
-      for (const PlanVariant& way : ways) value = std::min(value, figure(way));
+      for (const PlanVariant& variant : variants) value = std::min(value, figure(variant));
       return value;
     };
     for (size_t i = 0; i < copy_samples_.size(); ++i) {
@@ -75,14 +75,14 @@ OperatorSet OperatorSets::Make(std::vector<int> operators) const {
     set.parameters += least([](const auto& w) { return w.parameter_bytes; });
     set.in_flight += least([](const auto& w) { return w.in_flight_bytes; });
     set.fixed += least([](const auto& w) { return w.fixed_bytes; });
-    set.choice |= ways.size() > 1;
+    set.choice |= variants.size() > 1;
     AddFastest(o, &set);
   }
   return set;
 }
 
 void OperatorSets::AddFastest(const PlanOperator& o, OperatorSet* set) const {
-  const std::vector<PlanVariant>& ways = o.menu.at(1);
+  const std::vector<PlanVariant>& variants = o.variants.at(1);
   const auto not_above = [&](const PlanVariant& a, const PlanVariant& b) {
     bool least = a.time <= b.time && a.parameter_bytes <= b.parameter_bytes;
     for (size_t i = 0; i < a.times.size(); ++i) least &= a.times[i].time <= b.times[i].time;
@@ -90,13 +90,13 @@ void OperatorSets::AddFastest(const PlanOperator& o, OperatorSet* set) const {
     for (size_t e = 0; e < a.out_sync.size(); ++e) least &= a.out_sync[e] <= b.out_sync[e];
     return least;
   };
-  for (const PlanVariant& way : ways) {
-    if (!std::all_of(ways.begin(), ways.end(),
-                     [&](const PlanVariant& other) { return not_above(way, other); })) {
+  for (const PlanVariant& variant : variants) {
+    if (!std::all_of(variants.begin(), variants.end(),
+                     [&](const PlanVariant& other) { return not_above(variant, other); })) {
       continue;
     }
-    set->fastest_in_flight += way.in_flight_bytes;
-    set->fastest_fixed += way.fixed_bytes;
+    set->fastest_in_flight += variant.in_flight_bytes;
+    set->fastest_fixed += variant.fixed_bytes;
     return;
   }
   set->has_fastest = false;
@@ -125,7 +125,7 @@ double OperatorSets::CommunicationTime(double bytes, int edges, double parameter
   const double sync = 4 * (d - 1) * parameters / d / static_cast<double>(problem_.micro_batches);
   const double time = 2 * bytes / d / bandwidth_ + sync / copies_bandwidth_[LogCopies(shape)];
   if (problem_.latency == 0) return time;
-  return time + 2 * edges * problem_.latency * static_cast<double>(problem_.samples) /
+  return time + 2 * edges * problem_.latency * static_cast<double>(problem_.micro_batch_size) /
                     static_cast<double>(SamplesOf(shape));
 }
 
@@ -145,14 +145,14 @@ double OperatorSets::Time(OperatorSet* set, StageShape shape, int64_t in_flight)
   return it->second.time;
 }
 
-std::vector<Way> OperatorSets::WaysOf(const OperatorSet& set, int v, StageShape shape,
-                                      int64_t in_flight) const {
+std::vector<VariantCost> OperatorSets::VariantCostsOf(const OperatorSet& set, int v,
+                                                      StageShape shape, int64_t in_flight) const {
   const PlanOperator& o = problem_.operators[v];
   const auto inside = [&](int other) {
     return std::binary_search(set.operators.begin(), set.operators.end(), other);
   };
-  std::vector<Way> ways;
-  for (const PlanVariant& variant : o.menu.at(1)) {
+  std::vector<VariantCost> costs;
+  for (const PlanVariant& variant : o.variants.at(1)) {
     double boundary = 0;
     int edges = 0;
     for (size_t e = 0; e < o.in_edges.size(); ++e) {
@@ -167,25 +167,25 @@ std::vector<Way> OperatorSets::WaysOf(const OperatorSet& set, int v, StageShape 
       boundary += edge.bytes + variant.out_sync[e];
       ++edges;
     }
-    Way way;
-    way.time = VariantTime(variant, CopySamples(shape)) / static_cast<double>(shape.data) +
-               CommunicationTime(boundary, edges, variant.parameter_bytes, shape);
-    way.bytes = variant.in_flight_bytes * CopyScale(shape) * static_cast<double>(in_flight) +
-                variant.fixed_bytes;
-    ways.push_back(way);
+    VariantCost cost;
+    cost.time = VariantTime(variant, CopySamples(shape)) / static_cast<double>(shape.data) +
+                CommunicationTime(boundary, edges, variant.parameter_bytes, shape);
+    cost.bytes = variant.in_flight_bytes * CopyScale(shape) * static_cast<double>(in_flight) +
+                 variant.fixed_bytes;
+    costs.push_back(cost);
   }
-  return ways;
+  return costs;
 }
 
 StageChoice OperatorSets::Choose(const OperatorSet& set, StageShape shape,
                                  int64_t in_flight) const {
-  std::vector<std::vector<Way>> ways;
-  for (int v : set.operators) ways.push_back(WaysOf(set, v, shape, in_flight));
+  std::vector<std::vector<VariantCost>> costs;
+  for (int v : set.operators) costs.push_back(VariantCostsOf(set, v, shape, in_flight));
   StageChoice choice;
-  choice.variants = ChooseWays(ways, problem_.memory_bytes);
+  choice.variants = SelectVariants(costs, problem_.memory_bytes);
   choice.time = choice.variants.empty() ? kInfinity : 0;
   for (size_t i = 0; i < choice.variants.size(); ++i) {
-    choice.time += ways[i][choice.variants[i]].time;
+    choice.time += costs[i][choice.variants[i]].time;
   }
   return choice;
 }

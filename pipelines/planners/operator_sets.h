@@ -5,9 +5,9 @@
 //   OperatorSet set = sets.Make({3, 4, 5});
 //   sets.Time(&set, {.data = 4, .size = 0}, 3);   // with 3 micro-batches in flight
 //
-// GraphPipe's stage time (kGraphStageTime), of `problem.samples` samples; tensor-parallel degree 1.
-// Where operators can be run in several ways, the ways with the least time that fit in memory are
-// taken (choose_ways.h).
+// GraphPipe's stage time (kGraphStageTime), of `problem.micro_batch_size` samples; tensor-parallel
+// degree 1. Where operators have several variants, those with the least time that fit in memory are
+// taken (select_variants.h).
 #ifndef PIPELAB_PIPELINES_PLANNERS_OPERATOR_SETS_H_
 #define PIPELAB_PIPELINES_PLANNERS_OPERATOR_SETS_H_
 
@@ -17,8 +17,8 @@
 #include <map>
 #include <vector>
 
-#include "pipelines/planners/choose_ways.h"
 #include "pipelines/planners/plan_problem.h"
+#include "pipelines/planners/select_variants.h"
 
 namespace pipelab {
 
@@ -35,13 +35,13 @@ struct StageChoice {
 
 struct OperatorSet {
   std::vector<int> operators;  // ascending
-  // The least of each, over each operator's ways. [place of a copy's samples], of the problem's
+  // The least of each, over each operator's variants. [place of a copy's samples], of the problem's
   // samples; bytes.
   std::vector<double> times;
   int boundary_edges = 0;
   double boundary = 0, parameters = 0, in_flight = 0, fixed = 0;
-  bool choice = false;  // some operator has several ways
-  // Where each operator has a way that is the least in all but memory: the bytes of these.
+  bool choice = false;  // some operator has several variants
+  // Where each operator has a variant that is the least in all but memory: the bytes of these.
   bool has_fastest = true;
   double fastest_in_flight = 0, fastest_fixed = 0;
   std::map<std::array<int64_t, 3>, StageChoice> chosen;  // [data, size, in flight]
@@ -49,15 +49,15 @@ struct OperatorSet {
 
 class OperatorSets {
  public:
-  // `micro_batch_samples`: of each stage, 0 for any of problem.sample_sizes; where these are empty
-  // every copy has problem.samples.
-  OperatorSets(const PlanProblem& problem, int64_t micro_batch_samples);
+  // `micro_batch_size`: of each stage, 0 for any of problem.micro_batch_sizes; where these are
+  // empty every copy has problem.micro_batch_size.
+  OperatorSets(const PlanProblem& problem, int64_t micro_batch_size);
 
   const PlanProblem& problem() const { return problem_; }
   int num_sizes() const { return std::max(1, static_cast<int>(sizes_.size())); }
   // Samples of the stage's micro-batch.
   int64_t SamplesOf(StageShape shape) const {
-    return sizes_.empty() ? shape.data * problem_.samples : sizes_[shape.size];
+    return sizes_.empty() ? shape.data * problem_.micro_batch_size : sizes_[shape.size];
   }
   // Whether the copies divide a micro-batch, and micro-batches a batch. Copies are powers of two.
   bool Allows(StageShape shape) const {
@@ -84,7 +84,7 @@ class OperatorSets {
   }
   // What in-flight bytes are multiplied with.
   double CopyScale(StageShape shape) const {
-    return CopySamples(shape) / static_cast<double>(problem_.samples);
+    return CopySamples(shape) / static_cast<double>(problem_.micro_batch_size);
   }
   int Place(StageShape shape) const { return places_[shape.size][LogCopies(shape)]; }
   static int LogCopies(StageShape shape) {
@@ -98,8 +98,9 @@ class OperatorSets {
   void AddFastest(const PlanOperator& o, OperatorSet* set) const;
   double CommunicationTime(double bytes, int edges, double parameters, StageShape shape) const;
   double VariantTime(const PlanVariant& variant, double samples) const;
-  // Of operator v of the set, as in its menu.
-  std::vector<Way> WaysOf(const OperatorSet& set, int v, StageShape shape, int64_t in_flight) const;
+  // Of operator v of the set, as in its variants.
+  std::vector<VariantCost> VariantCostsOf(const OperatorSet& set, int v, StageShape shape,
+                                          int64_t in_flight) const;
 
   const PlanProblem& problem_;
   const double bandwidth_;

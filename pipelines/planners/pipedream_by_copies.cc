@@ -36,7 +36,7 @@ class Costs {
     for (size_t g = 0; g < of_group.size(); ++g) {
       for (int v : groups.members[g]) {
         const PlanOperator& o = problem.operators[v];
-        const PlanVariant& plain = o.menu.at(1)[PlainVariantOf(o)];
+        const PlanVariant& plain = o.variants.at(1)[PlainVariantOf(o)];
         of_group[g].time += plain.time;
         of_group[g].sync += 4 * plain.parameter_bytes / b;
         of_group[g].in_flight_bytes += plain.in_flight_bytes;

@@ -68,7 +68,7 @@ double BoundOfLevels(const PlanProblem& problem, const OperatorGroups& groups, i
   const auto below = static_cast<double>(problem.devices / top.devices);
   const auto inner = static_cast<double>(problem.levels[problem.levels.size() - 2].devices);
   for (PlanOperator& o : top.operators) {
-    PlanVariant& plain = o.menu.at(1)[PlainVariantOf(o)];
+    PlanVariant& plain = o.variants.at(1)[PlainVariantOf(o)];
     plain.time /= below;
     plain.parameter_bytes /= inner;
   }

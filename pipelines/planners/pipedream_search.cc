@@ -87,7 +87,7 @@ class Search {
     for (size_t g = 0; g < of_group.size(); ++g) {
       for (int v : groups_.members[g]) {
         const PlanOperator& o = problem_.operators[v];
-        const PlanVariant& plain = o.menu.at(1)[PlainVariantOf(o)];
+        const PlanVariant& plain = o.variants.at(1)[PlainVariantOf(o)];
         of_group[g].time += plain.time;
         of_group[g].parameters += plain.parameter_bytes;
         of_group[g].in_flight_bytes += plain.in_flight_bytes;
@@ -171,7 +171,7 @@ class Search {
           const double value = SyncedTime(whole, sync, m);
           if (value < upper) here[m] = {value, -1, m};
         }
-        for (int q = 1; q < m; ++q) Split(level, i, j, m, q, scale, upper, cells, &here[m]);
+        for (int q = 1; q < m; ++q) Split({level, i, j, scale, upper}, m, q, cells, &here[m]);
       }
     }
     return cells;
@@ -189,16 +189,22 @@ class Search {
     }
   }
 
+  struct Interval {
+    int level, begin, end;  // of sets
+    double scale, upper;    // devices in one machine of the level; what a plan must be below
+  };
+
   // The last of several stages on q of m machines.
-  void Split(int level, int i, int j, int m, int q, double scale, double upper,
-             const std::vector<Cell>& cells, Cell* best) const {
+  void Split(const Interval& of, int m, int q, const std::vector<Cell>& cells, Cell* best) const {
+    const int level = of.level, j = of.end;
+    const double upper = of.upper;
     const int n = static_cast<int>(levels_[level].devices);
     const double b = levels_[level].bandwidth, bq = b * q;
     const bool last = j + 1 == sets_.size();
     const bool limited = level + 1 == static_cast<int>(levels_.size());
     const double out = last ? 0 : 2 * cuts_[j].out / bq;
     if (out >= std::min(best->value, upper) || best->value <= enough_) return;
-    const double end = cuts_[j].time, begin = cuts_[i].time;
+    const double end = cuts_[j].time, begin = cuts_[of.begin].time;
     const auto consider = [&](int k) {
       const Cell& before = cells[static_cast<size_t>(k) * (n + 1) + m - q];
       double value = std::max(before.value, out);
@@ -215,7 +221,7 @@ class Search {
     const double even = begin + (end - begin) * (m - q) / m;
     const auto& sets = cuts_of_[q];
     const auto middle = std::lower_bound(sets.begin(), sets.end(), std::make_pair(even, 0));
-    const double slack = scale * (1 + 1e-9);
+    const double slack = of.scale * (1 + 1e-9);
     for (auto it = middle; it != sets.end() && it->first <= end; ++it) {
       if (it->first - begin > std::min(best->value, upper) * slack * (m - q)) break;
       consider(it->second);

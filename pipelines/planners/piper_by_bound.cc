@@ -83,7 +83,7 @@ class Search {
   int FewestCopiesOfAny(int u, int later, int t, int64_t behind, double bound, int64_t most) const {
     for (int d : costs_.copies()) {
       if (d > most) return 0;
-      if (costs_.LeastTime(u, later, t, d, 1 + (behind + d - 1) / d, bound) <= bound) return d;
+      if (costs_.LeastTime(u, later, t, d, 1 + (behind + d - 1) / d, bound).time <= bound) return d;
     }
     return 0;
   }
@@ -198,9 +198,10 @@ PlanStage MakePiperStage(const PiperCosts& costs, int set, int later, int t, int
   PlanStage stage;
   stage.tensor = costs.degrees()[t];
   stage.data = d;
-  const double time =
-      costs.LeastTime(set, later, t, d, y, kInfinity, &stage.layers, &stage.variants);
-  CHECK(std::isfinite(time)) << "a stage of a plan does not fit";
+  PiperCosts::Choice choice = costs.LeastTime(set, later, t, d, y, kInfinity);
+  CHECK(std::isfinite(choice.time)) << "a stage of a plan does not fit";
+  stage.layers = std::move(choice.operators);
+  stage.variants = std::move(choice.variants);
   return stage;
 }
 

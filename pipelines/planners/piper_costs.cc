@@ -20,14 +20,15 @@ bool NeverBetter(const PlanVariant& a, const PlanVariant& b) {
 }
 
 // Variants of which none is beaten by another in everything; the fastest first.
-std::vector<const PlanVariant*> Useful(const std::vector<PlanVariant>& menu) {
+std::vector<const PlanVariant*> Useful(const std::vector<PlanVariant>& variants) {
   std::vector<const PlanVariant*> useful;
-  for (size_t i = 0; i < menu.size(); ++i) {
+  for (size_t i = 0; i < variants.size(); ++i) {
     bool beaten = false;
-    for (size_t j = 0; j < menu.size() && !beaten; ++j) {
-      beaten = i != j && NeverBetter(menu[i], menu[j]) && (!NeverBetter(menu[j], menu[i]) || j < i);
+    for (size_t j = 0; j < variants.size() && !beaten; ++j) {
+      beaten = i != j && NeverBetter(variants[i], variants[j]) &&
+               (!NeverBetter(variants[j], variants[i]) || j < i);
     }
-    if (!beaten) useful.push_back(&menu[i]);
+    if (!beaten) useful.push_back(&variants[i]);
   }
   std::stable_sort(useful.begin(), useful.end(),
                    [](const auto* a, const auto* b) { return a->time < b->time; });
@@ -41,10 +42,10 @@ bool OneClass(const uint16_t* counts, const uint16_t* below, size_t classes, int
   return true;
 }
 
-bool SameButMemory(const std::vector<PlanVariant>& menu) {
-  return std::all_of(menu.begin(), menu.end(), [&](const PlanVariant& v) {
-    return v.parameter_bytes == menu[0].parameter_bytes && v.in_sync == menu[0].in_sync &&
-           v.out_sync == menu[0].out_sync;
+bool SameButMemory(const std::vector<PlanVariant>& variants) {
+  return std::all_of(variants.begin(), variants.end(), [&](const PlanVariant& v) {
+    return v.parameter_bytes == variants[0].parameter_bytes && v.in_sync == variants[0].in_sync &&
+           v.out_sync == variants[0].out_sync;
   });
 }
 
@@ -64,53 +65,26 @@ PiperCosts::PiperCosts(const PlanProblem& problem, const OperatorGroups& groups,
 void PiperCosts::FindDegrees() {
   std::set<int> degrees;
   for (const PlanOperator& o : problem_.operators) {
-    for (const auto& [degree, menu] : o.menu) {
+    for (const auto& [degree, variants] : o.variants) {
       if (degree <= problem_.devices) degrees.insert(degree);
-      if (!SameButMemory(menu) || Useful(menu).size() > 2) uniform_ = false;
+      if (!SameButMemory(variants) || Useful(variants).size() > 2) uniform_ = false;
     }
   }
   degrees_.assign(degrees.begin(), degrees.end());
 }
 
 const PlanVariant& PiperCosts::Fastest(int v, int degree) const {
-  return *Useful(problem_.operators[v].menu.at(degree)).front();
+  return *Useful(problem_.operators[v].variants.at(degree)).front();
 }
 
 void PiperCosts::AddOperators() {
-  const int groups = static_cast<int>(groups_.members.size());
   sums_.assign(degrees_.size(), std::vector<Sums>(sets_.size()));
   modes_.resize(degrees_.size());
   mode_counts_.resize(degrees_.size());
   savings_.resize(degrees_.size());
-  const double sync_a_byte = 4 / static_cast<double>(problem_.micro_batches) / problem_.bandwidth;
-  for (size_t t = 0; t < degrees_.size(); ++t) {
-    std::vector<Sums> of_group(groups);
-    std::map<std::tuple<double, double, double>, int> classes;
+  for (int t = 0; t < static_cast<int>(degrees_.size()); ++t) {
     std::vector<int> slow_of(problem_.size(), -1);
-    for (int v = 0; v < problem_.size(); ++v) {
-      Sums& sums = of_group[groups_.group_of[v]];
-      const auto menu = problem_.operators[v].menu.find(degrees_[t]);
-      if (menu == problem_.operators[v].menu.end()) {
-        ++sums.lacking;
-        continue;
-      }
-      const auto useful = Useful(menu->second);
-      const PlanVariant& fastest = *useful[0];
-      sums.time += fastest.time;
-      sums.sync += fastest.parameter_bytes * sync_a_byte;
-      sums.in_flight_bytes += fastest.in_flight_bytes;
-      sums.fixed_bytes += fastest.fixed_bytes;
-      if (useful.size() < 2) continue;
-      const SlowMode mode = {useful[1]->time - fastest.time,
-                             useful[1]->in_flight_bytes - fastest.in_flight_bytes,
-                             useful[1]->fixed_bytes - fastest.fixed_bytes};
-      sums.in_flight_savings += std::max(-mode.in_flight_bytes, 0.0);
-      sums.fixed_savings += std::max(-mode.fixed_bytes, 0.0);
-      const auto added = classes.emplace(
-          std::make_tuple(mode.time, mode.in_flight_bytes, mode.fixed_bytes), classes.size());
-      if (added.second) modes_[t].push_back(mode);
-      slow_of[v] = added.first->second;
-    }
+    const std::vector<Sums> of_group = SumsOfGroups(t, &slow_of);
     for (int u = 1; u < sets_.size(); ++u) {
       const Sums &below = sums_[t][sets_.parent(u)], &more = of_group[sets_.added(u)];
       Sums& sums = sums_[t][u];
@@ -122,15 +96,50 @@ void PiperCosts::AddOperators() {
       sums.fixed_savings = below.fixed_savings + more.fixed_savings;
       sums.lacking = below.lacking + more.lacking;
     }
-    SetSlowModes(static_cast<int>(t), slow_of);
+    SetSlowModes(t, slow_of);
   }
+  AddWork();
+}
+
+std::vector<PiperCosts::Sums> PiperCosts::SumsOfGroups(int t, std::vector<int>* slow_of) {
+  const double sync_per_byte = 4 / static_cast<double>(problem_.micro_batches) / problem_.bandwidth;
+  std::vector<Sums> of_group(groups_.members.size());
+  std::map<std::tuple<double, double, double>, int> classes;
+  for (int v = 0; v < problem_.size(); ++v) {
+    Sums& sums = of_group[groups_.group_of[v]];
+    const auto variants = problem_.operators[v].variants.find(degrees_[t]);
+    if (variants == problem_.operators[v].variants.end()) {
+      ++sums.lacking;
+      continue;
+    }
+    const auto useful = Useful(variants->second);
+    const PlanVariant& fastest = *useful[0];
+    sums.time += fastest.time;
+    sums.sync += fastest.parameter_bytes * sync_per_byte;
+    sums.in_flight_bytes += fastest.in_flight_bytes;
+    sums.fixed_bytes += fastest.fixed_bytes;
+    if (useful.size() < 2) continue;
+    const SlowMode mode = {useful[1]->time - fastest.time,
+                           useful[1]->in_flight_bytes - fastest.in_flight_bytes,
+                           useful[1]->fixed_bytes - fastest.fixed_bytes};
+    sums.in_flight_savings += std::max(-mode.in_flight_bytes, 0.0);
+    sums.fixed_savings += std::max(-mode.fixed_bytes, 0.0);
+    const auto added = classes.emplace(
+        std::make_tuple(mode.time, mode.in_flight_bytes, mode.fixed_bytes), classes.size());
+    if (added.second) modes_[t].push_back(mode);
+    (*slow_of)[v] = added.first->second;
+  }
+  return of_group;
+}
+
+void PiperCosts::AddWork() {
   work_.assign(sets_.size(), 0);
   for (int u = 1; u < sets_.size(); ++u) {
     double more = 0;
     for (int v : groups_.members[sets_.added(u)]) {
       double least = kInfinity;
-      for (const auto& [degree, menu] : problem_.operators[v].menu) {
-        for (const PlanVariant& variant : menu) least = std::min(least, degree * variant.time);
+      for (const auto& [degree, variants] : problem_.operators[v].variants) {
+        for (const PlanVariant& variant : variants) least = std::min(least, degree * variant.time);
       }
       more += least;
     }
@@ -153,24 +162,24 @@ void PiperCosts::SetSlowModes(int t, const std::vector<int>& slow_of) {
 
 void PiperCosts::AddCuts() {
   // [t][edge] What the stage of the source and that of the target pay where the edge is cut.
-  const double time_a_byte = 2 / problem_.bandwidth;
+  const double time_per_byte = 2 / problem_.bandwidth;
   const size_t edges = problem_.edges.size();
   std::vector<std::vector<double>> source_pays(degrees_.size(), std::vector<double>(edges)),
       target_pays = source_pays;
   std::vector<double> least_pays(edges, kInfinity);  // the source
   for (const PlanOperator& o : problem_.operators) {
     for (size_t t = 0; t < degrees_.size(); ++t) {
-      const auto menu = o.menu.find(degrees_[t]);
-      if (menu == o.menu.end()) continue;
-      const PlanVariant& fastest = *Useful(menu->second).front();
+      const auto variants = o.variants.find(degrees_[t]);
+      if (variants == o.variants.end()) continue;
+      const PlanVariant& fastest = *Useful(variants->second).front();
       for (size_t i = 0; i < o.in_edges.size(); ++i) {
         const int e = o.in_edges[i];
-        target_pays[t][e] = (problem_.edges[e].bytes + fastest.in_sync[i]) * time_a_byte;
+        target_pays[t][e] = (problem_.edges[e].bytes + fastest.in_sync[i]) * time_per_byte;
       }
       for (size_t i = 0; i < o.out_edges.size(); ++i) {
         const int e = o.out_edges[i];
-        source_pays[t][e] = (problem_.edges[e].bytes + fastest.out_sync[i]) * time_a_byte;
-        least_pays[e] = std::min(least_pays[e], problem_.edges[e].bytes * time_a_byte);
+        source_pays[t][e] = (problem_.edges[e].bytes + fastest.out_sync[i]) * time_per_byte;
+        least_pays[e] = std::min(least_pays[e], problem_.edges[e].bytes * time_per_byte);
       }
     }
   }
@@ -261,25 +270,26 @@ double PiperCosts::ExactRecompute(int set, int later, int t, const PiperStage& s
   return std::min(choice.time, time);
 }
 
-double PiperCosts::LeastTime(int set, int later, int t, int64_t d, int64_t y, double most,
-                             std::vector<int>* operators, std::vector<int>* variants) const {
-  const double copies = static_cast<double>(d), time_a_byte = 2 / problem_.bandwidth;
+PiperCosts::Choice PiperCosts::LeastTime(int set, int later, int t, int64_t d, int64_t y,
+                                         double most) const {
+  const double copies = static_cast<double>(d), time_per_byte = 2 / problem_.bandwidth;
   std::vector<std::vector<MemoryMode>> choices;
-  std::vector<int> members;
+  Choice least;
   for (int g : sets_.Nodes(set, later)) {
-    members.insert(members.end(), groups_.members[g].begin(), groups_.members[g].end());
+    least.operators.insert(least.operators.end(), groups_.members[g].begin(),
+                           groups_.members[g].end());
   }
-  std::sort(members.begin(), members.end());
+  std::sort(least.operators.begin(), least.operators.end());
   const auto inside = [&](int v) {
     const int g = groups_.group_of[v];
     return sets_.Has(set, g) && !sets_.Has(later, g);
   };
-  for (int v : members) {
+  for (int v : least.operators) {
     const PlanOperator& o = problem_.operators[v];
-    const auto menu = o.menu.find(degrees_[t]);
-    if (menu == o.menu.end()) return kInfinity;
+    const auto variants = o.variants.find(degrees_[t]);
+    if (variants == o.variants.end()) return {};
     choices.emplace_back();
-    for (const PlanVariant& variant : menu->second) {
+    for (const PlanVariant& variant : variants->second) {
       double bytes = 0;
       for (size_t i = 0; i < o.in_edges.size(); ++i) {
         const PlanEdge& edge = problem_.edges[o.in_edges[i]];
@@ -292,15 +302,15 @@ double PiperCosts::LeastTime(int set, int later, int t, int64_t d, int64_t y, do
       const double sync = 4 * (copies - 1) * variant.parameter_bytes / copies /
                           static_cast<double>(problem_.micro_batches) / problem_.bandwidth;
       choices.back().push_back(
-          {(variant.time + bytes * time_a_byte) / copies + sync,
+          {(variant.time + bytes * time_per_byte) / copies + sync,
            variant.in_flight_bytes * static_cast<double>(y) + variant.fixed_bytes});
     }
   }
   MemoryChoice choice = FastestFit(choices, room_, most * kRoom);
   if (!choice.exact) exact_ = false;
-  if (operators != nullptr) *operators = std::move(members);
-  if (variants != nullptr) *variants = std::move(choice.modes);
-  return choice.time;
+  least.variants = std::move(choice.modes);
+  least.time = choice.time;
+  return least;
 }
 
 }  // namespace pipelab

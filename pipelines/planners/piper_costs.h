@@ -83,10 +83,12 @@ class PiperCosts {
   }
   double ExactRecompute(int set, int later, int t, const PiperStage& stage, int64_t y,
                         const RecomputeTime& bounds) const;
-  // The stage's least time, at most `most`, with any variants; fills in those of its operators.
-  double LeastTime(int set, int later, int t, int64_t d, int64_t y, double most,
-                   std::vector<int>* operators = nullptr,
-                   std::vector<int>* variants = nullptr) const;
+  struct Choice {
+    double time = std::numeric_limits<double>::infinity();  // infinite: nothing fits
+    std::vector<int> operators, variants;                   // of each operator
+  };
+  // The stage's least time, at most `most`, with any variants.
+  Choice LeastTime(int set, int later, int t, int64_t d, int64_t y, double most) const;
 
   // Device time that the operators of the set need at least, whatever their stages: with what goes
   // over the cut below the set, or with what goes over its upper cut.
@@ -114,6 +116,9 @@ class PiperCosts {
 
   void FindDegrees();
   void AddOperators();
+  // Of the operators of degree t; and of each operator that can recompute, its class in modes_.
+  std::vector<Sums> SumsOfGroups(int t, std::vector<int>* slow_of);
+  void AddWork();
   void AddCuts();
   void SetSlowModes(int t, const std::vector<int>& slow_of);
   const PlanVariant& Fastest(int v, int degree) const;

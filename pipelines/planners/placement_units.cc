@@ -119,8 +119,8 @@ class Units {
     std::vector<bool> meets_backward(problem_.size()), on_accelerator(problem_.size(), true);
     for (int v = 0; v < problem_.size(); ++v) {
       const PlanOperator& o = problem_.operators[v];
-      time[Find(v)] += o.processor_time + o.menu.at(1)[0].time;
-      bytes[Find(v)] += o.menu.at(1)[0].fixed_bytes;
+      time[Find(v)] += o.processor_time + o.variants.at(1)[0].time;
+      bytes[Find(v)] += o.variants.at(1)[0].fixed_bytes;
       if (!o.on_accelerator) on_accelerator[Find(v)] = false;
     }
     for (const PlanEdge& edge : problem_.edges) {
@@ -163,7 +163,7 @@ OperatorGroups PlacementUnits(const PlanProblem& problem, JoinIdle join) {
 
 bool LosesNothing(const PlanProblem& problem) {
   double bytes = 0;
-  for (const PlanOperator& o : problem.operators) bytes += o.menu.at(1)[0].fixed_bytes;
+  for (const PlanOperator& o : problem.operators) bytes += o.variants.at(1)[0].fixed_bytes;
   return bytes <= problem.memory_bytes;
 }
 

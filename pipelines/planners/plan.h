@@ -30,7 +30,7 @@ absl::StatusOr<PlanState> FindPlanState(absl::string_view name);
 
 struct PlanStage {
   std::vector<int> layers;    // operators of the problem, ascending
-  std::vector<int> variants;  // of each: index into its menu of degree `tensor`
+  std::vector<int> variants;  // of each: index into its variants of degree `tensor`
   int64_t data = 1;           // copies that share the micro-batches
   int tensor = 1;
   // PipeDream: copies on each network level, from the innermost; their product is `data`.
@@ -38,7 +38,7 @@ struct PlanStage {
   bool on_processor = false;  // max-load: not on an accelerator
   // Samples of the stage's micro-batch, which its copies share, and how many of these micro-batches
   // are in flight; 0 where the planner has no notion of them.
-  int64_t micro_batch_samples = 0, in_flight = 0;
+  int64_t micro_batch_size = 0, in_flight = 0;
 
   // Its devices are those from here on; -1: those after the stage before.
   int64_t first_device = -1;
@@ -48,7 +48,7 @@ struct PlanStage {
 
 // One micro-batch of TeraPipe's.
 struct PlanSlices {
-  int64_t samples = 0;
+  int64_t micro_batch_size = 0;
   std::vector<int64_t> tokens;  // of each slice of every sample, in order
 };
 
@@ -61,7 +61,7 @@ struct Plan {
   std::vector<PlanStage> stages;   // in an order in which every edge goes on; empty: no plan
   double peak_bytes = 0;           // of the fullest device
   std::vector<PlanSlices> slices;  // of a batch; empty: micro-batches go through whole
-  int group_size = 1;              // k of the kFkB that its stages run
+  int kfkb = 1;                    // k of the kFkB that its stages run
   absl::Duration search_time;
 
   bool has_plan() const { return !stages.empty(); }

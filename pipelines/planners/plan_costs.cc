@@ -48,10 +48,10 @@ Boundary BoundaryOf(const PlanProblem& problem, const PlanStage& stage,
 double LeastTime(const PlanProblem& problem, const PlanVariant& variant) {
   if (variant.times.empty()) return variant.time;
   double least = std::numeric_limits<double>::infinity();
-  for (int64_t samples : problem.sample_sizes) {
+  for (int64_t samples : problem.micro_batch_sizes) {
     const auto size = static_cast<double>(samples);
     least = std::min(least, TimesOfSamples(problem, variant, size).time *
-                                (static_cast<double>(problem.samples) / size));
+                                (static_cast<double>(problem.micro_batch_size) / size));
   }
   return least;
 }
@@ -75,7 +75,8 @@ double LatencyTime(const PlanProblem& problem, const std::vector<PlanStage>& sta
   if (problem.latency == 0) return 0;
   const Boundary boundary = BoundaryOf(problem, stages[s], StageOf(problem, stages));
   const double samples = SamplesOfCopy(problem, stages[s]) * static_cast<double>(stages[s].data);
-  return 2 * boundary.edges * problem.latency * static_cast<double>(problem.samples) / samples;
+  return 2 * boundary.edges * problem.latency * static_cast<double>(problem.micro_batch_size) /
+         samples;
 }
 
 double Load(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s) {
@@ -122,8 +123,8 @@ std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
         if (t != s) samples[s] = std::max(samples[s], samples[t]);
       }
     }
-    const int64_t own = stages[s].micro_batch_samples == 0 ? problem.samples * stages[s].data
-                                                           : stages[s].micro_batch_samples;
+    const int64_t own = stages[s].micro_batch_size == 0 ? problem.micro_batch_size * stages[s].data
+                                                        : stages[s].micro_batch_size;
     samples[s] += own;
     in_flight[s] = (samples[s] + own - 1) / own;
   }
@@ -144,7 +145,8 @@ double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& sta
     for (size_t s = stage; s < stages.size(); ++s) copies += stages[s].data;
     in_flight = (copies + here.data - 1) / here.data;
   }
-  const double micro_batch = SamplesOfCopy(problem, here) / static_cast<double>(problem.samples);
+  const double micro_batch =
+      SamplesOfCopy(problem, here) / static_cast<double>(problem.micro_batch_size);
   return in_flight_bytes * micro_batch * static_cast<double>(in_flight) + fixed_bytes;
 }
 
@@ -277,7 +279,7 @@ double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective) {
     const bool processor = max_load && problem.processors > 0;
     double least_work = processor ? o.processor_time : std::numeric_limits<double>::infinity();
     double least = least_work;
-    for (const auto& [degree, variants] : o.menu) {
+    for (const auto& [degree, variants] : o.variants) {
       if (max_load && !o.on_accelerator) continue;
       for (const PlanVariant& v : variants) {
         const double time = LeastTime(problem, v);
@@ -294,12 +296,12 @@ double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective) {
       work / static_cast<double>(problem.devices + (max_load ? problem.processors : 0)), largest);
   if (objective != PlanObjective::kGraphBatchTime) return longest;
   return longest * static_cast<double>(BatchSamples(problem)) /
-         static_cast<double>(problem.samples);
+         static_cast<double>(problem.micro_batch_size);
 }
 
 int PlainVariantOf(const PlanOperator& op) {
-  const auto it = op.menu.find(1);
-  if (it == op.menu.end()) return 0;
+  const auto it = op.variants.find(1);
+  if (it == op.variants.end()) return 0;
   for (size_t i = 0; i < it->second.size(); ++i) {
     if (!it->second[i].recompute) return static_cast<int>(i);
   }
@@ -308,7 +310,7 @@ int PlainVariantOf(const PlanOperator& op) {
 
 absl::Status CheckHasPlainVariants(const PlanProblem& problem, absl::string_view planner) {
   for (const PlanOperator& o : problem.operators) {
-    if (o.menu.count(1) == 0) {
+    if (o.variants.count(1) == 0) {
       return absl::InvalidArgumentError(absl::StrCat("--planner=", planner,
                                                      ": it has no tensor parallelism, but layer ",
                                                      o.id, " cannot be run without"));

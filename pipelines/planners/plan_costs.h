@@ -24,7 +24,7 @@ double FlatBandwidth(const PlanProblem& problem);
 double CopiesBandwidth(const PlanProblem& problem, int64_t copies);
 
 // Micro-batches that each stage of a graph pipeline keeps in flight: what the stage's own
-// micro-batch and those on the longest way to the end, in samples, make of its own, rounded up. Of
+// micro-batch and those on the longest path to the end, in samples, make of its own, rounded up. Of
 // a chain whose stages have micro-batches in proportion to their copies, Piper's number.
 std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
                                    const std::vector<PlanStage>& stages);
@@ -32,7 +32,7 @@ std::vector<int64_t> GraphInFlight(const PlanProblem& problem,
 // Of one device of the stage: what micro-batches in flight keep, and the rest.
 double StageMemory(const PlanProblem& problem, const std::vector<PlanStage>& stages, int stage);
 
-// What a batch takes in a graph of stages: the longest way through them, a micro-batch of its own
+// What a batch takes in a graph of stages: the longest path through them, a micro-batch of its own
 // on each, and what is left of the batch at the pace of the slowest.
 double GraphBatchTime(const PlanProblem& problem, const std::vector<PlanStage>& stages);
 

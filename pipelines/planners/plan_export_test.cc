@@ -42,7 +42,7 @@ absl::StatusOr<PlanPipeline> Pipeline(const ModelGraph& graph, const std::vector
   }
   PlanPipelineOptions options;
   options.batch_samples = 16;
-  options.micro_batch_samples = 2;
+  options.micro_batch_size = 2;
   return MakePlanPipeline(graph, ModelOperators(graph, {}), plan, options);
 }
 

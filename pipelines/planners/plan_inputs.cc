@@ -86,9 +86,9 @@ PlanProblem PlanProblemOf(const PiperProblem& piper) {
     PlanOperator o;
     o.id = absl::StrCat(node.id);
     o.name = node.name;
-    for (const auto& [degree, variants] : node.menu) {
+    for (const auto& [degree, variants] : node.variants) {
       for (const PiperVariant& variant : variants) {
-        o.menu[degree].push_back(VariantOf(variant, piper, predecessors[i], successors[i]));
+        o.variants[degree].push_back(VariantOf(variant, piper, predecessors[i], successors[i]));
       }
     }
     problem.operators.push_back(std::move(o));
@@ -110,7 +110,7 @@ PlanProblem PlanProblemOf(const PipeDreamProfile& profile) {
     o.id = node.id;
     o.name = node.description;
     o.output_bytes = node.TotalActivationBytes();
-    o.menu[1].push_back(VariantOf(node));
+    o.variants[1].push_back(VariantOf(node));
     problem.operators.push_back(std::move(o));
   }
   for (const PipeDreamEdge& edge : rest.edges) {
@@ -147,7 +147,7 @@ absl::StatusOr<PlanProblem> PlanProblemOf(const PlacementProblem& placement,
     variant.time = node.accelerator_ms;
     variant.forward_time = node.is_backward ? 0 : node.accelerator_ms;
     variant.fixed_bytes = node.bytes;
-    o.menu[1].push_back(std::move(variant));
+    o.variants[1].push_back(std::move(variant));
     problem.operators.push_back(std::move(o));
   }
   for (const PlacementEdge& edge : placement.edges) {
@@ -159,11 +159,12 @@ absl::StatusOr<PlanProblem> PlanProblemOf(const PlacementProblem& placement,
 }
 
 absl::StatusOr<PlanProblem> PlanProblemOf(const ModelGraph& graph, const ClusterSpec& cluster,
-                                          NumberType type, int64_t devices, int64_t samples) {
+                                          NumberType type, int64_t devices,
+                                          int64_t micro_batch_size) {
   ModelProblemOptions options;
   options.type = type;
   options.devices = devices;
-  options.samples = samples;
+  options.micro_batch_size = micro_batch_size;
   return ModelProblem(graph, cluster, options);
 }
 

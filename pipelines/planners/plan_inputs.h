@@ -13,9 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "models/files/dnn_partitioning_json.h"
 #include "models/files/pipedream_profile.h"
 #include "models/files/piper_json.h"
-#include "models/files/placement_json.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/cluster/device.h"
@@ -41,7 +41,8 @@ absl::StatusOr<PlanProblem> PlanProblemOf(const PlacementProblem& placement,
 
 // ModelProblem (model_problem.h) of its layers.
 absl::StatusOr<PlanProblem> PlanProblemOf(const ModelGraph& graph, const ClusterSpec& cluster,
-                                          NumberType type, int64_t devices, int64_t samples);
+                                          NumberType type, int64_t devices,
+                                          int64_t micro_batch_size);
 
 }  // namespace pipelab
 

@@ -41,7 +41,7 @@ json StageJson(const PlanStage& stage, const PlanProblem& problem) {
   json layers = json::array(), recompute = json::array(), variants = json::array();
   for (size_t i = 0; i < stage.layers.size(); ++i) {
     const int v = stage.layers[i];
-    const PlanVariant& variant = problem.operators[v].menu.at(stage.tensor)[stage.variants[i]];
+    const PlanVariant& variant = problem.operators[v].variants.at(stage.tensor)[stage.variants[i]];
     layers.push_back(IdOf(problem, v));
     variants.push_back(variant.name);
     if (variant.recompute) recompute.push_back(IdOf(problem, v));
@@ -53,7 +53,7 @@ json StageJson(const PlanStage& stage, const PlanProblem& problem) {
                  {"variants", std::move(variants)}};
   if (!stage.data_of_level.empty()) object["data_of_level"] = stage.data_of_level;
   if (stage.on_processor) object["on_processor"] = true;
-  if (stage.micro_batch_samples > 0) object["micro_batch_samples"] = stage.micro_batch_samples;
+  if (stage.micro_batch_size > 0) object["micro_batch_samples"] = stage.micro_batch_size;
   if (stage.in_flight > 0) object["in_flight"] = stage.in_flight;
   if (stage.first_device >= 0) object["first_device"] = stage.first_device;
   return object;
@@ -81,7 +81,7 @@ class Reader {
     PIPELAB_RETURN_IF_ERROR(ReadObjective(file, &plan));
     if (file.Has("group_size")) {
       PIPELAB_ASSIGN_OR_RETURN(const int64_t size, file.Integer("group_size", 1, 1 << 20));
-      plan.group_size = static_cast<int>(size);
+      plan.kfkb = static_cast<int>(size);
     }
     for (const auto& [key, field] :
          {std::make_pair("lower_bound", &plan.lower_bound), {"peak_bytes", &plan.peak_bytes}}) {
@@ -122,7 +122,7 @@ class Reader {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> all, file.Objects("slices"));
     for (const JsonObject& object : all) {
       PlanSlices slices;
-      PIPELAB_ASSIGN_OR_RETURN(slices.samples, object.Integer("samples", 1, kMost));
+      PIPELAB_ASSIGN_OR_RETURN(slices.micro_batch_size, object.Integer("samples", 1, kMost));
       PIPELAB_ASSIGN_OR_RETURN(const json* tokens, object.List("tokens"));
       for (const json& count : *tokens) {
         if (!count.is_number_integer() || count.get<int64_t>() < 1) {
@@ -140,7 +140,7 @@ class Reader {
     PIPELAB_ASSIGN_OR_RETURN(stage.layers, Ids(object, "layers"));
     if (stage.layers.empty()) return object.Error("layers", "a stage must have layers");
     for (const auto& [key, field] : {std::make_pair("data", &stage.data),
-                                     {"micro_batch_samples", &stage.micro_batch_samples},
+                                     {"micro_batch_samples", &stage.micro_batch_size},
                                      {"in_flight", &stage.in_flight}}) {
       if (!object.Has(key)) continue;
       PIPELAB_ASSIGN_OR_RETURN(*field, object.Integer(key, 1, kMost));
@@ -183,7 +183,7 @@ class Reader {
     return layers;
   }
 
-  // By name, or by who recomputes: then the first variant of the menu that does, or does not.
+  // By name, or by who recomputes: then the first variant that does, or does not.
   absl::Status ReadVariants(const JsonObject& object, PlanStage* stage) const {
     std::set<int> recompute;
     if (object.Has("recompute")) {
@@ -200,20 +200,20 @@ class Reader {
     }
     for (size_t i = 0; i < stage->layers.size(); ++i) {
       const PlanOperator& o = problem_.operators[stage->layers[i]];
-      const auto menu = o.menu.find(stage->tensor);
-      if (menu == o.menu.end()) {
+      const auto variants = o.variants.find(stage->tensor);
+      if (variants == o.variants.end()) {
         return object.Error("tensor", stage->tensor, ": layer ", o.id, " has no such degree");
       }
-      const auto variant =
-          std::find_if(menu->second.begin(), menu->second.end(), [&](const PlanVariant& candidate) {
+      const auto variant = std::find_if(
+          variants->second.begin(), variants->second.end(), [&](const PlanVariant& candidate) {
             if (names != nullptr) return json(candidate.name) == (*names)[i];
             return candidate.recompute == (recompute.count(stage->layers[i]) > 0);
           });
-      if (variant == menu->second.end()) {
+      if (variant == variants->second.end()) {
         return object.Error(names != nullptr ? "variants" : "recompute", "layer ", o.id,
                             " cannot be run so with tensor-parallel degree ", stage->tensor);
       }
-      stage->variants.push_back(static_cast<int>(variant - menu->second.begin()));
+      stage->variants.push_back(static_cast<int>(variant - variants->second.begin()));
     }
     return absl::OkStatus();
   }
@@ -251,11 +251,11 @@ std::string PlanToJson(const Plan& plan, const PlanProblem& problem) {
                  {"lower_bound", plan.lower_bound},
                  {"stages", std::move(stages)},
                  {"edges", std::move(edges)},
-                 {"group_size", plan.group_size},
+                 {"group_size", plan.kfkb},
                  {"search_seconds", absl::ToDoubleSeconds(plan.search_time)},
                  {"peak_bytes", plan.peak_bytes}};
   for (const PlanSlices& slices : plan.slices) {
-    object["slices"].push_back({{"samples", slices.samples}, {"tokens", slices.tokens}});
+    object["slices"].push_back({{"samples", slices.micro_batch_size}, {"tokens", slices.tokens}});
   }
   return DumpJson(object);
 }

@@ -21,7 +21,7 @@ namespace pipelab {
 std::string PlanToJson(const Plan& plan, const PlanProblem& problem);
 
 // Only `stages` must be there, each with `layers`. A stage whose layers are run with the first
-// variant of the menu may leave out `recompute` and `variants`.
+// variant of the operator may leave out `recompute` and `variants`.
 absl::StatusOr<Plan> ParsePlan(absl::string_view text, absl::string_view what,
                                const PlanProblem& problem);
 

@@ -70,11 +70,11 @@ absl::StatusOr<std::vector<std::vector<int>>> DevicesOfStages(const Plan& plan,
 
 // No more than a step has.
 int64_t SamplesInTurn(int64_t copies, const PlanPipelineOptions& options) {
-  int64_t samples = options.micro_batch_samples;
-  for (int64_t c = 1; c < copies && options.batch_samples % (2 * samples) == 0; c *= 2) {
-    samples *= 2;
+  int64_t micro_batch_size = options.micro_batch_size;
+  for (int64_t c = 1; c < copies && options.batch_samples % (2 * micro_batch_size) == 0; c *= 2) {
+    micro_batch_size *= 2;
   }
-  return samples;
+  return micro_batch_size;
 }
 
 // [stage] Micro-batches of a step.
@@ -83,20 +83,21 @@ absl::StatusOr<std::vector<int32_t>> MicroBatches(const Plan& plan,
   constexpr int64_t kMost = 1 << 22;
   std::vector<int32_t> counts;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
-    int64_t samples = plan.stages[s].micro_batch_samples;
-    if (samples == 0) {
-      samples = options.micro_batch_samples;
-      if (samples >= 1 && options.copies == CopyRule::kTakeTurns) {
-        samples = SamplesInTurn(plan.stages[s].data, options);
+    int64_t micro_batch_size = plan.stages[s].micro_batch_size;
+    if (micro_batch_size == 0) {
+      micro_batch_size = options.micro_batch_size;
+      if (micro_batch_size >= 1 && options.copies == CopyRule::kTakeTurns) {
+        micro_batch_size = SamplesInTurn(plan.stages[s].data, options);
       }
     }
-    if (samples < 1 || options.batch_samples < 1 || options.batch_samples % samples != 0 ||
-        options.batch_samples / samples > kMost) {
-      return Error("stage ", s, ": micro-batches of ", samples, " samples: a step has ",
+    if (micro_batch_size < 1 || options.batch_samples < 1 ||
+        options.batch_samples % micro_batch_size != 0 ||
+        options.batch_samples / micro_batch_size > kMost) {
+      return Error("stage ", s, ": micro-batches of ", micro_batch_size, " samples: a step has ",
                    options.batch_samples, ", and must be a multiple of that, at most ", kMost,
                    " micro-batches");
     }
-    counts.push_back(static_cast<int32_t>(options.batch_samples / samples));
+    counts.push_back(static_cast<int32_t>(options.batch_samples / micro_batch_size));
   }
   return counts;
 }
@@ -107,7 +108,7 @@ void RecomputeStages(const PlanProblem& problem, const Plan& plan, Schedule* sch
   for (const PlanStage& stage : plan.stages) {
     bool any = false;
     for (size_t i = 0; i < stage.variants.size(); ++i) {
-      any = any || problem.operators[stage.layers[i]].menu.at(1)[stage.variants[i]].recompute;
+      any = any || problem.operators[stage.layers[i]].variants.at(1)[stage.variants[i]].recompute;
     }
     recomputes.push_back(any);
   }
@@ -157,12 +158,12 @@ absl::StatusOr<PlanPipeline> MakePlanPipeline(const ModelGraph& graph, const Pla
       *std::max_element(sizes.micro_batches_of_stage.begin(), sizes.micro_batches_of_stage.end());
   sizes.stages = pipeline.partition.stages;
   if (options.chain) sizes.stages = sizes.stages.WithChain();
-  sizes.group_size = options.group_size;
+  sizes.group_size = options.kfkb;
   absl::StatusOr<Schedule> schedule = MakeSchedule("graph", std::move(sizes));
   if (!schedule.ok()) return Error(schedule.status().message());
   pipeline.schedule = *std::move(schedule);
   RecomputeStages(problem, plan, &pipeline.schedule);
-  pipeline.micro_batch_samples = options.batch_samples / pipeline.schedule.num_micro_batches;
+  pipeline.micro_batch_size = options.batch_samples / pipeline.schedule.num_micro_batches;
   return pipeline;
 }
 

@@ -2,7 +2,7 @@
 // simulator and the runtime run.
 //
 //   PlanPipelineOptions options;
-//   options.batch_samples = 128;  options.micro_batch_samples = 4;
+//   options.batch_samples = 128;  options.micro_batch_size = 4;
 //   PIPELAB_ASSIGN_OR_RETURN(PlanPipeline p, MakePlanPipeline(graph, problem, plan, options));
 //   SimulatePlan(graph, p, machine);                                  // plan_point.h
 //
@@ -43,10 +43,10 @@ enum class CopyRule : uint8_t {
 };
 
 struct PlanPipelineOptions {
-  int64_t batch_samples = 1;        // of a step
-  int64_t micro_batch_samples = 1;  // where the plan gives no size
+  int64_t batch_samples = 1;     // of a step
+  int64_t micro_batch_size = 1;  // where the plan gives no size
   CopyRule copies = CopyRule::kTakeTurns;
-  int group_size = 0;  // k of kFkB; 0: 1
+  int kfkb = 0;  // k of kFkB; 0: 1
   // Sequential pipelines: stage s also waits for stage s - 1, whatever it takes from it, and as
   // many micro-batches are in flight.
   bool chain = false;
@@ -57,11 +57,11 @@ struct PlanPipeline {
   ModelPartition partition;
   // Its edges are the partition's and, after these, those that a chain needs besides.
   Schedule schedule;
-  int64_t micro_batch_samples = 1;  // of the smallest micro-batches
+  int64_t micro_batch_size = 1;  // of the smallest micro-batches
 
   // Samples of a stage's micro-batch, over its copies, and the most that one of these has.
   int64_t StageSamples(int stage) const {
-    return micro_batch_samples * schedule.MicroBatchSize(stage);
+    return micro_batch_size * schedule.MicroBatchSize(stage);
   }
   int64_t Copies(int stage) const {
     return static_cast<int64_t>(schedule.placement.groups[0][stage].size());

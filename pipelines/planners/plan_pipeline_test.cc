@@ -35,11 +35,11 @@ class PlanPipelineTest : public testing::Test {
     graph_ = *BuildMmt(config);
     ModelProblemOptions options;
     options.devices = 8;
-    options.samples = 4;
+    options.micro_batch_size = 4;
     problem_ = *ModelProblem(graph_, cluster_, options);
     EXPECT_THAT(FinishProblem(&problem_, "mmt"), IsOk());
     sizes_.batch_samples = 32;
-    sizes_.micro_batch_samples = 4;
+    sizes_.micro_batch_size = 4;
   }
 
   // The branches' stages beside one another, and one for the join.
@@ -119,7 +119,7 @@ TEST_F(PlanPipelineTest, DevicesCostWhatTheirRowsCost) {
     for (const int64_t samples : {1, 4, 8}) {
       SCOPED_TRACE(testing::Message() << copies << " copies of " << samples);
       Plan plan = Branches(1);
-      for (PlanStage& stage : plan.stages) stage.micro_batch_samples = samples;
+      for (PlanStage& stage : plan.stages) stage.micro_batch_size = samples;
       plan.stages[1].data = copies;
       const PlanPipeline pipeline = Pipeline(plan);
       const StepPrediction point = Point(pipeline);
@@ -180,11 +180,11 @@ TEST_F(PlanPipelineTest, StepIsFillSteadyStateAndDrain) {
 
 TEST_F(PlanPipelineTest, StagesHaveTheirOwnMicroBatches) {
   Plan plan = Branches(1);
-  plan.stages[0].micro_batch_samples = 8;
-  plan.stages[3].micro_batch_samples = 2;
+  plan.stages[0].micro_batch_size = 8;
+  plan.stages[3].micro_batch_size = 2;
   const PlanPipeline p = Pipeline(plan);
   EXPECT_THAT(p.schedule.micro_batches_of_stage, ElementsAre(4, 8, 8, 16));
-  EXPECT_EQ(p.micro_batch_samples, 2);
+  EXPECT_EQ(p.micro_batch_size, 2);
   EXPECT_EQ(p.StageSamples(0), 8);
   EXPECT_EQ(p.StageSamples(1), 4);
   EXPECT_EQ(Point(p).step.config.batch(), 32);
@@ -248,7 +248,7 @@ TEST_F(PlanPipelineTest, WhatDoesNotFitIsNamed) {
   plan.stages[2].tensor = 2;
   EXPECT_THAT(error(plan), HasSubstr("stage 2: tensor parallelism 2"));
   plan = Branches(1);
-  plan.stages[2].micro_batch_samples = 5;
+  plan.stages[2].micro_batch_size = 5;
   EXPECT_THAT(error(plan), HasSubstr("stage 2: micro-batches of 5 samples: a step has 32"));
   plan = Branches(1);
   plan.stages[0].data = 100;

@@ -27,12 +27,12 @@ absl::StatusOr<StepPrediction> SimulatePlan(const ModelGraph& graph, const PlanP
   parts.model = &on;
   parts.partition = &pipeline.partition;
   parts.schedule = schedule;
-  parts.micro_batch_size = pipeline.micro_batch_samples;
+  parts.micro_batch_size = pipeline.micro_batch_size;
   parts.lowering.stages = schedule.stages;  // a chain's edges come after the partition's
   StepConfig& c = parts.config;
   c.scheme = schedule.name;
   c.pipeline = schedule.num_devices();
-  c.micro_batch_size = pipeline.micro_batch_samples;
+  c.micro_batch_size = pipeline.micro_batch_size;
   c.micro_batches = schedule.num_micro_batches;
   c.overlap_pipeline = machine.overlap;
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));

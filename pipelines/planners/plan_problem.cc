@@ -55,13 +55,14 @@ class Checker {
       }
     }
     if (!(p_.memory_bytes >= 0)) return Error("memory ", p_.memory_bytes, ": must be from 0");
-    if (p_.samples < 1) return Error(p_.samples, " samples: there must be at least 1");
+    if (p_.micro_batch_size < 1)
+      return Error(p_.micro_batch_size, " samples: there must be at least 1");
     if (p_.tokens < 0 || p_.token_step < 1 || p_.tokens % p_.token_step != 0) {
       return Error("slices of a multiple of ", p_.token_step, " tokens: do not divide ", p_.tokens);
     }
     if (p_.batch_samples < 0) return Error("a batch of ", p_.batch_samples, " samples");
-    for (size_t i = 0; i < p_.sample_sizes.size(); ++i) {
-      if (p_.sample_sizes[i] < (i == 0 ? 1 : p_.sample_sizes[i - 1] + 1)) {
+    for (size_t i = 0; i < p_.micro_batch_sizes.size(); ++i) {
+      if (p_.micro_batch_sizes[i] < (i == 0 ? 1 : p_.micro_batch_sizes[i - 1] + 1)) {
         return Error("sizes of micro-batches must ascend from 1");
       }
     }
@@ -87,9 +88,9 @@ class Checker {
     PIPELAB_RETURN_IF_ERROR(CheckNumber(o.output_bytes, o, "output"));
     PIPELAB_RETURN_IF_ERROR(CheckNumber(o.transfer_time, o, "transfer time"));
     PIPELAB_RETURN_IF_ERROR(CheckNumber(o.processor_time, o, "processor time"));
-    if (o.menu.empty()) return Error("operator ", o.id, ": there is no way to run it");
+    if (o.variants.empty()) return Error("operator ", o.id, ": there is no way to run it");
     PIPELAB_RETURN_IF_ERROR(CheckSliceTimes(o));
-    for (const auto& [degree, variants] : o.menu) {
+    for (const auto& [degree, variants] : o.variants) {
       if (degree < 1) return Error("operator ", o.id, ": tensor-parallel degree ", degree);
       if (variants.empty()) {
         return Error("operator ", o.id, ": no way to run it with tensor-parallel degree ", degree);
@@ -102,7 +103,7 @@ class Checker {
   absl::Status CheckSliceTimes(const PlanOperator& o) const {
     if (p_.tokens == 0) return absl::OkStatus();
     const auto units = static_cast<size_t>(p_.tokens / p_.token_step);
-    bool right = o.slice_times.size() == std::max<size_t>(1, p_.sample_sizes.size());
+    bool right = o.slice_times.size() == std::max<size_t>(1, p_.micro_batch_sizes.size());
     for (const auto& of_size : o.slice_times) {
       right &= of_size.size() == units;
       for (size_t length = 1; length <= of_size.size(); ++length) {
@@ -127,9 +128,9 @@ class Checker {
     if (v.in_sync.size() != o.in_edges.size() || v.out_sync.size() != o.out_edges.size()) {
       return Error("operator ", o.id, ": variant ", v.name, " does not have its edges' sync bytes");
     }
-    if (!v.times.empty() && v.times.size() != p_.sample_sizes.size()) {
+    if (!v.times.empty() && v.times.size() != p_.micro_batch_sizes.size()) {
       return Error("operator ", o.id, ": variant ", v.name, " has times of ", v.times.size(),
-                   " sizes of micro-batches, the problem ", p_.sample_sizes.size());
+                   " sizes of micro-batches, the problem ", p_.micro_batch_sizes.size());
     }
     for (const PlanTimes& times : v.times) {
       PIPELAB_RETURN_IF_ERROR(CheckNumber(times.time, o, "time"));
@@ -159,7 +160,7 @@ void FillEdges(PlanProblem* problem) {
     problem->operators[edge.to].in_edges.push_back(e);
   }
   for (PlanOperator& o : problem->operators) {
-    for (auto& [degree, variants] : o.menu) {
+    for (auto& [degree, variants] : o.variants) {
       for (PlanVariant& v : variants) {
         if (v.in_sync.empty()) v.in_sync.resize(o.in_edges.size());
         if (v.out_sync.empty()) v.out_sync.resize(o.out_edges.size());
@@ -200,17 +201,17 @@ bool IsGraphObjective(PlanObjective objective) {
 
 int64_t BatchSamples(const PlanProblem& problem) {
   if (problem.batch_samples > 0) return problem.batch_samples;
-  return problem.samples * problem.micro_batches;
+  return problem.micro_batch_size * problem.micro_batches;
 }
 
 PlanTimes TimesOfSamples(const PlanProblem& problem, const PlanVariant& variant, double samples) {
   const auto scaled = [&](const PlanTimes& t, double factor) {
     return PlanTimes{t.forward * factor, t.time * factor};
   };
-  const std::vector<int64_t>& sizes = problem.sample_sizes;
+  const std::vector<int64_t>& sizes = problem.micro_batch_sizes;
   if (variant.times.empty() || sizes.empty()) {
     return scaled({variant.forward_time, variant.time},
-                  samples / static_cast<double>(problem.samples));
+                  samples / static_cast<double>(problem.micro_batch_size));
   }
   const auto size = [&](size_t i) { return static_cast<double>(sizes[i]); };
   if (samples <= size(0)) return scaled(variant.times[0], samples / size(0));

@@ -1,4 +1,4 @@
-// What a planner plans: a DAG of operators, each with a menu of ways to run it, and the machine.
+// What a planner plans: a DAG of operators, each with variants, and the machine.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(PlanProblem p, PlanProblemOf(piper));      // plan_inputs.h
 //   p.devices = 64;
@@ -31,7 +31,7 @@ enum class PlanObjective : uint8_t {
   kVariance,   // GPipe: variance of the stages' compute times
   // GraphPipe: Piper's, but a stage's own micro-batch, and in flight what is on the longest path
   kGraphStageTime,
-  // GraphPipe's plans by what a batch takes: the longest way through the stages, and the rest of
+  // GraphPipe's plans by what a batch takes: the longest path through the stages, and the rest of
   // the batch at the pace of the slowest (plan_costs.h)
   kGraphBatchTime,
   // DAPPLE, BaPipe: of a batch with fill and drain (batch_time.h), transfers beside compute or not
@@ -58,16 +58,17 @@ struct PlanVariant {
   double fixed_bytes = 0;        // besides
   std::vector<double> in_sync;   // bytes that tensor parallelism moves, by place in `in_edges`
   std::vector<double> out_sync;  // by place in `out_edges`
-  // [size] Of a micro-batch of PlanProblem::sample_sizes[size] on one device; empty: in proportion.
+  // [size] Of a micro-batch of PlanProblem::micro_batch_sizes[size] on one device; empty: in
+  // proportion.
   std::vector<PlanTimes> times;
 };
 
 struct PlanOperator {
-  std::string id;                                // the input's own
-  std::string name;                              // for people
-  std::vector<int> layers;                       // of a model's graph (model_problem.h)
-  std::map<int, std::vector<PlanVariant>> menu;  // by tensor-parallel degree; none is empty
-  double output_bytes = 0;                       // all outputs together
+  std::string id;                                    // the input's own
+  std::string name;                                  // for people
+  std::vector<int> layers;                           // of a model's graph (model_problem.h)
+  std::map<int, std::vector<PlanVariant>> variants;  // by tensor-parallel degree; none is empty
+  double output_bytes = 0;                           // all outputs together
   // [size of micro-batch][units of a slice - 1][units of the sample before it] Both passes of a
   // slice of tokens, run plainly, and what its forward is of that: PlanProblem::tokens.
   std::vector<std::vector<std::vector<PlanTimes>>> slice_times;
@@ -111,11 +112,13 @@ struct PlanProblem {
   int64_t micro_batches = 1;      // of a batch, over all copies of a stage
   // Of the micro-batch that all figures are of, and of a batch: for planners that choose the size
   // of micro-batches. Bytes of other sizes are in proportion, and so are times but for those of
-  // PlanVariant::times. `sample_sizes` ascend.
-  int64_t samples = 1, batch_samples = 0;  // batch_samples 0: samples * micro_batches
-  std::vector<int64_t> sample_sizes;
+  // PlanVariant::times. `micro_batch_sizes` ascend.
+  // batch_samples 0: micro_batch_size * micro_batches
+  int64_t micro_batch_size = 1, batch_samples = 0;
+  std::vector<int64_t> micro_batch_sizes;
   // Tokens of a sample, where it can be cut into slices of a multiple of `token_step`, which is
-  // their unit; 0: it cannot. Sizes of micro-batches are `sample_sizes`, or `samples` alone.
+  // their unit; 0: it cannot. Sizes of micro-batches are `micro_batch_sizes`, or `micro_batch_size`
+  // alone.
   int64_t tokens = 0, token_step = 1;
 
   int size() const { return static_cast<int>(operators.size()); }

@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/files/dnn_partitioning_json.h"
 #include "models/files/example_files.h"
 #include "models/files/pipedream_profile.h"
 #include "models/files/piper_json.h"
-#include "models/files/placement_json.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/planners/plan_costs.h"
@@ -57,7 +57,7 @@ TEST(PlanProblem, KeepsPipersNumbers) {
   EXPECT_TRUE(p.integer_ids);
   EXPECT_EQ(p.devices, 4);
   EXPECT_EQ(p.micro_batches, 64);
-  const PlanVariant& again = p.operators[0].menu.at(2)[1];
+  const PlanVariant& again = p.operators[0].variants.at(2)[1];
   EXPECT_TRUE(again.recompute);
   EXPECT_EQ(again.time, 0.004);
   EXPECT_EQ(again.in_flight_bytes, 4096);
@@ -89,7 +89,7 @@ TEST(PlanJson, ReadsBackWhatItWrites) {
   plan.state = PlanState::kTimeLimit;
   plan.stages = {Stage({1}, {0}, 2, 1), Stage({0, 2}, {0, 1}, 1, 2), Stage({3}, {0}, 1, 1)};
   plan.stages[0].in_flight = 3;
-  plan.stages[1].micro_batch_samples = 4;
+  plan.stages[1].micro_batch_size = 4;
   plan.value = PlanValue(p, plan.objective, plan.stages);
   plan.lower_bound = 0.001;
   plan.peak_bytes = PeakBytes(p, plan.stages);
@@ -148,7 +148,7 @@ TEST(PlanProblem, ModelsOfTheZoo) {
   EXPECT_EQ(p.size(), static_cast<int>(graph.layers.size()));
   EXPECT_GT(p.bandwidth, 1e9);
   double parameters = 0;
-  for (const PlanOperator& o : p.operators) parameters += o.menu.at(1)[0].parameter_bytes;
+  for (const PlanOperator& o : p.operators) parameters += o.variants.at(1)[0].parameter_bytes;
   EXPECT_DOUBLE_EQ(parameters, 4.0 * static_cast<double>(graph.num_parameters()));
 }
 
@@ -166,13 +166,13 @@ TEST(PlanProblem, SaysWhatIsWrong) {
             "in.json: bandwidth 0: must be above 0");
   EXPECT_EQ(error([](PlanProblem* p) { p->devices = 0; }),
             "in.json: 0 devices: there must be at least 1");
-  EXPECT_EQ(error([](PlanProblem* p) { p->operators[2].menu[1][0].time = -1; }),
+  EXPECT_EQ(error([](PlanProblem* p) { p->operators[2].variants[1][0].time = -1; }),
             "in.json: operator 5: time -1: must be finite and not negative");
   EXPECT_EQ(error([](PlanProblem* p) {
               p->edges.push_back({3, 1, 0});
               for (PlanOperator& o : p->operators) {
-                for (auto& [t, menu] : o.menu) {
-                  for (PlanVariant& v : menu) v.in_sync.clear(), v.out_sync.clear();
+                for (auto& [t, variants] : o.variants) {
+                  for (PlanVariant& v : variants) v.in_sync.clear(), v.out_sync.clear();
                 }
               }
             }),

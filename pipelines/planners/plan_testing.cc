@@ -61,22 +61,22 @@ PlanVariant Variant(Numbers* numbers, int degree) {
 }
 
 void AddMenu(const SmallOptions& options, int degree, Numbers* numbers, PlanOperator* o) {
-  std::vector<PlanVariant>& menu = o->menu[degree];
-  menu.push_back(Variant(numbers, degree));
+  std::vector<PlanVariant>& variants = o->variants[degree];
+  variants.push_back(Variant(numbers, degree));
   if (!options.recompute || numbers->Below(4) == 0) return;
-  PlanVariant again = menu[0];
+  PlanVariant again = variants[0];
   again.name = "recompute";
   again.recompute = true;
   again.time += numbers->Number(3);
   again.in_flight_bytes *= 0.25;
   again.fixed_bytes += numbers->Below(2) == 0 ? 0 : 1;
   if (options.irregular) again.parameter_bytes += static_cast<double>(numbers->Below(3));
-  menu.push_back(again);
+  variants.push_back(again);
   if (!options.irregular || numbers->Below(2) == 0) return;
   again.name = "recompute more";
   again.time += 1;
   again.in_flight_bytes *= 0.5;
-  menu.push_back(again);
+  variants.push_back(again);
 }
 
 void AddSync(const SmallOptions& options, Numbers* numbers, PlanProblem* problem) {
@@ -86,18 +86,18 @@ void AddSync(const SmallOptions& options, Numbers* numbers, PlanProblem* problem
     ++ins[edge.to];
   }
   for (int v = 0; v < problem->size(); ++v) {
-    for (auto& [degree, menu] : problem->operators[v].menu) {
-      for (size_t i = 0; i < menu.size(); ++i) {
+    for (auto& [degree, variants] : problem->operators[v].variants) {
+      for (size_t i = 0; i < variants.size(); ++i) {
         if (i > 0 && !options.irregular) {
-          menu[i].in_sync = menu[0].in_sync;
-          menu[i].out_sync = menu[0].out_sync;
+          variants[i].in_sync = variants[0].in_sync;
+          variants[i].out_sync = variants[0].out_sync;
           continue;
         }
         for (size_t e = 0; e < ins[v]; ++e) {
-          menu[i].in_sync.push_back(degree == 1 ? 0 : static_cast<double>(numbers->Below(3)));
+          variants[i].in_sync.push_back(degree == 1 ? 0 : static_cast<double>(numbers->Below(3)));
         }
         for (size_t e = 0; e < outs[v]; ++e) {
-          menu[i].out_sync.push_back(degree == 1 ? 0 : static_cast<double>(numbers->Below(3)));
+          variants[i].out_sync.push_back(degree == 1 ? 0 : static_cast<double>(numbers->Below(3)));
         }
       }
     }
@@ -113,7 +113,7 @@ void AddBackward(Numbers* numbers, PlanProblem* problem) {
     backward.id = absl::StrCat(v + n);
     backward.is_backward = true;
     backward.colour = problem->operators[v].colour = v;
-    backward.menu.at(1)[0].time *= 2;
+    backward.variants.at(1)[0].time *= 2;
     backward.transfer_time = numbers->Number(2);
     problem->operators.push_back(std::move(backward));
     problem->edges.push_back({v, v + n, 1});
@@ -168,15 +168,15 @@ PlanProblem SmallProblem(const SmallGraph& graph, PlanObjective objective,
     if (options.tensor && numbers.Below(4) != 0) AddMenu(options, 2, &numbers, &o);
     if (objective == PlanObjective::kMaxLoad) {
       o.transfer_time = numbers.Below(3) == 0 ? 0 : numbers.Number(3);
-      o.processor_time = 3 * o.menu.at(1)[0].time;
+      o.processor_time = 3 * o.variants.at(1)[0].time;
       o.on_accelerator = numbers.Below(16) != 0;
-      o.menu.at(1)[0].in_flight_bytes = 0;
+      o.variants.at(1)[0].in_flight_bytes = 0;
       if (options.idle && numbers.Below(4) == 0) {
-        o.processor_time = o.menu.at(1)[0].time = 0;
-        if (numbers.Below(2) == 0) o.menu.at(1)[0].fixed_bytes = 0;
+        o.processor_time = o.variants.at(1)[0].time = 0;
+        if (numbers.Below(2) == 0) o.variants.at(1)[0].fixed_bytes = 0;
       }
     }
-    all_memory += o.menu.at(1)[0].in_flight_bytes + o.menu.at(1)[0].fixed_bytes;
+    all_memory += o.variants.at(1)[0].in_flight_bytes + o.variants.at(1)[0].fixed_bytes;
     p.operators.push_back(std::move(o));
   }
   for (const auto& [from, to] : graph.edges) {

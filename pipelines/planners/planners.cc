@@ -49,9 +49,9 @@ absl::StatusOr<Plan> MakePlan(absl::string_view name, const PlanProblem& problem
       return absl::InvalidArgumentError(absl::StrCat(
           "--stages=", options.stages, ": --planner=", name, " chooses their number itself"));
     }
-    if (options.micro_batch_samples != 0 && !planner.samples) {
+    if (options.micro_batch_size != 0 && !planner.micro_batch_size) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--micro_batch_samples=", options.micro_batch_samples,
+          absl::StrCat("--micro_batch_samples=", options.micro_batch_size,
                        ": for --planner=graphpipe alone, not ", name));
     }
     const absl::Time start = absl::Now();

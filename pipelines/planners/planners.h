@@ -30,16 +30,16 @@ struct PlannerOptions {
   // as devices, or as operators where these are fewer.
   int stages = 0;
   // Of planners that choose the micro-batches of stages (graphpipe): samples of every stage's, over
-  // its copies; 0: of each stage any of PlanProblem::sample_sizes.
-  int64_t micro_batch_samples = 0;
+  // its copies; 0: of each stage any of PlanProblem::micro_batch_sizes.
+  int64_t micro_batch_size = 0;
 };
 
 struct Planner {
   absl::string_view name, summary;
   absl::StatusOr<Plan> (*plan)(const PlanProblem& problem, const PlannerOptions& options);
-  bool mixed_speeds = false;  // whether it plans for PlanProblem::device_speeds
-  bool stages = false;        // whether it takes PlannerOptions::stages
-  bool samples = false;       // and PlannerOptions::micro_batch_samples
+  bool mixed_speeds = false;      // whether it plans for PlanProblem::device_speeds
+  bool stages = false;            // whether it takes PlannerOptions::stages
+  bool micro_batch_size = false;  // and PlannerOptions::micro_batch_size
 };
 
 absl::Span<const Planner> Planners();

@@ -85,7 +85,7 @@ class Decomposition {
     return parts;
   }
 
-  // Longest way, in nodes of the set, from its sources (`down`: to its sinks).
+  // Longest path, in nodes of the set, from its sources (`down`: to its sinks).
   std::vector<int> Levels(const Nodes& nodes, bool down) const {
     const int size = static_cast<int>(nodes.size());
     std::vector<int> level(size);

@@ -11,12 +11,12 @@ std::vector<int> StageOf(const PlanProblem& problem, const std::vector<PlanStage
 }
 
 const PlanVariant& VariantIn(const PlanProblem& problem, const PlanStage& stage, size_t place) {
-  return problem.operators[stage.layers[place]].menu.at(stage.tensor)[stage.variants[place]];
+  return problem.operators[stage.layers[place]].variants.at(stage.tensor)[stage.variants[place]];
 }
 
 double SamplesOfCopy(const PlanProblem& problem, const PlanStage& stage) {
-  if (stage.micro_batch_samples == 0) return static_cast<double>(problem.samples);
-  return static_cast<double>(stage.micro_batch_samples) / static_cast<double>(stage.data);
+  if (stage.micro_batch_size == 0) return static_cast<double>(problem.micro_batch_size);
+  return static_cast<double>(stage.micro_batch_size) / static_cast<double>(stage.data);
 }
 
 double ComputeTime(const PlanProblem& problem, const PlanStage& stage) {
@@ -24,11 +24,11 @@ double ComputeTime(const PlanProblem& problem, const PlanStage& stage) {
   double time = 0;
   for (size_t i = 0; i < stage.layers.size(); ++i) {
     const PlanVariant& variant = VariantIn(problem, stage, i);
-    time += stage.micro_batch_samples == 0 ? variant.time
-                                           : TimesOfSamples(problem, variant, samples).time;
+    time +=
+        stage.micro_batch_size == 0 ? variant.time : TimesOfSamples(problem, variant, samples).time;
   }
-  if (stage.micro_batch_samples == 0) return time;
-  return time * (static_cast<double>(problem.samples) / samples);
+  if (stage.micro_batch_size == 0) return time;
+  return time * (static_cast<double>(problem.micro_batch_size) / samples);
 }
 
 double ParameterBytes(const PlanProblem& problem, const PlanStage& stage) {

@@ -30,27 +30,27 @@ absl::Status Check(const PlanProblem& problem) {
 std::vector<PlanStage> StagesFor(const PlanProblem& problem, int num_stages, bool recompute) {
   const std::vector<int> order = TopologicalOrder(problem);
   std::vector<double> times;
-  std::vector<int> ways;
+  std::vector<int> chosen;
   for (int v : order) {
     const PlanOperator& o = problem.operators[v];
-    const std::vector<PlanVariant>& menu = o.menu.at(1);
-    int way = PlainVariantOf(o);
-    for (int i = 0; i < static_cast<int>(menu.size()) && recompute; ++i) {
-      if (menu[i].recompute) way = i;
+    const std::vector<PlanVariant>& variants = o.variants.at(1);
+    int variant = PlainVariantOf(o);
+    for (int i = 0; i < static_cast<int>(variants.size()) && recompute; ++i) {
+      if (variants[i].recompute) variant = i;
     }
-    ways.push_back(way);
-    times.push_back(menu[way].time);
+    chosen.push_back(variant);
+    times.push_back(variants[variant].time);
   }
   const std::vector<int> first = PartitionChain(times, num_stages).value();
   std::vector<PlanStage> stages(first.size());
   for (size_t s = 0; s < first.size(); ++s) {
     const size_t end = s + 1 < first.size() ? first[s + 1] : order.size();
     std::vector<std::pair<int, int>> layers;
-    for (size_t i = first[s]; i < end; ++i) layers.emplace_back(order[i], ways[i]);
+    for (size_t i = first[s]; i < end; ++i) layers.emplace_back(order[i], chosen[i]);
     std::sort(layers.begin(), layers.end());
-    for (const auto& [op, way] : layers) {
+    for (const auto& [op, variant] : layers) {
       stages[s].layers.push_back(op);
-      stages[s].variants.push_back(way);
+      stages[s].variants.push_back(variant);
     }
     stages[s].in_flight = problem.micro_batches;
   }
@@ -64,8 +64,8 @@ SlicingProblem Slicing(const PlanProblem& problem, const std::vector<PlanStage>&
   slicing.batch_samples = BatchSamples(problem);
   slicing.stages = static_cast<int64_t>(stages.size());
   slicing.units = static_cast<int>(problem.tokens / problem.token_step);
-  slicing.sizes = problem.sample_sizes;
-  if (slicing.sizes.empty()) slicing.sizes = {problem.samples};
+  slicing.sizes = problem.micro_batch_sizes;
+  if (slicing.sizes.empty()) slicing.sizes = {problem.micro_batch_size};
   for (size_t size = 0; size < slicing.sizes.size(); ++size) {
     SliceTimes longest(slicing.units);
     for (int length = 1; length <= slicing.units; ++length) {
@@ -100,7 +100,7 @@ absl::StatusOr<Plan> TeraPipePlan(const PlanProblem& problem, const PlannerOptio
   if (slicing.micro_batches.empty()) plan.stages.clear();  // the sizes do not make the batch
   for (const SlicedMicroBatch& micro_batch : slicing.micro_batches) {
     PlanSlices slices;
-    slices.samples = micro_batch.samples;
+    slices.micro_batch_size = micro_batch.micro_batch_size;
     for (int length : micro_batch.lengths) slices.tokens.push_back(length * problem.token_step);
     plan.slices.push_back(std::move(slices));
   }

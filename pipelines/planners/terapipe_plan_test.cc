@@ -124,7 +124,7 @@ PlanProblem ProblemOf(const ModelGraph& graph, int64_t devices, int64_t batch) {
   ModelProblemOptions options;
   options.devices = devices;
   options.batch_samples = batch;
-  options.sample_sizes = {1, 2, 4};
+  options.micro_batch_sizes = {1, 2, 4};
   options.token_step = 64;
   PlanProblem problem = ModelProblem(graph, cluster, options).value();
   EXPECT_THAT(FinishProblem(&problem, "gpt"), IsOk());
@@ -165,7 +165,8 @@ TEST(TeraPipe, TheCheckerFindsWhatIsWrong) {
   EXPECT_THAT(error([](Plan* w) { w->slices.pop_back(); }), HasSubstr("a batch has 4"));
   EXPECT_THAT(error([](Plan* w) { w->slices[0].tokens.pop_back(); }), HasSubstr("of 1024 tokens"));
   EXPECT_THAT(error([](Plan* w) { w->slices[0].tokens[0] += 8; }), HasSubstr("in steps of 64"));
-  EXPECT_THAT(error([](Plan* w) { w->slices[0].samples = 3; }), HasSubstr("has 3 samples"));
+  EXPECT_THAT(error([](Plan* w) { w->slices[0].micro_batch_size = 3; }),
+              HasSubstr("has 3 samples"));
   EXPECT_THAT(error([](Plan* w) { w->value *= 2; }), HasSubstr("the plan says"));
 }
 

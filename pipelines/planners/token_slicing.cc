@@ -25,7 +25,7 @@ class Sums {
     for (int64_t left = p_.batch_samples; left > 0;) {
       const int s = last_size_[left];
       SlicedMicroBatch one;
-      one.samples = p_.sizes[s];
+      one.micro_batch_size = p_.sizes[s];
       for (int end = p_.units; end > 0; end -= last_length_[s][end]) {
         one.lengths.insert(one.lengths.begin(), last_length_[s][end]);
       }
@@ -34,7 +34,7 @@ class Sums {
     }
     // Larger ones first.
     std::sort(all.begin(), all.end(),
-              [](const auto& a, const auto& b) { return a.samples > b.samples; });
+              [](const auto& a, const auto& b) { return a.micro_batch_size > b.micro_batch_size; });
     return all;
   }
 
@@ -78,7 +78,7 @@ class Sums {
 double Longest(const SlicingProblem& problem, const std::vector<SlicedMicroBatch>& all) {
   double longest = 0;
   for (const SlicedMicroBatch& one : all) {
-    const auto size = std::find(problem.sizes.begin(), problem.sizes.end(), one.samples);
+    const auto size = std::find(problem.sizes.begin(), problem.sizes.end(), one.micro_batch_size);
     int before = 0;
     for (int length : one.lengths) {
       const double time = problem.times[size - problem.sizes.begin()][length - 1][before];

@@ -32,7 +32,7 @@ struct SlicingProblem {
 };
 
 struct SlicedMicroBatch {
-  int64_t samples = 0;
+  int64_t micro_batch_size = 0;
   std::vector<int> lengths;  // in units, in the order of the tokens
 };
 

@@ -184,7 +184,7 @@ void OrderBound::SetWalk(const StepConfig& c) {
 absl::StatusOr<OrderLeast> OrderBound::Of(const StepConfig& c) {
   PIPELAB_RETURN_IF_ERROR(SetOrder(c));
   order_.sharding = c.sharding;
-  order_.devices_a_member = c.data;
+  order_.devices_per_member = c.data;
   SetWalk(c);
   const Tail tail(c, order_, costs_, *rings_, network_->CallOverhead());
   OrderLeast least;

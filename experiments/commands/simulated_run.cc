@@ -1,4 +1,4 @@
-#include "experiments/commands/paper_run.h"
+#include "experiments/commands/simulated_run.h"
 
 #include <algorithm>
 #include <limits>
@@ -17,12 +17,12 @@ bool IsWork(const Span& s) { return s.op == OpCode::kCompute || s.op == OpCode::
 
 }  // namespace
 
-absl::StatusOr<PaperRun> RunOnPaper(Schedule schedule, const PaperTimes& times) {
-  PaperRun run;
+absl::StatusOr<SimulatedRun> RunSimulated(Schedule schedule, const SimulatedTimes& times) {
+  SimulatedRun run;
   LoweringOptions lowering;
   lowering.step = times.has_step();
   PIPELAB_ASSIGN_OR_RETURN(run.program, Lower(std::move(schedule), lowering));
-  PIPELAB_ASSIGN_OR_RETURN(PaperCosts paper, MakePaperCosts(run.program, times));
+  PIPELAB_ASSIGN_OR_RETURN(SimulatedCosts paper, MakeSimulatedCosts(run.program, times));
   if (times.atomic_pairs) PairForwardBackward(&run.program);
   PIPELAB_ASSIGN_OR_RETURN(run.trace, Simulate(run.program, paper.costs));
   run.costs = std::move(paper.costs);
@@ -31,7 +31,7 @@ absl::StatusOr<PaperRun> RunOnPaper(Schedule schedule, const PaperTimes& times) 
   return run;
 }
 
-Figures FiguresOf(const PaperRun& run) {
+Figures FiguresOf(const SimulatedRun& run) {
   // Whole nanoseconds to the end, then one division: 33 tenths are 3.3.
   const auto units = [&](int64_t ns) {
     return static_cast<double>(ns) / static_cast<double>(run.nanoseconds_per_unit);

@@ -1,10 +1,10 @@
 // Devices that share all their stages and run one list: the groups in which Lower can put a
 // collective before the same action of all members. Lower's own.
 //
-//   PIPELAB_RETURN_IF_ERROR(CheckTeams(schedule, options));
-//   for (const Team& team : MakeTeams(schedule, options)) { ... }
-#ifndef PIPELAB_PIPELINES_IR_TEAMS_H_
-#define PIPELAB_PIPELINES_IR_TEAMS_H_
+//   PIPELAB_RETURN_IF_ERROR(CheckSpmdGroups(schedule, options));
+//   for (const SpmdGroup& group : MakeSpmdGroups(schedule, options)) { ... }
+#ifndef PIPELAB_PIPELINES_IR_SPMD_GROUPS_H_
+#define PIPELAB_PIPELINES_IR_SPMD_GROUPS_H_
 
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@
 
 namespace pipelab {
 
-struct Team {
+struct SpmdGroup {
   std::vector<int> devices;                // two or more, ascending
   std::vector<StageRun> weights;           // where values are sharded
   std::vector<int32_t> weights_by_end;     // indices
@@ -24,13 +24,13 @@ struct Team {
 
 // InvalidArgument naming a stage whose devices have different lists, or whose replicas have groups
 // of different size.
-absl::Status CheckTeams(const Schedule& schedule, const LoweringOptions& options);
+absl::Status CheckSpmdGroups(const Schedule& schedule, const LoweringOptions& options);
 // What a schedule with steps in its order cannot have: other copies than a group with one list.
 absl::Status CheckOwnSteps(const Schedule& schedule, const LoweringOptions& options);
 
-// For schedules that pass CheckTeams.
-std::vector<Team> MakeTeams(const Schedule& schedule, const LoweringOptions& options);
+// For schedules that pass CheckSpmdGroups.
+std::vector<SpmdGroup> MakeSpmdGroups(const Schedule& schedule, const LoweringOptions& options);
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_IR_TEAMS_H_
+#endif  // PIPELAB_PIPELINES_IR_SPMD_GROUPS_H_

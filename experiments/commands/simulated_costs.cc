@@ -1,4 +1,4 @@
-#include "experiments/commands/paper_costs.h"
+#include "experiments/commands/simulated_costs.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -26,9 +26,9 @@ constexpr double kMostSpeed = 1e6;
 
 class Maker {
  public:
-  Maker(const Program& program, const PaperTimes& times) : program_(program), times_(times) {}
+  Maker(const Program& program, const SimulatedTimes& times) : program_(program), times_(times) {}
 
-  absl::StatusOr<PaperCosts> Make() {
+  absl::StatusOr<SimulatedCosts> Make() {
     PIPELAB_RETURN_IF_ERROR(CheckUsed());
     PIPELAB_RETURN_IF_ERROR(ParseTimes());
     paper_.costs = CostTable::Unit(program_.schedule);
@@ -67,7 +67,7 @@ class Maker {
     if (!times_.bandwidth.empty() && times_.bytes.empty()) {
       return unused("--bandwidth", times_.bandwidth, "needs the size of a message, --bytes");
     }
-    if (times_.memory.optimizer_tensors != PaperMemory().optimizer_tensors &&
+    if (times_.memory.optimizer_tensors != SimulatedMemory().optimizer_tensors &&
         times_.memory.weights.empty()) {
       return unused("--optimizer_tensors", times_.memory.optimizer_tensors,
                     "needs the size that it multiplies, --weights");
@@ -161,7 +161,7 @@ class Maker {
                                ParseByteCounts("--bytes", times_.bytes, edges, "edge"));
     }
     if (times_.has_bytes()) {
-      PIPELAB_RETURN_IF_ERROR(SetPaperMemory(program_, times_.memory, &costs));
+      PIPELAB_RETURN_IF_ERROR(SetSimulatedMemory(program_, times_.memory, &costs));
     }
     if (!times_.bandwidth.empty()) {
       PIPELAB_ASSIGN_OR_RETURN(const std::vector<Bytes> bytes,
@@ -226,17 +226,18 @@ class Maker {
 
   const std::string kNone = "0";
   const Program& program_;
-  const PaperTimes& times_;
+  const SimulatedTimes& times_;
   Times parsed_[kOptions];
   int decimals_ = 0;
   int64_t parts_ = 1;
   double slowest_ = 1;
-  PaperCosts paper_;
+  SimulatedCosts paper_;
 };
 
 }  // namespace
 
-absl::StatusOr<PaperCosts> MakePaperCosts(const Program& program, const PaperTimes& times) {
+absl::StatusOr<SimulatedCosts> MakeSimulatedCosts(const Program& program,
+                                                  const SimulatedTimes& times) {
   return Maker(program, times).Make();
 }
 

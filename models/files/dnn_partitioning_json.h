@@ -9,8 +9,8 @@
 // ignored; of these, only colorClass and an edge's size may be missing.
 //
 // Errors: InvalidArgument, one line with file, key and reason.
-#ifndef PIPELAB_MODELS_FILES_PLACEMENT_JSON_H_
-#define PIPELAB_MODELS_FILES_PLACEMENT_JSON_H_
+#ifndef PIPELAB_MODELS_FILES_DNN_PARTITIONING_JSON_H_
+#define PIPELAB_MODELS_FILES_DNN_PARTITIONING_JSON_H_
 
 #include <cstdint>
 #include <string>
@@ -56,4 +56,4 @@ std::string PlacementToJson(const PlacementProblem& problem);
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_MODELS_FILES_PLACEMENT_JSON_H_
+#endif  // PIPELAB_MODELS_FILES_DNN_PARTITIONING_JSON_H_

@@ -1,14 +1,14 @@
 // Memory on paper: the options of simulate and show that say how large a stage is.
 //
-//   PaperMemory memory;
+//   SimulatedMemory memory;
 //   memory.kept = "2GiB";
 //   memory.weights = "1GiB,1GiB,3GiB,1GiB";
-//   PIPELAB_RETURN_IF_ERROR(SetPaperMemory(program, memory, &costs));   // with edge_bytes set
+//   PIPELAB_RETURN_IF_ERROR(SetSimulatedMemory(program, memory, &costs));   // with edge_bytes set
 //
 // Sizes are bytes ("64MiB"), one for all stages or one a stage. Gradients are as large as weights.
 // Errors: InvalidArgument naming the option and the value.
-#ifndef PIPELAB_EXPERIMENTS_COMMANDS_PAPER_MEMORY_H_
-#define PIPELAB_EXPERIMENTS_COMMANDS_PAPER_MEMORY_H_
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_MEMORY_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_MEMORY_H_
 
 #include <string>
 
@@ -19,7 +19,7 @@
 namespace pipelab {
 
 // Each a flag of the same name; empty: nothing.
-struct PaperMemory {
+struct SimulatedMemory {
   std::string kept;       // by a forward for its backward, besides the stage's inputs
   std::string weights;    // of a stage
   std::string workspace;  // of any action
@@ -29,8 +29,9 @@ struct PaperMemory {
 };
 
 // Sets the memory of every stage: of messages and stage inputs (costs.edge_bytes), and these.
-absl::Status SetPaperMemory(const Program& program, const PaperMemory& memory, CostTable* costs);
+absl::Status SetSimulatedMemory(const Program& program, const SimulatedMemory& memory,
+                                CostTable* costs);
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_COMMANDS_PAPER_MEMORY_H_
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_MEMORY_H_

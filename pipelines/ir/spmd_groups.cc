@@ -1,4 +1,4 @@
-#include "pipelines/ir/teams.h"
+#include "pipelines/ir/spmd_groups.h"
 
 #include <algorithm>
 #include <set>
@@ -17,7 +17,7 @@ std::string Asked(const LoweringOptions& options) {
 
 }  // namespace
 
-absl::Status CheckTeams(const Schedule& s, const LoweringOptions& options) {
+absl::Status CheckSpmdGroups(const Schedule& s, const LoweringOptions& options) {
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < s.num_stages(); ++stage) {
       const std::vector<int>& group = s.placement.groups[r][stage];
@@ -64,37 +64,38 @@ absl::Status CheckOwnSteps(const Schedule& s, const LoweringOptions& options) {
           "their gradients"));
     }
   }
-  return CheckTeams(s, options);
+  return CheckSpmdGroups(s, options);
 }
 
-std::vector<Team> MakeTeams(const Schedule& s, const LoweringOptions& options) {
-  std::vector<Team> teams;
+std::vector<SpmdGroup> MakeSpmdGroups(const Schedule& s, const LoweringOptions& options) {
+  std::vector<SpmdGroup> groups;
   std::vector<bool> placed(s.num_devices(), false);
   for (const auto& replica : s.placement.groups) {
-    for (const std::vector<int>& group : replica) {
-      const int first = group[0];
-      if (group.size() < 2 || placed[first]) continue;
-      for (int d : group) placed[d] = true;
-      Team& team = teams.emplace_back();
-      team.devices = group;
-      std::sort(team.devices.begin(), team.devices.end());
+    for (const std::vector<int>& devices : replica) {
+      const int first = devices[0];
+      if (devices.size() < 2 || placed[first]) continue;
+      for (int d : devices) placed[d] = true;
+      SpmdGroup& group = groups.emplace_back();
+      group.devices = devices;
+      std::sort(group.devices.begin(), group.devices.end());
       if (options.sharding == Sharding::kFully) {
-        team.weights = WeightRuns(s, first, options.residency);
-        if (options.overlap) team.weights = JoinForPrefetch(std::move(team.weights));
-        for (size_t i = 0; i < team.weights.size(); ++i) {
-          team.weights_by_end.push_back(static_cast<int32_t>(i));
+        group.weights = WeightRuns(s, first, options.residency);
+        if (options.overlap) group.weights = JoinForPrefetch(std::move(group.weights));
+        for (size_t i = 0; i < group.weights.size(); ++i) {
+          group.weights_by_end.push_back(static_cast<int32_t>(i));
         }
-        std::sort(team.weights_by_end.begin(), team.weights_by_end.end(),
-                  [&](int32_t a, int32_t b) { return team.weights[a].end < team.weights[b].end; });
+        std::sort(
+            group.weights_by_end.begin(), group.weights_by_end.end(),
+            [&](int32_t a, int32_t b) { return group.weights[a].end < group.weights[b].end; });
       }
       if (options.sharding == Sharding::kFully || options.sharding == Sharding::kGradients) {
-        team.gradients_by_end = GradientRuns(s, first, options.residency);
-        std::sort(team.gradients_by_end.begin(), team.gradients_by_end.end(),
+        group.gradients_by_end = GradientRuns(s, first, options.residency);
+        std::sort(group.gradients_by_end.begin(), group.gradients_by_end.end(),
                   [](const StageRun& a, const StageRun& b) { return a.end < b.end; });
       }
     }
   }
-  return teams;
+  return groups;
 }
 
 }  // namespace pipelab

@@ -1,4 +1,4 @@
-#include "experiments/commands/paper_run.h"
+#include "experiments/commands/simulated_run.h"
 
 #include <string>
 
@@ -17,10 +17,10 @@ Schedule Made(const std::string& name, int devices, int micro_batches) {
 }
 
 // (P - 1) / (M + P - 1), makespan (M + P - 1) (F + B), at most min(M, P - d) in flight.
-TEST(PaperRun, HasTheClosedFormsOf1F1B) {
+TEST(SimulatedRun, HasTheClosedFormsOf1F1B) {
   for (int p : {1, 2, 4, 7}) {
     for (int m : {1, 3, 8, 16}) {
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const PaperRun run, RunOnPaper(Made("1f1b", p, m), {}));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run, RunSimulated(Made("1f1b", p, m), {}));
       const Figures f = FiguresOf(run);
       EXPECT_EQ(f.makespan, 3.0 * (m + p - 1));
       EXPECT_DOUBLE_EQ(f.bubble, (p - 1.0) / (m + p - 1));
@@ -36,45 +36,46 @@ TEST(PaperRun, HasTheClosedFormsOf1F1B) {
 }
 
 // Tenths are exact: ten times 0.1 is 1 and not 0.9999999999999999.
-TEST(PaperRun, DecimalsAreExact) {
-  PaperTimes times;
+TEST(SimulatedRun, DecimalsAreExact) {
+  SimulatedTimes times;
   times.forward = "0.1";
   times.backward_input = "0.20";
   times.backward_weight = ".3";
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PaperRun run, RunOnPaper(Made("gpipe", 1, 10), times));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run, RunSimulated(Made("gpipe", 1, 10), times));
   EXPECT_EQ(run.nanoseconds_per_unit, 10);
   EXPECT_EQ(FiguresOf(run).makespan, 6.0);
   times.hop = "0.0625";
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PaperRun with_hops, RunOnPaper(Made("gpipe", 2, 1), times));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun with_hops,
+                               RunSimulated(Made("gpipe", 2, 1), times));
   EXPECT_EQ(FiguresOf(with_hops).makespan, 1.325);
 }
 
-TEST(PaperRun, TakesATimeAStage) {
-  PaperTimes times;
+TEST(SimulatedRun, TakesATimeAStage) {
+  SimulatedTimes times;
   times.forward = "1,2,3,4";
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PaperRun run, RunOnPaper(Made("gpipe", 4, 1), times));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run, RunSimulated(Made("gpipe", 4, 1), times));
   EXPECT_EQ(FiguresOf(run).makespan, 18.0);
   EXPECT_EQ(FiguresOf(run).devices[2].busy, 5.0);
-  EXPECT_THAT(RunOnPaper(Made("gpipe", 3, 1), times),
+  EXPECT_THAT(RunSimulated(Made("gpipe", 3, 1), times),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        "--forward=1,2,3,4: 4 numbers, but the schedule has 3 stages; give one "
                        "number or one for each"));
 }
 
-TEST(PaperRun, RefusesWhatIsNoTime) {
+TEST(SimulatedRun, RefusesWhatIsNoTime) {
   for (const char* bad : {"", "-1", "1e3", "x", ".", "1..2", "1.0000000001", "1000000000000000"}) {
-    PaperTimes times;
+    SimulatedTimes times;
     times.backward_weight = bad;
     EXPECT_THAT(
-        RunOnPaper(Made("gpipe", 2, 2), times),
+        RunSimulated(Made("gpipe", 2, 2), times),
         StatusIs(absl::StatusCode::kInvalidArgument,
                  HasSubstr(std::string("--backward_weight=") + bad + ": must be a decimal")))
         << bad;
   }
-  PaperTimes times;
+  SimulatedTimes times;
   times.forward = "999999999999999";
   times.hop = "0.000000001";
-  EXPECT_THAT(RunOnPaper(Made("gpipe", 2, 2), times),
+  EXPECT_THAT(RunSimulated(Made("gpipe", 2, 2), times),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too large or too fine")));
 }
 

@@ -1,20 +1,20 @@
-#include "pipelines/sim/effects.h"
+#include "pipelines/sim/instruction_cost.h"
 
 #include <algorithm>
 
 #include "pipelines/cost/collectives.h"
 #include "pipelines/cost/sharded_state.h"
-#include "pipelines/ir/pieces.h"
+#include "pipelines/ir/row_split.h"
 
 namespace pipelab {
 
-EffectTable::EffectTable(const Program& program, const CostTable& costs)
+InstructionCostTable::InstructionCostTable(const Program& program, const CostTable& costs)
     : program_(program),
       costs_(costs),
       num_stages_(program.schedule.num_stages()),
       num_slices_(costs.slices.empty() ? 1 : program.schedule.num_slices),
       slice_parts_(costs.SliceParts(program.schedule)),
-      row_parts_(program.schedule, costs) {
+      reshard_(program.schedule, costs) {
   const Schedule& s = program.schedule;
   num_edges_ = s.stages.edges.size();
   slices_differ_ = !costs.slices.empty();
@@ -35,19 +35,20 @@ EffectTable::EffectTable(const Program& program, const CostTable& costs)
     for (int stage = 0; stage < num_stages_; ++stage) {
       const std::vector<int>& group = s.placement.groups[r][stage];
       for (int slice = 0; slice < num_slices_; ++slice) {
-        table_.push_back(Effects(stage, slice, recomputed[stage], group));
+        table_.push_back(CostsOfStage(stage, slice, recomputed[stage], group));
       }
     }
   }
 }
 
-Effect EffectTable::WithRowParts(Effect effect, int device, const Instruction& i) const {
-  const RowPartsMemory parts = row_parts_.Of(device, i.replica, i.action);
-  effect.peak = std::max({effect.peak, parts.before, effect.change + parts.after});
-  return effect;
+InstructionCost InstructionCostTable::WithReshard(InstructionCost cost, int device,
+                                                  const Instruction& i) const {
+  const ReshardMemory parts = reshard_.Of(device, i.replica, i.action);
+  cost.peak = std::max({cost.peak, parts.before, cost.change + parts.after});
+  return cost;
 }
 
-int64_t EffectTable::StatisticsTime(const Action& a, const std::vector<int>& group) const {
+int64_t InstructionCostTable::StatisticsTime(const Action& a, const std::vector<int>& group) const {
   int64_t time = 0;
   for (const TensorCollective& c : costs_.StatisticsOf(a)) {
     time += CollectiveTime(costs_, c.kind, group, c.bytes).value();
@@ -55,8 +56,8 @@ int64_t EffectTable::StatisticsTime(const Action& a, const std::vector<int>& gro
   return time;
 }
 
-EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomputed,
-                                               const std::vector<int>& group) const {
+InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
+    int stage, int slice, bool recomputed, const std::vector<int>& group) const {
   const Schedule& s = program_.schedule;
   const StageMemory& m = costs_.StageOf(stage, slice).memory;
   int64_t in = 0, out = 0;
@@ -72,14 +73,14 @@ EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomp
   const auto own = [this](Bytes bytes) { return bytes.value() / slice_parts_; };
   const int64_t kept = own(m.kept), for_weight = own(m.kept_for_weight);
   const int64_t dropped = own(m.kept_when_dropped), carried = own(m.carried);
-  StageEffects effects;
+  StageInstructionCosts instruction_costs;
   const auto set = [&](ActionKind kind, Bytes peak, int64_t kept, int64_t messages) {
     Action a;
     a.kind = kind;
     a.stage = static_cast<int16_t>(stage);
     a.slice = static_cast<int16_t>(slice);
     const int64_t time = costs_.Compute(a).value() / slice_parts_ + StatisticsTime(a, group);
-    effects[static_cast<int>(kind)] = {time, own(peak), kept + messages, 0, kept};
+    instruction_costs[static_cast<int>(kind)] = {time, own(peak), kept + messages, 0, kept};
   };
   // `in` of a forward is on the device already (received, or handed over) and is then kept; a
   // backward turns what was kept and output gradients into input gradients.
@@ -91,11 +92,12 @@ EffectTable::StageEffects EffectTable::Effects(int stage, int slice, bool recomp
       in - out);
   set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight, 0);
   if (!recomputed) {
-    effects[static_cast<int>(ActionKind::kForward)].peak_kept = own(m.forward_peak_kept);
+    instruction_costs[static_cast<int>(ActionKind::kForward)].peak_kept = own(m.forward_peak_kept);
   }
-  effects[static_cast<int>(ActionKind::kRecompute)].peak_kept = own(m.recompute_peak_kept);
-  effects[static_cast<int>(ActionKind::kStep)].time = costs_.stages[stage].step.value();
-  return effects;
+  instruction_costs[static_cast<int>(ActionKind::kRecompute)].peak_kept =
+      own(m.recompute_peak_kept);
+  instruction_costs[static_cast<int>(ActionKind::kStep)].time = costs_.stages[stage].step.value();
+  return instruction_costs;
 }
 
 }  // namespace pipelab

@@ -1,4 +1,4 @@
-#include "experiments/commands/paper_costs.h"
+#include "experiments/commands/simulated_costs.h"
 
 #include <fstream>
 #include <numeric>
@@ -7,7 +7,7 @@
 
 #include "experiments/commands/decimal.h"
 #include "experiments/commands/links_file.h"
-#include "experiments/commands/paper_run.h"
+#include "experiments/commands/simulated_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/schedules/catalog.h"
@@ -22,14 +22,15 @@ Schedule Made(const std::string& name, int devices, int micro_batches) {
   return *MakeSchedule(name, {devices, micro_batches});
 }
 
-double Makespan(const std::string& name, int devices, int micro_batches, const PaperTimes& times) {
-  const absl::StatusOr<PaperRun> run = RunOnPaper(Made(name, devices, micro_batches), times);
+double Makespan(const std::string& name, int devices, int micro_batches,
+                const SimulatedTimes& times) {
+  const absl::StatusOr<SimulatedRun> run = RunSimulated(Made(name, devices, micro_batches), times);
   EXPECT_THAT(run, IsOk());
   return run.ok() ? FiguresOf(*run).makespan : -1;
 }
 
-std::string ErrorOf(const PaperTimes& times) {
-  return std::string(RunOnPaper(Made("gpipe", 4, 2), times).status().message());
+std::string ErrorOf(const SimulatedTimes& times) {
+  return std::string(RunSimulated(Made("gpipe", 4, 2), times).status().message());
 }
 
 TEST(ParseByteCounts, TakesUnits) {
@@ -54,8 +55,8 @@ TEST(ParseByteCounts, TakesUnits) {
                        "for each"));
 }
 
-TEST(PaperCosts, MessagesTakeBytesOverBandwidth) {
-  PaperTimes times;
+TEST(SimulatedCosts, MessagesTakeBytesOverBandwidth) {
+  SimulatedTimes times;
   times.bytes = "30MB";
   times.bandwidth = "120MB";  // a quarter of a unit a message
   EXPECT_EQ(Makespan("gpipe", 4, 1, times), 12 + 6 * 0.25);
@@ -74,7 +75,7 @@ TEST(PaperCosts, MessagesTakeBytesOverBandwidth) {
 
 // A device of a group of d takes 1 / d of a stage's time: to the last digit, or, where groups have
 // no small multiple, to a millionth.
-TEST(PaperCosts, GroupsDivideTimes) {
+TEST(SimulatedCosts, GroupsDivideTimes) {
   const auto makespan = [](const std::vector<int>& groups) {
     SchemeParams params{0, 1};
     for (int d : groups) {
@@ -82,7 +83,7 @@ TEST(PaperCosts, GroupsDivideTimes) {
       std::iota(group.begin(), group.end(), params.devices);
       params.devices += d;
     }
-    const absl::StatusOr<PaperRun> run = RunOnPaper(*MakeSchedule("graph", params), {});
+    const absl::StatusOr<SimulatedRun> run = RunSimulated(*MakeSchedule("graph", params), {});
     EXPECT_THAT(run, IsOk());
     return run.ok() ? FiguresOf(*run).makespan : -1;
   };
@@ -91,15 +92,15 @@ TEST(PaperCosts, GroupsDivideTimes) {
   EXPECT_NEAR(makespan({97, 101, 107}), 3 / 97. + 3 / 101. + 3 / 107., 1e-5);
 }
 
-TEST(PaperCosts, WithoutOverlapHasItsClosedForm) {
-  PaperTimes times;
+TEST(SimulatedCosts, WithoutOverlapHasItsClosedForm) {
+  SimulatedTimes times;
   times.overlap = false;
   times.hop = "0.1";
   EXPECT_DOUBLE_EQ(Makespan("gpipe", 4, 8, times), 11 * 3.2 - 0.2);
 }
 
-TEST(PaperCosts, StragglersAreSlow) {
-  PaperTimes times;
+TEST(SimulatedCosts, StragglersAreSlow) {
+  SimulatedTimes times;
   times.device_speed = "1,0.5,1,1";
   EXPECT_EQ(Makespan("gpipe", 4, 8, times), 3 * 3 + 6 + 7 * 6);
   times.device_speed = "0.75";
@@ -110,11 +111,11 @@ TEST(PaperCosts, StragglersAreSlow) {
   EXPECT_THAT(ErrorOf(times), HasSubstr("but the schedule has 4 devices"));
 }
 
-TEST(PaperCosts, StepsReductionsAndRecomputesHaveTimes) {
-  PaperTimes times;
+TEST(SimulatedCosts, StepsReductionsAndRecomputesHaveTimes) {
+  SimulatedTimes times;
   times.step = "0.5";
   EXPECT_EQ(Makespan("gpipe", 4, 8, times), 33.5);
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PaperRun run, RunOnPaper(Made("gpipe", 4, 8), times));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun run, RunSimulated(Made("gpipe", 4, 8), times));
   EXPECT_EQ(FiguresOf(run).devices[3].busy, 24.5);
   times.step = "";
   const double without = Makespan("chimera", 4, 4, times);
@@ -124,12 +125,12 @@ TEST(PaperCosts, StepsReductionsAndRecomputesHaveTimes) {
   EXPECT_EQ(Makespan("chimera", 4, 4, times), without + 2 + 2);  // and two steps
   SchemeParams params{2, 2};
   params.recompute = true;
-  times = PaperTimes();
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PaperRun rebuilt,
-                               RunOnPaper(*MakeSchedule("gpipe", params), times));
+  times = SimulatedTimes();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun rebuilt,
+                               RunSimulated(*MakeSchedule("gpipe", params), times));
   times.recompute_time = "0.25";
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const PaperRun faster,
-                               RunOnPaper(*MakeSchedule("gpipe", params), times));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SimulatedRun faster,
+                               RunSimulated(*MakeSchedule("gpipe", params), times));
   EXPECT_EQ(FiguresOf(rebuilt).devices[0].busy, 8);
   EXPECT_EQ(FiguresOf(faster).devices[0].busy, 6.5);
 }
@@ -191,7 +192,7 @@ TEST(LinksFile, SharesWhatItSays) {
   const std::string path = testing::TempDir() + "/links.json";
   std::ofstream(path) << R"({"links": [{"name": "bus", "bandwidth": "1MB"}],
                              "paths": [{"from": "all", "to": "all", "links": ["bus"]}]})";
-  PaperTimes times;
+  SimulatedTimes times;
   times.bytes = "4MB";
   times.bandwidth = "1MB";
   const double alone = Makespan("gpipe", 2, 8, times);
@@ -199,7 +200,7 @@ TEST(LinksFile, SharesWhatItSays) {
   EXPECT_GE(Makespan("1f1b", 2, 8, times), 1 + 16 * 4 + 2);
   EXPECT_EQ(Makespan("gpipe", 2, 8, times), alone);  // forwards first, then backwards
   times.links = path + ".none";
-  EXPECT_THAT(RunOnPaper(Made("1f1b", 2, 8), times),
+  EXPECT_THAT(RunSimulated(Made("1f1b", 2, 8), times),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("--links=" + path)));
 }
 

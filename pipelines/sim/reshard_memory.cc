@@ -1,8 +1,8 @@
-#include "pipelines/sim/row_parts.h"
+#include "pipelines/sim/reshard_memory.h"
 
 #include <algorithm>
 
-#include "pipelines/ir/pieces.h"
+#include "pipelines/ir/row_split.h"
 
 namespace pipelab {
 namespace {
@@ -20,7 +20,7 @@ bool AllWhole(const Schedule& s) {
 
 }  // namespace
 
-RowPartsTable::RowPartsTable(const Schedule& s, const CostTable& costs) : schedule_(s) {
+ReshardMemoryTable::ReshardMemoryTable(const Schedule& s, const CostTable& costs) : schedule_(s) {
   if (AllWhole(s)) return;
   slices_ = costs.slices.empty() ? 1 : s.num_slices;
   for (int slice = 0; slice < slices_; ++slice) {
@@ -30,9 +30,10 @@ RowPartsTable::RowPartsTable(const Schedule& s, const CostTable& costs) : schedu
   }
 }
 
-std::vector<RowPartsTable::End> RowPartsTable::EndsOf(const Schedule& s, const CostTable& costs,
-                                                      int slice, int replica, int stage, int edge,
-                                                      int phases) {
+std::vector<ReshardMemoryTable::End> ReshardMemoryTable::EndsOf(const Schedule& s,
+                                                                const CostTable& costs, int slice,
+                                                                int replica, int stage, int edge,
+                                                                int phases) {
   const StageGraph::Edge& e = s.stages.edges[edge];
   const auto& groups = s.placement.groups[replica];
   std::vector<End> ends(groups[stage].size() * phases);
@@ -54,8 +55,8 @@ std::vector<RowPartsTable::End> RowPartsTable::EndsOf(const Schedule& s, const C
   return ends;
 }
 
-void RowPartsTable::AddStage(const Schedule& s, const CostTable& costs, int slice, int replica,
-                             int stage) {
+void ReshardMemoryTable::AddStage(const Schedule& s, const CostTable& costs, int slice, int replica,
+                                  int stage) {
   StageTable table;
   table.phases = PhasesOf(s, stage);
   const size_t members = s.placement.groups[replica][stage].size();
@@ -63,11 +64,11 @@ void RowPartsTable::AddStage(const Schedule& s, const CostTable& costs, int slic
   // A forward takes its inputs along in-edges and leaves outputs along out-edges; a backward the
   // other way.
   const auto add = [&](const std::vector<int>& in, const std::vector<int>& out,
-                       RowPartsMemory Memory::*memory) {
+                       ReshardMemory Memory::*memory) {
     for (int edge : in) {
       const std::vector<End> ends = EndsOf(s, costs, slice, replica, stage, edge, table.phases);
       for (size_t i = 0; i < ends.size(); ++i) {
-        RowPartsMemory& m = table.memory[i].*memory;
+        ReshardMemory& m = table.memory[i].*memory;
         if (ends[i].parts > 1) m.before = std::max(m.before, ends[i].bytes);
       }
     }
@@ -76,7 +77,7 @@ void RowPartsTable::AddStage(const Schedule& s, const CostTable& costs, int slic
       const std::vector<End> ends = EndsOf(s, costs, slice, replica, stage, edge, table.phases);
       for (size_t i = 0; i < ends.size(); ++i) {
         if (ends[i].parts <= 1) continue;  // goes or stays whole
-        RowPartsMemory& m = table.memory[i].*memory;
+        ReshardMemory& m = table.memory[i].*memory;
         level[i] += ends[i].local;
         m.after = std::max(m.after, level[i]);
         if (ends[i].local == ends[i].bytes) level[i] -= ends[i].bytes;  // nothing is sent
@@ -91,10 +92,10 @@ void RowPartsTable::AddStage(const Schedule& s, const CostTable& costs, int slic
   stages_.push_back(std::move(table));
 }
 
-RowPartsMemory RowPartsTable::Of(int device, int replica, const Action& a) const {
+ReshardMemory ReshardMemoryTable::Of(int device, int replica, const Action& a) const {
   const bool forward = a.kind == ActionKind::kForward;
   if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) {
-    return RowPartsMemory();
+    return ReshardMemory();
   }
   const int slice = slices_ == 1 ? 0 : a.slice;
   const int replicas = schedule_.placement.num_replicas();

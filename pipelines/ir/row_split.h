@@ -5,8 +5,8 @@
 //
 // A message belongs to one of the smaller micro-batches of the edge's two ends: with 4
 // micro-batches at one end and 2 at the other, each of the 2 is sent, or received, in two messages.
-#ifndef PIPELAB_PIPELINES_IR_PIECES_H_
-#define PIPELAB_PIPELINES_IR_PIECES_H_
+#ifndef PIPELAB_PIPELINES_IR_ROW_SPLIT_H_
+#define PIPELAB_PIPELINES_IR_ROW_SPLIT_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -85,4 +85,4 @@ void ForEachPiece(const Schedule& s, int replica, int edge, Fn&& fn) {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_IR_PIECES_H_
+#endif  // PIPELAB_PIPELINES_IR_ROW_SPLIT_H_

@@ -1,12 +1,12 @@
 // What an instruction does to its device: time and memory, from a cost table. The one place where
 // the memory semantics of ir/program.h become numbers.
 //
-//   EffectTable effects(program, costs);
-//   Effect e = effects.Of(device, instruction);
+//   InstructionCostTable instruction_costs(program, costs);
+//   InstructionCost e = instruction_costs.Of(device, instruction);
 //
 // Nanoseconds and bytes, for one member of the stage's group and one slice.
-#ifndef PIPELAB_PIPELINES_SIM_EFFECTS_H_
-#define PIPELAB_PIPELINES_SIM_EFFECTS_H_
+#ifndef PIPELAB_PIPELINES_SIM_INSTRUCTION_COST_H_
+#define PIPELAB_PIPELINES_SIM_INSTRUCTION_COST_H_
 
 #include <algorithm>
 #include <array>
@@ -16,12 +16,12 @@
 #include "absl/base/attributes.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/sim/row_parts.h"
+#include "pipelines/sim/reshard_memory.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
 
-struct Effect {
+struct InstructionCost {
   int64_t time = 0;    // of compute and steps
   int64_t peak = 0;    // bytes above the level while it runs
   int64_t change = 0;  // of the level, once it is over
@@ -30,27 +30,28 @@ struct Effect {
   int64_t kept = 0;  // inputs included
 };
 
-class EffectTable {
+class InstructionCostTable {
  public:
   // Keeps references to both.
-  EffectTable(const Program& program, const CostTable& costs);
+  InstructionCostTable(const Program& program, const CostTable& costs);
 
   // `device` runs the instruction. Always inline: callers use parts of it, a million times.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE Effect Of(int device, const Instruction& i) const {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE InstructionCost Of(int device, const Instruction& i) const {
     switch (i.op) {
       case OpCode::kCompute:
       case OpCode::kStep: {
         const int slice = num_slices_ > 1 ? i.action.slice : 0;
-        const Effect& effect = table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ +
-                                      slice][static_cast<int>(i.action.kind)];
-        return row_parts_.any() ? WithRowParts(effect, device, i) : effect;
+        const InstructionCost& cost =
+            table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ + slice]
+                  [static_cast<int>(i.action.kind)];
+        return reshard_.any() ? WithReshard(cost, device, i) : cost;
       }
       case OpCode::kSend:
         return {0, 0, -MessageBytes(program_.messages[i.arg]), 0, 0};
       case OpCode::kReceive:
         return {0, 0, SentBytes(program_.messages[i.arg]), 0, 0};
       case OpCode::kWait:
-        return costs_.divided_messages ? OfGather(program_.messages[i.arg]) : Effect();
+        return costs_.divided_messages ? OfGather(program_.messages[i.arg]) : InstructionCost();
       case OpCode::kNorm:
         return {0, 0, norm_bytes_[device], 0, 0};
       case OpCode::kNormWait:
@@ -79,16 +80,17 @@ class EffectTable {
 
  private:
   static constexpr int kNumKinds = 6;
-  using StageEffects = std::array<Effect, kNumKinds>;
+  using StageInstructionCosts = std::array<InstructionCost, kNumKinds>;
 
-  Effect WithRowParts(Effect effect, int device, const Instruction& i) const;
-  StageEffects Effects(int stage, int slice, bool recomputed, const std::vector<int>& group) const;
+  InstructionCost WithReshard(InstructionCost cost, int device, const Instruction& i) const;
+  StageInstructionCosts CostsOfStage(int stage, int slice, bool recomputed,
+                                     const std::vector<int>& group) const;
   // Of what the group does together in the action, one after the other.
   int64_t StatisticsTime(const Action& a, const std::vector<int>& group) const;
   // The whole of a message beside the part that has come, until it is gathered.
-  Effect OfGather(const Message& m) const {
+  InstructionCost OfGather(const Message& m) const {
     const int64_t whole = MessageBytes(m), part = SentBytes(m);
-    return part == whole ? Effect() : Effect{0, whole, whole - part, 0, 0};
+    return part == whole ? InstructionCost() : InstructionCost{0, whole, whole - part, 0, 0};
   }
 
   const Program& program_;
@@ -96,14 +98,14 @@ class EffectTable {
   int num_stages_;
   int num_slices_;       // that differ: 1 where the table knows no slices
   int64_t slice_parts_;  // that are alike
-  const RowPartsTable row_parts_;
+  const ReshardMemoryTable reshard_;
   std::vector<int64_t> norm_bytes_;  // [device] terms of all its copies; empty without a norm
   size_t num_edges_ = 0;
   bool slices_differ_ = false;
-  std::vector<int64_t> message_bytes_;  // [edge, slice where they differ] of all its rows
-  std::vector<StageEffects> table_;     // [(replica * stages + stage) * slices + slice]
+  std::vector<int64_t> message_bytes_;        // [edge, slice where they differ] of all its rows
+  std::vector<StageInstructionCosts> table_;  // [(replica * stages + stage) * slices + slice]
 };
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_SIM_EFFECTS_H_
+#endif  // PIPELAB_PIPELINES_SIM_INSTRUCTION_COST_H_

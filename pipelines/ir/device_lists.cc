@@ -1,4 +1,4 @@
-#include "pipelines/ir/from_rows.h"
+#include "pipelines/ir/device_lists.h"
 
 #include <algorithm>
 #include <limits>
@@ -116,8 +116,8 @@ class PlacementFromRows {
 
 }  // namespace
 
-absl::StatusOr<Schedule> ScheduleFromRows(std::vector<std::vector<Action>> rows,
-                                          absl::string_view what) {
+absl::StatusOr<Schedule> ScheduleFromDeviceLists(std::vector<std::vector<Action>> rows,
+                                                 absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(Schedule s, PlacementFromRows(rows, what).Make());
   s.order = std::move(rows);
   return s;

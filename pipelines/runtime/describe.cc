@@ -1,4 +1,4 @@
-#include "pipelines/runtime/place.h"
+#include "pipelines/runtime/describe.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -15,7 +15,7 @@ std::string ReductionPlace(const Program& program, const Instruction& instructio
 
 }  // namespace
 
-std::string Place(const Program& program, const Instruction& instruction) {
+std::string Describe(const Program& program, const Instruction& instruction) {
   const auto valid = [&](size_t size) {
     return instruction.arg >= 0 && instruction.arg < static_cast<int64_t>(size);
   };

@@ -2,13 +2,13 @@
 // their micro-batches, a device gets an input in several parts, or keeps a part of its output for
 // itself.
 //
-//   RowPartsTable table(schedule, costs);
-//   if (table.any()) RowPartsMemory m = table.Of(device, replica, action);
+//   ReshardMemoryTable table(schedule, costs);
+//   if (table.any()) ReshardMemory m = table.Of(device, replica, action);
 //
 // The runtime (runtime/device_runner.h) allocates the whole input before it lets go of its parts,
 // and copies the parts of an output that stay before it lets go of the whole.
-#ifndef PIPELAB_PIPELINES_SIM_ROW_PARTS_H_
-#define PIPELAB_PIPELINES_SIM_ROW_PARTS_H_
+#ifndef PIPELAB_PIPELINES_SIM_RESHARD_MEMORY_H_
+#define PIPELAB_PIPELINES_SIM_RESHARD_MEMORY_H_
 
 #include <cstdint>
 #include <vector>
@@ -19,19 +19,19 @@
 namespace pipelab {
 
 // Bytes for a moment, above the device's level.
-struct RowPartsMemory {
+struct ReshardMemory {
   int64_t before = 0;  // above the level before the action
   int64_t after = 0;   // above the level after it
 };
 
-class RowPartsTable {
+class ReshardMemoryTable {
  public:
-  RowPartsTable(const Schedule& schedule, const CostTable& costs);
+  ReshardMemoryTable(const Schedule& schedule, const CostTable& costs);
 
   // False in most schedules: then Of is 0 everywhere.
   bool any() const { return any_; }
   // Of a forward, backward or its input part; 0 for other actions.
-  RowPartsMemory Of(int device, int replica, const Action& a) const;
+  ReshardMemory Of(int device, int replica, const Action& a) const;
 
  private:
   // One end of an edge on one member of its group, for one of the stage's micro-batches.
@@ -42,7 +42,7 @@ class RowPartsTable {
   };
   // Of one member and one of the micro-batches after which parts repeat.
   struct Memory {
-    RowPartsMemory forward, backward;
+    ReshardMemory forward, backward;
   };
   struct StageTable {
     int phases = 1;
@@ -62,4 +62,4 @@ class RowPartsTable {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_SIM_ROW_PARTS_H_
+#endif  // PIPELAB_PIPELINES_SIM_RESHARD_MEMORY_H_

@@ -1,12 +1,12 @@
 // A schedule with times, on paper: the simulator in the user's unit, exactly.
 //
-//   PaperTimes times;                    // paper_costs.h
-//   PIPELAB_ASSIGN_OR_RETURN(PaperRun run, RunOnPaper(schedule, times));
+//   SimulatedTimes times;                    // simulated_costs.h
+//   PIPELAB_ASSIGN_OR_RETURN(SimulatedRun run, RunSimulated(schedule, times));
 //   Figures f = FiguresOf(run);          // f.makespan == f.Units(...)
 //
-// Errors: those of MakePaperCosts; what Lower says for a schedule that is not valid.
-#ifndef PIPELAB_EXPERIMENTS_COMMANDS_PAPER_RUN_H_
-#define PIPELAB_EXPERIMENTS_COMMANDS_PAPER_RUN_H_
+// Errors: those of MakeSimulatedCosts; what Lower says for a schedule that is not valid.
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_RUN_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_RUN_H_
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "experiments/commands/paper_costs.h"
+#include "experiments/commands/simulated_costs.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
@@ -24,9 +24,9 @@
 namespace pipelab {
 
 // Of the flags (time_flags.cc).
-PaperTimes TimesFromFlags();
+SimulatedTimes TimesFromFlags();
 
-struct PaperRun {
+struct SimulatedRun {
   Program program;
   CostTable costs;
   Trace trace;
@@ -37,7 +37,7 @@ struct PaperRun {
   bool has_bytes = false;               // the trace's memory is in bytes, and not in activations
 };
 
-absl::StatusOr<PaperRun> RunOnPaper(Schedule schedule, const PaperTimes& times);
+absl::StatusOr<SimulatedRun> RunSimulated(Schedule schedule, const SimulatedTimes& times);
 
 struct DeviceFigures {
   double busy = 0;         // units: the sum of its actions, optimizer steps included
@@ -55,8 +55,8 @@ struct Figures {
   std::vector<DeviceFigures> devices;
 };
 
-Figures FiguresOf(const PaperRun& run);
+Figures FiguresOf(const SimulatedRun& run);
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_COMMANDS_PAPER_RUN_H_
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_RUN_H_

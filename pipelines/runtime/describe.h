@@ -1,9 +1,9 @@
 // How errors call the parts of a program.
 //
-//   Place(program, instruction)      // "1F3", "0F3 from device 0", "gradient reduction of stage 2"
+//   Describe(program, instruction)   // "1F3", "0F3 from device 0", "gradient reduction of stage 2"
 //   SpecToString(spec)               // "float32[4, 128]"
-#ifndef PIPELAB_PIPELINES_RUNTIME_PLACE_H_
-#define PIPELAB_PIPELINES_RUNTIME_PLACE_H_
+#ifndef PIPELAB_PIPELINES_RUNTIME_DESCRIBE_H_
+#define PIPELAB_PIPELINES_RUNTIME_DESCRIBE_H_
 
 #include <string>
 
@@ -13,10 +13,10 @@
 
 namespace pipelab {
 
-std::string Place(const Program& program, const Instruction& instruction);
+std::string Describe(const Program& program, const Instruction& instruction);
 std::string SpecToString(const TensorSpec& spec);
 std::string LimitToString(absl::Duration limit);  // "60 s"
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_RUNTIME_PLACE_H_
+#endif  // PIPELAB_PIPELINES_RUNTIME_DESCRIBE_H_

@@ -1,4 +1,4 @@
-#include "experiments/commands/paper_memory.h"
+#include "experiments/commands/simulated_memory.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -41,7 +41,8 @@ absl::Status CheckFits(const Program& program, const CostTable& costs,
 
 }  // namespace
 
-absl::Status SetPaperMemory(const Program& program, const PaperMemory& memory, CostTable* costs) {
+absl::Status SetSimulatedMemory(const Program& program, const SimulatedMemory& memory,
+                                CostTable* costs) {
   const Schedule& s = program.schedule;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<Bytes> kept,
                            SizesOf("--kept", memory.kept, s.num_stages()));

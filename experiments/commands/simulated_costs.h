@@ -1,8 +1,8 @@
 // Times on paper: the options of simulate and show, as a cost table.
 //
-//   PaperTimes times;                    // F = I = W = 1; a fused backward costs I + W
+//   SimulatedTimes times;                    // F = I = W = 1; a fused backward costs I + W
 //   times.hop = "0.1";
-//   PIPELAB_ASSIGN_OR_RETURN(PaperCosts paper, MakePaperCosts(program, times));
+//   PIPELAB_ASSIGN_OR_RETURN(SimulatedCosts paper, MakeSimulatedCosts(program, times));
 //   Simulate(program, paper.costs);
 //
 // Times are decimals in a unit of the user's choice, one for all stages ("1.5") or one a stage,
@@ -14,20 +14,20 @@
 //
 // Errors: InvalidArgument naming the option and the value; FailedPrecondition for what the file of
 // --links says.
-#ifndef PIPELAB_EXPERIMENTS_COMMANDS_PAPER_COSTS_H_
-#define PIPELAB_EXPERIMENTS_COMMANDS_PAPER_COSTS_H_
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_COSTS_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_COSTS_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "experiments/commands/paper_memory.h"
+#include "experiments/commands/simulated_memory.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 
 namespace pipelab {
 
 // Each a flag of the same name.
-struct PaperTimes {
+struct SimulatedTimes {
   std::string forward = "1", backward_input = "1", backward_weight = "1", hop = "0";
   std::string recompute_time;  // empty: the forward's
   std::string step, reduce;    // empty: no steps, no reductions
@@ -35,7 +35,7 @@ struct PaperTimes {
   std::string bandwidth;       // bytes in a unit of time; empty: no limit
   std::string links;           // a file (links_file.h)
   std::string device_speed;    // one or one a device; empty: 1
-  PaperMemory memory;
+  SimulatedMemory memory;
   bool overlap = true;
   bool atomic_pairs = false;  // pipelines/sim/atomic_pairs.h
   // A unit has at least 10^this nanoseconds: 6 lets drawings show it as 1 ms.
@@ -47,13 +47,14 @@ struct PaperTimes {
   bool has_bytes() const { return !bytes.empty() || memory.any(); }
 };
 
-struct PaperCosts {
+struct SimulatedCosts {
   CostTable costs;
   int64_t nanoseconds_per_unit = 1;
 };
 
-absl::StatusOr<PaperCosts> MakePaperCosts(const Program& program, const PaperTimes& times);
+absl::StatusOr<SimulatedCosts> MakeSimulatedCosts(const Program& program,
+                                                  const SimulatedTimes& times);
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_EXPERIMENTS_COMMANDS_PAPER_COSTS_H_
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_COSTS_H_
