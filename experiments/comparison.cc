@@ -37,7 +37,8 @@ SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
                       ? *std::max_element(stages.begin(), stages.end()) + 1
                       : options.devices;
   sizes.micro_batches = options.micro_batches;
-  sizes.virtual_stages = options.chunks > 0 && scheme.default_chunks > 1 ? options.chunks : 0;
+  sizes.virtual_stages =
+      options.chunks > 0 && scheme.default_virtual_stages > 1 ? options.chunks : 0;
   // GPipe as published re-materialises; the others keep their activations.
   sizes.recompute = scheme.name == "gpipe";
   return sizes;
@@ -92,7 +93,7 @@ absl::StatusOr<SerialRun> TrainSerially(const ModelGraph& graph, const BatchSour
                                         const SumOrder& order) {
   SerialOptions serial;
   serial.num_micro_batches = options.micro_batches;
-  serial.micro_batch_samples = options.micro_batch_samples;
+  serial.micro_batch_size = options.micro_batch_size;
   serial.data = &batches;
   serial.seed = options.seed;
   serial.optimizer = options.optimizer;
@@ -126,7 +127,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   TrainingOptions training_options;
   training_options.scheme = std::string(scheme.name);
   training_options.sizes = SizesOf(options, scheme);
-  training_options.micro_batch_samples = options.micro_batch_samples;
+  training_options.micro_batch_size = options.micro_batch_size;
   if (TakesBranches(options, scheme)) {
     training_options.stage_of_layer = options.parallel_stages;
   } else {
@@ -194,9 +195,9 @@ absl::Status CheckOptions(const ComparisonOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps=", options.steps, ": must be at least 1"));
   }
-  if (options.micro_batch_samples < 1) {
+  if (options.micro_batch_size < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--samples=", options.micro_batch_samples, ": must be at least 1"));
+        absl::StrCat("--samples=", options.micro_batch_size, ": must be at least 1"));
   }
   if (options.chunks < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -295,7 +296,7 @@ absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& o
                              MakeSchedule(scheme->name, sizes, options.schemes_option));
     if (TakesBranches(options, *scheme)) continue;
     PIPELAB_RETURN_IF_ERROR(
-        ChoosePartition(graph, schedule.num_stages(), options.micro_batch_samples, options.layout)
+        ChoosePartition(graph, schedule.num_stages(), options.micro_batch_size, options.layout)
             .status());
   }
   return absl::OkStatus();

@@ -23,7 +23,7 @@ struct ComparisonOptions {
   int devices = 4;
   int micro_batches = 8;
   int chunks = 0;  // 0: each scheme's own
-  int64_t micro_batch_samples = 1;
+  int64_t micro_batch_size = 1;
   int steps = 200;
   uint64_t seed = 1;
   OptimizerOptions optimizer;

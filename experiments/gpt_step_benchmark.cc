@@ -32,7 +32,7 @@ void BM_GptStep(benchmark::State& state, const Shape& shape) {
   TrainingOptions options;
   options.sizes.devices = 1;
   options.sizes.micro_batches = shape.micro_batches;
-  options.micro_batch_samples = shape.samples;
+  options.micro_batch_size = shape.samples;
   auto training = PipelineTraining::Create(*graph, *text->train, options);
   CHECK(training.ok()) << training.status();
   CHECK((*training)->Step().ok());  // warms up

@@ -22,11 +22,11 @@ absl::Status CheckRange(absl::string_view option, int64_t value, int64_t least, 
       absl::StrCat(option, "=", value, ": must be from ", least, " to ", most));
 }
 
-absl::Status CheckMemory(const ModelGraph& graph, int64_t micro_batch_samples) {
+absl::Status CheckMemory(const ModelGraph& graph, int64_t micro_batch_size) {
   // In double: the sum over layers of products of sizes at their limits leaves 64 bits.
   double bytes = 4.0 * sizeof(float) * static_cast<double>(graph.num_parameters());
   for (const LayerSpec& layer : graph.layers) {
-    const LayerCosts costs = layer.costs(micro_batch_samples);
+    const LayerCosts costs = layer.costs(micro_batch_size);
     bytes += static_cast<double>(costs.output.value()) + static_cast<double>(costs.kept.value());
   }
   const double physical = PhysicalMemory();
@@ -34,7 +34,7 @@ absl::Status CheckMemory(const ModelGraph& graph, int64_t micro_batch_samples) {
   return absl::InvalidArgumentError(absl::StrFormat(
       "--samples=%d: training this model holds at least %.1f GiB, this machine has %.1f; reduce "
       "--samples, --tokens, --hidden or --layers",
-      micro_batch_samples, bytes / kGiB, physical / kGiB));
+      micro_batch_size, bytes / kGiB, physical / kGiB));
 }
 
 }  // namespace pipelab

@@ -25,7 +25,7 @@ absl::Status CheckRange(absl::string_view option, int64_t value, int64_t least, 
 
 // Parameters with gradients and Adam's two moments, and one micro-batch's activations: the least
 // that training holds. Refused where this machine's memory is less.
-absl::Status CheckMemory(const ModelGraph& graph, int64_t micro_batch_samples);
+absl::Status CheckMemory(const ModelGraph& graph, int64_t micro_batch_size);
 
 }  // namespace pipelab
 

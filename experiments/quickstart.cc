@@ -54,7 +54,7 @@ absl::StatusOr<ComparisonOptions> OptionsFromFlags() {
   options.devices = absl::GetFlag(FLAGS_devices);
   options.micro_batches = absl::GetFlag(FLAGS_micro_batches);
   options.chunks = absl::GetFlag(FLAGS_chunks);
-  options.micro_batch_samples = absl::GetFlag(FLAGS_samples);
+  options.micro_batch_size = absl::GetFlag(FLAGS_samples);
   options.steps = absl::GetFlag(FLAGS_steps);
   options.seed = absl::GetFlag(FLAGS_seed);
   PIPELAB_ASSIGN_OR_RETURN(options.optimizer, OptimizerFromFlags({}, options.steps));
@@ -76,7 +76,7 @@ GptConfig ModelFromFlags(int64_t vocabulary) {
 
 absl::Status CheckSizes(const ComparisonOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", options.steps, 1, kMostSteps));
-  PIPELAB_RETURN_IF_ERROR(CheckRange("--samples", options.micro_batch_samples, 1, kMostSamples));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--samples", options.micro_batch_size, 1, kMostSamples));
   return CheckRange("--micro_batches", options.micro_batches, 1, kMostMicroBatches);
 }
 
@@ -123,7 +123,7 @@ absl::Status Run(const Processes& processes, StudyRun* study) {
   // What can be refused is refused before anything is fetched or trained.
   PIPELAB_RETURN_IF_ERROR(CheckSizes(options));
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph any_text, BuildGpt(ModelFromFlags(/*vocabulary=*/256)));
-  PIPELAB_RETURN_IF_ERROR(CheckMemory(any_text, options.micro_batch_samples));
+  PIPELAB_RETURN_IF_ERROR(CheckMemory(any_text, options.micro_batch_size));
   PIPELAB_RETURN_IF_ERROR(CheckComparison(any_text, options));
   PIPELAB_RETURN_IF_ERROR(processes.CheckSame("options", study->command()));
   if (!processes.speaks()) study->BeQuiet();

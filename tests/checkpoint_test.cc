@@ -89,7 +89,7 @@ class Checkpoint : public testing::Test {
                int steps, const OptimizerOptions& optimizer = SmallAdam()) {
     SerialOptions options;
     options.num_micro_batches = kMicroBatches;
-    options.micro_batch_samples = kSmallSamples;
+    options.micro_batch_size = kSmallSamples;
     options.data = &data;
     options.optimizer = optimizer;
     Arena arena;

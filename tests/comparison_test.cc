@@ -24,7 +24,7 @@ ComparisonOptions Options(int devices, std::vector<std::string> schemes) {
   options.schemes = std::move(schemes);
   options.devices = devices;
   options.micro_batches = 8;
-  options.micro_batch_samples = kSmallSamples;
+  options.micro_batch_size = kSmallSamples;
   options.steps = 4;
   options.optimizer = SmallAdam();
   return options;

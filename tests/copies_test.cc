@@ -38,7 +38,7 @@ class CopiesTest : public testing::TestWithParam<const char*> {
  protected:
   // Of `samples`, which the schedule's groups must divide.
   void ExpectAsPredicted(TrainingOptions options, int64_t samples) {
-    options.micro_batch_samples = samples;
+    options.micro_batch_size = samples;
     SCOPED_TRACE(testing::Message() << Describe(options) << ", copies "
                                     << options.sizes.data_parallel << " of " << samples);
     const RandomBatches data(FieldsOf(graph_), samples * options.sizes.micro_batches, 1);
@@ -99,12 +99,12 @@ class BatchNormTest : public CopiesTest {
   // Trains copies and the serial loop with the same statistics; the largest difference of a running
   // statistic goes to `statistics`.
   void ExpectAsSerial(TrainingOptions options, int64_t samples, double* statistics) {
-    options.micro_batch_samples = samples;
+    options.micro_batch_size = samples;
     const int micro_batches = options.sizes.micro_batches;
     const RandomBatches data(FieldsOf(graph_), samples * micro_batches, 1);
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data, options));
     SerialOptions serial = SmallSerial(data, micro_batches);
-    serial.micro_batch_samples = samples;
+    serial.micro_batch_size = samples;
     serial.optimizer = options.optimizer;
     serial.norm_parts =
         NormParts(graph_, training->partition(), training->program().schedule, options.batch_norm);
@@ -160,10 +160,10 @@ TEST_P(BatchNormTest, OwnStatisticsHaveTheBitsOfTheLoopByCopy) {
   for (const auto& [scheme, copies] : {std::make_tuple("1f1b", 2), std::make_tuple("gpipe", 3)}) {
     const RandomBatches data(FieldsOf(graph_), 4 * copies, 1);
     TrainingOptions options = Options(scheme, 2, copies, BatchNormCopies::kOwn);
-    options.micro_batch_samples = 2 * copies;
+    options.micro_batch_size = 2 * copies;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data, options));
     SerialOptions serial = SmallSerial(data, 2);
-    serial.micro_batch_samples = 2 * copies;
+    serial.micro_batch_size = 2 * copies;
     serial.optimizer = options.optimizer;
     ASSERT_TRUE(SumByCopy(training->program().schedule, &serial));
     serial.stage_of_layer = training->partition().stage_of_layer;
@@ -182,7 +182,7 @@ TEST_P(BatchNormTest, NormalisingTogetherIsNotNormalisingAlone) {
   std::vector<double> losses;
   for (const BatchNormCopies batch_norm : {BatchNormCopies::kSynchronised, BatchNormCopies::kOwn}) {
     TrainingOptions options = Options("1f1b", 1, 2, batch_norm);
-    options.micro_batch_samples = 4;
+    options.micro_batch_size = 4;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph_, data, options));
     losses.push_back(LossesAsPredicted(training.get(), 2).back());
   }
@@ -200,7 +200,7 @@ TEST_P(BatchNormTest, RefusesCopiesThatRunDifferentLists) {
   schedule.placement.groups = {{{0, 1}, {1}}};
   TrainingOptions options = Options("gpipe", 2, 1, BatchNormCopies::kSynchronised);
   options.schedule = schedule;
-  options.micro_batch_samples = 2;
+  options.micro_batch_size = 2;
   const RandomBatches data(FieldsOf(graph_), 4, 1);
   EXPECT_THAT(PipelineTraining::Create(graph_, data, options),
               StatusIs(absl::StatusCode::kInvalidArgument,

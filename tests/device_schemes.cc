@@ -58,7 +58,7 @@ class Jobs {
     options.scheme = scheme;
     options.sizes.devices = 4;
     options.sizes.micro_batches = 8;
-    options.micro_batch_samples = kSmallSamples;
+    options.micro_batch_size = kSmallSamples;
     options.optimizer = SmallAdam();
     options.wait_limit = absl::Seconds(60);
     return options;
@@ -131,7 +131,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const ComputeDevices& devices,
                                                   std::vector<int> stage_of_layer) {
   SerialOptions options;
   options.num_micro_batches = job.options.sizes.micro_batches;
-  options.micro_batch_samples = job.options.micro_batch_samples;
+  options.micro_batch_size = job.options.micro_batch_size;
   options.data = job.data;
   options.optimizer = job.options.optimizer;
   options.sum_of_micro_batch = std::move(sum_of_micro_batch);

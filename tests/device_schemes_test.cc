@@ -112,7 +112,7 @@ TEST(EmulatedDevices, BatchNormInCopies) {
   for (const BatchNormCopies batch_norm : {BatchNormCopies::kSynchronised, BatchNormCopies::kOwn}) {
     TrainingOptions options = SmallTraining("1f1b", 2, 4);
     options.sizes.data_parallel = 2;
-    options.micro_batch_samples = 4;
+    options.micro_batch_size = 4;
     options.batch_norm = batch_norm;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto cpu, PipelineTraining::Create(graph, data, options));
     const std::vector<double> expected = LossesAsPredicted(cpu.get(), 2);

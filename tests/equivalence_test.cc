@@ -48,7 +48,7 @@ class Equivalence : public testing::TestWithParam<Sizes> {
     if (sizes_.concatenation == Concatenation::kBackwardHalving) {
       options.sizes.micro_batches /= 2;  // those of full size
     }
-    options.micro_batch_samples = kSmallSamples;
+    options.micro_batch_size = kSmallSamples;
     options.optimizer = SmallAdam();
     options.trace = false;
     result.sizes = options.sizes;
@@ -181,7 +181,7 @@ TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
     options.scheme = std::string(scheme.name);
     options.sizes.devices = std::get<0>(GetParam());
     options.sizes.micro_batches = std::get<1>(GetParam());
-    options.micro_batch_samples = kSmallSamples;
+    options.micro_batch_size = kSmallSamples;
     options.optimizer = SmallAdam();
     options.trace = false;
     if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;

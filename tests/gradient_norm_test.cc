@@ -39,7 +39,7 @@ TEST(GradientNorm, IsSeenWithoutClipping) {
   // Against the gradients themselves, in double.
   SerialOptions serial;
   serial.num_micro_batches = 4;
-  serial.micro_batch_samples = kSmallSamples;
+  serial.micro_batch_size = kSmallSamples;
   serial.data = batches.get();
   serial.optimizer = SmallAdam();
   Arena arena;

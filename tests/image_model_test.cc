@@ -138,7 +138,7 @@ TEST_P(ImageModel, StateOfShardedCopiesIsAsPredicted) {
     SCOPED_TRACE(ShardingName(sharding));
     TrainingOptions options = SmallTraining("1f1b", 2, 4);
     options.sizes.data_parallel = 2;
-    options.micro_batch_samples = 4;
+    options.micro_batch_size = 4;
     options.lowering.sharding = sharding;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                  PipelineTraining::Create(model_.graph, data_, options));

@@ -35,7 +35,7 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
       options.sizes.micro_batches = c.micro_batches;
       options.sizes.virtual_stages = c.chunks;
       options.sizes.recompute = c.recompute;
-      options.micro_batch_samples = kSmallSamples;
+      options.micro_batch_size = kSmallSamples;
       if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
       PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,
                                    PipelineTraining::Create(graph, *batches, options));

@@ -144,7 +144,7 @@ void ExpectStatedIsCalled(const ModelGraph& graph, int64_t samples) {
   Arena arena;
   RecordingBackend backend(MakeCpuBackend(&arena));
   LayerStageOptions options;
-  options.micro_batch_samples = samples;
+  options.micro_batch_size = samples;
   options.data = &data;
   options.batch_tokens = samples * data.targets_per_sample();
   const int layers = static_cast<int>(graph.layers.size());

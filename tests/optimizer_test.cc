@@ -97,7 +97,7 @@ class OptimizerTest : public testing::TestWithParam<NamedOptimizer> {
   Result Serial(const ModelGraph& graph, const TrainingOptions& o,
                 std::vector<int> sum_of_micro_batch = {}) {
     SerialOptions options = SmallSerial(*batches_, o.sizes.micro_batches);
-    options.micro_batch_samples = o.micro_batch_samples;
+    options.micro_batch_size = o.micro_batch_size;
     options.optimizer = o.optimizer;
     options.sum_of_micro_batch = std::move(sum_of_micro_batch);
     Arena arena;

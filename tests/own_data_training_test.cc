@@ -18,7 +18,7 @@ namespace {
 std::pair<double, double> Losses(const ModelGraph& graph, const std::string& path, int steps,
                                  double* held_out) {
   SerialOptions options;
-  options.micro_batch_samples = 8;
+  options.micro_batch_size = 8;
   options.num_micro_batches = 2;
   options.optimizer.adam.learning_rate = 0.01f;
   DataFileOptions file;

@@ -14,9 +14,9 @@
 #include "models/zoo/layer_groups.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
-#include "pipelines/plan/model_problem.h"
-#include "pipelines/plan/plan_pipeline.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/planners/model_problem.h"
+#include "pipelines/planners/plan_pipeline.h"
+#include "pipelines/planners/planners.h"
 #include "pipelines/runtime/training.h"
 #include "tests/small_training.h"
 #include "tools/base/status_matchers.h"
@@ -34,14 +34,14 @@ class PlanRunTest : public testing::Test {
   void Check(const ModelGraph& graph, const PlanProblem& problem, const Plan& plan) {
     PlanPipelineOptions sizes;
     sizes.batch_samples = kBatch;
-    sizes.micro_batch_samples = 4;
+    sizes.micro_batch_size = 4;
     PIPELAB_ASSERT_OK_AND_ASSIGN(const PlanPipeline pipeline,
                                  MakePlanPipeline(graph, problem, plan, sizes));
     const RandomBatches batches(FieldsOf(graph), kBatch, /*seed=*/7);
     TrainingOptions options = SmallTraining("graph", 1, 1);
     options.schedule = pipeline.schedule;
     options.stage_of_layer = pipeline.partition.stage_of_layer;
-    options.micro_batch_samples = pipeline.micro_batch_samples;
+    options.micro_batch_size = pipeline.micro_batch_size;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, batches, options));
     SchemeResult result;
     result.sizes.micro_batches = kBatch;  // terms of a sum, at most
@@ -49,7 +49,7 @@ class PlanRunTest : public testing::Test {
         KeepsMicroBatchOrder(pipeline.schedule) && SumsInLayerOrder(graph, pipeline.partition);
     result.losses = LossesAsPredicted(training.get(), kSteps);
     SerialOptions serial = SmallSerial(batches, pipeline.schedule.num_micro_batches);
-    serial.micro_batch_samples = pipeline.micro_batch_samples;
+    serial.micro_batch_size = pipeline.micro_batch_size;
     const Equality equality = CompareLosses(result, SerialLosses(graph, serial, kSteps));
     EXPECT_TRUE(equality.ok) << equality.text;
     ++(result.must_be_bit_equal ? bit_equal_ : within_);
@@ -84,8 +84,8 @@ TEST_F(PlanRunTest, HandMadePlansOfBranchedNets) {
       plan.stages.back().data = 4;
       Check(graph, problem, plan);
       plan = plain;
-      plan.stages[0].micro_batch_samples = 8;
-      plan.stages.back().micro_batch_samples = 2;
+      plan.stages[0].micro_batch_size = 8;
+      plan.stages.back().micro_batch_size = 2;
       Check(graph, problem, plan);
       plan.stages[0].data = 4;         // both
       plan.stages[0].variants[0] = 1;  // and it recomputes
@@ -105,9 +105,9 @@ TEST_F(PlanRunTest, WhatPlannersAnswer) {
     const GroupedModel model = GroupForPlanning(std::move(graph));
     ModelProblemOptions options;
     options.devices = 4;
-    options.samples = 4;
+    options.micro_batch_size = 4;
     options.batch_samples = kBatch;
-    options.sample_sizes = {1, 2, 4, 8};
+    options.micro_batch_sizes = {1, 2, 4, 8};
     options.group_of_layer = model.group_of_layer;
     for (const Planner& planner : Planners()) {
       for (const PlanObjective objective : {PlanObjective::kStageTime, PlanObjective::kPipeDream}) {
@@ -120,7 +120,7 @@ TEST_F(PlanRunTest, WhatPlannersAnswer) {
         bool divides = true;
         for (const PlanStage& stage : plan->stages) {
           const int64_t samples =
-              stage.micro_batch_samples > 0 ? stage.micro_batch_samples : options.samples;
+              stage.micro_batch_size > 0 ? stage.micro_batch_size : options.micro_batch_size;
           divides = divides && samples % stage.data == 0;
         }
         if (!divides) continue;  // three devices cannot share four samples

@@ -13,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/files/dnn_partitioning_json.h"
 #include "models/files/layer_list_json.h"
 #include "models/files/model_file.h"
 #include "models/files/pipedream_profile.h"
 #include "models/files/piper_json.h"
-#include "models/files/placement_json.h"
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
@@ -222,7 +222,7 @@ void ExpectVariantSums(const PiperProblem& p, const std::string& text) {
     double sum = 0;
     int count = 0;
     for (const PiperNode& node : p.nodes) {
-      for (const auto& [degree, variants] : node.menu) {
+      for (const auto& [degree, variants] : node.variants) {
         count += static_cast<int>(variants.size());
         sum += Sum(variants, [&](const PiperVariant& v) { return v.*field; });
       }

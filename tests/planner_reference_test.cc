@@ -7,9 +7,9 @@
 #include "experiments/planning/reference_rows.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "pipelines/plan/check_plan.h"
-#include "pipelines/plan/plan_json.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/checker/check_plan.h"
+#include "pipelines/planners/plan_json.h"
+#include "pipelines/planners/planners.h"
 #include "tools/base/shared_data.h"
 #include "tools/base/status_matchers.h"
 

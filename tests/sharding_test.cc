@@ -32,7 +32,7 @@ class ShardingTest : public testing::Test {
                             int micro_batches) {
     TrainingOptions options = SmallTraining(scheme, devices, micro_batches);
     options.sizes.data_parallel = data_parallel;
-    options.micro_batch_samples = data_parallel;
+    options.micro_batch_size = data_parallel;
     return options;
   }
 
@@ -74,7 +74,7 @@ class ShardingTest : public testing::Test {
 
   std::vector<double> Serial(const ModelGraph& graph, const TrainingOptions& o) {
     SerialOptions options = SmallSerial(*batches_, o.sizes.micro_batches);
-    options.micro_batch_samples = o.micro_batch_samples;
+    options.micro_batch_size = o.micro_batch_size;
     return SerialLosses(graph, options, kSteps);
   }
 

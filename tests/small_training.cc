@@ -16,7 +16,7 @@ TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_
   options.scheme = scheme;
   options.sizes.devices = devices;
   options.sizes.micro_batches = micro_batches;
-  options.micro_batch_samples = kSmallSamples;
+  options.micro_batch_size = kSmallSamples;
   options.optimizer = SmallAdam();
   options.wait_limit = absl::Seconds(20);
   return options;
@@ -25,7 +25,7 @@ TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_
 SerialOptions SmallSerial(const BatchSource& data, int micro_batches) {
   SerialOptions options;
   options.num_micro_batches = micro_batches;
-  options.micro_batch_samples = kSmallSamples;
+  options.micro_batch_size = kSmallSamples;
   options.data = &data;
   options.optimizer = SmallAdam();
   return options;

@@ -36,7 +36,7 @@ class StageLoop {
     tokens_ = micro_batches * kSmallSamples * data.targets_per_sample();
     for (int s = 0; s < partition.num_stages(); ++s) {
       LayerStageOptions options;
-      options.micro_batch_samples = kSmallSamples * micro_batches / counts[s];
+      options.micro_batch_size = kSmallSamples * micro_batches / counts[s];
       options.data = &data;
       options.seed = seed;
       options.optimizer = SmallAdam();

@@ -55,13 +55,13 @@ class TensorParallelTest : public testing::Test {
     TrainingOptions options = SmallTraining(scheme, grid.pipeline, kMicroBatches);
     options.sizes.data_parallel = grid.data;
     options.tensor_parallel = grid.tensor;
-    options.micro_batch_samples = samples_;
+    options.micro_batch_size = samples_;
     return options;
   }
 
   SerialOptions SerialOf(const TrainingOptions& options) {
     SerialOptions serial = SmallSerial(*batches_, kMicroBatches);
-    serial.micro_batch_samples = options.micro_batch_samples;
+    serial.micro_batch_size = options.micro_batch_size;
     serial.optimizer = options.optimizer;
     return serial;
   }

@@ -10,8 +10,8 @@
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_problem_flags.h"
 #include "experiments/commands/user_file.h"
-#include "pipelines/plan/check_plan.h"
-#include "pipelines/plan/plan_json.h"
+#include "pipelines/checker/check_plan.h"
+#include "pipelines/planners/plan_json.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 

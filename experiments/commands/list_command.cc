@@ -22,7 +22,7 @@ std::string AsJson() {
     schemes.push_back({{"name", std::string(s.name)},
                        {"summary", std::string(s.summary)},
                        {"paper", std::string(s.paper)},
-                       {"chunks", s.default_chunks}});
+                       {"chunks", s.default_virtual_stages}});
   }
   return DumpJson({{"schemes", schemes}});
 }
@@ -40,7 +40,7 @@ std::string AsTable() {
   };
   std::string text = row("scheme", "chunks", "what it does", "paper");
   for (const Scheme& s : Catalog()) {
-    absl::StrAppend(&text, row(s.name, absl::StrCat(s.default_chunks), s.summary, s.paper));
+    absl::StrAppend(&text, row(s.name, absl::StrCat(s.default_virtual_stages), s.summary, s.paper));
   }
   return text;
 }

@@ -13,9 +13,9 @@
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_problem_flags.h"
 #include "experiments/commands/plan_timeline.h"
-#include "pipelines/plan/check_plan.h"
-#include "pipelines/plan/plan_json.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/checker/check_plan.h"
+#include "pipelines/planners/plan_json.h"
+#include "pipelines/planners/planners.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/text_columns.h"
 
@@ -100,7 +100,7 @@ std::string Table(const Plan& plan, const PlanProblem& problem, const PlanReport
     int recompute = 0;
     for (size_t i = 0; i < stage.layers.size(); ++i) {
       recompute +=
-          problem.operators[stage.layers[i]].menu.at(stage.tensor)[stage.variants[i]].recompute;
+          problem.operators[stage.layers[i]].variants.at(stage.tensor)[stage.variants[i]].recompute;
     }
     lines.push_back({absl::StrCat(s), absl::StrCat(stage.data), absl::StrCat(stage.tensor),
                      absl::StrFormat("%.6g", report.stage_times[s]),
@@ -143,7 +143,7 @@ absl::Status PlanCommand(const Words& words) {
   PlannerOptions options;
   PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimit());
   options.stages = absl::GetFlag(FLAGS_stages);
-  options.micro_batch_samples = absl::GetFlag(FLAGS_micro_batch_samples);
+  options.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_samples);
   if (absl::GetFlag(FLAGS_planner).empty()) {
     return absl::InvalidArgumentError("--planner: missing, such as --planner=piper");
   }

@@ -12,9 +12,9 @@
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/user_file.h"
 #include "models/zoo/layer_groups.h"
-#include "pipelines/plan/model_problem.h"
-#include "pipelines/plan/plan_json.h"
-#include "pipelines/plan/plan_point.h"
+#include "pipelines/planners/model_problem.h"
+#include "pipelines/planners/plan_json.h"
+#include "pipelines/planners/plan_point.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, plan, "",
@@ -89,9 +89,9 @@ absl::StatusOr<PlanPipelineOptions> SizesFromFlags(int64_t samples) {
                                                    kMost / samples, " with --samples=", samples));
   }
   PlanPipelineOptions sizes;
-  sizes.micro_batch_samples = samples;
+  sizes.micro_batch_size = samples;
   sizes.batch_samples = samples * micro_batches;
-  sizes.group_size = absl::GetFlag(FLAGS_group_size);
+  sizes.kfkb = absl::GetFlag(FLAGS_group_size);
   sizes.chain = absl::GetFlag(FLAGS_sequential);
   return sizes;
 }
@@ -134,7 +134,7 @@ absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words) {
   return input;
 }
 
-absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input) {
+absl::StatusOr<SimulatedRun> RunSimulatedPlan(const PlanInput& input) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   const StepModel& on = input.on->step();
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*input.on));
@@ -143,7 +143,7 @@ absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input) {
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction,
                            SimulatePlan(input.graph(), input.pipeline,
                                         {on.cluster, on.type, absl::GetFlag(FLAGS_overlap)}));
-  PaperRun run = RunOfStep(prediction);
+  SimulatedRun run = RunOfStep(prediction);
   run.note = CalibrationNote(on);
   return run;
 }

@@ -2,7 +2,7 @@
 //
 //   if (PlanIsGiven()) {
 //     PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
-//     PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunPlanOnPaper(input));
+//     PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun run, RunSimulatedPlan(input));
 //   }
 //
 // --plan=FILE is what `pipelab plan` writes for --model, whose layers it names; a block's or
@@ -19,10 +19,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "experiments/commands/paper_run.h"
+#include "experiments/commands/simulated_run.h"
 #include "experiments/commands/step_input.h"
 #include "models/graph/layer_spec.h"
-#include "pipelines/plan/plan_pipeline.h"
+#include "pipelines/planners/plan_pipeline.h"
 
 namespace pipelab {
 
@@ -43,7 +43,7 @@ absl::Status CheckNoPlanFlags(bool takes_model);
 // `words`: the command alone.
 absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words);
 
-absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input);
+absl::StatusOr<SimulatedRun> RunSimulatedPlan(const PlanInput& input);
 
 }  // namespace pipelab
 

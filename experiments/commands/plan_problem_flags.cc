@@ -17,13 +17,13 @@
 #include "experiments/commands/user_file.h"
 #include "experiments/flags.h"
 #include "experiments/option_checks.h"
+#include "models/files/dnn_partitioning_json.h"
 #include "models/files/pipedream_profile.h"
 #include "models/files/piper_json.h"
-#include "models/files/placement_json.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/plan/model_problem.h"
-#include "pipelines/plan/plan_inputs.h"
+#include "pipelines/planners/model_problem.h"
+#include "pipelines/planners/plan_inputs.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/quantity_text.h"
 #include "tools/base/status_macros.h"
@@ -196,9 +196,9 @@ absl::StatusOr<PlanProblem> ProblemOfModel() {
   ModelProblemOptions sizes;
   sizes.type = on->step().type;
   sizes.devices = devices;
-  sizes.samples = samples;
+  sizes.micro_batch_size = samples;
   sizes.batch_samples = samples * micro_batches;
-  PIPELAB_ASSIGN_OR_RETURN(sizes.sample_sizes, SampleSizes());
+  PIPELAB_ASSIGN_OR_RETURN(sizes.micro_batch_sizes, SampleSizes());
   sizes.token_step = absl::GetFlag(FLAGS_token_step);
   if (sizes.token_step < 0) {
     return absl::InvalidArgumentError(

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "pipelines/plan/plan_problem.h"
+#include "pipelines/planners/plan_problem.h"
 
 namespace pipelab {
 

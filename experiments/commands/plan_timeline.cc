@@ -4,8 +4,8 @@
 #include "absl/strings/str_format.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/report/timeline_text.h"
-#include "pipelines/plan/plan_pipeline.h"
-#include "pipelines/plan/plan_point.h"
+#include "pipelines/planners/plan_pipeline.h"
+#include "pipelines/planners/plan_point.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/status_macros.h"
 
@@ -26,8 +26,8 @@ absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& pr
                            LoadModelOnCluster(StepConfig()));
   const ModelGraph& graph = on->model().graph;
   PlanPipelineOptions sizes;
-  sizes.micro_batch_samples = problem.samples;
-  sizes.batch_samples = problem.samples * problem.micro_batches;
+  sizes.micro_batch_size = problem.micro_batch_size;
+  sizes.batch_samples = problem.micro_batch_size * problem.micro_batches;
   const absl::StatusOr<PlanPipeline> pipeline = MakePlanPipeline(graph, problem, plan, sizes);
   if (!pipeline.ok()) return NotRun(pipeline.status());
   const PlanMachine machine = {on->step().cluster, on->step().type};

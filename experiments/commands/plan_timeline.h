@@ -7,8 +7,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "pipelines/plan/plan.h"
-#include "pipelines/plan/plan_problem.h"
+#include "pipelines/planners/plan.h"
+#include "pipelines/planners/plan_problem.h"
 
 namespace pipelab {
 

@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int mic
                                                   const Trained& trained) {
   SerialOptions options = trained.serial;
   options.num_micro_batches = micro_batches;
-  options.micro_batch_samples = study.micro_batch_samples;
+  options.micro_batch_size = study.micro_batch_size;
   options.data = study.data.get();
   options.seed = study.seed;
   options.optimizer = study.optimizer;
@@ -115,7 +115,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   const Schedule& schedule = study.schedule;
   TrainingOptions options;
   options.schedule = schedule;
-  options.micro_batch_samples = study.micro_batch_samples;
+  options.micro_batch_size = study.micro_batch_size;
   options.stage_of_layer = study.stage_of_layer;
   options.sequential = study.sequential;
   options.devices = study.devices;
@@ -132,7 +132,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   Trained trained;
   // Terms of a gradient's sum: a group adds one a member.
   trained.result.sizes.micro_batches =
-      schedule.num_micro_batches * static_cast<int>(study.micro_batch_samples);
+      schedule.num_micro_batches * static_cast<int>(study.micro_batch_size);
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
                                      SumsInLayerOrder(study.graph, training->partition()) &&
                                      study.tensor_parallel == 1;

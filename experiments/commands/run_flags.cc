@@ -47,8 +47,8 @@ absl::Status CheckNoTimesByHand() {
       absl::StrCat(given, ": times are the model's and the cluster's with --model"));
 }
 
-PaperRun RunOfStep(const StepPrediction& prediction) {
-  PaperRun run;
+SimulatedRun RunOfStep(const StepPrediction& prediction) {
+  SimulatedRun run;
   run.step = prediction;
   run.program = prediction.step.program;
   run.costs = prediction.step.costs;
@@ -59,14 +59,14 @@ PaperRun RunOfStep(const StepPrediction& prediction) {
   return run;
 }
 
-absl::StatusOr<PaperRun> RunFromFlags(ScheduleInput input, int least_decimals) {
+absl::StatusOr<SimulatedRun> RunFromFlags(ScheduleInput input, int least_decimals) {
   if (absl::GetFlag(FLAGS_model).empty() && input.config.model.empty()) {
     if (const std::string given = FirstGiven(kWithModel); !given.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(given, ": requires --model"));
     }
-    PaperTimes times = TimesFromFlags();
+    SimulatedTimes times = TimesFromFlags();
     times.least_decimals = least_decimals;
-    return RunOnPaper(std::move(input.schedule), times);
+    return RunSimulated(std::move(input.schedule), times);
   }
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
@@ -75,7 +75,7 @@ absl::StatusOr<PaperRun> RunFromFlags(ScheduleInput input, int least_decimals) {
   StepCache cache(on->step());
   if (input.own) cache.AddSchedule(input.config.scheme, std::move(input.schedule));
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction, PredictStep(&cache, input.config));
-  PaperRun run = RunOfStep(prediction);
+  SimulatedRun run = RunOfStep(prediction);
   run.note = CalibrationNote(on->step());
   return run;
 }

@@ -157,7 +157,7 @@ absl::Status MakeSmallGpt(RunInput* study) {
 // The user's own data, or generated data for any network.
 absl::Status OpenData(RunInput* study) {
   const std::string path = absl::GetFlag(FLAGS_data);
-  const int64_t batch = study->micro_batch_samples * study->schedule.num_micro_batches;
+  const int64_t batch = study->micro_batch_size * study->schedule.num_micro_batches;
   study->title =
       absl::StrCat(study->graph.name, " of % parameters on ", path.empty() ? "random data" : path);
   if (path.empty()) {
@@ -184,7 +184,7 @@ absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* s
   PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(&cache, config));
   study->schedule = step.program.schedule;
   study->stage_of_layer = step.partition.stage_of_layer;
-  study->micro_batch_samples = config.micro_batch_size * config.data;
+  study->micro_batch_size = config.micro_batch_size * config.data;
   study->graph = on->model().graph;
   return OpenData(study);
 }
@@ -226,8 +226,8 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
         absl::StrCat("--data=", absl::GetFlag(FLAGS_data), ": requires --model"));
   }
   study.schedule = std::move(input.schedule);
-  study.micro_batch_samples = IsConfigWord(input.source) ? config.micro_batch_size * config.data
-                                                         : LeastSamples(study.schedule);
+  study.micro_batch_size = IsConfigWord(input.source) ? config.micro_batch_size * config.data
+                                                      : LeastSamples(study.schedule);
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
   return study;
 }
@@ -242,9 +242,9 @@ absl::StatusOr<RunInput> StudyOfPlan(const Words& words) {
   study.schedule = std::move(input.pipeline.schedule);
   study.sequential = absl::GetFlag(FLAGS_sequential);
   study.stage_of_layer = input.pipeline.partition.stage_of_layer;
-  study.micro_batch_samples = input.pipeline.micro_batch_samples;
+  study.micro_batch_size = input.pipeline.micro_batch_size;
   study.data = std::make_unique<RandomBatches>(
-      FieldsOf(input.graph()), study.micro_batch_samples * study.schedule.num_micro_batches,
+      FieldsOf(input.graph()), study.micro_batch_size * study.schedule.num_micro_batches,
       study.seed);
   study.graph = input.graph();
   return study;
@@ -254,7 +254,7 @@ absl::StatusOr<RunInput> StudyOfPlan(const Words& words) {
 
 std::map<std::string, std::string> RunInput::CheckpointSettings() const {
   return {{"--micro_batches", absl::StrCat(schedule.num_micro_batches)},
-          {"samples a micro-batch", absl::StrCat(micro_batch_samples)},
+          {"samples a micro-batch", absl::StrCat(micro_batch_size)},
           {"activations", DataTypeName(devices.activations())},
           {"optimizer", OptimizerToString(optimizer)}};
 }

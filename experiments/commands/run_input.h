@@ -29,7 +29,7 @@ struct RunInput {
   Schedule schedule;
   std::vector<int> stage_of_layer;  // of a plan; empty: ranges of about as many flops
   bool sequential = false;          // TrainingOptions::sequential
-  int64_t micro_batch_samples = 1;
+  int64_t micro_batch_size = 1;
   std::unique_ptr<BatchSource> data;
   int steps = 0;
   uint64_t seed = 0;

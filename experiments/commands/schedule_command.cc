@@ -12,7 +12,7 @@
 #include "experiments/commands/step_input.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
-#include "pipelines/plan/plan_export.h"
+#include "pipelines/planners/plan_export.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "experiments/commands/paper_run.h"
+#include "experiments/commands/simulated_run.h"
 #include "experiments/report/timeline_svg.h"
 #include "experiments/report/timeline_text.h"
 #include "pipelines/ir/schedule_json.h"
@@ -64,10 +64,10 @@ std::string Picture(const Trace& trace) {
   return text;
 }
 
-absl::StatusOr<PaperRun> RunAt(const Scheme& scheme, const Size& size) {
+absl::StatusOr<SimulatedRun> RunAt(const Scheme& scheme, const Size& size) {
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule,
                            MakeSchedule(scheme.name, {size.devices, size.micro_batches}));
-  return RunOnPaper(std::move(schedule), PaperTimes());
+  return RunSimulated(std::move(schedule), SimulatedTimes());
 }
 
 std::string FormulaTable(const Scheme& scheme) {
@@ -98,7 +98,8 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
         std::make_pair(std::vector<int32_t>{8, 8, 4, 4, 8}, " --stage_micro_batches=8,8,4,4,8")}) {
     params.micro_batches_of_stage = counts;
     PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(scheme.name, params));
-    PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunOnPaper(std::move(schedule), PaperTimes()));
+    PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun run,
+                             RunSimulated(std::move(schedule), SimulatedTimes()));
     const Figures f = FiguresOf(run);
     absl::StrAppend(&text,
                     "\nTwo branches of two stages and a join, `--devices=5 --micro_batches=8 ",
@@ -115,14 +116,14 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
   absl::Status refused;
   bool drawn = false;
   for (const Size& size : kPicture) {
-    const absl::StatusOr<PaperRun> run = RunAt(scheme, size);
+    const absl::StatusOr<SimulatedRun> run = RunAt(scheme, size);
     if (!run.ok()) {
       refused = run.status();
       continue;
     }
     absl::StrAppend(
         &text, "\n", size.devices, " devices, ", size.micro_batches,
-        " micro-batches; stages a device of one replica: ", ChunksOf(run->program.schedule),
+        " micro-batches; stages a device of one replica: ", VirtualStagesOf(run->program.schedule),
         "; replicas: ", run->program.schedule.placement.num_replicas(),
         run->program.schedule.num_slices > 1
             ? absl::StrCat("; token slices: ", run->program.schedule.num_slices)
@@ -137,7 +138,7 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
                   "\n| devices | micro-batches | makespan | bubble [%] | in flight, by device |\n"
                   "|---|---|---|---|---|\n");
   for (const Size& size : kTable) {
-    const absl::StatusOr<PaperRun> run = RunAt(scheme, size);
+    const absl::StatusOr<SimulatedRun> run = RunAt(scheme, size);
     if (!run.ok()) continue;  // not every scheme serves every size
     const Figures f = FiguresOf(*run);
     absl::StrAppend(&text, "| ", size.devices, " | ", size.micro_batches, " | ", Number(f.makespan),
@@ -156,7 +157,7 @@ absl::StatusOr<std::string> Overview() {
       "paper |\n"
       "|---|---|---|---|---|\n";
   for (const Scheme& scheme : Catalog()) {
-    const absl::StatusOr<PaperRun> run = RunAt(scheme, {4, 16});
+    const absl::StatusOr<SimulatedRun> run = RunAt(scheme, {4, 16});
     std::string bubble = "-", in_flight = "-";
     if (run.ok()) {
       const Figures f = FiguresOf(*run);
@@ -164,10 +165,11 @@ absl::StatusOr<std::string> Overview() {
       for (const DeviceFigures& d : f.devices) most = std::max(most, d.peak_in_flight);
       bubble = absl::StrFormat("%.2f", 100 * f.bubble);
       const Schedule& s = run->program.schedule;
-      in_flight = Number(static_cast<double>(most) / (ChunksOf(s) * s.num_slices));
+      in_flight = Number(static_cast<double>(most) / (VirtualStagesOf(s) * s.num_slices));
     }
-    absl::StrAppend(&text, "| [", scheme.name, "](#", scheme.name, ") | ", scheme.default_chunks,
-                    " | ", bubble, " | ", in_flight, " | ", scheme.paper, " |\n");
+    absl::StrAppend(&text, "| [", scheme.name, "](#", scheme.name, ") | ",
+                    scheme.default_virtual_stages, " | ", bubble, " | ", in_flight, " | ",
+                    scheme.paper, " |\n");
   }
   return text;
 }
@@ -189,7 +191,7 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> SchemePictures(
   std::vector<std::pair<std::string, std::string>> files;
   for (const char* name : {"1f1b", "zbv"}) {
     PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
-    PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunAt(*scheme, {4, 8}));
+    PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun run, RunAt(*scheme, {4, 8}));
     PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg(name, name, run.program, run.trace));
     files.emplace_back(absl::StrCat("docs/pictures/", name, ".svg"), std::move(svg));
   }

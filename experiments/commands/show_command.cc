@@ -9,10 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
-#include "experiments/commands/paper_run.h"
 #include "experiments/commands/plan_input.h"
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
+#include "experiments/commands/simulated_run.h"
 #include "experiments/report/chrome_trace.h"
 #include "experiments/report/memory_svg.h"
 #include "experiments/report/timeline_svg.h"
@@ -34,7 +34,7 @@ namespace {
 
 struct Shown {
   std::string source, name;
-  PaperRun run;
+  SimulatedRun run;
 };
 
 absl::StatusOr<Shown> ShownFromFlags(const Words& words) {
@@ -42,7 +42,7 @@ absl::StatusOr<Shown> ShownFromFlags(const Words& words) {
   if (PlanIsGiven()) {
     PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
     shown.source = shown.name = input.source;
-    PIPELAB_ASSIGN_OR_RETURN(shown.run, RunPlanOnPaper(input));
+    PIPELAB_ASSIGN_OR_RETURN(shown.run, RunSimulatedPlan(input));
     return shown;
   }
   PIPELAB_RETURN_IF_ERROR(CheckNoPlanFlags(/*takes_model=*/true));
@@ -61,12 +61,12 @@ absl::StatusOr<std::string> TimelineOf(const Shown& shown) {
 }
 
 absl::StatusOr<std::string> MemoryOf(const Shown& shown) {
-  const PaperRun& run = shown.run;
+  const SimulatedRun& run = shown.run;
   return MemorySvg("memory", shown.name, run.program, run.costs, run.trace);
 }
 
 absl::StatusOr<std::string> TraceOf(const Shown& shown) {
-  const PaperRun& run = shown.run;
+  const SimulatedRun& run = shown.run;
   // Without bytes memory is a count of activations, which "in flight" shows.
   return ChromeTrace(shown.name, run.program, run.trace, run.has_bytes ? &run.costs : nullptr);
 }

@@ -6,10 +6,10 @@
 #include "absl/strings/str_format.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
-#include "experiments/commands/paper_run.h"
 #include "experiments/commands/plan_input.h"
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
+#include "experiments/commands/simulated_run.h"
 #include "experiments/report/memory_table.h"
 #include "pipelines/sim/memory_levels.h"
 #include "tools/base/json.h"
@@ -22,7 +22,7 @@ namespace pipelab {
 namespace {
 
 // Bytes of each part, when the device is fullest.
-nlohmann::json MemoryAsJson(const PaperRun& run, int device) {
+nlohmann::json MemoryAsJson(const SimulatedRun& run, int device) {
   const MemoryPeak peak = PeakMemory(run.program, run.costs, device);
   nlohmann::json memory = {{"all", peak.parts.total().value()},
                            {"during", PeakInstruction(run.program, device, peak)}};
@@ -30,7 +30,7 @@ nlohmann::json MemoryAsJson(const PaperRun& run, int device) {
   return memory;
 }
 
-std::string AsJson(const PaperRun& run, const Figures& figures, const CsvSkipped& skipped) {
+std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSkipped& skipped) {
   nlohmann::json devices = nlohmann::json::array();
   for (const DeviceFigures& d : figures.devices) {
     nlohmann::json device = {
@@ -60,7 +60,7 @@ std::string AsJson(const PaperRun& run, const Figures& figures, const CsvSkipped
   return DumpJson(all);
 }
 
-std::string AsTable(const std::string& source, const PaperRun& run, const Figures& figures) {
+std::string AsTable(const std::string& source, const SimulatedRun& run, const Figures& figures) {
   const std::string unit = run.unit.empty() ? "" : absl::StrCat(" ", run.unit);
   std::string text = absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%\n\n", source,
                                      figures.makespan, unit, 100 * figures.bubble);
@@ -87,7 +87,7 @@ std::string AsTable(const std::string& source, const PaperRun& run, const Figure
 struct NamedRun {
   std::string source;
   CsvSkipped skipped;
-  PaperRun run;
+  SimulatedRun run;
 };
 
 absl::StatusOr<NamedRun> SimulateSchedule(const Words& words) {
@@ -103,7 +103,7 @@ absl::StatusOr<NamedRun> SimulateSchedule(const Words& words) {
 absl::StatusOr<NamedRun> SimulatePlanOfFlags(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
   NamedRun simulated{input.source, {}, {}};
-  PIPELAB_ASSIGN_OR_RETURN(simulated.run, RunPlanOnPaper(input));
+  PIPELAB_ASSIGN_OR_RETURN(simulated.run, RunSimulatedPlan(input));
   return simulated;
 }
 
@@ -112,7 +112,7 @@ absl::StatusOr<NamedRun> SimulatePlanOfFlags(const Words& words) {
 absl::Status SimulateCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(const NamedRun simulated,
                            PlanIsGiven() ? SimulatePlanOfFlags(words) : SimulateSchedule(words));
-  const PaperRun& run = simulated.run;
+  const SimulatedRun& run = simulated.run;
   const Figures figures = FiguresOf(run);
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {

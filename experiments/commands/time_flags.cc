@@ -1,7 +1,7 @@
 #include <string>
 
 #include "absl/flags/flag.h"
-#include "experiments/commands/paper_run.h"
+#include "experiments/commands/simulated_run.h"
 
 ABSL_FLAG(std::string, forward, "1", "time of a forward, in any unit; or one a stage: 1,2,1");
 ABSL_FLAG(std::string, backward_input, "1",
@@ -39,8 +39,8 @@ ABSL_FLAG(bool, atomic_pairs, false,
 
 namespace pipelab {
 
-PaperTimes TimesFromFlags() {
-  PaperTimes times;
+SimulatedTimes TimesFromFlags() {
+  SimulatedTimes times;
   times.forward = absl::GetFlag(FLAGS_forward);
   times.backward_input = absl::GetFlag(FLAGS_backward_input);
   times.backward_weight = absl::GetFlag(FLAGS_backward_weight);

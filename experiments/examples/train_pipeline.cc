@@ -27,7 +27,7 @@ absl::Status Run() {
   // Without a pipeline.
   SerialOptions serial_options;
   serial_options.num_micro_batches = kMicroBatches;
-  serial_options.micro_batch_samples = kSamples;
+  serial_options.micro_batch_size = kSamples;
   serial_options.data = &data;
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
@@ -39,7 +39,7 @@ absl::Status Run() {
   options.scheme = "1f1b";
   options.sizes.devices = 4;
   options.sizes.micro_batches = kMicroBatches;
-  options.micro_batch_samples = kSamples;
+  options.micro_batch_size = kSamples;
   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, data, options));
 
   bool equal = true;

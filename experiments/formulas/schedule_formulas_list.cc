@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "experiments/commands/paper_run.h"
+#include "experiments/commands/simulated_run.h"
 #include "experiments/formulas/published_formulas.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/schedules/catalog.h"
@@ -59,18 +59,18 @@ struct Point {
   }
 };
 
-PaperTimes EqualTimes() {  // t_b = t_f
-  PaperTimes times;
+SimulatedTimes EqualTimes() {  // t_b = t_f
+  SimulatedTimes times;
   times.forward = "2";
   return times;  // I = W = 1
 }
 
 absl::StatusOr<Point> Simulated(const std::string& scheme, const SchemeParams& sizes,
-                                const PaperTimes& times) {
+                                const SimulatedTimes& times) {
   Point point;
   point.sizes = sizes;
   PIPELAB_ASSIGN_OR_RETURN(point.schedule, MakeSchedule(scheme, sizes));
-  PIPELAB_ASSIGN_OR_RETURN(const PaperRun run, RunOnPaper(point.schedule, times));
+  PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun run, RunSimulated(point.schedule, times));
   point.figures = FiguresOf(run);
   return point;
 }
@@ -82,7 +82,7 @@ struct Sweep {
   std::string scheme;
   std::vector<SchemeParams> sizes;
   Formula low, high, ours;
-  PaperTimes times = {};
+  SimulatedTimes times = {};
 };
 
 absl::Status Add(const Sweep& sweep, FormulaGroup* group) {
@@ -311,7 +311,7 @@ void AddDualPipe(Groups* all) {
       "DualPipe: bubble (PP/2 - 1)(F&B + B - 3W) where a forward and a backward that overlap take "
       "as long as both after one another; activations PP + 1, parameters 2x",
       kDualPipe, "read");
-  PaperTimes pairs;
+  SimulatedTimes pairs;
   pairs.atomic_pairs = true;
   const std::vector<SchemeParams> sizes = Devices({4, 8, 16}, 4);
   all->Fill(g, {{"dualpipe", sizes, [](const Point& x) { return (x.p() / 2 - 1) * (3 + 2 - 3); },

@@ -51,7 +51,7 @@ absl::StatusOr<Measured> MeasureSteps(const ModelGraph& graph, const BatchSource
   options.scheme = "1f1b";
   options.sizes.devices = devices;
   options.sizes.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  options.micro_batch_samples = absl::GetFlag(FLAGS_samples);
+  options.micro_batch_size = absl::GetFlag(FLAGS_samples);
   options.devices = gpu::CudaDevices(gpu::DefaultDeviceName(), on);
   options.trace = false;
   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, data, options));

@@ -64,11 +64,11 @@ absl::StatusOr<CaseStudy> RunCaseStudy(PlanSweepOptions options) {
                              StudyProblem(net, PiperMethod(), size, options));
     const Plan chain = StageARepeat(net, problem);
     Plan graph = WithLastRepeatsTogether(chain);
-    for (PlanStage& stage : graph.stages) stage.micro_batch_samples = size;
+    for (PlanStage& stage : graph.stages) stage.micro_batch_size = size;
     study.chain.runs.push_back(RunPlan(net, problem, chain, /*chain=*/true, options));
     study.graph.runs.push_back(RunPlan(net, problem, graph, /*chain=*/false, options));
-    study.chain.runs.back().micro_batch_samples = size;
-    study.graph.runs.back().micro_batch_samples = size;
+    study.chain.runs.back().micro_batch_size = size;
+    study.graph.runs.back().micro_batch_size = size;
   }
   return study;
 }
@@ -85,7 +85,7 @@ Table CaseStudyTable(const CaseStudy& study) {
   t.AddColumn({"gain", "graph over chain", "gain", "", Origin::kComputed, 2});
   for (size_t i = 0; i < study.chain.runs.size(); ++i) {
     const PlanRun &chain = study.chain.runs[i], &graph = study.graph.runs[i];
-    std::vector<Cell> row = {Label(static_cast<double>(chain.micro_batch_samples))};
+    std::vector<Cell> row = {Label(static_cast<double>(chain.micro_batch_size))};
     for (const PlanRun* run : {&chain, &graph}) {
       const bool fits = run->missing.empty();
       row.push_back(fits ? Simulated(run->throughput) : Missing(run->missing));

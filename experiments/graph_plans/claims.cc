@@ -140,7 +140,7 @@ Claim Branches(const StudyResults& results) {
 }
 
 std::string SizeOf(const PlanRun& run) {
-  return absl::StrCat(run.micro_batch_samples == 0 ? "up to " : "", run.largest_micro_batch);
+  return absl::StrCat(run.micro_batch_size == 0 ? "up to " : "", run.largest_micro_batch);
 }
 
 // Of the planners' plans on as many devices as the paper has; by hand: the same by two given plans.

@@ -30,8 +30,8 @@ constexpr Method kMethods[] = {{"PipeDream", "pipedream", &Comparison::pipedream
                                {"GraphPipe", "graphpipe", &Comparison::graphpipe}};
 
 std::string SizeText(const PlanRun& run) {
-  if (run.micro_batch_samples == 0) return absl::StrCat("up to ", run.largest_micro_batch);
-  return absl::StrCat(run.micro_batch_samples);
+  if (run.micro_batch_size == 0) return absl::StrCat("up to ", run.largest_micro_batch);
+  return absl::StrCat(run.micro_batch_size);
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ const PlanRun* Comparison::baseline() const {
 
 const PlanRun* Comparison::parallel_stages() const {
   const PlanRun* best = sequential.best_of_one_size();
-  return best == nullptr ? nullptr : graphpipe.Find(best->micro_batch_samples);
+  return best == nullptr ? nullptr : graphpipe.Find(best->micro_batch_size);
 }
 
 double Comparison::Gain() const { return Ratio(graphpipe.best(), baseline()); }
@@ -55,10 +55,12 @@ double Comparison::GainOfSizes() const {
   return Ratio(graphpipe.best(), sequential.best_of_one_size());
 }
 double Comparison::GainOfGraph() const { return Ratio(graphpipe.best(), sequential.best()); }
-double Comparison::GainOverOnceAStep() const { return Ratio(graphpipe.best(), once_a_step.best()); }
+double Comparison::GainOverOnceAStep() const {
+  return Ratio(graphpipe.best(), once_per_step.best());
+}
 
 int Comparison::Stopped() const {
-  return pipedream.Stopped() + piper.Stopped() + graphpipe.Stopped() + once_a_step.Stopped() +
+  return pipedream.Stopped() + piper.Stopped() + graphpipe.Stopped() + once_per_step.Stopped() +
          sequential.Stopped();
 }
 
@@ -75,13 +77,14 @@ absl::StatusOr<Comparison> ComparePlanners(const StudyNet& net, const PlanSweepO
   c.batch = BatchOf(net, options);
   const PlanMethod methods[] = {PipeDreamMethod(), PiperMethod(), GraphPipeMethod(),
                                 SequentialMethod(), PipeDreamOnceAStepMethod()};
-  PlanSweep* const sweeps[] = {&c.pipedream, &c.piper, &c.graphpipe, &c.sequential, &c.once_a_step};
+  PlanSweep* const sweeps[] = {&c.pipedream, &c.piper, &c.graphpipe, &c.sequential,
+                               &c.once_per_step};
   for (int i = 0; i < 5; ++i) {
     PIPELAB_ASSIGN_OR_RETURN(*sweeps[i], SweepPlans(net, methods[i], options));
   }
   if (const PlanRun* best = c.baseline(); best != nullptr) {
     PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem,
-                             StudyProblem(net, PiperMethod(), best->micro_batch_samples, options));
+                             StudyProblem(net, PiperMethod(), best->micro_batch_size, options));
     c.straight = RunPlan(net, problem, best->plan, /*chain=*/false, options);
   }
   return c;
@@ -108,7 +111,7 @@ Table ThroughputTable(std::string id, std::string caption, const std::vector<Com
     row.push_back(RatioCell(c.GainOfGraph()));
     const bool straight = c.straight.has_value() && c.straight->missing.empty();
     row.push_back(straight ? Simulated(c.straight->throughput) : Missing("no plan that fits"));
-    row.push_back(Throughput(c.once_a_step.best(), c.once_a_step));
+    row.push_back(Throughput(c.once_per_step.best(), c.once_per_step));
     t.AddRow(std::move(row));
   }
   t.AddNote(
@@ -183,16 +186,15 @@ Table SizesTable(const std::vector<Comparison>& all) {
   for (const Comparison& c : all) {
     std::set<int64_t> sizes;
     for (const Method& m : kMethods) {
-      for (const PlanRun& run : (c.*m.sweep).runs) sizes.insert(run.micro_batch_samples);
+      for (const PlanRun& run : (c.*m.sweep).runs) sizes.insert(run.micro_batch_size);
     }
     for (const int64_t size : sizes) {
       std::vector<Cell> row = {Label(c.net), Label(static_cast<double>(c.devices)),
                                size == 0 ? Label("chosen") : Label(static_cast<double>(size))};
       for (const Method& m : kMethods) {
         const auto& runs = (c.*m.sweep).runs;
-        const auto run = std::find_if(runs.begin(), runs.end(), [&](const PlanRun& r) {
-          return r.micro_batch_samples == size;
-        });
+        const auto run = std::find_if(runs.begin(), runs.end(),
+                                      [&](const PlanRun& r) { return r.micro_batch_size == size; });
         if (run == runs.end()) {
           row.push_back(Missing("has one size for all stages"));
         } else {

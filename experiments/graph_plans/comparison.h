@@ -24,8 +24,8 @@ struct Comparison {
   std::string net;
   int64_t devices = 0, batch = 0;
   PlanSweep pipedream, piper, graphpipe;
-  PlanSweep once_a_step;  // PipeDream's planner with gradients summed once a step
-  PlanSweep sequential;   // GraphPipe's planner on the line of operators
+  PlanSweep once_per_step;  // PipeDream's planner with gradients summed once a step
+  PlanSweep sequential;     // GraphPipe's planner on the line of operators
   // The baseline's best plan with stages that wait for what they take alone.
   absl::optional<PlanRun> straight;
 

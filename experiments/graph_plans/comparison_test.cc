@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 
 PlanRun MadeRun(int64_t size, double throughput, int depth = 4) {
   PlanRun run;
-  run.micro_batch_samples = size;
+  run.micro_batch_size = size;
   run.throughput = throughput;
   run.depth = run.stages = depth;
   run.bubble = 0.2;
@@ -48,7 +48,7 @@ Comparison Made(const std::string& net, int64_t devices, double gain) {
                        MadeRun(0, 100 * gain, 2)},
                       2);
   c.sequential = Sweep({MadeRun(1, 70), MadeRun(2, 95), MadeRun(0, 1000)}, 2);
-  c.once_a_step = Sweep({MadeRun(1, 110), MadeRun(2, 120)}, 20);
+  c.once_per_step = Sweep({MadeRun(1, 110), MadeRun(2, 120)}, 20);
   c.straight = MadeRun(2, 104, 2);
   return c;
 }
@@ -57,7 +57,7 @@ TEST(Comparison, GainsAreOfTheBestThatFits) {
   const Comparison c = Made("MMT", 8, 1.5);
   EXPECT_EQ(c.baseline()->throughput, 100);
   EXPECT_DOUBLE_EQ(c.Gain(), 1.5);
-  EXPECT_EQ(c.parallel_stages()->micro_batch_samples, 2);
+  EXPECT_EQ(c.parallel_stages()->micro_batch_size, 2);
   EXPECT_DOUBLE_EQ(c.GainOfParallel(), 125.0 / 95);
   EXPECT_DOUBLE_EQ(c.GainOfSizes(), 150.0 / 95);  // sizes of its own are not the ablation's base
   EXPECT_DOUBLE_EQ(c.GainOfGraph(), 150.0 / 1000);

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "pipelines/plan/graphpipe_front.h"
-#include "pipelines/plan/model_problem.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/planners/graphpipe_front.h"
+#include "pipelines/planners/model_problem.h"
+#include "pipelines/planners/planners.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -88,14 +88,14 @@ absl::StatusOr<std::vector<Plan>> PlansOf(const PlanMethod& method, const PlanPr
 
 bool HasSizes(const Plan& plan) {
   return std::all_of(plan.stages.begin(), plan.stages.end(), [](const PlanStage& stage) {
-    return stage.micro_batch_samples > 0 || stage.data == 1;
+    return stage.micro_batch_size > 0 || stage.data == 1;
   });
 }
 
 }  // namespace
 
 int64_t BatchOf(const StudyNet& net, const PlanSweepOptions& options) {
-  const double samples = static_cast<double>(net.samples_a_device) * options.batch_factor;
+  const double samples = static_cast<double>(net.samples_per_device) * options.batch_factor;
   return std::max<int64_t>(1, std::llround(samples)) * options.devices;
 }
 
@@ -103,7 +103,7 @@ PlanMethod PipeDreamMethod() { return {"PipeDream", "pipedream", PlanObjective::
 PlanMethod PipeDreamOnceAStepMethod() {
   PlanMethod method = PipeDreamMethod();
   method.name = "PipeDream, sums once a step";
-  method.sums_once_a_step = true;
+  method.sums_once_per_step = true;
   return method;
 }
 PlanMethod PiperMethod() { return {"Piper", "piper", PlanObjective::kStageTime}; }
@@ -132,15 +132,15 @@ const PlanRun* PlanSweep::best() const {
 const PlanRun* PlanSweep::best_of_one_size() const {
   const PlanRun* best = nullptr;
   for (const PlanRun& run : runs) {
-    if (!run.missing.empty() || run.micro_batch_samples == 0) continue;
+    if (!run.missing.empty() || run.micro_batch_size == 0) continue;
     if (best == nullptr || run.throughput > best->throughput) best = &run;
   }
   return best;
 }
 
-const PlanRun* PlanSweep::Find(int64_t micro_batch_samples) const {
+const PlanRun* PlanSweep::Find(int64_t micro_batch_size) const {
   for (const PlanRun& run : runs) {
-    if (run.micro_batch_samples == micro_batch_samples && run.missing.empty()) return &run;
+    if (run.micro_batch_size == micro_batch_size && run.missing.empty()) return &run;
   }
   return nullptr;
 }
@@ -159,10 +159,11 @@ absl::StatusOr<PlanProblem> StudyProblem(const StudyNet& net, const PlanMethod& 
   ModelProblemOptions problem_options;
   problem_options.type = options.type;
   problem_options.devices = options.devices;
-  problem_options.samples = samples;
+  problem_options.micro_batch_size = samples;
   problem_options.batch_samples = BatchOf(net, options);
   problem_options.group_of_layer = net.model.group_of_layer;
-  if (method.chooses_sizes) problem_options.sample_sizes = PowersOfTwo(1, BatchOf(net, options));
+  if (method.chooses_sizes)
+    problem_options.micro_batch_sizes = PowersOfTwo(1, BatchOf(net, options));
   // None of the paper's planners is said to have recomputed.
   problem_options.recompute = false;
   PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem,
@@ -172,9 +173,9 @@ absl::StatusOr<PlanProblem> StudyProblem(const StudyNet& net, const PlanMethod& 
   if (method.objective == PlanObjective::kPipeDream) {
     // Its planner knows no memory limit on several levels of a network. What goes through its
     // pipeline is a mini-batch, after which gradients are summed.
-    const double sums = method.sums_once_a_step ? static_cast<double>(problem.micro_batches) : 1;
+    const double sums = method.sums_once_per_step ? static_cast<double>(problem.micro_batches) : 1;
     for (PlanOperator& op : problem.operators) {
-      for (PlanVariant& variant : op.menu.at(1)) variant.parameter_bytes /= sums;
+      for (PlanVariant& variant : op.variants.at(1)) variant.parameter_bytes /= sums;
     }
     problem.memory_bytes = std::numeric_limits<double>::infinity();
   }
@@ -195,7 +196,7 @@ PlanRun RunPlan(const StudyNet& net, const PlanProblem& problem, const Plan& pla
   }
   PlanPipelineOptions pipeline_options;
   pipeline_options.batch_samples = run.batch_samples;
-  pipeline_options.micro_batch_samples = problem.samples;
+  pipeline_options.micro_batch_size = problem.micro_batch_size;
   pipeline_options.chain = chain;
   run.missing = "no way to run it";
   for (const CopyRule copies : {CopyRule::kTakeTurns, CopyRule::kShareRows}) {
@@ -218,7 +219,7 @@ absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& meth
   for (const int64_t size : sizes) {
     PlannerOptions planner;
     planner.time_limit = options.time_limit;
-    if (method.chooses_sizes) planner.micro_batch_samples = size;
+    if (method.chooses_sizes) planner.micro_batch_size = size;
     PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem,
                              StudyProblem(net, method, method.chooses_sizes ? 1 : size, options));
     const absl::Duration before = sweep.search_time;
@@ -231,7 +232,7 @@ absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& meth
       if (first || (run.missing.empty() && run.throughput > best.throughput)) best = std::move(run);
     }
     sweep.runs.push_back(std::move(best));
-    sweep.runs.back().micro_batch_samples = size;
+    sweep.runs.back().micro_batch_size = size;
     // By the clock: a planner that gives up for another reason says kTimeLimit, too.
     sweep.runs.back().stopped = sweep.search_time - before >= options.time_limit;
   }

@@ -23,8 +23,8 @@
 #include "absl/time/time.h"
 #include "experiments/graph_plans/study_nets.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/plan/plan.h"
-#include "pipelines/plan/plan_point.h"
+#include "pipelines/planners/plan.h"
+#include "pipelines/planners/plan_point.h"
 
 namespace pipelab {
 
@@ -40,7 +40,7 @@ struct PlanMethod {
   bool chooses_sizes = false;
   // PipeDream's planner sums gradients after each mini-batch that goes through its pipeline. Here:
   // once a step, which is what synchronous training does with its micro-batches.
-  bool sums_once_a_step = false;
+  bool sums_once_per_step = false;
 };
 
 PlanMethod PipeDreamMethod();  // as published
@@ -65,7 +65,7 @@ int64_t BatchOf(const StudyNet& net, const PlanSweepOptions& options);
 
 // One plan, run.
 struct PlanRun {
-  int64_t micro_batch_samples = 0;  // that the planner was asked for; 0: it chose
+  int64_t micro_batch_size = 0;  // that the planner was asked for; 0: it chose
   PlanState state = PlanState::kInfeasible;
   std::string missing;  // why there is no plan, or why it does not count; empty: it does
   absl::Duration search_time;
@@ -86,7 +86,7 @@ struct PlanSweep {
 
   const PlanRun* best() const;              // the highest throughput; null where nothing counts
   const PlanRun* best_of_one_size() const;  // of runs that were asked for a size
-  const PlanRun* Find(int64_t micro_batch_samples) const;
+  const PlanRun* Find(int64_t micro_batch_size) const;
   std::string WhyNone() const;
   int Stopped() const;  // searches that their time limit ended
 };

@@ -13,12 +13,12 @@
 namespace pipelab {
 namespace {
 
-StudyNet Net(std::string name, absl::StatusOr<ModelGraph> graph, int64_t samples_a_device) {
+StudyNet Net(std::string name, absl::StatusOr<ModelGraph> graph, int64_t samples_per_device) {
   CHECK(graph.ok()) << graph.status();
   StudyNet net;
   net.name = std::move(name);
   net.model = GroupForPlanning(*std::move(graph));
-  net.samples_a_device = samples_a_device;
+  net.samples_per_device = samples_per_device;
   return net;
 }
 

@@ -1,7 +1,7 @@
 // The networks of the GraphPipe study (Jeon et al., ASPLOS 2025), in the layers that planners cut
 // between, and the batch that each device adds.
 //
-//   for (const StudyNet& net : StudyNets()) net.samples_a_device;
+//   for (const StudyNet& net : StudyNets()) net.samples_per_device;
 //   StudyNet wider = CandleUnoOf(/*branches=*/16);
 #ifndef PIPELAB_EXPERIMENTS_GRAPH_PLANS_STUDY_NETS_H_
 #define PIPELAB_EXPERIMENTS_GRAPH_PLANS_STUDY_NETS_H_
@@ -18,7 +18,7 @@ struct StudyNet {
   std::string name;
   GroupedModel model;
   // Of a step. The paper's batches grow with the devices; how large they are is assumed.
-  int64_t samples_a_device = 1;
+  int64_t samples_per_device = 1;
 };
 
 // MMT, DLRM and CANDLE-Uno.

@@ -17,7 +17,7 @@
 #include "experiments/planning/reference_rows.h"
 #include "experiments/report/report.h"
 #include "experiments/study_main.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/planners/planners.h"
 #include "tools/base/file.h"
 #include "tools/base/shared_data.h"
 #include "tools/base/status_macros.h"

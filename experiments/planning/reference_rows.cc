@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "models/files/dnn_partitioning_json.h"
 #include "models/files/pipedream_profile.h"
 #include "models/files/piper_json.h"
-#include "models/files/placement_json.h"
-#include "pipelines/plan/plan_inputs.h"
+#include "pipelines/planners/plan_inputs.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
@@ -101,16 +101,16 @@ void InsertTransformerLayer(PiperProblem* problem) {
     sync->erase(from);
     sync->emplace(to, value);
   };
-  for (auto& [degree, menu] : problem->nodes[v].menu) {
-    for (PiperVariant& variant : menu) rename(&variant.backward_sync_bytes, s, added);
+  for (auto& [degree, variants] : problem->nodes[v].variants) {
+    for (PiperVariant& variant : variants) rename(&variant.backward_sync_bytes, s, added);
   }
-  for (auto& [degree, menu] : problem->nodes[s].menu) {
-    for (PiperVariant& variant : menu) rename(&variant.forward_sync_bytes, v, added);
+  for (auto& [degree, variants] : problem->nodes[s].variants) {
+    for (PiperVariant& variant : variants) rename(&variant.forward_sync_bytes, v, added);
   }
   PiperNode node = problem->nodes[v];
   node.id = 1000000 + added;
-  for (auto& [degree, menu] : node.menu) {
-    for (PiperVariant& variant : menu) {
+  for (auto& [degree, variants] : node.variants) {
+    for (PiperVariant& variant : variants) {
       variant.forward_sync_bytes = {{v, variant.forward_sync_bytes.at(before.at(v))}};
       variant.backward_sync_bytes = {{s, variant.backward_sync_bytes.at(added)}};
     }
@@ -140,9 +140,9 @@ absl::StatusOr<PlanProblem> PiperRow(const ReferenceRow& row, absl::string_view 
   }
   if (absl::StrContains(row.config, "no recompute")) {
     for (PlanOperator& o : problem.operators) {
-      for (auto& [degree, menu] : o.menu) {
-        for (size_t i = menu.size(); i-- > 0;) {
-          if (menu[i].recompute) menu.erase(menu.begin() + static_cast<int64_t>(i));
+      for (auto& [degree, variants] : o.variants) {
+        for (size_t i = variants.size(); i-- > 0;) {
+          if (variants[i].recompute) variants.erase(variants.begin() + static_cast<int64_t>(i));
         }
       }
     }

@@ -69,12 +69,12 @@ class Run {
     run->graph_ = &net.model.graph;
     run->point_.devices = devices;
     run->point_.micro_batches = micro_batches;
-    run->point_.micro_batch_samples = batch_samples / micro_batches;
+    run->point_.micro_batch_size = batch_samples / micro_batches;
     StepConfig& config = run->config_;
     config.scheme = "gpipe";
     config.pipeline = devices;
     config.micro_batches = micro_batches;
-    config.micro_batch_size = run->point_.micro_batch_samples;
+    config.micro_batch_size = run->point_.micro_batch_size;
     config.recompute = Recompute::kFull;
     config.cut = CutRule::kFlopsVariance;
     run->model_.model = &net.model;
@@ -86,7 +86,7 @@ class Run {
     options.sizes.devices = devices;
     options.sizes.micro_batches = micro_batches;
     options.sizes.recompute = true;
-    options.micro_batch_samples = run->point_.micro_batch_samples;
+    options.micro_batch_size = run->point_.micro_batch_size;
     PIPELAB_ASSIGN_OR_RETURN(options.stage_of_layer,
                              StagesOfGroups(net.model, run->point_.groups_of_stage));
     run->model_.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());

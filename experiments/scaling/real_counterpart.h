@@ -57,7 +57,7 @@ struct RealCounterpartOptions {
 
 struct RealPoint {
   int devices = 0, micro_batches = 0;
-  int64_t micro_batch_samples = 0;
+  int64_t micro_batch_size = 0;
   std::vector<int> groups_of_stage;
   int steps = 0;  // measured
   Nanoseconds measured, replayed, simulated;

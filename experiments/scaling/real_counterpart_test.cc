@@ -44,7 +44,7 @@ TEST(RealCounterpart, MeasuresReplaysAndSimulatesTheGrid) {
   ASSERT_EQ(real.points.size(), 6);
   EXPECT_EQ(real.machine.name, "measured");
   for (const RealPoint& p : real.points) {
-    EXPECT_EQ(p.micro_batch_samples * p.micro_batches, 4);
+    EXPECT_EQ(p.micro_batch_size * p.micro_batches, 4);
     EXPECT_EQ(p.groups_of_stage.size(), p.devices);
     EXPECT_EQ(p.steps, 2);
     EXPECT_GT(p.measured, Nanoseconds(0));

@@ -11,8 +11,8 @@
 #include "models/graph/tensor_member.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/rank_network.h"
-#include "pipelines/plan/model_problem.h"
-#include "pipelines/plan/planners.h"
+#include "pipelines/planners/model_problem.h"
+#include "pipelines/planners/planners.h"
 #include "pipelines/step/step_model.h"
 #include "tools/base/status_macros.h"
 
@@ -53,11 +53,11 @@ void AddCollectives(const ModelGraph& whole, const TensorGroup& group, PlanProbl
     for (const int i : op.layers) {
       const LayerSpec& layer = whole.layers[i];
       if (layer.split.empty() || !layer.split.collectives) continue;
-      for (size_t size = 0; size < problem->sample_sizes.size(); ++size) {
+      for (size_t size = 0; size < problem->micro_batch_sizes.size(); ++size) {
         for (int length = 1; length <= units; ++length) {
           const TokenSlice slice{0, length * problem->token_step};
           const TensorCollectives c =
-              layer.split.collectives(problem->sample_sizes[size], slice, group.split);
+              layer.split.collectives(problem->micro_batch_sizes[size], slice, group.split);
           const double forward = group.TimeOf(c.forward);
           const double both =
               forward + group.TimeOf(c.backward_input) + group.TimeOf(c.backward_weight);
@@ -81,9 +81,9 @@ absl::StatusOr<Plan> PlanOf(const PublishedTeraPipeRow& row, const ClusterSpec& 
   ModelProblemOptions options;
   options.type = NarrowestType(cluster.device);
   options.devices = row.pipeline;
-  options.samples = 1;
+  options.micro_batch_size = 1;
   options.batch_samples = row.batch / row.data;
-  options.sample_sizes = SampleSizes(options.batch_samples);
+  options.micro_batch_sizes = SampleSizes(options.batch_samples);
   options.token_step = token_step;
   PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, ModelProblem(mine, cluster, options));
   if (split.degree > 1) {
@@ -128,8 +128,8 @@ double SumSeconds(const PublishedTeraPipeRow& row, const ClusterSpec& cluster,
 std::string SlicesText(const Plan& plan) {
   std::map<std::string, int> count;
   for (const PlanSlices& s : plan.slices) {
-    ++count[absl::StrCat(s.samples, s.samples == 1 ? " sample" : " samples", " in ",
-                         absl::StrJoin(s.tokens, "+"))];
+    ++count[absl::StrCat(s.micro_batch_size, s.micro_batch_size == 1 ? " sample" : " samples",
+                         " in ", absl::StrJoin(s.tokens, "+"))];
   }
   return absl::StrJoin(count, "; ", [](std::string* out, const auto& entry) {
     absl::StrAppend(out, entry.second, " x ", entry.first);

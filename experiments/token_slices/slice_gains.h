@@ -3,10 +3,11 @@
 //   PIPELAB_ASSIGN_OR_RETURN(const SliceGain g, GainOfSlices(row, cluster, options));
 //   g.gain();      // seconds of an iteration without slices over those with them
 //
-// Both are the best slicing that TeraPipe's dynamic program finds (pipelines/plan/token_slicing.h)
-// with the cost model's times of the slowest stage: of whole samples, and of a multiple of
-// `token_step` tokens. A layer's tensor-parallel sums are in its times, the gradients' sum over
-// the pipelines comes at the end. Messages between stages are not: the paper's program has none.
+// Both are the best slicing that TeraPipe's dynamic program finds
+// (pipelines/planners/token_slicing.h) with the cost model's times of the slowest stage: of whole
+// samples, and of a multiple of `token_step` tokens. A layer's tensor-parallel sums are in its
+// times, the gradients' sum over the pipelines comes at the end. Messages between stages are not:
+// the paper's program has none.
 #ifndef PIPELAB_EXPERIMENTS_TOKEN_SLICES_SLICE_GAINS_H_
 #define PIPELAB_EXPERIMENTS_TOKEN_SLICES_SLICE_GAINS_H_
 

@@ -145,7 +145,7 @@ TEST(GreedyTranslator, ATransformerSaysWhatItLearnedByHeart) {
   Arena arena;
   const auto backend = MakeCpuBackend(&arena);
   SerialOptions options;
-  options.micro_batch_samples = names;
+  options.micro_batch_size = names;
   options.data = &batches;
   options.optimizer.adam.learning_rate = 5e-3f;
   PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer, SerialTrainer::Create(graph, backend.get(), options));

@@ -106,7 +106,7 @@ TrainingOptions TrainingOptionsOf(const TrainSettings& settings, const StudyPart
   options.scheme = settings.scheme;
   options.sizes.devices = settings.devices;
   options.sizes.micro_batches = settings.micro_batches;
-  options.micro_batch_samples = settings.samples;
+  options.micro_batch_size = settings.samples;
   options.layout = settings.layout;
   if (TakesBranches(settings, part)) {
     options.stage_of_layer = part.parallel_stages;
@@ -136,7 +136,7 @@ ComparisonOptions ComparisonOptionsOf(const TrainSettings& settings, const Study
   }
   options.devices = settings.devices;
   options.micro_batches = settings.micro_batches;
-  options.micro_batch_samples = settings.samples;
+  options.micro_batch_size = settings.samples;
   options.steps = static_cast<int>(settings.compare_steps);
   options.seed = settings.seed;
   options.optimizer = settings.optimizer;

@@ -35,7 +35,7 @@ std::unique_ptr<Trained> Train(int64_t context) {
   config.tokens = context;
   config.vocabulary = t->data.train->vocabulary();
   SerialOptions options;
-  options.micro_batch_samples = 4;
+  options.micro_batch_size = 4;
   options.data = t->data.train.get();
   auto trainer = SerialTrainer::Create(*BuildGpt(config), t->backend.get(), options);
   EXPECT_THAT(trainer, IsOk());

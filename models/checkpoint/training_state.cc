@@ -128,9 +128,9 @@ absl::Status CheckState(const TrainingState& state, const StateTarget& target) {
   if (state.seed != target.seed) {
     return error("trained with seed ", state.seed, ", not ", target.seed);
   }
-  if (state.optimizer_steps != state.step * target.updates_a_step) {
+  if (state.optimizer_steps != state.step * target.updates_per_step) {
     return error(state.optimizer_steps, " optimizer steps in ", state.step,
-                 " training steps; this schedule takes ", target.updates_a_step, " a step");
+                 " training steps; this schedule takes ", target.updates_per_step, " a step");
   }
   return absl::OkStatus();
 }
@@ -141,7 +141,7 @@ TrainingState EmptyState(const StateTarget& target, int64_t step) {
   state.optimizer = target.optimizer;
   state.seed = target.seed;
   state.step = step;
-  state.optimizer_steps = step * target.updates_a_step;
+  state.optimizer_steps = step * target.updates_per_step;
   return state;
 }
 

@@ -67,7 +67,7 @@ struct StateTarget {
   std::string optimizer;
   std::vector<absl::string_view> optimizer_state;
   uint64_t seed = 1;
-  int updates_a_step = 1;  // optimizer steps of a training step
+  int updates_per_step = 1;  // optimizer steps of a training step
 };
 // OK where the state has exactly the target's tensors and facts.
 absl::Status CheckState(const TrainingState& state, const StateTarget& target);

@@ -112,7 +112,7 @@ TEST_F(TrainingStateTest, SaysWhatDoesNotFit) {
        },
        "trained by the optimizer adam, not sgd"},
       {[](TrainingState*, StateTarget* t) { t->seed = 8; }, "trained with seed 7, not 8"},
-      {[](TrainingState*, StateTarget* t) { t->updates_a_step = 4; },
+      {[](TrainingState*, StateTarget* t) { t->updates_per_step = 4; },
        "12 optimizer steps in 12 training steps; this schedule takes 4 a step"},
   };
   for (const Bad& bad : all) {

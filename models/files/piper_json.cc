@@ -74,21 +74,21 @@ class Reader {
   }
 
   absl::Status ReadMenu(const JsonObject& object, int index) {
-    PIPELAB_ASSIGN_OR_RETURN(const JsonObject menu, object.Object("TMPCs"));
-    for (const std::string& key : menu.Keys()) {
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject tmpcs, object.Object("TMPCs"));
+    for (const std::string& key : tmpcs.Keys()) {
       int degree = 0;
       if (!absl::SimpleAtoi(key, &degree) || degree < 1 || degree > kMost ||
           absl::StrCat(degree) != key) {
-        return menu.Error(key, "must be a tensor-parallel degree, a whole number from 1");
+        return tmpcs.Error(key, "must be a tensor-parallel degree, a whole number from 1");
       }
-      PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> variants, menu.Objects(key));
-      if (variants.empty()) return menu.Error(key, "there are no variants");
+      PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> variants, tmpcs.Objects(key));
+      if (variants.empty()) return tmpcs.Error(key, "there are no variants");
       for (const JsonObject& variant : variants) {
         PIPELAB_ASSIGN_OR_RETURN(PiperVariant read, ReadVariant(variant, index));
-        problem_.nodes[index].menu[degree].push_back(std::move(read));
+        problem_.nodes[index].variants[degree].push_back(std::move(read));
       }
     }
-    if (problem_.nodes[index].menu.empty()) return object.Error("TMPCs", "there are no variants");
+    if (problem_.nodes[index].variants.empty()) return object.Error("TMPCs", "there are no variants");
     return absl::OkStatus();
   }
 
@@ -192,14 +192,14 @@ absl::StatusOr<PiperProblem> ParsePiper(absl::string_view text, absl::string_vie
 std::string PiperToJson(const PiperProblem& problem) {
   json nodes = json::array(), edges = json::array();
   for (const PiperNode& node : problem.nodes) {
-    json menu = json::object();
-    for (const auto& [degree, variants] : node.menu) {
-      json& list = menu[absl::StrCat(degree)] = json::array();
+    json tmpcs = json::object();
+    for (const auto& [degree, variants] : node.variants) {
+      json& list = tmpcs[absl::StrCat(degree)] = json::array();
       for (const PiperVariant& variant : variants) {
         list.push_back(WrittenVariant(problem, variant));
       }
     }
-    nodes.push_back({{"id", node.id}, {"name", node.name}, {"TMPCs", std::move(menu)}});
+    nodes.push_back({{"id", node.id}, {"name", node.name}, {"TMPCs", std::move(tmpcs)}});
   }
   for (const PiperEdge& edge : problem.edges) {
     edges.push_back({{"sourceId", problem.nodes[edge.from].id},
@@ -215,8 +215,8 @@ std::string PiperToJson(const PiperProblem& problem) {
 }
 
 const PiperVariant* PlainVariant(const PiperNode& node) {
-  const auto it = node.menu.find(1);
-  if (it == node.menu.end()) return nullptr;
+  const auto it = node.variants.find(1);
+  if (it == node.variants.end()) return nullptr;
   for (const PiperVariant& variant : it->second) {
     if (variant.id == "vanilla") return &variant;
   }

@@ -1,9 +1,8 @@
-// Piper's inputs (Tarnawski et al. 2021): a graph of nodes, each with a menu of ways to run it, and
-// the machine.
+// Piper's inputs (Tarnawski et al. 2021): a graph of nodes, each with variants, and the machine.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(PiperProblem p,
 //                            ParsePiper(text, "bert.json", PiperTimeUnit::kSeconds));
-//   for (const PiperVariant& v : p.nodes[3].menu.at(2)) ...   // on two devices, tensor-parallel
+//   for (const PiperVariant& v : p.nodes[3].variants.at(2)) ...   // tensor-parallel on two devices
 //   PIPELAB_ASSIGN_OR_RETURN(LayerList list, ToLayerList(p, "bert", "bert.json"));
 //
 // Numbers are kept as the file has them: bytes with fractions, and times in the unit of the file,
@@ -46,7 +45,7 @@ struct PiperNode {
   int64_t id = 0;
   std::string name;  // several nodes may have it
   // By tensor-parallel degree; none is empty.
-  std::map<int, std::vector<PiperVariant>> menu;
+  std::map<int, std::vector<PiperVariant>> variants;
 };
 
 struct PiperEdge {

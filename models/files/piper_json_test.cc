@@ -39,9 +39,9 @@ TEST(PiperJson, ReadsTheExample) {
   EXPECT_EQ(p.edges[1].bytes, 4096);
   EXPECT_EQ(p.nodes[1].id, 1);
   EXPECT_EQ(p.nodes[1].name, "embed");
-  ASSERT_EQ(p.nodes[1].menu.size(), 2u);
-  EXPECT_EQ(p.nodes[3].menu.size(), 1u);
-  const PiperVariant& recompute = p.nodes[0].menu.at(2).at(1);
+  ASSERT_EQ(p.nodes[1].variants.size(), 2u);
+  EXPECT_EQ(p.nodes[3].variants.size(), 1u);
+  const PiperVariant& recompute = p.nodes[0].variants.at(2).at(1);
   EXPECT_EQ(recompute.id, "activation recomp");
   EXPECT_EQ(recompute.time, 0.004);
   EXPECT_EQ(recompute.parameter_bytes, 2e6);
@@ -49,7 +49,7 @@ TEST(PiperJson, ReadsTheExample) {
   EXPECT_EQ(recompute.fixed_bytes, 6e6 + 0.5);
   EXPECT_THAT(recompute.forward_sync_bytes, ElementsAre(Pair(1, 4096)));
   EXPECT_THAT(recompute.backward_sync_bytes, ElementsAre(Pair(3, 4096)));
-  EXPECT_EQ(PlainVariant(p.nodes[0]), &p.nodes[0].menu.at(1).at(0));
+  EXPECT_EQ(PlainVariant(p.nodes[0]), &p.nodes[0].variants.at(1).at(0));
 }
 
 // Key by key what the file said.
@@ -79,7 +79,7 @@ TEST(PiperJson, BecomesAModel) {
 TEST(PiperJson, TheUnitOfTimesIsAnOption) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p,
                                ParsePiper(Example(), "a.json", PiperTimeUnit::kMilliseconds));
-  EXPECT_EQ(p.nodes[0].menu.at(1)[0].time, 0.006);  // as in the file
+  EXPECT_EQ(p.nodes[0].variants.at(1)[0].time, 0.006);  // as in the file
   EXPECT_EQ(p.Seconds(6), 0.006);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const LayerList list, ToLayerList(p, "some", "a.json"));
   EXPECT_EQ(absl::get<PassCosts<Nanoseconds>>(list.layers[0].costs).forward.per_sample,
@@ -90,11 +90,11 @@ TEST(PiperJson, TheUnitOfTimesIsAnOption) {
 TEST(PiperJson, ThePlainVariantIsVanillaOrTheFirst) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(PiperProblem p, ParsePiper(Example(), "a.json"));
   PiperNode& node = p.nodes[0];
-  std::swap(node.menu[1][0], node.menu[1][1]);
-  EXPECT_EQ(PlainVariant(node), &node.menu[1][1]);
-  node.menu[1][1].id = "plain";
-  EXPECT_EQ(PlainVariant(node), &node.menu[1][0]);
-  node.menu.erase(1);
+  std::swap(node.variants[1][0], node.variants[1][1]);
+  EXPECT_EQ(PlainVariant(node), &node.variants[1][1]);
+  node.variants[1][1].id = "plain";
+  EXPECT_EQ(PlainVariant(node), &node.variants[1][0]);
+  node.variants.erase(1);
   EXPECT_EQ(PlainVariant(node), nullptr);
   EXPECT_THAT(ToLayerList(p, "some", "a.json"),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -31,7 +31,7 @@ class GraphGradient {
   GraphGradient(const ModelGraph& graph, std::vector<int> stage_of_layer)
       : graph_(graph), data_(FieldsOf(graph)), backend_(MakeReferenceBackend(&arena_)) {
     SerialOptions options;
-    options.micro_batch_samples = kSamples;
+    options.micro_batch_size = kSamples;
     options.num_micro_batches = kMicroBatches;
     options.data = &data_;
     options.stage_of_layer = std::move(stage_of_layer);

@@ -38,7 +38,7 @@ class ImageGradient {
   explicit ImageGradient(const ModelGraph& graph)
       : graph_(graph), data_(FieldsOf(graph)), backend_(MakeReferenceBackend(&arena_)) {
     SerialOptions options;
-    options.micro_batch_samples = kSamples;
+    options.micro_batch_size = kSamples;
     options.num_micro_batches = kMicroBatches;
     options.data = &data_;
     trainer_ = *SerialTrainer::Create(graph, backend_.get(), options);

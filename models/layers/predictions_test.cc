@@ -80,7 +80,7 @@ TEST(Predictions, GiveTheLossOfTheEvaluation) {
     Arena arena;
     const auto backend = MakeCpuBackend(&arena);
     SerialOptions options;
-    options.micro_batch_samples = 2;
+    options.micro_batch_size = 2;
     options.data = &data;
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer,
                                  SerialTrainer::Create(graph, backend.get(), options));

@@ -28,10 +28,10 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
                                                                      const SerialOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Validate(graph));
   PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
-  if (options.micro_batch_samples < 1 || options.num_micro_batches < 1) {
+  if (options.micro_batch_size < 1 || options.num_micro_batches < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("serial training needs samples and micro-batches, not ",
-                     options.micro_batch_samples, " and ", options.num_micro_batches));
+                     options.micro_batch_size, " and ", options.num_micro_batches));
   }
   const std::vector<int>& sums = options.sum_of_micro_batch;
   if (!sums.empty() && (static_cast<int>(sums.size()) != options.num_micro_batches ||
@@ -56,8 +56,8 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
   std::vector<int> all_parts = options.norm_parts;
   all_parts.push_back(options.copies);
   for (int parts : all_parts) {
-    if (parts >= 1 && options.micro_batch_samples % parts == 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat("micro-batches of ", options.micro_batch_samples,
+    if (parts >= 1 && options.micro_batch_size % parts == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("micro-batches of ", options.micro_batch_size,
                                                    " samples do not divide into ", parts,
                                                    " parts"));
   }
@@ -163,11 +163,11 @@ void SerialTrainer::Bind(int micro_batch, int copy) {
 }
 
 void SerialTrainer::MicroBatch(int micro_batch, int copy) {
-  const int64_t samples = options_.micro_batch_samples / options_.copies;
-  const int64_t first = micro_batch * options_.micro_batch_samples + copy * samples;
+  const int64_t samples = options_.micro_batch_size / options_.copies;
+  const int64_t first = micro_batch * options_.micro_batch_size + copy * samples;
   const int n = static_cast<int>(layers_.size());
   LayerContext ctx = ContextFor(step_, first, samples);
-  ctx.loss_scale = 1.0f / static_cast<float>(UpdateSize() * options_.micro_batch_samples *
+  ctx.loss_scale = 1.0f / static_cast<float>(UpdateSize() * options_.micro_batch_size *
                                              options_.data->targets_per_sample());
   ctx.loss_sum = &losses_[micro_batch];
   if (parameters_.size() > 1 || stale()) Bind(micro_batch, copy);
@@ -332,7 +332,7 @@ absl::StatusOr<double> SerialTrainer::Step() {
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
   double sum = 0;
   for (double loss : losses_) sum += loss;
-  return sum / static_cast<double>(options_.num_micro_batches * options_.micro_batch_samples *
+  return sum / static_cast<double>(options_.num_micro_batches * options_.micro_batch_size *
                                    options_.data->targets_per_sample());
 }
 

@@ -50,7 +50,7 @@ struct Staleness {
 };
 
 struct SerialOptions {
-  int64_t micro_batch_samples = 1;
+  int64_t micro_batch_size = 1;
   int num_micro_batches = 1;
   const BatchSource* data = nullptr;
   uint64_t seed = 1;

@@ -50,7 +50,7 @@ StateTarget SerialTrainer::Target() const {
   const auto names = StateNames(options_.optimizer);
   target.optimizer_state.assign(names.begin(), names.end());
   target.seed = options_.seed;
-  target.updates_a_step = Updates();
+  target.updates_per_step = Updates();
   return target;
 }
 

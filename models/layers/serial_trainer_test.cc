@@ -31,7 +31,7 @@ class Counting : public BatchSource {
 
 SerialOptions Options(const BatchSource* data) {
   SerialOptions o;
-  o.micro_batch_samples = 2;
+  o.micro_batch_size = 2;
   o.num_micro_batches = 3;
   o.data = data;
   o.seed = 3;
@@ -67,7 +67,7 @@ TEST(SerialTrainer, MicroBatchesAndBackendsAgree) {
     const auto backend = variant == 0 ? MakeCpuBackend(&arena) : MakeReferenceBackend(&arena);
     SerialOptions options = Options(&data);
     if (variant == 1)
-      std::tie(options.micro_batch_samples, options.num_micro_batches) = std::make_pair(6, 1);
+      std::tie(options.micro_batch_size, options.num_micro_batches) = std::make_pair(6, 1);
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto trainer, SerialTrainer::Create(*BuildGpt(SmallGpt(0.1, true)),
                                                                      backend.get(), options));
     for (int step = 0; step < 5; ++step) {

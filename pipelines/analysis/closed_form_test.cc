@@ -21,11 +21,11 @@ struct Outcome {
 };
 
 absl::StatusOr<Outcome> Simulated(const std::string& scheme, int devices, int micro_batches,
-                                  int chunks = 0) {
+                                  int virtual_stages = 0) {
   SchemeParams params;
   params.devices = devices;
   params.micro_batches = micro_batches;
-  params.virtual_stages = chunks;
+  params.virtual_stages = virtual_stages;
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(scheme, params));
   Outcome run;
   PIPELAB_ASSIGN_OR_RETURN(run.program, Lower(std::move(schedule), {}));
@@ -54,7 +54,8 @@ TEST(ClosedFormTest, BubbleOfGpipeAnd1f1b) {
   }
 }
 
-// Looped pipelines divide the bubble by the number of chunks: ((P - 1) / V) / (M + (P - 1) / V).
+// Looped pipelines divide the bubble by the number of virtual stages: ((P - 1) / V) / (M + (P - 1)
+// / V).
 TEST(ClosedFormTest, BubbleOfInterleaved1f1b) {
   const double p = 4, v = 2, m = 8;
   PIPELAB_ASSERT_OK_AND_ASSIGN(Outcome run, Simulated("interleaved", 4, 8, 2));

@@ -104,7 +104,7 @@ struct CostTable {
   std::vector<StageCost> stages;
   // [edge] The activation of one whole micro-batch, of the smallest where stages run different
   // ones; its gradient has the same size. The members of a group have their rows of it
-  // (ir/pieces.h).
+  // (ir/row_split.h).
   std::vector<Bytes> edge_bytes;
   // [slice] Where the schedule has token slices, of which a later one has more attention to
   // compute. Empty: a slice costs 1 / num_slices of the whole micro-batch, in time and in bytes.

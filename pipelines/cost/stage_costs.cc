@@ -224,10 +224,10 @@ absl::Status CheckSizes(const std::vector<int>& sizes, const char* what, int sta
 }
 
 // Of the fullest member of the stage's group.
-int64_t DeviceSamples(const StageCostOptions& options, int stage, int64_t micro_batch_samples) {
+int64_t DeviceSamples(const StageCostOptions& options, int stage, int64_t micro_batch_size) {
   const int64_t size = options.micro_batch_sizes.empty() ? 1 : options.micro_batch_sizes[stage];
   const int64_t devices = options.group_sizes.empty() ? 1 : options.group_sizes[stage];
-  return (micro_batch_samples * size + devices - 1) / devices;
+  return (micro_batch_size * size + devices - 1) / devices;
 }
 
 }  // namespace
@@ -243,11 +243,11 @@ void StageCostOptions::TakeSizes(const Schedule& schedule) {
 
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
                                             const ModelPartition& partition,
-                                            int64_t micro_batch_samples,
+                                            int64_t micro_batch_size,
                                             const StageCostOptions& options) {
-  if (micro_batch_samples < 1) {
+  if (micro_batch_size < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("micro-batches of ", micro_batch_samples, " samples"));
+        absl::StrCat("micro-batches of ", micro_batch_size, " samples"));
   }
   if (!(options.rate.value() > 0)) {
     return absl::InvalidArgumentError(
@@ -273,7 +273,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   const auto costs_of = [&](TokenSlice slice) -> absl::StatusOr<SliceCosts> {
     SliceCosts costs;
     for (int s = 0; s < partition.num_stages(); ++s) {
-      const int64_t samples = DeviceSamples(options, s, micro_batch_samples);
+      const int64_t samples = DeviceSamples(options, s, micro_batch_size);
       PIPELAB_ASSIGN_OR_RETURN(StageCost cost,
                                CostOf(graph, partition, s, samples, slice, options));
       costs.stages.push_back(cost);
@@ -281,7 +281,7 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
     for (int layer : partition.edge_layer) {
       costs.edge_bytes.push_back(
           InNumbersOf(NumberBytes(options),
-                      CostsOf(graph.layers[layer], micro_batch_samples, slice, split).output));
+                      CostsOf(graph.layers[layer], micro_batch_size, slice, split).output));
     }
     return costs;
   };

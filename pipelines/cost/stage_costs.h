@@ -4,7 +4,7 @@
 //   StageCostOptions options;
 //   options.TakeSizes(schedule);                    // with schedule.stages = p.stages
 //   PIPELAB_ASSIGN_OR_RETURN(CostTable costs,
-//                            ComputeStageCosts(graph, p, /*micro_batch_samples=*/4, options));
+//                            ComputeStageCosts(graph, p, /*micro_batch_size=*/4, options));
 //   Simulate(program, costs);
 //
 // Times and memory are those of one device of a stage's group on its own samples, of which the
@@ -56,7 +56,7 @@ struct StageCostOptions {
   // Tokens of each slice of a sample, for a schedule with token slices: the table then has each
   // slice's own costs. Empty, or one: whole samples.
   std::vector<int64_t> slices;
-  // [stage] How many times `micro_batch_samples` its micro-batches have
+  // [stage] How many times `micro_batch_size` its micro-batches have
   // (Schedule::MicroBatchSize); empty: 1.
   std::vector<int> micro_batch_sizes;
   // [stage] How many devices share each of its micro-batches (Schedule::GroupSize); empty: 1.
@@ -69,13 +69,13 @@ struct StageCostOptions {
 };
 
 // Stages are for one device's samples of a micro-batch of their own size, edges for a whole one of
-// `micro_batch_samples`.
+// `micro_batch_size`.
 // InvalidArgument for sizes below 1, no rate, slices that are not the model's samples or that a
 // layer does not know, and a tensor-parallel degree that does not divide a layer; NotFound naming
 // the layer and what the machine lacks.
 absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& graph,
                                             const ModelPartition& partition,
-                                            int64_t micro_batch_samples,
+                                            int64_t micro_batch_size,
                                             const StageCostOptions& options);
 
 // With the model's own bytes a number.

@@ -80,22 +80,8 @@ class DeviceChecker {
     switch (i.op) {
       case OpCode::kCompute:
         return Compute(i.action, copies_[{i.replica, i.action.stage}], i.replica);
-      case OpCode::kReduce: {
-        const Reduction& r = p_.reductions[i.arg];
-        ++reduced_[i.arg];
-        if (normed_ > 0) Fail("sums gradients whose norm is taken already");
-        if (!r.parameter.empty()) return;
-        if (r.scatter && p_.sharding == Sharding::kReplicated) Fail("scatters whole gradients");
-        ForMine(r.members, [&](CopyState& c, const StageCopy& m) {
-          if (ShardsGradients() && Sharded(m.replica, m.stage) && !r.scatter && c.unsummed) {
-            Fail("sums parts of stage ", m.stage, " before its last run is in them");
-          }
-          c.unsummed = false;
-          c.summed = true;
-          ++c.in_flight;
-        });
-        return;
-      }
+      case OpCode::kReduce:
+        return Reduce(i);
       case OpCode::kReduceWait: {
         const Reduction& r = p_.reductions[i.arg];
         if (reduced_[i.arg] == 0) Fail("awaits reduction ", i.arg, " before it begins");
@@ -105,21 +91,9 @@ class DeviceChecker {
         return;
       }
       case OpCode::kGather:
-        ++gathered_[i.arg];
-        ForMine(p_.gathers[i.arg].members, [&](CopyState& c, const StageCopy& m) {
-          if (ByUse() && c.resident) Fail("gathers stage ", m.stage, ", which is there");
-          if (!ByUse() && !c.stale_parts) Fail("gathers stage ", m.stage, " before its step");
-        });
-        return;
+        return Gather(i);
       case OpCode::kGatherWait:
-        if (gathered_[i.arg] == 0) Fail("awaits gather ", i.arg, " before it begins");
-        ++gather_awaited_[i.arg];
-        ForMine(p_.gathers[i.arg].members, [&](CopyState& c, const StageCopy&) {
-          c.resident = true;
-          c.stale_parts = false;
-          c.gather = i.arg;
-        });
-        return;
+        return AwaitGather(i);
       case OpCode::kNorm:
         return Norm();
       case OpCode::kNormWait:
@@ -141,6 +115,40 @@ class DeviceChecker {
       case OpCode::kWait:
         return;
     }
+  }
+
+  void Reduce(const Instruction& i) {
+    const Reduction& r = p_.reductions[i.arg];
+    ++reduced_[i.arg];
+    if (normed_ > 0) Fail("sums gradients whose norm is taken already");
+    if (!r.parameter.empty()) return;
+    if (r.scatter && p_.sharding == Sharding::kReplicated) Fail("scatters whole gradients");
+    ForMine(r.members, [&](CopyState& c, const StageCopy& m) {
+      if (ShardsGradients() && Sharded(m.replica, m.stage) && !r.scatter && c.unsummed) {
+        Fail("sums parts of stage ", m.stage, " before its last run is in them");
+      }
+      c.unsummed = false;
+      c.summed = true;
+      ++c.in_flight;
+    });
+  }
+
+  void Gather(const Instruction& i) {
+    ++gathered_[i.arg];
+    ForMine(p_.gathers[i.arg].members, [&](CopyState& c, const StageCopy& m) {
+      if (ByUse() && c.resident) Fail("gathers stage ", m.stage, ", which is there");
+      if (!ByUse() && !c.stale_parts) Fail("gathers stage ", m.stage, " before its step");
+    });
+  }
+
+  void AwaitGather(const Instruction& i) {
+    if (gathered_[i.arg] == 0) Fail("awaits gather ", i.arg, " before it begins");
+    ++gather_awaited_[i.arg];
+    ForMine(p_.gathers[i.arg].members, [&](CopyState& c, const StageCopy&) {
+      c.resident = true;
+      c.stale_parts = false;
+      c.gather = i.arg;
+    });
   }
 
   void Compute(const Action& a, CopyState& c, int replica) {

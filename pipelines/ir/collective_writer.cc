@@ -40,14 +40,14 @@ absl::Status CollectiveWriter::Prepare() {
   sharded_gradients_ =
       options_.sharding == Sharding::kGradients || options_.sharding == Sharding::kFully;
   if (own_steps_) PIPELAB_RETURN_IF_ERROR(CheckOwnSteps(s, options_));
-  if (sharded_gradients_) PIPELAB_RETURN_IF_ERROR(CheckTeams(s, options_));
-  team_of_.resize(s.num_devices(), -1);
+  if (sharded_gradients_) PIPELAB_RETURN_IF_ERROR(CheckSpmdGroups(s, options_));
+  group_of_.resize(s.num_devices(), -1);
   released_.resize(s.num_devices(), 0);
   if (sharded_gradients_ || own_steps_) {
-    teams_ = MakeTeams(s, options_);
-    progress_.resize(teams_.size());
-    for (size_t t = 0; t < teams_.size(); ++t) {
-      for (int d : teams_[t].devices) team_of_[d] = static_cast<int>(t);
+    groups_ = MakeSpmdGroups(s, options_);
+    progress_.resize(groups_.size());
+    for (size_t t = 0; t < groups_.size(); ++t) {
+      for (int d : groups_[t].devices) group_of_[d] = static_cast<int>(t);
     }
   }
   visited_.resize(s.num_devices(), 0);
@@ -128,8 +128,8 @@ void CollectiveWriter::CountGradient(int stage) {
   }
 }
 
-void CollectiveWriter::BeginGather(const Team& team, Progress* at) {
-  const StageRun& run = team.weights[at->gathers.size()];
+void CollectiveWriter::BeginGather(const SpmdGroup& group, Progress* at) {
+  const StageRun& run = group.weights[at->gathers.size()];
   const int32_t id = static_cast<int32_t>(p_->gathers.size());
   p_->gathers.push_back({GroupOf(run.replica, run.stage)});
   at->gathers.push_back(id);
@@ -137,53 +137,53 @@ void CollectiveWriter::BeginGather(const Team& team, Progress* at) {
 }
 
 void CollectiveWriter::Before(int device, int32_t position) {
-  if (team_of_[device] < 0) return;
-  const Team& team = teams_[team_of_[device]];
-  Progress& at = progress_[team_of_[device]];
+  if (group_of_[device] < 0) return;
+  const SpmdGroup& group = groups_[group_of_[device]];
+  Progress& at = progress_[group_of_[device]];
   const Action& a = schedule().order[device][position];
   // True for the first device that comes to this place; then all others are about to.
   const bool weights =
-      at.awaited < team.weights.size() && team.weights[at.awaited].begin == position;
+      at.awaited < group.weights.size() && group.weights[at.awaited].begin == position;
   const bool step = a.kind == ActionKind::kStep && at.stepped < position;
   if (!weights && !step) return;
-  for (int d : team.devices) CHECK_EQ(visited_[d], position) << "the group is not in lockstep";
+  for (int d : group.devices) CHECK_EQ(visited_[d], position) << "the group is not in lockstep";
   if (step) {
     at.stepped = position;
     AwaitReductions({Reduce("", GroupOf(0, a.stage), /*scatter=*/false)});
     return;
   }
-  if (at.gathers.size() == at.awaited) BeginGather(team, &at);
+  if (at.gathers.size() == at.awaited) BeginGather(group, &at);
   const int32_t id = at.gathers[at.awaited++];
   AppendForAll(p_->gathers[id].members, OpCode::kGatherWait, id);
-  if (options_.overlap && at.gathers.size() < team.weights.size()) BeginGather(team, &at);
+  if (options_.overlap && at.gathers.size() < group.weights.size()) BeginGather(group, &at);
 }
 
 void CollectiveWriter::After(int device, int32_t position) {
   ++visited_[device];
   const Action& a = schedule().order[device][position];
-  if (team_of_[device] >= 0) {
-    const Team& team = teams_[team_of_[device]];
-    Progress& at = progress_[team_of_[device]];
+  if (group_of_[device] >= 0) {
+    const SpmdGroup& group = groups_[group_of_[device]];
+    Progress& at = progress_[group_of_[device]];
     size_t& released = released_[device];
-    if (released < team.weights.size() &&
-        team.weights[team.weights_by_end[released]].end == position) {
-      const int32_t run = team.weights_by_end[released++];
-      const StageRun& r = team.weights[run];
+    if (released < group.weights.size() &&
+        group.weights[group.weights_by_end[released]].end == position) {
+      const int32_t run = group.weights_by_end[released++];
+      const StageRun& r = group.weights[run];
       AppendInstruction(p_, device, OpCode::kRelease, r.replica, StepOf(r.stage), at.gathers[run]);
     }
-    if (at.reduced < team.gradients_by_end.size() &&
-        team.gradients_by_end[at.reduced].end == position &&
-        ++at.finished == static_cast<int>(team.devices.size())) {
-      FinishRunOfGradients(team, &at);
+    if (at.reduced < group.gradients_by_end.size() &&
+        group.gradients_by_end[at.reduced].end == position &&
+        ++at.finished == static_cast<int>(group.devices.size())) {
+      FinishRunOfGradients(group, &at);
     }
   }
   if (AddsGradient(a)) CountGradient(a.stage);
 }
 
 // The last device has come to the end of the run.
-void CollectiveWriter::FinishRunOfGradients(const Team& team, Progress* at) {
+void CollectiveWriter::FinishRunOfGradients(const SpmdGroup& group, Progress* at) {
   at->finished = 0;
-  const StageRun& run = team.gradients_by_end[at->reduced++];
+  const StageRun& run = group.gradients_by_end[at->reduced++];
   if (at->pending >= 0) AwaitReductions({at->pending});
   at->pending = Reduce("", GroupOf(run.replica, run.stage), /*scatter=*/true);
   if (options_.overlap) return;

@@ -23,7 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "pipelines/ir/program.h"
-#include "pipelines/ir/teams.h"
+#include "pipelines/ir/spmd_groups.h"
 
 namespace pipelab {
 
@@ -43,7 +43,7 @@ class CollectiveWriter {
   void Finish();
 
  private:
-  // How far a team has come.
+  // How far a group has come.
   struct Progress {
     std::vector<int32_t> gathers;  // [weights] -> gather; those that have begun
     size_t awaited = 0;            // weights whose gather is over
@@ -65,8 +65,8 @@ class CollectiveWriter {
   void ReduceStage(int stage);
   void ReduceTie(size_t tie);
   void CountGradient(int stage);
-  void BeginGather(const Team& team, Progress* at);
-  void FinishRunOfGradients(const Team& team, Progress* at);
+  void BeginGather(const SpmdGroup& group, Progress* at);
+  void FinishRunOfGradients(const SpmdGroup& group, Progress* at);
   void ReduceReplicas();
   void AwaitReductions(const std::vector<int32_t>& reductions);
   void SumSquares();
@@ -76,9 +76,9 @@ class CollectiveWriter {
   LoweringOptions options_;
   bool own_steps_ = false, eager_ = false;
   bool sharded_gradients_ = false;  // kGradients, kFully
-  std::vector<Team> teams_;
-  std::vector<Progress> progress_;             // [team]
-  std::vector<int> team_of_;                   // [device] or -1
+  std::vector<SpmdGroup> groups_;
+  std::vector<Progress> progress_;             // [group]
+  std::vector<int> group_of_;                  // [device] or -1
   std::vector<size_t> released_;               // [device] runs of weights
   std::vector<int32_t> visited_;               // [device] actions so far
   std::vector<int64_t> gradients_left_;        // [stage] weight gradients to come, on all devices

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "pipelines/ir/from_rows.h"
+#include "pipelines/ir/device_lists.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/ir/text_cursor.h"
 #include "tools/base/status_macros.h"
@@ -147,7 +147,7 @@ absl::StatusOr<Schedule> ParseCsv(absl::string_view csv, CsvSkipped* skipped) {
   CsvSkipped ignored;
   PIPELAB_ASSIGN_OR_RETURN(std::vector<std::vector<Action>> rows,
                            RowReader(csv).Read(skipped != nullptr ? skipped : &ignored));
-  PIPELAB_ASSIGN_OR_RETURN(Schedule s, ScheduleFromRows(std::move(rows), "the CSV"));
+  PIPELAB_ASSIGN_OR_RETURN(Schedule s, ScheduleFromDeviceLists(std::move(rows), "the CSV"));
   s.name = "csv";
   return s;
 }

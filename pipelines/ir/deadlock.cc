@@ -128,18 +128,18 @@ class Jam {
     std::string text = "deadlock: ";
     for (size_t i = 0; i < cycle.size(); ++i) {
       const auto& [device, producer] = cycle[i];
-      if (i == 0) text += Place(device, done_[device]);
+      if (i == 0) text += Describe(device, done_[device]);
       absl::StrAppend(&text, i == 0 ? " waits for " : ", which waits for ",
-                      Place(producer.device, producer.position));
+                      Describe(producer.device, producer.position));
       if (producer.position > done_[producer.device]) {
         absl::StrAppend(&text, ", which comes after ",
-                        Place(producer.device, done_[producer.device]));
+                        Describe(producer.device, done_[producer.device]));
       }
     }
     return absl::InvalidArgumentError(text);
   }
 
-  std::string Place(int d, int64_t position) const {
+  std::string Describe(int d, int64_t position) const {
     return absl::StrCat("device ", d, " position ", position, " (", ToString(s_.order[d][position]),
                         ")");
   }

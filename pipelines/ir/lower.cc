@@ -9,8 +9,8 @@
 #include "glog/logging.h"
 #include "pipelines/ir/collective_writer.h"
 #include "pipelines/ir/global_order.h"
-#include "pipelines/ir/ports.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/stage_io.h"
 #include "pipelines/ir/validate.h"
 #include "tools/base/status_macros.h"
 
@@ -20,13 +20,13 @@ namespace {
 // Appends instructions device by device while the schedule is walked in its global order.
 class Lowering {
  public:
-  Lowering(Schedule schedule, PortTable ports) : ports_(std::move(ports)) {
+  Lowering(Schedule schedule, StageIoTable stage_io) : stage_io_(std::move(stage_io)) {
     program_.schedule = std::move(schedule);
     const Schedule& s = program_.schedule;
     int64_t slots = 0;
     for (int e = 0; e < static_cast<int>(s.stages.edges.size()); ++e) {
       first_slot_.push_back(slots);
-      slots += int64_t{2} * MessageMicroBatches(e) * s.num_slices * ports_.num_pieces(e);
+      slots += int64_t{2} * MessageMicroBatches(e) * s.num_slices * stage_io_.num_pieces(e);
     }
     message_in_slot_.resize(slots, -1);
     program_.instructions.resize(s.num_devices());
@@ -60,15 +60,17 @@ class Lowering {
  private:
   void AddCompute(int d, const Action& a) {
     const int replica = program_.schedule.ReplicaOf(a.stage, a.micro_batch);
-    const Ports& ports = ports_.Of(replica, a.stage, d, a.micro_batch);
+    const StageIo& stage_io = stage_io_.Of(replica, a.stage, d, a.micro_batch);
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
     if (forward || backward) {
-      for (const Port& p : forward ? ports.in : ports.out) AddWait(d, replica, a, p, backward);
+      for (const EdgeMessage& p : forward ? stage_io.in : stage_io.out)
+        AddWait(d, replica, a, p, backward);
     }
     Append(d, OpCode::kCompute, replica, a, -1);
     if (forward || backward) {
-      for (const Port& p : forward ? ports.out : ports.in) AddMessage(d, replica, a, p, backward);
+      for (const EdgeMessage& p : forward ? stage_io.out : stage_io.in)
+        AddMessage(d, replica, a, p, backward);
     }
   }
 
@@ -83,14 +85,14 @@ class Lowering {
     return std::max(s.MicroBatches(e.from), s.MicroBatches(e.to));
   }
 
-  int64_t Slot(const Action& a, const Port& p, bool gradient) const {
+  int64_t Slot(const Action& a, const EdgeMessage& p, bool gradient) const {
     const Schedule& s = program_.schedule;
     const int64_t transfer =
         (gradient * MessageMicroBatches(p.edge) + p.MicroBatch(a)) * s.num_slices + a.slice;
-    return first_slot_[p.edge] + transfer * ports_.num_pieces(p.edge) + p.piece;
+    return first_slot_[p.edge] + transfer * stage_io_.num_pieces(p.edge) + p.piece;
   }
 
-  void AddWait(int d, int replica, const Action& a, const Port& p, bool gradient) {
+  void AddWait(int d, int replica, const Action& a, const EdgeMessage& p, bool gradient) {
     const int32_t id = message_in_slot_[Slot(a, p, gradient)];
     CHECK_GE(id, 0) << "the global order runs " << ToString(a) << " before its input exists";
     Append(d, OpCode::kWait, replica, producer_[id], id);
@@ -98,7 +100,7 @@ class Lowering {
 
   // The send goes to the producer's list and, at the same point of the global order, the receive to
   // the consumer's: what freedom from deadlock and equal orders of sends and receives rest on.
-  void AddMessage(int d, int replica, const Action& a, const Port& p, bool gradient) {
+  void AddMessage(int d, int replica, const Action& a, const EdgeMessage& p, bool gradient) {
     const int32_t id = static_cast<int32_t>(program_.messages.size());
     Message m;
     m.from_device = static_cast<int16_t>(d);
@@ -132,7 +134,7 @@ class Lowering {
   void Reserve();
 
   Program program_;
-  PortTable ports_;
+  StageIoTable stage_io_;
   absl::optional<CollectiveWriter> collectives_;
   std::vector<int64_t> first_slot_;       // [edge]
   std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
@@ -158,10 +160,10 @@ void Lowering::Reserve() {
       if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) {
         continue;
       }
-      const Ports& ports =
-          ports_.Of(s.ReplicaOf(a.stage, a.micro_batch), a.stage, d, a.micro_batch);
-      const int64_t sends = static_cast<int64_t>((forward ? ports.out : ports.in).size());
-      const int64_t receives = static_cast<int64_t>((forward ? ports.in : ports.out).size());
+      const StageIo& stage_io =
+          stage_io_.Of(s.ReplicaOf(a.stage, a.micro_batch), a.stage, d, a.micro_batch);
+      const int64_t sends = static_cast<int64_t>((forward ? stage_io.out : stage_io.in).size());
+      const int64_t receives = static_cast<int64_t>((forward ? stage_io.in : stage_io.out).size());
       instructions += sends + 2 * receives;  // a receive and a wait
       messages += sends;
     }
@@ -199,8 +201,8 @@ absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options)
   }
   PIPELAB_RETURN_IF_ERROR(ValidateActions(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckOptions(schedule, options));
-  PIPELAB_ASSIGN_OR_RETURN(PortTable ports, PortTable::Make(schedule));
-  Lowering lowering(std::move(schedule), std::move(ports));
+  PIPELAB_ASSIGN_OR_RETURN(StageIoTable stage_io, StageIoTable::Make(schedule));
+  Lowering lowering(std::move(schedule), std::move(stage_io));
   PIPELAB_RETURN_IF_ERROR(lowering.PrepareCollectives(options));
   const std::vector<int32_t> done = VisitInGlobalOrder(
       lowering.schedule(), [&](int d, int32_t position) { lowering.Visit(d, position); });

@@ -56,7 +56,7 @@ Shard ShardOf(const Program& program, const StageCopy& copy) {
     const std::vector<int>& group = placement.groups[copy.replica][copy.stage];
     devices.insert(group.begin(), group.end());
   }
-  shard.parts = static_cast<int>(devices.size()) * program.devices_a_member;
+  shard.parts = static_cast<int>(devices.size()) * program.devices_per_member;
   if (shard.index == 0) {
     shard.index = static_cast<int>(std::distance(devices.begin(), devices.find(copy.device)));
   }

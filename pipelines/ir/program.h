@@ -129,7 +129,7 @@ struct Program {
   // On paper alone: each device of a group stands for so many that do the same, so that a group of
   // two stands for one of twice as many. Parts of sharded parameters are that much smaller; links
   // of the cost table must know it, too (pipelines/step/step.h). The runtime takes 1 only.
-  int devices_a_member = 1;
+  int devices_per_member = 1;
 };
 
 struct LoweringOptions {

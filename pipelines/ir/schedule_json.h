@@ -40,7 +40,7 @@ std::string ToJson(const Schedule& schedule);
 absl::StatusOr<Schedule> ScheduleFromJson(absl::string_view text, absl::string_view what);
 
 // The most stages that a device holds of one replica: "chunks".
-int ChunksOf(const Schedule& schedule);
+int VirtualStagesOf(const Schedule& schedule);
 
 }  // namespace pipelab
 

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipelines/ir/from_rows.h"
+#include "pipelines/ir/device_lists.h"
 #include "pipelines/ir/schedule_json_reader.h"
 #include "tools/base/status_macros.h"
 
@@ -115,7 +115,7 @@ void ScheduleJsonReader::ReplicasThatFit() {
 }
 
 absl::Status ScheduleJsonReader::PlacementFromRows() {
-  absl::StatusOr<Schedule> from_rows = ScheduleFromRows(s_.order, "field 'order'");
+  absl::StatusOr<Schedule> from_rows = ScheduleFromDeviceLists(s_.order, "field 'order'");
   if (!from_rows.ok()) return Error(from_rows.status().message());
   s_.placement = std::move(from_rows->placement);
   s_.placement.replica_of_micro_batch.resize(micro_batches_, 0);

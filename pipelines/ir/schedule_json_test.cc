@@ -118,7 +118,7 @@ TEST(ScheduleJson, TakesAPlacementOfAnyShape) {
                                             [["F",1,0,0],["F",2,0,0],["B",2,0,0],["B",1,0,0]]]})";
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule s, ScheduleFromJson(text, "x"));
     EXPECT_THAT(Validate(s), IsOk()) << place;
-    EXPECT_EQ(ChunksOf(s), 2);
+    EXPECT_EQ(VirtualStagesOf(s), 2);
   }
 }
 

@@ -46,7 +46,7 @@ void AppendAction(const Schedule& s, const Action& a, std::string* out) {
 
 }  // namespace
 
-int ChunksOf(const Schedule& s) {
+int VirtualStagesOf(const Schedule& s) {
   int most = 0;
   for (const auto& replica : s.placement.groups) {
     std::map<int, int> held;  // device -> stages
@@ -62,7 +62,7 @@ std::string ToJson(const Schedule& s) {
       nlohmann::json(s.name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::string out = absl::StrCat("{\n  \"scheme\": ", name, ",\n  \"devices\": ", s.num_devices(),
                                  ",\n  \"micro_batches\": ", s.num_micro_batches,
-                                 ",\n  \"chunks\": ", ChunksOf(s), ",\n");
+                                 ",\n  \"chunks\": ", VirtualStagesOf(s), ",\n");
   if (!s.micro_batches_of_stage.empty()) {
     absl::StrAppend(&out, "  \"stage_micro_batches\": [",
                     absl::StrJoin(s.micro_batches_of_stage, ", "), "],\n");

@@ -65,7 +65,7 @@ std::vector<int> NormParts(const ModelGraph& graph, const ModelPartition& partit
 bool SumByCopy(const Schedule& schedule, SerialOptions* serial) {
   const int copies = schedule.GroupSize(0);
   if (schedule.placement.num_replicas() > 1 || !schedule.micro_batches_of_stage.empty() ||
-      serial->micro_batch_samples % copies != 0) {
+      serial->micro_batch_size % copies != 0) {
     return false;
   }
   for (int stage = 1; stage < schedule.num_stages(); ++stage) {

@@ -6,7 +6,7 @@
 #include "kernels/comm/sum.h"
 #include "kernels/tensor/host_values.h"
 #include "pipelines/ir/trace.h"
-#include "pipelines/runtime/place.h"
+#include "pipelines/runtime/describe.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "pipelines/runtime/place.h"
+#include "pipelines/runtime/describe.h"
 
 namespace pipelab {
 
@@ -40,11 +40,11 @@ absl::StatusOr<CollectivePlan> PlanCollective(const Program& program, int device
     devices.insert(m.device);
     if (m.device != device) continue;
     StageModule* module = held.OfReplica(m.replica, m.stage).module;
-    if (module == nullptr) return error(Place(program, i), "the device does not hold a member");
+    if (module == nullptr) return error(Describe(program, i), "the device does not hold a member");
     plan.modules.push_back(module);
     if (i.op == OpCode::kNorm) plan.shares.push_back(NormShareOf(program, m));
   }
-  if (plan.modules.empty()) return error(Place(program, i), "the device holds no member");
+  if (plan.modules.empty()) return error(Describe(program, i), "the device holds no member");
   plan.devices.assign(devices.begin(), devices.end());
   return plan;
 }

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/runtime/describe.h"
 #include "pipelines/runtime/device_planner.h"
-#include "pipelines/runtime/place.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -68,7 +68,7 @@ absl::Status DevicePlanner::PlanInstruction(const Instruction& i) {
       return absl::OkStatus();
     case OpCode::kWait:
       if (posted_.erase(i.arg) == 0) {
-        return Error(Place(program_, i), "no receive is posted for it");
+        return Error(Describe(program_, i), "no receive is posted for it");
       }
       plan_.steps.push_back(receive_of_message_[i.arg]);
       return absl::OkStatus();
@@ -92,7 +92,7 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
   compute.module = held_.OfReplica(replica, a.stage).module;
   compute.drop = a.kind == ActionKind::kForward && recomputed_[a.stage];
   if (compute.module == nullptr) {
-    return Error(Place(program_, i), "the device does not hold the stage");
+    return Error(Describe(program_, i), "the device does not hold the stage");
   }
   if (Consumes(a)) {
     const bool gradient = a.kind != ActionKind::kForward;
@@ -104,7 +104,7 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
       std::sort(input.parts.begin(), input.parts.end(),
                 [](const Part& x, const Part& y) { return x.row_begin < y.row_begin; });
       if (!Covered(input)) {
-        return Error(Place(program_, i),
+        return Error(Describe(program_, i),
                      absl::StrCat("its input on edge ", edge,
                                   " is neither made here nor received, or only in part"));
       }
@@ -132,11 +132,12 @@ absl::Status DevicePlanner::PlanSend(const Instruction& i) {
   const auto [value, rows] = EndOf(m, /*consumer=*/false);
   const HeldStage& from = ProducerStage(value);
   if (from.module == nullptr || m.from_device != device_) {
-    return Error(Place(program_, i), "the message is from another device");
+    return Error(Describe(program_, i), "the message is from another device");
   }
   SendPlan send;
   send.peer = m.to_device;
-  PIPELAB_ASSIGN_OR_RETURN(send.part, Rows(from, *ProducerSpec(value), rows, Place(program_, i)));
+  PIPELAB_ASSIGN_OR_RETURN(send.part,
+                           Rows(from, *ProducerSpec(value), rows, Describe(program_, i)));
   Source& source = sources_[value];
   send.part.buffer = source.send_buffer;
   send.last = --source.sends_left == 0;

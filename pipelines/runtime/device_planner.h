@@ -16,8 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "pipelines/ir/pieces.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/row_split.h"
 #include "pipelines/runtime/device_plan.h"
 #include "pipelines/runtime/held_stages.h"
 

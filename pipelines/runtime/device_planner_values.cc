@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "pipelines/runtime/describe.h"
 #include "pipelines/runtime/device_planner.h"
-#include "pipelines/runtime/place.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -13,7 +13,7 @@ namespace pipelab {
 absl::Status DevicePlanner::FindValues(const Instruction& i) {
   const bool message = i.op == OpCode::kSend || i.op == OpCode::kReceive || i.op == OpCode::kWait;
   if (message && (i.arg < 0 || i.arg >= static_cast<int>(program_.messages.size()))) {
-    return Error(Place(program_, i), absl::StrCat("there is no message ", i.arg));
+    return Error(Describe(program_, i), absl::StrCat("there is no message ", i.arg));
   }
   if (i.op == OpCode::kSend) {
     Source& source = sources_[EndOf(program_.messages[i.arg], /*consumer=*/false).value];
@@ -48,10 +48,10 @@ absl::Status DevicePlanner::KeepRows(const Action& a, const Value& made, const V
   if (from.module == nullptr || to.module == nullptr) return absl::OkStatus();
   // Counted from the first of all rows, a smallest micro-batch being as many units as suit both
   // groups.
-  const int64_t size_from = schedule_.MicroBatchSize(Producer(made)) * to.group_size;
-  const int64_t size_to = schedule_.MicroBatchSize(Consumer(made)) * from.group_size;
-  const int64_t micro_batch_from = std::get<2>(made) * from.group_size * size_from;
-  const int64_t micro_batch_to = std::get<2>(taken) * to.group_size * size_to;
+  const int64_t size_from = schedule_.MicroBatchSize(Producer(made)) * to.data_parallel_size;
+  const int64_t size_to = schedule_.MicroBatchSize(Consumer(made)) * from.data_parallel_size;
+  const int64_t micro_batch_from = std::get<2>(made) * from.data_parallel_size * size_from;
+  const int64_t micro_batch_to = std::get<2>(taken) * to.data_parallel_size * size_to;
   const int64_t first_from = micro_batch_from + from.member * size_from;
   const int64_t first_to = micro_batch_to + to.member * size_to;
   const int64_t begin = std::max(first_from, first_to);
@@ -60,12 +60,12 @@ absl::Status DevicePlanner::KeepRows(const Action& a, const Value& made, const V
   const TensorSpec &made_spec = *ProducerSpec(made), &taken_spec = *ConsumerSpec(taken);
   PIPELAB_ASSIGN_OR_RETURN(Part produced, Rows(from, made_spec,
                                                {begin - micro_batch_from, end - micro_batch_from,
-                                                from.group_size * size_from},
+                                                from.data_parallel_size * size_from},
                                                ToString(a)));
-  PIPELAB_ASSIGN_OR_RETURN(
-      Part consumed,
-      Rows(to, taken_spec, {begin - micro_batch_to, end - micro_batch_to, to.group_size * size_to},
-           ToString(a)));
+  PIPELAB_ASSIGN_OR_RETURN(Part consumed, Rows(to, taken_spec,
+                                               {begin - micro_batch_to, end - micro_batch_to,
+                                                to.data_parallel_size * size_to},
+                                               ToString(a)));
   if (produced.whole && consumed.whole &&
       (made_spec.type != taken_spec.type || made_spec.shape != taken_spec.shape)) {
     return Error(ToString(a),
@@ -83,12 +83,12 @@ absl::Status DevicePlanner::PlanReceive(const Instruction& i) {
   const auto [value, rows] = EndOf(m, /*consumer=*/true);
   const HeldStage& to = ConsumerStage(value);
   if (to.module == nullptr || m.to_device != device_) {
-    return Error(Place(program_, i), "the message is for another device");
+    return Error(Describe(program_, i), "the message is for another device");
   }
   ReceivePlan receive;
   receive.peer = m.from_device;
   receive.spec = *ConsumerSpec(value);
-  PIPELAB_ASSIGN_OR_RETURN(Part part, Rows(to, receive.spec, rows, Place(program_, i)));
+  PIPELAB_ASSIGN_OR_RETURN(Part part, Rows(to, receive.spec, rows, Describe(program_, i)));
   if (!part.whole) receive.spec.shape[0] = part.row_end - part.row_begin;
   receive.bytes = NumElements(receive.spec.shape) * SizeOf(receive.spec.type);
   receive.buffer = part.buffer = plan_.num_buffers++;

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/tensor/host_values.h"
 #include "pipelines/runtime/clocks.h"
-#include "pipelines/runtime/place.h"
+#include "pipelines/runtime/describe.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -109,7 +109,7 @@ absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {
 absl::Status DeviceRunner::AtPlace(const Instruction& i, absl::Status status) const {
   if (IsFollowUp(status)) return status;
   return absl::Status(status.code(),
-                      absl::StrCat(name_, ", ", Place(*program_, i), ": ", status.message()));
+                      absl::StrCat(name_, ", ", Describe(*program_, i), ": ", status.message()));
 }
 
 absl::Status DeviceRunner::Compute(const Instruction& i, const ComputePlan& compute) {
@@ -285,7 +285,7 @@ absl::StatusOr<Tensor> DeviceRunner::AwaitTicket(Ticket ticket) {
 std::string DeviceRunner::Doing(absl::string_view doing) const {
   const size_t n = static_cast<size_t>(position());
   if (n >= instructions_.size()) return absl::StrCat(name_, " is between steps");
-  return absl::StrCat(name_, " ", doing, " ", Place(*program_, instructions_[n]));
+  return absl::StrCat(name_, " ", doing, " ", Describe(*program_, instructions_[n]));
 }
 
 void DeviceRunner::Clear() {

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "pipelines/runtime/describe.h"
 #include "pipelines/runtime/device_plan.h"
 #include "pipelines/runtime/device_runner.h"
-#include "pipelines/runtime/place.h"
 #include "pipelines/runtime/progress_watch.h"
 #include "tools/base/status_macros.h"
 

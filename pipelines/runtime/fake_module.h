@@ -38,7 +38,7 @@ struct FakeStageConfig {
   int64_t rows = 12;             // of a smallest micro-batch's slice, over all group members
   int64_t micro_batch_size = 1;  // Schedule::MicroBatchSize
   int64_t width = 3;
-  int64_t member = 0, group_size = 1;
+  int64_t member = 0, data_parallel_size = 1;
   std::string tied = {};  // name of the tied parameter that the stage has, if any
   Shard shard = {};       // of its own parameters
   // Terms of the global norm, without which it then refuses to step: one for each stage and one for
@@ -97,7 +97,9 @@ class FakeStage : public StageModule {
   // This copy's part of a padded whole; empty when it has none.
   Tensor PartOf(const Tensor& whole) const;
   absl::Status WrongOrder(const Action& a, absl::string_view why) const;
-  int64_t Rows() const { return config_.rows * config_.micro_batch_size / config_.group_size; }
+  int64_t Rows() const {
+    return config_.rows * config_.micro_batch_size / config_.data_parallel_size;
+  }
   // A row of the member's tensor, as a smallest micro-batch and a row of that.
   struct Place {
     int64_t micro_batch, row;

@@ -91,7 +91,7 @@ FakePipeline::FakePipeline(const Program* program, const FakePipelineOptions& op
         config.stage = stage;
         config.micro_batch_size = s.MicroBatchSize(stage);
         config.member = static_cast<int64_t>(member);
-        config.group_size = static_cast<int64_t>(group.size());
+        config.data_parallel_size = static_cast<int64_t>(group.size());
         config.tied = TiedParameter(options.ties, stage);
         config.norm_values = norm_values_;
         config.shard = ShardOf(*program, {d, r, stage});

@@ -10,9 +10,9 @@ namespace pipelab {
 absl::StatusOr<Part> HeldStage::Rows(const TensorSpec& spec, Fraction fraction) const {
   Part part;
   const int64_t rows = spec.shape.empty() ? 0 : spec.shape[0];
-  // The member holds [member, member + 1) / group_size of the micro-batch.
-  const int64_t begin = fraction.begin * group_size - member * fraction.parts;
-  const int64_t end = fraction.end * group_size - member * fraction.parts;
+  // The member holds [member, member + 1) / data_parallel_size of the micro-batch.
+  const int64_t begin = fraction.begin * data_parallel_size - member * fraction.parts;
+  const int64_t end = fraction.end * data_parallel_size - member * fraction.parts;
   if (begin == 0 && end == fraction.parts) {
     part.row_end = rows;
     return part;
@@ -23,7 +23,7 @@ absl::StatusOr<Part> HeldStage::Rows(const TensorSpec& spec, Fraction fraction) 
   }
   if (rows == 0 || begin * rows % fraction.parts != 0 || end * rows % fraction.parts != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        ShapeToString(spec.shape), ", the rows of one of ", group_size,
+        ShapeToString(spec.shape), ", the rows of one of ", data_parallel_size,
         " group members, cannot be cut into parts of 1/", fraction.parts, " micro-batch"));
   }
   part.row_begin = begin * rows / fraction.parts;
@@ -54,7 +54,7 @@ absl::StatusOr<HeldStages> HeldStages::Make(const Schedule& schedule, int device
             "device ", device, " holds stage ", s, " of replica ", r, " and has no module for it"));
       }
       stage.member = at - group.begin();
-      stage.group_size = static_cast<int64_t>(group.size());
+      stage.data_parallel_size = static_cast<int64_t>(group.size());
       stage.in_specs.resize(schedule.stages.in_edges[s].size());
       stage.out_specs.resize(schedule.stages.out_edges[s].size());
       for (int slice = 0; slice < schedule.num_slices; ++slice) {

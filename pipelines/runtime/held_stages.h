@@ -34,7 +34,7 @@ struct Fraction {
 // What one stage of one replica is to the device.
 struct HeldStage {
   StageModule* module = nullptr;
-  int64_t member = 0, group_size = 1;  // the device in the stage's group
+  int64_t member = 0, data_parallel_size = 1;  // the device in the stage's group
   // By place in the stage's edge lists, and slice.
   std::vector<std::vector<const TensorSpec*>> in_specs, out_specs;
 

@@ -26,7 +26,7 @@ using Losses = std::vector<std::vector<double>>;  // [step][micro-batch]
 
 LayerStageOptions Options(const BatchSource* data) {
   LayerStageOptions o;
-  o.micro_batch_samples = kSamples;
+  o.micro_batch_size = kSamples;
   o.data = data;
   o.seed = 11;
   o.optimizer.adam.learning_rate = 0.01f;
@@ -40,7 +40,7 @@ Losses TrainSerially(const ModelGraph& graph, std::vector<int> stage_of_layer) {
   const auto backend = MakeCpuBackend(&arena);
   const LayerStageOptions from = Options(&data);
   SerialOptions o;
-  o.micro_batch_samples = kSamples;
+  o.micro_batch_size = kSamples;
   o.num_micro_batches = kMicroBatches;
   o.data = &data;
   o.seed = from.seed;

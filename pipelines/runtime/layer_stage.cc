@@ -50,7 +50,7 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
     : backend_(backend),
       options_(options),
       plan_(MakeStagePlan(graph, partition, stage)),
-      samples_(options.micro_batch_samples / options.group_size),
+      samples_(options.micro_batch_size / options.data_parallel_size),
       has_loss_(partition.loss_stage == stage),
       parameters_(graph, plan_.layers, options.optimizer, backend, options.seed, options.shard),
       statistics_(graph, plan_.layers, backend),
@@ -121,7 +121,7 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   LayerContext ctx;
   ctx.backend = backend_;
   ctx.step = step;
-  ctx.first_sample = a.micro_batch * options_.micro_batch_samples + options_.member * samples_;
+  ctx.first_sample = a.micro_batch * options_.micro_batch_size + options_.member * samples_;
   ctx.samples = samples_;
   ctx.slice = slices_[a.slice];
   ctx.seed = options_.seed;

@@ -2,7 +2,7 @@
 // executor, or by hand.
 //
 //   LayerStageOptions options;
-//   options.micro_batch_samples = 4;
+//   options.micro_batch_size = 4;
 //   options.data = &text;
 //   options.batch_tokens = 8 * 4 * 128;          // micro-batches * samples * tokens
 //   PIPELAB_ASSIGN_OR_RETURN(ModelPartition p, MakePartition(graph, stage_of_layer));
@@ -55,9 +55,9 @@
 namespace pipelab {
 
 struct LayerStageOptions {
-  int64_t micro_batch_samples = 1;    // of the whole group
-  int group_size = 1, member = 0;     // this module computes part `member` of the samples
-  const BatchSource* data = nullptr;  // may be null where no layer of the stage reads data
+  int64_t micro_batch_size = 1;            // of the whole group
+  int data_parallel_size = 1, member = 0;  // this module computes part `member` of the samples
+  const BatchSource* data = nullptr;       // may be null where no layer of the stage reads data
   uint64_t seed = 1;
   OptimizerOptions optimizer;
   int64_t batch_tokens = 0;  // of a step's whole batch: the loss that is trained is their mean

@@ -30,12 +30,12 @@ absl::Status CheckStageSizes(const ModelPartition& partition, int stage,
   if (stage < 0 || stage >= partition.num_stages()) {
     return error("stage ", stage, " of a partition into ", partition.num_stages());
   }
-  if (o.group_size < 1 || o.member < 0 || o.member >= o.group_size) {
-    return error("member ", o.member, " of a group of ", o.group_size);
+  if (o.data_parallel_size < 1 || o.member < 0 || o.member >= o.data_parallel_size) {
+    return error("member ", o.member, " of a group of ", o.data_parallel_size);
   }
-  if (o.micro_batch_samples < 1 || o.micro_batch_samples % o.group_size != 0) {
-    return error("micro-batches of ", o.micro_batch_samples, " samples do not divide among ",
-                 o.group_size, " devices");
+  if (o.micro_batch_size < 1 || o.micro_batch_size % o.data_parallel_size != 0) {
+    return error("micro-batches of ", o.micro_batch_size, " samples do not divide among ",
+                 o.data_parallel_size, " devices");
   }
   if (o.batch_tokens < 1) return error("batch_tokens = ", o.batch_tokens, ": must be at least 1");
   return CheckOptimizer(o.optimizer);

@@ -171,12 +171,12 @@ TEST_F(LayerStageErrors, SizesOfTheStage) {
   ExpectCreateFails(0, 2, absl::StatusCode::kInvalidArgument, "a gpt_head takes whole samples");
   graph_.layers[5].slice_costs = slice_costs;
   options_.slices.clear();
-  options_.micro_batch_samples = 3;
-  options_.group_size = 2;
+  options_.micro_batch_size = 3;
+  options_.data_parallel_size = 2;
   ExpectCreateFails(0, 2, absl::StatusCode::kInvalidArgument, "3 samples do not divide among 2");
   options_.member = 2;
   ExpectCreateFails(0, 2, absl::StatusCode::kInvalidArgument, "member 2 of a group of 2");
-  options_.group_size = 1;
+  options_.data_parallel_size = 1;
   options_.member = 0;
   options_.batch_tokens = 0;
   ExpectCreateFails(0, 2, absl::StatusCode::kInvalidArgument, "batch_tokens = 0");

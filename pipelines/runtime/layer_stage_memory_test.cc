@@ -29,7 +29,7 @@ class MeasuredStage {
         num_outputs_(static_cast<int>(partition.stages.out_edges[stage].size())),
         backend_(MakeCpuBackend(&arena_)) {
     LayerStageOptions o;
-    o.micro_batch_samples = samples;
+    o.micro_batch_size = samples;
     o.data = &data_;
     o.batch_tokens = 100;
     o.slices = std::move(slices);

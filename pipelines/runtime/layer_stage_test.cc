@@ -28,7 +28,7 @@ constexpr int64_t kSamples = 2, kTokens = 6;
 
 LayerStageOptions Options(const BatchSource* data) {
   LayerStageOptions o;
-  o.micro_batch_samples = kSamples;
+  o.micro_batch_size = kSamples;
   o.data = data;
   o.seed = 11;
   o.optimizer.adam.learning_rate = 0.01f;
@@ -41,7 +41,7 @@ std::unique_ptr<SerialTrainer> MakeSerial(const ModelGraph& graph, Backend* back
                                           const BatchSource* data) {
   const LayerStageOptions from = Options(data);
   SerialOptions o;
-  o.micro_batch_samples = kSamples;
+  o.micro_batch_size = kSamples;
   o.num_micro_batches = kMicroBatches;
   o.data = data;
   o.seed = from.seed;
@@ -151,11 +151,11 @@ TEST(LayerStage, MembersOfAGroupShareTheSamples) {
   const ModelGraph graph = *BuildGpt(SmallGpt(0.2, true));
   std::vector<double> sum;
   double loss = 0;
-  const auto run = [&](int group_size, int member) {
+  const auto run = [&](int data_parallel_size, int member) {
     Arena arena;
     const auto backend = MakeCpuBackend(&arena);
     LayerStageOptions o = Options(&data);
-    o.group_size = group_size;
+    o.data_parallel_size = data_parallel_size;
     o.member = member;
     auto stage = *LayerStage::Create(graph, 0, 6, backend.get(), o);
     CHECK(stage->Forward(MakeAction(ActionKind::kForward, 0, 1), {}, false).ok());

@@ -4,7 +4,7 @@
 // of its own, makes the same calls in the same order and gets the same losses.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, batches, {
-//       .scheme = "1f1b", .sizes = {.devices = 4, .micro_batches = 8}, .micro_batch_samples = 2}));
+//       .scheme = "1f1b", .sizes = {.devices = 4, .micro_batches = 8}, .micro_batch_size = 2}));
 //   for (int i = 0; i < 100; ++i) {
 //     PIPELAB_ASSIGN_OR_RETURN(TrainingStep step, training->Step());     // step.loss [nats/token]
 //   }
@@ -50,7 +50,7 @@ struct TrainingOptions {
   // Tokens of each slice, where the schedule has token slices; empty: as equal as can be, the first
   // ones longer.
   std::vector<int64_t> slices;
-  int64_t micro_batch_samples = 1;
+  int64_t micro_batch_size = 1;
   // T: the devices of the schedule are groups of so many ranks, which compute each layer together
   // (models/graph/tensor_parallel.h). Rank t of device d is d T + t, in traces too.
   int64_t tensor_parallel = 1;
@@ -125,8 +125,7 @@ class PipelineTraining {
 // What a training cuts its model into: stages as `layout` says (num_stages of them, where that is
 // not 0), or ranges of layers, balanced by flops.
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                               int64_t micro_batch_samples,
-                                               absl::string_view layout);
+                                               int64_t micro_batch_size, absl::string_view layout);
 
 // Whether training under the schedule must give the serial loop's bits: each stage's gradients are
 // added in micro-batch order on one device, a micro-batch at a time. (The partition must keep the

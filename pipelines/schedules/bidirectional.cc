@@ -33,17 +33,17 @@ void AddUpwardReplica(Schedule* schedule) {
   schedule->placement.groups.push_back(std::move(up));
 }
 
-void FillUnits(Schedule* schedule, int forwards_a_slot, int together) {
+void FillUnits(Schedule* schedule, int forwards_per_slot, int together) {
   Placement& placement = schedule->placement;
   const int replicas = placement.num_replicas(), stages = schedule->num_stages();
-  const int unit = placement.num_devices * forwards_a_slot;
+  const int unit = placement.num_devices * forwards_per_slot;
   const int micro_batches = schedule->num_micro_batches;
   const int64_t units = (micro_batches + unit - 1) / unit;
-  const int64_t period = int64_t{1 + forwards_a_slot} * stages;
+  const int64_t period = int64_t{1 + forwards_per_slot} * stages;
   // An empty place has stage -1. A unit's last backward is in slot 2S-1 + 2 (unit - 1) at most.
   std::vector<std::vector<Action>> places(
       placement.num_devices,
-      std::vector<Action>(forwards_a_slot * (period * (units - 1) + 2 * stages + 2 * unit),
+      std::vector<Action>(forwards_per_slot * (period * (units - 1) + 2 * stages + 2 * unit),
                           Forward(-1, 0)));
   const auto put = [&](int replica, int64_t place, const Action& a) {
     Action& empty = places[placement.groups[replica][a.stage][0]][place];
@@ -58,11 +58,11 @@ void FillUnits(Schedule* schedule, int forwards_a_slot, int together) {
       const int part = together * (wholes / replicas + (r < wholes % replicas ? 1 : 0));
       for (int i = 0; i < part; ++i, ++m) {
         placement.replica_of_micro_batch[m] = r;
-        const int64_t forward = period * u + 2 * (i / forwards_a_slot);
+        const int64_t forward = period * u + 2 * (i / forwards_per_slot);
         const int64_t backward = period * u + 2 * stages - 1 + 2 * i;
         for (int s = 0; s < stages; ++s) {
-          put(r, forwards_a_slot * (forward + s) + i % forwards_a_slot, Forward(s, m));
-          put(r, forwards_a_slot * (backward - s), Backward(s, m));
+          put(r, forwards_per_slot * (forward + s) + i % forwards_per_slot, Forward(s, m));
+          put(r, forwards_per_slot * (backward - s), Backward(s, m));
         }
       }
     }

@@ -30,7 +30,7 @@ void AddUpwardReplica(Schedule* schedule);
 // units follow one another every 3S slots.
 //
 // So many micro-batches stay `together` in one replica; they divide the number of micro-batches.
-void FillUnits(Schedule* schedule, int forwards_a_slot = 1, int together = 1);
+void FillUnits(Schedule* schedule, int forwards_per_slot = 1, int together = 1);
 
 }  // namespace pipelab
 

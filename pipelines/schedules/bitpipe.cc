@@ -7,9 +7,9 @@
 // actions share a slot. That is the paper's order: 3P/2 + min(d, P-1-d) forwards, then one forward
 // and one backward in turn, then backwards.
 //
-// The authors' code reduces the gradients of a device's second chunks before its last backward (on
-// middle devices after it) and then those of the first. Eager reductions do that and a little more:
-// Lower puts each where the stage's last backward on any device is over.
+// The authors' code reduces the gradients of a device's second virtual stages before its last
+// backward (on middle devices after it) and then those of the first. Eager reductions do that and a
+// little more: Lower puts each where the stage's last backward on any device is over.
 #include "pipelines/schedules/bidirectional.h"
 #include "pipelines/schedules/schemes.h"
 

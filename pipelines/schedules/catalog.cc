@@ -16,8 +16,8 @@
 namespace pipelab {
 namespace {
 
-// Name, summary, paper, default chunks, function; asynchronous, options, check, most held, never
-// longer than.
+// Name, summary, paper, default virtual stages, function; asynchronous, options, check, most held,
+// never longer than.
 constexpr Scheme kCatalog[] = {
     {"gpipe", "all forwards, then all backwards", "Huang et al., NeurIPS 2019", 1, &MakeGPipe},
     {"1f1b", "one forward, one backward, with a flush",
@@ -148,13 +148,13 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
 
 // OK, or InvalidArgument naming --chunks: the scheme has a number of stages of its own.
 absl::Status CheckVirtualStages(const Scheme& scheme, const SchemeParams& p) {
-  if ((scheme.options & kVirtualStages) != 0 || p.virtual_stages == scheme.default_chunks) {
+  if ((scheme.options & kVirtualStages) != 0 || p.virtual_stages == scheme.default_virtual_stages) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--chunks=", p.virtual_stages, ": this scheme holds ",
-                   scheme.default_chunks == 1 ? "one stage a device" : "two stages a device, a V",
-                   "; use --chunks=", scheme.default_chunks));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--chunks=", p.virtual_stages, ": this scheme holds ",
+      scheme.default_virtual_stages == 1 ? "one stage a device" : "two stages a device, a V",
+      "; use --chunks=", scheme.default_virtual_stages));
 }
 
 // OK, or InvalidArgument: times of other stages than the schedule's, or negative ones.
@@ -193,7 +193,7 @@ int StagesOf(const SchemeParams& p) {
 
 // Sets what has a default, and holds sizes and options against all that the scheme asks of them.
 absl::Status Prepare(const Scheme& scheme, absl::string_view option, SchemeParams* params) {
-  if (params->virtual_stages == 0) params->virtual_stages = scheme.default_chunks;
+  if (params->virtual_stages == 0) params->virtual_stages = scheme.default_virtual_stages;
   PIPELAB_RETURN_IF_ERROR(CheckSizes(*params));
   PIPELAB_RETURN_IF_ERROR(CheckOptions(scheme, *params));
   absl::Status status = CheckVirtualStages(scheme, *params);
@@ -270,7 +270,7 @@ absl::Status CheckMemory(const SchemeParams& p, Bytes available) {
 }
 
 int64_t MostHeld(const Scheme& scheme, SchemeParams params) {
-  if (params.virtual_stages == 0) params.virtual_stages = scheme.default_chunks;
+  if (params.virtual_stages == 0) params.virtual_stages = scheme.default_virtual_stages;
   if (scheme.most_held == nullptr) return int64_t{params.virtual_stages} * params.micro_batches;
   return scheme.most_held(params);
 }

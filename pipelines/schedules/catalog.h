@@ -81,7 +81,7 @@ enum SchemeOption : uint32_t {
   kUpdateEvery = 8,
   kStageGraph = 16,
   kTokenSlices = 32,
-  kVirtualStages = 64,  // any number of stages a device; the others have default_chunks
+  kVirtualStages = 64,  // any number of stages a device; the others have default_virtual_stages
   // No options, but what callers have to know.
   kSplitBackward = 128,  // passes are F, I and W
   kPassTimes = 256,      // the order depends on SchemeParams::times
@@ -91,7 +91,7 @@ struct Scheme {
   absl::string_view name;     // "1f1b"
   absl::string_view summary;  // one line
   absl::string_view paper;    // where it is from
-  int default_chunks;
+  int default_virtual_stages;
   absl::StatusOr<Schedule> (*make)(const SchemeParams&);  // of sizes that passed all checks
   // Steps within the schedule, on gradients of older weights (ir/versions.h): such a scheme does
   // not train as serial training does, but as its paper's staleness rule says.

@@ -85,7 +85,7 @@ TEST(Catalog, NamesAreUniqueAndExplained) {
     EXPECT_TRUE(names.insert(std::string(scheme.name)).second);
     EXPECT_FALSE(scheme.summary.empty());
     EXPECT_FALSE(scheme.paper.empty());
-    EXPECT_GE(scheme.default_chunks, 1);
+    EXPECT_GE(scheme.default_virtual_stages, 1);
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Scheme* found, FindScheme(scheme.name));
     EXPECT_EQ(found, &scheme);
   }

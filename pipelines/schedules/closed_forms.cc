@@ -73,7 +73,7 @@ absl::Span<const ClosedForm> ClosedForms() { return kForms; }
 
 absl::StatusOr<FormulaValues> ValuesOf(absl::string_view scheme, SchemeParams params) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));
-  if (params.virtual_stages == 0) params.virtual_stages = found->default_chunks;
+  if (params.virtual_stages == 0) params.virtual_stages = found->default_virtual_stages;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
   return FormulaValues{
       {'P', params.devices},

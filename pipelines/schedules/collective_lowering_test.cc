@@ -185,9 +185,9 @@ Places PlacesOf(const Program& p, int device) {
   return places;
 }
 
-// The authors' code reduces the second chunks before the last backward (on middle devices after
-// it), then the first chunks. Here each goes as soon as it can: on every device all but the one
-// stage that has the last backward, which is a first chunk.
+// The authors' code reduces the second virtual stages before the last backward (on middle devices
+// after it), then the first virtual stages. Here each goes as soon as it can: on every device all
+// but the one stage that has the last backward, which is a first chunk.
 TEST(CollectiveLowering, BitPipeReducesItsSecondChunksBeforeTheLastBackward) {
   for (int devices : {4, 8}) {
     for (int units : {1, 2}) {

@@ -17,7 +17,7 @@ int LargestGroup(int p, int m, int size) {
   return rest < p ? size + rest : size;
 }
 
-// The Megatron-LM paper's figure 4 (bottom): 4 devices, 8 micro-batches, 2 chunks. And the
+// The Megatron-LM paper's figure 4 (bottom): 4 devices, 8 micro-batches, 2 virtual stages. And the
 // smallest.
 TEST(Interleaved, PaperFigure) {
   EXPECT_EQ(Picture("interleaved", {4, 8}), R"(

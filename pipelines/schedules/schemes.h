@@ -1,8 +1,8 @@
 // The functions behind the catalogue, one module each, and what they share. Users call
 // MakeSchedule.
 //
-// Inside: devices, micro_batches and chunks are at least 1 and small enough (MakeSchedule has
-// checked), and recompute is not theirs: MakeSchedule adds it with InsertRecompute.
+// Inside: devices, micro_batches and virtual stages are at least 1 and small enough (MakeSchedule
+// has checked), and recompute is not theirs: MakeSchedule adds it with InsertRecompute.
 #ifndef PIPELAB_PIPELINES_SCHEDULES_SCHEMES_H_
 #define PIPELAB_PIPELINES_SCHEDULES_SCHEMES_H_
 
@@ -61,7 +61,8 @@ int HeldInVMin(const SchemeParams& params);
 
 inline constexpr int kDefaultSlices = 4;  // of a scheme with token slices
 
-// A schedule without actions: a chain of devices * chunks stages, stage s on device s % devices.
+// A schedule without actions: a chain of devices * virtual stages stages, stage s on device s %
+// devices.
 Schedule LoopedPipeline(const SchemeParams& params);
 
 // The same, but the stages run down the devices, then up, then down again. Stages at a turn share a

@@ -31,7 +31,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
   }
   config_ = c;
   order_.sharding = c.sharding;
-  order_.devices_a_member = c.data;
+  order_.devices_per_member = c.data;
   SetRings();
   return absl::OkStatus();
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pipelines/sim/effects.h"
+#include "pipelines/sim/instruction_cost.h"
 
 namespace pipelab {
 namespace {
@@ -10,15 +10,19 @@ namespace {
 // Memory of one device as it runs its list.
 class MemoryWalk {
  public:
-  MemoryWalk(const Program& program, const CostTable& costs, const EffectTable& effects, int device)
-      : program_(program), effects_(effects), device_(device), state_(costs, program, device) {
+  MemoryWalk(const Program& program, const CostTable& costs,
+             const InstructionCostTable& instruction_costs, int device)
+      : program_(program),
+        instruction_costs_(instruction_costs),
+        device_(device),
+        state_(costs, program, device) {
     after_.state = state_.now();
   }
 
   // Runs the next instruction of the list.
   void Run(size_t instruction) {
     const Instruction& i = program_.instructions[device_][instruction];
-    const Effect e = effects_.Of(device_, i);
+    const InstructionCost e = instruction_costs_.Of(device_, i);
     during_ = after_;
     during_.state = state_.Begin(i);
     during_.kept += Bytes(e.peak_kept);
@@ -32,7 +36,7 @@ class MemoryWalk {
 
  private:
   const Program& program_;
-  const EffectTable& effects_;
+  const InstructionCostTable& instruction_costs_;
   const int device_;
   StateWalk state_;
   MemoryParts during_, after_;
@@ -54,9 +58,9 @@ void Add(std::vector<MemoryPoint>& points, int64_t time, const MemoryParts& part
   points.push_back({time, parts});
 }
 
-MemoryPeak PeakOf(const Program& program, const CostTable& costs, const EffectTable& effects,
-                  int device) {
-  MemoryWalk walk(program, costs, effects, device);
+MemoryPeak PeakOf(const Program& program, const CostTable& costs,
+                  const InstructionCostTable& instruction_costs, int device) {
+  MemoryWalk walk(program, costs, instruction_costs, device);
   MemoryPeak peak{-1, walk.after()};
   Bytes most = program.instructions[device].empty() ? peak.parts.total() : Bytes(-1);
   for (size_t n = 0; n < program.instructions[device].size(); ++n) {
@@ -75,10 +79,10 @@ MemoryPeak PeakOf(const Program& program, const CostTable& costs, const EffectTa
 
 std::vector<std::vector<MemoryPoint>> MemoryLevels(const Program& program, const CostTable& costs,
                                                    const Trace& trace) {
-  const EffectTable effects(program, costs);
+  const InstructionCostTable instruction_costs(program, costs);
   std::vector<std::vector<MemoryPoint>> levels(trace.devices.size());
   for (size_t d = 0; d < trace.devices.size(); ++d) {
-    MemoryWalk walk(program, costs, effects, static_cast<int>(d));
+    MemoryWalk walk(program, costs, instruction_costs, static_cast<int>(d));
     for (const Span& span : trace.devices[d].spans) {
       walk.Run(span.instruction);
       Add(levels[d], span.begin_ns, walk.during());
@@ -89,14 +93,14 @@ std::vector<std::vector<MemoryPoint>> MemoryLevels(const Program& program, const
 }
 
 MemoryPeak PeakMemory(const Program& program, const CostTable& costs, int device) {
-  return PeakOf(program, costs, EffectTable(program, costs), device);
+  return PeakOf(program, costs, InstructionCostTable(program, costs), device);
 }
 
 std::vector<MemoryPeak> PeakMemory(const Program& program, const CostTable& costs) {
-  const EffectTable effects(program, costs);
+  const InstructionCostTable instruction_costs(program, costs);
   std::vector<MemoryPeak> peaks;
   for (int d = 0; d < program.schedule.num_devices(); ++d) {
-    peaks.push_back(PeakOf(program, costs, effects, d));
+    peaks.push_back(PeakOf(program, costs, instruction_costs, d));
   }
   return peaks;
 }

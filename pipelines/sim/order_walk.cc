@@ -6,7 +6,7 @@
 #include "glog/logging.h"
 #include "pipelines/ir/dependency.h"
 #include "pipelines/ir/global_order.h"
-#include "pipelines/sim/effects.h"
+#include "pipelines/sim/instruction_cost.h"
 
 namespace pipelab {
 namespace {
@@ -17,7 +17,7 @@ class Walk {
        absl::FunctionRef<PathCost(int from, int to)> hop, const std::vector<Nanoseconds>& begin)
       : s_(order.schedule),
         overlap_(costs.overlap),
-        effects_(order, costs),
+        instruction_costs_(order, costs),
         cell_(s_),
         output_(cell_.size()),
         gradient_(cell_.size()),
@@ -99,11 +99,11 @@ class Walk {
     } else if (backward) {
       Receive(ends.out, ends.out_bytes, gradient_, a.micro_batch, &device);
     }
-    const Effect effect = effects_.Of(d, InstructionOf(a, replica));
-    device.peak = std::max(device.peak, device.level + effect.peak);
-    device.level += effect.change;
+    const InstructionCost cost = instruction_costs_.Of(d, InstructionOf(a, replica));
+    device.peak = std::max(device.peak, device.level + cost.peak);
+    device.level += cost.change;
     device.peak = std::max(device.peak, device.level);
-    device.now += effect.time;
+    device.now += cost.time;
     device.exchange_begin = device.now;
     if (forward) {
       output_[cell_(a.stage, a.micro_batch, 0)] = device.now;
@@ -144,7 +144,7 @@ class Walk {
 
   const Schedule& s_;
   const bool overlap_;
-  const EffectTable effects_;
+  const InstructionCostTable instruction_costs_;
   const CellIndex cell_;
   std::vector<int64_t> output_, gradient_;  // [cell] when it is there
   std::vector<Device> devices_;

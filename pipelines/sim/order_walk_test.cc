@@ -146,17 +146,17 @@ TEST(WalkOrder, IsNeverBeyondTheSimulator) {
     int walked = 0;
     for (const int devices : {1, 2, 4, 6}) {
       for (const int micro_batches : {1, 4, 8, 12}) {
-        for (const int chunks : {0, 3}) {
+        for (const int virtual_stages : {0, 3}) {
           for (const bool recompute : {false, true}) {
             SchemeParams sizes;
             sizes.devices = devices;
             sizes.micro_batches = micro_batches;
-            sizes.virtual_stages = chunks;
+            sizes.virtual_stages = virtual_stages;
             sizes.recompute = recompute;
             const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, sizes);
             if (!schedule.ok() || !CanWalk(*schedule)) continue;
-            SCOPED_TRACE(absl::StrCat(std::string(scheme.name), " P=", devices,
-                                      " M=", micro_batches, " V=", chunks, " R=", recompute));
+            SCOPED_TRACE(absl::StrCat(std::string(scheme.name), " P=", devices, " M=",
+                                      micro_batches, " V=", virtual_stages, " R=", recompute));
             CheckAllLinks(*schedule, &counts);
             ++walked;
           }

@@ -11,7 +11,7 @@
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/sim/collective_timeline.h"
-#include "pipelines/sim/effects.h"
+#include "pipelines/sim/instruction_cost.h"
 #include "pipelines/sim/tensor_traffic.h"
 #include "pipelines/sim/transfers.h"
 #include "tools/base/status_macros.h"
@@ -25,7 +25,7 @@ class Simulation {
   Simulation(const Program& program, const CostTable& costs)
       : p_(program),
         costs_(costs),
-        effects_(program, costs),
+        instruction_costs_(program, costs),
         rings_(program),
         transfers_(program, costs, SharedRings()),
         collectives_(program, costs, rings_, &transfers_) {}
@@ -84,27 +84,23 @@ class Simulation {
     const std::vector<Instruction>& list = p_.instructions[d];
     const Nanoseconds* measured =
         costs_.instruction_time.empty() ? nullptr : costs_.instruction_time[d].data();
-    const double speed = costs_.device_speed.empty() ? 1 : costs_.device_speed[d];
-    const auto at_speed = [speed](int64_t time) {
-      return speed == 1 ? time : std::llround(static_cast<double>(time) / speed);
-    };
     trace.spans.reserve(list.size());
     for (; device.at < list.size(); ++device.at) {
       const Instruction& i = list[device.at];
-      const Effect effect = effects_.Of(d, i);
+      const InstructionCost cost = instruction_costs_.Of(d, i);
       const int64_t begin = device.now;
       int64_t own = measured == nullptr ? 0 : measured[device.at].value();  // without waiting
       int64_t end = begin + own;
       switch (i.op) {
         case OpCode::kCompute:
         case OpCode::kStep:
-          if (measured == nullptr) {
-            own = at_speed(i.op == OpCode::kStep ? StepTime(d, i, effect.time) : effect.time);
-          }
+          if (measured == nullptr) own = ComputeTime(d, i, cost.time);
           end = begin + own;
           break;
         case OpCode::kSend:
-          if (!device.sending) Send(d, i.arg, effects_.SentBytes(p_.messages[i.arg]), end);
+          if (!device.sending) {
+            Send(d, i.arg, instruction_costs_.SentBytes(p_.messages[i.arg]), end);
+          }
           if (costs_.overlap) break;
           device.sending = arrival_[i.arg] < 0;
           if (device.sending) return;
@@ -113,37 +109,24 @@ class Simulation {
           break;
         case OpCode::kReceive:
           break;
-        case OpCode::kWait: {
-          int64_t& arrival = arrival_[i.arg];
-          if (arrival < 0) {
-            arrival = kUnsent - 1 - d;
-            return;
-          }
-          end = std::max(end, arrival);
+        case OpCode::kWait:
+          if (!Arrived(d, i.arg)) return;
+          end = std::max(end, arrival_[i.arg]);
           if (!costs_.overlap) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
           break;
-        }
         case OpCode::kReduce:
         case OpCode::kReduceWait:
         case OpCode::kGather:
         case OpCode::kGatherWait:
         case OpCode::kNorm:
         case OpCode::kNormWait:
-          end = collectives_.Visit(d, i, begin, own);
-          Wake();
+          end = Collective(d, i, begin, &own);
           if (end == CollectiveTimeline::kBlocked) return;
-          if (BeginsCollective(i.op)) {
-            trace.collective_bytes += Bytes(collectives_.TrafficOf(i));
-          } else if (measured == nullptr) {
-            own = std::min(end - begin, collectives_.TimeOf(i));
-          }
           break;
         case OpCode::kRelease:
           break;
       }
-      device.peak = std::max(device.peak, device.level + effect.peak);
-      device.level += effect.change;
-      device.peak = std::max(device.peak, device.level);
+      Account(cost, &device);
       device.now = end;
       if (i.op != OpCode::kSend && i.op != OpCode::kReceive && i.op != OpCode::kWait) {
         device.exchange_begin = end;
@@ -151,6 +134,39 @@ class Simulation {
       trace.spans.push_back(
           {static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin, end, own, 0});
     }
+  }
+
+  int64_t ComputeTime(int d, const Instruction& i, int64_t cost) const {
+    const int64_t time = i.op == OpCode::kStep ? StepTime(d, i, cost) : cost;
+    const double speed = costs_.device_speed.empty() ? 1 : costs_.device_speed[d];
+    return speed == 1 ? time : std::llround(static_cast<double>(time) / speed);
+  }
+
+  // False: not yet, and the message knows who waits for it.
+  bool Arrived(int d, int32_t message) {
+    if (arrival_[message] >= 0) return true;
+    arrival_[message] = kUnsent - 1 - d;
+    return false;
+  }
+
+  // When the instruction is over, or kBlocked; `own` is its measured time, or becomes that without
+  // waiting.
+  int64_t Collective(int d, const Instruction& i, int64_t begin, int64_t* own) {
+    const int64_t end = collectives_.Visit(d, i, begin, *own);
+    Wake();
+    if (end == CollectiveTimeline::kBlocked) return end;
+    if (BeginsCollective(i.op)) {
+      trace_.devices[d].collective_bytes += Bytes(collectives_.TrafficOf(i));
+    } else if (costs_.instruction_time.empty()) {
+      *own = std::min(end - begin, collectives_.TimeOf(i));
+    }
+    return end;
+  }
+
+  static void Account(const InstructionCost& cost, Device* device) {
+    device->peak = std::max(device->peak, device->level + cost.peak);
+    device->level += cost.change;
+    device->peak = std::max(device->peak, device->level);
   }
 
   // No sum of the program's times reaches 2^62 ns, which is 146 years.
@@ -172,7 +188,7 @@ class Simulation {
                          " takes longer than the simulator can count"));
       }
     }
-    PIPELAB_RETURN_IF_ERROR(transfers_.CheckTimes(effects_.LargestMessage(), most));
+    PIPELAB_RETURN_IF_ERROR(transfers_.CheckTimes(instruction_costs_.LargestMessage(), most));
     return costs_.instruction_time.empty() ? collectives_.CheckTimes(most) : absl::OkStatus();
   }
 
@@ -226,7 +242,7 @@ class Simulation {
       trace_.devices[d].peak_activation = Bytes(device.peak);
       trace_.devices[d].peak_state = state[d];
     }
-    AddTensorTraffic(p_, costs_, effects_, &trace_);
+    AddTensorTraffic(p_, costs_, instruction_costs_, &trace_);
     AddStatisticsTraffic(p_, costs_, &trace_);
     trace_.makespan = Nanoseconds(makespan);
     return std::move(trace_);
@@ -234,7 +250,7 @@ class Simulation {
 
   const Program& p_;
   const CostTable& costs_;
-  const EffectTable effects_;
+  const InstructionCostTable instruction_costs_;
   const ProgramRings rings_;
   Transfers transfers_;
   CollectiveTimeline collectives_;

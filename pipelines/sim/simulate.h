@@ -35,7 +35,7 @@
 // with StageMemory's *_peak on top of the level during an action. What stays on the device (an
 // output whose consumer is on the same device) is charged once, as the consumer's input. Where the
 // rows of an input come in several parts, putting them together takes the input's size for a moment
-// (row_parts.h). Times and bytes of a stage are of one device's rows of one of its own
+// (reshard_memory.h). Times and bytes of a stage are of one device's rows of one of its own
 // micro-batches, those of edges of a whole one of the smallest (CostTable). peak_state has the
 // older weight versions that live (ir/versions.h) and what is put together of sharded parameters
 // (cost/sharded_state.h).

@@ -27,8 +27,8 @@ Bytes TrafficOf(const StageCost::TensorTraffic& stage, ActionKind kind) {
 
 }  // namespace
 
-void AddTensorTraffic(const Program& program, const CostTable& costs, const EffectTable& effects,
-                      Trace* trace) {
+void AddTensorTraffic(const Program& program, const CostTable& costs,
+                      const InstructionCostTable& instruction_costs, Trace* trace) {
   if (costs.tensor_parallel == 1) return;
   const Schedule& s = program.schedule;
   const int64_t slice_parts = costs.SliceParts(s);
@@ -39,11 +39,11 @@ void AddTensorTraffic(const Program& program, const CostTable& costs, const Effe
       if (i.op == OpCode::kStep) {
         const Shard shard = ShardOf(program, {d, i.replica, a.stage});
         sent += Bytes(costs.stages[a.stage].tensor_traffic.step.value() /
-                      std::max<int64_t>(1, shard.parts * program.devices_a_member));
+                      std::max<int64_t>(1, shard.parts * program.devices_per_member));
         continue;
       }
       if (i.op == OpCode::kWait) {
-        const int64_t bytes = effects.MessageBytes(program.messages[i.arg]);
+        const int64_t bytes = instruction_costs.MessageBytes(program.messages[i.arg]);
         sent += RingTraffic(Bytes(bytes), costs.PartsOfMessage(bytes), /*all_reduce=*/false);
       }
       if (i.op != OpCode::kCompute) continue;

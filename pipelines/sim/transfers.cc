@@ -11,12 +11,12 @@ namespace pipelab {
 
 Transfers::Transfers(const Program& program, const CostTable& costs,
                      absl::Span<const std::vector<int>> rings)
-    : program_(program), costs_(costs), ways_(program.schedule.num_devices()) {
+    : program_(program), costs_(costs), paths_(program.schedule.num_devices()) {
   // Without a network only a ring shares a pair's link.
   if (!costs.network.empty() || (!rings.empty() && costs.bandwidth.value() > 0)) {
     FindSharedWays(rings);
   } else if (!program.messages.empty()) {
-    WayOf(program.messages[0].from_device, program.messages[0].to_device);  // all are alike
+    PathOf(program.messages[0].from_device, program.messages[0].to_device);  // all are alike
   }
 }
 
@@ -39,26 +39,26 @@ void Transfers::FindSharedWays(absl::Span<const std::vector<int>> rings) {
       uses.emplace_back(it->second);
     }
   }
-  for (const Message& m : program_.messages) WayOf(m.from_device, m.to_device);
+  for (const Message& m : program_.messages) PathOf(m.from_device, m.to_device);
   std::vector<int> users(bandwidth_.size());
   for (const auto& uses : uses_of_ring) {
     for (const LinkUse& use : uses) ++users[use.link];
   }
-  for (int from = 0; from < static_cast<int>(ways_.size()); ++from) {
-    for (const Way& way : ways_[from]) {
-      for (const LinkUse& use : UsesOf(from, way.to)) ++users[use.link];
+  for (int from = 0; from < static_cast<int>(paths_.size()); ++from) {
+    for (const Path& path : paths_[from]) {
+      for (const LinkUse& use : UsesOf(from, path.to)) ++users[use.link];
     }
   }
-  for (int from = 0; from < static_cast<int>(ways_.size()); ++from) {
-    for (Way& way : ways_[from]) {
-      way.shared = AddShared(UsesOf(from, way.to), users);
-      if (way.shared >= 0) shared_[way.shared].latency = way.cost.latency.value();
+  for (int from = 0; from < static_cast<int>(paths_.size()); ++from) {
+    for (Path& path : paths_[from]) {
+      path.shared = AddShared(UsesOf(from, path.to), users);
+      if (path.shared >= 0) shared_[path.shared].latency = path.cost.latency.value();
     }
   }
   for (const auto& uses : uses_of_ring) {
-    const int way = AddShared(uses, users);
-    if (way >= 0) shared_[way].ring = static_cast<int32_t>(shared_of_ring_.size());
-    shared_of_ring_.push_back(way);
+    const int path = AddShared(uses, users);
+    if (path >= 0) shared_[path].ring = static_cast<int32_t>(shared_of_ring_.size());
+    shared_of_ring_.push_back(path);
   }
   active_ways_.resize(bandwidth_.size());
   capacity_.resize(bandwidth_.size());
@@ -86,24 +86,24 @@ int Transfers::AddShared(const std::vector<LinkUse>& uses, const std::vector<int
   return static_cast<int>(shared_.size()) - 1;
 }
 
-Transfers::Way& Transfers::WayOf(int from, int to) {
-  std::vector<Way>& ways = ways_[from];
-  auto way = ways.begin();
-  while (way != ways.end() && way->to != to) ++way;
-  if (way != ways.end()) return *way;
-  Way& added = ways.emplace_back();
+Transfers::Path& Transfers::PathOf(int from, int to) {
+  std::vector<Path>& paths = paths_[from];
+  auto path = paths.begin();
+  while (path != paths.end() && path->to != to) ++path;
+  if (path != paths.end()) return *path;
+  Path& added = paths.emplace_back();
   added.to = to;
   added.cost = costs_.PathBetween(from, to);
   return added;
 }
 
 absl::Status Transfers::CheckTimes(Bytes message, Nanoseconds most) const {
-  for (int from = 0; from < static_cast<int>(ways_.size()); ++from) {
-    for (const Way& way : ways_[from]) {
-      const PathCost& cost = way.cost;
+  for (int from = 0; from < static_cast<int>(paths_.size()); ++from) {
+    for (const Path& path : paths_[from]) {
+      const PathCost& cost = path.cost;
       if (cost.latency <= most && cost.TransferTime(message) <= most - cost.latency) continue;
       return absl::InvalidArgumentError(absl::StrCat(
-          "messages of ", ToString(message), " from device ", from, " to device ", way.to, " at ",
+          "messages of ", ToString(message), " from device ", from, " to device ", path.to, " at ",
           ToString(cost.bandwidth), " take longer than the simulator can count"));
     }
   }
@@ -112,17 +112,17 @@ absl::Status Transfers::CheckTimes(Bytes message, Nanoseconds most) const {
 
 Arrival Transfers::Send(int32_t message, int64_t bytes, int64_t time) {
   const Message& m = program_.messages[message];
-  Way& way = WayOf(m.from_device, m.to_device);
+  Path& path = PathOf(m.from_device, m.to_device);
   Arrival a;
   a.message = message;
-  if (way.shared >= 0) {
+  if (path.shared >= 0) {
     CHECK_GE(time, now_);
-    starts_.push({time, sequence_++, way.shared, {message, static_cast<double>(bytes)}});
+    starts_.push({time, sequence_++, path.shared, {message, static_cast<double>(bytes)}});
     return a;
   }
-  a.begin = std::max(time, way.free_at);
-  way.free_at = a.begin + way.cost.TransferTime(Bytes(bytes)).value();
-  a.arrival = way.free_at + way.cost.latency.value();
+  a.begin = std::max(time, path.free_at);
+  path.free_at = a.begin + path.cost.TransferTime(Bytes(bytes)).value();
+  a.arrival = path.free_at + path.cost.latency.value();
   return a;
 }
 
@@ -132,55 +132,55 @@ void Transfers::Begin(int ring, double bytes, int64_t time) {
 }
 
 void Transfers::Start(int index, const Waiting& message, std::vector<Arrival>* arrivals) {
-  SharedWay& way = shared_[index];
-  if (way.active) {
-    way.queue.push_back(message);
+  SharedWay& path = shared_[index];
+  if (path.active) {
+    path.queue.push_back(message);
     return;
   }
-  way.transfer = {message.message, way.ring, now_, Arrival::kUnknown};
+  path.transfer = {message.message, path.ring, now_, Arrival::kUnknown};
   if (message.bytes == 0) {
-    way.transfer.arrival = now_ + way.latency;
-    arrivals->push_back(way.transfer);
+    path.transfer.arrival = now_ + path.latency;
+    arrivals->push_back(path.transfer);
     return;
   }
-  way.active = true;
-  way.remaining = message.bytes;
-  way.rate = 0;
-  way.since = now_;
-  way.end = std::numeric_limits<int64_t>::max();
-  for (const LinkUse& use : way.uses) {
+  path.active = true;
+  path.remaining = message.bytes;
+  path.rate = 0;
+  path.since = now_;
+  path.end = std::numeric_limits<int64_t>::max();
+  for (const LinkUse& use : path.uses) {
     active_ways_[use.link].push_back(index);
     touched_links_.push_back(use.link);
   }
 }
 
 void Transfers::Finish(int index, std::vector<Arrival>* arrivals) {
-  SharedWay& way = shared_[index];
-  way.transfer.arrival = now_ + way.latency;
-  arrivals->push_back(way.transfer);
-  way.active = false;
-  for (const LinkUse& use : way.uses) {
+  SharedWay& path = shared_[index];
+  path.transfer.arrival = now_ + path.latency;
+  arrivals->push_back(path.transfer);
+  path.active = false;
+  for (const LinkUse& use : path.uses) {
     std::vector<int>& active = active_ways_[use.link];
     active.erase(std::find(active.begin(), active.end(), index));
     touched_links_.push_back(use.link);
   }
-  while (!way.active && !way.queue.empty()) {
-    const Waiting next = way.queue.front();
-    way.queue.pop_front();
+  while (!path.active && !path.queue.empty()) {
+    const Waiting next = path.queue.front();
+    path.queue.pop_front();
     Start(index, next, arrivals);
   }
 }
 
-// Active ways that the touched links reach by way of links that active ways have in common.
+// Active paths that the touched links reach by way of links that active paths have in common.
 std::vector<int> Transfers::Affected() {
   std::vector<int> affected;
   for (size_t at = 0; at < touched_links_.size(); ++at) {
     for (int index : active_ways_[touched_links_[at]]) {
-      SharedWay& way = shared_[index];
-      if (way.visited) continue;
-      way.visited = true;
+      SharedWay& path = shared_[index];
+      if (path.visited) continue;
+      path.visited = true;
       affected.push_back(index);
-      for (const LinkUse& use : way.uses) touched_links_.push_back(use.link);
+      for (const LinkUse& use : path.uses) touched_links_.push_back(use.link);
     }
   }
   std::sort(affected.begin(), affected.end());
@@ -218,16 +218,16 @@ void Transfers::ShareBandwidth() {
                           [&](const LinkUse& use) { return use.link == tightest; });
     });
     for (auto it = frozen; it != rest.end(); ++it) {
-      SharedWay& way = shared_[*it];
-      for (const LinkUse& use : way.uses) capacity_[use.link] -= least * use.load;
-      if (way.rate == least) continue;
+      SharedWay& path = shared_[*it];
+      for (const LinkUse& use : path.uses) capacity_[use.link] -= least * use.load;
+      if (path.rate == least) continue;
       // Whoever keeps its rate keeps its end, to the nanosecond.
-      way.remaining -= way.rate * static_cast<double>(now_ - way.since) * 1e-9;
-      way.remaining = std::max(0.0, way.remaining);
-      way.since = now_;
-      way.rate = least;
-      way.end = now_ + TransferTime(way.remaining, BytesPerSecond(least)).value();
-      ends_.emplace(way.end, *it);
+      path.remaining -= path.rate * static_cast<double>(now_ - path.since) * 1e-9;
+      path.remaining = std::max(0.0, path.remaining);
+      path.since = now_;
+      path.rate = least;
+      path.end = now_ + TransferTime(path.remaining, BytesPerSecond(least)).value();
+      ends_.emplace(path.end, *it);
     }
     rest.erase(frozen, rest.end());
   }
@@ -237,8 +237,8 @@ void Transfers::ShareBandwidth() {
 // So that pending() is true only while something is under way.
 void Transfers::DropStaleEnds() {
   while (!ends_.empty()) {
-    const auto [time, way] = ends_.top();
-    if (shared_[way].active && shared_[way].end == time) return;
+    const auto [time, path] = ends_.top();
+    if (shared_[path].active && shared_[path].end == time) return;
     ends_.pop();
   }
 }
@@ -248,14 +248,14 @@ void Transfers::Advance(std::vector<Arrival>* arrivals) {
   if (!ends_.empty()) now_ = ends_.top().first;
   if (!starts_.empty()) now_ = std::min(now_, starts_.top().time);
   while (!ends_.empty() && ends_.top().first == now_) {
-    const int way = ends_.top().second;
+    const int path = ends_.top().second;
     ends_.pop();
-    if (shared_[way].active && shared_[way].end == now_) Finish(way, arrivals);
+    if (shared_[path].active && shared_[path].end == now_) Finish(path, arrivals);
   }
   while (!starts_.empty() && starts_.top().time == now_) {
     const Departure start = starts_.top();
     starts_.pop();
-    Start(start.way, start.message, arrivals);
+    Start(start.path, start.message, arrivals);
   }
   ShareBandwidth();
   DropStaleEnds();

@@ -71,8 +71,8 @@ class Transfers {
   int64_t now() const { return now_; }
 
  private:
-  // The way of one ordered pair.
-  struct Way {
+  // The path of one ordered pair.
+  struct Path {
     int to = 0;
     int shared = -1;      // index in shared_
     int64_t free_at = 0;  // when the message before has left
@@ -99,29 +99,29 @@ class Transfers {
   struct Departure {
     int64_t time = 0;
     int64_t sequence = 0;
-    int way = 0;
+    int path = 0;
     Waiting message;
     friend bool operator>(const Departure& a, const Departure& b) {
       return std::make_pair(a.time, a.sequence) > std::make_pair(b.time, b.sequence);
     }
   };
-  using End = std::pair<int64_t, int>;  // time, way; stale where the way's end is another
+  using End = std::pair<int64_t, int>;  // time, path; stale where the path's end is another
   template <typename T>
   using Earliest = std::priority_queue<T, std::vector<T>, std::greater<T>>;
 
   void FindSharedWays(absl::Span<const std::vector<int>> rings);
   std::vector<LinkUse> UsesOf(int from, int to) const;
   int AddShared(const std::vector<LinkUse>& uses, const std::vector<int>& users);
-  Way& WayOf(int from, int to);
-  void Start(int way, const Waiting& message, std::vector<Arrival>* arrivals);
-  void Finish(int way, std::vector<Arrival>* arrivals);
+  Path& PathOf(int from, int to);
+  void Start(int path, const Waiting& message, std::vector<Arrival>* arrivals);
+  void Finish(int path, std::vector<Arrival>* arrivals);
   std::vector<int> Affected();
   void ShareBandwidth();
   void DropStaleEnds();
 
   const Program& program_;
   const CostTable& costs_;
-  std::vector<std::vector<Way>> ways_;  // [from]: few
+  std::vector<std::vector<Path>> paths_;  // [from]: few
   std::vector<SharedWay> shared_;
   std::vector<int> shared_of_ring_;            // index in shared_, or -1
   std::vector<double> bandwidth_;              // [link]

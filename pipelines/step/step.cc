@@ -196,7 +196,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.costs.divided_messages = c.divided_messages();
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
-  step.program.devices_a_member = c.data / parts.members;
+  step.program.devices_per_member = c.data / parts.members;
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;

@@ -8,7 +8,7 @@
 //
 // A step is whole: fill and drain, messages and collectives over the cluster's links, the sums of
 // gradients, the optimizer. Ranks that differ in d or t alone do the same, so the program has one
-// device for all t and two for all d (Program::devices_a_member).
+// device for all t and two for all d (Program::devices_per_member).
 //
 // Plans and trainings have a partition and a schedule of their own and begin at AssembleStep.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_H_

@@ -15,8 +15,8 @@ same() {
 }
 same pipelines/schedules/BUILD.bazel pipelines/schedules/BUILD.bazel rounds gpipe
 same pipelines/schedules/BUILD.bazel 'pipelines/schedules/BUILD.bazel test' rounds gpipe
-same pipelines/plan/BUILD.bazel pipelines/plan/BUILD.bazel halves_plan uniform_plan
+same pipelines/planners/BUILD.bazel pipelines/planners/BUILD.bazel halves_plan uniform_plan
 for list in 'name = "modules"' 'name = "planner_modules"'; do
-  grep -qF "$list" pipelines/schedules/BUILD.bazel pipelines/plan/BUILD.bazel || { echo "FAILED: no $list"; failures=$((failures + 1)); }
+  grep -qF "$list" pipelines/schedules/BUILD.bazel pipelines/planners/BUILD.bazel || { echo "FAILED: no $list"; failures=$((failures + 1)); }
 done
 exit $((failures > 0))

@@ -48,7 +48,7 @@ void AddParameters(const ComparedNetwork& n, Safetensors* file) {
 
 void AddData(const ComparedNetwork& n, int steps, Safetensors* file) {
   const RandomData data(FieldsOf(n.graph));
-  const int64_t samples = n.micro_batch_samples * n.num_micro_batches;
+  const int64_t samples = n.micro_batch_size * n.num_micro_batches;
   for (size_t i = 0; i < data.fields().size(); ++i) {
     const DataField& field = data.fields()[i];
     const int64_t size = samples * field.size();

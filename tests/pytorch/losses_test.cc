@@ -81,7 +81,7 @@ TEST_P(PyTorchLosses, SerialTrainingHasThem) {
   const std::vector<LossTableRow>& rows = table.at(network_.name);
   ASSERT_EQ(rows.size(), kSteps);
   SerialOptions options;
-  options.micro_batch_samples = network_.micro_batch_samples;
+  options.micro_batch_size = network_.micro_batch_size;
   options.num_micro_batches = network_.num_micro_batches;
   options.data = &data_;
   options.seed = kComparedSeed;
@@ -121,7 +121,7 @@ void CheckPipeline(const std::string& name, const std::string& scheme, int devic
   options.scheme = scheme;
   options.sizes.devices = devices;
   options.sizes.micro_batches = n->num_micro_batches;
-  options.micro_batch_samples = n->micro_batch_samples;
+  options.micro_batch_size = n->micro_batch_size;
   options.seed = kComparedSeed;
   options.optimizer = n->optimizer;
   if (n->optimizer.clip_norm == 0) {  // the norm, and no clipping

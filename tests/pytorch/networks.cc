@@ -43,8 +43,8 @@ ComparedNetwork Named(const char* name, absl::StatusOr<GroupedModel> model) {
   return Named(name, absl::StatusOr<ModelGraph>(std::move(model->graph)));
 }
 
-ComparedNetwork WithBatches(ComparedNetwork n, int64_t micro_batch_samples, int num_micro_batches) {
-  n.micro_batch_samples = micro_batch_samples;
+ComparedNetwork WithBatches(ComparedNetwork n, int64_t micro_batch_size, int num_micro_batches) {
+  n.micro_batch_size = micro_batch_size;
   n.num_micro_batches = num_micro_batches;
   return n;
 }

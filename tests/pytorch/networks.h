@@ -30,7 +30,7 @@ inline constexpr uint64_t kComparedSeed = 1;
 struct ComparedNetwork {
   std::string name;  // "gpt_tied"
   ModelGraph graph;
-  int64_t micro_batch_samples = 1;
+  int64_t micro_batch_size = 1;
   int num_micro_batches = 1;
   OptimizerOptions optimizer;
   // What shapes of weights do not say: "heads", "layers", ...

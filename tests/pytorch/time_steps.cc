@@ -91,12 +91,12 @@ absl::Status TimeSteps() {
         absl::StrCat("--steps=", steps, " --batches=", batches, ": must be at least 1"));
   }
   const DrawnData data(RandomData(FieldsOf(n.graph)), batches,
-                       n.micro_batch_samples * n.num_micro_batches);
+                       n.micro_batch_size * n.num_micro_batches);
   TrainingOptions options;
   options.scheme = "1f1b";
   options.sizes.devices = 1;
   options.sizes.micro_batches = n.num_micro_batches;
-  options.micro_batch_samples = n.micro_batch_samples;
+  options.micro_batch_size = n.micro_batch_size;
   options.seed = kComparedSeed;
   options.optimizer = n.optimizer;
   options.trace = false;

@@ -1,0 +1,100 @@
+// The exact split of dnn-partitioning (Tarnawski et al., NeurIPS 2020): stages on accelerators and
+// processors, one device each, so that the largest load is the smallest. An accelerator's load is
+// its operators' times and the transfers of every output that crosses its border, once each; a
+// processor does not pay for transfers.
+//
+// Searches (max_load_search.h) over groups of operators that get finer, each with what the one
+// before it found to beat.
+#include <array>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "pipelines/planners/downsets.h"
+#include "pipelines/planners/max_load_search.h"
+#include "pipelines/planners/placement_units.h"
+#include "pipelines/planners/plan_costs.h"
+#include "pipelines/planners/plan_groups.h"
+#include "pipelines/planners/planners.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kFewSets = 16;
+constexpr std::array<int, 4> kSetsOfSearches = {100, 600, 4000, 100000};
+
+struct Best {
+  std::vector<PlanStage> stages;
+  double value = kInfinity;
+  bool stopped = false;
+};
+
+std::vector<std::vector<int>> Needs(const OperatorGroups& groups) {
+  std::vector<std::vector<int>> needs(groups.members.size());
+  for (size_t g = 0; g < needs.size(); ++g) {
+    for (int h : groups.followers[g]) needs[h].push_back(static_cast<int>(g));
+  }
+  return needs;
+}
+
+// False: too many sets, or no time.
+bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
+                  absl::Time deadline, Best* best) {
+  const auto sets = Downsets::Make(Needs(groups), limit);
+  if (!sets.has_value()) return false;
+  MaxLoadFound found = SearchMaxLoad(problem, groups, *sets, best->value * (1 - kExact), deadline);
+  if (!found.stages.empty()) {
+    const double value = PlanValue(problem, PlanObjective::kMaxLoad, found.stages);
+    if (value < best->value) {
+      best->value = value;
+      best->stages = std::move(found.stages);
+    }
+  }
+  best->stopped = found.stopped;
+  return !best->stopped;
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOptions& options) {
+  const absl::Time deadline = absl::Now() + options.time_limit;
+  if (problem.objective != PlanObjective::kMaxLoad) {
+    return absl::InvalidArgumentError(
+        "--planner=max_load: it plans dnn-partitioning inputs alone (--dnn_partitioning_json)");
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "max_load"));
+  OperatorGroups groups = PlacementUnits(problem, JoinIdle::kFree);
+  bool exact = true;
+  if (!Downsets::Make(Needs(groups), kSetsOfSearches.back()).has_value()) {
+    groups = PlacementUnits(problem, JoinIdle::kAll);
+    exact = LosesNothing(problem);
+  }
+  Best best;
+  bool proven = false;
+  for (int limit : kSetsOfSearches) {
+    if (best.stopped) break;
+    proven = SearchGroups(problem, groups, limit, deadline, &best);
+    if (proven || limit == kSetsOfSearches.back()) break;
+    SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
+  }
+  if (best.stopped && best.stages.empty()) {
+    // There was no time for anything: any plan is better than none.
+    SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
+    best.stopped = true;
+  }
+  proven &= exact;
+  Plan plan;
+  plan.objective = PlanObjective::kMaxLoad;
+  plan.stages = std::move(best.stages);
+  plan.value = plan.has_plan() ? best.value : 0;
+  plan.lower_bound = SimpleLowerBound(problem, plan.objective);
+  // Without a plan and without a proof a search gave up, whatever stopped it.
+  SetState(proven, best.stopped || !plan.has_plan(), &plan);
+  return plan;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,116 @@
+// What a set of operators costs as a stage, for planners that try very many of them: sums are taken
+// once, and an answer takes a few instructions where nothing has to be chosen.
+//
+//   OperatorSets sets(problem, 0);                // FinishProblem has been called
+//   OperatorSet set = sets.Make({3, 4, 5});
+//   sets.Time(&set, {.data = 4, .size = 0}, 3);   // with 3 micro-batches in flight
+//
+// GraphPipe's stage time (kGraphStageTime), of `problem.micro_batch_size` samples; tensor-parallel
+// degree 1. Where operators have several variants, those with the least time that fit in memory are
+// taken (select_variants.h).
+#ifndef PIPELAB_PIPELINES_PLANNERS_OPERATOR_SETS_H_
+#define PIPELAB_PIPELINES_PLANNERS_OPERATOR_SETS_H_
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "pipelines/planners/plan_problem.h"
+#include "pipelines/planners/select_variants.h"
+
+namespace pipelab {
+
+struct StageShape {
+  int64_t data = 1;
+  int size = 0;  // which of the sizes of micro-batches
+};
+
+// Ways to run the operators of a set, and the stage's time; infinity: they do not fit in memory.
+struct StageChoice {
+  double time = 0;
+  std::vector<int> variants;
+};
+
+struct OperatorSet {
+  std::vector<int> operators;  // ascending
+  // The least of each, over each operator's variants. [place of a copy's samples], of the problem's
+  // samples; bytes.
+  std::vector<double> times;
+  int boundary_edges = 0;
+  double boundary = 0, parameters = 0, in_flight = 0, fixed = 0;
+  bool choice = false;  // some operator has several variants
+  // Where each operator has a variant that is the least in all but memory: the bytes of these.
+  bool has_fastest = true;
+  double fastest_in_flight = 0, fastest_fixed = 0;
+  std::map<std::array<int64_t, 3>, StageChoice> chosen;  // [data, size, in flight]
+};
+
+class OperatorSets {
+ public:
+  // `micro_batch_size`: of each stage, 0 for any of problem.micro_batch_sizes; where these are
+  // empty every copy has problem.micro_batch_size.
+  OperatorSets(const PlanProblem& problem, int64_t micro_batch_size);
+
+  const PlanProblem& problem() const { return problem_; }
+  int num_sizes() const { return std::max(1, static_cast<int>(sizes_.size())); }
+  // Samples of the stage's micro-batch.
+  int64_t SamplesOf(StageShape shape) const {
+    return sizes_.empty() ? shape.data * problem_.micro_batch_size : sizes_[shape.size];
+  }
+  // Whether the copies divide a micro-batch, and micro-batches a batch. Copies are powers of two.
+  bool Allows(StageShape shape) const {
+    return batch_ % SamplesOf(shape) == 0 && SamplesOf(shape) % shape.data == 0;
+  }
+  // The largest power of two of copies that there are devices for.
+  int64_t most_copies() const { return most_copies_; }
+
+  OperatorSet Make(std::vector<int> operators) const;
+
+  // Not above the time of any shape on one device.
+  double LeastWork(const OperatorSet& set) const;
+  // Not above the time of any shape.
+  double LeastTime(const OperatorSet& set) const;
+  // Not above the time of this shape, whatever is chosen.
+  double TimeBound(const OperatorSet& set, StageShape shape) const;
+  // Infinity where it does not fit in memory.
+  double Time(OperatorSet* set, StageShape shape, int64_t in_flight) const;
+  StageChoice Choose(const OperatorSet& set, StageShape shape, int64_t in_flight) const;
+
+ private:
+  double CopySamples(StageShape shape) const {
+    return static_cast<double>(SamplesOf(shape) / shape.data);
+  }
+  // What in-flight bytes are multiplied with.
+  double CopyScale(StageShape shape) const {
+    return CopySamples(shape) / static_cast<double>(problem_.micro_batch_size);
+  }
+  int Place(StageShape shape) const { return places_[shape.size][LogCopies(shape)]; }
+  static int LogCopies(StageShape shape) {
+    return __builtin_ctzll(static_cast<uint64_t>(shape.data));
+  }
+  // Whether so much fits in memory.
+  bool Fits(double in_flight_bytes, double fixed, StageShape shape, int64_t in_flight) const {
+    return in_flight_bytes * CopyScale(shape) * static_cast<double>(in_flight) + fixed <=
+           problem_.memory_bytes;
+  }
+  void AddFastest(const PlanOperator& o, OperatorSet* set) const;
+  double CommunicationTime(double bytes, int edges, double parameters, StageShape shape) const;
+  double VariantTime(const PlanVariant& variant, double samples) const;
+  // Of operator v of the set, as in its variants.
+  std::vector<VariantCost> VariantCostsOf(const OperatorSet& set, int v, StageShape shape,
+                                          int64_t in_flight) const;
+
+  const PlanProblem& problem_;
+  const double bandwidth_;
+  std::vector<double> copies_bandwidth_;  // [log2 of copies] that their gradients are summed at
+  std::vector<int64_t> sizes_;            // of a stage's micro-batch, in samples
+  std::vector<std::vector<int>> places_;  // [size][log2 of copies]
+  std::vector<double> copy_samples_;      // [place]
+  int64_t batch_ = 1, most_copies_ = 1;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLANNERS_OPERATOR_SETS_H_

@@ -1,0 +1,166 @@
+// What a stage of Piper's planner costs, from sums over the sets of a lattice.
+//
+//   PiperCosts costs(problem, groups, sets);       // sets[u]: what comes last
+//   PiperStage s;
+//   if (costs.Sum(u, later, t, &s)) s.Time(d);     // the stage sets[u] \ sets[later], plain
+//   costs.Fits(u, later, t, s, y, slack);          // y micro-batches in flight, some recomputing
+//
+// A stage of degree t and d copies takes (time + (d - 1) sync) / d, where `time` has the compute
+// and what goes over its boundary. An edge that goes past a stage is in neither of the two sums
+// over cuts that make up a boundary: Sum takes it out again.
+#ifndef PIPELAB_PIPELINES_PLANNERS_PIPER_COSTS_H_
+#define PIPELAB_PIPELINES_PLANNERS_PIPER_COSTS_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "pipelines/planners/copies_search.h"
+#include "pipelines/planners/downsets.h"
+#include "pipelines/planners/memory_modes.h"
+#include "pipelines/planners/plan_groups.h"
+#include "pipelines/planners/plan_problem.h"
+
+namespace pipelab {
+
+struct PiperStage {
+  double time = 0, sync = 0;  // of the fastest variants
+  double in_flight_bytes = 0, fixed_bytes = 0;
+  double in_flight_savings = 0, fixed_savings = 0;  // no more can be saved by recomputing
+
+  double Time(int64_t d) const {
+    return (time + sync * static_cast<double>(d - 1)) / static_cast<double>(d);
+  }
+  // Fewer copies take `upper` or longer.
+  double Fewest(double upper) const {
+    if (time < upper) return 1;
+    if (sync >= upper) return std::numeric_limits<double>::infinity();
+    return (time - sync) / (upper - sync) * (1 - 1e-9);
+  }
+};
+
+class PiperCosts {
+ public:
+  PiperCosts(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets);
+
+  const Downsets& sets() const { return sets_; }
+  const std::vector<int>& degrees() const { return degrees_; }
+  // Of each operator, variants of one degree differ in time and memory alone, and two at most are
+  // worth anything. Else only LeastTime is to be used.
+  bool uniform() const { return uniform_; }
+  // Numbers of copies that a stage may have: divisors of the micro-batches, ascending.
+  const std::vector<int>& copies() const { return copies_; }
+
+  // False: an operator of the stage does not have the degree (an index into degrees()).
+  bool Sum(int set, int later, int t, PiperStage* stage) const {
+    const Sums &a = sums_[t][set], &b = sums_[t][later];
+    if (a.lacking != b.lacking) return false;
+    stage->time = a.time - b.time + a.in + b.out - Past(set, later, t);
+    stage->sync = a.sync - b.sync;
+    stage->in_flight_bytes = a.in_flight_bytes - b.in_flight_bytes;
+    stage->fixed_bytes = a.fixed_bytes - b.fixed_bytes;
+    stage->in_flight_savings = (a.in_flight_savings - b.in_flight_savings) * kSavings;
+    stage->fixed_savings = (a.fixed_savings - b.fixed_savings) * kSavings;
+    return true;
+  }
+  // Whether y micro-batches in flight fit where at most `slack` may be added to `time` by
+  // recomputing. Exact.
+  bool Fits(int set, int later, int t, const PiperStage& stage, int64_t y, double slack) const {
+    const double missing = Missing(stage, y);
+    if (missing <= 0) return true;
+    const RecomputeTime time = Recompute(set, later, t, stage, y);
+    if (time.enough <= slack) return true;
+    return time.least <= slack && ExactRecompute(set, later, t, stage, y, time) <= slack;
+  }
+  // What recomputing adds to `time`.
+  RecomputeTime Recompute(int set, int later, int t, const PiperStage& stage, int64_t y) const {
+    const double missing = Missing(stage, y);
+    if (missing <= 0) return {0, 0};
+    if (missing > stage.in_flight_savings * static_cast<double>(y) + stage.fixed_savings) {
+      return {kNever, kNever};
+    }
+    return Knapsack(set, later, t, y, missing);
+  }
+  double ExactRecompute(int set, int later, int t, const PiperStage& stage, int64_t y,
+                        const RecomputeTime& bounds) const;
+  struct Choice {
+    double time = std::numeric_limits<double>::infinity();  // infinite: nothing fits
+    std::vector<int> operators, variants;                   // of each operator
+  };
+  // The stage's least time, at most `most`, with any variants.
+  Choice LeastTime(int set, int later, int t, int64_t d, int64_t y, double most) const;
+
+  // Device time that the operators of the set need at least, whatever their stages: with what goes
+  // over the cut below the set, or with what goes over its upper cut.
+  double Work(int set) const { return work_[set]; }
+  double WorkAbove(int set) const { return work_.back() - work_[set] + least_out_[set]; }
+  bool exact() const { return exact_; }
+
+ private:
+  struct Sums {
+    double time = 0, sync = 0, in_flight_bytes = 0, fixed_bytes = 0;
+    double in_flight_savings = 0, fixed_savings = 0;
+    double in = 0, out = 0;  // what the stages after and before the cut pay for it
+    int lacking = 0;
+  };
+  struct Past_ {
+    int source = 0;  // group
+    double time = 0;
+  };
+  struct SlowMode {                                         // of operators that can recompute alike
+    double time = 0, in_flight_bytes = 0, fixed_bytes = 0;  // besides the fastest variant
+  };
+
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  static constexpr double kSavings = 1 + 1e-9;  // sums differ in their last digits
+
+  void FindDegrees();
+  void AddOperators();
+  // Of the operators of degree t; and of each operator that can recompute, its class in modes_.
+  std::vector<Sums> SumsOfGroups(int t, std::vector<int>* slow_of);
+  void AddWork();
+  void AddCuts();
+  void SetSlowModes(int t, const std::vector<int>& slow_of);
+  const PlanVariant& Fastest(int v, int degree) const;
+  double Missing(const PiperStage& stage, int64_t y) const {
+    return stage.in_flight_bytes * static_cast<double>(y) + stage.fixed_bytes - room_;
+  }
+  double Past(int set, int later, int t) const {
+    double time = 0;
+    for (int i = past_begin_[later]; i < past_begin_[later + 1]; ++i) {
+      if (!sets_.Has(set, past_[t][i].source)) time += past_[t][i].time;
+    }
+    return time;
+  }
+  RecomputeTime Knapsack(int set, int later, int t, int64_t y, double missing) const;
+  struct Saving {  // of a class of slow modes, by recomputing one operator
+    int mode = 0;
+    double bytes = 0, time = 0;
+  };
+  // Those that cost least for a byte first.
+  const std::vector<Saving>& Savings(int t, int64_t y) const;
+
+  const PlanProblem& problem_;
+  const OperatorGroups& groups_;
+  const Downsets& sets_;
+  const double room_;
+  std::vector<int> degrees_, copies_;
+  bool uniform_ = true;
+  mutable bool exact_ = true;
+
+  std::vector<std::vector<Sums>> sums_;             // [t][set]
+  std::vector<int> past_begin_;                     // [set]: edges over the cut by their source
+  std::vector<std::vector<Past_>> past_;            // [t]
+  std::vector<double> work_, least_out_;            // [set]
+  std::vector<std::vector<SlowMode>> modes_;        // [t][class]
+  std::vector<std::vector<uint16_t>> mode_counts_;  // [t][set][class]
+  struct KnownSavings {
+    bool known = false;
+    std::vector<Saving> savings;
+  };
+  mutable std::vector<std::vector<KnownSavings>> savings_;  // [t][y]
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLANNERS_PIPER_COSTS_H_

@@ -1,0 +1,97 @@
+// Piper (Tarnawski et al., NeurIPS 2021): the least largest stage time over all cuts of a graph
+// into a sequence of stages, each with copies, a tensor degree, and per layer whether it
+// recomputes.
+#include <algorithm>
+#include <array>
+
+#include "absl/status/status.h"
+#include "pipelines/planners/piper_search.h"
+#include "pipelines/planners/plan_costs.h"
+#include "pipelines/planners/planners.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kFewSets = 16, kManySets = 30000;
+constexpr std::array<int, 4> kSetsOfSearches = {100, 600, 4000, 150000};
+constexpr int kMostSetsByBound = 4000;
+constexpr absl::Duration kPatience = absl::Seconds(8);
+constexpr double kSame = 1e-11;  // relative
+
+PiperResult Search(const PiperCosts& costs, const PlanProblem& problem, double upper,
+                   absl::Time deadline) {
+  return SuitsPiperByCopies(costs, problem) ? PiperByCopies(costs, problem, upper, deadline)
+                                            : PiperByBound(costs, problem, upper, deadline);
+}
+
+// One search over the groups' cuts; keeps the better plan. False where it was not finished.
+bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
+                  absl::Time deadline, PiperResult* best) {
+  const auto sets = Downsets::Make(groups.followers, limit);
+  if (!sets.has_value()) return false;
+  const PiperCosts costs(problem, groups, *sets);
+  if (!SuitsPiperByCopies(costs, problem) && sets->size() > kMostSetsByBound) return false;
+  PiperResult found = Search(costs, problem, best->value, deadline);
+  best->lower_bound = found.lower_bound;
+  best->stopped = found.stopped;
+  if (!found.stages.empty() && found.value < best->value) {
+    best->value = found.value;
+    best->stages = std::move(found.stages);
+  }
+  return !found.stopped && costs.exact();
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions& options) {
+  // Without copies and degrees, the same search over downsets.
+  if (problem.objective == PlanObjective::kMaxLoad) return MaxLoadPlan(problem, options);
+  if (!(problem.bandwidth > 0)) {
+    return absl::InvalidArgumentError("--planner=piper: it needs a --bandwidth");
+  }
+  const absl::Time deadline = absl::Now() + options.time_limit;
+  const OperatorGroups groups = SingleGroups(problem);
+  const double bound = SimpleLowerBound(problem, PlanObjective::kStageTime);
+  PiperResult best;
+  // A search that may be long has what was found before it as a plan with a bound. Who gives no
+  // limit gets one; a limit that is given is the only clock that decides what is found.
+  const auto until = [&] {
+    return options.time_limit == absl::InfiniteDuration() ? absl::Now() + kPatience : deadline;
+  };
+  // Ever finer: what is found with few cuts bounds the next search.
+  bool proven = false;
+  for (int limit : kSetsOfSearches) {
+    if (best.stopped) break;
+    const bool last = limit == kSetsOfSearches.back();
+    proven = SearchGroups(problem, groups, limit, last ? until() : deadline, &best);
+    if (proven || last) break;
+    SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
+  }
+  if (!proven && !best.stopped) {
+    SearchGroups(problem, CoarserGroups(groups, kManySets), kManySets, until(), &best);
+  }
+  best.stopped &= absl::Now() > deadline;
+  if (best.stopped && best.stages.empty()) {
+    // There was no time for anything: any plan is better than none.
+    SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
+    best.stopped = true;
+  }
+  Plan plan;
+  plan.objective = PlanObjective::kStageTime;
+  plan.stages = std::move(best.stages);
+  plan.value = plan.has_plan() ? PlanValue(problem, plan.objective, plan.stages) : 0;
+  plan.lower_bound = proven && plan.has_plan() ? std::max(bound, best.lower_bound) : bound;
+  if (proven && !plan.has_plan()) {
+    plan.state = PlanState::kInfeasible;
+  } else if (best.stopped || !plan.has_plan()) {
+    plan.state = PlanState::kTimeLimit;
+  } else {
+    plan.state =
+        plan.lower_bound >= plan.value * (1 - kSame) ? PlanState::kOptimal : PlanState::kFeasible;
+  }
+  if (plan.has_plan()) plan.lower_bound = std::min(plan.lower_bound, plan.value);
+  return plan;
+}
+
+}  // namespace pipelab

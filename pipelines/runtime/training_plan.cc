@@ -1,0 +1,118 @@
+#include "pipelines/runtime/training_plan.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/ir/validate.h"
+#include "pipelines/ir/versions.h"
+#include "pipelines/step/step.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+absl::StatusOr<ModelPartition> PartitionOf(const ModelGraph& graph, int num_stages,
+                                           const TrainingOptions& options) {
+  if (!options.stage_of_layer.empty()) return MakePartition(graph, options.stage_of_layer);
+  return ChoosePartition(graph, num_stages, options.micro_batch_size, options.layout);
+}
+
+absl::StatusOr<Schedule> ScheduleOf(const ModelGraph& graph, const TrainingOptions& options) {
+  if (options.schedule.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(Validate(*options.schedule));  // before sizes are taken from it
+    return *options.schedule;
+  }
+  SchemeParams sizes = options.sizes;
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(options.scheme));
+  const bool given = !options.stage_of_layer.empty() || !options.layout.empty();
+  if ((scheme->options & kStageGraph) != 0 && given && sizes.stages.num_stages() == 0) {
+    PIPELAB_ASSIGN_OR_RETURN(const ModelPartition stages,
+                             PartitionOf(graph, /*num_stages=*/0, options));
+    sizes.stages = stages.stages;
+  }
+  return MakeSchedule(options.scheme, sizes);
+}
+
+absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
+  const ModelGraph& graph = plan->graph;
+  PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
+  StepParts parts;
+  PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleOf(graph, options));
+  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
+                           PartitionOf(graph, parts.schedule.num_stages(), options));
+  PIPELAB_ASSIGN_OR_RETURN(plan->slices, ChooseSlices(graph, parts.schedule, options.slices));
+  PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
+  const GroupedModel model = {graph, {}};
+  StepModel on;
+  on.model = &model;
+  on.optimizer_tensors = static_cast<int>(StateNames(options.optimizer).size());
+  on.step_flops_per_parameter = StepFlopsPerParameter(options.optimizer);
+  parts.model = &on;
+  parts.partition = &partition;
+  parts.slices = plan->slices;
+  parts.micro_batch_size = options.micro_batch_size;
+  parts.config.tensor = static_cast<int>(plan->split.degree);
+  parts.config.sequence_parallel = plan->split.sequence;
+  parts.config.batch_norm = options.batch_norm;
+  parts.lowering = options.lowering;
+  parts.lowering.stages = options.sequential ? partition.stages.WithChain() : partition.stages;
+  if (options.optimizer.needs_norm()) parts.lowering.norm_values = NumParameterValues(graph);
+  PIPELAB_ASSIGN_OR_RETURN(pipelab::Step step, AssembleStep(std::move(parts)));
+  plan->partition = std::move(step.partition);
+  plan->program = std::move(step.program);
+  plan->costs = std::move(step.costs);
+  return absl::OkStatus();
+}
+
+absl::Status CountUpdates(TrainingPlan* plan) {
+  const Schedule& schedule = plan->program.schedule;
+  plan->update_tokens = plan->batch_tokens;
+  if (!HasOwnSteps(schedule)) return absl::OkStatus();
+  plan->version_uses = VersionUses(schedule);
+  const int updates = static_cast<int>(plan->version_uses[0].size()) - 1;
+  for (const std::vector<int32_t>& uses : plan->version_uses) {
+    if (static_cast<int>(uses.size()) - 1 == updates && schedule.num_micro_batches % updates == 0) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("the schedule's ", schedule.num_micro_batches,
+                     " micro-batches do not divide among the steps (S) of each stage"));
+  }
+  plan->update_tokens = plan->batch_tokens / updates;
+  plan->updates = updates;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSource& batches,
+                                          const TrainingOptions& options) {
+  TrainingPlan plan;
+  plan.split = {options.tensor_parallel, options.sequence_parallel};
+  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, plan.split));
+  const NumberWidth width{SizeOf(options.devices.activations())};
+  PIPELAB_ASSIGN_OR_RETURN(plan.graph, WithNumberWidth(graph, width, "--precision=bf16"));
+  PIPELAB_RETURN_IF_ERROR(MakeProgram(options, &plan));
+  plan.batch_tokens = plan.program.schedule.num_micro_batches * options.micro_batch_size *
+                      batches.targets_per_sample();
+  PIPELAB_RETURN_IF_ERROR(CountUpdates(&plan));
+  return plan;
+}
+
+absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
+                                               int64_t micro_batch_size, absl::string_view layout) {
+  const GroupedModel model = {graph, {}};
+  StepModel on;
+  on.model = &model;
+  StepConfig config;
+  config.cut = CutRule::kLayers;
+  config.micro_batch_size = micro_batch_size;
+  config.layout = std::string(layout);
+  StepCache cache(on);
+  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition* partition, cache.PartitionOf(config, num_stages));
+  return *partition;
+}
+
+}  // namespace pipelab

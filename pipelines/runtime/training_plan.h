@@ -1,0 +1,42 @@
+// What a training runs, before there are devices: the model as they hold it, its stages, the
+// program.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(TrainingPlan plan, PlanTraining(graph, batches, options));
+//
+// Errors: those of training.h for sizes that the scheme or the model cannot serve.
+#ifndef PIPELAB_PIPELINES_RUNTIME_TRAINING_PLAN_H_
+#define PIPELAB_PIPELINES_RUNTIME_TRAINING_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/cost/model_partition.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/runtime/training.h"
+
+namespace pipelab {
+
+struct TrainingPlan {
+  TensorParallel split;
+  ModelGraph graph;  // with the width of the devices' activations
+  ModelPartition partition;
+  Program program;
+  CostTable costs;
+  std::vector<int64_t> slices;
+  // Asynchronous schedules take several optimizer steps in a run of the program, each on the mean
+  // loss of as many tokens.
+  int updates = 1;
+  int64_t batch_tokens = 0, update_tokens = 0;     // of a run, of an optimizer step
+  std::vector<std::vector<int32_t>> version_uses;  // [stage]; asynchronous schedules only
+};
+
+absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSource& batches,
+                                          const TrainingOptions& options);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_TRAINING_PLAN_H_

@@ -1,0 +1,103 @@
+#include "pipelines/sim/instruction_cost.h"
+
+#include <algorithm>
+
+#include "pipelines/cost/collectives.h"
+#include "pipelines/cost/sharded_state.h"
+#include "pipelines/ir/row_split.h"
+
+namespace pipelab {
+
+InstructionCostTable::InstructionCostTable(const Program& program, const CostTable& costs)
+    : program_(program),
+      costs_(costs),
+      num_stages_(program.schedule.num_stages()),
+      num_slices_(costs.slices.empty() ? 1 : program.schedule.num_slices),
+      slice_parts_(costs.SliceParts(program.schedule)),
+      reshard_(program.schedule, costs) {
+  const Schedule& s = program.schedule;
+  num_edges_ = s.stages.edges.size();
+  slices_differ_ = !costs.slices.empty();
+  for (int slice = 0; slice < num_slices_; ++slice) {
+    for (size_t e = 0; e < num_edges_; ++e) {
+      message_bytes_.push_back(costs.EdgeBytesOf(static_cast<int>(e), slice).value() *
+                               MessageSize(s, s.stages.edges[e]));
+    }
+  }
+  if (program.norm.has_value()) {
+    norm_bytes_.resize(s.num_devices());
+    for (const StageCopy& m : program.norm->members) {
+      norm_bytes_[m.device] += NormBytes(*program.norm).value();
+    }
+  }
+  const std::vector<bool> recomputed = s.RecomputedStages();
+  for (int r = 0; r < s.placement.num_replicas(); ++r) {
+    for (int stage = 0; stage < num_stages_; ++stage) {
+      const std::vector<int>& group = s.placement.groups[r][stage];
+      for (int slice = 0; slice < num_slices_; ++slice) {
+        table_.push_back(CostsOfStage(stage, slice, recomputed[stage], group));
+      }
+    }
+  }
+}
+
+InstructionCost InstructionCostTable::WithReshard(InstructionCost cost, int device,
+                                                  const Instruction& i) const {
+  const ReshardMemory parts = reshard_.Of(device, i.replica, i.action);
+  cost.peak = std::max({cost.peak, parts.before, cost.change + parts.after});
+  return cost;
+}
+
+int64_t InstructionCostTable::StatisticsTime(const Action& a, const std::vector<int>& group) const {
+  int64_t time = 0;
+  for (const TensorCollective& c : costs_.StatisticsOf(a)) {
+    time += CollectiveTime(costs_, c.kind, group, c.bytes).value();
+  }
+  return time;
+}
+
+InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
+    int stage, int slice, bool recomputed, const std::vector<int>& group) const {
+  const Schedule& s = program_.schedule;
+  const StageMemory& m = costs_.StageOf(stage, slice).memory;
+  int64_t in = 0, out = 0;
+  const int64_t size = s.MicroBatchSize(stage);
+  const int64_t parts = static_cast<int64_t>(group.size()) * slice_parts_;
+  for (int e : s.stages.in_edges[stage]) {
+    in += costs_.EdgeBytesOf(e, slice).value() * size / parts;
+  }
+  for (int e : s.stages.out_edges[stage]) {
+    out += costs_.EdgeBytesOf(e, slice).value() * size / parts;
+  }
+  // Of the device's own rows already (cost_table.h); token slices may be alike.
+  const auto own = [this](Bytes bytes) { return bytes.value() / slice_parts_; };
+  const int64_t kept = own(m.kept), for_weight = own(m.kept_for_weight);
+  const int64_t dropped = own(m.kept_when_dropped), carried = own(m.carried);
+  StageInstructionCosts instruction_costs;
+  const auto set = [&](ActionKind kind, Bytes peak, int64_t kept, int64_t messages) {
+    Action a;
+    a.kind = kind;
+    a.stage = static_cast<int16_t>(stage);
+    a.slice = static_cast<int16_t>(slice);
+    const int64_t time = costs_.Compute(a).value() / slice_parts_ + StatisticsTime(a, group);
+    instruction_costs[static_cast<int>(kind)] = {time, own(peak), kept + messages, 0, kept};
+  };
+  // `in` of a forward is on the device already (received, or handed over) and is then kept; a
+  // backward turns what was kept and output gradients into input gradients.
+  set(ActionKind::kForward, recomputed ? m.forward_drop_peak : m.forward_peak,
+      in + (recomputed ? dropped : kept), out - in);
+  set(ActionKind::kRecompute, m.recompute_peak, kept - dropped, 0);
+  set(ActionKind::kBackward, m.backward_peak, carried - (kept + in), in - out);
+  set(ActionKind::kBackwardInput, m.backward_input_peak, for_weight + carried - (kept + in),
+      in - out);
+  set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight, 0);
+  if (!recomputed) {
+    instruction_costs[static_cast<int>(ActionKind::kForward)].peak_kept = own(m.forward_peak_kept);
+  }
+  instruction_costs[static_cast<int>(ActionKind::kRecompute)].peak_kept =
+      own(m.recompute_peak_kept);
+  instruction_costs[static_cast<int>(ActionKind::kStep)].time = costs_.stages[stage].step.value();
+  return instruction_costs;
+}
+
+}  // namespace pipelab
