@@ -153,7 +153,7 @@ absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
   if (options.micro_batch_samples < 0 ||
       (options.micro_batch_samples > 0 && batch % options.micro_batch_samples != 0)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--micro_batch_samples=", options.micro_batch_samples,
+        absl::StrCat("--stage_micro_batch_size=", options.micro_batch_samples,
                      ": must divide the batch of ", batch));
   }
   return absl::OkStatus();

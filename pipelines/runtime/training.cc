@@ -83,7 +83,7 @@ class DeviceTraining final : public PipelineTraining {
     training->split_ = {options.tensor_parallel, options.sequence_parallel};
     PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, training->split_));
     const NumberWidth width{SizeOf(options.devices.activations())};
-    PIPELAB_ASSIGN_OR_RETURN(training->graph_, WithNumberWidth(graph, width, "--precision=bf16"));
+    PIPELAB_ASSIGN_OR_RETURN(training->graph_, WithNumberWidth(graph, width, "--dtype=bf16"));
     PIPELAB_RETURN_IF_ERROR(training->MakeProgram(training->graph_, options));
     PIPELAB_RETURN_IF_ERROR(training->MakeDevices(training->graph_, batches, options));
     return training;
