@@ -21,7 +21,7 @@
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
 #include "models/graph/layer_spec.h"
-#include "models/layers/kept_activations.h"
+#include "models/specs/kept_activations.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/schedules/catalog.h"
