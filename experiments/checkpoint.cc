@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "experiments/flags.h"
 #include "kernels/comm/follow_up.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
@@ -67,9 +68,16 @@ absl::Status OfAll(ProcessGroup* group, const absl::Status& own) {
 absl::StatusOr<TrainingState> ReadFitting(absl::string_view option, const std::string& file,
                                           const std::map<std::string, std::string>& settings) {
   PIPELAB_ASSIGN_OR_RETURN(TrainingState state, ReadTrainingState(file));
+  // A file may be older than an option's name.
+  std::map<std::string, std::string> given;
+  for (const auto& [name, value] : state.settings) {
+    absl::string_view flag = name;
+    given[absl::ConsumePrefix(&flag, "--") ? absl::StrCat("--", CurrentFlagName(flag)) : name] =
+        value;
+  }
   for (const auto& [name, value] : settings) {
-    const auto it = state.settings.find(name);
-    const std::string there = it == state.settings.end() ? "nothing" : it->second;
+    const auto it = given.find(name);
+    const std::string there = it == given.end() ? "nothing" : it->second;
     if (there == value) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(option, "=", file, ": trained with ", name, " = ", there, ", not ", value));

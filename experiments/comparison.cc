@@ -197,11 +197,11 @@ absl::Status CheckOptions(const ComparisonOptions& options) {
   }
   if (options.micro_batch_size < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--samples=", options.micro_batch_size, ": must be at least 1"));
+        absl::StrCat("--micro_batch_size=", options.micro_batch_size, ": must be at least 1"));
   }
   if (options.chunks < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--chunks=", options.chunks, ": must be at least 1, or 0 for each scheme's own"));
+        "--virtual_stages=", options.chunks, ": must be at least 1, or 0 for each scheme's own"));
   }
   return absl::OkStatus();
 }

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <set>
+#include <utility>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/flag.h"
@@ -33,13 +33,38 @@ bool IsOurs(const absl::CommandLineFlag& flag) {
 }
 
 absl::CommandLineFlag* FindOurs(absl::string_view name) {
-  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
+  absl::CommandLineFlag* flag = absl::FindCommandLineFlag(CurrentFlagName(name));
   return flag != nullptr && IsOurs(*flag) ? flag : nullptr;
 }
 
-std::set<std::string>& FlagsSet() {
-  static auto* names = new std::set<std::string>;
+// The one list of names that options had before. Each is taken, with a warning, until 0.5.
+constexpr std::pair<absl::string_view, absl::string_view> kOldNames[] = {
+    {"chunks", "virtual_stages"},    {"gpus", "devices"},
+    {"hop", "p2p_latency"},          {"kept", "activation_bytes"},
+    {"large_gpus", "large_devices"}, {"micro_batch_samples", "stage_micro_batch_size"},
+    {"number_type", "dtype"},        {"precision", "dtype"},
+    {"samples", "micro_batch_size"}, {"update_every", "update_interval"},
+};
+
+// The flags that were set, and the name that each was given by.
+std::map<std::string, std::string>& FlagsSet() {
+  static auto* names = new std::map<std::string, std::string>;
   return *names;
+}
+
+// Notes that the flag is given by this name; one flag by two names is refused.
+absl::Status NoteGiven(const absl::CommandLineFlag& flag, absl::string_view by_name) {
+  const auto [it, first] = FlagsSet().try_emplace(std::string(flag.Name()), by_name);
+  if (it->second != by_name) {
+    return absl::InvalidArgumentError(absl::StrCat("--", it->second, " and --", by_name,
+                                                   ": two names of one option; give --",
+                                                   flag.Name(), " alone"));
+  }
+  if (first && by_name != flag.Name() && PlaceFromEnvironment().process == 0) {
+    std::fprintf(stderr, "warning: --%s is now --%s; the old name goes away in 0.5\n",
+                 std::string(by_name).c_str(), std::string(flag.Name()).c_str());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Set(absl::CommandLineFlag* flag, absl::string_view value) {
@@ -80,6 +105,13 @@ bool FlushStdout() {
 
 }  // namespace
 
+absl::string_view CurrentFlagName(absl::string_view name) {
+  for (const auto& [old, now] : kOldNames) {
+    if (name == old) return now;
+  }
+  return name;
+}
+
 bool FlagWasSet(absl::string_view name) { return FlagsSet().count(std::string(name)) > 0; }
 
 absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string> words) {
@@ -99,7 +131,8 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string
     const absl::string_view name = body.substr(0, equals);
     absl::Status set;
     if (absl::CommandLineFlag* flag = FindOurs(name)) {
-      FlagsSet().insert(std::string(name));
+      set = NoteGiven(*flag, name);
+      if (!set.ok()) return set;
       if (equals != absl::string_view::npos) {
         set = Set(flag, body.substr(equals + 1));
       } else if (flag->IsOfType<bool>()) {

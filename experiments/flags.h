@@ -28,7 +28,11 @@ namespace pipelab {
 
 // Sets flags from "--name=value", "--name value", "--flag" and "--noflag" (booleans); returns the
 // other words. InvalidArgument names the option and the value: "--devices=x: not a whole number".
+// Former names of options are taken with a warning on stderr.
 absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string> words);
+
+// The name that an option of this name has today; most are their own.
+absl::string_view CurrentFlagName(absl::string_view name);
 
 // Whether ParseFlags has set the flag, be it to its default.
 bool FlagWasSet(absl::string_view name);

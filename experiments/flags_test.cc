@@ -1,6 +1,7 @@
 #include "experiments/flags.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -11,6 +12,8 @@
 ABSL_FLAG(int, test_count, 4, "a count");
 ABSL_FLAG(bool, test_switch, false, "a switch");
 ABSL_FLAG(std::string, test_name, "x", "a name");
+ABSL_FLAG(int, virtual_stages, 0, "a count");
+ABSL_FLAG(int, large_devices, 0, "a count");
 
 namespace pipelab {
 namespace {
@@ -18,6 +21,7 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 using Words = std::vector<std::string>;
 
 TEST(Flags, FormsOfAnOption) {
@@ -41,6 +45,35 @@ TEST(Flags, ErrorsNameTheOptionAndTheValue) {
               StatusIs(kInvalid, HasSubstr("--device: unknown option")));
   EXPECT_THAT(ParseFlags(Words{"--test_name"}), StatusIs(kInvalid, HasSubstr("value is missing")));
   EXPECT_THAT(ParseFlags(Words{"--notest_count"}), StatusIs(kInvalid, HasSubstr("unknown option")));
+}
+
+TEST(Flags, FormerNamesAreTakenWithAWarning) {
+  const auto parse = [](const Words& words) {
+    std::vector<std::string> all = {"p"};
+    all.insert(all.end(), words.begin(), words.end());
+    std::vector<char*> args;
+    for (std::string& word : all) args.push_back(word.data());
+    testing::internal::CaptureStderr();
+    const int code = RunMain(static_cast<int>(args.size()), args.data(), "t", "s",
+                             [](auto&) { return absl::OkStatus(); });
+    return std::make_pair(code, testing::internal::GetCapturedStderr());
+  };
+  EXPECT_THAT(
+      parse({"--chunks=3"}),
+      Pair(0, "warning: --chunks is now --virtual_stages; the old name goes away in 0.5\n"));
+  EXPECT_EQ(absl::GetFlag(FLAGS_virtual_stages), 3);
+  EXPECT_TRUE(FlagWasSet("virtual_stages"));
+  EXPECT_THAT(parse({"--chunks=3", "--chunks", "4"}), Pair(0, testing::StartsWith("warning: ")));
+  EXPECT_EQ(absl::GetFlag(FLAGS_virtual_stages), 4);
+  EXPECT_THAT(parse({"--large_gpus=8"}), Pair(0, HasSubstr("is now --large_devices;")));
+  EXPECT_EQ(absl::GetFlag(FLAGS_large_devices), 8);
+  EXPECT_THAT(parse({"--virtual_stages=2"}), Pair(0, ""));
+  EXPECT_THAT(parse({"--virtual_stages=2", "--chunks=2"}),
+              Pair(2,
+                   "--virtual_stages and --chunks: two names of one option; give "
+                   "--virtual_stages alone\n"));
+  EXPECT_THAT(ParseFlags(Words{"--hop=1"}), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                     "--hop: unknown option; --help lists them"));
 }
 
 TEST(Flags, ProgramsHaveDefaultsOfTheirOwn) {

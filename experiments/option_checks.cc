@@ -31,10 +31,11 @@ absl::Status CheckMemory(const ModelGraph& graph, int64_t micro_batch_size) {
   }
   const double physical = PhysicalMemory();
   if (bytes <= physical) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "--samples=%d: training this model holds at least %.1f GiB, this machine has %.1f; reduce "
-      "--samples, --tokens, --hidden or --layers",
-      micro_batch_size, bytes / kGiB, physical / kGiB));
+  return absl::InvalidArgumentError(
+      absl::StrFormat("--micro_batch_size=%d: training this model holds at least %.1f GiB, this "
+                      "machine has %.1f; reduce "
+                      "--micro_batch_size, --tokens, --hidden or --layers",
+                      micro_batch_size, bytes / kGiB, physical / kGiB));
 }
 
 }  // namespace pipelab

@@ -40,7 +40,7 @@ TEST(OptionChecks, LimitsNeitherOverflowNorPassForMemory) {
   c.heads = 1 << 6;
   c.tokens = 1 << 20;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph largest, BuildGpt(c));
-  EXPECT_THAT(CheckMemory(largest, kMostSamples), Refused("--samples=65536: "));
+  EXPECT_THAT(CheckMemory(largest, kMostSamples), Refused("--micro_batch_size=65536: "));
 }
 
 }  // namespace

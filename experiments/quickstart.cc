@@ -30,8 +30,9 @@ ABSL_FLAG(std::string, schemes, "gpipe,1f1b,interleaved,breadth_first,chimera",
           "schemes to compare, separated by commas; empty: all of the catalogue");
 ABSL_FLAG(int, devices, 4, "pipeline devices");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches a step, over all replicas");
-ABSL_FLAG(int, chunks, 0, "stages a device of the looped schemes; 0: each scheme's own (2)");
-ABSL_FLAG(int, samples, 1, "samples a micro-batch");
+ABSL_FLAG(int, virtual_stages, 0,
+          "stages a device of the looped schemes; 0: each scheme's own (2)");
+ABSL_FLAG(int, micro_batch_size, 1, "samples a micro-batch");
 ABSL_FLAG(int, steps, 200, "training steps under each scheme");
 ABSL_FLAG(int, layers, 8, "Transformer blocks");
 ABSL_FLAG(int, hidden, 128, "hidden size");
@@ -53,8 +54,8 @@ absl::StatusOr<ComparisonOptions> OptionsFromFlags() {
   options.schemes = absl::StrSplit(schemes, ',', absl::SkipEmpty());
   options.devices = absl::GetFlag(FLAGS_devices);
   options.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  options.chunks = absl::GetFlag(FLAGS_chunks);
-  options.micro_batch_size = absl::GetFlag(FLAGS_samples);
+  options.chunks = absl::GetFlag(FLAGS_virtual_stages);
+  options.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   options.steps = absl::GetFlag(FLAGS_steps);
   options.seed = absl::GetFlag(FLAGS_seed);
   PIPELAB_ASSIGN_OR_RETURN(options.optimizer, OptimizerFromFlags({}, options.steps));
@@ -76,7 +77,8 @@ GptConfig ModelFromFlags(int64_t vocabulary) {
 
 absl::Status CheckSizes(const ComparisonOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", options.steps, 1, kMostSteps));
-  PIPELAB_RETURN_IF_ERROR(CheckRange("--samples", options.micro_batch_size, 1, kMostSamples));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckRange("--micro_batch_size", options.micro_batch_size, 1, kMostSamples));
   return CheckRange("--micro_batches", options.micro_batches, 1, kMostMicroBatches);
 }
 

@@ -2,6 +2,7 @@
 #include <initializer_list>
 
 #include "glog/logging.h"
+#include "kernels/attention_kernels.h"
 #include "kernels/shape_checks.h"
 
 namespace pipelab {

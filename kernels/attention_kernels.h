@@ -17,6 +17,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/shape_checks.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -57,20 +58,47 @@ class AttentionKernels {
   virtual ~AttentionKernels() = default;
 
   // qkv_M3C holds q, k, v side by side.
-  virtual void Forward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
-                       const Tensor& lse_SHQ) = 0;
+  void Forward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
+               const Tensor& lse_SHQ) {
+    CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHQ);
+    DoForward(shape, qkv_M3C, out_MC, lse_SHQ);
+  }
   // Writes the gradient of the call's q. Gradients of k and v add up over the slices of a sequence,
   // which come from the last to the first: the call with the last token writes those of all tokens,
   // every other one adds to the tokens that it reads. Padding has zeros.
-  virtual void Gradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
-                        const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) = 0;
+  void Gradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
+                const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) {
+    CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHQ);
+    DoGradient(shape, dout_MC, qkv_M3C, out_MC, lse_SHQ, dqkv_M3C);
+  }
 
   // q_MC has a row for each query, kv_N2C k and v side by side for each key.
-  virtual void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC,
-                            const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ) = 0;
-  virtual void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC,
-                             const Tensor& q_MC, const Tensor& kv_N2C, const Tensor& out_MC,
-                             const Tensor& lse_SHQ, const Tensor& dq_MC, const Tensor& dkv_N2C) = 0;
+  void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
+                    const Tensor& out_MC, const Tensor& lse_SHQ) {
+    CheckCrossAttention("CrossAttention", shape, {&q_MC, &out_MC}, {&kv_N2C}, lse_SHQ);
+    DoCrossForward(shape, q_MC, kv_N2C, out_MC, lse_SHQ);
+  }
+  void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
+                     const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
+                     const Tensor& dq_MC, const Tensor& dkv_N2C) {
+    CheckCrossAttention("CrossAttentionGradient", shape, {&dout_MC, &q_MC, &out_MC, &dq_MC},
+                        {&kv_N2C, &dkv_N2C}, lse_SHQ);
+    DoCrossGradient(shape, dout_MC, q_MC, kv_N2C, out_MC, lse_SHQ, dq_MC, dkv_N2C);
+  }
+
+ private:
+  // What a backend does, once the shapes are checked.
+  virtual void DoForward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
+                         const Tensor& lse_SHQ) = 0;
+  virtual void DoGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
+                          const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) = 0;
+  virtual void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC,
+                              const Tensor& kv_N2C, const Tensor& out_MC,
+                              const Tensor& lse_SHQ) = 0;
+  virtual void DoCrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC,
+                               const Tensor& q_MC, const Tensor& kv_N2C, const Tensor& out_MC,
+                               const Tensor& lse_SHQ, const Tensor& dq_MC,
+                               const Tensor& dkv_N2C) = 0;
 };
 
 }  // namespace pipelab

@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "kernels/shape_checks.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -37,46 +38,94 @@ class BatchNormKernels {
   // y = gamma (x - mean) / sqrt(variance + epsilon) + beta with the column statistics of x, which
   // it writes: the variance is the mean square around the mean (divided by M). y may be x only
   // where no gradient follows.
-  virtual void Forward(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
-                       const Tensor& y_MC, const Tensor& mean_C, const Tensor& variance_C) = 0;
+  void Forward(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C, const Tensor& y_MC,
+               const Tensor& mean_C, const Tensor& variance_C) {
+    CheckBatchNorm("BatchNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C, &mean_C, &variance_C});
+    DoForward(x_MC, gamma_C, beta_C, y_MC, mean_C, variance_C);
+  }
   // The gradient through the statistics too. It needs the sums over M that gamma and beta want, and
   // writes them, so that the weight gradient needs neither x nor dy. dx may be dy.
-  virtual void InputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
-                             const Tensor& mean_C, const Tensor& variance_C, const Tensor& dx_MC,
-                             const Tensor& dgamma_part_C, const Tensor& dbeta_part_C) = 0;
+  void InputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                     const Tensor& mean_C, const Tensor& variance_C, const Tensor& dx_MC,
+                     const Tensor& dgamma_part_C, const Tensor& dbeta_part_C) {
+    CheckBatchNorm("BatchNormInputGradient", {&dy_MC, &x_MC, &dx_MC},
+                   {&gamma_C, &mean_C, &variance_C, &dgamma_part_C, &dbeta_part_C});
+    DoInputGradient(dy_MC, x_MC, gamma_C, mean_C, variance_C, dx_MC, dgamma_part_C, dbeta_part_C);
+  }
 
   // The same in parts, for rows that several devices have: the caller puts the statistics, and the
   // sums, of all of them together in between. Forward is Statistics, and Inference with those of
   // all rows; InputGradient is GradientSums, and InputGradientOfSums with the sums over all `rows`
   // rows, of which these are some.
-  virtual void Statistics(const Tensor& x_MC, const Tensor& mean_C, const Tensor& variance_C) = 0;
-  virtual void GradientSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_C,
-                            const Tensor& variance_C, const Tensor& dgamma_part_C,
-                            const Tensor& dbeta_part_C) = 0;
+  void Statistics(const Tensor& x_MC, const Tensor& mean_C, const Tensor& variance_C) {
+    CheckBatchNorm("BatchNormStatistics", {&x_MC}, {&mean_C, &variance_C});
+    DoStatistics(x_MC, mean_C, variance_C);
+  }
+  void GradientSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_C,
+                    const Tensor& variance_C, const Tensor& dgamma_part_C,
+                    const Tensor& dbeta_part_C) {
+    CheckBatchNorm("BatchNormGradientSums", {&dy_MC, &x_MC},
+                   {&mean_C, &variance_C, &dgamma_part_C, &dbeta_part_C});
+    DoGradientSums(dy_MC, x_MC, mean_C, variance_C, dgamma_part_C, dbeta_part_C);
+  }
   struct RowSums {
     Tensor dgamma_C, dbeta_C;
     int64_t rows = 0;
   };
   // dx may be dy.
-  virtual void InputGradientOfSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
-                                   const Tensor& mean_C, const Tensor& variance_C,
-                                   const RowSums& sums, const Tensor& dx_MC) = 0;
+  void InputGradientOfSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                           const Tensor& mean_C, const Tensor& variance_C, const RowSums& sums,
+                           const Tensor& dx_MC) {
+    CheckBatchNorm("BatchNormInputGradientOfSums", {&dy_MC, &x_MC, &dx_MC},
+                   {&gamma_C, &mean_C, &variance_C, &sums.dgamma_C, &sums.dbeta_C});
+    DoInputGradientOfSums(dy_MC, x_MC, gamma_C, mean_C, variance_C, sums, dx_MC);
+  }
 
   // Adds the parts to dgamma and dbeta.
-  virtual void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
-                              const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
+  void WeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
+                      const Tensor& dgamma_C, const Tensor& dbeta_C) {
+    CheckSameSize("BatchNormWeightGradient", {&dgamma_part_C, &dbeta_part_C, &dgamma_C, &dbeta_C});
+    DoWeightGradient(dgamma_part_C, dbeta_part_C, dgamma_C, dbeta_C);
+  }
 
   // With given statistics. y may be x.
-  virtual void Inference(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
-                         const Tensor& mean_C, const Tensor& variance_C, const Tensor& y_MC) = 0;
+  void Inference(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                 const Tensor& mean_C, const Tensor& variance_C, const Tensor& y_MC) {
+    CheckBatchNorm("BatchNormInference", {&x_MC, &y_MC}, {&gamma_C, &beta_C, &mean_C, &variance_C});
+    DoInference(x_MC, gamma_C, beta_C, mean_C, variance_C, y_MC);
+  }
   // running = (1 - momentum) running + momentum mini-batch, where the mini-batch's mean and
   // variance are those of the union of its micro-batches: a row [mean_C, variance_C] each, over
   // rows_B[b] values (empty: equally many). The variance is the mean of the variances plus the
   // variance of the means; it is the one that divides by the number of values, as torchgpipe's
   // DeferredBatchNorm (PyTorch's own BatchNorm divides by one less).
-  virtual void UpdateRunning(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
-                             float momentum, const Tensor& running_mean_C,
-                             const Tensor& running_variance_C) = 0;
+  void UpdateRunning(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B, float momentum,
+                     const Tensor& running_mean_C, const Tensor& running_variance_C) {
+    CheckRunningStatistics(statistics_B2C, rows_B, running_mean_C, running_variance_C);
+    DoUpdateRunning(statistics_B2C, rows_B, momentum, running_mean_C, running_variance_C);
+  }
+
+ private:
+  // What a backend does, once the shapes are checked.
+  virtual void DoForward(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                         const Tensor& y_MC, const Tensor& mean_C, const Tensor& variance_C) = 0;
+  virtual void DoInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                               const Tensor& mean_C, const Tensor& variance_C, const Tensor& dx_MC,
+                               const Tensor& dgamma_part_C, const Tensor& dbeta_part_C) = 0;
+  virtual void DoStatistics(const Tensor& x_MC, const Tensor& mean_C, const Tensor& variance_C) = 0;
+  virtual void DoGradientSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_C,
+                              const Tensor& variance_C, const Tensor& dgamma_part_C,
+                              const Tensor& dbeta_part_C) = 0;
+  virtual void DoInputGradientOfSums(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                                     const Tensor& mean_C, const Tensor& variance_C,
+                                     const RowSums& sums, const Tensor& dx_MC) = 0;
+  virtual void DoWeightGradient(const Tensor& dgamma_part_C, const Tensor& dbeta_part_C,
+                                const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
+  virtual void DoInference(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                           const Tensor& mean_C, const Tensor& variance_C, const Tensor& y_MC) = 0;
+  virtual void DoUpdateRunning(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
+                               float momentum, const Tensor& running_mean_C,
+                               const Tensor& running_variance_C) = 0;
 };
 
 }  // namespace pipelab

@@ -28,6 +28,7 @@
 
 #include <cstdint>
 
+#include "kernels/shape_checks.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -72,14 +73,33 @@ class ConvolutionKernels {
   virtual ~ConvolutionKernels() = default;
 
   // b_O may be empty.
-  virtual void Forward(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& w_HWIO,
-                       const Tensor& b_O, const Tensor& y_NHWC) = 0;
-  virtual void InputGradient(const ConvolutionShape& shape, const Tensor& dy_NHWC,
-                             const Tensor& w_HWIO, const Tensor& dx_NHWC) = 0;
+  void Forward(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& w_HWIO,
+               const Tensor& b_O, const Tensor& y_NHWC) {
+    CheckConvolution("Convolution", shape, x_NHWC, w_HWIO, b_O, y_NHWC);
+    DoForward(shape, x_NHWC, w_HWIO, b_O, y_NHWC);
+  }
+  void InputGradient(const ConvolutionShape& shape, const Tensor& dy_NHWC, const Tensor& w_HWIO,
+                     const Tensor& dx_NHWC) {
+    CheckConvolution("ConvolutionInputGradient", shape, dx_NHWC, w_HWIO, Tensor(), dy_NHWC);
+    DoInputGradient(shape, dy_NHWC, w_HWIO, dx_NHWC);
+  }
   // Adds to dw, and the sums of dy over samples and pixels to db where it is not empty. A library
   // may round what it adds to dw to the type of x.
-  virtual void WeightGradient(const ConvolutionShape& shape, const Tensor& x_NHWC,
-                              const Tensor& dy_NHWC, const Tensor& dw_HWIO, const Tensor& db_O) = 0;
+  void WeightGradient(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& dy_NHWC,
+                      const Tensor& dw_HWIO, const Tensor& db_O) {
+    CheckConvolution("ConvolutionWeightGradient", shape, x_NHWC, dw_HWIO, db_O, dy_NHWC);
+    DoWeightGradient(shape, x_NHWC, dy_NHWC, dw_HWIO, db_O);
+  }
+
+ private:
+  // What a backend does, once the shapes are checked.
+  virtual void DoForward(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& w_HWIO,
+                         const Tensor& b_O, const Tensor& y_NHWC) = 0;
+  virtual void DoInputGradient(const ConvolutionShape& shape, const Tensor& dy_NHWC,
+                               const Tensor& w_HWIO, const Tensor& dx_NHWC) = 0;
+  virtual void DoWeightGradient(const ConvolutionShape& shape, const Tensor& x_NHWC,
+                                const Tensor& dy_NHWC, const Tensor& dw_HWIO,
+                                const Tensor& db_O) = 0;
 };
 
 }  // namespace pipelab

@@ -2,6 +2,8 @@
 #include <initializer_list>
 
 #include "glog/logging.h"
+#include "kernels/convolution_kernels.h"
+#include "kernels/pooling_kernels.h"
 #include "kernels/shape_checks.h"
 
 namespace pipelab {
@@ -61,15 +63,14 @@ void CheckPooling(const char* kernel, const PoolingShape& s,
   }
 }
 
-RowsSize CheckBatchNorm(const char* kernel, std::initializer_list<const Tensor*> full_MC,
-                        std::initializer_list<const Tensor*> per_column_C) {
+void CheckBatchNorm(const char* kernel, std::initializer_list<const Tensor*> full_MC,
+                    std::initializer_list<const Tensor*> per_column_C) {
   const RowsSize size = CheckRows(kernel, full_MC, per_column_C, {});
   CHECK_GT(size.rows, 0) << kernel << ": no rows have no statistics";
-  return size;
 }
 
-int64_t CheckRunningStatistics(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
-                               const Tensor& running_mean_C, const Tensor& running_variance_C) {
+void CheckRunningStatistics(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
+                            const Tensor& running_mean_C, const Tensor& running_variance_C) {
   const int64_t c = CheckSameSize("BatchNormUpdateRunning", {&running_mean_C, &running_variance_C});
   const RowsSize size = RowsOf(statistics_B2C);
   CHECK(size.columns == 2 * c && size.rows > 0)
@@ -79,7 +80,6 @@ int64_t CheckRunningStatistics(const Tensor& statistics_B2C, absl::Span<const in
       << "BatchNormUpdateRunning: " << rows_B.size() << " row counts for " << size.rows
       << " micro-batches";
   for (int64_t rows : rows_B) CHECK_GT(rows, 0) << "BatchNormUpdateRunning";
-  return size.rows;
 }
 
 }  // namespace pipelab

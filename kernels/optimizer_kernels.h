@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/shape_checks.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -51,17 +52,36 @@ class OptimizerKernels {
  public:
   virtual ~OptimizerKernels() = default;
 
-  virtual void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
-                    const Tensor& v) = 0;
+  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
+            const Tensor& v) {
+    CheckSameSize("Adam", {&w, &dw, &m, &v});
+    DoAdam(options, w, dw, m, v);
+  }
   // The velocity may be empty where there is no momentum.
-  virtual void Sgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
-                   const Tensor& velocity) = 0;
-  virtual void RmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
-                       const Tensor& squares, const Tensor& velocity) = 0;
+  void Sgd(const SgdOptions& options, const Tensor& w, const Tensor& dw, const Tensor& velocity) {
+    CheckSameSize("Sgd", {&w, &dw});
+    CheckVelocity("Sgd", w, options.momentum, velocity);
+    DoSgd(options, w, dw, velocity);
+  }
+  void RmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
+               const Tensor& squares, const Tensor& velocity) {
+    CheckSameSize("RmsProp", {&w, &dw, &squares});
+    CheckVelocity("RmsProp", w, options.momentum, velocity);
+    DoRmsProp(options, w, dw, squares, velocity);
+  }
 
   // In double, in an order that the size alone fixes.
   virtual double SumOfSquares(const Tensor& x) = 0;
   virtual void Scale(const Tensor& x, float factor) = 0;  // in place
+
+ private:
+  // What a backend does, once the shapes are checked.
+  virtual void DoAdam(const AdamOptions& options, const Tensor& w, const Tensor& dw,
+                      const Tensor& m, const Tensor& v) = 0;
+  virtual void DoSgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
+                     const Tensor& velocity) = 0;
+  virtual void DoRmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
+                         const Tensor& squares, const Tensor& velocity) = 0;
 };
 
 }  // namespace pipelab

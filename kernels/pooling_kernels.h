@@ -16,6 +16,7 @@
 
 #include <cstdint>
 
+#include "kernels/shape_checks.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
@@ -40,13 +41,33 @@ class PoolingKernels {
   virtual ~PoolingKernels() = default;
 
   // A NaN in a window is its maximum.
-  virtual void Max(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) = 0;
+  void Max(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) {
+    CheckPooling("MaxPool", shape, {&x_NHWC}, {&y_NHWC});
+    DoMax(shape, x_NHWC, y_NHWC);
+  }
   // The gradient goes to the window's first maximum, row by row.
-  virtual void MaxGradient(const PoolingShape& shape, const Tensor& dy_NHWC, const Tensor& x_NHWC,
-                           const Tensor& dx_NHWC) = 0;
-  virtual void Average(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) = 0;
-  virtual void AverageGradient(const PoolingShape& shape, const Tensor& dy_NHWC,
-                               const Tensor& dx_NHWC) = 0;
+  void MaxGradient(const PoolingShape& shape, const Tensor& dy_NHWC, const Tensor& x_NHWC,
+                   const Tensor& dx_NHWC) {
+    CheckPooling("MaxPoolGradient", shape, {&x_NHWC, &dx_NHWC}, {&dy_NHWC});
+    DoMaxGradient(shape, dy_NHWC, x_NHWC, dx_NHWC);
+  }
+  void Average(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) {
+    CheckPooling("AveragePool", shape, {&x_NHWC}, {&y_NHWC});
+    DoAverage(shape, x_NHWC, y_NHWC);
+  }
+  void AverageGradient(const PoolingShape& shape, const Tensor& dy_NHWC, const Tensor& dx_NHWC) {
+    CheckPooling("AveragePoolGradient", shape, {&dx_NHWC}, {&dy_NHWC});
+    DoAverageGradient(shape, dy_NHWC, dx_NHWC);
+  }
+
+ private:
+  // What a backend does, once the shapes are checked.
+  virtual void DoMax(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) = 0;
+  virtual void DoMaxGradient(const PoolingShape& shape, const Tensor& dy_NHWC, const Tensor& x_NHWC,
+                             const Tensor& dx_NHWC) = 0;
+  virtual void DoAverage(const PoolingShape& shape, const Tensor& x_NHWC, const Tensor& y_NHWC) = 0;
+  virtual void DoAverageGradient(const PoolingShape& shape, const Tensor& dy_NHWC,
+                                 const Tensor& dx_NHWC) = 0;
 };
 
 }  // namespace pipelab

@@ -1,6 +1,7 @@
 #include "kernels/shape_checks.h"
 
 #include "glog/logging.h"
+#include "kernels/embedding_kernels.h"
 
 namespace pipelab {
 
@@ -11,24 +12,27 @@ RowsSize RowsOf(const Tensor& x) {
   return {columns == 0 ? 0 : x.size() / columns, columns};
 }
 
-MatmulSize CheckMatmul(const char* kernel, const Tensor& x_MK, const Tensor& w_KN,
-                       const Tensor& y_MN, const Tensor& b_N) {
+MatmulSize MatmulOf(const Tensor& x_MK, const Tensor& y_MN) {
+  const RowsSize x = RowsOf(x_MK);
+  return {x.rows, x.columns, RowsOf(y_MN).columns};
+}
+
+void CheckMatmul(const char* kernel, const Tensor& x_MK, const Tensor& w_KN, const Tensor& y_MN,
+                 const Tensor& b_N) {
   const RowsSize x = RowsOf(x_MK), w = RowsOf(w_KN), y = RowsOf(y_MN);
   CHECK(x.columns == w.rows && w.columns == y.columns && x.rows == y.rows)
       << kernel << ": x " << ShapeToString(x_MK.shape()) << ", w " << ShapeToString(w_KN.shape())
       << ", y " << ShapeToString(y_MN.shape());
   CHECK(b_N.empty() || b_N.size() == w.columns)
       << kernel << ": b " << ShapeToString(b_N.shape()) << " for " << w.columns << " columns";
-  return {x.rows, x.columns, w.columns};
 }
 
-MatmulSize CheckMatmulTransposed(const char* kernel, const Tensor& x_MK, const Tensor& w_NK,
-                                 const Tensor& y_MN) {
+void CheckMatmulTransposed(const char* kernel, const Tensor& x_MK, const Tensor& w_NK,
+                           const Tensor& y_MN) {
   const RowsSize x = RowsOf(x_MK), w = RowsOf(w_NK), y = RowsOf(y_MN);
   CHECK(x.columns == w.columns && w.rows == y.columns && x.rows == y.rows)
       << kernel << ": x " << ShapeToString(x_MK.shape()) << ", w " << ShapeToString(w_NK.shape())
       << ", y " << ShapeToString(y_MN.shape());
-  return {x.rows, x.columns, w.rows};
 }
 
 RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full_MC,
@@ -59,25 +63,23 @@ int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> t
   return first.size();
 }
 
-absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count,
-                                       int64_t bound, int32_t none) {
+void CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count, int64_t bound,
+                  int32_t none) {
   CHECK_EQ(indices_M.size(), count) << kernel << ": one index a row";
-  if (!indices_M.on_host()) return {};
-  const absl::Span<const int32_t> indices = indices_M.i32();
-  for (int32_t i : indices) {
+  if (!indices_M.on_host()) return;
+  for (int32_t i : indices_M.i32()) {
     CHECK(i == none || (0 <= i && i < bound))
         << kernel << ": index " << i << " of a table of " << bound;
   }
-  return indices;
 }
 
-RowsSize CheckEmbeddingPart(const char* kernel, const Tensor& tokens_M, const Tensor& table_VC,
-                            const Tensor& positions_TC, const Tensor& y_MC) {
+void CheckEmbeddingPart(const char* kernel, const Tensor& tokens_M, const Tensor& table_VC,
+                        const Tensor& positions_TC, const Tensor& y_MC) {
   const RowsSize y = RowsOf(y_MC), table = RowsOf(table_VC);
   CHECK_EQ(tokens_M.size(), y.rows) << kernel << ": one index a row";
   CHECK(y.columns == table.columns) << kernel << ": table " << ShapeToString(table_VC.shape())
                                     << ", rows " << ShapeToString(y_MC.shape());
-  return positions_TC.empty() ? y : CheckEmbedding(kernel, table_VC, positions_TC, y_MC);
+  if (!positions_TC.empty()) CheckEmbedding(kernel, table_VC, positions_TC, y_MC);
 }
 
 RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor& positions_TC,
@@ -90,25 +92,23 @@ RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor
   return y;
 }
 
-RowsSize CheckEmbeddingBag(const char* kernel, const Tensor& ids_MB, const Tensor& table_VC,
-                           const Tensor& y_MC) {
+void CheckEmbeddingBag(const char* kernel, const Tensor& ids_MB, const Tensor& table_VC,
+                       const Tensor& y_MC) {
   const RowsSize y = RowsOf(y_MC), table = RowsOf(table_VC);
   CHECK(y.columns == table.columns && y.rows > 0 && ids_MB.size() % y.rows == 0)
       << kernel << ": ids " << ShapeToString(ids_MB.shape()) << ", table "
       << ShapeToString(table_VC.shape()) << ", rows " << ShapeToString(y_MC.shape());
   CheckIndices(kernel, ids_MB, ids_MB.size(), table.rows, kNoId);
-  return y;
 }
 
-int64_t CheckCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
-                         int64_t to_column, int64_t columns) {
+void CheckCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                      int64_t to_column, int64_t columns) {
   const RowsSize from = RowsOf(from_MC), to = RowsOf(to_MD);
   CHECK(from.rows == to.rows && columns >= 0 && from_column >= 0 && to_column >= 0 &&
         from_column + columns <= from.columns && to_column + columns <= to.columns)
       << "CopyColumns: " << columns << " columns from " << from_column << " of "
       << ShapeToString(from_MC.shape()) << " to " << to_column << " of "
       << ShapeToString(to_MD.shape());
-  return from.rows;
 }
 
 void CheckVelocity(const char* kernel, const Tensor& w, float momentum, const Tensor& velocity) {

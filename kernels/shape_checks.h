@@ -1,7 +1,9 @@
-// Checks of the tensors of one call, shared by every backend. A shape that does not fit is a broken
-// invariant: each function CHECKs and names the kernel and both shapes, then returns the sizes.
+// Sizes of the tensors of one call, and the checks that every kernel makes of them before its
+// backend runs. A shape that does not fit is a broken invariant: each function CHECKs and names the
+// kernel and both shapes.
 //
-//   const MatmulSize size = CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);
+//   CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);          // in the kernel's front (backend.h)
+//   const auto [m, k, n] = MatmulOf(x_MK, y_MN);           // in a backend
 //
 // Leading dimensions collapse: a tensor counts as rows of its last dimension.
 #ifndef PIPELAB_KERNELS_SHAPE_CHECKS_H_
@@ -11,10 +13,15 @@
 #include <initializer_list>
 #include <limits>
 
-#include "kernels/backend.h"
+#include "absl/types/span.h"
 #include "kernels/tensor/tensor.h"
 
 namespace pipelab {
+
+struct AttentionShape;
+struct ConvolutionShape;
+struct CrossAttentionShape;
+struct PoolingShape;
 
 struct MatmulSize {
   int64_t m = 0, k = 0, n = 0;
@@ -24,13 +31,15 @@ struct RowsSize {
 };
 
 RowsSize RowsOf(const Tensor& x);
+// Of y = x w, and of the gradients of x and y.
+MatmulSize MatmulOf(const Tensor& x_MK, const Tensor& y_MN);
 
 // x_MK w_KN = y_MN; b_N may be empty. The gradients have the same shapes in the same places.
-MatmulSize CheckMatmul(const char* kernel, const Tensor& x_MK, const Tensor& w_KN,
-                       const Tensor& y_MN, const Tensor& b_N);
+void CheckMatmul(const char* kernel, const Tensor& x_MK, const Tensor& w_KN, const Tensor& y_MN,
+                 const Tensor& b_N);
 // The same with the weight stored as [N, K].
-MatmulSize CheckMatmulTransposed(const char* kernel, const Tensor& x_MK, const Tensor& w_NK,
-                                 const Tensor& y_MN);
+void CheckMatmulTransposed(const char* kernel, const Tensor& x_MK, const Tensor& w_NK,
+                           const Tensor& y_MN);
 
 // All of `full_MC` have one size, all of `per_column_C` C elements, all of `per_row_M` M elements.
 RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full_MC,
@@ -49,19 +58,18 @@ void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
 // Equal numbers of elements, which it returns.
 int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> tensors);
 
-// Indices within [0, bound) or equal to `none`, M of them; returns them. A device's are not read:
-// none come back, and its kernels make a fault visible as NaNs.
-absl::Span<const int32_t> CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count,
-                                       int64_t bound,
-                                       int32_t none = std::numeric_limits<int32_t>::min());
+// Indices within [0, bound) or equal to `none`, M of them. A device's are not read: its kernels
+// make a fault visible as NaNs.
+void CheckIndices(const char* kernel, const Tensor& indices_M, int64_t count, int64_t bound,
+                  int32_t none = std::numeric_limits<int32_t>::min());
 
 // Rows of y, each as wide as the table's and the positions'; whole sequences of as many rows as
 // positions.
 RowsSize CheckEmbedding(const char* kernel, const Tensor& table_VC, const Tensor& positions_TC,
                         const Tensor& y_MC);
 // The same of a part of the table; positions may be empty.
-RowsSize CheckEmbeddingPart(const char* kernel, const Tensor& tokens_M, const Tensor& table_VC,
-                            const Tensor& positions_TC, const Tensor& y_MC);
+void CheckEmbeddingPart(const char* kernel, const Tensor& tokens_M, const Tensor& table_VC,
+                        const Tensor& positions_TC, const Tensor& y_MC);
 
 // As many elements as w, or empty where there is no momentum.
 void CheckVelocity(const char* kernel, const Tensor& w, float momentum, const Tensor& velocity);
@@ -75,19 +83,17 @@ void CheckPooling(const char* kernel, const PoolingShape& shape,
                   std::initializer_list<const Tensor*> out_NHWC);
 
 // As CheckRows, with at least one row: nothing has no statistics.
-RowsSize CheckBatchNorm(const char* kernel, std::initializer_list<const Tensor*> full_MC,
-                        std::initializer_list<const Tensor*> per_column_C);
-// Returns the number of micro-batches.
-int64_t CheckRunningStatistics(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
-                               const Tensor& running_mean_C, const Tensor& running_variance_C);
+void CheckBatchNorm(const char* kernel, std::initializer_list<const Tensor*> full_MC,
+                    std::initializer_list<const Tensor*> per_column_C);
+void CheckRunningStatistics(const Tensor& statistics_B2C, absl::Span<const int64_t> rows_B,
+                            const Tensor& running_mean_C, const Tensor& running_variance_C);
 
-// Bags of equal size, ids of the table or kNoId; returns rows and columns of y.
-RowsSize CheckEmbeddingBag(const char* kernel, const Tensor& ids_MB, const Tensor& table_VC,
-                           const Tensor& y_MC);
+// Bags of equal size, ids of the table or kNoId.
+void CheckEmbeddingBag(const char* kernel, const Tensor& ids_MB, const Tensor& table_VC,
+                       const Tensor& y_MC);
 
-// Returns the rows.
-int64_t CheckCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
-                         int64_t to_column, int64_t columns);
+void CheckCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                      int64_t to_column, int64_t columns);
 
 void CheckDropoutRate(const char* kernel, float rate);  // [0, 1)
 

@@ -25,7 +25,7 @@ JSON
 
 # A graph is less deep than the chain of the same stages, and holds no more.
 plan_on_paper() {
-  local here=(--plan=mmt_plan.json --model=mmt-small --cluster=summit-4gpu --samples=2)
+  local here=(--plan=mmt_plan.json --model=mmt-small --cluster=summit-4gpu --micro_batch_size=2)
   "$pipelab" simulate "${here[@]}" --json_out=- >graph.out
   "$pipelab" simulate "${here[@]}" --sequential --json_out=- >chain.out
   local graph chain
@@ -51,12 +51,12 @@ plans() {
   prints 'pipedream: optimal' plan --planner=pipedream --pipedream_profile="$examples/pipedream.graph.txt" \
     --machines=2,2 --bandwidth=1e10,1GB/s || return 1
   prints 'piper: optimal' plan --planner=piper --model=gpt-6.6b --cluster=dgx-a100 --devices=8 || return 1
-  prints 'graphpipe: ' plan --planner=graphpipe --model=case-study --cluster=dgx1-v100 --devices=8 --samples=2 --micro_batches=16 \
+  prints 'graphpipe: ' plan --planner=graphpipe --model=case-study --cluster=dgx1-v100 --devices=8 --micro_batch_size=2 --micro_batches=16 \
     --sample_sizes=1,2,4 --json_out=plan.json || return 1
-  prints 'graph_batch_time' check_plan --plan=plan.json --model=case-study --cluster=dgx1-v100 --devices=8 --samples=2 \
+  prints 'graph_batch_time' check_plan --plan=plan.json --model=case-study --cluster=dgx1-v100 --devices=8 --micro_batch_size=2 \
     --micro_batches=16 --sample_sizes=1,2,4 || return 1
   prints 'graph_stage_time' plan --planner=graphpipe --objective=graph_stage_time --model=case-study --cluster=dgx1-v100 \
-    --devices=8 --samples=2 --micro_batches=16 --sample_sizes=1,2,4 || return 1
+    --devices=8 --micro_batch_size=2 --micro_batches=16 --sample_sizes=1,2,4 || return 1
   prints 'graph_batch_time' plan --planner=graphpipe --objective=graph_batch_time $piper || return 1
   prints 'bapipe: optimal' plan --planner=bapipe $piper --devices=3 --device_speed=1,0.5,1 --json_out=plan.json || return 1
   prints 'plan.json: valid: ' check_plan --plan=plan.json $piper --devices=3 --device_speed=1,0.5,1 || return 1
@@ -88,7 +88,7 @@ plan_errors() {
   refused 2 '--objective=graph_batch_time: --planner=piper has one' plan --planner=piper --objective=graph_batch_time $piper || return 1
   refused 2 '--objective=time: must be graph_batch_time or' plan --planner=graphpipe --objective=time $piper || return 1
   refused 2 'no times of token slices' plan --planner=terapipe $piper || return 1
-  refused 2 '--micro_batch_samples=3: must divide' plan --planner=graphpipe $piper --micro_batch_samples=3 || return 1
+  refused 2 '--stage_micro_batch_size=3: must divide' plan --planner=graphpipe $piper --stage_micro_batch_size=3 || return 1
   refused 2 '--memory=8XB: ' plan --planner=piper $piper --memory=8XB || return 1
   refused 2 '--time_limit=soon: must be a time' plan --planner=piper $piper --time_limit=soon || return 1
   refused 2 '--bandwidth: missing' plan --planner=pipedream --pipedream_profile="$examples/pipedream.graph.txt" || return 1
@@ -110,10 +110,10 @@ plan_errors() {
 images_train() {
   local model
   for model in amoebanet resnet unet vgg; do
-    "$pipelab" plan --planner=bapipe --model=$model-small --cluster=summit-4gpu --devices=2 --samples=2 \
+    "$pipelab" plan --planner=bapipe --model=$model-small --cluster=summit-4gpu --devices=2 --micro_batch_size=2 \
       --micro_batches=2 --json_out=$model.json >stdout || { cat stdout; return 1; }
-    "$pipelab" run --plan=$model.json --model=$model-small --samples=2 --micro_batches=2 --steps=2 \
-      --backend=emulated --precision=bf16 >stdout 2>stderr || {
+    "$pipelab" run --plan=$model.json --model=$model-small --micro_batch_size=2 --micro_batches=2 --steps=2 \
+      --backend=emulated --dtype=bf16 >stdout 2>stderr || {
       grep -q "in builds without --config=cuda alone" stderr && return
       cat stdout stderr
       return 1
@@ -124,16 +124,16 @@ images_train() {
 
 write_plans
 check "a plan on paper" plan_on_paper
-check "a plan is drawn" prints "device 4 |" show --plan=mmt_plan.json --model=mmt-small --cluster=summit-4gpu --samples=2
-check "a plan trains" prints "losses: within" run --plan=mmt_plan.json --model=mmt-small --samples=2 --micro_batches=4 --steps=2
+check "a plan is drawn" prints "device 4 |" show --plan=mmt_plan.json --model=mmt-small --cluster=summit-4gpu --micro_batch_size=2
+check "a plan trains" prints "losses: within" run --plan=mmt_plan.json --model=mmt-small --micro_batch_size=2 --micro_batches=4 --steps=2
 check "a sequential plan trains" prints "losses: within" \
-  run --plan=mmt_plan.json --model=mmt-small --samples=2 --micro_batches=4 --steps=2 --sequential
+  run --plan=mmt_plan.json --model=mmt-small --micro_batch_size=2 --micro_batches=4 --steps=2 --sequential
 check "a chain trains" prints "losses: bit-equal" run --plan=gpt_plan.json --model=gpt-small --micro_batches=4 --steps=2
 check "Megatron-LM's layout" prints "Et*2|t*2|t*2L" schedule --plan=gpt_plan.json --model=gpt-small --format=megatron
 check "PyTorch's CSV of a plan" prints "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3" \
   schedule --plan=gpt_plan.json --model=gpt-small --format=csv --micro_batches=4
 check "no CSV of a graph" refused 2 "--format=csv: PyTorch's schedule CSV: stage 1 has 1 copies, and stage 0 2" \
-  schedule --plan=mmt_plan.json --model=mmt-small --samples=2 --format=csv
+  schedule --plan=mmt_plan.json --model=mmt-small --micro_batch_size=2 --format=csv
 check "a plan without a model" refused 2 "--plan=mmt_plan.json: needs the --model" simulate --plan=mmt_plan.json
 check "a plan and a scheme" refused 2 "'1f1b': --plan=mmt_plan.json says the schedule" \
   simulate 1f1b --plan=mmt_plan.json --model=mmt-small
@@ -155,10 +155,10 @@ on_piper() {
 }
 check "too many devices" on_piper 2 "--devices=2147483647: must be from 1 to 1048576" --planner=piper --devices=2147483647
 check "a planner that chooses" on_piper 2 "--stages=2: --planner=piper chooses their number itself" --planner=piper --stages=2
-check "graphpipe's alone" on_piper 2 "--micro_batch_samples=2: for --planner=graphpipe alone" \
-  --planner=piper --micro_batch_samples=2
+check "graphpipe's alone" on_piper 2 "--stage_micro_batch_size=2: for --planner=graphpipe alone" \
+  --planner=piper --stage_micro_batch_size=2
 check "no time" on_piper 2 "--time_limit=nan: must be a time above 0" --planner=piper --time_limit=nan
-check "samples of a file" on_piper 2 "--samples: for --model alone; other inputs have times" --planner=piper --samples=2
+check "samples of a file" on_piper 2 "--micro_batch_size: for --model alone; other inputs have times" --planner=piper --micro_batch_size=2
 check "a folder for a plan" on_piper 1 "--json_out=.: " --planner=piper --json_out=.
 check "stdin twice" refused 2 "--piper_json=- and --plan=-: only one of them can be stdin" \
   check_plan --plan=- --piper_json=- <"$examples/piper.json"
@@ -166,7 +166,7 @@ check "tokens left over" refused 2 "--token_step=100: must divide the 1024 token
   plan --planner=terapipe --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --token_step=100
 check "blocks stay together" prints "block8 .. block15" plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --blocks
 check "too many samples of a plan" refused 2 "b=9223372036854775807: must be at most " \
-  plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --samples=9223372036854775807
+  plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --micro_batch_size=9223372036854775807
 judged_json() {
   local piper=--piper_json=$examples/piper.json
   "$pipelab" plan --planner=piper "$piper" --json_out=plan.json >stdout || return 1

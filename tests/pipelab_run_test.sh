@@ -23,7 +23,7 @@ goes_on() {
   grep -q 'resumed two.safetensors at step 2' rest || { cat rest; return 1; }
   diff <(grep "$losses" whole) <(grep "$losses" rest) || return 1
   refused 2 "two.safetensors: trained with activations = float32, not bfloat16" run 1f1b --devices=2 \
-    --micro_batches=2 --steps=4 --resume=two.safetensors --backend=emulated --precision=bf16
+    --micro_batches=2 --steps=4 --resume=two.safetensors --backend=emulated --dtype=bf16
 }
 
 # Training under a scheme, a bidirectional CSV and a V-shaped, split JSON.
@@ -57,9 +57,9 @@ check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide 
 check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
 check "no such backend" refused 2 "--backend=tpu: must be cpu, cuda or emulated" run 1f1b --backend=tpu
-check "precision of the CPU" refused 2 "--precision=bf16: with --backend=cuda or emulated" run 1f1b --precision=bf16
-check "TF32 of the CPU" refused 2 "--precision=tf32: with --backend=cuda alone" run 1f1b --precision=tf32
-check "no such precision" refused 2 "--precision=fp8: must be fp32, tf32 or bf16" run 1f1b --precision=fp8
+check "precision of the CPU" refused 2 "--dtype=bf16: with --backend=cuda or emulated" run 1f1b --dtype=bf16
+check "TF32 of the CPU" refused 2 "--dtype=tf32: with --backend=cuda alone" run 1f1b --dtype=tf32
+check "no such precision" refused 2 "--dtype=fp8: must be fp32, tf32 or bf16" run 1f1b --dtype=fp8
 check "graphs of the CPU" refused 2 "--cuda_graphs=on: with --backend=cuda or emulated alone" run 1f1b --cuda_graphs=on
 check "graphs or not" refused 2 "--cuda_graphs=yes: must be on or off" run 1f1b --cuda_graphs=yes
 check "graphs that serve" graphs_serve

@@ -23,10 +23,10 @@ round_trips() {
     "$pipelab" check --text=e.txt >stdout || { echo "check --text refuses $scheme"; return 1; }
     "$pipelab" check --csv=a.csv >stdout || { echo "check refuses $scheme"; return 1; }
     # A name, its CSV and its JSON are the same on paper.
-    "$pipelab" simulate "$scheme" --devices=4 --micro_batches=8 --hop=0.25 --json_out=- >name.out
-    "$pipelab" simulate --csv=a.csv --hop=0.25 --json_out=- >csv.out
-    "$pipelab" simulate --json=- --hop=0.25 --json_out=- <c.json >json.out
-    "$pipelab" simulate --text=e.txt --hop=0.25 --json_out=- >text.out
+    "$pipelab" simulate "$scheme" --devices=4 --micro_batches=8 --p2p_latency=0.25 --json_out=- >name.out
+    "$pipelab" simulate --csv=a.csv --p2p_latency=0.25 --json_out=- >csv.out
+    "$pipelab" simulate --json=- --p2p_latency=0.25 --json_out=- <c.json >json.out
+    "$pipelab" simulate --text=e.txt --p2p_latency=0.25 --json_out=- >text.out
     cmp name.out csv.out && cmp name.out json.out && cmp name.out text.out || return 1
   done < <("$pipelab" list --json | sed -n 's/.*"name": "\(.*\)",.*/\1/p')
   [[ $served -ge 5 ]] || { echo "only $served schemes were tried"; return 1; }
@@ -79,7 +79,7 @@ drawings() {
   done
   "$pipelab" show 1f1b --bytes=64MiB --trace_out=trace.json >stdout
   grep -qF '"messages":67108864' trace.json || { echo "no memory in the trace"; return 1; }
-  "$pipelab" show 1f1b --bytes=64MiB --kept=1GiB --memory_out=memory.svg >stdout
+  "$pipelab" show 1f1b --bytes=64MiB --activation_bytes=1GiB --memory_out=memory.svg >stdout
   grep -q '^<svg' memory.svg && grep -qF '>4160.00 MiB at 0F3<' memory.svg || { echo "no memory drawn"; return 1; }
   "$pipelab" show gpipe --svg_out=- >stdout
   [[ $(head -c 4 stdout) == '<svg' ]] || { head -c 100 stdout; return 1; }
@@ -93,7 +93,7 @@ slices() {
   cmp sliced.json again.json || return 1
   # A slice costs a third, exactly: (M S + P - 1) / S times F + B = 3.
   prints 'makespan 7,' simulate --json=sliced.json || return 1
-  prints 'makespan 7.1,' simulate terapipe --devices=2 --micro_batches=2 --slices=3 --hop=0.05 || return 1
+  prints 'makespan 7.1,' simulate terapipe --devices=2 --micro_batches=2 --slices=3 --p2p_latency=0.05 || return 1
   prints '0B0.2 0B0.1 0B0 0B1.2' schedule --json=sliced.json --format=text || return 1
   prints '{"valid":true}' check --json=sliced.json || return 1
   prints 'bit-equal by slice' run --json=sliced.json --steps=3
@@ -170,13 +170,13 @@ check "no number" refused 2 "--stage_micro_batches=8,x: 'x' is not a number from
 check "too many devices" refused 2 "--stage_devices=1,2: has 3 devices, and --devices=4" \
   schedule graph --stage_devices=1,2
 check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 1f1b --format=xml
-check "unused option" refused 2 "--hop=1: check does not use it" check --csv=ok.csv --hop=1
+check "unused option" refused 2 "--p2p_latency=1: check does not use it" check --csv=ok.csv --p2p_latency=1
 check "unknown option" refused 2 "--device: unknown option" schedule 1f1b --device=4
 printf '\xEF\xBB\xBF0F0,0B0\r\n1F0,1B0\r\n' >marked.csv
 check "a spreadsheet's CSV" prints "valid: 2 devices" check --csv=marked.csv
 check "stdout by name" prints "device 1: 1F0" schedule 1f1b --out=/dev/stdout
 check "no output" refused 2 "--out=: is empty; give a file, or - for stdout" schedule 1f1b --out=
-check "samples without a plan" refused 2 "--samples=2: says more of --plan" schedule 1f1b --samples=2
+check "samples without a plan" refused 2 "--micro_batch_size=2: says more of --plan" schedule 1f1b --micro_batch_size=2
 check "one place for two drawings" refused 2 "--svg_out=a and --trace_out=a: only one of them can go there" \
   show 1f1b --svg_out=a --trace_out=a
 check "no drawing before an error" refused 2 "--memory_out=m.svg: needs sizes" \

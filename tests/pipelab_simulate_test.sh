@@ -17,13 +17,13 @@ closed_form() {
 # A fused backward costs both parts; times are decimals and stay exact; a hop delays each way once.
 times() {
   "$pipelab" simulate gpipe --devices=2 --micro_batches=1 --forward=0.1 --backward_input=0.2 \
-    --backward_weight=0.3 --hop=0.05 --json_out=- >stdout
+    --backward_weight=0.3 --p2p_latency=0.05 --json_out=- >stdout
   grep -q '"makespan": 1.3,\?$' stdout || { cat stdout; return 1; }
 }
 
 # 1F1B's first device keeps four micro-batches; the parts add up.
 memory() {
-  "$pipelab" simulate 1f1b --devices=4 --micro_batches=8 --bytes=64MiB --kept=2GiB --weights=1GiB,1GiB,2GiB,3GiB \
+  "$pipelab" simulate 1f1b --devices=4 --micro_batches=8 --bytes=64MiB --activation_bytes=2GiB --weights=1GiB,1GiB,2GiB,3GiB \
     --workspace=100MiB --json_out=figures.json >stdout
   grep -q '^1f1b  *0  *1.00  *1.00  *2.00  *8.00  *0.00  *0.16  *12.16  0F3$' stdout || { cat stdout; return 1; }
   grep -q '^1f1b  *3  *3.00  *3.00  *6.00  *2.06  *0.06  *0.16  *14.29  3B0$' stdout || { cat stdout; return 1; }
@@ -35,7 +35,7 @@ memory() {
 cluster() {
   local sizes="--devices=4 --micro_batches=8"
   makespan 13.5 gpipe --devices=4 --micro_batches=1 --bytes=30MB --bandwidth=120MB || return 1
-  makespan 35.0 gpipe $sizes --hop=0.1 --overlap=false || return 1  # 11 (3 + 0.2) - 0.2
+  makespan 35.0 gpipe $sizes --p2p_latency=0.1 --overlap=false || return 1  # 11 (3 + 0.2) - 0.2
   makespan 57.0 gpipe $sizes --device_speed=1,0.5,1,1 || return 1   # 9 + 6 + 7 * 6
   makespan 33.5 1f1b $sizes --step=0.5 || return 1
   # 11 + 6 + 8 (2 + R): all but the last device rebuild while they wait.
@@ -74,7 +74,7 @@ models() {
 JSON
   makespan 33.0 1f1b --devices=4 --micro_batches=8 --model=mine.json || return 1
   grep -qF '"unit": "ms"' stdout && grep -qF '"peak_state_bytes": 16000' stdout || { cat stdout; return 1; }
-  prints 'makespan 66 ms' simulate 1f1b --devices=4 --micro_batches=8 --model=./mine.json --samples=2 || return 1
+  prints 'makespan 66 ms' simulate 1f1b --devices=4 --micro_batches=8 --model=./mine.json --micro_batch_size=2 || return 1
   prints '15.6 KiB' simulate gpipe --model=mine.json || return 1
   makespan 54.0 gpipe --devices=2 --micro_batches=8 --model=mine.json --layout=2,2 || return 1
   prints 'device 3 |' show 1f1b --model=mine.json || return 1
@@ -82,7 +82,7 @@ JSON
   printf 'node2 -- B -- forward_compute_time=1.0, backward_compute_time=2.0, activation_size=8.0, parameter_size=4.0\n' >>p.txt
   printf '\tnode1 -- node2\n' >>p.txt
   makespan 27.0 gpipe --devices=2 --micro_batches=8 --model=p.txt || return 1
-  prints ' ms, bubble' simulate 1f1b --devices=8 --model=gpt-6.6b --cluster=dgx-a100 --number_type=bf16
+  prints ' ms, bubble' simulate 1f1b --devices=8 --model=gpt-6.6b --cluster=dgx-a100 --dtype=bf16
 }
 
 # Rows of training iterations with their predicted times.
@@ -107,7 +107,7 @@ predicts() {
 
 # The fastest first, within memory, and what --explain says of it.
 searches() {
-  "$pipelab" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=8 --batch=16 --top=3 --json >best.out || return 1
+  "$pipelab" search --model=gpt-6.6b --cluster=dgx1-v100 --devices=8 --batch=16 --top=3 --json >best.out || return 1
   python3 - best.out <<'CHECK' || return 1
 import json, sys
 best = json.load(open(sys.argv[1]))["best"]
@@ -118,7 +118,7 @@ for c in best:
     assert c["micro_batch_samples"] * c["micro_batches"] * c["data"] == 16, c
     assert 0 < c["memory_bytes"] <= 32 << 30, c
 CHECK
-  prints "configurations were looked at" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=8 --batch=16 || return 1
+  prints "configurations were looked at" search --model=gpt-6.6b --cluster=dgx1-v100 --devices=8 --batch=16 || return 1
 }
 
 config=1f1b:P=4,T=2,D=1,V=0,b=1,M=16
@@ -144,6 +144,31 @@ model_refused() {
   refused "$code" "$text" simulate 1f1b --devices=2 "$@"
 }
 
+# renamed OLD NEW VALUE ARG...: the former name does what the new one does, and warns; both together are refused.
+renamed() {
+  local old=$1 new=$2 value=$3
+  shift 3
+  prints "" "$@" "--$new=$value" || return 1
+  sed 's/, in [0-9.]* s$//' stdout >expected
+  "$pipelab" "$@" "--$old=$value" >stdout 2>stderr || { cat stderr; return 1; }
+  sed 's/, in [0-9.]* s$//' stdout | diff expected - || return 1
+  echo "warning: --$old is now --$new; the old name goes away in 0.5" | diff - stderr || return 1
+  refused 2 "--$new and --$old: two names of one option; give --$new alone" "$@" "--$new=$value" "--$old=$value"
+}
+
+former_names() {
+  local on="--model=gpt-6.6b --cluster=dgx1-v100" plan="plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu"
+  renamed chunks virtual_stages 3 simulate interleaved || return 1
+  renamed hop p2p_latency 0.25 simulate 1f1b || return 1
+  renamed kept activation_bytes 1GiB simulate 1f1b || return 1
+  renamed update_every update_interval 8 simulate pipedream_2bw || return 1
+  renamed number_type dtype fp32 simulate 1f1b --devices=8 $on || return 1
+  renamed samples micro_batch_size 2 simulate 1f1b --devices=8 --reserve=0 $on || return 1
+  renamed micro_batch_samples stage_micro_batch_size 1 $plan --devices=2 --micro_batches=2 || return 1
+  renamed gpus devices 8 search $on --batch=8 --top=1 --schemes=1f1b || return 1
+  renamed precision dtype bf16 search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=8 --top=1 --schemes=1f1b
+}
+
 # A file that exists keeps its content when the command fails, and is never half written.
 atomic_output() {
   echo old >figures.out
@@ -161,12 +186,13 @@ check "pairs" pairs
 check "cluster" cluster
 check "models" models
 check "atomic output" atomic_output
+check "former names of options" former_names
 check "bad links" refused 1 "--links=key.json: field 'order': unknown" simulate 1f1b --links=key.json
 check "bad bytes" refused 2 "--bytes=1.5: must be whole bytes" simulate 1f1b --bytes=1.5
 check "bad weights" refused 2 "--weights=1,2: 2 sizes, but the schedule has 4 stages" simulate 1f1b --weights=1,2
 check "bad tensors" refused 2 "--optimizer_tensors=-1: must be 0 to 100" simulate 1f1b --weights=1 --optimizer_tensors=-1
-check "too much kept" refused 2 "--bytes, --kept, --weights or --workspace: too large" \
-  simulate gpipe --micro_batches=2000 --kept=8000TB
+check "too much kept" refused 2 "--bytes, --activation_bytes, --weights or --workspace: too large" \
+  simulate gpipe --micro_batches=2000 --activation_bytes=8000TB
 check "bad speed" refused 2 "--device_speed=1,2: 2 numbers, but the schedule has 4 devices" \
   simulate 1f1b --device_speed=1,2
 check "a graph is timed" prints "makespan" \
@@ -187,37 +213,37 @@ echo '{"name": "m", "layers": [{"name": "a", "time": "3 s", "inputs": ["b"]}, {"
 check "cyclic layers" model_refused 1 '--model=ring.json: cyclic layers: "a" -> "b" -> "a"' --model=ring.json
 check "flops without a machine" model_refused 2 "--cluster: missing, and layer" --model=gpt-6.6b
 check "no such cluster" model_refused 2 "--cluster=moon: no such cluster" --model=gpt-6.6b --cluster=moon
-check "no such number type" model_refused 2 '--dtype=fp8: "fp8" is unknown' --model=gpt-6.6b --cluster=dgx-a100 --number_type=fp8
+check "no such number type" model_refused 2 '--dtype=fp8: "fp8" is unknown' --model=gpt-6.6b --cluster=dgx-a100 --dtype=fp8
 check "more devices than there are" model_refused 2 "cluster p100-pcie has 8" --model=gpt-6.6b --cluster=p100-pcie --devices=9
-check "two sources of times" model_refused 2 "--hop=1: times are the model's" --model=mine.json --hop=1
+check "two sources of times" model_refused 2 "--p2p_latency=1: times are the model's" --model=mine.json --p2p_latency=1
 check "a machine without a model" model_refused 2 "--cluster=dgx-a100: requires --model" --cluster=dgx-a100
 check "bad unit of a model" model_refused 2 "--model_time_unit=min: must be s or ms" --model=mine.json --model_time_unit=min
-check "no samples" model_refused 2 "--samples=0: must be at least 1" --model=mine.json --samples=0
+check "no samples" model_refused 2 "--micro_batch_size=0: must be at least 1" --model=mine.json --micro_batch_size=0
 "$pipelab" schedule 1f1b --devices=2 --micro_batches=4 --out=mine.txt
 check "searches" searches
 check "explains" explains
-check "no batch" refused 2 "--batch: missing" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=8
+check "no batch" refused 2 "--batch: missing" search --model=gpt-6.6b --cluster=dgx1-v100 --devices=8
 check "no model to search for" refused 2 "--model: missing" search --cluster=dgx1-v100 --batch=8
 check "no cluster to search on" refused 2 "--cluster: missing" search --model=gpt-6.6b --batch=8
-check "more GPUs than there are" refused 2 "--gpus=9999: must be from 1 to 1024" search --model=gpt-6.6b --cluster=dgx1-v100 --gpus=9999 --batch=8
-check "nothing fits" refused 1 "memory binds; the nearest, " search --model=gpt-52b --cluster=p3.16xlarge --gpus=8 --batch=8
+check "more GPUs than there are" refused 2 "--devices=9999: must be from 1 to 1024" search --model=gpt-6.6b --cluster=dgx1-v100 --devices=9999 --batch=8
+check "nothing fits" refused 1 "memory binds; the nearest, " search --model=gpt-52b --cluster=p3.16xlarge --devices=8 --batch=8
 check "no such configuration" refused 2 '"Q=2": is unknown; known are P=' search --model=gpt-6.6b --cluster=dgx1-v100 --explain=1f1b:Q=2
-check "bad time" refused 2 "--hop=soon: must be a decimal number" simulate 1f1b --hop=soon
+check "bad time" refused 2 "--p2p_latency=soon: must be a decimal number" simulate 1f1b --p2p_latency=soon
 check "thirds are exact" makespan 11.0 1f1b --devices=4 --micro_batches=8 --data_parallel=3
 check "thirds are drawn" prints "(a unit of time is drawn as 3 ms)" show 1f1b --data_parallel=3
 check "nothing is recomputed" refused 2 "--recompute_time=3: the schedule recomputes nothing" simulate 1f1b --recompute_time=3
 check "no messages" refused 2 "--bandwidth=1GB: needs the size of a message, --bytes" simulate 1f1b --bandwidth=1GB
-check "no weights" refused 2 "--optimizer_tensors=3: needs the size that it multiplies" simulate 1f1b --kept=1 --optimizer_tensors=3
+check "no weights" refused 2 "--optimizer_tensors=3: needs the size that it multiplies" simulate 1f1b --activation_bytes=1 --optimizer_tensors=3
 check "a speed of nothing" refused 2 "--device_speed=0: must be from 0.000001 to 1000000" simulate 1f1b --device_speed=0
-check "too many samples" model_refused 2 "b=99999999999999: must be at most " --model=mine.json --samples=99999999999999
+check "too many samples" model_refused 2 "b=99999999999999: must be at most " --model=mine.json --micro_batch_size=99999999999999
 echo '{"name": "m", "layers": [], "name": "n"}' >keys.json
 check "a key twice" model_refused 1 '--model=keys.json: "name" comes twice in one object' --model=keys.json
 check "a bad cluster file" refused 1 "--cluster=key.json: order: unknown" search --model=gpt-6.6b --cluster=key.json --batch=8
 check "rows from stdin" prints_rows
 check "too large a batch" refused 2 "--batch=16777217: must be from 1 to 16777216" search --model=gpt-6.6b --cluster=dgx1-v100 --batch=16777217
 check "no number type to search with" refused 2 '--dtype=fp8: "fp8" is unknown' \
-  search --model=gpt-6.6b --cluster=dgx1-v100 --batch=8 --number_type=fp8
-check "explained on other GPUs" explain_refused "--gpus=4: --explain=$config has 8 devices" $config --gpus=4
+  search --model=gpt-6.6b --cluster=dgx1-v100 --batch=8 --dtype=fp8
+check "explained on other GPUs" explain_refused "--devices=4: --explain=$config has 8 devices" $config --devices=4
 check "explained for another batch" explain_refused "--batch=8: --explain=$config has a batch of 16" $config --batch=8
 check "a number twice" explain_refused '"M=17": M is given twice' $config,M=17
 check "no scheme to explain" explain_refused "--explain=zig: no such scheme" zig:P=4,T=2,D=1,V=0,b=1,M=16
@@ -225,7 +251,7 @@ check "words that no group divides" explain_refused "T=7: must divide" 1f1b:P=1,
 # The winner of a search goes through every other command as it is printed.
 composes() {
   local on="--model=gpt-6.6b --cluster=dgx-a100" config field
-  "$pipelab" search $on --gpus=8 --batch=16 --top=1 --fixed=sharding=optimizer --max_tensor=2 --json_out=- >found || return 1
+  "$pipelab" search $on --devices=8 --batch=16 --top=1 --fixed=sharding=optimizer --max_tensor=2 --json_out=- >found || return 1
   config=$(sed -n 's/.*"config": "\(.*\)",/\1/p' found)
   grep -q 'sharding=optimizer' <<<"$config" || { echo "$config"; return 1; }
   "$pipelab" simulate "$config" $on --json_out=- >one && "$pipelab" search $on --explain="$config" --json_out=- >two &&
@@ -239,7 +265,7 @@ composes() {
   "$pipelab" simulate winner.txt:b=2 $on --json_out=own >out && "$pipelab" compare winner.txt "$config" $on >out
 }
 check "commands compose" composes
-check "own schedules are searched" prints "mine.txt:P=2" search --model=gpt-6.6b --cluster=dgx-a100 --gpus=4 --batch=8 \
+check "own schedules are searched" prints "mine.txt:P=2" search --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --batch=8 \
   --schemes=mine.txt
 # does_not_fit TEXT ARG...: exit 3 after all figures, and one line that has TEXT.
 does_not_fit() {

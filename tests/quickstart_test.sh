@@ -85,7 +85,7 @@ check "not a number" refused 2 "--steps=many" --steps=many
 check "a learning rate that is no number" refused 2 "--learning_rate=nan" --learning_rate=nan
 check "a dropout that keeps nothing" refused 2 "--dropout=1" --dropout=0.999999999
 check "more blocks than can be" refused 2 "--layers=2147483647" --layers=2147483647
-check "more than the memory" refused 2 "--samples=60000" --hidden=65536 --layers=1024 --samples=60000
+check "more than the memory" refused 2 "--micro_batch_size=60000" --hidden=65536 --layers=1024 --micro_batch_size=60000
 check "a text that is too short" refused 2 "--tokens=500000" --tokens=500000 --hidden=2
 check "a value of two lines" refused 2 'a\nb' --schemes=$'a\nb'
 check "no steps" refused 2 "--steps=0" --steps=0

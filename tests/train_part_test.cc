@@ -142,7 +142,7 @@ TEST_F(TrainPartTest, RefusesCheckpointsOfOtherTrainings) {
   };
   TrainSettings settings = settings_;
   settings.samples = 4;
-  expect(settings, work_, "trained with --samples = 2, not 4");
+  expect(settings, work_, "trained with --micro_batch_size = 2, not 4");
   settings = settings_;
   settings.seed = 5;
   expect(settings, work_, "trained with seed 1, not 5");

@@ -110,8 +110,8 @@ check "goes on elsewhere" goes_on_elsewhere
 check "stopped in the middle" interrupted
 check "a damaged checkpoint" damaged_checkpoint
 check "no data" no_data
-check "another batch than the checkpoint's" refused 2 "trained with --samples = " \
-  --resume="$work/good.safetensors" --samples=3
+check "another batch than the checkpoint's" refused 2 "trained with --micro_batch_size = " \
+  --resume="$work/good.safetensors" --micro_batch_size=3
 check "another seed than the checkpoint's" refused 2 "trained with seed 1, not 2" \
   --resume="$work/good.safetensors" --seed=2
 check "no such checkpoint" refused 2 "--resume=" --resume="$work/none.safetensors"
@@ -120,7 +120,7 @@ check "unknown scheme" refused 2 "--scheme=zigzag" --scheme=zigzag
 check "unknown scheme to compare" refused 2 "--compare_schemes=zigzag" --compare_steps=1 --compare_schemes=zigzag
 check "more stages than layers" refused 2 "stages" --scheme=1f1b --devices=900
 check "no steps" refused 2 "--steps=0" --steps=0
-check "no samples" refused 2 "--samples=0" --samples=0
+check "no samples" refused 2 "--micro_batch_size=0" --micro_batch_size=0
 check "a learning rate that is no number" refused 2 "--learning_rate=nan" --learning_rate=nan
 check "unknown option" refused 2 "--device: unknown option" --device=4
 check "an output folder that cannot be" refused 2 "/proc/x" --out=/proc/x

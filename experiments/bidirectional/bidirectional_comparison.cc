@@ -22,10 +22,10 @@
 
 ABSL_FLAG(std::string, cluster, "dgx-a100", "a cluster's name, or a file (docs/clusters.md)");
 ABSL_FLAG(std::string, models, "bert-64,gpt-96", "published models, or files (docs/models.md)");
-ABSL_FLAG(std::string, gpus, "8,16,32", "numbers of GPUs, multiples of the pipeline's");
+ABSL_FLAG(std::string, devices, "8,16,32", "numbers of GPUs, multiples of the pipeline's");
 ABSL_FLAG(int, pipeline, 8, "devices of a pipeline");
 ABSL_FLAG(std::string, micro_batches, "8,16,32", "micro-batches of a pipeline and step");
-ABSL_FLAG(int64_t, samples, 4, "samples of a micro-batch");
+ABSL_FLAG(int64_t, micro_batch_size, 4, "samples of a micro-batch");
 
 namespace pipelab {
 namespace {
@@ -49,18 +49,19 @@ absl::StatusOr<ThroughputOptions> Read() {
   PIPELAB_ASSIGN_OR_RETURN(o.cluster, LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   o.models = absl::StrSplit(absl::GetFlag(FLAGS_models), ',', absl::SkipEmpty());
   if (o.models.empty()) return absl::InvalidArgumentError("--models=: must name one");
-  PIPELAB_ASSIGN_OR_RETURN(o.gpus, Numbers("--gpus", absl::GetFlag(FLAGS_gpus)));
+  PIPELAB_ASSIGN_OR_RETURN(o.gpus, Numbers("--devices", absl::GetFlag(FLAGS_devices)));
   PIPELAB_ASSIGN_OR_RETURN(o.micro_batches,
                            Numbers("--micro_batches", absl::GetFlag(FLAGS_micro_batches)));
   o.pipeline = absl::GetFlag(FLAGS_pipeline);
-  o.samples = absl::GetFlag(FLAGS_samples);
+  o.samples = absl::GetFlag(FLAGS_micro_batch_size);
   if (o.pipeline < 2 || o.samples < 1) {
-    return absl::InvalidArgumentError("--pipeline must be at least 2, --samples at least 1");
+    return absl::InvalidArgumentError(
+        "--pipeline must be at least 2, --micro_batch_size at least 1");
   }
   for (const int gpus : o.gpus) {
     if (gpus % o.pipeline == 0 && gpus <= o.cluster.max_devices()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--gpus: ", gpus, ": must be a multiple of --pipeline=", o.pipeline,
+        absl::StrCat("--devices: ", gpus, ": must be a multiple of --pipeline=", o.pipeline,
                      " and at most the ", o.cluster.max_devices(), " of ", o.cluster.name));
   }
   return o;
@@ -90,7 +91,7 @@ int main(int argc, char** argv) {
   info.summary =
       "BitPipe and Chimera beside one-way schedules on BERT-64 and GPT-96, from one cluster "
       "specification: throughput, bubble and memory.";
-  info.quick = {{"gpus", "8,32"}, {"micro_batches", "8,32"}};
+  info.quick = {{"devices", "8,32"}, {"micro_batches", "8,32"}};
   info.quick_leaves_out = "16 GPUs, and 16 micro-batches";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "models/layers/data_input_spec.h"
-#include "models/layers/element_loss_spec.h"
-#include "models/layers/relu_spec.h"
+#include "models/specs/data_input_spec.h"
+#include "models/specs/element_loss_spec.h"
+#include "models/specs/relu_spec.h"
 #include "pipelines/runtime/clocks.h"
 
 namespace pipelab {

@@ -1,6 +1,8 @@
 #include "experiments/commands/command.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <utility>
 
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
@@ -10,95 +12,99 @@
 namespace pipelab {
 namespace {
 
-std::vector<absl::string_view> Join(std::vector<absl::string_view> a,
-                                    const std::vector<absl::string_view>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
+using Options = std::vector<absl::string_view>;
+
+Options Join(std::initializer_list<Options> groups) {
+  Options all;
+  for (const Options& group : groups) all.insert(all.end(), group.begin(), group.end());
+  return all;
 }
 
-std::vector<Command> MakeCommands() {
-  const std::vector<absl::string_view> files = {"csv", "json", "text"};
-  const std::vector<absl::string_view> sizes = {
-      "devices",       "micro_batches",       "chunks",       "recompute", "group_size",
-      "replicas",      "concatenation",       "update_every", "slices",    "edges",
-      "stage_devices", "stage_micro_batches", "data_parallel"};
-  const std::vector<absl::string_view> input = Join(files, sizes);
-  const std::vector<absl::string_view> sizes_of_stages = {"bytes", "kept", "weights",
-                                                          "optimizer_tensors", "workspace"};
-  const std::vector<absl::string_view> model = {"model",       "model_time_unit", "cluster",
-                                                "number_type", "samples",         "layout",
-                                                "dtype",       "reserve"};
-  const std::vector<absl::string_view> times =
-      Join({"forward", "backward_input", "backward_weight", "hop", "atomic_pairs", "recompute_time",
-            "step", "reduce", "bandwidth", "links", "overlap", "device_speed"},
-           Join(sizes_of_stages, model));
-  const std::vector<absl::string_view> plan = {"plan", "sequential"};
-  const std::vector<absl::string_view> plan_model =
-      Join(plan, {"model", "model_time_unit", "samples"});
-  const std::vector<absl::string_view> optimizer = {"optimizer",    "learning_rate", "momentum",
-                                                    "weight_decay", "warmup_steps",  "rate_decay",
-                                                    "clip_norm"};
-  const std::vector<absl::string_view> plan_input = {"piper_json",
-                                                     "pipedream_profile",
-                                                     "dnn_partitioning_json",
-                                                     "model",
-                                                     "cluster",
-                                                     "devices",
-                                                     "machines",
-                                                     "memory",
-                                                     "micro_batches",
-                                                     "bandwidth",
-                                                     "device_speed",
-                                                     "samples",
-                                                     "sample_sizes",
-                                                     "token_step",
-                                                     "number_type",
-                                                     "dtype",
-                                                     "blocks",
-                                                     "model_time_unit"};
+// What several commands take.
+struct OptionGroups {
+  Options files = {"csv", "json", "text"};
+  Options schedule = Join({files,
+                           {"devices", "micro_batches", "virtual_stages", "recompute", "group_size",
+                            "replicas", "concatenation", "update_interval", "slices", "edges",
+                            "stage_devices", "stage_micro_batches", "data_parallel"}});
+  Options on_cluster = {"model", "model_time_unit", "cluster", "dtype", "reserve"};
+  Options times = Join({{"forward", "backward_input", "backward_weight", "p2p_latency",
+                         "atomic_pairs", "recompute_time", "step", "reduce", "bandwidth", "links",
+                         "overlap", "device_speed", "bytes", "activation_bytes", "weights",
+                         "optimizer_tensors", "workspace", "micro_batch_size", "layout"},
+                        on_cluster});
+  Options plan = {"plan", "sequential"};
+  Options plan_model = Join({plan, {"model", "model_time_unit", "micro_batch_size"}});
+  Options plan_problem = {"piper_json",
+                          "pipedream_profile",
+                          "dnn_partitioning_json",
+                          "model",
+                          "cluster",
+                          "devices",
+                          "machines",
+                          "memory",
+                          "micro_batches",
+                          "bandwidth",
+                          "device_speed",
+                          "micro_batch_size",
+                          "sample_sizes",
+                          "token_step",
+                          "dtype",
+                          "blocks",
+                          "model_time_unit"};
+  Options optimizer = {"optimizer",    "learning_rate", "momentum", "weight_decay",
+                       "warmup_steps", "rate_decay",    "clip_norm"};
+};
+
+std::vector<Command> CommandsOfSchedules(const OptionGroups& g) {
   return {
       {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
        "schedule 1f1b --devices=4 --micro_batches=8 --format=csv --out=mine.csv",
-       Join(Join(input, plan_model), {"format", "out", "cluster", "dtype", "number_type"}),
-       &ScheduleCommand},
+       Join({g.schedule, g.plan_model, {"format", "out", "cluster", "dtype"}}), &ScheduleCommand},
       {"simulate", "makespan, bubble and memory of a schedule",
-       "simulate chimera --devices=4 --micro_batches=8 --hop=0.1 --json_out=-",
-       Join(Join(input, times), Join(plan, {"json_out"})), &SimulateCommand},
+       "simulate chimera --devices=4 --micro_batches=8 --p2p_latency=0.1 --json_out=-",
+       Join({g.schedule, g.times, g.plan, {"json_out"}}), &SimulateCommand},
       {"check", "says whether a schedule is valid, and if not, what is wrong where",
-       "check --csv=mine.csv", files, &CheckCommand},
+       "check --csv=mine.csv", g.files, &CheckCommand},
       {"show", "draws a schedule as text, SVG or Chrome trace",
        "show interleaved --devices=4 --micro_batches=8 --svg_out=timeline.svg",
-       Join(Join(input, times), Join(plan, {"columns", "svg_out", "memory_out", "trace_out"})),
+       Join({g.schedule, g.times, g.plan, {"columns", "svg_out", "memory_out", "trace_out"}}),
        &ShowCommand},
       {"run", "trains a network under a schedule, or a plan, beside serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
-       Join(Join(Join(input, plan_model), optimizer),
-            {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel",
-             "data", "batch_norm", "layout", "sequence_parallel", "backend", "precision",
-             "cuda_graphs", "checkpoint", "checkpoint_every", "resume", "json_out"}),
+       Join({g.schedule,
+             g.plan_model,
+             g.optimizer,
+             {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel",
+              "data", "batch_norm", "layout", "sequence_parallel", "backend", "dtype",
+              "cuda_graphs", "checkpoint", "checkpoint_every", "resume", "json_out"}}),
        &RunCommand},
+  };
+}
+
+std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
+  return {
       {"compare",
        "configurations of a step beside one another: time, bubble, memory, traffic, the winner",
        "compare 1f1b:P=8,M=32 zbv:P=8,M=32 --model=gpt-6.6b --cluster=dgx-a100",
-       {"model", "model_time_unit", "cluster", "dtype", "number_type", "reserve", "columns",
-        "json_out"},
-       &CompareCommand},
-      {"search",
-       "the fastest grid, schedule and sharding for a model, a cluster and a batch",
-       "search --model=gpt-52b --cluster=dgx1-v100 --gpus=64 --batch=32",
-       {"model", "model_time_unit", "cluster", "dtype", "number_type", "reserve", "batch", "gpus",
-        "top", "schemes", "max_tensor", "fixed", "explain", "json", "json_out"},
+       Join({g.on_cluster, {"columns", "json_out"}}), &CompareCommand},
+      {"search", "the fastest grid, schedule and sharding for a model, a cluster and a batch",
+       "search --model=gpt-52b --cluster=dgx1-v100 --devices=64 --batch=32",
+       Join({g.on_cluster,
+             {"batch", "devices", "top", "schemes", "max_tensor", "fixed", "explain", "json",
+              "json_out"}}),
        &SearchCommand},
       {"plan", "the stages that a planner makes of a network, and how good they are",
-       "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 --samples=2 "
-       "--json_out=plan.json",
-       Join(plan_input,
-            {"planner", "time_limit", "stages", "micro_batch_samples", "objective", "json_out"}),
+       "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 "
+       "--micro_batch_size=2 --json_out=plan.json",
+       Join({g.plan_problem,
+             {"planner", "time_limit", "stages", "stage_micro_batch_size", "objective",
+              "json_out"}}),
        &PlanCommand},
       {"check_plan", "says whether a plan is one, and what its objective and bounds are",
        "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 "
-       "--samples=2",
-       Join(plan_input, {"plan", "json_out"}), &CheckPlanCommand},
+       "--micro_batch_size=2",
+       Join({g.plan_problem, {"plan", "json_out"}}), &CheckPlanCommand},
       {"predict",
        "times of training iterations of a GPT on a cluster, one a row of a file",
        "predict --rows=runs.csv --cluster=dgx-a100 --csv_out=-",
@@ -106,6 +112,13 @@ std::vector<Command> MakeCommands() {
        &PredictCommand},
       {"list", "the schemes that have a name", "list", {"json"}, &ListCommand},
   };
+}
+
+std::vector<Command> MakeCommands() {
+  const OptionGroups groups;
+  std::vector<Command> commands = CommandsOfSchedules(groups);
+  for (Command& c : CommandsOfConfigurations(groups)) commands.push_back(std::move(c));
+  return commands;
 }
 
 }  // namespace

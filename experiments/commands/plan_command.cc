@@ -27,7 +27,7 @@ ABSL_FLAG(std::string, planner, "",
 ABSL_FLAG(std::string, time_limit, "",
           "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
 ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one a device, chain: the best");
-ABSL_FLAG(int64_t, micro_batch_samples, 0,
+ABSL_FLAG(int64_t, stage_micro_batch_size, 0,
           "of graphpipe: samples of every stage's micro-batch; 0: each has its own");
 
 ABSL_FLAG(std::string, objective, "",
@@ -143,7 +143,7 @@ absl::Status PlanCommand(const Words& words) {
   PlannerOptions options;
   PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimit());
   options.stages = absl::GetFlag(FLAGS_stages);
-  options.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_samples);
+  options.micro_batch_size = absl::GetFlag(FLAGS_stage_micro_batch_size);
   if (absl::GetFlag(FLAGS_planner).empty()) {
     return absl::InvalidArgumentError("--planner: missing, such as --planner=piper");
   }

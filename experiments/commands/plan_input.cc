@@ -23,7 +23,7 @@ ABSL_FLAG(std::string, plan, "",
 ABSL_FLAG(bool, sequential, false,
           "with --plan: each stage waits for the one before it, whether it takes something from it "
           "or not, as sequential pipelines have it");
-ABSL_DECLARE_FLAG(int64_t, samples);
+ABSL_DECLARE_FLAG(int64_t, micro_batch_size);
 ABSL_DECLARE_FLAG(int, micro_batches);
 ABSL_DECLARE_FLAG(int, group_size);
 ABSL_DECLARE_FLAG(std::string, model);
@@ -34,9 +34,9 @@ namespace {
 
 // What a plan says itself.
 constexpr const char* kOfSchemes[] = {
-    "csv",       "json",     "text",          "devices",       "chunks",
-    "recompute", "replicas", "concatenation", "update_every",  "data_parallel",
-    "slices",    "edges",    "layout",        "stage_devices", "stage_micro_batches"};
+    "csv",       "json",     "text",          "devices",         "virtual_stages",
+    "recompute", "replicas", "concatenation", "update_interval", "data_parallel",
+    "slices",    "edges",    "layout",        "stage_devices",   "stage_micro_batches"};
 
 absl::Status CheckFlags(const std::vector<std::string>& words) {
   const std::string plan = absl::StrCat("--plan=", absl::GetFlag(FLAGS_plan));
@@ -79,14 +79,15 @@ absl::StatusOr<OfModel> Parse(const std::string& text, const std::string& source
 
 absl::StatusOr<PlanPipelineOptions> SizesFromFlags(int64_t samples) {
   if (samples < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("--samples=", samples, ": must be at least 1"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--micro_batch_size=", samples, ": must be at least 1"));
   }
   const int micro_batches = absl::GetFlag(FLAGS_micro_batches);
   constexpr int64_t kMost = int64_t{1} << 40;
   if (micro_batches < 1 || samples > kMost / micro_batches) {
-    return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", micro_batches,
-                                                   ": must be at least 1, and at most ",
-                                                   kMost / samples, " with --samples=", samples));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--micro_batches=", micro_batches, ": must be at least 1, and at most ",
+                     kMost / samples, " with --micro_batch_size=", samples));
   }
   PlanPipelineOptions sizes;
   sizes.micro_batch_size = samples;
@@ -106,7 +107,7 @@ absl::Status CheckNoPlanFlags(bool takes_model) {
   };
   if (absl::GetFlag(FLAGS_sequential)) return error("--sequential=true");
   if (takes_model) return absl::OkStatus();
-  for (const char* name : {"model", "model_time_unit", "samples"}) {
+  for (const char* name : {"model", "model_time_unit", "micro_batch_size"}) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     if (flag == nullptr || flag->CurrentValue() == flag->DefaultValue()) continue;
     return error("--", name, "=", flag->CurrentValue());
@@ -121,7 +122,7 @@ absl::StatusOr<PlanInput> ReadPlanInput(const std::vector<std::string>& words) {
   input.source = absl::StrCat("--plan=", path);
   PIPELAB_ASSIGN_OR_RETURN(input.on, LoadModelOnCluster(StepConfig()));
   PIPELAB_ASSIGN_OR_RETURN(const PlanPipelineOptions sizes,
-                           SizesFromFlags(absl::GetFlag(FLAGS_samples)));
+                           SizesFromFlags(absl::GetFlag(FLAGS_micro_batch_size)));
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile("--plan", path));
   PIPELAB_ASSIGN_OR_RETURN(const OfModel of_model, Parse(text, input.source, input.graph()));
   absl::StatusOr<PlanPipeline> pipeline =
@@ -138,8 +139,8 @@ absl::StatusOr<SimulatedRun> RunSimulatedPlan(const PlanInput& input) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   const StepModel& on = input.on->step();
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*input.on));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckCountable(on, absl::GetFlag(FLAGS_samples), absl::GetFlag(FLAGS_micro_batches)));
+  PIPELAB_RETURN_IF_ERROR(CheckCountable(on, absl::GetFlag(FLAGS_micro_batch_size),
+                                         absl::GetFlag(FLAGS_micro_batches)));
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction,
                            SimulatePlan(input.graph(), input.pipeline,
                                         {on.cluster, on.type, absl::GetFlag(FLAGS_overlap)}));

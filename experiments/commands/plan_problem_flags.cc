@@ -34,7 +34,7 @@ ABSL_DECLARE_FLAG(std::string, bandwidth);        // time_flags.cc
 ABSL_DECLARE_FLAG(std::string, device_speed);     // time_flags.cc
 ABSL_DECLARE_FLAG(std::string, model);            // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, model_time_unit);  // run_flags.cc
-ABSL_DECLARE_FLAG(int64_t, samples);              // run_flags.cc
+ABSL_DECLARE_FLAG(int64_t, micro_batch_size);     // run_flags.cc
 ABSL_FLAG(std::string, piper_json, "", "an input of Piper to plan; -: stdin");
 ABSL_FLAG(std::string, pipedream_profile, "", "a profile of PipeDream to plan; -: stdin");
 ABSL_FLAG(std::string, dnn_partitioning_json, "", "an input of dnn-partitioning to plan; -: stdin");
@@ -51,7 +51,7 @@ ABSL_FLAG(int64_t, token_step, 0,
           "with --model, for terapipe: slices have a multiple of so many tokens; 0: no slices");
 ABSL_FLAG(std::string, sample_sizes, "",
           "with --model: samples of micro-batches that graphpipe may choose from, such as 1,2,4; "
-          "empty: --samples a copy");
+          "empty: --micro_batch_size a copy");
 
 namespace pipelab {
 namespace {
@@ -59,8 +59,8 @@ namespace {
 constexpr int64_t kMostDevices = int64_t{1} << 20;
 
 // What only a --model of layers takes; other inputs have times of their own.
-constexpr const char* kOfModels[] = {"cluster",    "samples",     "sample_sizes",
-                                     "token_step", "number_type", "blocks"};
+constexpr const char* kOfModels[] = {
+    "cluster", "micro_batch_size", "sample_sizes", "token_step", "dtype", "blocks"};
 
 // "8GiB", "25 GB/s", or a plain number of bytes (a second).
 template <typename Q>
@@ -190,7 +190,7 @@ absl::StatusOr<PlanProblem> ProblemOfModel() {
     return absl::InvalidArgumentError(absl::StrCat(
         "--devices=", devices, ": must be from 1 to the ", spec.max_devices(), " of the cluster"));
   }
-  const int64_t samples = absl::GetFlag(FLAGS_samples);
+  const int64_t samples = absl::GetFlag(FLAGS_micro_batch_size);
   const int micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
   PIPELAB_RETURN_IF_ERROR(CheckCountable(on->step(), samples, micro_batches));
   ModelProblemOptions sizes;

@@ -2,19 +2,17 @@
 
 #include <string>
 
+#include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "kernels/cuda/devices.h"
 #include "tools/base/status_macros.h"
 
+ABSL_DECLARE_FLAG(std::string, dtype);  // step_input.cc
 ABSL_FLAG(std::string, backend, "cpu",
           "what devices compute on: cpu, cuda (streams of the GPUs in turn; a build with "
           "--config=cuda), emulated (the CUDA backend's kernels as loops; a build without)");
-ABSL_FLAG(
-    std::string, precision, "fp32",
-    "with --backend=cuda: fp32, tf32 (products with 10 bits), or bf16 (activations and weights in "
-    "bfloat16, sums and master weights in float32; --backend=emulated too)");
 ABSL_FLAG(
     std::string, cuda_graphs, "off",
     "on: with --backend=cuda or emulated, actions that repeat are launched as one graph; off");
@@ -23,16 +21,17 @@ namespace pipelab {
 
 absl::StatusOr<ComputeDevices> DevicesFromFlags() {
   const std::string backend = absl::GetFlag(FLAGS_backend);
-  const std::string text = absl::GetFlag(FLAGS_precision);
+  std::string text = absl::GetFlag(FLAGS_dtype);
+  if (text.empty()) text = "fp32";
   const absl::StatusOr<gpu::NumberFormat> format = gpu::ParsePrecision(text);
   if (!format.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--precision=", text, ": must be fp32, tf32 or bf16"));
+        absl::StrCat("--dtype=", text, ": must be fp32, tf32 or bf16"));
   }
   const bool tf32 = format->products == gpu::Precision::kTf32;
   if (backend != "cuda" && (tf32 || (text == "bf16" && backend != "emulated"))) {
-    return absl::InvalidArgumentError(absl::StrCat("--precision=", text, ": with --backend=cuda ",
-                                                   tf32 ? "alone" : "or emulated"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dtype=", text, ": with --backend=cuda ", tf32 ? "alone" : "or emulated"));
   }
   const std::string graphs = absl::GetFlag(FLAGS_cuda_graphs);
   if (graphs != "on" && graphs != "off") {

@@ -1,4 +1,4 @@
-// --backend, --precision and --cuda_graphs: what the ranks of `run` compute on.
+// --backend, --dtype and --cuda_graphs: what the ranks of `run` compute on.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(options.devices, DevicesFromFlags());
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_RUN_DEVICES_H_

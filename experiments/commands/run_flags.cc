@@ -31,12 +31,12 @@ std::string FirstGiven(const char* const (&names)[n]) {
 }
 
 constexpr const char* kTimesByHand[] = {
-    "forward",        "backward_input", "backward_weight", "hop",
-    "recompute_time", "step",           "reduce",          "bytes",
-    "bandwidth",      "links",          "device_speed",    "atomic_pairs",
-    "kept",           "weights",        "workspace",       "optimizer_tensors"};
-constexpr const char* kWithModel[] = {"model_time_unit", "cluster", "number_type", "dtype",
-                                      "samples",         "layout",  "reserve"};
+    "forward",          "backward_input", "backward_weight", "p2p_latency",
+    "recompute_time",   "step",           "reduce",          "bytes",
+    "bandwidth",        "links",          "device_speed",    "atomic_pairs",
+    "activation_bytes", "weights",        "workspace",       "optimizer_tensors"};
+constexpr const char* kWithModel[] = {"model_time_unit",  "cluster", "dtype",
+                                      "micro_batch_size", "layout",  "reserve"};
 
 }  // namespace
 

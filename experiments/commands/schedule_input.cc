@@ -17,10 +17,11 @@
 #include "pipelines/step/schedule_file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_DECLARE_FLAG(int64_t, samples);  // step_input.cc
-ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
+ABSL_DECLARE_FLAG(int64_t, micro_batch_size);  // step_input.cc
+ABSL_FLAG(int, devices, 4,
+          "pipeline devices of a scheme; search and plan: of the cluster, all unless given");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
-ABSL_FLAG(int, chunks, 0, "stages that a device holds of one replica; 0: the scheme's own");
+ABSL_FLAG(int, virtual_stages, 0, "stages that a device holds of one replica; 0: the scheme's own");
 ABSL_FLAG(int, group_size, 0,
           "micro-batches of a group: at least devices (interleaved ones; 0: devices, or a little "
           "more where that leaves some over); forwards, then as many backwards (graph; 0: 1)");
@@ -28,7 +29,7 @@ ABSL_FLAG(int, replicas, 0, "copies of the model, half of them each way (chimera
 ABSL_FLAG(std::string, concatenation, "direct",
           "chimera's way to more micro-batches than devices: direct, forward_doubling, or "
           "backward_halving (the schedule then has twice the micro-batches, of half the size)");
-ABSL_FLAG(int, update_every, 0,
+ABSL_FLAG(int, update_interval, 0,
           "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
@@ -151,7 +152,7 @@ absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& 
   }
   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, FromFile(files[0]));
   input.config.scheme = input.source;
-  input.config.micro_batch_size = absl::GetFlag(FLAGS_samples);
+  input.config.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   input.config.data = absl::GetFlag(FLAGS_data_parallel);
   if (input.config.data < 1) {
     return absl::InvalidArgumentError(

@@ -3,8 +3,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, ReadScheduleInput(words));
 //   PIPELAB_RETURN_IF_ERROR(CheckInput(input));       // the file's schedule is valid
 //
-// Flags: --devices, --micro_batches, --chunks, --recompute, --group_size, --replicas,
-// --concatenation, --update_every for a scheme; --csv, --json or --text for a
+// Flags: --devices, --micro_batches, --virtual_stages, --recompute, --group_size, --replicas,
+// --concatenation, --update_interval for a scheme; --csv, --json or --text for a
 // file, "-" being stdin. Errors: InvalidArgument when the request makes no sense;
 // FailedPrecondition naming the file, the place and the reason when its content does not.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_SCHEDULE_INPUT_H_

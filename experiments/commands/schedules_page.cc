@@ -36,7 +36,7 @@ compare activations in flight / (chunks x slices).
 Formulas are those that a test holds to the simulator, exactly, for every P from 2 to 16, M from 1 to 8 P and V
 from 1 to 4 that the scheme serves and that *holds for* names. P devices, M micro-batches, V chunks, r a device's
 number from 0, g the largest group of micro-batches (`--group_size`), f pairs of pipelines (`--replicas` / 2), u
-micro-batches of an update (`--update_every`), s token slices (`--slices`), T the makespan. A comparison in a formula
+micro-batches of an update (`--update_interval`), s token slices (`--slices`), T the makespan. A comparison in a formula
 counts 1 where it is true and 0 where not. *Weights* are stage weights that a device holds, older versions included.
 )";
 

@@ -21,7 +21,7 @@
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
 #include "models/graph/layer_spec.h"
-#include "models/layers/kept_activations.h"
+#include "models/specs/kept_activations.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/schedules/catalog.h"
@@ -32,10 +32,10 @@
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 
+ABSL_DECLARE_FLAG(int, devices);           // schedule_input.cc
 ABSL_DECLARE_FLAG(std::string, json);      // schedule_input.cc; `search --json` means --json=-
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
-ABSL_FLAG(int64_t, gpus, 0, "devices to use; 0: all of the cluster");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
 ABSL_FLAG(std::string, schemes, "",
           "schemes to look at, 1f1b,zbv, and files of schedules, mine.csv; empty: the published "
@@ -147,6 +147,9 @@ std::string AsTable(const SearchResult& result, size_t top) {
   return absl::StrCat(text, "\nAll figures are simulated. ", RefusalText(result.refusals));
 }
 
+// 0 where none are given: the flag's default is that of a schedule.
+int64_t DevicesFromFlags() { return FlagWasSet("devices") ? absl::GetFlag(FLAGS_devices) : 0; }
+
 // What says another configuration than --explain's, or cannot be had of it.
 absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("--explain", text));
@@ -158,10 +161,10 @@ absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
     return absl::InvalidArgumentError(absl::StrCat("--explain=", text, ": a batch of more than ",
                                                    kMostBatch, " samples, b times M times D"));
   }
-  const int64_t gpus = absl::GetFlag(FLAGS_gpus), batch = absl::GetFlag(FLAGS_batch);
-  if (gpus != 0 && gpus != config.devices()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--gpus=", gpus, ": --explain=", text, " has ", config.devices(), " devices"));
+  const int64_t devices = DevicesFromFlags(), batch = absl::GetFlag(FLAGS_batch);
+  if (devices != 0 && devices != config.devices()) {
+    return absl::InvalidArgumentError(absl::StrCat("--devices=", devices, ": --explain=", text,
+                                                   " has ", config.devices(), " devices"));
   }
   if (batch != 0 && batch != config.batch()) {
     return absl::InvalidArgumentError(
@@ -217,8 +220,8 @@ absl::Status Explain(const std::string& text) {
 absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   SearchRequest search;
   search.batch = absl::GetFlag(FLAGS_batch);
-  const int64_t gpus = absl::GetFlag(FLAGS_gpus);
-  search.devices = gpus == 0 ? on.cluster->max_devices() : gpus;
+  const int64_t devices = DevicesFromFlags();
+  search.devices = devices == 0 ? on.cluster->max_devices() : devices;
   search.top = absl::GetFlag(FLAGS_top);
   const int max_tensor = absl::GetFlag(FLAGS_max_tensor);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--max_tensor", max_tensor, 0, 1 << 20));

@@ -22,7 +22,8 @@
 ABSL_FLAG(int, columns, 100, "width of the terminal timeline, in characters of time");
 ABSL_FLAG(std::string, svg_out, "", "file of the drawing as SVG; -: stdout");
 ABSL_FLAG(std::string, memory_out, "",
-          "file of a drawing of each device's memory by part, as SVG, with sizes (--bytes, --kept, "
+          "file of a drawing of each device's memory by part, as SVG, with sizes (--bytes, "
+          "--activation_bytes, "
           "--weights, --workspace) or a model; -: stdout");
 ABSL_FLAG(
     std::string, trace_out, "",
@@ -108,9 +109,9 @@ absl::Status ShowCommand(const Words& words) {
   std::vector<std::string> texts;
   for (const Drawing& d : drawings) {
     if (d.make == &MemoryOf && !run.has_bytes) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(d.option, "=", d.path,
-                       ": needs sizes: --bytes, --kept, --weights, --workspace, or --model"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          d.option, "=", d.path,
+          ": needs sizes: --bytes, --activation_bytes, --weights, --workspace, or --model"));
     }
     PIPELAB_ASSIGN_OR_RETURN(texts.emplace_back(), d.make(shown));
   }

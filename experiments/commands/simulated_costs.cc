@@ -82,7 +82,7 @@ class Maker {
         {"--backward_weight", &times_.backward_weight},
         {"--recompute_time", &times_.recompute_time},
         {"--step", &times_.step},
-        {"--hop", &times_.hop},
+        {"--p2p_latency", &times_.hop},
         {"--reduce", &times_.reduce}};
     decimals_ = times_.least_decimals;
     for (int o = 0; o < kOptions; ++o) {
@@ -217,11 +217,12 @@ class Maker {
       size = std::max(size, program_.schedule.MicroBatchSize(stage));
     }
     if (longest * size * count < 9e18) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--forward, --backward_input, --backward_weight, --hop or what else takes time: too large "
-        "or too fine for ",
-        static_cast<int64_t>(count),
-        " actions; use a larger unit or fewer digits after the point"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--forward, --backward_input, --backward_weight, --p2p_latency or what else "
+                     "takes time: too large "
+                     "or too fine for ",
+                     static_cast<int64_t>(count),
+                     " actions; use a larger unit or fewer digits after the point"));
   }
 
   const std::string kNone = "0";

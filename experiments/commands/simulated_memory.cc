@@ -35,7 +35,8 @@ absl::Status CheckFits(const Program& program, const CostTable& costs,
   const double times = program.schedule.num_micro_batches + optimizer_tensors + 4.0;
   if (sum * largest * times * program.schedule.num_slices < 9e18) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--bytes, --kept, --weights or --workspace: too large: the memory of all micro-batches and "
+      "--bytes, --activation_bytes, --weights or --workspace: too large: the memory of all "
+      "micro-batches and "
       "stages together does not fit 63 bits");
 }
 
@@ -45,7 +46,7 @@ absl::Status SetSimulatedMemory(const Program& program, const SimulatedMemory& m
                                 CostTable* costs) {
   const Schedule& s = program.schedule;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<Bytes> kept,
-                           SizesOf("--kept", memory.kept, s.num_stages()));
+                           SizesOf("--activation_bytes", memory.kept, s.num_stages()));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<Bytes> weights,
                            SizesOf("--weights", memory.weights, s.num_stages()));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<Bytes> workspace,

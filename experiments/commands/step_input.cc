@@ -17,11 +17,11 @@
 
 ABSL_DECLARE_FLAG(int, devices);  // schedule_input.cc
 ABSL_DECLARE_FLAG(int, micro_batches);
-ABSL_DECLARE_FLAG(int, chunks);
+ABSL_DECLARE_FLAG(int, virtual_stages);
 ABSL_DECLARE_FLAG(int, group_size);
 ABSL_DECLARE_FLAG(int, replicas);
 ABSL_DECLARE_FLAG(std::string, concatenation);
-ABSL_DECLARE_FLAG(int, update_every);
+ABSL_DECLARE_FLAG(int, update_interval);
 ABSL_DECLARE_FLAG(int, slices);
 ABSL_DECLARE_FLAG(int, data_parallel);
 ABSL_DECLARE_FLAG(bool, recompute);
@@ -33,14 +33,16 @@ ABSL_FLAG(std::string, model_time_unit, "s", "of the times in a file of Piper's:
 ABSL_FLAG(std::string, cluster, "",
           "the machine for --model: a name or a file (docs/clusters.md); empty: all layers were "
           "measured, and messages take no time");
-ABSL_FLAG(std::string, number_type, "", "the old spelling of --dtype");
-ABSL_FLAG(int64_t, samples, 1, "samples of a micro-batch of one copy, with --model");
+ABSL_FLAG(int64_t, micro_batch_size, 1,
+          "samples of a micro-batch of one data-parallel copy, with --model");
 ABSL_FLAG(std::string, layout, "",
           "layers of each stage, with --model: 3,2,2,3 or 0-2;3,4;5-9; empty: stages of about the "
           "same time");
-ABSL_FLAG(std::string, dtype, "",
-          "numbers that the machine computes with: fp32, tf32, bf16 or fp16; empty: the narrowest "
-          "that it has");
+ABSL_FLAG(
+    std::string, dtype, "",
+    "numbers that the machine computes with: fp32, tf32, bf16 or fp16; empty: the narrowest "
+    "that it has. run: fp32; --backend=cuda also tf32 (products with 10 bits), and it and "
+    "emulated bf16 (activations and weights in bfloat16, sums and master weights in float32)");
 ABSL_FLAG(double, reserve, 0,
           "share of a device's memory that a step must leave free, 0 to 1: for the library, "
           "fragmentation, the display");
@@ -49,9 +51,10 @@ namespace pipelab {
 namespace {
 
 // What a configuration's keys say.
-constexpr const char* kSizeFlags[] = {"devices",  "micro_batches", "chunks",    "group_size",
-                                      "replicas", "concatenation", "recompute", "update_every",
-                                      "slices",   "data_parallel", "samples",   "layout"};
+constexpr const char* kSizeFlags[] = {"devices",       "micro_batches",    "virtual_stages",
+                                      "group_size",    "replicas",         "concatenation",
+                                      "recompute",     "update_interval",  "slices",
+                                      "data_parallel", "micro_batch_size", "layout"};
 
 absl::Status CheckNoSizeFlags(const std::string& word) {
   for (const char* flag : kSizeFlags) {
@@ -67,20 +70,20 @@ absl::StatusOr<StepConfig> ConfigFromFlags(const std::string& scheme) {
   c.scheme = scheme;
   c.pipeline = absl::GetFlag(FLAGS_devices);
   c.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  c.virtual_stages = absl::GetFlag(FLAGS_chunks);
+  c.virtual_stages = absl::GetFlag(FLAGS_virtual_stages);
   c.data = absl::GetFlag(FLAGS_data_parallel);
-  c.micro_batch_size = absl::GetFlag(FLAGS_samples);
+  c.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   c.recompute = absl::GetFlag(FLAGS_recompute) ? Recompute::kFull : Recompute::kNone;
   c.group_size = absl::GetFlag(FLAGS_group_size);
   c.replicas = absl::GetFlag(FLAGS_replicas);
-  c.update_interval = absl::GetFlag(FLAGS_update_every);
+  c.update_interval = absl::GetFlag(FLAGS_update_interval);
   c.slices = absl::GetFlag(FLAGS_slices);
   c.layout = absl::StrReplaceAll(absl::GetFlag(FLAGS_layout), {{",", "+"}, {";", "/"}});
   c.overlap_pipeline = absl::GetFlag(FLAGS_overlap);
   PIPELAB_ASSIGN_OR_RETURN(c.concatenation, ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
   if (c.micro_batch_size < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--samples=", c.micro_batch_size, ": must be at least 1"));
+        absl::StrCat("--micro_batch_size=", c.micro_batch_size, ": must be at least 1"));
   }
   return c;
 }
@@ -103,9 +106,7 @@ absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
 }
 
 absl::StatusOr<NumberType> TypeFromFlags(const StepConfig& config, const ClusterSpec& cluster) {
-  const std::string old = absl::GetFlag(FLAGS_number_type);
-  std::string name = config.dtype.empty() ? absl::GetFlag(FLAGS_dtype) : config.dtype;
-  if (name.empty()) name = old;
+  const std::string name = config.dtype.empty() ? absl::GetFlag(FLAGS_dtype) : config.dtype;
   if (name.empty()) return NarrowestType(cluster.device);
   const absl::StatusOr<NumberType> type = FindNumberType(name);
   if (!type.ok()) {

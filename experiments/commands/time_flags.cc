@@ -7,7 +7,7 @@ ABSL_FLAG(std::string, forward, "1", "time of a forward, in any unit; or one a s
 ABSL_FLAG(std::string, backward_input, "1",
           "time of the input part of a backward; a fused backward costs both parts");
 ABSL_FLAG(std::string, backward_weight, "1", "time of the weight part of a backward");
-ABSL_FLAG(std::string, hop, "0", "time of a message between two devices");
+ABSL_FLAG(std::string, p2p_latency, "0", "time of a message between two devices");
 ABSL_FLAG(std::string, recompute_time, "",
           "time of a recompute, or one a stage; empty: that of a forward");
 ABSL_FLAG(std::string, step, "",
@@ -17,7 +17,7 @@ ABSL_FLAG(
     "time of a gradient reduction between copies of a stage; empty: none unless --step is set");
 ABSL_FLAG(std::string, bytes, "",
           "size of a message, such as 64MiB; or one an edge of the stage graph: 8MB,1MB");
-ABSL_FLAG(std::string, kept, "",
+ABSL_FLAG(std::string, activation_bytes, "",
           "bytes that a forward keeps for its backward besides its inputs, such as 2GiB; or one a "
           "stage");
 ABSL_FLAG(std::string, weights, "",
@@ -44,12 +44,12 @@ SimulatedTimes TimesFromFlags() {
   times.forward = absl::GetFlag(FLAGS_forward);
   times.backward_input = absl::GetFlag(FLAGS_backward_input);
   times.backward_weight = absl::GetFlag(FLAGS_backward_weight);
-  times.hop = absl::GetFlag(FLAGS_hop);
+  times.hop = absl::GetFlag(FLAGS_p2p_latency);
   times.recompute_time = absl::GetFlag(FLAGS_recompute_time);
   times.step = absl::GetFlag(FLAGS_step);
   times.reduce = absl::GetFlag(FLAGS_reduce);
   times.bytes = absl::GetFlag(FLAGS_bytes);
-  times.memory.kept = absl::GetFlag(FLAGS_kept);
+  times.memory.kept = absl::GetFlag(FLAGS_activation_bytes);
   times.memory.weights = absl::GetFlag(FLAGS_weights);
   times.memory.workspace = absl::GetFlag(FLAGS_workspace);
   times.memory.optimizer_tensors = absl::GetFlag(FLAGS_optimizer_tensors);

@@ -31,10 +31,10 @@ ABSL_FLAG(int, devices, 4, "of the pipeline");
 ABSL_FLAG(int, hidden, 2048, "width of the GPT");
 ABSL_FLAG(int, layers, 8, "Transformer blocks");
 ABSL_FLAG(int, tokens, 512, "of a sample");
-ABSL_FLAG(int, samples, 8, "of a micro-batch");
+ABSL_FLAG(int, micro_batch_size, 8, "of a micro-batch");
 ABSL_FLAG(int, micro_batches, 16, "of a step");
 ABSL_FLAG(int, steps, 5, "measured, after two that are not: graphs are made in the second");
-ABSL_FLAG(std::string, precision, "tf32", "fp32, tf32 or bf16");
+ABSL_FLAG(std::string, dtype, "tf32", "fp32, tf32 or bf16");
 
 namespace pipelab {
 namespace {
@@ -51,7 +51,7 @@ absl::StatusOr<Measured> MeasureSteps(const ModelGraph& graph, const BatchSource
   options.scheme = "1f1b";
   options.sizes.devices = devices;
   options.sizes.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  options.micro_batch_size = absl::GetFlag(FLAGS_samples);
+  options.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   options.devices = gpu::CudaDevices(gpu::DefaultDeviceName(), on);
   options.trace = false;
   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(graph, data, options));
@@ -86,7 +86,7 @@ std::string CountsToJson(const std::vector<ComputeDevice::Counts>& counts) {
 
 absl::Status Measure() {
   gpu::DeviceOptions on;
-  PIPELAB_ASSIGN_OR_RETURN(on.format, gpu::ParsePrecision(absl::GetFlag(FLAGS_precision)));
+  PIPELAB_ASSIGN_OR_RETURN(on.format, gpu::ParsePrecision(absl::GetFlag(FLAGS_dtype)));
   PIPELAB_RETURN_IF_ERROR(gpu::MakeDevices(gpu::DefaultDeviceName(), 1, on).status());
   GptConfig config;
   config.hidden = absl::GetFlag(FLAGS_hidden);
@@ -96,7 +96,8 @@ absl::Status Measure() {
   config.vocabulary = 1024;  // so that no stage is all words
   PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, BuildGpt(config));
   const RandomBatches data(
-      FieldsOf(graph), int64_t{absl::GetFlag(FLAGS_samples)} * absl::GetFlag(FLAGS_micro_batches),
+      FieldsOf(graph),
+      int64_t{absl::GetFlag(FLAGS_micro_batch_size)} * absl::GetFlag(FLAGS_micro_batches),
       /*seed=*/1);
   const int devices = absl::GetFlag(FLAGS_devices);
   PIPELAB_ASSIGN_OR_RETURN(const Measured one, MeasureSteps(graph, data, 1, on));
@@ -119,8 +120,8 @@ absl::Status Measure() {
         "\"micro_batches\": %d, \"precision\": \"%s\", \"one_device_ms\": %.3f, "
         "\"pipeline_ms\": %.3f, \"ratio\": %.4f, \"one_device_graphs_ms\": %.3f, "
         "\"pipeline_graphs_ms\": %.3f, \"graphs\": %s, \"bit_equal\": %s}\n",
-        devices, config.hidden, config.layers, config.tokens, absl::GetFlag(FLAGS_samples),
-        absl::GetFlag(FLAGS_micro_batches), absl::GetFlag(FLAGS_precision), one.seconds * 1e3,
+        devices, config.hidden, config.layers, config.tokens, absl::GetFlag(FLAGS_micro_batch_size),
+        absl::GetFlag(FLAGS_micro_batches), absl::GetFlag(FLAGS_dtype), one.seconds * 1e3,
         several.seconds * 1e3, ratio, one_graphs.seconds * 1e3, graphs.seconds * 1e3,
         CountsToJson(graphs.counts), equal ? "true" : "false");
   }

@@ -22,7 +22,7 @@
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, cluster, "summit-4gpu", "a cluster's name, or a file (docs/clusters.md)");
-ABSL_FLAG(std::string, number_type, "fp32", "that the devices compute with");
+ABSL_FLAG(std::string, dtype, "fp32", "that the devices compute with");
 ABSL_FLAG(std::string, devices, "4,8,16,32", "numbers of devices, ascending");
 ABSL_FLAG(std::string, branches, "2,4,8,16", "branches of CANDLE-Uno, ascending; empty: none");
 ABSL_FLAG(std::string, branch_devices, "4,8,16", "devices of these");
@@ -57,11 +57,10 @@ struct Setting {
 absl::Status Read(Setting* s) {
   PIPELAB_ASSIGN_OR_RETURN(s->cluster, LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   s->options.cluster = &s->cluster;
-  const std::string type = absl::GetFlag(FLAGS_number_type);
+  const std::string type = absl::GetFlag(FLAGS_dtype);
   const absl::StatusOr<NumberType> found = FindNumberType(type);
   if (!found.ok() || s->cluster.device.peaks.count(*found) == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--number_type=", type, ": not of ", s->cluster.name));
+    return absl::InvalidArgumentError(absl::StrCat("--dtype=", type, ": not of ", s->cluster.name));
   }
   s->options.type = *found;
   const double seconds = absl::GetFlag(FLAGS_time_limit_s);

@@ -26,9 +26,9 @@ ABSL_FLAG(std::string, model, "gpt-52b", "a published model's name, or a file (d
 ABSL_FLAG(std::string, cluster, "dgx1-v100", "a cluster's name, or a file (docs/clusters.md)");
 ABSL_FLAG(std::string, other_clusters, "p3.16xlarge,dgx-a100,dgx-h100",
           "clusters to compare with, where they have as many GPUs");
-ABSL_FLAG(int64_t, gpus, 64, "GPUs to use");
+ABSL_FLAG(int64_t, devices, 64, "GPUs to use");
 ABSL_FLAG(std::string, batches, "8,16,32,64,128,256,512", "samples of a step, ascending");
-ABSL_FLAG(std::string, large_gpus, "64,256,1024,4096", "GPUs to extrapolate to; empty: none");
+ABSL_FLAG(std::string, large_devices, "64,256,1024,4096", "GPUs to extrapolate to; empty: none");
 ABSL_FLAG(double, critical_batch, 1000, "critical batch of the extrapolation, samples");
 ABSL_FLAG(double, least_steps, 50000, "steps that very large batches need, in the extrapolation");
 
@@ -70,9 +70,9 @@ absl::Status Read(Setting* s) {
   PIPELAB_ASSIGN_OR_RETURN(s->cluster, LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   PIPELAB_ASSIGN_OR_RETURN(s->batches, Numbers("--batches", absl::GetFlag(FLAGS_batches)));
   if (s->batches.empty()) return absl::InvalidArgumentError("--batches=: must name one");
-  s->gpus = absl::GetFlag(FLAGS_gpus);
+  s->gpus = absl::GetFlag(FLAGS_devices);
   if (s->gpus >= 1 && s->gpus <= s->cluster.max_devices()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--gpus=", s->gpus, ": must be from 1 to ",
+  return absl::InvalidArgumentError(absl::StrCat("--devices=", s->gpus, ": must be from 1 to ",
                                                  s->cluster.max_devices(), ", those of ",
                                                  s->cluster.name));
 }
@@ -155,7 +155,7 @@ absl::Status AddClusters(const Setting& s, std::vector<ClusterSpec>* used, Repor
 absl::Status AddLargeScale(const Setting& s, Report* report) {
   LargeScaleOptions options;
   PIPELAB_ASSIGN_OR_RETURN(options.devices,
-                           Numbers("--large_gpus", absl::GetFlag(FLAGS_large_gpus)));
+                           Numbers("--large_devices", absl::GetFlag(FLAGS_large_devices)));
   if (options.devices.empty()) return absl::OkStatus();
   options.critical_batch = absl::GetFlag(FLAGS_critical_batch);
   options.least_steps = absl::GetFlag(FLAGS_least_steps);
@@ -198,7 +198,7 @@ int main(int argc, char** argv) {
       "memory, and where its time goes. All figures are simulated from one cluster specification; "
       "the paper's own tables per batch are not at hand, so only its headline and orderings are "
       "compared.";
-  info.quick = {{"batches", "8,32,512"}, {"other_clusters", ""}, {"large_gpus", "64,256"}};
+  info.quick = {{"batches", "8,32,512"}, {"other_clusters", ""}, {"large_devices", "64,256"}};
   info.quick_leaves_out =
       "4 of 7 batches, the other clusters, and the extrapolation beyond 256 GPUs";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/unfused_attention_spec.h"
+#include "models/specs/unfused_attention_spec.h"
 #include "models/zoo/amoebanet.h"
 #include "models/zoo/gpt.h"
 #include "tools/base/status_macros.h"

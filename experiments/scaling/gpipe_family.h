@@ -5,7 +5,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(GroupedModel m, f->build(/*layers=*/18, /*width=*/256));
 //
 // What the paper leaves out and is assumed here: activations have 2 bytes on TPUs and 4 on GPUs;
-// attention is not fused (models/layers/unfused_attention_spec.h), as in 2018; Transformers have
+// attention is not fused (models/specs/unfused_attention_spec.h), as in 2018; Transformers have
 // the sizes of Table 1 in all tables.
 #ifndef PIPELAB_EXPERIMENTS_SCALING_GPIPE_FAMILY_H_
 #define PIPELAB_EXPERIMENTS_SCALING_GPIPE_FAMILY_H_

@@ -125,9 +125,9 @@ int main(int argc, char** argv) {
   study.summary =
       "Trains a small AmoebaNet-D (3 normal cells, 2 reductions, 32 filters) on Fashion-MNIST, to "
       "tell ten kinds of clothes apart, and compares it with the nearest class mean.";
-  study.defaults = {{"scheme", "1f1b"},      {"devices", "2"},         {"steps", "5000"},
-                    {"samples", "8"},        {"micro_batches", "8"},   {"learning_rate", "0.004"},
-                    {"warmup_steps", "100"}, {"rate_decay", "cosine"}, {"weight_decay", "0.01"},
+  study.defaults = {{"scheme", "1f1b"},        {"devices", "2"},         {"steps", "5000"},
+                    {"micro_batch_size", "8"}, {"micro_batches", "8"},   {"learning_rate", "0.004"},
+                    {"warmup_steps", "100"},   {"rate_decay", "cosine"}, {"weight_decay", "0.01"},
                     {"compare_steps", "3"}};
   study.load = pipelab::Load;
   return pipelab::RunStudy(argc, argv, study);

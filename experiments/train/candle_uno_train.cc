@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
       "and compares it with 5 nearest neighbours.";
   study.loss_unit = "squared deviations";
   study.defaults = {
-      {"scheme", "graph"}, {"steps", "160"}, {"samples", "8"}, {"micro_batches", "4"}};
+      {"scheme", "graph"}, {"steps", "160"}, {"micro_batch_size", "8"}, {"micro_batches", "4"}};
   study.optimizer.adam.weight_decay = 6;
   study.quick.clear();  // seconds
   study.load = pipelab::Load;

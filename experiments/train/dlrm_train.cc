@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
       "Trains DLRM's form of network, embedding bags and dense layers side by side, to predict "
       "which films users of MovieLens like, and compares it with user and item biases.";
   study.defaults = {
-      {"scheme", "graph"}, {"steps", "600"}, {"samples", "64"}, {"micro_batches", "4"}};
+      {"scheme", "graph"}, {"steps", "600"}, {"micro_batch_size", "64"}, {"micro_batches", "4"}};
   study.optimizer.adam.weight_decay = 1;
   study.quick.clear();  // seconds
   study.load = pipelab::Load;

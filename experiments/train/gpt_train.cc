@@ -149,8 +149,8 @@ int main(int argc, char** argv) {
       "A small GPT learns Jane Austen's six novels byte by byte, and must predict the last tenth "
       "of each better than a 5-gram model.";
   study.loss_unit = "nats/byte";
-  study.defaults = {{"steps", "9000"},         {"samples", "1"},        {"micro_batches", "8"},
-                    {"learning_rate", "3e-3"}, {"warmup_steps", "200"}, {"rate_decay", "cosine"},
+  study.defaults = {{"steps", "9000"},         {"micro_batch_size", "1"}, {"micro_batches", "8"},
+                    {"learning_rate", "3e-3"}, {"warmup_steps", "200"},   {"rate_decay", "cosine"},
                     {"devices", "2"}};
   study.optimizer.adam.beta2 = 0.99f;
   study.check = pipelab::Check;

@@ -241,9 +241,10 @@ int main(int argc, char** argv) {
   study.summary =
       "Trains Transformer branches over pictures and names of emoji to tell their groups, together "
       "and each alone, and compares them on emoji that training saw under no name.";
-  study.defaults = {{"scheme", "graph"},     {"devices", "2"},         {"steps", "4000"},
-                    {"samples", "32"},       {"micro_batches", "2"},   {"learning_rate", "0.003"},
-                    {"warmup_steps", "100"}, {"rate_decay", "cosine"}, {"weight_decay", "0.5"}};
+  study.defaults = {
+      {"scheme", "graph"},        {"devices", "2"},         {"steps", "4000"},
+      {"micro_batch_size", "32"}, {"micro_batches", "2"},   {"learning_rate", "0.003"},
+      {"warmup_steps", "100"},    {"rate_decay", "cosine"}, {"weight_decay", "0.5"}};
   study.quick.emplace_back("repeats", "1");
   study.check = [] {
     return pipelab::CheckRange("--repeats", absl::GetFlag(FLAGS_repeats), 1, 100);

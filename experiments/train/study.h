@@ -8,7 +8,7 @@
 //     pipelab::Study study;
 //     study.name = "dlrm_train";
 //     study.title = "DLRM on MovieLens";
-//     study.defaults = {{"steps", "600"}, {"samples", "64"}};
+//     study.defaults = {{"steps", "600"}, {"micro_batch_size", "64"}};
 //     study.optimizer.adam.weight_decay = 0.01f;
 //     study.load = Load;
 //     return pipelab::RunStudy(argc, argv, study);             // run_study.h

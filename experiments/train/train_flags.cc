@@ -19,7 +19,7 @@
 ABSL_FLAG(std::string, scheme, "1f1b", "scheme that trains");
 ABSL_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one a stage");
 ABSL_FLAG(int, micro_batches, 4, "micro-batches a step");
-ABSL_FLAG(int64_t, samples, 16, "samples a micro-batch");
+ABSL_FLAG(int64_t, micro_batch_size, 16, "samples a micro-batch");
 ABSL_FLAG(int64_t, steps, 500, "training steps");
 ABSL_FLAG(int64_t, evaluate_every, 0,
           "steps between points of the held-out curve; 0: a twentieth of the steps");
@@ -51,7 +51,7 @@ int64_t DefaultSteps(const Study& study) {
 
 absl::Status CheckFlags(const TrainSettings& s) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", s.steps, 1, kMostSteps));
-  PIPELAB_RETURN_IF_ERROR(CheckRange("--samples", s.samples, 1, kMostSamples));
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--micro_batch_size", s.samples, 1, kMostSamples));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--micro_batches", s.micro_batches, 1, kMostMicroBatches));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--evaluate_every", s.evaluate_every, 0, kMostSteps));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--checkpoint_every", s.checkpoint_every, 0, kMostSteps));
@@ -74,7 +74,7 @@ absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study, absl::string
   s.scheme = absl::GetFlag(FLAGS_scheme);
   s.devices = absl::GetFlag(FLAGS_devices);
   s.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  s.samples = absl::GetFlag(FLAGS_samples);
+  s.samples = absl::GetFlag(FLAGS_micro_batch_size);
   s.steps = absl::GetFlag(FLAGS_steps);
   s.evaluate_every = absl::GetFlag(FLAGS_evaluate_every);
   s.seed = absl::GetFlag(FLAGS_seed);
@@ -179,7 +179,7 @@ std::map<std::string, std::string> CheckpointSettings(const TrainSettings& setti
           {"data", work.data},
           {"held out", settings.validation ? "a part of the training data" : "the held-out part"},
           {"--micro_batches", absl::StrCat(settings.micro_batches)},
-          {"--samples", absl::StrCat(settings.samples)},
+          {"--micro_batch_size", absl::StrCat(settings.samples)},
           {"optimizer", OptimizerToString(settings.optimizer)}};
 }
 

@@ -243,8 +243,8 @@ int main(int argc, char** argv) {
       "regions, currencies and scripts in 157 locales, and must say names that it never saw better "
       "than copying and than a dictionary of words.";
   study.loss_unit = "nats/place";
-  study.defaults = {{"steps", "4000"},         {"samples", "8"},        {"micro_batches", "8"},
-                    {"learning_rate", "2e-3"}, {"warmup_steps", "300"}, {"rate_decay", "cosine"},
+  study.defaults = {{"steps", "4000"},         {"micro_batch_size", "8"}, {"micro_batches", "8"},
+                    {"learning_rate", "2e-3"}, {"warmup_steps", "300"},   {"rate_decay", "cosine"},
                     {"devices", "2"}};
   study.optimizer.adam.beta2 = 0.98f;
   study.check = pipelab::Check;

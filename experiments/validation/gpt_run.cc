@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "models/layers/megatron_kernels.h"
+#include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "tools/base/status_macros.h"

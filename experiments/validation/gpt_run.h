@@ -7,7 +7,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, SimulateRun(run, cluster));
 //   p.step_time;
 //
-// Half precision; unfused attention and Megatron-LM's kernels (models/layers/megatron_kernels.h);
+// Half precision; unfused attention and Megatron-LM's kernels (models/specs/megatron_kernels.h);
 // 1F1B, interleaved where a device has several chunks; equal numbers of layers in all stages, the
 // embedding with the first and the head with the last; tied embeddings, whose gradients the two
 // ends sum; gradients of data-parallel replicas summed in half precision after the last backward;

@@ -1,6 +1,7 @@
 // Convolutions, pooling, batch normalisation.
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -109,99 +110,125 @@ void AddPoolingCases(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
+namespace {
+
+// What cases of one size take.
+struct BatchNormTensors {
+  explicit BatchNormTensors(const RowsSize& s) : size(s) {}
+
+  RowsSize size;
+  std::string shape = absl::StrCat(size.rows, "x", size.columns);
+  double numbers = double(size.rows) * size.columns;
+  Shape full{size.rows, size.columns}, columns{size.columns};
+  CaseTensor in{full}, out{full, kOut}, column{columns}, column_out{columns, kOut};
+  CaseTensor variance{columns, TensorRole::kInput, 1, true};
+};
+
 // Sums over m rows of normal values, of which results are functions with slopes of some units (the
 // deviation of a few rows may be small): scale 4.
+void AddBatchNormPasses(const BatchNormTensors& of, std::vector<KernelCase>* cases) {
+  KernelCase c;
+  c.error_terms = of.size.rows;
+  c.error_scale = 4;
+  c.in_bfloat16 = CaseInBFloat16{{4, 5}};
+  c.name = absl::StrCat("BatchNorm/", of.shape);
+  c.tensors = {of.in, of.column, of.column, of.out, of.column_out, of.column_out};
+  c.run = [](Backend* be, const Tensors& t) {
+    be->batch_norm().Forward(t[0], t[1], t[2], t[3], t[4], t[5]);
+  };
+  c.bytes = Floats(2 * of.numbers);
+  cases->push_back(c);
+  // dy, x, gamma, mean, variance -> dx and the parts of dgamma and dbeta.
+  c.in_bfloat16 = CaseInBFloat16{{3, 4, 6, 7}};
+  c.name = absl::StrCat("BatchNormInputGradient/", of.shape);
+  c.tensors = {of.in,       of.in,  of.column,     of.column,
+               of.variance, of.out, of.column_out, of.column_out};
+  c.prepare = [](Backend* be, const Tensors& t) {
+    be->batch_norm().Forward(t[1], t[2], t[2], be->Allocate(t[1].shape()), t[3], t[4]);
+  };
+  c.run = [](Backend* be, const Tensors& t) {
+    be->batch_norm().InputGradient(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]);
+  };
+  c.bytes = Floats(3 * of.numbers);
+  cases->push_back(c);
+}
+
+// The same in parts.
+void AddBatchNormParts(const BatchNormTensors& of, std::vector<KernelCase>* cases) {
+  KernelCase parts;
+  parts.error_terms = of.size.rows;
+  parts.error_scale = 4;
+  parts.in_bfloat16 = CaseInBFloat16{{1, 2}};
+  parts.name = absl::StrCat("BatchNormStatistics/", of.shape);
+  parts.tensors = {of.in, of.column_out, of.column_out};
+  parts.run = [](Backend* be, const Tensors& t) { be->batch_norm().Statistics(t[0], t[1], t[2]); };
+  parts.bytes = Floats(of.numbers);
+  cases->push_back(parts);
+  parts.in_bfloat16 = CaseInBFloat16{{2, 3, 4, 5}};
+  parts.name = absl::StrCat("BatchNormGradientSums/", of.shape);
+  parts.tensors = {of.in, of.in, of.column, of.variance, of.column_out, of.column_out};
+  parts.run = [](Backend* be, const Tensors& t) {
+    be->batch_norm().GradientSums(t[0], t[1], t[2], t[3], t[4], t[5]);
+  };
+  parts.bytes = Floats(2 * of.numbers);
+  cases->push_back(parts);
+  // These rows are a third of all.
+  parts.in_bfloat16 = CaseInBFloat16{{3, 4, 5, 6}};
+  parts.name = absl::StrCat("BatchNormInputGradientOfSums/", of.shape);
+  parts.tensors = {of.in, of.in, of.column, of.column, of.variance, of.column, of.column, of.out};
+  parts.run = [rows = 3 * of.size.rows](Backend* be, const Tensors& t) {
+    be->batch_norm().InputGradientOfSums(t[0], t[1], t[2], t[3], t[4], {t[5], t[6], rows}, t[7]);
+  };
+  parts.bytes = Floats(3 * of.numbers);
+  cases->push_back(parts);
+}
+
+void AddBatchNormInference(const BatchNormTensors& of, std::vector<KernelCase>* cases) {
+  KernelCase inference;
+  inference.error_terms = 4;
+  inference.error_scale = 4;
+  inference.in_bfloat16 = CaseInBFloat16{{3, 4}};
+  inference.name = absl::StrCat("BatchNormInference/", of.shape);
+  inference.tensors = {of.in, of.column, of.column, of.column, of.variance, of.out};
+  inference.run = [](Backend* be, const Tensors& t) {
+    be->batch_norm().Inference(t[0], t[1], t[2], t[3], t[4], t[5]);
+  };
+  inference.bytes = Floats(2 * of.numbers);
+  cases->push_back(inference);
+}
+
+void AddBatchNormUpdates(const BatchNormTensors& of, std::vector<KernelCase>* cases) {
+  KernelCase sum;
+  sum.error_model = ErrorModel::kMultilinear;
+  sum.error_terms = 2;
+  sum.name = absl::StrCat("BatchNormWeightGradient/", of.shape);
+  sum.tensors = {of.column, of.column, {of.columns, kAdded}, {of.columns, kAdded}};
+  sum.run = [](Backend* be, const Tensors& t) {
+    be->batch_norm().WeightGradient(t[0], t[1], t[2], t[3]);
+  };
+  cases->push_back(sum);
+  KernelCase update;  // in double; the running value is rounded after the product and the sum
+  update.error_terms = 2;
+  update.name = absl::StrCat("BatchNormUpdateRunning/", of.shape);
+  update.tensors = {{{of.size.rows, 2 * of.size.columns}, TensorRole::kInput, 1, true},
+                    {of.columns, kAdded},
+                    {of.columns, kAdded, 1, true}};
+  update.run = [](Backend* be, const Tensors& t) {
+    be->batch_norm().UpdateRunning(t[0], {}, 0.1f, t[1], t[2]);
+  };
+  cases->push_back(update);
+}
+
+}  // namespace
+
 void AddBatchNormCases(CaseSize size, std::vector<KernelCase>* cases) {
   for (const RowsSize& s : BatchNormShapes(size)) {
-    const Shape full{s.rows, s.columns}, columns{s.columns};
-    const CaseTensor in{full}, out{full, kOut}, column{columns}, column_out{columns, kOut};
-    const CaseTensor variance{columns, TensorRole::kInput, 1, true};
-    const double n = double(s.rows) * s.columns;
-    const std::string shape = absl::StrCat(s.rows, "x", s.columns);
-    KernelCase c;
-    c.error_terms = s.rows;
-    c.error_scale = 4;
-    c.in_bfloat16 = CaseInBFloat16{{4, 5}};
-    c.name = absl::StrCat("BatchNorm/", shape);
-    c.tensors = {in, column, column, out, column_out, column_out};
-    c.run = [](Backend* be, const Tensors& t) {
-      be->batch_norm().Forward(t[0], t[1], t[2], t[3], t[4], t[5]);
-    };
-    c.bytes = Floats(2 * n);
-    cases->push_back(c);
-    // dy, x, gamma, mean, variance -> dx and the parts of dgamma and dbeta.
-    c.in_bfloat16 = CaseInBFloat16{{3, 4, 6, 7}};
-    c.name = absl::StrCat("BatchNormInputGradient/", shape);
-    c.tensors = {in, in, column, column, variance, out, column_out, column_out};
-    c.prepare = [](Backend* be, const Tensors& t) {
-      be->batch_norm().Forward(t[1], t[2], t[2], be->Allocate(t[1].shape()), t[3], t[4]);
-    };
-    c.run = [](Backend* be, const Tensors& t) {
-      be->batch_norm().InputGradient(t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7]);
-    };
-    c.bytes = Floats(3 * n);
-    cases->push_back(c);
-
-    KernelCase parts = c;
-    parts.prepare = nullptr;
-    parts.in_bfloat16 = CaseInBFloat16{{1, 2}};
-    parts.name = absl::StrCat("BatchNormStatistics/", shape);
-    parts.tensors = {in, column_out, column_out};
-    parts.run = [](Backend* be, const Tensors& t) {
-      be->batch_norm().Statistics(t[0], t[1], t[2]);
-    };
-    parts.bytes = Floats(n);
-    cases->push_back(parts);
-    parts.in_bfloat16 = CaseInBFloat16{{2, 3, 4, 5}};
-    parts.name = absl::StrCat("BatchNormGradientSums/", shape);
-    parts.tensors = {in, in, column, variance, column_out, column_out};
-    parts.run = [](Backend* be, const Tensors& t) {
-      be->batch_norm().GradientSums(t[0], t[1], t[2], t[3], t[4], t[5]);
-    };
-    parts.bytes = Floats(2 * n);
-    cases->push_back(parts);
-    // These rows are a third of all.
-    parts.in_bfloat16 = CaseInBFloat16{{3, 4, 5, 6}};
-    parts.name = absl::StrCat("BatchNormInputGradientOfSums/", shape);
-    parts.tensors = {in, in, column, column, variance, column, column, out};
-    parts.run = [rows = 3 * s.rows](Backend* be, const Tensors& t) {
-      be->batch_norm().InputGradientOfSums(t[0], t[1], t[2], t[3], t[4], {t[5], t[6], rows}, t[7]);
-    };
-    parts.bytes = Floats(3 * n);
-    cases->push_back(parts);
-
-    KernelCase inference;
-    inference.error_terms = 4;
-    inference.error_scale = 4;
-    inference.in_bfloat16 = CaseInBFloat16{{3, 4}};
-    inference.name = absl::StrCat("BatchNormInference/", shape);
-    inference.tensors = {in, column, column, column, variance, out};
-    inference.run = [](Backend* be, const Tensors& t) {
-      be->batch_norm().Inference(t[0], t[1], t[2], t[3], t[4], t[5]);
-    };
-    inference.bytes = Floats(2 * n);
-    cases->push_back(inference);
-    if (size == CaseSize::kLarge) continue;  // nothing to measure in a few columns
-
-    KernelCase sum;
-    sum.error_model = ErrorModel::kMultilinear;
-    sum.error_terms = 2;
-    sum.name = absl::StrCat("BatchNormWeightGradient/", shape);
-    sum.tensors = {column, column, {columns, kAdded}, {columns, kAdded}};
-    sum.run = [](Backend* be, const Tensors& t) {
-      be->batch_norm().WeightGradient(t[0], t[1], t[2], t[3]);
-    };
-    cases->push_back(sum);
-    KernelCase update;  // in double; the running value is rounded after the product and the sum
-    update.error_terms = 2;
-    update.name = absl::StrCat("BatchNormUpdateRunning/", shape);
-    update.tensors = {{{s.rows, 2 * s.columns}, TensorRole::kInput, 1, true},
-                      {columns, kAdded},
-                      {columns, kAdded, 1, true}};
-    update.run = [](Backend* be, const Tensors& t) {
-      be->batch_norm().UpdateRunning(t[0], {}, 0.1f, t[1], t[2]);
-    };
-    cases->push_back(update);
+    const BatchNormTensors of(s);
+    AddBatchNormPasses(of, cases);
+    AddBatchNormParts(of, cases);
+    AddBatchNormInference(of, cases);
+    // There is nothing to measure in a few columns.
+    if (size != CaseSize::kLarge) AddBatchNormUpdates(of, cases);
   }
 }
 

@@ -116,65 +116,72 @@ void AddLayerNorms(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
-void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
-  for (int64_t n : ElementCounts(size)) {
-    // The gate's exponent errs by about 4 u relative, and |z| gate (1 - gate) < 0.3; the rest is a
-    // handful of roundings. Spread 3 reaches both flat ends.
-    KernelCase c;
-    c.error_terms = 4;
-    c.in_bfloat16 = CaseInBFloat16{};
-    c.name = absl::StrCat("Gelu/", n);
-    c.tensors = {{{n}, TensorRole::kInput, 3}, {{n}, kOut}};
-    c.run = [](Backend* be, const Tensors& t) { be->Gelu(t[0], t[1]); };
-    c.bytes = Floats(2.0 * n);
-    cases->push_back(c);
-    // z^2 e^-z grows to some units in the derivative's second term: scale 4.
-    c.error_scale = 4;
-    c.name = absl::StrCat("GeluGradient/", n);
-    c.tensors = {{{n}}, {{n}, TensorRole::kInput, 3}, {{n}, kOut}};
-    c.run = [](Backend* be, const Tensors& t) { be->GeluGradient(t[0], t[1], t[2]); };
-    c.bytes = Floats(3.0 * n);
-    cases->push_back(c);
+void AddGelus(int64_t n, std::vector<KernelCase>* cases) {
+  // The gate's exponent errs by about 4 u relative, and |z| gate (1 - gate) < 0.3; the rest is a
+  // handful of roundings. Spread 3 reaches both flat ends.
+  KernelCase c;
+  c.error_terms = 4;
+  c.in_bfloat16 = CaseInBFloat16{};
+  c.name = absl::StrCat("Gelu/", n);
+  c.tensors = {{{n}, TensorRole::kInput, 3}, {{n}, kOut}};
+  c.run = [](Backend* be, const Tensors& t) { be->Gelu(t[0], t[1]); };
+  c.bytes = Floats(2.0 * n);
+  cases->push_back(c);
+  // z^2 e^-z grows to some units in the derivative's second term: scale 4.
+  c.error_scale = 4;
+  c.name = absl::StrCat("GeluGradient/", n);
+  c.tensors = {{{n}}, {{n}, TensorRole::kInput, 3}, {{n}, kOut}};
+  c.run = [](Backend* be, const Tensors& t) { be->GeluGradient(t[0], t[1], t[2]); };
+  c.bytes = Floats(3.0 * n);
+  cases->push_back(c);
+}
 
-    KernelCase relu;  // exact
-    relu.in_bfloat16 = CaseInBFloat16{{}, 0};
-    relu.name = absl::StrCat("Relu/", n);
-    relu.tensors = {{{n}}, {{n}, kOut}};
-    relu.run = [](Backend* be, const Tensors& t) { be->Relu(t[0], t[1]); };
-    relu.bytes = Floats(2.0 * n);
-    cases->push_back(relu);
-    relu.name = absl::StrCat("ReluGradient/", n);
-    relu.tensors = {{{n}}, {{n}}, {{n}, kOut}};
-    relu.run = [](Backend* be, const Tensors& t) { be->ReluGradient(t[0], t[1], t[2]); };
-    relu.bytes = Floats(3.0 * n);
-    cases->push_back(relu);
+void AddRelus(int64_t n, std::vector<KernelCase>* cases) {
+  KernelCase relu;  // exact
+  relu.in_bfloat16 = CaseInBFloat16{{}, 0};
+  relu.name = absl::StrCat("Relu/", n);
+  relu.tensors = {{{n}}, {{n}, kOut}};
+  relu.run = [](Backend* be, const Tensors& t) { be->Relu(t[0], t[1]); };
+  relu.bytes = Floats(2.0 * n);
+  cases->push_back(relu);
+  relu.name = absl::StrCat("ReluGradient/", n);
+  relu.tensors = {{{n}}, {{n}}, {{n}, kOut}};
+  relu.run = [](Backend* be, const Tensors& t) { be->ReluGradient(t[0], t[1], t[2]); };
+  relu.bytes = Floats(3.0 * n);
+  cases->push_back(relu);
+}
 
-    KernelCase sum;
-    sum.name = absl::StrCat("Add/", n);
-    sum.tensors = {{{n}}, {{n}}, {{n}, kOut}};
-    sum.run = [](Backend* be, const Tensors& t) { be->Add(t[0], t[1], t[2]); };
-    sum.error_model = ErrorModel::kMultilinear;
-    sum.error_terms = 2;
-    sum.bytes = Floats(3.0 * n);
-    sum.in_bfloat16 = CaseInBFloat16{};
-    cases->push_back(sum);
-    sum.name = absl::StrCat("AddToFloats/", n);
-    sum.tensors = {{{n}, kAdded}, {{n}}};
-    sum.run = [](Backend* be, const Tensors& t) { be->Add(t[0], t[1], t[0]); };
-    sum.in_bfloat16 = CaseInBFloat16{{0}};
-    cases->push_back(sum);
+void AddSums(int64_t n, std::vector<KernelCase>* cases) {
+  KernelCase sum;
+  sum.name = absl::StrCat("Add/", n);
+  sum.tensors = {{{n}}, {{n}}, {{n}, kOut}};
+  sum.run = [](Backend* be, const Tensors& t) { be->Add(t[0], t[1], t[2]); };
+  sum.error_model = ErrorModel::kMultilinear;
+  sum.error_terms = 2;
+  sum.bytes = Floats(3.0 * n);
+  sum.in_bfloat16 = CaseInBFloat16{};
+  cases->push_back(sum);
+  sum.name = absl::StrCat("AddToFloats/", n);
+  sum.tensors = {{{n}, kAdded}, {{n}}};
+  sum.run = [](Backend* be, const Tensors& t) { be->Add(t[0], t[1], t[0]); };
+  sum.in_bfloat16 = CaseInBFloat16{{0}};
+  cases->push_back(sum);
+}
 
-    KernelCase copy;  // exact, but for one rounding
-    copy.name = absl::StrCat("Copy/", n);
-    copy.tensors = {{{n}}, {{n}, kOut}};
-    copy.run = [](Backend* be, const Tensors& t) { be->Copy(t[0], t[1]); };
-    copy.bytes = Floats(2.0 * n);
-    copy.in_bfloat16 = CaseInBFloat16{{0}};
-    cases->push_back(copy);
-    copy.name = absl::StrCat("CopyToFloats/", n);
-    copy.in_bfloat16 = CaseInBFloat16{{1}};
-    cases->push_back(copy);
-  }
+void AddCopies(int64_t n, std::vector<KernelCase>* cases) {
+  KernelCase copy;  // exact, but for one rounding
+  copy.name = absl::StrCat("Copy/", n);
+  copy.tensors = {{{n}}, {{n}, kOut}};
+  copy.run = [](Backend* be, const Tensors& t) { be->Copy(t[0], t[1]); };
+  copy.bytes = Floats(2.0 * n);
+  copy.in_bfloat16 = CaseInBFloat16{{0}};
+  cases->push_back(copy);
+  copy.name = absl::StrCat("CopyToFloats/", n);
+  copy.in_bfloat16 = CaseInBFloat16{{1}};
+  cases->push_back(copy);
+}
+
+void AddColumnCopies(CaseSize size, std::vector<KernelCase>* cases) {
   for (const RowsSize& s : NormShapes(size)) {
     // The middle of a row goes behind three columns of another tensor.
     const int64_t begin = s.columns / 3, columns = s.columns / 2;
@@ -191,6 +198,9 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     c.in_bfloat16 = CaseInBFloat16{{0}};
     cases->push_back(c);
   }
+}
+
+void AddDropouts(CaseSize size, std::vector<KernelCase>* cases) {
   for (const DropoutShape& s : DropoutShapes(size)) {
     DropoutMask mask;
     mask.rate = s.rate;
@@ -212,6 +222,17 @@ void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
     c.bytes = Floats(3.0 * s.elements);
     cases->push_back(c);
   }
+}
+
+void AddElementwise(CaseSize size, std::vector<KernelCase>* cases) {
+  for (int64_t n : ElementCounts(size)) {
+    AddGelus(n, cases);
+    AddRelus(n, cases);
+    AddSums(n, cases);
+    AddCopies(n, cases);
+  }
+  AddColumnCopies(size, cases);
+  AddDropouts(size, cases);
 }
 
 }  // namespace

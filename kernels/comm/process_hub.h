@@ -85,6 +85,7 @@ class ProcessHub : public std::enable_shared_from_this<ProcessHub> {
   void CallOnEnd(std::unique_lock<std::mutex>& lock);
   void ReadFrom(int peer);
   void Handle(int peer, const Frame& frame);
+  void HandleFailure(int peer, const Frame& frame);  // a run's, or the verdict on it
   void Lose(int peer, absl::string_view how);
   void EndAll(int origin, absl::Status why);
   void Decide(SharedRun& run, int origin, absl::Status why);

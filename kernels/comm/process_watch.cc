@@ -118,19 +118,8 @@ void ProcessHub::Handle(int peer, const Frame& frame) {
       return;
     }
     case kFailed:
-    case kVerdict: {
-      const int64_t id = in.Int(), code = in.Int();
-      const absl::Status why(static_cast<absl::StatusCode>(code), in.Text());
-      const int64_t from = frame.kind == kFailed ? peer : in.Int();
-      if (!in.ok() || code < 1 || code > 16 || from < 0 || from >= size_) {
-        return Lose(peer, kUnreadable);
-      }
-      const int origin = static_cast<int>(from);
-      if (id == kEveryRun) return EndAll(origin, why);
-      const std::shared_ptr<SharedRun> run = RunLocked(id);
-      if (frame.kind == kFailed && !run->ended()) TellVerdict(id, origin, why);
-      return Decide(*run, origin, why);
-    }
+    case kVerdict:
+      return HandleFailure(peer, frame);
     case kPing: {
       std::string now;
       ByteWriter(&now).Int(std::chrono::steady_clock::now().time_since_epoch() /
@@ -150,6 +139,21 @@ void ProcessHub::Handle(int peer, const Frame& frame) {
     default:
       return;
   }
+}
+
+void ProcessHub::HandleFailure(int peer, const Frame& frame) {
+  ByteReader in(frame.bytes);
+  const int64_t id = in.Int(), code = in.Int();
+  const absl::Status why(static_cast<absl::StatusCode>(code), in.Text());
+  const int64_t from = frame.kind == kFailed ? peer : in.Int();
+  if (!in.ok() || code < 1 || code > 16 || from < 0 || from >= size_) {
+    return Lose(peer, kUnreadable);
+  }
+  const int origin = static_cast<int>(from);
+  if (id == kEveryRun) return EndAll(origin, why);
+  const std::shared_ptr<SharedRun> run = RunLocked(id);
+  if (frame.kind == kFailed && !run->ended()) TellVerdict(id, origin, why);
+  Decide(*run, origin, why);
 }
 
 void ProcessHub::Lose(int peer, absl::string_view how) {

@@ -18,27 +18,22 @@ class CpuAttentionKernels final : public AttentionKernels {
  public:
   CpuAttentionKernels(Arena* arena, Sgemm* gemm) : arena_(arena), gemm_(gemm) {}
 
-  void Forward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
-               const Tensor& lse_SHQ) override {
-    CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHQ);
+  void DoForward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
+                 const Tensor& lse_SHQ) override {
     RunForward(CallOf(shape), qkv_M3C, qkv_M3C, out_MC, lse_SHQ);
   }
-  void Gradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
-                const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) override {
-    CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHQ);
+  void DoGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
+                  const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) override {
     RunGradient(CallOf(shape), dout_MC, qkv_M3C, qkv_M3C, out_MC, lse_SHQ, dqkv_M3C, dqkv_M3C);
   }
 
-  void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
-                    const Tensor& out_MC, const Tensor& lse_SHQ) override {
-    CheckCrossAttention("CrossAttention", shape, {&q_MC, &out_MC}, {&kv_N2C}, lse_SHQ);
+  void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
+                      const Tensor& out_MC, const Tensor& lse_SHQ) override {
     RunForward(CallOf(shape), q_MC, kv_N2C, out_MC, lse_SHQ);
   }
-  void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
-                     const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
-                     const Tensor& dq_MC, const Tensor& dkv_N2C) override {
-    CheckCrossAttention("CrossAttentionGradient", shape, {&dout_MC, &q_MC, &out_MC, &dq_MC},
-                        {&kv_N2C, &dkv_N2C}, lse_SHQ);
+  void DoCrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
+                       const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
+                       const Tensor& dq_MC, const Tensor& dkv_N2C) override {
     RunGradient(CallOf(shape), dout_MC, q_MC, kv_N2C, out_MC, lse_SHQ, dq_MC, dkv_N2C);
   }
 

@@ -13,22 +13,19 @@ class CpuConvolutionKernels final : public ConvolutionKernels {
  public:
   CpuConvolutionKernels(Arena* arena, LibraryClock* clock) : arena_(arena), cache_(clock) {}
 
-  void Forward(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& w_HWIO,
-               const Tensor& b_O, const Tensor& y_NHWC) override {
-    CheckConvolution("Convolution", shape, x_NHWC, w_HWIO, b_O, y_NHWC);
+  void DoForward(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& w_HWIO,
+                 const Tensor& b_O, const Tensor& y_NHWC) override {
     const Tensor scratch = Scratch(shape);
     cache_.Forward(shape, Data(x_NHWC), Data(w_HWIO), b_O.empty() ? nullptr : Data(b_O),
                    Data(scratch), Data(y_NHWC));
   }
-  void InputGradient(const ConvolutionShape& shape, const Tensor& dy_NHWC, const Tensor& w_HWIO,
-                     const Tensor& dx_NHWC) override {
-    CheckConvolution("ConvolutionInputGradient", shape, dx_NHWC, w_HWIO, Tensor(), dy_NHWC);
+  void DoInputGradient(const ConvolutionShape& shape, const Tensor& dy_NHWC, const Tensor& w_HWIO,
+                       const Tensor& dx_NHWC) override {
     const Tensor scratch = Scratch(shape);
     cache_.InputGradient(shape, Data(dy_NHWC), Data(w_HWIO), Data(scratch), Data(dx_NHWC));
   }
-  void WeightGradient(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& dy_NHWC,
-                      const Tensor& dw_HWIO, const Tensor& db_O) override {
-    CheckConvolution("ConvolutionWeightGradient", shape, x_NHWC, dw_HWIO, db_O, dy_NHWC);
+  void DoWeightGradient(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& dy_NHWC,
+                        const Tensor& dw_HWIO, const Tensor& db_O) override {
     const Tensor scratch = Scratch(shape);
     cache_.WeightGradient(shape, Data(x_NHWC), Data(dy_NHWC), Data(scratch), Data(dw_HWIO));
     if (db_O.empty()) return;

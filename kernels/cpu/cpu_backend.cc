@@ -41,9 +41,9 @@ class CpuBackend final : public Backend {
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
 
-  void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
-              const Tensor& y_MN) override {
-    const auto [m, k, n] = CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);
+  void DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
+                const Tensor& y_MN) override {
+    const auto [m, k, n] = MatmulOf(x_MK, y_MN);
     const float *x = Data(x_MK), *w = Data(w_KN), *b = b_N.empty() ? nullptr : Data(b_N);
     float* y = Data(y_MN);
     const int64_t panel = b == nullptr ? m : PanelRows(n);
@@ -53,102 +53,96 @@ class CpuBackend final : public Backend {
       if (b != nullptr) cpu::AddBias(b, rows, n, y + i * n);
     }
   }
-  void LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& dx_MK) override {
-    const auto [m, k, n] = CheckMatmul("LinearInputGradient", dx_MK, w_KN, dy_MN, Tensor());
+  void DoLinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN,
+                             const Tensor& dx_MK) override {
+    const auto [m, k, n] = MatmulOf(dx_MK, dy_MN);
     gemm_.Run(kPlain, kTransposed, m, k, n, 1, Data(dy_MN), n, Data(w_KN), n, 0, Data(dx_MK), k);
   }
-  void LinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
-                            const Tensor& db_N) override {
-    const auto [m, k, n] = CheckMatmul("LinearWeightGradient", x_MK, dw_KN, dy_MN, db_N);
+  void DoLinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
+                              const Tensor& db_N) override {
+    const auto [m, k, n] = MatmulOf(x_MK, dy_MN);
     gemm_.Run(kTransposed, kPlain, k, n, m, 1, Data(x_MK), k, Data(dy_MN), n, 1, Data(dw_KN), n);
     if (!db_N.empty()) cpu::AddColumnSums(Data(dy_MN), m, n, Data(db_N));
   }
-  void LinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
-    const auto [m, k, n] = CheckMatmulTransposed("LinearTransposed", x_MK, w_NK, y_MN);
+  void DoLinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
+    const auto [m, k, n] = MatmulOf(x_MK, y_MN);
     gemm_.Run(kPlain, kTransposed, m, n, k, 1, Data(x_MK), k, Data(w_NK), k, 0, Data(y_MN), n);
   }
-  void LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
-                                     const Tensor& dx_MK) override {
-    const auto [m, k, n] =
-        CheckMatmulTransposed("LinearTransposedInputGradient", dx_MK, w_NK, dy_MN);
+  void DoLinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
+                                       const Tensor& dx_MK) override {
+    const auto [m, k, n] = MatmulOf(dx_MK, dy_MN);
     gemm_.Run(kPlain, kPlain, m, k, n, 1, Data(dy_MN), n, Data(w_NK), k, 0, Data(dx_MK), k);
   }
-  void LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
-                                      const Tensor& dw_NK) override {
-    const auto [m, k, n] =
-        CheckMatmulTransposed("LinearTransposedWeightGradient", x_MK, dw_NK, dy_MN);
+  void DoLinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
+                                        const Tensor& dw_NK) override {
+    const auto [m, k, n] = MatmulOf(x_MK, dy_MN);
     gemm_.Run(kTransposed, kPlain, n, k, m, 1, Data(dy_MN), n, Data(x_MK), k, 1, Data(dw_NK), k);
   }
 
-  void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
-                 const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
-    const auto [m, c] =
-        CheckRows("LayerNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C}, {&mean_M, &rstd_M});
+  void DoLayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                   const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
+    const auto [m, c] = RowsOf(x_MC);
     cpu::LayerNormForward(Data(x_MC), Data(gamma_C), Data(beta_C), m, c, Data(y_MC), Data(mean_M),
                           Data(rstd_M));
   }
-  void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
-                              const Tensor& mean_M, const Tensor& rstd_M,
-                              const Tensor& dx_MC) override {
-    const auto [m, c] = CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C},
-                                  {&mean_M, &rstd_M});
+  void DoLayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                                const Tensor& mean_M, const Tensor& rstd_M,
+                                const Tensor& dx_MC) override {
+    const auto [m, c] = RowsOf(dy_MC);
     cpu::LayerNormBackward(Data(dy_MC), Data(x_MC), Data(gamma_C), Data(mean_M), Data(rstd_M), m, c,
                            Data(dx_MC));
   }
-  void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
-                               const Tensor& rstd_M, const Tensor& dgamma_C,
-                               const Tensor& dbeta_C) override {
-    const auto [m, c] = CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC}, {&dgamma_C, &dbeta_C},
-                                  {&mean_M, &rstd_M});
+  void DoLayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
+                                 const Tensor& rstd_M, const Tensor& dgamma_C,
+                                 const Tensor& dbeta_C) override {
+    const auto [m, c] = RowsOf(dy_MC);
     cpu::LayerNormWeights(Data(dy_MC), Data(x_MC), Data(mean_M), Data(rstd_M), m, c, Data(dgamma_C),
                           Data(dbeta_C));
   }
 
-  void Gelu(const Tensor& x, const Tensor& y) override {
-    cpu::GeluForward(Data(x), CheckSameSize("Gelu", {&x, &y}), Data(y));
+  void DoGelu(const Tensor& x, const Tensor& y) override {
+    cpu::GeluForward(Data(x), x.size(), Data(y));
   }
-  void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
-    cpu::GeluBackward(Data(dy), Data(x), CheckSameSize("GeluGradient", {&dy, &x, &dx}), Data(dx));
-  }
-
-  void Relu(const Tensor& x, const Tensor& y) override {
-    cpu::ReluForward(Data(x), CheckSameSize("Relu", {&x, &y}), Data(y));
-  }
-  void ReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
-    cpu::ReluBackward(Data(dy), Data(y), CheckSameSize("ReluGradient", {&dy, &y, &dx}), Data(dx));
+  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
+    cpu::GeluBackward(Data(dy), Data(x), dy.size(), Data(dx));
   }
 
-  void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
-                  const Tensor& y) override {
-    const int64_t n = CheckSameSize("AddDropout", {&a, &b, &y});
-    CheckDropoutRate("AddDropout", mask.rate);
+  void DoRelu(const Tensor& x, const Tensor& y) override {
+    cpu::ReluForward(Data(x), x.size(), Data(y));
+  }
+  void DoReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
+    cpu::ReluBackward(Data(dy), Data(y), dy.size(), Data(dx));
+  }
+
+  void DoAddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
+                    const Tensor& y) override {
+    const int64_t n = a.size();
     if (mask.rate == 0) {
       cpu::AddVectors(Data(a), Data(b), n, Data(y));
     } else {
       cpu::DropoutForward(Data(a), Data(b), mask, n, Data(y));
     }
   }
-  void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
-    const int64_t n = CheckSameSize("Dropout", {&x, &y});
-    CheckDropoutRate("Dropout", mask.rate);
+  void DoDropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
+    const int64_t n = x.size();
     if (mask.rate == 0) {
       Copy(x, y);
     } else {
       cpu::DropoutForward(nullptr, Data(x), mask, n, Data(y));
     }
   }
-  void Add(const Tensor& a, const Tensor& b, const Tensor& y) override {
-    cpu::AddVectors(Data(a), Data(b), CheckSameSize("Add", {&a, &b, &y}), Data(y));
+  void DoAdd(const Tensor& a, const Tensor& b, const Tensor& y) override {
+    cpu::AddVectors(Data(a), Data(b), a.size(), Data(y));
   }
 
   void Fill(const Tensor& x, float value) override { std::fill_n(Data(x), x.size(), value); }
-  void Copy(const Tensor& from, const Tensor& to) override {
-    const int64_t n = CheckSameSize("Copy", {&from, &to});
+  void DoCopy(const Tensor& from, const Tensor& to) override {
+    const int64_t n = from.size();
     if (n > 0) std::memmove(Data(to), Data(from), n * sizeof(float));
   }
-  void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
-                   int64_t to_column, int64_t columns) override {
-    const int64_t m = CheckCopyColumns(from_MC, from_column, to_MD, to_column, columns);
+  void DoCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                     int64_t to_column, int64_t columns) override {
+    const int64_t m = RowsOf(from_MC).rows;
     const int64_t from_width = RowsOf(from_MC).columns, to_width = RowsOf(to_MD).columns;
     const float* from = Data(from_MC) + from_column;
     float* to = Data(to_MD) + to_column;

@@ -16,21 +16,20 @@ float BagFactor(absl::Span<const int32_t> bag, BagMode mode) {
 
 class CpuEmbeddingKernels final : public EmbeddingKernels {
  public:
-  void Lookup(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
-              const Tensor& y_MC) override {
-    const auto [m, c] = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
-    const auto tokens = CheckIndices("Embedding", tokens_M, m, RowsOf(table_VC).rows);
+  void DoLookup(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
+                const Tensor& y_MC) override {
+    const auto [m, c] = RowsOf(y_MC);
+    const auto tokens = tokens_M.i32();
     const int64_t period = RowsOf(positions_TC).rows;
     for (int64_t i = 0; i < m; ++i) {
       AddVectors(Data(table_VC) + tokens[i] * c, Data(positions_TC) + i % period * c, c,
                  Data(y_MC) + i * c);
     }
   }
-  void LookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
-                            const Tensor& dpositions_TC) override {
-    const auto [m, c] = CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
-    const auto tokens =
-        CheckIndices("EmbeddingWeightGradient", tokens_M, m, RowsOf(dtable_VC).rows);
+  void DoLookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
+                              const Tensor& dpositions_TC) override {
+    const auto [m, c] = RowsOf(dy_MC);
+    const auto tokens = tokens_M.i32();
     const int64_t period = RowsOf(dpositions_TC).rows;
     const float* dy = Data(dy_MC);
     for (int64_t i = 0; i < m; ++i, dy += c) {
@@ -39,9 +38,9 @@ class CpuEmbeddingKernels final : public EmbeddingKernels {
     }
   }
 
-  void LookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
-                  const Tensor& positions_TC, const Tensor& y_MC) override {
-    const auto [m, c] = CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
+  void DoLookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
+                    const Tensor& positions_TC, const Tensor& y_MC) override {
+    const auto [m, c] = RowsOf(y_MC);
     const auto tokens = tokens_M.i32();
     const int64_t rows = RowsOf(table_VC).rows;
     const bool positions = !positions_TC.empty();
@@ -60,10 +59,9 @@ class CpuEmbeddingKernels final : public EmbeddingKernels {
       }
     }
   }
-  void LookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
-                                const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
-    const auto [m, c] = CheckEmbeddingPart("EmbeddingPartWeightGradient", tokens_M, dtable_VC,
-                                           dpositions_TC, dy_MC);
+  void DoLookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
+                                  const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
+    const auto [m, c] = RowsOf(dy_MC);
     const auto tokens = tokens_M.i32();
     const int64_t rows = RowsOf(dtable_VC).rows;
     const bool positions = !dpositions_TC.empty();
@@ -76,9 +74,9 @@ class CpuEmbeddingKernels final : public EmbeddingKernels {
     }
   }
 
-  void Bag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
-           const Tensor& y_MC) override {
-    const auto [m, c] = CheckEmbeddingBag("EmbeddingBag", ids_MB, table_VC, y_MC);
+  void DoBag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
+             const Tensor& y_MC) override {
+    const auto [m, c] = RowsOf(y_MC);
     const int64_t bag_size = ids_MB.size() / m;
     const float* table = Data(table_VC);
     for (int64_t i = 0; i < m; ++i) {
@@ -91,9 +89,9 @@ class CpuEmbeddingKernels final : public EmbeddingKernels {
       }
     }
   }
-  void BagWeightGradient(const Tensor& ids_MB, const Tensor& dy_MC, BagMode mode,
-                         const Tensor& dtable_VC) override {
-    const auto [m, c] = CheckEmbeddingBag("EmbeddingBagWeightGradient", ids_MB, dtable_VC, dy_MC);
+  void DoBagWeightGradient(const Tensor& ids_MB, const Tensor& dy_MC, BagMode mode,
+                           const Tensor& dtable_VC) override {
+    const auto [m, c] = RowsOf(dy_MC);
     const int64_t bag_size = ids_MB.size() / m;
     const float* dy = Data(dy_MC);
     for (int64_t i = 0; i < m; ++i, dy += c) {

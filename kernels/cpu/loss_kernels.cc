@@ -12,34 +12,32 @@ namespace {
 
 class CpuLossKernels final : public LossKernels {
  public:
-  double CrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) override {
+  double DoCrossEntropy(const Tensor& logits_MV, const Tensor& targets_M) override {
     const auto [m, v] = RowsOf(logits_MV);
-    const auto targets = CheckIndices("CrossEntropy", targets_M, m, v, kNoTarget);
+    const auto targets = targets_M.i32();
     return CrossEntropyForward(Data(logits_MV), targets.data(), m, v);
   }
-  void CrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
-                            const Tensor& dlogits_MV) override {
-    const auto [m, v] = CheckRows("CrossEntropyGradient", {&logits_MV, &dlogits_MV}, {}, {});
-    const auto targets = CheckIndices("CrossEntropyGradient", targets_M, m, v, kNoTarget);
+  void DoCrossEntropyGradient(const Tensor& logits_MV, const Tensor& targets_M, float scale,
+                              const Tensor& dlogits_MV) override {
+    const auto [m, v] = RowsOf(logits_MV);
+    const auto targets = targets_M.i32();
     CrossEntropyBackward(Data(logits_MV), targets.data(), m, v, scale, Data(dlogits_MV));
   }
 
-  void LargestLogits(const Tensor& logits_MV, const Tensor& most_M) override {
-    const auto [m, v] = CheckRows("LargestLogits", {&logits_MV}, {}, {&most_M});
+  void DoLargestLogits(const Tensor& logits_MV, const Tensor& most_M) override {
+    const auto [m, v] = RowsOf(logits_MV);
     LargestOfRows(Data(logits_MV), m, v, Data(most_M));
   }
-  void SoftmaxSums(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
-                   const Tensor& most_M, const Tensor& sums_M,
-                   const Tensor& target_logits_M) override {
-    const auto [m, v] = CheckRows("SoftmaxSums", {&logits_MV}, {},
-                                  {&targets_M, &most_M, &sums_M, &target_logits_M});
+  void DoSoftmaxSums(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
+                     const Tensor& most_M, const Tensor& sums_M,
+                     const Tensor& target_logits_M) override {
+    const auto [m, v] = RowsOf(logits_MV);
     SoftmaxSumsForward(Data(logits_MV), targets_M.i32().data(), first, Data(most_M), m, v,
                        Data(sums_M), Data(target_logits_M));
   }
-  double CrossEntropyOfSums(const Tensor& targets_M, const Tensor& sums_M,
-                            const Tensor& target_logits_M, const Tensor& most_M) override {
-    const int64_t m =
-        CheckSameSize("CrossEntropyOfSums", {&targets_M, &sums_M, &target_logits_M, &most_M});
+  double DoCrossEntropyOfSums(const Tensor& targets_M, const Tensor& sums_M,
+                              const Tensor& target_logits_M, const Tensor& most_M) override {
+    const int64_t m = targets_M.size();
     const auto targets = targets_M.i32();
     const auto sums = sums_M.f32(), target_logits = target_logits_M.f32(), most = most_M.f32();
     double total = 0;
@@ -50,32 +48,29 @@ class CpuLossKernels final : public LossKernels {
     }
     return total;
   }
-  void CrossEntropyPartGradient(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
-                                const Tensor& lse_M, float scale,
-                                const Tensor& dlogits_MV) override {
-    const auto [m, v] =
-        CheckRows("CrossEntropyPartGradient", {&logits_MV, &dlogits_MV}, {}, {&targets_M, &lse_M});
+  void DoCrossEntropyPartGradient(const Tensor& logits_MV, const Tensor& targets_M, int64_t first,
+                                  const Tensor& lse_M, float scale,
+                                  const Tensor& dlogits_MV) override {
+    const auto [m, v] = RowsOf(logits_MV);
     CrossEntropyPartBackward(Data(logits_MV), targets_M.i32().data(), first, Data(lse_M), m, v,
                              scale, Data(dlogits_MV));
   }
 
-  double SquaredError(const Tensor& y, const Tensor& targets) override {
-    return SquaredErrorForward(Data(y), Data(targets),
-                               CheckSameSize("SquaredError", {&y, &targets}));
+  double DoSquaredError(const Tensor& y, const Tensor& targets) override {
+    return SquaredErrorForward(Data(y), Data(targets), y.size());
   }
-  void SquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,
-                            const Tensor& dy) override {
-    const int64_t n = CheckSameSize("SquaredErrorGradient", {&y, &targets, &dy});
+  void DoSquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,
+                              const Tensor& dy) override {
+    const int64_t n = y.size();
     SquaredErrorBackward(Data(y), Data(targets), scale, n, Data(dy));
   }
 
-  double BinaryCrossEntropy(const Tensor& logits, const Tensor& targets) override {
-    return BinaryCrossEntropyForward(Data(logits), Data(targets),
-                                     CheckSameSize("BinaryCrossEntropy", {&logits, &targets}));
+  double DoBinaryCrossEntropy(const Tensor& logits, const Tensor& targets) override {
+    return BinaryCrossEntropyForward(Data(logits), Data(targets), logits.size());
   }
-  void BinaryCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
-                                  const Tensor& dlogits) override {
-    const int64_t n = CheckSameSize("BinaryCrossEntropyGradient", {&logits, &targets, &dlogits});
+  void DoBinaryCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
+                                    const Tensor& dlogits) override {
+    const int64_t n = logits.size();
     BinaryCrossEntropyBackward(Data(logits), Data(targets), scale, n, Data(dlogits));
   }
 };

@@ -10,21 +10,18 @@ namespace {
 
 class CpuOptimizerKernels final : public OptimizerKernels {
  public:
-  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
-            const Tensor& v) override {
-    AdamStep(options, Data(dw), CheckSameSize("Adam", {&w, &dw, &m, &v}), Data(w), Data(m),
-             Data(v));
+  void DoAdam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
+              const Tensor& v) override {
+    AdamStep(options, Data(dw), w.size(), Data(w), Data(m), Data(v));
   }
-  void Sgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
-           const Tensor& velocity) override {
-    const int64_t n = CheckSameSize("Sgd", {&w, &dw});
-    CheckVelocity("Sgd", w, options.momentum, velocity);
+  void DoSgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
+             const Tensor& velocity) override {
+    const int64_t n = w.size();
     SgdStep(options, Data(dw), n, Data(w), velocity.empty() ? nullptr : Data(velocity));
   }
-  void RmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
-               const Tensor& squares, const Tensor& velocity) override {
-    const int64_t n = CheckSameSize("RmsProp", {&w, &dw, &squares});
-    CheckVelocity("RmsProp", w, options.momentum, velocity);
+  void DoRmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
+                 const Tensor& squares, const Tensor& velocity) override {
+    const int64_t n = w.size();
     RmsPropStep(options, Data(dw), n, Data(w), Data(squares),
                 velocity.empty() ? nullptr : Data(velocity));
   }

@@ -123,6 +123,46 @@ PIPELAB_DEVICE inline void StageRows(const Block& block, HeadRows<BFloat16> from
   });
 }
 
+// Sums that go on with what is there of a gradient, and what becomes of them; `room` is scratch.
+template <class Head>
+PIPELAB_DEVICE inline void LoadGradient(const Block& block, HeadRows<BFloat16> from, int64_t rows,
+                                        int64_t size, float* room,
+                                        OfWarps<typename Head::Sums>* sums) {
+  StageRows<Head>(block, from, rows, size, room);
+  block.ForEachWarp([&](int warp) { LoadSums<Head>(room, warp, &(*sums)[warp]); });
+}
+template <class Head>
+PIPELAB_DEVICE inline void StoreGradient(const Block& block, OfWarps<typename Head::Sums>* sums,
+                                         int64_t rows, int64_t size, float* room,
+                                         HeadRows<BFloat16> to) {
+  block.ForEachWarp([&](int warp) { StoreSums<Head>((*sums)[warp], warp, room); });
+  WriteRows<Head>(block, room, to, rows, size, [](int) { return 1.0f; });
+}
+
+// A tile's scores with a row for each key, in shared memory, and what becomes of them.
+struct KeyScores {
+  const float *scores, *dprobabilities;  // of queries and keys; of their outputs' gradients
+  const float *lse, *delta;              // of the queries
+  BFloat16 *p, *dscores;                 // results
+};
+
+// Of the keys [first_key, first_key + rows) with the queries [first, last) of a sample.
+PIPELAB_DEVICE inline void ScoreGradients(const Block& block, const Call& call, int64_t sample,
+                                          int64_t first_key, int64_t rows, int64_t first,
+                                          int64_t last, const KeyScores& tile) {
+  block.ForEach(kTileRows * kTileRows, [&](int64_t at) {
+    const int r = static_cast<int>(at) / kTileRows, j = static_cast<int>(at) % kTileRows;
+    float probability = 0.0f, dscore = 0.0f;
+    if (r < rows && first + j < last && first_key + r < KeysOf(call.c, sample, first + j)) {
+      const int place = r * kScorePitch + j;
+      probability = expf(call.scale * tile.scores[place] - tile.lse[j]);
+      dscore = call.scale * probability * (tile.dprobabilities[place] - tile.delta[j]);
+    }
+    tile.p[r * kFactorPitch + j] = probability;
+    tile.dscores[r * kFactorPitch + j] = dscore;
+  });
+}
+
 // Over the tiles of queries from the last to the first, as the slices of a sequence come: a later
 // call goes on with the sum that an earlier one left. Rows of scores are keys here.
 template <class Head>
@@ -160,10 +200,8 @@ void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
           TakeRows<Head>(dout, warp, &own_v[warp]);
         });
         const int64_t there = c.writes_all_keys ? 0 : rows;
-        StageRows<Head>(block, dk, there, c.size, scores);
-        block.ForEachWarp([&](int warp) { LoadSums<Head>(scores, warp, &dk_sums[warp]); });
-        StageRows<Head>(block, dv, there, c.size, scores);
-        block.ForEachWarp([&](int warp) { LoadSums<Head>(scores, warp, &dv_sums[warp]); });
+        LoadGradient<Head>(block, dk, there, c.size, scores, &dk_sums);
+        LoadGradient<Head>(block, dv, there, c.size, scores, &dv_sums);
         for (int64_t query_tile = query_tiles - 1; query_tile >= 0; --query_tile) {
           const int64_t first = query_tile * kTileRows;
           const int64_t last = first + kTileRows < c.queries ? first + kTileRows : c.queries;
@@ -175,28 +213,16 @@ void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
             Scores<Head>(own_k[warp], q, warp, rows, last - first, scores);
             Scores<Head>(own_v[warp], dout, warp, rows, last - first, dprobabilities);
           });
-          block.ForEach(kTileRows * kTileRows, [&](int64_t at) {
-            const int r = static_cast<int>(at) / kTileRows, j = static_cast<int>(at) % kTileRows;
-            float probability = 0.0f, dscore = 0.0f;
-            if (r < rows && first + j < last && first_key + r < KeysOf(c, sample, first + j)) {
-              const int place = r * kScorePitch + j;
-              probability = expf(call.scale * scores[place] - lse[j]);
-              dscore = call.scale * probability * (dprobabilities[place] - delta[j]);
-            }
-            p[r * kFactorPitch + j] = probability;
-            dscores[r * kFactorPitch + j] = dscore;
-          });
+          ScoreGradients(block, call, sample, first_key, rows, first, last,
+                         {scores, dprobabilities, lse, delta, p, dscores});
           block.ForEachWarp([&](int warp) {
             if (warp / kSides * kTile >= rows) return;
             AddProducts<Head>(p, dout, warp, last - first, &dv_sums[warp]);
             AddProducts<Head>(dscores, q, warp, last - first, &dk_sums[warp]);
           });
         }
-        const auto one = [](int) { return 1.0f; };
-        block.ForEachWarp([&](int warp) { StoreSums<Head>(dk_sums[warp], warp, scores); });
-        WriteRows<Head>(block, scores, dk, rows, c.size, one);
-        block.ForEachWarp([&](int warp) { StoreSums<Head>(dv_sums[warp], warp, scores); });
-        WriteRows<Head>(block, scores, dv, rows, c.size, one);
+        StoreGradient<Head>(block, &dk_sums, rows, c.size, scores, dk);
+        StoreGradient<Head>(block, &dv_sums, rows, c.size, scores, dv);
       });
 }
 

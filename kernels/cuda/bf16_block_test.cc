@@ -78,17 +78,11 @@ class Wide {
     b.LinearWeightGradient(norm1, dqkv, dwqkv, dbqkv);
     b.LayerNormInputGradient(dnorm, x, gamma1, mean1, rstd1, dx);
     b.Add(dx, dmiddle, dx);
-    for (const auto& [name, t] : std::vector<std::pair<std::string, Tensor>>{{"dx", dx},
-                                                                             {"dw1", dw1},
-                                                                             {"dw2", dw2},
-                                                                             {"db1", db1},
-                                                                             {"db2", db2},
-                                                                             {"dgamma2", dgamma2},
-                                                                             {"dbeta2", dbeta2},
-                                                                             {"dwo", dwo},
-                                                                             {"dbo", dbo},
-                                                                             {"dwqkv", dwqkv},
-                                                                             {"dbqkv", dbqkv}}) {
+    const std::pair<const char*, Tensor> gradients[] = {
+        {"dx", dx},   {"dw1", dw1},         {"dw2", dw2},       {"db1", db1},
+        {"db2", db2}, {"dgamma2", dgamma2}, {"dbeta2", dbeta2}, {"dwo", dwo},
+        {"dbo", dbo}, {"dwqkv", dwqkv},     {"dbqkv", dbqkv}};
+    for (const auto& [name, t] : gradients) {
       all[name] = HostValues(t);
     }
     return all;

@@ -28,9 +28,8 @@ class CudaConvolutionKernels final : public ConvolutionKernels {
  public:
   CudaConvolutionKernels(Arena* arena, Device* device) : arena_(arena), device_(device) {}
 
-  void Forward(const ConvolutionShape& s, const Tensor& x_NHWC, const Tensor& w_HWIO,
-               const Tensor& b_O, const Tensor& y_NHWC) override {
-    CheckConvolution("Convolution", s, x_NHWC, w_HWIO, b_O, y_NHWC);
+  void DoForward(const ConvolutionShape& s, const Tensor& x_NHWC, const Tensor& w_HWIO,
+                 const Tensor& b_O, const Tensor& y_NHWC) override {
     const Tensor scratch = Scratch(s);
     ByType(x_NHWC, [&](auto at) {
       if (Library(s, ConvolutionPass::kForward, at(x_NHWC), at(w_HWIO), at(y_NHWC), scratch)) {
@@ -43,9 +42,8 @@ class CudaConvolutionKernels final : public ConvolutionKernels {
                   at(y_NHWC));
     });
   }
-  void InputGradient(const ConvolutionShape& s, const Tensor& dy_NHWC, const Tensor& w_HWIO,
-                     const Tensor& dx_NHWC) override {
-    CheckConvolution("ConvolutionInputGradient", s, dx_NHWC, w_HWIO, Tensor(), dy_NHWC);
+  void DoInputGradient(const ConvolutionShape& s, const Tensor& dy_NHWC, const Tensor& w_HWIO,
+                       const Tensor& dx_NHWC) override {
     const Tensor scratch = Scratch(s);
     ByType(dy_NHWC, [&](auto at) {
       if (Library(s, ConvolutionPass::kInputGradient, at(dx_NHWC), at(w_HWIO), at(dy_NHWC),
@@ -56,9 +54,8 @@ class CudaConvolutionKernels final : public ConvolutionKernels {
                                at(dx_NHWC));
     });
   }
-  void WeightGradient(const ConvolutionShape& s, const Tensor& x_NHWC, const Tensor& dy_NHWC,
-                      const Tensor& dw_HWIO, const Tensor& db_O) override {
-    CheckConvolution("ConvolutionWeightGradient", s, x_NHWC, dw_HWIO, db_O, dy_NHWC);
+  void DoWeightGradient(const ConvolutionShape& s, const Tensor& x_NHWC, const Tensor& dy_NHWC,
+                        const Tensor& dw_HWIO, const Tensor& db_O) override {
     const Tensor scratch = Scratch(s);
     ByType(dy_NHWC, [&](auto at) {
       if (x_NHWC.type() == DataType::kBFloat16 && IsProduct(s)) {

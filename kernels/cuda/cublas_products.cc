@@ -84,7 +84,81 @@ struct CublasProducts::Plan {
   cublasLtMatmulPreference_t preference = nullptr;
   cublasLtMatmulAlgo_t algorithm;
   bool found = false;
+
+  absl::Status Describe(const MatmulCall& call, Precision precision);
+  absl::Status SetLayouts(const MatmulCall& call);
+  absl::Status SetPreference();
+  absl::Status Choose(const MatmulCall& call, cublasLtHandle_t handle);
 };
+
+absl::Status CublasProducts::Plan::Describe(const MatmulCall& call, Precision precision) {
+  PIPELAB_RETURN_IF_ERROR(
+      CublasStatus(cublasLtMatmulDescCreate(&desc, ComputeTypeOf(call, precision), CUDA_R_32F),
+                   "cuBLASLt's description of a product"));
+  const cublasOperation_t of_first = call.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t of_second = call.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  PIPELAB_RETURN_IF_ERROR(Set(desc, CUBLASLT_MATMUL_DESC_TRANSA, of_first));
+  PIPELAB_RETURN_IF_ERROR(Set(desc, CUBLASLT_MATMUL_DESC_TRANSB, of_second));
+  PIPELAB_RETURN_IF_ERROR(Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(call)));
+  if (HasAux(call)) {
+    PIPELAB_RETURN_IF_ERROR(Set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.n));
+  }
+  return SetAddresses(call, desc);
+}
+
+absl::Status CublasProducts::Plan::SetLayouts(const MatmulCall& call) {
+  const cudaDataType_t factor = call.type == MatmulCall::Type::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
+  const cudaDataType_t sum = call.type == MatmulCall::Type::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
+  const auto layout = [&](cudaDataType_t type, int64_t rows, int64_t columns, int64_t row,
+                          int64_t step, cublasLtMatrixLayout_t* made) -> absl::Status {
+    PIPELAB_RETURN_IF_ERROR(CublasStatus(cublasLtMatrixLayoutCreate(made, type, rows, columns, row),
+                                         "cuBLASLt's layout"));
+    if (call.batch == 1) return absl::OkStatus();
+    const int32_t batch = static_cast<int32_t>(call.batch);
+    PIPELAB_RETURN_IF_ERROR(
+        CublasStatus(cublasLtMatrixLayoutSetAttribute(*made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                      &batch, sizeof(batch)),
+                     "cuBLASLt's batch"));
+    return CublasStatus(
+        cublasLtMatrixLayoutSetAttribute(*made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step,
+                                         sizeof(step)),
+        "cuBLASLt's batch");
+  };
+  PIPELAB_RETURN_IF_ERROR(layout(factor, call.transpose_b ? call.k : call.n,
+                                 call.transpose_b ? call.n : call.k, call.ldb(), call.step_b,
+                                 &first));
+  PIPELAB_RETURN_IF_ERROR(layout(factor, call.transpose_a ? call.m : call.k,
+                                 call.transpose_a ? call.k : call.m, call.lda(), call.step_a,
+                                 &second));
+  return layout(sum, call.n, call.m, call.ldc(), call.step_c, &result);
+}
+
+absl::Status CublasProducts::Plan::SetPreference() {
+  PIPELAB_RETURN_IF_ERROR(
+      CublasStatus(cublasLtMatmulPreferenceCreate(&preference), "cuBLASLt's preferences"));
+  PIPELAB_RETURN_IF_ERROR(
+      Set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes));
+  for (const auto attribute :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    PIPELAB_RETURN_IF_ERROR(Set(preference, attribute, static_cast<uint32_t>(kAlignment)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CublasProducts::Plan::Choose(const MatmulCall& call, cublasLtHandle_t handle) {
+  cublasLtMatmulHeuristicResult_t best;
+  int count = 0;
+  const cublasStatus_t asked = cublasLtMatmulAlgoGetHeuristic(handle, desc, first, second, result,
+                                                              result, preference, 1, &best, &count);
+  // Where something follows the product, it can as well be a kernel of its own.
+  if (asked != CUBLAS_STATUS_NOT_SUPPORTED && call.then == MatmulCall::Then::kNothing) {
+    PIPELAB_RETURN_IF_ERROR(CublasStatus(asked, "cuBLASLt's choice of an algorithm"));
+  }
+  found = asked == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
+  if (found) algorithm = best.algo;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<CublasProducts>> CublasProducts::Create(Precision precision) {
   auto products = absl::WrapUnique(new CublasProducts(precision));
@@ -121,63 +195,12 @@ absl::StatusOr<CublasProducts::Plan*> CublasProducts::PlanOf(const MatmulCall& c
                    call.bias != nullptr};
   std::unique_ptr<Plan>& plan = plans_[key];
   if (plan != nullptr) return plan.get();
-  plan = std::make_unique<Plan>();
-  const cudaDataType_t factor = call.type == MatmulCall::Type::kFloat32 ? CUDA_R_32F : CUDA_R_16BF;
-  const cudaDataType_t sum = call.type == MatmulCall::Type::kBFloat16 ? CUDA_R_16BF : CUDA_R_32F;
-  PIPELAB_RETURN_IF_ERROR(CublasStatus(
-      cublasLtMatmulDescCreate(&plan->desc, ComputeTypeOf(call, precision_), CUDA_R_32F),
-      "cuBLASLt's description of a product"));
-  const cublasOperation_t first = call.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
-  const cublasOperation_t second = call.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-  PIPELAB_RETURN_IF_ERROR(Set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSA, first));
-  PIPELAB_RETURN_IF_ERROR(Set(plan->desc, CUBLASLT_MATMUL_DESC_TRANSB, second));
-  PIPELAB_RETURN_IF_ERROR(Set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(call)));
-  if (HasAux(call)) {
-    PIPELAB_RETURN_IF_ERROR(Set(plan->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, call.n));
-  }
-  PIPELAB_RETURN_IF_ERROR(SetAddresses(call, plan->desc));
-  const auto layout = [&](cudaDataType_t type, int64_t rows, int64_t columns, int64_t row,
-                          int64_t step, cublasLtMatrixLayout_t* made) -> absl::Status {
-    PIPELAB_RETURN_IF_ERROR(CublasStatus(cublasLtMatrixLayoutCreate(made, type, rows, columns, row),
-                                         "cuBLASLt's layout"));
-    if (call.batch == 1) return absl::OkStatus();
-    const int32_t batch = static_cast<int32_t>(call.batch);
-    PIPELAB_RETURN_IF_ERROR(
-        CublasStatus(cublasLtMatrixLayoutSetAttribute(*made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
-                                                      &batch, sizeof(batch)),
-                     "cuBLASLt's batch"));
-    return CublasStatus(
-        cublasLtMatrixLayoutSetAttribute(*made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step,
-                                         sizeof(step)),
-        "cuBLASLt's batch");
-  };
-  PIPELAB_RETURN_IF_ERROR(layout(factor, call.transpose_b ? call.k : call.n,
-                                 call.transpose_b ? call.n : call.k, call.ldb(), call.step_b,
-                                 &plan->first));
-  PIPELAB_RETURN_IF_ERROR(layout(factor, call.transpose_a ? call.m : call.k,
-                                 call.transpose_a ? call.k : call.m, call.lda(), call.step_a,
-                                 &plan->second));
-  PIPELAB_RETURN_IF_ERROR(layout(sum, call.n, call.m, call.ldc(), call.step_c, &plan->result));
-  PIPELAB_RETURN_IF_ERROR(
-      CublasStatus(cublasLtMatmulPreferenceCreate(&plan->preference), "cuBLASLt's preferences"));
-  PIPELAB_RETURN_IF_ERROR(
-      Set(plan->preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kWorkspaceBytes));
-  for (const auto attribute :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    PIPELAB_RETURN_IF_ERROR(Set(plan->preference, attribute, static_cast<uint32_t>(kAlignment)));
-  }
-  cublasLtMatmulHeuristicResult_t best;
-  int count = 0;
-  const cublasStatus_t asked =
-      cublasLtMatmulAlgoGetHeuristic(handle_, plan->desc, plan->first, plan->second, plan->result,
-                                     plan->result, plan->preference, 1, &best, &count);
-  // Where something follows the product, it can as well be a kernel of its own.
-  if (asked != CUBLAS_STATUS_NOT_SUPPORTED && call.then == MatmulCall::Then::kNothing) {
-    PIPELAB_RETURN_IF_ERROR(CublasStatus(asked, "cuBLASLt's choice of an algorithm"));
-  }
-  plan->found = asked == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS;
-  if (plan->found) plan->algorithm = best.algo;
+  auto made = std::make_unique<Plan>();
+  PIPELAB_RETURN_IF_ERROR(made->Describe(call, precision_));
+  PIPELAB_RETURN_IF_ERROR(made->SetLayouts(call));
+  PIPELAB_RETURN_IF_ERROR(made->SetPreference());
+  PIPELAB_RETURN_IF_ERROR(made->Choose(call, handle_));
+  plan = std::move(made);
   return plan.get();
 }
 

@@ -34,9 +34,9 @@ class CudaBackend final : public Backend {
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
 
-  void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
-              const Tensor& y_MN) override {
-    const auto [m, k, n] = CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);
+  void DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
+                const Tensor& y_MN) override {
+    const auto [m, k, n] = MatmulOf(x_MK, y_MN);
     MatmulCall call = Product(m, k, n, x_MK, w_KN, y_MN);
     if (!b_N.empty()) {
       call.then = MatmulCall::Then::kBias;
@@ -44,15 +44,16 @@ class CudaBackend final : public Backend {
     }
     device_->Matmul(call);
   }
-  void LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& dx_MK) override {
-    const auto [m, k, n] = CheckMatmul("LinearInputGradient", dx_MK, w_KN, dy_MN, Tensor());
+  void DoLinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN,
+                             const Tensor& dx_MK) override {
+    const auto [m, k, n] = MatmulOf(dx_MK, dy_MN);
     MatmulCall call = Product(m, n, k, dy_MN, w_KN, dx_MK);
     call.transpose_b = true;
     device_->Matmul(call);
   }
-  void LinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
-                            const Tensor& db_N) override {
-    const auto [m, k, n] = CheckMatmul("LinearWeightGradient", x_MK, dw_KN, dy_MN, db_N);
+  void DoLinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
+                              const Tensor& db_N) override {
+    const auto [m, k, n] = MatmulOf(x_MK, dy_MN);
     MatmulCall call = Product(k, m, n, x_MK, dy_MN, dw_KN);
     call.transpose_a = call.add = true;
     device_->Matmul(call);
@@ -61,41 +62,37 @@ class CudaBackend final : public Backend {
       gpu::AddColumnSums(*device_, at(dy_MN), m, n, Data(db_N));
     });
   }
-  void LinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
-    const auto [m, k, n] = CheckMatmulTransposed("LinearTransposed", x_MK, w_NK, y_MN);
+  void DoLinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
+    const auto [m, k, n] = MatmulOf(x_MK, y_MN);
     MatmulCall call = Product(m, k, n, x_MK, w_NK, y_MN);
     call.transpose_b = true;
     device_->Matmul(call);
   }
-  void LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
-                                     const Tensor& dx_MK) override {
-    const auto [m, k, n] =
-        CheckMatmulTransposed("LinearTransposedInputGradient", dx_MK, w_NK, dy_MN);
+  void DoLinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
+                                       const Tensor& dx_MK) override {
+    const auto [m, k, n] = MatmulOf(dx_MK, dy_MN);
     device_->Matmul(Product(m, n, k, dy_MN, w_NK, dx_MK));
   }
-  void LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
-                                      const Tensor& dw_NK) override {
-    const auto [m, k, n] =
-        CheckMatmulTransposed("LinearTransposedWeightGradient", x_MK, dw_NK, dy_MN);
+  void DoLinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
+                                        const Tensor& dw_NK) override {
+    const auto [m, k, n] = MatmulOf(x_MK, dy_MN);
     MatmulCall call = Product(n, m, k, dy_MN, x_MK, dw_NK);
     call.transpose_a = call.add = true;
     device_->Matmul(call);
   }
 
-  void LinearGelu(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N, const Tensor& h_MN,
-                  const Tensor& y_MN) override {
-    const auto [m, k, n] = CheckMatmul("LinearGelu", x_MK, w_KN, h_MN, b_N);
-    CheckSameSize("LinearGelu", {&h_MN, &y_MN});
+  void DoLinearGelu(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N, const Tensor& h_MN,
+                    const Tensor& y_MN) override {
+    const auto [m, k, n] = MatmulOf(x_MK, h_MN);
     MatmulCall call = Product(m, k, n, x_MK, w_KN, y_MN);
     call.then = MatmulCall::Then::kBiasGelu;
     call.bias = OfType(b_N, y_MN);
     call.aux = OfType(h_MN, y_MN);
     device_->Matmul(call);
   }
-  void LinearGeluInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& h_MK,
-                               const Tensor& dh_MK) override {
-    const auto [m, k, n] = CheckMatmul("LinearGeluInputGradient", dh_MK, w_KN, dy_MN, Tensor());
-    CheckSameSize("LinearGeluInputGradient", {&h_MK, &dh_MK});
+  void DoLinearGeluInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& h_MK,
+                                 const Tensor& dh_MK) override {
+    const auto [m, k, n] = MatmulOf(dh_MK, dy_MN);
     MatmulCall call = Product(m, n, k, dy_MN, w_KN, dh_MK);
     call.transpose_b = true;
     call.then = MatmulCall::Then::kGeluGradient;
@@ -103,57 +100,53 @@ class CudaBackend final : public Backend {
     device_->Matmul(call);
   }
 
-  void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
-                 const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
-    const RowsSize size =
-        CheckRows("LayerNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C}, {&mean_M, &rstd_M});
+  void DoLayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                   const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
+    const RowsSize size = RowsOf(x_MC);
     ByType(x_MC, [&](auto at) {
       gpu::LayerNorm(*device_, at(x_MC), at(gamma_C), at(beta_C), size.rows, size.columns, at(y_MC),
                      Data(mean_M), Data(rstd_M));
     });
   }
-  void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
-                              const Tensor& mean_M, const Tensor& rstd_M,
-                              const Tensor& dx_MC) override {
-    const RowsSize size = CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C},
-                                    {&mean_M, &rstd_M});
+  void DoLayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                                const Tensor& mean_M, const Tensor& rstd_M,
+                                const Tensor& dx_MC) override {
+    const RowsSize size = RowsOf(dy_MC);
     ByType(x_MC, [&](auto at) {
       gpu::LayerNormInputGradient(*device_, at(dy_MC), at(x_MC), at(gamma_C), Data(mean_M),
                                   Data(rstd_M), at(Tensor()), size.rows, size.columns, at(dx_MC));
     });
   }
-  void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
-                               const Tensor& rstd_M, const Tensor& dgamma_C,
-                               const Tensor& dbeta_C) override {
-    const RowsSize size = CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC},
-                                    {&dgamma_C, &dbeta_C}, {&mean_M, &rstd_M});
+  void DoLayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
+                                 const Tensor& rstd_M, const Tensor& dgamma_C,
+                                 const Tensor& dbeta_C) override {
+    const RowsSize size = RowsOf(dy_MC);
     ByType(x_MC, [&](auto at) {
       gpu::LayerNormWeightGradient(*device_, at(dy_MC), at(x_MC), Data(mean_M), Data(rstd_M),
                                    size.rows, size.columns, Data(dgamma_C), Data(dbeta_C));
     });
   }
 
-  void Gelu(const Tensor& x, const Tensor& y) override {
-    const int64_t n = CheckSameSize("Gelu", {&x, &y});
+  void DoGelu(const Tensor& x, const Tensor& y) override {
+    const int64_t n = x.size();
     ByType(x, [&](auto at) { gpu::Gelu(*device_, at(x), n, at(y)); });
   }
-  void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
-    const int64_t n = CheckSameSize("GeluGradient", {&dy, &x, &dx});
+  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
+    const int64_t n = dy.size();
     ByType(x, [&](auto at) { gpu::GeluGradient(*device_, at(dy), at(x), n, at(dx)); });
   }
-  void Relu(const Tensor& x, const Tensor& y) override {
-    const int64_t n = CheckSameSize("Relu", {&x, &y});
+  void DoRelu(const Tensor& x, const Tensor& y) override {
+    const int64_t n = x.size();
     ByType(x, [&](auto at) { gpu::Relu(*device_, at(x), n, at(y)); });
   }
-  void ReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
-    const int64_t n = CheckSameSize("ReluGradient", {&dy, &y, &dx});
+  void DoReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
+    const int64_t n = dy.size();
     ByType(y, [&](auto at) { gpu::ReluGradient(*device_, at(dy), at(y), n, at(dx)); });
   }
 
-  void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
-                  const Tensor& y) override {
-    const int64_t n = CheckSameSize("AddDropout", {&a, &b, &y});
-    CheckDropoutRate("AddDropout", mask.rate);
+  void DoAddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
+                    const Tensor& y) override {
+    const int64_t n = a.size();
     ByType(y, [&](auto at) {
       if (mask.rate == 0) {
         gpu::Add(*device_, at(a), at(b), n, at(y));
@@ -162,9 +155,8 @@ class CudaBackend final : public Backend {
       }
     });
   }
-  void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
-    const int64_t n = CheckSameSize("Dropout", {&x, &y});
-    CheckDropoutRate("Dropout", mask.rate);
+  void DoDropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
+    const int64_t n = x.size();
     if (mask.rate == 0) {
       Copy(x, y);
       return;
@@ -173,8 +165,8 @@ class CudaBackend final : public Backend {
       gpu::Dropout(*device_, at(Tensor()), at(x), NumbersOf(mask), n, at(y));
     });
   }
-  void Add(const Tensor& a, const Tensor& b, const Tensor& y) override {
-    const int64_t n = CheckSameSize("Add", {&a, &b, &y});
+  void DoAdd(const Tensor& a, const Tensor& b, const Tensor& y) override {
+    const int64_t n = a.size();
     if (y.type() != b.type()) {
       gpu::Add(*device_, Data(a), DataOf<BFloat16>(b), n, Data(y));
       return;
@@ -185,8 +177,8 @@ class CudaBackend final : public Backend {
   void Fill(const Tensor& x, float value) override {
     ByType(x, [&](auto at) { gpu::Fill(*device_, value, x.size(), at(x)); });
   }
-  void Copy(const Tensor& from, const Tensor& to) override {
-    const int64_t n = CheckSameSize("Copy", {&from, &to});
+  void DoCopy(const Tensor& from, const Tensor& to) override {
+    const int64_t n = from.size();
     if (from.type() != to.type()) {
       ByType(from, [&](auto in) {
         ByType(to, [&](auto out) { gpu::Convert(*device_, in(from), n, out(to)); });
@@ -195,9 +187,9 @@ class CudaBackend final : public Backend {
       device_->Copy(OfType(from, from), OfType(to, to), from.bytes());
     }
   }
-  void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
-                   int64_t to_column, int64_t columns) override {
-    const int64_t m = CheckCopyColumns(from_MC, from_column, to_MD, to_column, columns);
+  void DoCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                     int64_t to_column, int64_t columns) override {
+    const int64_t m = RowsOf(from_MC).rows;
     const auto copy = [&](auto in, auto out) {
       gpu::CopyColumns(*device_, in(from_MC) + from_column, RowsOf(from_MC).columns, m, columns,
                        out(to_MD) + to_column, RowsOf(to_MD).columns);

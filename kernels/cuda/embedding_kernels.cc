@@ -16,46 +16,41 @@ class CudaEmbeddingKernels final : public EmbeddingKernels {
  public:
   explicit CudaEmbeddingKernels(Device* device) : device_(device) {}
 
-  void Lookup(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
-              const Tensor& y_MC) override {
-    const RowsSize size = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
-    CheckIndices("Embedding", tokens_M, size.rows, RowsOf(table_VC).rows);
+  void DoLookup(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
+                const Tensor& y_MC) override {
+    const RowsSize size = RowsOf(y_MC);
     LookUp(tokens_M, 0, table_VC, positions_TC, /*strict=*/true, size, y_MC);
   }
-  void LookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
-                            const Tensor& dpositions_TC) override {
-    const RowsSize size =
-        CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
-    CheckIndices("EmbeddingWeightGradient", tokens_M, size.rows, RowsOf(dtable_VC).rows);
+  void DoLookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
+                              const Tensor& dpositions_TC) override {
+    const RowsSize size = RowsOf(dy_MC);
     AddToTable(tokens_M, 0, 1, /*mean=*/false, dy_MC, dtable_VC);
     AddToPositions(dy_MC, size, dpositions_TC);
   }
 
-  void LookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
-                  const Tensor& positions_TC, const Tensor& y_MC) override {
-    const RowsSize size =
-        CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
+  void DoLookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
+                    const Tensor& positions_TC, const Tensor& y_MC) override {
+    const RowsSize size = RowsOf(y_MC);
     LookUp(tokens_M, first, table_VC, positions_TC, /*strict=*/false, size, y_MC);
   }
-  void LookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
-                                const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
-    const RowsSize size = CheckEmbeddingPart("EmbeddingPartWeightGradient", tokens_M, dtable_VC,
-                                             dpositions_TC, dy_MC);
+  void DoLookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
+                                  const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
+    const RowsSize size = RowsOf(dy_MC);
     AddToTable(tokens_M, first, 1, /*mean=*/false, dy_MC, dtable_VC);
     if (!dpositions_TC.empty()) AddToPositions(dy_MC, size, dpositions_TC);
   }
 
-  void Bag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
-           const Tensor& y_MC) override {
-    const RowsSize size = CheckEmbeddingBag("EmbeddingBag", ids_MB, table_VC, y_MC);
+  void DoBag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
+             const Tensor& y_MC) override {
+    const RowsSize size = RowsOf(y_MC);
     ByType(y_MC, [&](auto at) {
       gpu::Bag(*device_, Ids(ids_MB), ids_MB.size() / size.rows, at(table_VC),
                RowsOf(table_VC).rows, mode == BagMode::kMean, size.rows, size.columns, at(y_MC));
     });
   }
-  void BagWeightGradient(const Tensor& ids_MB, const Tensor& dy_MC, BagMode mode,
-                         const Tensor& dtable_VC) override {
-    const RowsSize size = CheckEmbeddingBag("EmbeddingBagWeightGradient", ids_MB, dtable_VC, dy_MC);
+  void DoBagWeightGradient(const Tensor& ids_MB, const Tensor& dy_MC, BagMode mode,
+                           const Tensor& dtable_VC) override {
+    const RowsSize size = RowsOf(dy_MC);
     AddToTable(ids_MB, 0, ids_MB.size() / size.rows, mode == BagMode::kMean, dy_MC, dtable_VC);
   }
 

@@ -13,9 +13,9 @@ class CudaOptimizerKernels final : public OptimizerKernels {
  public:
   explicit CudaOptimizerKernels(Device* device) : device_(device) {}
 
-  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
-            const Tensor& v) override {
-    const int64_t n = CheckSameSize("Adam", {&w, &dw, &m, &v});
+  void DoAdam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
+              const Tensor& v) override {
+    const int64_t n = w.size();
     // m^ = m / (1 - beta1^t) and v^ = v / (1 - beta2^t), folded into the rate and into v's root.
     const double step = static_cast<double>(options.step);
     AdamNumbers a;
@@ -27,18 +27,16 @@ class CudaOptimizerKernels final : public OptimizerKernels {
     a.decay = static_cast<float>(double{options.learning_rate} * options.weight_decay);
     gpu::Adam(*device_, a, Data(dw), n, Data(w), Data(m), Data(v));
   }
-  void Sgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
-           const Tensor& velocity) override {
-    const int64_t n = CheckSameSize("Sgd", {&w, &dw});
-    CheckVelocity("Sgd", w, options.momentum, velocity);
+  void DoSgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
+             const Tensor& velocity) override {
+    const int64_t n = w.size();
     const SgdNumbers s = {options.learning_rate, options.momentum, options.weight_decay,
                           options.nesterov};
     gpu::Sgd(*device_, s, Data(dw), n, Data(w), Data(velocity));
   }
-  void RmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
-               const Tensor& squares, const Tensor& velocity) override {
-    const int64_t n = CheckSameSize("RmsProp", {&w, &dw, &squares});
-    CheckVelocity("RmsProp", w, options.momentum, velocity);
+  void DoRmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
+                 const Tensor& squares, const Tensor& velocity) override {
+    const int64_t n = w.size();
     RmsPropNumbers r;
     r.rate = options.learning_rate;
     r.decay = options.decay;

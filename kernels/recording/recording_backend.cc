@@ -54,95 +54,95 @@ RecordingBackend::RecordingBackend(std::unique_ptr<Backend> of)
 
 RecordingBackend::~RecordingBackend() = default;
 
-void RecordingBackend::Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
-                              const Tensor& y_MN) {
-  const MatmulSize s = CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);
+void RecordingBackend::DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
+                                const Tensor& y_MN) {
+  const MatmulSize s = MatmulOf(x_MK, y_MN);
   record_.Note("Linear", Text(s), ProductFlops(s), {&x_MK, &w_KN, &b_N, &y_MN},
                [&] { of_->Linear(x_MK, w_KN, b_N, y_MN); });
 }
 
-void RecordingBackend::LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN,
-                                           const Tensor& dx_MK) {
-  const MatmulSize s = CheckMatmul("LinearInputGradient", dx_MK, w_KN, dy_MN, Tensor());
+void RecordingBackend::DoLinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN,
+                                             const Tensor& dx_MK) {
+  const MatmulSize s = MatmulOf(dx_MK, dy_MN);
   record_.Note("LinearInputGradient", Text(s), ProductFlops(s), {&dy_MN, &w_KN, &dx_MK},
                [&] { of_->LinearInputGradient(dy_MN, w_KN, dx_MK); });
 }
 
-void RecordingBackend::LinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
-                                            const Tensor& dw_KN, const Tensor& db_N) {
-  const MatmulSize s = CheckMatmul("LinearWeightGradient", x_MK, dw_KN, dy_MN, db_N);
+void RecordingBackend::DoLinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
+                                              const Tensor& dw_KN, const Tensor& db_N) {
+  const MatmulSize s = MatmulOf(x_MK, dy_MN);
   record_.Note("LinearWeightGradient", Text(s), ProductFlops(s), {&x_MK, &dy_MN, &dw_KN, &db_N},
                [&] { of_->LinearWeightGradient(x_MK, dy_MN, dw_KN, db_N); });
 }
 
-void RecordingBackend::LinearTransposed(const Tensor& x_MK, const Tensor& w_NK,
-                                        const Tensor& y_MN) {
-  const MatmulSize s = CheckMatmulTransposed("LinearTransposed", x_MK, w_NK, y_MN);
+void RecordingBackend::DoLinearTransposed(const Tensor& x_MK, const Tensor& w_NK,
+                                          const Tensor& y_MN) {
+  const MatmulSize s = MatmulOf(x_MK, y_MN);
   record_.Note("LinearTransposed", Text(s), ProductFlops(s), {&x_MK, &w_NK, &y_MN},
                [&] { of_->LinearTransposed(x_MK, w_NK, y_MN); });
 }
 
-void RecordingBackend::LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
-                                                     const Tensor& dx_MK) {
-  const MatmulSize s = CheckMatmulTransposed("LinearTransposedInputGradient", dx_MK, w_NK, dy_MN);
+void RecordingBackend::DoLinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
+                                                       const Tensor& dx_MK) {
+  const MatmulSize s = MatmulOf(dx_MK, dy_MN);
   record_.Note("LinearTransposedInputGradient", Text(s), ProductFlops(s), {&dy_MN, &w_NK, &dx_MK},
                [&] { of_->LinearTransposedInputGradient(dy_MN, w_NK, dx_MK); });
 }
 
-void RecordingBackend::LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
-                                                      const Tensor& dw_NK) {
-  const MatmulSize s = CheckMatmulTransposed("LinearTransposedWeightGradient", x_MK, dw_NK, dy_MN);
+void RecordingBackend::DoLinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
+                                                        const Tensor& dw_NK) {
+  const MatmulSize s = MatmulOf(x_MK, dy_MN);
   record_.Note("LinearTransposedWeightGradient", Text(s), ProductFlops(s), {&x_MK, &dy_MN, &dw_NK},
                [&] { of_->LinearTransposedWeightGradient(x_MK, dy_MN, dw_NK); });
 }
 
-void RecordingBackend::LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
-                                 const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) {
+void RecordingBackend::DoLayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                                   const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) {
   record_.Note("LayerNorm", Text(x_MC), 0, {&x_MC, &y_MC},
                [&] { of_->LayerNorm(x_MC, gamma_C, beta_C, y_MC, mean_M, rstd_M); });
 }
 
-void RecordingBackend::LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC,
-                                              const Tensor& gamma_C, const Tensor& mean_M,
-                                              const Tensor& rstd_M, const Tensor& dx_MC) {
+void RecordingBackend::DoLayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC,
+                                                const Tensor& gamma_C, const Tensor& mean_M,
+                                                const Tensor& rstd_M, const Tensor& dx_MC) {
   record_.Note("LayerNormInputGradient", Text(x_MC), 0, {&dy_MC, &x_MC, &dx_MC},
                [&] { of_->LayerNormInputGradient(dy_MC, x_MC, gamma_C, mean_M, rstd_M, dx_MC); });
 }
 
-void RecordingBackend::LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC,
-                                               const Tensor& mean_M, const Tensor& rstd_M,
-                                               const Tensor& dgamma_C, const Tensor& dbeta_C) {
+void RecordingBackend::DoLayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC,
+                                                 const Tensor& mean_M, const Tensor& rstd_M,
+                                                 const Tensor& dgamma_C, const Tensor& dbeta_C) {
   record_.Note("LayerNormWeightGradient", Text(x_MC), 0, {&dy_MC, &x_MC}, [&] {
     of_->LayerNormWeightGradient(dy_MC, x_MC, mean_M, rstd_M, dgamma_C, dbeta_C);
   });
 }
 
-void RecordingBackend::Gelu(const Tensor& x, const Tensor& y) {
+void RecordingBackend::DoGelu(const Tensor& x, const Tensor& y) {
   record_.Note("Gelu", Text(x), 0, {&x, &y}, [&] { of_->Gelu(x, y); });
 }
 
-void RecordingBackend::GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) {
+void RecordingBackend::DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) {
   record_.Note("GeluGradient", Text(x), 0, {&dy, &x, &dx}, [&] { of_->GeluGradient(dy, x, dx); });
 }
 
-void RecordingBackend::Relu(const Tensor& x, const Tensor& y) {
+void RecordingBackend::DoRelu(const Tensor& x, const Tensor& y) {
   record_.Note("Relu", Text(x), 0, {&x, &y}, [&] { of_->Relu(x, y); });
 }
 
-void RecordingBackend::ReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) {
+void RecordingBackend::DoReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) {
   record_.Note("ReluGradient", Text(y), 0, {&dy, &y, &dx}, [&] { of_->ReluGradient(dy, y, dx); });
 }
 
-void RecordingBackend::AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
-                                  const Tensor& y) {
+void RecordingBackend::DoAddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
+                                    const Tensor& y) {
   record_.Note("AddDropout", Text(a), 0, {&a, &b, &y}, [&] { of_->AddDropout(a, b, mask, y); });
 }
 
-void RecordingBackend::Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) {
+void RecordingBackend::DoDropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) {
   record_.Note("Dropout", Text(x), 0, {&x, &y}, [&] { of_->Dropout(x, mask, y); });
 }
 
-void RecordingBackend::Add(const Tensor& a, const Tensor& b, const Tensor& y) {
+void RecordingBackend::DoAdd(const Tensor& a, const Tensor& b, const Tensor& y) {
   record_.Note("Add", Text(a), 0, {&a, &b, &y}, [&] { of_->Add(a, b, y); });
 }
 
@@ -150,12 +150,12 @@ void RecordingBackend::Fill(const Tensor& x, float value) {
   record_.Note("Fill", Text(x), 0, {&x}, [&] { of_->Fill(x, value); });
 }
 
-void RecordingBackend::Copy(const Tensor& from, const Tensor& to) {
+void RecordingBackend::DoCopy(const Tensor& from, const Tensor& to) {
   record_.Note("Copy", Text(from), 0, {&from, &to}, [&] { of_->Copy(from, to); });
 }
 
-void RecordingBackend::CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
-                                   int64_t to_column, int64_t columns) {
+void RecordingBackend::DoCopyColumns(const Tensor& from_MC, int64_t from_column,
+                                     const Tensor& to_MD, int64_t to_column, int64_t columns) {
   const int64_t rows = RowsOf(from_MC).rows;
   record_.Note("CopyColumns", absl::StrCat(rows, "x", columns), 0, {},
                [&] { of_->CopyColumns(from_MC, from_column, to_MD, to_column, columns); });

@@ -67,36 +67,36 @@ class RecordingBackend final : public Backend {
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
 
-  void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
-              const Tensor& y_MN) override;
-  void LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& dx_MK) override;
-  void LinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
-                            const Tensor& db_N) override;
-  void LinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override;
-  void LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
-                                     const Tensor& dx_MK) override;
-  void LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
-                                      const Tensor& dw_NK) override;
-  void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
-                 const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override;
-  void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
-                              const Tensor& mean_M, const Tensor& rstd_M,
-                              const Tensor& dx_MC) override;
-  void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
-                               const Tensor& rstd_M, const Tensor& dgamma_C,
-                               const Tensor& dbeta_C) override;
-  void Gelu(const Tensor& x, const Tensor& y) override;
-  void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override;
-  void Relu(const Tensor& x, const Tensor& y) override;
-  void ReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override;
-  void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
-                  const Tensor& y) override;
-  void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override;
-  void Add(const Tensor& a, const Tensor& b, const Tensor& y) override;
+  void DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
+                const Tensor& y_MN) override;
+  void DoLinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& dx_MK) override;
+  void DoLinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
+                              const Tensor& db_N) override;
+  void DoLinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override;
+  void DoLinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
+                                       const Tensor& dx_MK) override;
+  void DoLinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
+                                        const Tensor& dw_NK) override;
+  void DoLayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                   const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override;
+  void DoLayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                                const Tensor& mean_M, const Tensor& rstd_M,
+                                const Tensor& dx_MC) override;
+  void DoLayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
+                                 const Tensor& rstd_M, const Tensor& dgamma_C,
+                                 const Tensor& dbeta_C) override;
+  void DoGelu(const Tensor& x, const Tensor& y) override;
+  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override;
+  void DoRelu(const Tensor& x, const Tensor& y) override;
+  void DoReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override;
+  void DoAddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
+                    const Tensor& y) override;
+  void DoDropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override;
+  void DoAdd(const Tensor& a, const Tensor& b, const Tensor& y) override;
   void Fill(const Tensor& x, float value) override;
-  void Copy(const Tensor& from, const Tensor& to) override;
-  void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
-                   int64_t to_column, int64_t columns) override;
+  void DoCopy(const Tensor& from, const Tensor& to) override;
+  void DoCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                     int64_t to_column, int64_t columns) override;
 
  private:
   const std::unique_ptr<Backend> of_;

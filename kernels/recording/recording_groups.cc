@@ -53,24 +53,24 @@ std::string Text(const PoolingShape& s) {
 class RecordedAttention final : public AttentionKernels {
  public:
   RecordedAttention(AttentionKernels* of, CallRecord* record) : of_(of), record_(record) {}
-  void Forward(const AttentionShape& s, const Tensor& qkv, const Tensor& out,
-               const Tensor& lse) override {
+  void DoForward(const AttentionShape& s, const Tensor& qkv, const Tensor& out,
+                 const Tensor& lse) override {
     record_->Note("Attention", Text(s), ProductFlops(s, 2), {&qkv, &out},
                   [&] { of_->Forward(s, qkv, out, lse); });
   }
-  void Gradient(const AttentionShape& s, const Tensor& dout, const Tensor& qkv, const Tensor& out,
-                const Tensor& lse, const Tensor& dqkv) override {
+  void DoGradient(const AttentionShape& s, const Tensor& dout, const Tensor& qkv, const Tensor& out,
+                  const Tensor& lse, const Tensor& dqkv) override {
     record_->Note("AttentionGradient", Text(s), ProductFlops(s, 5), {&dout, &qkv, &out, &dqkv},
                   [&] { of_->Gradient(s, dout, qkv, out, lse, dqkv); });
   }
-  void CrossForward(const CrossAttentionShape& s, const Tensor& q, const Tensor& kv,
-                    const Tensor& out, const Tensor& lse) override {
+  void DoCrossForward(const CrossAttentionShape& s, const Tensor& q, const Tensor& kv,
+                      const Tensor& out, const Tensor& lse) override {
     record_->Note("CrossAttention", Text(s), ProductFlops(s, 2), {&q, &kv, &out},
                   [&] { of_->CrossForward(s, q, kv, out, lse); });
   }
-  void CrossGradient(const CrossAttentionShape& s, const Tensor& dout, const Tensor& q,
-                     const Tensor& kv, const Tensor& out, const Tensor& lse, const Tensor& dq,
-                     const Tensor& dkv) override {
+  void DoCrossGradient(const CrossAttentionShape& s, const Tensor& dout, const Tensor& q,
+                       const Tensor& kv, const Tensor& out, const Tensor& lse, const Tensor& dq,
+                       const Tensor& dkv) override {
     record_->Note("CrossAttentionGradient", Text(s), ProductFlops(s, 5),
                   {&dout, &q, &kv, &out, &dq, &dkv},
                   [&] { of_->CrossGradient(s, dout, q, kv, out, lse, dq, dkv); });
@@ -84,46 +84,46 @@ class RecordedAttention final : public AttentionKernels {
 class RecordedBatchNorm final : public BatchNormKernels {
  public:
   RecordedBatchNorm(BatchNormKernels* of, CallRecord* record) : of_(of), record_(record) {}
-  void Forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& y,
-               const Tensor& mean, const Tensor& variance) override {
+  void DoForward(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& y,
+                 const Tensor& mean, const Tensor& variance) override {
     record_->Note("BatchNorm", Text(x), 0, {&x, &y},
                   [&] { of_->Forward(x, gamma, beta, y, mean, variance); });
   }
-  void InputGradient(const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
-                     const Tensor& variance, const Tensor& dx, const Tensor& dgamma_part,
-                     const Tensor& dbeta_part) override {
+  void DoInputGradient(const Tensor& dy, const Tensor& x, const Tensor& gamma, const Tensor& mean,
+                       const Tensor& variance, const Tensor& dx, const Tensor& dgamma_part,
+                       const Tensor& dbeta_part) override {
     record_->Note("BatchNormInputGradient", Text(x), 0, {&dy, &x, &dx}, [&] {
       of_->InputGradient(dy, x, gamma, mean, variance, dx, dgamma_part, dbeta_part);
     });
   }
-  void Statistics(const Tensor& x, const Tensor& mean, const Tensor& variance) override {
+  void DoStatistics(const Tensor& x, const Tensor& mean, const Tensor& variance) override {
     record_->Note("BatchNormStatistics", Text(x), 0, {&x},
                   [&] { of_->Statistics(x, mean, variance); });
   }
-  void GradientSums(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& variance,
-                    const Tensor& dgamma_part, const Tensor& dbeta_part) override {
+  void DoGradientSums(const Tensor& dy, const Tensor& x, const Tensor& mean, const Tensor& variance,
+                      const Tensor& dgamma_part, const Tensor& dbeta_part) override {
     record_->Note("BatchNormGradientSums", Text(x), 0, {&dy, &x},
                   [&] { of_->GradientSums(dy, x, mean, variance, dgamma_part, dbeta_part); });
   }
-  void InputGradientOfSums(const Tensor& dy, const Tensor& x, const Tensor& gamma,
-                           const Tensor& mean, const Tensor& variance, const RowSums& sums,
-                           const Tensor& dx) override {
+  void DoInputGradientOfSums(const Tensor& dy, const Tensor& x, const Tensor& gamma,
+                             const Tensor& mean, const Tensor& variance, const RowSums& sums,
+                             const Tensor& dx) override {
     record_->Note("BatchNormInputGradientOfSums", Text(x), 0, {&dy, &x, &dx},
                   [&] { of_->InputGradientOfSums(dy, x, gamma, mean, variance, sums, dx); });
   }
-  void WeightGradient(const Tensor& dgamma_part, const Tensor& dbeta_part, const Tensor& dgamma,
-                      const Tensor& dbeta) override {
+  void DoWeightGradient(const Tensor& dgamma_part, const Tensor& dbeta_part, const Tensor& dgamma,
+                        const Tensor& dbeta) override {
     record_->Note("BatchNormWeightGradient", Text(dgamma), 0,
                   {&dgamma_part, &dbeta_part, &dgamma, &dbeta},
                   [&] { of_->WeightGradient(dgamma_part, dbeta_part, dgamma, dbeta); });
   }
-  void Inference(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& mean,
-                 const Tensor& variance, const Tensor& y) override {
+  void DoInference(const Tensor& x, const Tensor& gamma, const Tensor& beta, const Tensor& mean,
+                   const Tensor& variance, const Tensor& y) override {
     record_->Note("BatchNormInference", Text(x), 0, {&x, &y},
                   [&] { of_->Inference(x, gamma, beta, mean, variance, y); });
   }
-  void UpdateRunning(const Tensor& statistics, absl::Span<const int64_t> rows, float momentum,
-                     const Tensor& mean, const Tensor& variance) override {
+  void DoUpdateRunning(const Tensor& statistics, absl::Span<const int64_t> rows, float momentum,
+                       const Tensor& mean, const Tensor& variance) override {
     record_->Note("BatchNormUpdateRunning", Text(statistics), 0, {&statistics},
                   [&] { of_->UpdateRunning(statistics, rows, momentum, mean, variance); });
   }
@@ -136,18 +136,18 @@ class RecordedBatchNorm final : public BatchNormKernels {
 class RecordedConvolution final : public ConvolutionKernels {
  public:
   RecordedConvolution(ConvolutionKernels* of, CallRecord* record) : of_(of), record_(record) {}
-  void Forward(const ConvolutionShape& s, const Tensor& x, const Tensor& w, const Tensor& b,
-               const Tensor& y) override {
+  void DoForward(const ConvolutionShape& s, const Tensor& x, const Tensor& w, const Tensor& b,
+                 const Tensor& y) override {
     record_->Note("Convolution", Text(s), s.flops(), {&x, &w, &b, &y},
                   [&] { of_->Forward(s, x, w, b, y); });
   }
-  void InputGradient(const ConvolutionShape& s, const Tensor& dy, const Tensor& w,
-                     const Tensor& dx) override {
+  void DoInputGradient(const ConvolutionShape& s, const Tensor& dy, const Tensor& w,
+                       const Tensor& dx) override {
     record_->Note("ConvolutionInputGradient", Text(s), s.flops(), {&dy, &w, &dx},
                   [&] { of_->InputGradient(s, dy, w, dx); });
   }
-  void WeightGradient(const ConvolutionShape& s, const Tensor& x, const Tensor& dy,
-                      const Tensor& dw, const Tensor& db) override {
+  void DoWeightGradient(const ConvolutionShape& s, const Tensor& x, const Tensor& dy,
+                        const Tensor& dw, const Tensor& db) override {
     record_->Note("ConvolutionWeightGradient", Text(s), s.flops(), {&x, &dy, &dw, &db},
                   [&] { of_->WeightGradient(s, x, dy, dw, db); });
   }
@@ -160,31 +160,31 @@ class RecordedConvolution final : public ConvolutionKernels {
 class RecordedEmbedding final : public EmbeddingKernels {
  public:
   RecordedEmbedding(EmbeddingKernels* of, CallRecord* record) : of_(of), record_(record) {}
-  void Lookup(const Tensor& tokens, const Tensor& table, const Tensor& positions,
-              const Tensor& y) override {
+  void DoLookup(const Tensor& tokens, const Tensor& table, const Tensor& positions,
+                const Tensor& y) override {
     record_->Note("Lookup", Text(y), 0, {&y, &y, &y},
                   [&] { of_->Lookup(tokens, table, positions, y); });
   }
-  void LookupWeightGradient(const Tensor& tokens, const Tensor& dy, const Tensor& dtable,
-                            const Tensor& dpositions) override {
+  void DoLookupWeightGradient(const Tensor& tokens, const Tensor& dy, const Tensor& dtable,
+                              const Tensor& dpositions) override {
     record_->Note("LookupWeightGradient", Text(dy), 0, {&dy, &dy, &dy, &dy, &dy},
                   [&] { of_->LookupWeightGradient(tokens, dy, dtable, dpositions); });
   }
-  void LookupPart(const Tensor& tokens, int64_t first, const Tensor& table, const Tensor& positions,
-                  const Tensor& y) override {
+  void DoLookupPart(const Tensor& tokens, int64_t first, const Tensor& table,
+                    const Tensor& positions, const Tensor& y) override {
     record_->Note("LookupPart", Text(y), 0, {&y, &y, &y},
                   [&] { of_->LookupPart(tokens, first, table, positions, y); });
   }
-  void LookupPartWeightGradient(const Tensor& tokens, int64_t first, const Tensor& dy,
-                                const Tensor& dtable, const Tensor& dpositions) override {
+  void DoLookupPartWeightGradient(const Tensor& tokens, int64_t first, const Tensor& dy,
+                                  const Tensor& dtable, const Tensor& dpositions) override {
     record_->Note("LookupPartWeightGradient", Text(dy), 0, {&dy, &dy, &dy},
                   [&] { of_->LookupPartWeightGradient(tokens, first, dy, dtable, dpositions); });
   }
-  void Bag(const Tensor& ids, const Tensor& table, BagMode mode, const Tensor& y) override {
+  void DoBag(const Tensor& ids, const Tensor& table, BagMode mode, const Tensor& y) override {
     record_->Note("Bag", Text(y), 0, {&y, &y}, [&] { of_->Bag(ids, table, mode, y); });
   }
-  void BagWeightGradient(const Tensor& ids, const Tensor& dy, BagMode mode,
-                         const Tensor& dtable) override {
+  void DoBagWeightGradient(const Tensor& ids, const Tensor& dy, BagMode mode,
+                           const Tensor& dtable) override {
     record_->Note("BagWeightGradient", Text(dy), 0, {&dy, &dy, &dy},
                   [&] { of_->BagWeightGradient(ids, dy, mode, dtable); });
   }
@@ -197,58 +197,58 @@ class RecordedEmbedding final : public EmbeddingKernels {
 class RecordedLoss final : public LossKernels {
  public:
   RecordedLoss(LossKernels* of, CallRecord* record) : of_(of), record_(record) {}
-  double CrossEntropy(const Tensor& logits, const Tensor& targets) override {
+  double DoCrossEntropy(const Tensor& logits, const Tensor& targets) override {
     double loss = 0;
     record_->Note("CrossEntropy", Text(logits), 0, {&logits},
                   [&] { loss = of_->CrossEntropy(logits, targets); });
     return loss;
   }
-  void CrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
-                            const Tensor& dlogits) override {
+  void DoCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
+                              const Tensor& dlogits) override {
     record_->Note("CrossEntropyGradient", Text(logits), 0, {&logits, &dlogits},
                   [&] { of_->CrossEntropyGradient(logits, targets, scale, dlogits); });
   }
-  void LargestLogits(const Tensor& logits, const Tensor& most) override {
+  void DoLargestLogits(const Tensor& logits, const Tensor& most) override {
     record_->Note("LargestLogits", Text(logits), 0, {&logits},
                   [&] { of_->LargestLogits(logits, most); });
   }
-  void SoftmaxSums(const Tensor& logits, const Tensor& targets, int64_t first, const Tensor& most,
-                   const Tensor& sums, const Tensor& target_logits) override {
+  void DoSoftmaxSums(const Tensor& logits, const Tensor& targets, int64_t first, const Tensor& most,
+                     const Tensor& sums, const Tensor& target_logits) override {
     record_->Note("SoftmaxSums", Text(logits), 0, {&logits},
                   [&] { of_->SoftmaxSums(logits, targets, first, most, sums, target_logits); });
   }
-  double CrossEntropyOfSums(const Tensor& targets, const Tensor& sums, const Tensor& target_logits,
-                            const Tensor& most) override {
+  double DoCrossEntropyOfSums(const Tensor& targets, const Tensor& sums,
+                              const Tensor& target_logits, const Tensor& most) override {
     double loss = 0;
     record_->Note("CrossEntropyOfSums", Text(sums), 0, {&sums, &target_logits, &most},
                   [&] { loss = of_->CrossEntropyOfSums(targets, sums, target_logits, most); });
     return loss;
   }
-  void CrossEntropyPartGradient(const Tensor& logits, const Tensor& targets, int64_t first,
-                                const Tensor& lse, float scale, const Tensor& dlogits) override {
+  void DoCrossEntropyPartGradient(const Tensor& logits, const Tensor& targets, int64_t first,
+                                  const Tensor& lse, float scale, const Tensor& dlogits) override {
     record_->Note("CrossEntropyPartGradient", Text(logits), 0, {&logits, &dlogits}, [&] {
       of_->CrossEntropyPartGradient(logits, targets, first, lse, scale, dlogits);
     });
   }
-  double SquaredError(const Tensor& y, const Tensor& targets) override {
+  double DoSquaredError(const Tensor& y, const Tensor& targets) override {
     double loss = 0;
     record_->Note("SquaredError", Text(y), 0, {&y, &targets},
                   [&] { loss = of_->SquaredError(y, targets); });
     return loss;
   }
-  void SquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,
-                            const Tensor& dy) override {
+  void DoSquaredErrorGradient(const Tensor& y, const Tensor& targets, float scale,
+                              const Tensor& dy) override {
     record_->Note("SquaredErrorGradient", Text(y), 0, {&y, &targets, &dy},
                   [&] { of_->SquaredErrorGradient(y, targets, scale, dy); });
   }
-  double BinaryCrossEntropy(const Tensor& logits, const Tensor& targets) override {
+  double DoBinaryCrossEntropy(const Tensor& logits, const Tensor& targets) override {
     double loss = 0;
     record_->Note("BinaryCrossEntropy", Text(logits), 0, {&logits, &targets},
                   [&] { loss = of_->BinaryCrossEntropy(logits, targets); });
     return loss;
   }
-  void BinaryCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
-                                  const Tensor& dlogits) override {
+  void DoBinaryCrossEntropyGradient(const Tensor& logits, const Tensor& targets, float scale,
+                                    const Tensor& dlogits) override {
     record_->Note("BinaryCrossEntropyGradient", Text(logits), 0, {&logits, &targets, &dlogits},
                   [&] { of_->BinaryCrossEntropyGradient(logits, targets, scale, dlogits); });
   }
@@ -261,18 +261,18 @@ class RecordedLoss final : public LossKernels {
 class RecordedOptimizer final : public OptimizerKernels {
  public:
   RecordedOptimizer(OptimizerKernels* of, CallRecord* record) : of_(of), record_(record) {}
-  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
-            const Tensor& v) override {
+  void DoAdam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
+              const Tensor& v) override {
     record_->Note("Adam", Text(w), 0, {&w, &w, &dw, &m, &m, &v, &v},
                   [&] { of_->Adam(options, w, dw, m, v); });
   }
-  void Sgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
-           const Tensor& velocity) override {
+  void DoSgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
+             const Tensor& velocity) override {
     record_->Note("Sgd", Text(w), 0, {&w, &w, &dw, &velocity, &velocity},
                   [&] { of_->Sgd(options, w, dw, velocity); });
   }
-  void RmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
-               const Tensor& squares, const Tensor& velocity) override {
+  void DoRmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
+                 const Tensor& squares, const Tensor& velocity) override {
     record_->Note("RmsProp", Text(w), 0, {&w, &w, &dw, &squares, &squares, &velocity, &velocity},
                   [&] { of_->RmsProp(options, w, dw, squares, velocity); });
   }
@@ -293,18 +293,18 @@ class RecordedOptimizer final : public OptimizerKernels {
 class RecordedPooling final : public PoolingKernels {
  public:
   RecordedPooling(PoolingKernels* of, CallRecord* record) : of_(of), record_(record) {}
-  void Max(const PoolingShape& s, const Tensor& x, const Tensor& y) override {
+  void DoMax(const PoolingShape& s, const Tensor& x, const Tensor& y) override {
     record_->Note("MaxPool", Text(s), 0, {&x, &y}, [&] { of_->Max(s, x, y); });
   }
-  void MaxGradient(const PoolingShape& s, const Tensor& dy, const Tensor& x,
-                   const Tensor& dx) override {
+  void DoMaxGradient(const PoolingShape& s, const Tensor& dy, const Tensor& x,
+                     const Tensor& dx) override {
     record_->Note("MaxPoolGradient", Text(s), 0, {&dy, &x, &dx},
                   [&] { of_->MaxGradient(s, dy, x, dx); });
   }
-  void Average(const PoolingShape& s, const Tensor& x, const Tensor& y) override {
+  void DoAverage(const PoolingShape& s, const Tensor& x, const Tensor& y) override {
     record_->Note("AveragePool", Text(s), 0, {&x, &y}, [&] { of_->Average(s, x, y); });
   }
-  void AverageGradient(const PoolingShape& s, const Tensor& dy, const Tensor& dx) override {
+  void DoAverageGradient(const PoolingShape& s, const Tensor& dy, const Tensor& dx) override {
     record_->Note("AveragePoolGradient", Text(s), 0, {&dy, &dx},
                   [&] { of_->AverageGradient(s, dy, dx); });
   }

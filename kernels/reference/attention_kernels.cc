@@ -15,17 +15,15 @@ class ReferenceAttentionKernels final : public AttentionKernels {
  public:
   explicit ReferenceAttentionKernels(Arena* arena) : arena_(arena) {}
 
-  void Forward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
-               const Tensor& lse_SHQ) override {
-    CheckAttention("Attention", shape, {&qkv_M3C}, {&out_MC}, lse_SHQ);
+  void DoForward(const AttentionShape& shape, const Tensor& qkv_M3C, const Tensor& out_MC,
+                 const Tensor& lse_SHQ) override {
     const AttentionCall call = CallOf(shape);
     const auto scratch = Scratch(1, call);
     const std::vector<double> qkv = Wide(qkv_M3C);
     Attention(call, qkv, qkv, WideResult(out_MC), WideResult(lse_SHQ));
   }
-  void Gradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
-                const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) override {
-    CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHQ);
+  void DoGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
+                  const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) override {
     const AttentionCall call = CallOf(shape);
     const auto scratch = Scratch(2, call);
     const std::vector<double> qkv = Wide(qkv_M3C);
@@ -33,18 +31,15 @@ class ReferenceAttentionKernels final : public AttentionKernels {
     AttentionGradient(call, Wide(dout_MC), qkv, qkv, Wide(out_MC), Wide(lse_SHQ), dqkv, dqkv);
   }
 
-  void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
-                    const Tensor& out_MC, const Tensor& lse_SHQ) override {
-    CheckCrossAttention("CrossAttention", shape, {&q_MC, &out_MC}, {&kv_N2C}, lse_SHQ);
+  void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
+                      const Tensor& out_MC, const Tensor& lse_SHQ) override {
     const AttentionCall call = CallOf(shape);
     const auto scratch = Scratch(1, call);
     Attention(call, Wide(q_MC), Wide(kv_N2C), WideResult(out_MC), WideResult(lse_SHQ));
   }
-  void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
-                     const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
-                     const Tensor& dq_MC, const Tensor& dkv_N2C) override {
-    CheckCrossAttention("CrossAttentionGradient", shape, {&dout_MC, &q_MC, &out_MC, &dq_MC},
-                        {&kv_N2C, &dkv_N2C}, lse_SHQ);
+  void DoCrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
+                       const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
+                       const Tensor& dq_MC, const Tensor& dkv_N2C) override {
     const AttentionCall call = CallOf(shape);
     const auto scratch = Scratch(2, call);
     AttentionGradient(call, Wide(dout_MC), Wide(q_MC), Wide(kv_N2C), Wide(out_MC), Wide(lse_SHQ),

@@ -13,21 +13,18 @@ class ReferenceConvolutionKernels final : public ConvolutionKernels {
  public:
   explicit ReferenceConvolutionKernels(Arena* arena) : arena_(arena) {}
 
-  void Forward(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& w_HWIO,
-               const Tensor& b_O, const Tensor& y_NHWC) override {
-    CheckConvolution("Convolution", shape, x_NHWC, w_HWIO, b_O, y_NHWC);
+  void DoForward(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& w_HWIO,
+                 const Tensor& b_O, const Tensor& y_NHWC) override {
     const auto scratch = Scratch(shape);
     Convolution(shape, Wide(x_NHWC), Wide(w_HWIO), Wide(b_O), WideResult(y_NHWC));
   }
-  void InputGradient(const ConvolutionShape& shape, const Tensor& dy_NHWC, const Tensor& w_HWIO,
-                     const Tensor& dx_NHWC) override {
-    CheckConvolution("ConvolutionInputGradient", shape, dx_NHWC, w_HWIO, Tensor(), dy_NHWC);
+  void DoInputGradient(const ConvolutionShape& shape, const Tensor& dy_NHWC, const Tensor& w_HWIO,
+                       const Tensor& dx_NHWC) override {
     const auto scratch = Scratch(shape);
     ConvolutionInputGradient(shape, Wide(dy_NHWC), Wide(w_HWIO), WideResult(dx_NHWC));
   }
-  void WeightGradient(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& dy_NHWC,
-                      const Tensor& dw_HWIO, const Tensor& db_O) override {
-    CheckConvolution("ConvolutionWeightGradient", shape, x_NHWC, dw_HWIO, db_O, dy_NHWC);
+  void DoWeightGradient(const ConvolutionShape& shape, const Tensor& x_NHWC, const Tensor& dy_NHWC,
+                        const Tensor& dw_HWIO, const Tensor& db_O) override {
     const auto scratch = Scratch(shape);
     ConvolutionWeightGradient(shape, Wide(x_NHWC), Wide(dy_NHWC), WideResult(dw_HWIO),
                               WideResult(db_O));

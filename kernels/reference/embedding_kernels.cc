@@ -11,45 +11,41 @@ namespace {
 
 class ReferenceEmbeddingKernels final : public EmbeddingKernels {
  public:
-  void Lookup(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
-              const Tensor& y_MC) override {
-    const RowsSize size = CheckEmbedding("Embedding", table_VC, positions_TC, y_MC);
-    const auto tokens = CheckIndices("Embedding", tokens_M, size.rows, RowsOf(table_VC).rows);
+  void DoLookup(const Tensor& tokens_M, const Tensor& table_VC, const Tensor& positions_TC,
+                const Tensor& y_MC) override {
+    const RowsSize size = RowsOf(y_MC);
+    const auto tokens = tokens_M.i32();
     Embedding(size, tokens, Wide(table_VC), Wide(positions_TC), WideResult(y_MC));
   }
-  void LookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
-                            const Tensor& dpositions_TC) override {
-    const RowsSize size =
-        CheckEmbedding("EmbeddingWeightGradient", dtable_VC, dpositions_TC, dy_MC);
-    const auto tokens =
-        CheckIndices("EmbeddingWeightGradient", tokens_M, size.rows, RowsOf(dtable_VC).rows);
+  void DoLookupWeightGradient(const Tensor& tokens_M, const Tensor& dy_MC, const Tensor& dtable_VC,
+                              const Tensor& dpositions_TC) override {
+    const RowsSize size = RowsOf(dy_MC);
+    const auto tokens = tokens_M.i32();
     EmbeddingWeightGradient(size, tokens, Wide(dy_MC), WideResult(dtable_VC),
                             WideResult(dpositions_TC));
   }
 
-  void LookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
-                  const Tensor& positions_TC, const Tensor& y_MC) override {
-    const RowsSize size =
-        CheckEmbeddingPart("EmbeddingPart", tokens_M, table_VC, positions_TC, y_MC);
+  void DoLookupPart(const Tensor& tokens_M, int64_t first, const Tensor& table_VC,
+                    const Tensor& positions_TC, const Tensor& y_MC) override {
+    const RowsSize size = RowsOf(y_MC);
     EmbeddingPart(size, tokens_M.i32(), first, Wide(table_VC), Wide(positions_TC),
                   WideResult(y_MC));
   }
-  void LookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
-                                const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
-    const RowsSize size = CheckEmbeddingPart("EmbeddingPartWeightGradient", tokens_M, dtable_VC,
-                                             dpositions_TC, dy_MC);
+  void DoLookupPartWeightGradient(const Tensor& tokens_M, int64_t first, const Tensor& dy_MC,
+                                  const Tensor& dtable_VC, const Tensor& dpositions_TC) override {
+    const RowsSize size = RowsOf(dy_MC);
     EmbeddingPartWeightGradient(size, tokens_M.i32(), first, Wide(dy_MC), WideResult(dtable_VC),
                                 WideResult(dpositions_TC));
   }
 
-  void Bag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
-           const Tensor& y_MC) override {
-    const RowsSize size = CheckEmbeddingBag("EmbeddingBag", ids_MB, table_VC, y_MC);
+  void DoBag(const Tensor& ids_MB, const Tensor& table_VC, BagMode mode,
+             const Tensor& y_MC) override {
+    const RowsSize size = RowsOf(y_MC);
     EmbeddingBag(size, ids_MB.i32(), Wide(table_VC), mode, WideResult(y_MC));
   }
-  void BagWeightGradient(const Tensor& ids_MB, const Tensor& dy_MC, BagMode mode,
-                         const Tensor& dtable_VC) override {
-    const RowsSize size = CheckEmbeddingBag("EmbeddingBagWeightGradient", ids_MB, dtable_VC, dy_MC);
+  void DoBagWeightGradient(const Tensor& ids_MB, const Tensor& dy_MC, BagMode mode,
+                           const Tensor& dtable_VC) override {
+    const RowsSize size = RowsOf(dy_MC);
     EmbeddingBagWeightGradient(size, ids_MB.i32(), Wide(dy_MC), mode, WideResult(dtable_VC));
   }
 };

@@ -11,21 +11,16 @@ namespace {
 
 class ReferenceOptimizerKernels final : public OptimizerKernels {
  public:
-  void Adam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
-            const Tensor& v) override {
-    CheckSameSize("Adam", {&w, &dw, &m, &v});
+  void DoAdam(const AdamOptions& options, const Tensor& w, const Tensor& dw, const Tensor& m,
+              const Tensor& v) override {
     reference::Adam(options, Wide(dw), WideResult(w), WideResult(m), WideResult(v));
   }
-  void Sgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
-           const Tensor& velocity) override {
-    CheckSameSize("Sgd", {&w, &dw});
-    CheckVelocity("Sgd", w, options.momentum, velocity);
+  void DoSgd(const SgdOptions& options, const Tensor& w, const Tensor& dw,
+             const Tensor& velocity) override {
     reference::Sgd(options, Wide(dw), WideResult(w), WideResult(velocity));
   }
-  void RmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
-               const Tensor& squares, const Tensor& velocity) override {
-    CheckSameSize("RmsProp", {&w, &dw, &squares});
-    CheckVelocity("RmsProp", w, options.momentum, velocity);
+  void DoRmsProp(const RmsPropOptions& options, const Tensor& w, const Tensor& dw,
+                 const Tensor& squares, const Tensor& velocity) override {
     reference::RmsProp(options, Wide(dw), WideResult(w), WideResult(squares), WideResult(velocity));
   }
   double SumOfSquares(const Tensor& x) override { return reference::SumOfSquares(Wide(x)); }

@@ -25,107 +25,94 @@ class ReferenceBackend final : public Backend {
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
 
-  void Linear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
-              const Tensor& y_MN) override {
-    const MatmulSize size = CheckMatmul("Linear", x_MK, w_KN, y_MN, b_N);
+  void DoLinear(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
+                const Tensor& y_MN) override {
+    const MatmulSize size = MatmulOf(x_MK, y_MN);
     reference::Linear(size, Wide(x_MK), Wide(w_KN), Wide(b_N), WideResult(y_MN));
   }
-  void LinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN, const Tensor& dx_MK) override {
-    const MatmulSize size = CheckMatmul("LinearInputGradient", dx_MK, w_KN, dy_MN, Tensor());
+  void DoLinearInputGradient(const Tensor& dy_MN, const Tensor& w_KN,
+                             const Tensor& dx_MK) override {
+    const MatmulSize size = MatmulOf(dx_MK, dy_MN);
     reference::LinearInputGradient(size, Wide(dy_MN), Wide(w_KN), WideResult(dx_MK));
   }
-  void LinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
-                            const Tensor& db_N) override {
-    const MatmulSize size = CheckMatmul("LinearWeightGradient", x_MK, dw_KN, dy_MN, db_N);
+  void DoLinearWeightGradient(const Tensor& x_MK, const Tensor& dy_MN, const Tensor& dw_KN,
+                              const Tensor& db_N) override {
+    const MatmulSize size = MatmulOf(x_MK, dy_MN);
     reference::LinearWeightGradient(size, Wide(x_MK), Wide(dy_MN), WideResult(dw_KN),
                                     WideResult(db_N));
   }
-  void LinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
-    const MatmulSize size = CheckMatmulTransposed("LinearTransposed", x_MK, w_NK, y_MN);
+  void DoLinearTransposed(const Tensor& x_MK, const Tensor& w_NK, const Tensor& y_MN) override {
+    const MatmulSize size = MatmulOf(x_MK, y_MN);
     reference::LinearTransposed(size, Wide(x_MK), Wide(w_NK), WideResult(y_MN));
   }
-  void LinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
-                                     const Tensor& dx_MK) override {
-    const MatmulSize size =
-        CheckMatmulTransposed("LinearTransposedInputGradient", dx_MK, w_NK, dy_MN);
+  void DoLinearTransposedInputGradient(const Tensor& dy_MN, const Tensor& w_NK,
+                                       const Tensor& dx_MK) override {
+    const MatmulSize size = MatmulOf(dx_MK, dy_MN);
     reference::LinearTransposedInputGradient(size, Wide(dy_MN), Wide(w_NK), WideResult(dx_MK));
   }
-  void LinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
-                                      const Tensor& dw_NK) override {
-    const MatmulSize size =
-        CheckMatmulTransposed("LinearTransposedWeightGradient", x_MK, dw_NK, dy_MN);
+  void DoLinearTransposedWeightGradient(const Tensor& x_MK, const Tensor& dy_MN,
+                                        const Tensor& dw_NK) override {
+    const MatmulSize size = MatmulOf(x_MK, dy_MN);
     reference::LinearTransposedWeightGradient(size, Wide(x_MK), Wide(dy_MN), WideResult(dw_NK));
   }
 
-  void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
-                 const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
-    const RowsSize size =
-        CheckRows("LayerNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C}, {&mean_M, &rstd_M});
+  void DoLayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
+                   const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
+    const RowsSize size = RowsOf(x_MC);
     reference::LayerNorm(size, Wide(x_MC), Wide(gamma_C), Wide(beta_C), WideResult(y_MC),
                          WideResult(mean_M), WideResult(rstd_M));
   }
-  void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
-                              const Tensor& mean_M, const Tensor& rstd_M,
-                              const Tensor& dx_MC) override {
-    const RowsSize size = CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C},
-                                    {&mean_M, &rstd_M});
+  void DoLayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
+                                const Tensor& mean_M, const Tensor& rstd_M,
+                                const Tensor& dx_MC) override {
+    const RowsSize size = RowsOf(dy_MC);
     reference::LayerNormInputGradient(size, Wide(dy_MC), Wide(x_MC), Wide(gamma_C), Wide(mean_M),
                                       Wide(rstd_M), WideResult(dx_MC));
   }
-  void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
-                               const Tensor& rstd_M, const Tensor& dgamma_C,
-                               const Tensor& dbeta_C) override {
-    const RowsSize size = CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC},
-                                    {&dgamma_C, &dbeta_C}, {&mean_M, &rstd_M});
+  void DoLayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
+                                 const Tensor& rstd_M, const Tensor& dgamma_C,
+                                 const Tensor& dbeta_C) override {
+    const RowsSize size = RowsOf(dy_MC);
     reference::LayerNormWeightGradient(size, Wide(dy_MC), Wide(x_MC), Wide(mean_M), Wide(rstd_M),
                                        WideResult(dgamma_C), WideResult(dbeta_C));
   }
 
-  void Gelu(const Tensor& x, const Tensor& y) override {
-    CheckSameSize("Gelu", {&x, &y});
+  void DoGelu(const Tensor& x, const Tensor& y) override {
     reference::Gelu(Wide(x), WideResult(y));
   }
-  void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
-    CheckSameSize("GeluGradient", {&dy, &x, &dx});
+  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
     reference::GeluGradient(Wide(dy), Wide(x), WideResult(dx));
   }
 
-  void Relu(const Tensor& x, const Tensor& y) override {
-    CheckSameSize("Relu", {&x, &y});
+  void DoRelu(const Tensor& x, const Tensor& y) override {
     reference::Relu(Wide(x), WideResult(y));
   }
-  void ReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
-    CheckSameSize("ReluGradient", {&dy, &y, &dx});
+  void DoReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override {
     reference::ReluGradient(Wide(dy), Wide(y), WideResult(dx));
   }
 
-  void AddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
-                  const Tensor& y) override {
-    CheckSameSize("AddDropout", {&a, &b, &y});
-    CheckDropoutRate("AddDropout", mask.rate);
+  void DoAddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,
+                    const Tensor& y) override {
     std::vector<double> sum = Wide(a), branch = Wide(b);
     reference::Dropout(branch, mask, absl::MakeSpan(branch));
     for (size_t i = 0; i < sum.size(); ++i) y.f32()[i] = static_cast<float>(sum[i] + branch[i]);
   }
-  void Dropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
-    CheckSameSize("Dropout", {&x, &y});
-    CheckDropoutRate("Dropout", mask.rate);
+  void DoDropout(const Tensor& x, const DropoutMask& mask, const Tensor& y) override {
     reference::Dropout(Wide(x), mask, WideResult(y));
   }
-  void Add(const Tensor& a, const Tensor& b, const Tensor& y) override {
+  void DoAdd(const Tensor& a, const Tensor& b, const Tensor& y) override {
     AddDropout(a, b, DropoutMask(), y);
   }
 
   void Fill(const Tensor& x, float value) override {
     std::fill(x.f32().begin(), x.f32().end(), value);
   }
-  void Copy(const Tensor& from, const Tensor& to) override {
-    CheckSameSize("Copy", {&from, &to});
+  void DoCopy(const Tensor& from, const Tensor& to) override {
     std::copy(from.f32().begin(), from.f32().end(), to.f32().begin());
   }
-  void CopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
-                   int64_t to_column, int64_t columns) override {
-    const int64_t m = CheckCopyColumns(from_MC, from_column, to_MD, to_column, columns);
+  void DoCopyColumns(const Tensor& from_MC, int64_t from_column, const Tensor& to_MD,
+                     int64_t to_column, int64_t columns) override {
+    const int64_t m = RowsOf(from_MC).rows;
     const int64_t from_width = RowsOf(from_MC).columns, to_width = RowsOf(to_MD).columns;
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < columns; ++j) {

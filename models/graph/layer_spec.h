@@ -1,5 +1,5 @@
 // A layer as the paper side sees it: shapes, parameters, floating-point operations and bytes,
-// nothing that runs. The layer that runs stands beside its specification (models/layers/x_spec.h,
+// nothing that runs. The layer that runs stands beside its specification (models/specs/x_spec.h,
 // x.h), and a test holds the two to the byte.
 //
 //   ModelGraph g = BuildGpt({.layers = 4, .hidden = 128, ...});     // models/zoo/gpt.h

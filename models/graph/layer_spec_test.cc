@@ -150,15 +150,15 @@ TEST(LayerSpec, AWidthChangesBytesOrIsRefusedByName) {
     });
     EXPECT_EQ(layer.costs(3).kept, Bytes(60));
   }
-  const absl::StatusOr<ModelGraph> narrow = WithNumberWidth(g, {2}, "--precision=bf16");
+  const absl::StatusOr<ModelGraph> narrow = WithNumberWidth(g, {2}, "--dtype=bf16");
   ASSERT_TRUE(narrow.ok()) << narrow.status();
   EXPECT_EQ(narrow->width.bytes, 2);
   for (const LayerSpec& layer : narrow->layers) EXPECT_EQ(layer.costs(3).kept, Bytes(36));
   EXPECT_EQ(g.layers[0].costs(3).kept, Bytes(60));
   g.layers[1].set_costs = nullptr;
-  EXPECT_TRUE(WithNumberWidth(g, {4}, "--precision=fp32").ok());
-  EXPECT_EQ(WithNumberWidth(g, {2}, "--precision=bf16").status().message(),
-            "--precision=bf16: layer \"b\" (linear) computes with float32 alone; take fp32");
+  EXPECT_TRUE(WithNumberWidth(g, {4}, "--dtype=fp32").ok());
+  EXPECT_EQ(WithNumberWidth(g, {2}, "--dtype=bf16").status().message(),
+            "--dtype=bf16: layer \"b\" (linear) computes with float32 alone; take fp32");
 }
 
 TEST(LayerSpec, DataBytesFollowWhatItReads) {

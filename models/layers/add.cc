@@ -1,8 +1,27 @@
-#include "models/layers/add.h"
-
+// Runs what add_spec.h describes.
+#include <memory>
 #include <utility>
+#include <vector>
+
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
 
 namespace pipelab {
+namespace {
+
+class Add : public Layer {
+ public:
+  explicit Add(const LayerSpec& spec) : num_inputs_(spec.inputs.size()) {}
+
+  Tensor Forward(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                 LayerStash* stash) override;
+  std::vector<Tensor> BackwardInput(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                                    Tensor dy, LayerStash* stash) override;
+  void BackwardWeight(const LayerContext&, absl::Span<const Tensor>, LayerStash*) override {}
+
+ private:
+  size_t num_inputs_;
+};
 
 Tensor Add::Forward(const LayerContext& ctx, absl::Span<const Tensor> inputs, LayerStash*) {
   Tensor y = ctx.backend->Allocate(inputs[0].shape());
@@ -25,5 +44,9 @@ std::vector<Tensor> Add::BackwardInput(const LayerContext& ctx, absl::Span<const
   gradients[0] = std::move(dy);
   return gradients;
 }
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeAdd(const LayerSpec& spec) { return std::make_unique<Add>(spec); }
 
 }  // namespace pipelab

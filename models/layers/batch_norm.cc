@@ -1,10 +1,28 @@
-#include "models/layers/batch_norm.h"
-
+// Runs what batch_norm_spec.h describes. x_MC, y_MC.
+#include <memory>
 #include <utility>
 
-#include "models/layers/batch_norm_spec.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/layers/micro_batch_norm.h"
+#include "models/specs/batch_norm_spec.h"
 
 namespace pipelab {
+namespace {
+
+class BatchNorm : public UnaryLayer {
+ public:
+  explicit BatchNorm(const LayerSpec&) {}
+  void EndStep(Backend* backend) override { norm_.EndStep(backend, statistics_); }
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+  MicroBatchNorm norm_;
+};
 
 using P = BatchNormParameter;
 
@@ -34,6 +52,12 @@ void BatchNorm::WeightGradient(const LayerContext& ctx, const Tensor&, LayerStas
   MicroBatchNorm::WeightGradient(ctx, stash->tensors[0], stash->tensors[1], parameters_[P::kGamma],
                                  parameters_[P::kBeta]);
   stash->tensors.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeBatchNorm(const LayerSpec& spec) {
+  return std::make_unique<BatchNorm>(spec);
 }
 
 }  // namespace pipelab

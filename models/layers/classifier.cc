@@ -1,10 +1,27 @@
-#include "models/layers/classifier.h"
-
+// Runs what classifier_spec.h describes. x_MC in, the loss out (LayerContext::loss_sum).
+#include <cstdint>
+#include <memory>
 #include <utility>
 
-#include "models/layers/classifier_spec.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/specs/classifier_spec.h"
 
 namespace pipelab {
+namespace {
+
+class Classifier : public UnaryLayer {
+ public:
+  explicit Classifier(const LayerSpec& spec) : classes_(spec.data[0].limit) {}
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+  int64_t classes_;
+};
 
 using P = ClassifierParameter;
 
@@ -32,6 +49,12 @@ void Classifier::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, Lay
   ctx.backend->LinearWeightGradient(x_MC, stash->tensors[0], parameters_[P::kW].gradient,
                                     parameters_[P::kB].gradient);
   stash->tensors.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeClassifier(const LayerSpec& spec) {
+  return std::make_unique<Classifier>(spec);
 }
 
 }  // namespace pipelab

@@ -1,12 +1,39 @@
-#include "models/layers/cross_attention.h"
-
+// Runs what cross_attention_spec.h describes. x_MC, memory_NC, y_MC; M = samples * tokens,
+// N = samples * memory tokens.
+#include <cstdint>
+#include <memory>
 #include <utility>
+#include <vector>
 
-#include "models/layers/cross_attention_spec.h"
+#include "models/layers/block_parts.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
 #include "models/layers/tensor_peers.h"
+#include "models/specs/cross_attention_spec.h"
 
 namespace pipelab {
 namespace {
+
+class CrossAttention : public Layer {
+ public:
+  explicit CrossAttention(const LayerSpec& spec);
+
+  Tensor Forward(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                 LayerStash* stash) override;
+  std::vector<Tensor> BackwardInput(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                                    Tensor dy, LayerStash* stash) override;
+  void BackwardWeight(const LayerContext& ctx, absl::Span<const Tensor> inputs,
+                      LayerStash* stash) override;
+
+ private:
+  CrossAttentionShape ShapeFor(const LayerContext& ctx) const;
+
+  ProductRows rows_;
+  int64_t tokens_, memory_tokens_, heads_, head_size_, width_;  // width: of all heads
+  bool has_key_lengths_;
+  ResidualDropout residual_;
+  int64_t hidden_;
+};
 
 using P = CrossAttentionParameter;
 
@@ -15,8 +42,6 @@ using P = CrossAttentionParameter;
 // residual adds to x.
 enum { kMean, kRstd, kMix, kQ, kKv, kLse, kDbranch, kDnorm };
 enum { kX, kMemory };  // places in the inputs
-
-}  // namespace
 
 CrossAttention::CrossAttention(const LayerSpec& spec)
     : rows_(spec),
@@ -114,6 +139,12 @@ void CrossAttention::BackwardWeight(const LayerContext& ctx, absl::Span<const Te
   b.LinearWeightGradient(norm_MC, kept[kQ], parameters_[P::kWq].gradient,
                          parameters_[P::kBq].gradient);
   kept.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeCrossAttention(const LayerSpec& spec) {
+  return std::make_unique<CrossAttention>(spec);
 }
 
 }  // namespace pipelab

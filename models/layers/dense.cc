@@ -1,8 +1,28 @@
-#include "models/layers/dense.h"
-
+// Runs what dense_spec.h describes. x_MK, y_MN; h is the activation's input.
+#include <cstdint>
+#include <memory>
 #include <utility>
 
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/specs/dense_spec.h"
+
 namespace pipelab {
+namespace {
+
+class Dense : public UnaryLayer {
+ public:
+  explicit Dense(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MK, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MK, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MK, LayerStash* stash) override;
+
+  int64_t out_;
+  Activation activation_;
+};
 
 using P = DenseParameter;
 
@@ -41,5 +61,9 @@ void Dense::WeightGradient(const LayerContext& ctx, const Tensor& x_MK, LayerSta
                                     parameters_[P::kB].gradient);
   stash->tensors.clear();
 }
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeDense(const LayerSpec& spec) { return std::make_unique<Dense>(spec); }
 
 }  // namespace pipelab

@@ -1,8 +1,26 @@
-#include "models/layers/element_loss.h"
+// Runs what element_loss_spec.h describes. The loss goes to LayerContext::loss_sum.
+#include <memory>
 
 #include "models/layers/block_parts.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/specs/element_loss_spec.h"
 
 namespace pipelab {
+namespace {
+
+class ElementLoss : public UnaryLayer {
+ public:
+  explicit ElementLoss(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+
+  ElementLossKind kind_;
+};
 
 ElementLoss::ElementLoss(const LayerSpec& spec)
     : kind_(static_cast<ElementLossKind>(static_cast<int>(Attribute(spec, "loss")))) {}
@@ -29,5 +47,11 @@ Tensor ElementLoss::InputGradient(const LayerContext& ctx, const Tensor& x, Tens
 }
 
 void ElementLoss::WeightGradient(const LayerContext&, const Tensor&, LayerStash*) {}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeElementLoss(const LayerSpec& spec) {
+  return std::make_unique<ElementLoss>(spec);
+}
 
 }  // namespace pipelab

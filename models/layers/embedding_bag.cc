@@ -1,10 +1,28 @@
-#include "models/layers/embedding_bag.h"
-
+// Runs what embedding_bag_spec.h describes. y_MC, a row a sample.
+#include <cstdint>
+#include <memory>
 #include <utility>
 
-#include "models/layers/embedding_bag_spec.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/specs/embedding_bag_spec.h"
 
 namespace pipelab {
+namespace {
+
+class EmbeddingBag : public UnaryLayer {
+ public:
+  explicit EmbeddingBag(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+
+  int64_t width_;
+  BagMode mode_;
+};
 
 using P = EmbeddingBagParameter;
 
@@ -28,6 +46,12 @@ void EmbeddingBag::WeightGradient(const LayerContext& ctx, const Tensor&, LayerS
   ctx.backend->embedding().BagWeightGradient(ctx.batch->fields[0], stash->tensors[0], mode_,
                                              parameters_[P::kTable].gradient);
   stash->tensors.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeEmbeddingBag(const LayerSpec& spec) {
+  return std::make_unique<EmbeddingBag>(spec);
 }
 
 }  // namespace pipelab

@@ -1,12 +1,41 @@
-#include "models/layers/gpt_attention.h"
-
+// Runs what gpt_attention_spec.h describes. x_MC, y_MC; M = samples * tokens, of a slice where it
+// works on slices.
+#include <cstdint>
+#include <memory>
 #include <utility>
+#include <vector>
 
-#include "models/layers/gpt_attention_spec.h"
+#include "models/layers/block_parts.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
 #include "models/layers/tensor_peers.h"
+#include "models/specs/gpt_attention_spec.h"
 
 namespace pipelab {
 namespace {
+
+class GptAttention : public UnaryLayer {
+ public:
+  explicit GptAttention(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+  AttentionShape ShapeFor(const LayerContext& ctx) const;
+  // Slices: puts q, k, v of the slice in their places among the samples', which it returns.
+  Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_M3W) const;
+  // Slices: the gradient of the slice's q, k, v, complete once it is the slice's turn. Gives up
+  // dmix and lse.
+  Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
+
+  ProductRows rows_;
+  int64_t tokens_, hidden_, heads_, head_size_, width_;  // width: of all heads
+  bool causal_, has_key_lengths_;
+  ResidualDropout residual_;
+};
 
 using P = GptAttentionParameter;
 
@@ -35,8 +64,6 @@ void CopySlice(const LayerContext& ctx, Copying way, const Tensor& slice_MC, int
     }
   }
 }
-
-}  // namespace
 
 GptAttention::GptAttention(const LayerSpec& spec)
     : rows_(spec),
@@ -148,6 +175,12 @@ void GptAttention::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, L
   b.LinearWeightGradient(norm_MC, kept[kQkv], parameters_[P::kWqkv].gradient,
                          parameters_[P::kBqkv].gradient);
   kept.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeGptAttention(const LayerSpec& spec) {
+  return std::make_unique<GptAttention>(spec);
 }
 
 }  // namespace pipelab

@@ -1,21 +1,52 @@
-#include "models/layers/gpt_head.h"
-
+// Runs what gpt_head_spec.h describes. x_MC in, the loss out (LayerContext::loss_sum).
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "glog/logging.h"
-#include "models/layers/gpt_head_spec.h"
+#include "models/layers/block_parts.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
 #include "models/layers/tensor_peers.h"
+#include "models/specs/gpt_head_spec.h"
 
 namespace pipelab {
 namespace {
+
+class GptHead : public UnaryLayer {
+ public:
+  explicit GptHead(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+  // norm_MC times the table, plus the bias, and the gradients of these.
+  void Logits(const LayerContext& ctx, const Tensor& norm_MC, const Tensor& logits_MV) const;
+  void LogitsInputGradient(const LayerContext& ctx, const Tensor& dlogits_MV,
+                           const Tensor& dnorm_MC) const;
+  void LogitsWeightGradient(const LayerContext& ctx, const Tensor& norm_MC,
+                            const Tensor& dlogits_MV) const;
+
+  // Devices that divide the words make the loss together; leaves the logarithm of each row's sum
+  // of exponentials in `lse_M`.
+  double LossWithPeers(const LayerContext& ctx, const Tensor& logits_MV, const Tensor& lse_M) const;
+  bool divided() const { return !words_.whole(); }
+  int64_t first_word() const { return words_.part * vocabulary_; }
+
+  ProductRows rows_;
+  int64_t vocabulary_;  // the device's words
+  ParameterCut words_;  // which
+  bool output_bias_;
+};
 
 using P = GptHeadParameter;
 
 // Places in the stash. The forward leaves the first four, lse where words are divided; the input
 // gradient writes its own over the logits and adds the last.
 enum { kMean, kRstd, kLogits, kLse, kDnorm };
-
-}  // namespace
 
 GptHead::GptHead(const LayerSpec& spec)
     : rows_(spec), output_bias_(Attribute(spec, "output_bias") != 0) {
@@ -121,6 +152,12 @@ void GptHead::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerS
                                   kept[kMean], kept[kRstd]));
   LogitsWeightGradient(ctx, norm_MC, kept[kLogits]);
   kept.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeGptHead(const LayerSpec& spec) {
+  return std::make_unique<GptHead>(spec);
 }
 
 }  // namespace pipelab

@@ -1,20 +1,36 @@
-#include "models/layers/gpt_mlp.h"
-
+// Runs what gpt_mlp_spec.h describes. x_MC, y_MC; M = samples * tokens.
+#include <memory>
 #include <utility>
 
-#include "models/layers/gpt_mlp_spec.h"
+#include "models/layers/block_parts.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
 #include "models/layers/tensor_peers.h"
+#include "models/specs/gpt_mlp_spec.h"
 
 namespace pipelab {
 namespace {
+
+class GptMlp : public UnaryLayer {
+ public:
+  explicit GptMlp(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+  int64_t hidden_, inner_;
+  ProductRows rows_;
+  ResidualDropout residual_;
+};
 
 using P = GptMlpParameter;
 
 // Places in the stash. The forward leaves the first three; the input gradient adds the others. h is
 // the GELU's input, "branch" what the residual adds to x.
 enum { kMean, kRstd, kH, kDh, kDbranch, kDnorm };
-
-}  // namespace
 
 GptMlp::GptMlp(const LayerSpec& spec)
     : hidden_(spec.output_shape[1]),
@@ -76,5 +92,9 @@ void GptMlp::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerSt
                          parameters_[P::kB1].gradient);
   kept.clear();
 }
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeGptMlp(const LayerSpec& spec) { return std::make_unique<GptMlp>(spec); }
 
 }  // namespace pipelab

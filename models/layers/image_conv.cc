@@ -1,15 +1,44 @@
-#include "models/layers/image_conv.h"
-
+// Runs what image_conv_spec.h describes. x_MC, M samples times pixels.
+#include <memory>
 #include <utility>
+
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/layers/micro_batch_norm.h"
+#include "models/specs/image_conv_spec.h"
 
 namespace pipelab {
 namespace {
 
+class ImageConv : public UnaryLayer {
+ public:
+  explicit ImageConv(const LayerSpec& spec);
+  void EndStep(Backend* backend) override {
+    if (sizes_.norm) norm_.EndStep(backend, statistics_);
+  }
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+  ConvolutionShape ShapeOf(const LayerContext& ctx) const;
+  // What the convolution reads, as an image: x or the data, or a new tensor where these have to
+  // change: relu, or the data's floats in the type of activations.
+  Tensor ConvInput(const LayerContext& ctx, const Tensor& x_MC) const;
+  const Parameter& gamma() const { return parameters_[parameters_.size() - 2]; }
+  const Parameter& beta() const { return parameters_.back(); }
+  // Empty without a bias.
+  Parameter bias() const { return sizes_.bias ? parameters_[1] : Parameter(); }
+
+  const ImageConvSizes sizes_;
+  MicroBatchNorm norm_;
+};
+
 // Places in the stash: of the forward, with a norm; of the input gradient (the parts with a norm).
 enum { kConv, kMean, kVariance };
 enum { kDconv, kDgammaPart, kDbetaPart };
-
-}  // namespace
 
 ImageConv::ImageConv(const LayerSpec& spec) : sizes_(ImageConvSizesOf(spec)) {}
 
@@ -92,6 +121,12 @@ void ImageConv::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, Laye
   ctx.backend->convolution().WeightGradient(shape, image, kept[kDconv].Reshape(out_image),
                                             parameters_[0].gradient, bias().gradient);
   kept.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeImageConv(const LayerSpec& spec) {
+  return std::make_unique<ImageConv>(spec);
 }
 
 }  // namespace pipelab

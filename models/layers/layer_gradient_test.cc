@@ -19,13 +19,13 @@
 
 #include "gtest/gtest.h"
 #include "kernels/reference/reference_backend.h"
-#include "models/layers/dense_spec.h"
-#include "models/layers/image_conv_spec.h"
-#include "models/layers/pool_spec.h"
 #include "models/layers/test_graphs.h"
 #include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
 #include "models/layers/test_specs.h"
+#include "models/specs/dense_spec.h"
+#include "models/specs/image_conv_spec.h"
+#include "models/specs/pool_spec.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

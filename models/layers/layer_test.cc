@@ -9,11 +9,11 @@
 #include "gtest/gtest.h"
 #include "kernels/reference/reference_backend.h"
 #include "models/layers/data_view.h"
-#include "models/layers/dense_spec.h"
 #include "models/layers/factory.h"
 #include "models/layers/initialize.h"
-#include "models/layers/patch_embedding_spec.h"
 #include "models/layers/test_layers.h"
+#include "models/specs/dense_spec.h"
+#include "models/specs/patch_embedding_spec.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

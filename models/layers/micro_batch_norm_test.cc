@@ -9,8 +9,8 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/reference/reference_backend.h"
-#include "models/layers/batch_norm_spec.h"
 #include "models/layers/test_layers.h"
+#include "models/specs/batch_norm_spec.h"
 
 namespace pipelab {
 namespace {

@@ -1,19 +1,30 @@
-#include "models/layers/norm.h"
-
+// Runs what norm_spec.h describes. x_MC, y_MC; M = samples * tokens.
+#include <memory>
 #include <utility>
 
 #include "models/layers/block_parts.h"
-#include "models/layers/norm_spec.h"
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/specs/norm_spec.h"
 
 namespace pipelab {
 namespace {
+
+class Norm : public UnaryLayer {
+ public:
+  explicit Norm(const LayerSpec&) {}
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+};
 
 using P = NormParameter;
 
 // Places in the stash. The forward leaves the first two; the input gradient adds dy.
 enum { kMean, kRstd, kDy };
-
-}  // namespace
 
 Tensor Norm::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   const int64_t m = x_MC.dim(0);
@@ -39,5 +50,9 @@ void Norm::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStas
                                        parameters_[P::kBeta].gradient);
   kept.clear();
 }
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeNorm(const LayerSpec& spec) { return std::make_unique<Norm>(spec); }
 
 }  // namespace pipelab

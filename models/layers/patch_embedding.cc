@@ -1,8 +1,29 @@
-#include "models/layers/patch_embedding.h"
-
+// Runs what patch_embedding_spec.h describes: y_MC = patches_MK w + b + positions. M = samples *
+// tokens.
+#include <memory>
 #include <utility>
 
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/specs/patch_embedding_spec.h"
+
 namespace pipelab {
+namespace {
+
+class PatchEmbedding : public UnaryLayer {
+ public:
+  explicit PatchEmbedding(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
+  // The image's patches as rows.
+  Tensor Patches(const LayerContext& ctx) const;
+
+  const PatchEmbeddingSizes sizes_;
+};
 
 using P = PatchEmbeddingParameter;
 
@@ -54,6 +75,12 @@ void PatchEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, Laye
     b.Add(dpositions_TC, dy_MC.Rows(s * sizes_.tokens(), (s + 1) * sizes_.tokens()), dpositions_TC);
   }
   stash->tensors.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakePatchEmbedding(const LayerSpec& spec) {
+  return std::make_unique<PatchEmbedding>(spec);
 }
 
 }  // namespace pipelab

@@ -1,14 +1,35 @@
-#include "models/layers/pool.h"
+// Runs what pool_spec.h describes.
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
+#include "models/specs/pool_spec.h"
 
 namespace pipelab {
 namespace {
+
+class Pool : public UnaryLayer {
+ public:
+  explicit Pool(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash*) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash*) override;
+  void WeightGradient(const LayerContext&, const Tensor&, LayerStash*) override {}
+
+  PoolingShape ShapeOf(const LayerContext& ctx) const;
+
+  const PoolSizes sizes_;
+  const std::vector<int64_t> output_shape_;
+};
 
 Shape InImage(const PoolingShape& s) { return {s.samples, s.height, s.width, s.channels}; }
 Shape OutImage(const PoolingShape& s) {
   return {s.samples, s.out_height(), s.out_width(), s.channels};
 }
-
-}  // namespace
 
 Pool::Pool(const LayerSpec& spec) : sizes_(PoolSizesOf(spec)), output_shape_(spec.output_shape) {}
 
@@ -49,5 +70,9 @@ Tensor Pool::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor d
   }
   return dx_MC;
 }
+
+}  // namespace
+
+std::unique_ptr<Layer> MakePool(const LayerSpec& spec) { return std::make_unique<Pool>(spec); }
 
 }  // namespace pipelab

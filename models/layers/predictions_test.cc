@@ -9,13 +9,13 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "models/layers/classifier_spec.h"
-#include "models/layers/element_loss_spec.h"
-#include "models/layers/gpt_head_spec.h"
 #include "models/layers/serial_trainer.h"
 #include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
 #include "models/layers/test_nets.h"
+#include "models/specs/classifier_spec.h"
+#include "models/specs/element_loss_spec.h"
+#include "models/specs/gpt_head_spec.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {

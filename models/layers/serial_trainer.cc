@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
                              MakeTokenSlices(options.slices, options.data->targets_per_sample()));
   }
   const NumberWidth width{SizeOf(backend->activation_type())};
-  PIPELAB_ASSIGN_OR_RETURN(graph, WithNumberWidth(std::move(graph), width, "--precision=bf16"));
+  PIPELAB_ASSIGN_OR_RETURN(graph, WithNumberWidth(std::move(graph), width, "--dtype=bf16"));
   auto trainer =
       std::unique_ptr<SerialTrainer>(new SerialTrainer(std::move(graph), backend, options));
   trainer->slices_ = std::move(slices);

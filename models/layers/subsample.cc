@@ -1,6 +1,25 @@
-#include "models/layers/subsample.h"
+// Runs what subsample_spec.h describes.
+#include <cstdint>
+#include <memory>
+
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
 
 namespace pipelab {
+namespace {
+
+class Subsample : public UnaryLayer {
+ public:
+  explicit Subsample(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash*) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash*) override;
+  void WeightGradient(const LayerContext&, const Tensor&, LayerStash*) override {}
+
+  int64_t height_, width_, channels_, row_, column_;
+};
 
 Subsample::Subsample(const LayerSpec& spec)
     : height_(static_cast<int64_t>(Attribute(spec, "height"))),
@@ -33,6 +52,12 @@ Tensor Subsample::InputGradient(const LayerContext& ctx, const Tensor&, Tensor d
   b.Fill(dx_MC, 0);
   b.CopyColumns(lines, 0, dx_MC.Reshape({pairs, 2 * line}), row_ * line, line);
   return dx_MC;
+}
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeSubsample(const LayerSpec& spec) {
+  return std::make_unique<Subsample>(spec);
 }
 
 }  // namespace pipelab

@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "models/layers/add_spec.h"
-#include "models/layers/concat_spec.h"
-#include "models/layers/dense_spec.h"
-#include "models/layers/gpt_attention_spec.h"
-#include "models/layers/gpt_embedding_spec.h"
-#include "models/layers/gpt_head_spec.h"
-#include "models/layers/gpt_mlp_spec.h"
+#include "models/specs/add_spec.h"
+#include "models/specs/concat_spec.h"
+#include "models/specs/dense_spec.h"
+#include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_mlp_spec.h"
 #include "tools/base/rng.h"
 
 namespace pipelab {

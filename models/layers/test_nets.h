@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/graph/layer_spec.h"
-#include "models/layers/dense_spec.h"
+#include "models/specs/dense_spec.h"
 
 namespace pipelab {
 

@@ -3,15 +3,15 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/cross_attention_spec.h"
-#include "models/layers/data_input_spec.h"
-#include "models/layers/element_loss_spec.h"
-#include "models/layers/embedding_bag_spec.h"
-#include "models/layers/gpt_attention_spec.h"
-#include "models/layers/gpt_embedding_spec.h"
-#include "models/layers/gpt_head_spec.h"
-#include "models/layers/norm_spec.h"
-#include "models/layers/patch_embedding_spec.h"
+#include "models/specs/cross_attention_spec.h"
+#include "models/specs/data_input_spec.h"
+#include "models/specs/element_loss_spec.h"
+#include "models/specs/embedding_bag_spec.h"
+#include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_head_spec.h"
+#include "models/specs/norm_spec.h"
+#include "models/specs/patch_embedding_spec.h"
 
 namespace pipelab {
 namespace {

@@ -1,16 +1,34 @@
-#include "models/layers/up_conv.h"
-
+// Runs what up_conv_spec.h describes.
+#include <cstdint>
+#include <memory>
 #include <utility>
+
+#include "models/layers/layer.h"
+#include "models/layers/makers.h"
 
 namespace pipelab {
 namespace {
+
+class UpConv : public UnaryLayer {
+ public:
+  explicit UpConv(const LayerSpec& spec);
+
+ private:
+  Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash*) override;
+  Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
+                       LayerStash* stash) override;
+  void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+
+  // Of the convolution that goes the other way: from the large image to the small one.
+  ConvolutionShape ShapeOf(const LayerContext& ctx) const;
+
+  int64_t height_, width_, in_, out_;
+};
 
 Shape Large(const ConvolutionShape& s) { return {s.samples, s.height, s.width, s.in_channels}; }
 Shape Small(const ConvolutionShape& s) {
   return {s.samples, s.out_height(), s.out_width(), s.out_channels};
 }
-
-}  // namespace
 
 UpConv::UpConv(const LayerSpec& spec)
     : height_(static_cast<int64_t>(Attribute(spec, "height"))),
@@ -55,5 +73,9 @@ void UpConv::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerSt
                                             Tensor());
   stash->tensors.clear();
 }
+
+}  // namespace
+
+std::unique_ptr<Layer> MakeUpConv(const LayerSpec& spec) { return std::make_unique<UpConv>(spec); }
 
 }  // namespace pipelab

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
-#include "models/layers/dense_spec.h"
+#include "models/specs/dense_spec.h"
 #include "models/zoo/feature_branches.h"
 
 namespace pipelab {

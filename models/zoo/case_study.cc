@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/add_spec.h"
-#include "models/layers/dense_spec.h"
-#include "models/layers/gpt_embedding_spec.h"
-#include "models/layers/gpt_head_spec.h"
+#include "models/specs/add_spec.h"
+#include "models/specs/dense_spec.h"
+#include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_head_spec.h"
 #include "models/zoo/size_check.h"
 #include "models/zoo/transformer_blocks.h"
 #include "tools/base/status_macros.h"

@@ -1,7 +1,7 @@
 #include "models/zoo/dlrm.h"
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/embedding_bag_spec.h"
+#include "models/specs/embedding_bag_spec.h"
 #include "models/zoo/size_check.h"
 #include "tools/base/status_macros.h"
 

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/concat_spec.h"
-#include "models/layers/data_input_spec.h"
+#include "models/specs/concat_spec.h"
+#include "models/specs/data_input_spec.h"
 
 namespace pipelab {
 namespace {

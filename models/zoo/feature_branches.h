@@ -17,8 +17,8 @@
 
 #include "absl/status/status.h"
 #include "models/graph/layer_spec.h"
-#include "models/layers/dense_spec.h"
-#include "models/layers/element_loss_spec.h"
+#include "models/specs/dense_spec.h"
+#include "models/specs/element_loss_spec.h"
 
 namespace pipelab {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "models/graph/cost_math.h"
 #include "models/graph/translation_fields.h"
-#include "models/layers/add_spec.h"
-#include "models/layers/concat_spec.h"
+#include "models/specs/add_spec.h"
+#include "models/specs/concat_spec.h"
 #include "models/zoo/size_check.h"
 #include "tools/base/status_macros.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "models/layers/gpt_embedding_spec.h"
-#include "models/layers/gpt_head_spec.h"
+#include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_head_spec.h"
 #include "models/zoo/size_check.h"
 #include "models/zoo/transformer_blocks.h"
 #include "tools/base/status_macros.h"

@@ -15,7 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
-#include "models/layers/gpt_embedding_spec.h"
+#include "models/specs/gpt_embedding_spec.h"
 
 namespace pipelab {
 

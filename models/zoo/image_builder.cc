@@ -3,15 +3,15 @@
 #include <cmath>
 #include <utility>
 
-#include "models/layers/add_spec.h"
-#include "models/layers/batch_norm_spec.h"
-#include "models/layers/classifier_spec.h"
-#include "models/layers/concat_spec.h"
-#include "models/layers/dense_spec.h"
-#include "models/layers/image_conv_spec.h"
-#include "models/layers/relu_spec.h"
-#include "models/layers/subsample_spec.h"
-#include "models/layers/up_conv_spec.h"
+#include "models/specs/add_spec.h"
+#include "models/specs/batch_norm_spec.h"
+#include "models/specs/classifier_spec.h"
+#include "models/specs/concat_spec.h"
+#include "models/specs/dense_spec.h"
+#include "models/specs/image_conv_spec.h"
+#include "models/specs/relu_spec.h"
+#include "models/specs/subsample_spec.h"
+#include "models/specs/up_conv_spec.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

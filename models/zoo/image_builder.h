@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "models/layers/pool_spec.h"
+#include "models/specs/pool_spec.h"
 #include "models/zoo/layer_groups.h"
 
 namespace pipelab {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "models/layers/gpt_attention_spec.h"
-#include "models/layers/gpt_mlp_spec.h"
+#include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_mlp_spec.h"
 
 namespace pipelab {
 

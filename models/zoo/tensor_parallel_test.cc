@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/layers/unfused_attention_spec.h"
+#include "models/specs/unfused_attention_spec.h"
 #include "models/zoo/bert.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/split_models.h"

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <utility>
 
-#include "models/layers/cross_attention_spec.h"
-#include "models/layers/gpt_attention_spec.h"
-#include "models/layers/gpt_mlp_spec.h"
+#include "models/specs/cross_attention_spec.h"
+#include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_mlp_spec.h"
 
 namespace pipelab {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/layers/megatron_kernels.h"
+#include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"

@@ -152,8 +152,9 @@ absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
   const int64_t batch = BatchSamples(problem);
   if (options.micro_batch_size < 0 ||
       (options.micro_batch_size > 0 && batch % options.micro_batch_size != 0)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--micro_batch_samples=", options.micro_batch_size, ": must divide the batch of ", batch));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--stage_micro_batch_size=", options.micro_batch_size,
+                     ": must divide the batch of ", batch));
   }
   return absl::OkStatus();
 }

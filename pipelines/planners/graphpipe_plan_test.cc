@@ -338,7 +338,7 @@ TEST(GraphPipe, OneSizeOfMicroBatches) {
   for (const PlanStage& stage : plan.stages) EXPECT_EQ(stage.micro_batch_size, 4);
   options.micro_batch_size = 3;
   EXPECT_THAT(MakePlan("graphpipe", p, options).status().message(),
-              HasSubstr("--micro_batch_samples=3: must divide the batch of 8"));
+              HasSubstr("--stage_micro_batch_size=3: must divide the batch of 8"));
 }
 
 TEST(GraphPipe, SaysWhenItWasStopped) {

@@ -51,7 +51,7 @@ absl::StatusOr<Plan> MakePlan(absl::string_view name, const PlanProblem& problem
     }
     if (options.micro_batch_size != 0 && !planner.micro_batch_size) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--micro_batch_samples=", options.micro_batch_size,
+          absl::StrCat("--stage_micro_batch_size=", options.micro_batch_size,
                        ": for --planner=graphpipe alone, not ", name));
     }
     const absl::Time start = absl::Now();

@@ -93,7 +93,7 @@ absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSo
   plan.split = {options.tensor_parallel, options.sequence_parallel};
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, plan.split));
   const NumberWidth width{SizeOf(options.devices.activations())};
-  PIPELAB_ASSIGN_OR_RETURN(plan.graph, WithNumberWidth(graph, width, "--precision=bf16"));
+  PIPELAB_ASSIGN_OR_RETURN(plan.graph, WithNumberWidth(graph, width, "--dtype=bf16"));
   PIPELAB_RETURN_IF_ERROR(MakeProgram(options, &plan));
   plan.batch_tokens = plan.program.schedule.num_micro_batches * options.micro_batch_size *
                       batches.targets_per_sample();

@@ -87,14 +87,14 @@ absl::Status CheckSizes(const SchemeParams& p) {
   }
   if (p.virtual_stages < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--chunks=", p.virtual_stages,
+        absl::StrCat("--virtual_stages=", p.virtual_stages,
                      ": a device holds at least 1 stage (0 means the scheme's default)"));
   }
   const int64_t stages = int64_t{p.devices} * p.virtual_stages;
   if (stages > kMaxStages) {
     return absl::InvalidArgumentError(absl::StrCat("--devices=", p.devices,
-                                                   " --chunks=", p.virtual_stages, ": ", stages,
-                                                   " stages; at most ", kMaxStages));
+                                                   " --virtual_stages=", p.virtual_stages, ": ",
+                                                   stages, " stages; at most ", kMaxStages));
   }
   if (p.slices < 0 || p.slices > kMaxSlices) {
     return absl::InvalidArgumentError(absl::StrCat("--slices=", p.slices,
@@ -132,7 +132,7 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
       {kStageGraph, !p.micro_batches_of_stage.empty(),
        absl::StrCat("--stage_micro_batches=", absl::StrJoin(p.micro_batches_of_stage, ","))},
       {kTokenSlices, p.slices != 0, absl::StrCat("--slices=", p.slices)},
-      {kUpdateEvery, p.update_interval != 0, absl::StrCat("--update_every=", p.update_interval)},
+      {kUpdateEvery, p.update_interval != 0, absl::StrCat("--update_interval=", p.update_interval)},
   };
   for (const auto& o : options) {
     if (!o.given || (scheme.options & o.option) != 0) continue;
@@ -146,15 +146,15 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
   return absl::OkStatus();
 }
 
-// OK, or InvalidArgument naming --chunks: the scheme has a number of stages of its own.
+// OK, or InvalidArgument naming --virtual_stages: the scheme has a number of stages of its own.
 absl::Status CheckVirtualStages(const Scheme& scheme, const SchemeParams& p) {
   if ((scheme.options & kVirtualStages) != 0 || p.virtual_stages == scheme.default_virtual_stages) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--chunks=", p.virtual_stages, ": this scheme holds ",
-      scheme.default_virtual_stages == 1 ? "one stage a device" : "two stages a device, a V",
-      "; use --chunks=", scheme.default_virtual_stages));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--virtual_stages=", p.virtual_stages, ": this scheme holds ",
+                   scheme.default_virtual_stages == 1 ? "one stage a device" : "two stages a device, a V",
+                   "; use --virtual_stages=", scheme.default_virtual_stages));
 }
 
 // OK, or InvalidArgument: times of other stages than the schedule's, or negative ones.
@@ -260,7 +260,7 @@ absl::Status CheckMemory(const SchemeParams& p, Bytes available) {
   const Bytes needed(actions * kBytesPerAction);
   if (needed <= std::max(available, kAlwaysThere)) return absl::OkStatus();
   std::string options = absl::StrCat("--devices=", p.devices);
-  if (p.virtual_stages > 1) absl::StrAppend(&options, " --chunks=", p.virtual_stages);
+  if (p.virtual_stages > 1) absl::StrAppend(&options, " --virtual_stages=", p.virtual_stages);
   if (p.slices > 1) absl::StrAppend(&options, " --slices=", p.slices);
   if (p.data_parallel > 1) absl::StrAppend(&options, " --data_parallel=", p.data_parallel);
   return absl::InvalidArgumentError(

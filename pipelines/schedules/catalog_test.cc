@@ -98,8 +98,9 @@ TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
   EXPECT_EQ(Refusal("1f1b", {0, 2}), "--devices=0: a pipeline needs at least 1 device");
   EXPECT_EQ(Refusal("1f1b", {2, -1}), "--micro_batches=-1: a step needs at least 1 micro-batch");
   EXPECT_EQ(Refusal("1f1b", {2, 2, -1}),
-            "--chunks=-1: a device holds at least 1 stage (0 means the scheme's default)");
-  EXPECT_EQ(Refusal("1f1b", {40000, 2}), "--devices=40000 --chunks=1: 40000 stages; at most 32767");
+            "--virtual_stages=-1: a device holds at least 1 stage (0 means the scheme's default)");
+  EXPECT_EQ(Refusal("1f1b", {40000, 2}),
+            "--devices=40000 --virtual_stages=1: 40000 stages; at most 32767");
   EXPECT_EQ(Refusal("1f1b", {1024, 2000000000}),
             "--micro_batches=2000000000: too many for 1024 stages; at most 131072");
   SchemeParams sliced{1024, 4096};
@@ -113,8 +114,8 @@ TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
             "--devices=1000 --micro_batches=100000: 200000000 actions need about 74.5 GiB of "
             "memory, and 3 GiB are free; fewer micro-batches show the same pattern");
   EXPECT_EQ(memory({1000, 100000}, 80 << 10), "");
-  EXPECT_EQ(memory({128, 1024, 4}, 0).substr(0, 50),
-            "--devices=128 --chunks=4 --micro_batches=1024: 104");
+  EXPECT_EQ(memory({128, 1024, 4}, 0).substr(0, 58),
+            "--devices=128 --virtual_stages=4 --micro_batches=1024: 104");
   EXPECT_EQ(memory({128, 1024, 1}, 0), "");  // a hundred MiB
   EXPECT_EQ(ParseConcatenation("direct").value(), Concatenation::kDirect);
   EXPECT_THAT(ParseConcatenation("doubling"),
@@ -151,7 +152,8 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
       EXPECT_EQ(Refusal(scheme.name, slices), begin + "--slices=2: only for terapipe");
     }
     if ((scheme.options & kUpdateEvery) == 0) {
-      EXPECT_EQ(Refusal(scheme.name, update), begin + "--update_every=4: only for pipedream_2bw");
+      EXPECT_EQ(Refusal(scheme.name, update),
+                begin + "--update_interval=4: only for pipedream_2bw");
     }
   }
 }

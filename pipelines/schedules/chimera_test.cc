@@ -210,7 +210,8 @@ TEST(Chimera, Refuses) {
   SchemeParams params{4, 4};
   params.virtual_stages = 2;
   EXPECT_EQ(Refusal("chimera", params),
-            "--scheme=chimera --chunks=2: this scheme holds one stage a device; use --chunks=1");
+            "--scheme=chimera --virtual_stages=2: this scheme holds one stage a device; use "
+            "--virtual_stages=1");
   EXPECT_EQ(Refusal("chimera", WithReplicas(12, 24, 8)),
             "--scheme=chimera --replicas=8: must be even and divide --devices=12; use one of 2, 4, "
             "6, 12");

@@ -23,7 +23,7 @@ namespace pipelab {
 // Formulas (formula.h) in
 //   P devices, M micro-batches, V virtual stages, r a device's number (from 0),
 //   g the largest group of micro-batches (--group_size), f pairs of pipelines (--replicas / 2),
-//   u micro-batches of an update (--update_every), s token slices (--slices), T the makespan.
+//   u micro-batches of an update (--update_interval), s token slices (--slices), T the makespan.
 struct ClosedForm {
   absl::string_view scheme;
   absl::string_view holds;      // for the sizes for which this is not 0

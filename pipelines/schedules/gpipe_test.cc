@@ -60,7 +60,8 @@ TEST(GPipe, Refuses) {
   SchemeParams params{2, 2};
   params.virtual_stages = 2;
   EXPECT_EQ(Refusal("gpipe", params),
-            "--scheme=gpipe --chunks=2: this scheme holds one stage a device; use --chunks=1");
+            "--scheme=gpipe --virtual_stages=2: this scheme holds one stage a device; use "
+            "--virtual_stages=1");
 }
 
 }  // namespace

@@ -260,7 +260,8 @@ TEST(Graph, SharesAStageByRows) {
 
 TEST(Graph, Refuses) {
   EXPECT_EQ(Refusal("graph", {2, 2, 3}),
-            "--scheme=graph --chunks=3: this scheme holds one stage a device; use --chunks=1");
+            "--scheme=graph --virtual_stages=3: this scheme holds one stage a device; use "
+            "--virtual_stages=1");
   SchemeParams params = Params(2, Branches(2, 1));
   params.devices = 2;
   EXPECT_EQ(Refusal("graph", params),

@@ -12,7 +12,8 @@
 namespace pipelab {
 
 absl::Status CheckHanayo(const SchemeParams& params) {
-  return CheckEven("--chunks", params.virtual_stages, "a wave goes down the devices and up");
+  return CheckEven("--virtual_stages", params.virtual_stages,
+                   "a wave goes down the devices and up");
 }
 
 absl::StatusOr<Schedule> MakeHanayo(const SchemeParams& params) {

@@ -58,9 +58,10 @@ TEST(Hanayo, ServesEveryCount) {
 }
 
 TEST(Hanayo, Refuses) {
-  EXPECT_EQ(Refusal("hanayo", {4, 4, 3}),
-            "--scheme=hanayo --chunks=3: must be even (a wave goes down the devices and up); "
-            "nearest: 2 or 4");
+  EXPECT_EQ(
+      Refusal("hanayo", {4, 4, 3}),
+      "--scheme=hanayo --virtual_stages=3: must be even (a wave goes down the devices and up); "
+      "nearest: 2 or 4");
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ TEST(OneFOneB, Refuses) {
   SchemeParams params{2, 2};
   params.virtual_stages = 3;
   EXPECT_EQ(Refusal("1f1b", params),
-            "--scheme=1f1b --chunks=3: this scheme holds one stage a device; use --chunks=1");
+            "--scheme=1f1b --virtual_stages=3: this scheme holds one stage a device; use "
+            "--virtual_stages=1");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 // computes group t of m micro-batches with the weights before the newest update, which all stages
 // have by then when m >= P.
 //
-// --update_every is m; its default P is the least that the paper allows (and so gives the most
+// --update_interval is m; its default P is the least that the paper allows (and so gives the most
 // updates of a run). micro_batches is a run's number of micro-batches. A run begins with version 0
 // and ends with a flush, so its first two groups use version 0: the paper's start-up.
 #include <algorithm>
@@ -25,7 +25,7 @@ absl::Status CheckPipeDream2Bw(const SchemeParams& params) {
   const int m = params.micro_batches, devices = params.devices, group = UpdateOf(params);
   if (group < devices) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--update_every=", group,
+        absl::StrCat("--update_interval=", group,
                      ": with fewer micro-batches than stages two weight versions are "
                      "not enough; use at least --devices=",
                      devices));
@@ -34,7 +34,7 @@ absl::Status CheckPipeDream2Bw(const SchemeParams& params) {
     const int below = m - m % group;
     return absl::InvalidArgumentError(absl::StrCat(
         "--micro_batches=", m, ": this scheme updates after every ", group, " micro-batches (",
-        params.update_interval == 0 ? "--devices" : "--update_every",
+        params.update_interval == 0 ? "--devices" : "--update_interval",
         "); nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + group));
   }
   return CheckUpdates(params, group);

@@ -112,7 +112,8 @@ TEST(PipeDream, LiveVersions) {
 
 TEST(PipeDream, Refuses) {
   EXPECT_EQ(Refusal("pipedream", {2, 2, 3}),
-            "--scheme=pipedream --chunks=3: this scheme holds one stage a device; use --chunks=1");
+            "--scheme=pipedream --virtual_stages=3: this scheme holds one stage a device; use "
+            "--virtual_stages=1");
   EXPECT_EQ(Refusal("pipedream", {2, 40000}),
             "--scheme=pipedream --micro_batches=40000: a run updates after every 1, at most 32767 "
             "times");
@@ -123,10 +124,10 @@ TEST(PipeDream, Refuses) {
   params.update_interval = 6;
   EXPECT_EQ(Refusal("pipedream_2bw", params),
             "--scheme=pipedream_2bw --micro_batches=15: this scheme updates after every 6 "
-            "micro-batches (--update_every); nearest: 12 or 18");
+            "micro-batches (--update_interval); nearest: 12 or 18");
   params.update_interval = 3;
   EXPECT_EQ(Refusal("pipedream_2bw", params),
-            "--scheme=pipedream_2bw --update_every=3: with fewer micro-batches than stages two "
+            "--scheme=pipedream_2bw --update_interval=3: with fewer micro-batches than stages two "
             "weight versions are not enough; use at least --devices=4");
 }
 

@@ -93,7 +93,8 @@ TEST(TeraPipe, Refuses) {
   SchemeParams params{2, 2};
   params.virtual_stages = 2;
   EXPECT_EQ(Refusal("terapipe", params),
-            "--scheme=terapipe --chunks=2: this scheme holds one stage a device; use --chunks=1");
+            "--scheme=terapipe --virtual_stages=2: this scheme holds one stage a device; use "
+            "--virtual_stages=1");
   EXPECT_EQ(
       Refusal("terapipe", Sizes(2, 2, -1)),
       "--slices=-1: a micro-batch has 1 to 32767 token slices (0 means the scheme's default)");

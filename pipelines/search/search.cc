@@ -316,7 +316,7 @@ class MethodSearch {
 absl::Status CheckSearch(const StepModel& model, const SearchRequest& search) {
   if (search.devices < 1 || search.devices > model.cluster->max_devices()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--gpus=", search.devices, ": must be from 1 to ",
+        absl::StrCat("--devices=", search.devices, ": must be from 1 to ",
                      model.cluster->max_devices(), ", the devices of ", model.cluster->name));
   }
   if (search.batch < 1) {

@@ -179,7 +179,7 @@ TEST_F(SearchTest, SaysWhatBinds) {
   EXPECT_EQ(message(s), "--batch=0: must be at least 1");
   s = search_;
   s.devices = 5000;
-  EXPECT_EQ(message(s), "--gpus=5000: must be from 1 to 1024, the devices of dgx1-v100");
+  EXPECT_EQ(message(s), "--devices=5000: must be from 1 to 1024, the devices of dgx1-v100");
   ClusterSpec small = cluster_;
   small.device.memory.value = Bytes(1 << 20);
   StepModel model = grid_;

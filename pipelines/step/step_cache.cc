@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "models/layers/kept_activations.h"
+#include "models/specs/kept_activations.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/stage_costs.h"

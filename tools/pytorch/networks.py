@@ -1,4 +1,4 @@
-"""The networks of pipelab's zoo in PyTorch, written from the layers' specifications (models/layers/*_spec.h).
+"""The networks of pipelab's zoo in PyTorch, written from the layers' specifications (models/specs/*_spec.h).
 
 Each function takes the weights (by pipelab's parameter names), one micro-batch and the network's settings,
 and returns the sum of the losses over the micro-batch's targets. Arithmetic is torch.nn.functional's.

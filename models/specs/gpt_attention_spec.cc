@@ -1,0 +1,192 @@
+#include "models/specs/gpt_attention_spec.h"
+
+#include <algorithm>
+
+#include "glog/logging.h"
+#include "models/graph/attention_workspace.h"
+#include "models/graph/cost_math.h"
+#include "models/specs/own_operations.h"
+
+namespace pipelab {
+namespace {
+
+// S samples of T tokens of C, or a slice of them; H heads, W wide together, of one device.
+struct Sizes {
+  int64_t samples, tokens, c, heads, w;
+  bool causal, dropout;
+  TensorParallel split;
+  NumberWidth width;
+
+  SplitRows Rows(TokenSlice slice) const {
+    return SplitRows(samples * slice.CountOf(tokens), split);
+  }
+};
+
+Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
+  const int64_t pairs =
+      s.causal ? CausalAttentionPairs(slice.first, slice.CountOf(s.tokens)) : s.tokens * s.tokens;
+  return MatmulFlops(s.samples, pairs, s.w);
+}
+
+void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
+  const int64_t m = s.samples * slice.CountOf(s.tokens);
+  const Flops linear = MatmulFlops(m, 3 * s.w, s.c) + MatmulFlops(m, s.c, s.w);
+  const Flops scores = ScoreFlops(s, slice);
+  costs->forward = linear + 2.0 * scores;
+  costs->backward_input = linear + 5.0 * scores;
+  costs->backward_weight = linear;
+}
+
+// The order of allocations is in gpt_attention.cc; where rows are split by tokens, all of them are
+// there from a gather to the product that takes them, or until their sums are scattered.
+LayerCosts AttentionCosts(const Sizes& s) {
+  const SplitRows rows = s.Rows(TokenSlice());
+  const int64_t m = rows.all;
+  const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), own = s.width(rows.own * s.c);
+  const Bytes statistics = FloatBytes(2 * rows.own), lse = FloatBytes(m * s.heads), none;
+  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens));
+  LayerCosts costs;
+  AddFlops(s, TokenSlice(), &costs);
+  costs.output = own;
+  costs.kept = statistics + lse + mw * 4;
+  // The gradient of q, k, v; the attention's output; the branch's gradient and that of the norm's
+  // output.
+  costs.kept_for_weight = statistics + mw * 4 + mc + own;
+  // q, k, v and the attention's output are there; then come the kernel's scratch or the branch's
+  // output, and its sums.
+  costs.forward_peak =
+      statistics + std::max(lse + mw * 4 + std::max(scratch, mc + (rows.scattered() ? own : none)),
+                            rows.scattered() ? mc + own : none);
+  // The attention's gradient in and out, or the norm's gradient and dx; with dropout the branch's
+  // gradient is not dy itself.
+  const Bytes kernel = mw * 4 + FloatBytes(AttentionGradientWorkspaceFloats(s.tokens, s.tokens));
+  if (rows.scattered()) {
+    // Beside all rows of the branch's gradient; the sums of the norm's gradient, and dx.
+    costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, mc + own - lse});
+  } else {
+    costs.backward_input_peak = (s.dropout ? mc : none) + std::max(kernel, mc * 2 - lse);
+  }
+  costs.backward_peak = costs.backward_input_peak;
+  // The weight part allocates only after it has freed more.
+  costs.backward_weight_peak = Bytes(0);
+  return costs;
+}
+
+// A slice, whose rows are not split by tokens. q, k, v of the whole samples come with the first
+// slice's forward and go with its backward; their gradient comes with the last slice's backward and
+// goes with the first one's.
+LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
+  const int64_t m = s.samples * slice.count;
+  const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), none;
+  const Bytes statistics = FloatBytes(2 * m), lse = FloatBytes(m * s.heads);
+  const Bytes sequence = s.width(3 * s.samples * s.tokens * s.w);
+  const Bytes starts = slice.first == 0 ? sequence : none;
+  const Bytes ends = slice.end() == s.tokens ? sequence : none;
+  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end()));
+  LayerCosts costs;
+  AddFlops(s, slice, &costs);
+  costs.output = mc;
+  costs.kept = statistics + lse + mw + starts;
+  costs.kept_for_weight = statistics + mw * 4 + mc * 2;
+  costs.kept_when_dropped = starts;
+  // The slice's q, k, v beside the norm's output; beside the samples'; then as for whole samples.
+  const auto forward_peak = [&](Bytes room) {
+    return statistics +
+           std::max(mc + mw * 3, room + std::max(mw * 3, lse + mw + std::max(scratch, mc)));
+  };
+  costs.forward_peak = forward_peak(starts);
+  costs.recompute_peak = forward_peak(none);
+  // The kernel; the slice's part of the gradient beside the samples'; the norm's gradient and dx.
+  const Bytes level = (s.dropout ? mc : none) + ends, part = level + mw * 3 - lse;
+  costs.backward_input_peak =
+      std::max({level + mw + scratch * 2, part, part - starts * 2 + mc * 2});
+  costs.backward_peak = costs.backward_input_peak;
+  costs.backward_weight_peak = Bytes(0);
+  costs.carried = ends - starts;
+  return costs;
+}
+
+// Norm, q, k and v, attention, product, residual; the gradients of norm and residual are one sum.
+LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
+  const SplitRows rows = s.Rows(slice);
+  const int64_t count = slice.CountOf(s.tokens), m = rows.all, own = rows.own * s.c;
+  // Keys and values are those of the earlier slices too, in a causal mask.
+  const int64_t keys = s.samples * (s.causal ? slice.first + count : s.tokens);
+  const Flops scores = ScoreFlops(s, slice);
+  LayerOperations ops;
+  AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
+  AddMatmul(m, 3 * s.w, s.c, &ops);
+  ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * (m + keys) * s.w, s.w / s.heads));
+  ops.backward_input.push_back(
+      AttentionOperation(5.0 * scores, 4 * (m + keys) * s.w, s.w / s.heads));
+  AddMatmul(m, s.c, s.w, &ops);
+  AddElementwise(3 * own, 0, &ops);
+  AddOwnNormAndResidual(own, &ops);
+  return ops;
+}
+
+}  // namespace
+
+int64_t CausalAttentionPairs(int64_t first, int64_t count) {
+  // Whole blocks of B rows end B, 2B, ... after the first; the last one may have fewer rows.
+  constexpr int64_t kRows = kAttentionQueryRows;
+  const int64_t whole = count / kRows, rest = count % kRows;
+  return kRows * kRows * whole * (whole + 1) / 2 + rest * count + first * count;
+}
+
+LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
+  const int64_t head_size = s.head_size == 0 ? s.hidden / s.heads : s.head_size;
+  const int64_t width = s.heads * head_size;
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kGptAttention;
+  layer.inputs = {s.input};
+  layer.input_shapes = {{s.tokens, s.hidden}};
+  layer.output_shape = {s.tokens, s.hidden};
+  layer.parameters = {
+      {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
+      {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
+      {s.name + "/wqkv", {s.hidden, 3 * width}, InitKind::kNormal, s.stddev, "", 1, 3},
+      {s.name + "/bqkv", {3 * width}, InitKind::kZeros, 0, "", 0, 3},
+      {s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, "", 0},
+      {s.name + "/bo", {s.hidden}, InitKind::kZeros, 0, ""},
+  };
+  layer.attributes = {{"heads", static_cast<double>(s.heads)},
+                      {"head_size", static_cast<double>(head_size)},
+                      {"causal", s.causal ? 1 : 0},
+                      {"dropout", s.dropout}};
+  if (!s.key_lengths.empty()) {
+    CHECK(!s.causal) << s.name << ": key lengths in causal attention";
+    layer.data = {{s.key_lengths, FieldType::kId, {1}, s.tokens + 1}};
+  }
+  const Sizes one{1, s.tokens, s.hidden, s.heads, width, s.causal, s.dropout > 0, {}, {}};
+  const auto part = [one](int64_t samples, TensorParallel split,
+                          NumberWidth bytes = NumberWidth()) {
+    Sizes sizes = one;
+    sizes.width = bytes;
+    sizes.samples = samples;
+    sizes.heads /= split.degree;
+    sizes.w /= split.degree;
+    sizes.split = split;
+    return sizes;
+  };
+  layer.split.operations = [part](int64_t samples, TokenSlice slice, TensorParallel split) {
+    return AttentionOperations(part(samples, split), slice);
+  };
+  layer.split.dimensions = {{"heads", s.heads, false, "heads"}, {"tokens", s.tokens, true}};
+  SetCosts(&layer, [part, causal = s.causal](NumberWidth bytes, LayerSpec* l) {
+    l->split.costs = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const Sizes sizes = part(samples, split, bytes);
+      return slice.whole() ? AttentionCosts(sizes) : SliceCosts(sizes, slice);
+    };
+    l->split.collectives = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const Sizes sizes = part(samples, split, bytes);
+      return BranchCollectives(split, sizes.width(sizes.Rows(slice).all * sizes.c));
+    };
+    SetWholeCosts(l);
+    if (!causal) l->slice_costs = nullptr;
+  });
+  return layer;
+}
+
+}  // namespace pipelab

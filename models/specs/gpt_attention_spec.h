@@ -1,0 +1,59 @@
+// The first half of a Transformer block: y = x + dropout(attention(norm(x) wqkv + bqkv) wo + bo),
+// causal (GPT) or over all tokens (BERT, encoders). What it costs; gpt_attention.cc runs it.
+//
+//   LayerSpec layer = GptAttentionSpec({.name = "block0/attention", .input = 0, .tokens = 128,
+//   .hidden = 256,
+//                                       .heads = 4});
+//
+// Output: {tokens, hidden}. W is heads * head_size. Of the forward it keeps q, k and v [M, 3W], the
+// attention's output [M, W], a number a row and head, and the norm's mean and reciprocal deviation.
+// The norm's output is computed again for the weight gradient.
+//
+// Flops are of the products that the kernels compute: blocks of query rows times the keys that they
+// can see (models/graph/attention_workspace.h), a little more than half of the square where causal;
+// padding counts. The backward computes the scores again: five such products where the forward has
+// two.
+//
+// Slices of the tokens (TeraPipe), causal only: room for q, k and v of the whole samples is taken
+// by the first slice's forward, also by one that drops its activations, because the later slices
+// read them; room for their gradient by the last slice's backward. A slice's flops grow with the
+// tokens before it.
+#ifndef PIPELAB_MODELS_SPECS_GPT_ATTENTION_SPEC_H_
+#define PIPELAB_MODELS_SPECS_GPT_ATTENTION_SPEC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+inline constexpr char kGptAttention[] = "gpt_attention";
+
+struct GptAttentionSizes {
+  std::string name;
+  int input = 0;  // index of the layer before
+  int64_t tokens = 0, hidden = 0, heads = 0;
+  int64_t head_size = 0;  // 0: hidden / heads
+  bool causal = true;
+  // Not causal: the data field [1] that says how many tokens of a sample, from 1 on, are keys; the
+  // rest is padding. Empty: all.
+  std::string key_lengths = {};
+  double dropout = 0;
+  double stddev = 0.02, projection_stddev = 0.02;  // of wqkv, of wo
+};
+
+// Places in LayerSpec::parameters and Layer::parameters_.
+struct GptAttentionParameter {
+  enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo };  // [C], [C], [C, 3W], [3W], [W, C], [C]
+};
+
+LayerSpec GptAttentionSpec(const GptAttentionSizes& sizes);
+
+// Pairs of a query and a key whose score is computed, for one causal sequence and head and the
+// queries [first, first + count).
+int64_t CausalAttentionPairs(int64_t first, int64_t count);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_SPECS_GPT_ATTENTION_SPEC_H_

@@ -1,0 +1,77 @@
+#include "models/specs/gpt_embedding_spec.h"
+
+#include "models/graph/cost_math.h"
+
+namespace pipelab {
+namespace {
+
+// A group sums the rows that each device's words have; where rows are split by tokens, the sums of
+// the device's own beside all.
+LayerCosts EmbeddingCosts(const SplitRows& rows, int64_t positions, int64_t c, bool learned,
+                          NumberWidth width) {
+  LayerCosts costs;
+  costs.output = width(rows.own * c);
+  costs.kept_for_weight = costs.output;  // dy
+  costs.forward_peak = costs.output;
+  if (rows.scattered()) costs.forward_peak += width(rows.all * c);
+  if (!learned) costs.forward_peak += width(positions * c);
+  if (rows.scattered()) costs.backward_weight_peak = width(rows.all * c);
+  costs.backward_peak = costs.backward_weight_peak;
+  return costs;
+}
+
+LayerOperations EmbeddingOperations(const SplitRows& rows, int64_t c, int64_t degree) {
+  const int64_t mc = rows.all * c;
+  LayerOperations ops;
+  // Rows, positions, sum; the latter two are of the own rows.
+  ops.forward = {ElementwiseOperation(3 * mc)};
+  if (rows.scattered())
+    ops.forward = {ElementwiseOperation(2 * mc), ElementwiseOperation(3 * rows.own * c)};
+  // Added to the rows of the device's words.
+  ops.backward_weight = {ElementwiseOperation(mc + 2 * mc / degree)};
+  return ops;
+}
+
+}  // namespace
+
+LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
+  LayerSpec layer;
+  layer.name = s.name;
+  layer.kind = kGptEmbedding;
+  layer.output_shape = {s.tokens, s.hidden};
+  layer.parameters = {
+      {s.name + "/tokens", {s.vocabulary, s.hidden}, InitKind::kNormal, s.stddev, s.tie, 0},
+  };
+  const bool learned = s.positions == Positions::kLearned;
+  if (learned) {
+    layer.parameters.push_back(
+        {s.name + "/positions", {s.tokens, s.hidden}, InitKind::kNormal, s.stddev, ""});
+  }
+  layer.attributes = {{"positions", static_cast<double>(s.positions)}};
+  layer.data = {{s.field, FieldType::kId, {s.tokens}, s.vocabulary}};
+  const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
+    return SplitRows(samples * slice.CountOf(t), split);
+  };
+  layer.split.operations = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
+                                                TensorParallel split) {
+    return EmbeddingOperations(rows(samples, slice, split), c, split.degree);
+  };
+  layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
+  SetCosts(&layer, [rows, c = s.hidden, learned](NumberWidth width, LayerSpec* l) {
+    l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const SplitRows r = rows(samples, slice, split);
+      return EmbeddingCosts(r, r.own / samples, c, learned, width);
+    };
+    l->split.collectives = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+      const Bytes bytes = width(rows(samples, slice, split).all * c);
+      TensorCollectives collectives;
+      AddSum(split, bytes, &collectives.forward);
+      AddGather(split, bytes, &collectives.backward_weight);
+      return collectives;
+    };
+    SetWholeCosts(l);
+  });
+  return layer;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,140 @@
+#include "models/specs/kept_activations.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "glog/logging.h"
+#include "models/graph/cost_math.h"
+#include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/unfused_attention_spec.h"
+
+namespace pipelab {
+namespace {
+
+// Numbers that unfused attention keeps for each pair of tokens and head: the softmax, and with
+// dropout its output and a mask of bytes, each half a number.
+constexpr char kScores[] = "kept_scores";
+
+int64_t Whole(const LayerSpec& layer, const char* attribute) {
+  return static_cast<int64_t>(Attribute(layer, attribute));
+}
+
+bool HasDropout(const LayerSpec& layer) { return Attribute(layer, "dropout") > 0; }
+
+// Pairs of all samples and of one device's heads.
+struct Pairs {
+  int64_t tokens, heads, head_size;
+
+  int64_t Of(int64_t samples, TensorParallel split) const {
+    return samples * heads / split.degree * tokens * tokens;
+  }
+};
+
+Pairs PairsOf(const LayerSpec& layer) {
+  return {layer.output_shape[0], Whole(layer, "heads"), Whole(layer, "head_size")};
+}
+
+// Costs of whole samples; what was set to compute with another width, or slices, is not known.
+template <typename Change>
+void ChangeCosts(LayerSpec* layer, const Change& change) {
+  layer->split.costs = [change, costs = layer->split.costs](int64_t samples, TokenSlice slice,
+                                                            TensorParallel split) {
+    CHECK(slice.whole()) << "kept activations of token slices";
+    LayerCosts changed = costs(samples, slice, split);
+    change(samples, split, &changed);
+    return changed;
+  };
+  SetWholeCosts(layer);
+  layer->set_costs = nullptr;
+  layer->slice_costs = nullptr;
+}
+
+void KeepMore(Bytes more, Bytes for_weight, LayerCosts* costs) {
+  costs->kept += more;
+  costs->forward_peak += more;
+  costs->kept_for_weight += for_weight;
+}
+
+void KeepAsMegatron(LayerSpec* layer) {
+  const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
+  const bool dropout = HasDropout(*layer), unfused = layer->kind == kUnfusedAttention;
+  const int64_t inner = layer->kind == kGptMlp ? Whole(*layer, "inner") : 0;
+  const Pairs pairs = unfused ? PairsOf(*layer) : Pairs{0, 0, 1};
+  if (unfused) layer->attributes[kScores] = dropout ? 2.5 : 1;
+  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
+    const SplitRows rows(samples * tokens, split);
+    const int64_t own = rows.own * hidden;
+    // The norm's output and the GELU's serve weight gradients.
+    const Bytes products = FloatBytes(own + rows.all * inner / split.degree);
+    const Bytes masks = dropout ? FloatBytes(own / 2) : Bytes(0);
+    const Bytes scores = dropout ? FloatBytes(pairs.Of(samples, split) * 3 / 2) : Bytes(0);
+    KeepMore(products + masks + scores, products, costs);
+  });
+}
+
+void Recompute(LayerSpec* layer) {
+  const Pairs pairs = PairsOf(*layer);
+  const auto kept = layer->attributes.find(kScores);
+  const double numbers = kept == layer->attributes.end() ? 1 : kept->second;
+  const bool dropout = HasDropout(*layer);
+  layer->attributes[kScores] = 0;
+  const auto product_flops = [pairs](int64_t samples, TensorParallel split) {
+    return MatmulFlops(pairs.Of(samples, split), 1, pairs.head_size);
+  };
+  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
+    const Bytes scores =
+        FloatBytes(static_cast<int64_t>(static_cast<double>(pairs.Of(samples, split)) * numbers));
+    costs->kept -= scores;
+    // They come back for the length of the backward.
+    costs->backward_input_peak += scores;
+    costs->backward_peak += scores;
+    costs->backward_input += 2.0 * product_flops(samples, split);
+  });
+  layer->split.operations = [=, operations = layer->split.operations](
+                                int64_t samples, TokenSlice slice, TensorParallel split) {
+    LayerOperations ops = operations(samples, slice, split);
+    const int64_t all = pairs.Of(samples, split);
+    std::vector<Operation> again;
+    for (int i = 0; i < 2; ++i) {  // to the scores, and from them
+      Operation product = i == 0 ? MatmulOperation(pairs.tokens, pairs.tokens, pairs.head_size)
+                                 : MatmulOperation(pairs.tokens, pairs.head_size, pairs.tokens);
+      product.flops = product_flops(samples, split);
+      product.numbers = all + 2 * (all / pairs.tokens) * pairs.head_size;
+      again.push_back(product);
+    }
+    again.push_back(MemoryOperation(OperationKind::kActivation, 2 * all));
+    if (dropout) again.push_back(ElementwiseOperation(2 * all + all / 2));
+    ops.backward_input.insert(ops.backward_input.begin(), again.begin(), again.end());
+    return ops;
+  };
+  SetWholeCosts(layer);
+  layer->slice_costs = nullptr;
+}
+
+}  // namespace
+
+ModelGraph WithMegatronActivations(ModelGraph graph) {
+  for (LayerSpec& layer : graph.layers) {
+    if (layer.kind == kGptAttention || layer.kind == kUnfusedAttention || layer.kind == kGptMlp) {
+      KeepAsMegatron(&layer);
+    }
+  }
+  return graph;
+}
+
+bool AllowsSelectiveRecompute(const ModelGraph& graph) {
+  return std::any_of(graph.layers.begin(), graph.layers.end(), [](const LayerSpec& layer) {
+    return layer.kind == kUnfusedAttention &&
+           (layer.attributes.count(kScores) == 0 || Attribute(layer, kScores) > 0);
+  });
+}
+
+ModelGraph WithSelectiveRecompute(ModelGraph graph) {
+  for (LayerSpec& layer : graph.layers) {
+    if (layer.kind == kUnfusedAttention) Recompute(&layer);
+  }
+  return graph;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,83 @@
+#include "models/specs/kept_activations.h"
+
+#include "gtest/gtest.h"
+#include "models/specs/megatron_kernels.h"
+#include "models/specs/unfused_attention_spec.h"
+#include "models/zoo/gpt.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kTokens = 512, kHidden = 256, kHeads = 8, kSamples = 4;
+constexpr int64_t kSbh = kTokens * kSamples * kHidden,
+                  kPairs = kHeads * kTokens * kTokens * kSamples;
+
+ModelGraph Gpt(double dropout) {
+  GptConfig c;
+  c.layers = 1;
+  c.hidden = kHidden;
+  c.heads = kHeads;
+  c.tokens = kTokens;
+  c.vocabulary = 128;
+  c.dropout = dropout;
+  return *BuildGpt(c);
+}
+
+// Of one block at 2 bytes a number, with the inputs of its two layers, but for what is kept for
+// each row alone (statistics of norms; the logarithm of fused attention's sums), which the paper
+// leaves out.
+int64_t Kept(const ModelGraph& graph, TensorParallel split) {
+  int64_t bytes = 0;
+  for (int i : {1, 2}) {
+    const SplitRows rows(kTokens * kSamples, split);
+    const LayerCosts costs = CostsOf(graph.layers[i], kSamples, TokenSlice(), split);
+    bytes += costs.kept.value() / 2 - 4 * rows.own + rows.own * kHidden * 2;
+  }
+  return bytes - 2 * kTokens * kSamples * kHeads / split.degree;
+}
+
+// Korthikanti et al. 2022, table 2.
+TEST(KeptActivations, AreThoseOfThePaper) {
+  const ModelGraph all = WithMegatronActivations(WithMegatronKernels(Gpt(0.1)));
+  const ModelGraph selective = WithSelectiveRecompute(all);
+  for (const int64_t t : {1, 2, 4, 8}) {
+    EXPECT_EQ(Kept(all, {t, false}), kSbh * 10 + kSbh * 24 / t + 5 * kPairs / t) << t;
+    EXPECT_EQ(Kept(selective, {t, false}), kSbh * 10 + kSbh * 24 / t) << t;
+    EXPECT_EQ(Kept(all, {t, true}), (kSbh * 34 + 5 * kPairs) / t) << t;
+    EXPECT_EQ(Kept(selective, {t, true}), kSbh * 34 / t) << t;
+    EXPECT_EQ(Kept(Gpt(0.1), {t, false}), kSbh * 4 + kSbh * 16 / t) << t;
+    EXPECT_EQ(Kept(Gpt(0.1), {t, true}), kSbh * 20 / t) << t;
+  }
+  // Without dropout no masks, and of the scores the softmax alone.
+  const ModelGraph plain = WithMegatronActivations(WithMegatronKernels(Gpt(0)));
+  EXPECT_EQ(Kept(plain, {}), kSbh * 32 + 2 * kPairs);
+  EXPECT_EQ(Kept(WithSelectiveRecompute(plain), {}), kSbh * 32);
+}
+
+TEST(KeptActivations, SelectiveRecomputeComputesTheScoresAgain) {
+  const ModelGraph all = WithMegatronActivations(WithMegatronKernels(Gpt(0.1)));
+  const ModelGraph selective = WithSelectiveRecompute(all);
+  EXPECT_TRUE(AllowsSelectiveRecompute(all));
+  EXPECT_FALSE(AllowsSelectiveRecompute(selective));
+  EXPECT_FALSE(AllowsSelectiveRecompute(Gpt(0.1)));
+  for (const int64_t t : {1, 4}) {
+    const TensorShare a = ShareOf(all.layers[1], kSamples, TokenSlice(), {t, false}),
+                      b = ShareOf(selective.layers[1], kSamples, TokenSlice(), {t, false});
+    const double again = 2 * 2.0 * kPairs / static_cast<double>(t) * kHidden / kHeads;
+    EXPECT_EQ(b.costs.forward, a.costs.forward);
+    EXPECT_DOUBLE_EQ(b.costs.backward_input.value() - a.costs.backward_input.value(), again);
+    EXPECT_EQ(b.costs.backward_weight, a.costs.backward_weight);
+    EXPECT_EQ(b.operations.backward_input.size(), a.operations.backward_input.size() + 4);
+    double flops = 0;
+    for (const Operation& o : b.operations.backward_input) flops += o.flops.value();
+    for (const Operation& o : a.operations.backward_input) flops -= o.flops.value();
+    EXPECT_DOUBLE_EQ(flops, again);
+    // The most of a step is not above what was kept: what goes comes back once, layer by layer.
+    EXPECT_EQ(b.costs.kept + b.costs.backward_peak, a.costs.kept + a.costs.backward_peak);
+  }
+  const LayerCosts mlp = all.layers[2].costs(kSamples);
+  EXPECT_EQ(selective.layers[2].costs(kSamples).kept, mlp.kept);
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,187 @@
+#include "models/specs/megatron_kernels.h"
+
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/unfused_attention_spec.h"
+
+namespace pipelab {
+namespace {
+
+using Pass = std::vector<Operation>;
+using Kernels = std::function<LayerOperations(int64_t samples, TensorParallel split)>;
+
+Operation Elementwise(int64_t numbers) { return ElementwiseOperation(numbers); }
+Operation Norm(int64_t numbers) { return MemoryOperation(OperationKind::kLayerNorm, numbers); }
+Operation Softmax(int64_t numbers) { return MemoryOperation(OperationKind::kActivation, numbers); }
+Operation Gelu(int64_t numbers) { return MemoryOperation(OperationKind::kGelu, numbers); }
+Operation Loss(int64_t numbers) { return MemoryOperation(OperationKind::kLoss, numbers); }
+
+// Input, output and a mask of bytes.
+Operation Dropout(int64_t numbers) { return Elementwise(2 * numbers + numbers / 2); }
+// The same with a residual that is added.
+Operation BiasDropoutResidual(int64_t numbers) { return Elementwise(3 * numbers + numbers / 2); }
+
+// Gradients added to what earlier micro-batches left, a kernel each.
+void Accumulate(std::initializer_list<int64_t> sizes, Pass* pass) {
+  for (int64_t size : sizes) pass->push_back(Elementwise(3 * size));
+}
+
+// The gradients of a norm's input, and of the residual that goes around the branch.
+void AddBranchStart(int64_t size, LayerOperations* ops) {
+  ops->forward.push_back(Norm(2 * size));
+  ops->backward_input.push_back(Norm(4 * size));
+  ops->backward_input.push_back(Elementwise(3 * size));
+  ops->backward_weight.push_back(Norm(2 * size));
+}
+
+void AddBranchEnd(int64_t size, LayerOperations* ops) {
+  ops->forward.push_back(BiasDropoutResidual(size));
+  ops->backward_input.push_back(Dropout(size));
+  ops->backward_weight.push_back(Elementwise(size));  // of the bias
+}
+
+// Half the pairs of a causal mask: n of n^2 are on its diagonal, which is counted as masked.
+int64_t Half(int64_t pairs) { return pairs / 2; }
+
+struct AttentionSizes {
+  int64_t tokens, heads, head_size, hidden;
+};
+
+// q k^T, and its like: [T, D] [D, T] or [T, T] [T, D] of each sample and head.
+Operation ScoreProduct(const AttentionSizes& s, int64_t heads, int64_t m, int64_t n, int64_t k) {
+  Operation o = MatmulOperation(m, n, k);
+  o.flops = MatmulFlops(heads * m, n, k);
+  o.numbers = heads * (s.tokens * s.tokens + 2 * s.tokens * s.head_size);
+  return o;
+}
+
+LayerOperations AttentionKernels(const AttentionSizes& s, int64_t samples, TensorParallel split) {
+  const SplitRows rows(samples * s.tokens, split);
+  const int64_t m = rows.all, own = rows.own * s.hidden;
+  const int64_t heads = s.heads / split.degree, w = heads * s.head_size;
+  const int64_t pairs = samples * heads * s.tokens * s.tokens;
+  const Operation to_scores = ScoreProduct(s, samples * heads, s.tokens, s.tokens, s.head_size);
+  const Operation from_scores = ScoreProduct(s, samples * heads, s.tokens, s.head_size, s.tokens);
+  LayerOperations ops;
+  AddBranchStart(own, &ops);
+  AddMatmul(m, 3 * w, s.hidden, &ops);
+  const Pass forward = {to_scores, Softmax(Half(pairs) + pairs), Dropout(pairs), from_scores,
+                        Elementwise(2 * m * w)};
+  ops.forward.insert(ops.forward.end(), forward.begin(), forward.end());
+  const Pass backward = {
+      Elementwise(2 * m * w),           to_scores,   from_scores, Dropout(pairs),
+      Softmax(2 * Half(pairs) + pairs), from_scores, from_scores, Elementwise(6 * m * w)};
+  ops.backward_input.insert(ops.backward_input.end(), backward.begin(), backward.end());
+  ops.backward_weight.push_back(Elementwise(3 * m * w));  // of the bias of q, k, v
+  AddMatmul(m, s.hidden, w, &ops);
+  AddBranchEnd(own, &ops);
+  Accumulate({s.hidden, s.hidden, 3 * w * s.hidden, 3 * w, w * s.hidden, s.hidden},
+             &ops.backward_weight);
+  return ops;
+}
+
+LayerOperations MlpKernels(int64_t tokens, int64_t c, int64_t inner, int64_t samples,
+                           TensorParallel split) {
+  const SplitRows rows(samples * tokens, split);
+  const int64_t m = rows.all, own = rows.own * c, f = inner / split.degree;
+  LayerOperations ops;
+  AddBranchStart(own, &ops);
+  AddMatmul(m, f, c, &ops);
+  ops.forward.push_back(Gelu(2 * m * f));
+  ops.backward_input.push_back(Gelu(3 * m * f));
+  ops.backward_weight.push_back(Elementwise(m * f));  // of the bias
+  AddMatmul(m, c, f, &ops);
+  AddBranchEnd(own, &ops);
+  Accumulate({c, c, c * f, f, f * c, c}, &ops.backward_weight);
+  return ops;
+}
+
+// Words, positions, their sum, dropout.
+LayerOperations EmbeddingKernels(int64_t tokens, int64_t c, int64_t words, int64_t samples,
+                                 TensorParallel split) {
+  const SplitRows rows(samples * tokens, split);
+  const int64_t all = rows.all * c, own = rows.own * c;
+  LayerOperations ops;
+  ops.forward = {Elementwise(2 * all), Elementwise(2 * own), Elementwise(3 * own), Dropout(own)};
+  ops.backward_weight = {Dropout(own), Elementwise(2 * all), Elementwise(2 * own)};
+  Accumulate({words / split.degree * c, tokens * c}, &ops.backward_weight);
+  return ops;
+}
+
+LayerOperations HeadKernels(int64_t tokens, int64_t c, int64_t words, int64_t samples,
+                            TensorParallel split) {
+  const SplitRows rows(samples * tokens, split);
+  const int64_t m = rows.all, own = rows.own * c, v = words / split.degree;
+  LayerOperations ops;
+  ops.forward.push_back(Norm(2 * own));
+  ops.backward_input.push_back(Norm(3 * own));
+  ops.backward_weight.push_back(Norm(2 * own));
+  AddMatmul(m, v, c, &ops);
+  ops.forward.push_back(Loss(3 * m * v));  // logits of half precision to softmax of single
+  ops.forward.push_back(Loss(2 * m * v));  // its sum
+  ops.backward_input.push_back(Loss(3 * m * v));
+  Accumulate({c, c, v * c}, &ops.backward_weight);
+  return ops;
+}
+
+int64_t Integer(const LayerSpec& layer, absl::string_view attribute) {
+  return static_cast<int64_t>(Attribute(layer, attribute));
+}
+
+// The words of an embedding or head: its largest parameter's other size.
+int64_t Words(const LayerSpec& layer, int64_t hidden) {
+  int64_t words = 0;
+  for (const ParameterSpec& p : layer.parameters) words = std::max(words, p.size() / hidden);
+  return words;
+}
+
+Kernels KernelsOf(const LayerSpec& layer) {
+  using std::placeholders::_1;
+  using std::placeholders::_2;
+  if (layer.kind == kUnfusedAttention) {
+    const AttentionSizes sizes = {layer.output_shape[0], Integer(layer, "heads"),
+                                  Integer(layer, "head_size"), layer.output_shape[1]};
+    return std::bind(AttentionKernels, sizes, _1, _2);
+  }
+  if (layer.kind == kGptMlp) {
+    return std::bind(MlpKernels, layer.output_shape[0], layer.output_shape[1],
+                     Integer(layer, "inner"), _1, _2);
+  }
+  if (layer.kind == kGptEmbedding) {
+    const int64_t c = layer.output_shape[1];
+    return std::bind(EmbeddingKernels, layer.output_shape[0], c, layer.parameters[0].shape[0], _1,
+                     _2);
+  }
+  if (layer.kind == kGptHead) {
+    const int64_t c = layer.input_shapes[0][1];
+    return std::bind(HeadKernels, layer.input_shapes[0][0], c, Words(layer, c), _1, _2);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ModelGraph WithMegatronKernels(ModelGraph graph) {
+  graph = WithUnfusedAttention(std::move(graph));
+  for (LayerSpec& layer : graph.layers) {
+    const Kernels kernels = KernelsOf(layer);
+    if (kernels == nullptr) continue;
+    layer.split.operations = [kernels](int64_t samples, TokenSlice, TensorParallel split) {
+      return kernels(samples, split);
+    };
+    layer.operations = [kernels](int64_t samples, TokenSlice) {
+      return kernels(samples, TensorParallel());
+    };
+    layer.slice_costs = nullptr;
+  }
+  return graph;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,35 @@
+// A GPT's operations as Megatron-LM launches them on GPUs (Narayanan et al. 2021, section 4.2, and
+// its code of that time), for predictions of its measured runs: unfused attention, dropout, bias
+// gradients and the sums of micro-batches' gradients are kernels of their own, and some of the
+// others are fused. It has costs, and no layer that runs.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(ModelGraph g, BuildGpt(config));
+//   g = WithMegatronKernels(std::move(g));
+//   ShareOf(g.layers[1], samples, TokenSlice(), {/*degree=*/8}).operations    // of one device
+//
+// Kernels that differ from those of the mathematics (models/graph/operation.h):
+//   softmax    with scale and causal mask, fused: reads the half of the scores that is not masked,
+//              writes all; its gradient reads that half twice
+//   dropout    of the softmax, of the embedding and, fused with bias and residual, of each branch;
+//              a mask is a byte a number
+//   heads      the attention's output is copied to rows of tokens, the gradients of q, k and v into
+//              one tensor
+//   biases     those of the products into q, k, v are part of the product, the GELU's and the
+//              branches' of what comes after; gradients are sums over rows
+//   gradients  of each parameter are added to a buffer, a kernel a parameter
+//   loss       in 4 bytes a number, two of half precision
+// Numbers are of half precision: a byte counts as half of one.
+#ifndef PIPELAB_MODELS_SPECS_MEGATRON_KERNELS_H_
+#define PIPELAB_MODELS_SPECS_MEGATRON_KERNELS_H_
+
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+// Every layer of the kinds gpt_embedding, gpt_attention (then unfused), gpt_mlp and gpt_head.
+// Token slices are not known to it.
+ModelGraph WithMegatronKernels(ModelGraph graph);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_SPECS_MEGATRON_KERNELS_H_

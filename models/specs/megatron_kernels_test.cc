@@ -1,0 +1,114 @@
+#include "models/specs/megatron_kernels.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "models/specs/unfused_attention_spec.h"
+#include "models/zoo/gpt.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kLayers = 2, kHidden = 64, kHeads = 8, kTokens = 32, kWords = 96;
+
+ModelGraph Gpt() {
+  GptConfig c;
+  c.layers = kLayers;
+  c.hidden = kHidden;
+  c.heads = kHeads;
+  c.tokens = kTokens;
+  c.vocabulary = kWords;
+  c.tied_embeddings = true;
+  return BuildGpt(c).value();
+}
+
+Flops FlopsIn(const std::vector<Operation>& operations) {
+  Flops flops;
+  for (const Operation& o : operations) flops += o.flops;
+  return flops;
+}
+
+int64_t NumbersIn(const std::vector<Operation>& operations) {
+  int64_t numbers = 0;
+  for (const Operation& o : operations) numbers += o.own ? 0 : o.numbers;
+  return numbers;
+}
+
+// Only the kernels around the products are others.
+TEST(MegatronKernels, ComputeTheProductsOfTheModel) {
+  const ModelGraph plain = WithUnfusedAttention(Gpt()), megatron = WithMegatronKernels(Gpt());
+  ASSERT_EQ(plain.layers.size(), megatron.layers.size());
+  for (const int64_t degree : {1, 2, 4, 8}) {
+    for (const int64_t samples : {1, 3}) {
+      for (size_t i = 0; i < plain.layers.size(); ++i) {
+        SCOPED_TRACE(plain.layers[i].name);
+        const TensorParallel split = {degree, false};
+        const TensorShare a = ShareOf(plain.layers[i], samples, TokenSlice(), split);
+        const TensorShare b = ShareOf(megatron.layers[i], samples, TokenSlice(), split);
+        EXPECT_EQ(FlopsIn(a.operations.forward), FlopsIn(b.operations.forward));
+        EXPECT_EQ(FlopsIn(a.operations.backward_input), FlopsIn(b.operations.backward_input));
+        EXPECT_EQ(FlopsIn(a.operations.backward_weight), FlopsIn(b.operations.backward_weight));
+        EXPECT_EQ(a.costs.kept, b.costs.kept);
+        EXPECT_EQ(a.forward.size(), b.forward.size());
+        EXPECT_GE(b.operations.forward.size(), a.operations.forward.size());
+        EXPECT_GT(NumbersIn(b.operations.backward_weight), NumbersIn(a.operations.backward_weight));
+      }
+    }
+  }
+}
+
+// By hand, from the names of the kernels in a profile of a block.
+TEST(MegatronKernels, LaunchesOfABlock) {
+  const ModelGraph graph = WithMegatronKernels(Gpt());
+  const LayerOperations attention = graph.layers[1].operations(1, TokenSlice());
+  // Norm, q k v, scores, softmax, dropout, context, its copy, projection, residual.
+  EXPECT_EQ(attention.forward.size(), 9);
+  EXPECT_EQ(attention.backward_input.size(), 13);
+  // Two products, two biases, the norm, and six parameters' sums.
+  EXPECT_EQ(attention.backward_weight.size(), 11);
+  const LayerOperations mlp = graph.layers[2].operations(1, TokenSlice());
+  EXPECT_EQ(mlp.forward.size(), 5);
+  EXPECT_EQ(mlp.backward_input.size(), 6);
+  EXPECT_EQ(mlp.backward_weight.size(), 11);
+}
+
+TEST(MegatronKernels, NumbersOfTheAttentionsForward) {
+  constexpr int64_t kSamples = 3, kDegree = 2;
+  const ModelGraph graph = WithMegatronKernels(Gpt());
+  const TensorShare share = ShareOf(graph.layers[1], kSamples, TokenSlice(), {kDegree, false});
+  const int64_t m = kSamples * kTokens, c = kHidden, w = c / kDegree;
+  const int64_t pairs = kSamples * (kHeads / kDegree) * kTokens * kTokens;
+  const std::vector<int64_t> expected = {
+      2 * m * c,                      // norm
+      m * c + c * 3 * w + m * 3 * w,  // q, k, v
+      pairs + 2 * m * w,              // scores
+      pairs * 3 / 2,                  // softmax of the causal half
+      pairs * 5 / 2,                  // dropout
+      pairs + 2 * m * w,              // context
+      2 * m * w,                      // its copy
+      m * w + w * c + m * c,          // projection
+      m * c * 7 / 2,                  // bias, dropout, residual
+  };
+  // In any order: norm and products are added by what they have in common.
+  std::vector<int64_t> numbers;
+  for (const Operation& o : share.operations.forward) numbers.push_back(o.numbers);
+  std::vector<int64_t> sorted = expected;
+  std::sort(sorted.begin(), sorted.end());
+  std::sort(numbers.begin(), numbers.end());
+  EXPECT_EQ(numbers, sorted);
+}
+
+// Of whole layers as of a group of one.
+TEST(MegatronKernels, OperationsAreThoseOfADegreeOfOne) {
+  for (const LayerSpec& layer : WithMegatronKernels(Gpt()).layers) {
+    const LayerOperations whole = layer.operations(2, TokenSlice());
+    const LayerOperations one = ShareOf(layer, 2, TokenSlice(), {1, false}).operations;
+    EXPECT_EQ(NumbersIn(whole.forward), NumbersIn(one.forward));
+    EXPECT_EQ(NumbersIn(whole.backward_weight), NumbersIn(one.backward_weight));
+    EXPECT_EQ(layer.slice_costs, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace pipelab

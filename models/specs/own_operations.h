@@ -1,0 +1,29 @@
+// What layer norms and residuals of this project do beside the mathematics (Operation::own).
+//
+//   AddOwnNormAndResidual(m * c, &ops);       // of an attention or MLP of m rows of c
+#ifndef PIPELAB_MODELS_SPECS_OWN_OPERATIONS_H_
+#define PIPELAB_MODELS_SPECS_OWN_OPERATIONS_H_
+
+#include <cstdint>
+
+#include "models/graph/operation.h"
+
+namespace pipelab {
+
+// The gradients of gamma and beta are a pass of their own, and the norm's output, which the weight
+// gradient behind it takes, may come again instead of being kept.
+inline void AddOwnNormWeights(int64_t size, bool again, LayerOperations* ops) {
+  const Operation pass = OwnOperation(OperationKind::kLayerNorm, 2 * size);
+  ops->backward_weight.push_back(pass);
+  if (again) ops->backward_weight.push_back(pass);
+}
+
+// The residual's gradient is added in a pass of its own as well: two numbers more.
+inline void AddOwnNormAndResidual(int64_t size, LayerOperations* ops) {
+  AddOwnNormWeights(size, /*again=*/true, ops);
+  ops->backward_input.push_back(OwnOperation(OperationKind::kElementwise, 2 * size));
+}
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_SPECS_OWN_OPERATIONS_H_
