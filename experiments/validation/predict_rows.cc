@@ -11,7 +11,8 @@
 namespace pipelab {
 namespace {
 
-double Median(const std::vector<double>& ascending) {
+double Median(std::vector<double> ascending) {
+  std::sort(ascending.begin(), ascending.end());
   const size_t n = ascending.size();
   return (ascending[(n - 1) / 2] + ascending[n / 2]) / 2;
 }
@@ -44,15 +45,31 @@ absl::StatusOr<std::vector<double>> PredictRows(const MeasuredRows& rows,
   return predicted;
 }
 
-std::vector<RowError> ErrorsOf(const MeasuredRows& rows, const std::vector<double>& predicted,
-                               const std::function<bool(size_t)>& chosen) {
+std::vector<RowError> ErrorsOf(const MeasuredRows& rows, const std::vector<double>& predicted) {
   CHECK_EQ(rows.rows.size(), predicted.size());
   std::vector<RowError> errors;
   for (size_t i = 0; i < predicted.size(); ++i) {
-    if (!rows.rows[i].milliseconds.has_value() || !chosen(i)) continue;
-    errors.push_back({&rows.rows[i], predicted[i]});
+    if (rows.rows[i].milliseconds.has_value()) errors.push_back({&rows.rows[i], predicted[i]});
   }
   return errors;
+}
+
+std::vector<double> CorrectedByKnownPasses(const MeasuredRows& rows,
+                                           const std::vector<double>& predicted,
+                                           const std::vector<RowError>& known) {
+  const auto pass_of = [](const MeasuredRow& r) {
+    return std::make_tuple(r.hidden, r.heads, r.tokens, r.tensor, r.micro_batch);
+  };
+  std::map<decltype(pass_of(rows.rows[0])), std::vector<double>> ratios;
+  for (const RowError& e : known) {
+    ratios[pass_of(*e.row)].push_back(*e.row->milliseconds / e.predicted);
+  }
+  std::vector<double> corrected = predicted;
+  for (size_t i = 0; i < corrected.size(); ++i) {
+    const auto found = ratios.find(pass_of(rows.rows[i]));
+    if (found != ratios.end()) corrected[i] *= Median(found->second);
+  }
+  return corrected;
 }
 
 ErrorSummary Summarise(const std::vector<RowError>& errors) {

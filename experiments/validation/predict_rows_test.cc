@@ -178,20 +178,20 @@ TEST(Errors, PairsOfOneModelBatchAndSizeThatDifferByATenth) {
   EXPECT_EQ(RankPairs({}).share(), 1);
 }
 
-TEST(Errors, AThirdIsForCalibrationAndRowsThatWereNotMeasuredForNeither) {
+TEST(Errors, RowsThatWereNotMeasuredHaveNone) {
   MeasuredRows rows;
-  rows.rows = Measured({1, 2, 3, 4, 5, 6, 7});
-  rows.rows[4].milliseconds.reset();
-  const std::vector<double> predicted(7, 1);
-  std::vector<double> calibration, validation;
-  for (const RowError& e : ErrorsOf(rows, predicted, InCalibration)) {
-    calibration.push_back(*e.row->milliseconds);
-  }
-  for (const RowError& e : ErrorsOf(rows, predicted, InValidation)) {
-    validation.push_back(*e.row->milliseconds);
-  }
-  EXPECT_THAT(calibration, testing::ElementsAre(1, 4, 7));
-  EXPECT_THAT(validation, testing::ElementsAre(2, 3, 6));
+  rows.rows = Measured({1, 2, 3});
+  rows.rows[1].milliseconds.reset();
+  EXPECT_THAT(ErrorsOf(rows, {1, 1, 1}), testing::SizeIs(2));
+}
+
+TEST(CorrectedByKnownPasses, TakesTheMedianOfTheSamePassAlone) {
+  const std::vector<MeasuredRow> known = Measured({110, 120, 150});
+  MeasuredRows rows;
+  rows.rows = {Row(4, 2, 1, 1, 9), Row(4, 2, 1, 2, 9), Row(1, 4, 1, 1, 9)};
+  // P and M may differ; the micro-batch size and T may not.
+  EXPECT_THAT(CorrectedByKnownPasses(rows, {10, 10, 10}, Errors(known, {100, 100, 100})),
+              testing::ElementsAre(testing::DoubleEq(12), 10, 10));
 }
 
 }  // namespace
