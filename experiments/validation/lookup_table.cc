@@ -22,18 +22,11 @@ std::vector<double> LogSizes(const MeasuredRow& r) {
 }
 constexpr size_t kSizesOfAPass = 3;
 
-// Of a GPU, in an iteration.
-double FlopsOf(const MeasuredRow& r) {
-  const double h = static_cast<double>(r.hidden), s = static_cast<double>(r.tokens);
-  const double layers = static_cast<double>(r.layers);
-  return 72 * static_cast<double>(r.batch) * s * layers * h * h *
-         (1 + s / (6 * h) + kGpt2Vocabulary / (12 * layers * h)) / static_cast<double>(r.gpus);
-}
-
-// With what a GPU could have done while the pipeline fills and drains.
+// Of a GPU, with what it could have done while the pipeline fills and drains.
 double Work(const MeasuredRow& r) {
   const double m = static_cast<double>(r.micro_batches());
-  return FlopsOf(r) * (m + static_cast<double>(r.pipeline) - 1) / m;
+  return ModelFlops(RunOfRow(r, kGpt2Vocabulary), AttentionFlops::kAllPairs).value() /
+         static_cast<double>(r.gpus) * (m + static_cast<double>(r.pipeline) - 1) / m;
 }
 
 double Rate(const MeasuredRow& r) { return Work(r) / *r.milliseconds; }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -28,21 +29,36 @@ bool Differ(const RowError& a, const RowError& b) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<RowPrediction>> PredictEachRow(const MeasuredRows& rows,
+                                                          const ClusterSpec& cluster,
+                                                          absl::string_view what,
+                                                          int64_t vocabulary) {
+  std::vector<RowPrediction> predicted;
+  for (const MeasuredRow& row : rows.rows) {
+    const GptRun run = RunOfRow(row, vocabulary);
+    const absl::StatusOr<StepPrediction> p = SimulateRun(run, cluster);
+    if (!p.ok()) {
+      const absl::StatusCode code = p.status().code();
+      return absl::Status(
+          code == absl::StatusCode::kInvalidArgument ? absl::StatusCode::kFailedPrecondition : code,
+          absl::StrCat(what, ": line ", row.line, ": ", p.status().message()));
+    }
+    const double gpu_teraseconds = ToSeconds(p->step_time) * static_cast<double>(row.gpus) * 1e12;
+    predicted.push_back({ToMilliseconds(p->step_time), p->largest_device, p->step.device_memory,
+                         ModelFlops(run, AttentionFlops::kAllPairs).value() / gpu_teraseconds,
+                         ModelFlops(run, AttentionFlops::kCausal).value() / gpu_teraseconds});
+  }
+  return predicted;
+}
+
 absl::StatusOr<std::vector<double>> PredictRows(const MeasuredRows& rows,
                                                 const ClusterSpec& cluster, absl::string_view what,
                                                 int64_t vocabulary) {
-  std::vector<double> predicted;
-  for (const MeasuredRow& row : rows.rows) {
-    const absl::StatusOr<StepPrediction> point = SimulateRun(RunOfRow(row, vocabulary), cluster);
-    if (!point.ok()) {
-      const absl::StatusCode code = point.status().code();
-      return absl::Status(
-          code == absl::StatusCode::kInvalidArgument ? absl::StatusCode::kFailedPrecondition : code,
-          absl::StrCat(what, ": line ", row.line, ": ", point.status().message()));
-    }
-    predicted.push_back(ToMilliseconds(point->step_time));
-  }
-  return predicted;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<RowPrediction> predicted,
+                           PredictEachRow(rows, cluster, what, vocabulary));
+  std::vector<double> milliseconds;
+  for (const RowPrediction& p : predicted) milliseconds.push_back(p.milliseconds);
+  return milliseconds;
 }
 
 std::vector<RowError> ErrorsOf(const MeasuredRows& rows, const std::vector<double>& predicted) {

@@ -15,11 +15,25 @@
 #include "experiments/validation/gpt_run.h"
 #include "experiments/validation/measured_rows.h"
 #include "pipelines/cluster/cluster.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
-// [row] Milliseconds of an iteration. The error names file, line and reason: FailedPrecondition for
-// a row that the cluster or Megatron-LM cannot run.
+struct RowPrediction {
+  double milliseconds = 0;  // of an iteration
+  Bytes memory;             // of the fullest device
+  Bytes device_memory;
+  // Of a GPU, by what attention counts (gpt_run.h).
+  double tflops_all_pairs = 0, tflops_causal = 0;
+};
+
+// [row] The error names file, line and reason: FailedPrecondition for a row that the cluster or its
+// scheme cannot run. What does not fit is predicted all the same.
+absl::StatusOr<std::vector<RowPrediction>> PredictEachRow(const MeasuredRows& rows,
+                                                          const ClusterSpec& cluster,
+                                                          absl::string_view what,
+                                                          int64_t vocabulary = kGpt2Vocabulary);
+// [row] Milliseconds alone.
 absl::StatusOr<std::vector<double>> PredictRows(const MeasuredRows& rows,
                                                 const ClusterSpec& cluster, absl::string_view what,
                                                 int64_t vocabulary = kGpt2Vocabulary);
