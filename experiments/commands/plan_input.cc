@@ -140,11 +140,13 @@ absl::StatusOr<PaperRun> RunPlanOnPaper(const PlanInput& input) {
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*input.on));
   PIPELAB_RETURN_IF_ERROR(
       CheckCountable(on, absl::GetFlag(FLAGS_samples), absl::GetFlag(FLAGS_micro_batches)));
-  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction,
-                           SimulatePlan(input.graph(), input.pipeline,
-                                        {on.cluster, on.type, absl::GetFlag(FLAGS_overlap)}));
+  const auto predict = [&input](const StepModel& model) {
+    return SimulatePlan(input.graph(), input.pipeline,
+                        {model.cluster, model.type, absl::GetFlag(FLAGS_overlap)});
+  };
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction, predict(on));
   PaperRun run = RunOfStep(prediction);
-  run.note = CalibrationNote(on);
+  PIPELAB_ASSIGN_OR_RETURN(run.note, CalibrationNote(on, predict));
   return run;
 }
 

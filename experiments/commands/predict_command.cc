@@ -1,4 +1,5 @@
 // pipelab predict: times of training iterations of a GPT on a cluster, row by row.
+#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,16 +70,30 @@ absl::Status PredictCommand(const Words& words) {
   const absl::StatusOr<MeasuredRows> read = ParseMeasuredRows(text, absl::StrCat("--rows=", path));
   if (!read.ok()) return FaultOfFile(read.status());
   const MeasuredRows& rows = *read;
-  PIPELAB_ASSIGN_OR_RETURN(
-      const std::vector<RowPrediction> predicted,
-      PredictEachRow(rows, cluster, absl::StrCat("--rows=", path), vocabulary));
+  const auto predict = [&](const ClusterSpec& machine) {
+    return PredictEachRow(rows, machine, absl::StrCat("--rows=", path), vocabulary);
+  };
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<RowPrediction> predicted, predict(cluster));
+  std::vector<std::string> titles = kTitles;
   std::vector<std::vector<std::string>> cells;
   for (const RowPrediction& p : predicted) {
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<std::string> of_row, CellsOf(p));
-    cells.push_back(std::move(of_row));
+    PIPELAB_ASSIGN_OR_RETURN(cells.emplace_back(), CellsOf(p));
+  }
+  if (const std::string warning = CalibrationWarning(cluster); !warning.empty()) {
+    std::fprintf(stderr, "Note: %s.\n", warning.c_str());
+    const EfficiencyRange range = EfficiencyRangeOf(cluster);
+    for (const auto& [title, times] :
+         {std::make_pair("best_ms", range.best), std::make_pair("worst_ms", range.worst)}) {
+      titles.push_back(title);
+      PIPELAB_ASSIGN_OR_RETURN(const std::vector<RowPrediction> of_range,
+                               predict(WithEfficiency(cluster, times)));
+      for (size_t i = 0; i < cells.size(); ++i) {
+        cells[i].push_back(absl::StrFormat("%.6f", of_range[i].milliseconds));
+      }
+    }
   }
   return WriteOutput("--csv_out", absl::GetFlag(FLAGS_csv_out),
-                     WithColumns(rows, kTitles, cells));
+                     WithColumns(rows, titles, cells));
 }
 
 }  // namespace pipelab

@@ -184,7 +184,8 @@ std::vector<std::pair<std::string, double>> PartsOf(const StepBreakdown& b) {
 absl::Status Explain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ConfigToExplain(text));
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
-  const absl::StatusOr<StepPrediction> predicted = PredictStep(on->step(), config);
+  const auto predict = [&config](const StepModel& model) { return PredictStep(model, config); };
+  const absl::StatusOr<StepPrediction> predicted = predict(on->step());
   if (!predicted.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--explain=", text, ": ", predicted.status().message()));
@@ -200,7 +201,9 @@ absl::Status Explain(const std::string& text) {
   }
   if (json_out == "-") return CheckMemory(p);
   const StepConfig& c = p.step.config;
-  std::string out = absl::StrFormat(
+  PIPELAB_ASSIGN_OR_RETURN(std::string out, CalibrationNote(on->step(), predict));
+  absl::StrAppendFormat(
+      &out,
       "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, bubble "
       "%.1f %%, %.2f GiB of %.2f\n\n",
       c.ToString(), c.batch(), c.devices(), ToMs(p.step_time), p.samples_per_second(),
@@ -209,9 +212,16 @@ absl::Status Explain(const std::string& text) {
   for (const auto& [name, share] : PartsOf(b)) {
     absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));
   }
-  absl::StrAppend(&out, CalibrationNote(on->step()), "\n", TimelineText(p.trace, /*columns=*/100));
+  absl::StrAppend(&out, "\n", TimelineText(p.trace, /*columns=*/100));
   PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", out));
   return CheckMemory(p);
+}
+
+absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResult& result) {
+  if (result.best.empty()) return "";
+  const StepConfig& config = result.best[0].config;
+  return CalibrationNote(on,
+                         [&](const StepModel& model) { return PredictStep(model, config); });
 }
 
 absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
@@ -251,9 +261,9 @@ absl::Status SearchCommand(const Words& words) {
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
   if (json.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string note, NoteOfFastest(on->step(), result));
     return WriteOutput("stdout", "-",
-                       absl::StrCat(AsTable(result, static_cast<size_t>(search.top)),
-                                    CalibrationNote(on->step())));
+                       absl::StrCat(note, AsTable(result, static_cast<size_t>(search.top))));
   }
   nlohmann::json all = nlohmann::json::array();
   for (const RankedStep& r : result.best) {

@@ -6,6 +6,7 @@
 
 #include "experiments/published/megatron.h"
 #include "experiments/validation/cross_validation.h"
+#include "experiments/validation/fit_cluster.h"
 #include "experiments/validation/measured_rows.h"
 #include "experiments/validation/predict_rows.h"
 #include "experiments/validation/validation_tables.h"
