@@ -181,11 +181,18 @@ std::vector<std::pair<std::string, double>> PartsOf(const StepBreakdown& b) {
           {"data-parallel collectives, not hidden", b.data}};
 }
 
+// The calibration note, set off from what follows it.
+absl::StatusOr<std::string> NoteAbove(const StepModel& on, const StepConfig& config) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      const std::string note,
+      CalibrationNote(on, [&](const StepModel& model) { return PredictStep(model, config); }));
+  return note.empty() ? note : absl::StrCat(note, "\n");
+}
+
 absl::Status Explain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ConfigToExplain(text));
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
-  const auto predict = [&config](const StepModel& model) { return PredictStep(model, config); };
-  const absl::StatusOr<StepPrediction> predicted = predict(on->step());
+  const absl::StatusOr<StepPrediction> predicted = PredictStep(on->step(), config);
   if (!predicted.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--explain=", text, ": ", predicted.status().message()));
@@ -201,7 +208,7 @@ absl::Status Explain(const std::string& text) {
   }
   if (json_out == "-") return CheckMemory(p);
   const StepConfig& c = p.step.config;
-  PIPELAB_ASSIGN_OR_RETURN(std::string out, CalibrationNote(on->step(), predict));
+  PIPELAB_ASSIGN_OR_RETURN(std::string out, NoteAbove(on->step(), config));
   absl::StrAppendFormat(
       &out,
       "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, bubble "
@@ -220,8 +227,7 @@ absl::Status Explain(const std::string& text) {
 absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResult& result) {
   if (result.best.empty()) return "";
   const StepConfig& config = result.best[0].config;
-  return CalibrationNote(on,
-                         [&](const StepModel& model) { return PredictStep(model, config); });
+  return NoteAbove(on, config);
 }
 
 absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
