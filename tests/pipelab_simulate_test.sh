@@ -93,10 +93,15 @@ predicts() {
   [[ ! -s stdout ]] || { cat stdout; return 1; }
   "$pipelab" predict --rows=rows.csv --cluster=dgx-a100 >b.out || return 1
   cmp a.out b.out || return 1
-  [[ $(head -1 a.out) == "$header,predicted_ms" ]] || { head -1 a.out; return 1; }
+  [[ $(head -1 a.out) == "$header,predicted_ms,memory_gib,fits,tflops_all_attention,tflops_causal_attention" ]] || { head -1 a.out; return 1; }
   [[ $(wc -l <a.out) == 3 ]] || { cat a.out; return 1; }
-  grep -qE '^2,16,8,1024,16,24,1024,1,1,2,372.25,[0-9]+\.[0-9]{6}$' a.out || { cat a.out; return 1; }
-  grep -qE '^8,4,1,1024,16,16,1024,1,2,4,,[0-9]+\.[0-9]{6}$' a.out || { cat a.out; return 1; }
+  grep -qE '^2,16,8,1024,16,24,1024,1,1,2,372.25,[0-9]+\.[0-9]{6},[0-9.]+,(yes|no),[0-9.]+,[0-9.]+$' a.out || { cat a.out; return 1; }
+  grep -qE '^8,4,1,1024,16,16,1024,1,2,4,,[0-9]+\.[0-9]{6},[0-9.]+,yes,[0-9.]+,[0-9.]+$' a.out || { cat a.out; return 1; }
+  printf '%s,recompute,scheme\n8,8,1,16384,16,24,2048,4,1,2,,none,gpipe\n' "$header" >large.csv
+  prints ',no,' predict --rows=large.csv --cluster=dgx-a100 || return 1
+  "$pipelab" predict --rows=rows.csv --cluster=dgx-h100 >stdout 2>stderr || return 1
+  grep -q ',best_ms,worst_ms$' stdout || { cat stdout; return 1; }
+  grep -q 'dgx-h100: efficiencies are assumed' stderr || { cat stderr; return 1; }
   { echo "parameters,$header"; echo '1.3B,4,8,1,2048,16,24,1024,4,1,1,'; } >more.csv
   prints '1.3B,4,8,1,2048,16,24,1024,4,1,1,,' predict --rows=more.csv --cluster=dgx_a100 || return 1
   printf '%s\n12,16,8,1024,16,24,1024,3,1,4,\n' "$header" >bad.csv

@@ -106,9 +106,9 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "--micro_batch_size=2",
        Join({g.plan_problem, {"plan", "json_out"}}), &CheckPlanCommand},
       {"predict",
-       "times of training iterations of a GPT on a cluster, one a row of a file",
+       "times and memory of training iterations of a GPT on a cluster, one a row of a file",
        "predict --rows=runs.csv --cluster=dgx-a100 --csv_out=-",
-       {"rows", "cluster", "csv_out", "vocabulary"},
+       {"rows", "cluster", "csv_out", "vocabulary", "reserve"},
        &PredictCommand},
       {"list", "the schemes that have a name", "list", {"json"}, &ListCommand},
   };

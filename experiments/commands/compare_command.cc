@@ -48,13 +48,14 @@ absl::StatusOr<Compared> Evaluate(const std::string& word) {
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*on));
   Compared c;
-  c.note = CalibrationNote(on->step());
-  absl::StatusOr<StepPrediction> prediction = PredictStep(on->step(), config);
+  const auto predict = [&config](const StepModel& model) { return PredictStep(model, config); };
+  absl::StatusOr<StepPrediction> prediction = predict(on->step());
   if (!prediction.ok()) {
     return absl::Status(prediction.status().code(),
                         absl::StrCat(word, ": ", prediction.status().message()));
   }
   c.prediction = *std::move(prediction);
+  PIPELAB_ASSIGN_OR_RETURN(c.note, CalibrationNote(on->step(), predict));
   PIPELAB_ASSIGN_OR_RETURN(c.breakdown, BreakDown(on->step(), c.prediction));
   c.fits = CheckMemory(c.prediction).ok();
   return c;
@@ -135,7 +136,12 @@ absl::Status CompareCommand(const Words& words) {
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(list)));
   }
   if (json_out != "-") {
-    std::string text = TableOf(all) + "\n" + Verdict(all) + all[0].note;
+    std::string text;
+    for (const Compared& c : all) {
+      if (c.note.empty()) continue;
+      absl::StrAppend(&text, c.prediction.step.config.ToString(), "\n", c.note, "\n");
+    }
+    absl::StrAppend(&text, TableOf(all), "\n", Verdict(all));
     for (const Compared& c : all) {
       absl::StrAppend(&text, "\n", c.prediction.step.config.ToString(), "\n",
                       TimelineText(c.prediction.trace, absl::GetFlag(FLAGS_columns)));

@@ -72,11 +72,14 @@ absl::StatusOr<SimulatedRun> RunFromFlags(ScheduleInput input, int least_decimal
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on,
                            LoadModelOnCluster(input.config));
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*on));
-  StepCache cache(on->step());
-  if (input.own) cache.AddSchedule(input.config.scheme, std::move(input.schedule));
-  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction, PredictStep(&cache, input.config));
+  const auto predict = [&input](const StepModel& model) {
+    StepCache cache(model);
+    if (input.own) cache.AddSchedule(input.config.scheme, input.schedule);
+    return PredictStep(&cache, input.config);
+  };
+  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction, predict(on->step()));
   SimulatedRun run = RunOfStep(prediction);
-  run.note = CalibrationNote(on->step());
+  PIPELAB_ASSIGN_OR_RETURN(run.note, CalibrationNote(on->step(), predict));
   return run;
 }
 

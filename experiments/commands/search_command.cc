@@ -184,6 +184,14 @@ std::vector<std::pair<std::string, double>> PartsOf(const StepBreakdown& b) {
           {"data-parallel collectives, not hidden", b.data}};
 }
 
+// The calibration note, set off from what follows it.
+absl::StatusOr<std::string> NoteAbove(const StepModel& on, const StepConfig& config) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      const std::string note,
+      CalibrationNote(on, [&](const StepModel& model) { return PredictStep(model, config); }));
+  return note.empty() ? note : absl::StrCat(note, "\n");
+}
+
 absl::Status Explain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ConfigToExplain(text));
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
@@ -203,7 +211,9 @@ absl::Status Explain(const std::string& text) {
   }
   if (json_out == "-") return CheckMemory(p);
   const StepConfig& c = p.step.config;
-  std::string out = absl::StrFormat(
+  PIPELAB_ASSIGN_OR_RETURN(std::string out, NoteAbove(on->step(), config));
+  absl::StrAppendFormat(
+      &out,
       "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, bubble "
       "%.1f %%, %.2f GiB of %.2f\n\n",
       c.ToString(), c.batch(), c.devices(), ToMs(p.step_time), p.samples_per_second(),
@@ -212,9 +222,15 @@ absl::Status Explain(const std::string& text) {
   for (const auto& [name, share] : PartsOf(b)) {
     absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));
   }
-  absl::StrAppend(&out, CalibrationNote(on->step()), "\n", TimelineText(p.trace, /*columns=*/100));
+  absl::StrAppend(&out, "\n", TimelineText(p.trace, /*columns=*/100));
   PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", out));
   return CheckMemory(p);
+}
+
+absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResult& result) {
+  if (result.best.empty()) return "";
+  const StepConfig& config = result.best[0].config;
+  return NoteAbove(on, config);
 }
 
 absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
@@ -254,9 +270,9 @@ absl::Status SearchCommand(const Words& words) {
   std::string json = absl::GetFlag(FLAGS_json_out);
   if (json.empty()) json = absl::GetFlag(FLAGS_json);
   if (json.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string note, NoteOfFastest(on->step(), result));
     return WriteOutput("stdout", "-",
-                       absl::StrCat(AsTable(result, static_cast<size_t>(search.top)),
-                                    CalibrationNote(on->step())));
+                       absl::StrCat(note, AsTable(result, static_cast<size_t>(search.top))));
   }
   nlohmann::json all = nlohmann::json::array();
   for (const RankedStep& r : result.best) {

@@ -62,8 +62,9 @@ std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSki
 
 std::string AsTable(const std::string& source, const SimulatedRun& run, const Figures& figures) {
   const std::string unit = run.unit.empty() ? "" : absl::StrCat(" ", run.unit);
-  std::string text = absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%\n\n", source,
-                                     figures.makespan, unit, 100 * figures.bubble);
+  std::string text = absl::StrFormat("%s%s%s: makespan %.12g%s, bubble %.2f %%\n\n", run.note,
+                                     run.note.empty() ? "" : "\n", source, figures.makespan, unit,
+                                     100 * figures.bubble);
   absl::StrAppendFormat(&text, "%6s %12s %12s %12s %14s", "device", "busy", "idle", "span",
                         "peak in flight");
   if (run.has_bytes) absl::StrAppendFormat(&text, " %12s %12s", "activations", "state");
@@ -81,7 +82,7 @@ std::string AsTable(const std::string& source, const SimulatedRun& run, const Fi
   if (!run.has_bytes) return text;
   const Table memory = PeakMemoryTable("memory_parts", "Memory of each device at its fullest",
                                        {{source, &run.program, &run.costs}});
-  return absl::StrCat(text, "\n", memory.ToTerminal(), run.note.empty() ? "" : "\n", run.note);
+  return absl::StrCat(text, "\n", memory.ToTerminal());
 }
 
 struct NamedRun {

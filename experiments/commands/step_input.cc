@@ -1,6 +1,7 @@
 #include "experiments/commands/step_input.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
@@ -163,10 +164,25 @@ absl::Status CheckHasTimes(const ModelOnCluster& on) {
   return absl::OkStatus();
 }
 
-std::string CalibrationNote(const StepModel& on) {
+absl::StatusOr<std::string> CalibrationNote(
+    const StepModel& on,
+    const std::function<absl::StatusOr<StepPrediction>(const StepModel&)>& predict) {
   if (on.cluster == nullptr) return "";
   const std::string warning = CalibrationWarning(*on.cluster);
-  return warning.empty() ? "" : absl::StrCat("Note: ", warning, ".\n");
+  if (warning.empty()) return "";
+  const EfficiencyRange range = EfficiencyRangeOf(*on.cluster);
+  std::vector<double> milliseconds;
+  for (const double times : {range.best, 1.0, range.worst}) {
+    const ClusterSpec cluster = WithEfficiency(*on.cluster, times);
+    StepModel changed = on;
+    changed.cluster = &cluster;
+    PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, predict(changed));
+    milliseconds.push_back(ToMilliseconds(p.step_time));
+  }
+  return absl::StrFormat(
+      "Note: %s.\nStep: %.1f ms at best, %.1f ms expected, %.1f ms at worst efficiency (%g, 1 and "
+      "%g times the specification's shares).\n",
+      warning, milliseconds[0], milliseconds[1], milliseconds[2], range.best, range.worst);
 }
 
 absl::StatusOr<Bytes> UsableMemory(Bytes device_memory) {

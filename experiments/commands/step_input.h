@@ -11,6 +11,7 @@
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_STEP_INPUT_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_STEP_INPUT_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -34,8 +35,12 @@ absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepCon
 // InvalidArgument, "--cluster: missing, ...", where no cluster is given and a layer was not
 // measured.
 absl::Status CheckHasTimes(const ModelOnCluster& on);
-// One line for people about a machine that is not calibrated, with a line break; "" for another.
-std::string CalibrationNote(const StepModel& on);
+// Lines for people about a machine that is not calibrated, to stand above its result: that it is
+// not, and the step's time at best, expected and worst efficiency. "" for another machine.
+// `predict` predicts the step again, with the model's cluster changed.
+absl::StatusOr<std::string> CalibrationNote(
+    const StepModel& on,
+    const std::function<absl::StatusOr<StepPrediction>(const StepModel&)>& predict);
 
 // A device's memory is beyond what it has, less --reserve of it. ResourceExhausted (exit code 3)
 // saying by how much.

@@ -1,18 +1,18 @@
-// What slices of tokens gain over whole samples in a pipeline: TeraPipe's rows, on paper.
+// What slices of tokens gain over whole samples in a pipeline: TeraPipe's rows, simulated.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(const SliceGain g, GainOfSlices(row, cluster, options));
-//   g.gain();      // seconds of an iteration without slices over those with them
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<SliceGain> gains, GainsOfSlices(row, cluster, {4, 8, 16}));
+//   gains[0].gain();      // seconds of an iteration without slices over those with them
 //
-// Both are the best slicing that TeraPipe's dynamic program finds
-// (pipelines/planners/token_slicing.h) with the cost model's times of the slowest stage: of whole
-// samples, and of a multiple of `token_step` tokens. A layer's tensor-parallel sums are in its
-// times, the gradients' sum over the pipelines comes at the end. Messages between stages are not:
-// the paper's program has none.
+// Every second is PredictStep's: messages, gradients' sums and the optimizer's step included.
+// Without slices the scheme is gpipe, with them terapipe, of slices of equal length; each takes the
+// micro-batch size, a power of two, and the number of slices that are fastest on the cluster.
+// Activations are recomputed where a row does not fit otherwise.
+//
+// Where the replicas of a row stand is a choice (RankOrder): a row with replicas has a gain for
+// each.
 #ifndef PIPELAB_EXPERIMENTS_TOKEN_SLICES_SLICE_GAINS_H_
 #define PIPELAB_EXPERIMENTS_TOKEN_SLICES_SLICE_GAINS_H_
 
-#include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,26 +20,44 @@
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "pipelines/cluster/cluster.h"
+#include "pipelines/step/step_config.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
-struct SliceOptions {
-  int64_t token_step = 128;
+// An iteration.
+struct SlicedStep {
+  StepConfig config;
+  double seconds = 0;
+  // The paper's least time of these slices: sum t_i + (K - 1) max t_j over the slowest stage's
+  // forwards and backwards, without messages and sums.
+  double formula_seconds = 0;
+  Bytes memory;  // of the fullest device
+  bool fits = true;
 };
 
 struct SliceGain {
   PublishedTeraPipeRow published;
-  double whole_seconds = 0, sliced_seconds = 0;  // of an iteration
-  double sum_seconds = 0;                        // of the gradients' sum, in both
-  std::string slices;                            // "8 x 1 sample: 512,512,512,512"
+  SlicedStep whole, sliced;
 
-  double gain() const { return whole_seconds / sliced_seconds; }
+  double gain() const { return whole.seconds / sliced.seconds; }
 };
 
-absl::StatusOr<SliceGain> GainOfSlices(const PublishedTeraPipeRow& row, const ClusterSpec& cluster,
-                                       const SliceOptions& options);
+// One gain for each order of ranks that differs, the fastest first. InvalidArgument naming
+// --cluster or --slices where the row cannot run.
+absl::StatusOr<std::vector<SliceGain>> GainsOfSlices(const PublishedTeraPipeRow& row,
+                                                     const ClusterSpec& cluster,
+                                                     const std::vector<int>& slices);
 
 Table SliceTable(const std::vector<SliceGain>& gains);
+
+// What the seconds owe to the network between nodes: the fastest order of each row beside that on a
+// cluster whose outermost level has a share of its bandwidth.
+ClusterSpec WithSlowerNetwork(ClusterSpec cluster, double share);
+Table NetworkTable(const std::vector<SliceGain>& gains, const std::vector<SliceGain>& slower,
+                   double share);
+
+// Of one gain a row: that of its fastest order.
 std::vector<Claim> SliceClaims(const std::vector<SliceGain>& gains);
 
 }  // namespace pipelab

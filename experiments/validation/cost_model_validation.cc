@@ -3,6 +3,7 @@
 // The cost model against measured training iterations and against Megatron-LM's published
 // throughput, from one specification (docs/validation.md).
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
 #include "experiments/study_main.h"
+#include "experiments/validation/cross_validation.h"
+#include "experiments/validation/fit_cluster.h"
 #include "experiments/validation/predict_rows.h"
 #include "experiments/validation/rows_file.h"
 #include "experiments/validation/validation_tables.h"
@@ -23,47 +26,36 @@
 ABSL_FLAG(std::string, rows, "",
           "CSV file of measured iterations; empty: Megatron-LM's published rows alone");
 ABSL_FLAG(std::string, cluster, "dgx-a100", "cluster: a name or a file");
+ABSL_FLAG(int, fit_steps, 600, "of the fit of each split");
+ABSL_FLAG(int, fit_every, 5, "each split fits to every so many of its rows");
 ABSL_FLAG(int, worst, 12, "rows that are printed with a reason");
 
 namespace pipelab {
 namespace {
 
-constexpr double kMostError = 0.10;
-
-Claim MeasuredClaim() {
-  Claim c = OwnClaim("validation.measured_rows",
-                     "mean error of predicted iterations that calibrated nothing (measured by "
-                     "vTrain's authors on A100s)");
-  c.unit = "%";
-  return c;
-}
-
 absl::Status AddMeasured(const ClusterSpec& cluster, Report* report) {
   const std::string path = absl::GetFlag(FLAGS_rows);
   if (path.empty()) {
-    Claim claim = MeasuredClaim();
-    NotMade(&claim,
-            "no --rows=FILE.csv was given: the measured iterations are not part of the project");
-    report->AddClaim(std::move(claim));
+    for (Claim& claim : SplitClaims({})) report->AddClaim(std::move(claim));
     return absl::OkStatus();
   }
   PIPELAB_ASSIGN_OR_RETURN(const MeasuredRows rows, ReadMeasuredRows("--rows", path));
+  FitOptions options;
+  options.steps = absl::GetFlag(FLAGS_fit_steps);
+  options.every = absl::GetFlag(FLAGS_fit_every);
+  absl::StatusOr<std::vector<Split>> splits = CrossValidate(cluster, rows, options);
+  if (!splits.ok()) {
+    return absl::Status(splits.status().code(),
+                        absl::StrCat("--rows=", path, ": ", splits.status().message()));
+  }
+  for (Claim& claim : SplitClaims(*splits)) report->AddClaim(std::move(claim));
+  report->AddTable(SplitTable(*splits));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<double> predicted,
                            PredictRows(rows, cluster, absl::StrCat("--rows=", path)));
-  const std::vector<RowError> validation = ErrorsOf(rows, predicted, InValidation);
-  const std::vector<RowError> all = ErrorsOf(rows, predicted, [](size_t) { return true; });
-  if (validation.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--rows=", path, ": no row is measured and outside of the calibration third"));
-  }
-  const double mean = Summarise(validation).mean;
-  Claim claim = MeasuredClaim();
-  Found(&claim, Origin::kSimulated, ToPercent(mean));
-  MetIf(&claim, mean <= kMostError, "at most 10 %", "docs/validation.md, what it misses");
-  report->AddClaim(std::move(claim));
-  report->AddTable(ErrorTable(validation, ErrorsOf(rows, predicted, InCalibration)));
-  report->AddTable(WorstRowsTable(validation, all, cluster, absl::GetFlag(FLAGS_worst)));
-  const RankingSummary ranking = RankPairs(validation);
+  const std::vector<RowError> errors = ErrorsOf(rows, predicted);
+  report->AddTable(ErrorTable(errors));
+  report->AddTable(WorstRowsTable(errors, cluster, absl::GetFlag(FLAGS_worst)));
+  const RankingSummary ranking = RankPairs(errors);
   report->AddNote(
       absl::StrFormat("Ranking: of %d pairs of configurations of one model with equal batch and "
                       "GPUs whose measured "
@@ -72,11 +64,20 @@ absl::Status AddMeasured(const ClusterSpec& cluster, Report* report) {
   return absl::OkStatus();
 }
 
-absl::Status Run(StudyRun* study) {
-  if (absl::GetFlag(FLAGS_worst) < 0) {
+absl::Status CheckFlags() {
+  for (const auto& [name, value, least] :
+       {std::make_tuple("worst", absl::GetFlag(FLAGS_worst), 0),
+        std::make_tuple("fit_steps", absl::GetFlag(FLAGS_fit_steps), 0),
+        std::make_tuple("fit_every", absl::GetFlag(FLAGS_fit_every), 1)}) {
+    if (value >= least) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--worst=", absl::GetFlag(FLAGS_worst), ": must not be negative"));
+        absl::StrCat("--", name, "=", value, ": must be at least ", least));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Run(StudyRun* study) {
+  PIPELAB_RETURN_IF_ERROR(CheckFlags());
   PIPELAB_ASSIGN_OR_RETURN(const ClusterSpec cluster,
                            LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   PIPELAB_ASSIGN_OR_RETURN(const MegatronPaper paper, PublishedMegatron());

@@ -98,12 +98,11 @@ Values Neighbour(const Values& v, const CounterRng& rng, int step) {
   return RoundedAll(next);
 }
 
-MeasuredRows CalibrationRows(const MeasuredRows& rows) {
+MeasuredRows RowsToFit(const MeasuredRows& rows, int every) {
   MeasuredRows chosen;
-  for (size_t i = 0; i < rows.rows.size(); ++i) {
-    if (InCalibration(i) && rows.rows[i].milliseconds.has_value()) {
-      chosen.rows.push_back(rows.rows[i]);
-    }
+  int64_t place = 0;
+  for (const MeasuredRow& r : rows.rows) {
+    if (r.milliseconds.has_value() && place++ % every == 0) chosen.rows.push_back(r);
   }
   return chosen;
 }
@@ -122,10 +121,8 @@ EfficiencyCurve RampCurve(double highest, double ramp_seconds, double peak) {
 
 absl::StatusOr<FittedCluster> FitCluster(const ClusterSpec& start, const MeasuredRows& rows,
                                          const FitOptions& options) {
-  const MeasuredRows chosen = CalibrationRows(rows);
-  if (chosen.rows.empty()) {
-    return absl::InvalidArgumentError("no row is for calibration: there are no measured rows");
-  }
+  const MeasuredRows chosen = RowsToFit(rows, options.every);
+  if (chosen.rows.empty()) return absl::InvalidArgumentError("there are no measured rows to fit to");
   const CounterRng rng(options.seed, "fit");
   Values best = kStart;
   FittedCluster fitted;

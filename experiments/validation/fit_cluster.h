@@ -5,8 +5,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(FittedCluster f, FitCluster(cluster, rows, options));
 //   ClusterToJson(f.cluster);
 //
-// Fitted, by minimising the mean absolute error over the calibration third of the rows
-// (predict_rows.h), of which an error counts as 20% at most:
+// Fitted, by minimising the mean absolute error over every third measured row (or
+// FitOptions::every), of which an error counts as 20% at most:
 //   matmul                 the highest share of the peak, and the ramp: the work at the peak that
 //                          every product takes beside its own, as of tiles and waves half filled
 //   memory                 the same two of operations without products
@@ -32,13 +32,14 @@ namespace pipelab {
 struct FitOptions {
   int steps = 1000;
   uint64_t seed = 1;
+  int every = 3;       // of the measured rows: the first, the fourth, ...
   std::string source;  // of the fitted values: what they were fitted to
   std::function<void(int step, double error)> progress;  // optional: after each step
 };
 
 struct FittedCluster {
   ClusterSpec cluster;
-  double first_error = 0, error = 0;  // of the start and the end, mean over the calibration rows
+  double first_error = 0, error = 0;  // of the start and the end, mean over the fitted rows
 };
 
 // Other values than the fitted ones are those of `start`; the walk begins at rough ones, the same

@@ -68,7 +68,7 @@ TEST(FitCluster, ComesNearWhatMadeTheRows) {
             fitted.cluster.levels[0].connection.bandwidth.value.value());
   ASSERT_THAT(CheckCluster(fitted.cluster), IsOk());
   const std::vector<double> predicted = PredictRows(rows, fitted.cluster, "rows").value();
-  EXPECT_LT(Summarise(ErrorsOf(rows, predicted, InValidation)).mean, 0.15);
+  EXPECT_LT(Summarise(ErrorsOf(rows, predicted)).mean, 0.12);  // two thirds were not fitted
 }
 
 TEST(FitCluster, IsDeterministicAndReadBack) {

@@ -4,9 +4,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/specs/kept_activations.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/step/schedule_file.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -15,7 +18,21 @@ namespace {
 constexpr double kDropout = 0.1;  // Megatron-LM's default
 constexpr NumberType kType = NumberType::kFp16;
 
+// Of the whole model, in one chain.
+absl::StatusOr<int> StagesOf(const StepConfig& config) {
+  if (!config.has_schedule_file()) {
+    return NumStages(config.scheme, SchemeSizes(config), "scheme");
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule schedule, ReadScheduleFile(config));
+  return schedule.num_stages();
+}
+
 absl::StatusOr<GroupedModel> ModelOf(const GptRun& run) {
+  PIPELAB_ASSIGN_OR_RETURN(const int stages, StagesOf(run.config));
+  if (run.layers % stages != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(stages, " stages do not divide the layers, ", run.layers));
+  }
   GptConfig config;
   config.layers = run.layers;
   config.hidden = run.hidden;
@@ -27,52 +44,37 @@ absl::StatusOr<GroupedModel> ModelOf(const GptRun& run) {
   GroupedModel model;
   PIPELAB_ASSIGN_OR_RETURN(model.graph, BuildGpt(config));
   PIPELAB_RETURN_IF_ERROR(
-      CheckTensorParallel(model.graph, {run.tensor, /*sequence=*/false}, "tensor parallelism"));
-  model.graph = WithMegatronKernels(std::move(model.graph));
+      CheckTensorParallel(model.graph, run.config.split(), "tensor parallelism"));
+  model.graph = WithMegatronActivations(WithMegatronKernels(std::move(model.graph)));
   // Embedding, attention and MLP of each block, head; a group is a stage.
-  const int64_t stages = run.pipeline * run.chunks, n = 2 * run.layers;
   model.group_of_layer.push_back(0);
-  for (int64_t i = 0; i < n; ++i) {
+  for (int64_t i = 0; i < 2 * run.layers; ++i) {
     model.group_of_layer.push_back(static_cast<int>(i / 2 * stages / run.layers));
   }
-  model.group_of_layer.push_back(static_cast<int>(stages - 1));
+  model.group_of_layer.push_back(stages - 1);
   return model;
-}
-
-absl::Status CheckRun(const GptRun& run) {
-  if (run.pipeline < 1 || run.chunks < 1 || run.layers % (run.pipeline * run.chunks) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "pipeline parallelism ", run.pipeline, " with ", run.chunks,
-        " chunks a device does not divide the layers, ", run.layers, ", into equal stages"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
 
+StepConfig GptRun::MegatronConfig() {
+  StepConfig config;
+  config.overlap_pipeline = config.overlap_data = false;
+  return config;
+}
+
 absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec& cluster) {
-  PIPELAB_RETURN_IF_ERROR(CheckRun(run));
-  if (run.tensor * run.data * run.pipeline > cluster.max_devices()) {
-    return absl::InvalidArgumentError(absl::StrCat(run.tensor * run.data * run.pipeline,
-                                                   " devices; cluster ", cluster.name, " has ",
-                                                   cluster.max_devices()));
+  const StepConfig& c = run.config;
+  if (c.devices() > cluster.max_devices()) {
+    return absl::InvalidArgumentError(absl::StrCat(c.devices(), " devices; cluster ", cluster.name,
+                                                   " has ", cluster.max_devices()));
   }
   PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, ModelOf(run));
-  StepModel grid;
-  grid.model = &model;
-  grid.cluster = &cluster;
-  grid.type = kType;
-  StepConfig config;
-  config.scheme = run.chunks > 1 ? "interleaved" : "1f1b";
-  config.pipeline = static_cast<int>(run.pipeline);
-  config.tensor = static_cast<int>(run.tensor);
-  config.data = static_cast<int>(run.data);
-  config.virtual_stages = run.chunks > 1 ? static_cast<int>(run.chunks) : 0;
-  config.micro_batch_size = run.micro_batch;
-  config.micro_batches = static_cast<int>(run.micro_batches);
-  config.recompute = run.recompute ? Recompute::kFull : Recompute::kNone;
-  config.overlap_pipeline = config.overlap_data = false;
-  return PredictStep(grid, config);
+  StepModel on;
+  on.model = &model;
+  on.cluster = &cluster;
+  on.type = kType;
+  return PredictStep(on, c);
 }
 
 GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary) {
@@ -81,13 +83,29 @@ GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary) {
   run.hidden = row.hidden;
   run.heads = row.heads;
   run.tokens = row.tokens;
-  run.vocabulary = vocabulary / row.tensor * row.tensor;
-  run.pipeline = row.pipeline;
-  run.tensor = row.tensor;
-  run.data = row.data;
-  run.micro_batch = row.micro_batch;
-  run.micro_batches = row.micro_batches();
+  run.vocabulary =
+      (row.vocabulary > 0 ? row.vocabulary : vocabulary) / row.tensor * row.tensor;
+  StepConfig& c = run.config;
+  c.scheme = !row.scheme.empty() ? row.scheme : row.virtual_stages > 1 ? "interleaved" : "1f1b";
+  c.virtual_stages = static_cast<int>(row.scheme.empty() && row.virtual_stages == 1
+                                          ? 0
+                                          : row.virtual_stages);
+  c.pipeline = static_cast<int>(row.pipeline);
+  c.tensor = static_cast<int>(row.tensor);
+  c.data = static_cast<int>(row.data);
+  c.micro_batch_size = row.micro_batch;
+  c.micro_batches = static_cast<int>(row.micro_batches());
+  c.recompute = row.recompute;
+  c.sharding = row.sharding;
   return run;
+}
+
+Flops ModelFlops(const GptRun& run, AttentionFlops attention) {
+  const double h = static_cast<double>(run.hidden), s = static_cast<double>(run.tokens);
+  const double l = static_cast<double>(run.layers), v = static_cast<double>(run.vocabulary);
+  const double pairs = attention == AttentionFlops::kAllPairs ? 1 : 0.5;
+  return Flops(72 * static_cast<double>(run.config.batch()) * s * l * h * h *
+               (1 + pairs * s / (6 * h) + v / (12 * l * h)));
 }
 
 }  // namespace pipelab

@@ -3,17 +3,18 @@
 //
 //   GptRun run;
 //   run.layers = 24;  run.hidden = 1024;  run.heads = 16;  run.tokens = 1024;
-//   run.tensor = 2;  run.pipeline = 2;  run.micro_batch = 4;  run.micro_batches = 8;
+//   run.config.tensor = 2;  run.config.pipeline = 2;  run.config.micro_batches = 8;
 //   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, SimulateRun(run, cluster));
-//   p.step_time;
+//   p.step_time;  p.largest_device;  p.fits;
 //
 // Half precision; unfused attention and Megatron-LM's kernels (models/specs/megatron_kernels.h);
-// 1F1B, interleaved where a device has several chunks; equal numbers of layers in all stages, the
-// embedding with the first and the head with the last; tied embeddings, whose gradients the two
-// ends sum; gradients of data-parallel replicas summed in half precision after the last backward;
-// sends and receives block; Adam with 4-byte values.
+// any scheme; equal numbers of layers in all stages, the embedding with the first and the head with
+// the last; tied embeddings, whose gradients the two ends sum; gradients of data-parallel replicas
+// summed in half precision after the last backward; sends and receives block; Adam with 4-byte
+// values. Layers keep what Megatron-LM's keep (models/specs/kept_activations.h): 34 s b h +
+// 5 a s^2 b bytes each without tensor parallelism and recomputation.
 //
-// The time is the simulator's, of the lowered program (pipelines/step/step.h).
+// Time and memory are PredictStep's (pipelines/step/step.h).
 #ifndef PIPELAB_EXPERIMENTS_VALIDATION_GPT_RUN_H_
 #define PIPELAB_EXPERIMENTS_VALIDATION_GPT_RUN_H_
 
@@ -24,24 +25,33 @@
 #include "experiments/validation/measured_rows.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step.h"
+#include "pipelines/step/step_config.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
 struct GptRun {
   int64_t layers = 0, hidden = 0, heads = 0, tokens = 0;
   int64_t vocabulary = 0;  // of all tensor-parallel devices together
-  int64_t pipeline = 1, tensor = 1, data = 1;
-  int64_t chunks = 1;       // stages of a device; more than 1: the interleaved schedule
-  int64_t micro_batch = 1;  // samples
-  int64_t micro_batches = 1;
-  bool recompute = false;
+  // Scheme, grid, micro-batches, recomputation, sharding. Its own defaults are Megatron-LM's: no
+  // overlap.
+  StepConfig config = MegatronConfig();
+
+  static StepConfig MegatronConfig();
 };
 
 // InvalidArgument naming what does not divide what; NotFound for what the device lacks.
 absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec& cluster);
 
-// Of a measured row. Each tensor-parallel device has vocabulary / tensor words, rounded down.
+// Of a row. Each tensor-parallel device has vocabulary / tensor words, rounded down; `vocabulary`
+// is for rows that do not say.
 GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary);
+
+// Products of forward and backward of an iteration, without recomputation: 72 B s l h^2 (1 + s/6h +
+// V/12lh) (Narayanan et al. 2021, section 5.1). Attention counts with all pairs of tokens, as papers
+// do, or with those that a causal mask leaves, which half of s/6h stands for.
+enum class AttentionFlops : uint8_t { kAllPairs, kCausal };
+Flops ModelFlops(const GptRun& run, AttentionFlops attention);
 
 // The words of GPT-2's tokens: what the measured rows imply, since without tensor parallelism their
 // heads are slow as products of odd sizes are.

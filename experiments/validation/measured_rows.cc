@@ -1,5 +1,6 @@
 #include "experiments/validation/measured_rows.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -23,6 +24,12 @@ struct IntegerColumn {
   int64_t most;
 };
 
+// What may follow; the status says what would be right.
+struct FurtherColumn {
+  absl::string_view title;
+  absl::Status (*read)(absl::string_view cell, MeasuredRow* row);
+};
+
 constexpr int64_t kMostDevices = 1 << 20, kMostSize = 1 << 24;
 
 constexpr std::array<IntegerColumn, 10> kColumns = {
@@ -37,6 +44,36 @@ constexpr std::array<IntegerColumn, 10> kColumns = {
      {"data parallelism", &MeasuredRow::data, kMostDevices},
      {"pipeline parallelism", &MeasuredRow::pipeline, kMostDevices}}};
 constexpr absl::string_view kTime = "iteration time (ms)";
+
+absl::Status ReadInteger(absl::string_view cell, int64_t most, int64_t* value) {
+  if (absl::SimpleAtoi(cell, value) && *value >= 1 && *value <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("must be a whole number from 1 to ", most));
+}
+
+const std::array<FurtherColumn, 5> kFurther = {
+    {{"recompute",
+      [](absl::string_view cell, MeasuredRow* row) -> absl::Status {
+        PIPELAB_ASSIGN_OR_RETURN(row->recompute, FindRecompute(cell));
+        return absl::OkStatus();
+      }},
+     {"virtual_stages",
+      [](absl::string_view cell, MeasuredRow* row) {
+        return ReadInteger(cell, kMostDevices, &row->virtual_stages);
+      }},
+     {"scheme",
+      [](absl::string_view cell, MeasuredRow* row) {
+        row->scheme = std::string(cell);
+        return absl::OkStatus();
+      }},
+     {"sharding",
+      [](absl::string_view cell, MeasuredRow* row) -> absl::Status {
+        if (cell == "none") return absl::OkStatus();
+        PIPELAB_ASSIGN_OR_RETURN(row->sharding, ParseSharding(cell, "sharding"));
+        return absl::OkStatus();
+      }},
+     {"vocabulary", [](absl::string_view cell, MeasuredRow* row) {
+        return ReadInteger(cell, kMostSize, &row->vocabulary);
+      }}}};
 
 // Where an error is.
 struct Place {
@@ -64,20 +101,43 @@ std::string Titles() {
                       ",", kTime);
 }
 
-// How many columns stand in front of the header's own: 0 or 1.
-absl::StatusOr<size_t> ReadHeader(absl::string_view line, const Place& place) {
+// What a file's columns are.
+struct Columns {
+  size_t front = 0;  // columns before the header's own: 0 or 1
+  std::vector<const FurtherColumn*> further;
+
+  size_t time() const { return front + kColumns.size(); }
+  size_t size() const { return time() + 1 + further.size(); }
+};
+
+absl::StatusOr<Columns> ReadHeader(absl::string_view line, const Place& place) {
   const std::vector<absl::string_view> titles = Cells(line);
-  const size_t extra = titles.size() == kColumns.size() + 2 ? 1 : 0;
-  bool right = titles.size() == kColumns.size() + 1 + extra && titles.back() == kTime;
+  Columns columns;
+  columns.front = absl::StrContains(absl::AsciiStrToLower(titles[0]), "param") ? 1 : 0;
+  bool right = titles.size() > columns.time() && titles[columns.time()] == kTime;
   for (size_t i = 0; right && i < kColumns.size(); ++i) {
-    right = titles[i + extra] == kColumns[i].title;
+    right = titles[columns.front + i] == kColumns[i].title;
   }
-  if (right && extra == 1) {
-    right = absl::StrContains(absl::AsciiStrToLower(titles[0]), "param");
+  if (!right) {
+    return place.Error("header", "must be \"", Titles(),
+                       "\"; a column of parameters may stand in front");
   }
-  if (right) return extra;
-  return place.Error("header", "must be \"", Titles(),
-                     "\"; a column of parameters may stand in front");
+  for (size_t i = columns.time() + 1; i < titles.size(); ++i) {
+    const auto found = std::find_if(kFurther.begin(), kFurther.end(),
+                                    [&](const FurtherColumn& c) { return c.title == titles[i]; });
+    if (found == kFurther.end()) {
+      return place.Error("header", "\"", titles[i], "\": unknown; after ", kTime, " may follow ",
+                         absl::StrJoin(kFurther, ", ",
+                                       [](std::string* out, const FurtherColumn& c) {
+                                         absl::StrAppend(out, c.title);
+                                       }));
+    }
+    if (std::find(columns.further.begin(), columns.further.end(), found) != columns.further.end()) {
+      return place.Error("header", "\"", titles[i], "\": is there twice");
+    }
+    columns.further.push_back(found);
+  }
+  return columns;
 }
 
 absl::Status Divides(const Place& place, absl::string_view column, int64_t part,
@@ -100,27 +160,31 @@ absl::Status CheckRow(const MeasuredRow& r, const Place& place) {
   return Divides(place, "pipeline parallelism", r.pipeline, "layers", r.layers);
 }
 
-absl::StatusOr<MeasuredRow> ReadRow(absl::string_view line, size_t extra, const Place& place) {
+absl::StatusOr<MeasuredRow> ReadRow(absl::string_view line, const Columns& columns,
+                                    const Place& place) {
   const std::vector<absl::string_view> cells = Cells(line);
-  if (cells.size() != kColumns.size() + 1 + extra) {
-    return place.Error("columns", cells.size(), "; the header has ", kColumns.size() + 1 + extra);
+  if (cells.size() != columns.size()) {
+    return place.Error("columns", cells.size(), "; the header has ", columns.size());
   }
   MeasuredRow row;
   row.line = place.line;
   row.text = std::string(line);
   for (size_t i = 0; i < kColumns.size(); ++i) {
     const IntegerColumn& column = kColumns[i];
-    const absl::string_view cell = cells[i + extra];
-    if (!absl::SimpleAtoi(cell, &(row.*column.field)) || row.*column.field < 1 ||
-        row.*column.field > column.most) {
-      return place.Error(column.title, "\"", cell, "\": must be a whole number from 1 to ",
-                         column.most);
-    }
+    const absl::string_view cell = cells[columns.front + i];
+    const absl::Status read = ReadInteger(cell, column.most, &(row.*column.field));
+    if (!read.ok()) return place.Error(column.title, "\"", cell, "\": ", read.message());
   }
-  if (!cells.back().empty()) {
+  for (size_t i = 0; i < columns.further.size(); ++i) {
+    const absl::string_view cell = cells[columns.time() + 1 + i];
+    if (cell.empty()) continue;
+    const absl::Status read = columns.further[i]->read(cell, &row);
+    if (!read.ok()) return place.Error(columns.further[i]->title, "\"", cell, "\": ", read.message());
+  }
+  if (const absl::string_view cell = cells[columns.time()]; !cell.empty()) {
     double time = 0;
-    if (!absl::SimpleAtod(cells.back(), &time) || !(time > 0 && std::isfinite(time))) {
-      return place.Error(kTime, "\"", cells.back(),
+    if (!absl::SimpleAtod(cell, &time) || !(time > 0 && std::isfinite(time))) {
+      return place.Error(kTime, "\"", cell,
                          "\": must be a number above 0, or empty where nothing was measured");
     }
     row.milliseconds = time;
@@ -133,18 +197,18 @@ absl::StatusOr<MeasuredRow> ReadRow(absl::string_view line, size_t extra, const 
 
 absl::StatusOr<MeasuredRows> ParseMeasuredRows(absl::string_view text, absl::string_view what) {
   MeasuredRows rows;
-  size_t extra = 0;
+  Columns columns;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     const Place place = {what, ++number};
     line = absl::StripSuffix(line, "\r");
     if (absl::StripAsciiWhitespace(line).empty()) continue;
     if (rows.header.empty()) {
-      PIPELAB_ASSIGN_OR_RETURN(extra, ReadHeader(line, place));
+      PIPELAB_ASSIGN_OR_RETURN(columns, ReadHeader(line, place));
       rows.header = std::string(line);
       continue;
     }
-    PIPELAB_ASSIGN_OR_RETURN(MeasuredRow row, ReadRow(line, extra, place));
+    PIPELAB_ASSIGN_OR_RETURN(MeasuredRow row, ReadRow(line, columns, place));
     rows.rows.push_back(std::move(row));
   }
   if (rows.rows.empty()) {
@@ -155,12 +219,12 @@ absl::StatusOr<MeasuredRows> ParseMeasuredRows(absl::string_view text, absl::str
   return rows;
 }
 
-std::string WithColumn(const MeasuredRows& rows, absl::string_view title,
-                       const std::vector<std::string>& cells) {
+std::string WithColumns(const MeasuredRows& rows, const std::vector<std::string>& titles,
+                        const std::vector<std::vector<std::string>>& cells) {
   CHECK_EQ(cells.size(), rows.rows.size());
-  std::string text = absl::StrCat(rows.header, ",", title, "\n");
+  std::string text = absl::StrCat(rows.header, ",", absl::StrJoin(titles, ","), "\n");
   for (size_t i = 0; i < cells.size(); ++i) {
-    absl::StrAppend(&text, rows.rows[i].text, ",", cells[i], "\n");
+    absl::StrAppend(&text, rows.rows[i].text, ",", absl::StrJoin(cells[i], ","), "\n");
   }
   return text;
 }

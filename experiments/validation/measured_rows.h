@@ -5,11 +5,19 @@
 //   tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)
 //
 // in one line. A column of parameters may stand in front. A row that is not measured yet has no
-// iteration time: its last cell is empty.
+// iteration time: its cell is empty. Further columns may follow, in any order, with cells that may
+// be empty:
+//
+//   recompute        none, selective or full (empty: none)
+//   virtual_stages   stages of a device (empty: the scheme's own)
+//   scheme           of the catalogue, or a schedule file (empty: 1f1b, or interleaved where a
+//                    device has several stages)
+//   sharding         as in a configuration: none, optimizer, gradients, fully (empty: none)
+//   vocabulary       words (empty: who predicts says how many)
 //
 //   PIPELAB_ASSIGN_OR_RETURN(MeasuredRows rows, ParseMeasuredRows(text, "--rows=a.csv"));
 //   rows.rows[0].micro_batches();
-//   WithColumn(rows, "predicted_ms", {"372.2", ...});     // the same text and one column more
+//   WithColumns(rows, {"predicted_ms"}, {{"372.2"}, ...});   // the same text and one column more
 //
 // Errors: InvalidArgument, one line with file, line, column and reason.
 #ifndef PIPELAB_EXPERIMENTS_VALIDATION_MEASURED_ROWS_H_
@@ -22,6 +30,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "pipelines/ir/sharding.h"
+#include "pipelines/step/step_config.h"
 
 namespace pipelab {
 
@@ -30,6 +40,10 @@ struct MeasuredRow {
   int64_t gpus = 0, batch = 0, micro_batch = 0;
   int64_t hidden = 0, heads = 0, layers = 0, tokens = 0;
   int64_t tensor = 0, data = 0, pipeline = 0;
+  int64_t vocabulary = 0, virtual_stages = 0;  // 0: not said
+  std::string scheme;                          // empty: not said
+  Recompute recompute = Recompute::kNone;
+  Sharding sharding = Sharding::kReplicated;
   absl::optional<double> milliseconds;
   std::string text;  // as it stands in the file
 
@@ -46,9 +60,9 @@ struct MeasuredRows {
 // size, the pipeline the layers. Empty lines are passed over. At least one row.
 absl::StatusOr<MeasuredRows> ParseMeasuredRows(absl::string_view text, absl::string_view what);
 
-// The file's text with one more column, of a cell a row.
-std::string WithColumn(const MeasuredRows& rows, absl::string_view title,
-                       const std::vector<std::string>& cells);
+// The file's text with more columns, whose cells are [row][column].
+std::string WithColumns(const MeasuredRows& rows, const std::vector<std::string>& titles,
+                        const std::vector<std::vector<std::string>>& cells);
 
 }  // namespace pipelab
 

@@ -59,12 +59,47 @@ TEST(MeasuredRows, AColumnOfParametersMayStandInFront) {
   }
 }
 
+TEST(MeasuredRows, FurtherColumnsInAnyOrder) {
+  const std::string header =
+      absl::StrCat(kHeader, ",scheme,recompute,vocabulary,sharding,virtual_stages");
+  const std::string sizes = "8,64,4,1024,16,24,1024,2,2,2,";
+  const MeasuredRows rows = Parse(absl::StrCat(
+      header, "\n", sizes, ",zbv,selective,51200,optimizer,2\n", sizes, "5,,,,none,\n"));
+  ASSERT_EQ(rows.rows.size(), 2);
+  const MeasuredRow& r = rows.rows[0];
+  EXPECT_EQ(r.scheme, "zbv");
+  EXPECT_EQ(r.recompute, Recompute::kSelective);
+  EXPECT_EQ(r.vocabulary, 51200);
+  EXPECT_EQ(r.sharding, Sharding::kOptimizer);
+  EXPECT_EQ(r.virtual_stages, 2);
+  EXPECT_EQ(r.milliseconds, absl::nullopt);
+  EXPECT_EQ(rows.rows[1].recompute, Recompute::kNone);
+  EXPECT_EQ(rows.rows[1].sharding, Sharding::kReplicated);
+  EXPECT_EQ(rows.rows[1].milliseconds, 5);
+
+  const auto message = [&](const std::string& titles, const std::string& cells) {
+    const auto refused =
+        ParseMeasuredRows(absl::StrCat(kHeader, ",", titles, "\n", sizes, ",", cells), "a.csv");
+    return std::string(refused.status().message());
+  };
+  EXPECT_THAT(message("recompute", "some"),
+              testing::HasSubstr("line 2: recompute: \"some\": "));
+  EXPECT_EQ(message("vocabulary", "0"),
+            "a.csv: line 2: vocabulary: \"0\": must be a whole number from 1 to 16777216");
+  EXPECT_THAT(message("sharding", "zero9"), testing::HasSubstr("line 2: sharding: \"zero9\": "));
+  EXPECT_EQ(message("scheme,scheme", "gpipe,gpipe"),
+            "a.csv: line 1: header: \"scheme\": is there twice");
+  EXPECT_EQ(message("colour", "red"),
+            "a.csv: line 1: header: \"colour\": unknown; after iteration time (ms) may follow "
+            "recompute, virtual_stages, scheme, sharding, vocabulary");
+}
+
 TEST(MeasuredRows, AColumnIsAddedToTheTextAsItStands) {
   const std::string first = "1,2,1,1024,16,24,1024,1,1,1, 5.0 ",
                     second = "1,4,1,1024,16,24,1024,1,1,1,";
   const MeasuredRows rows = Parse(absl::StrCat(kHeader, "\n", first, "\n", second));
-  EXPECT_EQ(WithColumn(rows, "predicted_ms", {"6.5", "7"}),
-            absl::StrCat(kHeader, ",predicted_ms\n", first, ",6.5\n", second, ",7\n"));
+  EXPECT_EQ(WithColumns(rows, {"predicted_ms", "fits"}, {{"6.5", "yes"}, {"7", "no"}}),
+            absl::StrCat(kHeader, ",predicted_ms,fits\n", first, ",6.5,yes\n", second, ",7,no\n"));
 }
 
 TEST(MeasuredRows, ErrorsNameFileLineColumnAndReason) {

@@ -1,17 +1,13 @@
 // Measured rows (measured_rows.h) on a cluster's specification: predicted beside measured.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<double> ms, PredictRows(rows, cluster, "--rows=a.csv"));
-//   std::vector<RowError> all = ErrorsOf(rows, ms, InValidation);
+//   std::vector<RowError> all = ErrorsOf(rows, ms);
 //   ErrorSummary s = Summarise(all);   s.mean;  s.median;
 //   RankingSummary r = RankPairs(all);
-//
-// The rows are divided: every third (the first, the fourth, ...) is for calibrating a specification
-// and the others are for validating it, so no error that is reported is of a row that was fitted.
 #ifndef PIPELAB_EXPERIMENTS_VALIDATION_PREDICT_ROWS_H_
 #define PIPELAB_EXPERIMENTS_VALIDATION_PREDICT_ROWS_H_
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,18 +15,28 @@
 #include "experiments/validation/gpt_run.h"
 #include "experiments/validation/measured_rows.h"
 #include "pipelines/cluster/cluster.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
-// [row] Milliseconds of an iteration. The error names file, line and reason: FailedPrecondition for
-// a row that the cluster or Megatron-LM cannot run.
+struct RowPrediction {
+  double milliseconds = 0;  // of an iteration
+  Bytes memory;             // of the fullest device
+  Bytes device_memory;
+  // Of a GPU, by what attention counts (gpt_run.h).
+  double tflops_all_pairs = 0, tflops_causal = 0;
+};
+
+// [row] The error names file, line and reason: FailedPrecondition for a row that the cluster or its
+// scheme cannot run. What does not fit is predicted all the same.
+absl::StatusOr<std::vector<RowPrediction>> PredictEachRow(const MeasuredRows& rows,
+                                                          const ClusterSpec& cluster,
+                                                          absl::string_view what,
+                                                          int64_t vocabulary = kGpt2Vocabulary);
+// [row] Milliseconds alone.
 absl::StatusOr<std::vector<double>> PredictRows(const MeasuredRows& rows,
                                                 const ClusterSpec& cluster, absl::string_view what,
                                                 int64_t vocabulary = kGpt2Vocabulary);
-
-// By place among the file's rows, from 0.
-constexpr bool InCalibration(size_t place) { return place % 3 == 0; }
-constexpr bool InValidation(size_t place) { return !InCalibration(place); }
 
 struct RowError {
   const MeasuredRow* row = nullptr;  // measured
@@ -39,9 +45,14 @@ struct RowError {
   double error() const { return predicted / *row->milliseconds - 1; }  // above 0: too slow
 };
 
-// Of the measured rows among those chosen.
-std::vector<RowError> ErrorsOf(const MeasuredRows& rows, const std::vector<double>& predicted,
-                               const std::function<bool(size_t place)>& chosen);
+// Of the measured rows.
+std::vector<RowError> ErrorsOf(const MeasuredRows& rows, const std::vector<double>& predicted);
+
+// [row] The predictions, times the median of measured / predicted over the known rows of the same
+// pass: hidden size, heads, tokens, T and micro-batch size. Those of other passes stay as they are.
+std::vector<double> CorrectedByKnownPasses(const MeasuredRows& rows,
+                                           const std::vector<double>& predicted,
+                                           const std::vector<RowError>& known);
 
 // Absolute errors, and their mean with the sign.
 struct ErrorSummary {

@@ -133,9 +133,77 @@ TEST(PredictRows, ErrorsNameFileAndLine) {
   rows.rows[1] = Row(1, 1, 1, 1, 1);
   rows.rows[1].line = 3;
   rows.rows[1].pipeline = 3;
+  EXPECT_EQ(std::string(PredictRows(rows, Dgx(), "a.csv").status().message()),
+            "a.csv: line 3: 3 stages do not divide the layers, 8");
+  rows.rows[1].scheme = "zigzag";
   EXPECT_THAT(std::string(PredictRows(rows, Dgx(), "a.csv").status().message()),
-              HasSubstr("a.csv: line 3: pipeline parallelism 3 with 1 chunks a device does not "
-                        "divide the layers, 8"));
+              HasSubstr("a.csv: line 3: scheme"));
+}
+
+RowPrediction PredictWhole(const MeasuredRow& row) {
+  MeasuredRows rows;
+  rows.rows = {row};
+  return PredictEachRow(rows, Dgx(), "rows").value()[0];
+}
+
+// Of a layer: 34 s b h + 5 a s^2 b bytes where attention keeps its scores, 34 s b h with selective
+// recomputation (Korthikanti et al. 2022, section 4): what 64 layers keep more than 32.
+TEST(PredictEachRow, MemoryOfALayerIsThePublishedCount) {
+  const double b = 2, s = 512, h = 1024, a = 16;
+  const auto of_a_layer = [](Recompute recompute) {
+    MeasuredRow row = Row(1, 1, 1, 2, 1);
+    row.recompute = recompute;
+    const auto activations = [&] {
+      const auto p = SimulateRun(RunOfRow(row, kGpt2Vocabulary), Dgx());
+      EXPECT_THAT(p, IsOk());
+      return static_cast<double>(p->devices[0].peak_activation.value());
+    };
+    row.layers = 64;
+    const double more = activations();
+    row.layers = 32;
+    return (more - activations()) / 32;
+  };
+  EXPECT_NEAR(of_a_layer(Recompute::kNone) / (34 * s * b * h + 5 * a * s * s * b), 1, 0.03);
+  EXPECT_NEAR(of_a_layer(Recompute::kSelective) / (34 * s * b * h), 1, 0.03);
+}
+
+TEST(PredictEachRow, WhatIsKeptAndWhatIsTwiceComputed) {
+  MeasuredRow row = Row(2, 2, 2, 4, 8);
+  row.layers = 16;
+  const RowPrediction none = PredictWhole(row);
+  row.recompute = Recompute::kSelective;
+  const RowPrediction selective = PredictWhole(row);
+  row.recompute = Recompute::kFull;
+  const RowPrediction full = PredictWhole(row);
+  EXPECT_LT(none.milliseconds, selective.milliseconds);
+  EXPECT_LT(selective.milliseconds, full.milliseconds);
+  EXPECT_GT(none.memory, selective.memory);
+  EXPECT_GT(none.memory, full.memory);
+  row.recompute = Recompute::kNone;
+  row.sharding = Sharding::kOptimizer;
+  EXPECT_LT(PredictWhole(row).memory, none.memory);
+}
+
+TEST(PredictEachRow, SchemesAndVirtualStages) {
+  MeasuredRow row = Row(2, 1, 1, 2, 4);
+  const RowPrediction plain = PredictWhole(row);
+  row.virtual_stages = 4;
+  EXPECT_EQ(RunOfRow(row, kGpt2Vocabulary).config.scheme, "interleaved");
+  EXPECT_NE(PredictWhole(row).milliseconds, plain.milliseconds);
+  row.virtual_stages = 0;
+  row.scheme = "gpipe";
+  EXPECT_GT(PredictWhole(row).memory, plain.memory);  // all micro-batches in flight
+  row.scheme = "zbv";                                 // two stages a device of its own
+  EXPECT_GT(PredictWhole(row).milliseconds, 0);
+}
+
+// The formula's attention is 2/3 of h for s = 4h; a causal mask leaves half of its pairs.
+TEST(PredictEachRow, AttentionCountsWholeOrCausal) {
+  MeasuredRow row = Row(1, 1, 1, 1, 1);
+  row.vocabulary = 1;
+  row.tokens = 4 * row.hidden;
+  const RowPrediction p = PredictWhole(row);
+  EXPECT_NEAR(p.tflops_all_pairs / p.tflops_causal, (1 + 4.0 / 6) / (1 + 2.0 / 6), 1e-3);
 }
 
 std::vector<RowError> Errors(const std::vector<MeasuredRow>& rows,
@@ -178,20 +246,20 @@ TEST(Errors, PairsOfOneModelBatchAndSizeThatDifferByATenth) {
   EXPECT_EQ(RankPairs({}).share(), 1);
 }
 
-TEST(Errors, AThirdIsForCalibrationAndRowsThatWereNotMeasuredForNeither) {
+TEST(Errors, RowsThatWereNotMeasuredHaveNone) {
   MeasuredRows rows;
-  rows.rows = Measured({1, 2, 3, 4, 5, 6, 7});
-  rows.rows[4].milliseconds.reset();
-  const std::vector<double> predicted(7, 1);
-  std::vector<double> calibration, validation;
-  for (const RowError& e : ErrorsOf(rows, predicted, InCalibration)) {
-    calibration.push_back(*e.row->milliseconds);
-  }
-  for (const RowError& e : ErrorsOf(rows, predicted, InValidation)) {
-    validation.push_back(*e.row->milliseconds);
-  }
-  EXPECT_THAT(calibration, testing::ElementsAre(1, 4, 7));
-  EXPECT_THAT(validation, testing::ElementsAre(2, 3, 6));
+  rows.rows = Measured({1, 2, 3});
+  rows.rows[1].milliseconds.reset();
+  EXPECT_THAT(ErrorsOf(rows, {1, 1, 1}), testing::SizeIs(2));
+}
+
+TEST(CorrectedByKnownPasses, TakesTheMedianOfTheSamePassAlone) {
+  const std::vector<MeasuredRow> known = Measured({110, 120, 150});
+  MeasuredRows rows;
+  rows.rows = {Row(4, 2, 1, 1, 9), Row(4, 2, 1, 2, 9), Row(1, 4, 1, 1, 9)};
+  // P and M may differ; the micro-batch size and T may not.
+  EXPECT_THAT(CorrectedByKnownPasses(rows, {10, 10, 10}, Errors(known, {100, 100, 100})),
+              testing::ElementsAre(testing::DoubleEq(12), 10, 10));
 }
 
 }  // namespace

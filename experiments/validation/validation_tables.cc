@@ -66,9 +66,8 @@ std::string Configuration(const MeasuredRow& r) {
 
 }  // namespace
 
-Table ErrorTable(const std::vector<RowError>& validation,
-                 const std::vector<RowError>& calibration) {
-  Table t("errors", "Predicted against measured time of an iteration");
+Table ErrorTable(const std::vector<RowError>& all) {
+  Table t("errors", "The specification as it is: predicted against measured");
   t.AddKey("property");
   t.AddKey("value");
   t.AddColumn({"rows", "rows", "", "", Origin::kComputed, 0});
@@ -77,19 +76,17 @@ Table ErrorTable(const std::vector<RowError>& validation,
   t.AddColumn({"ninth_decile", "90th percentile", "90th", "%", Origin::kComputed, 1});
   t.AddColumn({"largest_error", "largest", "", "%", Origin::kComputed, 1});
   t.AddColumn({"bias", "mean with sign", "bias", "%", Origin::kComputed, 1});
-  t.AddRow(SummaryCells("all", "-", validation));
+  t.AddRow(SummaryCells("all", "-", all));
   for (const NamedProperty& p : kProperties) {
     std::map<int64_t, std::vector<RowError>> by_value;
-    for (const RowError& e : validation) by_value[p.of(*e.row)].push_back(e);
+    for (const RowError& e : all) by_value[p.of(*e.row)].push_back(e);
     for (const auto& [value, errors] : by_value) {
       t.AddRow(SummaryCells(p.name, absl::StrCat(value), errors));
     }
   }
-  t.AddRow(SummaryCells("calibration rows", "-", calibration));
   t.AddNote(
-      "Every third row of the file (the first, the fourth, ...) calibrated the specification; all "
-      "lines but the last are of the other rows. Above 0, with sign: predicted slower than "
-      "measured.");
+      "Not out of sample: of dgx-a100, every third row of the file calibrated it, and the others "
+      "share sizes with those. Above 0, with sign: predicted slower than measured.");
   return t;
 }
 
@@ -138,8 +135,8 @@ std::string ReasonOf(const RowError& error, const std::vector<RowError>& all,
   return reason;
 }
 
-Table WorstRowsTable(const std::vector<RowError>& errors, const std::vector<RowError>& all,
-                     const ClusterSpec& cluster, int64_t count) {
+Table WorstRowsTable(const std::vector<RowError>& errors, const ClusterSpec& cluster,
+                     int64_t count) {
   std::vector<RowError> worst = errors;
   std::stable_sort(worst.begin(), worst.end(), [](const RowError& a, const RowError& b) {
     return std::abs(a.error()) > std::abs(b.error());
@@ -154,7 +151,7 @@ Table WorstRowsTable(const std::vector<RowError>& errors, const std::vector<RowE
   for (const RowError& e : worst) {
     t.AddRow({Label(static_cast<double>(e.row->line)), Label(Configuration(*e.row)),
               Published(*e.row->milliseconds, "measured elsewhere"), Simulated(e.predicted),
-              Computed(ToPercent(e.error())).WithNote(ReasonOf(e, all, cluster))});
+              Computed(ToPercent(e.error())).WithNote(ReasonOf(e, errors, cluster))});
   }
   return t;
 }
@@ -169,13 +166,15 @@ absl::StatusOr<std::vector<MegatronResult>> PredictMegatron(const MegatronPaper&
     run.heads = row.heads;
     run.tokens = paper.tokens;
     run.vocabulary = paper.vocabulary;
-    run.pipeline = row.pipeline;
-    run.tensor = row.tensor;
-    run.data = row.data();
-    run.chunks = row.chunks;
-    run.micro_batch = row.micro_batch;
-    run.micro_batches = row.micro_batches();
-    run.recompute = true;
+    StepConfig& c = run.config;
+    c.scheme = row.chunks > 1 ? "interleaved" : "1f1b";
+    c.virtual_stages = row.chunks > 1 ? static_cast<int>(row.chunks) : 0;
+    c.pipeline = static_cast<int>(row.pipeline);
+    c.tensor = static_cast<int>(row.tensor);
+    c.data = static_cast<int>(row.data());
+    c.micro_batch_size = row.micro_batch;
+    c.micro_batches = static_cast<int>(row.micro_batches());
+    c.recompute = Recompute::kFull;
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction point, SimulateRun(run, cluster));
     const double seconds = ToSeconds(point.step_time);
     const double pipeline = static_cast<double>(row.pipeline - 1);
@@ -195,8 +194,14 @@ Claim MegatronClaim(const std::vector<MegatronResult>& results) {
     cells.push_back(
         {absl::StrFormat("%.1fB", r.published.parameters * 1e-9), r.published.tflops, r.tflops});
   }
-  MetWithinErrors(&c, ErrorsOf(cells), /*limit=*/0.10,
-                  "the cluster's specification is not that of the paper's machine");
+  double sum = 0;
+  for (const ComparedCell& cell : cells) sum += std::abs(cell.error());
+  const double mean = sum / static_cast<double>(cells.size());
+  c.ours = absl::StrFormat("mean error %.1f %%", ToPercent(mean));
+  c.published = absl::StrCat(cells.size(), " cells");
+  c.cells = ErrorsOf(cells);
+  MetIf(&c, mean <= 0.05 && c.cells->largest <= 0.10, "mean within 5 %, each cell within 10 %",
+        "the cluster's specification is not that of the paper's machine");
   return c;
 }
 

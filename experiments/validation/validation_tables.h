@@ -1,7 +1,7 @@
 // Tables of the cost model's validation: errors of measured rows by what the rows have in common,
 // the rows that it misses most with a reason, and the Megatron-LM paper's rows.
 //
-//   report.AddTable(ErrorTable(errors_of_validation, errors_of_calibration));
+//   report.AddTable(ErrorTable(errors));
 //   report.AddTable(WorstRowsTable(errors, cluster, 10));
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<MegatronResult> rows, PredictMegatron(paper, cluster));
 #ifndef PIPELAB_EXPERIMENTS_VALIDATION_VALIDATION_TABLES_H_
@@ -20,14 +20,12 @@
 
 namespace pipelab {
 
-// Of all rows that were not fitted, by hidden size, layers, micro-batch, micro-batches, and
-// degrees; and of those that were.
-Table ErrorTable(const std::vector<RowError>& validation, const std::vector<RowError>& calibration);
+// Of all rows, by hidden size, layers, micro-batch, micro-batches, and degrees.
+Table ErrorTable(const std::vector<RowError>& all);
 
-// The largest errors, each with what can be said of it. `all` are the rows that it is compared
-// with.
-Table WorstRowsTable(const std::vector<RowError>& errors, const std::vector<RowError>& all,
-                     const ClusterSpec& cluster, int64_t count);
+// The largest errors, each with what can be said of it.
+Table WorstRowsTable(const std::vector<RowError>& errors, const ClusterSpec& cluster,
+                     int64_t count);
 
 // What can be said of a row's error: whether the host or the device rules its time in the model,
 // and whether a row of the same model with more work for each device took less time, which no model
@@ -44,7 +42,7 @@ struct MegatronResult {
 };
 absl::StatusOr<std::vector<MegatronResult>> PredictMegatron(const MegatronPaper& paper,
                                                             const ClusterSpec& cluster);
-// Whether each row is within 10 % of what the paper printed.
+// Whether the rows are within 5 % of what the paper printed in the mean, and each within 10 %.
 Claim MegatronClaim(const std::vector<MegatronResult>& results);
 Table MegatronTable(const MegatronPaper& paper, const std::vector<MegatronResult>& results);
 

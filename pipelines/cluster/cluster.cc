@@ -1,5 +1,6 @@
 #include "pipelines/cluster/cluster.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -161,6 +162,28 @@ std::string CalibrationWarning(const ClusterSpec& cluster) {
                       device.published.empty()
                           ? "compare its times with one another, not with a clock"
                           : absl::StrCat("published runs reach ", device.published));
+}
+
+EfficiencyRange EfficiencyRangeOf(const ClusterSpec& cluster) {
+  const DeviceSpec& device = cluster.device;
+  if (!device.calibrated.empty()) return {};
+  return device.efficiency_range.has_value() ? device.efficiency_range->value : kAssumedRange;
+}
+
+ClusterSpec WithEfficiency(ClusterSpec cluster, double times) {
+  DeviceSpec& device = cluster.device;
+  const auto scale = [times](EfficiencyCurve* curve) {
+    for (EfficiencyCurve::Point& p : curve->points) p.share = std::min(1.0, p.share * times);
+  };
+  for (auto& [kind, curve] : device.arithmetic) scale(&curve.value);
+  for (auto& [kind, curve] : device.memory_efficiency_of) scale(&curve.value);
+  scale(&device.memory_efficiency.value);
+  for (auto* host : {&device.host_launch, &device.collective_overhead}) {
+    if (!host->has_value()) continue;
+    Nanoseconds& time = (*host)->value;
+    time = Nanoseconds(std::llround(static_cast<double>(time.value()) / times));
+  }
+  return cluster;
 }
 
 }  // namespace pipelab

@@ -81,6 +81,15 @@ absl::Status CheckCluster(const ClusterSpec& cluster);
 // ...".
 std::string CalibrationWarning(const ClusterSpec& cluster);
 
+// How far a prediction may be off where nothing was calibrated: predict with the cluster as it is,
+// with WithEfficiency(cluster, range.best) and with range.worst. {1, 1} for a calibrated device.
+EfficiencyRange EfficiencyRangeOf(const ClusterSpec& cluster);
+// For files that do not say. Calibrating dgx-a100 changed its assumed shares by 0.77 (memory) and
+// 0.93 (products).
+inline constexpr EfficiencyRange kAssumedRange = {0.7, 1.15};
+// All shares of the device's peaks times so much, at most 1; what the host takes, divided by it.
+ClusterSpec WithEfficiency(ClusterSpec cluster, double times);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_CLUSTER_CLUSTER_H_

@@ -109,6 +109,23 @@ absl::StatusOr<Sourced<ProductAlignment>> ReadAlignment(const JsonObject& device
   return alignment;
 }
 
+// {"worst": 0.76, "best": 1.14, "source": "..."}
+absl::StatusOr<Sourced<EfficiencyRange>> ReadRange(const JsonObject& device) {
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, device.Object("efficiency_range"));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"worst", "best", "source"}));
+  Sourced<EfficiencyRange> range;
+  PIPELAB_ASSIGN_OR_RETURN(range.value.worst, object.Number("worst"));
+  PIPELAB_ASSIGN_OR_RETURN(range.value.best, object.Number("best"));
+  PIPELAB_ASSIGN_OR_RETURN(range.source, object.String("source"));
+  if (!(range.value.worst > 0 && range.value.worst <= 1)) {
+    return object.Error("worst", "must be above 0 and at most 1");
+  }
+  if (!(range.value.best >= 1 && range.value.best <= 10)) {
+    return object.Error("best", "must be from 1 to 10");
+  }
+  return range;
+}
+
 // What a file may leave out.
 absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
   if (object.Has("product_tile")) {
@@ -130,6 +147,9 @@ absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
   if (object.Has("published")) {
     PIPELAB_ASSIGN_OR_RETURN(device->published, object.String("published"));
   }
+  if (object.Has("efficiency_range")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->efficiency_range, ReadRange(object));
+  }
   if (object.Has("kernels")) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string kernels, object.String("kernels"));
     if (kernels != kOwnKernels) {
@@ -145,7 +165,7 @@ absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
       {"name", "peaks", "memory", "memory_bandwidth", "launch_overhead", "arithmetic",
        "memory_efficiency", "memory_efficiency_of", "product_tile", "product_alignment",
-       "host_launch", "collective_overhead", "kernels", "calibrated", "published"}));
+       "host_launch", "collective_overhead", "kernels", "calibrated", "published", "efficiency_range"}));
   DeviceSpec device;
   PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
@@ -299,6 +319,11 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
   if (d.own_kernels) device["kernels"] = kOwnKernels;
   if (!d.calibrated.empty()) device["calibrated"] = d.calibrated;
   if (!d.published.empty()) device["published"] = d.published;
+  if (d.efficiency_range.has_value()) {
+    const EfficiencyRange& range = d.efficiency_range->value;
+    device["efficiency_range"] = {
+        {"worst", range.worst}, {"best", range.best}, {"source", d.efficiency_range->source}};
+  }
   if (d.product_tile.has_value()) {
     const ProductTile& t = d.product_tile->value;
     device["product_tile"] = {

@@ -195,6 +195,26 @@ TEST(ClusterJson, SaysWhetherItIsCalibrated) {
   EXPECT_EQ(CalibrationWarning(same), CalibrationWarning(h100));
 }
 
+TEST(ClusterJson, ARangeOfEfficienciesThatWereNotCalibrated) {
+  const auto of = [](const char* name) { return LoadCluster("--cluster", name).value(); };
+  EXPECT_EQ(EfficiencyRangeOf(of("dgx-a100")).worst, 1);  // calibrated
+  EXPECT_EQ(EfficiencyRangeOf(of("dgx1-v100")).worst, kAssumedRange.worst);
+  const ClusterSpec h100 = of("dgx-h100");
+  const EfficiencyRange range = EfficiencyRangeOf(h100);
+  EXPECT_LT(range.worst, 1);
+  EXPECT_GT(range.best, 1);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec same, ParseCluster(ClusterToJson(h100), "same"));
+  EXPECT_EQ(EfficiencyRangeOf(same).worst, range.worst);
+  const Operation product = MatmulOperation(4096, 4096, 4096);
+  const auto time = [&](const ClusterSpec& c) {
+    return OperationTime(c.device, NumberType::kBf16, product).value();
+  };
+  EXPECT_GT(time(WithEfficiency(h100, range.worst)), time(h100));
+  EXPECT_LT(time(WithEfficiency(h100, range.best)), time(h100));
+  EXPECT_EQ(time(WithEfficiency(h100, 1)), time(h100));
+  EXPECT_THAT(CheckCluster(WithEfficiency(h100, 5)), IsOk());  // no share is above 1
+}
+
 // Launches and calls are the host's and its framework's: one default for every GPU that studies ran
 // under a Python framework; TPUs, P40s and P100s ran compiled graphs and have none.
 TEST(Catalog, GpusHaveOneRuleForTheHost) {

@@ -87,6 +87,11 @@ struct ProductAlignment {
 // InvalidArgument says which point is wrong.
 absl::Status CheckAlignment(const ProductAlignment& alignment);
 
+// What efficiencies that were not calibrated may be off by, as multiples of all shares.
+struct EfficiencyRange {
+  double worst = 1, best = 1;  // above 0, at most 1; at least 1
+};
+
 struct DeviceSpec {
   std::string name;
   std::map<NumberType, Sourced<FlopsPerSecond>> peaks;
@@ -112,6 +117,8 @@ struct DeviceSpec {
   // What published runs reach, of whom and where: "42 to 49 % of the bf16 peak (...)". Empty: not
   // known.
   std::string published;
+  // Of efficiencies that are not calibrated. Unset: kAssumedRange (cluster.h).
+  absl::optional<Sourced<EfficiencyRange>> efficiency_range;
 };
 
 // The flops that the device spends on an operation: its own, or those of whole tiles.

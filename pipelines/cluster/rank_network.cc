@@ -187,11 +187,11 @@ RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring) {
 // Of a message between two pipeline devices, from each of the copies of one to its like.
 Crossing CrossingOf(const ClusterSpec& cluster, const RankGrid& grid, int p, int q) {
   Crossing c;
-  c.from = p * grid.copies();
-  c.to = q * grid.copies();
+  c.from = grid.rank(p);
+  c.to = grid.rank(q);
   const int level = LevelOf(cluster, c.from, c.to);
-  c.of_unit = static_cast<double>(std::min(grid.copies(), DevicesBelow(cluster, level)));
-  c.of_level = static_cast<double>(std::min(grid.copies(), cluster.devices_in(level)));
+  c.of_unit = static_cast<double>(grid.copies_within(DevicesBelow(cluster, level)));
+  c.of_level = static_cast<double>(grid.copies_within(cluster.devices_in(level)));
   return c;
 }
 
@@ -257,24 +257,20 @@ class RankNetwork::Builder {
   Network Take() { return std::move(network_); }
 
  private:
-  // The rank that stands for all copies of a pipeline device: the first.
-  int64_t RankOf(int p) const { return p * grid_.copies(); }
-
   // All copies of each pipeline device, where all members are there; else those of one member.
   RingCrossing RanksOf(const std::vector<int>& devices) const {
     std::set<int> pipeline;
     for (const int d : devices) pipeline.insert(d / grid_.members);
     RingCrossing ring;
     if (devices.size() < pipeline.size() * grid_.members) {
-      for (const int p : pipeline) ring.ranks.push_back(RankOf(p));
+      for (const int p : pipeline) ring.ranks.push_back(grid_.rank(p));
       ring.rings = grid_.copies();
       return ring;
     }
     for (const int p : pipeline) {
-      for (int64_t d = 0; d < grid_.data; ++d) {
-        ring.ranks.push_back(p * grid_.copies() + d * grid_.tensor);
-      }
+      for (int64_t d = 0; d < grid_.data; ++d) ring.ranks.push_back(grid_.rank(p, d));
     }
+    std::sort(ring.ranks.begin(), ring.ranks.end());
     ring.rings = grid_.tensor;
     return ring;
   }
@@ -294,8 +290,8 @@ class RankNetwork::Builder {
   bool HasRankOfUnit(const LinkKey& key, bool through) const {
     const int64_t unit =
         through ? cluster_.devices_in(key.level) : DevicesBelow(cluster_, key.level);
-    const int64_t first = (key.a * unit + grid_.copies() - 1) / grid_.copies();
-    return first < grid_.pipeline && RankOf(static_cast<int>(first)) < (key.a + 1) * unit;
+    const int64_t stride = grid_.rank(1), first = (key.a * unit + stride - 1) / stride;
+    return first < grid_.pipeline && grid_.rank(first) < (key.a + 1) * unit;
   }
 
   // Members have links of their own: what stands on one counts all copies.
@@ -315,6 +311,12 @@ class RankNetwork::Builder {
   Network network_;
   std::map<std::pair<int, LinkKey>, int> id_of_key_;
 };
+
+int64_t RankGrid::copies_within(int64_t ranks) const {
+  if (order == RankOrder::kTensorDataPipeline) return std::min(copies(), ranks);
+  const int64_t pipelines = std::min(data, std::max<int64_t>(1, ranks / (pipeline * tensor)));
+  return std::min(pipelines * tensor, ranks);
+}
 
 RankNetwork::RankNetwork(const ClusterSpec* cluster, const RankGrid& grid)
     : cluster_(cluster), grid_(grid) {
@@ -349,7 +351,7 @@ PathCost RankNetwork::DataRing(int pipeline_device) const {
   if (grid_.data == 1) return {};
   RingCrossing ring;
   for (int64_t d = 0; d < grid_.data; ++d) {
-    ring.ranks.push_back(pipeline_device * grid_.copies() + d * grid_.tensor);
+    ring.ranks.push_back(grid_.rank(pipeline_device, d));
   }
   ring.rings = grid_.tensor;
   const RingLoads loads = LoadsOfRing(*cluster_, ring);

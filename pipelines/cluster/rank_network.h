@@ -1,7 +1,7 @@
 // The one price of moving bytes on a cluster: which links the messages and collectives of a program
 // are on, and what they take there, from the cluster, the placement of ranks and the data type.
 //
-//   // Pipeline x data x tensor parallelism: rank = (p D + d) T + t.
+//   // Pipeline x data x tensor parallelism: rank = (p D + d) T + t, or RankOrder's other one.
 //   RankGrid grid;
 //   grid.pipeline = 8;  grid.data = 4;  grid.tensor = 2;  grid.members = 2;
 //   RankNetwork ranks(&cluster, grid);
@@ -45,9 +45,16 @@
 
 namespace pipelab {
 
+// Which ranks lie side by side: the name's first ones innermost, as in Megatron-LM.
+enum class RankOrder : uint8_t {
+  kTensorDataPipeline,  // rank = (p D + d) T + t: replicas share a node, pipelines cross nodes
+  kTensorPipelineData,  // rank = (d P + p) T + t: a pipeline has its nodes, sums cross them
+};
+
 struct RankGrid {
   int pipeline = 1;
   int64_t tensor = 1, data = 1;
+  RankOrder order = RankOrder::kTensorDataPipeline;
   int members = 1;  // devices of the program for each pipeline device; divides `data`
   // The ranks of a tensor-parallel group send a part of a message each
   // (CostTable::divided_messages), and the receivers gather it within their group: by one more
@@ -59,6 +66,12 @@ struct RankGrid {
 
   int64_t ranks() const { return pipeline * tensor * data; }
   int64_t copies() const { return tensor * data; }  // ranks of a pipeline device
+  // The first rank of a tensor-parallel group.
+  int64_t rank(int64_t p, int64_t d = 0) const {
+    return (order == RankOrder::kTensorDataPipeline ? p * data + d : d * pipeline + p) * tensor;
+  }
+  // Ranks of a pipeline device among so many consecutive ranks, from a multiple of that.
+  int64_t copies_within(int64_t ranks) const;
 };
 
 // Ranks first, first + stride, ...: `size` of them.

@@ -164,5 +164,26 @@ TEST(RingTime, IsTheFormula) {
   EXPECT_EQ(RingTime(hop, 1, Collective::kAllReduce, Bytes(4000000)), Nanoseconds(0));
 }
 
+// Four stages of eight replicas on four nodes of eight. Side by side, the replicas' messages leave
+// a node together over its card and their sums stay within it; with the pipeline inside, two
+// pipelines share a node, messages stay within it and eight sums of a stage cross four cards.
+TEST(RankOrder, SaysWhatCrossesNodes) {
+  const ClusterSpec cluster = Nodes();
+  RankGrid grid;
+  grid.pipeline = 4;
+  grid.data = 8;
+  const RankNetwork side_by_side(&cluster, grid);
+  EXPECT_DOUBLE_EQ(side_by_side.Message(0, 1).bandwidth.value(), 80e9 / 8);
+  EXPECT_DOUBLE_EQ(side_by_side.DataRing(0).bandwidth.value(), 300e9);
+  grid.order = RankOrder::kTensorPipelineData;
+  EXPECT_EQ(grid.rank(1, 2), 9);
+  const RankNetwork apart(&cluster, grid);
+  EXPECT_DOUBLE_EQ(apart.Message(0, 1).bandwidth.value(), 300e9);
+  EXPECT_DOUBLE_EQ(apart.DataRing(0).bandwidth.value(), 80e9);
+  // A pipeline of two nodes: one replica's message leaves a node.
+  grid.pipeline = 16;
+  EXPECT_DOUBLE_EQ(RankNetwork(&cluster, grid).Message(7, 8).bandwidth.value(), 80e9);
+}
+
 }  // namespace
 }  // namespace pipelab

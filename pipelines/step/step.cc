@@ -138,6 +138,7 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, const CostTable
   grid.pipeline = c.pipeline;
   grid.tensor = c.tensor;
   grid.data = c.data;
+  grid.order = c.ranks;
   grid.members = MembersOf(model, c);
   grid.divided_messages = c.divided_messages();
   for (const Bytes bytes : costs.edge_bytes) {

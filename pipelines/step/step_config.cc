@@ -26,6 +26,8 @@ constexpr std::array<std::pair<CutRule, const char*>, 4> kCutRules = {
      {CutRule::kLayers, "layers"},
      {CutRule::kFlopsVariance, "flops_variance"},
      {CutRule::kMemory, "memory"}}};
+constexpr std::array<std::pair<RankOrder, const char*>, 2> kRankOrders = {
+    {{RankOrder::kTensorDataPipeline, "tp-dp-pp"}, {RankOrder::kTensorPipelineData, "tp-pp-dp"}}};
 constexpr absl::string_view kFileEndings[] = {".csv", ".json", ".txt"};
 
 absl::Status Invalid(absl::string_view option, absl::string_view text, absl::string_view word,
@@ -73,6 +75,10 @@ absl::StatusOr<BatchNormCopies> FindBatchNorm(absl::string_view name) {
 }
 const char* CutRuleName(CutRule rule) { return NameInTable(kCutRules, rule); }
 absl::StatusOr<CutRule> FindCutRule(absl::string_view name) { return FindInTable(kCutRules, name); }
+const char* RankOrderName(RankOrder order) { return NameInTable(kRankOrders, order); }
+absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name) {
+  return FindInTable(kRankOrders, name);
+}
 
 bool StepConfig::has_schedule_file() const {
   return std::any_of(std::begin(kFileEndings), std::end(kFileEndings),

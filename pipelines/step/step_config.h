@@ -23,13 +23,16 @@
 //   no_pipeline_overlap, no_data_overlap
 //                   messages, or reductions and gathers, never run beside compute
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
+//   ranks           which ranks lie side by side on the cluster, innermost first: tp-dp-pp (default),
+//                   or tp-pp-dp: each replica on devices of its own (RankOrder)
 //   model, cluster, dtype
 //                   where the command line does not give them
 //
 // The scheme is a name of the catalogue, or a file with a schedule of one's own, "mine.csv",
 // "mine.json" or "mine.txt": P, V and M are then the file's.
 //
-// Ranks are (p D + d) T + t: tensor groups are innermost, then data, then the pipeline.
+// Ranks are (p D + d) T + t: tensor groups are innermost, then data, then the pipeline; with
+// ranks=tp-pp-dp they are (d P + p) T + t.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
 #define PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
 
@@ -40,6 +43,7 @@
 #include "absl/strings/string_view.h"
 #include "models/graph/batch_norm_copies.h"
 #include "models/graph/tensor_parallel.h"
+#include "pipelines/cluster/rank_network.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
 
@@ -57,6 +61,9 @@ enum class CutRule : uint8_t { kBlocks, kLayers, kFlopsVariance, kMemory };
 const char* CutRuleName(CutRule rule);  // "blocks"
 absl::StatusOr<CutRule> FindCutRule(absl::string_view name);
 
+const char* RankOrderName(RankOrder order);  // "tp-dp-pp", "tp-pp-dp"
+absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
+
 struct StepConfig {
   std::string scheme = "1f1b";
   int pipeline = 1, tensor = 1, data = 1;
@@ -73,6 +80,7 @@ struct StepConfig {
   Concatenation concatenation = Concatenation::kDirect;
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
+  RankOrder ranks = RankOrder::kTensorDataPipeline;
   std::string model, cluster, dtype;
 
   // Samples of a step, and ranks.

@@ -91,6 +91,7 @@ std::vector<StepField> MakeFields() {
       SwitchField("no_pipeline_overlap", &StepConfig::overlap_pipeline, false, true),
       SwitchField("no_data_overlap", &StepConfig::overlap_data, false, true),
       SwitchField("whole_messages", &StepConfig::whole_messages, true, false),
+      NamedField<RankOrder>("ranks", &StepConfig::ranks, RankOrderName, FindRankOrder),
       TextField("model", &StepConfig::model),
       TextField("cluster", &StepConfig::cluster),
       TextField("dtype", &StepConfig::dtype),

@@ -128,5 +128,21 @@ TEST_F(StepTest, RefusesWhatCannotBe) {
   EXPECT_THAT(message(Config("nothing", 2, 1, 2)), HasSubstr("nothing"));
 }
 
+// Each replica's pipeline on devices of its own: two members still stand for all, and where nothing
+// crosses a node the order of ranks is no matter of time.
+TEST_F(StepTest, TwoCopiesStandForAllInEitherOrderOfRanks) {
+  StepModel all = grid_;
+  all.fold_data = false;
+  for (const int data : {2, 4, 8}) {
+    StepConfig c = Config("1f1b", 4, data, 4);
+    c.ranks = RankOrder::kTensorPipelineData;
+    SCOPED_TRACE(c.ToString());
+    EXPECT_EQ(ParseStepConfig("c", c.ToString()).value(), c);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction two, PredictStep(grid_, c));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction every, PredictStep(all, c));
+    EXPECT_EQ(two.step_time, every.step_time);
+  }
+}
+
 }  // namespace
 }  // namespace pipelab
