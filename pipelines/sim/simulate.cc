@@ -37,7 +37,8 @@ class Simulation {
     trace_.devices.resize(devices);
     devices_.resize(devices);
     arrival_.assign(p_.messages.size(), kUnsent);
-    if (!costs_.overlap) transfer_time_.resize(p_.messages.size());
+    if (Blocks()) transfer_time_.resize(p_.messages.size());
+    if (InCalls()) posted_.assign(p_.messages.size(), kUnsent);
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     std::vector<Arrival> arrivals;
     while (true) {
@@ -72,10 +73,17 @@ class Simulation {
     size_t at = 0;  // next instruction
     int64_t now = 0;
     int64_t level = 0, peak = 0;
-    // Without overlap: since when it only communicates, and whether it is in a send.
+    // Without overlap: since when it only communicates.
     int64_t exchange_begin = 0;
+    // Whether it waits for what it sends. In calls: which messages those are, and what the gathers
+    // of those that it has received take.
     bool sending = false;
+    std::vector<int32_t> in_call;
+    int64_t gathers = 0;
   };
+
+  bool InCalls() const { return p_.calls != MessageCalls::kNone; }
+  bool Blocks() const { return !costs_.overlap && !InCalls(); }
 
   // Runs the device until its end or until it has to wait for another.
   void RunDevice(int d) {
@@ -104,14 +112,20 @@ class Simulation {
           end = begin + own;
           break;
         case OpCode::kSend:
-          if (!device.sending) Send(d, i.arg, effects_.SentBytes(p_.messages[i.arg]), end);
-          if (costs_.overlap) break;
+          if (InCalls()) {
+            device.in_call.push_back(i.arg);
+            Post(i.arg, end);
+            break;
+          }
+          if (!device.sending) Send(i.arg, end);
+          if (!Blocks()) break;
           device.sending = arrival_[i.arg] < 0;
           if (device.sending) return;
           end = arrival_[i.arg];
           own = end - begin;
           break;
         case OpCode::kReceive:
+          if (InCalls()) Post(i.arg, end);
           break;
         case OpCode::kWait: {
           int64_t& arrival = arrival_[i.arg];
@@ -120,9 +134,15 @@ class Simulation {
             return;
           }
           end = std::max(end, arrival);
-          if (!costs_.overlap) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
+          if (Blocks()) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
+          if (InCalls()) device.gathers += GatherTime(i.arg);
           break;
         }
+        case OpCode::kSynchronise:
+          if (!EndOfSends(&device, &end)) return;
+          if (measured == nullptr) own = std::exchange(device.gathers, 0) + costs_.launch_gap.value();
+          end += own;
+          break;
         case OpCode::kReduce:
         case OpCode::kReduceWait:
         case OpCode::kGather:
@@ -186,22 +206,52 @@ class Simulation {
     for (int woken : collectives_.TakeWoken()) runnable_.push_back(woken);
   }
 
-  void Send(int d, int32_t id, int64_t bytes, int64_t leaves) {
-    trace_.devices[d].bytes_sent += Bytes(bytes);
-    ++trace_.devices[d].messages_sent;
+  void Send(int32_t id, int64_t leaves) {
+    const Message& m = p_.messages[id];
+    const int64_t bytes = effects_.SentBytes(m);
+    trace_.devices[m.from_device].bytes_sent += Bytes(bytes);
+    ++trace_.devices[m.from_device].messages_sent;
     const Arrival a = transfers_.Send(id, bytes, leaves);
     if (a.arrival != Arrival::kUnknown) Arrive(a);
+  }
+
+  // A message of a call leaves when its second end has come to it.
+  void Post(int32_t id, int64_t now) {
+    if (posted_[id] == kUnsent) {
+      posted_[id] = now;
+    } else {
+      Send(id, std::max(posted_[id], now));
+    }
+  }
+
+  // False where one has not arrived: the device is woken by the next that does.
+  bool EndOfSends(Device* device, int64_t* end) {
+    for (int32_t id : device->in_call) {
+      device->sending = device->sending || arrival_[id] < 0;
+      *end = std::max(*end, arrival_[id]);
+    }
+    if (device->sending) return false;
+    device->in_call.clear();
+    return true;
+  }
+
+  int64_t GatherTime(int32_t id) const {
+    const int64_t bytes = effects_.MessageBytes(p_.messages[id]);
+    if (costs_.PartsOfMessage(bytes) == 1) return 0;
+    const PathCost& gather = costs_.message_gather;
+    return (gather.latency + gather.TransferTime(Bytes(bytes))).value();
   }
 
   void Arrive(const Arrival& a) {
     const int64_t waiting = arrival_[a.message];
     arrival_[a.message] = a.arrival;
     if (waiting < kUnsent) runnable_.push_back(static_cast<int>(kUnsent - 1 - waiting));
-    if (costs_.overlap) return;
-    transfer_time_[a.message] = a.arrival - a.begin;
+    if (Blocks()) transfer_time_[a.message] = a.arrival - a.begin;
     const int sender = p_.messages[a.message].from_device;
     // On a private link the sender is here itself and does not wait.
-    if (devices_[sender].sending) runnable_.push_back(sender);
+    if (!devices_[sender].sending) return;
+    if (InCalls()) devices_[sender].sending = false;
+    runnable_.push_back(sender);
   }
 
   // A step of parts takes its share of the whole.
@@ -241,7 +291,8 @@ class Simulation {
   Trace trace_;
   std::vector<Device> devices_;
   std::vector<int64_t> arrival_;        // [message]
-  std::vector<int64_t> transfer_time_;  // [message] from begin to arrival; empty with overlap
+  std::vector<int64_t> transfer_time_;  // [message] from begin to arrival; where transfers block
+  std::vector<int64_t> posted_;         // [message] when its first end came to it; in calls
   std::vector<int> runnable_;
 };
 

@@ -23,6 +23,8 @@
 //   no_pipeline_overlap, no_data_overlap
 //                   messages, or reductions and gathers, never run beside compute
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
+//   execution       plain, or what Megatron-LM of 2022 lost (execution.h): megatron2022, or some of
+//                   its parts, "calls+inputs"
 //   model, cluster, dtype
 //                   where the command line does not give them
 //
@@ -73,6 +75,7 @@ struct StepConfig {
   Concatenation concatenation = Concatenation::kDirect;
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
+  uint32_t execution = 0;  // ExecutionParts
   std::string model, cluster, dtype;
 
   // Samples of a step, and ranks.
