@@ -123,11 +123,17 @@ TEST(MessageCalls, DataParallelCopiesMakeTheirOwn) {
   for (int d = 0; d < 8; ++d) EXPECT_EQ(CallsOf(program, d), CallsOf(one, d / 2));
 }
 
-// Up to four messages in a call, none lost and none twice (CheckProgram), in the order of the
-// schedule.
-TEST(MessageCalls, InterleavedTakesFourMessagesInACall) {
-  const Program p = Interleaved(Sizes(4, 8, 2, false));
-  EXPECT_THAT(TextOf(p, 1), HasSubstr("| 5F2 1B0 "));  // no pair of this kind
+// Two forwards further on than device 2, so a warm-up longer by two calls; four messages in a call
+// at each turn.
+TEST(MessageCalls, InterleavedTakesUpToFourMessagesInACall) {
+  const Program p = Interleaved(Sizes(4, 4, 2, false));
+  EXPECT_EQ(TextOf(p, 2),
+            "<1F0 | 2F0 >2F0 <1F1 | 2F1 >2F1 <1F2 | 2F2 >2F2 <1F3 | 2F3 >2F3 <5F0 | "
+            "6F0 >6F0 <5F1 | 6F1 >6F1 <5F2 <7B0 | 6F2 6B0 >6F2 >6B0 <5F3 <7B1 | "
+            "6F3 6B1 >6F3 >6B1 <7B2 | 6B2 >6B2 <7B3 | 6B3 >6B3 <3B0 | 2B0 >2B0 <3B1 | "
+            "2B1 >2B1 <3B2 | 2B2 >2B2 <3B3 | 2B3 >2B3 | ");
+  const Program first = Interleaved(Sizes(4, 4, 2, true));
+  EXPECT_THAT(TextOf(first, 2), HasSubstr(" 6F3 >6F3 | <7B0 | 6B0 >6B0 <7B1 | "));
 }
 
 // All forwards first is breadth-first's order: M V stages are held, as Megatron-LM's are.
@@ -155,8 +161,8 @@ TEST(MessageCalls, SayWhatTheyDoNotSuit) {
               HasSubstr("M=6 must be a multiple of P=4"));
   EXPECT_THAT(message("interleaved", Sizes(4, 8, 2, false), one),
               HasSubstr("1F1B has one stage a device, not 2"));
-  EXPECT_THAT(message("gpipe", {4, 8}, one), HasSubstr("device 1 does not run 2 forwards"));
-  EXPECT_THAT(message("zb_h1", {4, 8}, one), HasSubstr("passes are F and B, not 3I0"));
+  EXPECT_THAT(message("gpipe", {4, 8}, one), HasSubstr("device 0 does not run 3 forwards and then"));
+  EXPECT_THAT(message("zb_h1", {4, 8}, one), HasSubstr("passes are F and B, not 0I0"));
   EXPECT_THAT(message("chimera", {4, 4}, one), HasSubstr("not several replicas"));
   LoweringOptions options = InCalls(both);
   options.eager_reductions = true;

@@ -111,6 +111,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
           c.sharding = sharding;
           c.overlap_pipeline = method.overlap_pipeline;
           c.overlap_data = method.overlap_data;
+          c.execution = method.execution;
         }
       }
     }
