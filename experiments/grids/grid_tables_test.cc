@@ -84,7 +84,9 @@ TEST_F(GridTablesTest, EachLossOfMegatronIsPartOfAll) {
     EXPECT_GE(*row[3].number, *all[3].number);  // all but it
     const bool adds = row[0].text.find("gap") != std::string::npos ||
                       row[0].text.find("passes") != std::string::npos;
-    if (adds) EXPECT_GT(*row[4].number, 0);
+    if (adds) {
+      EXPECT_GT(*row[4].number, 0);
+    }
   }
 }
 
@@ -94,6 +96,7 @@ TEST_F(GridTablesTest, TheHeadlineSaysOnWhatItDepends) {
     SensitivityCase c;
     c.name = name;
     c.unknown = unknown;
+    c.in_range = c.name != "other";
     c.breadth_first.emplace().step_time = Nanoseconds(1000);
     c.megatron.emplace().step_time = Nanoseconds(static_cast<int64_t>(1000 + 10 * gain));
     return c;
@@ -108,8 +111,11 @@ TEST_F(GridTablesTest, TheHeadlineSaysOnWhatItDepends) {
       HeadlineClaim({of("the defaults", "", 20), of("x", "the sends", 45)}, 64, 8);
   EXPECT_EQ(depends.state, ClaimState::kMissed);
   EXPECT_THAT(depends.reason, HasSubstr("depends on the sends: +20.0 %"));
-  const Claim missed = HeadlineClaim({of("the defaults", "", 20), of("x", "x", 30)}, 64, 8);
-  EXPECT_THAT(missed.reason, HasSubstr("no case of what is unknown reaches it"));
+  const Claim missed = HeadlineClaim(
+      {of("the defaults", "", 20), of("x", "x", 30), of("other", "other", 50)}, 64, 8);
+  EXPECT_THAT(missed.reason, HasSubstr("no launch gap and bandwidth of a send in their range"));
+  EXPECT_THAT(missed.reason, HasSubstr("+20.0 % to +30.0 %"));
+  EXPECT_THAT(missed.reason, HasSubstr("other would, with +50.0 %"));
   EXPECT_EQ(HeadlineClaim({SensitivityCase()}, 64, 8).state, ClaimState::kNotMade);
 }
 

@@ -98,7 +98,8 @@ absl::StatusOr<Table> MegatronLossesTable(const StepModel& model, const RankedSt
       "%s. Without any of them the step takes %.1f ms, with all %.1f ms: %.1f ms more, where the "
       "losses alone add up to %.1f ms. Breadth-first's best takes %.1f ms. Gaps and gathers are "
       "there in calls alone, so without calls they are gone, too, and alone they are those of "
-      "calls; \"all but it\" of the last row is none.",
+      "calls; where messages are on their own, their gather is latency beside compute. \"All but "
+      "it\" of the last row is none.",
       megatron.config.ToString(), ToMs(bare), ToMs(whole), ToMs(whole - bare), sum,
       ToMs(breadth_first)));
   return t;
@@ -113,6 +114,7 @@ struct Variation {
   std::string name, unknown;
   Machine machine;
   Methods methods;
+  bool in_range = true;  // SensitivityCase::in_range
 };
 
 Machine WithGap(int64_t microseconds) {
@@ -138,6 +140,26 @@ Methods WithPasses(bool breadth_first, bool megatron) {
   };
 }
 
+std::vector<Variation> OtherAssumptions() {
+  const Methods whole = [](SearchMethod*, SearchMethod* m) { m->whole_messages = true; };
+  const Machine timers = [](ClusterSpec* cluster) {
+    cluster->device.launch_gap =
+        Sourced<Nanoseconds>{LaunchGap(cluster->device) * 5, "varied"};
+  };
+  const Machine no_overhead = [](ClusterSpec* cluster) {
+    cluster->device.collective_overhead.reset();
+  };
+  const char *messages = "scatter and gather", *step = "what else the step did";
+  return {
+      {"timers that synchronise (five gaps in the place of one)", "timers", timers, nullptr, false},
+      {"calls of the library without overhead", "a library's call", no_overhead, nullptr, false},
+      {"whole messages", messages, nullptr, whole, false},
+      {"whole messages, sends at 0.25 of the line", messages, WithSends(0.25), whole, false},
+      {"checks and passes of the step for both", step, nullptr, WithPasses(true, true), false},
+      {"checks and passes of the step for neither", step, nullptr, WithPasses(false, false), false},
+  };
+}
+
 std::vector<Variation> Variations() {
   const char *gap = "launch gap", *sends = "bandwidth of a send";
   std::vector<Variation> all = {{"the defaults", "", nullptr, nullptr}};
@@ -157,24 +179,7 @@ std::vector<Variation> Variations() {
                    },
                    nullptr});
   }
-  all.push_back({"timers that synchronise (five gaps in the place of one)", "timers",
-                 [](ClusterSpec* cluster) {
-                   cluster->device.launch_gap =
-                       Sourced<Nanoseconds>{LaunchGap(cluster->device) * 5, "varied"};
-                 },
-                 nullptr});
-  all.push_back({"calls of the library without overhead", "a library's call",
-                 [](ClusterSpec* cluster) { cluster->device.collective_overhead.reset(); },
-                 nullptr});
-  all.push_back({"whole messages", "scatter and gather", nullptr,
-                 [](SearchMethod*, SearchMethod* m) { m->whole_messages = true; }});
-  all.push_back({"whole messages, sends at 0.25 of the line",
-                 "scatter and gather, and bandwidth of a send", WithSends(0.25),
-                 [](SearchMethod*, SearchMethod* m) { m->whole_messages = true; }});
-  all.push_back({"checks and passes of the step for both", "what else the step did", nullptr,
-                 WithPasses(true, true)});
-  all.push_back({"checks and passes of the step for neither", "what else the step did", nullptr,
-                 WithPasses(false, false)});
+  for (Variation& other : OtherAssumptions()) all.push_back(std::move(other));
   return all;
 }
 
@@ -211,7 +216,7 @@ absl::StatusOr<std::vector<SensitivityCase>> MegatronSensitivity(const StepModel
     PIPELAB_ASSIGN_OR_RETURN(
         const BatchSweep sweep,
         SweepBatches(varied, {devices, {batch}, {breadth, megatron}, {Recompute::kFull}}));
-    cases.push_back({variation.name, variation.unknown, Best(sweep, breadth.name, batch),
+    cases.push_back({variation.name, variation.unknown, variation.in_range, Best(sweep, breadth.name, batch),
                      Best(sweep, megatron.name, batch)});
   }
   return cases;
@@ -238,10 +243,36 @@ Table SensitivityTable(const std::vector<SensitivityCase>& cases) {
               Computed(c.megatron->config.ToString())});
   }
   t.AddNote(
-      "Which commit of Megatron-LM the paper measured, and with which options, is not known. "
-      "Both methods are searched again in each case; Tflop/s are of a GPU.");
+      "The mode is assumed to be Megatron-LM's of October 2022; which commit the paper measured, "
+      "and with which options, is not known. Launch gap and bandwidth of a send are varied over "
+      "their plausible range; what follows are other assumptions, against the defaults of that "
+      "code or of the machine. Both methods are searched again in each case; Tflop/s are of a GPU.");
   return t;
 }
+
+namespace {
+
+struct HeadlineRange {
+  const SensitivityCase *least = nullptr, *most = nullptr;
+  // The first that reach the published gain, in the range and outside.
+  const SensitivityCase *reaches = nullptr, *other = nullptr;
+};
+
+HeadlineRange RangeOf(const std::vector<SensitivityCase>& cases) {
+  HeadlineRange range;
+  range.least = range.most = &cases[0];
+  for (const SensitivityCase& c : cases) {
+    if (!c.Gain().has_value()) continue;
+    const SensitivityCase** first = c.in_range ? &range.reaches : &range.other;
+    if (*first == nullptr && *c.Gain() >= kPublishedGain) *first = &c;
+    if (!c.in_range) continue;
+    if (*c.Gain() < *range.least->Gain()) range.least = &c;
+    if (*c.Gain() > *range.most->Gain()) range.most = &c;
+  }
+  return range;
+}
+
+}  // namespace
 
 Claim HeadlineClaim(const std::vector<SensitivityCase>& cases, int64_t devices, int64_t batch) {
   Claim c = PaperClaim(
@@ -257,24 +288,22 @@ Claim HeadlineClaim(const std::vector<SensitivityCase>& cases, int64_t devices, 
     NotMade(&c, "one of the two does not fit at this batch");
     return c;
   }
-  const SensitivityCase *least = &cases[0], *most = &cases[0], *nearest = nullptr;
-  for (const SensitivityCase& other : cases) {
-    if (!other.Gain().has_value()) continue;
-    if (*other.Gain() < *least->Gain()) least = &other;
-    if (*other.Gain() > *most->Gain()) most = &other;
-    // The first that reaches it: those of one unknown come before pairs of them.
-    if (nearest == nullptr && *other.Gain() >= kPublishedGain) nearest = &other;
-  }
-  const std::string range =
-      absl::StrFormat("%+.1f %% (%s) to %+.1f %% (%s)", *least->Gain(), least->name, *most->Gain(),
-                      most->name);
+  const HeadlineRange range = RangeOf(cases);
+  const std::string text =
+      absl::StrFormat("%+.1f %% to %+.1f %%", *range.least->Gain(), *range.most->Gain());
   Found(&c, Origin::kSimulated, *cases[0].Gain(),
-        absl::StrFormat("%+.1f %% with the defaults; %s", *cases[0].Gain(), range));
-  MetWithin(&c, kPublishedGain - kAccepted, kPublishedGain + kAccepted,
-            nearest != nullptr
-                ? absl::StrCat("depends on ", nearest->unknown, ": ", range)
-                : absl::StrCat("no case of what is unknown reaches it: ", range,
-                               "; the table of losses says what each of them takes"));
+        absl::StrFormat("%+.1f %% with the defaults; %s over the range of launch gap and bandwidth "
+                        "of a send",
+                        *cases[0].Gain(), text));
+  std::string why = range.reaches != nullptr
+                        ? absl::StrCat("depends on ", range.reaches->unknown, ": ", text)
+                        : absl::StrCat("no launch gap and bandwidth of a send in their range "
+                                       "reach it: ", text);
+  if (range.reaches == nullptr && range.other != nullptr) {
+    absl::StrAppend(&why, absl::StrFormat("; %s would, with %+.1f %%", range.other->name,
+                                          *range.other->Gain()));
+  }
+  MetWithin(&c, kPublishedGain - kAccepted, kPublishedGain + kAccepted, why);
   return c;
 }
 

@@ -36,10 +36,10 @@ TEST(MessageCalls, TwoDevicesByHand) {
   // its second forward was over at 237.
   const Trace trace = Simulate(p, costs).value();
   EXPECT_EQ(Timeline(trace),
-            "\n0F0[0,100] synchronise[130,137] 0F1[137,237] wait[237,467] synchronise[467,474] "
+            "\n0F0[0,100] synchronise[100,137] 0F1[137,237] wait[237,467] synchronise[467,474] "
             "0B0[474,674] wait[674,804] synchronise[804,811] 0B1[811,1011] \n"
             "wait[0,130] synchronise[130,137] 1F0[137,237] 1B0[237,437] wait[437,467] "
-            "synchronise[467,474] 1F1[474,574] 1B1[574,774] synchronise[804,811] \n");
+            "synchronise[467,474] 1F1[474,574] 1B1[574,774] synchronise[774,811] \n");
 }
 
 // [device] What it does in turn: passes of some nanoseconds, and calls.
