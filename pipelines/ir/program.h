@@ -13,7 +13,8 @@
 //    recomputes). A backward (B, or W after I) frees that.
 //  * kSend hands over one message, without waiting for the receiver. The device no longer pays for
 //    its memory.
-//  * kSynchronise ends a call of the communication library (Program::calls): the sends, receives and
+//  * kSynchronise ends a call of the communication library (Program::calls): the sends, receives
+//  and
 //    waits since the last compute or kSynchronise were issued together, and the device goes on when
 //    all of them are over, its sends included.
 //  * kReduce begins to sum the gradients of a reduction over its members, and kReduceWait waits for

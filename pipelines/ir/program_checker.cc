@@ -246,7 +246,7 @@ class Checker {
   const Schedule& s_;
   std::vector<size_t> at_;
   std::set<int> arrived_;
-  std::set<int> posted_;                      // by one end; calls only
+  std::set<int> posted_;                     // by one end; calls only
   std::map<int, std::vector<int>> in_call_;  // [device] what it has sent since the last call
   // The same by to_device, edge, micro-batch, slice, gradient.
   std::map<std::tuple<int, int, int, int, bool>, std::vector<int>> by_use_;

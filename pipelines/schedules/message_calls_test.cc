@@ -41,9 +41,8 @@ Program Interleaved(const SchemeParams& sizes) {
 
 int CallsOf(const Program& program, int device) {
   const std::vector<Instruction>& list = program.instructions[device];
-  return static_cast<int>(std::count_if(list.begin(), list.end(), [](const Instruction& i) {
-    return i.op == OpCode::kSynchronise;
-  }));
+  return static_cast<int>(std::count_if(
+      list.begin(), list.end(), [](const Instruction& i) { return i.op == OpCode::kSynchronise; }));
 }
 
 // "0F0 | >0F0 <0F1 . 0F1 ...": computes, and in a call what is sent and received.
@@ -60,11 +59,9 @@ std::string TextOf(const Program& program, int device) {
 }
 
 TEST(MessageCalls, OneForwardOneBackward) {
-  const Program p = Lower(MakeSchedule("1f1b", {3, 3}).value(),
-                          InCalls(MessageCalls::kOneNeighbour))
-                        .value();
-  EXPECT_EQ(TextOf(p, 0),
-            "0F0 >0F0 | 0F1 >0F1 | 0F2 >0F2 <1B0 | 0B0 <1B1 | 0B1 <1B2 | 0B2 ");
+  const Program p =
+      Lower(MakeSchedule("1f1b", {3, 3}).value(), InCalls(MessageCalls::kOneNeighbour)).value();
+  EXPECT_EQ(TextOf(p, 0), "0F0 >0F0 | 0F1 >0F1 | 0F2 >0F2 <1B0 | 0B0 <1B1 | 0B1 <1B2 | 0B2 ");
   EXPECT_EQ(TextOf(p, 1),
             "<0F0 | 1F0 >1F0 | <0F1 | 1F1 >1F1 <2B0 | 1B0 >1B0 <0F2 | 1F2 >1F2 <2B1 | 1B1 >1B1 | "
             "<2B2 | 1B2 >1B2 | ");
@@ -161,7 +158,8 @@ TEST(MessageCalls, SayWhatTheyDoNotSuit) {
               HasSubstr("M=6 must be a multiple of P=4"));
   EXPECT_THAT(message("interleaved", Sizes(4, 8, 2, false), one),
               HasSubstr("1F1B has one stage a device, not 2"));
-  EXPECT_THAT(message("gpipe", {4, 8}, one), HasSubstr("device 0 does not run 3 forwards and then"));
+  EXPECT_THAT(message("gpipe", {4, 8}, one),
+              HasSubstr("device 0 does not run 3 forwards and then"));
   EXPECT_THAT(message("zb_h1", {4, 8}, one), HasSubstr("passes are F and B, not 0I0"));
   EXPECT_THAT(message("chimera", {4, 4}, one), HasSubstr("not several replicas"));
   LoweringOptions options = InCalls(both);

@@ -57,8 +57,9 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
     c.latency = (more + cost.latency).value() * rounds;
     c.time = (more + cost.Time()).value() * rounds;
     c.sent = cost.sent * rounds;
-    c.traffic = RingTraffic(bytes, cost.ring.ranks, kind == pipelab::Collective::kAllReduce)
-                    .value() * rounds;
+    c.traffic =
+        RingTraffic(bytes, cost.ring.ranks, kind == pipelab::Collective::kAllReduce).value() *
+        rounds;
     all_.push_back(std::move(c));
   };
   for (const Reduction& r : program.reductions) {

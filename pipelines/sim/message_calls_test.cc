@@ -19,8 +19,7 @@ namespace {
 Program InCalls(const std::string& scheme, const SchemeParams& sizes) {
   LoweringOptions options;
   options.step = false;
-  options.calls =
-      scheme == "1f1b" ? MessageCalls::kOneNeighbour : MessageCalls::kBothNeighbours;
+  options.calls = scheme == "1f1b" ? MessageCalls::kOneNeighbour : MessageCalls::kBothNeighbours;
   return Lower(MakeSchedule(scheme, sizes).value(), options).value();
 }
 

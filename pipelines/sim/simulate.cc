@@ -11,6 +11,7 @@
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/sim/collective_timeline.h"
+#include "pipelines/sim/device_calls.h"
 #include "pipelines/sim/effects.h"
 #include "pipelines/sim/tensor_traffic.h"
 #include "pipelines/sim/transfers.h"
@@ -28,7 +29,8 @@ class Simulation {
         effects_(program, costs),
         rings_(program),
         transfers_(program, costs, SharedRings()),
-        collectives_(program, costs, rings_, &transfers_) {}
+        collectives_(program, costs, rings_, &transfers_),
+        calls_(program, costs, effects_) {}
 
   absl::StatusOr<Trace> Run(TraceOrigin origin) {
     const int devices = p_.schedule.num_devices();
@@ -38,7 +40,6 @@ class Simulation {
     devices_.resize(devices);
     arrival_.assign(p_.messages.size(), kUnsent);
     if (Blocks()) transfer_time_.resize(p_.messages.size());
-    if (InCalls()) posted_.assign(p_.messages.size(), kUnsent);
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     std::vector<Arrival> arrivals;
     while (true) {
@@ -75,15 +76,10 @@ class Simulation {
     int64_t level = 0, peak = 0;
     // Without overlap: since when it only communicates.
     int64_t exchange_begin = 0;
-    // Whether it waits for what it sends. In calls: which messages those are, and what the gathers
-    // of those that it has received take.
-    bool sending = false;
-    std::vector<int32_t> in_call;
-    int64_t gathers = 0;
+    bool sending = false;  // whether it waits for what it sends
   };
 
-  bool InCalls() const { return p_.calls != MessageCalls::kNone; }
-  bool Blocks() const { return !costs_.overlap && !InCalls(); }
+  bool Blocks() const { return !costs_.overlap && !calls_.any(); }
 
   // Runs the device until its end or until it has to wait for another.
   void RunDevice(int d) {
@@ -102,7 +98,7 @@ class Simulation {
       const Effect effect = effects_.Of(d, i);
       const int64_t begin = device.now;
       int64_t own = measured == nullptr ? 0 : measured[device.at].value();  // without waiting
-      int64_t end = begin + own;
+      int64_t end = begin + own, rest = 0;
       switch (i.op) {
         case OpCode::kCompute:
         case OpCode::kStep:
@@ -112,8 +108,8 @@ class Simulation {
           end = begin + own;
           break;
         case OpCode::kSend:
-          if (InCalls()) {
-            device.in_call.push_back(i.arg);
+          if (calls_.any()) {
+            calls_.Send(d, i.arg);
             Post(i.arg, end);
             break;
           }
@@ -125,7 +121,7 @@ class Simulation {
           own = end - begin;
           break;
         case OpCode::kReceive:
-          if (InCalls()) Post(i.arg, end);
+          if (calls_.any()) Post(i.arg, end);
           break;
         case OpCode::kWait: {
           int64_t& arrival = arrival_[i.arg];
@@ -135,12 +131,13 @@ class Simulation {
           }
           end = std::max(end, arrival);
           if (Blocks()) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
-          if (InCalls()) device.gathers += GatherTime(i.arg);
+          if (calls_.any()) calls_.Received(d, i.arg);
           break;
         }
         case OpCode::kSynchronise:
-          if (!EndOfSends(&device, &end)) return;
-          if (measured == nullptr) own = std::exchange(device.gathers, 0) + costs_.launch_gap.value();
+          if (!EndOfSends(d, &end)) return;
+          rest = calls_.End(d);
+          if (measured == nullptr) own = rest;
           end += own;
           break;
         case OpCode::kReduce:
@@ -215,31 +212,20 @@ class Simulation {
     if (a.arrival != Arrival::kUnknown) Arrive(a);
   }
 
-  // A message of a call leaves when its second end has come to it.
+  // Of a call.
   void Post(int32_t id, int64_t now) {
-    if (posted_[id] == kUnsent) {
-      posted_[id] = now;
-    } else {
-      Send(id, std::max(posted_[id], now));
-    }
+    int64_t leaves = 0;
+    if (calls_.Post(id, now, &leaves)) Send(id, leaves);
   }
 
   // False where one has not arrived: the device is woken by the next that does.
-  bool EndOfSends(Device* device, int64_t* end) {
-    for (int32_t id : device->in_call) {
-      device->sending = device->sending || arrival_[id] < 0;
+  bool EndOfSends(int d, int64_t* end) {
+    bool& sending = devices_[d].sending;
+    for (int32_t id : calls_.Sent(d)) {
+      sending = sending || arrival_[id] < 0;
       *end = std::max(*end, arrival_[id]);
     }
-    if (device->sending) return false;
-    device->in_call.clear();
-    return true;
-  }
-
-  int64_t GatherTime(int32_t id) const {
-    const int64_t bytes = effects_.MessageBytes(p_.messages[id]);
-    if (costs_.PartsOfMessage(bytes) == 1) return 0;
-    const PathCost& gather = costs_.message_gather;
-    return (gather.latency + gather.TransferTime(Bytes(bytes))).value();
+    return !sending;
   }
 
   void Arrive(const Arrival& a) {
@@ -250,7 +236,7 @@ class Simulation {
     const int sender = p_.messages[a.message].from_device;
     // On a private link the sender is here itself and does not wait.
     if (!devices_[sender].sending) return;
-    if (InCalls()) devices_[sender].sending = false;
+    if (calls_.any()) devices_[sender].sending = false;
     runnable_.push_back(sender);
   }
 
@@ -288,11 +274,11 @@ class Simulation {
   const ProgramRings rings_;
   Transfers transfers_;
   CollectiveTimeline collectives_;
+  DeviceCalls calls_;
   Trace trace_;
   std::vector<Device> devices_;
   std::vector<int64_t> arrival_;        // [message]
   std::vector<int64_t> transfer_time_;  // [message] from begin to arrival; where transfers block
-  std::vector<int64_t> posted_;         // [message] when its first end came to it; in calls
   std::vector<int> runnable_;
 };
 

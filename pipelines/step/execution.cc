@@ -24,8 +24,8 @@ constexpr char kPlain[] = "plain";
 
 template <typename... Parts>
 absl::Status Error(const StepConfig& c, const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "execution=", ExecutionName(c.execution, c.overlap_data), ": ", parts...));
+  return absl::InvalidArgumentError(
+      absl::StrCat("execution=", ExecutionName(c.execution, c.overlap_data), ": ", parts...));
 }
 
 }  // namespace
@@ -47,9 +47,9 @@ absl::StatusOr<uint32_t> ParseExecution(absl::string_view text) {
   for (const absl::string_view word : absl::StrSplit(text, '+')) {
     const absl::StatusOr<ExecutionParts> part = FindInTable(kParts, word);
     if (!part.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("must be ", kPlain, ", ", kMegatron2022,
-                                                     ", or parts of it with + between them: ",
-                                                     part.status().message()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("must be ", kPlain, ", ", kMegatron2022,
+                       ", or parts of it with + between them: ", part.status().message()));
     }
     execution |= *part;
   }
@@ -72,8 +72,7 @@ absl::Status CheckExecution(const StepConfig& c) {
                  ": Megatron-LM of 2022 sharded the optimizer alone; give replicated or optimizer");
   }
   if (c.group_size != 0 && c.group_size != c.pipeline) {
-    return Error(c, "group=", c.group_size, ": its groups are of P=", c.pipeline,
-                 " micro-batches");
+    return Error(c, "group=", c.group_size, ": its groups are of P=", c.pipeline, " micro-batches");
   }
   if (c.scheme == "1f1b" || c.virtual_stages == 1) return absl::OkStatus();
   if (c.pipeline < 3) {

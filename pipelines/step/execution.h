@@ -5,7 +5,8 @@
 //   interleaved:P=8,T=8,V=4,M=8,no_data_overlap,execution=calls+inputs      two of its parts
 //
 // The parts:
-//   calls           1F1B and interleaved: messages in calls of up to two or four, each of which ends
+//   calls           1F1B and interleaved: messages in calls of up to two or four, each of which
+//   ends
 //                   with a synchronisation of host and device (ir/message_calls.h). Nothing runs
 //                   beside them; the gathers of messages that came in parts, one after the other,
 //                   and the launch gap follow.
@@ -14,7 +15,8 @@
 //                   tensor-parallel group, and a synchronisation between them
 //   step_checks     before the optimizer's step the host reads two sums over all devices: of
 //                   infinities, and of squares for the norm
-//   step_passes     unscaling, the norm and the copy of weights to 16 bits read and write 18 bytes a
+//   step_passes     unscaling, the norm and the copy of weights to 16 bits read and write 18 bytes
+//   a
 //                   parameter in addition to the optimizer's
 //
 // megatron2022 is all of them, and no_data_overlap. Its steps then end in this order: sums of
@@ -48,7 +50,8 @@ enum ExecutionParts : uint32_t {
 
 inline constexpr char kMegatron2022[] = "megatron2022";
 
-// "plain", "calls+inputs", or "megatron2022" for all, where gradients are not summed beside compute.
+// "plain", "calls+inputs", or "megatron2022" for all, where gradients are not summed beside
+// compute.
 std::string ExecutionName(uint32_t execution, bool overlap_data);
 absl::StatusOr<uint32_t> ParseExecution(absl::string_view text);
 

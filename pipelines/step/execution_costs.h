@@ -8,8 +8,8 @@
 #include "pipelines/cluster/device.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/cost_table.h"
-#include "pipelines/step/step_model.h"
 #include "pipelines/step/step_config.h"
+#include "pipelines/step/step_model.h"
 
 namespace pipelab {
 

@@ -73,8 +73,7 @@ TEST(StepConfig, ExecutionIsAModeOrPartsOfIt) {
                                ParseStepConfig("config", "1f1b:execution=megatron2022"));
   EXPECT_EQ(mode.execution, kAllExecutionParts);
   EXPECT_FALSE(mode.overlap_data);
-  EXPECT_EQ(mode.ToString(),
-            "1f1b:P=1,T=1,D=1,V=0,b=1,M=1,no_data_overlap,execution=megatron2022");
+  EXPECT_EQ(mode.ToString(), "1f1b:P=1,T=1,D=1,V=0,b=1,M=1,no_data_overlap,execution=megatron2022");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig again, ParseStepConfig("config", mode.ToString()));
   EXPECT_EQ(again, mode);
   PIPELAB_ASSERT_OK_AND_ASSIGN(
@@ -113,8 +112,7 @@ TEST(StepConfig, ExecutionSaysWhatItDoesNotSuit) {
               HasSubstr("M=6: interleaved needs a multiple of P=4"));
   EXPECT_THAT(message("interleaved:P=4,M=8,group=8,execution=megatron2022"),
               HasSubstr("group=8: its groups are of P=4"));
-  EXPECT_THAT(std::string(
-                  ParseStepConfig("config", "1f1b:execution=fast").status().message()),
+  EXPECT_THAT(std::string(ParseStepConfig("config", "1f1b:execution=fast").status().message()),
               HasSubstr("\"execution=fast\": must be plain, megatron2022, or parts of it"));
 }
 
