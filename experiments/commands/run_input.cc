@@ -19,6 +19,7 @@
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/step/execution.h"
 #include "pipelines/step/step.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
@@ -200,6 +201,7 @@ absl::Status TakeConfig(const std::string& word, const StepConfig& config, RunIn
   study->tensor_parallel = config.tensor;
   study->sequence_parallel = config.sequence_parallel;
   study->batch_norm = config.batch_norm;
+  PIPELAB_RETURN_IF_ERROR(CheckExecution(config));
   study->lowering = LoweringOf(config);
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 // What makes breadth-first faster than depth-first at a small batch: from one best configuration to
 // the other, one difference at a time, and each without one of its parts.
 //
-//   for (Claim& claim : HeadlineClaims(sweep, batches)) report.AddClaim(std::move(claim));
+//   for (Claim& claim : OrderingClaims(sweep, batches)) report.AddClaim(std::move(claim));
 //   for (const std::string& note : HeadlineNotes(sweep, batches)) report.AddNote(note);
 //   PIPELAB_ASSIGN_OR_RETURN(Table t, AblationTable(model, sweep, /*batch=*/8));
 #ifndef PIPELAB_EXPERIMENTS_GRIDS_ABLATION_H_
@@ -18,9 +18,8 @@
 
 namespace pipelab {
 
-// The published headline, at the smallest batch of all, and the paper's orderings. `batches`
-// ascend.
-std::vector<Claim> HeadlineClaims(const BatchSweep& sweep, const std::vector<int64_t>& batches);
+// The paper's orderings. `batches` ascend. Its headline is megatron_losses.h's.
+std::vector<Claim> OrderingClaims(const BatchSweep& sweep, const std::vector<int64_t>& batches);
 
 // What else there is to say of the headline: over a depth-first that sends whole messages, and at
 // the batch where the gain is largest.

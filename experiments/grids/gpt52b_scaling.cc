@@ -15,6 +15,7 @@
 #include "experiments/grids/ablation.h"
 #include "experiments/grids/batch_sweep.h"
 #include "experiments/grids/large_scale.h"
+#include "experiments/grids/megatron_losses.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
 #include "experiments/study_main.h"
@@ -81,6 +82,24 @@ std::string Where(const Setting& s) {
   return absl::StrCat(s.model.graph.name, " on ", s.gpus, " of ", s.cluster.title);
 }
 
+// The published baseline at the smallest batch, where the headline is from.
+absl::Status AddMegatron(const Setting& s, const BatchSweep& sweep, Report* report) {
+  const StepModel grid = s.Grid(s.cluster);
+  const int64_t batch = s.batches[0];
+  const RankedStep* megatron = sweep.Find(kMegatron, batch);
+  const RankedStep* breadth = sweep.Find("breadth-first", batch);
+  if (megatron != nullptr && breadth != nullptr) {
+    PIPELAB_ASSIGN_OR_RETURN(Table losses,
+                             MegatronLossesTable(grid, *megatron, breadth->step_time));
+    report->AddTable(std::move(losses));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<SensitivityCase> cases,
+                           MegatronSensitivity(grid, s.gpus, batch));
+  report->AddTable(SensitivityTable(cases));
+  report->AddClaim(HeadlineClaim(cases, s.gpus, batch));
+  return absl::OkStatus();
+}
+
 // The paper's setting: everything recomputed, as large models were trained then.
 absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
   const StepModel grid = s.Grid(s.cluster);
@@ -91,7 +110,8 @@ absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
       "methods", "The best of each method, everything recomputed: " + Where(s), sweep));
   report->AddCurves("Throughput of the best configurations, everything recomputed",
                     "batch, samples", "Tflop/s a GPU", BatchSweepSeries(sweep));
-  for (Claim& claim : HeadlineClaims(sweep, s.batches)) report->AddClaim(std::move(claim));
+  PIPELAB_RETURN_IF_ERROR(AddMegatron(s, sweep, report));
+  for (Claim& claim : OrderingClaims(sweep, s.batches)) report->AddClaim(std::move(claim));
   for (const std::string& note : HeadlineNotes(sweep, s.batches)) report->AddNote(note);
   // The smallest batch, where the headline is from, and the last one below a sample a GPU.
   PIPELAB_ASSIGN_OR_RETURN(const Table smallest, AblationTable(grid, sweep, s.batches[0]));

@@ -4,6 +4,7 @@
 #include "experiments/grids/ablation.h"
 #include "experiments/grids/batch_sweep.h"
 #include "experiments/grids/large_scale.h"
+#include "experiments/grids/megatron_losses.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/step/step_testing.h"
@@ -58,16 +59,77 @@ TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
   EXPECT_THAT(t.rows()[0].back().text, HasSubstr("whole_messages"));
   EXPECT_DOUBLE_EQ(*t.rows().back()[1].number, sweep.Find("breadth-first", 8)->tflops_per_device);
   EXPECT_FALSE(HeadlineNotes(sweep, batches_).empty());
-  const std::vector<Claim> claims = HeadlineClaims(sweep, batches_);
-  ASSERT_EQ(claims.size(), 3u);
+  const std::vector<Claim> claims = OrderingClaims(sweep, batches_);
+  ASSERT_EQ(claims.size(), 2u);
   for (const Claim& c : claims) EXPECT_THAT(CheckClaim(c), IsOk());
-  EXPECT_THAT(claims[0].text, HasSubstr("0.500 samples a GPU"));
-  EXPECT_EQ(claims[0].published, "up to +43 %");
-  EXPECT_NEAR(*claims[0].value,
-              100 * (sweep.Find("breadth-first", 8)->tflops_per_device /
-                         sweep.Find("depth-first", 8)->tflops_per_device -
-                     1),
-              1e-9);
+}
+
+// Each loss alone, and all but it, lie between none and all; gaps and gathers only add.
+TEST_F(GridTablesTest, EachLossOfMegatronIsPartOfAll) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const BatchSweep sweep,
+      SweepBatches(grid_, {16, {16}, PublishedMethods(), {Recompute::kFull}}));
+  const RankedStep* megatron = sweep.Find(kMegatron, 16);
+  ASSERT_NE(megatron, nullptr);
+  EXPECT_THAT(megatron->config.ToString(), HasSubstr("execution=megatron2022"));
+  EXPECT_GT(megatron->step_time, sweep.Find("depth-first, overlapped", 16)->step_time);
+  const Nanoseconds breadth = sweep.Find("breadth-first", 16)->step_time;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Table t, MegatronLossesTable(grid_, *megatron, breadth));
+  ASSERT_THAT(t.status(), IsOk());
+  const std::vector<Cell>& all = t.rows().back();
+  EXPECT_DOUBLE_EQ(*all[1].number, ToMs(megatron->step_time));
+  for (const std::vector<Cell>& row : t.rows()) {
+    SCOPED_TRACE(row[0].text);
+    EXPECT_LE(*row[1].number, *all[1].number);  // alone
+    EXPECT_GE(*row[3].number, *all[3].number);  // all but it
+    const bool adds = row[0].text.find("gap") != std::string::npos ||
+                      row[0].text.find("passes") != std::string::npos;
+    if (adds) {
+      EXPECT_GT(*row[4].number, 0);
+    }
+  }
+}
+
+// A verdict for each of the three ways the range may lie.
+TEST_F(GridTablesTest, TheHeadlineSaysOnWhatItDepends) {
+  const auto of = [](const char* name, const char* unknown, double gain) {
+    SensitivityCase c;
+    c.name = name;
+    c.unknown = unknown;
+    c.in_range = c.name != "other";
+    c.breadth_first.emplace().step_time = Nanoseconds(1000);
+    c.megatron.emplace().step_time = Nanoseconds(static_cast<int64_t>(1000 + 10 * gain));
+    return c;
+  };
+  const Claim met = HeadlineClaim({of("the defaults", "", 40), of("x", "x", 20)}, 64, 8);
+  EXPECT_THAT(CheckClaim(met), IsOk());
+  EXPECT_EQ(met.state, ClaimState::kMet);
+  EXPECT_NEAR(*met.value, 40, 1e-9);
+  EXPECT_THAT(met.text, HasSubstr("0.125 samples a GPU"));
+  EXPECT_EQ(met.published, "up to +43 %");
+  const Claim depends =
+      HeadlineClaim({of("the defaults", "", 20), of("x", "the sends", 45)}, 64, 8);
+  EXPECT_EQ(depends.state, ClaimState::kMissed);
+  EXPECT_THAT(depends.reason, HasSubstr("depends on the sends: +20.0 %"));
+  const Claim missed = HeadlineClaim(
+      {of("the defaults", "", 20), of("x", "x", 30), of("other", "other", 50)}, 64, 8);
+  EXPECT_THAT(missed.reason, HasSubstr("no launch gap and bandwidth of a send in their range"));
+  EXPECT_THAT(missed.reason, HasSubstr("+20.0 % to +30.0 %"));
+  EXPECT_THAT(missed.reason, HasSubstr("other would, with +50.0 %"));
+  EXPECT_EQ(HeadlineClaim({SensitivityCase()}, 64, 8).state, ClaimState::kNotMade);
+}
+
+TEST_F(GridTablesTest, SensitivityBeginsWithTheDefaults) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<SensitivityCase> cases,
+                               MegatronSensitivity(grid_, 16, 16));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const BatchSweep sweep,
+      SweepBatches(grid_, {16, {16}, PublishedMethods(), {Recompute::kFull}}));
+  ASSERT_TRUE(cases[0].Gain().has_value());
+  EXPECT_EQ(cases[0].unknown, "");
+  EXPECT_EQ(cases[0].megatron->step_time, sweep.Find(kMegatron, 16)->step_time);
+  EXPECT_LT(cases[1].megatron->step_time, cases[2].megatron->step_time) << "20 and 100 us";
+  EXPECT_THAT(SensitivityTable(cases).status(), IsOk());
 }
 
 // More GPUs train in fewer days, for more GPU-days or as many.

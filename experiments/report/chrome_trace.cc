@@ -43,6 +43,8 @@ std::string NameOf(const Program& program, const Span& s) {
     case OpCode::kWait:
       return absl::StrCat(s.op == OpCode::kWait ? "wait for " : "post receive of ",
                           ToString(s.action), " from ", program.messages[s.arg].from_device);
+    case OpCode::kSynchronise:
+      return absl::StrCat("end of call ", s.arg);
     case OpCode::kReduce:
       return absl::StrCat("reduce ", s.arg);
     case OpCode::kReduceWait:

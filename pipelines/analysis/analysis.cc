@@ -17,6 +17,7 @@ Nanoseconds& Part(Breakdown& b, OpCode op, ActionKind kind) {
       return kind == ActionKind::kStep ? b.optimizer : b.compute;
     case OpCode::kSend:
     case OpCode::kReceive:
+    case OpCode::kSynchronise:
       return b.communication;
     case OpCode::kWait:
       return b.waiting;

@@ -87,6 +87,9 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   if (device.host_launch.has_value()) {
     PIPELAB_RETURN_IF_ERROR(CheckLatency("device.host_launch", *device.host_launch));
   }
+  if (device.launch_gap.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(CheckLatency("device.launch_gap", *device.launch_gap));
+  }
   if (device.collective_overhead.has_value()) {
     PIPELAB_RETURN_IF_ERROR(
         CheckLatency("device.collective_overhead", *device.collective_overhead));

@@ -141,6 +141,9 @@ absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
     PIPELAB_ASSIGN_OR_RETURN(device->collective_overhead,
                              ReadQuantity<Nanoseconds>(object, "collective_overhead"));
   }
+  if (object.Has("launch_gap")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->launch_gap, ReadQuantity<Nanoseconds>(object, "launch_gap"));
+  }
   if (object.Has("calibrated")) {
     PIPELAB_ASSIGN_OR_RETURN(device->calibrated, object.String("calibrated"));
   }
@@ -165,7 +168,8 @@ absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
       {"name", "peaks", "memory", "memory_bandwidth", "launch_overhead", "arithmetic",
        "memory_efficiency", "memory_efficiency_of", "product_tile", "product_alignment",
-       "host_launch", "collective_overhead", "kernels", "calibrated", "published", "efficiency_range"}));
+       "host_launch", "launch_gap", "collective_overhead", "kernels", "calibrated", "published",
+       "efficiency_range"}));
   DeviceSpec device;
   PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
@@ -316,6 +320,7 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
   if (d.collective_overhead.has_value()) {
     device["collective_overhead"] = Written(*d.collective_overhead);
   }
+  if (d.launch_gap.has_value()) device["launch_gap"] = Written(*d.launch_gap);
   if (d.own_kernels) device["kernels"] = kOwnKernels;
   if (!d.calibrated.empty()) device["calibrated"] = d.calibrated;
   if (!d.published.empty()) device["published"] = d.published;

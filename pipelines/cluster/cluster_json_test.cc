@@ -51,11 +51,19 @@ TEST(ClusterJson, LaunchesAlignmentAndCollectivesAreReadBack) {
   EXPECT_FALSE(cluster.device.host_launch.has_value());
   cluster.device.host_launch = {Microseconds(40), "measured"};
   cluster.device.collective_overhead = {Microseconds(90), "fitted"};
+  cluster.device.launch_gap = {Microseconds(40), "assumed"};
   cluster.device.product_alignment = {{{{1, 0.25}, {8, 1}}}, "read"};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec again,
                                ParseCluster(ClusterToJson(cluster), "again"));
   EXPECT_EQ(again.device.host_launch->value, Microseconds(40));
   EXPECT_EQ(again.device.collective_overhead->value, Microseconds(90));
+  EXPECT_EQ(again.device.launch_gap->value, Microseconds(40));
+  EXPECT_EQ(LaunchGap(again.device), Microseconds(40));
+  ClusterSpec without = again;
+  without.device.launch_gap.reset();
+  EXPECT_EQ(LaunchGap(without.device), without.device.host_launch.has_value()
+                                           ? without.device.host_launch->value
+                                           : Nanoseconds(0));
   ASSERT_EQ(again.device.product_alignment->value.points.size(), 2);
   EXPECT_EQ(again.device.product_alignment->value.points[1].numbers, 8);
   EXPECT_EQ(ClusterToJson(again), ClusterToJson(cluster));

@@ -80,6 +80,11 @@ absl::Status CheckCurve(const EfficiencyCurve& curve) {
   return absl::OkStatus();
 }
 
+Nanoseconds LaunchGap(const DeviceSpec& device) {
+  const auto& gap = device.launch_gap.has_value() ? device.launch_gap : device.host_launch;
+  return gap.has_value() ? gap->value : Nanoseconds(0);
+}
+
 Flops FlopsSpent(const DeviceSpec& device, const Operation& operation) {
   if (!device.product_tile.has_value()) return operation.flops;
   const ProductTile& tile = device.product_tile->value;

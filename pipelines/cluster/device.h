@@ -109,6 +109,9 @@ struct DeviceSpec {
   absl::optional<Sourced<Nanoseconds>> host_launch;
   // What a collective operation takes beside its transfers. Unset: nothing.
   absl::optional<Sourced<Nanoseconds>> collective_overhead;
+  // From when the host finds that the device has nothing to do until the device works again. Unset:
+  // one host_launch.
+  absl::optional<Sourced<Nanoseconds>> launch_gap;
   // The efficiencies are those of this project's kernels, so what they compute again and copy
   // (Operation::own) takes its time too.
   bool own_kernels = false;
@@ -120,6 +123,9 @@ struct DeviceSpec {
   // Of efficiencies that are not calibrated. Unset: kAssumedRange (cluster.h).
   absl::optional<Sourced<EfficiencyRange>> efficiency_range;
 };
+
+// After a synchronisation of host and device: DeviceSpec::launch_gap or its default.
+Nanoseconds LaunchGap(const DeviceSpec& device);
 
 // The flops that the device spends on an operation: its own, or those of whole tiles.
 Flops FlopsSpent(const DeviceSpec& device, const Operation& operation);

@@ -334,10 +334,23 @@ Nanoseconds RankNetwork::CallOverhead() const {
 // gather in the group that receives it (Narayanan et al. 2021, section 4.1).
 Nanoseconds RankNetwork::MessageOverhead() const {
   const Nanoseconds call = CallOverhead();
-  if (!grid_.divided_messages || grid_.tensor == 1) return call;
+  if (!grid_.divided_messages || grid_.tensor == 1 || grid_.message_calls) return call;
   return call + call +
          RingTime(RingStep(*cluster_, {grid_.tensor, 1}), grid_.tensor, Collective::kAllGather,
                   grid_.largest_message);
+}
+
+PathCost RankNetwork::MessageGather() const {
+  if (grid_.tensor == 1) return {};
+  const PathCost step = RingStep(*cluster_, {grid_.tensor, 1});
+  const double share = static_cast<double>(grid_.tensor) / static_cast<double>(grid_.tensor - 1);
+  return {SmallBroadcast(), BytesPerSecond(step.bandwidth.value() * share)};
+}
+
+Nanoseconds RankNetwork::SmallBroadcast() const {
+  if (grid_.tensor == 1) return Nanoseconds(0);
+  return Nanoseconds(CallOverhead().value() / 2) +
+         RingStep(*cluster_, {grid_.tensor, 1}).latency * (grid_.tensor - 1);
 }
 
 PathCost RankNetwork::Message(int from, int to) const {

@@ -61,6 +61,8 @@ struct RankGrid {
   // call, of at most so many bytes.
   bool divided_messages = false;
   Bytes largest_message;
+  // Messages are in calls (Program::calls), whose end has the gathers (MessageGather).
+  bool message_calls = false;
   // Of what rings carry.
   NumberType type = NumberType::kFp32;
 
@@ -96,6 +98,10 @@ class RankNetwork {
   PathCost DataRing(int pipeline_device) const;
   // What a call of the communication library takes besides its links.
   Nanoseconds CallOverhead() const;
+  // Within a tensor-parallel group, by the bytes of what is gathered or sent to all. A call that is
+  // no all-reduce takes half of the overhead, as in the layers' passes (cost/layer_times.h).
+  PathCost MessageGather() const;
+  Nanoseconds SmallBroadcast() const;
 
  private:
   class Builder;

@@ -129,6 +129,12 @@ struct CostTable {
   // Each of them sends its part of a message, and those that receive it gather the whole
   // (models/graph/collective.h), where all have the same rows.
   bool divided_messages = false;
+  // Of messages in calls (Program::calls): what a tensor-parallel group takes at the end of a call
+  // to gather a message that came in parts, by the whole message's bytes.
+  PathCost message_gather;
+  // From when the host knows that the device is idle until the device works again: at the end of
+  // each call, and of each of the norm's sums.
+  Nanoseconds launch_gap;
   std::map<std::string, Bytes> tie_bytes;  // by Tie::parameter: the gradient that its stages sum
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:
   // all 1. Measured instruction times are not changed.

@@ -236,7 +236,7 @@ void CollectiveWriter::SumSquares() {
   if (options_.norm_values == 0) return;
   std::vector<int> stages(schedule().num_stages());
   std::iota(stages.begin(), stages.end(), 0);
-  p_->norm = NormSum{options_.norm_values, CopiesOf(stages)};
+  p_->norm = NormSum{options_.norm_values, CopiesOf(stages), options_.norm_rounds};
   AppendForAll(p_->norm->members, OpCode::kNorm, 0);
   AppendForAll(p_->norm->members, OpCode::kNormWait, 0);
 }

@@ -9,6 +9,7 @@
 #include "glog/logging.h"
 #include "pipelines/ir/collective_writer.h"
 #include "pipelines/ir/global_order.h"
+#include "pipelines/ir/message_calls.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/stage_io.h"
 #include "pipelines/ir/validate.h"
@@ -207,7 +208,9 @@ absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options)
   const std::vector<int32_t> done = VisitInGlobalOrder(
       lowering.schedule(), [&](int d, int32_t position) { lowering.Visit(d, position); });
   PIPELAB_RETURN_IF_ERROR(CheckAllDone(lowering.schedule(), done));
-  return std::move(lowering).Finish();
+  Program program = std::move(lowering).Finish();
+  PIPELAB_RETURN_IF_ERROR(GroupMessages(options.calls, &program));
+  return program;
 }
 
 }  // namespace pipelab

@@ -19,6 +19,8 @@ const char* OpCodeName(OpCode op) {
       return "receive";
     case OpCode::kWait:
       return "wait";
+    case OpCode::kSynchronise:
+      return "synchronise";
     case OpCode::kReduce:
       return "reduce";
     case OpCode::kReduceWait:

@@ -13,6 +13,10 @@
 //    recomputes). A backward (B, or W after I) frees that.
 //  * kSend hands over one message, without waiting for the receiver. The device no longer pays for
 //    its memory.
+//  * kSynchronise ends a call of the communication library (Program::calls): the sends, receives
+//  and
+//    waits since the last compute or kSynchronise were issued together, and the device goes on when
+//    all of them are over, its sends included.
 //  * kReduce begins to sum the gradients of a reduction over its members, and kReduceWait waits for
 //    the sum. In between nothing adds to these gradients.
 //  * kGather begins to put together a stage's parameters from their parts on several devices, and
@@ -45,6 +49,7 @@ enum class OpCode : uint8_t {
   kSend,
   kReceive,
   kWait,
+  kSynchronise,
   kReduce,
   kReduceWait,
   kGather,
@@ -68,7 +73,8 @@ struct Instruction {
   OpCode op = OpCode::kCompute;
   uint8_t replica = 0;  // of the action
   Action action;        // compute: the action; messages: the producer; else: kStep of the stage
-  // send, receive, wait: message; reduce*: reduction; gather*, release: gather; norm*: 0
+  // send, receive, wait: message; reduce*: reduction; gather*, release: gather; norm*: 0;
+  // synchronise: the call's number on its device
   int32_t arg = -1;
 };
 
@@ -110,12 +116,22 @@ struct Gather {
 struct NormSum {
   int64_t values = 0;              // terms, 4 bytes each
   std::vector<StageCopy> members;  // all copies of all stages
+  // On paper alone: sums like it, one after the other, each of which the host reads before it goes
+  // on.
+  int rounds = 1;
 };
 
 // A parameter with one value in several stages (tied embeddings).
 struct Tie {
   std::string parameter;
   std::vector<int> stages;
+};
+
+// Which messages of a device go in one call of the communication library (message_calls.h).
+enum class MessageCalls : uint8_t {
+  kNone,            // each is on its own
+  kOneNeighbour,    // those with one neighbour between two passes
+  kBothNeighbours,  // all between two passes, or two pairs of a forward and a backward
 };
 
 struct Program {
@@ -125,6 +141,7 @@ struct Program {
   std::vector<Reduction> reductions;
   std::vector<Gather> gathers;
   absl::optional<NormSum> norm;
+  MessageCalls calls = MessageCalls::kNone;
   Sharding sharding = Sharding::kReplicated;
   // On paper alone: each device of a group stands for so many that do the same, so that a group of
   // two stands for one of twice as many. Parts of sharded parameters are that much smaller; links
@@ -151,6 +168,9 @@ struct LoweringOptions {
   // Before the steps, the devices sum the squares of all gradients for their global norm: how many
   // parameter values the model has. 0: no norm.
   int64_t norm_values = 0;
+  int norm_rounds = 1;  // NormSum::rounds
+  // Not kNone: the schedule is 1F1B's or interleaved 1F1B's, and collectives are at the end.
+  MessageCalls calls = MessageCalls::kNone;
 };
 
 // Which part of a stage's untied parameters the copy has.

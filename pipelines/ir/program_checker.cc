@@ -104,6 +104,19 @@ class Checker {
       case OpCode::kWait:
         if (arrived_.count(i.arg) == 0) return false;
         break;
+      // The messages of a call are posted together, and each waits for its other end.
+      case OpCode::kSend:
+      case OpCode::kReceive:
+        if (p_.calls == MessageCalls::kNone) return false;
+        if (i.op == OpCode::kSend) in_call_[d].push_back(i.arg);
+        if (!posted_.insert(i.arg).second) Arrive(i.arg);
+        break;
+      case OpCode::kSynchronise:
+        for (int sent : in_call_[d]) {
+          if (arrived_.count(sent) == 0) return false;
+        }
+        in_call_[d].clear();
+        break;
       case OpCode::kStep:
       case OpCode::kRelease:
         break;
@@ -121,9 +134,7 @@ class Checker {
       const int to = p_.messages[i->arg].to_device;
       const Instruction* j = Head(to);
       if (j == nullptr || j->op != OpCode::kReceive || j->arg != i->arg) return false;
-      const Message& m = p_.messages[i->arg];
-      arrived_.insert(i->arg);
-      by_use_[{to, m.edge, m.micro_batch, m.slice, m.gradient}].push_back(i->arg);
+      Arrive(i->arg);
       ++at_[d];
       ++at_[to];
       return true;
@@ -147,6 +158,12 @@ class Checker {
     }
     for (int other : devices) ++at_[other];
     return true;
+  }
+
+  void Arrive(int id) {
+    const Message& m = p_.messages[id];
+    arrived_.insert(id);
+    by_use_[{m.to_device, m.edge, m.micro_batch, m.slice, m.gradient}].push_back(id);
   }
 
   using ActionKey = std::tuple<ActionKind, int, int, int>;
@@ -229,6 +246,8 @@ class Checker {
   const Schedule& s_;
   std::vector<size_t> at_;
   std::set<int> arrived_;
+  std::set<int> posted_;                     // by one end; calls only
+  std::map<int, std::vector<int>> in_call_;  // [device] what it has sent since the last call
   // The same by to_device, edge, micro-batch, slice, gradient.
   std::map<std::tuple<int, int, int, int, bool>, std::vector<int>> by_use_;
   std::set<std::pair<int, ActionKey>> done_;

@@ -93,6 +93,9 @@ absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {
     case OpCode::kWait:
       status = Wait(index);
       break;
+    case OpCode::kSynchronise:
+      status = FinishSends();
+      break;
     case OpCode::kReduce:
     case OpCode::kReduceWait:
     case OpCode::kGather:

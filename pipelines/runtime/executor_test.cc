@@ -124,6 +124,27 @@ TEST(Executor, AllSchemesEqualSerial) {
   }
 }
 
+// Messages in calls, whose sends are waited for at their end.
+TEST(Executor, CallsEqualSerial) {
+  for (const bool interleaved : {false, true}) {
+    for (const int micro_batches : {3, 6}) {
+      for (const bool recompute : {false, true}) {
+        PIPELAB_ASSERT_OK_AND_ASSIGN(
+            const Schedule schedule,
+            MakeSchedule(interleaved ? "interleaved" : "1f1b",
+                         {.devices = 3, .micro_batches = micro_batches, .recompute = recompute}));
+        LoweringOptions lowering;
+        lowering.ties = {{"e", {0, schedule.num_stages() - 1}}};
+        lowering.eager_reductions = false;
+        lowering.calls = interleaved ? MessageCalls::kBothNeighbours : MessageCalls::kOneNeighbour;
+        ExpectEqualsSerial(
+            schedule, lowering,
+            absl::StrCat(interleaved ? "interleaved" : "1f1b", " in calls, M = ", micro_batches));
+      }
+    }
+  }
+}
+
 // Groups of two and three (parts of the three parameters are ragged), every sharding, reductions at
 // the end and eager, gathers ahead or not; transports with buffers and without, where collectives
 // block their caller.

@@ -68,7 +68,8 @@ class SpanRecorder {
 
  private:
   static bool Computes(OpCode op) {
-    return op != OpCode::kSend && op != OpCode::kReceive && op != OpCode::kWait;
+    return op != OpCode::kSend && op != OpCode::kReceive && op != OpCode::kWait &&
+           op != OpCode::kSynchronise;
   }
 
   // Divides the processor time since the last compute among the messages since then.

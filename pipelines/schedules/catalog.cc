@@ -25,7 +25,7 @@ constexpr Scheme kCatalog[] = {
     {"terapipe", "GPipe over slices of the tokens: causal attention looks back only",
      "Li et al., ICML 2021", 1, &MakeTeraPipe, false, kTokenSlices},
     {"interleaved", "1F1B over several stages a device, depth first", "Narayanan et al., SC 2021",
-     2, &MakeInterleaved, false, kGroupSize | kVirtualStages, &CheckGroups},
+     2, &MakeInterleaved, false, kGroupSize | kVirtualStages | kForwardsFirst, &CheckGroups},
     {"breadth_first", "several stages a device, all micro-batches through one before the next",
      "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst, false, kVirtualStages},
     {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera,
@@ -131,6 +131,7 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
       {kStageGraph, !p.devices_of_stage.empty(), "--stage_devices"},
       {kStageGraph, !p.micro_batches_of_stage.empty(),
        absl::StrCat("--stage_micro_batches=", absl::StrJoin(p.micro_batches_of_stage, ","))},
+      {kForwardsFirst, p.forwards_first, "execution=forwards_first"},
       {kTokenSlices, p.slices != 0, absl::StrCat("--slices=", p.slices)},
       {kUpdateEvery, p.update_interval != 0, absl::StrCat("--update_interval=", p.update_interval)},
   };

@@ -63,6 +63,8 @@ struct SchemeParams {
   Concatenation concatenation = Concatenation::kDirect;
   int update_interval = 0;  // micro-batches of an update, at least P; 0: P
   int slices = 0;           // token slices of a micro-batch; 0: the scheme's default
+  // All forwards before the first backward (interleaved): Megatron-LM's order where M = P.
+  bool forwards_first = false;
   // Stages that are not a chain; none: a chain of one stage a device.
   StageGraph stages = {};
   // Of those: [stage] -> the devices that share its micro-batches by rows, no device in two; empty:
@@ -81,6 +83,7 @@ enum SchemeOption : uint32_t {
   kUpdateEvery = 8,
   kStageGraph = 16,
   kTokenSlices = 32,
+  kForwardsFirst = 512,
   kVirtualStages = 64,  // any number of stages a device; the others have default_virtual_stages
   // No options, but what callers have to know.
   kSplitBackward = 128,  // passes are F, I and W

@@ -5,7 +5,8 @@
 //
 // Here for any number of micro-batches and larger groups too (MicroBatchGroups): the time is the
 // same, the memory grows with the largest group g, to (V-1)g + 2(P-1-d) + 1 stage activations on
-// device d.
+// device d. With SchemeParams::forwards_first no backward runs before the last forward, and every
+// device holds V M stage activations.
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +22,9 @@ absl::StatusOr<Schedule> MakeInterleaved(const SchemeParams& params) {
   const int largest = *std::max_element(groups.begin(), groups.end());
   Schedule schedule = LoopedPipeline(params);
   for (int d = 0; d < devices; ++d) {
-    const int warm_up = 2 * (devices - 1 - d) + (params.virtual_stages - 1) * largest;
+    const int warm_up = params.forwards_first
+                            ? params.virtual_stages * params.micro_batches
+                            : 2 * (devices - 1 - d) + (params.virtual_stages - 1) * largest;
     schedule.order[d] =
         OneForwardOneBackward(DepthFirst(params, groups, ActionKind::kForward, d),
                               DepthFirst(params, groups, ActionKind::kBackward, d), warm_up);

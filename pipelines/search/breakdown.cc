@@ -39,6 +39,8 @@ CostTable Free(const Step& step, bool messages) {
   }
   if (!messages) return costs;
   for (Route& route : costs.network.routes) route = Route();
+  costs.message_gather = PathCost();
+  costs.launch_gap = Nanoseconds(0);
   return costs;
 }
 

@@ -5,6 +5,7 @@
 
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/search/search.h"
+#include "pipelines/step/execution.h"
 
 namespace pipelab {
 namespace {
@@ -48,6 +49,11 @@ std::vector<SearchMethod> PublishedMethods() {
   SearchMethod overlapped = depth_first;
   overlapped.name = "depth-first, overlapped";
   overlapped.overlap_pipeline = overlapped.overlap_data = true;
+  // As its code was then: "depth-first" less these losses.
+  SearchMethod megatron = depth_first;
+  megatron.name = "Megatron-LM 2022";
+  megatron.overlap_pipeline = true;  // what its calls leave of it
+  megatron.execution = kAllExecutionParts;
   SearchMethod non_looped = Method("non-looped", {"gpipe", "1f1b"});
   non_looped.virtual_stages = {0};
   non_looped.shardings = {Sharding::kReplicated, Sharding::kOptimizer};
@@ -55,7 +61,7 @@ std::vector<SearchMethod> PublishedMethods() {
   none.pipeline = false;
   none.virtual_stages = {4, 8, 16, 32};  // stages whose weights are gathered at a time
   none.shardings = {Sharding::kFully};
-  return {breadth_first, depth_first, whole_messages, overlapped, non_looped, none};
+  return {breadth_first, depth_first, whole_messages, overlapped, megatron, non_looped, none};
 }
 
 SearchMethod MethodOf(const std::string& scheme) {

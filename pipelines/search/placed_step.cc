@@ -39,7 +39,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
 // The same for all schemes on a grid.
 void PlacedStep::SetRings() {
   const StepConfig& c = config_;
-  std::vector<PathCost>& rings = rings_of_grid_[{c.pipeline, c.tensor, c.data}];
+  std::vector<PathCost>& rings = rings_of_grid_[{c.pipeline, c.tensor, c.data, c.ranks}];
   if (rings.empty()) {
     for (int p = 0; p < c.pipeline; ++p) rings.push_back(network_->DataRing(p));
   }

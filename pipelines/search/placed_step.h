@@ -77,7 +77,8 @@ class PlacedStep {
   absl::optional<RankNetwork> network_;
   std::vector<absl::optional<PathCost>> hops_;    // [from][to]
   const std::vector<PathCost>* rings_ = nullptr;  // [pipeline device] a step of that of all copies
-  std::map<std::tuple<int, int, int>, std::vector<PathCost>> rings_of_grid_;  // by P, T, D
+  // By P, T, D and the order of ranks.
+  std::map<std::tuple<int, int, int, RankOrder>, std::vector<PathCost>> rings_of_grid_;
 };
 
 }  // namespace pipelab

@@ -120,6 +120,7 @@ class MethodSearch {
     c.overlap_pipeline = method_.overlap_pipeline;
     c.overlap_data = method_.overlap_data;
     c.whole_messages = method_.whole_messages;
+    c.execution = method_.execution;
     if (search_.batch % c.data != 0) {
       ++refusals_.considered;
       ++refusals_.batch;

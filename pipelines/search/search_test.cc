@@ -1,5 +1,6 @@
 #include "pipelines/search/search.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,12 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/files/layer_list.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/order_bound.h"
 #include "pipelines/search/placement_bound.h"
 #include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_testing.h"
+#include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -60,7 +63,29 @@ struct SearchCase {
 
 class SearchOf : public testing::TestWithParam<SearchCase> {};
 
+SearchRequest ByAllMethods(int64_t devices, int64_t batch) {
+  SearchRequest search;
+  search.devices = devices;
+  search.batch = batch;
+  search.methods = PublishedMethods();
+  for (SearchMethod& m : NewerMethods()) search.methods.push_back(std::move(m));
+  search.top = 3;
+  return search;
+}
+
 // Against simulating everything: the same of every method, to the nanosecond, in the same order.
+void ExpectEqualsSimulatingAll(const StepModel& model, const SearchRequest& search) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(model, search));
+  SearchRequest exhaustive = search;
+  exhaustive.simulate_all = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult all, Search(model, exhaustive));
+  EXPECT_EQ(Lines(found.best), Lines(all.best));
+  EXPECT_LT(2 * found.refusals.simulated, all.refusals.simulated);
+  for (const RankedStep& r : found.best) {
+    EXPECT_LE(r.largest_device, model.cluster->device.memory.value);
+  }
+}
+
 TEST_P(SearchOf, EqualsSimulatingAll) {
   const SearchCase& of = GetParam();
   const GroupedModel model = SmallGpt(of.tied_embeddings);
@@ -70,20 +95,7 @@ TEST_P(SearchOf, EqualsSimulatingAll) {
   StepModel grid;
   grid.model = &model;
   grid.cluster = &cluster;
-  SearchRequest search;
-  search.devices = 16;
-  search.batch = of.batch;
-  search.methods = PublishedMethods();
-  for (SearchMethod& m : NewerMethods()) search.methods.push_back(std::move(m));
-  search.top = 3;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(grid, search));
-  SearchRequest exhaustive = search;
-  exhaustive.simulate_all = true;
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult all, Search(grid, exhaustive));
-  EXPECT_EQ(Lines(found.best), Lines(all.best));
-  EXPECT_LT(2 * found.refusals.simulated, all.refusals.simulated);
-  EXPECT_EQ(all.refusals.memory > 0, of.memory < 1);
-  for (const RankedStep& r : found.best) EXPECT_LE(r.largest_device, memory);
+  ExpectEqualsSimulatingAll(grid, ByAllMethods(16, of.batch));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, SearchOf,
@@ -92,6 +104,70 @@ INSTANTIATE_TEST_SUITE_P(Cases, SearchOf,
                                          SearchCase{"dgx-a100", 4, 0.02, false},
                                          SearchCase{"dgx-a100", 32, 0.03, true},
                                          SearchCase{"dgx-h100", 256, 0.05, false}));
+
+// Layers of unlike costs, with skips from layer to layer, some that no group can divide.
+ModelGraph RandomModel(uint64_t seed) {
+  const CounterRng rng(seed, "search_test");
+  uint64_t draws = 0;
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(rng.Below(draws++, static_cast<uint64_t>(n)));
+  };
+  const bool divides = below(2) == 0;
+  LayerList list;
+  list.name = absl::StrCat("random", seed);
+  const int layers = 9 + static_cast<int>(below(8));
+  for (int i = 0; i < layers; ++i) {
+    ListedLayer& layer = list.layers.emplace_back();
+    layer.name = absl::StrCat("l", i);
+    if (i > 0 && below(4) > 0) layer.inputs.push_back(absl::StrCat("l", i - 1));
+    for (int j = std::max(0, i - 4); j + 1 < i; ++j) {
+      if (below(6) == 0) layer.inputs.push_back(absl::StrCat("l", j));
+    }
+    if (i > 0 && layer.inputs.empty()) layer.inputs.push_back(absl::StrCat("l", i - 1));
+    const auto flops = [&] {
+      return PassCost<Flops>{Flops(0), Flops(1e8 * static_cast<double>(1 + below(2000)))};
+    };
+    layer.parameters = below(3) == 0 ? 0 : 10000 * (1 + below(3000));
+    PassCosts<Flops> costs{flops(), flops(), {}};
+    if (layer.parameters > 0) costs.backward_weight = flops();
+    layer.costs = costs;
+    layer.output = Bytes(4096 * (1 + below(500)));
+    layer.kept = Bytes(4096 * below(3000));
+    if (divides) {
+      layer.tensor_parallel = layer.Whole();
+      layer.tensor_parallel->divides = {{"heads", 8}};
+      layer.tensor_parallel->whole_work = 0.25;
+      layer.tensor_parallel->forward_sum = *layer.output;
+    }
+  }
+  return MakeGraph(list, "random").value();
+}
+
+class SearchOfRandomModels : public testing::TestWithParam<int> {};
+
+TEST_P(SearchOfRandomModels, EqualsSimulatingAll) {
+  const uint64_t seed = static_cast<uint64_t>(GetParam());
+  const CounterRng rng(seed, "machine");
+  const char* const kClusters[] = {"dgx1-v100", "dgx-a100", "dgx-h100", "p100-pcie"};
+  const GroupedModel model = GroupByName(RandomModel(seed));
+  ClusterSpec cluster = LoadCluster("--cluster", kClusters[rng.Below(0, 4)]).value();
+  cluster.device.memory.value = Bytes(int64_t{1} << (29 + rng.Below(1, 6)));
+  StepModel grid;
+  grid.model = &model;
+  grid.cluster = &cluster;
+  grid.type = NarrowestType(cluster.device);
+  const int64_t batch = std::vector<int64_t>{8, 12, 24, 32}[rng.Below(2, 4)];
+  SearchRequest search = ByAllMethods(8, batch);
+  const absl::StatusOr<SearchResult> any = Search(grid, search);
+  if (absl::IsNotFound(any.status())) {
+    search.simulate_all = true;
+    EXPECT_TRUE(absl::IsNotFound(Search(grid, search).status()));
+    return;
+  }
+  ExpectEqualsSimulatingAll(grid, search);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SearchOfRandomModels, testing::Range(0, 16));
 
 // On 16 devices.
 std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
@@ -112,6 +188,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
           c.sharding = sharding;
           c.overlap_pipeline = method.overlap_pipeline;
           c.overlap_data = method.overlap_data;
+          c.execution = method.execution;
         }
       }
     }

@@ -48,17 +48,18 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
       queues_(program.schedule.num_devices()),
       free_at_(program.schedule.num_devices(), 0) {
   all_.reserve(rings.ring_of.size());
-  const auto add = [&](pipelab::Collective kind, Bytes bytes, Nanoseconds more) {
+  const auto add = [&](pipelab::Collective kind, Bytes bytes, Nanoseconds more, int rounds = 1) {
     Collective c;
     c.ring = rings.ring_of[all_.size()];
     const std::vector<int>& devices = rings.devices[c.ring];
     const CollectiveCost cost = CostOfCollective(costs, kind, devices, bytes);
     c.missing = static_cast<int>(devices.size());
-    c.latency = (more + cost.latency).value();
-    c.time = (more + cost.Time()).value();
-    c.sent = cost.sent;
+    c.latency = (more + cost.latency).value() * rounds;
+    c.time = (more + cost.Time()).value() * rounds;
+    c.sent = cost.sent * rounds;
     c.traffic =
-        RingTraffic(bytes, cost.ring.ranks, kind == pipelab::Collective::kAllReduce).value();
+        RingTraffic(bytes, cost.ring.ranks, kind == pipelab::Collective::kAllReduce).value() *
+        rounds;
     all_.push_back(std::move(c));
   };
   for (const Reduction& r : program.reductions) {
@@ -69,7 +70,8 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
     add(pipelab::Collective::kAllGather, GatherBytes(costs, program, g), Nanoseconds(0));
   }
   if (program.norm.has_value()) {
-    add(pipelab::Collective::kAllReduce, NormBytes(*program.norm), costs.reduce);
+    add(pipelab::Collective::kAllReduce, NormBytes(*program.norm), costs.reduce + costs.launch_gap,
+        program.norm->rounds);
   }
 }
 

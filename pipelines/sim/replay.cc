@@ -56,7 +56,8 @@ absl::StatusOr<CostTable> ReplayCosts(const Program& program, absl::Span<const T
     std::vector<Nanoseconds>& times = base.instruction_time[d];
     times.assign(program.instructions[d].size(), Nanoseconds(0));
     for (size_t i = 0; i < times.size(); ++i) {
-      if (program.instructions[d][i].op == OpCode::kWait) continue;
+      const OpCode op = program.instructions[d][i].op;
+      if (op == OpCode::kWait || op == OpCode::kSynchronise) continue;
       samples.clear();
       for (const Trace& trace : measured) samples.push_back(trace.devices[d].spans[i].cpu_ns);
       times[i] = Nanoseconds(Median(&samples));

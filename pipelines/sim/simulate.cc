@@ -11,6 +11,7 @@
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/sim/collective_timeline.h"
+#include "pipelines/sim/device_calls.h"
 #include "pipelines/sim/instruction_cost.h"
 #include "pipelines/sim/tensor_traffic.h"
 #include "pipelines/sim/transfers.h"
@@ -28,7 +29,8 @@ class Simulation {
         instruction_costs_(program, costs),
         rings_(program),
         transfers_(program, costs, SharedRings()),
-        collectives_(program, costs, rings_, &transfers_) {}
+        collectives_(program, costs, rings_, &transfers_),
+        calls_(program, costs, instruction_costs_) {}
 
   absl::StatusOr<Trace> Run(TraceOrigin origin) {
     const int devices = p_.schedule.num_devices();
@@ -37,7 +39,7 @@ class Simulation {
     trace_.devices.resize(devices);
     devices_.resize(devices);
     arrival_.assign(p_.messages.size(), kUnsent);
-    if (!costs_.overlap) transfer_time_.resize(p_.messages.size());
+    if (Blocks()) transfer_time_.resize(p_.messages.size());
     for (int d = devices - 1; d >= 0; --d) runnable_.push_back(d);
     std::vector<Arrival> arrivals;
     while (true) {
@@ -72,10 +74,12 @@ class Simulation {
     size_t at = 0;  // next instruction
     int64_t now = 0;
     int64_t level = 0, peak = 0;
-    // Without overlap: since when it only communicates, and whether it is in a send.
+    // Without overlap: since when it only communicates.
     int64_t exchange_begin = 0;
-    bool sending = false;
+    bool sending = false;  // whether it waits for what it sends
   };
+
+  bool Blocks() const { return !costs_.overlap && !calls_.any(); }
 
   // Runs the device until its end or until it has to wait for another.
   void RunDevice(int d) {
@@ -90,7 +94,7 @@ class Simulation {
       const InstructionCost cost = instruction_costs_.Of(d, i);
       const int64_t begin = device.now;
       int64_t own = measured == nullptr ? 0 : measured[device.at].value();  // without waiting
-      int64_t end = begin + own;
+      int64_t end = begin + own, rest = 0;
       switch (i.op) {
         case OpCode::kCompute:
         case OpCode::kStep:
@@ -98,21 +102,32 @@ class Simulation {
           end = begin + own;
           break;
         case OpCode::kSend:
-          if (!device.sending) {
-            Send(d, i.arg, instruction_costs_.SentBytes(p_.messages[i.arg]), end);
+          if (calls_.any()) {
+            calls_.Send(d, i.arg);
+            Post(i.arg, end);
+            break;
           }
-          if (costs_.overlap) break;
+          if (!device.sending) Send(i.arg, end);
+          if (!Blocks()) break;
           device.sending = arrival_[i.arg] < 0;
           if (device.sending) return;
           end = arrival_[i.arg];
           own = end - begin;
           break;
         case OpCode::kReceive:
+          if (calls_.any()) Post(i.arg, end);
           break;
         case OpCode::kWait:
           if (!Arrived(d, i.arg)) return;
           end = std::max(end, arrival_[i.arg]);
-          if (!costs_.overlap) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
+          if (Blocks()) end = std::max(end, device.exchange_begin + transfer_time_[i.arg]);
+          if (calls_.any()) calls_.Received(d, i.arg);
+          break;
+        case OpCode::kSynchronise:
+          if (!EndOfSends(d, &end)) return;
+          rest = calls_.End(d);
+          if (measured == nullptr) own = rest;
+          end += own;
           break;
         case OpCode::kReduce:
         case OpCode::kReduceWait:
@@ -202,22 +217,41 @@ class Simulation {
     for (int woken : collectives_.TakeWoken()) runnable_.push_back(woken);
   }
 
-  void Send(int d, int32_t id, int64_t bytes, int64_t leaves) {
-    trace_.devices[d].bytes_sent += Bytes(bytes);
-    ++trace_.devices[d].messages_sent;
+  void Send(int32_t id, int64_t leaves) {
+    const Message& m = p_.messages[id];
+    const int64_t bytes = instruction_costs_.SentBytes(m);
+    trace_.devices[m.from_device].bytes_sent += Bytes(bytes);
+    ++trace_.devices[m.from_device].messages_sent;
     const Arrival a = transfers_.Send(id, bytes, leaves);
     if (a.arrival != Arrival::kUnknown) Arrive(a);
+  }
+
+  // Of a call.
+  void Post(int32_t id, int64_t now) {
+    int64_t leaves = 0;
+    if (calls_.Post(id, now, &leaves)) Send(id, leaves);
+  }
+
+  // False where one has not arrived: the device is woken by the next that does.
+  bool EndOfSends(int d, int64_t* end) {
+    bool& sending = devices_[d].sending;
+    for (int32_t id : calls_.Sent(d)) {
+      sending = sending || arrival_[id] < 0;
+      *end = std::max(*end, arrival_[id]);
+    }
+    return !sending;
   }
 
   void Arrive(const Arrival& a) {
     const int64_t waiting = arrival_[a.message];
     arrival_[a.message] = a.arrival;
     if (waiting < kUnsent) runnable_.push_back(static_cast<int>(kUnsent - 1 - waiting));
-    if (costs_.overlap) return;
-    transfer_time_[a.message] = a.arrival - a.begin;
+    if (Blocks()) transfer_time_[a.message] = a.arrival - a.begin;
     const int sender = p_.messages[a.message].from_device;
     // On a private link the sender is here itself and does not wait.
-    if (devices_[sender].sending) runnable_.push_back(sender);
+    if (!devices_[sender].sending) return;
+    if (calls_.any()) devices_[sender].sending = false;
+    runnable_.push_back(sender);
   }
 
   // A step of parts takes its share of the whole.
@@ -254,10 +288,11 @@ class Simulation {
   const ProgramRings rings_;
   Transfers transfers_;
   CollectiveTimeline collectives_;
+  DeviceCalls calls_;
   Trace trace_;
   std::vector<Device> devices_;
   std::vector<int64_t> arrival_;        // [message]
-  std::vector<int64_t> transfer_time_;  // [message] from begin to arrival; empty with overlap
+  std::vector<int64_t> transfer_time_;  // [message] from begin to arrival; where transfers block
   std::vector<int> runnable_;
 };
 

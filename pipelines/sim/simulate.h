@@ -21,6 +21,11 @@
 // but not before the exchange has lasted as long as the message was on its way. So a message that
 // arrived during compute still costs its receiver that time.
 //
+// In calls (Program::calls), a message leaves when both its ends have come to it; a device goes on
+// when all messages of the call have arrived at their receivers, those that came in parts have been
+// gathered, one after the other, and CostTable::launch_gap is over. CostTable::overlap is then of
+// collectives alone.
+//
 // Memory follows the semantics in ir/program.h; a trace's peak_activation is the highest level of:
 //   receive posted              + message
 //   send                        - message

@@ -12,6 +12,8 @@
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/schemes.h"
+#include "pipelines/step/execution.h"
+#include "pipelines/step/execution_costs.h"
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
@@ -144,6 +146,7 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, const CostTable
   for (const Bytes bytes : costs.edge_bytes) {
     grid.largest_message = std::max(grid.largest_message, bytes);
   }
+  grid.message_calls = (c.execution & kGroupedCalls) != 0;
   grid.type = model.type;
   return grid;
 }
@@ -177,6 +180,10 @@ LoweringOptions LoweringOf(const StepConfig& c) {
   lowering.residency = c.residency;
   lowering.overlap = c.overlap_data && ShardsGradients(c.sharding);
   lowering.eager_reductions = c.overlap_data;
+  if ((c.execution & kGroupedCalls) != 0) {
+    const bool one = c.scheme == "1f1b" || c.virtual_stages == 1;
+    lowering.calls = one ? MessageCalls::kOneNeighbour : MessageCalls::kBothNeighbours;
+  }
   return lowering;
 }
 
@@ -206,7 +213,9 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
     grid.members = parts.members;
     // Of one member's rows.
     grid.largest_message = Bytes(grid.largest_message.value() / parts.members);
-    step.costs.network = RankNetwork(model.cluster, grid).Of(step.program);
+    const RankNetwork ranks(model.cluster, grid);
+    step.costs.network = ranks.Of(step.program);
+    AddExecutionCosts(ranks, model, c, &step.costs);
   }
   return step;
 }
@@ -216,6 +225,7 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig c,
                            cache->HasSchedule(config.scheme) ? config : WithSizesOfFile(config));
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
+  PIPELAB_RETURN_IF_ERROR(CheckExecution(c));
   PIPELAB_RETURN_IF_ERROR(CheckCountable(model, c.micro_batch_size * c.data, c.micro_batches));
   StepParts parts;
   PIPELAB_ASSIGN_OR_RETURN(parts.model, cache->ModelOf(c));
@@ -234,6 +244,10 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   parts.micro_batch_size = c.micro_batch_size * parts.members;
   parts.lowering = LoweringOf(c);
   parts.lowering.ties = *stages.ties;
+  if ((c.execution & kStepChecks) != 0) {
+    parts.lowering.norm_values = 1;
+    parts.lowering.norm_rounds = 2;
+  }
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
   step.model_flops = cache->ModelFlops(c.batch());
   return step;

@@ -36,11 +36,12 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
   std::string key =
       absl::StrCat(c.scheme, "/", c.pipeline, "/", c.virtual_stages, "/", c.micro_batches, "/",
                    c.recompute == Recompute::kFull, "/", c.group_size, "/", c.replicas, "/",
-                   c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation));
+                   c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation), "/",
+                   SchemeSizes(c).forwards_first);
   if (!timed) return key;
   absl::StrAppend(&key, "/", c.tensor, "/", c.data, "/", c.sequence_parallel, "/",
                   c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
-                  RecomputeName(c.recompute), "/", c.whole_messages);
+                  RecomputeName(c.recompute), "/", c.whole_messages, "/", RankOrderName(c.ranks));
   return key;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "pipelines/step/execution.h"
 #include "pipelines/step/step_fields.h"
 #include "tools/base/name_table.h"
 
@@ -140,6 +141,9 @@ SchemeParams SchemeSizes(const StepConfig& c, int members) {
   sizes.concatenation = c.concatenation;
   sizes.update_interval = c.update_interval;
   sizes.slices = c.slices;
+  // The whole mode is asked of every schedule; the others have no such order.
+  sizes.forwards_first = (c.execution & kAllForwardsFirst) != 0 && c.scheme == "interleaved" &&
+                         c.micro_batches == c.pipeline;
   return sizes;
 }
 

@@ -25,6 +25,8 @@
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
 //   ranks           which ranks lie side by side on the cluster, innermost first: tp-dp-pp (default),
 //                   or tp-pp-dp: each replica on devices of its own (RankOrder)
+//   execution       plain, or what Megatron-LM of 2022 lost (execution.h): megatron2022, or some of
+//                   its parts, "calls+inputs"
 //   model, cluster, dtype
 //                   where the command line does not give them
 //
@@ -81,6 +83,7 @@ struct StepConfig {
   Residency residency = Residency::kRun;
   bool overlap_pipeline = true, overlap_data = true, whole_messages = false;
   RankOrder ranks = RankOrder::kTensorDataPipeline;
+  uint32_t execution = 0;  // ExecutionParts
   std::string model, cluster, dtype;
 
   // Samples of a step, and ranks.

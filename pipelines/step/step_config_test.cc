@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "pipelines/step/execution.h"
 #include "pipelines/step/step_config_json.h"
 #include "tools/base/status_matchers.h"
 
@@ -35,6 +36,7 @@ StepConfig Everything() {
   c.residency = Residency::kMicroBatch;
   c.overlap_pipeline = c.overlap_data = false;
   c.whole_messages = true;
+  c.execution = kGroupedCalls | kStepPasses;
   c.model = "gpt-6.6b";
   c.cluster = "my cluster.json";
   c.dtype = "bf16";
@@ -63,6 +65,55 @@ TEST(StepConfig, WhatIsLeftOutHasItsDefault) {
       const StepConfig words,
       ParseStepConfig("config", "gpipe:M=4,recompute,sharding=none,P=2,sequence"));
   EXPECT_EQ(words.ToString(), "gpipe:P=2,T=1,D=1,V=0,b=1,M=4,recompute=full,sequence");
+}
+
+// The whole mode sums gradients at the end; parts are what they say.
+TEST(StepConfig, ExecutionIsAModeOrPartsOfIt) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig mode,
+                               ParseStepConfig("config", "1f1b:execution=megatron2022"));
+  EXPECT_EQ(mode.execution, kAllExecutionParts);
+  EXPECT_FALSE(mode.overlap_data);
+  EXPECT_EQ(mode.ToString(), "1f1b:P=1,T=1,D=1,V=0,b=1,M=1,no_data_overlap,execution=megatron2022");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig again, ParseStepConfig("config", mode.ToString()));
+  EXPECT_EQ(again, mode);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const StepConfig json,
+      StepConfigFromJson(nlohmann::json{{"execution", "megatron2022"}}, "c.json"));
+  EXPECT_FALSE(json.overlap_data);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig parts,
+                               ParseStepConfig("config", "gpipe:execution=step_passes+inputs"));
+  EXPECT_TRUE(parts.overlap_data);
+  EXPECT_EQ(parts.ToString(), "gpipe:P=1,T=1,D=1,V=0,b=1,M=1,execution=inputs+step_passes");
+  // All parts, but gradients beside compute: not the mode.
+  StepConfig all = parts;
+  all.execution = kAllExecutionParts;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepConfig read, ParseStepConfig("config", all.ToString()));
+  EXPECT_EQ(read, all);
+  EXPECT_TRUE(read.overlap_data);
+}
+
+TEST(StepConfig, ExecutionSaysWhatItDoesNotSuit) {
+  const auto message = [](const char* text) {
+    return std::string(CheckExecution(ParseStepConfig("config", text).value()).message());
+  };
+  EXPECT_EQ(message("interleaved:P=4,V=2,M=8,execution=megatron2022"), "");
+  EXPECT_EQ(message("1f1b:P=2,M=3,execution=megatron2022"), "");
+  EXPECT_EQ(message("gpipe:execution=inputs"), "");
+  EXPECT_THAT(message("gpipe:execution=megatron2022"),
+              HasSubstr("execution=megatron2022: its calls are those of 1f1b and interleaved"));
+  EXPECT_THAT(message("1f1b:execution=calls"), HasSubstr("need no_data_overlap"));
+  EXPECT_THAT(message("1f1b:execution=megatron2022,no_pipeline_overlap"),
+              HasSubstr("leave out no_pipeline_overlap"));
+  EXPECT_THAT(message("1f1b:D=2,sharding=fully,execution=megatron2022"),
+              HasSubstr("sharding=fully: Megatron-LM of 2022 sharded the optimizer alone"));
+  EXPECT_THAT(message("interleaved:P=2,M=4,execution=megatron2022"),
+              HasSubstr("needs P of at least 3, not 2"));
+  EXPECT_THAT(message("interleaved:P=4,M=6,execution=megatron2022"),
+              HasSubstr("M=6: interleaved needs a multiple of P=4"));
+  EXPECT_THAT(message("interleaved:P=4,M=8,group=8,execution=megatron2022"),
+              HasSubstr("group=8: its groups are of P=4"));
+  EXPECT_THAT(std::string(ParseStepConfig("config", "1f1b:execution=fast").status().message()),
+              HasSubstr("\"execution=fast\": must be plain, megatron2022, or parts of it"));
 }
 
 TEST(StepConfig, AScheduleFileIsAScheme) {

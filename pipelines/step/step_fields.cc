@@ -5,6 +5,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/step/execution.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -65,6 +66,18 @@ absl::StatusOr<Sharding> FindSharding(absl::string_view name) {
   return name == "none" ? Sharding::kReplicated : ParseSharding(name, "sharding");
 }
 
+// Megatron-LM of 2022 as a whole sums its gradients at the end, too.
+StepField ExecutionField() {
+  StepField field{"execution", "execution", FieldKind::kText, false, nullptr, nullptr};
+  field.get = [](const StepConfig& c) { return ExecutionName(c.execution, c.overlap_data); };
+  field.set = [](absl::string_view text, StepConfig* c) -> absl::Status {
+    PIPELAB_ASSIGN_OR_RETURN(c->execution, ParseExecution(text));
+    if (text == kMegatron2022) c->overlap_data = false;
+    return absl::OkStatus();
+  };
+  return field;
+}
+
 std::vector<StepField> MakeFields() {
   return {
       IntegerField("P", "pipeline", &StepConfig::pipeline, 1, true),
@@ -92,6 +105,7 @@ std::vector<StepField> MakeFields() {
       SwitchField("no_data_overlap", &StepConfig::overlap_data, false, true),
       SwitchField("whole_messages", &StepConfig::whole_messages, true, false),
       NamedField<RankOrder>("ranks", &StepConfig::ranks, RankOrderName, FindRankOrder),
+      ExecutionField(),
       TextField("model", &StepConfig::model),
       TextField("cluster", &StepConfig::cluster),
       TextField("dtype", &StepConfig::dtype),

@@ -7,6 +7,8 @@
 #include "gtest/gtest.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/cluster/device.h"
+#include "pipelines/step/execution.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -54,6 +56,54 @@ StepConfig Config(const std::string& scheme, int pipeline, int data, int micro_b
   c.data = data;
   c.micro_batches = micro_batches;
   return c;
+}
+
+// What the mode costs, by hand: a step of one stage with nothing to send.
+TEST_F(StepTest, ExecutionAddsWhatItsPartsCost) {
+  StepConfig c = Config("1f1b", 1, 1, 4);
+  c.tensor = 4;
+  const Nanoseconds plain = Evaluate(c).step_time, gap = LaunchGap(cluster_.device);
+  EXPECT_EQ(gap, Nanoseconds(56200));
+  c.execution = kInputBroadcasts;
+  // Four forwards, each with two broadcasts: half a call and three hops of 5 us.
+  const Nanoseconds broadcast =
+      Nanoseconds(cluster_.device.collective_overhead->value.value() / 2) + Microseconds(15);
+  EXPECT_EQ(Evaluate(c).step_time, plain + (gap + broadcast * 2) * 4);
+  c.execution = kStepPasses;
+  const StepPrediction passes = Evaluate(c);
+  c.execution = 0;
+  const Nanoseconds adam = Evaluate(c).step.costs.stages[0].step;
+  EXPECT_EQ(passes.step_time, plain + Nanoseconds(adam.value() * 18 / 28));
+  c.execution = kStepChecks;  // on one device: a gap for each of two sums
+  EXPECT_EQ(Evaluate(c).step_time, plain + gap * 2);
+}
+
+// With M = P a device holds V M micro-batches instead of those of its warm-up, and no step with
+// calls is faster than with messages of their own.
+TEST_F(StepTest, MegatronsCallsAndOrder) {
+  StepConfig c = Config("interleaved", 4, 2, 4);
+  c.virtual_stages = 2;
+  c.overlap_data = false;
+  const StepPrediction plain = Evaluate(c);
+  c.execution = kAllExecutionParts;
+  const StepPrediction megatron = Evaluate(c);
+  EXPECT_GT(megatron.step_time, plain.step_time);
+  for (int d = 0; d < 4; ++d) EXPECT_EQ(megatron.devices[d].peak_in_flight, 8) << d;
+  EXPECT_LT(plain.devices[3].peak_in_flight, 8);
+  EXPECT_GT(megatron.devices[3].peak_activation, plain.devices[3].peak_activation);
+  EXPECT_EQ(megatron.devices[1].sent, plain.devices[1].sent);
+  c.execution = kAllExecutionParts & ~kAllForwardsFirst;
+  EXPECT_EQ(Evaluate(c).devices[3].peak_in_flight, plain.devices[3].peak_in_flight);
+  c.micro_batches = 8;
+  c.execution = kAllExecutionParts;
+  EXPECT_LT(Evaluate(c).devices[3].peak_in_flight, 8);
+  // Two members still stand for all.
+  c.data = 4;
+  const StepPrediction folded = Evaluate(c);
+  StepModel every = grid_;
+  every.fold_data = false;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction all, PredictStep(every, c));
+  EXPECT_EQ(folded.step_time, all.step_time);
 }
 
 // Two members stand for all: the same time to the nanosecond, and the same memory to the byte.
