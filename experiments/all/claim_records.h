@@ -1,5 +1,5 @@
-// Which claims studies record, whatever comes out of them: experiments/results/claims.csv, by which
-// a published table that no study answers any more is seen without running a study.
+// The claims of every study's --quick and what came out: experiments/results/claims.csv. A claim
+// that turns is seen against it, and a published table that no study answers any more.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const auto records, ParseClaimRecords(text, "claims.csv"));
 //   for (const std::string& what : Unanswered(items, records)) ...  // "GPipe ..., Table 2:
@@ -20,9 +20,15 @@ namespace pipelab {
 struct ClaimRecord {
   std::string study, claim;
   std::string source, tag;  // of the published figure; empty: an expectation of this project
+  std::string state;        // ClaimStateName; empty: not recorded yet
+  // What came out, with 6 digits and in `unit`, or the errors of a table. Empty where it is measured
+  // or replayed, since no two runs agree.
+  std::string value, unit;
+  std::string published, accepted;
+  std::string changed;  // the last turn: "missed -> met" (TurnOf)
 };
 
-// By id, whatever came out.
+// By id, with `changed` empty.
 std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Claim>& claims);
 
 absl::StatusOr<std::vector<ClaimRecord>> ParseClaimRecords(absl::string_view text,
@@ -34,6 +40,20 @@ std::vector<ClaimRecord> Select(const std::vector<ClaimRecord>& records, absl::s
 // `records` with those of `study` in the place of what was there of it, else at the end.
 void Replace(absl::string_view study, std::vector<ClaimRecord> of_study,
              std::vector<ClaimRecord>* records);
+
+// How `now` turned from what is committed: "missed -> met; accepted 1.4x to 1.8x -> 1.3x to 1.8x".
+// Empty: state, published figure and accepted range are the same. The value is no turn.
+std::string TurnOf(const ClaimRecord& committed, const ClaimRecord& now);
+// Sets `changed` of each record of `now`: its turn, else what is committed.
+void NoteTurns(const std::vector<ClaimRecord>& committed, std::vector<ClaimRecord>* now);
+
+// A line for each claim of one study that is not as committed, with what to do about it.
+std::vector<std::string> ClaimDifferences(const std::vector<ClaimRecord>& committed,
+                                          const std::vector<ClaimRecord>& now);
+// A line for each record whose `changed` CHANGELOG.md does not explain: it must hold
+// "`CLAIM` CHANGED: WHY", on as many lines as it takes.
+std::vector<std::string> Unexplained(const std::vector<ClaimRecord>& committed,
+                                     absl::string_view changelog);
 
 // Published tables and figures with a claim that has no record, "paper, what: claim" each.
 std::vector<std::string> Unanswered(const std::vector<PublishedItem>& items,

@@ -128,23 +128,56 @@ TEST(RunStudiesTest, WhatHasNoInputsIsNotCompared) {
   EXPECT_EQ(WhyNothingToCompare(r), "");
 }
 
+constexpr char kRecordsHead[] =
+    "study,claim,source,tag,state,value,unit,published,accepted,changed\n";
+
 TEST(ClaimRecordsTest, AreWrittenReadAndReplaced) {
   const std::vector<ClaimRecord> made =
       RecordsOf("b", {Gain("p.gain", 1.5), OwnClaim("b.own", "ours")});
-  EXPECT_EQ(ClaimRecordsCsv(made),
-            "study,claim,source,tag\nb,b.own,,\nb,p.gain,\"Paper, Table 1\",read\n");
+  const std::string of_b =
+      "b,b.own,,,not made,,,,,\n"
+      "b,p.gain,\"Paper, Table 1\",read,met,1.5,x,1.6x,1.4x to 1.8x,\n";
+  EXPECT_EQ(ClaimRecordsCsv(made), absl::StrCat(kRecordsHead, of_b));
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       std::vector<ClaimRecord> all,
-      ParseClaimRecords("study,claim,source,tag\na,a.x,,\nb,b.old,,\nb,p.gain,q,read\nc,c.x,,\n",
+      ParseClaimRecords(absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,\nb,b.old,,,met,,,,,\n",
+                                     "b,p.gain,q,read,met,,,,,\nc,c.x,,,met,,,,,\n"),
                         "claims.csv"));
   Replace("b", made, &all);
   Replace("d", RecordsOf("d", {OwnClaim("d.x", "ours")}), &all);
   EXPECT_EQ(ClaimRecordsCsv(all),
-            "study,claim,source,tag\na,a.x,,\nb,b.own,,\nb,p.gain,\"Paper, Table 1\",read\nc,c.x,,"
-            "\nd,d.x,,\n");
+            absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,\n", of_b,
+                         "c,c.x,,,met,,,,,\nd,d.x,,,not made,,,,,\n"));
   EXPECT_EQ(ClaimRecordsCsv(Select(all, "b")), ClaimRecordsCsv(made));
   const PublishedItem item{"Paper", "Table 1", "read", {"p.gain", "p.lost"}, ""};
   EXPECT_THAT(Unanswered({item}, all), testing::ElementsAre("Paper, Table 1: p.lost"));
+}
+
+TEST(ClaimRecordsTest, ATurnIsNoticedNotedAndExplained) {
+  const std::vector<ClaimRecord> committed = RecordsOf("b", {Gain("p.gain", 1.5)});
+  EXPECT_THAT(ClaimDifferences(committed, committed), testing::IsEmpty());
+  EXPECT_THAT(ClaimDifferences(committed, RecordsOf("b", {Gain("p.gain", 1.6)})),
+              testing::ElementsAre(HasSubstr("claim p.gain: value 1.5 x -> 1.6 x")));
+  EXPECT_THAT(ClaimDifferences(committed, {}),
+              testing::ElementsAre(HasSubstr("claim p.gain: is no longer recorded")));
+  std::vector<ClaimRecord> missed = RecordsOf("b", {Gain("p.gain", 1.9)});
+  EXPECT_THAT(ClaimDifferences(committed, missed),
+              testing::ElementsAre(AllOf(
+                  HasSubstr("study b, claim p.gain: met -> missed: commit claims.csv"),
+                  HasSubstr("with \"`p.gain` met -> missed: WHY\" in CHANGELOG.md"))));
+  EXPECT_THAT(ClaimDifferences(missed, committed),
+              testing::ElementsAre(HasSubstr("p.gain: missed -> met: ")));
+  NoteTurns(committed, &missed);
+  EXPECT_EQ(missed[0].changed, "met -> missed");
+  for (const char* silent : {"", "`p.gain` missed -> met: because", "`p.gain` met -> missed:\n"}) {
+    EXPECT_THAT(Unexplained(missed, silent),
+                testing::ElementsAre(HasSubstr("CHANGELOG.md must say")));
+  }
+  EXPECT_THAT(Unexplained(missed, "* `p.gain` met\n  -> missed: links cost more.\n"),
+              testing::IsEmpty());
+  std::vector<ClaimRecord> again = RecordsOf("b", {Gain("p.gain", 1.9)});
+  NoteTurns(missed, &again);
+  EXPECT_EQ(again[0].changed, "met -> missed");  // until the next turn
 }
 
 TEST(RunStudiesTest, CountsLinesThatDiffer) {
