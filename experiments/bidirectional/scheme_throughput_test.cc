@@ -3,10 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "experiments/all/claim_records.h"
+#include "experiments/report/claim.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_matchers.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 namespace {
@@ -28,6 +31,44 @@ TEST(SchemeThroughputTest, FewMicroBatchesAreWhereTwoDirectionsGain) {
   EXPECT_GT(gain(4), 0.9);
   EXPECT_LT(points[3].bubble, points[0].bubble);
   for (const Claim& c : BitPipeClaims(points)) EXPECT_THAT(CheckClaim(c), IsOk());
+}
+
+// A threshold, a value of the cluster and a price: the comparison with committed claims names each.
+TEST(SchemeThroughputTest, ClaimsThatChangeAreNoticed) {
+  ThroughputOptions options;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(options.cluster, LoadCluster("--cluster", "dgx-a100"));
+  options.models = {"bert-64"};
+  options.gpus = {8};
+  options.micro_batches = {8};
+  options.schemes = {"1f1b", "bitpipe"};
+  const auto claims = [](const ThroughputOptions& o) {
+    return BitPipeClaims(SchemeThroughput(o).value());
+  };
+  const std::vector<Claim> before = claims(options);
+  const std::vector<ClaimRecord> committed = RecordsOf("study", before);
+  const auto differences = [&](const std::vector<Claim>& now) {
+    return ClaimDifferences(committed, RecordsOf("study", now));
+  };
+  EXPECT_THAT(differences(claims(options)), testing::IsEmpty());
+
+  std::vector<Claim> threshold = before;
+  MetWithin(&threshold[0], 0, 100, "slower");
+  ASSERT_EQ(before[0].state, ClaimState::kMissed);
+  EXPECT_THAT(differences(threshold),
+              testing::ElementsAre(testing::HasSubstr(
+                  "claim bitpipe.headline: missed -> met; accepted 1.05x to 1.28x -> 0x to 100x")));
+
+  ThroughputOptions slower = options;
+  BytesPerSecond& bandwidth = slower.cluster.levels.front().connection.bandwidth.value;
+  bandwidth = BytesPerSecond(bandwidth.value() / 100);
+  EXPECT_THAT(differences(claims(slower)),
+              testing::Contains(testing::HasSubstr("claim bitpipe.over_each: value ")));
+
+  ThroughputOptions dearer = options;
+  Nanoseconds& launch = dearer.cluster.device.launch_overhead.value;
+  launch = launch * 100;
+  EXPECT_THAT(differences(claims(dearer)),
+              testing::Contains(testing::HasSubstr("claim bitpipe.headline: value ")));
 }
 
 TEST(SchemeThroughputTest, ClaimsAreOfWhatFits) {
