@@ -176,6 +176,17 @@ TEST_P(SearchOfRandomModels, EqualsSimulatingAll) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SearchOfRandomModels, testing::Range(0, 48));
 
+// No order of theirs can be played, so all are simulated.
+TEST_F(SearchTest, TakesTokenSlices) {
+  search_.devices = 4;
+  search_.batch = 8;
+  search_.methods = {MethodOf("terapipe")};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(grid_, search_));
+  ASSERT_EQ(found.best.size(), 1);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction same, PredictStep(grid_, found.best[0].config));
+  EXPECT_EQ(found.best[0].step_time, same.step_time);
+}
+
 // On 16 devices.
 std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
                                   const std::vector<Sharding>& shardings) {
