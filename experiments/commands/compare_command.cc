@@ -14,6 +14,7 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/step_input.h"
+#include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/step/step.h"
@@ -33,8 +34,6 @@ struct Compared {
   bool fits = true;
   std::string note;
 };
-
-double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 30); }
 
 // Nanoseconds of a sample on a device: configurations may differ in their batches and devices.
 double CostOf(const Compared& c) {
@@ -79,8 +78,8 @@ std::string TableOf(const std::vector<Compared>& all) {
     const StepBreakdown& b = c.breakdown;
     absl::StrAppendFormat(
         &text, "%10.2f %9.1f %9.1f %10.2f%s %12.3f %12.2f  %s\n", ToSeconds(p.step_time) * 1e3,
-        100 * p.bubble, 100 * (b.tensor + b.pipeline + b.data), GiB(p.largest_device),
-        c.fits ? " " : "!", GiB(TrafficOf(p)), p.tflops_per_device, p.step.config.ToString());
+        100 * p.bubble, 100 * (b.tensor + b.pipeline + b.data), ToGiB(p.largest_device),
+        c.fits ? " " : "!", ToGiB(TrafficOf(p)), p.tflops_per_device, p.step.config.ToString());
   }
   return text;
 }

@@ -139,8 +139,8 @@ absl::StatusOr<SimulatedRun> RunSimulatedPlan(const PlanInput& input) {
   PIPELAB_RETURN_IF_ERROR(CheckNoTimesByHand());
   const StepModel& on = input.on->step();
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*input.on));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckCountable(on, absl::GetFlag(FLAGS_micro_batch_size), absl::GetFlag(FLAGS_micro_batches)));
+  PIPELAB_RETURN_IF_ERROR(CheckCountable(on, absl::GetFlag(FLAGS_micro_batch_size),
+                                         absl::GetFlag(FLAGS_micro_batches)));
   const auto predict = [&input](const StepModel& model) {
     return SimulatePlan(input.graph(), input.pipeline,
                         {model.cluster, model.type, absl::GetFlag(FLAGS_overlap)});

@@ -31,9 +31,8 @@ ABSL_FLAG(int, vocabulary, 50257,
 namespace pipelab {
 namespace {
 
-const std::vector<std::string> kTitles = {
-    "predicted_ms",         "memory_gib",           "fits",
-    "tflops_all_attention", "tflops_causal_attention"};
+const std::vector<std::string> kTitles = {"predicted_ms", "memory_gib", "fits",
+                                          "tflops_all_attention", "tflops_causal_attention"};
 
 // What fits leaves --reserve of a device's memory.
 absl::StatusOr<std::vector<std::string>> CellsOf(const RowPrediction& p) {
@@ -92,8 +91,7 @@ absl::Status PredictCommand(const Words& words) {
       }
     }
   }
-  return WriteOutput("--csv_out", absl::GetFlag(FLAGS_csv_out),
-                     WithColumns(rows, titles, cells));
+  return WriteOutput("--csv_out", absl::GetFlag(FLAGS_csv_out), WithColumns(rows, titles, cells));
 }
 
 }  // namespace pipelab

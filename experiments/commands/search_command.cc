@@ -186,9 +186,9 @@ std::vector<std::pair<std::string, double>> PartsOf(const StepBreakdown& b) {
 
 // The calibration note, set off from what follows it.
 absl::StatusOr<std::string> NoteAbove(const StepModel& on, const StepConfig& config) {
-  PIPELAB_ASSIGN_OR_RETURN(
-      const std::string note,
-      CalibrationNote(on, [&](const StepModel& model) { return PredictStep(model, config); }));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string note, CalibrationNote(on, [&](const StepModel& model) {
+                             return PredictStep(model, config);
+                           }));
   return note.empty() ? note : absl::StrCat(note, "\n");
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "experiments/commands/user_file.h"
 #include "experiments/flags.h"
+#include "experiments/report/table.h"
 #include "models/files/model_file.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
@@ -119,8 +120,6 @@ absl::StatusOr<NumberType> TypeFromFlags(const StepConfig& config, const Cluster
       absl::StrCat("--dtype=", name, ": ", cluster.name, " does not compute with it"));
 }
 
-double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1 << 30); }
-
 }  // namespace
 
 bool IsConfigWord(const std::string& word) {
@@ -203,14 +202,14 @@ absl::Status CheckMemory(const StepPrediction& p) {
           ? absl::StrFormat(" less --reserve=%g", absl::GetFlag(FLAGS_reserve))
           : "";
   return DoesNotFit(absl::StrFormat("%s does not fit: the fullest device needs %.2f GiB of %.2f%s",
-                                    p.step.config.ToString(), GiB(p.largest_device),
-                                    GiB(p.step.device_memory), reserved));
+                                    p.step.config.ToString(), ToGiB(p.largest_device),
+                                    ToGiB(p.step.device_memory), reserved));
 }
 
 nlohmann::json StepAsJson(const StepPrediction& p) {
   nlohmann::json devices = nlohmann::json::array();
   for (const DevicePrediction& d : p.devices) {
-    devices.push_back({{"memory_gib", GiB(d.memory)},
+    devices.push_back({{"memory_gib", ToGiB(d.memory)},
                        {"memory_bytes", d.memory.value()},
                        {"peak_activation_bytes", d.peak_activation.value()},
                        {"peak_state_bytes", d.peak_state.value()},
@@ -225,7 +224,7 @@ nlohmann::json StepAsJson(const StepPrediction& p) {
       {"config", p.step.config.ToString()},
       {"step_ms", ToSeconds(p.step_time) * 1e3},
       {"bubble", p.bubble},
-      {"memory_gib", GiB(p.largest_device)},
+      {"memory_gib", ToGiB(p.largest_device)},
       {"memory_bytes", p.largest_device.value()},
       {"fits", p.step.device_memory == Bytes(0) || (usable.ok() && p.largest_device <= *usable)},
       {"tflops_per_device", p.tflops_per_device},

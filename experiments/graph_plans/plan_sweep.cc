@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "experiments/report/table.h"
 #include "pipelines/planners/graphpipe_front.h"
 #include "pipelines/planners/model_problem.h"
 #include "pipelines/planners/planners.h"
@@ -32,8 +33,6 @@ void PutInLine(PlanProblem* problem) {
     if (there.count({v, v + 1}) == 0) problem->edges.push_back({v, v + 1, 0});
   }
 }
-
-double GiB(Bytes bytes) { return static_cast<double>(bytes.value()) / (1024.0 * 1024 * 1024); }
 
 void Keep(const PlanPipeline& pipeline, const StepPrediction& point, PlanRun* run) {
   run->throughput = point.samples_per_second();
@@ -65,7 +64,7 @@ void Try(const StudyNet& net, const Plan& plan, const PlanProblem& problem,
   const Bytes room = options.cluster->device.memory.value;
   if (point->largest_device > room) {
     return missing(
-        absl::StrFormat("needs %.1f GiB of %.1f", GiB(point->largest_device), GiB(room)));
+        absl::StrFormat("needs %.1f GiB of %.1f", ToGiB(point->largest_device), ToGiB(room)));
   }
   if (point->samples_per_second() <= run->throughput) return;
   run->missing.clear();

@@ -69,8 +69,8 @@ std::vector<StepConfig> Variants(const StepConfig& base, int64_t samples,
   return configs;
 }
 
-absl::StatusOr<SliceGain> GainOf(StepCache* cache, const PublishedTeraPipeRow& row,
-                                 RankOrder order, const std::vector<int>& slices) {
+absl::StatusOr<SliceGain> GainOf(StepCache* cache, const PublishedTeraPipeRow& row, RankOrder order,
+                                 const std::vector<int>& slices) {
   StepConfig base;
   base.pipeline = static_cast<int>(row.pipeline);
   base.tensor = static_cast<int>(row.tensor);
@@ -180,9 +180,9 @@ Table NetworkTable(const std::vector<SliceGain>& gains, const std::vector<SliceG
   t.AddColumn({"slower_with", "slower network, with", "", "s", Origin::kSimulated, 3});
   const std::vector<SliceGain> first = OneOfEachRow(gains), second = OneOfEachRow(slower);
   for (size_t i = 0; i < first.size(); ++i) {
-    t.AddRow({Label(static_cast<double>(first[i].published.row)),
-              Simulated(first[i].whole.seconds), Simulated(first[i].sliced.seconds),
-              Simulated(second[i].whole.seconds), Simulated(second[i].sliced.seconds)});
+    t.AddRow({Label(static_cast<double>(first[i].published.row)), Simulated(first[i].whole.seconds),
+              Simulated(first[i].sliced.seconds), Simulated(second[i].whole.seconds),
+              Simulated(second[i].sliced.seconds)});
   }
   t.AddNote("No claim is made of it: the share is an illustration, not a measurement.");
   return t;

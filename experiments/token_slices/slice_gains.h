@@ -1,7 +1,7 @@
 // What slices of tokens gain over whole samples in a pipeline: TeraPipe's rows, simulated.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<SliceGain> gains, GainsOfSlices(row, cluster, {4, 8, 16}));
-//   gains[0].gain();      // seconds of an iteration without slices over those with them
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<SliceGain> gains, GainsOfSlices(row, cluster, {4, 8,
+//   16})); gains[0].gain();      // seconds of an iteration without slices over those with them
 //
 // Every second is PredictStep's: messages, gradients' sums and the optimizer's step included.
 // Without slices the scheme is gpipe, with them terapipe, of slices of equal length; each takes the

@@ -31,7 +31,7 @@ TEST_F(SliceGains, FewSamplesAndManyStagesGainMost) {
   ASSERT_EQ(replicas.size(), 2);  // one for each order of ranks
   EXPECT_NE(replicas[0].sliced.config.ranks, replicas[1].sliced.config.ranks);
   EXPECT_LE(replicas[0].sliced.seconds, replicas[1].sliced.seconds);
-  ASSERT_EQ(large.size(), 1);  // D=1: there is nothing to place
+  ASSERT_EQ(large.size(), 1);                          // D=1: there is nothing to place
   EXPECT_GT(large[0].gain(), 2 * replicas[0].gain());  // two samples through 96 stages
   const std::vector<SliceGain> gains = {replicas[0], replicas[1], large[0]};
   EXPECT_THAT(SliceTable(gains).status(), IsOk());

@@ -64,11 +64,9 @@ absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> slices, SlicesFromFlag());
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   Report& report = study->report();
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<SliceGain> gains,
-                           GainsOfRows(paper, cluster, slices));
-  PIPELAB_ASSIGN_OR_RETURN(
-      const std::vector<SliceGain> slower,
-      GainsOfRows(paper, WithSlowerNetwork(cluster, kSlowerNetwork), slices));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<SliceGain> gains, GainsOfRows(paper, cluster, slices));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<SliceGain> slower,
+                           GainsOfRows(paper, WithSlowerNetwork(cluster, kSlowerNetwork), slices));
   for (Claim& claim : SliceClaims(gains)) report.AddClaim(std::move(claim));
   report.AddTable(SliceTable(gains));
   report.AddTable(NetworkTable(gains, slower, kSlowerNetwork));

@@ -70,8 +70,7 @@ void FoundAgainstTables(const std::vector<Split>& splits, std::vector<RowError> 
   }
   Found(claim, Origin::kSimulated, static_cast<double>(splits.size() - lost.size()),
         absl::StrCat(splits.size() - lost.size(), " of ", splits.size(), " splits"));
-  MetIf(claim, lost.empty(), "every split",
-        absl::StrCat(kReason, ": ", absl::StrJoin(lost, "; ")));
+  MetIf(claim, lost.empty(), "every split", absl::StrCat(kReason, ": ", absl::StrJoin(lost, "; ")));
 }
 
 }  // namespace
@@ -123,8 +122,8 @@ Table SplitTable(const std::vector<Split>& splits) {
   t.AddColumn({"known", "rows that calibrate", "known", "", Origin::kComputed, 0});
   t.AddColumn({"ours", "cost model", "", "%", Origin::kComputed, 1});
   t.AddColumn({"bias", "cost model, mean with sign", "bias", "%", Origin::kComputed, 1});
-  t.AddColumn({"corrected", "cost model, known passes corrected", "corrected", "%",
-               Origin::kComputed, 1});
+  t.AddColumn(
+      {"corrected", "cost model, known passes corrected", "corrected", "%", Origin::kComputed, 1});
   t.AddColumn({"nearest", "table: nearest rows", "nearest", "%", Origin::kComputed, 1});
   t.AddColumn({"passes", "table: passes", "passes", "%", Origin::kComputed, 1});
   t.AddColumn({"regression", "table: regression", "regression", "%", Origin::kComputed, 1});
@@ -147,8 +146,9 @@ Table SplitTable(const std::vector<Split>& splits) {
 }
 
 std::vector<Claim> SplitClaims(const std::vector<Split>& splits) {
-  const std::string rows = "measured A100 rows whose T, hidden size, P or micro-batch size, each in "
-                           "turn, calibrated nothing";
+  const std::string rows =
+      "measured A100 rows whose T, hidden size, P or micro-batch size, each in "
+      "turn, calibrated nothing";
   Claim mean = OwnClaim("validation.left_out", absl::StrCat("mean error of ", rows));
   Claim each = OwnClaim("validation.left_out_each",
                         "the same for each of the four sizes alone: the largest mean error");

@@ -32,7 +32,7 @@
 namespace pipelab {
 
 struct Split {
-  std::string size;                                // whose value is left out
+  std::string size;  // whose value is left out
   int64_t value = 0;
   int64_t known = 0;                               // rows that have another value
   std::vector<RowError> ours;                      // of the rows that have it

@@ -122,7 +122,8 @@ EfficiencyCurve RampCurve(double highest, double ramp_seconds, double peak) {
 absl::StatusOr<FittedCluster> FitCluster(const ClusterSpec& start, const MeasuredRows& rows,
                                          const FitOptions& options) {
   const MeasuredRows chosen = RowsToFit(rows, options.every);
-  if (chosen.rows.empty()) return absl::InvalidArgumentError("there are no measured rows to fit to");
+  if (chosen.rows.empty())
+    return absl::InvalidArgumentError("there are no measured rows to fit to");
   const CounterRng rng(options.seed, "fit");
   Values best = kStart;
   FittedCluster fitted;

@@ -83,13 +83,11 @@ GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary) {
   run.hidden = row.hidden;
   run.heads = row.heads;
   run.tokens = row.tokens;
-  run.vocabulary =
-      (row.vocabulary > 0 ? row.vocabulary : vocabulary) / row.tensor * row.tensor;
+  run.vocabulary = (row.vocabulary > 0 ? row.vocabulary : vocabulary) / row.tensor * row.tensor;
   StepConfig& c = run.config;
   c.scheme = !row.scheme.empty() ? row.scheme : row.virtual_stages > 1 ? "interleaved" : "1f1b";
-  c.virtual_stages = static_cast<int>(row.scheme.empty() && row.virtual_stages == 1
-                                          ? 0
-                                          : row.virtual_stages);
+  c.virtual_stages =
+      static_cast<int>(row.scheme.empty() && row.virtual_stages == 1 ? 0 : row.virtual_stages);
   c.pipeline = static_cast<int>(row.pipeline);
   c.tensor = static_cast<int>(row.tensor);
   c.data = static_cast<int>(row.data);

@@ -48,8 +48,8 @@ absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec&
 GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary);
 
 // Products of forward and backward of an iteration, without recomputation: 72 B s l h^2 (1 + s/6h +
-// V/12lh) (Narayanan et al. 2021, section 5.1). Attention counts with all pairs of tokens, as papers
-// do, or with those that a causal mask leaves, which half of s/6h stands for.
+// V/12lh) (Narayanan et al. 2021, section 5.1). Attention counts with all pairs of tokens, as
+// papers do, or with those that a causal mask leaves, which half of s/6h stands for.
 enum class AttentionFlops : uint8_t { kAllPairs, kCausal };
 Flops ModelFlops(const GptRun& run, AttentionFlops attention);
 

@@ -4,9 +4,9 @@
 //   const LookupTable table(known, LookupRule::kPasses);
 //   table.Milliseconds(row);          // of a row that is not in it
 //
-// Each rule keeps a rate, which depends on sizes less than the time does: flop/s of a GPU (Narayanan
-// et al. 2021, section 5.1, without recomputation) with the pipeline's fill, (M + P - 1) / M, taken
-// out. It is
+// Each rule keeps a rate, which depends on sizes less than the time does: flop/s of a GPU
+// (Narayanan et al. 2021, section 5.1, without recomputation) with the pipeline's fill, (M + P - 1)
+// / M, taken out. It is
 //   kNearest    the median of the nearest rows': the sum of |log2| ratios over hidden size,
 //               micro-batch, T, P, D, micro-batches and layers is least
 //   kPasses     the same, the nearest by hidden size, micro-batch and T alone

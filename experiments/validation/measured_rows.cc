@@ -126,11 +126,11 @@ absl::StatusOr<Columns> ReadHeader(absl::string_view line, const Place& place) {
     const auto found = std::find_if(kFurther.begin(), kFurther.end(),
                                     [&](const FurtherColumn& c) { return c.title == titles[i]; });
     if (found == kFurther.end()) {
-      return place.Error("header", "\"", titles[i], "\": unknown; after ", kTime, " may follow ",
-                         absl::StrJoin(kFurther, ", ",
-                                       [](std::string* out, const FurtherColumn& c) {
-                                         absl::StrAppend(out, c.title);
-                                       }));
+      return place.Error(
+          "header", "\"", titles[i], "\": unknown; after ", kTime, " may follow ",
+          absl::StrJoin(kFurther, ", ", [](std::string* out, const FurtherColumn& c) {
+            absl::StrAppend(out, c.title);
+          }));
     }
     if (std::find(columns.further.begin(), columns.further.end(), found) != columns.further.end()) {
       return place.Error("header", "\"", titles[i], "\": is there twice");
@@ -179,7 +179,8 @@ absl::StatusOr<MeasuredRow> ReadRow(absl::string_view line, const Columns& colum
     const absl::string_view cell = cells[columns.time() + 1 + i];
     if (cell.empty()) continue;
     const absl::Status read = columns.further[i]->read(cell, &row);
-    if (!read.ok()) return place.Error(columns.further[i]->title, "\"", cell, "\": ", read.message());
+    if (!read.ok())
+      return place.Error(columns.further[i]->title, "\"", cell, "\": ", read.message());
   }
   if (const absl::string_view cell = cells[columns.time()]; !cell.empty()) {
     double time = 0;

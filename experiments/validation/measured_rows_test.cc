@@ -82,8 +82,7 @@ TEST(MeasuredRows, FurtherColumnsInAnyOrder) {
         ParseMeasuredRows(absl::StrCat(kHeader, ",", titles, "\n", sizes, ",", cells), "a.csv");
     return std::string(refused.status().message());
   };
-  EXPECT_THAT(message("recompute", "some"),
-              testing::HasSubstr("line 2: recompute: \"some\": "));
+  EXPECT_THAT(message("recompute", "some"), testing::HasSubstr("line 2: recompute: \"some\": "));
   EXPECT_EQ(message("vocabulary", "0"),
             "a.csv: line 2: vocabulary: \"0\": must be a whole number from 1 to 16777216");
   EXPECT_THAT(message("sharding", "zero9"), testing::HasSubstr("line 2: sharding: \"zero9\": "));

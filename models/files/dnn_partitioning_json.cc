@@ -1,6 +1,7 @@
+#include "models/files/dnn_partitioning_json.h"
+
 #include <utility>
 
-#include "models/files/dnn_partitioning_json.h"
 #include "models/files/graph_json.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"

@@ -1,10 +1,11 @@
+#include "models/files/dnn_partitioning_json.h"
+
 #include <functional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/files/dnn_partitioning_json.h"
 #include "models/files/example_files.h"
 #include "tools/base/json.h"
 #include "tools/base/status_matchers.h"

@@ -88,7 +88,8 @@ class Reader {
         problem_.nodes[index].variants[degree].push_back(std::move(read));
       }
     }
-    if (problem_.nodes[index].variants.empty()) return object.Error("TMPCs", "there are no variants");
+    if (problem_.nodes[index].variants.empty())
+      return object.Error("TMPCs", "there are no variants");
     return absl::OkStatus();
   }
 

@@ -165,11 +165,11 @@ absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
 }
 
 absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
-      {"name", "peaks", "memory", "memory_bandwidth", "launch_overhead", "arithmetic",
-       "memory_efficiency", "memory_efficiency_of", "product_tile", "product_alignment",
-       "host_launch", "launch_gap", "collective_overhead", "kernels", "calibrated", "published",
-       "efficiency_range"}));
+  PIPELAB_RETURN_IF_ERROR(
+      object.AllowKeys({"name", "peaks", "memory", "memory_bandwidth", "launch_overhead",
+                        "arithmetic", "memory_efficiency", "memory_efficiency_of", "product_tile",
+                        "product_alignment", "host_launch", "launch_gap", "collective_overhead",
+                        "kernels", "calibrated", "published", "efficiency_range"}));
   DeviceSpec device;
   PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));

@@ -163,7 +163,7 @@ LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t m
 
 // What normalises together with the device's stage.
 TensorPeers* TrainingDevices::CopiesOf(Device* device, int rank, int t,
-                                      const std::vector<int>& group) {
+                                       const std::vector<int>& group) {
   std::vector<int> ranks;
   for (int d : group) ranks.push_back(RankOf(d, t));
   std::sort(ranks.begin(), ranks.end());

@@ -152,10 +152,10 @@ absl::Status CheckVirtualStages(const Scheme& scheme, const SchemeParams& p) {
   if ((scheme.options & kVirtualStages) != 0 || p.virtual_stages == scheme.default_virtual_stages) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--virtual_stages=", p.virtual_stages, ": this scheme holds ",
-                   scheme.default_virtual_stages == 1 ? "one stage a device" : "two stages a device, a V",
-                   "; use --virtual_stages=", scheme.default_virtual_stages));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--virtual_stages=", p.virtual_stages, ": this scheme holds ",
+      scheme.default_virtual_stages == 1 ? "one stage a device" : "two stages a device, a V",
+      "; use --virtual_stages=", scheme.default_virtual_stages));
 }
 
 // OK, or InvalidArgument: times of other stages than the schedule's, or negative ones.

@@ -56,6 +56,7 @@ void OrderBound::SetWalk() {
 
 absl::StatusOr<StepLeast> OrderBound::Of(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.ScheduleOf(c));
+  if (!CanWalkOrder(*schedule)) return StepLeast();
   PIPELAB_RETURN_IF_ERROR(placed_.Set(c, *schedule));
   SetWalk();
   StepLeast least;

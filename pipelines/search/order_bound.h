@@ -26,6 +26,7 @@
 
 namespace pipelab {
 
+// Nothing, of schedules that WalkOrder does not take: token slices, groups of devices.
 struct StepLeast {
   Nanoseconds time;
   Bytes memory;  // of the largest device

@@ -163,6 +163,7 @@ Bytes PlacementBound::MemoryFor(Nanoseconds order, Bytes least, Bytes most) cons
 
 absl::StatusOr<StepLeast> PlacementBound::Of(const StepConfig& c, Bytes memory) {
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
+  if (!CanWalkOrder(*schedule)) return StepLeast();
   PIPELAB_RETURN_IF_ERROR(placed_.Set(c, *schedule));
   SetWays();
   copies_ = placed_.Copies();

@@ -140,6 +140,13 @@ ModelGraph RandomModel(uint64_t seed) {
       layer.tensor_parallel->forward_sum = *layer.output;
     }
   }
+  for (const ListedLayer& layer : list.layers) {
+    const bool taken =
+        std::any_of(list.layers.begin(), list.layers.end(), [&](const ListedLayer& other) {
+          return std::count(other.inputs.begin(), other.inputs.end(), layer.name) > 0;
+        });
+    if (!taken) list.outputs.push_back(layer.name);
+  }
   return MakeGraph(list, "random").value();
 }
 
@@ -167,7 +174,18 @@ TEST_P(SearchOfRandomModels, EqualsSimulatingAll) {
   ExpectEqualsSimulatingAll(grid, search);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, SearchOfRandomModels, testing::Range(0, 16));
+INSTANTIATE_TEST_SUITE_P(Seeds, SearchOfRandomModels, testing::Range(0, 48));
+
+// No order of theirs can be played, so all are simulated.
+TEST_F(SearchTest, TakesTokenSlices) {
+  search_.devices = 4;
+  search_.batch = 8;
+  search_.methods = {MethodOf("terapipe")};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(grid_, search_));
+  ASSERT_EQ(found.best.size(), 1);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction same, PredictStep(grid_, found.best[0].config));
+  EXPECT_EQ(found.best[0].step_time, same.step_time);
+}
 
 // On 16 devices.
 std::vector<StepConfig> ConfigsOf(const SearchMethod& method,

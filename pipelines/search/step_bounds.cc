@@ -18,6 +18,7 @@ ScheduleShape ShapeOf(const Schedule& s, bool splits) {
   shape.recompute = s.RecomputedStages();
   shape.held.resize(s.num_devices());
   shape.splits = splits;
+  shape.whole = s.num_slices == 1;
   const Placement& p = s.placement;
   shape.replicas = p.num_replicas();
   for (int r = 0; r < p.num_replicas(); ++r) {
@@ -98,6 +99,7 @@ absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
 
 absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
+  if (!shape->whole) return Nanoseconds(0);
   PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* costs, CostsOfStages(c, shape->stages));
   double least = 0;
   // Replicas share them as evenly as can be.

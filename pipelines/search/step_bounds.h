@@ -41,6 +41,7 @@ class StepBounds {
     std::vector<std::vector<int>> held;  // [device] stages
     std::vector<bool> recompute;         // [stage]
     bool in_line = false;                // one replica, and the first stage of device d is stage d
+    bool whole = true;                   // samples: slices have costs of their own
     bool splits = false;                 // backwards have parts
   };
 

@@ -22,15 +22,13 @@ class Walk {
         output_(cell_.size()),
         gradient_(cell_.size()),
         devices_(s_.num_devices()) {
-    CHECK_EQ(s_.num_slices, 1);
-    CHECK(s_.micro_batches_of_stage.empty());
+    CHECK(CanWalkOrder(s_)) << s_.name;
     for (size_t d = 0; d < begin.size(); ++d) devices_[d].now = begin[d].value();
     ends_.resize(s_.placement.num_replicas());
     last_gradient_.resize(ends_.size());
     for (size_t r = 0; r < ends_.size(); ++r) {
       last_gradient_[r].resize(s_.num_stages());
       for (int stage = 0; stage < s_.num_stages(); ++stage) {
-        CHECK_EQ(s_.placement.groups[r][stage].size(), 1);
         ends_[r].push_back(EndsOf(costs, hop, static_cast<int>(r), stage));
       }
     }
@@ -153,6 +151,16 @@ class Walk {
 };
 
 }  // namespace
+
+bool CanWalkOrder(const Schedule& s) {
+  if (s.num_slices != 1 || !s.micro_batches_of_stage.empty()) return false;
+  for (const auto& replica : s.placement.groups) {
+    for (const std::vector<int>& group : replica) {
+      if (group.size() != 1) return false;
+    }
+  }
+  return true;
+}
 
 OrderWalk WalkOrder(const Program& order, const CostTable& costs,
                     absl::FunctionRef<PathCost(int from, int to)> hop,

@@ -37,9 +37,12 @@ struct OrderWalk {
   std::vector<std::vector<Nanoseconds>> last_gradient;
 };
 
-// Of `order`, the schedule alone is read: a valid one, with groups of one device, whole samples and
-// micro-batches of one size (CHECKed). Of `costs`, no network, speeds or measured times. `hop`
-// gives the way between two devices. `begin`: [device] when its first action may begin; empty: 0.
+// Groups of one device, whole samples, and micro-batches of one size.
+bool CanWalkOrder(const Schedule& schedule);
+
+// Of `order`, the schedule alone is read: a valid one that CanWalkOrder (CHECKed). Of `costs`, no
+// network, speeds or measured times. `hop` gives the way between two devices. `begin`: [device]
+// when its first action may begin; empty: 0.
 OrderWalk WalkOrder(const Program& order, const CostTable& costs,
                     absl::FunctionRef<PathCost(int from, int to)> hop,
                     const std::vector<Nanoseconds>& begin = {});

@@ -44,18 +44,13 @@ std::vector<DevicePrediction> DevicesOf(const TraceAnalysis& analysis, const Tra
   return devices;
 }
 
-}  // namespace
-
-double StepPrediction::samples_per_second() const {
-  return static_cast<double>(step.config.batch()) * 1e9 / static_cast<double>(step_time.value());
-}
-
-absl::StatusOr<StepPrediction> SimulateStep(Step step) {
+// `memory`: [device of the program].
+absl::StatusOr<StepPrediction> Simulated(Step step, std::vector<Bytes>* memory) {
   StepPrediction p;
   PIPELAB_ASSIGN_OR_RETURN(p.trace, Simulate(step.program, step.costs));
   p.step_time = p.trace.makespan;
-  const std::vector<Bytes> memory = MemoryOf(step, p.trace);
-  p.largest_device = memory.empty() ? Bytes(0) : *std::max_element(memory.begin(), memory.end());
+  *memory = MemoryOf(step, p.trace);
+  p.largest_device = memory->empty() ? Bytes(0) : *std::max_element(memory->begin(), memory->end());
   p.fits = step.device_memory == Bytes(0) || p.largest_device <= step.device_memory;
   const double seconds = static_cast<double>(p.step_time.value()) * 1e-9;
   if (seconds > 0) {
@@ -66,11 +61,23 @@ absl::StatusOr<StepPrediction> SimulateStep(Step step) {
   return p;
 }
 
+}  // namespace
+
+double StepPrediction::samples_per_second() const {
+  return static_cast<double>(step.config.batch()) * 1e9 / static_cast<double>(step_time.value());
+}
+
+absl::StatusOr<StepPrediction> SimulateStep(Step step) {
+  std::vector<Bytes> memory;
+  return Simulated(std::move(step), &memory);
+}
+
 absl::StatusOr<StepPrediction> Predict(Step step) {
-  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, SimulateStep(std::move(step)));
+  std::vector<Bytes> memory;
+  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, Simulated(std::move(step), &memory));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(p.trace));
   p.bubble = analysis.overall.bubble;
-  p.devices = DevicesOf(analysis, p.trace, MemoryOf(p.step, p.trace), p.step.members);
+  p.devices = DevicesOf(analysis, p.trace, memory, p.step.members);
   return p;
 }
 

@@ -23,7 +23,8 @@
 //   no_pipeline_overlap, no_data_overlap
 //                   messages, or reductions and gathers, never run beside compute
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
-//   ranks           which ranks lie side by side on the cluster, innermost first: tp-dp-pp (default),
+//   ranks           which ranks lie side by side on the cluster, innermost first: tp-dp-pp
+//   (default),
 //                   or tp-pp-dp: each replica on devices of its own (RankOrder)
 //   execution       plain, or what Megatron-LM of 2022 lost (execution.h): megatron2022, or some of
 //                   its parts, "calls+inputs"
