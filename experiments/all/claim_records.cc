@@ -24,11 +24,11 @@ struct RecordField {
   std::string ClaimRecord::*text;
 };
 constexpr RecordField kFields[] = {
-    {"study", &ClaimRecord::study},         {"claim", &ClaimRecord::claim},
-    {"source", &ClaimRecord::source},       {"tag", &ClaimRecord::tag},
-    {"state", &ClaimRecord::state},         {"value", &ClaimRecord::value},
-    {"unit", &ClaimRecord::unit},           {"published", &ClaimRecord::published},
-    {"accepted", &ClaimRecord::accepted},   {"changed", &ClaimRecord::changed},
+    {"study", &ClaimRecord::study},       {"claim", &ClaimRecord::claim},
+    {"source", &ClaimRecord::source},     {"tag", &ClaimRecord::tag},
+    {"state", &ClaimRecord::state},       {"value", &ClaimRecord::value},
+    {"unit", &ClaimRecord::unit},         {"published", &ClaimRecord::published},
+    {"accepted", &ClaimRecord::accepted}, {"changed", &ClaimRecord::changed},
 };
 
 std::string ValueOf(const Claim& c) {
@@ -113,8 +113,7 @@ std::string TurnOf(const ClaimRecord& committed, const ClaimRecord& now) {
   for (const auto& [name, text] : {std::make_pair("published", &ClaimRecord::published),
                                    std::make_pair("accepted", &ClaimRecord::accepted)}) {
     if (committed.*text == now.*text) continue;
-    turns.push_back(
-        absl::StrCat(name, " ", OrNone(committed.*text), " -> ", OrNone(now.*text)));
+    turns.push_back(absl::StrCat(name, " ", OrNone(committed.*text), " -> ", OrNone(now.*text)));
   }
   return absl::StrJoin(turns, "; ");
 }

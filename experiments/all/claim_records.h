@@ -21,8 +21,8 @@ struct ClaimRecord {
   std::string study, claim;
   std::string source, tag;  // of the published figure; empty: an expectation of this project
   std::string state;        // ClaimStateName; empty: not recorded yet
-  // What came out, with 6 digits and in `unit`, or the errors of a table. Empty where it is measured
-  // or replayed, since no two runs agree.
+  // What came out, with 6 digits and in `unit`, or the errors of a table. Empty where it is
+  // measured or replayed, since no two runs agree.
   std::string value, unit;
   std::string published, accepted;
   std::string changed;  // the last turn: "missed -> met" (TurnOf)

@@ -145,9 +145,8 @@ TEST(ClaimRecordsTest, AreWrittenReadAndReplaced) {
                         "claims.csv"));
   Replace("b", made, &all);
   Replace("d", RecordsOf("d", {OwnClaim("d.x", "ours")}), &all);
-  EXPECT_EQ(ClaimRecordsCsv(all),
-            absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,\n", of_b,
-                         "c,c.x,,,met,,,,,\nd,d.x,,,not made,,,,,\n"));
+  EXPECT_EQ(ClaimRecordsCsv(all), absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,\n", of_b,
+                                               "c,c.x,,,met,,,,,\nd,d.x,,,not made,,,,,\n"));
   EXPECT_EQ(ClaimRecordsCsv(Select(all, "b")), ClaimRecordsCsv(made));
   const PublishedItem item{"Paper", "Table 1", "read", {"p.gain", "p.lost"}, ""};
   EXPECT_THAT(Unanswered({item}, all), testing::ElementsAre("Paper, Table 1: p.lost"));
@@ -162,9 +161,9 @@ TEST(ClaimRecordsTest, ATurnIsNoticedNotedAndExplained) {
               testing::ElementsAre(HasSubstr("claim p.gain: is no longer recorded")));
   std::vector<ClaimRecord> missed = RecordsOf("b", {Gain("p.gain", 1.9)});
   EXPECT_THAT(ClaimDifferences(committed, missed),
-              testing::ElementsAre(AllOf(
-                  HasSubstr("study b, claim p.gain: met -> missed: commit claims.csv"),
-                  HasSubstr("with \"`p.gain` met -> missed: WHY\" in CHANGELOG.md"))));
+              testing::ElementsAre(
+                  AllOf(HasSubstr("study b, claim p.gain: met -> missed: commit claims.csv"),
+                        HasSubstr("with \"`p.gain` met -> missed: WHY\" in CHANGELOG.md"))));
   EXPECT_THAT(ClaimDifferences(missed, committed),
               testing::ElementsAre(HasSubstr("p.gain: missed -> met: ")));
   NoteTurns(committed, &missed);
