@@ -11,13 +11,13 @@ namespace pipelab {
 namespace {
 
 double Value(Nanoseconds t) { return static_cast<double>(t.value()); }
+
 // Of a device's stage activations.
 double MostHeldBy(const StepCache& cache, const StepConfig& c) {
   const double unknown = std::numeric_limits<double>::max();
   if (c.has_schedule_file() || cache.HasSchedule(c.scheme)) return unknown;
   const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
-  if (!scheme.ok() || (*scheme)->most_held == nullptr) return unknown;
-  return static_cast<double>(MostHeld(**scheme, SchemeSizes(c)));
+  return scheme.ok() ? static_cast<double>(MostHeld(**scheme, SchemeSizes(c))) : unknown;
 }
 
 Nanoseconds RoundedDown(double t) { return Nanoseconds(static_cast<int64_t>(t)); }

@@ -6,18 +6,16 @@
 //
 // The parts:
 //   calls           1F1B and interleaved: messages in calls of up to two or four, each of which
-//   ends
-//                   with a synchronisation of host and device (ir/message_calls.h). Nothing runs
-//                   beside them; the gathers of messages that came in parts, one after the other,
-//                   and the launch gap follow.
+//                   ends with a synchronisation of host and device (ir/message_calls.h). Nothing
+//                   runs beside them; the gathers of messages that came in parts, one after the
+//                   other, and the launch gap follow.
 //   forwards_first  interleaved with M = P: all forwards run before the first backward
 //   inputs          each forward begins with two broadcasts of its tokens' sizes and tokens in the
 //                   tensor-parallel group, and a synchronisation between them
 //   step_checks     before the optimizer's step the host reads two sums over all devices: of
 //                   infinities, and of squares for the norm
 //   step_passes     unscaling, the norm and the copy of weights to 16 bits read and write 18 bytes
-//   a
-//                   parameter in addition to the optimizer's
+//                   per parameter in addition to the optimizer's
 //
 // megatron2022 is all of them, and no_data_overlap. Its steps then end in this order: sums of
 // gradients over data-parallel copies, those of tied embeddings, checks, Adam, copy. Where
