@@ -58,7 +58,8 @@ void PlacementBound::SetWays() {
     kept_[stage] = static_cast<double>(kept.value());
   }
   const int replicas = s.placement.num_replicas();
-  micro_batches_ = placed_.config().micro_batches / replicas;  // shared as evenly as can be
+  const int share = placed_.config().micro_batches / replicas;  // as even as can be
+  micro_batches_ = share;
   ways_.assign(replicas, std::vector<Ways>(s.num_stages()));
   for (int r = 0; r < replicas; ++r) {
     const auto& groups = s.placement.groups[r];
