@@ -23,7 +23,6 @@
 namespace pipelab {
 namespace {
 
-constexpr int kReplayedSteps = 20;  // the last ones; the first warm up
 
 // The scheme runs branches side by side.
 bool TakesBranches(const ComparisonOptions& options, const Scheme& scheme) {

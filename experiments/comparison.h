@@ -17,6 +17,9 @@
 
 namespace pipelab {
 
+// Steps at the end of training whose medians are replayed; those before warm up.
+constexpr int kReplayedSteps = 20;
+
 struct ComparisonOptions {
   std::vector<std::string> schemes;          // empty: all synchronous ones of the catalogue
   std::string schemes_option = "--schemes";  // where the user named them

@@ -77,7 +77,7 @@ same_losses() {
     "$pipelab" run $run --steps=3 >alone
     # shellcheck disable=SC2086
     timeout 100 mpirun "${options[@]}" "$pipelab" run $run --steps=3 >stdout 2>stderr || { cat stderr; return 1; }
-    diff <(sed '/^last step: /d' alone) <(sed 's/ in 4 processes,/,/; /^last step: /d' stdout) ||
+    diff <(sed '/^step time, /d' alone) <(sed 's/ in 4 processes,/,/; /^step time, /d' stdout) ||
       { echo "differs: $run"; return 1; }
   done
 }

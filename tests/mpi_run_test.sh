@@ -28,7 +28,7 @@ same() {
   for n in 2 4; do
     of "$n" "$pipelab" run "$@" || { echo "exit $? of $n processes: $*"; cat stderr; return 1; }
     [[ ! -s stderr ]] || { echo "on stderr of $n processes:"; cat stderr; return 1; }
-    diff <(sed '/^last step: /d' alone) <(sed "s/ in $n processes,/,/; /^last step: /d" stdout) ||
+    diff <(sed '/^step time, /d' alone) <(sed "s/ in $n processes,/,/; /^step time, /d" stdout) ||
       { echo "$n processes differ: $*"; return 1; }
   done
 }

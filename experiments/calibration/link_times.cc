@@ -68,6 +68,7 @@ absl::StatusOr<LinkTimes> MeasureLink(const LinkTimesOptions& options) {
   LinkTimes times;
   times.round_trips = options.round_trips;
   PIPELAB_ASSIGN_OR_RETURN(times.latency_seconds, OneWay(64, options.round_trips));
+  if (options.large_bytes == 0) return times;
   PIPELAB_ASSIGN_OR_RETURN(const double large, OneWay(options.large_bytes, options.round_trips));
   times.bytes_per_second = static_cast<double>(options.large_bytes) / large;
   return times;

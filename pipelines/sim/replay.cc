@@ -43,6 +43,10 @@ absl::Status CheckBelongs(const Program& program, absl::Span<const Trace> measur
   return absl::OkStatus();
 }
 
+bool EndsCollective(OpCode op) {
+  return op == OpCode::kReduceWait || op == OpCode::kGatherWait || op == OpCode::kNormWait;
+}
+
 }  // namespace
 
 absl::StatusOr<CostTable> ReplayCosts(const Program& program, absl::Span<const Trace> measured,
@@ -61,6 +65,7 @@ absl::StatusOr<CostTable> ReplayCosts(const Program& program, absl::Span<const T
       samples.clear();
       for (const Trace& trace : measured) samples.push_back(trace.devices[d].spans[i].cpu_ns);
       times[i] = Nanoseconds(Median(&samples));
+      if (EndsCollective(op)) times[i] += base.hop_latency;
     }
   }
   return base;

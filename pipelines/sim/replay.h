@@ -8,15 +8,15 @@
 // operation:
 //   compute, step    its own processor time;
 //   send, receive    theirs too: on the device's thread they are real work (matching, posting);
-//   wait             none: it ends when its message is there. What waking up costs is left out, so
-//                    a replay is a little optimistic about dispatch;
-//   reduce_wait,     its own processor time, begun when all members have come; the slowest ends it;
-//   gather_wait,
+//   wait             none: it ends when its message is there;
+//   reduce_wait,     its own processor time, begun base.hop_latency after all members have come;
+//   gather_wait,     the slowest ends it;
 //   norm_wait
 //   reduce, gather,  its own processor time.
 //   norm, release
-// Messages take no time on the way (in-process hand-over) unless `base` has a latency and a
-// bandwidth. Memory needs `base` (stage memory and edge bytes); without it peak_activation is 0.
+// Messages take what `base` says. In one process that is base.hop_latency, what it takes to hand
+// over and to wake the thread that waits; without it a replay is optimistic about short steps.
+// Memory needs `base` (stage memory and edge bytes); without it peak_activation is 0.
 //
 // Errors: InvalidArgument when a trace does not belong to the program (other devices, spans
 // missing).

@@ -46,10 +46,41 @@ TEST(Replay, TakesMediansAndNoWaits) {
 0F0[0,300] send[300,302] receive[302,304] wait[304,904] 0B0[904,1204] step[1204,1206] 
 receive[0,2] wait[2,302] 1F0[302,602] 1B0[602,902] send[902,904] step[904,906] 
 )");
+  // 10 to hand each message over.
+  CostTable base;
+  base.hop_latency = Nanoseconds(10);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(replayed, Replay(p, traces, base));
+  EXPECT_EQ(Timeline(replayed), R"(
+0F0[0,300] send[300,302] receive[302,304] wait[304,924] 0B0[924,1224] step[1224,1226] 
+receive[0,2] wait[2,312] 1F0[312,612] 1B0[612,912] send[912,914] step[914,916] 
+)");
   traces.pop_back();  // 100 and 900
   PIPELAB_ASSERT_OK_AND_ASSIGN(CostTable costs, ReplayCosts(p, traces));
   EXPECT_EQ(costs.instruction_time[0][0], Nanoseconds(500));
   EXPECT_EQ(costs.instruction_time[0][3], Nanoseconds(0));  // the wait
+}
+
+TEST(Replay, WakesTheMembersOfACollective) {
+  uint64_t seed = 0;
+  int with_collectives = 0;
+  for (const RandomShape& shape : Shapes()) {
+    const Program p = LowerOrDie(RandomOrder(shape, ++seed));
+    const Trace trace = Simulate(p, Costs(p.schedule)).value();
+    CostTable base;
+    base.hop_latency = Nanoseconds(10);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const CostTable without, ReplayCosts(p, {trace}));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const CostTable with, ReplayCosts(p, {trace}, base));
+    for (size_t d = 0; d < p.instructions.size(); ++d) {
+      for (size_t i = 0; i < p.instructions[d].size(); ++i) {
+        const OpCode op = p.instructions[d][i].op;
+        const bool ends = op == OpCode::kReduceWait || op == OpCode::kGatherWait;
+        EXPECT_EQ(with.instruction_time[d][i] - without.instruction_time[d][i],
+                  Nanoseconds(ends ? 10 : 0));
+        with_collectives += ends;
+      }
+    }
+  }
+  EXPECT_GT(with_collectives, 0);
 }
 
 TEST(Replay, KeepsTheMemoryOfItsBase) {
