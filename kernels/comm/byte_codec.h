@@ -64,6 +64,7 @@ class ByteReader {
       ok_ = false;
       return;
     }
+    if (bytes == 0) return;  // `data` may be null
     std::memcpy(data, rest_.data(), bytes);
     rest_.remove_prefix(bytes);
   }
