@@ -21,7 +21,7 @@ namespace pipelab {
 absl::StatusOr<SimulatedRun> RunFromFlags(ScheduleInput input, int least_decimals);
 
 // A step of a model as a run, in milliseconds and bytes.
-SimulatedRun RunOfStep(const StepPrediction& prediction);
+SimulatedRun RunOfStep(StepPrediction prediction);
 
 // InvalidArgument naming the first flag that gives times by hand, which a model has.
 absl::Status CheckNoTimesByHand();
