@@ -176,7 +176,7 @@ printf '\xEF\xBB\xBF0F0,0B0\r\n1F0,1B0\r\n' >marked.csv
 check "a spreadsheet's CSV" prints "valid: 2 devices" check --csv=marked.csv
 check "stdout by name" prints "device 1: 1F0" schedule 1f1b --out=/dev/stdout
 check "no output" refused 2 "--out=: is empty; give a file, or - for stdout" schedule 1f1b --out=
-check "samples without a plan" refused 2 "--micro_batch_size=2: says more of --plan" schedule 1f1b --micro_batch_size=2
+check "samples without a plan" refused 2 "--micro_batch_size=2: requires --plan" schedule 1f1b --micro_batch_size=2
 check "one place for two drawings" refused 2 "--svg_out=a and --trace_out=a: only one of them can go there" \
   show 1f1b --svg_out=a --trace_out=a
 check "no drawing before an error" refused 2 "--memory_out=m.svg: needs sizes" \
