@@ -134,7 +134,7 @@ check "PyTorch's CSV of a plan" prints "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3" \
   schedule --plan=gpt_plan.json --model=gpt-small --format=csv --micro_batches=4
 check "no CSV of a graph" refused 2 "--format=csv: PyTorch's schedule CSV: stage 1 has 1 copies, and stage 0 2" \
   schedule --plan=mmt_plan.json --model=mmt-small --micro_batch_size=2 --format=csv
-check "a plan without a model" refused 2 "--plan=mmt_plan.json: needs the --model" simulate --plan=mmt_plan.json
+check "a plan without a model" refused 2 "--plan=mmt_plan.json: requires --model" simulate --plan=mmt_plan.json
 check "a plan and a scheme" refused 2 "'1f1b': --plan=mmt_plan.json gives the schedule" \
   simulate 1f1b --plan=mmt_plan.json --model=mmt-small
 check "a plan and devices" refused 2 "--devices=8: --plan=mmt_plan.json gives it" \

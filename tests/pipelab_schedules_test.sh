@@ -162,7 +162,7 @@ check "a graph has no CSV" refused 2 "the CSV form cannot say a stage graph that
 check "edges of another scheme" refused 2 "--scheme=1f1b --edges: only for graph" \
   schedule 1f1b --devices=3 --edges=0-2,1-2
 check "no edge" refused 2 "--edges=0-1,2: '2' is not an edge" schedule graph --devices=3 --edges=0-1,2
-check "an edge too far" refused 2 "--edges=0-3: stage 3 does not exist; there are 3" \
+check "an edge too far" refused 2 "--edges=0-3: stage 3 does not exist; stages are 0 to 2" \
   schedule graph --devices=3 --edges=0-3
 check "a ring" refused 2 "--edges: the stage graph has a cycle" schedule graph --devices=2 --edges=0-1,1-0
 check "no number" refused 2 "--stage_micro_batches=8,x: 'x' is not a number from 1" \

@@ -11,7 +11,7 @@ closed_form() {
   grep -qF '{"bubble":0.2727272727272727,"devices":[' flat || { cat flat; return 1; }
   grep -qF '{"busy":24.0,"idle":9.0,"peak_in_flight":4,"span":33.0}' flat || { cat flat; return 1; }
   grep -qF '{"busy":24.0,"idle":9.0,"peak_in_flight":1,"span":24.0}]' flat || { cat flat; return 1; }
-  grep -qF '"makespan":33.0}' flat || { cat flat; return 1; }
+  grep -qF '"makespan":33.0,"schema":1}' flat || { cat flat; return 1; }
 }
 
 # A fused backward costs both parts; times are decimals and stay exact; a hop delays each way once.
