@@ -181,7 +181,7 @@ absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions
     }
     if (std::find(schemes.begin(), schemes.end(), scheme) != schemes.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(options.schemes_option, "=", name, ": stands there twice; once is enough"));
+          absl::StrCat(options.schemes_option, "=", name, ": listed twice"));
     }
     schemes.push_back(scheme);
   }

@@ -64,7 +64,7 @@ check "graphs of the CPU" refused 2 "--cuda_graphs=on: requires --backend=cuda o
 check "graphs or not" refused 2 "--cuda_graphs=yes: must be on or off" run 1f1b --cuda_graphs=yes
 check "graphs that serve" graphs_serve
 check "a run that goes on" goes_on
-check "nothing to split rows in" refused 2 "--sequence_parallel=true: needs a group" run 1f1b --sequence_parallel
+check "nothing to split rows in" refused 2 "--sequence_parallel=true: requires --tensor_parallel above 1" run 1f1b --sequence_parallel
 check "a folder as checkpoint" refused 2 "--checkpoint=.: is a folder; give a file" run 1f1b --checkpoint=.
 check "no checkpoint" refused 1 "--resume=none: cannot be read" run 1f1b --resume=none
 # What run says as JSON is what it says in words.
