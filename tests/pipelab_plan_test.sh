@@ -164,6 +164,8 @@ check "stdin twice" refused 2 "--piper_json=- and --plan=-: only one of them can
   check_plan --plan=- --piper_json=- <"$examples/piper.json"
 check "tokens left over" refused 2 "--token_step=100: must divide the 1024 tokens" \
   plan --planner=terapipe --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --token_step=100
+check "parts of samples" prints "stage 0: 8 copies cannot share 1 sample evenly" \
+  plan --planner=dapple --model=gpt-small --cluster=dgx-a100 --devices=8 --micro_batches=4
 check "blocks stay together" prints "block8 .. block15" plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --blocks
 check "too many samples of a plan" refused 2 "b=9223372036854775807: must be at most " \
   plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --micro_batch_size=9223372036854775807

@@ -24,9 +24,10 @@ std::string PartsNote(const PlanPipeline& pipeline) {
   for (int s = 0; s < pipeline.schedule.num_stages(); ++s) {
     const int64_t samples = pipeline.StageSamples(s), copies = pipeline.Copies(s);
     if (samples % copies == 0) continue;
-    return absl::StrCat("stage ", s, " has micro-batches of ", samples, " samples for ", copies,
-                        " copies: the planner counts parts of samples, the simulated step ",
-                        pipeline.DeviceSamples(s), " for a copy\n");
+    return absl::StrCat("stage ", s, ": ", copies, " copies cannot share ", samples,
+                        samples == 1 ? " sample" : " samples",
+                        " evenly; the planner counts parts of samples, the simulated step up to ",
+                        pipeline.DeviceSamples(s), " per copy\n");
   }
   return "";
 }

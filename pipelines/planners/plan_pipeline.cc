@@ -23,8 +23,7 @@ absl::StatusOr<std::vector<int>> StageOfLayers(const ModelGraph& graph, const Pl
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     for (int v : plan.stages[s].layers) {
       const PlanOperator& op = problem.operators[v];
-      if (op.layers.empty())
-        return Error("layer ", op.id, " is not a layer of a model that can run");
+      if (op.layers.empty()) return Error("layer ", op.id, " is no layer of a model that can run");
       for (int layer : op.layers) {
         if (stage_of_layer[layer] >= 0) {
           return Error("layer ", op.id, " is in stages ", stage_of_layer[layer], " and ", s);
@@ -78,12 +77,6 @@ int64_t SamplesInTurn(int64_t copies, const PlanPipelineOptions& options) {
   return micro_batch_size;
 }
 
-// DAPPLE's copies share every micro-batch: its batch time counts them so.
-bool CopiesTakeTurns(const Plan& plan, CopyRule rule) {
-  return rule == CopyRule::kTakeTurns && plan.objective != PlanObjective::kBatchTime &&
-         plan.objective != PlanObjective::kBatchTimeNoOverlap;
-}
-
 // [stage] Micro-batches of a step.
 absl::StatusOr<std::vector<int32_t>> MicroBatches(const Plan& plan,
                                                   const PlanPipelineOptions& options) {
@@ -93,7 +86,7 @@ absl::StatusOr<std::vector<int32_t>> MicroBatches(const Plan& plan,
     int64_t micro_batch_size = plan.stages[s].micro_batch_size;
     if (micro_batch_size == 0) {
       micro_batch_size = options.micro_batch_size;
-      if (micro_batch_size >= 1 && CopiesTakeTurns(plan, options.copies)) {
+      if (micro_batch_size >= 1 && options.copies == CopyRule::kTakeTurns) {
         micro_batch_size = SamplesInTurn(plan.stages[s].data, options);
       }
     }

@@ -10,7 +10,7 @@
 // in flight as its order needs. A stage runs micro-batches of the size that the plan gives it, and
 // its `data` copies divide each by rows. Planners without sizes of their own (Piper, PipeDream)
 // mean copies that take whole micro-batches in turn: d of them are then one micro-batch of d times
-// the samples (CopyRule). DAPPLE's share every micro-batch, whatever the rule. Devices are numbered along the stages, stage by stage.
+// the samples (CopyRule). Devices are numbered along the stages, stage by stage.
 //
 // The problem's operators know their layers (model_problem.h). A stage in which some layer
 // recomputes rebuilds all of its activations.

@@ -208,16 +208,6 @@ TEST_F(PlanPipelineTest, CopiesTakeTurnsOrShareRows) {
   EXPECT_EQ(p.DeviceSamples(1), 2);
 }
 
-// DAPPLE's batch time counts a part of every micro-batch for each copy.
-TEST_F(PlanPipelineTest, CopiesOfABatchTimeShareRows) {
-  Plan plan = Branches(1);
-  plan.stages[0].data = 2;
-  plan.objective = PlanObjective::kBatchTime;
-  const PlanPipeline p = Pipeline(plan);
-  EXPECT_TRUE(p.schedule.micro_batches_of_stage.empty());
-  EXPECT_EQ(p.DeviceSamples(0), 2);
-}
-
 TEST_F(PlanPipelineTest, StagesThatRecomputeTakeLonger) {
   Plan plan = Branches(1);
   const StepPrediction plain = Point(Pipeline(plan));
