@@ -15,7 +15,7 @@ namespace pipelab {
 namespace {
 
 struct Case {
-  int devices, micro_batches, chunks;
+  int devices, micro_batches, virtual_stages;
   bool recompute, tied;
 };
 
@@ -33,7 +33,7 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
       options.scheme = std::string(scheme.name);
       options.sizes.devices = c.devices;
       options.sizes.micro_batches = c.micro_batches;
-      options.sizes.virtual_stages = c.chunks;
+      options.sizes.virtual_stages = c.virtual_stages;
       options.sizes.recompute = c.recompute;
       options.micro_batch_size = kSmallSamples;
       if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;

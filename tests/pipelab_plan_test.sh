@@ -134,10 +134,10 @@ check "PyTorch's CSV of a plan" prints "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3" \
   schedule --plan=gpt_plan.json --model=gpt-small --format=csv --micro_batches=4
 check "no CSV of a graph" refused 2 "--format=csv: PyTorch's schedule CSV: stage 1 has 1 copies, and stage 0 2" \
   schedule --plan=mmt_plan.json --model=mmt-small --micro_batch_size=2 --format=csv
-check "a plan without a model" refused 2 "--plan=mmt_plan.json: needs the --model" simulate --plan=mmt_plan.json
-check "a plan and a scheme" refused 2 "'1f1b': --plan=mmt_plan.json says the schedule" \
+check "a plan without a model" refused 2 "--plan=mmt_plan.json: requires --model" simulate --plan=mmt_plan.json
+check "a plan and a scheme" refused 2 "'1f1b': --plan=mmt_plan.json gives the schedule" \
   simulate 1f1b --plan=mmt_plan.json --model=mmt-small
-check "a plan and devices" refused 2 "--devices=8: --plan=mmt_plan.json says it itself" \
+check "a plan and devices" refused 2 "--devices=8: --plan=mmt_plan.json gives it" \
   simulate --plan=mmt_plan.json --model=mmt-small --devices=8
 check "a plan of another model" refused 1 'stages[0].layers: "branch0/embedding": the input has no such layer' \
   simulate --plan=mmt_plan.json --model=gpt-small --cluster=summit-4gpu
@@ -164,6 +164,8 @@ check "stdin twice" refused 2 "--piper_json=- and --plan=-: only one of them can
   check_plan --plan=- --piper_json=- <"$examples/piper.json"
 check "tokens left over" refused 2 "--token_step=100: must divide the 1024 tokens" \
   plan --planner=terapipe --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --token_step=100
+check "parts of samples" prints "stage 0: 8 copies cannot share 1 sample evenly" \
+  plan --planner=dapple --model=gpt-small --cluster=dgx-a100 --devices=8 --micro_batches=4
 check "blocks stay together" prints "block8 .. block15" plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --blocks
 check "too many samples of a plan" refused 2 "b=9223372036854775807: must be at most " \
   plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --micro_batch_size=9223372036854775807

@@ -2,8 +2,8 @@
 // that turns is seen against it, and a published table that no study answers any more.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const auto records, ParseClaimRecords(text, "claims.csv"));
-//   for (const std::string& what : Unanswered(items, records)) ...  // "GPipe ..., Table 2:
-//   gpipe.x"
+//   for (const std::string& what : Unanswered(items, records)) ...
+//       // "GPipe ..., Table 2: gpipe.x"
 #ifndef PIPELAB_EXPERIMENTS_ALL_CLAIM_RECORDS_H_
 #define PIPELAB_EXPERIMENTS_ALL_CLAIM_RECORDS_H_
 

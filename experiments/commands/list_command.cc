@@ -35,10 +35,10 @@ std::string AsTable() {
   }
   const auto row = [&](absl::string_view a, absl::string_view b, absl::string_view c,
                        absl::string_view d) {
-    return absl::StrFormat("%-*s  %6s  %-*s  %s\n", static_cast<int>(name), a, b,
+    return absl::StrFormat("%-*s  %14s  %-*s  %s\n", static_cast<int>(name), a, b,
                            static_cast<int>(summary), c, d);
   };
-  std::string text = row("scheme", "chunks", "what it does", "paper");
+  std::string text = row("scheme", "virtual stages", "what it does", "paper");
   for (const Scheme& s : Catalog()) {
     absl::StrAppend(&text, row(s.name, absl::StrCat(s.default_virtual_stages), s.summary, s.paper));
   }

@@ -26,7 +26,7 @@ ABSL_FLAG(std::string, planner, "",
           "bapipe, terapipe");
 ABSL_FLAG(std::string, time_limit, "",
           "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
-ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one a device, chain: the best");
+ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one per device, chain: the best");
 ABSL_FLAG(int64_t, stage_micro_batch_size, 0,
           "of graphpipe: samples of every stage's micro-batch; 0: each has its own");
 
@@ -118,11 +118,11 @@ absl::StatusOr<std::string> Text(const Plan& plan, const PlanProblem& problem) {
   std::string text = absl::StrFormat("%s: %s, in %.4f s\n", plan.planner, PlanStateName(plan.state),
                                      absl::ToDoubleSeconds(plan.search_time));
   if (!plan.has_plan()) {
-    return absl::StrFormat("%sno plan; nothing is below %.9g %s\n", text, plan.lower_bound, unit);
+    return absl::StrFormat("%sno plan; lower bound %.9g %s\n", text, plan.lower_bound, unit);
   }
   PIPELAB_ASSIGN_OR_RETURN(const PlanReport report, CheckPlan(problem, plan));
   absl::StrAppendFormat(&text,
-                        "\n%s\n%s %.9g %s; nothing is below %.9g (work over devices %.9g, "
+                        "\n%s\n%s %.9g %s; lower bound %.9g (work over devices %.9g, "
                         "largest operator %.9g)\n",
                         Table(plan, problem, report), PlanObjectiveName(plan.objective), plan.value,
                         unit, plan.lower_bound, report.work_bound, report.operator_bound);

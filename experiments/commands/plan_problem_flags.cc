@@ -51,7 +51,7 @@ ABSL_FLAG(int64_t, token_step, 0,
           "with --model, for terapipe: slices have a multiple of so many tokens; 0: no slices");
 ABSL_FLAG(std::string, sample_sizes, "",
           "with --model: samples of micro-batches that graphpipe may choose from, such as 1,2,4; "
-          "empty: --micro_batch_size a copy");
+          "empty: --micro_batch_size per copy");
 
 namespace pipelab {
 namespace {
@@ -190,14 +190,14 @@ absl::StatusOr<PlanProblem> ProblemOfModel() {
     return absl::InvalidArgumentError(absl::StrCat(
         "--devices=", devices, ": must be from 1 to the ", spec.max_devices(), " of the cluster"));
   }
-  const int64_t samples = absl::GetFlag(FLAGS_micro_batch_size);
+  const int64_t micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   const int micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
-  PIPELAB_RETURN_IF_ERROR(CheckCountable(on->step(), samples, micro_batches));
+  PIPELAB_RETURN_IF_ERROR(CheckCountable(on->step(), micro_batch_size, micro_batches));
   ModelProblemOptions sizes;
   sizes.type = on->step().type;
   sizes.devices = devices;
-  sizes.micro_batch_size = samples;
-  sizes.batch_samples = samples * micro_batches;
+  sizes.micro_batch_size = micro_batch_size;
+  sizes.batch_samples = micro_batch_size * micro_batches;
   PIPELAB_ASSIGN_OR_RETURN(sizes.micro_batch_sizes, SampleSizes());
   sizes.token_step = absl::GetFlag(FLAGS_token_step);
   if (sizes.token_step < 0) {

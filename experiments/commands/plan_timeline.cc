@@ -19,6 +19,19 @@ std::string NotRun(const absl::Status& status) {
   return absl::StrCat("\nnot simulated: ", status.message(), "\n");
 }
 
+// Planners divide micro-batches among copies into parts of samples; devices have whole ones.
+std::string PartsNote(const PlanPipeline& pipeline) {
+  for (int s = 0; s < pipeline.schedule.num_stages(); ++s) {
+    const int64_t samples = pipeline.StageSamples(s), copies = pipeline.Copies(s);
+    if (samples % copies == 0) continue;
+    return absl::StrCat("stage ", s, ": ", copies, " copies cannot share ", samples,
+                        samples == 1 ? " sample" : " samples",
+                        " evenly; the planner counts parts of samples, the simulated step up to ",
+                        pipeline.DeviceSamples(s), " per copy\n");
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& problem) {
@@ -38,6 +51,7 @@ absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& pr
       "device %.3f GiB\n",
       pipeline->Depth(), point->step.config.batch(), ToSeconds(point->trace.makespan) * 1e3,
       point->samples_per_second(), static_cast<double>(point->largest_device.value()) / (1 << 30));
+  absl::StrAppend(&text, PartsNote(*pipeline));
   if (pipeline->schedule.num_devices() <= kMostDevices) {
     absl::StrAppend(&text, TimelineText(point->trace, kColumns));
   }

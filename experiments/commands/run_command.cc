@@ -326,7 +326,8 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   if (HasOwnSteps(schedule)) {
     equality.text = trained.has_serial
                         ? absl::StrCat(equality.text, ", by its published staleness rule")
-                        : "asynchronous by no published rule, so compared with nothing";
+                        : "asynchronous without a published staleness rule, so not compared with "
+                          "serial training";
     equality.ok = equality.ok || !trained.has_serial;
   }
   const std::string json_out = absl::GetFlag(FLAGS_json_out);

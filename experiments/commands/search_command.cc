@@ -214,7 +214,7 @@ absl::Status Explain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(std::string out, NoteAbove(on->step(), config));
   absl::StrAppendFormat(
       &out,
-      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, bubble "
+      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s per device, bubble "
       "%.1f %%, %.2f GiB of %.2f\n\n",
       c.ToString(), c.batch(), c.devices(), ToMs(p.step_time), p.samples_per_second(),
       p.tflops_per_device, ToPercent(p.bubble), ToGiB(p.largest_device),

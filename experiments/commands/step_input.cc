@@ -221,6 +221,7 @@ nlohmann::json StepAsJson(const StepPrediction& p) {
   }
   const absl::StatusOr<Bytes> usable = UsableMemory(p.step.device_memory);
   return {
+      {"schema", kOutputSchema},
       {"config", p.step.config.ToString()},
       {"step_ms", ToSeconds(p.step_time) * 1e3},
       {"bubble", p.bubble},

@@ -193,7 +193,7 @@ TEST(PredictEachRow, SchemesAndVirtualStages) {
   row.virtual_stages = 0;
   row.scheme = "gpipe";
   EXPECT_GT(PredictWhole(row).memory, plain.memory);  // all micro-batches in flight
-  row.scheme = "zbv";                                 // two stages a device of its own
+  row.scheme = "zbv";                                 // two stages per device of its own
   EXPECT_GT(PredictWhole(row).milliseconds, 0);
 }
 

@@ -167,8 +167,8 @@ absl::StatusOr<std::vector<MegatronResult>> PredictMegatron(const MegatronPaper&
     run.tokens = paper.tokens;
     run.vocabulary = paper.vocabulary;
     StepConfig& c = run.config;
-    c.scheme = row.chunks > 1 ? "interleaved" : "1f1b";
-    c.virtual_stages = row.chunks > 1 ? static_cast<int>(row.chunks) : 0;
+    c.scheme = row.virtual_stages > 1 ? "interleaved" : "1f1b";
+    c.virtual_stages = row.virtual_stages > 1 ? static_cast<int>(row.virtual_stages) : 0;
     c.pipeline = static_cast<int>(row.pipeline);
     c.tensor = static_cast<int>(row.tensor);
     c.data = static_cast<int>(row.data());
@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<MegatronResult>> PredictMegatron(const MegatronPaper&
     const double pipeline = static_cast<double>(row.pipeline - 1);
     results.push_back({row,
                        paper.FlopsOf(row).value() / seconds / static_cast<double>(row.gpus) * 1e-12,
-                       pipeline / static_cast<double>(row.chunks * row.micro_batches())});
+                       pipeline / static_cast<double>(row.virtual_stages * row.micro_batches())});
   }
   return results;
 }
@@ -217,7 +217,7 @@ Table MegatronTable(const MegatronPaper& paper, const std::vector<MegatronResult
     const PublishedMegatronRow& p = r.published;
     t.AddRow({Label(absl::StrFormat("%.1fB", p.parameters * 1e-9)),
               Label(absl::StrFormat("P=%d T=%d D=%d, V=%d, b=%d, M=%d", p.pipeline, p.tensor,
-                                    p.data(), p.chunks, p.micro_batch, p.micro_batches())),
+                                    p.data(), p.virtual_stages, p.micro_batch, p.micro_batches())),
               Published(p.tflops, p.tag), Simulated(r.tflops), Computed(ToPercent(r.error())),
               Computed(ToPercent(r.bubble))});
   }

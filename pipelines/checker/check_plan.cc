@@ -24,8 +24,8 @@ absl::Status CheckClaims(const Plan& plan, const PlanReport& report) {
                      ", which is ", report.value);
   }
   if (plan.lower_bound > report.value * (1 + kSame)) {
-    return PlanError("the plan says that nothing is below ", plan.lower_bound, ", but it is ",
-                     report.value, " itself");
+    return PlanError("the plan says that its lower bound is ", plan.lower_bound, ", but it is ",
+                     report.value);
   }
   if (report.bound() > report.value * (1 + kSame)) {
     return PlanError("the value ", report.value, " is below the bound ", report.bound());

@@ -64,7 +64,7 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   if (device.arithmetic.empty()) return Error("device.arithmetic", "must have an operation");
   for (const auto& [kind, curve] : device.arithmetic) {
     const std::string place = absl::StrCat("device.arithmetic.", OperationKindName(kind));
-    if (!HasProducts(kind)) return Error(place, "has none: memory_efficiency rules its time");
+    if (!HasProducts(kind)) return Error(place, "has none: memory_efficiency sets its time");
     PIPELAB_RETURN_IF_ERROR(CheckCurveAt(place, curve));
   }
   for (const auto& [kind, curve] : device.memory_efficiency_of) {

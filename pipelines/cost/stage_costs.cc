@@ -38,14 +38,6 @@ Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
   return Nanoseconds(std::llround(flops.value() / rate.value() * 1e9));
 }
 
-Nanoseconds MeasuredTime(const std::vector<Operation>& operations) {
-  Nanoseconds sum;
-  for (const Operation& o : operations) {
-    if (o.kind == OperationKind::kMeasured) sum += o.time;
-  }
-  return sum;
-}
-
 // Flops of all layers at the rate, what was measured, and the group's collectives.
 void Add(const StageCost::TensorTraffic& of_layer, StageCost::TensorTraffic* of_stage) {
   of_stage->forward += of_layer.forward;

@@ -8,15 +8,14 @@
 // each in-edge, then each layer's output. Layers run in order forward, and from the last to the
 // first backward. Rules:
 //  * A value is held until nobody needs it: the forward and recompute let go of one that no
-//  backward
-//    part reads (InputUse), a backward lets go of the others after the first layer that reads them.
+//    backward part reads (InputUse), a backward lets go of the others after the first layer that
+//    reads them.
 //    A forward that drops keeps the values of in-edges only.
 //  * A value that leaves does so when the forward is over. Each out-edge owns its tensor: the value
 //    itself for the last of its out-edges, unless it is kept here, and copies for the others. So
 //    sends and hand-overs need not know of one another.
 //  * Backward, the gradients that came back for a value are added up first, from the last out-edge
-//  to
-//    the first, in place; then the layers that take it add theirs as they run.
+//    to the first, in place; then the layers that take it add theirs as they run.
 #ifndef PIPELAB_PIPELINES_COST_STAGE_PLAN_H_
 #define PIPELAB_PIPELINES_COST_STAGE_PLAN_H_
 

@@ -147,7 +147,8 @@ class Search {
 absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "graphpipe"));
   if (problem.objective == PlanObjective::kMaxLoad) {
-    return absl::InvalidArgumentError("--planner=graphpipe: it plans no dnn-partitioning inputs");
+    return absl::InvalidArgumentError(
+        "--planner=graphpipe: it cannot plan dnn-partitioning inputs");
   }
   const int64_t batch = BatchSamples(problem);
   if (options.micro_batch_size < 0 ||

@@ -64,7 +64,7 @@ absl::StatusOr<Plan> MaxLoadPlan(const PlanProblem& problem, const PlannerOption
   const absl::Time deadline = absl::Now() + options.time_limit;
   if (problem.objective != PlanObjective::kMaxLoad) {
     return absl::InvalidArgumentError(
-        "--planner=max_load: it plans dnn-partitioning inputs alone (--dnn_partitioning_json)");
+        "--planner=max_load: it plans dnn-partitioning inputs only (--dnn_partitioning_json)");
   }
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "max_load"));
   OperatorGroups groups = PlacementUnits(problem, JoinIdle::kFree);

@@ -99,7 +99,8 @@ absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& given, const PlannerOption
   const absl::Time deadline = absl::Now() + options.time_limit;
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(given, "pipedream"));
   if (given.objective == PlanObjective::kMaxLoad) {
-    return absl::InvalidArgumentError("--planner=pipedream: it plans no dnn-partitioning inputs");
+    return absl::InvalidArgumentError(
+        "--planner=pipedream: it cannot plan dnn-partitioning inputs");
   }
   PlanProblem problem = given;
   if (problem.objective != PlanObjective::kPipeDream) {

@@ -110,7 +110,7 @@ class Reader {
     const auto* found = std::find_if(kObjectives.begin(), kObjectives.end(),
                                      [&](auto o) { return name == PlanObjectiveName(o); });
     if (found == kObjectives.end()) {
-      return object.Error("name", "\"", name, "\" is no objective of a planner");
+      return object.Error("name", "\"", name, "\" is not an objective of any planner");
     }
     plan->objective = *found;
     PIPELAB_ASSIGN_OR_RETURN(plan->value, object.Number("value"));

@@ -25,7 +25,9 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
     costs_.edge_bytes.resize(order_.schedule.stages.edges.size());  // a chain's carry nothing
     costs_.overlap = c.overlap_pipeline;
     costs_.divided_messages = c.divided_messages();
-    network_.emplace(cache_.model().cluster, GridOfStep(cache_.model(), c, costs_));
+    const StepModel& model = cache_.model();
+    network_.emplace(model.cluster,
+                     GridOfStep(model, c, MembersOf(model, c), LargestMessage(costs_)));
     hops_.assign(static_cast<size_t>(c.pipeline) * c.pipeline, absl::nullopt);
     key_ = std::move(key);
   }

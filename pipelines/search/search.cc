@@ -338,7 +338,7 @@ absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
   if (refusals.memory > 0) {
     constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
     return absl::NotFoundError(
-        absl::StrFormat("%s: memory binds; the nearest, %s, needs %.2f GiB of %.2f", what,
+        absl::StrFormat("%s: not enough memory; the nearest, %s, needs %.2f GiB of %.2f", what,
                         refusals.nearest, static_cast<double>(refusals.least_memory.value()) / kGiB,
                         static_cast<double>(MemoryFor(model, search).value()) / kGiB));
   }
@@ -346,7 +346,7 @@ absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
     return absl::NotFoundError(absl::StrCat(what, ": ", refusals.scheme_reason));
   if (refusals.batch > 0) {
     return absl::NotFoundError(absl::StrCat(
-        what, ": the batch is no multiple of the data-parallel degree of any grid; --batch=",
+        what, ": the batch is not a multiple of the data-parallel degree of any grid; --batch=",
         search.devices, " would be one for all"));
   }
   return absl::NotFoundError(absl::StrCat(

@@ -281,7 +281,7 @@ TEST_F(SearchTest, SaysWhatBinds) {
   model.cluster = &small;
   const std::string memory = std::string(Search(model, search_).status().message());
   EXPECT_THAT(memory, HasSubstr("no configuration of 16 devices of dgx1-v100 for --batch=16: "
-                                "memory binds; the nearest, "));
+                                "not enough memory; the nearest, "));
   EXPECT_THAT(memory, HasSubstr("GiB of 0.00"));
 }
 

@@ -7,19 +7,16 @@
 #include "absl/strings/str_cat.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
+#include "pipelines/cost/stage_costs.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-constexpr double kNominalRate = 100e9;  // flops a second: StageCostOptions::rate
+double NominalRate() { return StageCostOptions().rate.value(); }  // flops a second
 
 Nanoseconds NominalTime(const std::vector<Operation>& operations, Flops flops) {
-  Nanoseconds time(std::llround(flops.value() / kNominalRate * 1e9));
-  for (const Operation& o : operations) {
-    if (o.kind == OperationKind::kMeasured) time += o.time;
-  }
-  return time;
+  return Nanoseconds(std::llround(flops.value() / NominalRate() * 1e9)) + MeasuredTime(operations);
 }
 
 LayerTimes NominalTimes(const LayerSpec& layer, int64_t samples, TensorParallel split) {
@@ -61,11 +58,7 @@ double NominalCost(const LayerSpec& layer, const StepConfig& c) {
   if (c.recompute == Recompute::kFull) cost += share.costs.forward.value();
   const LayerOperations& o = share.operations;
   for (const auto* pass : {&o.forward, &o.backward_input, &o.backward_weight}) {
-    for (const Operation& operation : *pass) {
-      if (operation.kind == OperationKind::kMeasured) {
-        cost += ToSeconds(operation.time) * kNominalRate;
-      }
-    }
+    cost += ToSeconds(MeasuredTime(*pass)) * NominalRate();
   }
   return cost;
 }

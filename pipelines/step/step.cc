@@ -65,16 +65,6 @@ void AddEmptyEdges(size_t edges, CostTable* costs) {
   for (SliceCosts& slice : costs->slices) slice.edge_bytes.resize(edges);
 }
 
-double MeasuredNanoseconds(const LayerSpec& layer) {
-  const LayerOperations operations = layer.operations(1, TokenSlice());
-  double sum = 0;
-  for (const auto* pass :
-       {&operations.forward, &operations.backward_input, &operations.backward_weight}) {
-    for (const Operation& o : *pass) sum += static_cast<double>(o.time.value());
-  }
-  return sum;
-}
-
 // One sample through everything, with room for what else a step does and for slow networks.
 double MostOfASample(const StepModel& model) {
   const absl::optional<Machine> machine = model.machine();
@@ -86,7 +76,11 @@ double MostOfASample(const StepModel& model) {
     }
     if (!machine.has_value()) {
       const Flops flops = costs.forward + costs.backward_input + costs.backward_weight;
-      nanoseconds += flops.value() + MeasuredNanoseconds(layer);
+      nanoseconds += flops.value();
+      const LayerOperations o = layer.operations(1, TokenSlice());
+      for (const auto* pass : {&o.forward, &o.backward_input, &o.backward_weight}) {
+        nanoseconds += static_cast<double>(MeasuredTime(*pass).value());
+      }
       continue;
     }
     const auto times = TimesOf(layer, *machine, 1);
@@ -135,17 +129,22 @@ absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
       ": a step must fit 63 bits of nanoseconds and of bytes"));
 }
 
-RankGrid GridOfStep(const StepModel& model, const StepConfig& c, const CostTable& costs) {
+Bytes LargestMessage(const CostTable& costs) {
+  Bytes largest;
+  for (const Bytes bytes : costs.edge_bytes) largest = std::max(largest, bytes);
+  return largest;
+}
+
+RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
+                    Bytes largest_message) {
   RankGrid grid;
   grid.pipeline = c.pipeline;
   grid.tensor = c.tensor;
   grid.data = c.data;
   grid.order = c.ranks;
-  grid.members = MembersOf(model, c);
+  grid.members = members;
   grid.divided_messages = c.divided_messages();
-  for (const Bytes bytes : costs.edge_bytes) {
-    grid.largest_message = std::max(grid.largest_message, bytes);
-  }
+  grid.largest_message = largest_message;
   grid.message_calls = (c.execution & kGroupedCalls) != 0;
   grid.type = model.type;
   return grid;
@@ -209,11 +208,8 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;
     step.costs.collectives_at_wait = model.cluster->collectives_at_wait;
-    RankGrid grid = GridOfStep(model, c, step.costs);
-    grid.members = parts.members;
-    // Of one member's rows.
-    grid.largest_message = Bytes(grid.largest_message.value() / parts.members);
-    const RankNetwork ranks(model.cluster, grid);
+    const Bytes largest(LargestMessage(step.costs).value() / parts.members);
+    const RankNetwork ranks(model.cluster, GridOfStep(model, c, parts.members, largest));
     step.costs.network = ranks.Of(step.program);
     AddExecutionCosts(ranks, model, c, &step.costs);
   }

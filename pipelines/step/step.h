@@ -104,8 +104,11 @@ absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
 
 // Devices of the program for each pipeline device: two stand for all copies where all are alike.
 int MembersOf(const StepModel& model, const StepConfig& config);
-// Where its ranks are; `costs` are those of one copy.
-RankGrid GridOfStep(const StepModel& model, const StepConfig& config, const CostTable& costs);
+// Of the largest edge; 0 without edges.
+Bytes LargestMessage(const CostTable& costs);
+// Where its ranks are, `members` of them for each pipeline device. The message is one member's.
+RankGrid GridOfStep(const StepModel& model, const StepConfig& config, int members,
+                    Bytes largest_message);
 
 }  // namespace pipelab
 

@@ -61,9 +61,8 @@ bool TakesPassTimes(const StepConfig& c) { return HasOption(c, kPassTimes); }
 // The longest way from a pipeline device to the next, of the largest message.
 Nanoseconds HopTime(const StepModel& model, const StepConfig& c, const CostTable& costs) {
   if (model.cluster == nullptr || c.pipeline == 1) return Nanoseconds(0);
-  const RankGrid grid = GridOfStep(model, c, costs);
-  const RankNetwork network(model.cluster, grid);
-  const Bytes largest = grid.largest_message;
+  const Bytes largest = LargestMessage(costs);
+  const RankNetwork network(model.cluster, GridOfStep(model, c, MembersOf(model, c), largest));
   const int64_t parts = c.divided_messages() ? MessageParts(largest, c.tensor) : 1;
   Nanoseconds hop;
   for (int p = 0; p + 1 < c.pipeline; ++p) {

@@ -9,12 +9,13 @@
 // separated by commas. What is left out has its default:
 //
 //   P, T, D         devices of the pipeline, of a tensor-parallel group, data-parallel copies (1)
-//   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's
-//   own) b, M            samples of a micro-batch of one copy, micro-batches of a step (1) sharding
-//   replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP) recompute       none,
-//   selective (attention's core), full sequence        sequence parallelism within tensor-parallel
-//   groups batch_norm      synchronised or own: what data-parallel copies normalise by cut where
-//   stages may begin and what is balanced: blocks (default), layers,
+//   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
+//   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
+//   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
+//   recompute       none, selective (attention's core), full
+//   sequence        sequence parallelism within tensor-parallel groups
+//   batch_norm      synchronised or own: what data-parallel copies normalise by
+//   cut             where stages may begin and what is balanced: blocks (default), layers,
 //                   flops_variance or memory (stage_cut.h)
 //   layout          groups or layers of each stage instead: "3+2+2+3"
 //   group, replicas, slices, update, concatenation
@@ -24,8 +25,7 @@
 //                   messages, or reductions and gathers, never run beside compute
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
 //   ranks           which ranks lie side by side on the cluster, innermost first: tp-dp-pp
-//   (default),
-//                   or tp-pp-dp: each replica on devices of its own (RankOrder)
+//                   (default) or tp-pp-dp: each replica on devices of its own (RankOrder)
 //   execution       plain, or what Megatron-LM of 2022 lost (execution.h): megatron2022, or some of
 //                   its parts, "calls+inputs"
 //   model, cluster, dtype
