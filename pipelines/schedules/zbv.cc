@@ -83,7 +83,7 @@ absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params) {
   if (params.times.forward.empty()) return published;
   std::vector<Schedule> guides = VGuides(params);
   guides.push_back(std::move(guide));
-  return BestOrder(PassLengths::Of(params), max_activations, {published}, guides);
+  return BestOrder(PassLengths::Of(params), max_activations, {published}, guides, params.limits);
 }
 
 }  // namespace pipelab

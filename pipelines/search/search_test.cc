@@ -235,7 +235,9 @@ TEST_F(SearchTest, BoundsHold) {
                                    placements.Of(c, point->largest_device));
       EXPECT_LE(of_placement.time, point->step_time);
       EXPECT_LE(of_placement.memory, point->largest_device);
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const StepLeast of_order, orders.Of(c));
+      // Where there is just as much memory and time as it needs.
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const StepLeast of_order,
+                                   orders.Of(c, point->largest_device, point->step_time));
       EXPECT_LE(of_order.time, point->step_time);
       EXPECT_LE(of_order.memory, point->largest_device);
       close += of_order.time / point->step_time > 0.95;

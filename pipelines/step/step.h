@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
@@ -86,8 +87,10 @@ struct StepParts {
 absl::StatusOr<Step> AssembleStep(StepParts parts);
 LoweringOptions LoweringOf(const StepConfig& config);
 
-// Times and memory alone: what a search compares.
-absl::StatusOr<StepPrediction> SimulateStep(Step step);
+// Times and memory alone: what a search compares. Only the memory where a device needs more than
+// `limit` and that is known without a simulation.
+absl::StatusOr<StepPrediction> SimulateStep(Step step,
+                                            absl::optional<Bytes> limit = absl::nullopt);
 // And all figures.
 absl::StatusOr<StepPrediction> Predict(Step step);
 absl::StatusOr<StepPrediction> PredictStep(const StepModel& model, const StepConfig& config);

@@ -56,20 +56,26 @@ bool HasOption(const StepConfig& c, SchemeOption option) {
   return scheme.ok() && ((*scheme)->options & option) != 0;
 }
 
-bool TakesPassTimes(const StepConfig& c) { return HasOption(c, kPassTimes); }
-
-// The longest way from a pipeline device to the next, of the largest message.
-Nanoseconds HopTime(const StepModel& model, const StepConfig& c, const CostTable& costs) {
-  if (model.cluster == nullptr || c.pipeline == 1) return Nanoseconds(0);
+// Between neighbours: the least that a message takes, and the longest way from a device to the next
+// for the largest message.
+std::pair<Nanoseconds, Nanoseconds> HopTimes(const StepModel& model, const StepConfig& c,
+                                             const CostTable& costs) {
+  if (model.cluster == nullptr || c.pipeline == 1) return {};
   const Bytes largest = LargestMessage(costs);
   const RankNetwork network(model.cluster, GridOfStep(model, c, MembersOf(model, c), largest));
-  const int64_t parts = c.divided_messages() ? MessageParts(largest, c.tensor) : 1;
-  Nanoseconds hop;
+  const auto time = [&](int from, int to, Bytes bytes) {
+    const PathCost way = network.Message(from, to);
+    const int64_t parts = c.divided_messages() ? MessageParts(bytes, c.tensor) : 1;
+    return way.latency + way.TransferTime(Bytes(bytes.value() / parts));
+  };
+  const Bytes smallest = *std::min_element(costs.edge_bytes.begin(), costs.edge_bytes.end());
+  Nanoseconds least = time(c.pipeline - 1, 0, smallest), longest;
+  least = std::min(least, time(0, c.pipeline - 1, smallest));
   for (int p = 0; p + 1 < c.pipeline; ++p) {
-    const PathCost way = network.Message(p, p + 1);
-    hop = std::max(hop, way.latency + way.TransferTime(Bytes(largest.value() / parts)));
+    least = std::min({least, time(p, p + 1, smallest), time(p + 1, p, smallest)});
+    longest = std::max(longest, time(p, p + 1, largest));
   }
-  return hop;
+  return {least, longest};
 }
 
 PassTimes TimesOfStages(const CostTable& costs, Nanoseconds hop) {
@@ -82,6 +88,24 @@ PassTimes TimesOfStages(const CostTable& costs, Nanoseconds hop) {
   }
   times.hop = {hop};
   return times;
+}
+
+// As the simulator counts, but for messages.
+OrderLimits MemoryOfStages(const StageGraph& stages, const CostTable& costs, bool recomputes) {
+  OrderLimits memory;
+  for (int stage = 0; stage < stages.num_stages(); ++stage) {
+    const StageMemory& m = costs.stages[stage].memory;
+    Bytes inputs;
+    for (int e : stages.in_edges[stage]) inputs += costs.edge_bytes[e];
+    const Bytes kept = inputs + (recomputes ? m.kept_when_dropped : m.kept);
+    const Bytes rebuilt = inputs + m.kept - kept;
+    memory.forward.push_back({inputs + (recomputes ? m.forward_drop_peak : m.forward_peak), kept});
+    memory.backward_input.push_back(
+        {std::max(recomputes ? m.recompute_peak : Bytes(0), rebuilt + m.backward_input_peak),
+         m.kept_for_weight + m.carried - kept});
+    memory.backward_weight.push_back({m.backward_weight_peak, Bytes(0) - m.kept_for_weight});
+  }
+  return memory;
 }
 
 }  // namespace
@@ -182,14 +206,29 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
   return StepStages{&cut->partition, &cut->ties, &found->second};
 }
 
+bool StepCache::ChoosesOrder(const StepConfig& c) { return HasOption(c, kPassTimes); }
+
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
-  return ScheduleOf(c, TakesPassTimes(c));
+  return ScheduleOf(c, ChoosesOrder(c));
+}
+
+absl::StatusOr<const Schedule*> StepCache::ScheduleWithin(const StepConfig& c,
+                                                          const Limits& limits) {
+  std::vector<Bytes>& too_little = too_little_[ScheduleKey(c, /*timed=*/true)];
+  bool less = too_little.size() == limits.free.size() && !limits.free.empty();
+  for (size_t d = 0; less && d < limits.free.size(); ++d) less = limits.free[d] <= too_little[d];
+  if (less) return absl::ResourceExhaustedError(absl::StrCat(c.scheme, ": too little memory"));
+  const absl::StatusOr<const Schedule*> made = ScheduleOf(c, /*timed=*/true, &limits);
+  // With a limit of time it may be that, and the memory of a longer order.
+  const bool memory_alone = limits.too_long == Nanoseconds(0);
+  if (memory_alone && absl::IsResourceExhausted(made.status())) too_little = limits.free;
+  return made;
 }
 
 absl::StatusOr<const Schedule*> StepCache::PlacementOf(const StepConfig& c) {
   if (c.has_schedule_file() || HasSchedule(c.scheme)) return ScheduleOf(c);
   StepConfig few = c;
-  few.micro_batches = std::min(c.micro_batches, 2 * c.pipeline);
+  few.micro_batches = ChoosesOrder(c) ? 1 : std::min(c.micro_batches, 2 * c.pipeline);
   const absl::StatusOr<const Schedule*> placed = ScheduleOf(few, /*timed=*/false);
   return placed.ok() ? placed : ScheduleOf(c);
 }
@@ -207,11 +246,11 @@ bool StepCache::SplitsBackwards(const StepConfig& c, const Schedule& schedule) c
 absl::StatusOr<PassTimes> StepCache::PassTimesOf(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(c.scheme, SchemeSizes(c)));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
-  return TimesOfStages(*cut.costs, HopTime(model_, c, *cut.costs));
+  return TimesOfStages(*cut.costs, HopTimes(model_, c, *cut.costs).second);
 }
 
 absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepConfig& c) {
-  if (!TakesPassTimes(c)) return absl::nullopt;
+  if (!ChoosesOrder(c)) return absl::nullopt;
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
   SchemeParams sizes = SchemeSizes(c);
   PIPELAB_ASSIGN_OR_RETURN(sizes.times, PassTimesOf(c));
@@ -222,7 +261,8 @@ absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepCo
   return Nanoseconds(Makespan(*equal, PassLengths::Of(sizes)));
 }
 
-absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool timed) {
+absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool timed,
+                                                      const Limits* limits) {
   if (const auto own = own_.find(c.scheme); own != own_.end()) return &own->second;
   const std::string key = ScheduleKey(c, timed);
   auto found = schedules_.find(key);
@@ -233,7 +273,15 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
     } else {
       SchemeParams sizes = SchemeSizes(c);
       if (timed) {
-        PIPELAB_ASSIGN_OR_RETURN(sizes.times, PassTimesOf(c));
+        PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(c.scheme, sizes));
+        PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
+        sizes.times = TimesOfStages(*cut.costs, HopTimes(model_, c, *cut.costs).second);
+        if (limits != nullptr) {
+          sizes.limits = MemoryOfStages(cut.partition->stages, *cut.costs, sizes.recompute);
+          sizes.limits.free = limits->free;
+          sizes.limits.too_long = limits->too_long;
+          sizes.limits.hop = HopTimes(model_, c, *cut.costs).first;
+        }
       }
       PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(c.scheme, sizes));
     }

@@ -60,6 +60,15 @@ class StepCache {
   // The schedule of one copy, with stages in a chain: a device for each of config.pipeline. Of a
   // file, the file's. Holds until the next call. Errors are MakeSchedule's, and the file's.
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config);
+  // Whether it is made for its passes' times.
+  static bool ChoosesOrder(const StepConfig& config);
+  // Limits to such a schedule.
+  struct Limits {
+    std::vector<Bytes> free;  // [device] for activations
+    Nanoseconds too_long;     // without what comes after its actions; 0: none is
+  };
+  // ResourceExhausted or OutOfRange where it is beyond them, mostly before it is made.
+  absl::StatusOr<const Schedule*> ScheduleWithin(const StepConfig& config, const Limits& limits);
   // The same stages on the same devices, though not always in that order: of few micro-batches, and
   // for equal times.
   absl::StatusOr<const Schedule*> PlacementOf(const StepConfig& config);
@@ -88,7 +97,8 @@ class StepCache {
             c.recompute == Recompute::kSelective};
   }
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
-  absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed);
+  absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
+                                             const Limits* limits = nullptr);
   absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
 
   const StepModel model_;
@@ -100,6 +110,8 @@ class StepCache {
   std::map<std::vector<int>, Cut> cuts_;  // by the stage of each layer
   std::map<std::tuple<SizeKey, std::vector<int>, std::vector<int64_t>>, CostTable> costs_;
   std::map<std::string, Schedule> schedules_;
+  // ScheduleWithin: [device] free memory that has turned out to be too little, the last.
+  std::map<std::string, std::vector<Bytes>> too_little_;
   std::map<std::string, Schedule> own_;
   int64_t cached_actions_ = 0;
   std::map<int64_t, Flops> flops_;  // by samples
