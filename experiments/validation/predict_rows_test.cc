@@ -184,6 +184,37 @@ TEST(PredictEachRow, WhatIsKeptAndWhatIsTwiceComputed) {
   EXPECT_LT(PredictWhole(row).memory, none.memory);
 }
 
+// Megatron-LM keeps 2 s b h bytes of a block that it recomputes whole.
+TEST(PredictEachRow, FullRecomputationKeepsTheInputsOfBlocks) {
+  const double b = 2, s = 512, h = 1024;
+  MeasuredRow row = Row(1, 1, 1, 2, 1);
+  row.recompute = Recompute::kFull;
+  row.layers = 64;
+  const auto activations = [&] {
+    const auto p = SimulateRun(RunOfRow(row, kGpt2Vocabulary), Dgx());
+    EXPECT_THAT(p, IsOk());
+    return static_cast<double>(p->devices[0].peak_activation.value());
+  };
+  const double more = activations();
+  row.layers = 32;
+  EXPECT_EQ(more - activations(), 32 * 2 * s * b * h);
+}
+
+// A layer of 34 s b h bytes, and no time for reading and writing scores.
+TEST(PredictEachRow, FusedAttentionKeepsNoScores) {
+  MeasuredRow row = Row(1, 1, 1, 2, 1);
+  const RowPrediction unfused = PredictWhole(row);
+  row.recompute = Recompute::kSelective;
+  const RowPrediction selective = PredictWhole(row);
+  row.recompute = Recompute::kNone;
+  row.attention = AttentionKernels::kFused;
+  const RowPrediction fused = PredictWhole(row);
+  EXPECT_LT(fused.milliseconds, unfused.milliseconds);
+  EXPECT_LT(fused.memory, selective.memory);  // which has one layer's scores in the backward
+  EXPECT_EQ(fused.tflops_all_pairs * fused.milliseconds,
+            unfused.tflops_all_pairs * unfused.milliseconds);
+}
+
 TEST(PredictEachRow, SchemesAndVirtualStages) {
   MeasuredRow row = Row(2, 1, 1, 2, 4);
   const RowPrediction plain = PredictWhole(row);

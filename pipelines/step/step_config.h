@@ -52,8 +52,10 @@
 
 namespace pipelab {
 
-enum class Recompute : uint8_t { kNone, kSelective, kFull };
-const char* RecomputeName(Recompute recompute);  // "none", "selective", "full"
+// kFull: GPipe's, a whole stage at a time, before its backward (Huang et al. 2019). kBlocks:
+// Megatron-LM's full recomputation, a block at a time, within the backward.
+enum class Recompute : uint8_t { kNone, kSelective, kFull, kBlocks };
+const char* RecomputeName(Recompute recompute);  // "none", "selective", "full", "blocks"
 absl::StatusOr<Recompute> FindRecompute(absl::string_view name);
 
 const char* BatchNormName(BatchNormCopies batch_norm);  // "synchronised", "own"
@@ -95,6 +97,10 @@ struct StepConfig {
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }
   // Whether the scheme is a file.
   bool has_schedule_file() const;
+  // Whether forwards are computed again: all of them, or all between embedding and loss.
+  bool recomputes_forwards() const {
+    return recompute == Recompute::kFull || recompute == Recompute::kBlocks;
+  }
 
   // The scheme, P, T, D, V, b and M, and what is not its default.
   std::string ToString() const;
