@@ -14,7 +14,7 @@
 //              a mask is a byte a number
 //   attention  unfused, or one fused kernel a pass, dropout included, which neither reads nor
 //   writes
-//              scores: FlashAttention (Dao et al. 2022), as Megatron-LM calls it since 2023
+//              scores: FlashAttention (Dao et al. 2022)
 //   heads      unfused, the attention's output is copied to rows of tokens, the gradients of q, k
 //   and v into
 //              one tensor

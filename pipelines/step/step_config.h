@@ -12,9 +12,9 @@
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's
 //   own) b, M            samples of a micro-batch of one copy, micro-batches of a step (1) sharding
 //   replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP) recompute       none,
-//   selective (attention's core), full sequence        sequence parallelism within tensor-parallel
-//   groups batch_norm      synchronised or own: what data-parallel copies normalise by cut where
-//   stages may begin and what is balanced: blocks (default), layers,
+//   selective (attention's core), full, blocks sequence        sequence parallelism within
+//   tensor-parallel groups batch_norm      synchronised or own: what data-parallel copies normalise
+//   by cut where stages may begin and what is balanced: blocks (default), layers,
 //                   flops_variance or memory (stage_cut.h)
 //   layout          groups or layers of each stage instead: "3+2+2+3"
 //   group, replicas, slices, update, concatenation
