@@ -90,7 +90,7 @@ TEST(ResultsPageTest, WhatIsMissedComesFirst) {
   PublishedItem answered{"Paper", "Table 1", "read", {"p.bad", "p.nowhere"}, ""};
   PublishedItem left_out{"Paper", "Table 2", "read", {}, "needs 25 billion pairs"};
   const std::string page =
-      ResultsPage({good, bad, failed}, {answered, left_out}, {true, {{"processor", "a | b"}}});
+      ResultsPage({good, bad, failed}, {answered, left_out}, {true, {{"processor", "a | b"}}, {}});
   const size_t list = page.find("## What does not hold"), studies = page.find("## Studies");
   EXPECT_LT(list, studies);
   EXPECT_THAT(
