@@ -35,6 +35,7 @@ std::string ClaimRow(const Claim& c) {
   std::string what = c.text;
   if (c.from_paper()) absl::StrAppend(&what, " [", c.source, "]");
   std::string state(ClaimStateName(c.state));
+  if (c.state == ClaimState::kDependsOn) absl::StrAppend(&state, " (see below)");
   if (c.state == ClaimState::kMissed) state = absl::StrCat("**", state, "**");
   return Row({absl::StrCat("`", c.id, "`"), CellText(what), CellText(PublishedText(c)),
               CellText(c.ours), CellText(c.ErrorText()), std::string(OriginName(c.origin)),
@@ -62,8 +63,8 @@ std::string StudySection(const StudyOutcome& o) {
   absl::StrAppend(&text, "\n");
   for (const Claim& c : claims) {
     if (c.reason.empty()) continue;
-    absl::StrAppend(&text, "* `", c.id, "` is ", ClaimStateName(c.state), ": ",
-                    absl::StrReplaceAll(MarkdownEscape(c.reason), {{"\n", " "}}), "\n");
+    absl::StrAppend(&text, "* `", c.id, c.state == ClaimState::kDependsOn ? "` " : "` is ",
+                    absl::StrReplaceAll(MarkdownEscape(Verdict(c)), {{"\n", " "}}), "\n");
   }
   return text + "\n";
 }
@@ -149,10 +150,10 @@ std::string Summary(const std::vector<StudyOutcome>& outcomes) {
     if (!o.result.has_value()) continue;
     for (const Claim& c : o.result->claims) ++count[c.state];
   }
-  std::string text =
-      absl::StrCat(outcomes.size(), " studies, ", failed, " of them failed; ",
-                   count[ClaimState::kMet], " claims met, ", count[ClaimState::kMissed],
-                   " missed, ", count[ClaimState::kNotMade], " not made.");
+  std::string text = absl::StrCat(
+      outcomes.size(), " studies, ", failed, " of them failed; ", count[ClaimState::kMet],
+      " claims met, ", count[ClaimState::kMissed], " missed, ", count[ClaimState::kDependsOn],
+      " depend on what a paper does not give, ", count[ClaimState::kNotMade], " not made.");
   if (references > 0) {
     absl::StrAppend(&text, " Deterministic columns equal the committed ones in ", equal, " of ",
                     references, " studies.");
@@ -191,7 +192,7 @@ std::string ResultsPage(const std::vector<StudyOutcome>& outcomes,
     if (!good(o)) absl::StrAppend(o.failure.empty() ? &missing : &failing, StudySection(o));
   }
   absl::StrAppend(&text, failing, missing, failing.empty() && missing.empty() ? "None.\n\n" : "");
-  absl::StrAppend(&text, "## Studies whose claims are all met, or not made\n\n");
+  absl::StrAppend(&text, "## Studies that miss no claim\n\n");
   for (const StudyOutcome& o : outcomes) {
     if (good(o)) absl::StrAppend(&text, StudySection(o));
   }

@@ -83,7 +83,9 @@ TEST(ResultFolderTest, NamesTheFile) {
 TEST(ResultsPageTest, WhatIsMissedComesFirst) {
   StudyOutcome good = WrittenStudy("good_study", {Gain("p.good", 1.5)});
   good.reference = "equal";
-  StudyOutcome bad = WrittenStudy("bad_study", {Gain("p.met", 1.5), Gain("p.bad", 9)});
+  Claim depends = Gain("p.batch", 1.5);
+  MetOverRange(&depends, "batch", {{"2", true}, {"4", false}}, "1.4x", "never");
+  StudyOutcome bad = WrittenStudy("bad_study", {Gain("p.met", 1.5), Gain("p.bad", 9), depends});
   StudyOutcome failed;
   failed.name = "failed_study";
   failed.failure = "ended with exit code 1: no data";
@@ -100,7 +102,12 @@ TEST(ResultsPageTest, WhatIsMissedComesFirst) {
             Not(HasSubstr("p.met")), Not(HasSubstr("p.good"))));
   EXPECT_LT(page.find("### bad_study"), page.find("### good_study"));
   EXPECT_LT(page.find("### failed_study"), page.find("### bad_study"));
-  EXPECT_THAT(page, HasSubstr("3 studies, 1 of them failed; 2 claims met, 1 missed, 0 not made."));
+  EXPECT_LT(page.find("`p.bad`"), page.find("`p.met`"));
+  EXPECT_THAT(page, HasSubstr("3 studies, 1 of them failed; 2 claims met, 1 missed, 1 depend on "
+                              "what a paper does not give, 0 not made."));
+  EXPECT_THAT(page, HasSubstr("* `p.batch` depends on batch: holds for 2; turns at 4"));
+  EXPECT_THAT(page.substr(list, studies - list),
+              AllOf(HasSubstr("| `p.batch` | "), HasSubstr("holds for 2; turns at 4 |")));
   EXPECT_THAT(page, HasSubstr("equal the committed ones in 1 of 1 studies"));
   EXPECT_THAT(page, HasSubstr("| 1.6x (read) | 9x | +462.5 % | simulated | 1.4x to 1.8x | "
                               "**missed** |"));
