@@ -28,10 +28,27 @@ struct OptionGroups {
                             "replicas", "concatenation", "update_interval", "slices", "edges",
                             "stage_devices", "stage_micro_batches", "data_parallel"}});
   Options on_cluster = {"model", "model_time_unit", "cluster", "dtype", "reserve"};
-  Options times = Join({{"forward", "backward_input", "backward_weight", "p2p_latency",
-                         "atomic_pairs", "recompute_time", "step", "reduce", "bandwidth", "links",
-                         "overlap", "device_speed", "bytes", "activation_bytes", "weights",
-                         "optimizer_tensors", "workspace", "micro_batch_size", "layout"},
+  Options times = Join({{"forward",
+                         "backward_input",
+                         "backward_weight",
+                         "p2p_latency",
+                         "atomic_pairs",
+                         "recompute_time",
+                         "step",
+                         "reduce",
+                         "bandwidth",
+                         "links",
+                         "overlap",
+                         "device_speed",
+                         "bytes",
+                         "activation_bytes",
+                         "weights",
+                         "optimizer_tensors",
+                         "workspace",
+                         "micro_batch_size",
+                         "layout",
+                         "execution",
+                         "ranks"},
                         on_cluster});
   Options plan = {"plan", "sequential"};
   Options plan_model = Join({plan, {"model", "model_time_unit", "micro_batch_size"}});

@@ -36,7 +36,8 @@ namespace {
 constexpr const char* kOfSchemes[] = {
     "csv",       "json",     "text",          "devices",         "virtual_stages",
     "recompute", "replicas", "concatenation", "update_interval", "data_parallel",
-    "slices",    "edges",    "layout",        "stage_devices",   "stage_micro_batches"};
+    "slices",    "edges",    "layout",        "stage_devices",   "stage_micro_batches",
+    "execution", "ranks"};
 
 absl::Status CheckFlags(const std::vector<std::string>& words) {
   const std::string plan = absl::StrCat("--plan=", absl::GetFlag(FLAGS_plan));

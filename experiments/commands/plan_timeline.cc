@@ -43,10 +43,15 @@ absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& pr
   sizes.batch_samples = problem.micro_batch_size * problem.micro_batches;
   const absl::StatusOr<PlanPipeline> pipeline = MakePlanPipeline(graph, problem, plan, sizes);
   if (!pipeline.ok()) return NotRun(pipeline.status());
-  const PlanMachine machine = {on->step().cluster, on->step().type};
-  const absl::StatusOr<StepPrediction> point = SimulatePlan(graph, *pipeline, machine);
+  const auto predict = [&](const StepModel& model) {
+    return SimulatePlan(graph, *pipeline, {model.cluster, model.type});
+  };
+  const absl::StatusOr<StepPrediction> point = predict(on->step());
   if (!point.ok()) return NotRun(point.status());
-  std::string text = absl::StrFormat(
+  PIPELAB_ASSIGN_OR_RETURN(const std::string note, CalibrationNote(on->step(), predict));
+  std::string text = note.empty() ? "" : absl::StrCat("\n", note);
+  absl::StrAppendFormat(
+      &text,
       "\nsimulated, stages %d deep: a step of %d samples takes %.6g ms, %.6g samples/s; fullest "
       "device %.3f GiB\n",
       pipeline->Depth(), point->step.config.batch(), ToSeconds(point->trace.makespan) * 1e3,

@@ -35,8 +35,8 @@ constexpr const char* kTimesByHand[] = {
     "recompute_time",   "step",           "reduce",          "bytes",
     "bandwidth",        "links",          "device_speed",    "atomic_pairs",
     "activation_bytes", "weights",        "workspace",       "optimizer_tensors"};
-constexpr const char* kWithModel[] = {"model_time_unit",  "cluster", "dtype",
-                                      "micro_batch_size", "layout",  "reserve"};
+constexpr const char* kWithModel[] = {"model_time_unit", "cluster", "dtype",     "micro_batch_size",
+                                      "layout",          "reserve", "execution", "ranks"};
 
 }  // namespace
 

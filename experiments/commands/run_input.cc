@@ -19,6 +19,8 @@
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
@@ -192,6 +194,7 @@ absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* s
   PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(&cache, config));
   study->schedule = step.program.schedule;
   study->stage_of_layer = step.partition.stage_of_layer;
+  study->block_of_layer = step.partition.block_of_layer;
   study->micro_batch_size = config.micro_batch_size * config.data;
   study->graph = on->model().graph;
   return OpenData(study);
@@ -238,6 +241,9 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
   study.micro_batch_size = IsConfigWord(input.source) ? config.micro_batch_size * config.data
                                                       : LeastSamples(study.schedule);
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
+  if (config.recompute == Recompute::kBlocks) {
+    study.block_of_layer = RebuiltBlocks(study.graph, GroupByName(study.graph).group_of_layer);
+  }
   return study;
 }
 

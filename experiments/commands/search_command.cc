@@ -9,6 +9,7 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -248,6 +249,9 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   }
   PIPELAB_ASSIGN_OR_RETURN(search.memory, UsableMemory(on.cluster->device.memory.value));
   PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags());
+  if (absl::StrContains(absl::GetFlag(FLAGS_fixed), "recompute=blocks")) {
+    search.recompute.push_back(Recompute::kBlocks);  // else never looked at: half as many again
+  }
   PIPELAB_ASSIGN_OR_RETURN(search.accept, FilterFromFlags());
   return search;
 }

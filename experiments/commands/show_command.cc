@@ -125,13 +125,13 @@ absl::Status ShowCommand(const Words& words) {
   const Figures figures = FiguresOf(run);
   return WriteOutput(
       "stdout", "-",
-      absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%%s\n%s", source, figures.makespan,
-                      run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
-                      run.unit.empty()
-                          ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
-                                            static_cast<double>(run.nanoseconds_per_unit) / 1e6)
-                          : "",
-                      TimelineText(run.trace(), columns)));
+      absl::StrFormat(
+          "%s%s%s: makespan %.12g%s, bubble %.2f %%%s\n%s", run.note, run.note.empty() ? "" : "\n",
+          source, figures.makespan, run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
+          run.unit.empty() ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
+                                             static_cast<double>(run.nanoseconds_per_unit) / 1e6)
+                           : "",
+          TimelineText(run.trace(), columns)));
 }
 
 }  // namespace pipelab

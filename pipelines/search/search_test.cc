@@ -193,7 +193,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
   std::vector<StepConfig> configs;
   for (const int pipeline : {1, 2, 4, 8}) {
     for (const int tensor : {1, 2}) {
-      for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kFull, Recompute::kBlocks}) {
         for (const Sharding sharding : shardings) {
           StepConfig& c = configs.emplace_back();
           c.scheme = method.schemes[0];

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
 #include "tools/base/status_macros.h"
 
@@ -41,7 +42,7 @@ double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig
   const double kept =
       static_cast<double>((share.costs.kept + share.costs.output).value()) / 4 * width;
   return 4 * (2 + model.optimizer_tensors) * parameters +
-         kept * (c.recompute == Recompute::kFull ? 1 : c.micro_batches);
+         kept * (c.recomputes_forwards() ? 1 : c.micro_batches);
 }
 
 double FlopsOf(const LayerSpec& layer, int64_t samples) {
@@ -55,7 +56,7 @@ double NominalCost(const LayerSpec& layer, const StepConfig& c) {
   const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
   double cost =
       (share.costs.forward + share.costs.backward_input + share.costs.backward_weight).value();
-  if (c.recompute == Recompute::kFull) cost += share.costs.forward.value();
+  if (c.recomputes_forwards()) cost += share.costs.forward.value();
   const LayerOperations& o = share.operations;
   for (const auto* pass : {&o.forward, &o.backward_input, &o.backward_weight}) {
     cost += ToSeconds(MeasuredTime(*pass)) * NominalRate();
@@ -71,7 +72,7 @@ std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
   if (by_time && model.cluster != nullptr) {
     for (size_t u = 0; u < times.size(); ++u) {
       Nanoseconds all = times[u].forward + times[u].backward_input + times[u].backward_weight;
-      if (c.recompute == Recompute::kFull) all += times[u].recompute;
+      if (c.recomputes_forwards()) all += times[u].recompute;
       costs[u] = static_cast<double>(all.value());
     }
     return costs;
@@ -104,6 +105,10 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
   const absl::optional<Machine> machine = model.machine();
   const TensorGroup tensor = TensorGroupOf(model, c.split());
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
+  const std::vector<int> blocks =
+      c.recompute == Recompute::kBlocks
+          ? RebuiltBlocks(model.model->graph, model.model->group_of_layer)
+          : std::vector<int>(unit_of_layer.size());
   std::vector<StageCost> units(unit_of_layer.empty() ? 0 : unit_of_layer.back() + 1);
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
     const LayerSpec& layer = model.model->graph.layers[i];
@@ -116,7 +121,7 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
     }
     StageCost& unit = units[unit_of_layer[i]];
     unit.forward += times.forward;
-    unit.recompute += times.forward;
+    if (blocks[i] >= 0) unit.recompute += times.forward;
     unit.backward_input += times.backward_input;
     unit.backward_weight += times.backward_weight;
   }

@@ -105,6 +105,16 @@ bool IsEven(const Schedule& schedule) {
   return true;
 }
 
+// That nothing is recomputed twice.
+absl::Status CheckRebuilds(const Schedule& schedule, const StepConfig& c) {
+  for (const bool recomputed : schedule.RecomputedStages()) {
+    if (!recomputed) continue;
+    return absl::InvalidArgumentError(absl::StrCat("recompute=blocks: the schedule of ", c.scheme,
+                                                   " recomputes whole stages already"));
+  }
+  return absl::OkStatus();
+}
+
 // Of one copy, for the members of a group.
 absl::StatusOr<Schedule> ScheduleFor(StepCache* cache, const StepConfig& c, int members) {
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* one, cache->ScheduleOf(c));
@@ -228,6 +238,9 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   parts.config = c;
   parts.members = MembersOf(model, c);
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleFor(cache, c, parts.members));
+  if (c.recompute == Recompute::kBlocks) {
+    PIPELAB_RETURN_IF_ERROR(CheckRebuilds(parts.schedule, c));
+  }
   PIPELAB_ASSIGN_OR_RETURN(parts.slices, ChooseSlices(model.model->graph, parts.schedule, {}));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
                            cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));

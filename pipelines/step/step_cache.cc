@@ -115,9 +115,9 @@ absl::StatusOr<const StepModel*> StepCache::ModelOf(const StepConfig& c) {
   if (selective_.model != nullptr) return &selective_;
   const GroupedModel& model = *model_.model;
   if (!AllowsSelectiveRecompute(model.graph)) {
-    return absl::InvalidArgumentError(absl::StrCat("recompute=selective: no layer of ",
-                                                   model.graph.name,
-                                                   " keeps attention's scores; give none or full"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("recompute=selective: no layer of ", model.graph.name,
+                     " keeps attention's scores; give none, full or blocks"));
   }
   selective_graph_ = {WithSelectiveRecompute(model.graph), model.group_of_layer};
   selective_ = model_;
@@ -163,7 +163,8 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, UnitsOf(c, stages));
     stage_of_layer = StageOfLayer(UnitOfLayer(model, c.cut), *units);
   }
-  auto found = cuts_.find(stage_of_layer);
+  const bool rebuilds = c.recompute == Recompute::kBlocks;
+  auto found = cuts_.find({stage_of_layer, rebuilds});
   if (found == cuts_.end()) {
     Cut cut;
     absl::StatusOr<ModelPartition> made = MakePartition(model.graph, stage_of_layer);
@@ -173,7 +174,9 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     }
     PIPELAB_ASSIGN_OR_RETURN(cut.partition, std::move(made));
     cut.ties = StageTies(model.graph, cut.partition);
-    found = cuts_.emplace(std::move(stage_of_layer), std::move(cut)).first;
+    if (rebuilds) cut.partition.block_of_layer = RebuiltBlocks(model.graph, model.group_of_layer);
+    found =
+        cuts_.emplace(std::make_pair(std::move(stage_of_layer), rebuilds), std::move(cut)).first;
   }
   const int made = found->second.partition.num_stages();
   if (made == stages || stages == 0) return &found->second;

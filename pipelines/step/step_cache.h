@@ -84,9 +84,9 @@ class StepCache {
   Flops ModelFlops(int64_t samples);
 
  private:
-  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, selective
-  // recomputation.
-  using SizeKey = std::tuple<int, bool, int64_t, CutRule, bool>;
+  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, and recomputation where
+  // stages cost something else.
+  using SizeKey = std::tuple<int, bool, int64_t, CutRule, Recompute>;
   struct Cut {
     ModelPartition partition;
     std::vector<Tie> ties;
@@ -94,7 +94,7 @@ class StepCache {
 
   static SizeKey SizeOf(const StepConfig& c) {
     return {c.tensor, c.sequence_parallel, c.micro_batch_size, c.cut,
-            c.recompute == Recompute::kSelective};
+            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
@@ -107,7 +107,8 @@ class StepCache {
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
   // By size, recompute, micro-batches where the rule looks at memory, stages.
   std::map<std::tuple<SizeKey, Recompute, int, int>, std::vector<int>> units_;
-  std::map<std::vector<int>, Cut> cuts_;  // by the stage of each layer
+  // By the stage of each layer, and whether backwards rebuild blocks.
+  std::map<std::pair<std::vector<int>, bool>, Cut> cuts_;
   std::map<std::tuple<SizeKey, std::vector<int>, std::vector<int64_t>>, CostTable> costs_;
   std::map<std::string, Schedule> schedules_;
   // ScheduleWithin: [device] free memory that has turned out to be too little, the last.

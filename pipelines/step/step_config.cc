@@ -18,8 +18,11 @@
 namespace pipelab {
 namespace {
 
-constexpr std::array<std::pair<Recompute, const char*>, 3> kRecompute = {
-    {{Recompute::kNone, "none"}, {Recompute::kSelective, "selective"}, {Recompute::kFull, "full"}}};
+constexpr std::array<std::pair<Recompute, const char*>, 4> kRecompute = {
+    {{Recompute::kNone, "none"},
+     {Recompute::kSelective, "selective"},
+     {Recompute::kFull, "full"},
+     {Recompute::kBlocks, "blocks"}}};
 constexpr std::array<std::pair<BatchNormCopies, const char*>, 2> kBatchNorm = {
     {{BatchNormCopies::kSynchronised, "synchronised"}, {BatchNormCopies::kOwn, "own"}}};
 constexpr std::array<std::pair<CutRule, const char*>, 4> kCutRules = {

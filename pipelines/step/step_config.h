@@ -12,7 +12,7 @@
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
 //   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
-//   recompute       none, selective (attention's core), full
+//   recompute       none, selective (attention's core), full, blocks
 //   sequence        sequence parallelism within tensor-parallel groups
 //   batch_norm      synchronised or own: what data-parallel copies normalise by
 //   cut             where stages may begin and what is balanced: blocks (default), layers,
@@ -52,8 +52,10 @@
 
 namespace pipelab {
 
-enum class Recompute : uint8_t { kNone, kSelective, kFull };
-const char* RecomputeName(Recompute recompute);  // "none", "selective", "full"
+// kFull: GPipe's, a whole stage at a time, before its backward (Huang et al. 2019). kBlocks:
+// Megatron-LM's full recomputation, a block at a time, within the backward.
+enum class Recompute : uint8_t { kNone, kSelective, kFull, kBlocks };
+const char* RecomputeName(Recompute recompute);  // "none", "selective", "full", "blocks"
 absl::StatusOr<Recompute> FindRecompute(absl::string_view name);
 
 const char* BatchNormName(BatchNormCopies batch_norm);  // "synchronised", "own"
@@ -95,6 +97,10 @@ struct StepConfig {
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }
   // Whether the scheme is a file.
   bool has_schedule_file() const;
+  // Whether forwards are computed again: all of them, or all between embedding and loss.
+  bool recomputes_forwards() const {
+    return recompute == Recompute::kFull || recompute == Recompute::kBlocks;
+  }
 
   // The scheme, P, T, D, V, b and M, and what is not its default.
   std::string ToString() const;
