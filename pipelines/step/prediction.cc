@@ -48,7 +48,7 @@ std::vector<DevicePrediction> DevicesOf(const TraceAnalysis& analysis, const Tra
 absl::StatusOr<StepPrediction> Simulated(Step step, std::vector<Bytes>* memory) {
   StepPrediction p;
   PIPELAB_ASSIGN_OR_RETURN(p.trace, Simulate(step.program, step.costs));
-  p.step_time = p.trace.makespan;
+  p.step_time = step.set_up + p.trace.makespan;
   *memory = MemoryOf(step, p.trace);
   p.largest_device = memory->empty() ? Bytes(0) : *std::max_element(memory->begin(), memory->end());
   p.fits = step.device_memory == Bytes(0) || p.largest_device <= step.device_memory;
