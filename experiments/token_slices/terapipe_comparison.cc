@@ -29,7 +29,7 @@ namespace pipelab {
 namespace {
 
 // From one flow's 10 of 25 Gbit/s to the line rate.
-constexpr int kLeastPercent = 40, kStepPercent = 5;
+constexpr int kLeastPercent = 40, kStepPercent = 10;
 
 absl::StatusOr<std::vector<int>> SlicesFromFlag() {
   std::vector<int> slices;
