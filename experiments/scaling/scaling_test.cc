@@ -60,7 +60,8 @@ TEST(LargestModels, HaveThePublishedParametersAndMemory) {
 const std::vector<ThroughputGrid>& AllGrids() {
   static const auto* const all = [] {
     auto* grids = new std::vector<ThroughputGrid>;
-    for (const PublishedThroughput& published : PublishedGpipe().value().throughput) {
+    const GpipePaper paper = PublishedGpipe().value();
+    for (const PublishedThroughput& published : paper.throughput) {
       const GpipeFamily* family = FindGpipeFamily(published.family).value();
       grids->push_back(MakeThroughputGrid(*family, published, Cluster(published.cluster)).value());
     }
