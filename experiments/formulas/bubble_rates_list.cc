@@ -1,5 +1,6 @@
 // Bubble rates that papers print for measured times of passes and messages.
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@ namespace {
 struct PublishedRates {
   int devices, micro_batches;
   int64_t forward, input, weight, hop;
-  int hidden, heads;
+  int64_t hidden, heads;
   double rates[5];
 };
 constexpr PublishedRates kRates[] = {

@@ -108,7 +108,7 @@ TEST(Throughput, SaysWhatIsUnknown) {
     const Nanoseconds set_up = grid.cells[0].own_point.point.step.set_up;
     EXPECT_NEAR(WorstError(grid, set_up), worst, 1e-9);
     const std::string text = WhatIsUnknown(grid, 0.25);
-    const bool tpus = grid.published.table == "Table 2", transformer = grid.family->widens == false;
+    const bool tpus = grid.published.table == "Table 2", transformer = !grid.family->widens;
     EXPECT_EQ(set_up > Nanoseconds(0), tpus);
     EXPECT_EQ(text.empty(), !tpus) << text;
     if (!tpus) continue;
