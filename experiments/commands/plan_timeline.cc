@@ -54,7 +54,7 @@ absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& pr
       &text,
       "\nsimulated, stages %d deep: a step of %d samples takes %.6g ms, %.6g samples/s; fullest "
       "device %.3f GiB\n",
-      pipeline->Depth(), point->step.config.batch(), ToSeconds(point->trace.makespan) * 1e3,
+      pipeline->Depth(), point->step.config.batch(), ToSeconds(point->step_time) * 1e3,
       point->samples_per_second(), static_cast<double>(point->largest_device.value()) / (1 << 30));
   absl::StrAppend(&text, PartsNote(*pipeline));
   if (pipeline->schedule.num_devices() <= kMostDevices) {

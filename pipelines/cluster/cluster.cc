@@ -90,6 +90,9 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   if (device.launch_gap.has_value()) {
     PIPELAB_RETURN_IF_ERROR(CheckLatency("device.launch_gap", *device.launch_gap));
   }
+  if (device.step_set_up.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(CheckLatency("device.step_set_up", *device.step_set_up));
+  }
   if (device.collective_overhead.has_value()) {
     PIPELAB_RETURN_IF_ERROR(
         CheckLatency("device.collective_overhead", *device.collective_overhead));

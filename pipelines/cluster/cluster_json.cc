@@ -144,6 +144,9 @@ absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
   if (object.Has("launch_gap")) {
     PIPELAB_ASSIGN_OR_RETURN(device->launch_gap, ReadQuantity<Nanoseconds>(object, "launch_gap"));
   }
+  if (object.Has("step_set_up")) {
+    PIPELAB_ASSIGN_OR_RETURN(device->step_set_up, ReadQuantity<Nanoseconds>(object, "step_set_up"));
+  }
   if (object.Has("calibrated")) {
     PIPELAB_ASSIGN_OR_RETURN(device->calibrated, object.String("calibrated"));
   }
@@ -165,11 +168,11 @@ absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
 }
 
 absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(
-      object.AllowKeys({"name", "peaks", "memory", "memory_bandwidth", "launch_overhead",
-                        "arithmetic", "memory_efficiency", "memory_efficiency_of", "product_tile",
-                        "product_alignment", "host_launch", "launch_gap", "collective_overhead",
-                        "kernels", "calibrated", "published", "efficiency_range"}));
+  PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
+      {"name", "peaks", "memory", "memory_bandwidth", "launch_overhead", "arithmetic",
+       "memory_efficiency", "memory_efficiency_of", "product_tile", "product_alignment",
+       "host_launch", "launch_gap", "step_set_up", "collective_overhead", "kernels", "calibrated",
+       "published", "efficiency_range"}));
   DeviceSpec device;
   PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
@@ -321,6 +324,7 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
     device["collective_overhead"] = Written(*d.collective_overhead);
   }
   if (d.launch_gap.has_value()) device["launch_gap"] = Written(*d.launch_gap);
+  if (d.step_set_up.has_value()) device["step_set_up"] = Written(*d.step_set_up);
   if (d.own_kernels) device["kernels"] = kOwnKernels;
   if (!d.calibrated.empty()) device["calibrated"] = d.calibrated;
   if (!d.published.empty()) device["published"] = d.published;

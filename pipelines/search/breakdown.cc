@@ -92,7 +92,7 @@ absl::StatusOr<StepBreakdown> BreakDown(const StepModel& model, const StepPredic
   StepCache cache(model);
   PIPELAB_ASSIGN_OR_RETURN(const StepModel* of_config, cache.ModelOf(point.step.config));
   PIPELAB_ASSIGN_OR_RETURN(const double tensor, TensorShareOf(*of_config, point.step.config));
-  const double step = static_cast<double>(point.trace.makespan.value());
+  const double step = static_cast<double>(point.step_time.value());
   const double all = step * static_cast<double>(point.trace.devices.size());
   const Spent spent =
       SpentIn(point.trace, point.step.costs, point.step.config.recompute == Recompute::kBlocks);
@@ -101,7 +101,7 @@ absl::StatusOr<StepBreakdown> BreakDown(const StepModel& model, const StepPredic
   b.compute = (1 - tensor) * spent.compute / all;
   b.recompute = (1 - tensor) * spent.recompute / all;
   b.step = spent.step / all;
-  b.data = (step - static_cast<double>(no_data.makespan.value())) / step;
+  b.data = static_cast<double>((point.trace.makespan - no_data.makespan).value()) / step;
   b.pipeline = static_cast<double>((no_data.makespan - no_messages.makespan).value()) / step;
   b.idle = 1 - b.tensor - b.compute - b.recompute - b.step - b.data - b.pipeline;
   return b;

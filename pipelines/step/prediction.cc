@@ -58,7 +58,7 @@ absl::StatusOr<StepPrediction> Simulated(Step step, absl::optional<Bytes> limit,
     return p;
   }
   PIPELAB_ASSIGN_OR_RETURN(p.trace, Simulate(step.program, step.costs));
-  p.step_time = p.trace.makespan;
+  p.step_time = step.set_up + p.trace.makespan;
   if (memory->empty()) {
     for (const DeviceTrace& d : p.trace.devices) {
       memory->push_back(d.peak_activation + d.peak_state);

@@ -217,6 +217,8 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;
+    const auto& set_up = model.cluster->device.step_set_up;
+    if (set_up.has_value()) step.set_up = set_up->value;
     step.costs.collectives_at_wait = model.cluster->collectives_at_wait;
     const Bytes largest(LargestMessage(step.costs).value() / parts.members);
     const RankNetwork ranks(model.cluster, GridOfStep(model, c, parts.members, largest));

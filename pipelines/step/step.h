@@ -39,6 +39,7 @@ struct Step {
   int members = 1;      // devices of the program for each pipeline device
   Flops model_flops;    // products of forward and backward, recomputation not counted
   Bytes device_memory;  // of a device of the cluster; 0: no cluster
+  Nanoseconds set_up;   // before the program, on all devices (DeviceSpec::step_set_up)
 };
 
 // A rank of the pipeline device; all D * T of them are alike.
@@ -53,10 +54,10 @@ struct DevicePrediction {
 struct StepPrediction {
   Step step;
   Trace trace;
-  Nanoseconds step_time;
-  double bubble = 0;     // analysis.h: the share of the devices' time without compute, 0 to 1
-  Bytes largest_device;  // state and activations, the most at a time
-  bool fits = true;      // in a device's memory
+  Nanoseconds step_time;  // the set-up and the trace's makespan
+  double bubble = 0;      // analysis.h: the share of the devices' time without compute, 0 to 1
+  Bytes largest_device;   // state and activations, the most at a time
+  bool fits = true;       // in a device's memory
   double tflops_per_device = 0;           // of the model's products
   std::vector<DevicePrediction> devices;  // [pipeline device]
 

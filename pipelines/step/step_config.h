@@ -25,7 +25,8 @@
 //                   messages, or reductions and gathers, never run beside compute
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
 //   ranks           which ranks lie side by side on the cluster, innermost first: tp-dp-pp
-//                   (default) or tp-pp-dp: each replica on devices of its own (RankOrder)
+//                   (default); tp-pp-dp: each replica on devices of its own; tp-dp-mirror: pipeline
+//                   device P - 1 - p beside p (RankOrder)
 //   execution       plain, or what Megatron-LM of 2022 lost (execution.h): megatron2022, or some of
 //                   its parts, "calls+inputs"
 //   model, cluster, dtype
@@ -35,7 +36,8 @@
 // "mine.json" or "mine.txt": P, V and M are then the file's.
 //
 // Ranks are (p D + d) T + t: tensor groups are innermost, then data, then the pipeline; with
-// ranks=tp-pp-dp they are (d P + p) T + t.
+// ranks=tp-pp-dp they are (d P + p) T + t, with tp-dp-mirror (q D + d) T + t with q = 0 2 4 .. 5
+// 3 1.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
 #define PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
 
@@ -66,7 +68,7 @@ enum class CutRule : uint8_t { kBlocks, kLayers, kFlopsVariance, kMemory };
 const char* CutRuleName(CutRule rule);  // "blocks"
 absl::StatusOr<CutRule> FindCutRule(absl::string_view name);
 
-const char* RankOrderName(RankOrder order);  // "tp-dp-pp", "tp-pp-dp"
+const char* RankOrderName(RankOrder order);  // "tp-dp-pp"
 absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
 
 struct StepConfig {
