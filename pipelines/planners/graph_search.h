@@ -1,0 +1,69 @@
+// The search for a graph pipeline's plan: keeps the best of what it is offered, and goes on from
+// there. It can be stopped at any time.
+//
+//   GraphSearch search(sets, {.batch = true});
+//   search.Offer(piper.stages);                  // plans of any planner
+//   search.Improve(/*rounds=*/200, &effort);
+//   search.stages(), search.value()
+//
+// A large-neighbourhood search: the best plan's operators are put in a line, its stages and the
+// operators in each in a random order that the graph allows, and the best plan of that line
+// (order_plans.h) takes its place. It is never worse, since the plan itself is one of the line's:
+// every cut, number of copies and size of micro-batches is chosen anew at once.
+#ifndef PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
+#define PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
+
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "pipelines/planners/operator_sets.h"
+#include "pipelines/planners/order_plans.h"
+#include "pipelines/planners/plan.h"
+#include "pipelines/planners/plan_problem.h"
+
+namespace pipelab {
+
+// In an order in which every edge goes on, branches one after the other, with what is in flight.
+// False: the stages feed one another in a cycle.
+bool PutStagesInOrder(const PlanProblem& problem, std::vector<PlanStage>* stages);
+
+class GraphSearch {
+ public:
+  // `sets` is kept.
+  GraphSearch(const OperatorSets& sets, const GraphGoal& goal);
+
+  // Whether it is the best so far. Stages without a size have micro-batches in proportion to their
+  // copies. A plan that breaks a rule of graph pipelines or the goal is left.
+  bool Offer(std::vector<PlanStage> stages);
+  // A sequence of stages, and the best of its order: copies and sizes of micro-batches chosen anew.
+  void OfferSequence(const std::vector<PlanStage>& stages, SearchEffort* effort);
+  // The best plan of the order.
+  void TryOrder(const std::vector<int>& order, SearchEffort* effort);
+  // Listed, by depth and depth-first orders of the graph.
+  void TryOrdersOfGraph(int depth_first, SearchEffort* effort);
+  // Until so many rounds in a row found nothing better, or it has the value `enough`.
+  void Improve(int rounds, double enough, SearchEffort* effort);
+
+  bool has_plan() const { return !stages_.empty(); }
+  const std::vector<PlanStage>& stages() const { return stages_; }
+  double value() const { return value_; }
+
+ private:
+  enum class Within : uint8_t { kListed, kDepthFirst, kAny };
+  // Operators in an order that the graph allows, all of a stage before any of the next.
+  std::vector<int> Line(const std::vector<PlanStage>& stages, Within within);
+  int Draw(size_t below) { return static_cast<int>(random_() % below); }
+
+  const OperatorSets& sets_;
+  const PlanProblem& p_;
+  const GraphGoal goal_;
+  std::vector<PlanStage> stages_;
+  double value_ = std::numeric_limits<double>::infinity();
+  std::mt19937_64 random_;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
