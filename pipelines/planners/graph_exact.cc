@@ -25,7 +25,7 @@ struct Label {
   // [operator that feeds the upset, ascending]
   std::vector<int64_t> samples;
   std::vector<double> paths;
-  const Label* next = nullptr;   // and the stage in front of it
+  const Label* next = nullptr;  // and the stage in front of it
   OperatorSet* set = nullptr;
   StageShape shape;
   int64_t in_flight = 0;

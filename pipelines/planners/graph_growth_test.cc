@@ -1,9 +1,15 @@
 // GraphPipe's planner on graphs of all shapes and sizes: never worse than a planner of sequences,
 // and in bounded time. The checker judges every plan.
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
+#include <limits>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -40,9 +46,17 @@ void ExpectNeverWorse(PlanProblem p, PlanObjective objective, Tally* tally) {
   options.time_limit = absl::Seconds(10);
   p.objective = objective;
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, options));
-  if (std::getenv("PIPELAB_GRAPHS") != nullptr) std::cerr << PlanStateName(plan.state) << " " << plan.value / plan.lower_bound << " n " << p.size() << " D " << p.devices << " bw " << p.bandwidth << " mem " << p.memory_bytes << " " << plan.bound_reason << " stages " << plan.stages.size() << " " << plan.value << " t " << plan.search_time << "\n";
+  if (std::getenv("PIPELAB_GRAPHS") != nullptr)
+    std::cerr << PlanStateName(plan.state) << " " << plan.value / plan.lower_bound << " n "
+              << p.size() << " D " << p.devices << " bw " << p.bandwidth << " mem "
+              << p.memory_bytes << " " << plan.bound_reason << " stages " << plan.stages.size()
+              << " " << plan.value << " t " << plan.search_time << "\n";
   ++tally->graphs;
-  if (std::getenv("PIPELAB_GRAPHS") != nullptr) std::cerr << PlanStateName(plan.state) << " " << plan.value / plan.lower_bound << " n " << p.size() << " D " << p.devices << " bw " << p.bandwidth << " mem " << p.memory_bytes << " " << plan.bound_reason << " stages " << plan.stages.size() << " " << plan.value << " t " << plan.search_time << "\n";
+  if (std::getenv("PIPELAB_GRAPHS") != nullptr)
+    std::cerr << PlanStateName(plan.state) << " " << plan.value / plan.lower_bound << " n "
+              << p.size() << " D " << p.devices << " bw " << p.bandwidth << " mem "
+              << p.memory_bytes << " " << plan.bound_reason << " stages " << plan.stages.size()
+              << " " << plan.value << " t " << plan.search_time << "\n";
   const double value =
       plan.has_plan() ? ValueAsGraph(p, plan, objective) : std::numeric_limits<double>::infinity();
   if (plan.has_plan()) {
@@ -82,15 +96,67 @@ TEST_P(GraphShapes, NeverWorseThanASequence) {
     const PlanProblem p = RandomGraph(shape, size, seed);
     const absl::Time begin = absl::Now();
     for (const auto objective : {PlanObjective::kGraphStageTime, PlanObjective::kGraphBatchTime}) {
-      ASSERT_NO_FATAL_FAILURE(
-          ExpectNeverWorse(p, objective, objective == PlanObjective::kGraphStageTime ? &tally : std::make_unique<Tally>().get()))
+      ASSERT_NO_FATAL_FAILURE(ExpectNeverWorse(
+          p, objective,
+          objective == PlanObjective::kGraphStageTime ? &tally : std::make_unique<Tally>().get()))
           << "seed " << seed << ", " << size << " operators, " << PlanObjectiveName(objective);
     }
     if (std::getenv("PIPELAB_GRAPHS") != nullptr) {
-      std::cerr << GetParam() << " " << seed << " " << absl::Now() - begin << " tight " << tally.tight << "/" << tally.graphs << "\n";
+      std::cerr << GetParam() << " " << seed << " " << absl::Now() - begin << " tight "
+                << tally.tight << "/" << tally.graphs << "\n";
     }
   }
   EXPECT_GE(tally.tight, 0.9 * tally.graphs);
+}
+
+// Of this program so far.
+double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+double PeakMegabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1000;
+}
+
+struct GrowthCase {
+  const char* name;
+  std::vector<PlanEdge> edges;
+  int operators;
+  double most_seconds, most_gap;
+};
+
+TEST(GraphGrowth, WideAndLongGraphs) {
+  const std::vector<GrowthCase> cases = {
+      {"16 chains of 6", ChainsSideBySide(16, 6), 96, 2, 1.03},
+      {"1000 with skips", RandomEdges(GraphShape::kSkips, 1000, 1), 1000, 10, 1.1},
+      {"2000 with skips", RandomEdges(GraphShape::kSkips, 2000, 1), 2000, 10, 1.1},
+      {"1000 in cells", RandomEdges(GraphShape::kCells, 1000, 1), 1000, 10, 1.1},
+  };
+  for (const GrowthCase& c : cases) {
+    const PlanProblem p = WithRandomCosts(c.edges, c.operators, 1);
+    const double begin = ProcessorSeconds();
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
+    const double seconds = ProcessorSeconds() - begin;
+    std::cerr << c.name << ": " << seconds << " s, " << plan.value / plan.lower_bound << " "
+              << plan.bound_reason << " " << PeakMegabytes() << " MB, " << plan.stages.size()
+              << "\n";
+    EXPECT_LE(seconds, c.most_seconds) << c.name;
+    EXPECT_LE(plan.value, c.most_gap * plan.lower_bound) << c.name;
+    EXPECT_LE(PeakMegabytes(), 300) << c.name;
+  }
+}
+
+TEST(GraphGrowth, KeepsItsTimeLimit) {
+  for (const double seconds : {0.1, 1.0}) {
+    for (const int chains : {16, 160}) {
+      const PlanProblem p = WithRandomCosts(ChainsSideBySide(chains, 6), chains * 6, 1);
+      PlannerOptions options;
+      options.time_limit = absl::Seconds(seconds);
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, options));
+      std::cerr << chains << " " << seconds << ": " << plan.search_time << " "
+                << plan.value / plan.lower_bound << "\n";
+      EXPECT_LE(plan.search_time, options.time_limit + absl::Seconds(0.3));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GraphShapes, ::testing::Range(0, kGraphShapes));

@@ -1,7 +1,6 @@
 #include "pipelines/planners/graph_search.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -12,6 +11,12 @@ namespace pipelab {
 namespace {
 
 constexpr double kSame = 1 + 1e-12;
+
+std::vector<std::vector<int>> Followers(const PlanProblem& problem) {
+  std::vector<std::vector<int>> followers(problem.size());
+  for (const PlanEdge& edge : problem.edges) followers[edge.from].push_back(edge.to);
+  return followers;
+}
 
 }  // namespace
 
@@ -48,31 +53,38 @@ bool PutStagesInOrder(const PlanProblem& problem, std::vector<PlanStage>* stages
 }
 
 GraphSearch::GraphSearch(const OperatorSets& sets, const GraphGoal& goal)
-    : sets_(sets), p_(sets.problem()), goal_(goal) {}
+    : sets_(sets), p_(sets.problem()), goal_(goal), lines_(Followers(p_)) {}
 
-bool GraphSearch::Offer(std::vector<PlanStage> stages) {
-  if (stages.empty()) return false;
+bool GraphSearch::Keeps(const std::vector<PlanStage>& stages) const {
   int64_t devices = 0;
-  for (PlanStage& stage : stages) {
+  for (const PlanStage& stage : stages) {
     devices += stage.devices();
-    if (stage.on_processor) return false;
-    if (stage.micro_batch_size == 0) stage.micro_batch_size = stage.data * p_.micro_batch_size;
-    stage.data_of_level.clear();
-    stage.first_device = -1;
-    if (!sets_.AllowsSize(stage.micro_batch_size) ||
-        BatchSamples(p_) % stage.micro_batch_size != 0 ||
-        stage.micro_batch_size % stage.data != 0) {
+    const int64_t samples =
+        goal_.sequence ? stage.data * p_.micro_batch_size : stage.micro_batch_size;
+    if (stage.on_processor || !sets_.AllowsSize(samples) || BatchSamples(p_) % samples != 0 ||
+        samples % stage.data != 0) {
       return false;
     }
   }
-  if (devices > p_.devices || !PutStagesInOrder(p_, &stages)) return false;
-  if (PeakBytes(p_, stages) > p_.memory_bytes * kSame) return false;
-  if (PlanValue(p_, PlanObjective::kGraphStageTime, stages) > goal_.longest_stage * kSame) {
-    return false;
+  return devices <= p_.devices && (!goal_.sequence || devices <= p_.micro_batches) &&
+         PeakBytes(p_, stages) <= p_.memory_bytes * kSame;
+}
+
+bool GraphSearch::Offer(std::vector<PlanStage> stages) {
+  if (stages.empty()) return false;
+  for (PlanStage& stage : stages) {
+    if (stage.micro_batch_size == 0) stage.micro_batch_size = stage.data * p_.micro_batch_size;
+    if (goal_.sequence) stage.micro_batch_size = stage.in_flight = 0;
+    stage.data_of_level.clear();
+    stage.first_device = -1;
   }
+  if (!goal_.sequence && !PutStagesInOrder(p_, &stages)) return false;
+  if (!Keeps(stages)) return false;
+  const PlanObjective longest =
+      goal_.sequence ? PlanObjective::kStageTime : PlanObjective::kGraphStageTime;
+  if (PlanValue(p_, longest, stages) > goal_.longest_stage * kSame) return false;
   const double value =
-      PlanValue(p_, goal_.batch ? PlanObjective::kGraphBatchTime : PlanObjective::kGraphStageTime,
-                stages);
+      PlanValue(p_, goal_.batch ? PlanObjective::kGraphBatchTime : longest, stages);
   // Of equal plans the new one: the search must not stand still.
   if (value > value_) return false;
   const bool better = value * kSame < value_;
@@ -95,10 +107,7 @@ void GraphSearch::TryOrder(const std::vector<int>& order, SearchEffort* effort) 
 }
 
 void GraphSearch::TryOrdersOfGraph(int depth_first, SearchEffort* effort) {
-  std::vector<PlanStage> one(1);
-  one[0].layers.resize(p_.size());
-  std::iota(one[0].layers.begin(), one[0].layers.end(), 0);
-  TryOrder(Line(one, Within::kListed), effort);
+  TryOrder(lines_.Next(LineKind::kListed), effort);
   std::vector<int> depth(p_.size()), order = TopologicalOrder(p_);
   for (int v : order) {
     for (int e : p_.operators[v].in_edges) {
@@ -108,7 +117,7 @@ void GraphSearch::TryOrdersOfGraph(int depth_first, SearchEffort* effort) {
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return depth[a] < depth[b]; });
   TryOrder(order, effort);
   for (int i = 0; i < depth_first && effort->left(); ++i) {
-    TryOrder(Line(one, Within::kDepthFirst), effort);
+    TryOrder(lines_.Next(LineKind::kDepthFirst), effort);
   }
 }
 
@@ -116,55 +125,10 @@ void GraphSearch::Improve(int rounds, double enough, SearchEffort* effort) {
   for (int round = 0; round < rounds && has_plan() && effort->left(); ++round) {
     if (value_ <= enough * kSame) return;
     const double before = value_;
-    const auto within = static_cast<Within>(Draw(3));
-    TryOrder(Line(stages_, within), effort);
+    const auto kind = static_cast<LineKind>(lines_.Draw(3));
+    TryOrder(lines_.Next(StageOf(p_, stages_), static_cast<int>(stages_.size()), kind), effort);
     if (value_ * kSame < before) round = -1;
   }
-}
-
-std::vector<int> GraphSearch::Line(const std::vector<PlanStage>& stages, Within within) {
-  const std::vector<int> stage_of = StageOf(p_, stages);
-  const auto count = static_cast<int>(stages.size());
-  std::vector<int> missing_stages(count), missing(p_.size());
-  for (const PlanEdge& edge : p_.edges) {
-    const int from = stage_of[edge.from], to = stage_of[edge.to];
-    ++(from == to ? missing[edge.to] : missing_stages[to]);
-  }
-  std::vector<int> ready, order;
-  for (int s = 0; s < count; ++s) {
-    if (missing_stages[s] == 0) ready.push_back(s);
-  }
-  // The last that became ready is next (depth first), or any.
-  const auto take = [&](std::vector<int>* from, bool any) {
-    if (any) std::swap((*from)[Draw(from->size())], from->back());
-    const int taken = from->back();
-    from->pop_back();
-    return taken;
-  };
-  while (!ready.empty()) {
-    const int s = take(&ready, true);
-    std::vector<int> inside;
-    for (int v : stages[s].layers) {
-      if (missing[v] == 0) inside.push_back(v);
-    }
-    if (within == Within::kListed) std::reverse(inside.begin(), inside.end());
-    if (within == Within::kDepthFirst) std::shuffle(inside.begin(), inside.end(), random_);
-    while (!inside.empty()) {
-      const int v = take(&inside, within == Within::kAny);
-      order.push_back(v);
-      const size_t begin = inside.size();
-      for (int e : p_.operators[v].out_edges) {
-        const int w = p_.edges[e].to, to = stage_of[w];
-        if (to == s && --missing[w] == 0) inside.push_back(w);
-        if (to != s && --missing_stages[to] == 0) ready.push_back(to);
-      }
-      if (within == Within::kDepthFirst) {
-        std::shuffle(inside.begin() + static_cast<int64_t>(begin), inside.end(), random_);
-      }
-      if (within == Within::kListed) std::reverse(inside.begin() + static_cast<int64_t>(begin), inside.end());
-    }
-  }
-  return order;
 }
 
 }  // namespace pipelab

@@ -13,11 +13,10 @@
 #ifndef PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
 #define PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
 
-#include <cstdint>
 #include <limits>
-#include <random>
 #include <vector>
 
+#include "pipelines/planners/graph_lines.h"
 #include "pipelines/planners/operator_sets.h"
 #include "pipelines/planners/order_plans.h"
 #include "pipelines/planners/plan.h"
@@ -51,17 +50,15 @@ class GraphSearch {
   double value() const { return value_; }
 
  private:
-  enum class Within : uint8_t { kListed, kDepthFirst, kAny };
-  // Operators in an order that the graph allows, all of a stage before any of the next.
-  std::vector<int> Line(const std::vector<PlanStage>& stages, Within within);
-  int Draw(size_t below) { return static_cast<int>(random_() % below); }
+  // Whether the machine and the batch allow it.
+  bool Keeps(const std::vector<PlanStage>& stages) const;
 
   const OperatorSets& sets_;
   const PlanProblem& p_;
   const GraphGoal goal_;
   std::vector<PlanStage> stages_;
   double value_ = std::numeric_limits<double>::infinity();
-  std::mt19937_64 random_;
+  GraphLines lines_;
 };
 
 }  // namespace pipelab

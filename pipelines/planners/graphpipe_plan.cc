@@ -31,7 +31,7 @@
 namespace pipelab {
 namespace {
 
-constexpr double kSame = 1e-12;  // relative
+constexpr double kSame = 1e-12;      // relative
 constexpr double kFrontStep = 1.03;  // from bound to bound
 constexpr int64_t kSteps = 60'000'000, kExactSteps = 20'000'000, kFrontSteps = 4'000'000;
 constexpr int kDepthFirstOrders = 6, kFewRounds = 20, kManyRounds = 400;
@@ -53,8 +53,7 @@ absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
 
 // In the problem's micro-batches.
 double BatchPieces(const PlanProblem& problem) {
-  return static_cast<double>(BatchSamples(problem)) /
-         static_cast<double>(problem.micro_batch_size);
+  return static_cast<double>(BatchSamples(problem)) / static_cast<double>(problem.micro_batch_size);
 }
 
 // One problem's searches, for one objective after the other.
@@ -62,6 +61,8 @@ class GraphPlanner {
  public:
   GraphPlanner(const PlanProblem& problem, const PlannerOptions& options)
       : problem_(problem),
+        // A limit that is given is what ends the search.
+        more_(options.time_limit == absl::InfiniteDuration() ? 1 : 20),
         deadline_(absl::Now() + options.time_limit),
         sets_(problem, options.micro_batch_size),
         // Half of the time is for the search itself.
@@ -75,7 +76,7 @@ class GraphPlanner {
   Plan Best(bool batch) {
     GraphSearch search(sets_, {batch});
     const double enough = LowerBound(batch);
-    SearchEffort effort(kSteps, deadline_);
+    SearchEffort effort(kSteps * more_, deadline_);
     for (const std::vector<PlanStage>& stages : starts_.plans) {
       search.OfferSequence(stages, &effort);
       if (search.value() <= enough * (1 + kSame)) break;
@@ -84,13 +85,13 @@ class GraphPlanner {
     search.Improve(kFewRounds, enough, &effort);
     bool proven = search.value() <= enough * (1 + kSame);
     if (!proven) {
-      SearchEffort exact_effort(kExactSteps, deadline_);
+      SearchEffort exact_effort(kExactSteps * more_, absl::Now() + (deadline_ - absl::Now()) / 2);
       const double known = search.has_plan() ? search.value() * (1 - kSame) : search.value();
       ExactResult exact = BetterGraphPlan(sets_, {batch}, known, &exact_effort);
       search.Offer(std::move(exact.stages));
       proven = exact.complete && OneDegree();
     }
-    if (!proven) search.Improve(kManyRounds, enough, &effort);
+    if (!proven) search.Improve(kManyRounds * more_, enough, &effort);
     proven |= search.value() <= enough * (1 + kSame) || (starts_.infeasible && !search.has_plan());
     Plan plan = PlanOf(search, batch);
     SetState(proven, timed_out(), &plan);
@@ -149,6 +150,7 @@ class GraphPlanner {
   }
 
   const PlanProblem& problem_;
+  const int more_;
   const absl::Time deadline_;
   const OperatorSets sets_;
   const SequentialStarts starts_;

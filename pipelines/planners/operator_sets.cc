@@ -100,7 +100,20 @@ OperatorSets::OperatorCost OperatorSets::CostOf(const PlanOperator& o) const {
     cost.fastest_fixed = variant.fixed_bytes;
     break;
   }
+  if (variants.size() == 2) AddSaver(variants, &cost);
   return cost;
+}
+
+void OperatorSets::AddSaver(const std::vector<PlanVariant>& variants, OperatorCost* cost) const {
+  const size_t fast = NotAbove(variants[0], variants[1]) ? 0 : 1;
+  const PlanVariant &a = variants[fast], &b = variants[1 - fast];
+  cost->saver = NotAbove(a, b) && a.parameter_bytes == b.parameter_bytes &&
+                a.in_sync == b.in_sync && a.out_sync == b.out_sync;
+  for (double samples : copy_samples_) {
+    cost->saver_times.push_back(VariantTime(b, samples) - VariantTime(a, samples));
+  }
+  cost->saved_in_flight = a.in_flight_bytes - b.in_flight_bytes;
+  cost->saved_fixed = a.fixed_bytes - b.fixed_bytes;
 }
 
 OperatorSet OperatorSets::Make(const std::vector<int>& operators) const {
@@ -138,6 +151,8 @@ void OperatorSets::Add(int v, OperatorSet* set) const {
   set->in_flight += cost.in_flight;
   set->fixed += cost.fixed;
   set->choice |= cost.choice;
+  if (cost.saver) set->savers.push_back(v);
+  set->simple &= !cost.choice || cost.saver;
   set->has_fastest &= cost.has_fastest;
   set->fastest_in_flight += cost.fastest_in_flight;
   set->fastest_fixed += cost.fastest_fixed;
@@ -184,6 +199,39 @@ double OperatorSets::Time(OperatorSet* set, StageShape shape, int64_t in_flight)
   return it->second.time;
 }
 
+double OperatorSets::QuickTime(OperatorSet* set, StageShape shape, int64_t in_flight) const {
+  if (!set->choice || !set->simple) return Time(set, shape, in_flight);
+  if (!Fits(set->in_flight, set->fixed, shape, in_flight)) return kInfinity;
+  const double scale = CopyScale(shape) * static_cast<double>(in_flight);
+  double over = set->fastest_in_flight * scale + set->fastest_fixed - problem_.memory_bytes;
+  const double time = TimeBound(*set, shape);
+  if (over <= 0) return time;
+  struct Saver {
+    double time, bytes;
+  };
+  std::vector<Saver> savers;
+  for (int v : set->savers) {
+    const OperatorCost& cost = costs_[v];
+    const double bytes = cost.saved_in_flight * scale + cost.saved_fixed;
+    if (bytes > 0) savers.push_back({cost.saver_times[Place(shape)], bytes});
+  }
+  std::sort(savers.begin(), savers.end(),
+            [](const Saver& a, const Saver& b) { return a.time * b.bytes < b.time * a.bytes; });
+  double more = 0;
+  for (size_t i = 0; i < savers.size() && over > 0; ++i) {
+    // The last that is needed may be a cheaper one.
+    Saver taken = savers[i];
+    if (taken.bytes >= over) {
+      for (size_t j = i + 1; j < savers.size(); ++j) {
+        if (savers[j].bytes >= over && savers[j].time < taken.time) taken = savers[j];
+      }
+    }
+    more += taken.time;
+    over -= taken.bytes;
+  }
+  return over > 0 ? kInfinity : time + more / static_cast<double>(shape.data);
+}
+
 std::vector<VariantCost> OperatorSets::VariantCostsOf(const OperatorSet& set, int v,
                                                       StageShape shape, int64_t in_flight) const {
   const PlanOperator& o = problem_.operators[v];
@@ -227,8 +275,7 @@ StageChoice OperatorSets::Choose(const OperatorSet& set, StageShape shape,
   return choice;
 }
 
-PlanStage OperatorSets::StageOf(const OperatorSet& set, StageShape shape,
-                                int64_t in_flight) const {
+PlanStage OperatorSets::StageOf(const OperatorSet& set, StageShape shape, int64_t in_flight) const {
   PlanStage stage;
   stage.data = shape.data;
   stage.micro_batch_size = SamplesOf(shape);

@@ -47,6 +47,9 @@ struct OperatorSet {
   // Where each operator has a variant that is the least in all but memory: the bytes of these.
   bool has_fastest = true;
   double fastest_in_flight = 0, fastest_fixed = 0;
+  // Operators whose second variant saves memory for time, and nothing else.
+  std::vector<int> savers;
+  bool simple = true;                                    // no other operator has several variants
   std::map<std::array<int64_t, 3>, StageChoice> chosen;  // [data, size, in flight]
 };
 
@@ -86,6 +89,8 @@ class OperatorSets {
   double TimeBound(const OperatorSet& set, StageShape shape) const;
   // Infinity where it does not fit in memory.
   double Time(OperatorSet* set, StageShape shape, int64_t in_flight) const;
+  // Not below that: variants greedily by time a byte, where that is a choice between two.
+  double QuickTime(OperatorSet* set, StageShape shape, int64_t in_flight) const;
   StageChoice Choose(const OperatorSet& set, StageShape shape, int64_t in_flight) const;
   // The set as a stage of a plan, with the variants that `Choose` takes: they must fit.
   PlanStage StageOf(const OperatorSet& set, StageShape shape, int64_t in_flight) const;
@@ -93,11 +98,14 @@ class OperatorSets {
  private:
   // Of one operator; least of each over its variants.
   struct OperatorCost {
-    std::vector<double> times;                   // [place]
-    std::vector<double> in_bytes, out_bytes;     // [its edge] over a stage's border
+    std::vector<double> times;                // [place]
+    std::vector<double> in_bytes, out_bytes;  // [its edge] over a stage's border
     double parameters = 0, in_flight = 0, fixed = 0;
     bool choice = false, has_fastest = false;
     double fastest_in_flight = 0, fastest_fixed = 0;
+    bool saver = false;               // OperatorSet::savers
+    std::vector<double> saver_times;  // [place] more
+    double saved_in_flight = 0, saved_fixed = 0;
   };
 
   double CopySamples(StageShape shape) const {
@@ -115,6 +123,7 @@ class OperatorSets {
   }
   void MakeShapes();
   OperatorCost CostOf(const PlanOperator& o) const;
+  void AddSaver(const std::vector<PlanVariant>& variants, OperatorCost* cost) const;
   double CommunicationTime(double bytes, int edges, double parameters, StageShape shape) const;
   double VariantTime(const PlanVariant& variant, double samples) const;
   // Of operator v of the set, as in its variants.
@@ -126,10 +135,10 @@ class OperatorSets {
   std::vector<double> copies_bandwidth_;  // [copies] that their gradients are summed at
   std::vector<int64_t> sizes_;            // of a stage's micro-batch, in samples
   std::vector<StageShape> shapes_;
-  std::vector<std::vector<int>> places_;  // [size][copies]
-  std::vector<double> copy_samples_;      // [place]
-  std::vector<OperatorCost> costs_;       // [operator]
-  std::vector<int> in_place_, out_place_; // [edge] among its taker's and its maker's
+  std::vector<std::vector<int>> places_;   // [size][copies]
+  std::vector<double> copy_samples_;       // [place]
+  std::vector<OperatorCost> costs_;        // [operator]
+  std::vector<int> in_place_, out_place_;  // [edge] among its taker's and its maker's
   int64_t batch_ = 1;
 };
 

@@ -90,7 +90,7 @@ class Search {
            p_.memory_bytes;
   }
 
-  bool tracks() const { return goal_.batch || memory_matters_; }
+  bool tracks() const { return goal_.batch || (memory_matters_ && !goal_.sequence); }
   double Own(StageShape shape) const {
     return static_cast<double>(sets_.SamplesOf(shape)) / static_cast<double>(p_.micro_batch_size);
   }
@@ -100,6 +100,9 @@ class Search {
     const std::vector<int>& feeding = feeding_[last];
     for (size_t i = 0; i < feeding.size(); ++i) behind_place_[feeding[i]] = static_cast<int>(i);
     std::vector<std::pair<int64_t, double>> behind(labels_[last].size());  // samples, path
+    for (size_t l = 0; l < behind.size() && goal_.sequence; ++l) {
+      behind[l].first = labels_[last][l].devices * p_.micro_batch_size;
+    }
     OperatorSet run;
     bool stopped = false;
     for (int first = last - 1; first >= 0 && !stopped; --first) {
@@ -142,7 +145,8 @@ class Search {
         next.devices = label.devices + shape.data;
         if (next.devices > p_.devices || (first > 0 && next.devices == p_.devices)) continue;
         next.in_flight = (behind[l].first + own + own - 1) / own;
-        const double time = memory_matters_ ? sets_.Time(run, shape, next.in_flight) : bound;
+        const double time = memory_matters_ ? sets_.QuickTime(run, shape, next.in_flight) : bound;
+        if (time > bound) effort_.Spend(static_cast<int64_t>(run->operators.size()));
         if (time > LongestStage()) continue;
         next.value =
             std::max(label.value, goal_.batch ? std::max(batch_ - Own(shape), 0.0) * time : time);

@@ -54,6 +54,9 @@ class SearchEffort {
 struct GraphGoal {
   bool batch = false;  // the batch's time, else the longest stage's
   double longest_stage = std::numeric_limits<double>::infinity();  // no stage takes longer
+  // Stages are a sequence, in which each keeps what all behind it need: Piper's objective
+  // (kStageTime) and memory. For problems without sizes of micro-batches, levels and latency.
+  bool sequence = false;
 };
 
 // Of a value below `known`; empty where there is none, or the effort ended before.

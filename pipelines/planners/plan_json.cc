@@ -113,7 +113,13 @@ class Reader {
       return object.Error("name", "\"", name, "\" is no objective of a planner");
     }
     plan->objective = *found;
-    PIPELAB_ASSIGN_OR_RETURN(plan->value, object.Number("value"));
+    const absl::StatusOr<double> value = object.Number("value");
+    // Null where there is no plan.
+    if (!value.ok() && plan->state != PlanState::kInfeasible &&
+        plan->state != PlanState::kTimeLimit) {
+      return value.status();
+    }
+    plan->value = value.value_or(0);
     return absl::OkStatus();
   }
 

@@ -92,7 +92,8 @@ class Maker {
         if (before.empty()) continue;
         const auto first = static_cast<size_t>(draw_.Below(static_cast<int64_t>(before.size())));
         Connect(before[first], v);
-        if (before.size() > 1 && draw_.Below(2) == 0) Connect(before[(first + 1) % before.size()], v);
+        if (before.size() > 1 && draw_.Below(2) == 0)
+          Connect(before[(first + 1) % before.size()], v);
       }
       before = std::move(layer);
     }
