@@ -26,7 +26,7 @@ std::vector<int> GraphLines::Next(const std::vector<int>& part_of, int num_parts
     if (missing[v] == 0) ready[part_of[v]].push_back(v);
   }
   for (int part = 0; part < num_parts; ++part) {
-    if (missing_parts[part] == 0) ready_parts.push_back(part);
+    if (missing_parts[part] == 0 && !ready[part].empty()) ready_parts.push_back(part);
   }
   // Of those that became ready together the first listed is next, or any.
   const auto arrange = [&](std::vector<int>* nodes, size_t begin) {

@@ -121,12 +121,30 @@ void GraphSearch::TryOrdersOfGraph(int depth_first, SearchEffort* effort) {
   }
 }
 
+// Two to four stages in a row of some order become one part, whose operators mix.
+void GraphSearch::JoinNeighbours(std::vector<int>* part_of) {
+  const auto parts = static_cast<int>(stages_.size());
+  std::vector<int> row;
+  for (int v : lines_.Next(*part_of, parts, LineKind::kListed)) {
+    if (row.empty() || row.back() != (*part_of)[v]) row.push_back((*part_of)[v]);
+  }
+  const int begin = lines_.Draw(parts), end = std::min(parts, begin + 2 + lines_.Draw(3));
+  for (int& part : *part_of) {
+    if (std::find(row.begin() + begin, row.begin() + end, part) != row.begin() + end) {
+      part = row[begin];
+    }
+  }
+}
+
 void GraphSearch::Improve(int rounds, double enough, SearchEffort* effort) {
   for (int round = 0; round < rounds && has_plan() && effort->left(); ++round) {
     if (value_ <= enough * kSame) return;
     const double before = value_;
     const auto kind = static_cast<LineKind>(lines_.Draw(3));
-    TryOrder(lines_.Next(StageOf(p_, stages_), static_cast<int>(stages_.size()), kind), effort);
+    std::vector<int> part_of = StageOf(p_, stages_);
+    const auto parts = static_cast<int>(stages_.size());
+    if (lines_.Draw(2) == 0) JoinNeighbours(&part_of);
+    TryOrder(lines_.Next(part_of, parts, kind), effort);
     if (value_ * kSame < before) round = -1;
   }
 }

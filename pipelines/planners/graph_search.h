@@ -7,9 +7,9 @@
 //   search.stages(), search.value()
 //
 // A large-neighbourhood search: the best plan's operators are put in a line, its stages and the
-// operators in each in a random order that the graph allows, and the best plan of that line
-// (order_plans.h) takes its place. It is never worse, since the plan itself is one of the line's:
-// every cut, number of copies and size of micro-batches is chosen anew at once.
+// operators in each (or in some neighbouring stages together) in a random order that the graph
+// allows. The best plan of that line (order_plans.h) takes its place unless it is worse: every cut,
+// number of copies and size of micro-batches is chosen anew at once.
 #ifndef PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
 #define PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
 
@@ -50,6 +50,7 @@ class GraphSearch {
   double value() const { return value_; }
 
  private:
+  void JoinNeighbours(std::vector<int>* part_of);
   // Whether the machine and the batch allow it.
   bool Keeps(const std::vector<PlanStage>& stages) const;
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr absl::Duration kMostOfPlanner = absl::Seconds(1);
-constexpr int kMostCutsOfBound = 60000;
+constexpr int kMostCutsOfBound = 150000;  // Piper's own
 
 // Samples of the smallest micro-batch that a copy can have.
 int64_t LeastCopySamples(const PlanProblem& problem) {

@@ -32,9 +32,10 @@ namespace pipelab {
 namespace {
 
 constexpr double kSame = 1e-12;      // relative
+constexpr double kFrontReach = 1.1;  // what the simulator may see otherwise
 constexpr double kFrontStep = 1.03;  // from bound to bound
-constexpr int64_t kSteps = 60'000'000, kExactSteps = 20'000'000, kFrontSteps = 4'000'000;
-constexpr int kDepthFirstOrders = 6, kFewRounds = 20, kManyRounds = 400;
+constexpr int64_t kSteps = 90'000'000, kExactSteps = 20'000'000, kFrontSteps = 4'000'000;
+constexpr int kDepthFirstOrders = 6, kFewRounds = 20, kManyRounds = 3000;
 
 absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "graphpipe"));
@@ -109,22 +110,23 @@ class GraphPlanner {
     shortest.TryOrdersOfGraph(kDepthFirstOrders, &effort);
     shortest.Improve(kFewRounds, LowerBound(false), &effort);
     if (!shortest.has_plan()) return plans;
-    std::vector<PlanStage> last = shortest.stages();
     const double pieces = BatchPieces(problem_);
-    double best = std::numeric_limits<double>::infinity();
+    double best = std::numeric_limits<double>::infinity(), last = 0;
     // A batch takes at least its pieces' time at the slowest stage. What the step up to the bound
     // leaves out was tried before.
     for (double bound = shortest.value(); bound / kFrontStep * pieces < best; bound *= kFrontStep) {
       GraphSearch search(sets_, {true, bound});
       for (const std::vector<PlanStage>& stages : starts_.plans) search.Offer(stages);
-      search.Offer(last);
+      if (plans.empty()) search.Offer(shortest.stages());
       SearchEffort some(kFrontSteps, deadline_);
-      if (plans.empty()) search.TryOrdersOfGraph(2, &some);
+      search.TryOrdersOfGraph(2, &some);
       search.Improve(kFewRounds, 0, &some);
-      if (!search.has_plan() || (timed_out() && !plans.empty())) break;
-      last = search.stages();
-      if (!plans.empty() && search.value() >= best) continue;
-      best = search.value();
+      if (timed_out() && !plans.empty()) break;
+      if (!search.has_plan() || search.value() == last || search.value() > kFrontReach * best) {
+        continue;
+      }
+      last = search.value();
+      best = std::min(best, last);
       plans.push_back(PlanOf(search, true));
     }
     return plans;
