@@ -42,8 +42,8 @@ double ValueAsGraph(const PlanProblem& p, const Plan& plan, PlanObjective object
 // Graphs of each shape: PIPELAB_GRAPHS for more.
 int GraphsOfShape() {
   const char* text = std::getenv("PIPELAB_GRAPHS");
-  int graphs = 8;
-  return text != nullptr && absl::SimpleAtoi(text, &graphs) ? graphs : 8;
+  int graphs = 4;
+  return text != nullptr && absl::SimpleAtoi(text, &graphs) ? graphs : 4;
 }
 
 class GraphShapes : public ::testing::TestWithParam<int> {

@@ -116,9 +116,12 @@ class GraphPlanner {
     // leaves out was tried before.
     for (double bound = shortest.value(); bound / kFrontStep * pieces < best; bound *= kFrontStep) {
       GraphSearch search(sets_, {true, bound});
-      for (const std::vector<PlanStage>& stages : starts_.plans) search.Offer(stages);
-      if (plans.empty()) search.Offer(shortest.stages());
       SearchEffort some(kFrontSteps, deadline_);
+      if (plans.empty()) {
+        for (const std::vector<PlanStage>& stages : starts_.plans) search.Offer(stages);
+        search.Offer(shortest.stages());
+      }
+      // Later ones begin anew: not all are to be one plan.
       search.TryOrdersOfGraph(2, &some);
       search.Improve(kFewRounds, 0, &some);
       if (timed_out() && !plans.empty()) break;
