@@ -76,6 +76,8 @@ plans() {
   refused 1 'the stages have 4 devices, the machine 2' check_plan --plan=four.json $piper --devices=2 || return 1
   sed 's/"value": .*/"value": 1e-9/' four.json >wrong.json
   refused 1 'the plan says 1e-09 for its stage_time, which is' check_plan --plan=wrong.json $piper || return 1
+  echo '{"stages": [{"layers": [1, 3]}, {"layers": [5, 7]}]}' >short.json
+  prints 'short.json: valid: ' check_plan --plan=short.json $piper || return 1
   echo '{"stages": [{"layers": [1, 3]}, {"layers": [3, 5, 7]}]}' >twice.json
   refused 1 'layer 3 is in stage 0 and in stage 1' check_plan --plan=twice.json $piper || return 1
   echo '{"stages": [{"layers": [1, 7]}, {"layers": [3, 5]}]}' >convex.json

@@ -17,6 +17,8 @@
 namespace pipelab {
 namespace {
 
+constexpr absl::Duration kMostOfPlanner = absl::Seconds(5);  // where no limit is given
+
 bool OfOneKind(const PlanProblem& problem) {
   return problem.objective == PlanObjective::kMaxLoad || !problem.device_speeds.empty();
 }
@@ -30,7 +32,7 @@ absl::StatusOr<double> Judged(const PlanProblem& problem, const Plan& plan,
     judged.objective = PlanObjective::kGraphBatchTime;
     for (PlanStage& stage : judged.stages) stage.in_flight = 0;
   }
-  PIPELAB_ASSIGN_OR_RETURN(const PlanReport report, CheckPlan(problem, judged));
+  PIPELAB_ASSIGN_OR_RETURN(const PlanReport report, EvaluatePlan(problem, judged));
   return report.value;
 }
 
@@ -48,8 +50,11 @@ absl::StatusOr<Plan> PlanOf(const Planner& planner, const PlanProblem& problem,
 
 absl::StatusOr<BestPlan> FindBestPlan(const PlanProblem& problem, const PlannerOptions& options,
                                       const PlanSimulator* simulator) {
+  const bool limited = options.time_limit < absl::InfiniteDuration();
   const absl::Time deadline = absl::Now() + options.time_limit;
   BestPlan best;
+  best.plan.planner = "best";
+  best.plan.objective = problem.objective;
   double shortest = std::numeric_limits<double>::infinity();
   absl::Status refused = absl::OkStatus();
   bool taken = false;
@@ -59,7 +64,11 @@ absl::StatusOr<BestPlan> FindBestPlan(const PlanProblem& problem, const PlannerO
   int left = static_cast<int>(Planners().size());
   for (const Planner& planner : Planners()) {
     PlannerOptions part = options;
-    part.time_limit = std::max(absl::ZeroDuration(), (deadline - absl::Now()) / left--);
+    if (limited) {
+      part.time_limit = std::max(absl::ZeroDuration(), (deadline - absl::Now()) / left--);
+    } else if (planner.name != "graphpipe") {  // which ends by itself
+      part.time_limit = kMostOfPlanner;
+    }
     absl::StatusOr<Plan> plan = PlanOf(planner, problem, part);
     if (!plan.ok()) {
       if (refused.ok()) refused = plan.status();

@@ -21,7 +21,8 @@ struct BestPlan {
   std::string table;  // a line a planner: its batch's time, or why it has none
 };
 
-// Each planner gets an equal part of what is left of the time limit. Plans are judged by the
+// Each planner gets an equal part of what is left of the time limit; without one, five seconds, and
+// graphpipe the steps that it counts. Plans are judged by the
 // simulated step (`simulator` of a --model), else by the checker: as stages of a graph
 // (graph_batch_time), or by the problem's own objective where that is the largest load or devices
 // differ in speed. InvalidArgument where no planner takes the problem and options.
