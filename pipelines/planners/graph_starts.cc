@@ -15,7 +15,7 @@ namespace pipelab {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr absl::Duration kMostOfPlanner = absl::Seconds(1);
+constexpr absl::Duration kMostOfPlanner = absl::Seconds(10);
 constexpr int kMostCutsOfBound = 150000;  // Piper's own
 
 // Samples of the smallest micro-batch that a copy can have.
@@ -100,11 +100,11 @@ SequentialStarts MakeSequentialStarts(const PlanProblem& problem, absl::Time dea
   };
   add(UniformPlan(sequence, {}));
   for (const auto planner : {&GpipePlan, &ChainPlan, &PipeDreamPlan, &DapplePlan}) {
-    if (absl::Now() < deadline) add(planner(sequence, until(0.1)));
+    if (absl::Now() < deadline) add(planner(sequence, until(0.25)));
   }
-  if (absl::Now() < deadline) add(PiperPlan(sequence, until(0.3)));
+  if (absl::Now() < deadline) add(PiperPlan(sequence, until(0.5)));
   if (absl::Now() > deadline || !FewCuts(problem)) return starts;
-  absl::StatusOr<Plan> relaxed = PiperPlan(Relaxed(problem), until(0.4));
+  absl::StatusOr<Plan> relaxed = PiperPlan(Relaxed(problem), until(0.8));
   if (!relaxed.ok()) return starts;
   starts.infeasible = relaxed->state == PlanState::kInfeasible;
   if (relaxed->lower_bound > starts.lower_bound) {

@@ -10,7 +10,7 @@
 // them, until it has the lower bound's value. Where the graph is small, a search over all convex
 // stages (graph_exact.h) improves the plan or proves it. Work is counted in steps, so that without
 // a time limit the answer does not depend on how fast the machine is, unless a sequential planner
-// takes longer than its second.
+// takes longer than its ten seconds.
 #include <algorithm>
 #include <cmath>
 #include <limits>
