@@ -229,11 +229,15 @@ absl::StatusOr<PlanProblem> FileProblem(const std::string& option, const std::st
       return absl::InvalidArgumentError(
           "--bandwidth: missing; a profile of PipeDream does not say it");
     }
-    return PlanProblemOf(*profile);
+    PlanProblem problem = PlanProblemOf(*profile);
+    problem.micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
+    return problem;
   }
   const absl::StatusOr<PlacementProblem> placement = ParsePlacement(text, what);
   if (!placement.ok()) return FaultOfFile(placement.status());
-  return PlanProblemOf(*placement, what);
+  absl::StatusOr<PlanProblem> problem = PlanProblemOf(*placement, what);
+  if (!problem.ok()) return FaultOfFile(problem.status());
+  return problem;
 }
 
 }  // namespace
@@ -272,7 +276,9 @@ absl::StatusOr<PlanProblem> PlanProblemFromFlags() {
   problem.name = input.second;
   PIPELAB_RETURN_IF_ERROR(SetMachine(&problem));
   PIPELAB_RETURN_IF_ERROR(SetSpeeds(&problem));
-  PIPELAB_RETURN_IF_ERROR(FinishProblem(&problem, absl::StrCat(input.first, "=", input.second)));
+  const absl::Status finished =
+      FinishProblem(&problem, absl::StrCat(input.first, "=", input.second));
+  if (!finished.ok()) return model ? finished : FaultOfFile(finished);
   return problem;
 }
 

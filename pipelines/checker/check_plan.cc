@@ -19,7 +19,7 @@ constexpr double kSame = 1e-9;  // relative, of sums of doubles in another order
 // What the plan says of itself.
 absl::Status CheckClaims(const Plan& plan, const PlanReport& report) {
   const double scale = std::max(report.value, 1e-300);
-  if (!(std::abs(plan.value - report.value) <= kSame * scale)) {
+  if (!std::isnan(plan.value) && !(std::abs(plan.value - report.value) <= kSame * scale)) {
     return PlanError("the plan says ", plan.value, " for its ", PlanObjectiveName(plan.objective),
                      ", which is ", report.value);
   }

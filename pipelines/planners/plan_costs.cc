@@ -263,6 +263,7 @@ void SetState(bool complete, bool timed_out, Plan* plan) {
   if (complete) {
     plan->state = plan->has_plan() ? PlanState::kOptimal : PlanState::kInfeasible;
     if (plan->has_plan()) plan->lower_bound = plan->value;
+    plan->bound_reason = "no plan of its kind is better";
   } else if (timed_out) {
     plan->state = PlanState::kTimeLimit;
   } else {
