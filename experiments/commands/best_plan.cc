@@ -30,7 +30,11 @@ absl::StatusOr<double> Judged(const PlanProblem& problem, const Plan& plan,
   Plan judged = plan;
   if (!OfOneKind(problem)) {
     judged.objective = PlanObjective::kGraphBatchTime;
-    for (PlanStage& stage : judged.stages) stage.in_flight = 0;
+    for (PlanStage& stage : judged.stages) {
+      stage.in_flight = 0;
+      // Copies that divide a micro-batch have one of their own each.
+      if (stage.micro_batch_size % stage.data != 0) stage.micro_batch_size = 0;
+    }
   }
   PIPELAB_ASSIGN_OR_RETURN(const PlanReport report, EvaluatePlan(problem, judged));
   return report.value;

@@ -91,7 +91,8 @@ class Reader {
         std::vector<PiperVariant>& known = problem_.nodes[index].variants[degree];
         for (const PiperVariant& other : known) {
           if (other.id != read.id) continue;
-          return variant.Error("id", "\"", read.id, "\": another variant of the degree has this id");
+          return variant.Error("id", "\"", read.id,
+                               "\": another variant of the degree has this id");
         }
         known.push_back(std::move(read));
       }

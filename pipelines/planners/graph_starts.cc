@@ -96,7 +96,10 @@ SequentialStarts MakeSequentialStarts(const PlanProblem& problem, absl::Time dea
     return options;
   };
   const auto add = [&](absl::StatusOr<Plan> plan) {
-    if (plan.ok() && plan->has_plan()) starts.plans.push_back(std::move(plan->stages));
+    if (!plan.ok() || !plan->has_plan()) return;
+    // In proportion to copies, whatever the planner's own micro-batches are.
+    for (PlanStage& stage : plan->stages) stage.micro_batch_size = 0;
+    starts.plans.push_back(std::move(plan->stages));
   };
   add(UniformPlan(sequence, {}));
   for (const auto planner : {&GpipePlan, &ChainPlan, &PipeDreamPlan, &DapplePlan}) {

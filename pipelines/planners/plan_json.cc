@@ -1,8 +1,8 @@
 #include "pipelines/planners/plan_json.h"
 
 #include <algorithm>
-#include <limits>
 #include <array>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
