@@ -90,8 +90,7 @@ LoweringOptions LoweringOf(const StepConfig& config);
 
 // Times and memory alone: what a search compares. Only the memory where a device needs more than
 // `limit` and that is known without a simulation.
-absl::StatusOr<StepPrediction> SimulateStep(Step step,
-                                            absl::optional<Bytes> limit = absl::nullopt);
+absl::StatusOr<StepPrediction> SimulateStep(Step step, absl::optional<Bytes> limit = absl::nullopt);
 // And all figures.
 absl::StatusOr<StepPrediction> Predict(Step step);
 absl::StatusOr<StepPrediction> PredictStep(const StepModel& model, const StepConfig& config);
