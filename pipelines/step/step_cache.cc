@@ -68,7 +68,8 @@ std::pair<Nanoseconds, Nanoseconds> HopTimes(const StepModel& model, const StepC
     const int64_t parts = c.divided_messages() ? MessageParts(bytes, c.tensor) : 1;
     return way.latency + way.TransferTime(Bytes(bytes.value() / parts));
   };
-  const Bytes smallest = *std::min_element(costs.edge_bytes.begin(), costs.edge_bytes.end());
+  Bytes smallest = largest;  // a model may have no edges
+  for (const Bytes bytes : costs.edge_bytes) smallest = std::min(smallest, bytes);
   Nanoseconds least = time(c.pipeline - 1, 0, smallest), longest;
   least = std::min(least, time(0, c.pipeline - 1, smallest));
   for (int p = 0; p + 1 < c.pipeline; ++p) {
@@ -278,12 +279,13 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
       if (timed) {
         PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(c.scheme, sizes));
         PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
-        sizes.times = TimesOfStages(*cut.costs, HopTimes(model_, c, *cut.costs).second);
+        const auto [least_hop, longest_hop] = HopTimes(model_, c, *cut.costs);
+        sizes.times = TimesOfStages(*cut.costs, longest_hop);
         if (limits != nullptr) {
           sizes.limits = MemoryOfStages(cut.partition->stages, *cut.costs, sizes.recompute);
           sizes.limits.free = limits->free;
           sizes.limits.too_long = limits->too_long;
-          sizes.limits.hop = HopTimes(model_, c, *cut.costs).first;
+          sizes.limits.hop = least_hop;
         }
       }
       PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(c.scheme, sizes));
