@@ -1,6 +1,7 @@
 // The choice among all that rules make of guides.
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -27,16 +28,27 @@ class Shortest {
 
   void Offer(const Schedule& complete) {
     ++number_;
-    Take(complete, Makespan(complete, lengths_), LimitedOrder::Of(of_order_, complete, lengths_));
+    const int64_t makespan = Makespan(complete, lengths_);
+    if (makespan >= least_) return;
+    Take(complete, complete.order, makespan, BeyondLimits(of_order_, complete, lengths_));
   }
-  void Offer(const Schedule& guide, const GuidedRule& rule) {
+  // The guide must outlive it. Rules that are alike but for their patience follow one another.
+  void Offer(const Guide& guide, const GuidedRule& rule) {
     ++number_;
-    GuidedOrder made = RunGuide(lengths_, limits_, rule, guide, least_, of_order_);
+    if (&guide != guide_before_ || rule.ahead != rule_before_.ahead ||
+        rule.weights_first != rule_before_.weights_first) {
+      tried_.clear();
+    }
+    guide_before_ = &guide;
+    rule_before_ = rule;
+    for (const PatienceRange& tried : tried_) {
+      if (tried.Has(rule.patience_quarters)) return;
+    }
+    GuidedOrder made = RunGuide(guide, limits_, rule, least_, of_order_);
+    tried_.push_back(made.patience);
     if (made.beyond != Beyond::kNothing) given_up_.push_back({number_, guide, rule, made.beyond});
     if (made.makespan >= least_) return;
-    Schedule schedule = guide;
-    schedule.order = std::move(made.order);
-    Take(schedule, made.makespan, Beyond::kNothing);
+    Take(guide.schedule, std::move(made.order), made.makespan, Beyond::kNothing);
   }
 
   absl::StatusOr<Schedule> Best() && {
@@ -46,41 +58,50 @@ class Shortest {
     for (auto it = given_up_.rbegin(); beyond == Beyond::kNothing && it != given_up_.rend(); ++it) {
       if (IsShorter(*it)) beyond = it->beyond;
     }
-    if (beyond == Beyond::kNothing) return std::move(best_);
     if (beyond == Beyond::kTime) {
       return absl::OutOfRangeError("the order for these times is too long");
     }
-    return absl::ResourceExhaustedError("the order for these times does not fit into memory");
+    if (beyond == Beyond::kMemory) {
+      return absl::ResourceExhaustedError("the order for these times does not fit into memory");
+    }
+    Schedule best = *best_;
+    best.order = std::move(order_);
+    return best;
   }
 
  private:
   struct GivenUp {
     int number;
-    const Schedule& guide;
+    const Guide& guide;
     const GuidedRule& rule;
     Beyond beyond;
   };
+  using Order = std::vector<std::vector<Action>>;
 
-  void Take(const Schedule& schedule, int64_t makespan, Beyond beyond) {
-    if (makespan >= least_) return;
+  void Take(const Schedule& schedule, Order order, int64_t makespan, Beyond beyond) {
     least_ = makespan;
-    best_ = schedule;
+    best_ = &schedule;
+    order_ = std::move(order);
     best_beyond_ = beyond;
     number_of_best_ = number_;
   }
   bool IsShorter(const GivenUp& other) const {
     const int64_t limit = other.number < number_of_best_ ? least_ + 1 : least_;
-    return RunGuide(lengths_, limits_, other.rule, other.guide, limit).makespan < limit;
+    return RunGuide(other.guide, limits_, other.rule, limit).makespan < limit;
   }
 
   const PassLengths& lengths_;
   const HeldLimits& limits_;
   const OrderLimits& of_order_;
   int number_ = 0;  // of the last that was offered
-  Schedule best_;
+  const Schedule* best_ = nullptr;
+  Order order_;  // its own
   int64_t least_ = kUnknown;
   Beyond best_beyond_ = Beyond::kNothing;
   int number_of_best_ = 0;
+  const Guide* guide_before_ = nullptr;
+  GuidedRule rule_before_;
+  std::vector<PatienceRange> tried_;  // with that guide and rule
   std::vector<GivenUp> given_up_;
 };
 
@@ -99,11 +120,13 @@ absl::StatusOr<Schedule> BestOrder(const PassLengths& lengths, int max_activatio
   for (const Schedule& schedule : complete) {
     if (HeldFromInputToWeight(schedule) <= limits.waiting) shortest.Offer(schedule);
   }
+  std::deque<Guide> runnable;
   for (const Schedule& guide : guides) {
     if (HeldFromForwardToInput(guide) > max_activations) continue;
+    runnable.emplace_back(guide, lengths);
     for (const GuidedRule& rule : kRules) {
       if (equal && rule.patience_quarters < 4) continue;
-      shortest.Offer(guide, rule);
+      shortest.Offer(runnable.back(), rule);
     }
   }
   return std::move(shortest).Best();

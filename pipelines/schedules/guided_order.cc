@@ -1,12 +1,9 @@
 #include "pipelines/schedules/guided_order.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
-#include <queue>
 #include <utility>
 
-#include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "pipelines/schedules/guided_run.h"
 #include "pipelines/schedules/limited_order.h"
@@ -15,54 +12,110 @@
 namespace pipelab {
 namespace {
 
+int64_t PassLength(const PassLengths& lengths, const Action& a) {
+  if (a.kind == ActionKind::kForward) return lengths.forward[a.stage];
+  return a.kind == ActionKind::kBackwardInput
+             ? lengths.recompute[a.stage] + lengths.backward_input[a.stage]
+             : lengths.backward_weight[a.stage];
+}
+
+// When the inputs of passes arrive.
+class Arrivals {
+ public:
+  Arrivals(const Schedule& schedule, const PassLengths& lengths)
+      : schedule_(schedule),
+        lengths_(lengths),
+        micro_batches_(schedule.num_micro_batches),
+        forward_(size_t(schedule.num_stages()) * micro_batches_, kUnknown),
+        input_(forward_) {
+    std::fill_n(forward_.begin(), micro_batches_, 0);
+  }
+
+  int64_t At(const Action& a) const {
+    return (a.kind == ActionKind::kForward ? forward_ : input_)[Index(a.stage, a.micro_batch)];
+  }
+  // `a` ends: the device where that makes something ready; -1 where nothing waits for it.
+  int End(const Action& a, int64_t end) {
+    const bool forward = a.kind == ActionKind::kForward;
+    if (forward && a.stage + 1 == schedule_.num_stages()) {
+      input_[Index(a.stage, a.micro_batch)] = end;
+      return DeviceOf(a.stage, a.micro_batch);
+    }
+    if (a.kind == ActionKind::kBackwardWeight || (!forward && a.stage == 0)) return -1;
+    const int next = forward ? a.stage + 1 : a.stage - 1;
+    const int device = DeviceOf(next, a.micro_batch);
+    if (device != DeviceOf(a.stage, a.micro_batch))
+      end += lengths_.hop[std::min<int>(a.stage, next)];
+    (forward ? forward_ : input_)[Index(next, a.micro_batch)] = end;
+    return device;
+  }
+
+ private:
+  size_t Index(int stage, int micro_batch) const {
+    return static_cast<size_t>(stage) * micro_batches_ + micro_batch;
+  }
+  int DeviceOf(int stage, int micro_batch) const {
+    const Placement& p = schedule_.placement;
+    return p.groups[p.replica_of_micro_batch[micro_batch]][stage][0];
+  }
+
+  const Schedule& schedule_;
+  const PassLengths& lengths_;
+  const int micro_batches_;
+  std::vector<int64_t> forward_, input_;  // [stage][micro-batch]
+};
+
+// When a device's actions are over if they wait for nothing but their input: what a makespan is of.
+// One clock has the lengths' hops, the other OrderLimits::hop at most.
+struct Clocks {
+  int64_t own = 0, least = 0;
+};
+
 class Run {
  public:
   // Gives up where the order's makespan cannot be less than `limit`, or it is beyond `of_order`.
-  Run(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
-      const Schedule& guide, int64_t limit, const OrderLimits& of_order)
-      : limits_(limits),
+  Run(const Guide& guide, const HeldLimits& limits, const GuidedRule& rule, int64_t limit,
+      const OrderLimits& of_order)
+      : guide_(guide),
+        limits_(limits),
         rule_(rule),
         limit_(limit),
-        arrivals_(guide, lengths),
-        played_(guide, lengths),
-        order_limits_(of_order, guide, lengths),
-        devices_(guide.num_devices()),
-        place_(2 * size_t(guide.num_stages()) * guide.num_micro_batches),
-        micro_batches_(guide.num_micro_batches) {
+        too_long_(of_order.too_long == Nanoseconds(0) ? kUnknown : of_order.too_long.value()),
+        least_hop_(of_order.hop.value()),
+        memory_(of_order, guide.schedule.num_devices()),
+        devices_(guide.schedule.num_devices()),
+        queues_(guide.queues.size()),
+        wake_ups_(devices_.size(), 0) {
     for (size_t d = 0; d < devices_.size(); ++d) {
       Device& device = devices_[d];
-      device.guide = &guide.order[d];
-      device.done.assign(guide.order[d].size(), false);
-      device.order.reserve(guide.order[d].size() / 2 * 3);
-      if (rule.ahead) device.to_do.emplace(guide.order[d]);
-      for (size_t i = 0; i < guide.order[d].size(); ++i) {
-        const Action& a = guide.order[d][i];
-        PlaceOf(a) = static_cast<int32_t>(i);
-        device.left += arrivals_.Length(a);
-        if (a.kind == ActionKind::kBackwardInput) {
-          device.left += arrivals_.Length(BackwardWeight(a.stage, a.micro_batch));
-        } else if (a.stage == 0) {
-          device.come[0].push_back({static_cast<int32_t>(i), 0});
-        }
-      }
-      wake_ups_.emplace(0, d);
+      device.guide = &guide.schedule.order[d];
+      device.held_by = guide.held_by[d];
+      device.left = guide.work[d];
+      device.order.reserve(device.guide->size() / 2 * 3);
+      device.weights.reserve(device.guide->size() / 2);
+    }
+    for (size_t q = 0; q < queues_.size(); ++q) {
+      const PassQueue& passes = guide.queues[q];
+      queues_[q].inputs.resize(passes.places.size());
+      if (q % 2 == 0 && passes.stage == 0) queues_[q].arrived = passes.places.size();
+      SetHead(q);
     }
   }
 
   // The order's makespan; kUnknown where it gave up.
   int64_t Finish(std::vector<std::vector<Action>>* order) {
-    while (!wake_ups_.empty() && !late_ && beyond_ == Beyond::kNothing) {
-      const auto [now, d] = wake_ups_.top();
-      wake_ups_.pop();
-      Device& device = devices_[d];
-      if (now < device.free) continue;  // it comes back at its action's end
-      if (const Choice choice = Choose(device, now); choice.weight) {
+    for (int64_t now = 0; now != kUnknown; now = wake_ups_.time()) {
+      const int d = static_cast<int>(wake_ups_.device());
+      const Choice choice = Choose(d, now);
+      if (choice.weight) {
         StartWeight(d, now);
-      } else if (choice.at != kNone) {
-        StartPass(d, choice.at, now);
+      } else if (choice.queue >= 0) {
+        StartPass(d, choice.queue, now);
+      } else {
+        wake_ups_.Set(d, NextArrival(d, now));
       }
+      if (late_ || beyond_ != Beyond::kNothing) return kUnknown;
     }
-    if (late_ || beyond_ != Beyond::kNothing) return kUnknown;
     order->clear();
     int64_t makespan = 0;
     for (size_t d = 0; d < devices_.size(); ++d) {
@@ -70,154 +123,209 @@ class Run {
       CHECK(device.next == device.guide->size() && device.live == device.held)
           << "the guide's order of F and I cannot run on device " << d;
       order->push_back(std::move(device.order));
-      makespan = std::max(makespan, device.end);
+      makespan = std::max(makespan, device.end.own);
     }
     return makespan;
   }
   // The limit for which it gave up, if it did.
   Beyond beyond() const { return beyond_; }
+  const PatienceRange& patience() const { return patience_; }
 
  private:
-  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
-  // An action of the guide whose input arrives at that time.
-  struct Coming {
-    int32_t at = 0;
+  struct Input {
     int64_t arrival = 0;
-
-    friend bool operator<(const Coming& a, const Coming& b) { return a.at < b.at; }
+    Clocks clocks;
+  };
+  struct Queue {
+    // Of the first that is not done: its place in the guide and when its input arrives, if that is
+    // known.
+    int32_t head = std::numeric_limits<int32_t>::max();
+    int64_t arrival = kUnknown;
+    size_t done = 0, arrived = 0;
+    std::vector<Input> inputs;
   };
   struct Device {
     const std::vector<Action>* guide;
-    std::vector<char> done;  // [of guide]
-    size_t next = 0;         // the first that is not done
-    // Of the guide, ascending: F, and I, that are to be done and whose arrival is known.
-    std::vector<Coming> come[2];
-    absl::optional<ToDo> to_do;  // where it looks ahead
+    std::vector<int8_t> held_by;  // [place] 0 once it is done
+    size_t next = 0;              // the first that is not done
     std::vector<Action> order;
     std::vector<Action> weights;  // of its I so far, in their order
     size_t next_weight = 0;
     int held = 0, live = 0;  // from F to W and from F to I
     int64_t free = 0;
-    // As in Makespan, where nothing waits but for its input: the end, and what is still to do.
-    int64_t end = 0, left = 0;
+    Clocks end;
+    int64_t left = 0;  // work that is still to do
   };
   struct Choice {
     bool weight = false;
-    size_t at = kNone;  // in the guide; else a W or nothing
+    int queue = -1;  // whose head; else a W or nothing
+  };
+  struct Startable {
+    int queue = -1;              // the first of the guide that can start
+    int64_t soonest = kUnknown;  // the soonest arrival where none can
   };
 
-  int32_t& PlaceOf(const Action& a) {
-    const bool input = a.kind == ActionKind::kBackwardInput;
-    return place_[(size_t{2} * a.stage + input) * micro_batches_ + a.micro_batch];
+  void SetHead(size_t q) {
+    Queue& queue = queues_[q];
+    const bool known = queue.done < queue.arrived;
+    const std::vector<int32_t>& places = guide_.queues[q].places;
+    queue.head = known ? places[queue.done] : std::numeric_limits<int32_t>::max();
+    queue.arrival = known ? queue.inputs[queue.done].arrival : kUnknown;
   }
 
-  // The first of the guide that can start, and the soonest arrival where none can. What is taken
-  // early must fit beside all that the guide has before it.
-  std::pair<size_t, int64_t> FirstToStart(const Device& device, int64_t now) const {
-    const std::vector<Action>& guide = *device.guide;
-    const bool only_next = !rule_.ahead || (rule_.weights_first && device.held > device.live);
-    const size_t end =
-        std::min(guide.size(), device.next + (only_next ? 1 : size_t{4} * limits_.activations));
-    size_t first = kNone;
-    int64_t soonest = kUnknown;
-    for (const bool forward : {true, false}) {
-      const std::vector<Coming>& come = device.come[forward ? 0 : 1];
-      size_t last = std::min(end, first);
-      if (come.empty() || come[0].at >= static_cast<int64_t>(last)) continue;
-      if (forward && device.live >= limits_.activations) continue;
-      if (forward && !only_next) {
-        last = std::min(last, device.to_do->FirstToReach(limits_.activations - device.live) + 1);
-      }
-      for (const Coming& next : come) {
-        if (next.at >= static_cast<int64_t>(last)) break;
-        soonest = std::min(soonest, next.arrival);
-        if (next.arrival > now) continue;
-        first = next.at;
-        break;
-      }
+  // Up to which place an F may come early: what is taken early must fit beside all that the guide
+  // has before it.
+  int32_t LastThatFits(const Device& device, int32_t last) const {
+    int more = limits_.activations - device.live;
+    for (int32_t at = static_cast<int32_t>(device.next); at < last; ++at) {
+      more -= device.held_by[at];
+      if (more <= 0) return at + 1;
     }
-    return {first, soonest};
+    return last;
   }
 
-  Choice Choose(const Device& device, int64_t now) const {
+  Startable FirstToStart(int d, int64_t now) const {
+    const Device& device = devices_[d];
+    const bool only_next = !rule_.ahead || (rule_.weights_first && device.held > device.live);
+    const size_t window = only_next ? 1 : size_t{4} * limits_.activations;
+    const int32_t end = static_cast<int32_t>(std::min(device.guide->size(), device.next + window));
+    Startable found;
+    int32_t first = end;
+    const auto look = [&](const std::vector<int>& queues, int32_t last) {
+      for (const int q : queues) {
+        const Queue& queue = queues_[q];
+        if (queue.head >= last) continue;
+        found.soonest = std::min(found.soonest, queue.arrival);
+        if (queue.arrival > now || queue.head >= first) continue;
+        first = queue.head;
+        found.queue = q;
+      }
+    };
+    if (device.live < limits_.activations) {
+      const std::vector<int>& queues = guide_.queues_of[0][d];
+      int32_t farthest = static_cast<int32_t>(device.next);
+      for (const int q : queues) {
+        if (queues_[q].head < end) farthest = std::max(farthest, queues_[q].head);
+      }
+      look(queues, only_next ? end : LastThatFits(device, std::min(end, farthest + 1)));
+    }
+    look(guide_.queues_of[1][d], first);
+    return found;
+  }
+
+  Choice Choose(int d, int64_t now) {
+    const Device& device = devices_[d];
     if (device.next == device.guide->size() && device.held == device.live) return {};
-    const auto [first, soonest] = FirstToStart(device, now);
-    if (first != kNone) {
-      const bool full = (*device.guide)[first].kind == ActionKind::kForward
-                            ? device.held >= limits_.activations
-                            : device.held - device.live >= limits_.waiting;
-      return {full, full ? kNone : first};
+    const Startable first = FirstToStart(d, now);
+    if (first.queue >= 0) {
+      const bool full = first.queue % 2 == 0 ? device.held >= limits_.activations
+                                             : device.held - device.live >= limits_.waiting;
+      return {full, full ? -1 : first.queue};
     }
     if (device.held == device.live) return {};
-    const int64_t length = arrivals_.Length(NextWeight(device));
-    return {soonest == kUnknown ||
-            4 * (now + length - soonest) <= rule_.patience_quarters * length};
+    return {first.soonest == kUnknown ||
+            HasPatience(Length(device.weights[device.next_weight]), now, first.soonest)};
   }
 
-  static const Action& NextWeight(const Device& device) {
-    return device.weights[device.next_weight];
+  // Whether what arrives at `soonest` may wait for a W of that length.
+  bool HasPatience(int64_t length, int64_t now, int64_t soonest) {
+    int64_t needed = 0;  // quarters
+    const int64_t waits = 4 * (now + length - soonest);
+    if (waits > 0) needed = length == 0 ? kUnknown : (waits + length - 1) / length;
+    const bool has = needed <= rule_.patience_quarters;
+    if (has) {
+      patience_.least = std::max(patience_.least, needed);
+    } else {
+      patience_.below = std::min(patience_.below, needed);
+    }
+    return has;
   }
+
+  // Of what is first in a queue and is known: later ones arrive later.
+  int64_t NextArrival(int d, int64_t now) const {
+    int64_t next = kUnknown;
+    for (const auto& queues_of : guide_.queues_of) {
+      for (const int q : queues_of[d]) {
+        const int64_t arrival = queues_[q].arrival;
+        if (arrival > now) next = std::min(next, arrival);
+      }
+    }
+    return next;
+  }
+
+  int64_t Length(const Action& a) const { return PassLength(guide_.lengths, a); }
 
   void StartWeight(int d, int64_t now) {
     Device& device = devices_[d];
-    const Action weight = NextWeight(device);
-    ++device.next_weight;
+    const Action weight = device.weights[device.next_weight++];
     --device.held;
-    Start(d, weight, now);
+    Start(d, weight, -1, now);
   }
 
-  void StartPass(int d, size_t at, int64_t now) {
+  void StartPass(int d, int q, int64_t now) {
     Device& device = devices_[d];
-    const Action& a = (*device.guide)[at];
-    const bool forward = a.kind == ActionKind::kForward;
-    std::vector<Coming>& come = device.come[forward ? 0 : 1];
-    come.erase(std::lower_bound(come.begin(), come.end(), Coming{static_cast<int32_t>(at)}));
-    if (device.to_do.has_value()) device.to_do->Done(at);
-    device.done[at] = true;
-    while (device.next < device.guide->size() && device.done[device.next]) ++device.next;
-    if (forward) {
+    Queue& queue = queues_[q];
+    const Action& a = (*device.guide)[queue.head];
+    device.held_by[queue.head] = 0;
+    while (device.next < device.guide->size() && device.held_by[device.next] == 0) ++device.next;
+    const Clocks& input = queue.inputs[queue.done].clocks;
+    int64_t recompute = 0;
+    if (a.kind == ActionKind::kForward) {
       ++device.live;
       ++device.held;
     } else {
       --device.live;
       device.weights.push_back(BackwardWeight(a.stage, a.micro_batch));
+      recompute = guide_.lengths.recompute[a.stage];
     }
-    Start(d, a, now);
+    device.end.own = std::max(device.end.own, input.own - recompute);
+    device.end.least = std::max(device.end.least, input.least - recompute);
+    ++queue.done;
+    SetHead(q);
+    Start(d, a, guide_.NextOf(a), now);
   }
 
-  void Start(int d, const Action& a, int64_t now) {
+  // And says when the input of queue `next` arrives.
+  void Start(int d, const Action& a, int next, int64_t now) {
     Device& device = devices_[d];
-    const int64_t length = arrivals_.Length(a);
+    const int64_t length = Length(a);
     device.order.push_back(a);
     device.free = now + length;
     device.left -= length;
-    device.end = played_.Add(d, a);
-    late_ = late_ || device.end + device.left >= limit_;
-    beyond_ = std::max(beyond_, order_limits_.Add(d, a, device.end, device.left));
-    wake_ups_.emplace(device.free, d);
-    const auto [time, next] = arrivals_.End(a, device.free);
-    if (next.device < 0) return;
-    Device& other = devices_[next.device];
-    const Coming coming = {PlaceOf(next.action), time};
-    std::vector<Coming>& come = other.come[next.action.kind == ActionKind::kForward ? 0 : 1];
-    come.insert(std::upper_bound(come.begin(), come.end(), coming), coming);
-    // One that is busy until then comes back at its action's end.
-    if (next.device != d && other.free <= time) wake_ups_.emplace(time, next.device);
+    device.end.own += length;
+    device.end.least += length;
+    late_ = late_ || device.end.own + device.left >= limit_;
+    if (device.end.least + device.left >= too_long_) beyond_ = Beyond::kTime;
+    if (!memory_.Fits(d, a)) beyond_ = Beyond::kMemory;
+    wake_ups_.Set(d, device.free);
+    if (next >= 0) Send(d, a, next);
   }
 
+  void Send(int d, const Action& a, int next) {
+    const Device& device = devices_[d];
+    const PassQueue& passes = guide_.queues[next];
+    Queue& queue = queues_[next];
+    const int64_t hop =
+        passes.device == d ? 0 : guide_.lengths.hop[std::min<int>(a.stage, passes.stage)];
+    queue.inputs[queue.arrived] = {
+        device.free + hop, {device.end.own + hop, device.end.least + std::min(hop, least_hop_)}};
+    if (queue.done == queue.arrived++) SetHead(next);
+    // One that is busy until then comes back at its action's end.
+    const int64_t time = std::max(device.free + hop, devices_[passes.device].free);
+    if (time < wake_ups_.Of(passes.device)) wake_ups_.Set(passes.device, time);
+  }
+
+  const Guide& guide_;
   const HeldLimits limits_;
   const GuidedRule rule_;
-  const int64_t limit_;
-  Arrivals arrivals_;
-  Played played_;
-  LimitedOrder order_limits_;
+  const int64_t limit_, too_long_, least_hop_;
+  FreeMemory memory_;
   std::vector<Device> devices_;
-  std::vector<int32_t> place_;  // [stage][F or I][micro-batch] in its device's guide
-  const int micro_batches_;
+  std::vector<Queue> queues_;  // as in guide_
+  Earliest wake_ups_;
   bool late_ = false;
   Beyond beyond_ = Beyond::kNothing;
-  using WakeUp = std::pair<int64_t, int>;  // time, device
-  std::priority_queue<WakeUp, std::vector<WakeUp>, std::greater<>> wake_ups_;
+  PatienceRange patience_;
 };
 
 // The most passes of a kind that a device has done before those of another.
@@ -286,8 +394,8 @@ int64_t Makespan(const Schedule& schedule, const PassLengths& lengths) {
         const bool recomputes = a.kind == ActionKind::kBackwardInput;
         begin = std::max(begin, arrival - (recomputes ? lengths.recompute[a.stage] : 0));
       }
-      free[d] = begin + arrivals.Length(a);
-      const int other = arrivals.End(a, free[d]).second.device;
+      free[d] = begin + PassLength(lengths, a);
+      const int other = arrivals.End(a, free[d]);
       if (other >= 0 && other != d) ready.push_back(other);
     }
   }
@@ -299,7 +407,7 @@ int64_t Makespan(const Schedule& schedule, const PassLengths& lengths) {
 
 void RunGuided(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
                Schedule* schedule) {
-  GuidedOrder made = RunGuide(lengths, limits, rule, *schedule, kUnknown);
+  GuidedOrder made = RunGuide(Guide(*schedule, lengths), limits, rule, kUnknown);
   schedule->order = std::move(made.order);
 }
 
@@ -317,13 +425,57 @@ Schedule WithoutWeights(Schedule schedule) {
   return schedule;
 }
 
-GuidedOrder RunGuide(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
-                     const Schedule& guide, int64_t limit, const OrderLimits& of_order) {
-  Run run(lengths, limits, rule, guide, limit, of_order);
+Guide::Guide(const Schedule& schedule, const PassLengths& lengths)
+    : schedule(schedule), lengths(lengths) {
+  const int stages = schedule.num_stages(), devices = schedule.num_devices();
+  const Placement& placement = schedule.placement;
+  queues.resize(size_t{2} * placement.num_replicas() * stages);
+  for (auto& of_device : queues_of) of_device.resize(devices);
+  for (size_t q = 0; q < queues.size(); ++q) {
+    const int stage = static_cast<int>(q / 2) % stages;
+    queues[q].stage = stage;
+    queues[q].device = placement.groups[q / 2 / stages][stage][0];
+    queues_of[q % 2][queues[q].device].push_back(static_cast<int>(q));
+  }
+  held_by.resize(devices);
+  work.resize(devices);
+  std::vector<int> last(queues.size(), -1);
+  for (int d = 0; d < devices; ++d) {
+    for (const Action& a : schedule.order[d]) {
+      const int q = QueueOf(a);
+      CHECK_LT(last[q], a.micro_batch) << "stage " << a.stage << " on device " << d;
+      last[q] = a.micro_batch;
+      const bool forward = a.kind == ActionKind::kForward;
+      queues[q].places.push_back(static_cast<int32_t>(held_by[d].size()));
+      held_by[d].push_back(forward ? 1 : -1);
+      work[d] += PassLength(lengths, a);
+      if (!forward) work[d] += lengths.backward_weight[a.stage];
+    }
+  }
+}
+
+GuidedOrder RunGuide(const Guide& guide, const HeldLimits& limits, const GuidedRule& rule,
+                     int64_t limit, const OrderLimits& of_order) {
+  Run run(guide, limits, rule, limit, of_order);
   GuidedOrder made;
   made.makespan = run.Finish(&made.order);
   made.beyond = run.beyond();
+  made.patience = run.patience();
   return made;
+}
+
+Beyond BeyondLimits(const OrderLimits& limits, const Schedule& complete,
+                    const PassLengths& lengths) {
+  FreeMemory memory(limits, complete.num_devices());
+  for (int d = 0; d < complete.num_devices() && !limits.free.empty(); ++d) {
+    for (const Action& a : complete.order[d]) {
+      if (!memory.Fits(d, a)) return Beyond::kMemory;
+    }
+  }
+  if (limits.too_long == Nanoseconds(0)) return Beyond::kNothing;
+  PassLengths least = lengths;
+  for (int64_t& hop : least.hop) hop = std::min(hop, limits.hop.value());
+  return Makespan(complete, least) >= limits.too_long.value() ? Beyond::kTime : Beyond::kNothing;
 }
 
 int HeldFromForwardToInput(const Schedule& guide) {

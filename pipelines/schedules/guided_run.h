@@ -11,111 +11,79 @@
 
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/guided_order.h"
-#include "pipelines/schedules/schemes.h"
 
 namespace pipelab {
 
 inline constexpr int64_t kUnknown = std::numeric_limits<int64_t>::max();
 
-// When the inputs of passes arrive.
-class Arrivals {
- public:
-  Arrivals(const Schedule& schedule, const PassLengths& lengths)
-      : schedule_(schedule),
-        lengths_(lengths),
-        micro_batches_(schedule.num_micro_batches),
-        forward_(size_t(schedule.num_stages()) * micro_batches_, kUnknown),
-        input_(forward_) {
-    std::fill_n(forward_.begin(), micro_batches_, 0);
-  }
-
-  int64_t Length(const Action& a) const {
-    if (a.kind == ActionKind::kForward) return lengths_.forward[a.stage];
-    return a.kind == ActionKind::kBackwardInput
-               ? lengths_.recompute[a.stage] + lengths_.backward_input[a.stage]
-               : lengths_.backward_weight[a.stage];
-  }
-  int64_t At(const Action& a) const {
-    return (a.kind == ActionKind::kForward ? forward_ : input_)[Index(a.stage, a.micro_batch)];
-  }
-  struct Next {
-    int device = -1;  // none where nothing waits for it
-    Action action;
-  };
-  // `a` ends: when and where that makes something ready.
-  std::pair<int64_t, Next> End(const Action& a, int64_t end) {
-    const bool forward = a.kind == ActionKind::kForward;
-    if (forward && a.stage + 1 == schedule_.num_stages()) {
-      input_[Index(a.stage, a.micro_batch)] = end;
-      return {end, {DeviceOf(a.stage, a.micro_batch), BackwardInput(a.stage, a.micro_batch)}};
-    }
-    if (a.kind == ActionKind::kBackwardWeight || (!forward && a.stage == 0)) return {end, Next()};
-    const int next = forward ? a.stage + 1 : a.stage - 1;
-    const int device = DeviceOf(next, a.micro_batch);
-    if (device != DeviceOf(a.stage, a.micro_batch))
-      end += lengths_.hop[std::min<int>(a.stage, next)];
-    (forward ? forward_ : input_)[Index(next, a.micro_batch)] = end;
-    return {end,
-            {device, forward ? Forward(next, a.micro_batch) : BackwardInput(next, a.micro_batch)}};
-  }
-
- private:
-  size_t Index(int stage, int micro_batch) const {
-    return static_cast<size_t>(stage) * micro_batches_ + micro_batch;
-  }
-  int DeviceOf(int stage, int micro_batch) const {
-    const Placement& p = schedule_.placement;
-    return p.groups[p.replica_of_micro_batch[micro_batch]][stage][0];
-  }
-
-  const Schedule& schedule_;
-  const PassLengths& lengths_;
-  const int micro_batches_;
-  std::vector<int64_t> forward_, input_;  // [stage][micro-batch]
+// The passes of one kind, F or I, of a stage's replica: on one device, in the order of its guide,
+// which is that of micro-batches and so the order in which their inputs arrive.
+struct PassQueue {
+  int device = -1, stage = 0;
+  std::vector<int32_t> places;  // in the device's guide
 };
 
-// The actions of a device's guide that are still to do, and what it would hold if it did them.
-class ToDo {
- public:
-  explicit ToDo(const std::vector<Action>& guide) {
-    while (leaves_ < guide.size()) leaves_ *= 2;
-    nodes_.resize(2 * leaves_);
-    for (size_t i = 0; i < guide.size(); ++i) {
-      const int held = guide[i].kind == ActionKind::kForward ? 1 : -1;
-      nodes_[leaves_ + i] = {held, held};
+// A guide, as all runs of it need it.
+//
+//   const Guide guide(schedule, lengths);
+//   guide.QueueOf(action);           // in guide.queues
+//   guide.NextOf(action);            // the queue whose next input is what the action makes; or -1
+struct Guide {
+  // Keeps references to both.
+  Guide(const Schedule& schedule, const PassLengths& lengths);
+
+  int QueueOf(const Action& a) const {
+    const int replica = schedule.placement.replica_of_micro_batch[a.micro_batch];
+    return 2 * (replica * schedule.num_stages() + a.stage) +
+           (a.kind == ActionKind::kForward ? 0 : 1);
+  }
+  int NextOf(const Action& a) const {
+    if (a.kind == ActionKind::kBackwardWeight) return -1;
+    const int own = QueueOf(a);
+    if (a.kind == ActionKind::kForward) {
+      return a.stage + 1 == schedule.num_stages() ? own + 1 : own + 2;
     }
-    for (size_t n = leaves_; n-- > 1;) nodes_[n] = Join(nodes_[2 * n], nodes_[2 * n + 1]);
+    return a.stage == 0 ? -1 : own - 2;
   }
 
-  void Done(size_t at) {
-    size_t n = leaves_ + at;
-    nodes_[n] = Node();
-    for (n /= 2; n > 0; n /= 2) nodes_[n] = Join(nodes_[2 * n], nodes_[2 * n + 1]);
+  const Schedule& schedule;
+  const PassLengths& lengths;
+  std::vector<PassQueue> queues;               // [replica][stage][F or I]
+  std::vector<std::vector<int>> queues_of[2];  // [F or I][device]
+  std::vector<std::vector<int8_t>> held_by;    // [device][place] 1 for F, -1 for I
+  std::vector<int64_t> work;                   // [device] of all its passes
+};
+
+// The earliest of times, one for each device; of equal ones that of the first device.
+class Earliest {
+ public:
+  Earliest(size_t devices, int64_t time) {
+    while (leaves_ < devices) leaves_ *= 2;
+    times_.assign(2 * leaves_, kUnknown);
+    std::fill_n(times_.begin() + leaves_, devices, time);
+    for (size_t n = leaves_; n-- > 1;) times_[n] = std::min(times_[2 * n], times_[2 * n + 1]);
   }
-  // The first action after which it would hold `more` more than now; past the last where none is.
-  size_t FirstToReach(int more) const {
-    if (nodes_[1].most < more) return leaves_;
+
+  int64_t time() const { return times_[1]; }
+  size_t device() const {
     size_t n = 1;
-    for (; n < leaves_;) {
-      n *= 2;
-      if (nodes_[n].most >= more) continue;
-      more -= nodes_[n].sum;
-      ++n;
-    }
+    while (n < leaves_) n = 2 * n + (times_[2 * n] == times_[1] ? 0 : 1);
     return n - leaves_;
+  }
+  int64_t Of(size_t device) const { return times_[leaves_ + device]; }
+  void Set(size_t device, int64_t time) {
+    size_t n = leaves_ + device;
+    times_[n] = time;
+    for (; n > 1; n /= 2) {
+      const int64_t least = std::min(times_[n], times_[n ^ 1]);
+      if (times_[n / 2] == least) return;
+      times_[n / 2] = least;
+    }
   }
 
  private:
-  struct Node {
-    int sum = 0;
-    int most = std::numeric_limits<int>::min() / 2;  // of its beginnings
-  };
-  static Node Join(const Node& a, const Node& b) {
-    return {a.sum + b.sum, std::max(a.most, a.sum + b.most)};
-  }
-
   size_t leaves_ = 1;
-  std::vector<Node> nodes_;  // a binary tree
+  std::vector<int64_t> times_;  // a binary tree of the least
 };
 
 }  // namespace pipelab

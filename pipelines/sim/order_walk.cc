@@ -1,6 +1,7 @@
 #include "pipelines/sim/order_walk.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "glog/logging.h"
@@ -10,6 +11,13 @@
 
 namespace pipelab {
 namespace {
+
+Instruction InstructionOf(const Action& a, int replica) {
+  Instruction i;
+  i.action = a;
+  i.replica = static_cast<uint8_t>(replica);
+  return i;
+}
 
 class Walk {
  public:
@@ -38,7 +46,7 @@ class Walk {
     VisitInGlobalOrder(s_, [&](int d, int32_t position) { Visit(d, s_.order[d][position]); });
     OrderWalk walk;
     for (const Device& d : devices_) {
-      walk.devices.push_back({Nanoseconds(d.now), Nanoseconds(d.last_gradient), Bytes(d.peak)});
+      walk.devices.push_back({Nanoseconds(d.now), Nanoseconds(d.last_gradient)});
     }
     walk.last_gradient = std::move(last_gradient_);
     return walk;
@@ -53,12 +61,10 @@ class Walk {
   // Those of a stage; what stays on the device is not among them.
   struct Ends {
     std::vector<End> in, out;
-    int64_t in_bytes = 0, out_bytes = 0;
   };
   struct Device {
     int64_t now = 0, last_gradient = 0;
     int64_t exchange_begin = 0;  // end of the last action
-    int64_t level = 0, peak = 0;
   };
 
   Ends EndsOf(const CostTable& costs, absl::FunctionRef<PathCost(int from, int to)> hop, int r,
@@ -66,7 +72,7 @@ class Walk {
     const auto& groups = s_.placement.groups[r];
     const int d = groups[stage][0];
     Ends ends;
-    const auto add = [&](int edge, int other, std::vector<End>* to, int64_t* sum) {
+    const auto add = [&](int edge, int other, std::vector<End>* to) {
       const int peer = groups[other][0];
       if (peer == d) return;
       const Bytes bytes = costs.edge_bytes[edge];
@@ -75,14 +81,9 @@ class Walk {
         return (path.TransferTime(sent) + path.latency).value();
       };
       to->push_back({other, time(hop(peer, d)), time(hop(d, peer))});
-      *sum += bytes.value();
     };
-    for (int e : s_.stages.in_edges[stage]) {
-      add(e, s_.stages.edges[e].from, &ends.in, &ends.in_bytes);
-    }
-    for (int e : s_.stages.out_edges[stage]) {
-      add(e, s_.stages.edges[e].to, &ends.out, &ends.out_bytes);
-    }
+    for (int e : s_.stages.in_edges[stage]) add(e, s_.stages.edges[e].from, &ends.in);
+    for (int e : s_.stages.out_edges[stage]) add(e, s_.stages.edges[e].to, &ends.out);
     return ends;
   }
 
@@ -93,22 +94,18 @@ class Walk {
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
     if (forward) {
-      Receive(ends.in, ends.in_bytes, output_, a.micro_batch, &device);
+      Receive(ends.in, output_, a.micro_batch, &device);
     } else if (backward) {
-      Receive(ends.out, ends.out_bytes, gradient_, a.micro_batch, &device);
+      Receive(ends.out, gradient_, a.micro_batch, &device);
     }
-    const InstructionCost cost = instruction_costs_.Of(d, InstructionOf(a, replica));
-    device.peak = std::max(device.peak, device.level + cost.peak);
-    device.level += cost.change;
-    device.peak = std::max(device.peak, device.level);
-    device.now += cost.time;
+    device.now += instruction_costs_.Of(d, InstructionOf(a, replica)).time;
     device.exchange_begin = device.now;
     if (forward) {
       output_[cell_(a.stage, a.micro_batch, 0)] = device.now;
-      Send(ends.out, ends.out_bytes, &device);
+      Send(ends.out, &device);
     } else if (backward) {
       gradient_[cell_(a.stage, a.micro_batch, 0)] = device.now;
-      Send(ends.in, ends.in_bytes, &device);
+      Send(ends.in, &device);
     }
     if (a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight) {
       device.last_gradient = device.exchange_begin;
@@ -116,27 +113,17 @@ class Walk {
     }
   }
 
-  static Instruction InstructionOf(const Action& a, int replica) {
-    Instruction i;
-    i.action = a;
-    i.replica = static_cast<uint8_t>(replica);
-    return i;
-  }
-
-  void Receive(const std::vector<End>& from, int64_t bytes, const std::vector<int64_t>& made,
-               int micro_batch, Device* device) const {
+  void Receive(const std::vector<End>& from, const std::vector<int64_t>& made, int micro_batch,
+               Device* device) const {
     for (const End& end : from) {
       int64_t arrival = made[cell_(end.stage, micro_batch, 0)] + end.inwards;
       if (!overlap_) arrival = std::max(arrival, device->exchange_begin + end.inwards);
       device->now = std::max(device->now, arrival);
     }
-    device->level += bytes;
-    device->peak = std::max(device->peak, device->level);
   }
 
   // Without overlap sends occupy the device, one after the other.
-  void Send(const std::vector<End>& to, int64_t bytes, Device* device) const {
-    device->level -= bytes;
+  void Send(const std::vector<End>& to, Device* device) const {
     for (const End& end : to) device->now += overlap_ ? 0 : end.outwards;
   }
 
@@ -149,6 +136,51 @@ class Walk {
   std::vector<std::vector<Ends>> ends_;  // [replica][stage]
   std::vector<std::vector<Nanoseconds>> last_gradient_;
 };
+
+constexpr int kNumActionKinds = static_cast<int>(ActionKind::kStep) + 1;
+
+// What a pass does to its device's memory: its messages come before it and leave after it.
+struct PassMemory {
+  int64_t received = 0, peak = 0, change = 0, sent = 0;
+};
+
+// [replica][stage][kind]
+using PassMemories = std::vector<std::vector<std::array<PassMemory, kNumActionKinds>>>;
+
+PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
+  const Schedule& s = order.schedule;
+  const InstructionCostTable instruction_costs(order, costs);
+  PassMemories memories(s.placement.num_replicas());
+  for (int r = 0; r < s.placement.num_replicas(); ++r) {
+    const auto& groups = s.placement.groups[r];
+    memories[r].resize(s.num_stages());
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      int64_t in = 0, out = 0;  // what stays on the device is no message
+      for (int e : s.stages.in_edges[stage]) {
+        if (groups[s.stages.edges[e].from] != groups[stage]) in += costs.edge_bytes[e].value();
+      }
+      for (int e : s.stages.out_edges[stage]) {
+        if (groups[s.stages.edges[e].to] != groups[stage]) out += costs.edge_bytes[e].value();
+      }
+      for (int k = 0; k < kNumActionKinds; ++k) {
+        Action a;
+        a.kind = static_cast<ActionKind>(k);
+        a.stage = static_cast<int16_t>(stage);
+        const InstructionCost cost = instruction_costs.Of(groups[stage][0], InstructionOf(a, r));
+        PassMemory& memory = memories[r][stage][k];
+        memory.peak = cost.peak;
+        memory.change = cost.change;
+        const bool forward = a.kind == ActionKind::kForward;
+        if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) {
+          continue;
+        }
+        memory.received = forward ? in : out;
+        memory.sent = forward ? out : in;
+      }
+    }
+  }
+  return memories;
+}
 
 }  // namespace
 
@@ -166,6 +198,24 @@ OrderWalk WalkOrder(const Program& order, const CostTable& costs,
                     absl::FunctionRef<PathCost(int from, int to)> hop,
                     const std::vector<Nanoseconds>& begin) {
   return Walk(order, costs, hop, begin).Run();
+}
+
+std::vector<Bytes> OrderPeaks(const Program& order, const CostTable& costs) {
+  const Schedule& s = order.schedule;
+  const PassMemories memories = MemoriesOf(order, costs);
+  std::vector<Bytes> peaks;
+  for (const std::vector<Action>& actions : s.order) {
+    int64_t level = 0, peak = 0;
+    for (const Action& a : actions) {
+      const PassMemory& pass =
+          memories[s.ReplicaOf(a.stage, a.micro_batch)][a.stage][static_cast<size_t>(a.kind)];
+      level += pass.received;
+      peak = std::max({peak, level + pass.peak, level + pass.change, level});
+      level += pass.change - pass.sent;
+    }
+    peaks.push_back(Bytes(peak));
+  }
+  return peaks;
 }
 
 }  // namespace pipelab

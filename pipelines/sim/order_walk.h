@@ -12,7 +12,8 @@
 //  * no collective holds anything up, and there are no steps;
 //  * a receive is posted when its message is waited for, and not before.
 // Every time is a maximum of sums of times, so leaving out makes none of them later; the order of a
-// device's instructions, and with it its memory, is otherwise that of the program.
+// device's instructions, and with it its memory, is otherwise that of the program. Memory does not
+// depend on times: OrderPeaks, a fraction of that work again, finds it alone.
 #ifndef PIPELAB_PIPELINES_SIM_ORDER_WALK_H_
 #define PIPELAB_PIPELINES_SIM_ORDER_WALK_H_
 
@@ -30,7 +31,6 @@ struct OrderWalk {
   struct Device {
     Nanoseconds end;            // of its last action, and without CostTable::overlap its sends
     Nanoseconds last_gradient;  // end of its last weight gradient
-    Bytes peak_activation;
   };
   std::vector<Device> devices;
   // [replica][stage] The end of its last weight gradient.
@@ -46,6 +46,9 @@ bool CanWalkOrder(const Schedule& schedule);
 OrderWalk WalkOrder(const Program& order, const CostTable& costs,
                     absl::FunctionRef<PathCost(int from, int to)> hop,
                     const std::vector<Nanoseconds>& begin = {});
+
+// [device] The most activations that it has at a time. Of `costs`, memory and bytes are read.
+std::vector<Bytes> OrderPeaks(const Program& order, const CostTable& costs);
 
 }  // namespace pipelab
 
