@@ -7,8 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/guided_order.h"
+#include "pipelines/schedules/guided_run.h"
 #include "pipelines/schedules/limited_order.h"
 
 namespace pipelab {
@@ -124,6 +126,11 @@ absl::StatusOr<Schedule> BestOrder(const PassLengths& lengths, int max_activatio
   for (const Schedule& guide : guides) {
     if (HeldFromForwardToInput(guide) > max_activations) continue;
     runnable.emplace_back(guide, lengths);
+    if (!runnable.back().IsCountable()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("passes of ", lengths.forward[0], " ns and the like: the order of all ",
+                       guide.num_micro_batches, " micro-batches takes too long to be counted"));
+    }
     for (const GuidedRule& rule : kRules) {
       if (equal && rule.patience_quarters < 4) continue;
       shortest.Offer(runnable.back(), rule);

@@ -12,7 +12,6 @@
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/guided_order.h"
-#include "pipelines/schedules/guided_run.h"
 
 namespace pipelab {
 
@@ -44,24 +43,6 @@ class FreeMemory {
 // Of a whole order.
 Beyond BeyondLimits(const OrderLimits& limits, const Schedule& complete,
                     const PassLengths& lengths);
-
-// In quarters, as GuidedRule has it: from `least` on and below `below`.
-struct PatienceRange {
-  int64_t least = 0, below = kUnknown;
-
-  bool Has(int quarters) const { return least <= quarters && quarters < below; }
-};
-
-// RunGuided. The order and its makespan; kUnknown where it gave up since that cannot be less than
-// `limit`, or the order is beyond `of_order`.
-struct GuidedOrder {
-  std::vector<std::vector<Action>> order;
-  int64_t makespan = kUnknown;
-  Beyond beyond = Beyond::kNothing;
-  PatienceRange patience;  // all that make the same of it, or give up as it did
-};
-GuidedOrder RunGuide(const Guide& guide, const HeldLimits& limits, const GuidedRule& rule,
-                     int64_t limit, const OrderLimits& of_order = {});
 
 }  // namespace pipelab
 

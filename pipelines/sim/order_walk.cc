@@ -24,7 +24,9 @@ class Walk {
   Walk(const Program& order, const CostTable& costs,
        absl::FunctionRef<PathCost(int from, int to)> hop, const std::vector<Nanoseconds>& begin)
       : s_(order.schedule),
-        overlap_(costs.overlap),
+        calls_(order.calls),
+        overlap_(costs.overlap || calls_ != MessageCalls::kNone),
+        launch_gap_(costs.launch_gap.value()),
         instruction_costs_(order, costs),
         cell_(s_),
         output_(cell_.size()),
@@ -45,7 +47,8 @@ class Walk {
   OrderWalk Run() {
     VisitInGlobalOrder(s_, [&](int d, int32_t position) { Visit(d, s_.order[d][position]); });
     OrderWalk walk;
-    for (const Device& d : devices_) {
+    for (Device& d : devices_) {
+      if (calls_ == MessageCalls::kBothNeighbours || d.sending > 0) EndCall(&d);
       walk.devices.push_back({Nanoseconds(d.now), Nanoseconds(d.last_gradient)});
     }
     walk.last_gradient = std::move(last_gradient_);
@@ -57,6 +60,7 @@ class Walk {
   struct End {
     int stage = 0;                      // at the other end
     int64_t inwards = 0, outwards = 0;  // from a message's begin to its arrival
+    int64_t gather = 0;                 // of its parts, in calls
   };
   // Those of a stage; what stays on the device is not among them.
   struct Ends {
@@ -65,6 +69,10 @@ class Walk {
   struct Device {
     int64_t now = 0, last_gradient = 0;
     int64_t exchange_begin = 0;  // end of the last action
+    // In calls: of the last pass, and of those since the last call how long a message is on its
+    // way.
+    bool any_pass = false, forward = false;
+    int64_t sending = 0;
   };
 
   Ends EndsOf(const CostTable& costs, absl::FunctionRef<PathCost(int from, int to)> hop, int r,
@@ -80,7 +88,10 @@ class Walk {
       const auto time = [&](const PathCost& path) {
         return (path.TransferTime(sent) + path.latency).value();
       };
-      to->push_back({other, time(hop(peer, d)), time(hop(d, peer))});
+      const PathCost& gather = costs.message_gather;
+      const bool parts = calls_ != MessageCalls::kNone && sent != bytes;
+      to->push_back({other, time(hop(peer, d)), time(hop(d, peer)),
+                     parts ? (gather.latency + gather.TransferTime(bytes)).value() : 0});
     };
     for (int e : s_.stages.in_edges[stage]) add(e, s_.stages.edges[e].from, &ends.in);
     for (int e : s_.stages.out_edges[stage]) add(e, s_.stages.edges[e].to, &ends.out);
@@ -93,10 +104,14 @@ class Walk {
     const Ends& ends = ends_[replica][a.stage];
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
-    if (forward) {
-      Receive(ends.in, output_, a.micro_batch, &device);
-    } else if (backward) {
-      Receive(ends.out, gradient_, a.micro_batch, &device);
+    if (forward || backward) {
+      const std::vector<End>& from = forward ? ends.in : ends.out;
+      const bool call = calls_ != MessageCalls::kNone && HasCall(device, forward, !from.empty());
+      Receive(from, forward ? output_ : gradient_, a.micro_batch, call || !overlap_, &device);
+      if (call) EndCall(&device);
+      for (const End& end : from) device.now += end.gather;
+      device.any_pass = true;
+      device.forward = forward;
     }
     device.now += instruction_costs_.Of(d, InstructionOf(a, replica)).time;
     device.exchange_begin = device.now;
@@ -113,22 +128,39 @@ class Walk {
     }
   }
 
+  // Whether the pass begins with a call (message_calls.h), at the least.
+  bool HasCall(const Device& device, bool forward, bool receives) const {
+    if (calls_ == MessageCalls::kOneNeighbour) return receives || device.sending > 0;
+    return device.any_pass ? forward || !device.forward : receives;
+  }
+
+  void EndCall(Device* device) const {
+    device->now = std::max(device->now, device->exchange_begin + device->sending) + launch_gap_;
+    device->sending = 0;
+  }
+
+  // `posted`: not before the end of the last action.
   void Receive(const std::vector<End>& from, const std::vector<int64_t>& made, int micro_batch,
-               Device* device) const {
+               bool posted, Device* device) const {
     for (const End& end : from) {
       int64_t arrival = made[cell_(end.stage, micro_batch, 0)] + end.inwards;
-      if (!overlap_) arrival = std::max(arrival, device->exchange_begin + end.inwards);
+      if (posted) arrival = std::max(arrival, device->exchange_begin + end.inwards);
       device->now = std::max(device->now, arrival);
     }
   }
 
   // Without overlap sends occupy the device, one after the other.
   void Send(const std::vector<End>& to, Device* device) const {
-    for (const End& end : to) device->now += overlap_ ? 0 : end.outwards;
+    for (const End& end : to) {
+      if (!overlap_) device->now += end.outwards;
+      if (calls_ != MessageCalls::kNone) device->sending = std::max(device->sending, end.outwards);
+    }
   }
 
   const Schedule& s_;
+  const MessageCalls calls_;
   const bool overlap_;
+  const int64_t launch_gap_;
   const InstructionCostTable instruction_costs_;
   const CellIndex cell_;
   std::vector<int64_t> output_, gradient_;  // [cell] when it is there
