@@ -43,11 +43,16 @@ class Shortest {
     }
     guide_before_ = &guide;
     rule_before_ = rule;
-    for (const PatienceRange& tried : tried_) {
-      if (tried.Has(rule.patience_quarters)) return;
+    for (const Tried& tried : tried_) {
+      if (!tried.patience.Has(rule.patience_quarters)) continue;
+      // It would give up there, too, and might then have gone on in another way.
+      if (tried.beyond != Beyond::kNothing) {
+        given_up_.push_back({number_, guide, rule, tried.beyond});
+      }
+      return;
     }
     GuidedOrder made = RunGuide(guide, limits_, rule, least_, of_order_);
-    tried_.push_back(made.patience);
+    tried_.push_back({made.patience, made.beyond});
     if (made.beyond != Beyond::kNothing) given_up_.push_back({number_, guide, rule, made.beyond});
     if (made.makespan >= least_) return;
     Take(guide.schedule, std::move(made.order), made.makespan, Beyond::kNothing);
@@ -78,6 +83,10 @@ class Shortest {
     const GuidedRule& rule;
     Beyond beyond;
   };
+  struct Tried {
+    PatienceRange patience;
+    Beyond beyond;
+  };
   using Order = std::vector<std::vector<Action>>;
 
   void Take(const Schedule& schedule, Order order, int64_t makespan, Beyond beyond) {
@@ -103,7 +112,7 @@ class Shortest {
   int number_of_best_ = 0;
   const Guide* guide_before_ = nullptr;
   GuidedRule rule_before_;
-  std::vector<PatienceRange> tried_;  // with that guide and rule
+  std::vector<Tried> tried_;  // with that guide and rule
   std::vector<GivenUp> given_up_;
 };
 
