@@ -21,6 +21,9 @@ class Arrivals {
         forward_(size_t(schedule.num_stages()) * micro_batches_, kUnknown),
         input_(forward_) {
     std::fill_n(forward_.begin(), micro_batches_, 0);
+    for (const auto& replica : schedule.placement.groups) {
+      for (const std::vector<int>& group : replica) devices_.push_back(group[0]);
+    }
   }
 
   int64_t At(const Action& a) const {
@@ -47,13 +50,14 @@ class Arrivals {
     return static_cast<size_t>(stage) * micro_batches_ + micro_batch;
   }
   int DeviceOf(int stage, int micro_batch) const {
-    const Placement& p = schedule_.placement;
-    return p.groups[p.replica_of_micro_batch[micro_batch]][stage][0];
+    const int replica = schedule_.placement.replica_of_micro_batch[micro_batch];
+    return devices_[replica * schedule_.num_stages() + stage];
   }
 
   const Schedule& schedule_;
   const PassLengths& lengths_;
   const int micro_batches_;
+  std::vector<int> devices_;              // [replica][stage]
   std::vector<int64_t> forward_, input_;  // [stage][micro-batch]
 };
 
