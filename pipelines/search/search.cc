@@ -6,19 +6,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "pipelines/schedules/variants.h"
 #include "pipelines/search/order_bound.h"
 #include "pipelines/search/placement_bound.h"
+#include "pipelines/search/search_space.h"
 #include "pipelines/search/step_bounds.h"
 #include "pipelines/step/step_cache.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
-
-// More actions than any schedule here needs: such configurations are left to those with larger
-// micro-batches.
-constexpr int64_t kMostActions = int64_t{1} << 20;
 
 // Before another in the search, and in its result where steps take the same time: a lower first
 // bound (StepBounds), then the order of collection.
@@ -78,7 +74,8 @@ class MethodSearch {
         memory_(MemoryFor(model_, search)) {}
 
   absl::StatusOr<std::vector<RankedStep>> Run() {
-    PIPELAB_RETURN_IF_ERROR(Collect());
+    PIPELAB_RETURN_IF_ERROR(ForEachConfig(model_, search_, method_, &refusals_,
+                                          [&](const StepConfig& c) { return Collect(c); }));
     std::make_heap(candidates_.begin(), candidates_.end(), After);
     while (!candidates_.empty()) {
       std::pop_heap(candidates_.begin(), candidates_.end(), After);
@@ -94,133 +91,16 @@ class MethodSearch {
   }
 
  private:
-  absl::Status Collect() {
-    for (int64_t tensor = 1; tensor <= search_.devices; tensor *= 2) {
-      if (search_.devices % tensor != 0) continue;
-      if (tensor > search_.max_tensor || !shared_.bounds.Divides(static_cast<int>(tensor))) {
-        ++refusals_.considered;
-        ++refusals_.tensor;
-        continue;
-      }
-      const int64_t rest = search_.devices / tensor;
-      for (int64_t pipeline = 1; pipeline <= rest; ++pipeline) {
-        if (rest % pipeline != 0 || (pipeline == 1) == method_.pipeline) continue;
-        PIPELAB_RETURN_IF_ERROR(CollectGrid(static_cast<int>(pipeline), static_cast<int>(tensor)));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CollectGrid(int pipeline, int tensor) {
-    StepConfig c;
-    c.pipeline = pipeline;
-    c.tensor = tensor;
-    c.data = static_cast<int>(search_.devices / pipeline / tensor);
-    c.residency = method_.residency;
-    c.overlap_pipeline = method_.overlap_pipeline;
-    c.overlap_data = method_.overlap_data;
-    c.whole_messages = method_.whole_messages;
-    c.execution = method_.execution;
-    if (search_.batch % c.data != 0) {
-      ++refusals_.considered;
-      ++refusals_.batch;
+  absl::Status Collect(const StepConfig& c) {
+    const Bytes state = shared_.bounds.LeastState(c);
+    if (!search_.simulate_all && state > memory_) {
+      RefuseMemory(c, state);
       return absl::OkStatus();
     }
-    for (const bool sequence : search_.sequence) {
-      if (sequence && tensor == 1) continue;
-      c.sequence_parallel = sequence;
-      if (!CheckTensorParallel(model_.model->graph, c.split()).ok()) continue;
-      PIPELAB_RETURN_IF_ERROR(CollectBatches(c));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CollectBatches(StepConfig c) {
-    const int64_t samples = search_.batch / c.data;
-    for (int64_t b = 1; b <= samples; b *= 2) {
-      if (samples % b != 0) break;
-      c.micro_batch_size = b;
-      c.micro_batches = static_cast<int>(samples / b);
-      if (method_.whole_groups && c.micro_batches % c.pipeline != 0) continue;
-      PIPELAB_RETURN_IF_ERROR(CollectSchedules(c));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status CollectSchedules(StepConfig c) {
-    for (const std::string& scheme : method_.schemes) {
-      c.scheme = scheme;
-      PIPELAB_ASSIGN_OR_RETURN(const std::vector<StepConfig> variants, VariantsOf(c));
-      for (StepConfig variant : variants) {
-        const int64_t stages = int64_t{c.pipeline} * std::max(variant.virtual_stages, 1);
-        if (stages > model_.model->num_groups() || stages * c.micro_batches * 2 > kMostActions) {
-          continue;
-        }
-        for (const Recompute recompute : search_.recompute) {
-          variant.recompute = recompute;
-          PIPELAB_RETURN_IF_ERROR(CollectShardings(variant));
-        }
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::vector<StepConfig>> VariantsOf(const StepConfig& c) {
-    std::vector<StepConfig> variants;
-    if (!method_.virtual_stages.empty() || c.has_schedule_file()) {
-      for (const int virtual_stages : method_.virtual_stages) {
-        variants.push_back(c);
-        variants.back().virtual_stages = virtual_stages;
-      }
-      if (c.has_schedule_file()) variants = {c};
-      return variants;
-    }
-    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
-    VariantLimits limits;
-    limits.max_stages = model_.model->num_groups();
-    limits.whole_groups = method_.whole_groups;
-    for (const SchemeParams& params : Variants(*scheme, SchemeSizes(c), limits)) {
-      StepConfig& variant = variants.emplace_back(c);
-      variant.virtual_stages = params.virtual_stages;
-      variant.group_size = params.group_size;
-      variant.replicas = params.replicas;
-      variant.concatenation = params.concatenation;
-      variant.slices = params.slices;
-    }
-    if (variants.empty()) {
-      ++refusals_.considered;
-      ++refusals_.scheme;
-      const absl::StatusOr<int> stages = NumStages(c.scheme, SchemeSizes(c));
-      refusals_.scheme_reason = absl::StrCat(
-          c.ToString(), ": ",
-          !stages.ok() ? std::string(stages.status().message())
-                       : absl::StrCat(*stages, " stages, but the model has ",
-                                      model_.model->num_groups(), " blocks to cut between"));
-    }
-    return variants;
-  }
-
-  absl::Status CollectShardings(StepConfig c) {
-    for (const Sharding sharding : method_.shardings) {
-      if (c.data == 1 && sharding != Sharding::kReplicated && method_.shardings.size() > 1) {
-        continue;  // nothing to shard: the same as replicated
-      }
-      c.sharding = sharding;
-      if (search_.accept && !search_.accept(c)) continue;
-      ++refusals_.considered;
-      const Bytes state = shared_.bounds.LeastState(c);
-      if (!search_.simulate_all && state > memory_) {
-        RefuseMemory(c, state);
-        continue;
-      }
-      const absl::StatusOr<Nanoseconds> bound = shared_.bounds.LeastTime(c);
-      if (bound.ok()) {
-        const Rank rank = {*bound, static_cast<int64_t>(candidates_.size())};
-        candidates_.push_back({c, rank, *bound});
-      } else {
-        PIPELAB_RETURN_IF_ERROR(RefuseScheme(c, bound.status()));
-      }
-    }
+    const absl::StatusOr<Nanoseconds> bound = shared_.bounds.LeastTime(c);
+    if (!bound.ok()) return RefuseScheme(c, bound.status());
+    const Rank rank = {*bound, static_cast<int64_t>(candidates_.size())};
+    candidates_.push_back({c, rank, *bound});
     return absl::OkStatus();
   }
 

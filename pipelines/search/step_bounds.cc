@@ -40,10 +40,6 @@ StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()
   parameters_ = model_.model->graph.num_parameters();
 }
 
-bool StepBounds::Divides(int tensor) const {
-  return CheckTensorParallel(model_.model->graph, {tensor, false}).ok();
-}
-
 Bytes StepBounds::LeastState(const StepConfig& c) const {
   // Values, gradients, the optimizer's tensors, 4 bytes each.
   const double all = 4 * static_cast<double>(parameters_) / c.pipeline / c.tensor;

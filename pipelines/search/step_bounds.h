@@ -30,8 +30,6 @@ class StepBounds {
   // The cache must outlive it.
   explicit StepBounds(StepCache* cache);
 
-  // Whether a tensor-parallel group of so many can divide the model's layers.
-  bool Divides(int tensor) const;
   absl::StatusOr<Nanoseconds> LeastTime(const StepConfig& config);
   Bytes LeastState(const StepConfig& config) const;
 

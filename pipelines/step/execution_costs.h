@@ -1,7 +1,7 @@
 // The price of an execution (execution.h) on a machine.
 //
 //   PIPELAB_RETURN_IF_ERROR(CheckExecution(config));
-//   AddExecutionCosts(ranks, device, config, &costs);
+//   AddExecutionCosts(ranks, model, config, &costs);
 #ifndef PIPELAB_PIPELINES_STEP_EXECUTION_COSTS_H_
 #define PIPELAB_PIPELINES_STEP_EXECUTION_COSTS_H_
 
