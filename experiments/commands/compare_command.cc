@@ -44,6 +44,9 @@ double CostOf(const Compared& c) {
 
 absl::StatusOr<Compared> Evaluate(const std::string& word) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("configuration", word));
+  if (!config.has_schedule_file()) {
+    PIPELAB_RETURN_IF_ERROR(SchemeNamed("configuration", config.scheme).status());
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*on));
   Compared c;

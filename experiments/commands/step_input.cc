@@ -14,6 +14,7 @@
 #include "experiments/report/table.h"
 #include "models/files/model_file.h"
 #include "pipelines/cluster/catalog.h"
+#include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
@@ -131,6 +132,15 @@ absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word) {
   if (!IsConfigWord(word)) return ConfigFromFlags(word);
   PIPELAB_RETURN_IF_ERROR(CheckNoSizeFlags(word));
   return ParseStepConfig("configuration", word);
+}
+
+absl::StatusOr<const Scheme*> SchemeNamed(absl::string_view option, absl::string_view name) {
+  absl::StatusOr<const Scheme*> scheme = FindScheme(name, option);
+  if (scheme.ok()) return scheme;
+  std::vector<absl::string_view> names;
+  for (const Scheme& s : Catalog()) names.push_back(s.name);
+  return absl::InvalidArgumentError(
+      absl::StrCat(scheme.status().message(), DidYouMean(name, names)));
 }
 
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config) {
