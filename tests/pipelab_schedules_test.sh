@@ -108,7 +108,11 @@ check "text form" prints 'device 1: 1F0 1B0' schedule 1f1b --devices=2 --micro_b
 check "recompute" prints '0R0,0B0' schedule 1f1b --devices=2 --micro_batches=2 --recompute --format=csv
 check "list" prints 'Huang et al.' list
 check "list as JSON" prints '"name": "1f1b"' list --json
-for command in schedule simulate check show run list; do
+check "list of models" prints 'gpt-6.6b' list models
+check "list of clusters as JSON" prints '"name": "dgx-a100"' list clusters --json
+check "version" prints 'pipelab 0.' --version
+check "help of search has its defaults" prints '--devices (default all of the cluster)' help search
+for command in schedule simulate check show run list help; do
   check "help of $command" prints "pipelab $command" --help
 done
 check "valid CSV" eval 'printf "0F0,,0B0\n,1F0,1B0\n" >ok.csv; prints "valid: 2 devices" check --csv=ok.csv'
@@ -183,7 +187,7 @@ check "no drawing before an error" refused 2 "--memory_out=m.svg: needs sizes" \
   show 1f1b --svg_out=early.svg --memory_out=m.svg
 check "so no file of it" test ! -e early.svg
 one_help() {
-  prints "--svg_out (default )" show --help && ! grep -q -- --planner stdout
+  prints "--svg_out" show --help && ! grep -q -- --planner stdout
 }
 check "help of one command" one_help
 exit $((failures > 0))

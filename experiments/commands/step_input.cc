@@ -101,7 +101,7 @@ absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
         absl::StrCat("--model_time_unit=", unit, ": must be s or ms"));
   }
   if (word.empty()) {
-    return absl::InvalidArgumentError("--model: missing; a name (pipelab list) or a file");
+    return absl::InvalidArgumentError("--model: missing; a name (pipelab list models) or a file");
   }
   absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
   if (!graph.ok()) return FaultOfWord(word, graph.status());

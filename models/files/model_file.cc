@@ -87,10 +87,10 @@ absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view
   if (graph.ok()) return graph;
   std::vector<absl::string_view> names;
   for (const PublishedModel& m : PublishedModels()) names.push_back(m.name);
-  return absl::Status(graph.status().code(),
-                      absl::StrCat(graph.status().message(),
-                                   "; and no file, whose name would end in .json or .txt",
-                                   DidYouMean(word, names)));
+  return absl::Status(
+      graph.status().code(),
+      absl::StrCat(graph.status().message(), "; and no file, whose name would end in .json or .txt",
+                   DidYouMean(word, names)));
 }
 
 }  // namespace pipelab

@@ -36,10 +36,9 @@ absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_v
     if (file.name == name) return ParseCluster(file.text, what);
   }
   const std::vector<std::string> names = ClusterNames();
-  return absl::NotFoundError(absl::StrCat(what, ": no such cluster; there are ",
-                                          absl::StrJoin(names, ", "),
-                                          ", and files that end in .json",
-                                          DidYouMean(word, {names.begin(), names.end()})));
+  return absl::NotFoundError(absl::StrCat(
+      what, ": no such cluster; there are ", absl::StrJoin(names, ", "),
+      ", and files that end in .json", DidYouMean(word, {names.begin(), names.end()})));
 }
 
 }  // namespace pipelab

@@ -24,7 +24,8 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
   for (size_t i = 1; i <= a.size(); ++i) {
     next[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      next[j] = std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      next[j] =
+          std::min({row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
       const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
       if (swapped) next[j] = std::min(next[j], before[j - 2] + 1);
     }

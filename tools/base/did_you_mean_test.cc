@@ -10,7 +10,7 @@ TEST(DidYouMean, NamesTheNearest) {
   EXPECT_EQ(DidYouMean("1F1B", schemes), "; did you mean 1f1b?");
   EXPECT_EQ(DidYouMean("zb-h2", schemes), "; did you mean zb_h2?");
   EXPECT_EQ(DidYouMean("zbh1", schemes), "; did you mean zb_h1?");
-  EXPECT_EQ(DidYouMean("gpiep", schemes), "; did you mean gpipe?");        // swapped
+  EXPECT_EQ(DidYouMean("gpiep", schemes), "; did you mean gpipe?");  // swapped
   EXPECT_EQ(DidYouMean("intreleavd", schemes), "; did you mean interleaved?");
   EXPECT_EQ(DidYouMean("inter", schemes), "; did you mean interleaved?");  // its beginning
   EXPECT_EQ(DidYouMean("micro-batches", {"machines", "micro_batches"}, "--"),

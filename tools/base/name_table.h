@@ -34,8 +34,7 @@ absl::StatusOr<typename Table::value_type::first_type> FindInTable(const Table& 
     if (name == wanted) return value;
     names.push_back(name);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("\"", wanted, "\" is unknown; there are ",
+  return absl::InvalidArgumentError(absl::StrCat("\"", wanted, "\" is unknown; there are ",
                                                  absl::StrJoin(names, ", "),
                                                  DidYouMean(wanted, names)));
 }
