@@ -23,7 +23,6 @@
 namespace pipelab {
 namespace {
 
-
 // The scheme runs branches side by side.
 bool TakesBranches(const ComparisonOptions& options, const Scheme& scheme) {
   return (scheme.options & kStageGraph) != 0 && !options.parallel_stages.empty();
@@ -37,7 +36,7 @@ SchemeParams SizesOf(const ComparisonOptions& options, const Scheme& scheme) {
                       : options.devices;
   sizes.micro_batches = options.micro_batches;
   sizes.virtual_stages =
-      options.chunks > 0 && scheme.default_virtual_stages > 1 ? options.chunks : 0;
+      options.virtual_stages > 0 && scheme.default_virtual_stages > 1 ? options.virtual_stages : 0;
   // GPipe as published re-materialises; the others keep their activations.
   sizes.recompute = scheme.name == "gpipe";
   return sizes;
@@ -182,7 +181,7 @@ absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions
     }
     if (std::find(schemes.begin(), schemes.end(), scheme) != schemes.end()) {
       return absl::InvalidArgumentError(
-          absl::StrCat(options.schemes_option, "=", name, ": stands there twice; once is enough"));
+          absl::StrCat(options.schemes_option, "=", name, ": listed twice"));
     }
     schemes.push_back(scheme);
   }
@@ -198,9 +197,10 @@ absl::Status CheckOptions(const ComparisonOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batch_size=", options.micro_batch_size, ": must be at least 1"));
   }
-  if (options.chunks < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--virtual_stages=", options.chunks, ": must be at least 1, or 0 for each scheme's own"));
+  if (options.virtual_stages < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--virtual_stages=", options.virtual_stages,
+                     ": must be at least 1, or 0 for each scheme's own"));
   }
   return absl::OkStatus();
 }

@@ -25,7 +25,7 @@ struct ComparisonOptions {
   std::string schemes_option = "--schemes";  // where the user named them
   int devices = 4;
   int micro_batches = 8;
-  int chunks = 0;  // 0: each scheme's own
+  int virtual_stages = 0;  // 0: each scheme's own
   int64_t micro_batch_size = 1;
   int steps = 200;
   uint64_t seed = 1;

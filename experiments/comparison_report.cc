@@ -49,7 +49,7 @@ Table SchemeTable(const ComparisonOptions& options, absl::string_view data) {
   Table t("schemes",
           absl::StrCat("One model, one data set; only the scheme changes. Data: ", data));
   t.AddKey("scheme");
-  t.AddKey("stages", "devices x chunks");
+  t.AddKey("stages", "devices x virtual stages");
   t.AddKey("micro_batches", "micro-batches");
   const Origin measured = Origin::kMeasured, replayed = Origin::kReplayed,
                simulated = Origin::kSimulated;

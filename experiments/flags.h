@@ -2,10 +2,8 @@
 //
 //   ABSL_FLAG(int, devices, 4, "pipeline devices");
 //   int main(int argc, char** argv) {
-//     return pipelab::RunMain(argc, argv, "//experiments:quickstart", "What it does.", [](auto
-//     args) {
-//       return Run();                                   // absl::Status
-//     });
+//     return pipelab::RunMain(argc, argv, "//experiments:quickstart", "What it does.",
+//                             [](auto args) { return Run(); });    // absl::Status
 //   }
 //
 // Exit codes: 0 done; 1 failure (data, disk, a device); 2 usage (InvalidArgument: an option's value

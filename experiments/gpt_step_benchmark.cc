@@ -15,7 +15,7 @@ namespace pipelab {
 namespace {
 
 struct Shape {
-  int layers, hidden, heads, tokens, samples, micro_batches;
+  int layers, hidden, heads, tokens, micro_batch_size, micro_batches;
 };
 
 void BM_GptStep(benchmark::State& state, const Shape& shape) {
@@ -32,7 +32,7 @@ void BM_GptStep(benchmark::State& state, const Shape& shape) {
   TrainingOptions options;
   options.sizes.devices = 1;
   options.sizes.micro_batches = shape.micro_batches;
-  options.micro_batch_size = shape.samples;
+  options.micro_batch_size = shape.micro_batch_size;
   auto training = PipelineTraining::Create(*graph, *text->train, options);
   CHECK(training.ok()) << training.status();
   CHECK((*training)->Step().ok());  // warms up
@@ -48,10 +48,10 @@ void BM_GptStep(benchmark::State& state, const Shape& shape) {
     step_time += static_cast<double>(step->trace.makespan.value());
     state.ResumeTiming();
   }
-  const double tokens = 1.0 * shape.micro_batches * shape.samples * shape.tokens;
+  const double tokens = 1.0 * shape.micro_batches * shape.micro_batch_size * shape.tokens;
   Flops flops;
   for (const LayerSpec& layer : graph->layers) {
-    const LayerCosts c = layer.costs(int64_t{shape.micro_batches} * shape.samples);
+    const LayerCosts c = layer.costs(int64_t{shape.micro_batches} * shape.micro_batch_size);
     flops += c.forward + c.backward_input + c.backward_weight;
   }
   state.counters["library_share"] = library / step_time;  // of the whole step, optimizer included
@@ -64,7 +64,7 @@ void BM_GptStep(benchmark::State& state, const Shape& shape) {
   state.counters["heads"] = shape.heads;
   state.counters["tokens"] = shape.tokens;
   state.counters["vocabulary"] = static_cast<double>(config.vocabulary);
-  state.counters["samples"] = shape.samples;
+  state.counters["samples"] = shape.micro_batch_size;
   state.counters["micro_batches"] = shape.micro_batches;
   state.counters["parameters"] = static_cast<double>(graph->num_parameters());
 }

@@ -54,7 +54,7 @@ absl::StatusOr<ComparisonOptions> OptionsFromFlags() {
   options.schemes = absl::StrSplit(schemes, ',', absl::SkipEmpty());
   options.devices = absl::GetFlag(FLAGS_devices);
   options.micro_batches = absl::GetFlag(FLAGS_micro_batches);
-  options.chunks = absl::GetFlag(FLAGS_virtual_stages);
+  options.virtual_stages = absl::GetFlag(FLAGS_virtual_stages);
   options.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   options.steps = absl::GetFlag(FLAGS_steps);
   options.seed = absl::GetFlag(FLAGS_seed);

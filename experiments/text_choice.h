@@ -1,8 +1,9 @@
 // The text that a language-model experiment trains on: the novels, or generated text that says so.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(ChosenText text, ChooseText(/*synthetic=*/false, /*context=*/128,
-//   seed)); text.data.train;  text.description;      // "Jane Austen's six novels (3.7 MiB of text,
-//   82 bytes)"
+//   PIPELAB_ASSIGN_OR_RETURN(ChosenText text,
+//                            ChooseText(/*synthetic=*/false, /*context=*/128, seed));
+//   text.data.train;
+//   text.description;      // "Jane Austen's six novels (3.7 MiB of text, 82 bytes)"
 #ifndef PIPELAB_EXPERIMENTS_TEXT_CHOICE_H_
 #define PIPELAB_EXPERIMENTS_TEXT_CHOICE_H_
 

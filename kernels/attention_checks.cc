@@ -21,7 +21,8 @@ void CheckRowsOf(const char* kernel, std::initializer_list<const Tensor*> tensor
 void CheckKeyLengths(const char* kernel, absl::Span<const int32_t> lengths, int64_t samples,
                      int64_t keys) {
   if (lengths.empty()) return;
-  CHECK_EQ(static_cast<int64_t>(lengths.size()), samples) << kernel << ": one key length a sample";
+  CHECK_EQ(static_cast<int64_t>(lengths.size()), samples)
+      << kernel << ": one key length per sample";
   for (int32_t length : lengths) {
     CHECK(1 <= length && length <= keys) << kernel << ": " << length << " of " << keys << " keys";
   }
@@ -43,7 +44,8 @@ void CheckAttention(const char* kernel, const AttentionShape& shape,
   const int64_t queries = shape.samples * shape.num_queries();
   CheckRowsOf(kernel, qkv_M3C, shape.samples * shape.tokens, 3 * width);
   CheckRowsOf(kernel, out_MC, queries, width);
-  CHECK_EQ(lse_SHQ.size(), queries * shape.heads) << kernel << ": one log-sum-exp a query and head";
+  CHECK_EQ(lse_SHQ.size(), queries * shape.heads)
+      << kernel << ": one log-sum-exp per query and head";
 }
 
 void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
@@ -56,7 +58,8 @@ void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
   const int64_t width = shape.heads * shape.head_size, queries = shape.samples * shape.queries;
   CheckRowsOf(kernel, q_MC, queries, width);
   CheckRowsOf(kernel, kv_N2C, shape.samples * shape.keys, 2 * width);
-  CHECK_EQ(lse_SHQ.size(), queries * shape.heads) << kernel << ": one log-sum-exp a query and head";
+  CHECK_EQ(lse_SHQ.size(), queries * shape.heads)
+      << kernel << ": one log-sum-exp per query and head";
 }
 
 }  // namespace pipelab

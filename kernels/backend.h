@@ -12,13 +12,13 @@
 //    float32, and a result is rounded once. Gradients of parameters, statistics (mean, rstd, lse,
 //    what loss kernels keep of rows), targets and all that an optimizer has are float32.
 //  * Input gradient and weight gradient are separate calls, because schedules split the backward
-//  pass.
+//    pass.
 //  * Weight gradients are *added* to dw: micro-batches accumulate in the order in which they come.
 //  * A shape that does not fit is a broken invariant (CHECK): the public functions check, the same
-//  for all backends, and call the backend's Do function. Faults of a device are reported by
-//  Finish().
+//    for all backends, and call the backend's Do function. Faults of a device are reported by
+//    Finish().
 //  * The same call on the same data gives the same bits, whatever the addresses and whatever ran
-//  before.
+//    before.
 // A backend belongs to one device and its thread.
 #ifndef PIPELAB_KERNELS_BACKEND_H_
 #define PIPELAB_KERNELS_BACKEND_H_

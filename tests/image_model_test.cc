@@ -116,11 +116,11 @@ TEST_P(ImageModel, StagesOfWholeGroupsTrainAsSerial) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> stage_of_layer,
                                  StagesOfGroups(model_, groups_of_stage));
     for (const char* scheme : {"gpipe", "1f1b", "breadth_first", "graph"}) {
-      const int chunks = scheme == std::string("breadth_first") ? 2 : 1;
-      if (stages % chunks != 0) continue;
-      TrainingOptions options = SmallTraining(scheme, stages / chunks, 3);
+      const int virtual_stages = scheme == std::string("breadth_first") ? 2 : 1;
+      if (stages % virtual_stages != 0) continue;
+      TrainingOptions options = SmallTraining(scheme, stages / virtual_stages, 3);
       options.stage_of_layer = stage_of_layer;
-      if (chunks > 1) options.sizes.virtual_stages = chunks;
+      if (virtual_stages > 1) options.sizes.virtual_stages = virtual_stages;
       if (scheme == std::string("graph")) {
         options.sizes.stages = MakePartition(model_.graph, stage_of_layer)->stages;
       }

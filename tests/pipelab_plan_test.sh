@@ -63,12 +63,21 @@ plans() {
   local slices=(--model=megatron-3.6b --cluster=dgx-a100 --devices=4 --micro_batches=2 --token_step=256)
   prints 'terapipe: optimal' plan --planner=terapipe "${slices[@]}" --json_out=plan.json || return 1
   prints 'plan.json: valid: ' check_plan --plan=plan.json "${slices[@]}" || return 1
-  prints 'infeasible' plan --planner=piper $piper --memory=1KiB || return 1
+  prints 'infeasible' plan --planner=piper $piper --memory=1KiB --json_out=none.json || return 1
+  prints 'without a plan' check_plan --plan=none.json $piper --memory=1KiB || return 1
+  # All planners, and the shortest batch: of a model simulated, else as the checker has it.
+  prints 'graphpipe ' plan $piper --time_limit=10s --json_out=plan.json || return 1
+  prints 'plan.json: valid: ' check_plan --plan=plan.json $piper || return 1
+  prints 'a step, simulated' plan --model=case-study --cluster=dgx1-v100 --devices=4 --micro_batch_size=2 --micro_batches=8 || return 1
+  prints 'max_load' plan --dnn_partitioning_json="$examples/placement.json" || return 1
+  prints 'a batch of 8 ' plan --planner=pipedream --pipedream_profile="$examples/pipedream.graph.txt" --bandwidth=1e9 || return 1
   # Four devices' plan on two; another objective; a layer in two stages.
   "$pipelab" plan --planner=uniform $piper --devices=4 --json_out=four.json >stdout || return 1
   refused 1 'the stages have 4 devices, the machine 2' check_plan --plan=four.json $piper --devices=2 || return 1
   sed 's/"value": .*/"value": 1e-9/' four.json >wrong.json
   refused 1 'the plan says 1e-09 for its stage_time, which is' check_plan --plan=wrong.json $piper || return 1
+  echo '{"stages": [{"layers": [1, 3]}, {"layers": [5, 7]}]}' >short.json
+  prints 'short.json: valid: ' check_plan --plan=short.json $piper || return 1
   echo '{"stages": [{"layers": [1, 3]}, {"layers": [3, 5, 7]}]}' >twice.json
   refused 1 'layer 3 is in stage 0 and in stage 1' check_plan --plan=twice.json $piper || return 1
   echo '{"stages": [{"layers": [1, 7]}, {"layers": [3, 5]}]}' >convex.json
@@ -78,7 +87,7 @@ plans() {
 # What is wrong with the input is one line with file, place and reason.
 plan_errors() {
   local piper=--piper_json=$examples/piper.json
-  refused 2 '--planner=best: unknown; there are uniform, ' plan --planner=best $piper || return 1
+  refused 2 '--planner=fast: unknown; there are uniform, ' plan --planner=fast $piper || return 1
   refused 2 'an input is missing: there must be one of --piper_json' plan --planner=piper || return 1
   refused 2 '--stages=5: must be from 1 to 4' plan --planner=uniform --stages=5 $piper || return 1
   refused 2 'there must be one of' plan --planner=piper $piper --model=mmt || return 1
@@ -134,10 +143,10 @@ check "PyTorch's CSV of a plan" prints "0F0,0F1,0F2,0B0,0F3,0B1,0B2,0B3" \
   schedule --plan=gpt_plan.json --model=gpt-small --format=csv --micro_batches=4
 check "no CSV of a graph" refused 2 "--format=csv: PyTorch's schedule CSV: stage 1 has 1 copies, and stage 0 2" \
   schedule --plan=mmt_plan.json --model=mmt-small --micro_batch_size=2 --format=csv
-check "a plan without a model" refused 2 "--plan=mmt_plan.json: needs the --model" simulate --plan=mmt_plan.json
-check "a plan and a scheme" refused 2 "'1f1b': --plan=mmt_plan.json says the schedule" \
+check "a plan without a model" refused 2 "--plan=mmt_plan.json: requires --model" simulate --plan=mmt_plan.json
+check "a plan and a scheme" refused 2 "'1f1b': --plan=mmt_plan.json gives the schedule" \
   simulate 1f1b --plan=mmt_plan.json --model=mmt-small
-check "a plan and devices" refused 2 "--devices=8: --plan=mmt_plan.json says it itself" \
+check "a plan and devices" refused 2 "--devices=8: --plan=mmt_plan.json gives it" \
   simulate --plan=mmt_plan.json --model=mmt-small --devices=8
 check "a plan of another model" refused 1 'stages[0].layers: "branch0/embedding": the input has no such layer' \
   simulate --plan=mmt_plan.json --model=gpt-small --cluster=summit-4gpu
@@ -164,6 +173,8 @@ check "stdin twice" refused 2 "--piper_json=- and --plan=-: only one of them can
   check_plan --plan=- --piper_json=- <"$examples/piper.json"
 check "tokens left over" refused 2 "--token_step=100: must divide the 1024 tokens" \
   plan --planner=terapipe --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --token_step=100
+check "parts of samples" prints "stage 0: 8 copies cannot share 1 sample evenly" \
+  plan --planner=dapple --model=gpt-small --cluster=dgx-a100 --devices=8 --micro_batches=4
 check "blocks stay together" prints "block8 .. block15" plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --blocks
 check "too many samples of a plan" refused 2 "b=9223372036854775807: must be at most " \
   plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --micro_batch_size=9223372036854775807

@@ -60,11 +60,11 @@ check "no such backend" refused 2 "--backend=tpu: must be cpu, cuda or emulated"
 check "precision of the CPU" refused 2 "--dtype=bf16: with --backend=cuda or emulated" run 1f1b --dtype=bf16
 check "TF32 of the CPU" refused 2 "--dtype=tf32: with --backend=cuda alone" run 1f1b --dtype=tf32
 check "no such precision" refused 2 "--dtype=fp8: must be fp32, tf32 or bf16" run 1f1b --dtype=fp8
-check "graphs of the CPU" refused 2 "--cuda_graphs=on: with --backend=cuda or emulated alone" run 1f1b --cuda_graphs=on
+check "graphs of the CPU" refused 2 "--cuda_graphs=on: requires --backend=cuda or emulated" run 1f1b --cuda_graphs=on
 check "graphs or not" refused 2 "--cuda_graphs=yes: must be on or off" run 1f1b --cuda_graphs=yes
 check "graphs that serve" graphs_serve
 check "a run that goes on" goes_on
-check "nothing to split rows in" refused 2 "--sequence_parallel=true: needs a group" run 1f1b --sequence_parallel
+check "nothing to split rows in" refused 2 "--sequence_parallel=true: requires --tensor_parallel above 1" run 1f1b --sequence_parallel
 check "a folder as checkpoint" refused 2 "--checkpoint=.: is a folder; give a file" run 1f1b --checkpoint=.
 check "no checkpoint" refused 1 "--resume=none: cannot be read" run 1f1b --resume=none
 # What run says as JSON is what it says in words.

@@ -166,7 +166,7 @@ check "a graph has no CSV" refused 2 "the CSV form cannot say a stage graph that
 check "edges of another scheme" refused 2 "--scheme=1f1b --edges: only for graph" \
   schedule 1f1b --devices=3 --edges=0-2,1-2
 check "no edge" refused 2 "--edges=0-1,2: '2' is not an edge" schedule graph --devices=3 --edges=0-1,2
-check "an edge too far" refused 2 "--edges=0-3: stage 3 does not exist; there are 3" \
+check "an edge too far" refused 2 "--edges=0-3: stage 3 does not exist; stages are 0 to 2" \
   schedule graph --devices=3 --edges=0-3
 check "a ring" refused 2 "--edges: the stage graph has a cycle" schedule graph --devices=2 --edges=0-1,1-0
 check "no number" refused 2 "--stage_micro_batches=8,x: 'x' is not a number from 1" \
@@ -180,7 +180,7 @@ printf '\xEF\xBB\xBF0F0,0B0\r\n1F0,1B0\r\n' >marked.csv
 check "a spreadsheet's CSV" prints "valid: 2 devices" check --csv=marked.csv
 check "stdout by name" prints "device 1: 1F0" schedule 1f1b --out=/dev/stdout
 check "no output" refused 2 "--out=: is empty; give a file, or - for stdout" schedule 1f1b --out=
-check "samples without a plan" refused 2 "--micro_batch_size=2: says more of --plan" schedule 1f1b --micro_batch_size=2
+check "samples without a plan" refused 2 "--micro_batch_size=2: requires --plan" schedule 1f1b --micro_batch_size=2
 check "one place for two drawings" refused 2 "--svg_out=a and --trace_out=a: only one of them can go there" \
   show 1f1b --svg_out=a --trace_out=a
 check "no drawing before an error" refused 2 "--memory_out=m.svg: needs sizes" \

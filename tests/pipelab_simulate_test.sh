@@ -11,7 +11,7 @@ closed_form() {
   grep -qF '{"bubble":0.2727272727272727,"devices":[' flat || { cat flat; return 1; }
   grep -qF '{"busy":24.0,"idle":9.0,"peak_in_flight":4,"span":33.0}' flat || { cat flat; return 1; }
   grep -qF '{"busy":24.0,"idle":9.0,"peak_in_flight":1,"span":24.0}]' flat || { cat flat; return 1; }
-  grep -qF '"makespan":33.0}' flat || { cat flat; return 1; }
+  grep -qF '"makespan":33.0,"schema":1}' flat || { cat flat; return 1; }
 }
 
 # A fused backward costs both parts; times are decimals and stay exact; a hop delays each way once.
@@ -231,14 +231,14 @@ check "no batch" refused 2 "--batch: missing" search --model=gpt-6.6b --cluster=
 check "no model to search for" refused 2 "--model: missing" search --cluster=dgx1-v100 --batch=8
 check "no cluster to search on" refused 2 "--cluster: missing" search --model=gpt-6.6b --batch=8
 check "more GPUs than there are" refused 2 "--devices=9999: must be from 1 to 1024" search --model=gpt-6.6b --cluster=dgx1-v100 --devices=9999 --batch=8
-check "nothing fits" refused 1 "memory binds; the nearest, " search --model=gpt-52b --cluster=p3.16xlarge --devices=8 --batch=8
+check "nothing fits" refused 1 "not enough memory; the nearest, " search --model=gpt-52b --cluster=p3.16xlarge --devices=8 --batch=8
 check "no such configuration" refused 2 '"Q=2": is unknown; known are P=' search --model=gpt-6.6b --cluster=dgx1-v100 --explain=1f1b:Q=2
 check "bad time" refused 2 "--p2p_latency=soon: must be a decimal number" simulate 1f1b --p2p_latency=soon
 check "thirds are exact" makespan 11.0 1f1b --devices=4 --micro_batches=8 --data_parallel=3
 check "thirds are drawn" prints "(a unit of time is drawn as 3 ms)" show 1f1b --data_parallel=3
 check "nothing is recomputed" refused 2 "--recompute_time=3: the schedule recomputes nothing" simulate 1f1b --recompute_time=3
-check "no messages" refused 2 "--bandwidth=1GB: needs the size of a message, --bytes" simulate 1f1b --bandwidth=1GB
-check "no weights" refused 2 "--optimizer_tensors=3: needs the size that it multiplies" simulate 1f1b --activation_bytes=1 --optimizer_tensors=3
+check "no messages" refused 2 "--bandwidth=1GB: requires --bytes, the size of a message" simulate 1f1b --bandwidth=1GB
+check "no weights" refused 2 "--optimizer_tensors=3: requires --weights" simulate 1f1b --activation_bytes=1 --optimizer_tensors=3
 check "a speed of nothing" refused 2 "--device_speed=0: must be from 0.000001 to 1000000" simulate 1f1b --device_speed=0
 check "too many samples" model_refused 2 "b=99999999999999: must be at most " --model=mine.json --micro_batch_size=99999999999999
 echo '{"name": "m", "layers": [], "name": "n"}' >keys.json

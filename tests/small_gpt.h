@@ -1,5 +1,5 @@
 // A GPT that trains in milliseconds a step and has a layer for each of 16 stages (8 devices, 2
-// chunks), and text for it.
+// virtual stages), and text for it.
 #ifndef PIPELAB_TESTS_SMALL_GPT_H_
 #define PIPELAB_TESTS_SMALL_GPT_H_
 

@@ -180,7 +180,7 @@ class SlowText : public BatchSource {
 };
 
 // A member that does not come to a sum ends the run, with the place and the ranks, and what it left
-// cannot be gone on from.
+// cannot be continued.
 TEST_F(TensorParallelTest, AMemberThatDoesNotComeEndsTheRun) {
   const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
   TrainingOptions options = OptionsOf("1f1b", {2, 2, 1});

@@ -85,13 +85,32 @@ std::string Line(const StudyOutcome& o, absl::Duration time) {
   return line;
 }
 
-absl::Status WriteReference(const std::string& name, const std::string& text) {
+// A path in the checkout.
+absl::StatusOr<std::string> InCheckout(absl::string_view path) {
   const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-  if (workspace == nullptr) {
-    return absl::InvalidArgumentError("--update: works with `bazel run`, which names the checkout");
-  }
-  return WriteFileAtomically(
-      JoinPath(workspace, absl::StrCat("experiments/results/", name, ".csv")), text);
+  if (workspace != nullptr) return JoinPath(workspace, path);
+  return absl::InvalidArgumentError("--update: works with `bazel run`, which names the checkout");
+}
+
+absl::Status WriteReference(const std::string& name, const std::string& text) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string path,
+                           InCheckout(absl::StrCat("experiments/results/", name, ".csv")));
+  return WriteFileAtomically(path, text);
+}
+
+absl::StatusOr<std::vector<ClaimRecord>> CommittedClaims() {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReferenceOf(kClaimRecords));
+  return ParseClaimRecords(text, kClaimRecords);
+}
+
+// Of all studies, those that no test runs again too: a turn is noticed here.
+absl::Status CheckExplained(const std::vector<ClaimRecord>& all) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::string path, InCheckout("CHANGELOG.md"));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string changelog, ReadFile(path));
+  const std::vector<std::string> lines = Unexplained(all, changelog);
+  if (lines.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("claims.csv is written, and claims turned: ", absl::StrJoin(lines, "; ")));
 }
 
 absl::StatusOr<StudyOutcome> RunOne(const StudyProgram& study, const RunStudiesOptions& options) {
@@ -113,9 +132,8 @@ absl::StatusOr<StudyOutcome> RunOne(const StudyProgram& study, const RunStudiesO
 // The claims that studies record (claim_records.h), beside the committed ones; only --quick is
 // committed. Says on standard error what differs.
 absl::Status CheckClaimRecords(const std::vector<StudyOutcome>& outcomes, bool quick) {
-  PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReferenceOf(kClaimRecords));
-  PIPELAB_ASSIGN_OR_RETURN(std::vector<ClaimRecord> all, ParseClaimRecords(text, kClaimRecords));
-  const std::vector<ClaimRecord> committed = all;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ClaimRecord> committed, CommittedClaims());
+  std::vector<ClaimRecord> all = committed;
   for (const StudyOutcome& o : outcomes) {
     if (!o.result.has_value() || !o.not_compared.empty()) continue;
     std::vector<ClaimRecord> now = RecordsOf(o.name, o.result->claims);
@@ -130,6 +148,7 @@ absl::Status CheckClaimRecords(const std::vector<StudyOutcome>& outcomes, bool q
   }
   if (quick && absl::GetFlag(FLAGS_update)) {
     PIPELAB_RETURN_IF_ERROR(WriteReference(kClaimRecords, ClaimRecordsCsv(all)));
+    PIPELAB_RETURN_IF_ERROR(CheckExplained(all));
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<PublishedItem> items, PublishedItems());
   const std::vector<std::string> unanswered = Unanswered(items, all);
@@ -173,6 +192,7 @@ absl::Status Run(const std::vector<std::string>& words) {
   ResultsPageOptions page;
   page.quick = options.quick;
   page.environment = EnvironmentFields(ReadEnvironment());
+  PIPELAB_ASSIGN_OR_RETURN(page.committed, CommittedClaims());
   const std::string file = JoinPath(options.out, "RESULTS.md");
   PIPELAB_RETURN_IF_ERROR(WriteFileAtomically(file, ResultsPage(outcomes, items, page)));
   std::printf("%zu studies in %s, %d claims missed\n%s\n", outcomes.size(),

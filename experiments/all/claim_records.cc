@@ -5,10 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "experiments/report/markup.h"
 #include "experiments/report/table.h"
 #include "tools/base/csv.h"
@@ -17,6 +19,8 @@
 namespace pipelab {
 
 namespace {
+
+constexpr char kTurn[] = "turn ";
 
 // The columns of the file, in order.
 struct RecordField {
@@ -28,7 +32,8 @@ constexpr RecordField kFields[] = {
     {"source", &ClaimRecord::source},     {"tag", &ClaimRecord::tag},
     {"state", &ClaimRecord::state},       {"value", &ClaimRecord::value},
     {"unit", &ClaimRecord::unit},         {"published", &ClaimRecord::published},
-    {"accepted", &ClaimRecord::accepted}, {"changed", &ClaimRecord::changed},
+    {"accepted", &ClaimRecord::accepted}, {"reason", &ClaimRecord::reason},
+    {"changed", &ClaimRecord::changed},
 };
 
 std::string ValueOf(const Claim& c) {
@@ -51,7 +56,23 @@ std::string OneLine(absl::string_view text) {
   return absl::StrJoin(absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty()), " ");
 }
 
+// "turn 3: met -> missed" after one that was the second.
+std::string NextTurn(const ClaimRecord& committed, absl::string_view turn) {
+  absl::string_view number = committed.changed;
+  int turns = 0;
+  if (absl::ConsumePrefix(&number, kTurn) &&
+      !absl::SimpleAtoi(number.substr(0, number.find(':')), &turns)) {
+    turns = 0;
+  }
+  return absl::StrCat(kTurn, turns + 1, ": ", turn);
+}
+
 }  // namespace
+
+bool DoesNotHold(absl::string_view state) {
+  return !state.empty() && state != ClaimStateName(ClaimState::kMet) &&
+         state != ClaimStateName(ClaimState::kNotMade);
+}
 
 std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Claim>& claims) {
   std::vector<ClaimRecord> records;
@@ -68,6 +89,7 @@ std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Cl
     r.unit = c.unit;
     r.published = c.published;
     r.accepted = c.accepted;
+    if (DoesNotHold(r.state)) r.reason = OneLine(c.reason);
     records.push_back(std::move(r));
   }
   std::sort(records.begin(), records.end(),
@@ -123,7 +145,7 @@ void NoteTurns(const std::vector<ClaimRecord>& committed, std::vector<ClaimRecor
     const ClaimRecord* before = FindClaim(committed, r.claim);
     if (before == nullptr) continue;
     const std::string turn = TurnOf(*before, r);
-    r.changed = turn.empty() ? before->changed : turn;
+    r.changed = turn.empty() ? before->changed : NextTurn(*before, turn);
   }
 }
 
@@ -144,7 +166,9 @@ std::vector<std::string> ClaimDifferences(const std::vector<ClaimRecord>& commit
     }
     const std::string turn = TurnOf(*before, r);
     if (!turn.empty()) {
-      add(r, turn, absl::StrCat(", with \"`", r.claim, "` ", turn, ": WHY\" in CHANGELOG.md"));
+      add(r, turn,
+          absl::StrCat(", with \"`", r.claim, "` ", NextTurn(*before, turn),
+                       ": WHY\" in CHANGELOG.md"));
     } else if (before->value != r.value || before->unit != r.unit) {
       add(r, absl::StrCat("value ", before->value, " ", before->unit, " -> ", r.value, " ", r.unit),
           "");

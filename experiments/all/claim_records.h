@@ -2,8 +2,8 @@
 // that turns is seen against it, and a published table that no study answers any more.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const auto records, ParseClaimRecords(text, "claims.csv"));
-//   for (const std::string& what : Unanswered(items, records)) ...  // "GPipe ..., Table 2:
-//   gpipe.x"
+//   for (const std::string& what : Unanswered(items, records)) ...
+//       // "GPipe ..., Table 2: gpipe.x"
 #ifndef PIPELAB_EXPERIMENTS_ALL_CLAIM_RECORDS_H_
 #define PIPELAB_EXPERIMENTS_ALL_CLAIM_RECORDS_H_
 
@@ -25,8 +25,12 @@ struct ClaimRecord {
   // measured or replayed, since no two runs agree.
   std::string value, unit;
   std::string published, accepted;
-  std::string changed;  // the last turn: "missed -> met" (TurnOf)
+  std::string reason;  // of one that does not hold; not compared, since it may have measured values
+  std::string changed;  // the last turn, and which it is: "turn 2: missed -> met" (TurnOf)
 };
+
+// Whether claims of the state are in RESULTS.md's list of what does not hold.
+bool DoesNotHold(absl::string_view state);
 
 // By id, with `changed` empty.
 std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Claim>& claims);
@@ -44,14 +48,15 @@ void Replace(absl::string_view study, std::vector<ClaimRecord> of_study,
 // How `now` turned from what is committed: "missed -> met; accepted 1.4x to 1.8x -> 1.3x to 1.8x".
 // Empty: state, published figure and accepted range are the same. The value is no turn.
 std::string TurnOf(const ClaimRecord& committed, const ClaimRecord& now);
-// Sets `changed` of each record of `now`: its turn, else what is committed.
+// Sets `changed` of each record of `now`: its turn, numbered from 1, else what is committed.
 void NoteTurns(const std::vector<ClaimRecord>& committed, std::vector<ClaimRecord>* now);
 
 // A line for each claim of one study that is not as committed, with what to do about it.
 std::vector<std::string> ClaimDifferences(const std::vector<ClaimRecord>& committed,
                                           const std::vector<ClaimRecord>& now);
 // A line for each record whose `changed` CHANGELOG.md does not explain: it must hold
-// "`CLAIM` CHANGED: WHY", on as many lines as it takes.
+// "`CLAIM` CHANGED: WHY", on as many lines as it takes. A turn there and back has two numbers, and
+// needs two lines.
 std::vector<std::string> Unexplained(const std::vector<ClaimRecord>& committed,
                                      absl::string_view changelog);
 

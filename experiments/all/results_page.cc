@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -34,6 +35,7 @@ std::string ClaimRow(const Claim& c) {
   std::string what = c.text;
   if (c.from_paper()) absl::StrAppend(&what, " [", c.source, "]");
   std::string state(ClaimStateName(c.state));
+  if (c.state == ClaimState::kDependsOn) absl::StrAppend(&state, " (see below)");
   if (c.state == ClaimState::kMissed) state = absl::StrCat("**", state, "**");
   return Row({absl::StrCat("`", c.id, "`"), CellText(what), CellText(PublishedText(c)),
               CellText(c.ours), CellText(c.ErrorText()), std::string(OriginName(c.origin)),
@@ -61,10 +63,47 @@ std::string StudySection(const StudyOutcome& o) {
   absl::StrAppend(&text, "\n");
   for (const Claim& c : claims) {
     if (c.reason.empty()) continue;
-    absl::StrAppend(&text, "* `", c.id, "` is ", ClaimStateName(c.state), ": ",
-                    absl::StrReplaceAll(MarkdownEscape(c.reason), {{"\n", " "}}), "\n");
+    absl::StrAppend(&text, "* `", c.id, c.state == ClaimState::kDependsOn ? "` " : "` is ",
+                    absl::StrReplaceAll(MarkdownEscape(Verdict(c)), {{"\n", " "}}), "\n");
   }
   return text + "\n";
+}
+
+// One list over all studies: what a reader must know first.
+std::string WhatDoesNotHold(const std::vector<StudyOutcome>& outcomes,
+                            const std::vector<ClaimRecord>& committed) {
+  std::set<std::string> ran;
+  std::string rows;
+  const auto add = [&](const ClaimRecord& r, const std::string& what, const std::string& value,
+                       absl::string_view origin) {
+    absl::StrAppend(&rows,
+                    Row({absl::StrCat("`", r.claim, "`"), r.study, CellText(what),
+                         r.source.empty() ? "our own" : CellText(r.published), CellText(value),
+                         std::string(origin), CellText(r.accepted), r.state, CellText(r.reason)}));
+  };
+  for (const StudyOutcome& o : outcomes) {
+    if (!o.result.has_value()) continue;
+    ran.insert(o.name);
+    for (const Claim& c : o.result->claims) {
+      const ClaimRecord r = RecordsOf(o.name, {c})[0];
+      if (!DoesNotHold(r.state)) continue;
+      const std::string error = c.ErrorText();
+      add(r, c.text, error == "-" ? c.ours : absl::StrCat(c.ours, "; ", error),
+          OriginName(c.origin));
+    }
+  }
+  for (const ClaimRecord& r : committed) {
+    if (ran.count(r.study) > 0 || !DoesNotHold(r.state)) continue;
+    add(r, r.source, r.value.empty() ? "" : absl::StrCat(r.value, " ", r.unit), "committed");
+  }
+  const std::string head = "## What does not hold\n\n";
+  if (rows.empty()) return absl::StrCat(head, "Nothing of what was claimed here.\n\n");
+  return absl::StrCat(head,
+                      "Every claim that is missed, or depends on what is unknown; of studies that "
+                      "did not run here as committed.\n\n",
+                      Head({"claim", "study", "what", "published", "ours", "origin",
+                            "counts as met", "state", "reason"}),
+                      rows, "\n");
 }
 
 std::map<std::string, const Claim*> ClaimsById(const std::vector<StudyOutcome>& outcomes) {
@@ -111,10 +150,10 @@ std::string Summary(const std::vector<StudyOutcome>& outcomes) {
     if (!o.result.has_value()) continue;
     for (const Claim& c : o.result->claims) ++count[c.state];
   }
-  std::string text =
-      absl::StrCat(outcomes.size(), " studies, ", failed, " of them failed; ",
-                   count[ClaimState::kMet], " claims met, ", count[ClaimState::kMissed],
-                   " missed, ", count[ClaimState::kNotMade], " not made.");
+  std::string text = absl::StrCat(
+      outcomes.size(), " studies, ", failed, " of them failed; ", count[ClaimState::kMet],
+      " claims met, ", count[ClaimState::kMissed], " missed, ", count[ClaimState::kDependsOn],
+      " depend on what a paper does not give, ", count[ClaimState::kNotMade], " not made.");
   if (references > 0) {
     absl::StrAppend(&text, " Deterministic columns equal the committed ones in ", equal, " of ",
                     references, " studies.");
@@ -145,14 +184,15 @@ std::string ResultsPage(const std::vector<StudyOutcome>& outcomes,
                     "`--quick` runs smaller studies; each report says what its own leaves "
                     "out.\n\n");
   }
-  absl::StrAppend(&text, "## Studies that fail, or miss a claim\n\n");
+  absl::StrAppend(&text, WhatDoesNotHold(outcomes, options.committed),
+                  "## Studies that fail, or miss a claim\n\n");
   const auto good = [](const StudyOutcome& o) { return o.failure.empty() && o.missed() == 0; };
   std::string failing, missing;
   for (const StudyOutcome& o : outcomes) {
     if (!good(o)) absl::StrAppend(o.failure.empty() ? &missing : &failing, StudySection(o));
   }
   absl::StrAppend(&text, failing, missing, failing.empty() && missing.empty() ? "None.\n\n" : "");
-  absl::StrAppend(&text, "## Studies whose claims are all met, or not made\n\n");
+  absl::StrAppend(&text, "## Studies that miss no claim\n\n");
   for (const StudyOutcome& o : outcomes) {
     if (good(o)) absl::StrAppend(&text, StudySection(o));
   }

@@ -1,5 +1,5 @@
-// RESULTS.md: every study's claims, those that are missed first, and every published table with
-// its error.
+// RESULTS.md: one list of all claims that do not hold, every study's claims, those that are missed
+// first, and every published table with its error.
 //
 //   std::vector<StudyOutcome> outcomes;                      // in the catalogue's order
 //   WriteFileAtomically("results/RESULTS.md", ResultsPage(outcomes, items, options));
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "experiments/all/claim_records.h"
 #include "experiments/all/result_folder.h"
 #include "experiments/published/coverage.h"
 
@@ -32,6 +33,8 @@ struct StudyOutcome {
 struct ResultsPageOptions {
   bool quick = false;
   std::vector<std::pair<std::string, std::string>> environment;  // to print: name, value
+  // Those that are committed: what stands for studies that did not run.
+  std::vector<ClaimRecord> committed;
 };
 
 std::string ResultsPage(const std::vector<StudyOutcome>& outcomes,

@@ -83,18 +83,31 @@ TEST(ResultFolderTest, NamesTheFile) {
 TEST(ResultsPageTest, WhatIsMissedComesFirst) {
   StudyOutcome good = WrittenStudy("good_study", {Gain("p.good", 1.5)});
   good.reference = "equal";
-  StudyOutcome bad = WrittenStudy("bad_study", {Gain("p.met", 1.5), Gain("p.bad", 9)});
+  Claim depends = Gain("p.batch", 1.5);
+  MetOverRange(&depends, "batch", {{"2", true}, {"4", false}}, "1.4x", "never");
+  StudyOutcome bad = WrittenStudy("bad_study", {Gain("p.met", 1.5), Gain("p.bad", 9), depends});
   StudyOutcome failed;
   failed.name = "failed_study";
   failed.failure = "ended with exit code 1: no data";
   PublishedItem answered{"Paper", "Table 1", "read", {"p.bad", "p.nowhere"}, ""};
   PublishedItem left_out{"Paper", "Table 2", "read", {}, "needs 25 billion pairs"};
   const std::string page =
-      ResultsPage({good, bad, failed}, {answered, left_out}, {true, {{"processor", "a | b"}}});
+      ResultsPage({good, bad, failed}, {answered, left_out}, {true, {{"processor", "a | b"}}, {}});
+  const size_t list = page.find("## What does not hold"), studies = page.find("## Studies");
+  EXPECT_LT(list, studies);
+  EXPECT_THAT(
+      page.substr(list, studies - list),
+      AllOf(HasSubstr("| `p.bad` | bad_study | faster \\| than the other | 1.6x | 9x; +462.5 "
+                      "% | simulated | 1.4x to 1.8x | missed | the model lacks &lt;it&gt; |"),
+            Not(HasSubstr("p.met")), Not(HasSubstr("p.good"))));
   EXPECT_LT(page.find("### bad_study"), page.find("### good_study"));
   EXPECT_LT(page.find("### failed_study"), page.find("### bad_study"));
   EXPECT_LT(page.find("`p.bad`"), page.find("`p.met`"));
-  EXPECT_THAT(page, HasSubstr("3 studies, 1 of them failed; 2 claims met, 1 missed, 0 not made."));
+  EXPECT_THAT(page, HasSubstr("3 studies, 1 of them failed; 2 claims met, 1 missed, 1 depend on "
+                              "what a paper does not give, 0 not made."));
+  EXPECT_THAT(page, HasSubstr("* `p.batch` depends on batch: holds for 2; turns at 4"));
+  EXPECT_THAT(page.substr(list, studies - list),
+              AllOf(HasSubstr("| `p.batch` | "), HasSubstr("holds for 2; turns at 4 |")));
   EXPECT_THAT(page, HasSubstr("equal the committed ones in 1 of 1 studies"));
   EXPECT_THAT(page, HasSubstr("| 1.6x (read) | 9x | +462.5 % | simulated | 1.4x to 1.8x | "
                               "**missed** |"));
@@ -104,7 +117,18 @@ TEST(ResultsPageTest, WhatIsMissedComesFirst) {
   EXPECT_THAT(page, HasSubstr("| `p.nowhere` | no study that ran has recorded it | not run |"));
   EXPECT_THAT(page, HasSubstr("not covered: needs 25 billion pairs"));
   EXPECT_THAT(page, HasSubstr("| processor | a \\| b |"));
-  EXPECT_THAT(ResultsPage({good}, {}, {}), HasSubstr("miss a claim\n\nNone."));
+  EXPECT_THAT(ResultsPage({good}, {}, {}), AllOf(HasSubstr("miss a claim\n\nNone."),
+                                                 HasSubstr("Nothing of what was claimed here.")));
+  // What is committed stands for a study that did not run, and not beside one that did.
+  ResultsPageOptions committed;
+  committed.committed = RecordsOf("other_study", {Gain("p.other", 9), Gain("p.fine", 1.5)});
+  for (const ClaimRecord& r : RecordsOf("good_study", {Gain("p.good", 9)})) {
+    committed.committed.push_back(r);
+  }
+  EXPECT_THAT(
+      ResultsPage({good}, {}, committed),
+      AllOf(HasSubstr("| `p.other` | other_study | Paper, Table 1 | 1.6x | 9 x | committed |"),
+            Not(HasSubstr("p.fine")), Not(HasSubstr("| `p.good` | good_study"))));
   good.reference.clear();
   good.not_compared = "no inputs";
   EXPECT_THAT(ResultsPage({good}, {}, {}), AllOf(HasSubstr("Not compared: good_study."),
@@ -129,24 +153,24 @@ TEST(RunStudiesTest, WhatHasNoInputsIsNotCompared) {
 }
 
 constexpr char kRecordsHead[] =
-    "study,claim,source,tag,state,value,unit,published,accepted,changed\n";
+    "study,claim,source,tag,state,value,unit,published,accepted,reason,changed\n";
 
 TEST(ClaimRecordsTest, AreWrittenReadAndReplaced) {
   const std::vector<ClaimRecord> made =
       RecordsOf("b", {Gain("p.gain", 1.5), OwnClaim("b.own", "ours")});
   const std::string of_b =
-      "b,b.own,,,not made,,,,,\n"
-      "b,p.gain,\"Paper, Table 1\",read,met,1.5,x,1.6x,1.4x to 1.8x,\n";
+      "b,b.own,,,not made,,,,,,\n"
+      "b,p.gain,\"Paper, Table 1\",read,met,1.5,x,1.6x,1.4x to 1.8x,,\n";
   EXPECT_EQ(ClaimRecordsCsv(made), absl::StrCat(kRecordsHead, of_b));
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       std::vector<ClaimRecord> all,
-      ParseClaimRecords(absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,\nb,b.old,,,met,,,,,\n",
-                                     "b,p.gain,q,read,met,,,,,\nc,c.x,,,met,,,,,\n"),
+      ParseClaimRecords(absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,,\nb,b.old,,,met,,,,,,\n",
+                                     "b,p.gain,q,read,met,,,,,,\nc,c.x,,,met,,,,,,\n"),
                         "claims.csv"));
   Replace("b", made, &all);
   Replace("d", RecordsOf("d", {OwnClaim("d.x", "ours")}), &all);
-  EXPECT_EQ(ClaimRecordsCsv(all), absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,\n", of_b,
-                                               "c,c.x,,,met,,,,,\nd,d.x,,,not made,,,,,\n"));
+  EXPECT_EQ(ClaimRecordsCsv(all), absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,,\n", of_b,
+                                               "c,c.x,,,met,,,,,,\nd,d.x,,,not made,,,,,,\n"));
   EXPECT_EQ(ClaimRecordsCsv(Select(all, "b")), ClaimRecordsCsv(made));
   const PublishedItem item{"Paper", "Table 1", "read", {"p.gain", "p.lost"}, ""};
   EXPECT_THAT(Unanswered({item}, all), testing::ElementsAre("Paper, Table 1: p.lost"));
@@ -161,22 +185,32 @@ TEST(ClaimRecordsTest, ATurnIsNoticedNotedAndExplained) {
               testing::ElementsAre(HasSubstr("claim p.gain: is no longer recorded")));
   std::vector<ClaimRecord> missed = RecordsOf("b", {Gain("p.gain", 1.9)});
   EXPECT_THAT(ClaimDifferences(committed, missed),
-              testing::ElementsAre(
-                  AllOf(HasSubstr("study b, claim p.gain: met -> missed: commit claims.csv"),
-                        HasSubstr("with \"`p.gain` met -> missed: WHY\" in CHANGELOG.md"))));
+              testing::ElementsAre(AllOf(
+                  HasSubstr("study b, claim p.gain: met -> missed: commit claims.csv"),
+                  HasSubstr("with \"`p.gain` turn 1: met -> missed: WHY\" in CHANGELOG.md"))));
   EXPECT_THAT(ClaimDifferences(missed, committed),
-              testing::ElementsAre(HasSubstr("p.gain: missed -> met: ")));
+              testing::ElementsAre(HasSubstr("`p.gain` turn 1: missed -> met: WHY")));
   NoteTurns(committed, &missed);
-  EXPECT_EQ(missed[0].changed, "met -> missed");
-  for (const char* silent : {"", "`p.gain` missed -> met: because", "`p.gain` met -> missed:\n"}) {
+  EXPECT_EQ(missed[0].changed, "turn 1: met -> missed");
+  EXPECT_EQ(missed[0].reason, "the model lacks <it>");
+  for (const char* silent :
+       {"", "`p.gain` missed -> met: because", "`p.gain` turn 1: met -> missed:\n"}) {
     EXPECT_THAT(Unexplained(missed, silent),
                 testing::ElementsAre(HasSubstr("CHANGELOG.md must say")));
   }
-  EXPECT_THAT(Unexplained(missed, "* `p.gain` met\n  -> missed: links cost more.\n"),
+  EXPECT_THAT(Unexplained(missed, "* `p.gain` turn 1: met\n  -> missed: links cost more.\n"),
               testing::IsEmpty());
   std::vector<ClaimRecord> again = RecordsOf("b", {Gain("p.gain", 1.9)});
   NoteTurns(missed, &again);
-  EXPECT_EQ(again[0].changed, "met -> missed");  // until the next turn
+  EXPECT_EQ(again[0].changed, "turn 1: met -> missed");  // until the next turn
+  // There and back: what explained the first turn does not explain the third.
+  std::vector<ClaimRecord> back = RecordsOf("b", {Gain("p.gain", 1.5)});
+  NoteTurns(missed, &back);
+  EXPECT_EQ(back[0].changed, "turn 2: missed -> met");
+  NoteTurns(back, &again);
+  EXPECT_EQ(again[0].changed, "turn 3: met -> missed");
+  EXPECT_THAT(Unexplained(again, "* `p.gain` turn 1: met -> missed: links cost more.\n"),
+              testing::SizeIs(1));
 }
 
 TEST(RunStudiesTest, CountsLinesThatDiffer) {

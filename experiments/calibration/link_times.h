@@ -16,7 +16,7 @@
 namespace pipelab {
 
 struct LinkTimesOptions {
-  int round_trips = 400;  // of each size, after some that warm up
+  int round_trips = 400;                    // of each size, after some that warm up
   int64_t large_bytes = int64_t{64} << 20;  // 0: the bandwidth is not measured
 };
 

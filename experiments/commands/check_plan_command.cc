@@ -71,7 +71,7 @@ absl::Status CheckPlanCommand(const Words& words) {
   return WriteOutput(
       "stdout", "-",
       absl::StrFormat(
-          "%s: valid: %d stages on %d devices of %d; %s %.9g %s, nothing is below %.9g "
+          "%s: valid: %d stages on %d devices of %d; %s %.9g %s, lower bound %.9g "
           "(work over devices %.9g, largest operator %.9g); a batch with fill and drain "
           "%.6g; fullest device %.0f bytes\n",
           path, plan.stages.size(), report->devices, problem.devices,

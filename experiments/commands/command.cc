@@ -28,10 +28,27 @@ struct OptionGroups {
                             "replicas", "concatenation", "update_interval", "slices", "edges",
                             "stage_devices", "stage_micro_batches", "data_parallel"}});
   Options on_cluster = {"model", "model_time_unit", "cluster", "dtype", "reserve"};
-  Options times = Join({{"forward", "backward_input", "backward_weight", "p2p_latency",
-                         "atomic_pairs", "recompute_time", "step", "reduce", "bandwidth", "links",
-                         "overlap", "device_speed", "bytes", "activation_bytes", "weights",
-                         "optimizer_tensors", "workspace", "micro_batch_size", "layout"},
+  Options times = Join({{"forward",
+                         "backward_input",
+                         "backward_weight",
+                         "p2p_latency",
+                         "atomic_pairs",
+                         "recompute_time",
+                         "step",
+                         "reduce",
+                         "bandwidth",
+                         "links",
+                         "overlap",
+                         "device_speed",
+                         "bytes",
+                         "activation_bytes",
+                         "weights",
+                         "optimizer_tensors",
+                         "workspace",
+                         "micro_batch_size",
+                         "layout",
+                         "execution",
+                         "ranks"},
                         on_cluster});
   Options plan = {"plan", "sequential"};
   Options plan_model = Join({plan, {"model", "model_time_unit", "micro_batch_size"}});
@@ -85,7 +102,7 @@ std::vector<Command> CommandsOfSchedules(const OptionGroups& g) {
 std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
   return {
       {"compare",
-       "configurations of a step beside one another: time, bubble, memory, traffic, the winner",
+       "configurations of a step side by side: time, bubble, memory, traffic, the winner",
        "compare 1f1b:P=8,M=32 zbv:P=8,M=32 --model=gpt-6.6b --cluster=dgx-a100",
        Join({g.on_cluster, {"columns", "json_out"}}), &CompareCommand},
       {"search", "the fastest grid, schedule and sharding for a model, a cluster and a batch",
@@ -101,12 +118,12 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
              {"planner", "time_limit", "stages", "stage_micro_batch_size", "objective",
               "json_out"}}),
        &PlanCommand},
-      {"check_plan", "says whether a plan is one, and what its objective and bounds are",
+      {"check_plan", "checks a plan and prints its objective and bounds",
        "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 "
        "--micro_batch_size=2",
        Join({g.plan_problem, {"plan", "json_out"}}), &CheckPlanCommand},
       {"predict",
-       "times and memory of training iterations of a GPT on a cluster, one a row of a file",
+       "times and memory of training iterations of a GPT on a cluster, one per row of a file",
        "predict --rows=runs.csv --cluster=dgx-a100 --csv_out=-",
        {"rows", "cluster", "csv_out", "vocabulary", "reserve"},
        &PredictCommand},

@@ -101,7 +101,7 @@ std::string Verdict(const std::vector<Compared>& all) {
   if (order.size() == 1) return absl::StrCat("Only ", name, " fits into a device's memory.\n");
   const Compared& second = *order[1];
   const double gain = CostOf(second) / CostOf(first) - 1;
-  if (gain == 0) return "The first two take the same time a sample.\n";
+  if (gain == 0) return "The first two take the same time per sample.\n";
   const StepBreakdown &a = first.breakdown, &b = second.breakdown;
   const double fast = CostOf(first), slow = CostOf(second);
   std::pair<double, const char*> most = {0, "rounding"};
@@ -116,7 +116,7 @@ std::string Verdict(const std::vector<Compared>& all) {
     most = std::max(most, {other * slow - own * fast, what});
   }
   return absl::StrFormat(
-      "%s is fastest: %.1f %% faster a sample and device than %s, most of it by less %s.\n", name,
+      "%s is fastest: %.1f %% faster per sample and device than %s, most of it by less %s.\n", name,
       100 * gain, second.prediction.step.config.ToString(), most.second);
 }
 

@@ -9,6 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "experiments/commands/best_plan.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_problem_flags.h"
@@ -21,12 +23,13 @@
 
 ABSL_DECLARE_FLAG(std::string, model);     // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
-ABSL_FLAG(std::string, planner, "",
+ABSL_FLAG(std::string, planner, "best",
           "whose plan: uniform, gpipe, chain, max_load, pipedream, dapple, piper, graphpipe, "
-          "bapipe, terapipe");
+          "bapipe, terapipe; best: all of them, and the plan with the shortest batch, simulated "
+          "for --model");
 ABSL_FLAG(std::string, time_limit, "",
           "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
-ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one a device, chain: the best");
+ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one per device, chain: the best");
 ABSL_FLAG(int64_t, stage_micro_batch_size, 0,
           "of graphpipe: samples of every stage's micro-batch; 0: each has its own");
 
@@ -113,19 +116,27 @@ std::string Table(const Plan& plan, const PlanProblem& problem, const PlanReport
   return AlignColumns(lines, 2, {true, true, true, true, true, true, false});
 }
 
+// How far the plan is above its bound, and what makes that a bound.
+std::string Gap(const Plan& plan) {
+  const double gap = plan.lower_bound > 0 ? plan.value / plan.lower_bound - 1 : 0;
+  return absl::StrFormat("gap %.2f %%%s%s", 100 * gap, plan.bound_reason.empty() ? "" : ": ",
+                         plan.bound_reason);
+}
+
 absl::StatusOr<std::string> Text(const Plan& plan, const PlanProblem& problem) {
   const std::string unit = ObjectiveUnit(problem, plan.objective);
   std::string text = absl::StrFormat("%s: %s, in %.4f s\n", plan.planner, PlanStateName(plan.state),
                                      absl::ToDoubleSeconds(plan.search_time));
   if (!plan.has_plan()) {
-    return absl::StrFormat("%sno plan; nothing is below %.9g %s\n", text, plan.lower_bound, unit);
+    return absl::StrFormat("%sno plan; lower bound %.9g %s\n", text, plan.lower_bound, unit);
   }
   PIPELAB_ASSIGN_OR_RETURN(const PlanReport report, CheckPlan(problem, plan));
   absl::StrAppendFormat(&text,
-                        "\n%s\n%s %.9g %s; nothing is below %.9g (work over devices %.9g, "
+                        "\n%s\n%s %.9g %s; lower bound %.9g (%s; work over devices %.9g, "
                         "largest operator %.9g)\n",
                         Table(plan, problem, report), PlanObjectiveName(plan.objective), plan.value,
-                        unit, plan.lower_bound, report.work_bound, report.operator_bound);
+                        unit, plan.lower_bound, Gap(plan), report.work_bound,
+                        report.operator_bound);
   absl::StrAppendFormat(&text,
                         "a batch of %d with fill and drain: %.6g; %d devices of %d; "
                         "fullest device %.3f GiB\n",
@@ -144,21 +155,27 @@ absl::Status PlanCommand(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimit());
   options.stages = absl::GetFlag(FLAGS_stages);
   options.micro_batch_size = absl::GetFlag(FLAGS_stage_micro_batch_size);
-  if (absl::GetFlag(FLAGS_planner).empty()) {
-    return absl::InvalidArgumentError("--planner: missing, such as --planner=piper");
-  }
+  const std::string planner = absl::GetFlag(FLAGS_planner);
   PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, PlanProblemFromFlags());
   PIPELAB_RETURN_IF_ERROR(SetObjective(&problem));
-  PIPELAB_ASSIGN_OR_RETURN(const Plan plan,
-                           MakePlan(absl::GetFlag(FLAGS_planner), problem, options));
+  absl::optional<PlanSimulator> simulator;
+  if (!absl::GetFlag(FLAGS_model).empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(simulator, PlanSimulator::Make(problem));
+  }
+  BestPlan best;
+  if (planner == "best") {
+    PIPELAB_ASSIGN_OR_RETURN(
+        best, FindBestPlan(problem, options, simulator.has_value() ? &*simulator : nullptr));
+  } else {
+    PIPELAB_ASSIGN_OR_RETURN(best.plan, MakePlan(planner, problem, options));
+  }
+  const Plan& plan = best.plan;
   const std::string json = absl::GetFlag(FLAGS_json_out);
   std::string text;
   if (json != "-") {
     PIPELAB_ASSIGN_OR_RETURN(text, Text(plan, problem));
-    if (plan.has_plan() && !absl::GetFlag(FLAGS_model).empty()) {
-      PIPELAB_ASSIGN_OR_RETURN(const std::string timeline, PlanTimeline(plan, problem));
-      absl::StrAppend(&text, timeline);
-    }
+    if (!best.table.empty()) text = absl::StrCat(best.table, "\n", text);
+    if (plan.has_plan() && simulator.has_value()) absl::StrAppend(&text, simulator->Timeline(plan));
   }
   if (!json.empty()) {
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json, PlanToJson(plan, problem)));

@@ -36,22 +36,23 @@ namespace {
 constexpr const char* kOfSchemes[] = {
     "csv",       "json",     "text",          "devices",         "virtual_stages",
     "recompute", "replicas", "concatenation", "update_interval", "data_parallel",
-    "slices",    "edges",    "layout",        "stage_devices",   "stage_micro_batches"};
+    "slices",    "edges",    "layout",        "stage_devices",   "stage_micro_batches",
+    "execution", "ranks"};
 
 absl::Status CheckFlags(const std::vector<std::string>& words) {
   const std::string plan = absl::StrCat("--plan=", absl::GetFlag(FLAGS_plan));
   if (words.size() > 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", words[1], "': ", plan, " says the schedule; give one"));
+        absl::StrCat("'", words[1], "': ", plan, " gives the schedule; give one of them"));
   }
   for (const char* name : kOfSchemes) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
     if (flag == nullptr || flag->CurrentValue() == flag->DefaultValue()) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--", name, "=", flag->CurrentValue(), ": ", plan, " says it itself"));
+        absl::StrCat("--", name, "=", flag->CurrentValue(), ": ", plan, " gives it"));
   }
   if (!absl::GetFlag(FLAGS_model).empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(plan, ": needs the --model that it is of"));
+  return absl::InvalidArgumentError(absl::StrCat(plan, ": requires --model"));
 }
 
 // Layers are named one by one, or by group.
@@ -77,21 +78,21 @@ absl::StatusOr<OfModel> Parse(const std::string& text, const std::string& source
   return absl::FailedPreconditionError(plan.status().message());
 }
 
-absl::StatusOr<PlanPipelineOptions> SizesFromFlags(int64_t samples) {
-  if (samples < 1) {
+absl::StatusOr<PlanPipelineOptions> SizesFromFlags(int64_t micro_batch_size) {
+  if (micro_batch_size < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--micro_batch_size=", samples, ": must be at least 1"));
+        absl::StrCat("--micro_batch_size=", micro_batch_size, ": must be at least 1"));
   }
   const int micro_batches = absl::GetFlag(FLAGS_micro_batches);
   constexpr int64_t kMost = int64_t{1} << 40;
-  if (micro_batches < 1 || samples > kMost / micro_batches) {
+  if (micro_batches < 1 || micro_batch_size > kMost / micro_batches) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batches=", micro_batches, ": must be at least 1, and at most ",
-                     kMost / samples, " with --micro_batch_size=", samples));
+                     kMost / micro_batch_size, " with --micro_batch_size=", micro_batch_size));
   }
   PlanPipelineOptions sizes;
-  sizes.micro_batch_size = samples;
-  sizes.batch_samples = samples * micro_batches;
+  sizes.micro_batch_size = micro_batch_size;
+  sizes.batch_samples = micro_batch_size * micro_batches;
   sizes.kfkb = absl::GetFlag(FLAGS_group_size);
   sizes.chain = absl::GetFlag(FLAGS_sequential);
   return sizes;
@@ -103,7 +104,7 @@ bool PlanIsGiven() { return !absl::GetFlag(FLAGS_plan).empty(); }
 
 absl::Status CheckNoPlanFlags(bool takes_model) {
   const auto error = [](const auto&... flag) {
-    return absl::InvalidArgumentError(absl::StrCat(flag..., ": says more of --plan; give one"));
+    return absl::InvalidArgumentError(absl::StrCat(flag..., ": requires --plan"));
   };
   if (absl::GetFlag(FLAGS_sequential)) return error("--sequential=true");
   if (takes_model) return absl::OkStatus();
@@ -145,8 +146,8 @@ absl::StatusOr<SimulatedRun> RunSimulatedPlan(const PlanInput& input) {
     return SimulatePlan(input.graph(), input.pipeline,
                         {model.cluster, model.type, absl::GetFlag(FLAGS_overlap)});
   };
-  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction, predict(on));
-  SimulatedRun run = RunOfStep(prediction);
+  PIPELAB_ASSIGN_OR_RETURN(StepPrediction prediction, predict(on));
+  SimulatedRun run = RunOfStep(std::move(prediction));
   PIPELAB_ASSIGN_OR_RETURN(run.note, CalibrationNote(on, predict));
   return run;
 }

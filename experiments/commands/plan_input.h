@@ -1,4 +1,4 @@
-// The plan that a command is about (--plan), with the model that it is of.
+// The plan that a command is about (--plan), with its model.
 //
 //   if (PlanIsGiven()) {
 //     PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
@@ -36,7 +36,7 @@ struct PlanInput {
 
 bool PlanIsGiven();
 
-// Without a plan: InvalidArgument naming a flag that says more of one. `takes_model`: --model is
+// Without a plan: InvalidArgument naming a flag that requires one. `takes_model`: --model is
 // for the command's schedules too.
 absl::Status CheckNoPlanFlags(bool takes_model);
 

@@ -51,7 +51,7 @@ ABSL_FLAG(int64_t, token_step, 0,
           "with --model, for terapipe: slices have a multiple of so many tokens; 0: no slices");
 ABSL_FLAG(std::string, sample_sizes, "",
           "with --model: samples of micro-batches that graphpipe may choose from, such as 1,2,4; "
-          "empty: --micro_batch_size a copy");
+          "empty: --micro_batch_size per copy");
 
 namespace pipelab {
 namespace {
@@ -190,14 +190,14 @@ absl::StatusOr<PlanProblem> ProblemOfModel() {
     return absl::InvalidArgumentError(absl::StrCat(
         "--devices=", devices, ": must be from 1 to the ", spec.max_devices(), " of the cluster"));
   }
-  const int64_t samples = absl::GetFlag(FLAGS_micro_batch_size);
+  const int64_t micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   const int micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
-  PIPELAB_RETURN_IF_ERROR(CheckCountable(on->step(), samples, micro_batches));
+  PIPELAB_RETURN_IF_ERROR(CheckCountable(on->step(), micro_batch_size, micro_batches));
   ModelProblemOptions sizes;
   sizes.type = on->step().type;
   sizes.devices = devices;
-  sizes.micro_batch_size = samples;
-  sizes.batch_samples = samples * micro_batches;
+  sizes.micro_batch_size = micro_batch_size;
+  sizes.batch_samples = micro_batch_size * micro_batches;
   PIPELAB_ASSIGN_OR_RETURN(sizes.micro_batch_sizes, SampleSizes());
   sizes.token_step = absl::GetFlag(FLAGS_token_step);
   if (sizes.token_step < 0) {
@@ -229,11 +229,15 @@ absl::StatusOr<PlanProblem> FileProblem(const std::string& option, const std::st
       return absl::InvalidArgumentError(
           "--bandwidth: missing; a profile of PipeDream does not say it");
     }
-    return PlanProblemOf(*profile);
+    PlanProblem problem = PlanProblemOf(*profile);
+    problem.micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));
+    return problem;
   }
   const absl::StatusOr<PlacementProblem> placement = ParsePlacement(text, what);
   if (!placement.ok()) return FaultOfFile(placement.status());
-  return PlanProblemOf(*placement, what);
+  absl::StatusOr<PlanProblem> problem = PlanProblemOf(*placement, what);
+  if (!problem.ok()) return FaultOfFile(problem.status());
+  return problem;
 }
 
 }  // namespace
@@ -272,7 +276,9 @@ absl::StatusOr<PlanProblem> PlanProblemFromFlags() {
   problem.name = input.second;
   PIPELAB_RETURN_IF_ERROR(SetMachine(&problem));
   PIPELAB_RETURN_IF_ERROR(SetSpeeds(&problem));
-  PIPELAB_RETURN_IF_ERROR(FinishProblem(&problem, absl::StrCat(input.first, "=", input.second)));
+  const absl::Status finished =
+      FinishProblem(&problem, absl::StrCat(input.first, "=", input.second));
+  if (!finished.ok()) return model ? finished : FaultOfFile(finished);
   return problem;
 }
 

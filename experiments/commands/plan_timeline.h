@@ -1,21 +1,40 @@
-// What the simulator says of a planner's plan of --model: a line on the step, and its timeline.
+// What the simulator says of planners' plans of --model: a step, a line on it, and its timeline.
 //
-//   text += PlanTimeline(plan, problem);
+//   PIPELAB_ASSIGN_OR_RETURN(const PlanSimulator simulator, PlanSimulator::Make(problem));
+//   text += simulator.Timeline(plan);
+//   simulator.StepSeconds(plan)
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_PLAN_TIMELINE_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_PLAN_TIMELINE_H_
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "experiments/commands/step_input.h"
 #include "pipelines/planners/plan.h"
 #include "pipelines/planners/plan_problem.h"
 
 namespace pipelab {
 
-// The flags' model and cluster have made the problem. A plan that cannot run (tensor parallelism,
-// sizes that do not divide) has the reason in the place of a timeline. InvalidArgument and
-// FailedPrecondition are those of the flags.
-absl::StatusOr<std::string> PlanTimeline(const Plan& plan, const PlanProblem& problem);
+class PlanSimulator {
+ public:
+  // The flags' model and cluster have made the problem, which is kept. Errors are those of the
+  // flags.
+  static absl::StatusOr<PlanSimulator> Make(const PlanProblem& problem);
+
+  // A plan that cannot run (tensor parallelism, sizes that do not divide) has the reason in the
+  // place of a timeline.
+  std::string Timeline(const Plan& plan) const;
+  // An error says why the plan cannot run, or that a device is too small for it.
+  absl::StatusOr<double> StepSeconds(const Plan& plan) const;
+
+ private:
+  PlanSimulator(const PlanProblem& problem, std::unique_ptr<ModelOnCluster> on)
+      : problem_(&problem), on_(std::move(on)) {}
+
+  const PlanProblem* problem_;
+  std::unique_ptr<ModelOnCluster> on_;
+};
 
 }  // namespace pipelab
 

@@ -26,7 +26,7 @@ ABSL_FLAG(std::string, rows, "", "CSV file of training iterations (docs/validati
 ABSL_DECLARE_FLAG(std::string, cluster);  // step_input.cc
 ABSL_FLAG(std::string, csv_out, "-", "file of the same rows with the predictions; -: stdout");
 ABSL_FLAG(int, vocabulary, 50257,
-          "words of the model, of rows that do not say; each tensor-parallel device has its part");
+          "vocabulary size, for rows without one; each tensor-parallel device has its part");
 
 namespace pipelab {
 namespace {

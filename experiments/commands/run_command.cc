@@ -139,6 +139,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   options.schedule = schedule;
   options.micro_batch_size = study.micro_batch_size;
   options.stage_of_layer = study.stage_of_layer;
+  options.block_of_layer = study.block_of_layer;
   options.sequential = study.sequential;
   options.devices = study.devices;
   options.tensor_parallel = study.tensor_parallel;
@@ -330,7 +331,8 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   if (HasOwnSteps(schedule)) {
     equality.text = trained.has_serial
                         ? absl::StrCat(equality.text, ", by its published staleness rule")
-                        : "asynchronous by no published rule, so compared with nothing";
+                        : "asynchronous without a published staleness rule, so not compared with "
+                          "serial training";
     equality.ok = equality.ok || !trained.has_serial;
   }
   const std::string json_out = absl::GetFlag(FLAGS_json_out);

@@ -45,7 +45,7 @@ absl::StatusOr<ComputeDevices> DevicesFromFlags() {
     return gpu::CudaDevices(backend, options);
   }
   if (graphs == "on") {
-    return absl::InvalidArgumentError("--cuda_graphs=on: with --backend=cuda or emulated alone");
+    return absl::InvalidArgumentError("--cuda_graphs=on: requires --backend=cuda or emulated");
   }
   if (backend == "cpu") return CpuDevices();
   return absl::InvalidArgumentError(

@@ -35,8 +35,8 @@ constexpr const char* kTimesByHand[] = {
     "recompute_time",   "step",           "reduce",          "bytes",
     "bandwidth",        "links",          "device_speed",    "atomic_pairs",
     "activation_bytes", "weights",        "workspace",       "optimizer_tensors"};
-constexpr const char* kWithModel[] = {"model_time_unit",  "cluster", "dtype",
-                                      "micro_batch_size", "layout",  "reserve"};
+constexpr const char* kWithModel[] = {"model_time_unit", "cluster", "dtype",     "micro_batch_size",
+                                      "layout",          "reserve", "execution", "ranks"};
 
 }  // namespace
 
@@ -47,12 +47,10 @@ absl::Status CheckNoTimesByHand() {
       absl::StrCat(given, ": times are the model's and the cluster's with --model"));
 }
 
-SimulatedRun RunOfStep(const StepPrediction& prediction) {
+SimulatedRun RunOfStep(StepPrediction prediction) {
   SimulatedRun run;
-  run.step = prediction;
-  run.program = prediction.step.program;
-  run.costs = prediction.step.costs;
-  run.trace = prediction.trace;
+  run.prediction = std::move(prediction);
+  run.has_model = true;
   run.nanoseconds_per_unit = Milliseconds(1).value();
   run.has_bytes = true;
   run.unit = "ms";
@@ -77,8 +75,8 @@ absl::StatusOr<SimulatedRun> RunFromFlags(ScheduleInput input, int least_decimal
     if (input.own) cache.AddSchedule(input.config.scheme, input.schedule);
     return PredictStep(&cache, input.config);
   };
-  PIPELAB_ASSIGN_OR_RETURN(const StepPrediction prediction, predict(on->step()));
-  SimulatedRun run = RunOfStep(prediction);
+  PIPELAB_ASSIGN_OR_RETURN(StepPrediction prediction, predict(on->step()));
+  SimulatedRun run = RunOfStep(std::move(prediction));
   PIPELAB_ASSIGN_OR_RETURN(run.note, CalibrationNote(on->step(), predict));
   return run;
 }

@@ -1,8 +1,8 @@
 // The run on paper that the flags of simulate and show ask for: a model on a cluster (--model), or
 // times by hand.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(SimulatedRun run, RunFromFlags(std::move(schedule),
-//   /*least_decimals=*/0));
+//   PIPELAB_ASSIGN_OR_RETURN(SimulatedRun run,
+//                            RunFromFlags(std::move(schedule), /*least_decimals=*/0));
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_RUN_FLAGS_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_RUN_FLAGS_H_
 
@@ -21,7 +21,7 @@ namespace pipelab {
 absl::StatusOr<SimulatedRun> RunFromFlags(ScheduleInput input, int least_decimals);
 
 // A step of a model as a run, in milliseconds and bytes.
-SimulatedRun RunOfStep(const StepPrediction& prediction);
+SimulatedRun RunOfStep(StepPrediction prediction);
 
 // InvalidArgument naming the first flag that gives times by hand, which a model has.
 absl::Status CheckNoTimesByHand();

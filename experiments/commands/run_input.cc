@@ -19,21 +19,24 @@
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
+#include "pipelines/cost/model_partition.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/step.h"
+#include "pipelines/step/step_config.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(bool, sequential);
 ABSL_DECLARE_FLAG(std::string, model);  // step_input.cc
 ABSL_FLAG(int, steps, 5, "training steps");
-ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
+ABSL_FLAG(uint64_t, seed, 1, "seed of weights, data order and dropout");
 ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at least 2");
 ABSL_FLAG(std::string, sharding, "replicated",
-          "what of its parameters a stage's devices divide: replicated (nothing), optimizer, "
+          "what data-parallel copies shard of a stage's state: replicated (nothing), optimizer, "
           "gradients, fully");
 ABSL_FLAG(int, tensor_parallel, 1,
-          "devices that compute each layer together, in the place of each device of the schedule");
+          "devices that compute each layer together, in place of each device of the schedule");
 ABSL_FLAG(std::string, data, "",
           "what to train on: a text, a table (.csv), a folder of pictures (docs/data.md); empty: "
           "generated data");
@@ -45,9 +48,9 @@ ABSL_FLAG(int, heads, 0, "attention heads, which --tensor_parallel divides; 0: 2
 ABSL_FLAG(int, wait_limit_s, 60, "seconds that a device waits for another before the run ends");
 ABSL_FLAG(std::string, checkpoint, "",
           "file that the training is written to at its end; empty: none");
-ABSL_FLAG(int, checkpoint_every, 0, "steps between checkpoints on the way; 0: none");
+ABSL_FLAG(int, checkpoint_every, 0, "steps between checkpoints; 0: none");
 ABSL_FLAG(std::string, resume, "",
-          "checkpoint to go on from: --steps counts its steps too; under any schedule, on any "
+          "checkpoint to resume from: --steps counts its steps too; under any schedule, on any "
           "devices, in any number of processes");
 
 namespace pipelab {
@@ -91,7 +94,7 @@ absl::StatusOr<RunInput> EmptyStudy() {
   }
   if (study.sequence_parallel && study.tensor_parallel == 1) {
     return absl::InvalidArgumentError(
-        "--sequence_parallel=true: needs a group to split rows in, --tensor_parallel above 1");
+        "--sequence_parallel=true: requires --tensor_parallel above 1, a group to split rows in");
   }
   if (absl::GetFlag(FLAGS_wait_limit_s) < 1) {
     return absl::InvalidArgumentError(
@@ -99,7 +102,13 @@ absl::StatusOr<RunInput> EmptyStudy() {
   }
   study.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
   PIPELAB_ASSIGN_OR_RETURN(study.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
-  PIPELAB_ASSIGN_OR_RETURN(study.batch_norm, ParseBatchNorm(absl::GetFlag(FLAGS_batch_norm)));
+  const std::string batch_norm = absl::GetFlag(FLAGS_batch_norm);
+  const absl::StatusOr<BatchNormCopies> copies = FindBatchNorm(batch_norm);
+  if (!copies.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--batch_norm=", batch_norm, ": ", copies.status().message()));
+  }
+  study.batch_norm = *copies;
   PIPELAB_RETURN_IF_ERROR(TakeCheckpointFlags(&study));
   return study;
 }
@@ -185,6 +194,7 @@ absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* s
   PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(&cache, config));
   study->schedule = step.program.schedule;
   study->stage_of_layer = step.partition.stage_of_layer;
+  study->block_of_layer = step.partition.block_of_layer;
   study->micro_batch_size = config.micro_batch_size * config.data;
   study->graph = on->model().graph;
   return OpenData(study);
@@ -231,6 +241,9 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
   study.micro_batch_size = IsConfigWord(input.source) ? config.micro_batch_size * config.data
                                                       : LeastSamples(study.schedule);
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
+  if (config.recompute == Recompute::kBlocks) {
+    study.block_of_layer = RebuiltBlocks(study.graph, GroupByName(study.graph).group_of_layer);
+  }
   return study;
 }
 

@@ -10,8 +10,6 @@
 #include "experiments/commands/stage_flags.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/commands/user_file.h"
-#include "pipelines/ir/schedule_json.h"
-#include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/step/schedule_file.h"
@@ -33,7 +31,7 @@ ABSL_FLAG(int, update_interval, 0,
           "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
-          "devices in the place of each, which divide micro-batches by rows");
+          "devices that take the place of each and divide its micro-batches by rows");
 ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activations first");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "",
@@ -100,24 +98,13 @@ struct FileOption {
   std::string path;  // empty: not given
 };
 
-absl::StatusOr<Schedule> Parse(const FileOption& file, absl::string_view text,
-                               ScheduleInput* input) {
-  switch (file.kind) {
-    case InputKind::kCsv:
-      return ParseCsv(text, &input->skipped);
-    case InputKind::kText:
-      return ParseSchedule(text);
-    default:
-      return ScheduleFromJson(text, input->source);
-  }
-}
-
 absl::StatusOr<ScheduleInput> FromFile(const FileOption& file) {
   ScheduleInput input;
   input.kind = file.kind;
   input.source = absl::StrCat(file.option, "=", file.path);
   PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadUserFile(file.option, file.path));
-  absl::StatusOr<Schedule> schedule = Parse(file, text, &input);
+  absl::StatusOr<Schedule> schedule =
+      ParseScheduleFile(file.option, text, input.source, &input.skipped);
   if (!schedule.ok()) {
     const absl::string_view reason = schedule.status().message();
     // The JSON reader names the file itself.

@@ -23,21 +23,24 @@ namespace {
 
 constexpr char kHead[] = R"(# Schedules
 
-Made from the catalogue by `bazel run //experiments:schedule_docs -- --update`; a test holds it to the code.
+Made from the catalogue by `bazel run //experiments:schedule_docs -- --update`; a test compares this
+page with the code.
 
-A forward takes 1 unit of time, a full backward 2, its input part and its weight part 1 each, messages
-nothing. Pictures are terminal timelines (`pipelab show NAME`): a line a device, a character a unit;
-`a b c` forwards of micro-batches 0 1 2, `A B C` backwards or their input parts, `+` weight parts, `.`
-idle. *Bubble* is idle time / (devices x makespan). *In flight* is the most stage activations that a device
-holds at one time, each from its forward to its B or W. A stage of a scheme with V chunks a device is 1/V
-of a stage of a scheme with one, and a token slice is 1 / slices of a micro-batch, in time and in memory:
-compare activations in flight / (chunks x slices).
+A forward takes 1 unit of time, a full backward 2, its input part and its weight part 1 each,
+messages nothing. Pictures are terminal timelines (`pipelab show NAME`): one line per device, one
+character per unit; `a b c` are forwards of micro-batches 0 1 2, `A B C` backwards or their input
+parts, `+` weight parts, `.` idle. *Bubble* is idle time / (devices x makespan). *In flight* is the
+most stage activations that a device holds at one time, each from its forward to its B or W. A stage
+of a scheme with V virtual stages is 1/V of a stage of a scheme with one, and a token slice is
+1 / slices of a micro-batch, in time and in memory: compare activations in flight / (virtual stages
+x slices).
 
-Formulas are those that a test holds to the simulator, exactly, for every P from 2 to 16, M from 1 to 8 P and V
-from 1 to 4 that the scheme serves and that *holds for* names. P devices, M micro-batches, V chunks, r a device's
-number from 0, g the largest group of micro-batches (`--group_size`), f pairs of pipelines (`--replicas` / 2), u
-micro-batches of an update (`--update_interval`), s token slices (`--slices`), T the makespan. A comparison in a formula
-counts 1 where it is true and 0 where not. *Weights* are stage weights that a device holds, older versions included.
+A test checks every formula against the simulator, exactly, for every P from 2 to 16, M from 1 to
+8 P and V from 1 to 4 that the scheme serves and that *holds for* names. P devices, M micro-batches,
+V virtual stages, r a device's number from 0, g the largest group of micro-batches (`--group_size`), f
+pairs of pipelines (`--replicas` / 2), u micro-batches of an update (`--update_interval`), s token
+slices (`--slices`), T the makespan. A comparison in a formula counts 1 where it is true and 0 where
+not. *Weights* are stage weights that a device holds, older versions included.
 )";
 
 struct Size {
@@ -88,7 +91,7 @@ std::string FormulaTable(const Scheme& scheme) {
       text);
 }
 
-// What a chain of one stage a device does not show.
+// What a chain of one stage per device does not show.
 absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
   std::string text;
   SchemeParams params{5, 8};
@@ -102,10 +105,10 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
                              RunSimulated(std::move(schedule), SimulatedTimes()));
     const Figures f = FiguresOf(run);
     absl::StrAppend(&text,
-                    "\nTwo branches of two stages and a join, `--devices=5 --micro_batches=8 ",
+                    "\nTwo branches of two stages and a join, `--devices=5 --micro_batches=8\n",
                     "--edges=0-1,1-4,2-3,3-4", what, "`: makespan ", Number(f.makespan),
                     ", bubble ", absl::StrFormat("%.2f", 100 * f.bubble), "%, in flight ",
-                    InFlightText(f), ".\n\n```\n", Picture(run.trace), "```\n");
+                    InFlightText(f), ".\n\n```\n", Picture(run.trace()), "```\n");
   }
   return text;
 }
@@ -121,14 +124,14 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
       refused = run.status();
       continue;
     }
-    absl::StrAppend(
-        &text, "\n", size.devices, " devices, ", size.micro_batches,
-        " micro-batches; stages a device of one replica: ", VirtualStagesOf(run->program.schedule),
-        "; replicas: ", run->program.schedule.placement.num_replicas(),
-        run->program.schedule.num_slices > 1
-            ? absl::StrCat("; token slices: ", run->program.schedule.num_slices)
-            : "",
-        ".\n\n```\n", Picture(run->trace), "```\n");
+    absl::StrAppend(&text, "\n", size.devices, " devices, ", size.micro_batches,
+                    " micro-batches; stages per device of one replica: ",
+                    VirtualStagesOf(run->program().schedule),
+                    "; replicas: ", run->program().schedule.placement.num_replicas(),
+                    run->program().schedule.num_slices > 1
+                        ? absl::StrCat("; token slices: ", run->program().schedule.num_slices)
+                        : "",
+                    ".\n\n```\n", Picture(run->trace()), "```\n");
     drawn = true;
     break;
   }
@@ -153,7 +156,8 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
 
 absl::StatusOr<std::string> Overview() {
   std::string text =
-      "\n| scheme | chunks | bubble at P = 4, M = 16 [%] | most in flight / (chunks x slices) | "
+      "\n| scheme | virtual stages | bubble at P = 4, M = 16 [%] | most in flight / (virtual "
+      "stages x slices) | "
       "paper |\n"
       "|---|---|---|---|---|\n";
   for (const Scheme& scheme : Catalog()) {
@@ -164,7 +168,7 @@ absl::StatusOr<std::string> Overview() {
       int most = 0;
       for (const DeviceFigures& d : f.devices) most = std::max(most, d.peak_in_flight);
       bubble = absl::StrFormat("%.2f", 100 * f.bubble);
-      const Schedule& s = run->program.schedule;
+      const Schedule& s = run->program().schedule;
       in_flight = Number(static_cast<double>(most) / (VirtualStagesOf(s) * s.num_slices));
     }
     absl::StrAppend(&text, "| [", scheme.name, "](#", scheme.name, ") | ",
@@ -192,7 +196,7 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> SchemePictures(
   for (const char* name : {"1f1b", "zbv"}) {
     PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
     PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun run, RunAt(*scheme, {4, 8}));
-    PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg(name, name, run.program, run.trace));
+    PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg(name, name, run.program(), run.trace()));
     files.emplace_back(absl::StrCat("docs/pictures/", name, ".svg"), std::move(svg));
   }
   return files;

@@ -9,6 +9,7 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -214,7 +215,7 @@ absl::Status Explain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(std::string out, NoteAbove(on->step(), config));
   absl::StrAppendFormat(
       &out,
-      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s a device, bubble "
+      "%s: batch %d on %d devices, step %.2f ms, %.3f samples/s, %.2f Tflop/s per device, bubble "
       "%.1f %%, %.2f GiB of %.2f\n\n",
       c.ToString(), c.batch(), c.devices(), ToMs(p.step_time), p.samples_per_second(),
       p.tflops_per_device, ToPercent(p.bubble), ToGiB(p.largest_device),
@@ -248,6 +249,9 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   }
   PIPELAB_ASSIGN_OR_RETURN(search.memory, UsableMemory(on.cluster->device.memory.value));
   PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags());
+  if (absl::StrContains(absl::GetFlag(FLAGS_fixed), "recompute=blocks")) {
+    search.recompute.push_back(Recompute::kBlocks);  // else never looked at: half as many again
+  }
   PIPELAB_ASSIGN_OR_RETURN(search.accept, FilterFromFlags());
   return search;
 }

@@ -58,18 +58,19 @@ absl::StatusOr<Shown> ShownFromFlags(const Words& words) {
 }
 
 absl::StatusOr<std::string> TimelineOf(const Shown& shown) {
-  return TimelineSvg("timeline", shown.name, shown.run.program, shown.run.trace);
+  return TimelineSvg("timeline", shown.name, shown.run.program(), shown.run.trace());
 }
 
 absl::StatusOr<std::string> MemoryOf(const Shown& shown) {
   const SimulatedRun& run = shown.run;
-  return MemorySvg("memory", shown.name, run.program, run.costs, run.trace);
+  return MemorySvg("memory", shown.name, run.program(), run.costs(), run.trace());
 }
 
 absl::StatusOr<std::string> TraceOf(const Shown& shown) {
   const SimulatedRun& run = shown.run;
   // Without bytes memory is a count of activations, which "in flight" shows.
-  return ChromeTrace(shown.name, run.program, run.trace, run.has_bytes ? &run.costs : nullptr);
+  return ChromeTrace(shown.name, run.program(), run.trace(),
+                     run.has_bytes ? &run.costs() : nullptr);
 }
 
 // An output that was asked for.
@@ -124,13 +125,13 @@ absl::Status ShowCommand(const Words& words) {
   const Figures figures = FiguresOf(run);
   return WriteOutput(
       "stdout", "-",
-      absl::StrFormat("%s: makespan %.12g%s, bubble %.2f %%%s\n%s", source, figures.makespan,
-                      run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
-                      run.unit.empty()
-                          ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
-                                            static_cast<double>(run.nanoseconds_per_unit) / 1e6)
-                          : "",
-                      TimelineText(run.trace, columns)));
+      absl::StrFormat(
+          "%s%s%s: makespan %.12g%s, bubble %.2f %%%s\n%s", run.note, run.note.empty() ? "" : "\n",
+          source, figures.makespan, run.unit.empty() ? "" : " " + run.unit, 100 * figures.bubble,
+          run.unit.empty() ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
+                                             static_cast<double>(run.nanoseconds_per_unit) / 1e6)
+                           : "",
+          TimelineText(run.trace(), columns)));
 }
 
 }  // namespace pipelab

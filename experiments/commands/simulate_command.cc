@@ -10,6 +10,7 @@
 #include "experiments/commands/run_flags.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/commands/simulated_run.h"
+#include "experiments/commands/step_input.h"
 #include "experiments/report/memory_table.h"
 #include "pipelines/sim/memory_levels.h"
 #include "tools/base/json.h"
@@ -23,9 +24,9 @@ namespace {
 
 // Bytes of each part, when the device is fullest.
 nlohmann::json MemoryAsJson(const SimulatedRun& run, int device) {
-  const MemoryPeak peak = PeakMemory(run.program, run.costs, device);
+  const MemoryPeak peak = PeakMemory(run.program(), run.costs(), device);
   nlohmann::json memory = {{"all", peak.parts.total().value()},
-                           {"during", PeakInstruction(run.program, device, peak)}};
+                           {"during", PeakInstruction(run.program(), device, peak)}};
   for (const MemoryColumn& c : MemoryColumns()) memory[c.metric] = c.of(peak.parts).value();
   return memory;
 }
@@ -42,16 +43,18 @@ std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSki
     }
     devices.push_back(std::move(device));
   }
-  nlohmann::json all = {
-      {"makespan", figures.makespan}, {"bubble", figures.bubble}, {"devices", devices}};
+  nlohmann::json all = {{"schema", kOutputSchema},
+                        {"makespan", figures.makespan},
+                        {"bubble", figures.bubble},
+                        {"devices", devices}};
   if (!run.unit.empty()) all["unit"] = run.unit;
-  if (run.step.has_value()) {
+  if (run.has_model) {
     // The fields that every command gives of a step; devices have both.
-    const nlohmann::json step = StepAsJson(*run.step);
+    const nlohmann::json step = StepAsJson(run.prediction);
     if (!run.note.empty()) all["note"] = run.note.substr(0, run.note.size() - 1);
     const nlohmann::json of_program = std::exchange(all["devices"], nlohmann::json::array());
     all.update(step);
-    const int members = run.step->step.members;
+    const int members = run.prediction.step.members;
     for (size_t p = 0; p < all["devices"].size(); ++p) {
       all["devices"][p].update(of_program[p * members]);
     }
@@ -81,7 +84,7 @@ std::string AsTable(const std::string& source, const SimulatedRun& run, const Fi
   }
   if (!run.has_bytes) return text;
   const Table memory = PeakMemoryTable("memory_parts", "Memory of each device at its fullest",
-                                       {{source, &run.program, &run.costs}});
+                                       {{source, &run.program(), &run.costs()}});
   return absl::StrCat(text, "\n", memory.ToTerminal());
 }
 
@@ -123,7 +126,7 @@ absl::Status SimulateCommand(const Words& words) {
   if (json_out != "-") {
     PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", AsTable(simulated.source, run, figures)));
   }
-  return run.step.has_value() ? CheckMemory(*run.step) : absl::OkStatus();
+  return run.has_model ? CheckMemory(run.prediction) : absl::OkStatus();
 }
 
 }  // namespace pipelab

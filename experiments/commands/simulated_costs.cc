@@ -65,12 +65,12 @@ class Maker {
                     "the schedule recomputes nothing; --recompute makes a scheme do so");
     }
     if (!times_.bandwidth.empty() && times_.bytes.empty()) {
-      return unused("--bandwidth", times_.bandwidth, "needs the size of a message, --bytes");
+      return unused("--bandwidth", times_.bandwidth, "requires --bytes, the size of a message");
     }
     if (times_.memory.optimizer_tensors != SimulatedMemory().optimizer_tensors &&
         times_.memory.weights.empty()) {
       return unused("--optimizer_tensors", times_.memory.optimizer_tensors,
-                    "needs the size that it multiplies, --weights");
+                    "requires --weights, the size that it multiplies");
     }
     return absl::OkStatus();
   }

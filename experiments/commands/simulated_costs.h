@@ -5,7 +5,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(SimulatedCosts paper, MakeSimulatedCosts(program, times));
 //   Simulate(program, paper.costs);
 //
-// Times are decimals in a unit of the user's choice, one for all stages ("1.5") or one a stage,
+// Times are decimals in a unit of the user's choice, one for all stages ("1.5") or one per stage,
 // separated by commas ("1,2,1"). Inside they are whole nanoseconds: a unit is the smallest power of
 // ten of them that makes every time whole, times the token slices of a micro-batch and what the
 // sizes of device groups divide, each of which takes an equal share of a stage's time. Where times
@@ -34,7 +34,7 @@ struct SimulatedTimes {
   std::string bytes;           // of a message; empty: none
   std::string bandwidth;       // bytes in a unit of time; empty: no limit
   std::string links;           // a file (links_file.h)
-  std::string device_speed;    // one or one a device; empty: 1
+  std::string device_speed;    // one or one per device; empty: 1
   SimulatedMemory memory;
   bool overlap = true;
   bool atomic_pairs = false;  // pipelines/sim/atomic_pairs.h

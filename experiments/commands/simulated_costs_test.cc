@@ -119,7 +119,7 @@ TEST(SimulatedCosts, StepsReductionsAndRecomputesHaveTimes) {
   EXPECT_EQ(FiguresOf(run).devices[3].busy, 24.5);
   times.step = "";
   const double without = Makespan("chimera", 4, 4, times);
-  times.reduce = "2";  // of two stages a device; the first runs beside the backwards
+  times.reduce = "2";  // of two stages per device; the first runs beside the backwards
   EXPECT_EQ(Makespan("chimera", 4, 4, times), without + 2);
   times.step = "1";
   EXPECT_EQ(Makespan("chimera", 4, 4, times), without + 2 + 2);  // and two steps

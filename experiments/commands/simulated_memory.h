@@ -5,8 +5,8 @@
 //   memory.weights = "1GiB,1GiB,3GiB,1GiB";
 //   PIPELAB_RETURN_IF_ERROR(SetSimulatedMemory(program, memory, &costs));   // with edge_bytes set
 //
-// Sizes are bytes ("64MiB"), one for all stages or one a stage. Gradients are as large as weights.
-// Errors: InvalidArgument naming the option and the value.
+// Sizes are bytes ("64MiB"), one for all stages or one per stage. Gradients are as large as
+// weights. Errors: InvalidArgument naming the option and the value.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_MEMORY_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_SIMULATED_MEMORY_H_
 

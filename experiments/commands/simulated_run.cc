@@ -21,11 +21,12 @@ absl::StatusOr<SimulatedRun> RunSimulated(Schedule schedule, const SimulatedTime
   SimulatedRun run;
   LoweringOptions lowering;
   lowering.step = times.has_step();
-  PIPELAB_ASSIGN_OR_RETURN(run.program, Lower(std::move(schedule), lowering));
-  PIPELAB_ASSIGN_OR_RETURN(SimulatedCosts paper, MakeSimulatedCosts(run.program, times));
-  if (times.atomic_pairs) PairForwardBackward(&run.program);
-  PIPELAB_ASSIGN_OR_RETURN(run.trace, Simulate(run.program, paper.costs));
-  run.costs = std::move(paper.costs);
+  Program& program = run.prediction.step.program;
+  PIPELAB_ASSIGN_OR_RETURN(program, Lower(std::move(schedule), lowering));
+  PIPELAB_ASSIGN_OR_RETURN(SimulatedCosts paper, MakeSimulatedCosts(program, times));
+  if (times.atomic_pairs) PairForwardBackward(&program);
+  PIPELAB_ASSIGN_OR_RETURN(run.prediction.trace, Simulate(program, paper.costs));
+  run.prediction.step.costs = std::move(paper.costs);
   run.nanoseconds_per_unit = paper.nanoseconds_per_unit;
   run.has_bytes = times.has_bytes();
   return run;
@@ -37,7 +38,7 @@ Figures FiguresOf(const SimulatedRun& run) {
     return static_cast<double>(ns) / static_cast<double>(run.nanoseconds_per_unit);
   };
   int64_t begin = std::numeric_limits<int64_t>::max(), end = std::numeric_limits<int64_t>::min();
-  for (const DeviceTrace& d : run.trace.devices) {
+  for (const DeviceTrace& d : run.trace().devices) {
     for (const Span& s : d.spans) {
       if (!IsWork(s) && !IsCollective(s.op)) continue;
       begin = std::min(begin, s.begin_ns);
@@ -47,7 +48,7 @@ Figures FiguresOf(const SimulatedRun& run) {
   const int64_t makespan = std::max<int64_t>(0, end - begin);
   Figures figures;
   figures.makespan = units(makespan);
-  for (const DeviceTrace& d : run.trace.devices) {
+  for (const DeviceTrace& d : run.trace().devices) {
     int64_t busy = 0, first = -1, last = 0;
     for (const Span& s : d.spans) {
       if (!IsWork(s)) continue;
@@ -67,7 +68,7 @@ Figures FiguresOf(const SimulatedRun& run) {
       device.peak_state = d.peak_state;
     }
   }
-  const absl::StatusOr<TraceAnalysis> analysis = Analyze(run.trace);
+  const absl::StatusOr<TraceAnalysis> analysis = Analyze(run.trace());
   CHECK(analysis.ok()) << analysis.status();  // the simulator's traces are valid
   figures.bubble = analysis->overall.bubble;
   return figures;

@@ -27,14 +27,16 @@ namespace pipelab {
 SimulatedTimes TimesFromFlags();
 
 struct SimulatedRun {
-  Program program;
-  CostTable costs;
-  Trace trace;
+  StepPrediction prediction;  // with times by hand: program, costs and trace alone
+  bool has_model = false;
   int64_t nanoseconds_per_unit = 1;
-  std::string unit;                     // "ms"; empty: the user's own
-  absl::optional<StepPrediction> step;  // of a model
-  std::string note;                     // for people, with a line break
-  bool has_bytes = false;               // the trace's memory is in bytes, and not in activations
+  std::string unit;        // "ms"; empty: the user's own
+  std::string note;        // for people, with a line break
+  bool has_bytes = false;  // the trace's memory is in bytes, and not in activations
+
+  const Program& program() const { return prediction.step.program; }
+  const CostTable& costs() const { return prediction.step.costs; }
+  const Trace& trace() const { return prediction.trace; }
 };
 
 absl::StatusOr<SimulatedRun> RunSimulated(Schedule schedule, const SimulatedTimes& times);

@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<int32_t>> Numbers(absl::string_view option, const std
     if (!absl::SimpleAtoi(word, &number) || number < 1) {
       return Wrong(
           option, value,
-          absl::StrCat("'", word, "' is not a number from 1; give one a stage, as in 8,8,4"));
+          absl::StrCat("'", word, "' is not a number from 1; give one per stage, as in 8,8,4"));
     }
     numbers.push_back(number);
   }
@@ -58,8 +58,7 @@ absl::StatusOr<std::vector<StageGraph::Edge>> Edges(const std::string& value, in
     for (int stage : {edge.from, edge.to}) {
       if (stage >= 0 && stage < stages) continue;
       return Wrong("--edges", value,
-                   absl::StrCat("stage ", stage, " does not exist; there are ", stages,
-                                ", of which the first is 0"));
+                   absl::StrCat("stage ", stage, " does not exist; stages are 0 to ", stages - 1));
     }
     edges.push_back(edge);
   }

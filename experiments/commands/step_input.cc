@@ -14,6 +14,7 @@
 #include "experiments/report/table.h"
 #include "models/files/model_file.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/step/step_fields.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
@@ -46,6 +47,13 @@ ABSL_FLAG(
     "numbers that the machine computes with: fp32, tf32, bf16 or fp16; empty: the narrowest "
     "that it has. run: fp32; --backend=cuda also tf32 (products with 10 bits), and it and "
     "emulated bf16 (activations and weights in bfloat16, sums and master weights in float32)");
+ABSL_FLAG(std::string, execution, "plain",
+          "how steps run, with --model: plain, megatron2022, or parts of it with + between them "
+          "(docs/search.md)");
+ABSL_FLAG(
+    std::string, ranks, "tp-dp-pp",
+    "which ranks lie side by side on the cluster, innermost first, with --model: tp-dp-pp, or "
+    "tp-pp-dp, each replica on devices of its own");
 ABSL_FLAG(double, reserve, 0,
           "share of a device's memory that a step must leave free, 0 to 1: for the library, "
           "fragmentation, the display");
@@ -54,16 +62,30 @@ namespace pipelab {
 namespace {
 
 // What a configuration's keys say.
-constexpr const char* kSizeFlags[] = {"devices",       "micro_batches",    "virtual_stages",
-                                      "group_size",    "replicas",         "concatenation",
-                                      "recompute",     "update_interval",  "slices",
-                                      "data_parallel", "micro_batch_size", "layout"};
+constexpr const char* kSizeFlags[] = {
+    "devices",          "micro_batches", "virtual_stages",  "group_size", "replicas",
+    "concatenation",    "recompute",     "update_interval", "slices",     "data_parallel",
+    "micro_batch_size", "layout",        "execution",       "ranks"};
 
 absl::Status CheckNoSizeFlags(const std::string& word) {
   for (const char* flag : kSizeFlags) {
     if (!FlagWasSet(flag)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", flag, ": the configuration ", word, " says its sizes; give them there"));
+  }
+  return absl::OkStatus();
+}
+
+// Flags with the words of a configuration's keys.
+absl::Status TakeKeys(StepConfig* config) {
+  for (const auto& [key, value] : {std::make_pair("execution", absl::GetFlag(FLAGS_execution)),
+                                   std::make_pair("ranks", absl::GetFlag(FLAGS_ranks))}) {
+    for (const StepField& field : StepFields()) {
+      if (field.key != key || value == field.get(StepConfig())) continue;
+      const absl::Status set = field.set(value, config);
+      if (set.ok()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("--", key, "=", value, ": ", set.message()));
+    }
   }
   return absl::OkStatus();
 }
@@ -84,6 +106,7 @@ absl::StatusOr<StepConfig> ConfigFromFlags(const std::string& scheme) {
   c.layout = absl::StrReplaceAll(absl::GetFlag(FLAGS_layout), {{",", "+"}, {";", "/"}});
   c.overlap_pipeline = absl::GetFlag(FLAGS_overlap);
   PIPELAB_ASSIGN_OR_RETURN(c.concatenation, ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
+  PIPELAB_RETURN_IF_ERROR(TakeKeys(&c));
   if (c.micro_batch_size < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--micro_batch_size=", c.micro_batch_size, ": must be at least 1"));
@@ -231,6 +254,7 @@ nlohmann::json StepAsJson(const StepPrediction& p) {
   }
   const absl::StatusOr<Bytes> usable = UsableMemory(p.step.device_memory);
   return {
+      {"schema", kOutputSchema},
       {"config", p.step.config.ToString()},
       {"step_ms", ToSeconds(p.step_time) * 1e3},
       {"bubble", p.bubble},

@@ -3,37 +3,37 @@
 #include "absl/flags/flag.h"
 #include "experiments/commands/simulated_run.h"
 
-ABSL_FLAG(std::string, forward, "1", "time of a forward, in any unit; or one a stage: 1,2,1");
+ABSL_FLAG(std::string, forward, "1", "time of a forward, in any unit; or one per stage: 1,2,1");
 ABSL_FLAG(std::string, backward_input, "1",
           "time of the input part of a backward; a fused backward costs both parts");
 ABSL_FLAG(std::string, backward_weight, "1", "time of the weight part of a backward");
 ABSL_FLAG(std::string, p2p_latency, "0", "time of a message between two devices");
 ABSL_FLAG(std::string, recompute_time, "",
-          "time of a recompute, or one a stage; empty: that of a forward");
+          "time of a recompute, or one per stage; empty: that of a forward");
 ABSL_FLAG(std::string, step, "",
-          "time of an optimizer step, or one a stage; empty: no steps unless --reduce is set");
+          "time of an optimizer step, or one per stage; empty: no steps unless --reduce is set");
 ABSL_FLAG(
     std::string, reduce, "",
     "time of a gradient reduction between copies of a stage; empty: none unless --step is set");
 ABSL_FLAG(std::string, bytes, "",
-          "size of a message, such as 64MiB; or one an edge of the stage graph: 8MB,1MB");
+          "size of a message, such as 64MiB; or one per edge of the stage graph: 8MB,1MB");
 ABSL_FLAG(std::string, activation_bytes, "",
           "bytes that a forward keeps for its backward besides its inputs, such as 2GiB; or one a "
           "stage");
 ABSL_FLAG(std::string, weights, "",
-          "bytes of a stage's weights, or one a stage; its gradients are as large");
+          "bytes of a stage's weights, or one per stage; its gradients are as large");
 ABSL_FLAG(int, optimizer_tensors, 2,
           "what the optimizer keeps, in multiples of --weights: 2 are Adam's");
 ABSL_FLAG(std::string, workspace, "",
-          "bytes that an action of a stage needs while it runs, or one a stage");
+          "bytes that an action of a stage needs while it runs, or one per stage");
 ABSL_FLAG(std::string, bandwidth, "",
           "bytes that a link passes in one unit of time, such as 25GB; empty: no limit");
 ABSL_FLAG(std::string, links, "",
-          "JSON file of links that pairs of devices share (docs/cli.md); empty: a link a pair");
+          "JSON file of links that pairs of devices share (docs/cli.md); empty: a link per pair");
 ABSL_FLAG(bool, overlap, true,
           "messages travel while devices compute; false: a message occupies both its devices");
 ABSL_FLAG(std::string, device_speed, "",
-          "speed of every device, or one a device: 1,1,0.5,1 has a straggler; empty: 1");
+          "speed of every device, or one per device: 1,1,0.5,1 has a straggler; empty: 1");
 ABSL_FLAG(bool, atomic_pairs, false,
           "an F directly followed by a B of another micro-batch runs with it as one unit");
 

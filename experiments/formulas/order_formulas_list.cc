@@ -33,11 +33,11 @@ void AddCell(std::string scheme, std::string of, double published, double ours,
   group->cells.push_back(std::move(cell));
 }
 
-SchemeParams Sizes(int devices, int micro_batches, int chunks = 0) {
+SchemeParams Sizes(int devices, int micro_batches, int virtual_stages = 0) {
   SchemeParams sizes;
   sizes.devices = devices;
   sizes.micro_batches = micro_batches;
-  sizes.virtual_stages = chunks;
+  sizes.virtual_stages = virtual_stages;
   return sizes;
 }
 
@@ -66,10 +66,11 @@ absl::StatusOr<double> SentByMiddle(const char* scheme, const SchemeParams& size
 }
 
 absl::StatusOr<FormulaGroup> InterleavedMessages() {
-  FormulaGroup g = Group("interleaved_messages",
-                         "v chunks a device communicate v times as much (messages of a device with "
-                         "two neighbours)",
-                         "Megatron-LM (arXiv 2104.04473)", "read");
+  FormulaGroup g =
+      Group("interleaved_messages",
+            "v virtual stages per device communicate v times as much (messages of a device with "
+            "two neighbours)",
+            "Megatron-LM (arXiv 2104.04473)", "read");
   for (const int p : {4, 8}) {
     for (const int v : {2, 4}) {
       PIPELAB_ASSIGN_OR_RETURN(const double once, SentByMiddle("1f1b", Sizes(p, 2 * p)));

@@ -13,8 +13,9 @@ std::string NameOf(const FormulaCell& cell) { return absl::StrCat(cell.scheme, "
 
 }  // namespace
 
-double FormulaCell::error() const {
+double FormulaCell::error(bool difference) const {
   const double nearest = ours < low ? low : ours > high ? high : ours;
+  if (difference) return ours - nearest;
   if (std::abs(ours - nearest) <= kTiny) return 0;
   return nearest == 0 ? 1 : ours / nearest - 1;  // nothing is published: all of ours is too much
 }
@@ -25,11 +26,14 @@ Claim ClaimOf(const FormulaGroup& group) {
   CellErrors errors;
   std::vector<ComparedCell> cells;
   // As shares, so that what is published as 0 counts, too.
-  for (const FormulaCell& cell : group.cells) cells.push_back({NameOf(cell), 1, 1 + cell.error()});
+  for (const FormulaCell& cell : group.cells) {
+    cells.push_back({NameOf(cell), 1, 1 + cell.error(group.differences)});
+  }
   errors = ErrorsOf(cells);
   if (errors.largest == 0) errors.worst.clear();
   MetWithinErrors(&c, std::move(errors), group.limit, group.reason);
-  c.accepted = group.limit < 1e-6 ? "each cell exactly" : c.accepted;
+  if (group.limit < 1e-6) c.accepted = "each cell exactly";
+  if (group.differences) c.accepted = absl::StrCat("each cell within ", group.limit);
   return c;
 }
 
@@ -46,7 +50,7 @@ Table FormulaTable(const std::vector<FormulaGroup>& groups) {
     for (const FormulaCell& cell : group.cells) {
       t.AddRow({Label(absl::StrCat(group.id.substr(group.id.find('.') + 1), " ", ++n)),
                 Label(cell.scheme), Label(cell.sizes), Published(cell.low, group.tag),
-                Simulated(cell.ours), Computed(ToPercent(cell.error()))});
+                Simulated(cell.ours), Computed(ToPercent(cell.error(group.differences)))});
     }
   }
   return t;

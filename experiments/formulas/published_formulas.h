@@ -25,8 +25,8 @@ struct FormulaCell {
   double low = 0, high = 0;   // published; equal for one value
   double ours = 0;
 
-  // As a share of what is published; of a range, to its nearest end.
-  double error() const;
+  // As a share of what is published, or ours less it; of a range, to its nearest end.
+  double error(bool difference = false) const;
 };
 
 struct FormulaGroup {
@@ -34,14 +34,16 @@ struct FormulaGroup {
   std::string text;  // with the formula
   std::string source, tag;
   std::string unit;
-  double limit = 0;    // of the error, as a share
-  std::string reason;  // where it is missed
+  bool differences = false;  // cells are shares: errors are differences, and not shares of them
+  double limit = 0;          // of the error
+  std::string reason;        // where it is missed
   std::vector<FormulaCell> cells;
 };
 
 absl::StatusOr<std::vector<FormulaGroup>> ScheduleFormulas();
 absl::StatusOr<std::vector<FormulaGroup>> OrderFormulas();
 absl::StatusOr<std::vector<FormulaGroup>> ModelFormulas();
+absl::StatusOr<std::vector<FormulaGroup>> BubbleRates();
 
 Claim ClaimOf(const FormulaGroup& group);
 Table FormulaTable(const std::vector<FormulaGroup>& groups);

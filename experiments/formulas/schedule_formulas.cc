@@ -14,7 +14,8 @@ absl::Status Run(StudyRun* study) {
   PIPELAB_ASSIGN_OR_RETURN(std::vector<FormulaGroup> groups, ScheduleFormulas());
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<FormulaGroup> orders, OrderFormulas());
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<FormulaGroup> models, ModelFormulas());
-  for (const auto* more : {&orders, &models}) {
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<FormulaGroup> rates, BubbleRates());
+  for (const auto* more : {&orders, &models, &rates}) {
     groups.insert(groups.end(), more->begin(), more->end());
   }
   for (const FormulaGroup& group : groups) study->report().AddClaim(ClaimOf(group));

@@ -29,7 +29,7 @@ struct Point {
     for (const DeviceFigures& d : figures.devices) most = std::max(most, of(d));
     return most;
   }
-  // Activations of a stage as a pipeline without chunks has them.
+  // Activations of a stage as a pipeline with one stage per device has them.
   double most_in_flight() const {
     return Most([](const DeviceFigures& d) { return double(d.peak_in_flight); }) / Parts();
   }
@@ -103,12 +103,12 @@ absl::Status Add(const Sweep& sweep, FormulaGroup* group) {
 }
 
 // P from 2 to 16, M = P, 2 P, 4 P.
-std::vector<SchemeParams> Grid(std::vector<int> chunks = {0}, int least_devices = 2,
+std::vector<SchemeParams> Grid(std::vector<int> virtual_stages = {0}, int least_devices = 2,
                                int replicas = 0) {
   std::vector<SchemeParams> grid;
   for (int p = least_devices; p <= 16; p *= 2) {
     for (const int k : {1, 2, 4}) {
-      for (const int v : chunks) {
+      for (const int v : virtual_stages) {
         SchemeParams sizes;
         sizes.devices = p;
         sizes.micro_batches = k * p;

@@ -23,25 +23,26 @@ namespace pipelab {
 struct Comparison {
   std::string net;
   int64_t devices = 0, batch = 0;
+  double batch_factor = 1;  // PlanSweepOptions
   PlanSweep pipedream, piper, graphpipe;
   PlanSweep once_per_step;  // PipeDream's planner with gradients summed once a step
   PlanSweep sequential;     // GraphPipe's planner on the line of operators
   // The baseline's best plan with stages that wait for what they take alone.
   absl::optional<PlanRun> straight;
 
-  // The best of PipeDream's and Piper's plans; null where there is none.
+  // The best of PipeDream's plans, with either sum, and Piper's; null where there is none.
   const PlanRun* baseline() const;
   // GraphPipe's plan for the micro-batches of the best sequential one; null where there is none.
   const PlanRun* parallel_stages() const;
 
   // Of throughput; 0 where one is missing.
-  double Gain() const;            // GraphPipe over the baseline
-  double GainOfParallel() const;  // parallel stages alone, over sequential ones
-  double GainOfSizes() const;     // with micro-batches of their own size too
-  // Graph stages alone, micro-batches of their own size on both sides; the rest of Gain() is what
-  // GraphPipe's planner counts and the baselines' do not.
+  double Gain() const;             // GraphPipe over the baseline
+  double GainAsPublished() const;  // over PipeDream, sums after each micro-batch, and Piper
+  double GainOfParallel() const;   // parallel stages alone, over sequential ones
+  double GainOfSizes() const;      // with micro-batches of their own size too
+  // Graph stages alone: one planner and one objective, micro-batches of their own size on both
+  // sides; the rest of Gain() is what GraphPipe's planner counts and the baselines' do not.
   double GainOfGraph() const;
-  double GainOverOnceAStep() const;
 
   int Stopped() const;  // searches that their time limit ended
 };

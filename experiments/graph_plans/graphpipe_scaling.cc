@@ -203,7 +203,8 @@ int main(int argc, char** argv) {
       "micro-batches, each run through the simulator for a whole training step. Sequential "
       "planners' plans run as a chain: each stage after the one before it. Batches (one "
       "micro-batch of the authors' size a device), number type and the networks' missing widths "
-      "are assumed; nothing is fitted to the paper's figures.";
+      "are assumed; nothing is fitted to the paper's figures. Every planner is asked once at "
+      "each size, and the best of its plans by simulation counts.";
   info.quick = {{"devices", "4"},
                 {"branches", "2,4"},
                 {"branch_devices", "4"},

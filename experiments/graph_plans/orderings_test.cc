@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "experiments/graph_plans/case_study.h"
 #include "experiments/graph_plans/comparison.h"
 #include "experiments/graph_plans/plan_sweep.h"
@@ -19,6 +20,7 @@ class OrderingsTest : public testing::Test {
   OrderingsTest() {
     options_.cluster = &cluster_;
     options_.most_micro_batches = 64;
+    options_.time_limit = absl::Seconds(2);  // GraphPipe's planner goes on as long as it may
   }
 
   PlanSweep Sweep(const StudyNet& net, const PlanMethod& method, int64_t devices) {

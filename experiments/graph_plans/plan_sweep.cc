@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/report/table.h"
-#include "pipelines/planners/graphpipe_front.h"
 #include "pipelines/planners/model_problem.h"
 #include "pipelines/planners/planners.h"
 #include "tools/base/status_macros.h"
@@ -69,20 +68,6 @@ void Try(const StudyNet& net, const Plan& plan, const PlanProblem& problem,
   if (point->samples_per_second() <= run->throughput) return;
   run->missing.clear();
   Keep(*pipeline, *point, run);
-}
-
-// GraphPipe's: all on its front (graphpipe_front.h), since it does not know the links' loads.
-absl::StatusOr<std::vector<Plan>> PlansOf(const PlanMethod& method, const PlanProblem& problem,
-                                          const PlannerOptions& planner, absl::Duration* time) {
-  if (method.chooses_sizes) {
-    const absl::Time begin = absl::Now();
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<Plan> plans, GraphPipeFront(problem, planner));
-    *time += absl::Now() - begin;
-    return plans;
-  }
-  PIPELAB_ASSIGN_OR_RETURN(Plan plan, MakePlan(method.planner, problem, planner));
-  *time += plan.search_time;
-  return std::vector<Plan>{std::move(plan)};
 }
 
 bool HasSizes(const Plan& plan) {
@@ -221,19 +206,12 @@ absl::StatusOr<PlanSweep> SweepPlans(const StudyNet& net, const PlanMethod& meth
     if (method.chooses_sizes) planner.micro_batch_size = size;
     PIPELAB_ASSIGN_OR_RETURN(const PlanProblem problem,
                              StudyProblem(net, method, method.chooses_sizes ? 1 : size, options));
-    const absl::Duration before = sweep.search_time;
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<Plan> plans,
-                             PlansOf(method, problem, planner, &sweep.search_time));
-    PlanRun best;
-    for (const Plan& plan : plans) {
-      PlanRun run = RunPlan(net, problem, plan, method.chain, options);
-      const bool first = &plan == &plans.front();
-      if (first || (run.missing.empty() && run.throughput > best.throughput)) best = std::move(run);
-    }
-    sweep.runs.push_back(std::move(best));
+    PIPELAB_ASSIGN_OR_RETURN(const Plan plan, MakePlan(method.planner, problem, planner));
+    sweep.search_time += plan.search_time;
+    sweep.runs.push_back(RunPlan(net, problem, plan, method.chain, options));
     sweep.runs.back().micro_batch_size = size;
     // By the clock: a planner that gives up for another reason says kTimeLimit, too.
-    sweep.runs.back().stopped = sweep.search_time - before >= options.time_limit;
+    sweep.runs.back().stopped = plan.search_time >= options.time_limit;
   }
   return sweep;
 }

@@ -6,7 +6,8 @@
 //   PlanSweep sweep = SweepPlans(net, PipeDreamMethod(), options);
 //   sweep.best()->throughput;                       // samples a second
 //
-// A planner is asked once for each size, with the operators' times at that size. Its plan becomes a
+// Every planner is asked once for each size, with the operators' times at that size, and the best
+// of its plans by simulation counts: no planner has another selection. Its plan becomes a
 // pipeline and a whole training step is simulated: fill, drain, messages over the cluster's links,
 // sums of gradients, Adam. Plans of sequential planners run as sequential pipelines do: each stage
 // after the one before it, whether it takes something from it or not. Of ways to run a plan that it
@@ -36,7 +37,7 @@ struct PlanMethod {
   // The operators are put in one line first: what the same planner finds of sequential pipelines.
   bool line = false;
   // It plans for a size that is given in PlannerOptions, or chooses each stage's own: it is asked
-  // for both, and all plans on its front (graphpipe_front.h) are run.
+  // for both.
   bool chooses_sizes = false;
   // PipeDream's planner sums gradients after each mini-batch that goes through its pipeline. Here:
   // once a step, which is what synchronous training does with its micro-batches.

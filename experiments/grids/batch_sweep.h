@@ -50,7 +50,7 @@ struct BatchSweep {
 absl::StatusOr<BatchSweep> SweepBatches(const StepModel& model, const BatchSweepOptions& options);
 
 Table BatchSweepTable(std::string id, std::string caption, const BatchSweep& sweep);
-// Tflop/s a device over the batch in samples: a line a method.
+// Tflop/s per device over the batch in samples: a line a method.
 std::vector<Series> BatchSweepSeries(const BatchSweep& sweep);
 
 }  // namespace pipelab

@@ -19,14 +19,14 @@ constexpr char kFile[] = "megatron.json";
 absl::StatusOr<PublishedMegatronRow> ReadRow(const JsonObject& object) {
   PIPELAB_RETURN_IF_ERROR(
       object.AllowKeys({"parameters", "heads", "hidden", "layers", "tensor", "pipeline", "gpus",
-                        "batch", "micro_batch", "chunks", "tflops", "tag"}));
+                        "batch", "micro_batch", "virtual_stages", "tflops", "tag"}));
   PublishedMegatronRow row;
   for (const auto& [key, field] :
        {std::make_pair("heads", &row.heads), std::make_pair("hidden", &row.hidden),
         std::make_pair("layers", &row.layers), std::make_pair("tensor", &row.tensor),
         std::make_pair("pipeline", &row.pipeline), std::make_pair("gpus", &row.gpus),
         std::make_pair("batch", &row.batch), std::make_pair("micro_batch", &row.micro_batch),
-        std::make_pair("chunks", &row.chunks)}) {
+        std::make_pair("virtual_stages", &row.virtual_stages)}) {
     PIPELAB_ASSIGN_OR_RETURN(*field, object.Integer(key, 1, kMost));
   }
   PIPELAB_ASSIGN_OR_RETURN(row.parameters, object.Number("parameters"));
@@ -38,8 +38,8 @@ absl::StatusOr<PublishedMegatronRow> ReadRow(const JsonObject& object) {
   if (row.batch % (row.data() * row.micro_batch) != 0) {
     return object.Error("batch", "must be a multiple of the data-parallel size x micro_batch");
   }
-  if (row.layers % (row.pipeline * row.chunks) != 0) {
-    return object.Error("layers", "must be a multiple of pipeline x chunks");
+  if (row.layers % (row.pipeline * row.virtual_stages) != 0) {
+    return object.Error("layers", "must be a multiple of pipeline x virtual_stages");
   }
   return row;
 }

@@ -22,8 +22,8 @@ struct PublishedMegatronRow {
   int64_t heads = 0, hidden = 0, layers = 0;
   int64_t tensor = 0, pipeline = 0, gpus = 0;
   int64_t batch = 0, micro_batch = 0;
-  int64_t chunks = 0;  // stages of a device; the paper prints the layers of one where they are many
-  double tflops = 0;   // of a GPU
+  int64_t virtual_stages = 0;  // the paper prints the layers of one where there are many
+  double tflops = 0;           // of a GPU
   std::string tag;
 
   int64_t data() const { return gpus / (tensor * pipeline); }

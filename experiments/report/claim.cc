@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace pipelab {
 namespace {
@@ -45,6 +46,8 @@ absl::string_view ClaimStateName(ClaimState state) {
   switch (state) {
     case ClaimState::kMissed:
       return "missed";
+    case ClaimState::kDependsOn:
+      return "depends on";
     case ClaimState::kNotMade:
       return "not made";
     case ClaimState::kMet:
@@ -150,6 +153,27 @@ void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string 
 void NotMade(Claim* claim, std::string why) {
   claim->state = ClaimState::kNotMade;
   claim->reason = std::move(why);
+}
+
+void MetOverRange(Claim* claim, const std::string& name, const std::vector<RangeValue>& values,
+                  std::string accepted, std::string reason) {
+  std::vector<std::string> holds, turns;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i].met) holds.push_back(values[i].value);
+    if (i > 0 && values[i].met != values[i - 1].met) turns.push_back(values[i].value);
+  }
+  MetIf(claim, !values.empty() && holds.size() == values.size(), std::move(accepted),
+        std::move(reason));
+  if (turns.empty()) return;
+  claim->state = ClaimState::kDependsOn;
+  claim->reason = absl::StrCat(name, ": holds for ", absl::StrJoin(holds, ", "), "; turns at ",
+                               absl::StrJoin(turns, ", "));
+}
+
+std::string Verdict(const Claim& claim) {
+  const absl::string_view state = ClaimStateName(claim.state);
+  if (claim.reason.empty()) return std::string(state);
+  return absl::StrCat(state, claim.state == ClaimState::kDependsOn ? " " : ": ", claim.reason);
 }
 
 absl::Status CheckClaim(const Claim& claim) {

@@ -29,8 +29,10 @@
 
 namespace pipelab {
 
-enum class ClaimState { kMissed, kNotMade, kMet };   // in the order in which they are listed
-absl::string_view ClaimStateName(ClaimState state);  // "missed", "not made", "met"
+// In the order in which they are listed. kDependsOn: it holds in a part of the plausible range of
+// what the paper does not give.
+enum class ClaimState { kMissed, kDependsOn, kNotMade, kMet };
+absl::string_view ClaimStateName(ClaimState state);  // "missed", "depends on", "not made", "met"
 
 // A cell of a published table. `name` tells it in messages: "K=8 M=4".
 struct ComparedCell {
@@ -63,7 +65,8 @@ struct Claim {
   Origin origin = Origin::kComputed;  // of ours
   absl::optional<CellErrors> cells;
   ClaimState state = ClaimState::kNotMade;
-  std::string reason;  // of a miss, or why it is not made
+  // Of a miss, why it is not made, or "NAME: holds for ..., turns at ..." of what it depends on.
+  std::string reason;
 
   bool from_paper() const { return !source.empty(); }
   // Ours over what is published - 1, 0 within a range; of a table the largest. None where either
@@ -89,6 +92,22 @@ void MetWithin(Claim* claim, double low, double high, std::string reason);
 // Of a table: no cell is further off than `limit`, a share.
 void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string reason);
 void NotMade(Claim* claim, std::string why);
+
+// Over the range of `name`, which the paper does not give: met where every value meets the claim,
+// missed where none does (`reason` is kept), else it depends on `name`, with the values for which
+// it holds and those at which it turns. Missed where `values` is empty.
+//
+//   MetOverRange(&c, "samples per device", {{"2", true}, {"4", true}, {"16", false}}, "1.4x", why);
+//   // depends on samples per device: holds for 2, 4; turns at 16
+struct RangeValue {
+  std::string value;  // with its unit where `name` has none
+  bool met = false;
+};
+void MetOverRange(Claim* claim, const std::string& name, const std::vector<RangeValue>& values,
+                  std::string accepted, std::string reason);
+
+// "missed: REASON", "depends on NAME: holds for ..., turns at ...", "met".
+std::string Verdict(const Claim& claim);
 
 // InvalidArgument: no id, no text, a miss without a reason, a paper's figure without a tag, one
 // that is only recalled as a target, ...

@@ -91,12 +91,15 @@ absl::StatusOr<Claim> ReadClaim(const JsonObject& object) {
   c.origin = *found;
   PIPELAB_ASSIGN_OR_RETURN(const std::string state, object.String("state"));
   bool known = false;
-  for (const ClaimState s : {ClaimState::kMissed, ClaimState::kNotMade, ClaimState::kMet}) {
+  for (const ClaimState s :
+       {ClaimState::kMissed, ClaimState::kDependsOn, ClaimState::kNotMade, ClaimState::kMet}) {
     if (state != ClaimStateName(s)) continue;
     c.state = s;
     known = true;
   }
-  if (!known) return object.Error("state", "\"", state, "\": must be met, missed or not made");
+  if (!known) {
+    return object.Error("state", "\"", state, "\": must be met, missed, depends on or not made");
+  }
   if (object.Has("cells")) {
     PIPELAB_ASSIGN_OR_RETURN(const JsonObject cells, object.Object("cells"));
     PIPELAB_ASSIGN_OR_RETURN(c.cells, ReadCells(cells));

@@ -72,6 +72,21 @@ TEST(ClaimTest, ErrorsOfATable) {
   EXPECT_EQ(c.state, ClaimState::kMissed);
 }
 
+TEST(ClaimTest, DependsOnWhatThePaperDoesNotGive) {
+  const auto over = [](const std::vector<RangeValue>& values) {
+    Claim c = Gain(1.5);
+    MetOverRange(&c, "samples per device", values, "1.4x or more", "never");
+    EXPECT_THAT(CheckClaim(c), IsOk());
+    return c;
+  };
+  EXPECT_EQ(Verdict(over({{"2", true}, {"4", true}})), "met");
+  EXPECT_EQ(Verdict(over({{"2", false}, {"4", false}})), "missed: never");
+  EXPECT_EQ(Verdict(over({})), "missed: never");
+  const Claim c = over({{"2", true}, {"4", true}, {"16", false}, {"32", true}});
+  EXPECT_EQ(c.state, ClaimState::kDependsOn);
+  EXPECT_EQ(Verdict(c), "depends on samples per device: holds for 2, 4, 32; turns at 16, 32");
+}
+
 TEST(ClaimTest, ReadsBackFromJson) {
   Claim table = PaperClaim("paper.table", "a \"table\", in words", "Paper", "read-2nd");
   MetWithinErrors(&table, ErrorsOf({{"a", 1, 1.1}, {"b", 2, 2}}), 0.01, "because");
@@ -80,12 +95,16 @@ TEST(ClaimTest, ReadsBackFromJson) {
   own.ours = "all";
   Claim not_made = OwnClaim("own.other", "cannot tell");
   NotMade(&not_made, "synthetic data");
-  const std::vector<Claim> claims = {Gain(1.7), Gain(2), table, own, not_made};
+  Claim depends = Gain(1.7);
+  MetOverRange(&depends, "batch", {{"2", true}, {"4", false}}, "1.4x", "never");
+  const std::vector<Claim> claims = {Gain(1.7), Gain(2), table, own, not_made, depends};
   const std::string text = ClaimsJson("study", claims);
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<Claim> again, ParseClaims(text, "claims.json"));
   EXPECT_EQ(ClaimsJson("study", again), text);
   EXPECT_EQ(again[2].cells->worst, "a");
   EXPECT_EQ(again[4].state, ClaimState::kNotMade);
+  EXPECT_EQ(again[5].state, ClaimState::kDependsOn);
+  EXPECT_EQ(Verdict(again[5]), Verdict(depends));
 }
 
 TEST(ClaimTest, JsonNamesTheMistake) {
@@ -98,7 +117,7 @@ TEST(ClaimTest, JsonNamesTheMistake) {
   EXPECT_THAT(message("{" + good + R"(, "origin": "guessed", "state": "met"})"),
               HasSubstr("f.json: claims[0].origin: \"guessed\""));
   EXPECT_THAT(message("{" + good + R"(, "origin": "computed", "state": "won"})"),
-              HasSubstr("must be met, missed or not made"));
+              HasSubstr("must be met, missed, depends on or not made"));
   EXPECT_THAT(message("{" + good + R"(, "origin": "computed", "state": "missed"})"),
               HasSubstr("needs a reason"));
   EXPECT_THAT(message("{" + good + R"(, "origin": "computed", "state": "met", "x": 1})"),

@@ -14,7 +14,7 @@ namespace {
 Table SchemeTable(const SampleRun& gpipe, const SampleRun& one) {
   Table t("schemes", "Two schemes & one model");
   t.AddKey("scheme");
-  t.AddKey("devices", "devices x chunks");
+  t.AddKey("devices", "devices x virtual stages");
   Column c;
   c.metric = "loss";
   c.title = "loss after 50 steps";

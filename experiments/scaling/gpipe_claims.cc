@@ -125,7 +125,8 @@ Claim ThroughputClaim(const ThroughputGrid& grid) {
     absl::StrAppendFormat(&reasons, "%s%s (%+.0f %%): %s", reasons.empty() ? "" : "; ", name,
                           ToPercent(cell.error()), reason);
   }
-  MetWithinErrors(&c, ErrorsOf(cells), kThroughputOff, reasons);
+  MetWithinErrors(&c, ErrorsOf(cells), kThroughputOff,
+                  absl::StrCat(WhatIsUnknown(grid, kThroughputOff), reasons));
   return c;
 }
 

@@ -42,13 +42,16 @@ absl::StatusOr<Overheads> OverheadsOf(const StepPrediction& point) {
       }
     }
   }
-  const double all = DeviceTime(point.trace), equal = DeviceTime(balanced);
+  const double set_up = static_cast<double>(point.step.set_up.value()) *
+                        static_cast<double>(point.trace.devices.size());
+  const double all = DeviceTime(point.trace) + set_up, equal = DeviceTime(balanced) + set_up;
   Overheads o;
   o.compute = static_cast<double>(compute) / all;
   o.recompute = static_cast<double>(recompute) / all;
   o.update = static_cast<double>(update) / all;
   o.imbalance = (all - equal) / all;
-  o.bubble = 1 - o.compute - o.recompute - o.update - o.imbalance;
+  o.set_up = set_up / all;
+  o.bubble = 1 - o.compute - o.recompute - o.update - o.imbalance - o.set_up;
   return o;
 }
 

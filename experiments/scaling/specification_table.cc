@@ -47,6 +47,7 @@ Sources SourcesOf(const ClusterSpec& cluster) {
   if (device.product_alignment.has_value()) s.Count(*device.product_alignment);
   if (device.host_launch.has_value()) s.Count(*device.host_launch);
   if (device.collective_overhead.has_value()) s.Count(*device.collective_overhead);
+  if (device.step_set_up.has_value()) s.Count(*device.step_set_up);
   for (const ClusterLevel& level : cluster.levels) {
     s.Count(level.connection);
     if (level.ring.has_value()) s.Count(*level.ring);

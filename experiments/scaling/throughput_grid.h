@@ -19,6 +19,7 @@
 #include "experiments/scaling/gpipe_family.h"
 #include "experiments/scaling/memory_fit.h"
 #include "experiments/scaling/overheads.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -38,6 +39,7 @@ struct ThroughputGrid {
   const GpipeFamily* family = nullptr;
   PublishedThroughput published;
   std::string cluster_title;
+  double device_gib = 0;              // memory of a device
   std::vector<ThroughputCell> cells;  // by devices, then micro-batches
 
   const ThroughputCell& At(int devices, int micro_batches) const;  // CHECKs
@@ -46,6 +48,12 @@ struct ThroughputGrid {
 absl::StatusOr<ThroughputGrid> MakeThroughputGrid(const GpipeFamily& family,
                                                   const PublishedThroughput& published,
                                                   const ClusterSpec& cluster);
+
+// The largest error of a cell where a step's set-up takes so long.
+double WorstError(const ThroughputGrid& grid, Nanoseconds set_up);
+// What a reader must know before the reasons: a first cell that does not fit, and for which set-ups
+// no cell is further off than `accepted`. Empty, or ends with "; ".
+std::string WhatIsUnknown(const ThroughputGrid& grid, double accepted);
 
 // Why a cell is more than a quarter off, in numbers of the grid; empty where it is not.
 std::string ReasonOfMiss(const ThroughputGrid& grid, const ThroughputCell& cell);

@@ -51,14 +51,19 @@ absl::StatusOr<std::vector<SliceGain>> GainsOfSlices(const PublishedTeraPipeRow&
 
 Table SliceTable(const std::vector<SliceGain>& gains);
 
-// What the seconds owe to the network between nodes: the fastest order of each row beside that on a
-// cluster whose outermost level has a share of its bandwidth.
+// On a cluster whose outermost level has so much bandwidth, ascending.
+struct NetworkCase {
+  double gigabits = 0;  // a second
+  std::vector<SliceGain> gains;
+};
 ClusterSpec WithSlowerNetwork(ClusterSpec cluster, double share);
-Table NetworkTable(const std::vector<SliceGain>& gains, const std::vector<SliceGain>& slower,
-                   double share);
 
-// Of one gain a row: that of its fastest order.
-std::vector<Claim> SliceClaims(const std::vector<SliceGain>& gains);
+// What the seconds owe to the network between nodes.
+Table NetworkTable(const std::vector<NetworkCase>& cases);
+
+// Of each row without slices and with them, each in its faster order of ranks.
+std::vector<Claim> SliceClaims(const std::vector<SliceGain>& gains,
+                               const std::vector<NetworkCase>& cases);
 
 }  // namespace pipelab
 

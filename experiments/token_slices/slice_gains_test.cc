@@ -35,8 +35,27 @@ TEST_F(SliceGains, FewSamplesAndManyStagesGainMost) {
   EXPECT_GT(large[0].gain(), 2 * replicas[0].gain());  // two samples through 96 stages
   const std::vector<SliceGain> gains = {replicas[0], replicas[1], large[0]};
   EXPECT_THAT(SliceTable(gains).status(), IsOk());
-  EXPECT_THAT(NetworkTable(gains, gains, 0.7).status(), IsOk());
-  for (const Claim& c : SliceClaims(gains)) EXPECT_THAT(CheckClaim(c), IsOk());
+  const std::vector<NetworkCase> cases = {{10, gains}, {25, gains}};
+  EXPECT_THAT(NetworkTable(cases).status(), IsOk());
+  for (const Claim& c : SliceClaims(gains, cases)) EXPECT_THAT(CheckClaim(c), IsOk());
+}
+
+// Each of the two has the order of ranks that suits it, and a miss names the bandwidths without
+// one.
+TEST_F(SliceGains, ClaimsNameTheNetworkThatDecides) {
+  const auto gain = [&](double whole, double sliced) {
+    SliceGain g{paper_.rows[0], {}, {}};
+    g.whole.seconds = whole * g.published.without_slices;
+    g.sliced.seconds = sliced * g.published.with_slices;
+    return g;
+  };
+  const std::vector<SliceGain> line = {gain(1.3, 0.7), gain(0.7, 0.8)};
+  const std::vector<Claim> claims = SliceClaims(
+      line, {{10, {gain(1.5, 1.3)}}, {15, {gain(1.2, 1.1)}}, {20, {gain(1, 0.9)}}, {25, line}});
+  EXPECT_EQ(claims[0].state, ClaimState::kMet);  // 0.7 / 0.7 of what is published
+  EXPECT_EQ(claims[3].state, ClaimState::kMissed);
+  EXPECT_THAT(claims[3].reason, HasSubstr("from 15 to 20 Gbit/s of 10 to 25"));
+  EXPECT_EQ(claims[4].state, ClaimState::kMissed);
 }
 
 // Messages are there: a slower network takes longer, and the paper's formula, which has none, is

@@ -33,7 +33,7 @@ ABSL_FLAG(std::string, checkpoint, "",
           "file that the training is written to, at its end and when it is interrupted; empty: "
           "--resume's, else NAME.safetensors in --out");
 ABSL_FLAG(int64_t, checkpoint_every, 0, "steps between checkpoints; 0: none on the way");
-ABSL_FLAG(std::string, resume, "", "checkpoint to go on from, at any --devices and --scheme");
+ABSL_FLAG(std::string, resume, "", "checkpoint to resume from, at any --devices and --scheme");
 ABSL_FLAG(std::string, compare_schemes, "gpipe,1f1b,breadth_first,graph",
           "schemes whose losses are compared with serial training, and that which trains");
 ABSL_FLAG(int64_t, compare_steps, 5, "steps of that comparison; 0: none");

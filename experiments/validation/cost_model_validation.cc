@@ -88,6 +88,7 @@ absl::Status Run(StudyRun* study) {
                            PredictMegatron(paper, cluster));
   report.AddTable(MegatronTable(paper, megatron));
   report.AddClaim(MegatronClaim(megatron));
+  report.AddClaim(MegatronMemoryClaim(megatron));
   report.AddTable(SpecificationTable({cluster}));
   return absl::OkStatus();
 }

@@ -19,15 +19,22 @@ struct Size {
   int64_t MeasuredRow::*of;
 };
 
+constexpr char kHiddenSize[] = "hidden size";
 constexpr Size kSizes[] = {
     {"tensor parallelism", &MeasuredRow::tensor},
-    {"hidden size", &MeasuredRow::hidden},
+    {kHiddenSize, &MeasuredRow::hidden},
     {"pipeline parallelism", &MeasuredRow::pipeline},
     {"samples of a micro-batch", &MeasuredRow::micro_batch},
 };
 
 constexpr double kMostError = 0.08;
-constexpr absl::string_view kReason = "docs/validation.md, out of sample";
+// docs/validation.md, out of sample, has the figures.
+constexpr absl::string_view kMeanReason =
+    "the host's time of an operation was not the same in all runs, which no size says";
+constexpr absl::string_view kHiddenReason =
+    "passes that the host binds (T=4 and 8, b=1 and 2) were measured 3 to 14 % slower "
+    "at h=1024 than at h=2048, the reverse of their work, so what is learned of one is wrong of "
+    "the other";
 
 absl::StatusOr<Split> SplitOf(const ClusterSpec& cluster, const MeasuredRows& rows,
                               const Size& size, int64_t value, const FitOptions& options) {
@@ -65,12 +72,16 @@ void FoundAgainstTables(const std::vector<Split>& splits, std::vector<RowError> 
   for (const Split& s : splits) {
     const double mean = Summarise(s.*errors).mean;
     if (mean < s.BestTable()) continue;
-    lost.push_back(absl::StrFormat("%s %d: %.1f %% against %.1f %%", s.size, s.value,
-                                   ToPercent(mean), ToPercent(s.BestTable())));
+    lost.push_back(absl::StrFormat(
+        "%s %d: %.1f %% against %.1f %%, and %.1f %% corrected by known passes", s.size, s.value,
+        ToPercent(mean), ToPercent(s.BestTable()), ToPercent(Summarise(s.corrected).mean)));
   }
   Found(claim, Origin::kSimulated, static_cast<double>(splits.size() - lost.size()),
         absl::StrCat(splits.size() - lost.size(), " of ", splits.size(), " splits"));
-  MetIf(claim, lost.empty(), "every split", absl::StrCat(kReason, ": ", absl::StrJoin(lost, "; ")));
+  MetIf(claim, lost.empty(), "every split",
+        absl::StrCat(absl::StrJoin(lost, "; "),
+                     ". The other rows have the very passes that are asked for, so a table repeats "
+                     "what is odd about them, which no size says"));
 }
 
 }  // namespace
@@ -169,15 +180,17 @@ std::vector<Claim> SplitClaims(const std::vector<Split>& splits) {
   for (const Split& s : splits) all.insert(all.end(), s.ours.begin(), s.ours.end());
   const std::string accepted = absl::StrFormat("at most %.0f %%", ToPercent(kMostError));
   Found(&mean, Origin::kSimulated, ToPercent(Summarise(all).mean));
-  MetIf(&mean, Summarise(all).mean <= kMostError, accepted, std::string(kReason));
+  MetIf(&mean, Summarise(all).mean <= kMostError, accepted, std::string(kMeanReason));
   double most = 0;
+  absl::string_view reason = kMeanReason;
   std::vector<std::string> by_size;
   for (const SizeSummary& s : BySize(splits)) {
+    if (s.ours > most) reason = s.size == kHiddenSize ? kHiddenReason : kMeanReason;
     most = std::max(most, s.ours);
     by_size.push_back(absl::StrFormat("%s %.1f %%", s.size, ToPercent(s.ours)));
   }
   Found(&each, Origin::kSimulated, ToPercent(most), absl::StrJoin(by_size, ", "));
-  MetIf(&each, most <= kMostError, accepted, std::string(kReason));
+  MetIf(&each, most <= kMostError, accepted, std::string(reason));
   FoundAgainstTables(splits, &Split::ours, &rival);
   FoundAgainstTables(splits, &Split::corrected, &corrected);
   return {mean, each, rival, corrected};

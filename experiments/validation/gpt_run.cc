@@ -1,9 +1,12 @@
 #include "experiments/validation/gpt_run.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "models/specs/kept_activations.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
@@ -27,8 +30,7 @@ absl::StatusOr<int> StagesOf(const StepConfig& config) {
   return schedule.num_stages();
 }
 
-absl::StatusOr<GroupedModel> ModelOf(const GptRun& run) {
-  PIPELAB_ASSIGN_OR_RETURN(const int stages, StagesOf(run.config));
+absl::StatusOr<GroupedModel> ModelOf(const GptRun& run, int stages) {
   if (run.layers % stages != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(stages, " stages do not divide the layers, ", run.layers));
@@ -41,18 +43,19 @@ absl::StatusOr<GroupedModel> ModelOf(const GptRun& run) {
   config.vocabulary = run.vocabulary;
   config.dropout = kDropout;
   config.tied_embeddings = true;
-  GroupedModel model;
-  PIPELAB_ASSIGN_OR_RETURN(model.graph, BuildGpt(config));
-  PIPELAB_RETURN_IF_ERROR(
-      CheckTensorParallel(model.graph, run.config.split(), "tensor parallelism"));
-  model.graph = WithMegatronActivations(WithMegatronKernels(std::move(model.graph)));
-  // Embedding, attention and MLP of each block, head; a group is a stage.
-  model.group_of_layer.push_back(0);
-  for (int64_t i = 0; i < 2 * run.layers; ++i) {
-    model.group_of_layer.push_back(static_cast<int>(i / 2 * stages / run.layers));
-  }
-  model.group_of_layer.push_back(stages - 1);
-  return model;
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(config));
+  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, run.config.split(), "tensor parallelism"));
+  graph = WithMegatronActivations(WithMegatronKernels(std::move(graph), run.attention));
+  return GroupByName(std::move(graph));
+}
+
+// Blocks have two layers, attention and MLP; the embedding is with the first stage's, the head with
+// the last's.
+std::string LayoutOf(const GptRun& run, int stages) {
+  std::vector<int64_t> layers(stages, 2 * run.layers / stages);
+  ++layers.front();
+  ++layers.back();
+  return absl::StrJoin(layers, "+");
 }
 
 }  // namespace
@@ -64,12 +67,14 @@ StepConfig GptRun::MegatronConfig() {
 }
 
 absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec& cluster) {
-  const StepConfig& c = run.config;
+  StepConfig c = run.config;
   if (c.devices() > cluster.max_devices()) {
     return absl::InvalidArgumentError(absl::StrCat(c.devices(), " devices; cluster ", cluster.name,
                                                    " has ", cluster.max_devices()));
   }
-  PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, ModelOf(run));
+  PIPELAB_ASSIGN_OR_RETURN(const int stages, StagesOf(c));
+  PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, ModelOf(run, stages));
+  c.layout = LayoutOf(run, stages);
   StepModel on;
   on.model = &model;
   on.cluster = &cluster;
@@ -93,7 +98,8 @@ GptRun RunOfRow(const MeasuredRow& row, int64_t vocabulary) {
   c.data = static_cast<int>(row.data);
   c.micro_batch_size = row.micro_batch;
   c.micro_batches = static_cast<int>(row.micro_batches());
-  c.recompute = row.recompute;
+  c.recompute = row.recompute == Recompute::kFull ? Recompute::kBlocks : row.recompute;
+  run.attention = row.attention;
   c.sharding = row.sharding;
   return run;
 }

@@ -7,12 +7,13 @@
 //   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, SimulateRun(run, cluster));
 //   p.step_time;  p.largest_device;  p.fits;
 //
-// Half precision; unfused attention and Megatron-LM's kernels (models/specs/megatron_kernels.h);
-// any scheme; equal numbers of layers in all stages, the embedding with the first and the head with
-// the last; tied embeddings, whose gradients the two ends sum; gradients of data-parallel replicas
-// summed in half precision after the last backward; sends and receives block; Adam with 4-byte
-// values. Layers keep what Megatron-LM's keep (models/specs/kept_activations.h): 34 s b h +
-// 5 a s^2 b bytes each without tensor parallelism and recomputation.
+// Half precision; Megatron-LM's kernels (models/specs/megatron_kernels.h), attention unfused or
+// not; any scheme; full recomputation as Megatron-LM's, a block at a time (Recompute::kBlocks);
+// equal numbers of layers in all stages, the embedding with the first and the head with the last;
+// tied embeddings, whose gradients the two ends sum; gradients of data-parallel replicas summed in
+// half precision after the last backward; sends and receives block; Adam with 4-byte values. Layers
+// keep what Megatron-LM's keep (models/specs/kept_activations.h): 34 s b h + 5 a s^2 b bytes each
+// without tensor parallelism and recomputation, 34 s b h where attention is fused.
 //
 // Time and memory are PredictStep's (pipelines/step/step.h).
 #ifndef PIPELAB_EXPERIMENTS_VALIDATION_GPT_RUN_H_
@@ -23,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "experiments/validation/measured_rows.h"
+#include "models/specs/megatron_kernels.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
@@ -33,6 +35,7 @@ namespace pipelab {
 struct GptRun {
   int64_t layers = 0, hidden = 0, heads = 0, tokens = 0;
   int64_t vocabulary = 0;  // of all tensor-parallel devices together
+  AttentionKernels attention = AttentionKernels::kUnfused;
   // Scheme, grid, micro-batches, recomputation, sharding. Its own defaults are Megatron-LM's: no
   // overlap.
   StepConfig config = MegatronConfig();

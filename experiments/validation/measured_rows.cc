@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "glog/logging.h"
+#include "tools/base/name_table.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -43,6 +44,8 @@ constexpr std::array<IntegerColumn, 10> kColumns = {
      {"tensor parallelism", &MeasuredRow::tensor, kMostDevices},
      {"data parallelism", &MeasuredRow::data, kMostDevices},
      {"pipeline parallelism", &MeasuredRow::pipeline, kMostDevices}}};
+constexpr std::array<std::pair<AttentionKernels, const char*>, 2> kAttention = {
+    {{AttentionKernels::kUnfused, "unfused"}, {AttentionKernels::kFused, "fused"}}};
 constexpr absl::string_view kTime = "iteration time (ms)";
 
 absl::Status ReadInteger(absl::string_view cell, int64_t most, int64_t* value) {
@@ -50,10 +53,15 @@ absl::Status ReadInteger(absl::string_view cell, int64_t most, int64_t* value) {
   return absl::InvalidArgumentError(absl::StrCat("must be a whole number from 1 to ", most));
 }
 
-const std::array<FurtherColumn, 5> kFurther = {
+const std::array<FurtherColumn, 6> kFurther = {
     {{"recompute",
       [](absl::string_view cell, MeasuredRow* row) -> absl::Status {
         PIPELAB_ASSIGN_OR_RETURN(row->recompute, FindRecompute(cell));
+        return absl::OkStatus();
+      }},
+     {"attention",
+      [](absl::string_view cell, MeasuredRow* row) -> absl::Status {
+        PIPELAB_ASSIGN_OR_RETURN(row->attention, FindInTable(kAttention, cell));
         return absl::OkStatus();
       }},
      {"virtual_stages",

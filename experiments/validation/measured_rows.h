@@ -8,7 +8,9 @@
 // iteration time: its cell is empty. Further columns may follow, in any order, with cells that may
 // be empty:
 //
-//   recompute        none, selective or full (empty: none)
+//   recompute        none, selective or full (empty: none); full is a block at a time, as
+//                    Megatron-LM's and PyTorch's
+//   attention        unfused or fused (empty: unfused)
 //   virtual_stages   stages of a device (empty: the scheme's own)
 //   scheme           of the catalogue, or a schedule file (empty: 1f1b, or interleaved where a
 //                    device has several stages)
@@ -30,6 +32,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "models/specs/megatron_kernels.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/step/step_config.h"
 
@@ -44,6 +47,7 @@ struct MeasuredRow {
   std::string scheme;                          // empty: not said
   Recompute recompute = Recompute::kNone;
   Sharding sharding = Sharding::kReplicated;
+  AttentionKernels attention = AttentionKernels::kUnfused;
   absl::optional<double> milliseconds;
   std::string text;  // as it stands in the file
 

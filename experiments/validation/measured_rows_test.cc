@@ -90,7 +90,7 @@ TEST(MeasuredRows, FurtherColumnsInAnyOrder) {
             "a.csv: line 1: header: \"scheme\": is there twice");
   EXPECT_EQ(message("colour", "red"),
             "a.csv: line 1: header: \"colour\": unknown; after iteration time (ms) may follow "
-            "recompute, virtual_stages, scheme, sharding, vocabulary");
+            "recompute, attention, virtual_stages, scheme, sharding, vocabulary");
 }
 
 TEST(MeasuredRows, AColumnIsAddedToTheTextAsItStands) {

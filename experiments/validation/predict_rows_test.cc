@@ -150,9 +150,10 @@ RowPrediction PredictWhole(const MeasuredRow& row) {
 // recomputation (Korthikanti et al. 2022, section 4): what 64 layers keep more than 32.
 TEST(PredictEachRow, MemoryOfALayerIsThePublishedCount) {
   const double b = 2, s = 512, h = 1024, a = 16;
-  const auto of_a_layer = [](Recompute recompute) {
+  const auto of_a_layer = [](Recompute recompute, AttentionKernels attention) {
     MeasuredRow row = Row(1, 1, 1, 2, 1);
     row.recompute = recompute;
+    row.attention = attention;
     const auto activations = [&] {
       const auto p = SimulateRun(RunOfRow(row, kGpt2Vocabulary), Dgx());
       EXPECT_THAT(p, IsOk());
@@ -163,8 +164,12 @@ TEST(PredictEachRow, MemoryOfALayerIsThePublishedCount) {
     row.layers = 32;
     return (more - activations()) / 32;
   };
-  EXPECT_NEAR(of_a_layer(Recompute::kNone) / (34 * s * b * h + 5 * a * s * s * b), 1, 0.03);
-  EXPECT_NEAR(of_a_layer(Recompute::kSelective) / (34 * s * b * h), 1, 0.03);
+  EXPECT_NEAR(of_a_layer(Recompute::kNone, AttentionKernels::kUnfused) /
+                  (34 * s * b * h + 5 * a * s * s * b),
+              1, 0.03);
+  EXPECT_NEAR(of_a_layer(Recompute::kSelective, AttentionKernels::kUnfused) / (34 * s * b * h), 1,
+              0.03);
+  EXPECT_NEAR(of_a_layer(Recompute::kNone, AttentionKernels::kFused) / (34 * s * b * h), 1, 0.03);
 }
 
 TEST(PredictEachRow, WhatIsKeptAndWhatIsTwiceComputed) {
@@ -184,6 +189,38 @@ TEST(PredictEachRow, WhatIsKeptAndWhatIsTwiceComputed) {
   EXPECT_LT(PredictWhole(row).memory, none.memory);
 }
 
+// Megatron-LM keeps 2 s b h bytes of a block that it recomputes whole.
+TEST(PredictEachRow, FullRecomputationKeepsTheInputsOfBlocks) {
+  const double b = 2, s = 512, h = 1024;
+  MeasuredRow row = Row(1, 1, 1, 2, 1);
+  row.recompute = Recompute::kFull;
+  row.layers = 64;
+  const auto activations = [&] {
+    const auto p = SimulateRun(RunOfRow(row, kGpt2Vocabulary), Dgx());
+    EXPECT_THAT(p, IsOk());
+    return static_cast<double>(p->devices[0].peak_activation.value());
+  };
+  const double more = activations();
+  row.layers = 32;
+  EXPECT_EQ(more - activations(), 32 * 2 * s * b * h);
+}
+
+// A layer of 34 s b h bytes, and no time for reading and writing scores.
+TEST(PredictEachRow, FusedAttentionKeepsNoScores) {
+  MeasuredRow row = Row(1, 1, 1, 2, 1);
+  const RowPrediction unfused = PredictWhole(row);
+  row.recompute = Recompute::kSelective;
+  const RowPrediction selective = PredictWhole(row);
+  row.recompute = Recompute::kNone;
+  row.attention = AttentionKernels::kFused;
+  const RowPrediction fused = PredictWhole(row);
+  EXPECT_LT(fused.milliseconds, unfused.milliseconds);
+  EXPECT_LT(fused.memory, unfused.memory);
+  EXPECT_LE(fused.memory, selective.memory);  // which has one layer's scores in the backward
+  EXPECT_DOUBLE_EQ(fused.tflops_all_pairs * fused.milliseconds,
+                   unfused.tflops_all_pairs * unfused.milliseconds);
+}
+
 TEST(PredictEachRow, SchemesAndVirtualStages) {
   MeasuredRow row = Row(2, 1, 1, 2, 4);
   const RowPrediction plain = PredictWhole(row);
@@ -193,7 +230,7 @@ TEST(PredictEachRow, SchemesAndVirtualStages) {
   row.virtual_stages = 0;
   row.scheme = "gpipe";
   EXPECT_GT(PredictWhole(row).memory, plain.memory);  // all micro-batches in flight
-  row.scheme = "zbv";                                 // two stages a device of its own
+  row.scheme = "zbv";                                 // two stages per device of its own
   EXPECT_GT(PredictWhole(row).milliseconds, 0);
 }
 

@@ -35,8 +35,9 @@ std::string ReasonOf(const RowError& error, const std::vector<RowError>& all,
 
 struct MegatronResult {
   PublishedMegatronRow published;
-  double tflops = 0;  // of a GPU, by the paper's formula
-  double bubble = 0;  // share of the devices' time
+  double tflops = 0;            // of a GPU, by the paper's formula
+  double bubble = 0;            // share of the devices' time
+  Bytes memory, device_memory;  // of the fullest device; of each
 
   double error() const { return tflops / published.tflops - 1; }  // above 0: too fast
 };
@@ -44,6 +45,8 @@ absl::StatusOr<std::vector<MegatronResult>> PredictMegatron(const MegatronPaper&
                                                             const ClusterSpec& cluster);
 // Whether the rows are within 5 % of what the paper printed in the mean, and each within 10 %.
 Claim MegatronClaim(const std::vector<MegatronResult>& results);
+// Whether all of them fit into the cluster's devices.
+Claim MegatronMemoryClaim(const std::vector<MegatronResult>& results);
 Table MegatronTable(const MegatronPaper& paper, const std::vector<MegatronResult>& results);
 
 }  // namespace pipelab

@@ -101,17 +101,17 @@ TEST(PublishedMegatron, ErrorsNameFileAndKey) {
       R"("parameters": 1, "heads": 1, "hidden": 1, "tflops": 1, "tag": "read", )";
   const auto row = [&](const std::string& rest) { return message("{" + sizes + rest + "}"); };
   EXPECT_EQ(row(R"("layers": 4, "tensor": 2, "pipeline": 2, "gpus": 8, "batch": 8, "micro_batch": 2,
-                   "chunks": 2)"),
+                   "virtual_stages": 2)"),
             "");
   EXPECT_THAT(row(R"("layers": 4, "tensor": 2, "pipeline": 2, "gpus": 6, "batch": 8,
-                     "micro_batch": 2, "chunks": 2)"),
+                     "micro_batch": 2, "virtual_stages": 2)"),
               testing::HasSubstr("gpus: must be a multiple of tensor x pipeline"));
   EXPECT_THAT(row(R"("layers": 4, "tensor": 2, "pipeline": 2, "gpus": 8, "batch": 6,
-                     "micro_batch": 2, "chunks": 2)"),
+                     "micro_batch": 2, "virtual_stages": 2)"),
               testing::HasSubstr("batch: must be a multiple"));
   EXPECT_THAT(row(R"("layers": 5, "tensor": 2, "pipeline": 2, "gpus": 8, "batch": 8,
-                     "micro_batch": 2, "chunks": 2)"),
-              testing::HasSubstr("layers: must be a multiple of pipeline x chunks"));
+                     "micro_batch": 2, "virtual_stages": 2)"),
+              testing::HasSubstr("layers: must be a multiple of pipeline x virtual_stages"));
   EXPECT_THAT(row(R"("layers": 4)"), testing::HasSubstr("tensor: missing"));
 }
 

@@ -5,8 +5,7 @@
 //   ByteWriter(&bytes).Int(7).Text("1F3");
 //   ByteReader in(bytes);
 //   const int64_t n = in.Int();  const std::string s = in.Text();
-//   if (!in.ok()) ...                      // there was less than was read; what was read is 0 or
-//   ""
+//   if (!in.ok()) ...     // there was less than was read; what was read is 0 or ""
 #ifndef PIPELAB_KERNELS_COMM_BYTE_CODEC_H_
 #define PIPELAB_KERNELS_COMM_BYTE_CODEC_H_
 
@@ -64,6 +63,7 @@ class ByteReader {
       ok_ = false;
       return;
     }
+    if (bytes == 0) return;  // `data` may be null
     std::memcpy(data, rest_.data(), bytes);
     rest_.remove_prefix(bytes);
   }

@@ -85,7 +85,7 @@ void AllSizesAndTypes(const RankRunner& run) {
       PIPELAB_ASSERT_OK_AND_ASSIGN(
           Ticket s, comm.Send(TestTensor(arena, specs[i], 10 * i + comm.rank()), peer, i));
       PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor x, comm.Wait(r, kPatience));
-      EXPECT_FALSE(x.empty()) << "a tensor without elements is not no tensor";
+      EXPECT_FALSE(x.empty()) << "a tensor without elements is not the absence of one";
       EXPECT_EQ(x.type(), specs[i].type);
       EXPECT_EQ(x.shape(), specs[i].shape);
       EXPECT_EQ(FirstDifference(x, 10 * i + peer), -1) << ShapeToString(specs[i].shape);

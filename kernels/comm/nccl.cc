@@ -163,7 +163,7 @@ class NcclTransport final : public Transport {
 
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(int devices) override {
     if (devices != processes_->size()) {
-      return absl::InvalidArgumentError(absl::StrCat("NCCL has a device a process: ", devices,
+      return absl::InvalidArgumentError(absl::StrCat("NCCL has one device per process: ", devices,
                                                      " devices in ", processes_->size(),
                                                      " processes"));
     }
@@ -189,8 +189,9 @@ std::unique_ptr<Transport> MakeNcclTransport(ProcessGroup* processes,
 absl::StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicator(
     ProcessGroup* processes, int size, std::shared_ptr<gpu::Device> device, absl::Duration limit) {
   if (size < 1 || size > processes->size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "NCCL has a device a process: ", size, " devices in ", processes->size(), " processes"));
+    return absl::InvalidArgumentError(absl::StrCat("NCCL has one device per process: ", size,
+                                                   " devices in ", processes->size(),
+                                                   " processes"));
   }
   if (processes->rank() == 0 && 3 * (size - 1) > kHardwareQueues) {
     LOG(WARNING) << size << " ranks over NCCL have " << 3 * (size - 1)

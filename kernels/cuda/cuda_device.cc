@@ -338,10 +338,11 @@ absl::Status CheckPeerAccess(absl::Span<const int> gpus) {
       PIPELAB_RETURN_IF_ERROR(CudaStatus(cudaDeviceCanAccessPeer(&can, from, to),
                                          absl::StrCat("whether GPU ", from, " reaches GPU ", to)));
       if (can != 0) continue;
-      return absl::FailedPreconditionError(absl::StrCat(
-          "GPU ", from, " cannot reach the memory of GPU ", to,
-          " (no peer access), which devices of one process need: start a process a GPU (mpirun -n ",
-          gpus.size(), "), or use one GPU (CUDA_VISIBLE_DEVICES=", to, ")"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("GPU ", from, " cannot reach the memory of GPU ", to,
+                       " (no peer access), which devices of one process need: start one process "
+                       "per GPU (mpirun -n ",
+                       gpus.size(), "), or use one GPU (CUDA_VISIBLE_DEVICES=", to, ")"));
     }
   }
   return absl::OkStatus();

@@ -27,7 +27,7 @@ ABSL_FLAG(int, hidden, 8192, "width");
 ABSL_FLAG(int, heads, 64, "attention heads");
 ABSL_FLAG(std::string, tokens, "1024,2048", "lengths of sequences");
 ABSL_FLAG(std::string, samples, "1,2,4", "samples of a micro-batch");
-ABSL_FLAG(int, runs, 10, "measured runs, of which the median counts");
+ABSL_FLAG(int, runs, 10, "measured runs; the median counts");
 
 namespace pipelab {
 namespace {

@@ -102,13 +102,13 @@ class Parser {
     data_ = rest.substr(length);
     absl::StatusOr<json> header = ParseJson(text, absl::StrCat(file_, ": header"));
     if (!header.ok()) return absl::DataLossError(header.status().message());
-    if (!header->is_object()) return Error("the header is no JSON object");
+    if (!header->is_object()) return Error("the header is not a JSON object");
     return header;
   }
 
   absl::StatusOr<std::map<std::string, std::string>> Metadata(const json& entry) const {
     std::map<std::string, std::string> metadata;
-    if (!entry.is_object()) return Error("__metadata__ is no JSON object");
+    if (!entry.is_object()) return Error("__metadata__ is not a JSON object");
     for (const auto& [key, value] : entry.items()) {
       if (!value.is_string()) return Error(absl::StrCat("metadata \"", key, "\" is no string"));
       metadata[key] = value.get<std::string>();
@@ -127,7 +127,7 @@ class Parser {
     for (const json& number : *it) {
       if (!number.is_number_unsigned() ||
           number.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-        return Error(name, absl::StrCat("\"", field, "\" holds what is no size"));
+        return Error(name, absl::StrCat("\"", field, "\" holds what is not a size"));
       }
       numbers.push_back(number.get<int64_t>());
     }
@@ -145,7 +145,7 @@ class Parser {
   }
 
   absl::StatusOr<StoredTensor> Tensor(const std::string& name, const json& entry) {
-    if (!entry.is_object()) return Error(name, "its entry is no JSON object");
+    if (!entry.is_object()) return Error(name, "its entry is not a JSON object");
     PIPELAB_ASSIGN_OR_RETURN(const Type* type, TypeOf(name, entry));
     StoredTensor tensor;
     PIPELAB_ASSIGN_OR_RETURN(tensor.shape, Numbers(name, entry, "shape"));

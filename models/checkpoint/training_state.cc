@@ -169,7 +169,7 @@ absl::StatusOr<TrainingState> ParseTrainingState(absl::string_view contents,
   const auto format = file.metadata.find("format");
   if (format == file.metadata.end() || format->second != kFormat) {
     return absl::DataLossError(
-        absl::StrCat(path, ": no training state: its metadata do not say \"", kFormat, "\""));
+        absl::StrCat(path, ": not a training state: its metadata do not say \"", kFormat, "\""));
   }
   TrainingState state;
   state.source = std::string(path);

@@ -144,7 +144,7 @@ TEST_F(TrainingStateTest, RefusesFilesThatChanged) {
   expect(file, "metadata \"step\" is no number");
   file = good;
   file.metadata.erase("format");
-  expect(file, "no training state");
+  expect(file, "not a training state");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(Path()));
   ASSERT_THAT(WriteFileAtomically(Path(), bytes.substr(0, bytes.size() / 2)), IsOk());
   EXPECT_THAT(ReadTrainingState(Path()), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(Path())));

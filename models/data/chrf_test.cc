@@ -44,7 +44,7 @@ TEST(Chrf, SpaceDoesNotCountAndCharactersAreNotBytes) {
   EXPECT_EQ(Score("a\xC2\xA0z", "az"), 1);
   // One of two characters, though one of four bytes differs.
   EXPECT_NEAR(Score("\xC3\xA4\xC3\xB6", "\xC3\xA4\xC3\xBC"), (1.0 / 2 + 0) / 2, 1e-12);
-  EXPECT_EQ(Score("\xFF\xFE", "\xFF\xFE"), 1);  // no UTF-8: bytes
+  EXPECT_EQ(Score("\xFF\xFE", "\xFF\xFE"), 1);  // not UTF-8: bytes
 }
 
 TEST(Chrf, PairsAreCountedTogether) {

@@ -153,7 +153,7 @@ TEST(Cox2, DamageIsNamed) {
   expect(Cox2File({"Q_a", "Q_b"}, std::nan("")), "row 2: nan");
   expect(ZlibOf(RWriter().Bytes("RDX3\n").Begin(3).Cell("x").Integers({1}).Null().bytes()),
          "column 'cox2IC50' is not there");
-  expect("rubbish", "no R data file");
+  expect("rubbish", "not an R data file");
   expect(Cox2File({"Q_a"}, 1).substr(0, 60), "ends too early");
 }
 

@@ -89,7 +89,7 @@ absl::Status RReader::ReadHeader() {
                                                  magic == "A\n" ? "text" : "native",
                                                  " format; only XDR ('X') can be read"));
   }
-  if (magic != "X\n") return Error("no R serialisation: it must start with 'X' and a new line");
+  if (magic != "X\n") return Error("not an R serialisation: it must start with 'X' and a new line");
   position_ = 2;
   uint32_t version = 0, writer = 0, reader = 0;
   PIPELAB_RETURN_IF_ERROR(ReadWord(version));

@@ -78,7 +78,7 @@ absl::StatusOr<RValue> ReadRData(absl::string_view file, absl::string_view what,
   absl::string_view rest = bytes;
   if (!absl::ConsumePrefix(&rest, "RDX2\n") && !absl::ConsumePrefix(&rest, "RDX3\n")) {
     return absl::DataLossError(
-        absl::StrCat(what, ": no R data file: unpacked it must start with 'RDX2' or 'RDX3'"));
+        absl::StrCat(what, ": not an R data file: unpacked it must start with 'RDX2' or 'RDX3'"));
   }
   PIPELAB_ASSIGN_OR_RETURN(RValue value, ReadRSerialized(rest, what, limits));
   if (value.type != RType::kPairList) {

@@ -1,9 +1,10 @@
 // Ratings of films by users: the table, its split, and the baseline that a recommender must beat.
 //
-//   RatingTable table = SyntheticRatings(/*users=*/100, /*films=*/200, /*ratings=*/5000,
-//   /*seed=*/1); const RatingSplit split = SplitRatings(table, /*seed=*/1);     // a random tenth
-//   held out const BiasModel bias(table, split.train); bias.Score(table.ratings[i].user,
-//   table.ratings[i].film);
+//   RatingTable table =
+//       SyntheticRatings(/*users=*/100, /*films=*/200, /*ratings=*/5000, /*seed=*/1);
+//   const RatingSplit split = SplitRatings(table, /*seed=*/1);     // a random tenth held out
+//   const BiasModel bias(table, split.train);
+//   bias.Score(table.ratings[i].user, table.ratings[i].film);
 //
 // What is to be predicted: whether a film gets at least kLikedStars.
 #ifndef PIPELAB_MODELS_DATA_RATINGS_H_

@@ -62,7 +62,7 @@ absl::Status ReadCatalogue(const std::string& path, int32_t locale,
     if (e.id.empty() || e.translation.empty() || e.id == e.translation) continue;
     for (const std::string* text : {&e.id, &e.translation}) {
       if (DecodeUtf8(*text).ok()) continue;
-      return absl::DataLossError(absl::StrCat(path, ": \"", e.id, "\": the text is no UTF-8"));
+      return absl::DataLossError(absl::StrCat(path, ": \"", e.id, "\": the text is not UTF-8"));
     }
     translations->push_back({locale, std::move(e.id), std::move(e.translation)});
   }

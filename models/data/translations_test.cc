@@ -69,7 +69,7 @@ TEST(IsoCodes, DamageIsNamed) {
                        HasSubstr("fr/LC_MESSAGES/iso_639-3.mo: byte 0: magic")));
   WriteCatalogue(root, "fr", "iso_639-3.mo", MoFile({{"Thai", "\xFF"}}));
   EXPECT_THAT(LoadIsoCodes(root),
-              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("\"Thai\": the text is no UTF-8")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("\"Thai\": the text is not UTF-8")));
   EXPECT_THAT(LoadIsoCodes("/no/such"),
               StatusIs(absl::StatusCode::kNotFound, StartsWith("/no/such")));
   root = *MakeTemporaryDirectory(JoinPath(testing::TempDir(), "iso-"));

@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<uint32_t>> DecodeUtf8(absl::string_view text) {
       c = c << 6 | (next & 0x3Fu);
     }
     if (!good || c < kSmallest[length] || !IsCharacter(c)) {
-      return absl::InvalidArgumentError(absl::StrFormat("no UTF-8: byte 0x%02x at %d", first, i));
+      return absl::InvalidArgumentError(absl::StrFormat("not UTF-8: byte 0x%02x at %d", first, i));
     }
     characters.push_back(c);
     i += length;

@@ -52,7 +52,7 @@ absl::string_view WrongIn(const ListedLayer& layer) {
     return "what is whole of \"parameters\" must be from 0 to all of them";
   }
   for (Bytes sum : {split.forward_sum, split.backward_sum}) {
-    if (sum < Bytes(0) || sum > kMostBytes) return "sums must be from 0 to 64 TiB a sample";
+    if (sum < Bytes(0) || sum > kMostBytes) return "sums must be from 0 to 64 TiB per sample";
   }
   if (split.tokens < 0) return "tokens must be at least 1";
   for (const TensorDimension& d : split.divides) {
@@ -106,7 +106,7 @@ class GraphMaker {
                       layer.workspace.per_sample}) {
         if (b < Bytes(0) || b > kMostBytes) return wrong("bytes", "64 TiB");
         bytes += b;
-        if (bytes > kMostBytes) return Error("layers: together more than 64 TiB a sample");
+        if (bytes > kMostBytes) return Error("layers: together more than 64 TiB per sample");
       }
       if (layer.parameters < 0 || layer.parameters > kMostParameters) {
         return wrong("parameters", absl::StrCat(kMostParameters));

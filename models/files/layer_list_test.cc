@@ -238,7 +238,7 @@ TEST(LayerList, SizesHaveLimits) {
       [](LayerList& l) {
         for (ListedLayer& layer : l.layers) layer.kept = Bytes(int64_t{1} << 45);
       },
-      "layers: together more than 64 TiB a sample");
+      "layers: together more than 64 TiB per sample");
   Refuses([](LayerList& l) { l.layers[1].parameters = -1; },
           "layer \"b\": parameters must be from 0 to 1125899906842624");
   Refuses(

@@ -119,7 +119,7 @@ TEST(NetworkJson, ErrorsNameFilePlaceAndReason) {
         j[3]["inputs"] = {"conv1", "conv2"};
       },
       "layers[3].inputs: layer \"conv2\" gives [196, 8]; layer \"conv1\" gives [784, 8], and "
-      "sums are of one shape");
+      "a sum's inputs must have one shape");
   Refuses(
       kTable,
       [](json& j) {

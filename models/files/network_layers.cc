@@ -75,7 +75,8 @@ class LayerReader : NetworkLayerKeys {
     AddSizes sizes;
     for (const NetworkLayerInput& input : s_.inputs) {
       if (input.value.shape != s_.inputs[0].value.shape) {
-        return InputError(input, absl::StrCat(FirstGives(), ", and sums are of one shape"));
+        return InputError(input,
+                          absl::StrCat(FirstGives(), ", and a sum's inputs must have one shape"));
       }
       sizes.inputs.push_back(input.index);
     }
@@ -91,7 +92,8 @@ class LayerReader : NetworkLayerKeys {
       PIPELAB_RETURN_IF_ERROR(CheckRows(input));
       if (input.value.shape[0] != s_.inputs[0].value.shape[0]) {
         return InputError(
-            input, absl::StrCat(FirstGives(), ", and what stands side by side has as many rows"));
+            input, absl::StrCat(FirstGives(),
+                                ", and inputs side by side must have the same number of rows"));
       }
       sizes.inputs.push_back(input.index);
       sizes.widths.push_back(input.value.shape[1]);

@@ -30,7 +30,10 @@ class Reader {
     for (const JsonObject& object : nodes) {
       PiperNode& node = problem_.nodes.emplace_back();
       PIPELAB_ASSIGN_OR_RETURN(node.id, ids_.Add(object, "id"));
-      PIPELAB_ASSIGN_OR_RETURN(node.name, object.String("name"));
+      node.name = absl::StrCat(node.id);
+      if (object.Has("name")) {
+        PIPELAB_ASSIGN_OR_RETURN(node.name, object.String("name"));
+      }
     }
     PIPELAB_RETURN_IF_ERROR(ReadEdges());
     // Menus name the edges of their node.
@@ -85,7 +88,13 @@ class Reader {
       if (variants.empty()) return tmpcs.Error(key, "there are no variants");
       for (const JsonObject& variant : variants) {
         PIPELAB_ASSIGN_OR_RETURN(PiperVariant read, ReadVariant(variant, index));
-        problem_.nodes[index].variants[degree].push_back(std::move(read));
+        std::vector<PiperVariant>& known = problem_.nodes[index].variants[degree];
+        for (const PiperVariant& other : known) {
+          if (other.id != read.id) continue;
+          return variant.Error("id", "\"", read.id,
+                               "\": another variant of the degree has this id");
+        }
+        known.push_back(std::move(read));
       }
     }
     if (problem_.nodes[index].variants.empty())

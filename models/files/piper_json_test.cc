@@ -112,6 +112,13 @@ void Refuses(const std::function<void(json&)>& change, const std::string& messag
 
 json& Variant(json& root) { return root["nodes"][0]["TMPCs"]["1"][0]; }
 
+TEST(PiperJson, ANodeWithoutANameIsCalledByItsId) {
+  json root = *ParseJson(Example(), "example");
+  root["nodes"][1].erase("name");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const PiperProblem p, ParsePiper(DumpJson(root), "a.json"));
+  EXPECT_EQ(p.nodes[1].name, "1");
+}
+
 TEST(PiperJson, ErrorsNameFileKeyAndReason) {
   Refuses([](json& j) { j.erase("bandwidth"); }, "bandwidth: missing");
   Refuses([](json& j) { j["bandwidth"] = 0; }, "bandwidth: must be above 0");
@@ -123,7 +130,8 @@ TEST(PiperJson, ErrorsNameFileKeyAndReason) {
           "maxMemoryPerDevice: -1.0: must be from 0 to 1e+15");
   Refuses([](json& j) { j["nodes"] = json::array(); }, "nodes: there are none");
   Refuses([](json& j) { j["nodes"][2]["id"] = 1; }, "nodes[2].id: 1: another node has this id");
-  Refuses([](json& j) { j["nodes"][2].erase("name"); }, "nodes[2].name: missing");
+  Refuses([](json& j) { j["nodes"][0]["TMPCs"]["1"].push_back(Variant(j)); },
+          "nodes[0].TMPCs.1[2].id: \"vanilla\": another variant of the degree has this id");
   Refuses([](json& j) { j["nodes"][0]["TMPCs"] = json::object(); },
           "nodes[0].TMPCs: there are no variants");
   Refuses([](json& j) { j["nodes"][0]["TMPCs"]["1"] = json::array(); },

@@ -2,8 +2,7 @@
 // causal (GPT) or over all tokens (BERT, encoders). What it costs; gpt_attention.cc runs it.
 //
 //   LayerSpec layer = GptAttentionSpec({.name = "block0/attention", .input = 0, .tokens = 128,
-//   .hidden = 256,
-//                                       .heads = 4});
+//                                       .hidden = 256, .heads = 4});
 //
 // Output: {tokens, hidden}. W is heads * head_size. Of the forward it keeps q, k and v [M, 3W], the
 // attention's output [M, W], a number a row and head, and the norm's mean and reciprocal deviation.

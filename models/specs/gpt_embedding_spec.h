@@ -2,7 +2,7 @@
 // gpt_embedding.cc runs it.
 //
 //   LayerSpec layer = GptEmbeddingSpec({.name = "embedding", .tokens = 128, .hidden = 256,
-//   .vocabulary = 96});
+//                                       .vocabulary = 96});
 //
 // Output: {tokens, hidden}. Keeps nothing for the backward but the output's gradient, and draws the
 // tokens from the data again when the weight gradient needs them.

@@ -2,7 +2,7 @@
 // costs; gpt_head.cc runs it.
 //
 //   LayerSpec layer = GptHeadSpec({.name = "head", .input = 8, .tokens = 128, .hidden = 256,
-//   .vocabulary = 96});
+//                                  .vocabulary = 96});
 //
 // The table is [vocabulary, hidden], tied to the embedding's or not; with an output bias it is a
 // weight [hidden, vocabulary] of its own. Of the forward it keeps the

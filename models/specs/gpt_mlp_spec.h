@@ -2,7 +2,7 @@
 // gpt_mlp.cc runs it.
 //
 //   LayerSpec layer = GptMlpSpec({.name = "block0/mlp", .input = 1, .tokens = 128, .hidden = 256,
-//   .inner = 1024});
+//                                 .inner = 1024});
 //
 // Output: {tokens, hidden}. Of the forward it keeps the input of the GELU [M, inner] and the norm's
 // mean and reciprocal deviation. The norm's output and the GELU's are computed again for the weight

@@ -10,11 +10,10 @@
 // (Korthikanti et al., "Reducing activation recomputation in large Transformer models", 2022,
 // section 4):
 //
-//                        no tensor parallelism   T devices                     and sequence
-//                        parallel
-//   Megatron-LM          34 sbh + 5 a s^2 b      sbh (10 + 24/T) + 5 a s^2 b/T  (34 sbh + 5 a s^2
-//   b)/T selective            34 sbh                  sbh (10 + 24/T)                34 sbh/T ours,
-//   fused          20 sbh                  sbh (4 + 16/T)                 20 sbh/T
+//                   no tensor parallelism  T devices                     and sequence parallel
+//   Megatron-LM     34 sbh + 5 a s^2 b     sbh (10 + 24/T) + 5 a s^2 b/T (34 sbh + 5 a s^2 b)/T
+//   selective       34 sbh                 sbh (10 + 24/T)               34 sbh/T
+//   ours, fused     20 sbh                 sbh (4 + 16/T)                20 sbh/T
 //
 // Ours keep less because they compute norms, GELU and dropout's masks again, and attention's scores
 // block by block (Dao et al. 2022). The bytes with masks and dropped scores are those of a model

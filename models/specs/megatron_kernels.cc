@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <functional>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 #include <vector>
 
+#include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
@@ -62,7 +64,7 @@ Operation ScoreProduct(const AttentionSizes& s, int64_t heads, int64_t m, int64_
   return o;
 }
 
-LayerOperations AttentionKernels(const AttentionSizes& s, int64_t samples, TensorParallel split) {
+LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TensorParallel split) {
   const SplitRows rows(samples * s.tokens, split);
   const int64_t m = rows.all, own = rows.own * s.hidden;
   const int64_t heads = s.heads / split.degree, w = heads * s.head_size;
@@ -79,6 +81,28 @@ LayerOperations AttentionKernels(const AttentionSizes& s, int64_t samples, Tenso
       Elementwise(2 * m * w),           to_scores,   from_scores, Dropout(pairs),
       Softmax(2 * Half(pairs) + pairs), from_scores, from_scores, Elementwise(6 * m * w)};
   ops.backward_input.insert(ops.backward_input.end(), backward.begin(), backward.end());
+  ops.backward_weight.push_back(Elementwise(3 * m * w));  // of the bias of q, k, v
+  AddMatmul(m, s.hidden, w, &ops);
+  AddBranchEnd(own, &ops);
+  Accumulate({s.hidden, s.hidden, 3 * w * s.hidden, 3 * w, w * s.hidden, s.hidden},
+             &ops.backward_weight);
+  return ops;
+}
+
+// `core`: the fused kernels of the model's own operations.
+LayerOperations FusedKernels(const AttentionSizes& s, const LayerOperations& core, int64_t samples,
+                             TensorParallel split) {
+  const SplitRows rows(samples * s.tokens, split);
+  const int64_t m = rows.all, own = rows.own * s.hidden;
+  const int64_t w = s.heads / split.degree * s.head_size;
+  LayerOperations ops;
+  AddBranchStart(own, &ops);
+  AddMatmul(m, 3 * w, s.hidden, &ops);
+  for (const auto& [from, to] : {std::make_pair(&core.forward, &ops.forward),
+                                 std::make_pair(&core.backward_input, &ops.backward_input)}) {
+    std::copy_if(from->begin(), from->end(), std::back_inserter(*to),
+                 [](const Operation& o) { return o.kind == OperationKind::kAttention; });
+  }
   ops.backward_weight.push_back(Elementwise(3 * m * w));  // of the bias of q, k, v
   AddMatmul(m, s.hidden, w, &ops);
   AddBranchEnd(own, &ops);
@@ -145,10 +169,13 @@ int64_t Words(const LayerSpec& layer, int64_t hidden) {
 Kernels KernelsOf(const LayerSpec& layer) {
   using std::placeholders::_1;
   using std::placeholders::_2;
-  if (layer.kind == kUnfusedAttention) {
+  if (layer.kind == kUnfusedAttention || layer.kind == kGptAttention) {
     const AttentionSizes sizes = {layer.output_shape[0], Integer(layer, "heads"),
                                   Integer(layer, "head_size"), layer.output_shape[1]};
-    return std::bind(AttentionKernels, sizes, _1, _2);
+    if (layer.kind == kUnfusedAttention) return std::bind(UnfusedKernels, sizes, _1, _2);
+    return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
+      return FusedKernels(sizes, core(samples, TokenSlice(), split), samples, split);
+    };
   }
   if (layer.kind == kGptMlp) {
     return std::bind(MlpKernels, layer.output_shape[0], layer.output_shape[1],
@@ -168,8 +195,8 @@ Kernels KernelsOf(const LayerSpec& layer) {
 
 }  // namespace
 
-ModelGraph WithMegatronKernels(ModelGraph graph) {
-  graph = WithUnfusedAttention(std::move(graph));
+ModelGraph WithMegatronKernels(ModelGraph graph, AttentionKernels attention) {
+  if (attention == AttentionKernels::kUnfused) graph = WithUnfusedAttention(std::move(graph));
   for (LayerSpec& layer : graph.layers) {
     const Kernels kernels = KernelsOf(layer);
     if (kernels == nullptr) continue;

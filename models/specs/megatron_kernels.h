@@ -1,7 +1,7 @@
 // A GPT's operations as Megatron-LM launches them on GPUs (Narayanan et al. 2021, section 4.2, and
-// its code of that time), for predictions of its measured runs: unfused attention, dropout, bias
-// gradients and the sums of micro-batches' gradients are kernels of their own, and some of the
-// others are fused. It has costs, and no layer that runs.
+// its code of that time), for predictions of its measured runs: attention unfused or fused,
+// dropout, bias gradients and the sums of micro-batches' gradients are kernels of their own, and
+// some of the others are fused. It has costs, and no layer that runs.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph g, BuildGpt(config));
 //   g = WithMegatronKernels(std::move(g));
@@ -12,7 +12,11 @@
 //              writes all; its gradient reads that half twice
 //   dropout    of the softmax, of the embedding and, fused with bias and residual, of each branch;
 //              a mask is a byte a number
-//   heads      the attention's output is copied to rows of tokens, the gradients of q, k and v into
+//   attention  unfused, or one fused kernel a pass, dropout included, which neither reads nor
+//   writes
+//              scores: FlashAttention (Dao et al. 2022)
+//   heads      unfused, the attention's output is copied to rows of tokens, the gradients of q, k
+//   and v into
 //              one tensor
 //   biases     those of the products into q, k, v are part of the product, the GELU's and the
 //              branches' of what comes after; gradients are sums over rows
@@ -22,13 +26,19 @@
 #ifndef PIPELAB_MODELS_SPECS_MEGATRON_KERNELS_H_
 #define PIPELAB_MODELS_SPECS_MEGATRON_KERNELS_H_
 
+#include <cstdint>
+
 #include "models/graph/layer_spec.h"
 
 namespace pipelab {
 
-// Every layer of the kinds gpt_embedding, gpt_attention (then unfused), gpt_mlp and gpt_head.
+enum class AttentionKernels : uint8_t { kUnfused, kFused };
+
+// Every layer of the kinds gpt_embedding, gpt_attention (unfused_attention then, or still
+// gpt_attention where fused), gpt_mlp and gpt_head.
 // Token slices are not known to it.
-ModelGraph WithMegatronKernels(ModelGraph graph);
+ModelGraph WithMegatronKernels(ModelGraph graph,
+                               AttentionKernels attention = AttentionKernels::kUnfused);
 
 }  // namespace pipelab
 

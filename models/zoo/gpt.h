@@ -2,8 +2,7 @@
 // block, then head.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph g, BuildGpt({.layers = 4, .hidden = 128, .heads = 4,
-//   .tokens = 128,
-//                                                    .vocabulary = 96}));
+//                                                    .tokens = 128, .vocabulary = 96}));
 //   g.num_parameters();        // nothing is allocated: 52B parameters are as quick
 //
 // Norms are in front of each half block (GPT-2); the GELU is the tanh form. Starts as GPT-2: normal

@@ -123,9 +123,11 @@ void AddBaPipe(Models* models) {
 void AddGraphPipe(Models* models) {
   const std::string source = "Jeon et al. 2025 (GraphPipe)";
   models->push_back({"mmt", source, 0, 0, "32000 words", [] { return BuildMmt(PublishedMmt()); }});
-  models->push_back({"dlrm", source, 0, 0, "4096 features a dense branch, 4 layers after the join",
+  models->push_back({"dlrm", source, 0, 0,
+                     "4096 features per dense branch, 4 layers after the join",
                      [] { return BuildDlrm(PublishedDlrm()); }});
-  models->push_back({"candle-uno", source, 0, 0, "4096 features a branch, 4 layers after the join",
+  models->push_back({"candle-uno", source, 0, 0,
+                     "4096 features per branch, 4 layers after the join",
                      [] { return BuildCandleUno(PublishedCandleUno()); }});
   models->push_back({"case-study", source, 0, 0, "widths, words and tokens: those of mmt",
                      [] { return BuildCaseStudy(CaseStudyConfig()); }});

@@ -66,7 +66,7 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   if (device.arithmetic.empty()) return Error("device.arithmetic", "must have an operation");
   for (const auto& [kind, curve] : device.arithmetic) {
     const std::string place = absl::StrCat("device.arithmetic.", OperationKindName(kind));
-    if (!HasProducts(kind)) return Error(place, "has none: memory_efficiency rules its time");
+    if (!HasProducts(kind)) return Error(place, "has none: memory_efficiency sets its time");
     PIPELAB_RETURN_IF_ERROR(CheckCurveAt(place, curve));
   }
   for (const auto& [kind, curve] : device.memory_efficiency_of) {
@@ -91,6 +91,9 @@ absl::Status CheckDevice(const DeviceSpec& device) {
   }
   if (device.launch_gap.has_value()) {
     PIPELAB_RETURN_IF_ERROR(CheckLatency("device.launch_gap", *device.launch_gap));
+  }
+  if (device.step_set_up.has_value()) {
+    PIPELAB_RETURN_IF_ERROR(CheckLatency("device.step_set_up", *device.step_set_up));
   }
   if (device.collective_overhead.has_value()) {
     PIPELAB_RETURN_IF_ERROR(

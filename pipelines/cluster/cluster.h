@@ -11,8 +11,7 @@
 //   kPair    each ordered pair of devices has a link of its own (NVLink between all of four);
 //   kDevice  each device has a port out and a port in, for all its transfers (NVSwitch);
 //   kUnit    the devices of each unit of the level below share an uplink and a downlink (the
-//   network
-//            card of a node, the PCIe root behind a switch);
+//            network card of a node, the PCIe root behind a switch);
 //   kMesh,   the units of the level below lie on a grid of `shape`, and a transfer goes from
 //   kTorus   neighbour to neighbour, along the last dimension first; each hop is a link of its own
 //            direction. A torus is closed in each dimension, and takes the shorter way.

@@ -39,6 +39,7 @@ void ReadOptional(const JsonObject& object, Faults* faults, DeviceSpec* device) 
   ReadIfThere(object, "host_launch", faults, &device->host_launch);
   ReadIfThere(object, "collective_overhead", faults, &device->collective_overhead);
   ReadIfThere(object, "launch_gap", faults, &device->launch_gap);
+  ReadIfThere(object, "step_set_up", faults, &device->step_set_up);
   if (object.Has("calibrated")) faults->Read(object.String("calibrated"), &device->calibrated);
   if (object.Has("published")) faults->Read(object.String("published"), &device->published);
   if (object.Has("efficiency_range")) faults->Read(ReadRange(object), &device->efficiency_range);
@@ -94,8 +95,9 @@ DeviceSpec ReadDevice(const JsonObject& object, const absl::optional<DeviceClass
   faults->Add(
       object.AllowKeys({"name", "class", "peaks", "memory", "memory_bandwidth", "launch_overhead",
                         "arithmetic", "memory_efficiency", "memory_efficiency_of", "product_tile",
-                        "product_alignment", "host_launch", "launch_gap", "collective_overhead",
-                        "kernels", "calibrated", "published", "efficiency_range"}));
+                        "product_alignment", "host_launch", "launch_gap", "step_set_up",
+                        "collective_overhead", "kernels", "calibrated", "published",
+                        "efficiency_range"}));
   DeviceSpec device;
   if (object.Has("name")) faults->Read(object.String("name"), &device.name);
   ReadEach(object, "peaks", &FindNumberType, &ReadQuantity<FlopsPerSecond>, faults, &device.peaks);
@@ -272,6 +274,7 @@ std::string ClusterToJson(const ClusterSpec& cluster) {
     device["collective_overhead"] = Written(*d.collective_overhead);
   }
   if (d.launch_gap.has_value()) device["launch_gap"] = Written(*d.launch_gap);
+  if (d.step_set_up.has_value()) device["step_set_up"] = Written(*d.step_set_up);
   if (d.own_kernels) device["kernels"] = kOwnKernels;
   if (!d.calibrated.empty()) device["calibrated"] = d.calibrated;
   if (!d.published.empty()) device["published"] = d.published;

@@ -52,12 +52,14 @@ TEST(ClusterJson, LaunchesAlignmentAndCollectivesAreReadBack) {
   cluster.device.host_launch = {Microseconds(40), "measured"};
   cluster.device.collective_overhead = {Microseconds(90), "fitted"};
   cluster.device.launch_gap = {Microseconds(40), "assumed"};
+  cluster.device.step_set_up = {Milliseconds(85), "assumed"};
   cluster.device.product_alignment = {{{{1, 0.25}, {8, 1}}}, "read"};
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec again,
                                ParseCluster(ClusterToJson(cluster), "again"));
   EXPECT_EQ(again.device.host_launch->value, Microseconds(40));
   EXPECT_EQ(again.device.collective_overhead->value, Microseconds(90));
   EXPECT_EQ(again.device.launch_gap->value, Microseconds(40));
+  EXPECT_EQ(again.device.step_set_up->value, Milliseconds(85));
   EXPECT_EQ(LaunchGap(again.device), Microseconds(40));
   ClusterSpec without = again;
   without.device.launch_gap.reset();
@@ -300,8 +302,8 @@ TEST(ClusterJson, ARangeOfEfficienciesThatWereNotCalibrated) {
   EXPECT_THAT(CheckCluster(WithEfficiency(h100, 5)), IsOk());  // no share is above 1
 }
 
-// Launches and calls are the host's and its framework's: one default for every GPU that studies ran
-// under a Python framework; TPUs, P40s and P100s ran compiled graphs and have none.
+// Launches and calls are the host's and its framework's: one default for A100s and later, another
+// for V100s; TPUs, P40s and P100s ran compiled graphs and have none.
 TEST(Catalog, GpusHaveOneRuleForTheHost) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
   for (const std::string& name : ClusterNames()) {
@@ -310,7 +312,10 @@ TEST(Catalog, GpusHaveOneRuleForTheHost) {
     const bool gpu = name != "template" && !compiled;
     ASSERT_EQ(c.device.host_launch.has_value(), gpu) << name;
     ASSERT_EQ(c.device.collective_overhead.has_value(), gpu) << name;
-    if (!gpu) continue;
+    // Catalog.MachinesOfV100sAgree (cluster_test.cc) has the V100s' own.
+    const bool v100 = c.device.name.substr(0, 10) == "Tesla V100";
+    EXPECT_EQ(v100, gpu && c.device.host_launch->value != a100.device.host_launch->value) << name;
+    if (!gpu || v100) continue;
     EXPECT_EQ(c.device.host_launch->value, a100.device.host_launch->value) << name;
     EXPECT_EQ(c.device.collective_overhead->value, a100.device.collective_overhead->value) << name;
     if (name == "dgx-a100") continue;

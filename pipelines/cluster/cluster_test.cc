@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/cluster/cluster_json.h"
 #include "pipelines/cluster/rank_network.h"
 #include "tools/base/status_matchers.h"
 
@@ -203,6 +204,41 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
   }
   EXPECT_THAT(std::string(LoadCluster("--cluster", "dgx").status().message()),
               HasSubstr("--cluster=dgx: no such cluster; there are dgx-a100, "));
+}
+
+// One device, one link and one host for all machines of V100s: they differ in memory, and in how
+// links and cards are arranged.
+TEST(Catalog, MachinesOfV100sAgree) {
+  const auto load = [](const char* name) { return LoadCluster("--cluster", name).value(); };
+  const ClusterSpec dgx1 = load("dgx1-v100"), p3 = load("p3.16xlarge"), summit = load("summit"),
+                    four = load("summit-4gpu");
+  for (const ClusterSpec& other : {p3, summit, four}) {
+    SCOPED_TRACE(other.name);
+    ClusterSpec same = dgx1;
+    same.device = other.device;
+    same.device.name = dgx1.device.name;
+    same.device.memory = dgx1.device.memory;
+    EXPECT_EQ(ClusterToJson(same), ClusterToJson(dgx1));
+    EXPECT_EQ(other.levels[0].connection.latency.value, dgx1.levels[0].connection.latency.value);
+  }
+  const auto bandwidth = [](const ClusterSpec& c, int level, double links) {
+    return c.levels[level].connection.bandwidth.value.value() / links;
+  };
+  const auto ring = [](const ClusterSpec& c, int level, double links) {
+    return c.levels[level].ring->bandwidth.value.value() / links;
+  };
+  const double link = bandwidth(dgx1, 0, 1), card = bandwidth(dgx1, 2, 4);
+  for (const ClusterSpec* cube : {&dgx1, &p3}) {
+    EXPECT_EQ(bandwidth(*cube, 0, 1), link);
+    EXPECT_EQ(bandwidth(*cube, 1, 1), link);
+    EXPECT_EQ(ring(*cube, 0, 4), link);
+    EXPECT_EQ(ring(*cube, 1, 6), link);
+  }
+  for (const ClusterSpec* bricks : {&summit, &four}) EXPECT_EQ(bandwidth(*bricks, 0, 2), link);
+  EXPECT_EQ(ring(summit, 0, 4), link);
+  EXPECT_EQ(bandwidth(summit, 1, 1), bandwidth(four, 1, 1));
+  EXPECT_EQ(bandwidth(summit, 2, 2), card);
+  EXPECT_EQ(bandwidth(four, 2, 1), card);
 }
 
 }  // namespace

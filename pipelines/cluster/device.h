@@ -112,6 +112,8 @@ struct DeviceSpec {
   // From when the host finds that the device has nothing to do until the device works again. Unset:
   // one host_launch.
   absl::optional<Sourced<Nanoseconds>> launch_gap;
+  // What a training step takes before its first operation: input, dispatch. Unset: nothing.
+  absl::optional<Sourced<Nanoseconds>> step_set_up;
   // The efficiencies are those of this project's kernels, so what they compute again and copy
   // (Operation::own) takes its time too.
   bool own_kernels = false;

@@ -31,15 +31,61 @@ const Connection& ConnectionOf(const ClusterSpec& cluster, const LinkKey& key) {
   return key.kind == LinkKind::kThrough ? level.through->connection : level.connection;
 }
 
+// From one rank to another on a level, in parts of what crosses.
+struct Way {
+  int64_t from, to;
+  Nanoseconds latency;                 // of the level's connection
+  double link = 1;                     // on the link of a pair or a mesh, or on a device's port
+  double unit = 1;                     // on the way out of a unit and into one
+  double level = 1;                    // on what the level leads through
+  const RingCrossing* ring = nullptr;  // that the way is part of; null: a transfer
+};
+
 // A ring leaves a unit over all ports that its ranks have in it.
-void AddDevicePorts(const ClusterSpec& cluster, const RingCrossing& ring, int index, int64_t rank,
-                    LinkKind kind, double scale, Loads* loads) {
-  const int64_t below = DevicesBelow(cluster, index), unit = rank / below;
-  const auto begin = std::lower_bound(ring.ranks.begin(), ring.ranks.end(), unit * below);
-  const auto end = std::lower_bound(begin, ring.ranks.end(), (unit + 1) * below);
-  for (auto port = begin; port != end; ++port) {
-    (*loads)[{kind, index, *port, 0}] += scale / static_cast<double>(end - begin);
+void AddPorts(const ClusterSpec& cluster, const Way& way, LinkKey port, Loads* loads) {
+  std::vector<int64_t> ports = {port.a};
+  if (way.ring != nullptr) {
+    const std::vector<int64_t>& ranks = way.ring->ranks;
+    const int64_t below = DevicesBelow(cluster, port.level), unit = port.a / below;
+    ports.assign(std::lower_bound(ranks.begin(), ranks.end(), unit * below),
+                 std::lower_bound(ranks.begin(), ranks.end(), (unit + 1) * below));
   }
+  for (const int64_t rank : ports) {
+    port.a = rank;
+    (*loads)[port] += way.link / static_cast<double>(ports.size());
+  }
+}
+
+// Returns the latency of the way.
+Nanoseconds AddWay(const ClusterSpec& cluster, int index, const Way& way, Loads* loads) {
+  const ClusterLevel& level = cluster.levels[index];
+  const int64_t below = DevicesBelow(cluster, index);
+  Nanoseconds latency = way.latency;
+  switch (level.sharing) {
+    case Sharing::kPair:
+      (*loads)[{LinkKind::kPair, index, way.from, way.to}] += way.link;
+      break;
+    case Sharing::kDevice:
+      AddPorts(cluster, way, {LinkKind::kOut, index, way.from, 0}, loads);
+      AddPorts(cluster, way, {LinkKind::kIn, index, way.to, 0}, loads);
+      break;
+    case Sharing::kUnit:
+      (*loads)[{LinkKind::kOut, index, way.from / below, 0}] += way.unit;
+      (*loads)[{LinkKind::kIn, index, way.to / below, 0}] += way.unit;
+      break;
+    case Sharing::kMesh:
+    case Sharing::kTorus: {
+      const std::vector<LinkKey> hops = GridHops(level, index, way.from / below, way.to / below);
+      for (const LinkKey& hop : hops) (*loads)[hop] += way.link;
+      latency = latency * static_cast<int64_t>(hops.size());
+      break;
+    }
+  }
+  if (level.through.has_value()) {
+    (*loads)[{LinkKind::kThrough, index, way.from / cluster.devices_in(index), 0}] += way.level;
+    latency += level.through->connection.latency.value;
+  }
+  return latency;
 }
 
 }  // namespace
@@ -62,34 +108,10 @@ bool IsGrid(const ClusterLevel& level) {
 
 Nanoseconds AddCrossing(const ClusterSpec& cluster, const Crossing& c, Loads* loads) {
   const int index = LevelOf(cluster, c.from, c.to);
-  const ClusterLevel& level = cluster.levels[index];
-  const int64_t below = DevicesBelow(cluster, index);
-  Nanoseconds latency = level.connection.latency.value;
-  switch (level.sharing) {
-    case Sharing::kPair:
-      (*loads)[{LinkKind::kPair, index, c.from, c.to}] += 1;
-      break;
-    case Sharing::kDevice:
-      (*loads)[{LinkKind::kOut, index, c.from, 0}] += 1;
-      (*loads)[{LinkKind::kIn, index, c.to, 0}] += 1;
-      break;
-    case Sharing::kUnit:
-      (*loads)[{LinkKind::kOut, index, c.from / below, 0}] += c.of_unit;
-      (*loads)[{LinkKind::kIn, index, c.to / below, 0}] += c.of_unit;
-      break;
-    case Sharing::kMesh:
-    case Sharing::kTorus: {
-      const std::vector<LinkKey> hops = GridHops(level, index, c.from / below, c.to / below);
-      for (const LinkKey& hop : hops) (*loads)[hop] += 1;
-      latency = latency * static_cast<int64_t>(hops.size());
-      break;
-    }
-  }
-  if (level.through.has_value()) {
-    (*loads)[{LinkKind::kThrough, index, c.from / cluster.devices_in(index), 0}] += c.of_level;
-    latency += level.through->connection.latency.value;
-  }
-  return latency;
+  Way way{c.from, c.to, cluster.levels[index].connection.latency.value};
+  way.unit = c.of_unit;
+  way.level = c.of_level;
+  return AddWay(cluster, index, way, loads);
 }
 
 double BandwidthOf(const ClusterSpec& cluster, const LinkKey& key) {
@@ -111,31 +133,14 @@ RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring) {
     const int64_t from = ring.ranks[k], to = ring.ranks[(k + 1) % n];
     const int index = LevelOf(cluster, from, to);
     const ClusterLevel& level = cluster.levels[index];
-    const int64_t below = DevicesBelow(cluster, index);
     const Connection& connection = level.ring.value_or(level.connection);
+    Way way{from, to, connection.latency.value};
     // Where rings have a bandwidth of their own, they load the level's links that much less.
-    const double scale =
-        level.connection.bandwidth.value.value() / connection.bandwidth.value.value();
-    Nanoseconds latency = connection.latency.value;
-    if (level.sharing == Sharing::kDevice) {
-      AddDevicePorts(cluster, ring, index, from, LinkKind::kOut, scale, &result.loads);
-      AddDevicePorts(cluster, ring, index, to, LinkKind::kIn, scale, &result.loads);
-    } else if (level.sharing == Sharing::kUnit) {
-      const double rings = static_cast<double>(std::min(ring.rings, below)) * scale;
-      result.loads[{LinkKind::kOut, index, from / below, 0}] += rings;
-      result.loads[{LinkKind::kIn, index, to / below, 0}] += rings;
-    } else if (IsGrid(level)) {
-      const std::vector<LinkKey> hops = GridHops(level, index, from / below, to / below);
-      for (const LinkKey& hop : hops) result.loads[hop] += scale;
-      latency = latency * static_cast<int64_t>(hops.size());
-    } else {
-      result.loads[{LinkKind::kPair, index, from, to}] += scale;
-    }
-    if (level.through.has_value()) {
-      result.loads[{LinkKind::kThrough, index, from / cluster.devices_in(index), 0}] +=
-          static_cast<double>(std::min(ring.rings, cluster.devices_in(index)));
-      latency += level.through->connection.latency.value;
-    }
+    way.link = level.connection.bandwidth.value.value() / connection.bandwidth.value.value();
+    way.unit = way.link * static_cast<double>(std::min(ring.rings, DevicesBelow(cluster, index)));
+    way.level = static_cast<double>(std::min(ring.rings, cluster.devices_in(index)));
+    way.ring = &ring;
+    const Nanoseconds latency = AddWay(cluster, index, way, &result.loads);
     result.step_latency = std::max(result.step_latency, latency);
   }
   return result;

@@ -56,7 +56,7 @@ absl::Status CheckNetwork(const Network& network) {
   if (n < 0 || network.routes.size() != static_cast<size_t>(n) * n) {
     return absl::InvalidArgumentError(absl::StrCat("a network of ", n, " devices has ",
                                                    network.routes.size(),
-                                                   " routes instead of one a pair"));
+                                                   " routes instead of one per pair"));
   }
   for (int i = 0; i < num_links; ++i) {
     const Link& link = network.links[i];

@@ -97,6 +97,7 @@ class RankNetwork::Builder {
     RingCrossing ring;
     if (devices.size() < pipeline.size() * grid_.members) {
       for (const int p : pipeline) ring.ranks.push_back(grid_.rank(p));
+      std::sort(ring.ranks.begin(), ring.ranks.end());
       ring.rings = grid_.copies();
       return ring;
     }
@@ -123,8 +124,10 @@ class RankNetwork::Builder {
   bool HasRankOfUnit(const LinkKey& key, bool through) const {
     const int64_t unit =
         through ? cluster_.devices_in(key.level) : DevicesBelow(cluster_, key.level);
-    const int64_t stride = grid_.rank(1), first = (key.a * unit + stride - 1) / stride;
-    return first < grid_.pipeline && grid_.rank(first) < (key.a + 1) * unit;
+    const bool apart = grid_.order == RankOrder::kTensorPipelineData;
+    const int64_t stride = apart ? grid_.tensor : grid_.copies();
+    const int64_t first = (key.a * unit + stride - 1) / stride;
+    return first < grid_.pipeline && first * stride < (key.a + 1) * unit;
   }
 
   // Members have links of their own: what stands on one counts all copies.
@@ -145,8 +148,16 @@ class RankNetwork::Builder {
   std::map<std::pair<int, LinkKey>, int> id_of_key_;
 };
 
+int64_t RankGrid::rank(int64_t p, int64_t d) const {
+  if (order == RankOrder::kTensorPipelineData) return (d * pipeline + p) * tensor;
+  const int64_t mirror = pipeline - 1 - p;
+  const bool mirrored = order == RankOrder::kTensorDataMirrored;
+  const int64_t place = !mirrored ? p : p <= mirror ? 2 * p : 2 * mirror + 1;
+  return (place * data + d) * tensor;
+}
+
 int64_t RankGrid::copies_within(int64_t ranks) const {
-  if (order == RankOrder::kTensorDataPipeline) return std::min(copies(), ranks);
+  if (order != RankOrder::kTensorPipelineData) return std::min(copies(), ranks);
   const int64_t pipelines = std::min(data, std::max<int64_t>(1, ranks / (pipeline * tensor)));
   return std::min(pipelines * tensor, ranks);
 }

@@ -49,6 +49,9 @@ namespace pipelab {
 enum class RankOrder : uint8_t {
   kTensorDataPipeline,  // rank = (p D + d) T + t: replicas share a node, pipelines cross nodes
   kTensorPipelineData,  // rank = (d P + p) T + t: a pipeline has its nodes, sums cross them
+  // As the first, with pipeline device P - 1 - p beside p: both hold a bidirectional scheme's
+  // copies of a stage, whose sums then stay within a node.
+  kTensorDataMirrored,
 };
 
 struct RankGrid {
@@ -69,9 +72,7 @@ struct RankGrid {
   int64_t ranks() const { return pipeline * tensor * data; }
   int64_t copies() const { return tensor * data; }  // ranks of a pipeline device
   // The first rank of a tensor-parallel group.
-  int64_t rank(int64_t p, int64_t d = 0) const {
-    return (order == RankOrder::kTensorDataPipeline ? p * data + d : d * pipeline + p) * tensor;
-  }
+  int64_t rank(int64_t p, int64_t d = 0) const;
   // Ranks of a pipeline device among so many consecutive ranks, from a multiple of that.
   int64_t copies_within(int64_t ranks) const;
 };

@@ -1,5 +1,9 @@
 #include "pipelines/cluster/rank_network.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <set>
+
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/cost/collectives.h"
@@ -183,6 +187,39 @@ TEST(RankOrder, SaysWhatCrossesNodes) {
   // A pipeline of two nodes: one replica's message leaves a node.
   grid.pipeline = 16;
   EXPECT_DOUBLE_EQ(RankNetwork(&cluster, grid).Message(7, 8).bandwidth.value(), 80e9);
+}
+
+// Replicas that go both ways have copies of a stage on p and P - 1 - p: with these side by side
+// their sum stays in a node, where otherwise it crosses.
+TEST(RankOrder, MirroredDevicesShareANode) {
+  const ClusterSpec cluster = Nodes();
+  SchemeParams sizes;
+  sizes.devices = 8;
+  sizes.micro_batches = 8;
+  sizes.data_parallel = 2;
+  const Program program = Lower(MakeSchedule("chimera", sizes).value(), {}).value();
+  RankGrid grid;
+  grid.pipeline = 8;
+  grid.data = grid.members = 2;
+  const auto slowest = [&](RankOrder order) {
+    grid.order = order;
+    Nanoseconds latency;
+    for (const auto& [devices, ring] : RankNetwork(&cluster, grid).Of(program).rings) {
+      EXPECT_EQ(ring.ranks, 4);
+      latency = std::max(latency, ring.step_latency);
+    }
+    return latency;
+  };
+  EXPECT_EQ(slowest(RankOrder::kTensorDataPipeline), Microseconds(10));
+  EXPECT_EQ(slowest(RankOrder::kTensorDataMirrored), Microseconds(2));
+  std::set<int64_t> ranks;
+  for (int p = 0; p < 8; ++p) ranks.insert(grid.rank(p, 1));
+  EXPECT_EQ(ranks, (std::set<int64_t>{1, 3, 5, 7, 9, 11, 13, 15}));
+  EXPECT_EQ(grid.rank(7), grid.rank(0) + 2);
+  // Messages from the first node's last device to the second's first one, and at the turn.
+  const RankNetwork mirrored(&cluster, grid);
+  EXPECT_EQ(mirrored.Message(1, 2).latency - mirrored.CallOverhead(), Microseconds(10));
+  EXPECT_EQ(mirrored.Message(3, 4).latency - mirrored.CallOverhead(), Microseconds(2));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<int>> ParseLayout(absl::string_view layout, int num_l
     if (!absl::SimpleAtoi(word, &layers) || layers < 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("--layout=", layout, ": '", word,
-                       "' is not a number of layers; give one number a stage, "
+                       "' is not a number of layers; give one number per stage, "
                        "such as 3,2,2,3"));
     }
     if (layers == 0) {
@@ -139,7 +139,7 @@ absl::StatusOr<std::vector<int>> ParseStages(absl::string_view layout, int num_l
       if (ends.size() > 2 || !absl::SimpleAtoi(ends[0], &first) ||
           !absl::SimpleAtoi(ends.back(), &last) || first < 0 || last < first) {
         return error("'", word, "' of stage ", stage,
-                     " is no layer and no range of layers; write 0-3;4,5,9;6-8");
+                     " is neither a layer nor a range of layers; write 0-3;4,5,9;6-8");
       }
       if (last >= num_layers) {
         return error("layer ", last, " of stage ", stage, ", but the model's ", num_layers,

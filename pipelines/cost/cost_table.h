@@ -85,7 +85,9 @@ struct StageCost {
     Bytes forward, backward_input, backward_weight, step;
   };
 
-  // A fused backward costs backward_input + backward_weight, by definition and here only.
+  // A fused backward costs backward_input + backward_weight, by definition and here only. Where
+  // the backward rebuilds blocks (ModelPartition::block_of_layer), `recompute` is the part of
+  // backward_input that does so.
   Nanoseconds forward, backward_input, backward_weight, recompute, step;
   StageMemory memory;
   TensorTraffic tensor_traffic;

@@ -80,6 +80,14 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
   return times;
 }
 
+Nanoseconds MeasuredTime(const std::vector<Operation>& pass) {
+  Nanoseconds sum;
+  for (const Operation& o : pass) {
+    if (o.kind == OperationKind::kMeasured) sum += o.time;
+  }
+  return sum;
+}
+
 absl::StatusOr<Nanoseconds> StepTime(const Machine& machine, int64_t parameters, int64_t numbers) {
   if (parameters == 0) return Nanoseconds(0);
   // Weights and moments are kept with 4 bytes whatever the products' type.

@@ -57,6 +57,9 @@ absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machin
                                    TokenSlice slice = TokenSlice(),
                                    const TensorGroup& group = TensorGroup());
 
+// How long the operations of a pass take that were measured, on any device.
+Nanoseconds MeasuredTime(const std::vector<Operation>& pass);
+
 // An optimizer step over so many parameters: one pass over `numbers` of 4 bytes for each (Adam
 // reads value, gradient and two moments, and writes all but the gradient: 7).
 absl::StatusOr<Nanoseconds> StepTime(const Machine& machine, int64_t parameters, int64_t numbers);

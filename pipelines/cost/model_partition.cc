@@ -126,6 +126,17 @@ absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int beg
   return MakeRangePartition(graph, first_layers);
 }
 
+std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_of_layer) {
+  std::set<int> kept = {block_of_layer[LossLayer(graph)]};
+  for (size_t i = 0; i < block_of_layer.size(); ++i) {
+    if (graph.layers[i].inputs.empty()) kept.insert(block_of_layer[i]);
+  }
+  for (int& block : block_of_layer) {
+    if (kept.count(block) > 0) block = -1;
+  }
+  return block_of_layer;
+}
+
 std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partition) {
   std::map<std::string, std::set<int>> stages;
   for (size_t i = 0; i < graph.layers.size(); ++i) {

@@ -34,6 +34,10 @@ struct ModelPartition {
   StageGraph stages;
   std::vector<int> edge_layer;  // [edge of `stages`] -> the layer whose output it carries
   int loss_stage = 0;
+  // [layer] Not empty: every stage keeps the inputs of its blocks alone, and its backward rebuilds
+  // the activations of one block at a time, from the last to the first. A block is consecutive
+  // layers of a stage with the same number; layers of -1 keep what they have. RebuiltBlocks.
+  std::vector<int> block_of_layer;
 
   int num_stages() const { return static_cast<int>(layers.size()); }
 };
@@ -51,6 +55,10 @@ absl::StatusOr<ModelPartition> MakeRangePartition(const ModelGraph& graph,
 // any. The range's own stage is the number 0 or 1: `*stage`.
 absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int begin, int end,
                                                 int* stage);
+
+// `block_of_layer` of a model in blocks: those with a layer that takes nothing of others (an
+// embedding) or with the loss are -1, as frameworks recompute what is between the two alone.
+std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_of_layer);
 
 // A tie within one stage is that stage's own affair and not listed.
 std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partition);

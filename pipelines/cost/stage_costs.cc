@@ -38,14 +38,6 @@ Nanoseconds TimeOf(Flops flops, FlopsPerSecond rate) {
   return Nanoseconds(std::llround(flops.value() / rate.value() * 1e9));
 }
 
-Nanoseconds MeasuredTime(const std::vector<Operation>& operations) {
-  Nanoseconds sum;
-  for (const Operation& o : operations) {
-    if (o.kind == OperationKind::kMeasured) sum += o.time;
-  }
-  return sum;
-}
-
 // Flops of all layers at the rate, what was measured, and the group's collectives.
 void Add(const StageCost::TensorTraffic& of_layer, StageCost::TensorTraffic* of_stage) {
   of_stage->forward += of_layer.forward;
@@ -99,12 +91,13 @@ absl::Status AddJoins(const StagePlan& plan, const StageBytes& bytes, const Mach
                         OwnOperation(OperationKind::kElementwise, 3 * numbers)));
       cost->backward_input += sum * (gradients - 1);
     }
-    if (value.copies(/*drop=*/false) > 0) {
+    const int copies = value.copies(/*drop=*/plan.rebuilds);
+    if (copies > 0) {
       PIPELAB_ASSIGN_OR_RETURN(
           const Nanoseconds copy,
           OperationTime(machine.device, machine.type,
                         OwnOperation(OperationKind::kElementwise, 2 * numbers)));
-      cost->forward += copy * value.copies(/*drop=*/false);
+      cost->forward += copy * copies;
     }
   }
   return absl::OkStatus();
@@ -122,10 +115,10 @@ absl::StatusOr<Nanoseconds> OptimizerTime(const Machine& machine, int64_t values
   return time + clear;
 }
 
-absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const ModelPartition& partition,
-                                       int stage, int64_t samples, TokenSlice slice,
-                                       const StageCostOptions& options) {
-  const std::vector<int>& layers = partition.layers[stage];
+// Of the layers alone, one after the other.
+absl::StatusOr<StageCost> LayersOnMachine(const ModelGraph& graph, const std::vector<int>& layers,
+                                          int64_t samples, TokenSlice slice,
+                                          const StageCostOptions& options) {
   StageCost cost;
   for (int i : layers) {
     PIPELAB_ASSIGN_OR_RETURN(const LayerTimes times, TimesOf(graph.layers[i], *options.machine,
@@ -135,6 +128,14 @@ absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const ModelParti
     cost.backward_weight += times.backward_weight;
     Add(times.traffic, &cost.tensor_traffic);
   }
+  return cost;
+}
+
+absl::StatusOr<StageCost> MachineTimes(const ModelGraph& graph, const ModelPartition& partition,
+                                       int stage, int64_t samples, TokenSlice slice,
+                                       const StageCostOptions& options) {
+  const std::vector<int>& layers = partition.layers[stage];
+  PIPELAB_ASSIGN_OR_RETURN(StageCost cost, LayersOnMachine(graph, layers, samples, slice, options));
   const StagePlan plan = MakeStagePlan(graph, partition, stage);
   const TensorParallel split = options.tensor.split;
   PIPELAB_RETURN_IF_ERROR(
@@ -181,6 +182,32 @@ const ModelGraph& WithExchange(const ModelGraph& graph, const ModelPartition& pa
   return with->layers.empty() ? graph : *with;
 }
 
+// A stage that rebuilds blocks does so within its backwards: `recompute` is that part of
+// backward_input, and the collectives of these forwards come again.
+absl::Status RebuildInBackward(const ModelGraph& graph, const ModelPartition& partition, int stage,
+                               int64_t samples, const StageCostOptions& options, StageCost* cost) {
+  if (partition.block_of_layer.empty()) return absl::OkStatus();
+  std::vector<int> rebuilt;
+  for (int i : partition.layers[stage]) {
+    if (partition.block_of_layer[i] >= 0) rebuilt.push_back(i);
+  }
+  StageCost again;
+  if (options.machine.has_value()) {
+    PIPELAB_ASSIGN_OR_RETURN(again, LayersOnMachine(graph, rebuilt, samples, {}, options));
+  } else {
+    again = PlainTimes(graph, rebuilt, samples, {}, options);
+  }
+  cost->recompute = again.forward;
+  cost->backward_input += again.forward;
+  cost->tensor_traffic.backward_input += again.tensor_traffic.forward;
+  for (int i : rebuilt) {
+    const TensorCollectives exchange = StatisticsExchange(graph.layers[i], Copies(options, stage));
+    std::vector<TensorCollective>* all = &cost->statistics.backward_input;
+    all->insert(all->end(), exchange.forward.begin(), exchange.forward.end());
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& partition,
                                  int stage, int64_t samples, TokenSlice slice,
                                  const StageCostOptions& options) {
@@ -192,6 +219,7 @@ absl::StatusOr<StageCost> CostOf(const ModelGraph& graph, const ModelPartition& 
     cost = PlainTimes(graph, layers, samples, slice, options);
   }
   cost.recompute = cost.forward;
+  PIPELAB_RETURN_IF_ERROR(RebuildInBackward(graph, partition, stage, samples, options, &cost));
   const TensorParallel split = options.tensor.split;
   if (const auto sums = SumsOfAStep(graph, layers, split); !sums.empty()) {
     cost.step += options.tensor.TimeOf(Together(sums), NumberType::kFp32);
@@ -263,6 +291,9 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, split));
   std::vector<TokenSlice> slices;
   if (options.slices.size() > 1) {
+    if (!partition.block_of_layer.empty()) {
+      return absl::InvalidArgumentError("recompute=blocks: not with token slices; give full");
+    }
     if (split.scatters_rows()) {
       return absl::InvalidArgumentError("--sequence_parallel: not with token slices");
     }

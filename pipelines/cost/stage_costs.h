@@ -16,11 +16,13 @@
 // walk's highest point.
 //
 // Times are those of the layers' operations on a machine (layer_times.h), one after the other; a
-// recompute takes as long as a forward. Without a machine they are plain: flops at one rate, and
-// times that were measured (models/graph/operation.h) as they are. On a machine that computes with
-// 2 bytes a number, activations and what goes along edges have half the bytes; weights, gradients
-// and the optimizer's tensors have 4 a number on all. A model of a narrower width
-// (WithNumberWidth) has its own bytes, to the byte as well: it is not for such a machine.
+// recompute takes as long as a forward. Where backwards rebuild blocks
+// (ModelPartition::block_of_layer) they take the forwards of these layers more. Without a machine
+// times are plain: flops at one rate, and times that were measured (models/graph/operation.h) as
+// they are. On a machine that computes with 2 bytes a number, activations and what goes along edges
+// have half the bytes; weights, gradients and the optimizer's tensors have 4 a number on all. A
+// model of a narrower width (WithNumberWidth) has its own bytes, to the byte as well: it is not for
+// such a machine.
 //
 // With tensor parallelism (models/graph/tensor_parallel.h) all of this is one device's of the
 // group: its share of the parameters and of what is kept, its operations, and the group's

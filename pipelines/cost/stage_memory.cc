@@ -28,15 +28,17 @@ Walk WalkForward(const StageBytes& stage, StagePass pass) {
   const bool drop = pass == StagePass::kForwardDrop;
   const StagePlan& plan = stage.plan;
   Walk walk;
-  for (int place = 0; place < static_cast<int>(stage.costs.size()); ++place) {
-    const LayerCosts& layer = stage.costs[place];
-    const bool again = pass == StagePass::kRecompute && layer.kept_when_dropped > Bytes(0);
-    walk.Reach(stage.data[place] + (again ? layer.recompute_peak : layer.forward_peak));
-    Bytes kept = drop ? layer.kept_when_dropped : layer.kept;
-    if (again) kept -= layer.kept_when_dropped;
-    walk.level += layer.output - stage.Released(pass, place) + kept;
-    walk.kept += kept;
-    if (plan.values[plan.output(place)].kept() && !drop) walk.kept += layer.output;
+  for (const StagePlan::Block& block : plan.blocks) {
+    for (int place = block.begin; place < block.end; ++place) {
+      const LayerCosts& layer = stage.costs[place];
+      const bool again = pass == StagePass::kRecompute && layer.kept_when_dropped > Bytes(0);
+      walk.Reach(stage.data[place] + (again ? layer.recompute_peak : layer.forward_peak));
+      Bytes kept = drop && plan.Drops(block) ? layer.kept_when_dropped : layer.kept;
+      if (again) kept -= layer.kept_when_dropped;
+      walk.level += layer.output - stage.Released(pass, place) + kept;
+      walk.kept += kept;
+      if (plan.values[plan.output(place)].stays(drop)) walk.kept += layer.output;
+    }
   }
   if (pass == StagePass::kRecompute) return walk;
   for (size_t v = 0; v < stage.value.size(); ++v) {
@@ -44,6 +46,17 @@ Walk WalkForward(const StageBytes& stage, StagePass pass) {
   }
   walk.Reach(Bytes(0));
   return walk;
+}
+
+// The forward of a block of a stage that rebuilds blocks, within this backward.
+void WalkRebuild(const StageBytes& stage, const StagePlan::Block& block, StagePass backward,
+                 Walk* walk) {
+  for (int place = block.begin; place < block.end; ++place) {
+    const LayerCosts& layer = stage.costs[place];
+    walk->Reach(stage.data[place] + layer.forward_peak);
+    walk->level += layer.kept - stage.Released(StagePass::kRecompute, place);
+    if (!stage.plan.FindsValue(stage.plan.output(place), backward)) walk->level += layer.output;
+  }
 }
 
 // Each layer gives up what it kept and the gradient of its output, and leaves the gradients of its
@@ -59,14 +72,17 @@ Bytes BackwardPeak(const StageBytes& stage, StagePass pass) {
     has_gradient.push_back(edges > 0);
     if (edges > 1) walk.level -= stage.value[v] * (edges - 1);
   }
-  for (int place = static_cast<int>(stage.costs.size()) - 1; place >= 0; --place) {
-    const LayerCosts& layer = stage.costs[place];
-    walk.Reach(stage.data[place] + (fused ? layer.backward_peak : layer.backward_input_peak));
-    walk.level += layer.carried - layer.output - layer.kept - stage.Released(pass, place);
-    if (!fused) walk.level += layer.kept_for_weight;
-    for (int v : plan.inputs[place]) {
-      if (!has_gradient[v]) walk.level += stage.value[v];
-      has_gradient[v] = true;
+  for (auto block = plan.blocks.rbegin(); block != plan.blocks.rend(); ++block) {
+    if (block->rebuilt) WalkRebuild(stage, *block, pass, &walk);
+    for (int place = block->end - 1; place >= block->begin; --place) {
+      const LayerCosts& layer = stage.costs[place];
+      walk.Reach(stage.data[place] + (fused ? layer.backward_peak : layer.backward_input_peak));
+      walk.level += layer.carried - layer.output - layer.kept - stage.Released(pass, place);
+      if (!fused) walk.level += layer.kept_for_weight;
+      for (int v : plan.inputs[place]) {
+        if (!has_gradient[v]) walk.level += stage.value[v];
+        has_gradient[v] = true;
+      }
     }
   }
   return walk.peak;
@@ -80,6 +96,46 @@ Bytes BackwardWeightPeak(const StageBytes& stage) {
         stage.costs[place].kept_for_weight + stage.Released(StagePass::kBackwardWeight, place);
   }
   return walk.peak;
+}
+
+StageMemory ForwardAndRecompute(const StageBytes& stage) {
+  StageMemory memory;
+  for (const LayerCosts& layer : stage.costs) {
+    memory.kept += layer.kept;
+    memory.kept_when_dropped += layer.kept_when_dropped;
+  }
+  const StagePlan& plan = stage.plan;
+  for (int v = 0; v < static_cast<int>(plan.values.size()); ++v) {
+    const bool in_edge = v < plan.num_in_edges;
+    if (in_edge && !plan.values[v].kept()) memory.kept -= stage.value[v];
+    if (!in_edge && plan.values[v].kept()) memory.kept += stage.value[v];
+  }
+  const Walk forward = WalkForward(stage, StagePass::kForward);
+  const Walk recompute = WalkForward(stage, StagePass::kRecompute);
+  memory.forward_peak = forward.peak;
+  memory.forward_peak_kept = forward.kept_at_peak;
+  memory.forward_drop_peak = WalkForward(stage, StagePass::kForwardDrop).peak;
+  memory.recompute_peak = recompute.peak;
+  memory.recompute_peak_kept = recompute.kept_at_peak;
+  return memory;
+}
+
+// Every forward drops; what is rebuilt is part of the backwards' peaks.
+StageMemory ForwardOfBlocks(const StageBytes& stage) {
+  StageMemory memory;
+  const StagePlan& plan = stage.plan;
+  for (const StagePlan::Block& block : plan.blocks) {
+    for (int place = block.begin; place < block.end && !block.rebuilt; ++place) {
+      memory.kept += stage.costs[place].kept;
+    }
+  }
+  for (size_t v = 0; v < plan.values.size(); ++v) {
+    if (plan.values[v].held) memory.kept += stage.value[v];
+  }
+  const Walk forward = WalkForward(stage, StagePass::kForwardDrop);
+  memory.forward_peak = forward.peak;
+  memory.forward_peak_kept = forward.kept_at_peak;
+  return memory;
 }
 
 // Of gradients: one a use of a value.
@@ -127,26 +183,14 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
                                TensorParallel split) {
   const StagePlan plan = MakeStagePlan(graph, partition, stage);
   const StageBytes bytes = BytesOf(graph, plan, samples, slice, split);
-  StageMemory memory;
+  StageMemory memory = plan.rebuilds ? ForwardOfBlocks(bytes) : ForwardAndRecompute(bytes);
   for (const LayerCosts& layer : bytes.costs) {
-    memory.kept += layer.kept;
     memory.kept_for_weight += layer.kept_for_weight;
-    memory.kept_when_dropped += layer.kept_when_dropped;
     memory.carried += layer.carried;
   }
-  for (int v = 0; v < static_cast<int>(plan.values.size()); ++v) {
-    const bool in_edge = v < plan.num_in_edges;
-    if (in_edge && !plan.values[v].kept()) memory.kept -= bytes.value[v];
-    if (!in_edge && plan.values[v].kept()) memory.kept += bytes.value[v];
+  for (size_t v = 0; v < plan.values.size(); ++v) {
     if (plan.values[v].use == InputUse::kWeightGradient) memory.kept_for_weight += bytes.value[v];
   }
-  const Walk forward = WalkForward(bytes, StagePass::kForward);
-  const Walk recompute = WalkForward(bytes, StagePass::kRecompute);
-  memory.forward_peak = forward.peak;
-  memory.forward_peak_kept = forward.kept_at_peak;
-  memory.forward_drop_peak = WalkForward(bytes, StagePass::kForwardDrop).peak;
-  memory.recompute_peak = recompute.peak;
-  memory.recompute_peak_kept = recompute.kept_at_peak;
   memory.backward_peak = BackwardPeak(bytes, StagePass::kBackward);
   memory.backward_input_peak = BackwardPeak(bytes, StagePass::kBackwardInput);
   memory.backward_weight_peak = BackwardWeightPeak(bytes);

@@ -3,20 +3,25 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/types/optional.h"
+
 namespace pipelab {
 namespace {
 
-// The place after which a pass lets go of the value, or -1.
+// The first of the places whose layer reads a value so.
+int FirstReader(const ModelGraph& graph, const StagePlan& plan, const std::vector<int>& places,
+                InputUse at_least) {
+  for (int place : places) {
+    if (graph.layers[plan.layers[place]].input_use >= at_least) return place;
+  }
+  return -1;
+}
+
+// The place after which a pass lets go of the value, or -1. Of a stage that rebuilds no blocks.
 int ReleasePlace(const ModelGraph& graph, const StagePlan& plan, int value, StagePass pass) {
   const StagePlan::Value& v = plan.values[value];
   const bool in_edge = value < plan.num_in_edges;
   const int last_consumer = v.consumers.empty() ? -1 : v.consumers.back();
-  const auto first_reader = [&](InputUse at_least) {
-    for (int place : v.consumers) {
-      if (graph.layers[plan.layers[place]].input_use >= at_least) return place;
-    }
-    return -1;
-  };
   switch (pass) {
     case StagePass::kForward:  // a value that leaves waits for the end
       return v.kept() || !v.out_edges.empty() ? -1 : last_consumer;
@@ -26,13 +31,124 @@ int ReleasePlace(const ModelGraph& graph, const StagePlan& plan, int value, Stag
       if (v.kept()) return -1;
       return last_consumer >= 0 ? last_consumer : value - plan.num_in_edges;
     case StagePass::kBackward:
-      return first_reader(InputUse::kInputGradient);
+      return FirstReader(graph, plan, v.consumers, InputUse::kInputGradient);
     case StagePass::kBackwardInput:
-      return v.use == InputUse::kInputGradient ? first_reader(v.use) : -1;
+      if (v.use != InputUse::kInputGradient) return -1;
+      return FirstReader(graph, plan, v.consumers, v.use);
     case StagePass::kBackwardWeight:
-      return first_reader(InputUse::kWeightGradient);
+      return FirstReader(graph, plan, v.consumers, InputUse::kWeightGradient);
   }
   return -1;
+}
+
+// Of a stage that rebuilds blocks, where a value may have two lives: what a forward leaves to later
+// blocks, and what comes back when its own block is rebuilt.
+class BlockReleases {
+ public:
+  BlockReleases(const ModelGraph& graph, StagePlan* plan) : graph_(graph), plan_(*plan) {
+    for (const StagePlan::Block& block : plan_.blocks) {
+      block_of_place_.resize(block.end, &block);
+    }
+    for (size_t v = 0; v < plan_.values.size(); ++v) {
+      const int value = static_cast<int>(v);
+      plan_.values[v].held = value >= plan_.num_in_edges && !HoldersOf(value).empty();
+    }
+  }
+
+  // The places after which the pass lets go of the value, without those of -1.
+  std::vector<int> Of(int value, StagePass pass) const {
+    const StagePlan::Value& v = plan_.values[value];
+    const int maker = value - plan_.num_in_edges;
+    const bool rebuilt = maker >= 0 && block_of_place_[maker]->rebuilt;
+    const std::vector<int> holders = HoldersOf(value);
+    std::vector<int> places;
+    switch (pass) {
+      case StagePass::kForward:
+      case StagePass::kForwardDrop:
+        if (maker >= 0 && !v.held) return {ReleasePlace(graph_, plan_, value, pass)};
+        break;
+      case StagePass::kRecompute:
+        if (rebuilt && !v.held && !v.kept()) {
+          const std::vector<int> own = OwnConsumers(value);
+          return {own.empty() ? maker : own.back()};
+        }
+        break;
+      case StagePass::kBackwardInput:
+        if (v.use == InputUse::kWeightGradient) break;
+        [[fallthrough]];
+      case StagePass::kBackward: {
+        if (!holders.empty()) places.push_back(holders.front());
+        if (!rebuilt) break;
+        const int reader =
+            FirstReader(graph_, plan_, OwnConsumers(value), InputUse::kInputGradient);
+        places.push_back(reader < 0 && v.held ? maker : reader);
+        break;
+      }
+      case StagePass::kBackwardWeight:
+        return {ReleasePlace(graph_, plan_, value, pass)};
+    }
+    return places;
+  }
+
+ private:
+  // The consumers that need what the forward left of it, ascending.
+  std::vector<int> HoldersOf(int value) const {
+    const int maker = value - plan_.num_in_edges;
+    std::vector<int> holders;
+    for (int place : plan_.values[value].consumers) {
+      const StagePlan::Block* block = block_of_place_[place];
+      const bool reads = graph_.layers[plan_.layers[place]].input_use != InputUse::kForward;
+      const bool other = maker < 0 || block_of_place_[maker] != block;
+      if (maker < 0 || (block->rebuilt ? other : reads)) holders.push_back(place);
+    }
+    return holders;
+  }
+
+  // In the block that makes it.
+  std::vector<int> OwnConsumers(int value) const {
+    const int maker = value - plan_.num_in_edges;
+    std::vector<int> own;
+    for (int place : plan_.values[value].consumers) {
+      if (block_of_place_[place] == block_of_place_[maker]) own.push_back(place);
+    }
+    return own;
+  }
+
+  const ModelGraph& graph_;
+  StagePlan& plan_;
+  std::vector<const StagePlan::Block*> block_of_place_;
+};
+
+// Runs of places in one block.
+std::vector<StagePlan::Block> BlocksOf(const ModelPartition& partition,
+                                       const std::vector<int>& layers) {
+  std::vector<StagePlan::Block> blocks;
+  int before = -1;
+  for (int place = 0; place < static_cast<int>(layers.size()); ++place) {
+    const int block =
+        partition.block_of_layer.empty() ? -1 : partition.block_of_layer[layers[place]];
+    if (blocks.empty() || block != before) blocks.push_back({place, place, block >= 0});
+    ++blocks.back().end;
+    before = block;
+  }
+  return blocks;
+}
+
+void FillReleases(const ModelGraph& graph, StagePlan* plan) {
+  absl::optional<BlockReleases> of_blocks;
+  if (plan->rebuilds) of_blocks.emplace(graph, plan);
+  for (int pass = 0; pass < kNumStagePasses; ++pass) {
+    plan->released_of_pass[pass].resize(plan->layers.size());
+    for (int value = 0; value < static_cast<int>(plan->values.size()); ++value) {
+      const StagePass p = static_cast<StagePass>(pass);
+      const std::vector<int> places = plan->rebuilds
+                                          ? of_blocks->Of(value, p)
+                                          : std::vector<int>{ReleasePlace(graph, *plan, value, p)};
+      for (int place : places) {
+        if (place >= 0) plan->released_of_pass[pass][place].push_back(value);
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -40,6 +156,8 @@ int ReleasePlace(const ModelGraph& graph, const StagePlan& plan, int value, Stag
 StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition, int stage) {
   StagePlan plan;
   plan.layers = partition.layers[stage];
+  plan.blocks = BlocksOf(partition, plan.layers);
+  plan.rebuilds = !partition.block_of_layer.empty();
   std::map<int, int> value_of_layer;
   const auto add = [&](int layer) {
     value_of_layer[layer] = static_cast<int>(plan.values.size());
@@ -64,13 +182,7 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
     plan.values[value].out_edges.push_back(static_cast<int>(plan.out_values.size()));
     plan.out_values.push_back(value);
   }
-  for (int pass = 0; pass < kNumStagePasses; ++pass) {
-    plan.released_of_pass[pass].resize(plan.layers.size());
-    for (int value = 0; value < static_cast<int>(plan.values.size()); ++value) {
-      const int place = ReleasePlace(graph, plan, value, static_cast<StagePass>(pass));
-      if (place >= 0) plan.released_of_pass[pass][place].push_back(value);
-    }
-  }
+  FillReleases(graph, &plan);
   return plan;
 }
 

@@ -196,7 +196,7 @@ absl::StatusOr<Pipeline> PipelineOf(const Schedule& s) {
 absl::Status CheckSizes(MessageCalls calls, const Pipeline& pipeline, int micro_batches) {
   if (calls == MessageCalls::kOneNeighbour) {
     if (pipeline.virtual_stages == 1) return absl::OkStatus();
-    return Refuse("1F1B has one stage a device, not ", pipeline.virtual_stages);
+    return Refuse("1F1B has one stage per device, not ", pipeline.virtual_stages);
   }
   if (pipeline.devices < 3) {
     return Refuse("interleaved 1F1B needs P of at least 3, not ", pipeline.devices,

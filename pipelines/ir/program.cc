@@ -1,8 +1,6 @@
 #include "pipelines/ir/program.h"
 
 #include <algorithm>
-#include <iterator>
-#include <set>
 #include <vector>
 
 #include "glog/logging.h"
@@ -46,21 +44,23 @@ Shard ShardOf(const Program& program, const StageCopy& copy) {
   shard.sharding = program.sharding;
   if (program.sharding == Sharding::kReplicated) return shard;
   const Placement& placement = program.schedule.placement;
-  std::set<int> devices;  // ascending, as communicators number a group's parts
+  std::vector<int> devices;  // ascending, as communicators number a group's parts
   if (program.sharding == Sharding::kOptimizer) {
     for (int r = 0; r < placement.num_replicas(); ++r) {
       const std::vector<int>& group = placement.groups[r][copy.stage];
       const bool here = std::count(group.begin(), group.end(), copy.device) > 0;
       if (here && r < copy.replica) shard.index = -1;
-      devices.insert(group.begin(), group.end());
+      devices.insert(devices.end(), group.begin(), group.end());
     }
   } else {
-    const std::vector<int>& group = placement.groups[copy.replica][copy.stage];
-    devices.insert(group.begin(), group.end());
+    devices = placement.groups[copy.replica][copy.stage];
   }
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   shard.parts = static_cast<int>(devices.size()) * program.devices_per_member;
   if (shard.index == 0) {
-    shard.index = static_cast<int>(std::distance(devices.begin(), devices.find(copy.device)));
+    const auto own = std::lower_bound(devices.begin(), devices.end(), copy.device);
+    shard.index = static_cast<int>(own - devices.begin());
   }
   return shard;
 }

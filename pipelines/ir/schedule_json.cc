@@ -80,7 +80,7 @@ absl::StatusOr<int64_t> ScheduleJsonReader::Size(const char* key, int64_t max,
 
 absl::Status ScheduleJsonReader::ReadOrder() {
   const auto it = root_.find("order");
-  if (it == root_.end()) return Error("field 'order': missing; it must be a list a device");
+  if (it == root_.end()) return Error("field 'order': missing; it must be one list per device");
   if (!it->is_array()) return Error("field 'order': is ", Brief(*it), "; it must be a list");
   if (it->empty() || static_cast<int64_t>(it->size()) > kMaxInt16) {
     return Error("field 'order': has ", it->size(), " lists; it must be 1 to ", kMaxInt16);
@@ -133,7 +133,7 @@ absl::Status ScheduleJsonReader::ReadSizes() {
   PIPELAB_ASSIGN_OR_RETURN(const int64_t devices, Size("devices", kMaxInt16, lists));
   if (devices != lists)
     return Error("field 'devices': is ", devices, ", but 'order' has ", lists,
-                 " lists; it must have one a device");
+                 " lists; it must have one per device");
   int64_t last_stage = 0, last_micro_batch = 0;
   for (const std::vector<Action>& list : s_.order) {
     for (const Action& a : list) {
@@ -166,7 +166,8 @@ absl::Status ScheduleJsonReader::ReadStageMicroBatches() {
   if (it == root_.end()) return absl::OkStatus();
   if (!it->is_array() || static_cast<int64_t>(it->size()) < stages_) {
     return Error("field 'stage_micro_batches': is ", Brief(*it),
-                 "; it must be a list of a number a stage, and 'order' has ", stages_, " stages");
+                 "; it must be a list of one number per stage, and 'order' has ", stages_,
+                 " stages");
   }
   for (size_t stage = 0; stage < it->size(); ++stage) {
     const std::string where = absl::StrCat("stage_micro_batches[", stage, "]");

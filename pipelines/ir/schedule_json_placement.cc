@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<int>> ScheduleJsonReader::ReadGroup(const json& value
 absl::Status ScheduleJsonReader::ReadStageToDevice(const json& value) {
   if (!value.is_array() || value.empty()) {
     return Error("field 'stage_to_device': is ", Brief(value),
-                 "; it must be a list a replica of a device a stage");
+                 "; it must be one list per replica, of one device per stage");
   }
   const json replicas = value[0].is_array() ? value : json::array({value});
   if (static_cast<int64_t>(replicas.size()) > kMaxReplicas) {
@@ -70,7 +70,7 @@ absl::Status ScheduleJsonReader::ReadStageToDevice(const json& value) {
     if (!replicas[r].is_array() || replicas[r].empty() ||
         replicas[r].size() != replicas[0].size()) {
       return Error("stage_to_device[", r, "]: is ", Brief(replicas[r]),
-                   "; it must be a list of a device a stage, as long as the others");
+                   "; it must be a list of one device per stage, as long as the others");
     }
     auto& groups = s_.placement.groups.emplace_back();
     for (size_t stage = 0; stage < replicas[r].size(); ++stage) {

@@ -99,9 +99,10 @@ TEST(ScheduleJson, ReadsMicroBatchesOfStages) {
   const auto error = [&](const std::string& fields) {
     return ErrorOf("{" + fields + ", " + order);
   };
-  EXPECT_EQ(error(R"("stage_micro_batches": [2])"),
-            "a.json: field 'stage_micro_batches': is [2]; it must be a list of a number a stage, "
-            "and 'order' has 2 stages");
+  EXPECT_EQ(
+      error(R"("stage_micro_batches": [2])"),
+      "a.json: field 'stage_micro_batches': is [2]; it must be a list of one number per stage, "
+      "and 'order' has 2 stages");
   EXPECT_EQ(error(R"("stage_micro_batches": [2, 0])"),
             "a.json: stage_micro_batches[1]: is 0; it must divide the largest number, which is 2");
   EXPECT_EQ(error(R"("stage_micro_batches": [2, 4])"),
@@ -125,7 +126,7 @@ TEST(ScheduleJson, TakesAPlacementOfAnyShape) {
 TEST(ScheduleJson, ErrorsNameTheField) {
   EXPECT_THAT(ErrorOf("{"), HasSubstr("a.json:1:2: not JSON: "));
   EXPECT_EQ(ErrorOf("[]"), "a.json: a schedule is an object, not []");
-  EXPECT_EQ(ErrorOf("{}"), "a.json: field 'order': missing; it must be a list a device");
+  EXPECT_EQ(ErrorOf("{}"), "a.json: field 'order': missing; it must be one list per device");
   EXPECT_EQ(ErrorOf(With("\"chunks\"", "\"chunk\"")),
             "a.json: field 'chunk': unknown; known are scheme, devices, micro_batches, chunks, "
             "order, stage_to_device, edges, slices, stage_micro_batches, "
@@ -133,7 +134,7 @@ TEST(ScheduleJson, ErrorsNameTheField) {
   // One line, whatever the key (found by fuzzing).
   EXPECT_THAT(ErrorOf(With("\"chunks\"", "\"chu\\nks\"")), HasSubstr("field 'chu\\nks': unknown"));
   EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": 3")),
-            "a.json: field 'devices': is 3, but 'order' has 2 lists; it must have one a device");
+            "a.json: field 'devices': is 3, but 'order' has 2 lists; it must have one per device");
   EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": \"two\"")),
             "a.json: field 'devices': is \"two\"; it must be a whole number from 0 to 32767");
   EXPECT_EQ(ErrorOf(With("\"micro_batches\": 1", "\"micro_batches\": 2000000000")),

@@ -3,8 +3,7 @@
 //   Schedule s = *MakeSchedule("pipedream", {.devices = 4, .micro_batches = 8});
 //   LiveVersions(s)      // {4, 3, 2, 1}: weights that each stage keeps
 //   VersionWalk(s, /*device=*/0).Next(action)     // how that changes, action by action
-//   VersionUses(s)[3]    // {2, 2, 2, 2, 2, 2, 2, 2, 0}: of stage 3, F and B use each but the
-//   newest
+//   VersionUses(s)[3]    // {2, 2, 2, 2, 2, 2, 2, 2, 0}: of stage 3, F and B use all but the newest
 //
 // A run of a program begins with version 0 of each stage, which is the newest of the run before:
 // all micro-batches of a run are over at its end, so runs compose with a flush between them. S@v

@@ -1,5 +1,5 @@
 // BaPipe (Zhao et al., 2020): consecutive stages of balanced time on devices of any speeds, in
-// their order, one device a stage; and the schedule, which is chosen with them:
+// their order, one device per stage; and the schedule, which is chosen with them:
 //
 //   1F1B   S - i micro-batches in flight at stage i of S; transfers stand between passes
 //   2F2B   two micro-batches in turn, so that transfers run beside compute; twice as many in flight

@@ -22,7 +22,7 @@ absl::Status CheckForChainSearch(const PlanProblem& problem, absl::string_view p
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, planner));
   if (problem.objective == PlanObjective::kMaxLoad) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--planner=", planner, ": it plans no dnn-partitioning inputs"));
+        absl::StrCat("--planner=", planner, ": it cannot plan dnn-partitioning inputs"));
   }
   if (problem.devices > kMostDevices) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -3,9 +3,11 @@
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<Plan> plans, GraphPipeFront(problem, options));
 //   for (const Plan& plan : plans) ...            // simulate each, say
 //
-// The first has the least longest stage. Each further one has a longer one, and takes less to fill
-// and drain, since fewer samples are in flight: stages are fewer, or have smaller micro-batches, or
-// stand side by side. No later plan than the last could make a batch's time shorter.
+// Each is the best found by a batch's time under a bound on its longest stage. The first bound is
+// the least longest stage; each further one is 3 % longer, and its plan may take less to fill and
+// drain, since fewer samples are in flight: stages are fewer, or have smaller micro-batches, or
+// stand side by side. Beyond the last no plan could make a batch's time shorter. Plans far from the
+// best are left out.
 #ifndef PIPELAB_PIPELINES_PLANNERS_GRAPHPIPE_FRONT_H_
 #define PIPELAB_PIPELINES_PLANNERS_GRAPHPIPE_FRONT_H_
 

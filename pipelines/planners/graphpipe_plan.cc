@@ -3,28 +3,25 @@
 //
 // Objectives: the longest stage time of `samples` samples (kGraphStageTime), or what a batch takes
 // (kGraphBatchTime, where the problem asks for it), under the limit of memory with in-flight counts
-// along the longest path (GraphInFlight). Bisection on the bound: each is answered by the dynamic
-// program over the series-parallel tree (graphpipe_bound.h), which also keeps what is in flight at
-// the sources lowest, and with it the time to fill and drain. A graph that is not series-parallel
-// gets orders until it is (series_parallel.h). That program knows most stages, not all; where the
-// graph is small, a search over all convex stages (graphpipe_exact.h) then improves the plan or
-// proves it. Where it gives up, the plan is feasible and the bound the simple one.
+// along the longest path (GraphInFlight).
 //
-// For a batch's time the bound is raised again from there, and the best of these plans is taken
-// (graphpipe_front.h): what is lost at every micro-batch can be won back in fewer of them in
-// flight.
+// Starts from the plans of the sequential planners (graph_starts.h), none of which it is worse
+// than, and of orders of the graph; a search over orders (graph_search.h) improves the best of
+// them, until it has the lower bound's value. Where the graph is small, a search over all convex
+// stages (graph_exact.h) improves the plan or proves it. Work is counted in steps, so that without
+// a time limit the answer does not depend on how fast the machine is, unless a sequential planner
+// takes longer than its ten seconds.
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <map>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "pipelines/planners/graph_regions.h"
-#include "pipelines/planners/graphpipe_bound.h"
-#include "pipelines/planners/graphpipe_exact.h"
+#include "pipelines/planners/graph_exact.h"
+#include "pipelines/planners/graph_search.h"
+#include "pipelines/planners/graph_starts.h"
 #include "pipelines/planners/graphpipe_front.h"
 #include "pipelines/planners/operator_sets.h"
 #include "pipelines/planners/plan_costs.h"
@@ -34,120 +31,17 @@
 namespace pipelab {
 namespace {
 
-constexpr double kRelativeGap = 1e-12;    // where the bisection ends
-constexpr double kFrontStep = 1.03;       // from bound to bound
-constexpr int64_t kExactEffort = 100000;  // stages
-
-// In the order of the stage graph, with what is in flight.
-void PutInOrder(const PlanProblem& problem, std::vector<PlanStage>* stages) {
-  Plan unordered;
-  unordered.stages = std::move(*stages);
-  const auto edges = StageEdges(problem, unordered);
-  std::vector<int> missing(unordered.stages.size());
-  for (const auto& [from, to] : edges) ++missing[to];
-  // Of those that can be next the one with the first operator: branches one after the other.
-  std::set<std::pair<int, int>> ready;
-  const auto add = [&](int s) { ready.emplace(unordered.stages[s].layers[0], s); };
-  for (int s = 0; s < static_cast<int>(missing.size()); ++s) {
-    if (missing[s] == 0) add(s);
-  }
-  stages->clear();
-  while (!ready.empty()) {
-    const int s = ready.begin()->second;
-    ready.erase(ready.begin());
-    stages->push_back(std::move(unordered.stages[s]));
-    for (const auto& [from, to] : edges) {
-      if (from == s && --missing[to] == 0) add(to);
-    }
-  }
-  const std::vector<int64_t> in_flight = GraphInFlight(problem, *stages);
-  for (size_t s = 0; s < stages->size(); ++s) (*stages)[s].in_flight = in_flight[s];
-}
-
-class Search {
- public:
-  Search(const PlanProblem& problem, const PlannerOptions& options)
-      : problem_(problem),
-        deadline_(absl::Now() + options.time_limit),
-        sets_(problem, options.micro_batch_size),
-        regions_(problem),
-        plans_(regions_, &sets_) {}
-
-  const OperatorSets& sets() const { return sets_; }
-  absl::Time deadline() const { return deadline_; }
-
-  // The least longest stage. False: it was stopped; `best` is the best so far.
-  bool Shortest(std::vector<PlanStage>* best, double* value) {
-    *value = std::numeric_limits<double>::infinity();
-    double lower = SimpleLowerBound(problem_, PlanObjective::kGraphStageTime);
-    // Some plan, whatever the time limit.
-    Try(std::numeric_limits<double>::max(), absl::InfiniteFuture(), best, value);
-    while (!best->empty() && lower < *value * (1 - kRelativeGap)) {
-      const double middle = lower + (*value - lower) / 2;
-      const double before = *value;
-      if (!Try(middle, deadline_, best, value)) return false;
-      if (*value == before) lower = middle;
-    }
-    return true;
-  }
-
-  // From `shortest` on, whose longest stage takes `stage_time`. False: it was stopped.
-  bool Front(std::vector<PlanStage> shortest, double stage_time, std::vector<Plan>* plans) {
-    Keep(std::move(shortest), plans);
-    const double pieces = static_cast<double>(BatchSamples(problem_)) /
-                          static_cast<double>(problem_.micro_batch_size);
-    double best = plans->back().value;
-    // A batch takes at least its pieces' time at the slowest stage. What the step up to the bound
-    // leaves out was tried before.
-    for (double bound = stage_time * kFrontStep; bound / kFrontStep * pieces < best;
-         bound *= kFrontStep) {
-      std::vector<PlanStage> stages;
-      if (absl::Now() > deadline_ || !plans_.Find(bound, deadline_, &stages)) return false;
-      PutInOrder(problem_, &stages);
-      Keep(std::move(stages), plans);
-      best = std::min(best, plans->back().value);
-    }
-    return true;
-  }
-
- private:
-  bool Try(double bound, absl::Time deadline, std::vector<PlanStage>* best, double* value) {
-    std::vector<PlanStage> stages;
-    if (absl::Now() > deadline || !plans_.Find(bound, deadline, &stages)) return false;
-    if (stages.empty()) return true;
-    PutInOrder(problem_, &stages);
-    const double found = PlanValue(problem_, PlanObjective::kGraphStageTime, stages);
-    if (found < *value) {
-      *value = found;
-      *best = std::move(stages);
-    }
-    return true;
-  }
-
-  // A plan like the one before says nothing new.
-  void Keep(std::vector<PlanStage> stages, std::vector<Plan>* plans) const {
-    Plan plan;
-    plan.planner = "graphpipe";
-    plan.state = PlanState::kFeasible;
-    plan.objective = PlanObjective::kGraphBatchTime;
-    plan.stages = std::move(stages);
-    plan.value = PlanValue(problem_, plan.objective, plan.stages);
-    plan.lower_bound = SimpleLowerBound(problem_, plan.objective);
-    plan.peak_bytes = PeakBytes(problem_, plan.stages);
-    if (plans->empty() || plan.value != plans->back().value) plans->push_back(std::move(plan));
-  }
-
-  const PlanProblem& problem_;
-  const absl::Time deadline_;
-  const OperatorSets sets_;
-  const GraphRegions regions_;
-  BoundedPlans plans_;
-};
+constexpr double kSame = 1e-12;      // relative
+constexpr double kFrontReach = 1.1;  // what the simulator may see otherwise
+constexpr double kFrontStep = 1.03;  // from bound to bound
+constexpr int64_t kSteps = 90'000'000, kExactSteps = 20'000'000, kFrontSteps = 4'000'000;
+constexpr int kDepthFirstOrders = 6, kFewRounds = 20, kManyRounds = 3000;
 
 absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(problem, "graphpipe"));
   if (problem.objective == PlanObjective::kMaxLoad) {
-    return absl::InvalidArgumentError("--planner=graphpipe: it plans no dnn-partitioning inputs");
+    return absl::InvalidArgumentError(
+        "--planner=graphpipe: it cannot plan dnn-partitioning inputs");
   }
   const int64_t batch = BatchSamples(problem);
   if (options.micro_batch_size < 0 ||
@@ -159,74 +53,134 @@ absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
   return absl::OkStatus();
 }
 
-Plan ShortestStagePlan(const PlanProblem& problem, const PlannerOptions& options) {
-  constexpr PlanObjective kObjective = PlanObjective::kGraphStageTime;
-  Plan plan;
-  plan.objective = kObjective;
-  plan.lower_bound = SimpleLowerBound(problem, kObjective);
-  Search search(problem, options);
-  const bool finished = search.Shortest(&plan.stages, &plan.value);
-  ExactResult exact;
-  if (finished) {
-    exact = BetterGraphPlan(search.sets(), plan.value * (1 - kRelativeGap), kExactEffort,
-                            search.deadline());
-  }
-  if (!exact.stages.empty()) {
-    plan.stages = std::move(exact.stages);
-    PutInOrder(problem, &plan.stages);
-    plan.value = PlanValue(problem, kObjective, plan.stages);
-  }
-  const bool proven = exact.complete || plan.value <= plan.lower_bound;
-  if (plan.stages.empty()) plan.value = 0;
-  SetState(proven, !finished || absl::Now() > search.deadline(), &plan);
-  return plan;
+// In the problem's micro-batches.
+double BatchPieces(const PlanProblem& problem) {
+  return static_cast<double>(BatchSamples(problem)) / static_cast<double>(problem.micro_batch_size);
 }
 
-// Of all on the front. `finished`: the search was not stopped.
-std::vector<Plan> Front(const PlanProblem& problem, const PlannerOptions& options, bool* finished) {
-  Search search(problem, options);
-  std::vector<PlanStage> shortest;
-  double stage_time = 0;
-  std::vector<Plan> plans;
-  *finished = search.Shortest(&shortest, &stage_time);
-  if (shortest.empty()) return plans;
-  *finished = search.Front(std::move(shortest), stage_time, &plans) && *finished;
-  return plans;
-}
+// One problem's searches, for one objective after the other.
+class GraphPlanner {
+ public:
+  GraphPlanner(const PlanProblem& problem, const PlannerOptions& options)
+      : problem_(problem),
+        // A limit that is given is what ends the search.
+        more_(options.time_limit == absl::InfiniteDuration() ? 1 : 20),
+        deadline_(absl::Now() + options.time_limit),
+        sets_(problem, options.micro_batch_size),
+        // Half of the time is for the search itself.
+        starts_(MakeSequentialStarts(problem, absl::Now() + options.time_limit / 2)) {}
 
-Plan ShortestBatchPlan(const PlanProblem& problem, const PlannerOptions& options) {
-  bool finished = true;
-  std::vector<Plan> plans = Front(problem, options, &finished);
-  Plan plan;
-  plan.objective = PlanObjective::kGraphBatchTime;
-  plan.lower_bound = SimpleLowerBound(problem, plan.objective);
-  const auto best = std::min_element(
-      plans.begin(), plans.end(), [](const Plan& a, const Plan& b) { return a.value < b.value; });
-  if (best != plans.end()) plan = std::move(*best);
-  SetState(plan.has_plan() && plan.value <= plan.lower_bound, !finished, &plan);
-  return plan;
-}
+  double LowerBound(bool batch) const {
+    return starts_.lower_bound * (batch ? BatchPieces(problem_) : 1);
+  }
+  bool timed_out() const { return absl::Now() > deadline_; }
+
+  Plan Best(bool batch) {
+    GraphSearch search(sets_, {batch});
+    const double enough = LowerBound(batch);
+    SearchEffort effort(kSteps * more_, deadline_);
+    for (const std::vector<PlanStage>& stages : starts_.plans) {
+      search.OfferSequence(stages, &effort);
+      if (search.value() <= enough * (1 + kSame)) break;
+    }
+    search.TryOrdersOfGraph(kDepthFirstOrders, &effort);
+    search.Improve(kFewRounds, enough, &effort);
+    bool proven = search.value() <= enough * (1 + kSame);
+    if (!proven) {
+      SearchEffort exact_effort(kExactSteps * more_, absl::Now() + (deadline_ - absl::Now()) / 2);
+      const double known = search.has_plan() ? search.value() * (1 - kSame) : search.value();
+      ExactResult exact = BetterGraphPlan(sets_, {batch}, known, &exact_effort);
+      search.Offer(std::move(exact.stages));
+      proven = exact.complete && OneDegree();
+    }
+    if (!proven) search.Improve(kManyRounds * more_, enough, &effort);
+    proven |= search.value() <= enough * (1 + kSame) || (starts_.infeasible && !search.has_plan());
+    Plan plan = PlanOf(search, batch);
+    SetState(proven, timed_out(), &plan);
+    return plan;
+  }
+
+  // Plans with ever longer stages and less to fill and drain.
+  std::vector<Plan> Front() {
+    std::vector<Plan> plans;
+    GraphSearch shortest(sets_, {false});
+    SearchEffort effort(kSteps / 4, deadline_);
+    for (const std::vector<PlanStage>& stages : starts_.plans) {
+      shortest.OfferSequence(stages, &effort);
+    }
+    shortest.TryOrdersOfGraph(kDepthFirstOrders, &effort);
+    shortest.Improve(kFewRounds, LowerBound(false), &effort);
+    if (!shortest.has_plan()) return plans;
+    const double pieces = BatchPieces(problem_);
+    double best = std::numeric_limits<double>::infinity(), last = 0;
+    // A batch takes at least its pieces' time at the slowest stage. What the step up to the bound
+    // leaves out was tried before.
+    for (double bound = shortest.value(); bound / kFrontStep * pieces < best; bound *= kFrontStep) {
+      GraphSearch search(sets_, {true, bound});
+      SearchEffort some(kFrontSteps, deadline_);
+      if (plans.empty()) {
+        for (const std::vector<PlanStage>& stages : starts_.plans) search.Offer(stages);
+        search.Offer(shortest.stages());
+      }
+      // Later ones begin anew: not all are to be one plan.
+      search.TryOrdersOfGraph(2, &some);
+      search.Improve(kFewRounds, 0, &some);
+      if (timed_out() && !plans.empty()) break;
+      if (!search.has_plan() || search.value() == last || search.value() > kFrontReach * best) {
+        continue;
+      }
+      last = search.value();
+      best = std::min(best, last);
+      plans.push_back(PlanOf(search, true));
+    }
+    return plans;
+  }
+
+ private:
+  bool OneDegree() const {
+    return std::all_of(problem_.operators.begin(), problem_.operators.end(),
+                       [](const PlanOperator& o) { return o.variants.size() == 1; });
+  }
+
+  Plan PlanOf(const GraphSearch& search, bool batch) const {
+    Plan plan;
+    plan.planner = "graphpipe";
+    plan.objective = batch ? PlanObjective::kGraphBatchTime : PlanObjective::kGraphStageTime;
+    plan.stages = search.stages();
+    plan.value = PlanValue(problem_, plan.objective, plan.stages);
+    plan.lower_bound = LowerBound(batch);
+    if (plan.has_plan()) plan.lower_bound = std::min(plan.lower_bound, plan.value);
+    plan.bound_reason = starts_.bound_reason;
+    plan.peak_bytes = PeakBytes(problem_, plan.stages);
+    return plan;
+  }
+
+  const PlanProblem& problem_;
+  const int more_;
+  const absl::Time deadline_;
+  const OperatorSets sets_;
+  const SequentialStarts starts_;
+};
 
 }  // namespace
 
 absl::StatusOr<Plan> GraphPipePlan(const PlanProblem& problem, const PlannerOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Check(problem, options));
-  return problem.objective == PlanObjective::kGraphBatchTime ? ShortestBatchPlan(problem, options)
-                                                             : ShortestStagePlan(problem, options);
+  return GraphPlanner(problem, options).Best(problem.objective == PlanObjective::kGraphBatchTime);
 }
 
 absl::StatusOr<std::vector<Plan>> GraphPipeFront(const PlanProblem& problem,
                                                  const PlannerOptions& options) {
   PIPELAB_RETURN_IF_ERROR(Check(problem, options));
-  bool finished = true;
-  std::vector<Plan> plans = Front(problem, options, &finished);
+  GraphPlanner planner(problem, options);
+  std::vector<Plan> plans = planner.Front();
   if (plans.empty()) {
     plans.emplace_back();
     plans[0].planner = "graphpipe";
     plans[0].objective = PlanObjective::kGraphBatchTime;
-    plans[0].lower_bound = SimpleLowerBound(problem, PlanObjective::kGraphBatchTime);
+    plans[0].lower_bound = planner.LowerBound(true);
   }
-  for (Plan& plan : plans) SetState(/*proven=*/false, !finished, &plan);
+  for (Plan& plan : plans) SetState(/*proven=*/false, planner.timed_out(), &plan);
   return plans;
 }
 

@@ -25,10 +25,11 @@ absl::Status Check(const ModelGraph& graph, const ModelProblemOptions& options) 
         absl::StrCat("micro-batches of ", options.micro_batch_size, " samples"));
   }
   if (options.batch_samples < 0 || options.batch_samples % options.micro_batch_size != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("a batch of ", options.batch_samples,
-                                                   " samples is no whole number of micro-batches "
-                                                   "of ",
-                                                   options.micro_batch_size));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a batch of ", options.batch_samples,
+                     " samples is not a whole number of micro-batches "
+                     "of ",
+                     options.micro_batch_size));
   }
   const std::vector<int>& groups = options.group_of_layer;
   if (!groups.empty() && groups.size() != graph.layers.size()) {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1 + 1e-12;
+constexpr int64_t kFewMachines = 64;
 
 // On one level, with communication behind compute.
 class Costs {
@@ -94,6 +95,107 @@ class Costs {
   std::vector<int> copies_;
 };
 
+// For many machines: the least bound on the stage time under which they suffice. Under a bound each
+// set of what comes last needs a fewest of machines; fewer behind a stage never hurt it, since they
+// put less in flight.
+class BoundSearch {
+ public:
+  BoundSearch(const Costs& costs, int64_t machines, absl::Time deadline)
+      : costs_(costs), sets_(costs.sets()), machines_(machines), deadline_(deadline) {}
+
+  // Below `upper`, which may be infinite.
+  CopiesResult Run(double upper) {
+    CopiesResult best;
+    if (!Suffice(std::isfinite(upper) ? upper * (1 - kBoundGap) : upper)) {
+      best.stopped = stopped_;
+      return best;
+    }
+    Take(&best);
+    double lower = costs_.Work(sets_.size() - 1) / static_cast<double>(machines_) * (1 - 1e-9);
+    while (!stopped_ && lower < best.value * (1 - kBoundGap)) {
+      const double middle = lower + (best.value - lower) / 2;
+      if (middle <= lower || middle >= best.value) break;  // no number is between
+      if (Suffice(middle)) {
+        Take(&best);
+      } else {
+        lower = middle;
+      }
+    }
+    best.stopped = stopped_;
+    return best;
+  }
+
+ private:
+  static constexpr double kBoundGap = 1e-13;
+  static constexpr int64_t kTooMany = std::numeric_limits<int64_t>::max() / 4;
+  struct First {
+    int64_t behind_and_own = kTooMany, own = 0;
+    int later = -1;
+    double time = 0;
+  };
+
+  bool Suffice(double bound) {
+    first_.assign(sets_.size(), First());
+    first_[0] = {0, 0, -1, 0};
+    std::vector<int> reached = {0};
+    const double longest = bound * (1 + 1e-9);
+    for (int u = 1; u < sets_.size(); ++u) {
+      if (u % 32 == 0 && absl::Now() > deadline_) stopped_ = true;
+      if (stopped_) return false;
+      const auto above = static_cast<int64_t>(std::ceil(costs_.WorkAbove(u) / bound * (1 - 1e-9)));
+      for (int later : reached) {
+        const int64_t behind = first_[later].behind_and_own;
+        const int64_t most = std::min(machines_ - above, first_[u].behind_and_own - 1) - behind;
+        if (most < 1 || !sets_.Includes(u, later) ||
+            costs_.Work(u) - costs_.Work(later) > longest * static_cast<double>(most)) {
+          continue;
+        }
+        Try(u, later, behind, most, bound);
+      }
+      if (first_[u].later >= 0) reached.push_back(u);
+    }
+    return first_.back().later >= 0;
+  }
+
+  void Try(int u, int later, int64_t behind, int64_t most, double bound) {
+    Costs::Stage stage;
+    if (!costs_.Sum(u, later, &stage)) return;
+    const auto enough = [&](int64_t d) {
+      const int64_t y = (behind + 2 * d - 1) / d;
+      return stage.Time(d) <= bound &&
+             stage.in_flight_bytes * static_cast<double>(y) + stage.fixed_bytes <= costs_.room();
+    };
+    // From two on a stage only becomes faster.
+    int64_t d = 1;
+    if (!enough(1)) {
+      if (most < 2 || !enough(most)) return;
+      int64_t low = 1;
+      for (d = most; d - low > 1;) {
+        const int64_t middle = low + (d - low) / 2;
+        (enough(middle) ? d : low) = middle;
+      }
+    }
+    first_[u] = {behind + d, d, later, stage.Time(d)};
+  }
+
+  void Take(CopiesResult* result) const {
+    result->stages.clear();
+    result->value = 0;
+    for (int u = sets_.size() - 1; u > 0; u = first_[u].later) {
+      result->stages.push_back({u, first_[u].later, static_cast<int>(first_[u].own),
+                                static_cast<int>(first_[u].behind_and_own)});
+      result->value = std::max(result->value, first_[u].time);
+    }
+  }
+
+  const Costs& costs_;
+  const Downsets& sets_;
+  const int64_t machines_;
+  const absl::Time deadline_;
+  bool stopped_ = false;
+  std::vector<First> first_;  // [set] the fewest machines, and its first stage
+};
+
 // Gives stages the machines that are left, where that does not make the plan worse.
 void UseAllMachines(const PlanProblem& problem, double value, std::vector<PlanStage>* stages) {
   int64_t left = problem.devices;
@@ -117,8 +219,10 @@ void UseAllMachines(const PlanProblem& problem, double value, std::vector<PlanSt
 PipeDreamResult PipeDreamByCopies(const PlanProblem& problem, const OperatorGroups& groups,
                                   const Downsets& sets, double upper, absl::Time deadline) {
   const Costs costs(problem, groups, sets);
-  CopiesSearch<Costs> search(costs, static_cast<int>(problem.devices), upper);
-  const CopiesResult found = search.Run(deadline);
+  const CopiesResult found =
+      problem.devices > kFewMachines
+          ? BoundSearch(costs, problem.devices, deadline).Run(upper)
+          : CopiesSearch<Costs>(costs, static_cast<int>(problem.devices), upper).Run(deadline);
   PipeDreamResult result;
   result.stopped = found.stopped;
   for (const CopiesStage& s : found.stages) {

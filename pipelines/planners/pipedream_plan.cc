@@ -46,14 +46,13 @@ struct Best {
 
 bool Take(const PlanProblem& problem, PipeDreamResult found, Best* best) {
   best->stopped = found.stopped;
-  if (found.stopped) return false;
-  if (found.stages.empty()) return true;
+  if (found.stages.empty()) return !found.stopped;
   const double value = PlanValue(problem, PlanObjective::kPipeDream, found.stages);
   if (value < best->value) {
     best->value = value;
     best->stages = std::move(found.stages);
   }
-  return true;
+  return !found.stopped;
 }
 
 // No plan on several levels is better than one on the outermost alone, where each of its machines
@@ -99,7 +98,8 @@ absl::StatusOr<Plan> PipeDreamPlan(const PlanProblem& given, const PlannerOption
   const absl::Time deadline = absl::Now() + options.time_limit;
   PIPELAB_RETURN_IF_ERROR(CheckHasPlainVariants(given, "pipedream"));
   if (given.objective == PlanObjective::kMaxLoad) {
-    return absl::InvalidArgumentError("--planner=pipedream: it plans no dnn-partitioning inputs");
+    return absl::InvalidArgumentError(
+        "--planner=pipedream: it cannot plan dnn-partitioning inputs");
   }
   PlanProblem problem = given;
   if (problem.objective != PlanObjective::kPipeDream) {

@@ -5,6 +5,9 @@
 #include <array>
 
 #include "absl/status/status.h"
+#include "pipelines/planners/graph_search.h"
+#include "pipelines/planners/operator_sets.h"
+#include "pipelines/planners/order_plans.h"
 #include "pipelines/planners/piper_search.h"
 #include "pipelines/planners/plan_costs.h"
 #include "pipelines/planners/planners.h"
@@ -18,6 +21,8 @@ constexpr std::array<int, 4> kSetsOfSearches = {100, 600, 4000, 150000};
 constexpr int kMostSetsByBound = 4000;
 constexpr absl::Duration kPatience = absl::Seconds(8);
 constexpr double kSame = 1e-11;  // relative
+constexpr int64_t kStepsOfOrders = 20'000'000;
+constexpr int kDepthFirstOrders = 6, kRoundsOfOrders = 200;
 
 PiperResult Search(const PiperCosts& costs, const PlanProblem& problem, double upper,
                    absl::Time deadline) {
@@ -40,6 +45,30 @@ bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int 
     best->stages = std::move(found.stages);
   }
   return !found.stopped && costs.exact();
+}
+
+// What joined layers cannot make: orders of single ones. Graphs with tensor degrees have none.
+void ImproveByOrders(const PlanProblem& given, absl::Time deadline, PiperResult* best) {
+  PlanProblem problem = given;
+  for (PlanOperator& o : problem.operators) {
+    if (o.variants.size() > 1 || o.variants.count(1) == 0) return;
+    for (PlanVariant& v : o.variants.at(1)) v.times.clear();
+  }
+  problem.levels.clear();
+  problem.micro_batch_sizes.clear();
+  problem.batch_samples = 0;
+  problem.latency = 0;
+  const OperatorSets sets(problem, 0);
+  GraphGoal goal;
+  goal.sequence = true;
+  GraphSearch search(sets, goal);
+  search.Offer(best->stages);
+  SearchEffort effort(kStepsOfOrders, deadline);
+  search.TryOrdersOfGraph(kDepthFirstOrders, &effort);
+  search.Improve(kRoundsOfOrders, 0, &effort);
+  if (search.value() >= best->value) return;
+  best->value = search.value();
+  best->stages = search.stages();
 }
 
 }  // namespace
@@ -71,6 +100,7 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
   if (!proven && !best.stopped) {
     SearchGroups(problem, CoarserGroups(groups, kManySets), kManySets, until(), &best);
   }
+  if (!proven) ImproveByOrders(problem, deadline, &best);
   best.stopped &= absl::Now() > deadline;
   if (best.stopped && best.stages.empty()) {
     // There was no time for anything: any plan is better than none.

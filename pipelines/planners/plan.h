@@ -58,6 +58,7 @@ struct Plan {
   PlanObjective objective = PlanObjective::kStageTime;
   double value = 0;                // of the objective; in the problem's time unit
   double lower_bound = 0;          // no plan of the planner's kind is below
+  std::string bound_reason;        // what makes it a bound; empty: not said
   std::vector<PlanStage> stages;   // in an order in which every edge goes on; empty: no plan
   double peak_bytes = 0;           // of the fullest device
   std::vector<PlanSlices> slices;  // of a batch; empty: micro-batches go through whole

@@ -237,13 +237,12 @@ absl::StatusOr<std::vector<std::vector<int>>> PlanGroups(const PlanProblem& prob
   if (problem.objective == PlanObjective::kMaxLoad) {
     if (problem.devices < 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--planner=", planner, ": it plans accelerators alone; --devices=0"));
+          absl::StrCat("--planner=", planner, ": it plans accelerators only; --devices=0"));
     }
     for (const PlanOperator& o : problem.operators) {
       if (o.on_accelerator) continue;
-      return absl::InvalidArgumentError(absl::StrCat("--planner=", planner,
-                                                     ": it plans accelerators alone, and layer ",
-                                                     o.id, " needs a CPU"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--planner=", planner, ": it plans accelerators only, and layer ", o.id, " needs a CPU"));
     }
     return PlacementUnits(problem).members;
   }
@@ -264,6 +263,7 @@ void SetState(bool complete, bool timed_out, Plan* plan) {
   if (complete) {
     plan->state = plan->has_plan() ? PlanState::kOptimal : PlanState::kInfeasible;
     if (plan->has_plan()) plan->lower_bound = plan->value;
+    plan->bound_reason = "no plan of its kind is better";
   } else if (timed_out) {
     plan->state = PlanState::kTimeLimit;
   } else {

@@ -64,7 +64,7 @@ absl::StatusOr<std::string> MegatronLayout(const ModelGraph& graph,
     const LayerSpec& layer = graph.layers[i];
     const int stage = partition.stage_of_layer[i];
     if (i > 0 && stage < partition.stage_of_layer[i - 1]) {
-      return Error(kMegatron, "stage ", stage, " is no range of layers: it has ", layer.name);
+      return Error(kMegatron, "stage ", stage, " is not a range of layers: it has ", layer.name);
     }
     if (i == 0) {
       stages[stage].embedding = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -104,16 +105,25 @@ class Reader {
 
  private:
   static absl::Status ReadObjective(const JsonObject& file, Plan* plan) {
-    if (!file.Has("objective")) return absl::OkStatus();
+    if (!file.Has("objective")) {
+      plan->value = std::numeric_limits<double>::quiet_NaN();
+      return absl::OkStatus();
+    }
     PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, file.Object("objective"));
     PIPELAB_ASSIGN_OR_RETURN(const std::string name, object.String("name"));
     const auto* found = std::find_if(kObjectives.begin(), kObjectives.end(),
                                      [&](auto o) { return name == PlanObjectiveName(o); });
     if (found == kObjectives.end()) {
-      return object.Error("name", "\"", name, "\" is no objective of a planner");
+      return object.Error("name", "\"", name, "\" is not an objective of any planner");
     }
     plan->objective = *found;
-    PIPELAB_ASSIGN_OR_RETURN(plan->value, object.Number("value"));
+    const absl::StatusOr<double> value = object.Number("value");
+    // Null where there is no plan.
+    if (!value.ok() && plan->state != PlanState::kInfeasible &&
+        plan->state != PlanState::kTimeLimit) {
+      return value.status();
+    }
+    plan->value = value.value_or(0);
     return absl::OkStatus();
   }
 

@@ -20,7 +20,7 @@ class Checker {
     PIPELAB_RETURN_IF_ERROR(CheckMachine());
     for (const PlanEdge& edge : p_.edges) {
       if (edge.from < 0 || edge.from >= p_.size() || edge.to < 0 || edge.to >= p_.size()) {
-        return Error("an edge's end is no operator");
+        return Error("an edge's end is not an operator");
       }
       PIPELAB_RETURN_IF_ERROR(CheckNumber(edge.bytes, p_.operators[edge.from], "an edge's bytes"));
     }

@@ -116,7 +116,7 @@ TEST(PlanJson, RefusesInOneLine) {
   EXPECT_THAT(error(R"({"stages": [{"layers": [1], "data": 0}]})"), HasSubstr("stages[0].data"));
   EXPECT_THAT(error(R"({"state": "good", "stages": []})"), HasSubstr("\"good\" is unknown"));
   EXPECT_THAT(error(R"({"objective": {"name": "speed", "value": 1}, "stages": []})"),
-              HasSubstr("\"speed\" is no objective"));
+              HasSubstr("\"speed\" is not an objective"));
 }
 
 TEST(PlanProblem, OtherFormats) {

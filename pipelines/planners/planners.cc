@@ -15,12 +15,12 @@ namespace pipelab {
 absl::Span<const Planner> Planners() {
   // Name, what it does, mixed speeds, stages, samples.
   static constexpr Planner kPlanners[] = {
-      {"uniform", "equal numbers of layers, one device a stage", &UniformPlan, false, true},
+      {"uniform", "equal numbers of layers, one device per stage", &UniformPlan, false, true},
       {"graphpipe", "stages that form a DAG, each with copies and micro-batches of its own",
        &GraphPipePlan, false, false, true},
       {"gpipe", "layers in line, the least variance of the stages' compute times", &GpipePlan,
        false, true},
-      {"chain", "exact: layers in line, one device a stage, the least largest stage", &ChainPlan,
+      {"chain", "exact: layers in line, one device per stage, the least largest stage", &ChainPlan,
        false, true},
       {"max_load", "exact: the smallest largest load of accelerators and processors", &MaxLoadPlan},
       {"pipedream",

@@ -23,13 +23,6 @@ void ForEachGroup(const ModelGraph& graph, const ModelPartition& partition,
 
 }  // namespace
 
-absl::StatusOr<BatchNormCopies> ParseBatchNorm(absl::string_view text) {
-  if (text == "synchronised") return BatchNormCopies::kSynchronised;
-  if (text == "own") return BatchNormCopies::kOwn;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--batch_norm=", text, ": must be synchronised or own"));
-}
-
 bool StageHasBatchNorm(const ModelGraph& graph, const ModelPartition& partition, int stage) {
   const std::vector<int>& layers = partition.layers[stage];
   return std::any_of(layers.begin(), layers.end(),

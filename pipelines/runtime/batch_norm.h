@@ -1,11 +1,10 @@
 // Batch normalisation in data-parallel copies of a stage: what a training does, and the serial loop
 // that it is compared with.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(options.batch_norm, ParseBatchNorm("own"));    // --batch_norm=own
+//   options.batch_norm = BatchNormCopies::kOwn;
 //   serial.norm_parts = NormParts(graph, partition, schedule, options.batch_norm);
 //   BatchNormNote(graph, partition, schedule, options.batch_norm);
-//       // "batch normalisation: each copy by its own rows; running statistics are the first
-//       copy's"
+//       // "batch normalisation: each copy by its own rows, as does the serial loop; ..."
 //
 // Synchronised, the default, copies train as the plain serial loop does; with statistics of their
 // own, as one that normalises the rows of each copy by themselves (SerialOptions::norm_parts).
@@ -16,8 +15,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "models/graph/batch_norm_copies.h"  // IWYU pragma: export
 #include "models/graph/layer_spec.h"
 #include "models/layers/serial_trainer.h"
@@ -25,9 +22,6 @@
 #include "pipelines/ir/schedule.h"
 
 namespace pipelab {
-
-// "synchronised" or "own"; InvalidArgument naming --batch_norm.
-absl::StatusOr<BatchNormCopies> ParseBatchNorm(absl::string_view text);
 
 // Whether some layer of the stage is a batch normalisation.
 bool StageHasBatchNorm(const ModelGraph& graph, const ModelPartition& partition, int stage);

@@ -73,7 +73,7 @@ class ThreadedExecutor : public Executor {
     std::unique_lock<std::mutex> lock(mutex_);
     if (!FirstError().ok()) {
       return absl::FailedPreconditionError(
-          absl::StrCat("the executor is spent after an error: ", FirstError().message()));
+          absl::StrCat("the executor cannot be used after an error: ", FirstError().message()));
     }
     for (auto& device : devices_) device->running = true;
     running_ = devices_.size();

@@ -44,8 +44,8 @@ absl::Status RunWithFault(Fault fault, absl::Duration action_limit = absl::Hours
   FakePipeline pipeline(&program, {.action_limit = action_limit, .faults = &faults});
   if (!pipeline.created().ok()) return pipeline.created();
   const absl::Status status = pipeline.RunStep().status();
-  EXPECT_THAT(pipeline.RunStep(),
-              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("the executor is spent")));
+  EXPECT_THAT(pipeline.RunStep(), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                           HasSubstr("the executor cannot be used")));
   EXPECT_EQ(pipeline.LeftAfterwards(), Bytes(0)) << "all tensors go with the run";
   return status;
 }

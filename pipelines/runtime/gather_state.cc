@@ -42,7 +42,7 @@ std::vector<Entries> ChunksOf(const StateTarget& target) {
 }
 
 absl::Status NoState() {
-  return absl::DataLossError("what another process sent is no part of a training's state");
+  return absl::DataLossError("what another process sent is not part of a training state");
 }
 
 // Which elements a process has.

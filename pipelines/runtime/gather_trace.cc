@@ -45,7 +45,7 @@ std::string TraceToBytes(const Trace& trace) {
 }
 
 absl::StatusOr<Trace> TraceFromBytes(absl::string_view bytes) {
-  const auto bad = [] { return absl::DataLossError("what another process sent is no trace"); };
+  const auto bad = [] { return absl::DataLossError("what another process sent is not a trace"); };
   ByteReader in(bytes);
   Trace trace;
   const int64_t origin = in.Int();

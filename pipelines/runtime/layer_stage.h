@@ -187,6 +187,9 @@ class LayerStage : public StageModule {
   // `sequences`, [place]: what the slices of the micro-batch share; null for whole samples.
   std::vector<Tensor> RunForward(LayerContext ctx, const BatchSource* data, StagePass pass,
                                  std::vector<LayerStash>* sequences, MicroBatch* mb);
+  // Of its places, in order: the layers of RunForward.
+  void ForwardBlock(const StagePlan::Block& block, LayerContext ctx, const BatchSource* data,
+                    StagePass pass, std::vector<LayerStash>* sequences, MicroBatch* mb);
   // Those of the action's micro-batch; null for whole samples.
   std::vector<LayerStash>* SequencesOf(const Action& a);
   // One layer of a backward. `gradients`, by value, are of what comes out of layers and gain those

@@ -8,11 +8,11 @@
 
 namespace pipelab {
 
-std::vector<Tensor> LayerStage::RunForward(LayerContext ctx, const BatchSource* data,
-                                           StagePass pass, std::vector<LayerStash>* sequences,
-                                           MicroBatch* mb) {
-  const bool drop = pass == StagePass::kForwardDrop;
-  for (int place = 0; place < static_cast<int>(layers_.size()); ++place) {
+void LayerStage::ForwardBlock(const StagePlan::Block& block, LayerContext ctx,
+                              const BatchSource* data, StagePass pass,
+                              std::vector<LayerStash>* sequences, MicroBatch* mb) {
+  const bool drop = pass == StagePass::kForwardDrop && plan_.Drops(block);
+  for (int place = block.begin; place < block.end; ++place) {
     const BatchView view = DataOf(place, data, ctx);
     ctx.batch = &view;
     ctx.sequence = sequences == nullptr ? nullptr : &(*sequences)[place];
@@ -21,13 +21,22 @@ std::vector<Tensor> LayerStage::RunForward(LayerContext ctx, const BatchSource* 
     if (!drop) mb->stashes[place] = std::move(stash);
     Release(pass, place, mb);
   }
+}
+
+std::vector<Tensor> LayerStage::RunForward(LayerContext ctx, const BatchSource* data,
+                                           StagePass pass, std::vector<LayerStash>* sequences,
+                                           MicroBatch* mb) {
+  const bool drop = pass == StagePass::kForwardDrop;
+  for (const StagePlan::Block& block : plan_.blocks) {
+    ForwardBlock(block, ctx, data, pass, sequences, mb);
+  }
   std::vector<Tensor> outputs;
   if (pass == StagePass::kRecompute) return outputs;
   for (int edge = 0; edge < static_cast<int>(plan_.out_values.size()); ++edge) {
     const StagePlan::Value& plan = plan_.values[plan_.out_values[edge]];
     Tensor& value = mb->values[plan_.out_values[edge]];
     const bool last = edge == plan.out_edges.back();
-    if (last && (drop || !plan.kept())) {
+    if (last && !plan.stays(drop)) {
       outputs.push_back(std::move(value));
     } else {
       outputs.push_back(backend_->Allocate(value.shape()));
@@ -50,6 +59,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   PIPELAB_RETURN_IF_ERROR(versions_.CheckUse(a));
   PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "inputs", inputs, in_edges_));
   PIPELAB_RETURN_IF_ERROR(CheckGathered(a));
+  if (drop && plan_.rebuilds) return Refuse(a, "drops for a recompute what its backward rebuilds");
   if (in_flight_.count({a.micro_batch, a.slice}) > 0) {
     return Refuse(a, "comes again before the backward of its micro-batch");
   }
@@ -67,9 +77,9 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   double loss = 0;
   ctx.loss_sum = &loss;
   Bind(a.version);
-  std::vector<Tensor> outputs =
-      RunForward(ctx, options_.data, drop ? StagePass::kForwardDrop : StagePass::kForward,
-                 SequencesOf(a), &mb);
+  std::vector<Tensor> outputs = RunForward(
+      ctx, options_.data, drop || plan_.rebuilds ? StagePass::kForwardDrop : StagePass::kForward,
+      SequencesOf(a), &mb);
   PIPELAB_RETURN_IF_ERROR(FinishWork());
   CountUse(a.version);
   if (has_loss_ && a.slice == 0) losses_[a.micro_batch] = 0;
@@ -159,10 +169,18 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   }
   const bool fused = a.kind == ActionKind::kBackward;
   const StagePass pass = fused ? StagePass::kBackward : StagePass::kBackwardInput;
-  for (int place = static_cast<int>(layers_.size()) - 1; place >= 0; --place) {
-    LayerContext layer_ctx = ctx;
-    layer_ctx.sequence = sequences == nullptr ? nullptr : &(*sequences)[place];
-    BackwardLayer(place, pass, layer_ctx, mb, &gradients);
+  for (auto block = plan_.blocks.rbegin(); block != plan_.blocks.rend(); ++block) {
+    if (block->rebuilt) {
+      LayerContext again = ctx;
+      double loss_again = 0;  // counted by the forward already
+      again.loss_sum = &loss_again;
+      ForwardBlock(*block, again, options_.data, StagePass::kRecompute, nullptr, mb);
+    }
+    for (int place = block->end - 1; place >= block->begin; --place) {
+      LayerContext layer_ctx = ctx;
+      layer_ctx.sequence = sequences == nullptr ? nullptr : &(*sequences)[place];
+      BackwardLayer(place, pass, layer_ctx, mb, &gradients);
+    }
   }
   if (a.slice == 0) sequences_.erase(a.micro_batch);
   if (fused) {

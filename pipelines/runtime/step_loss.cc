@@ -34,7 +34,7 @@ absl::Status AddFromBytes(const std::string& bytes, std::vector<LossPart>* parts
     parts->push_back(std::move(part));
   }
   return in.ok() ? absl::OkStatus()
-                 : absl::DataLossError("what another process sent are no losses");
+                 : absl::DataLossError("what another process sent is not a list of losses");
 }
 
 }  // namespace

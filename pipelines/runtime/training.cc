@@ -94,7 +94,7 @@ class DeviceTraining final : public PipelineTraining {
     absl::Status own;
     if (in_step_) {
       own = absl::FailedPreconditionError(
-          "a training step failed; what it left behind cannot be gone on from");
+          "a training step failed; what it left behind cannot be continued");
     }
     return processes() == nullptr ? own : processes()->Agree(own, devices_->exchange_limit());
   }

@@ -59,6 +59,8 @@ struct TrainingOptions {
   // by flops.
   std::string layout;
   std::vector<int> stage_of_layer;  // in the place of layout, where not empty
+  // ModelPartition::block_of_layer: backwards rebuild activations a block at a time. Empty: none.
+  std::vector<int> block_of_layer;
   // Each stage also waits for the one before it, whether it takes something from it or not, as
   // sequential pipelines have it.
   bool sequential = false;

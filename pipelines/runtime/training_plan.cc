@@ -40,8 +40,9 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
   StepParts parts;
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleOf(graph, options));
-  PIPELAB_ASSIGN_OR_RETURN(const ModelPartition partition,
+  PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
                            PartitionOf(graph, parts.schedule.num_stages(), options));
+  partition.block_of_layer = options.block_of_layer;
   PIPELAB_ASSIGN_OR_RETURN(plan->slices, ChooseSlices(graph, parts.schedule, options.slices));
   PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
   const GroupedModel model = {graph, {}};

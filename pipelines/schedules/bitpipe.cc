@@ -1,5 +1,5 @@
 // BitPipe (Wu et al., "BitPipe: Bidirectional Interleaved Pipeline Parallelism for Accelerating
-// Large Models Training", 2024): Chimera's two directions, each a V of two stages a device.
+// Large Models Training", 2024): Chimera's two directions, each a V of two stages per device.
 //
 // The down replica has stages d and 2P-1-d on device d, the up replica P-1-d and P+d. In slots of
 // equal length (FillUnits), stages d and P+d have one parity on a device and P-1-d and 2P-1-d the

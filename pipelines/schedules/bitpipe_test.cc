@@ -104,9 +104,10 @@ TEST(BitPipe, Refuses) {
   EXPECT_EQ(Refusal("bitpipe", {4, 1}),
             "--scheme=bitpipe --micro_batches=1: must be even (half of them go each way); "
             "nearest: 2");
-  EXPECT_EQ(Refusal("bitpipe", {4, 4, 1}),
-            "--scheme=bitpipe --virtual_stages=1: this scheme holds two stages a device, a V; use "
-            "--virtual_stages=2");
+  EXPECT_EQ(
+      Refusal("bitpipe", {4, 4, 1}),
+      "--scheme=bitpipe --virtual_stages=1: this scheme holds two stages per device, a V; use "
+      "--virtual_stages=2");
 }
 
 }  // namespace

@@ -24,9 +24,9 @@ constexpr Scheme kCatalog[] = {
      "Narayanan et al., ICML 2021; Fan et al., PPoPP 2021", 1, &Make1F1B},
     {"terapipe", "GPipe over slices of the tokens: causal attention looks back only",
      "Li et al., ICML 2021", 1, &MakeTeraPipe, false, kTokenSlices},
-    {"interleaved", "1F1B over several stages a device, depth first", "Narayanan et al., SC 2021",
+    {"interleaved", "1F1B over several stages per device, depth first", "Narayanan et al., SC 2021",
      2, &MakeInterleaved, false, kGroupSize | kVirtualStages | kForwardsFirst, &CheckGroups},
-    {"breadth_first", "several stages a device, all micro-batches through one before the next",
+    {"breadth_first", "several stages per device, all micro-batches through one before the next",
      "Lamy-Poirier, MLSys 2023", 2, &MakeBreadthFirst, false, kVirtualStages},
     {"chimera", "two pipelines in opposite directions", "Li and Hoefler, SC 2021", 1, &MakeChimera,
      false, kReplicas | kConcatenation, &CheckChimera},
@@ -41,13 +41,13 @@ constexpr Scheme kCatalog[] = {
     {"interleaved_zb1p", "interleaved 1F1B with split backwards", "Qi et al., ICLR 2024", 2,
      &MakeInterleavedZb1p, false, kGroupSize | kVirtualStages | kSplitBackward | kPassTimes,
      &CheckGroups, &HeldInInterleavedZb1p, "interleaved_zb1p"},
-    {"pipedream", "1F1B that never flushes: an update a micro-batch, stashed weights",
+    {"pipedream", "1F1B that never flushes: an update per micro-batch, stashed weights",
      "Narayanan et al., SOSP 2019", 1, &MakePipeDream, true, 0, &CheckPipeDream},
-    {"pipedream_vertical_sync", "PipeDream with one weight version a micro-batch in all stages",
+    {"pipedream_vertical_sync", "PipeDream with one weight version per micro-batch in all stages",
      "Narayanan et al., SOSP 2019", 1, &MakePipeDreamVerticalSync, true, 0, &CheckPipeDream},
     {"pipedream_2bw", "1F1B that never flushes: an update every P micro-batches, two versions",
      "Narayanan et al., ICML 2021", 1, &MakePipeDream2Bw, true, kUpdateEvery, &CheckPipeDream2Bw},
-    {"zbv", "a V of two stages a device, split backwards: no gaps in 1F1B's memory",
+    {"zbv", "a V of two stages per device, split backwards: no gaps in 1F1B's memory",
      "Qi et al., ICLR 2024", 2, &MakeZbv, false, kSplitBackward | kPassTimes, nullptr, &HeldInZbv,
      "zbv"},
     {"v_half", "a V in half of 1F1B's memory", "Qi et al., NeurIPS 2024", 2, &MakeVHalf, false,
@@ -154,7 +154,7 @@ absl::Status CheckVirtualStages(const Scheme& scheme, const SchemeParams& p) {
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "--virtual_stages=", p.virtual_stages, ": this scheme holds ",
-      scheme.default_virtual_stages == 1 ? "one stage a device" : "two stages a device, a V",
+      scheme.default_virtual_stages == 1 ? "one stage per device" : "two stages per device, a V",
       "; use --virtual_stages=", scheme.default_virtual_stages));
 }
 

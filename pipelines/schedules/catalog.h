@@ -45,6 +45,22 @@ struct PassTimes {
   std::vector<Nanoseconds> hop;
 };
 
+// Limits to what a scheme with PassTimes may make. Where the order that it would choose is beyond
+// one, it makes none, and says so before it has tried everything: ResourceExhausted for memory,
+// OutOfRange for time, either of them where both are limited.
+struct OrderLimits {
+  struct Use {
+    Bytes peak;    // above what there was, while the pass runs
+    Bytes change;  // of what there is, once it is over
+  };
+  // [stage] Of one micro-batch; a recompute is part of the backward. Without messages.
+  std::vector<Use> forward, backward_input, backward_weight;
+  std::vector<Bytes> free;  // [device] for activations; empty: no limit
+  // An order that takes so long is too long, even if messages take no longer than `hop`; 0: none
+  // is.
+  Nanoseconds too_long, hop;
+};
+
 struct SchemeParams {
   int devices = 1;         // P
   int micro_batches = 1;   // M, over all replicas
@@ -72,7 +88,8 @@ struct SchemeParams {
   std::vector<std::vector<int>> devices_of_stage = {};
   // [stage] Micro-batches (Schedule::micro_batches_of_stage); empty: micro_batches each.
   std::vector<int32_t> micro_batches_of_stage = {};
-  PassTimes times = {};  // other schemes have one order for all times
+  PassTimes times = {};     // other schemes have one order for all times
+  OrderLimits limits = {};  // with times
 };
 
 // Bits of Scheme::options.

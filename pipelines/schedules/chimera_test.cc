@@ -210,7 +210,7 @@ TEST(Chimera, Refuses) {
   SchemeParams params{4, 4};
   params.virtual_stages = 2;
   EXPECT_EQ(Refusal("chimera", params),
-            "--scheme=chimera --virtual_stages=2: this scheme holds one stage a device; use "
+            "--scheme=chimera --virtual_stages=2: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   EXPECT_EQ(Refusal("chimera", WithReplicas(12, 24, 8)),
             "--scheme=chimera --replicas=8: must be even and divide --devices=12; use one of 2, 4, "

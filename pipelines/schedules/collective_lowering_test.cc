@@ -187,8 +187,8 @@ Places PlacesOf(const Program& p, int device) {
 
 // The authors' code reduces the second virtual stages before the last backward (on middle devices
 // after it), then the first virtual stages. Here each goes as soon as it can: on every device all
-// but the one stage that has the last backward, which is a first chunk.
-TEST(CollectiveLowering, BitPipeReducesItsSecondChunksBeforeTheLastBackward) {
+// but the one stage that has the last backward, which is a first virtual stage.
+TEST(CollectiveLowering, BitPipeReducesItsSecondVirtualStagesBeforeTheLastBackward) {
   for (int devices : {4, 8}) {
     for (int units : {1, 2}) {
       const Program p = LowerOrDie("bitpipe", devices, units * devices, 1, {});

@@ -76,7 +76,7 @@ TEST(DualPipe, Refuses) {
             "--scheme=dualpipe --micro_batches=5: must be even (half of them go each way); "
             "nearest: 4 or 6");
   EXPECT_EQ(Refusal("dualpipe", {2, 4, 2}),
-            "--scheme=dualpipe --virtual_stages=2: this scheme holds one stage a device; use "
+            "--scheme=dualpipe --virtual_stages=2: this scheme holds one stage per device; use "
             "--virtual_stages=1");
 }
 
@@ -116,7 +116,7 @@ TEST(DualPipeV, FewMicroBatches) {
 
 TEST(DualPipeV, Refuses) {
   EXPECT_EQ(Refusal("dualpipev", {4, 8, 1}),
-            "--scheme=dualpipev --virtual_stages=1: this scheme holds two stages a device, a V; "
+            "--scheme=dualpipev --virtual_stages=1: this scheme holds two stages per device, a V; "
             "use --virtual_stages=2");
 }
 

@@ -38,7 +38,7 @@
 namespace pipelab {
 namespace {
 
-// The caller's stages, by default a chain of one stage a device.
+// The caller's stages, by default a chain of one stage per device.
 absl::StatusOr<StageGraph> StagesOf(const SchemeParams& params) {
   if (params.stages.num_stages() == 0) {
     return StageGraph::Chain(params.devices_of_stage.empty()
@@ -61,7 +61,7 @@ absl::StatusOr<Placement> PlacementOf(const SchemeParams& params, int stages) {
     if (stages != params.devices) {
       return absl::InvalidArgumentError(
           absl::StrCat("--devices=", params.devices, ": the stage graph has ", stages,
-                       " stages, one a device; use --devices=", stages));
+                       " stages, one per device; use --devices=", stages));
     }
     for (int s = 0; s < stages; ++s) groups.push_back({s});
   }
@@ -93,7 +93,8 @@ absl::StatusOr<std::vector<int32_t>> MicroBatchesOf(const SchemeParams& params,
         absl::StrCat("--stage_micro_batches=", absl::StrJoin(counts, ","), ": ", why...));
   };
   if (static_cast<int>(counts.size()) != stages.num_stages()) {
-    return error(counts.size(), " numbers for ", stages.num_stages(), " stages; give one a stage");
+    return error(counts.size(), " numbers for ", stages.num_stages(),
+                 " stages; give one per stage");
   }
   for (int32_t count : counts) {
     if (count >= 1 && params.micro_batches % count == 0) continue;

@@ -260,12 +260,12 @@ TEST(Graph, SharesAStageByRows) {
 
 TEST(Graph, Refuses) {
   EXPECT_EQ(Refusal("graph", {2, 2, 3}),
-            "--scheme=graph --virtual_stages=3: this scheme holds one stage a device; use "
+            "--scheme=graph --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   SchemeParams params = Params(2, Branches(2, 1));
   params.devices = 2;
   EXPECT_EQ(Refusal("graph", params),
-            "--scheme=graph --devices=2: the stage graph has 3 stages, one a device; use "
+            "--scheme=graph --devices=2: the stage graph has 3 stages, one per device; use "
             "--devices=3");
   EXPECT_EQ(Refusal("1f1b", Params(2, Branches(2, 1))), "--scheme=1f1b --edges: only for graph");
   EXPECT_EQ(Refusal("graph", Params(2, StageGraph::FromEdges(2, {{0, 1}, {1, 0}}))),
@@ -283,7 +283,7 @@ TEST(Graph, Refuses) {
   EXPECT_EQ(Refusal("1f1b", counts(8, {8, 4, 8})),
             "--scheme=1f1b --stage_micro_batches=8,4,8: only for graph");
   EXPECT_EQ(Refusal("graph", counts(8, {8, 4})),
-            "--scheme=graph --stage_micro_batches=8,4: 2 numbers for 3 stages; give one a stage");
+            "--scheme=graph --stage_micro_batches=8,4: 2 numbers for 3 stages; give one per stage");
   EXPECT_EQ(Refusal("graph", counts(8, {8, 3, 8})),
             "--scheme=graph --stage_micro_batches=8,3,8: 3 does not divide --micro_batches=8");
   EXPECT_EQ(Refusal("graph", counts(8, {4, 2, 4})),

@@ -9,6 +9,7 @@
 #include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "pipelines/schedules/guided_run.h"
+#include "pipelines/schedules/limited_order.h"
 #include "pipelines/schedules/schemes.h"
 
 namespace pipelab {
@@ -16,15 +17,15 @@ namespace {
 
 class Run {
  public:
-  // Gives up where the order's makespan cannot be less than `limit`.
+  // Gives up where the order's makespan cannot be less than `limit`, or it is beyond `of_order`.
   Run(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
-      const Schedule& guide, int64_t limit)
+      const Schedule& guide, int64_t limit, const OrderLimits& of_order)
       : limits_(limits),
         rule_(rule),
         limit_(limit),
-        lengths_(lengths),
         arrivals_(guide, lengths),
-        soonest_(guide, lengths),
+        played_(guide, lengths),
+        order_limits_(of_order, guide, lengths),
         devices_(guide.num_devices()),
         place_(2 * size_t(guide.num_stages()) * guide.num_micro_batches),
         micro_batches_(guide.num_micro_batches) {
@@ -41,7 +42,7 @@ class Run {
         if (a.kind == ActionKind::kBackwardInput) {
           device.left += arrivals_.Length(BackwardWeight(a.stage, a.micro_batch));
         } else if (a.stage == 0) {
-          device.come[0].push_back(static_cast<int32_t>(i));
+          device.come[0].push_back({static_cast<int32_t>(i), 0});
         }
       }
       wake_ups_.emplace(0, d);
@@ -49,8 +50,8 @@ class Run {
   }
 
   // The order's makespan; kUnknown where it gave up.
-  int64_t Finish(std::vector<std::vector<Action>>* order) && {
-    while (!wake_ups_.empty() && !late_) {
+  int64_t Finish(std::vector<std::vector<Action>>* order) {
+    while (!wake_ups_.empty() && !late_ && beyond_ == Beyond::kNothing) {
       const auto [now, d] = wake_ups_.top();
       wake_ups_.pop();
       Device& device = devices_[d];
@@ -61,7 +62,7 @@ class Run {
         StartPass(d, choice.at, now);
       }
     }
-    if (late_) return kUnknown;
+    if (late_ || beyond_ != Beyond::kNothing) return kUnknown;
     order->clear();
     int64_t makespan = 0;
     for (size_t d = 0; d < devices_.size(); ++d) {
@@ -73,15 +74,24 @@ class Run {
     }
     return makespan;
   }
+  // The limit for which it gave up, if it did.
+  Beyond beyond() const { return beyond_; }
 
  private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+  // An action of the guide whose input arrives at that time.
+  struct Coming {
+    int32_t at = 0;
+    int64_t arrival = 0;
+
+    friend bool operator<(const Coming& a, const Coming& b) { return a.at < b.at; }
+  };
   struct Device {
     const std::vector<Action>* guide;
     std::vector<char> done;  // [of guide]
     size_t next = 0;         // the first that is not done
     // Of the guide, ascending: F, and I, that are to be done and whose arrival is known.
-    std::vector<int32_t> come[2];
+    std::vector<Coming> come[2];
     absl::optional<ToDo> to_do;  // where it looks ahead
     std::vector<Action> order;
     std::vector<Action> weights;  // of its I so far, in their order
@@ -111,19 +121,18 @@ class Run {
     size_t first = kNone;
     int64_t soonest = kUnknown;
     for (const bool forward : {true, false}) {
-      const std::vector<int32_t>& come = device.come[forward ? 0 : 1];
+      const std::vector<Coming>& come = device.come[forward ? 0 : 1];
       size_t last = std::min(end, first);
-      if (come.empty() || come[0] >= static_cast<int64_t>(last)) continue;
+      if (come.empty() || come[0].at >= static_cast<int64_t>(last)) continue;
       if (forward && device.live >= limits_.activations) continue;
       if (forward && !only_next) {
         last = std::min(last, device.to_do->FirstToReach(limits_.activations - device.live) + 1);
       }
-      for (const size_t i : come) {
-        if (i >= last) break;
-        const int64_t arrival = arrivals_.At(guide[i]);
-        soonest = std::min(soonest, arrival);
-        if (arrival > now) continue;
-        first = i;
+      for (const Coming& next : come) {
+        if (next.at >= static_cast<int64_t>(last)) break;
+        soonest = std::min(soonest, next.arrival);
+        if (next.arrival > now) continue;
+        first = next.at;
         break;
       }
     }
@@ -161,8 +170,8 @@ class Run {
     Device& device = devices_[d];
     const Action& a = (*device.guide)[at];
     const bool forward = a.kind == ActionKind::kForward;
-    std::vector<int32_t>& come = device.come[forward ? 0 : 1];
-    come.erase(std::lower_bound(come.begin(), come.end(), static_cast<int32_t>(at)));
+    std::vector<Coming>& come = device.come[forward ? 0 : 1];
+    come.erase(std::lower_bound(come.begin(), come.end(), Coming{static_cast<int32_t>(at)}));
     if (device.to_do.has_value()) device.to_do->Done(at);
     device.done[at] = true;
     while (device.next < device.guide->size() && device.done[device.next]) ++device.next;
@@ -182,44 +191,33 @@ class Run {
     device.order.push_back(a);
     device.free = now + length;
     device.left -= length;
-    Play(a, length, &device);
+    device.end = played_.Add(d, a);
     late_ = late_ || device.end + device.left >= limit_;
+    beyond_ = std::max(beyond_, order_limits_.Add(d, a, device.end, device.left));
     wake_ups_.emplace(device.free, d);
     const auto [time, next] = arrivals_.End(a, device.free);
     if (next.device < 0) return;
-    const int32_t place = PlaceOf(next.action);
-    std::vector<int32_t>& come =
-        devices_[next.device].come[next.action.kind == ActionKind::kForward ? 0 : 1];
-    come.insert(std::upper_bound(come.begin(), come.end(), place), place);
-    if (next.device != d) wake_ups_.emplace(time, next.device);
-  }
-
-  void Play(const Action& a, int64_t length, Device* device) {
-    if (a.kind != ActionKind::kBackwardWeight) {
-      const bool input = a.kind == ActionKind::kBackwardInput;
-      const int64_t before = input ? lengths_.recompute[a.stage] : 0;
-      device->end = std::max(device->end, soonest_.At(a) - before);
-    }
-    device->end += length;
-    soonest_.End(a, device->end);
+    Device& other = devices_[next.device];
+    const Coming coming = {PlaceOf(next.action), time};
+    std::vector<Coming>& come = other.come[next.action.kind == ActionKind::kForward ? 0 : 1];
+    come.insert(std::upper_bound(come.begin(), come.end(), coming), coming);
+    // One that is busy until then comes back at its action's end.
+    if (next.device != d && other.free <= time) wake_ups_.emplace(time, next.device);
   }
 
   const HeldLimits limits_;
   const GuidedRule rule_;
   const int64_t limit_;
-  const PassLengths& lengths_;
-  Arrivals arrivals_, soonest_;
+  Arrivals arrivals_;
+  Played played_;
+  LimitedOrder order_limits_;
   std::vector<Device> devices_;
   std::vector<int32_t> place_;  // [stage][F or I][micro-batch] in its device's guide
   const int micro_batches_;
   bool late_ = false;
+  Beyond beyond_ = Beyond::kNothing;
   using WakeUp = std::pair<int64_t, int>;  // time, device
   std::priority_queue<WakeUp, std::vector<WakeUp>, std::greater<>> wake_ups_;
-};
-
-constexpr GuidedRule kRules[] = {
-    {false, false, 4}, {false, false, 2}, {false, false, 0}, {true, false, 4}, {true, false, 2},
-    {true, false, 0},  {true, true, 4},   {true, true, 2},   {true, true, 0},
 };
 
 // The most passes of a kind that a device has done before those of another.
@@ -301,9 +299,8 @@ int64_t Makespan(const Schedule& schedule, const PassLengths& lengths) {
 
 void RunGuided(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
                Schedule* schedule) {
-  std::vector<std::vector<Action>> order;
-  Run(lengths, limits, rule, *schedule, kUnknown).Finish(&order);
-  schedule->order = std::move(order);
+  GuidedOrder made = RunGuide(lengths, limits, rule, *schedule, kUnknown);
+  schedule->order = std::move(made.order);
 }
 
 void FillGapsWithWeights(Schedule* schedule, int max_activations) {
@@ -320,40 +317,21 @@ Schedule WithoutWeights(Schedule schedule) {
   return schedule;
 }
 
+GuidedOrder RunGuide(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
+                     const Schedule& guide, int64_t limit, const OrderLimits& of_order) {
+  Run run(lengths, limits, rule, guide, limit, of_order);
+  GuidedOrder made;
+  made.makespan = run.Finish(&made.order);
+  made.beyond = run.beyond();
+  return made;
+}
+
 int HeldFromForwardToInput(const Schedule& guide) {
   return MostBetween(guide, ActionKind::kForward, ActionKind::kBackwardInput);
 }
 
-Schedule BestOrder(const PassLengths& lengths, int max_activations,
-                   const std::vector<Schedule>& complete, const std::vector<Schedule>& guides) {
-  Schedule best;
-  int64_t least = kUnknown;
-  const bool equal = lengths.AreEqual();  // then patience makes no difference
-  const auto waiting = [](const Schedule& schedule) {
-    return MostBetween(schedule, ActionKind::kBackwardInput, ActionKind::kBackwardWeight);
-  };
-  const bool recomputes = *std::max_element(lengths.recompute.begin(), lengths.recompute.end()) > 0;
-  HeldLimits limits;
-  limits.activations = max_activations;
-  if (!complete.empty() && recomputes) limits.waiting = waiting(complete[0]);
-  const auto offer = [&](const Schedule& schedule, int64_t makespan) {
-    if (makespan >= least) return;
-    least = makespan;
-    best = schedule;
-  };
-  for (const Schedule& schedule : complete) {
-    if (waiting(schedule) <= limits.waiting) offer(schedule, Makespan(schedule, lengths));
-  }
-  Schedule made;
-  for (const Schedule& guide : guides) {
-    if (HeldFromForwardToInput(guide) > max_activations) continue;
-    made = guide;
-    for (const GuidedRule& rule : kRules) {
-      if (equal && rule.patience_quarters < 4) continue;
-      offer(made, Run(lengths, limits, rule, guide, least).Finish(&made.order));
-    }
-  }
-  return best;
+int HeldFromInputToWeight(const Schedule& complete) {
+  return MostBetween(complete, ActionKind::kBackwardInput, ActionKind::kBackwardWeight);
 }
 
 }  // namespace pipelab

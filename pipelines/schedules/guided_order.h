@@ -17,6 +17,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/catalog.h"
 
@@ -70,12 +71,17 @@ Schedule WithoutWeights(Schedule schedule);
 
 // The most that a device holds if every W follows its I.
 int HeldFromForwardToInput(const Schedule& guide);
+// The most W that wait on a device.
+int HeldFromInputToWeight(const Schedule& complete);
 
 // The shortest, for `lengths`, of complete orders and of what all rules make of those guides that
 // fit into `max_activations`, of all of which there is one at least; the first of equals. With
-// recompute no more W wait than in the first complete order.
-Schedule BestOrder(const PassLengths& lengths, int max_activations,
-                   const std::vector<Schedule>& complete, const std::vector<Schedule>& guides);
+// recompute no more W wait than in the first complete order. ResourceExhausted or OutOfRange where
+// it is beyond `limits`.
+absl::StatusOr<Schedule> BestOrder(const PassLengths& lengths, int max_activations,
+                                   const std::vector<Schedule>& complete,
+                                   const std::vector<Schedule>& guides,
+                                   const OrderLimits& limits = {});
 
 }  // namespace pipelab
 

@@ -34,7 +34,7 @@ absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
   }
   if (params.times.forward.empty()) return schedule;
   return BestOrder(PassLengths::Of(params), HeldInInterleavedZb1p(params), {schedule},
-                   {WithoutWeights(schedule)});
+                   {WithoutWeights(schedule)}, params.limits);
 }
 
 }  // namespace pipelab

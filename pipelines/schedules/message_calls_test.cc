@@ -157,7 +157,7 @@ TEST(MessageCalls, SayWhatTheyDoNotSuit) {
   EXPECT_THAT(message("interleaved", Sizes(4, 6, 2, false), both),
               HasSubstr("M=6 must be a multiple of P=4"));
   EXPECT_THAT(message("interleaved", Sizes(4, 8, 2, false), one),
-              HasSubstr("1F1B has one stage a device, not 2"));
+              HasSubstr("1F1B has one stage per device, not 2"));
   EXPECT_THAT(message("gpipe", {4, 8}, one),
               HasSubstr("device 0 does not run 3 forwards and then"));
   EXPECT_THAT(message("zb_h1", {4, 8}, one), HasSubstr("passes are F and B, not 0I0"));

@@ -1,8 +1,11 @@
 // Schemes that make their order for the times of passes (SchemeParams::times), by the simulator.
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
@@ -14,6 +17,8 @@
 
 namespace pipelab {
 namespace {
+
+using testing::HasSubstr;
 
 Trace SimulateOrDie(const Schedule& schedule, const PassTimes& times) {
   CostTable table = CostTable::Unit(schedule);
@@ -166,6 +171,78 @@ TEST(PassTimes, Refuse) {
   params.times.backward_weight[1] = Nanoseconds(-4);
   EXPECT_EQ(Refusal("zb1p", params),
             "--scheme=zb1p pass times: backward_weight has -4 ns; at least 0");
+}
+
+// Of any stage; a forward's results are in the way while it runs.
+OrderLimits::Use UseOf(ActionKind kind) {
+  if (kind == ActionKind::kForward) return {Bytes(5), Bytes(3)};
+  return kind == ActionKind::kBackwardInput ? OrderLimits::Use{Bytes(1), Bytes(-2)}
+                                            : OrderLimits::Use{Bytes(2), Bytes(-1)};
+}
+
+// [device]
+std::vector<Bytes> NeededBy(const Schedule& schedule) {
+  std::vector<Bytes> most;
+  for (const std::vector<Action>& list : schedule.order) {
+    Bytes bytes;
+    Bytes& needed = most.emplace_back();
+    for (const Action& a : list) {
+      if (a.kind == ActionKind::kRecompute) continue;
+      const OrderLimits::Use use = UseOf(a.kind);
+      needed = std::max({needed, bytes + use.peak, bytes + use.change});
+      bytes += use.change;
+    }
+  }
+  return most;
+}
+
+// Limits never change what is chosen: they say whether it is within them.
+TEST(PassTimes, LimitsTellOfTheOrderThatWouldBeChosen) {
+  const CounterRng rng(3, "limits");
+  uint64_t draws = 0;
+  const auto below = [&](uint64_t n) { return static_cast<int>(rng.Below(draws++, n)); };
+  for (const char* scheme : {"zb1p", "zb2p", "interleaved_zb1p", "zbv", "v_half", "v_min"}) {
+    for (int i = 0; i < 40; ++i) {
+      SchemeParams params{2 + below(5), 1 + below(24)};
+      params.recompute = i % 3 == 0;
+      const int stages = NumStages(scheme, params).value();
+      for (int s = 0; s < stages; ++s) {
+        for (auto* times : {&params.times.forward, &params.times.backward_input,
+                            &params.times.backward_weight, &params.times.recompute}) {
+          times->emplace_back(20 + below(60));
+        }
+      }
+      params.times.hop.emplace_back(below(9));
+      const Schedule chosen = MakeOrDie(scheme, params);
+      const Nanoseconds makespan = SimulateOrDie(chosen, params.times).makespan;
+
+      params.limits.forward.assign(stages, UseOf(ActionKind::kForward));
+      params.limits.backward_input.assign(stages, UseOf(ActionKind::kBackwardInput));
+      params.limits.backward_weight.assign(stages, UseOf(ActionKind::kBackwardWeight));
+      params.limits.free = NeededBy(chosen);
+      params.limits.hop = params.times.hop[0];
+      params.limits.too_long = makespan + Nanoseconds(1);
+      const Schedule limited = MakeOrDie(scheme, params);
+      EXPECT_EQ(limited.order, chosen.order) << scheme << " " << i;
+
+      SchemeParams other = params;
+      other.limits.free[below(other.limits.free.size())] -= Bytes(1);
+      EXPECT_FALSE(MakeSchedule(scheme, other).ok()) << scheme << " " << i;
+      other.limits.too_long = Nanoseconds(0);
+      EXPECT_THAT(MakeSchedule(scheme, other),
+                  StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("memory")));
+      other = params;
+      other.limits.too_long = makespan;
+      EXPECT_FALSE(MakeSchedule(scheme, other).ok()) << scheme << " " << i;
+      other.limits.free.clear();
+      EXPECT_THAT(MakeSchedule(scheme, other),
+                  StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("too long")));
+      // Messages might be quicker, so it might not be too long.
+      other.limits.hop = Nanoseconds(0);
+      const auto maybe = MakeSchedule(scheme, other);
+      EXPECT_TRUE(!maybe.ok() || maybe->order == chosen.order) << scheme << " " << i;
+    }
+  }
 }
 
 }  // namespace

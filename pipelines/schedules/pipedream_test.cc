@@ -112,7 +112,7 @@ TEST(PipeDream, LiveVersions) {
 
 TEST(PipeDream, Refuses) {
   EXPECT_EQ(Refusal("pipedream", {2, 2, 3}),
-            "--scheme=pipedream --virtual_stages=3: this scheme holds one stage a device; use "
+            "--scheme=pipedream --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   EXPECT_EQ(Refusal("pipedream", {2, 40000}),
             "--scheme=pipedream --micro_batches=40000: a run updates after every 1, at most 32767 "

@@ -18,6 +18,7 @@
 #include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
 #include "pipelines/schedules/v_guides.h"
+#include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
@@ -66,9 +67,10 @@ absl::StatusOr<Schedule> BestInV(const SchemeParams& params, int max_activations
   std::vector<Schedule> guides;
   guides.push_back(std::move(guide));
   if (params.micro_batches < params.devices) guides.push_back(RepeatBlock(params, &MinBlock, 0));
-  Schedule published = BestOrder(equal, max_activations, {}, guides);
+  PIPELAB_ASSIGN_OR_RETURN(Schedule published, BestOrder(equal, max_activations, {}, guides));
   if (params.times.forward.empty()) return published;
-  return BestOrder(PassLengths::Of(params), max_activations, {published}, VGuides(params));
+  return BestOrder(PassLengths::Of(params), max_activations, {published}, VGuides(params),
+                   params.limits);
 }
 
 }  // namespace

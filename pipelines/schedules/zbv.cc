@@ -1,4 +1,4 @@
-// ZB-V (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 6): two stages a device
+// ZB-V (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024, section 6): two stages per device
 // in a V, split backwards, and the memory of 1F1B. With F = I = W a device never waits from its
 // first action to its last.
 //
@@ -83,7 +83,7 @@ absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params) {
   if (params.times.forward.empty()) return published;
   std::vector<Schedule> guides = VGuides(params);
   guides.push_back(std::move(guide));
-  return BestOrder(PassLengths::Of(params), max_activations, {published}, guides);
+  return BestOrder(PassLengths::Of(params), max_activations, {published}, guides, params.limits);
 }
 
 }  // namespace pipelab

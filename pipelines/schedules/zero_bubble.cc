@@ -110,8 +110,8 @@ absl::StatusOr<Schedule> MakeAutomatic(
   }
   PIPELAB_ASSIGN_OR_RETURN(const Schedule automatic, MakeZeroBubble(costs, params.micro_batches));
   PIPELAB_ASSIGN_OR_RETURN(const Schedule by_hand, make_by_hand(params));
-  return BestOrder(lengths, activations, {by_hand, published, automatic},
-                   {WithoutWeights(by_hand)});
+  return BestOrder(lengths, activations, {by_hand, published, automatic}, {WithoutWeights(by_hand)},
+                   params.limits);
 }
 
 }  // namespace

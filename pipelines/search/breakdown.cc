@@ -16,14 +16,21 @@ struct Spent {
   double compute = 0, recompute = 0, step = 0;
 };
 
-Spent SpentIn(const Trace& trace) {
+// `rebuilds`: backwards do, which is part of their time in `costs`.
+Spent SpentIn(const Trace& trace, const CostTable& costs, bool rebuilds) {
   Spent spent;
   for (const DeviceTrace& device : trace.devices) {
     for (const Span& span : device.spans) {
       const double time = static_cast<double>(span.end_ns - span.begin_ns);
       if (span.op == OpCode::kStep) spent.step += time;
       if (span.op != OpCode::kCompute) continue;
-      (span.action.kind == ActionKind::kRecompute ? spent.recompute : spent.compute) += time;
+      const ActionKind kind = span.action.kind;
+      double again = kind == ActionKind::kRecompute ? time : 0;
+      if (rebuilds && (kind == ActionKind::kBackward || kind == ActionKind::kBackwardInput)) {
+        again = time * (costs.stages[span.action.stage].recompute / costs.Compute(span.action));
+      }
+      spent.recompute += again;
+      spent.compute += time - again;
     }
   }
   return spent;
@@ -71,8 +78,8 @@ absl::StatusOr<double> TensorShareOf(const StepModel& model, const StepConfig& c
   without.cluster = &free;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> all, UnitTimes(model, c));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> alone, UnitTimes(without, c));
-  const bool recompute = c.recompute == Recompute::kFull;
-  return 1 - Sum(alone, recompute) / Sum(all, recompute);
+  const bool again = c.recomputes_forwards();
+  return 1 - Sum(alone, again) / Sum(all, again);
 }
 
 }  // namespace
@@ -85,15 +92,16 @@ absl::StatusOr<StepBreakdown> BreakDown(const StepModel& model, const StepPredic
   StepCache cache(model);
   PIPELAB_ASSIGN_OR_RETURN(const StepModel* of_config, cache.ModelOf(point.step.config));
   PIPELAB_ASSIGN_OR_RETURN(const double tensor, TensorShareOf(*of_config, point.step.config));
-  const double step = static_cast<double>(point.trace.makespan.value());
+  const double step = static_cast<double>(point.step_time.value());
   const double all = step * static_cast<double>(point.trace.devices.size());
-  const Spent spent = SpentIn(point.trace);
+  const Spent spent =
+      SpentIn(point.trace, point.step.costs, point.step.config.recompute == Recompute::kBlocks);
   StepBreakdown b;
   b.tensor = tensor * (spent.compute + spent.recompute) / all;
   b.compute = (1 - tensor) * spent.compute / all;
   b.recompute = (1 - tensor) * spent.recompute / all;
   b.step = spent.step / all;
-  b.data = (step - static_cast<double>(no_data.makespan.value())) / step;
+  b.data = static_cast<double>((point.trace.makespan - no_data.makespan).value()) / step;
   b.pipeline = static_cast<double>((no_data.makespan - no_messages.makespan).value()) / step;
   b.idle = 1 - b.tensor - b.compute - b.recompute - b.step - b.data - b.pipeline;
   return b;

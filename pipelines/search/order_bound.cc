@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
@@ -54,17 +55,48 @@ void OrderBound::SetWalk() {
   walk_of_ = std::move(key);
 }
 
-absl::StatusOr<StepLeast> OrderBound::Of(const StepConfig& c) {
-  PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.ScheduleOf(c));
-  if (!CanWalkOrder(*schedule)) return StepLeast();
+// Of a schedule with the optimizer's state sharded, at least: the same memory for configurations
+// that share a schedule, which is made, or found not to fit, once for all of them.
+absl::StatusOr<StepCache::Limits> OrderBound::LimitsOf(StepConfig c, Bytes memory,
+                                                       Nanoseconds time) {
+  StepCache::Limits limits;
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule* placement, cache_.PlacementOf(c));
+  if (!CanWalkOrder(*placement)) return limits;
+  PIPELAB_RETURN_IF_ERROR(placement_.Set(c, *placement));
+  if (time > Nanoseconds(0)) limits.too_long = time + Nanoseconds(1) - placement_.LeastStepTime();
+  if (c.data > 1 && c.sharding == Sharding::kReplicated) {
+    c.sharding = Sharding::kOptimizer;
+    PIPELAB_RETURN_IF_ERROR(placement_.Set(c, *placement));
+  }
+  for (const std::vector<StageCopy>& copies : placement_.Copies()) {
+    limits.free.push_back(memory - placement_.StateOfDevice(copies));
+  }
+  return limits;
+}
+
+absl::StatusOr<const Schedule*> OrderBound::ScheduleOf(const StepConfig& c, Bytes memory,
+                                                       Nanoseconds time) {
+  if (!StepCache::ChoosesOrder(c)) return cache_.ScheduleOf(c);
+  PIPELAB_ASSIGN_OR_RETURN(const StepCache::Limits limits, LimitsOf(c, memory, time));
+  return cache_.ScheduleWithin(c, limits);
+}
+
+absl::StatusOr<StepLeast> OrderBound::Of(const StepConfig& c, Bytes memory, Nanoseconds time) {
+  StepLeast least;
+  const absl::StatusOr<const Schedule*> made = ScheduleOf(c, memory, time);
+  if (absl::IsResourceExhausted(made.status())) least.memory = memory + Bytes(1);
+  if (absl::IsOutOfRange(made.status())) least.time = time + Nanoseconds(1);
+  if (least.memory > memory || (time > Nanoseconds(0) && least.time > time)) return least;
+  PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, made);
+  if (!CanWalkOrder(*schedule)) return least;
   PIPELAB_RETURN_IF_ERROR(placed_.Set(c, *schedule));
   SetWalk();
-  StepLeast least;
   for (const std::vector<StageCopy>& copies : placed_.Copies()) {
     if (copies.empty()) continue;
     least.time = std::max(least.time, placed_.End(copies, walk_));
-    least.memory = std::max(
-        least.memory, walk_.devices[copies[0].device].peak_activation + placed_.State(copies));
+    least.time = std::max(least.time, placed_.CollectivesOfRuns(copies[0].device));
+    least.memory = std::max(least.memory, walk_.devices[copies[0].device].peak_activation +
+                                              placed_.StateOfDevice(copies));
   }
   return least;
 }

@@ -35,19 +35,24 @@ struct StepLeast {
 class OrderBound {
  public:
   // The cache must outlive it.
-  explicit OrderBound(StepCache* cache) : cache_(*cache), placed_(cache) {}
+  explicit OrderBound(StepCache* cache) : cache_(*cache), placed_(cache), placement_(cache) {}
 
-  // Errors are those of PredictStep.
-  absl::StatusOr<StepLeast> Of(const StepConfig& config);
+  // Errors are those of PredictStep. Of a schedule that is made for its passes' times, no more than
+  // that it needs more than `memory`, or takes longer than `time` (0: any), where it does.
+  absl::StatusOr<StepLeast> Of(const StepConfig& config, Bytes memory, Nanoseconds time);
 
  private:
+  absl::StatusOr<StepCache::Limits> LimitsOf(StepConfig config, Bytes memory, Nanoseconds time);
+  absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, Bytes memory,
+                                             Nanoseconds time);
   void SetWalk();
   CostTable CostsOfRuns() const;
   std::vector<Nanoseconds> FirstGathers() const;
 
   StepCache& cache_;
   PlacedStep placed_;
-  std::string walk_of_;  // of the configuration before
+  PlacedStep placement_;  // without the order
+  std::string walk_of_;   // of the configuration before
   OrderWalk walk_;
 };
 

@@ -7,6 +7,7 @@
 
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
+#include "pipelines/ir/sharding.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
@@ -25,7 +26,9 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
     costs_.edge_bytes.resize(order_.schedule.stages.edges.size());  // a chain's carry nothing
     costs_.overlap = c.overlap_pipeline;
     costs_.divided_messages = c.divided_messages();
-    network_.emplace(cache_.model().cluster, GridOfStep(cache_.model(), c, costs_));
+    const StepModel& model = cache_.model();
+    network_.emplace(model.cluster,
+                     GridOfStep(model, c, MembersOf(model, c), LargestMessage(costs_)));
     hops_.assign(static_cast<size_t>(c.pipeline) * c.pipeline, absl::nullopt);
     key_ = std::move(key);
   }
@@ -33,6 +36,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
   order_.sharding = c.sharding;
   order_.devices_per_member = c.data;
   SetRings();
+  SetStates();
   return absl::OkStatus();
 }
 
@@ -46,6 +50,18 @@ void PlacedStep::SetRings() {
   rings_ = &rings;
 }
 
+void PlacedStep::SetStates() {
+  const Schedule& s = order_.schedule;
+  states_.clear();
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    const StageMemory& memory = costs_.stages[stage].memory;
+    Shard shard = ShardOf(order_, {s.placement.groups[0][stage][0], 0, stage});
+    const Bytes first = StateOf(memory, shard).always.total();
+    if (order_.sharding == Sharding::kOptimizer) shard.index = -1;
+    states_.push_back({first, StateOf(memory, shard).always.total()});
+  }
+}
+
 const PathCost& PlacedStep::Hop(int from, int to) {
   absl::optional<PathCost>& hop = hops_[static_cast<size_t>(from) * config_.pipeline + to];
   if (!hop.has_value()) hop = network_->Message(from, to);
@@ -56,6 +72,31 @@ const PathCost& PlacedStep::Hop(int from, int to) {
 Nanoseconds PlacedStep::GatherTime(const StageCopy& copy) const {
   return TimeOfRing(copy.device, Collective::kAllGather,
                     GatherBytes(costs_, order_, Gather{{copy}}));
+}
+
+Nanoseconds PlacedStep::LeastStepTime() const {
+  absl::optional<Nanoseconds> least;
+  for (const std::vector<StageCopy>& copies : Copies()) {
+    Nanoseconds time;
+    for (const StageCopy& copy : copies) time += StepTime(copy);
+    if (!least.has_value() || time < *least) least = time;
+  }
+  return least.value_or(Nanoseconds(0));
+}
+
+Nanoseconds PlacedStep::CollectivesOfRuns(int device) const {
+  Nanoseconds time;
+  if (!one_group() || !ShardsGradients(config_.sharding)) return time;
+  const Schedule& s = order_.schedule;
+  if (config_.sharding == Sharding::kFully) {
+    for (const StageRun& run : JoinForPrefetch(WeightRuns(s, device, config_.residency))) {
+      time += GatherTime({device, run.replica, run.stage});
+    }
+  }
+  for (const StageRun& run : GradientRuns(s, device, config_.residency)) {
+    time += ReductionTime({device, run.replica, run.stage});
+  }
+  return time;
 }
 
 std::vector<std::vector<StageCopy>> PlacedStep::Copies() const {
@@ -83,10 +124,13 @@ Nanoseconds PlacedStep::End(const std::vector<StageCopy>& copies, const OrderWal
   return std::max(end, gathered);
 }
 
-Bytes PlacedStep::State(const std::vector<StageCopy>& copies) const {
+Bytes PlacedStep::StateOfDevice(const std::vector<StageCopy>& copies) const {
   Bytes always;
+  int before = -1;
   for (const StageCopy& copy : copies) {
-    always += StateOf(costs_.stages[copy.stage].memory, ShardOf(order_, copy)).always.total();
+    const State& state = states_[copy.stage];
+    always += copy.stage == before ? state.again : state.first;
+    before = copy.stage;
   }
   return always;
 }

@@ -52,18 +52,28 @@ class PlacedStep {
   const PathCost& Hop(int from, int to);
 
   Nanoseconds GatherTime(const StageCopy& copy) const;
+  // What follows a device's actions, at least.
+  Nanoseconds LeastStepTime() const;
+  // The gathers and reductions of a device's runs (ir/sharding.h), one after another; 0 where the
+  // configuration has none.
+  Nanoseconds CollectivesOfRuns(int device) const;
   // [device] The copies of stages that it has, in the order of stages.
   std::vector<std::vector<StageCopy>> Copies() const;
   // Of a device that has these; or a bound of it, where `walk` has bounds.
   Nanoseconds End(const std::vector<StageCopy>& copies, const OrderWalk& walk) const;
-  // What there is of it at all times.
-  Bytes State(const std::vector<StageCopy>& copies) const;
+  // What there is of it at all times, of a device that has these.
+  Bytes StateOfDevice(const std::vector<StageCopy>& copies) const;
 
  private:
   bool one_group() const {
     return config_.data > 1 && order_.schedule.placement.num_replicas() == 1;
   }
+  // Of a copy of a stage; of one beside another on its device.
+  struct State {
+    Bytes first, again;
+  };
   void SetRings();
+  void SetStates();
   Nanoseconds StepTime(const StageCopy& copy) const;
   Nanoseconds ReductionTime(const StageCopy& copy) const;
   Nanoseconds TimeOfRing(int device, Collective kind, Bytes bytes) const;
@@ -76,6 +86,7 @@ class PlacedStep {
   CostTable costs_;
   absl::optional<RankNetwork> network_;
   std::vector<absl::optional<PathCost>> hops_;    // [from][to]
+  std::vector<State> states_;                     // [stage]
   const std::vector<PathCost>* rings_ = nullptr;  // [pipeline device] a step of that of all copies
   // By P, T, D and the order of ranks.
   std::map<std::tuple<int, int, int, RankOrder>, std::vector<PathCost>> rings_of_grid_;

@@ -51,11 +51,17 @@ void PlacementBound::SetWays() {
   splits_ = cache_.SplitsBackwards(placed_.config(), s);
   most_held_ = MostHeldBy(cache_, placed_.config());
   kept_.assign(s.num_stages(), 0);
+  peaks_.assign(s.num_stages(), Bytes(0));
   for (int stage = 0; stage < s.num_stages(); ++stage) {
     const StageMemory& m = costs.stages[stage].memory;
-    Bytes kept = recomputed_[stage] ? m.kept_when_dropped : m.kept;
-    for (int e : s.stages.in_edges[stage]) kept += costs.edge_bytes[e];
+    Bytes inputs;
+    for (int e : s.stages.in_edges[stage]) inputs += costs.edge_bytes[e];
+    const Bytes kept = inputs + (recomputed_[stage] ? m.kept_when_dropped : m.kept);
     kept_[stage] = static_cast<double>(kept.value());
+    const Bytes backward =
+        splits_ ? std::min(m.backward_input_peak, m.backward_peak) : m.backward_peak;
+    peaks_[stage] = inputs + m.kept + backward;
+    if (recomputed_[stage]) peaks_[stage] = std::max(peaks_[stage], kept + m.recompute_peak);
   }
   const int replicas = s.placement.num_replicas();
   const int share = placed_.config().micro_batches / replicas;  // as even as can be
@@ -92,10 +98,11 @@ void PlacementBound::SetWays() {
 StepLeast PlacementBound::OfDevice(int device, Bytes memory, OrderWalk* walk) const {
   double begin = std::numeric_limits<double>::max(), after = begin;
   double gradient = begin;  // when the first can be there
-  double work = 0, weights = 0, area = 0, forwards = 0;
+  double work = 0, weights = 0, area = 0, held_area = 0, forwards = 0;
   double longest_forward = 0, longest_weight = 0;
   double least_kept = begin, least_for_weight = begin;  // bytes
   std::vector<double> kept(ways_.size());               // by one micro-batch of each replica
+  Bytes peak;                                           // in a backward
   for (const StageCopy& copy : copies_[device]) {
     const Ways& ways = ways_[copy.replica][copy.stage];
     const StageCost& cost = placed_.costs().stages[copy.stage];
@@ -113,14 +120,20 @@ StepLeast PlacementBound::OfDevice(int device, Bytes memory, OrderWalk* walk) co
     longest_weight = std::max(longest_weight, Value(cost.backward_weight));
     least_for_weight =
         std::min(least_for_weight, static_cast<double>(cost.memory.kept_for_weight.value()));
-    area += times * kept_[copy.stage] * (ways.beyond + Backward(copy.stage));
-    if (times > 0) kept[copy.replica] += kept_[copy.stage];
+    const double to_gradient = ways.beyond + Backward(copy.stage);
+    area += times * kept_[copy.stage] * to_gradient;
+    held_area += times * (Value(cost.forward) + to_gradient);
+    if (times > 0) {
+      kept[copy.replica] += kept_[copy.stage];
+      peak = std::max(peak, peaks_[copy.stage]);
+    }
     walk->last_gradient[copy.replica][copy.stage] =
         RoundedDown(ways.before + times * PassTime(copy.stage));
   }
   const Bytes state = states_[device];
   const double free = static_cast<double>((memory - state).value());
-  const double in_memory = free > 0 ? area / free : 0;
+  // Little's law, for bytes and for activations.
+  const double in_memory = std::max(free > 0 ? area / free : 0, held_area / most_held_);
   const double held = std::min(most_held_, least_kept > 0 ? free / least_kept : most_held_);
   const double waiting = least_for_weight > 0 ? std::min(held, free / least_for_weight) : held;
   weights = std::min(weights, waiting * longest_weight);            // after the last input gradient
@@ -129,7 +142,8 @@ StepLeast PlacementBound::OfDevice(int device, Bytes memory, OrderWalk* walk) co
   work += idle;
   walk->devices[device].end = RoundedDown(begin + std::max(work, in_memory));
   StepLeast least;
-  least.memory = state + Bytes(static_cast<int64_t>(*std::max_element(kept.begin(), kept.end())));
+  const double all = *std::max_element(kept.begin(), kept.end());
+  least.memory = state + std::max(peak, Bytes(static_cast<int64_t>(all)));
   least.time = RoundedDown(begin + std::max(work - weights, in_memory) + after);
   return least;
 }
@@ -169,7 +183,8 @@ absl::StatusOr<StepLeast> PlacementBound::Of(const StepConfig& c, Bytes memory) 
   SetWays();
   copies_ = placed_.Copies();
   states_.clear();
-  for (const std::vector<StageCopy>& copies : copies_) states_.push_back(placed_.State(copies));
+  for (const std::vector<StageCopy>& copies : copies_)
+    states_.push_back(placed_.StateOfDevice(copies));
   OrderWalk walk;
   StepLeast least = OfDevices(memory, &walk);
   if (least.memory > memory) return least;

@@ -61,6 +61,7 @@ class PlacementBound {
   std::vector<Bytes> states_;                   // [device]
   double micro_batches_ = 0;                    // of a replica, at least
   std::vector<double> kept_;                    // [stage] bytes of a micro-batch
+  std::vector<Bytes> peaks_;                    // [stage] the most of one micro-batch, at least
   std::vector<bool> recomputed_;                // [stage]
   bool splits_ = false;                         // backwards have parts
   double most_held_ = 0;                        // stage activations of a device, by the scheme

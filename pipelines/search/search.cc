@@ -226,9 +226,17 @@ class MethodSearch {
 
   // Whether it would not be among the best even if it took no longer than its bound.
   bool Beyond(const Candidate& c) const {
-    if (search_.simulate_all || static_cast<int>(best_.size()) < search_.top) return false;
-    const Found& last = best_.back();
-    return std::make_pair(last.result.step_time, last.rank) < std::make_pair(c.bound, c.rank);
+    const Nanoseconds time = ToBeat();
+    return time > Nanoseconds(0) &&
+           std::make_pair(time, best_.back().rank) < std::make_pair(c.bound, c.rank);
+  }
+
+  // Of the last of the best; 0 while there are not as many as are asked for.
+  Nanoseconds ToBeat() const {
+    if (search_.simulate_all || static_cast<int>(best_.size()) < search_.top) {
+      return Nanoseconds(0);
+    }
+    return best_.back().result.step_time;
   }
 
   // Gives it the next bound, unless that needs more memory than there is.
@@ -236,7 +244,7 @@ class MethodSearch {
     const StepConfig& c = candidate.config;
     const bool of_order = candidate.bound_of == BoundOf::kPlacement;
     const absl::StatusOr<StepLeast> least =
-        of_order ? shared_.orders.Of(c) : shared_.placements.Of(c, memory_);
+        of_order ? shared_.orders.Of(c, memory_, ToBeat()) : shared_.placements.Of(c, memory_);
     if (!least.ok()) return RefuseScheme(c, least.status());
     refusals_.ordered += of_order;
     if (least->memory > memory_) {
@@ -245,6 +253,9 @@ class MethodSearch {
     }
     candidate.bound = std::max(candidate.bound, least->time);
     candidate.bound_of = of_order ? BoundOf::kOrder : BoundOf::kPlacement;
+    // A time to beat ends the making of other orders early.
+    const bool first = ToBeat() == Nanoseconds(0) || candidate.bound < ToBeat();
+    if (of_order && first && StepCache::ChoosesOrder(c)) return Simulate(candidate);
     candidates_.push_back(std::move(candidate));
     std::push_heap(candidates_.begin(), candidates_.end(), After);
     return absl::OkStatus();
@@ -285,7 +296,7 @@ class MethodSearch {
                                                      " makes a batch of ", step.config.batch(),
                                                      " on ", step.config.devices(), " devices"));
     }
-    return SimulateStep(std::move(step));
+    return SimulateStep(std::move(step), memory_);
   }
 
   // What sizes do not suit is left out; anything else is an error.
@@ -338,7 +349,7 @@ absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
   if (refusals.memory > 0) {
     constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
     return absl::NotFoundError(
-        absl::StrFormat("%s: memory binds; the nearest, %s, needs %.2f GiB of %.2f", what,
+        absl::StrFormat("%s: not enough memory; the nearest, %s, needs %.2f GiB of %.2f", what,
                         refusals.nearest, static_cast<double>(refusals.least_memory.value()) / kGiB,
                         static_cast<double>(MemoryFor(model, search).value()) / kGiB));
   }
@@ -346,7 +357,7 @@ absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
     return absl::NotFoundError(absl::StrCat(what, ": ", refusals.scheme_reason));
   if (refusals.batch > 0) {
     return absl::NotFoundError(absl::StrCat(
-        what, ": the batch is no multiple of the data-parallel degree of any grid; --batch=",
+        what, ": the batch is not a multiple of the data-parallel degree of any grid; --batch=",
         search.devices, " would be one for all"));
   }
   return absl::NotFoundError(absl::StrCat(

@@ -193,7 +193,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
   std::vector<StepConfig> configs;
   for (const int pipeline : {1, 2, 4, 8}) {
     for (const int tensor : {1, 2}) {
-      for (const Recompute recompute : {Recompute::kNone, Recompute::kFull}) {
+      for (const Recompute recompute : {Recompute::kNone, Recompute::kFull, Recompute::kBlocks}) {
         for (const Sharding sharding : shardings) {
           StepConfig& c = configs.emplace_back();
           c.scheme = method.schemes[0];
@@ -235,7 +235,9 @@ TEST_F(SearchTest, BoundsHold) {
                                    placements.Of(c, point->largest_device));
       EXPECT_LE(of_placement.time, point->step_time);
       EXPECT_LE(of_placement.memory, point->largest_device);
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const StepLeast of_order, orders.Of(c));
+      // Where there is just as much memory and time as it needs.
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const StepLeast of_order,
+                                   orders.Of(c, point->largest_device, point->step_time));
       EXPECT_LE(of_order.time, point->step_time);
       EXPECT_LE(of_order.memory, point->largest_device);
       close += of_order.time / point->step_time > 0.95;
@@ -281,7 +283,7 @@ TEST_F(SearchTest, SaysWhatBinds) {
   model.cluster = &small;
   const std::string memory = std::string(Search(model, search_).status().message());
   EXPECT_THAT(memory, HasSubstr("no configuration of 16 devices of dgx1-v100 for --batch=16: "
-                                "memory binds; the nearest, "));
+                                "not enough memory; the nearest, "));
   EXPECT_THAT(memory, HasSubstr("GiB of 0.00"));
 }
 

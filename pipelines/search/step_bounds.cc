@@ -83,6 +83,7 @@ absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const St
       sums[s].backward_weight += (*groups)[group].backward_weight;
       sums[s].recompute += (*groups)[group].recompute;
     }
+    if (c.recompute == Recompute::kBlocks) sums[s].backward_input += sums[s].recompute;
   }
   return &stages_.emplace(key, std::move(sums)).first->second;
 }

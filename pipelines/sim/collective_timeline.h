@@ -4,8 +4,7 @@
 //   Transfers transfers(program, costs, rings.Shareable());
 //   CollectiveTimeline timeline(program, costs, rings, &transfers);
 //   const int64_t end = timeline.Visit(device, instruction, now, own);
-//   if (end == CollectiveTimeline::kBlocked) ...     // visit again once the device is in
-//   TakeWoken()
+//   if (end == CollectiveTimeline::kBlocked) ...  // visit again when TakeWoken() has the device
 //   timeline.Complete(arrival.ring, arrival.arrival);   // what transfers.Advance says of a ring
 //
 // A collective begins when all its devices have come to its kReduce or kGather and are through with

@@ -8,6 +8,11 @@
 #include "glog/logging.h"
 
 namespace pipelab {
+namespace {
+
+constexpr double kRounding = 1e-12;  // of shares that are alike
+
+}  // namespace
 
 Transfers::Transfers(const Program& program, const CostTable& costs,
                      absl::Span<const std::vector<int>> rings)
@@ -200,23 +205,22 @@ void Transfers::ShareBandwidth() {
     for (int index : rest) {
       for (const LinkUse& use : shared_[index].uses) rising_[use.link] += use.load;
     }
-    int tightest = -1;
-    double least = 0;
+    double least = std::numeric_limits<double>::max();
     for (int link : links) {
-      if (rising_[link] == 0) continue;
-      const double share = capacity_[link] / rising_[link];
-      if (tightest >= 0 && share >= least) continue;
-      tightest = link;
-      least = share;
+      if (rising_[link] > 0) least = std::min(least, capacity_[link] / rising_[link]);
     }
+    const double tight = std::max(least, 0.0) * (1 + kRounding);
+    const auto is_tight = [&](const LinkUse& use) {
+      return capacity_[use.link] <= tight * rising_[use.link];
+    };
+    // The tightest links, all that are alike at once.
+    const auto frozen = std::stable_partition(rest.begin(), rest.end(), [&](int index) {
+      const std::vector<LinkUse>& uses = shared_[index].uses;
+      return std::none_of(uses.begin(), uses.end(), is_tight);
+    });
     if (least <= 0) least = level;  // full with the last one, but for rounding
     CHECK_GT(least, 0);
     level = least;
-    const auto frozen = std::stable_partition(rest.begin(), rest.end(), [&](int index) {
-      const std::vector<LinkUse>& uses = shared_[index].uses;
-      return std::none_of(uses.begin(), uses.end(),
-                          [&](const LinkUse& use) { return use.link == tightest; });
-    });
     for (auto it = frozen; it != rest.end(); ++it) {
       SharedWay& path = shared_[*it];
       for (const LinkUse& use : path.uses) capacity_[use.link] -= least * use.load;

@@ -12,17 +12,19 @@ namespace pipelab {
 namespace {
 
 // [device of the program] The most at a time. What is put together of sharded weights and gradients
-// comes and goes, so the state may be at its peak when the activations are not.
-std::vector<Bytes> MemoryOf(const Step& step, const Trace& trace) {
+// comes and goes, so the state may be at its peak when the activations are not. Empty where it
+// takes a simulation.
+std::vector<Bytes> MemoryWithRuns(const Step& step) {
   std::vector<Bytes> memory;
-  if (step.config.data > 1 && ShardsGradients(step.config.sharding)) {
-    for (const MemoryPeak& peak : PeakMemory(step.program, step.costs)) {
-      memory.push_back(peak.parts.total());
-    }
-    return memory;
+  if (step.config.data == 1 || !ShardsGradients(step.config.sharding)) return memory;
+  for (const MemoryPeak& peak : PeakMemory(step.program, step.costs)) {
+    memory.push_back(peak.parts.total());
   }
-  for (const DeviceTrace& d : trace.devices) memory.push_back(d.peak_activation + d.peak_state);
   return memory;
+}
+
+Bytes Largest(const std::vector<Bytes>& memory) {
+  return memory.empty() ? Bytes(0) : *std::max_element(memory.begin(), memory.end());
 }
 
 std::vector<DevicePrediction> DevicesOf(const TraceAnalysis& analysis, const Trace& trace,
@@ -45,12 +47,24 @@ std::vector<DevicePrediction> DevicesOf(const TraceAnalysis& analysis, const Tra
 }
 
 // `memory`: [device of the program].
-absl::StatusOr<StepPrediction> Simulated(Step step, std::vector<Bytes>* memory) {
+absl::StatusOr<StepPrediction> Simulated(Step step, absl::optional<Bytes> limit,
+                                         std::vector<Bytes>* memory) {
   StepPrediction p;
+  *memory = MemoryWithRuns(step);
+  if (limit.has_value() && Largest(*memory) > *limit) {
+    p.largest_device = Largest(*memory);
+    p.fits = false;
+    p.step = std::move(step);
+    return p;
+  }
   PIPELAB_ASSIGN_OR_RETURN(p.trace, Simulate(step.program, step.costs));
-  p.step_time = p.trace.makespan;
-  *memory = MemoryOf(step, p.trace);
-  p.largest_device = memory->empty() ? Bytes(0) : *std::max_element(memory->begin(), memory->end());
+  p.step_time = step.set_up + p.trace.makespan;
+  if (memory->empty()) {
+    for (const DeviceTrace& d : p.trace.devices) {
+      memory->push_back(d.peak_activation + d.peak_state);
+    }
+  }
+  p.largest_device = Largest(*memory);
   p.fits = step.device_memory == Bytes(0) || p.largest_device <= step.device_memory;
   const double seconds = static_cast<double>(p.step_time.value()) * 1e-9;
   if (seconds > 0) {
@@ -67,14 +81,14 @@ double StepPrediction::samples_per_second() const {
   return static_cast<double>(step.config.batch()) * 1e9 / static_cast<double>(step_time.value());
 }
 
-absl::StatusOr<StepPrediction> SimulateStep(Step step) {
+absl::StatusOr<StepPrediction> SimulateStep(Step step, absl::optional<Bytes> limit) {
   std::vector<Bytes> memory;
-  return Simulated(std::move(step), &memory);
+  return Simulated(std::move(step), limit, &memory);
 }
 
 absl::StatusOr<StepPrediction> Predict(Step step) {
   std::vector<Bytes> memory;
-  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, Simulated(std::move(step), &memory));
+  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, Simulated(std::move(step), absl::nullopt, &memory));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(p.trace));
   p.bubble = analysis.overall.bubble;
   p.devices = DevicesOf(analysis, p.trace, memory, p.step.members);

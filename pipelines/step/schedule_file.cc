@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "pipelines/ir/schedule_json.h"
-#include "pipelines/ir/text.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/schedules/schemes.h"
 #include "tools/base/file.h"
@@ -16,17 +15,11 @@
 namespace pipelab {
 namespace {
 
-absl::StatusOr<Schedule> Parse(const std::string& path, const std::string& text) {
-  if (absl::EndsWith(path, ".csv")) return ParseCsv(text);
-  if (absl::EndsWith(path, ".json")) return ScheduleFromJson(text, path);
-  return ParseSchedule(text);
-}
-
 absl::StatusOr<Schedule> Read(const std::string& path) {
   absl::StatusOr<std::string> text = ReadTextFile(ResolveOutputPath(path, ""));
   absl::Status status = text.status();
   if (text.ok()) {
-    absl::StatusOr<Schedule> schedule = Parse(path, *text);
+    absl::StatusOr<Schedule> schedule = ParseScheduleFile(path, *text, path, nullptr);
     status = schedule.status();
     if (schedule.ok()) status = Validate(*schedule);
     if (status.ok()) return schedule;
@@ -34,11 +27,6 @@ absl::StatusOr<Schedule> Read(const std::string& path) {
   const bool named = absl::StartsWith(status.message(), path);
   return absl::FailedPreconditionError(named ? std::string(status.message())
                                              : absl::StrCat(path, ": ", status.message()));
-}
-
-// Stages that a device holds of one copy of the model.
-int VirtualStages(const Schedule& s) {
-  return s.num_stages() * s.placement.num_replicas() / s.num_devices();
 }
 
 absl::Status Differs(const StepConfig& c, absl::string_view key, int64_t given, int64_t own) {
@@ -53,17 +41,24 @@ absl::StatusOr<StepConfig> WithSizes(StepConfig c, const Schedule& s) {
   if (c.micro_batches != 1 && c.micro_batches != s.num_micro_batches) {
     return Differs(c, "M", c.micro_batches, s.num_micro_batches);
   }
-  const int chunks = VirtualStages(s);
-  if (c.virtual_stages != 0 && c.virtual_stages != chunks) {
-    return Differs(c, "V", c.virtual_stages, chunks);
+  const int virtual_stages = VirtualStagesOf(s);
+  if (c.virtual_stages != 0 && c.virtual_stages != virtual_stages) {
+    return Differs(c, "V", c.virtual_stages, virtual_stages);
   }
   c.pipeline = s.num_devices();
   c.micro_batches = s.num_micro_batches;
-  c.virtual_stages = chunks;
+  c.virtual_stages = virtual_stages;
   return c;
 }
 
 }  // namespace
+
+absl::StatusOr<Schedule> ParseScheduleFile(absl::string_view ending, absl::string_view text,
+                                           absl::string_view name, CsvSkipped* skipped) {
+  if (absl::EndsWith(ending, "csv")) return ParseCsv(text, skipped);
+  if (absl::EndsWith(ending, "json")) return ScheduleFromJson(text, name);
+  return ParseSchedule(text);
+}
 
 absl::StatusOr<Schedule> ReadScheduleFile(const StepConfig& config) {
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, Read(config.scheme));

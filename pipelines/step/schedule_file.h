@@ -9,10 +9,17 @@
 #define PIPELAB_PIPELINES_STEP_SCHEDULE_FILE_H_
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "pipelines/ir/schedule.h"
+#include "pipelines/ir/text.h"
 #include "pipelines/step/step_config.h"
 
 namespace pipelab {
+
+// Of a file's text, in the form that its name or option ends with: csv, json, else ir/text.h.
+// `name` is what messages of JSON name; `skipped` may be null.
+absl::StatusOr<Schedule> ParseScheduleFile(absl::string_view ending, absl::string_view text,
+                                           absl::string_view name, CsvSkipped* skipped);
 
 // FailedPrecondition naming the file, the place and the reason for what is wrong in it;
 // InvalidArgument where the configuration says otherwise.

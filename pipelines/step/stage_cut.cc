@@ -7,19 +7,17 @@
 #include "absl/strings/str_cat.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
+#include "pipelines/cost/model_partition.h"
+#include "pipelines/cost/stage_costs.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
 namespace {
 
-constexpr double kNominalRate = 100e9;  // flops a second: StageCostOptions::rate
+double NominalRate() { return StageCostOptions().rate.value(); }  // flops a second
 
 Nanoseconds NominalTime(const std::vector<Operation>& operations, Flops flops) {
-  Nanoseconds time(std::llround(flops.value() / kNominalRate * 1e9));
-  for (const Operation& o : operations) {
-    if (o.kind == OperationKind::kMeasured) time += o.time;
-  }
-  return time;
+  return Nanoseconds(std::llround(flops.value() / NominalRate() * 1e9)) + MeasuredTime(operations);
 }
 
 LayerTimes NominalTimes(const LayerSpec& layer, int64_t samples, TensorParallel split) {
@@ -44,7 +42,7 @@ double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig
   const double kept =
       static_cast<double>((share.costs.kept + share.costs.output).value()) / 4 * width;
   return 4 * (2 + model.optimizer_tensors) * parameters +
-         kept * (c.recompute == Recompute::kFull ? 1 : c.micro_batches);
+         kept * (c.recomputes_forwards() ? 1 : c.micro_batches);
 }
 
 double FlopsOf(const LayerSpec& layer, int64_t samples) {
@@ -58,14 +56,10 @@ double NominalCost(const LayerSpec& layer, const StepConfig& c) {
   const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
   double cost =
       (share.costs.forward + share.costs.backward_input + share.costs.backward_weight).value();
-  if (c.recompute == Recompute::kFull) cost += share.costs.forward.value();
+  if (c.recomputes_forwards()) cost += share.costs.forward.value();
   const LayerOperations& o = share.operations;
   for (const auto* pass : {&o.forward, &o.backward_input, &o.backward_weight}) {
-    for (const Operation& operation : *pass) {
-      if (operation.kind == OperationKind::kMeasured) {
-        cost += ToSeconds(operation.time) * kNominalRate;
-      }
-    }
+    cost += ToSeconds(MeasuredTime(*pass)) * NominalRate();
   }
   return cost;
 }
@@ -78,7 +72,7 @@ std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
   if (by_time && model.cluster != nullptr) {
     for (size_t u = 0; u < times.size(); ++u) {
       Nanoseconds all = times[u].forward + times[u].backward_input + times[u].backward_weight;
-      if (c.recompute == Recompute::kFull) all += times[u].recompute;
+      if (c.recomputes_forwards()) all += times[u].recompute;
       costs[u] = static_cast<double>(all.value());
     }
     return costs;
@@ -111,6 +105,10 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
   const absl::optional<Machine> machine = model.machine();
   const TensorGroup tensor = TensorGroupOf(model, c.split());
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
+  const std::vector<int> blocks =
+      c.recompute == Recompute::kBlocks
+          ? RebuiltBlocks(model.model->graph, model.model->group_of_layer)
+          : std::vector<int>(unit_of_layer.size());
   std::vector<StageCost> units(unit_of_layer.empty() ? 0 : unit_of_layer.back() + 1);
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
     const LayerSpec& layer = model.model->graph.layers[i];
@@ -123,7 +121,7 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
     }
     StageCost& unit = units[unit_of_layer[i]];
     unit.forward += times.forward;
-    unit.recompute += times.forward;
+    if (blocks[i] >= 0) unit.recompute += times.forward;
     unit.backward_input += times.backward_input;
     unit.backward_weight += times.backward_weight;
   }

@@ -1,8 +1,8 @@
 // Where a model is cut into stages: the one place that every command, study and search cuts in.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times, UnitTimes(model, config));
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutUnits(model, config, times,
-//   /*stages=*/16));
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units,
+//                            CutUnits(model, config, times, /*stages=*/16));
 //
 // Stages are ranges of units. Rules (StepConfig::cut):
 //   blocks          units are the model's blocks, and the longest stage is as short as can be, of

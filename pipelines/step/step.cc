@@ -65,16 +65,6 @@ void AddEmptyEdges(size_t edges, CostTable* costs) {
   for (SliceCosts& slice : costs->slices) slice.edge_bytes.resize(edges);
 }
 
-double MeasuredNanoseconds(const LayerSpec& layer) {
-  const LayerOperations operations = layer.operations(1, TokenSlice());
-  double sum = 0;
-  for (const auto* pass :
-       {&operations.forward, &operations.backward_input, &operations.backward_weight}) {
-    for (const Operation& o : *pass) sum += static_cast<double>(o.time.value());
-  }
-  return sum;
-}
-
 // One sample through everything, with room for what else a step does and for slow networks.
 double MostOfASample(const StepModel& model) {
   const absl::optional<Machine> machine = model.machine();
@@ -86,7 +76,11 @@ double MostOfASample(const StepModel& model) {
     }
     if (!machine.has_value()) {
       const Flops flops = costs.forward + costs.backward_input + costs.backward_weight;
-      nanoseconds += flops.value() + MeasuredNanoseconds(layer);
+      nanoseconds += flops.value();
+      const LayerOperations o = layer.operations(1, TokenSlice());
+      for (const auto* pass : {&o.forward, &o.backward_input, &o.backward_weight}) {
+        nanoseconds += static_cast<double>(MeasuredTime(*pass).value());
+      }
       continue;
     }
     const auto times = TimesOf(layer, *machine, 1);
@@ -109,6 +103,16 @@ bool IsEven(const Schedule& schedule) {
     if (schedule.GroupSize(stage) != schedule.GroupSize(0)) return false;
   }
   return true;
+}
+
+// That nothing is recomputed twice.
+absl::Status CheckRebuilds(const Schedule& schedule, const StepConfig& c) {
+  for (const bool recomputed : schedule.RecomputedStages()) {
+    if (!recomputed) continue;
+    return absl::InvalidArgumentError(absl::StrCat("recompute=blocks: the schedule of ", c.scheme,
+                                                   " recomputes whole stages already"));
+  }
+  return absl::OkStatus();
 }
 
 // Of one copy, for the members of a group.
@@ -135,17 +139,22 @@ absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
       ": a step must fit 63 bits of nanoseconds and of bytes"));
 }
 
-RankGrid GridOfStep(const StepModel& model, const StepConfig& c, const CostTable& costs) {
+Bytes LargestMessage(const CostTable& costs) {
+  Bytes largest;
+  for (const Bytes bytes : costs.edge_bytes) largest = std::max(largest, bytes);
+  return largest;
+}
+
+RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
+                    Bytes largest_message) {
   RankGrid grid;
   grid.pipeline = c.pipeline;
   grid.tensor = c.tensor;
   grid.data = c.data;
   grid.order = c.ranks;
-  grid.members = MembersOf(model, c);
+  grid.members = members;
   grid.divided_messages = c.divided_messages();
-  for (const Bytes bytes : costs.edge_bytes) {
-    grid.largest_message = std::max(grid.largest_message, bytes);
-  }
+  grid.largest_message = largest_message;
   grid.message_calls = (c.execution & kGroupedCalls) != 0;
   grid.type = model.type;
   return grid;
@@ -208,12 +217,11 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;
+    const auto& set_up = model.cluster->device.step_set_up;
+    if (set_up.has_value()) step.set_up = set_up->value;
     step.costs.collectives_at_wait = model.cluster->collectives_at_wait;
-    RankGrid grid = GridOfStep(model, c, step.costs);
-    grid.members = parts.members;
-    // Of one member's rows.
-    grid.largest_message = Bytes(grid.largest_message.value() / parts.members);
-    const RankNetwork ranks(model.cluster, grid);
+    const Bytes largest(LargestMessage(step.costs).value() / parts.members);
+    const RankNetwork ranks(model.cluster, GridOfStep(model, c, parts.members, largest));
     step.costs.network = ranks.Of(step.program);
     AddExecutionCosts(ranks, model, c, &step.costs);
   }
@@ -232,6 +240,9 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   parts.config = c;
   parts.members = MembersOf(model, c);
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleFor(cache, c, parts.members));
+  if (c.recompute == Recompute::kBlocks) {
+    PIPELAB_RETURN_IF_ERROR(CheckRebuilds(parts.schedule, c));
+  }
   PIPELAB_ASSIGN_OR_RETURN(parts.slices, ChooseSlices(model.model->graph, parts.schedule, {}));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
                            cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));

@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
@@ -38,6 +39,7 @@ struct Step {
   int members = 1;      // devices of the program for each pipeline device
   Flops model_flops;    // products of forward and backward, recomputation not counted
   Bytes device_memory;  // of a device of the cluster; 0: no cluster
+  Nanoseconds set_up;   // before the program, on all devices (DeviceSpec::step_set_up)
 };
 
 // A rank of the pipeline device; all D * T of them are alike.
@@ -52,10 +54,10 @@ struct DevicePrediction {
 struct StepPrediction {
   Step step;
   Trace trace;
-  Nanoseconds step_time;
-  double bubble = 0;     // analysis.h: the share of the devices' time without compute, 0 to 1
-  Bytes largest_device;  // state and activations, the most at a time
-  bool fits = true;      // in a device's memory
+  Nanoseconds step_time;  // the set-up and the trace's makespan
+  double bubble = 0;      // analysis.h: the share of the devices' time without compute, 0 to 1
+  Bytes largest_device;   // state and activations, the most at a time
+  bool fits = true;       // in a device's memory
   double tflops_per_device = 0;           // of the model's products
   std::vector<DevicePrediction> devices;  // [pipeline device]
 
@@ -86,8 +88,9 @@ struct StepParts {
 absl::StatusOr<Step> AssembleStep(StepParts parts);
 LoweringOptions LoweringOf(const StepConfig& config);
 
-// Times and memory alone: what a search compares.
-absl::StatusOr<StepPrediction> SimulateStep(Step step);
+// Times and memory alone: what a search compares. Only the memory where a device needs more than
+// `limit` and that is known without a simulation.
+absl::StatusOr<StepPrediction> SimulateStep(Step step, absl::optional<Bytes> limit = absl::nullopt);
 // And all figures.
 absl::StatusOr<StepPrediction> Predict(Step step);
 absl::StatusOr<StepPrediction> PredictStep(const StepModel& model, const StepConfig& config);
@@ -104,8 +107,11 @@ absl::Status CheckCountable(const StepModel& model, int64_t micro_batch_size,
 
 // Devices of the program for each pipeline device: two stand for all copies where all are alike.
 int MembersOf(const StepModel& model, const StepConfig& config);
-// Where its ranks are; `costs` are those of one copy.
-RankGrid GridOfStep(const StepModel& model, const StepConfig& config, const CostTable& costs);
+// Of the largest edge; 0 without edges.
+Bytes LargestMessage(const CostTable& costs);
+// Where its ranks are, `members` of them for each pipeline device. The message is one member's.
+RankGrid GridOfStep(const StepModel& model, const StepConfig& config, int members,
+                    Bytes largest_message);
 
 }  // namespace pipelab
 

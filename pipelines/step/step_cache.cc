@@ -56,21 +56,27 @@ bool HasOption(const StepConfig& c, SchemeOption option) {
   return scheme.ok() && ((*scheme)->options & option) != 0;
 }
 
-bool TakesPassTimes(const StepConfig& c) { return HasOption(c, kPassTimes); }
-
-// The longest way from a pipeline device to the next, of the largest message.
-Nanoseconds HopTime(const StepModel& model, const StepConfig& c, const CostTable& costs) {
-  if (model.cluster == nullptr || c.pipeline == 1) return Nanoseconds(0);
-  const RankGrid grid = GridOfStep(model, c, costs);
-  const RankNetwork network(model.cluster, grid);
-  const Bytes largest = grid.largest_message;
-  const int64_t parts = c.divided_messages() ? MessageParts(largest, c.tensor) : 1;
-  Nanoseconds hop;
+// Between neighbours: the least that a message takes, and the longest way from a device to the next
+// for the largest message.
+std::pair<Nanoseconds, Nanoseconds> HopTimes(const StepModel& model, const StepConfig& c,
+                                             const CostTable& costs) {
+  if (model.cluster == nullptr || c.pipeline == 1) return {};
+  const Bytes largest = LargestMessage(costs);
+  const RankNetwork network(model.cluster, GridOfStep(model, c, MembersOf(model, c), largest));
+  const auto time = [&](int from, int to, Bytes bytes) {
+    const PathCost way = network.Message(from, to);
+    const int64_t parts = c.divided_messages() ? MessageParts(bytes, c.tensor) : 1;
+    return way.latency + way.TransferTime(Bytes(bytes.value() / parts));
+  };
+  Bytes smallest = largest;  // a model may have no edges
+  for (const Bytes bytes : costs.edge_bytes) smallest = std::min(smallest, bytes);
+  Nanoseconds least = time(c.pipeline - 1, 0, smallest), longest;
+  least = std::min(least, time(0, c.pipeline - 1, smallest));
   for (int p = 0; p + 1 < c.pipeline; ++p) {
-    const PathCost way = network.Message(p, p + 1);
-    hop = std::max(hop, way.latency + way.TransferTime(Bytes(largest.value() / parts)));
+    least = std::min({least, time(p, p + 1, smallest), time(p + 1, p, smallest)});
+    longest = std::max(longest, time(p, p + 1, largest));
   }
-  return hop;
+  return {least, longest};
 }
 
 PassTimes TimesOfStages(const CostTable& costs, Nanoseconds hop) {
@@ -85,6 +91,24 @@ PassTimes TimesOfStages(const CostTable& costs, Nanoseconds hop) {
   return times;
 }
 
+// As the simulator counts, but for messages.
+OrderLimits MemoryOfStages(const StageGraph& stages, const CostTable& costs, bool recomputes) {
+  OrderLimits memory;
+  for (int stage = 0; stage < stages.num_stages(); ++stage) {
+    const StageMemory& m = costs.stages[stage].memory;
+    Bytes inputs;
+    for (int e : stages.in_edges[stage]) inputs += costs.edge_bytes[e];
+    const Bytes kept = inputs + (recomputes ? m.kept_when_dropped : m.kept);
+    const Bytes rebuilt = inputs + m.kept - kept;
+    memory.forward.push_back({inputs + (recomputes ? m.forward_drop_peak : m.forward_peak), kept});
+    memory.backward_input.push_back(
+        {std::max(recomputes ? m.recompute_peak : Bytes(0), rebuilt + m.backward_input_peak),
+         m.kept_for_weight + m.carried - kept});
+    memory.backward_weight.push_back({m.backward_weight_peak, Bytes(0) - m.kept_for_weight});
+  }
+  return memory;
+}
+
 }  // namespace
 
 absl::StatusOr<const StepModel*> StepCache::ModelOf(const StepConfig& c) {
@@ -92,9 +116,9 @@ absl::StatusOr<const StepModel*> StepCache::ModelOf(const StepConfig& c) {
   if (selective_.model != nullptr) return &selective_;
   const GroupedModel& model = *model_.model;
   if (!AllowsSelectiveRecompute(model.graph)) {
-    return absl::InvalidArgumentError(absl::StrCat("recompute=selective: no layer of ",
-                                                   model.graph.name,
-                                                   " keeps attention's scores; give none or full"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("recompute=selective: no layer of ", model.graph.name,
+                     " keeps attention's scores; give none, full or blocks"));
   }
   selective_graph_ = {WithSelectiveRecompute(model.graph), model.group_of_layer};
   selective_ = model_;
@@ -140,7 +164,8 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, UnitsOf(c, stages));
     stage_of_layer = StageOfLayer(UnitOfLayer(model, c.cut), *units);
   }
-  auto found = cuts_.find(stage_of_layer);
+  const bool rebuilds = c.recompute == Recompute::kBlocks;
+  auto found = cuts_.find({stage_of_layer, rebuilds});
   if (found == cuts_.end()) {
     Cut cut;
     absl::StatusOr<ModelPartition> made = MakePartition(model.graph, stage_of_layer);
@@ -150,7 +175,9 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     }
     PIPELAB_ASSIGN_OR_RETURN(cut.partition, std::move(made));
     cut.ties = StageTies(model.graph, cut.partition);
-    found = cuts_.emplace(std::move(stage_of_layer), std::move(cut)).first;
+    if (rebuilds) cut.partition.block_of_layer = RebuiltBlocks(model.graph, model.group_of_layer);
+    found =
+        cuts_.emplace(std::make_pair(std::move(stage_of_layer), rebuilds), std::move(cut)).first;
   }
   const int made = found->second.partition.num_stages();
   if (made == stages || stages == 0) return &found->second;
@@ -183,14 +210,29 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
   return StepStages{&cut->partition, &cut->ties, &found->second};
 }
 
+bool StepCache::ChoosesOrder(const StepConfig& c) { return HasOption(c, kPassTimes); }
+
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c) {
-  return ScheduleOf(c, TakesPassTimes(c));
+  return ScheduleOf(c, ChoosesOrder(c));
+}
+
+absl::StatusOr<const Schedule*> StepCache::ScheduleWithin(const StepConfig& c,
+                                                          const Limits& limits) {
+  std::vector<Bytes>& too_little = too_little_[ScheduleKey(c, /*timed=*/true)];
+  bool less = too_little.size() == limits.free.size() && !limits.free.empty();
+  for (size_t d = 0; less && d < limits.free.size(); ++d) less = limits.free[d] <= too_little[d];
+  if (less) return absl::ResourceExhaustedError(absl::StrCat(c.scheme, ": too little memory"));
+  const absl::StatusOr<const Schedule*> made = ScheduleOf(c, /*timed=*/true, &limits);
+  // With a limit of time it may be that, and the memory of a longer order.
+  const bool memory_alone = limits.too_long == Nanoseconds(0);
+  if (memory_alone && absl::IsResourceExhausted(made.status())) too_little = limits.free;
+  return made;
 }
 
 absl::StatusOr<const Schedule*> StepCache::PlacementOf(const StepConfig& c) {
   if (c.has_schedule_file() || HasSchedule(c.scheme)) return ScheduleOf(c);
   StepConfig few = c;
-  few.micro_batches = std::min(c.micro_batches, 2 * c.pipeline);
+  few.micro_batches = ChoosesOrder(c) ? 1 : std::min(c.micro_batches, 2 * c.pipeline);
   const absl::StatusOr<const Schedule*> placed = ScheduleOf(few, /*timed=*/false);
   return placed.ok() ? placed : ScheduleOf(c);
 }
@@ -208,11 +250,11 @@ bool StepCache::SplitsBackwards(const StepConfig& c, const Schedule& schedule) c
 absl::StatusOr<PassTimes> StepCache::PassTimesOf(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(c.scheme, SchemeSizes(c)));
   PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
-  return TimesOfStages(*cut.costs, HopTime(model_, c, *cut.costs));
+  return TimesOfStages(*cut.costs, HopTimes(model_, c, *cut.costs).second);
 }
 
 absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepConfig& c) {
-  if (!TakesPassTimes(c)) return absl::nullopt;
+  if (!ChoosesOrder(c)) return absl::nullopt;
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
   SchemeParams sizes = SchemeSizes(c);
   PIPELAB_ASSIGN_OR_RETURN(sizes.times, PassTimesOf(c));
@@ -223,7 +265,8 @@ absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepCo
   return Nanoseconds(Makespan(*equal, PassLengths::Of(sizes)));
 }
 
-absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool timed) {
+absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool timed,
+                                                      const Limits* limits) {
   if (const auto own = own_.find(c.scheme); own != own_.end()) return &own->second;
   const std::string key = ScheduleKey(c, timed);
   auto found = schedules_.find(key);
@@ -234,7 +277,16 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
     } else {
       SchemeParams sizes = SchemeSizes(c);
       if (timed) {
-        PIPELAB_ASSIGN_OR_RETURN(sizes.times, PassTimesOf(c));
+        PIPELAB_ASSIGN_OR_RETURN(const int stages, NumStages(c.scheme, sizes));
+        PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
+        const auto [least_hop, longest_hop] = HopTimes(model_, c, *cut.costs);
+        sizes.times = TimesOfStages(*cut.costs, longest_hop);
+        if (limits != nullptr) {
+          sizes.limits = MemoryOfStages(cut.partition->stages, *cut.costs, sizes.recompute);
+          sizes.limits.free = limits->free;
+          sizes.limits.too_long = limits->too_long;
+          sizes.limits.hop = least_hop;
+        }
       }
       PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(c.scheme, sizes));
     }

@@ -60,6 +60,15 @@ class StepCache {
   // The schedule of one copy, with stages in a chain: a device for each of config.pipeline. Of a
   // file, the file's. Holds until the next call. Errors are MakeSchedule's, and the file's.
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config);
+  // Whether it is made for its passes' times.
+  static bool ChoosesOrder(const StepConfig& config);
+  // Limits to such a schedule.
+  struct Limits {
+    std::vector<Bytes> free;  // [device] for activations
+    Nanoseconds too_long;     // without what comes after its actions; 0: none is
+  };
+  // ResourceExhausted or OutOfRange where it is beyond them, mostly before it is made.
+  absl::StatusOr<const Schedule*> ScheduleWithin(const StepConfig& config, const Limits& limits);
   // The same stages on the same devices, though not always in that order: of few micro-batches, and
   // for equal times.
   absl::StatusOr<const Schedule*> PlacementOf(const StepConfig& config);
@@ -75,9 +84,9 @@ class StepCache {
   Flops ModelFlops(int64_t samples);
 
  private:
-  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, selective
-  // recomputation.
-  using SizeKey = std::tuple<int, bool, int64_t, CutRule, bool>;
+  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, and recomputation where
+  // stages cost something else.
+  using SizeKey = std::tuple<int, bool, int64_t, CutRule, Recompute>;
   struct Cut {
     ModelPartition partition;
     std::vector<Tie> ties;
@@ -85,10 +94,11 @@ class StepCache {
 
   static SizeKey SizeOf(const StepConfig& c) {
     return {c.tensor, c.sequence_parallel, c.micro_batch_size, c.cut,
-            c.recompute == Recompute::kSelective};
+            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
-  absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed);
+  absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
+                                             const Limits* limits = nullptr);
   absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
 
   const StepModel model_;
@@ -97,9 +107,12 @@ class StepCache {
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
   // By size, recompute, micro-batches where the rule looks at memory, stages.
   std::map<std::tuple<SizeKey, Recompute, int, int>, std::vector<int>> units_;
-  std::map<std::vector<int>, Cut> cuts_;  // by the stage of each layer
+  // By the stage of each layer, and whether backwards rebuild blocks.
+  std::map<std::pair<std::vector<int>, bool>, Cut> cuts_;
   std::map<std::tuple<SizeKey, std::vector<int>, std::vector<int64_t>>, CostTable> costs_;
   std::map<std::string, Schedule> schedules_;
+  // ScheduleWithin: [device] free memory that has turned out to be too little, the last.
+  std::map<std::string, std::vector<Bytes>> too_little_;
   std::map<std::string, Schedule> own_;
   int64_t cached_actions_ = 0;
   std::map<int64_t, Flops> flops_;  // by samples

@@ -18,8 +18,11 @@
 namespace pipelab {
 namespace {
 
-constexpr std::array<std::pair<Recompute, const char*>, 3> kRecompute = {
-    {{Recompute::kNone, "none"}, {Recompute::kSelective, "selective"}, {Recompute::kFull, "full"}}};
+constexpr std::array<std::pair<Recompute, const char*>, 4> kRecompute = {
+    {{Recompute::kNone, "none"},
+     {Recompute::kSelective, "selective"},
+     {Recompute::kFull, "full"},
+     {Recompute::kBlocks, "blocks"}}};
 constexpr std::array<std::pair<BatchNormCopies, const char*>, 2> kBatchNorm = {
     {{BatchNormCopies::kSynchronised, "synchronised"}, {BatchNormCopies::kOwn, "own"}}};
 constexpr std::array<std::pair<CutRule, const char*>, 4> kCutRules = {
@@ -27,8 +30,10 @@ constexpr std::array<std::pair<CutRule, const char*>, 4> kCutRules = {
      {CutRule::kLayers, "layers"},
      {CutRule::kFlopsVariance, "flops_variance"},
      {CutRule::kMemory, "memory"}}};
-constexpr std::array<std::pair<RankOrder, const char*>, 2> kRankOrders = {
-    {{RankOrder::kTensorDataPipeline, "tp-dp-pp"}, {RankOrder::kTensorPipelineData, "tp-pp-dp"}}};
+constexpr std::array<std::pair<RankOrder, const char*>, 3> kRankOrders = {
+    {{RankOrder::kTensorDataPipeline, "tp-dp-pp"},
+     {RankOrder::kTensorPipelineData, "tp-pp-dp"},
+     {RankOrder::kTensorDataMirrored, "tp-dp-mirror"}}};
 constexpr absl::string_view kFileEndings[] = {".csv", ".json", ".txt"};
 
 absl::Status Invalid(absl::string_view option, absl::string_view text, absl::string_view word,

@@ -9,12 +9,13 @@
 // separated by commas. What is left out has its default:
 //
 //   P, T, D         devices of the pipeline, of a tensor-parallel group, data-parallel copies (1)
-//   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's
-//   own) b, M            samples of a micro-batch of one copy, micro-batches of a step (1) sharding
-//   replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP) recompute       none,
-//   selective (attention's core), full sequence        sequence parallelism within tensor-parallel
-//   groups batch_norm      synchronised or own: what data-parallel copies normalise by cut where
-//   stages may begin and what is balanced: blocks (default), layers,
+//   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
+//   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
+//   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
+//   recompute       none, selective (attention's core), full, blocks
+//   sequence        sequence parallelism within tensor-parallel groups
+//   batch_norm      synchronised or own: what data-parallel copies normalise by
+//   cut             where stages may begin and what is balanced: blocks (default), layers,
 //                   flops_variance or memory (stage_cut.h)
 //   layout          groups or layers of each stage instead: "3+2+2+3"
 //   group, replicas, slices, update, concatenation
@@ -24,8 +25,8 @@
 //                   messages, or reductions and gathers, never run beside compute
 //   whole_messages  each rank of a tensor-parallel group sends all rows of a message
 //   ranks           which ranks lie side by side on the cluster, innermost first: tp-dp-pp
-//   (default),
-//                   or tp-pp-dp: each replica on devices of its own (RankOrder)
+//                   (default); tp-pp-dp: each replica on devices of its own; tp-dp-mirror: pipeline
+//                   device P - 1 - p beside p (RankOrder)
 //   execution       plain, or what Megatron-LM of 2022 lost (execution.h): megatron2022, or some of
 //                   its parts, "calls+inputs"
 //   model, cluster, dtype
@@ -35,7 +36,8 @@
 // "mine.json" or "mine.txt": P, V and M are then the file's.
 //
 // Ranks are (p D + d) T + t: tensor groups are innermost, then data, then the pipeline; with
-// ranks=tp-pp-dp they are (d P + p) T + t.
+// ranks=tp-pp-dp they are (d P + p) T + t, with tp-dp-mirror (q D + d) T + t with q = 0 2 4 .. 5
+// 3 1.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
 #define PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
 
@@ -52,8 +54,10 @@
 
 namespace pipelab {
 
-enum class Recompute : uint8_t { kNone, kSelective, kFull };
-const char* RecomputeName(Recompute recompute);  // "none", "selective", "full"
+// kFull: GPipe's, a whole stage at a time, before its backward (Huang et al. 2019). kBlocks:
+// Megatron-LM's full recomputation, a block at a time, within the backward.
+enum class Recompute : uint8_t { kNone, kSelective, kFull, kBlocks };
+const char* RecomputeName(Recompute recompute);  // "none", "selective", "full", "blocks"
 absl::StatusOr<Recompute> FindRecompute(absl::string_view name);
 
 const char* BatchNormName(BatchNormCopies batch_norm);  // "synchronised", "own"
@@ -64,7 +68,7 @@ enum class CutRule : uint8_t { kBlocks, kLayers, kFlopsVariance, kMemory };
 const char* CutRuleName(CutRule rule);  // "blocks"
 absl::StatusOr<CutRule> FindCutRule(absl::string_view name);
 
-const char* RankOrderName(RankOrder order);  // "tp-dp-pp", "tp-pp-dp"
+const char* RankOrderName(RankOrder order);  // "tp-dp-pp"
 absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
 
 struct StepConfig {
@@ -95,6 +99,10 @@ struct StepConfig {
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }
   // Whether the scheme is a file.
   bool has_schedule_file() const;
+  // Whether forwards are computed again: all of them, or all between embedding and loss.
+  bool recomputes_forwards() const {
+    return recompute == Recompute::kFull || recompute == Recompute::kBlocks;
+  }
 
   // The scheme, P, T, D, V, b and M, and what is not its default.
   std::string ToString() const;

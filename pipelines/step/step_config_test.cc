@@ -139,7 +139,7 @@ TEST(StepConfig, FaultsNameOptionAndWord) {
   EXPECT_THAT(message("1f1b:P=2,P=2"), HasSubstr("\"P=2\": P is given twice"));
   EXPECT_THAT(message("1f1b:sequence=1"), HasSubstr("is a word without a value"));
   EXPECT_THAT(message("1f1b:sharding=all"), HasSubstr("sharding"));
-  EXPECT_THAT(message("1f1b:recompute=some"), HasSubstr("there are none, selective, full"));
+  EXPECT_THAT(message("1f1b:recompute=some"), HasSubstr("there are none, selective, full, blocks"));
   EXPECT_THAT(message(":P=2"), HasSubstr("a scheme's name is missing"));
   const auto json = [](const char* text) {
     return std::string(

@@ -63,11 +63,11 @@ TEST_F(StepTest, ExecutionAddsWhatItsPartsCost) {
   StepConfig c = Config("1f1b", 1, 1, 4);
   c.tensor = 4;
   const Nanoseconds plain = Evaluate(c).step_time, gap = LaunchGap(cluster_.device);
-  EXPECT_EQ(gap, Nanoseconds(56200));
+  EXPECT_EQ(gap, Microseconds(45));
   c.execution = kInputBroadcasts;
-  // Four forwards, each with two broadcasts: half a call and three hops of 5 us.
+  // Four forwards, each with two broadcasts: half a call and three hops of 3.4 us.
   const Nanoseconds broadcast =
-      Nanoseconds(cluster_.device.collective_overhead->value.value() / 2) + Microseconds(15);
+      Nanoseconds(cluster_.device.collective_overhead->value.value() / 2) + Nanoseconds(10200);
   EXPECT_EQ(Evaluate(c).step_time, plain + (gap + broadcast * 2) * 4);
   c.execution = kStepPasses;
   const StepPrediction passes = Evaluate(c);

@@ -129,8 +129,9 @@ absl::StatusOr<json> ParseJson(absl::string_view text, absl::string_view what) {
         absl::StrCat(what, ": \"", watch.twice, "\" comes twice in one object"));
   } catch (const json::parse_error& e) {
     return ErrorAt(text, e.byte > 0 ? e.byte - 1 : 0, what, Reason(e));  // e.byte counts from 1
-  } catch (const json::exception& e) {  // a number outside double has no position
-    return absl::InvalidArgumentError(absl::StrCat(what, ": not JSON: ", e.what()));
+  } catch (const json::exception&) {  // a number outside double has no position
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": not JSON: a number is too large for a double"));
   }
 }
 

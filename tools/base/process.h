@@ -2,8 +2,8 @@
 //
 //   ProcessOptions options;
 //   options.directory = "/tmp/x";
-//   PIPELAB_ASSIGN_OR_RETURN(ProcessResult r, RunProcess({"apt-get", "download", "zlib1g"},
-//   options)); if (r.exit_code != 0) return absl::UnavailableError(LastLine(r.error));
+//   PIPELAB_ASSIGN_OR_RETURN(ProcessResult r, RunProcess({"apt-get", "--version"}, options));
+//   if (r.exit_code != 0) return absl::UnavailableError(LastLine(r.error));
 //
 // NotFound: no such program (or folder). DeadlineExceeded: it ran past the limit and was killed
 // with every process of its group. A program that fails is a result, not an error.
