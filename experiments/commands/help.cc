@@ -6,7 +6,6 @@
 #include "absl/flags/reflection.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "experiments/commands/output.h"
 #include "tools/base/did_you_mean.h"
 
@@ -45,8 +44,7 @@ absl::StatusOr<const Command*> FindCommand(absl::string_view name) {
     names.push_back(c.name);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "': no such command; known are ", absl::StrJoin(names, ", "),
-                   "; --help shows examples", DidYouMean(name, names)));
+      absl::StrCat("'", name, "': no such command", NearestOrAll(name, names)));
 }
 
 std::string Overview() {

@@ -80,7 +80,7 @@ absl::StatusOr<ScheduleInput> FromWord(const std::string& word) {
     input.kind = InputKind::kText;
     return input;
   }
-  PIPELAB_RETURN_IF_ERROR(SchemeNamed("scheme", input.config.scheme).status());
+  PIPELAB_RETURN_IF_ERROR(FindScheme(input.config.scheme, "scheme").status());
   SchemeParams params = SchemeSizes(input.config, input.config.data);
   PIPELAB_RETURN_IF_ERROR(ReadStageFlags(&params));
   PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(input.config.scheme, params));

@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags() {
     StepConfig file;
     file.scheme = std::string(scheme);
     if (!file.has_schedule_file()) {
-      PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, SchemeNamed("--schemes", scheme));
+      PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme, "--schemes"));
       if (found->asynchronous || (found->options & kStageGraph) != 0) {
         return absl::InvalidArgumentError(absl::StrCat(
             "--schemes=", scheme, ": search compares synchronous schemes of a chain of stages"));
@@ -155,7 +155,7 @@ int64_t DevicesFromFlags() { return FlagWasSet("devices") ? absl::GetFlag(FLAGS_
 absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("--explain", text));
   if (!config.has_schedule_file()) {
-    PIPELAB_RETURN_IF_ERROR(SchemeNamed("--explain", config.scheme).status());
+    PIPELAB_RETURN_IF_ERROR(FindScheme(config.scheme, "--explain").status());
   }
   if (static_cast<double>(config.micro_batch_size) * config.micro_batches * config.data >
       kMostBatch) {

@@ -15,7 +15,6 @@
 #include "models/files/model_file.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/step/step_fields.h"
-#include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
@@ -157,16 +156,8 @@ absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word) {
   return ParseStepConfig("configuration", word);
 }
 
-absl::StatusOr<const Scheme*> SchemeNamed(absl::string_view option, absl::string_view name) {
-  absl::StatusOr<const Scheme*> scheme = FindScheme(name, option);
-  if (scheme.ok()) return scheme;
-  std::vector<absl::string_view> names;
-  for (const Scheme& s : Catalog()) names.push_back(s.name);
-  return absl::InvalidArgumentError(
-      absl::StrCat(scheme.status().message(), DidYouMean(name, names)));
-}
-
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config) {
+  PIPELAB_RETURN_IF_ERROR(UsableMemory(Bytes(0)).status());
   PIPELAB_ASSIGN_OR_RETURN(
       ModelGraph graph,
       LoadModel(config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model));

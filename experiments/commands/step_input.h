@@ -18,7 +18,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
-#include "pipelines/schedules/catalog.h"
 #include "pipelines/step/step.h"
 
 namespace pipelab {
@@ -29,9 +28,6 @@ bool IsConfigWord(const std::string& word);
 // Of such a word, or of a scheme's name and the flags of sizes (--devices, --micro_batches, ...).
 // InvalidArgument for flags beside the keys of a word.
 absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word);
-
-// A scheme of the catalogue. InvalidArgument names the option and the nearest scheme.
-absl::StatusOr<const Scheme*> SchemeNamed(absl::string_view option, absl::string_view name);
 
 // --model and --cluster, or those of the configuration.
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config);

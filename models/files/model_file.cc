@@ -83,14 +83,14 @@ absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view
       absl::EndsWith(word, ".txt")) {
     return ReadModelFile(option, word, options);
   }
-  absl::StatusOr<ModelGraph> graph = BuildPublished(word, option);
-  if (graph.ok()) return graph;
   std::vector<absl::string_view> names;
-  for (const PublishedModel& m : PublishedModels()) names.push_back(m.name);
-  return absl::Status(
-      graph.status().code(),
-      absl::StrCat(graph.status().message(), "; and no file, whose name would end in .json or .txt",
-                   DidYouMean(word, names)));
+  for (const PublishedModel& m : PublishedModels()) {
+    if (m.name == word) return m.build();
+    names.push_back(m.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      option, "=", word, ": no such model, and no file, whose name would end in .json or .txt",
+      NearestOrAll(word, names)));
 }
 
 }  // namespace pipelab

@@ -5,7 +5,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "pipelines/cluster/cluster_files.h"
 #include "pipelines/cluster/cluster_json.h"
@@ -36,9 +35,9 @@ absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_v
     if (file.name == name) return ParseCluster(file.text, what);
   }
   const std::vector<std::string> names = ClusterNames();
-  return absl::NotFoundError(absl::StrCat(
-      what, ": no such cluster; there are ", absl::StrJoin(names, ", "),
-      ", and files that end in .json", DidYouMean(word, {names.begin(), names.end()})));
+  return absl::NotFoundError(
+      absl::StrCat(what, ": no such cluster, and no file, whose name would end in .json",
+                   NearestOrAll(word, {names.begin(), names.end()})));
 }
 
 }  // namespace pipelab

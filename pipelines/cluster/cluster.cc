@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 
@@ -136,8 +135,8 @@ absl::StatusOr<Sharing> FindSharing(absl::string_view name) {
     if (name == kSharingNames[i]) return static_cast<Sharing>(i);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", name, "\" is unknown; there are ", absl::StrJoin(kSharingNames, ", "),
-                   DidYouMean(name, {std::begin(kSharingNames), std::end(kSharingNames)})));
+      absl::StrCat("\"", name, "\" is unknown",
+                   NearestOrAll(name, {std::begin(kSharingNames), std::end(kSharingNames)})));
 }
 
 int64_t ClusterSpec::devices_in(int level) const {

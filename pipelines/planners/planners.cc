@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "pipelines/planners/plan_costs.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
@@ -65,9 +64,8 @@ absl::StatusOr<Plan> MakePlan(absl::string_view name, const PlanProblem& problem
   }
   std::vector<absl::string_view> names;
   for (const Planner& p : Planners()) names.push_back(p.name);
-  return absl::InvalidArgumentError(absl::StrCat("--planner=", name, ": unknown; there are ",
-                                                 absl::StrJoin(names, ", "),
-                                                 DidYouMean(name, names)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--planner=", name, ": no such planner", NearestOrAll(name, names)));
 }
 
 absl::StatusOr<int> NumStages(const PlanProblem& problem, const PlannerOptions& options,

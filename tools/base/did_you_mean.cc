@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 
 namespace pipelab {
@@ -55,6 +56,11 @@ std::string DidYouMean(absl::string_view wanted, const std::vector<absl::string_
   }
   if (nearest.empty() || wanted.size() > kLongestName) return "";
   return absl::StrCat("; did you mean ", prefix, nearest, "?");
+}
+
+std::string NearestOrAll(absl::string_view wanted, const std::vector<absl::string_view>& known) {
+  const std::string nearest = DidYouMean(wanted, known);
+  return nearest.empty() ? absl::StrCat("; there are ", absl::StrJoin(known, ", ")) : nearest;
 }
 
 }  // namespace pipelab

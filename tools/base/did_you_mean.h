@@ -20,6 +20,9 @@ namespace pipelab {
 std::string DidYouMean(absl::string_view wanted, const std::vector<absl::string_view>& known,
                        absl::string_view prefix = "");
 
+// The same; where nothing is near, all names: "; there are gpipe, 1f1b".
+std::string NearestOrAll(absl::string_view wanted, const std::vector<absl::string_view>& known);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_TOOLS_BASE_DID_YOU_MEAN_H_

@@ -25,6 +25,11 @@ TEST(DidYouMean, IsSilentWhereNothingIsNear) {
   EXPECT_EQ(DidYouMean(std::string(100000, 'a'), {"aaaa"}), "");
 }
 
+TEST(NearestOrAll, ListsAllWhereNothingIsNear) {
+  EXPECT_EQ(NearestOrAll("gpiep", {"gpipe", "1f1b"}), "; did you mean gpipe?");
+  EXPECT_EQ(NearestOrAll("moon", {"gpipe", "1f1b"}), "; there are gpipe, 1f1b");
+}
+
 TEST(DidYouMean, TheNearerWins) {
   EXPECT_EQ(DidYouMean("zb_h1", {"zb_h2", "zb_h1"}), "; did you mean zb_h1?");
   EXPECT_EQ(DidYouMean("devices", {"device_speed", "device"}), "; did you mean device?");

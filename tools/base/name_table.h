@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "tools/base/did_you_mean.h"
 
@@ -34,9 +33,8 @@ absl::StatusOr<typename Table::value_type::first_type> FindInTable(const Table& 
     if (name == wanted) return value;
     names.push_back(name);
   }
-  return absl::InvalidArgumentError(absl::StrCat("\"", wanted, "\" is unknown; there are ",
-                                                 absl::StrJoin(names, ", "),
-                                                 DidYouMean(wanted, names)));
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", wanted, "\" is unknown", NearestOrAll(wanted, names)));
 }
 
 }  // namespace pipelab
