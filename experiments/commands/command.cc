@@ -132,7 +132,16 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "list models",
        {"json"},
        &ListCommand},
-      {"help", "the options of a command and their defaults", "help simulate", {}, &HelpCommand},
+      {"help",
+       "the options of a command and their defaults, or the manual page",
+       "help simulate",
+       {"man"},
+       &HelpCommand},
+      {"completion",
+       "what a shell needs to complete commands, options and names",
+       "completion bash",
+       {},
+       &CompletionCommand},
   };
 }
 

@@ -2,40 +2,17 @@
 
 #include <vector>
 
-#include "absl/flags/commandlineflag.h"
-#include "absl/flags/reflection.h"
+#include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/commands/manual.h"
+#include "experiments/commands/options.h"
 #include "experiments/commands/output.h"
 #include "tools/base/did_you_mean.h"
 
+ABSL_FLAG(bool, man, false, "prints the manual page: pipelab help --man | man -l -");
+
 namespace pipelab {
-namespace {
-
-// Options that are shared by several commands and mean something else in this one.
-struct OptionInCommand {
-  absl::string_view command, option, default_value, help;
-};
-constexpr OptionInCommand kInCommands[] = {
-    {"search", "devices", "all of the cluster", "devices to search grids for"},
-    {"plan", "devices", "all of the cluster", "devices to plan for"},
-    {"check_plan", "devices", "all of the cluster", "devices that the plan is for"},
-    {"search", "batch", "required", "samples of a training step; --explain knows its own"},
-    {"search", "json", "off", "prints JSON instead of a table"},
-    {"list", "json", "off", "prints JSON instead of a table"},
-    {"run", "dtype", "fp32",
-     "numbers that the devices compute with: fp32; --backend=cuda also tf32 and bf16, "
-     "--backend=emulated also bf16"},
-};
-
-const OptionInCommand* InCommand(absl::string_view command, absl::string_view option) {
-  for (const OptionInCommand& o : kInCommands) {
-    if (o.command == command && o.option == option) return &o;
-  }
-  return nullptr;
-}
-
-}  // namespace
 
 absl::StatusOr<const Command*> FindCommand(absl::string_view name) {
   std::vector<absl::string_view> names;
@@ -55,20 +32,16 @@ std::string Overview() {
   return absl::StrCat(
       text,
       "\n`pipelab help COMMAND` lists a command's options. A file is --csv=FILE, --json=FILE or "
-      "--text=FILE in the place of a scheme's name. Exit codes: 0 done; 1 failure; 2 usage; 3 a "
-      "step that needs more memory than a device has.\n");
+      "--text=FILE in the place of a scheme's name. Exit codes: ",
+      kExitCodes, "\n");
 }
 
 std::string HelpOf(const Command& c) {
   std::string text = absl::StrCat(c.name, ": ", c.summary, "\n\n  pipelab ", c.example, "\n\n");
-  for (const absl::string_view name : c.options) {
-    const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);
-    const OptionInCommand* here = InCommand(c.name, name);
-    const std::string value =
-        here != nullptr ? std::string(here->default_value) : flag->DefaultValue();
-    absl::StrAppend(&text, "  --", name,
-                    value.empty() ? "" : absl::StrCat(" (default ", value, ")"), "\n      ",
-                    here != nullptr ? std::string(here->help) : flag->Help(), "\n");
+  for (const OptionText& o : OptionsOf(c)) {
+    absl::StrAppend(&text, "  --", o.name,
+                    o.default_value.empty() ? "" : absl::StrCat(" (default ", o.default_value, ")"),
+                    "\n      ", o.help, "\n");
   }
   return text;
 }
@@ -78,7 +51,12 @@ absl::Status HelpCommand(const Words& words) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", words[2], "': help takes the name of one command"));
   }
-  if (words.size() < 2) return WriteOutput("stdout", "-", Overview());
+  const bool man = absl::GetFlag(FLAGS_man);
+  if (words.size() < 2) return WriteOutput("stdout", "-", man ? ManualPage() : Overview());
+  if (man) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[1], "': help --man is one page of all commands"));
+  }
   const absl::StatusOr<const Command*> command = FindCommand(words[1]);
   if (!command.ok()) return command.status();
   return WriteOutput("stdout", "-", HelpOf(**command));

@@ -16,6 +16,10 @@ namespace pipelab {
 // The version that is being worked on; CHANGELOG.md says what has been released.
 constexpr char kVersion[] = "0.5-dev";
 
+constexpr char kExitCodes[] =
+    "0 done; 1 failure; 2 usage; 3 a step that needs more memory than a device has.";
+constexpr char kNoColor[] = "Set to anything, timelines on a terminal have no colours.";
+
 // InvalidArgument names the word, all commands and the nearest one.
 absl::StatusOr<const Command*> FindCommand(absl::string_view name);
 
