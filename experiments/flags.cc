@@ -1,5 +1,6 @@
 #include "experiments/flags.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "glog/logging.h"
 #include "kernels/comm/launch_place.h"
+#include "tools/base/did_you_mean.h"
 
 namespace pipelab {
 namespace {
@@ -65,6 +67,15 @@ absl::Status NoteGiven(const absl::CommandLineFlag& flag, absl::string_view by_n
                  std::string(by_name).c_str(), std::string(flag.Name()).c_str());
   }
   return absl::OkStatus();
+}
+
+std::string NearestFlag(absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const auto& [known, flag] : absl::GetAllFlags()) {
+    if (IsOurs(*flag)) names.push_back(known);
+  }
+  std::sort(names.begin(), names.end());
+  return DidYouMean(name, names, "--");
 }
 
 absl::Status Set(absl::CommandLineFlag* flag, absl::string_view value) {
@@ -148,7 +159,7 @@ absl::StatusOr<std::vector<std::string>> ParseFlags(absl::Span<const std::string
       set = Set(off, "false");
     } else {
       set = absl::InvalidArgumentError(
-          absl::StrCat("--", name, ": unknown option; --help lists them"));
+          absl::StrCat("--", name, ": unknown option; --help lists them", NearestFlag(name)));
     }
     if (!set.ok()) return set;
   }

@@ -108,7 +108,11 @@ check "text form" prints 'device 1: 1F0 1B0' schedule 1f1b --devices=2 --micro_b
 check "recompute" prints '0R0,0B0' schedule 1f1b --devices=2 --micro_batches=2 --recompute --format=csv
 check "list" prints 'Huang et al.' list
 check "list as JSON" prints '"name": "1f1b"' list --json
-for command in schedule simulate check show run list; do
+check "list of models" prints 'gpt-6.6b' list models
+check "list of clusters as JSON" prints '"name": "dgx-a100"' list clusters --json
+check "version" prints 'pipelab 0.' --version
+check "help of search has its defaults" prints '--devices (default all of the cluster)' help search
+for command in schedule simulate check show run list help; do
   check "help of $command" prints "pipelab $command" --help
 done
 check "valid CSV" eval 'printf "0F0,,0B0\n,1F0,1B0\n" >ok.csv; prints "valid: 2 devices" check --csv=ok.csv'
@@ -141,8 +145,8 @@ check "no scheme" refused 2 "needs a scheme's name" simulate
 check "scheme and file" refused 2 "not both" show gpipe --csv=ok.csv
 check "two files" refused 2 "give one of them" check --csv=ok.csv --json=good.json
 check "bad size" refused 2 "--devices=0" schedule 1f1b --devices=0
-check "another scheme's option" refused 2 "--scheme=1f1b --replicas=4: only for chimera" schedule 1f1b --replicas=4
-check "slices of another scheme" refused 2 "--scheme=gpipe --slices=2: only for terapipe" schedule gpipe --slices=2
+check "another scheme's option" refused 2 "1f1b --replicas=4: only for chimera" schedule 1f1b --replicas=4
+check "slices of another scheme" refused 2 "gpipe --slices=2: only for terapipe" schedule gpipe --slices=2
 check "no slices in CSV" refused 2 "--format=csv: the CSV form cannot say token slices" schedule terapipe --format=csv
 check "bad group" refused 2 "--group_size=3: a group is back" schedule interleaved --devices=4 --group_size=3
 check "bad concatenation" refused 2 "--concatenation=half: must be one of direct" schedule chimera --concatenation=half
@@ -159,7 +163,7 @@ check "devices of a stage" prints "replica 0: 0 1+2" \
   schedule graph --devices=3 --stage_devices=1,2 --format=text
 check "a graph has no CSV" refused 2 "the CSV form cannot say a stage graph that is not a chain" \
   schedule graph --devices=3 --edges=0-2,1-2 --format=csv
-check "edges of another scheme" refused 2 "--scheme=1f1b --edges: only for graph" \
+check "edges of another scheme" refused 2 "1f1b --edges: only for graph" \
   schedule 1f1b --devices=3 --edges=0-2,1-2
 check "no edge" refused 2 "--edges=0-1,2: '2' is not an edge" schedule graph --devices=3 --edges=0-1,2
 check "an edge too far" refused 2 "--edges=0-3: stage 3 does not exist; stages are 0 to 2" \
@@ -183,7 +187,7 @@ check "no drawing before an error" refused 2 "--memory_out=m.svg: needs sizes" \
   show 1f1b --svg_out=early.svg --memory_out=m.svg
 check "so no file of it" test ! -e early.svg
 one_help() {
-  prints "--svg_out (default )" show --help && ! grep -q -- --planner stdout
+  prints "--svg_out" show --help && ! grep -q -- --planner stdout
 }
 check "help of one command" one_help
 exit $((failures > 0))

@@ -208,7 +208,7 @@ check "no file of rows" refused 1 "--rows=none.csv: " predict --rows=none.csv --
 check "no cluster of rows" refused 2 "--cluster: missing" predict --rows=rows.csv
 check "no such cluster of rows" refused 2 "--cluster=moon: no such cluster" predict --rows=rows.csv --cluster=moon
 check "no words" refused 2 "--vocabulary=0: must be from 1 to 1048576" predict --rows=rows.csv --cluster=dgx_a100 --vocabulary=0
-check "no such model" model_refused 2 "--model=gpt: is not one of" --model=gpt
+check "no such model" model_refused 2 "--model=gpt: no such model" --model=gpt
 check "no such model file" model_refused 1 "--model=none.json: " --model=none.json
 echo '{"name": "m", "layers": [{"name": "a", "time": "3"}]}' >unit.json
 check "a time without a unit" model_refused 1 '--model=unit.json: layers[0].time: "3": the unit is missing' --model=unit.json

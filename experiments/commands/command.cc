@@ -127,7 +127,21 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "predict --rows=runs.csv --cluster=dgx-a100 --csv_out=-",
        {"rows", "cluster", "csv_out", "vocabulary", "reserve"},
        &PredictCommand},
-      {"list", "the schemes that have a name", "list", {"json"}, &ListCommand},
+      {"list",
+       "the schemes, models and clusters that have a name",
+       "list models",
+       {"json"},
+       &ListCommand},
+      {"help",
+       "the options of a command and their defaults, or the manual page",
+       "help simulate",
+       {"man"},
+       &HelpCommand},
+      {"completion",
+       "what a shell needs to complete commands, options and names",
+       "completion bash",
+       {},
+       &CompletionCommand},
   };
 }
 
@@ -153,7 +167,8 @@ absl::Status CheckOptions(const Command& command) {
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat("--", name, "=", value, ": ", command.name,
-                                                   " does not use it; --help shows what it does"));
+                                                   " does not use it; `pipelab help ", command.name,
+                                                   "` lists what it uses"));
   }
   return absl::OkStatus();
 }

@@ -41,6 +41,8 @@ absl::Status ShowCommand(const Words& words);
 absl::Status RunCommand(const Words& words);
 absl::Status PredictCommand(const Words& words);
 absl::Status ListCommand(const Words& words);
+absl::Status HelpCommand(const Words& words);  // help.cc
+absl::Status CompletionCommand(const Words& words);
 absl::Status SearchCommand(const Words& words);
 absl::Status CompareCommand(const Words& words);
 absl::Status PlanCommand(const Words& words);

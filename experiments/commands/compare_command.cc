@@ -16,6 +16,7 @@
 #include "experiments/commands/step_input.h"
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
@@ -44,6 +45,9 @@ double CostOf(const Compared& c) {
 
 absl::StatusOr<Compared> Evaluate(const std::string& word) {
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig config, ParseStepConfig("configuration", word));
+  if (!config.has_schedule_file()) {
+    PIPELAB_RETURN_IF_ERROR(FindScheme(config.scheme, "configuration").status());
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
   PIPELAB_RETURN_IF_ERROR(CheckHasTimes(*on));
   Compared c;

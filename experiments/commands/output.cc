@@ -1,7 +1,10 @@
 #include "experiments/commands/output.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +22,7 @@ absl::Status WriteOutput(absl::string_view option, const std::string& path,
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
     if (whole && std::fflush(stdout) == 0) return absl::OkStatus();
+    if (errno == EPIPE) return absl::OkStatus();  // `... | head` has seen enough
     return absl::DataLossError(absl::StrCat(option, option == "stdout" ? "" : "=-: stdout",
                                             " could not be written: ", std::strerror(errno)));
   }
@@ -28,6 +32,13 @@ absl::Status WriteOutput(absl::string_view option, const std::string& path,
                           ? absl::StatusCode::kFailedPrecondition
                           : written.code(),
                       absl::StrCat(option, "=", path, ": ", written.message()));
+}
+
+bool StdoutHasColours() {
+  const char* off = std::getenv("NO_COLOR");
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal != nullptr && std::strcmp(terminal, "dumb") == 0;
+  return (off == nullptr || *off == '\0') && !dumb && isatty(STDOUT_FILENO) == 1;
 }
 
 }  // namespace pipelab

@@ -15,6 +15,10 @@ namespace pipelab {
 
 absl::Status WriteOutput(absl::string_view option, const std::string& path, absl::string_view text);
 
+// Whether text for a person may have colours: stdout is a terminal, and NO_COLOR is not set
+// (https://no-color.org).
+bool StdoutHasColours();
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_COMMANDS_OUTPUT_H_

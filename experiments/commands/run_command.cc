@@ -185,13 +185,17 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   return trained;
 }
 
-std::string Losses(const std::vector<double>& serial, const Trained& trained) {
+std::string Losses(const std::vector<double>& serial, const Trained& trained,
+                   const Equality& equality) {
+  const char* const unequal = !trained.has_serial ? "not compared"
+                              : equality.ok       ? "within tolerance"
+                                                  : "differs";
   std::string text =
       absl::StrFormat("%4s  %18s  %18s\n", "step", "serial [nats/token]", "this schedule");
   for (size_t i = 0; i < serial.size(); ++i) {
     absl::StrAppendFormat(&text, "%4d  %18.12f  %18.12f  %s\n", trained.from.step + i + 1,
                           serial[i], trained.result.losses[i],
-                          serial[i] == trained.result.losses[i] ? "equal" : "differs");
+                          serial[i] == trained.result.losses[i] ? "equal" : unequal);
   }
   return text;
 }
@@ -345,7 +349,7 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
             study.source,
             absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
             DeviceCount(schedule, study.tensor_parallel, processes), schedule.num_micro_batches,
-            Losses(serial, trained), equality.text,
+            Losses(serial, trained, equality), equality.text,
             Devices(trained.trace, study.tensor_parallel > 1),
             absl::StrCat("bytes held and sent: as predicted ",
                          Prediction(trained, study.tensor_parallel), "\n"),

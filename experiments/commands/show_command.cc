@@ -131,7 +131,7 @@ absl::Status ShowCommand(const Words& words) {
           run.unit.empty() ? absl::StrFormat(" (a unit of time is drawn as %g ms)",
                                              static_cast<double>(run.nanoseconds_per_unit) / 1e6)
                            : "",
-          TimelineText(run.trace(), columns)));
+          TimelineText(run.trace(), columns, StdoutHasColours())));
 }
 
 }  // namespace pipelab

@@ -123,7 +123,7 @@ absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
         absl::StrCat("--model_time_unit=", unit, ": must be s or ms"));
   }
   if (word.empty()) {
-    return absl::InvalidArgumentError("--model: missing; a name (pipelab list) or a file");
+    return absl::InvalidArgumentError("--model: missing; a name (pipelab list models) or a file");
   }
   absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
   if (!graph.ok()) return FaultOfWord(word, graph.status());
@@ -157,6 +157,7 @@ absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word) {
 }
 
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config) {
+  PIPELAB_RETURN_IF_ERROR(UsableMemory(Bytes(0)).status());
   PIPELAB_ASSIGN_OR_RETURN(
       ModelGraph graph,
       LoadModel(config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model));

@@ -57,6 +57,31 @@ TEST(TimelineTextTest, FitsTheColumnsAndWrapsLetters) {
   EXPECT_EQ(TimelineText(Trace(), 80), "no spans to show\n");
 }
 
+TEST(TimelineTextTest, SaysForwardOrBackwardWhereActionsAreShorterThanACharacter) {
+  EXPECT_EQ(TimelineText(SimulateIdeal("gpipe", 2, 30).trace, 8),
+            "device 0 |FFFBBBBB|\n"
+            "device 1 |FFFBBBBB|\n"
+            "F: forward; B: backward; a character is 11.6 ms and shows its middle\n");
+  EXPECT_THAT(
+      TimelineText(SimulateIdeal("interleaved", 2, 30).trace, 8),
+      HasSubstr("1 2 3: forward of a device's first, second, third stage; A B C: backward"));
+}
+
+TEST(TimelineTextTest, ColoursChangeNoCharacter) {
+  const Trace trace = SimulateIdeal("1f1b", 2, 2).trace;
+  const std::string text = TimelineText(trace, 60, /*colours=*/true);
+  EXPECT_THAT(text, HasSubstr("\033[34mab\033[0m"));
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\033') {
+      i = text.find('m', i);
+    } else {
+      plain += text[i];
+    }
+  }
+  EXPECT_EQ(plain, TimelineText(trace, 60));
+}
+
 TEST(ChromeTraceTest, SlicesNeverOverlapInAThread) {
   for (const char* scheme : {"gpipe", "1f1b", "interleaved", "chimera", "breadth_first"}) {
     const SampleRun run = SimulateSample(scheme, 4, 8);

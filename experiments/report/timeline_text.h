@@ -8,7 +8,8 @@
 //
 // The unit is the shortest action's time where that fits `columns`, else longer; then short actions
 // may not show. After z the letters begin again. W is written +, recompute ~, reduction #,
-// optimizer =.
+// optimizer =. Where a character is longer than every action (128 micro-batches), it says only
+// whether its middle is a forward or a backward, and of which of the device's stages.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_TIMELINE_TEXT_H_
 #define PIPELAB_EXPERIMENTS_REPORT_TIMELINE_TEXT_H_
 
@@ -18,8 +19,8 @@
 
 namespace pipelab {
 
-// `columns`: most characters of time in a line.
-std::string TimelineText(const Trace& trace, int columns);
+// `columns`: most characters of time in a line. `colours`: with ANSI sequences, for a terminal.
+std::string TimelineText(const Trace& trace, int columns, bool colours = false);
 
 }  // namespace pipelab
 

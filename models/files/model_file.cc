@@ -1,6 +1,7 @@
 #include "models/files/model_file.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -10,6 +11,7 @@
 #include "models/files/network_json.h"
 #include "models/files/pipedream_profile.h"
 #include "models/zoo/published.h"
+#include "tools/base/did_you_mean.h"
 #include "tools/base/file.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
@@ -81,11 +83,14 @@ absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view
       absl::EndsWith(word, ".txt")) {
     return ReadModelFile(option, word, options);
   }
-  absl::StatusOr<ModelGraph> graph = BuildPublished(word, option);
-  if (graph.ok()) return graph;
-  return absl::Status(graph.status().code(),
-                      absl::StrCat(graph.status().message(),
-                                   "; and no file, whose name would end in .json or .txt"));
+  std::vector<absl::string_view> names;
+  for (const PublishedModel& m : PublishedModels()) {
+    if (m.name == word) return m.build();
+    names.push_back(m.name);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      option, "=", word, ": no such model, and no file, whose name would end in .json or .txt",
+      NearestOrAll(word, names)));
 }
 
 }  // namespace pipelab

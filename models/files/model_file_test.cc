@@ -56,8 +56,8 @@ TEST(ModelFile, NamesAndFiles) {
 TEST(ModelFile, ErrorsNameTheOptionAndTheFile) {
   EXPECT_THAT(FindModel("--model", "gpt"),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("--model=gpt: is not one of "),
-                             HasSubstr("; and no file, whose name would end in .json or .txt"))));
+                       HasSubstr("--model=gpt: no such model, and no file, whose name would end "
+                                 "in .json or .txt; did you mean gpt-")));
   EXPECT_THAT(FindModel("--net", "/nowhere/a.json"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("--net=/nowhere/a.json: ")));
   const std::string path = JoinPath(testing::TempDir(), "bad.json");

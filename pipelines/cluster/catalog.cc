@@ -5,10 +5,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "pipelines/cluster/cluster_files.h"
 #include "pipelines/cluster/cluster_json.h"
+#include "tools/base/did_you_mean.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
@@ -34,9 +34,10 @@ absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_v
   for (const EmbeddedText& file : ClusterFiles()) {
     if (file.name == name) return ParseCluster(file.text, what);
   }
-  return absl::NotFoundError(absl::StrCat(what, ": no such cluster; there are ",
-                                          absl::StrJoin(ClusterNames(), ", "),
-                                          ", and files that end in .json"));
+  const std::vector<std::string> names = ClusterNames();
+  return absl::NotFoundError(
+      absl::StrCat(what, ": no such cluster, and no file, whose name would end in .json",
+                   NearestOrAll(word, {names.begin(), names.end()})));
 }
 
 }  // namespace pipelab

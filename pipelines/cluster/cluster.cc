@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -134,7 +135,8 @@ absl::StatusOr<Sharing> FindSharing(absl::string_view name) {
     if (name == kSharingNames[i]) return static_cast<Sharing>(i);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", name, "\" is unknown; there are ", absl::StrJoin(kSharingNames, ", ")));
+      absl::StrCat("\"", name, "\" is unknown",
+                   NearestOrAll(name, {std::begin(kSharingNames), std::end(kSharingNames)})));
 }
 
 int64_t ClusterSpec::devices_in(int level) const {

@@ -1,9 +1,14 @@
 #include "pipelines/cluster/cluster_json.h"
 
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "pipelines/cluster/device_class.h"
+#include "pipelines/cluster/sourced_fields.h"
+#include "tools/base/faults.h"
 #include "tools/base/json.h"
 #include "tools/base/json_object.h"
 #include "tools/base/status_macros.h"
@@ -14,234 +19,163 @@ namespace {
 using nlohmann::json;
 
 constexpr char kOwnKernels[] = "pipelab";
+constexpr char kDeviceExample[] =
+    R"({"class": "gpu", "peaks": {"fp32": "80 TFLOPS"}, "memory": "24 GB", )"
+    R"("memory_bandwidth": "1 TB/s"})";
+constexpr char kLevelsExample[] = R"([{"size": 8, "sharing": "device", "bandwidth": "25 GB/s"}])";
 
-// What no machine is below or above: outside of it a unit was mistyped, and times would be none or
-// without end.
 template <typename Q>
-struct Range;
-template <>
-struct Range<Bytes> {
-  static constexpr Bytes kLeast{int64_t{1} << 20}, kMost{int64_t{1} << 50};
-  static constexpr const char* kText = "1 MiB to 1 PiB";
-};
-template <>
-struct Range<BytesPerSecond> {
-  static constexpr BytesPerSecond kLeast{1e6}, kMost{1e18};
-  static constexpr const char* kText = "1 MB/s to 1 EB/s";
-};
-template <>
-struct Range<FlopsPerSecond> {
-  static constexpr FlopsPerSecond kLeast{1e6}, kMost{1e18};
-  static constexpr const char* kText = "1 Mflop/s to 1 Eflop/s";
-};
-template <>
-struct Range<Nanoseconds> {
-  static constexpr Nanoseconds kLeast{0}, kMost{Milliseconds(1000)};
-  static constexpr const char* kText = "0 s to 1 s";
-};
-
-// {"value": "25 GB/s", "source": "..."}
-template <typename Q>
-absl::StatusOr<Sourced<Q>> ReadQuantity(const JsonObject& parent, absl::string_view key) {
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, parent.Object(key));
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"value", "source"}));
-  Sourced<Q> sourced;
-  PIPELAB_ASSIGN_OR_RETURN(sourced.value, object.Quantity<Q>("value"));
-  if (sourced.value < Range<Q>::kLeast || sourced.value > Range<Q>::kMost) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string text, object.String("value"));
-    return object.Error("value", "\"", text, "\": must be from ", Range<Q>::kText);
-  }
-  PIPELAB_ASSIGN_OR_RETURN(sourced.source, object.String("source"));
-  return sourced;
-}
-
-// {"points": [["1 Mflop", 0.1], ...], "source": "..."}; Q is Flops or Bytes.
-template <typename Q>
-absl::StatusOr<Sourced<EfficiencyCurve>> ReadCurve(const JsonObject& parent,
-                                                   absl::string_view key) {
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, parent.Object(key));
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"points", "source"}));
-  Sourced<EfficiencyCurve> curve;
-  PIPELAB_ASSIGN_OR_RETURN(const json* points, object.List("points"));
-  for (size_t i = 0; i < points->size(); ++i) {
-    const json& point = (*points)[i];
-    const std::string place = absl::StrCat("points[", i, "]");
-    if (!point.is_array() || point.size() != 2 || !point[0].is_string() || !point[1].is_number()) {
-      return object.Error(place, "must be a size and a share of the peak, such as [\"1 M",
-                          std::is_same<Q, Bytes>::value ? "B" : "flop", "\", 0.5]");
-    }
-    const absl::StatusOr<Q> size = ParseQuantity<Q>(point[0].get<std::string>());
-    if (!size.ok()) return object.Error(place, size.status().message());
-    curve.value.points.push_back({static_cast<double>(size->value()), point[1].get<double>()});
-  }
-  PIPELAB_ASSIGN_OR_RETURN(curve.source, object.String("source"));
-  return curve;
-}
-
-absl::StatusOr<Sourced<ProductTile>> ReadTile(const JsonObject& device) {
-  constexpr int64_t kMost = 4096;
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, device.Object("product_tile"));
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"m", "n", "k", "source"}));
-  Sourced<ProductTile> tile;
-  PIPELAB_ASSIGN_OR_RETURN(tile.value.m, object.Integer("m", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(tile.value.n, object.Integer("n", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(tile.value.k, object.Integer("k", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(tile.source, object.String("source"));
-  return tile;
-}
-
-// {"points": [[1, 0.3], [8, 1]], "source": "..."}
-absl::StatusOr<Sourced<ProductAlignment>> ReadAlignment(const JsonObject& device) {
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, device.Object("product_alignment"));
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"points", "source"}));
-  Sourced<ProductAlignment> alignment;
-  PIPELAB_ASSIGN_OR_RETURN(const json* points, object.List("points"));
-  for (size_t i = 0; i < points->size(); ++i) {
-    const json& point = (*points)[i];
-    if (!point.is_array() || point.size() != 2 || !point[0].is_number_integer() ||
-        !point[1].is_number()) {
-      return object.Error(absl::StrCat("points[", i, "]"),
-                          "must be a whole number and a share, such as [8, 1]");
-    }
-    alignment.value.points.push_back({point[0].get<int64_t>(), point[1].get<double>()});
-  }
-  PIPELAB_ASSIGN_OR_RETURN(alignment.source, object.String("source"));
-  return alignment;
-}
-
-// {"worst": 0.76, "best": 1.14, "source": "..."}
-absl::StatusOr<Sourced<EfficiencyRange>> ReadRange(const JsonObject& device) {
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject object, device.Object("efficiency_range"));
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys({"worst", "best", "source"}));
-  Sourced<EfficiencyRange> range;
-  PIPELAB_ASSIGN_OR_RETURN(range.value.worst, object.Number("worst"));
-  PIPELAB_ASSIGN_OR_RETURN(range.value.best, object.Number("best"));
-  PIPELAB_ASSIGN_OR_RETURN(range.source, object.String("source"));
-  if (!(range.value.worst > 0 && range.value.worst <= 1)) {
-    return object.Error("worst", "must be above 0 and at most 1");
-  }
-  if (!(range.value.best >= 1 && range.value.best <= 10)) {
-    return object.Error("best", "must be from 1 to 10");
-  }
-  return range;
+void ReadIfThere(const JsonObject& object, absl::string_view key, Faults* faults,
+                 absl::optional<Sourced<Q>>* into) {
+  if (object.Has(key)) faults->Read(ReadQuantity<Q>(object, key), into);
 }
 
 // What a file may leave out.
-absl::Status ReadOptional(const JsonObject& object, DeviceSpec* device) {
-  if (object.Has("product_tile")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->product_tile, ReadTile(object));
-  }
+void ReadOptional(const JsonObject& object, Faults* faults, DeviceSpec* device) {
+  if (object.Has("product_tile")) faults->Read(ReadTile(object), &device->product_tile);
   if (object.Has("product_alignment")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->product_alignment, ReadAlignment(object));
+    faults->Read(ReadAlignment(object), &device->product_alignment);
   }
-  if (object.Has("host_launch")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->host_launch, ReadQuantity<Nanoseconds>(object, "host_launch"));
+  ReadIfThere(object, "host_launch", faults, &device->host_launch);
+  ReadIfThere(object, "collective_overhead", faults, &device->collective_overhead);
+  ReadIfThere(object, "launch_gap", faults, &device->launch_gap);
+  ReadIfThere(object, "step_set_up", faults, &device->step_set_up);
+  if (object.Has("calibrated")) faults->Read(object.String("calibrated"), &device->calibrated);
+  if (object.Has("published")) faults->Read(object.String("published"), &device->published);
+  if (object.Has("efficiency_range")) faults->Read(ReadRange(object), &device->efficiency_range);
+  std::string kernels = kOwnKernels;
+  if (object.Has("kernels")) device->own_kernels = faults->Read(object.String("kernels"), &kernels);
+  if (kernels != kOwnKernels) {
+    faults->Add(object.Error("kernels", "\"", kernels, "\": must be \"", kOwnKernels,
+                             "\", or not be there for any other's"));
   }
-  if (object.Has("collective_overhead")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->collective_overhead,
-                             ReadQuantity<Nanoseconds>(object, "collective_overhead"));
-  }
-  if (object.Has("launch_gap")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->launch_gap, ReadQuantity<Nanoseconds>(object, "launch_gap"));
-  }
-  if (object.Has("step_set_up")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->step_set_up, ReadQuantity<Nanoseconds>(object, "step_set_up"));
-  }
-  if (object.Has("calibrated")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->calibrated, object.String("calibrated"));
-  }
-  if (object.Has("published")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->published, object.String("published"));
-  }
-  if (object.Has("efficiency_range")) {
-    PIPELAB_ASSIGN_OR_RETURN(device->efficiency_range, ReadRange(object));
-  }
-  if (object.Has("kernels")) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string kernels, object.String("kernels"));
-    if (kernels != kOwnKernels) {
-      return object.Error("kernels", absl::StrCat("\"", kernels, "\": must be \"", kOwnKernels,
-                                                  "\", or not be there for any other's"));
-    }
-    device->own_kernels = true;
-  }
-  return absl::OkStatus();
 }
 
-absl::StatusOr<DeviceSpec> ReadDevice(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
-      {"name", "peaks", "memory", "memory_bandwidth", "launch_overhead", "arithmetic",
-       "memory_efficiency", "memory_efficiency_of", "product_tile", "product_alignment",
-       "host_launch", "launch_gap", "step_set_up", "collective_overhead", "kernels", "calibrated",
-       "published", "efficiency_range"}));
-  DeviceSpec device;
-  PIPELAB_ASSIGN_OR_RETURN(device.name, object.String("name"));
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject peaks, object.Object("peaks"));
-  for (const std::string& key : peaks.Keys()) {
-    const absl::StatusOr<NumberType> type = FindNumberType(key);
-    if (!type.ok()) return peaks.Error(key, type.status().message());
-    PIPELAB_ASSIGN_OR_RETURN(device.peaks[*type], ReadQuantity<FlopsPerSecond>(peaks, key));
-  }
-  PIPELAB_ASSIGN_OR_RETURN(device.memory, ReadQuantity<Bytes>(object, "memory"));
-  PIPELAB_ASSIGN_OR_RETURN(device.memory_bandwidth,
-                           ReadQuantity<BytesPerSecond>(object, "memory_bandwidth"));
-  PIPELAB_ASSIGN_OR_RETURN(device.launch_overhead,
-                           ReadQuantity<Nanoseconds>(object, "launch_overhead"));
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject arithmetic, object.Object("arithmetic"));
-  for (const std::string& key : arithmetic.Keys()) {
-    const absl::StatusOr<OperationKind> kind = FindOperationKind(key);
-    if (!kind.ok()) return arithmetic.Error(key, kind.status().message());
-    PIPELAB_ASSIGN_OR_RETURN(device.arithmetic[*kind], ReadCurve<Flops>(arithmetic, key));
-  }
-  if (object.Has("memory_efficiency_of")) {
-    PIPELAB_ASSIGN_OR_RETURN(const JsonObject kinds, object.Object("memory_efficiency_of"));
-    for (const std::string& key : kinds.Keys()) {
-      const absl::StatusOr<OperationKind> kind = FindOperationKind(key);
-      if (!kind.ok()) return kinds.Error(key, kind.status().message());
-      PIPELAB_ASSIGN_OR_RETURN(device.memory_efficiency_of[*kind], ReadCurve<Bytes>(kinds, key));
+// An object whose keys are names of kinds or types, each with a value of its own.
+template <typename Kind, typename Value>
+void ReadEach(const JsonObject& parent, absl::string_view key,
+              absl::StatusOr<Kind> (*find)(absl::string_view),
+              absl::StatusOr<Value> (*read)(const JsonObject&, absl::string_view), Faults* faults,
+              std::map<Kind, Value>* into) {
+  const absl::StatusOr<JsonObject> object = parent.Object(key);
+  faults->Add(object.status());
+  if (!object.ok()) return;
+  for (const std::string& name : object->Keys()) {
+    const absl::StatusOr<Kind> kind = find(name);
+    if (kind.ok()) {
+      faults->Read(read(*object, name), &(*into)[*kind]);
+    } else {
+      faults->Add(object->Error(name, kind.status().message()));
     }
   }
-  PIPELAB_RETURN_IF_ERROR(ReadOptional(object, &device));
-  PIPELAB_ASSIGN_OR_RETURN(device.memory_efficiency, ReadCurve<Bytes>(object, "memory_efficiency"));
+}
+
+// Whether a field is to be read: one that is not there is its class's, where the file says the
+// class, and else a fault.
+bool IsThere(const JsonObject& device, absl::string_view key,
+             const absl::optional<DeviceClass>& kind, Faults* faults) {
+  if (device.Has(key)) return true;
+  if (!kind.has_value()) {
+    faults->Add(device.Error(key, "missing; with \"class\": \"gpu\" or \"tpu\" it is assumed"));
+  }
+  return false;
+}
+
+absl::optional<DeviceClass> ReadClass(const JsonObject& device, Faults* faults) {
+  std::string name;
+  if (!device.Has("class") || !faults->Read(device.String("class"), &name)) return absl::nullopt;
+  const absl::StatusOr<DeviceClass> found = FindDeviceClass(name);
+  if (found.ok()) return *found;
+  faults->Add(device.Error("class", found.status().message()));
+  return DeviceClass::kGpu;  // so that what it would say is not a fault, too
+}
+
+DeviceSpec ReadDevice(const JsonObject& object, const absl::optional<DeviceClass>& kind,
+                      Faults* faults) {
+  faults->Add(
+      object.AllowKeys({"name", "class", "peaks", "memory", "memory_bandwidth", "launch_overhead",
+                        "arithmetic", "memory_efficiency", "memory_efficiency_of", "product_tile",
+                        "product_alignment", "host_launch", "launch_gap", "step_set_up",
+                        "collective_overhead", "kernels", "calibrated", "published",
+                        "efficiency_range"}));
+  DeviceSpec device;
+  if (object.Has("name")) faults->Read(object.String("name"), &device.name);
+  ReadEach(object, "peaks", &FindNumberType, &ReadQuantity<FlopsPerSecond>, faults, &device.peaks);
+  faults->Read(ReadQuantity<Bytes>(object, "memory"), &device.memory);
+  faults->Read(ReadQuantity<BytesPerSecond>(object, "memory_bandwidth"), &device.memory_bandwidth);
+  if (IsThere(object, "launch_overhead", kind, faults)) {
+    faults->Read(ReadQuantity<Nanoseconds>(object, "launch_overhead"), &device.launch_overhead);
+  }
+  if (IsThere(object, "arithmetic", kind, faults)) {
+    ReadEach(object, "arithmetic", &FindOperationKind, &ReadCurve<Flops>, faults,
+             &device.arithmetic);
+  }
+  if (object.Has("memory_efficiency_of")) {
+    ReadEach(object, "memory_efficiency_of", &FindOperationKind, &ReadCurve<Bytes>, faults,
+             &device.memory_efficiency_of);
+  }
+  ReadOptional(object, faults, &device);
+  if (IsThere(object, "memory_efficiency", kind, faults)) {
+    faults->Read(ReadCurve<Bytes>(object, "memory_efficiency"), &device.memory_efficiency);
+  }
   return device;
 }
 
-absl::StatusOr<Connection> ReadConnection(const JsonObject& object) {
+Connection ReadConnection(const JsonObject& object, Faults* faults) {
   Connection connection;
-  PIPELAB_ASSIGN_OR_RETURN(connection.latency, ReadQuantity<Nanoseconds>(object, "latency"));
-  PIPELAB_ASSIGN_OR_RETURN(connection.bandwidth, ReadQuantity<BytesPerSecond>(object, "bandwidth"));
+  faults->Read(ReadQuantity<Nanoseconds>(object, "latency"), &connection.latency);
+  faults->Read(ReadQuantity<BytesPerSecond>(object, "bandwidth"), &connection.bandwidth);
   return connection;
 }
 
-absl::StatusOr<ClusterLevel> ReadLevel(const JsonObject& object) {
-  PIPELAB_RETURN_IF_ERROR(object.AllowKeys(
+std::string NameOfLevel(int level) {
+  if (level < 2) return level == 0 ? "node" : "cluster";
+  return absl::StrCat("level ", level);
+}
+
+ClusterLevel ReadLevel(const JsonObject& object, int number,
+                       const absl::optional<DeviceClass>& kind, Faults* faults) {
+  faults->Add(object.AllowKeys(
       {"name", "size", "sharing", "shape", "latency", "bandwidth", "ring", "through"}));
   constexpr int64_t kMost = int64_t{1} << 20;
   ClusterLevel level;
-  PIPELAB_ASSIGN_OR_RETURN(level.name, object.String("name"));
-  PIPELAB_ASSIGN_OR_RETURN(level.size, object.Integer("size", 1, kMost));
-  PIPELAB_ASSIGN_OR_RETURN(const std::string sharing, object.String("sharing"));
-  const absl::StatusOr<Sharing> found = FindSharing(sharing);
-  if (!found.ok()) return object.Error("sharing", found.status().message());
-  level.sharing = *found;
-  if (object.Has("shape")) {
-    PIPELAB_ASSIGN_OR_RETURN(const json* shape, object.List("shape"));
+  level.name = NameOfLevel(number);
+  if (object.Has("name")) faults->Read(object.String("name"), &level.name);
+  faults->Read(object.Integer("size", 1, kMost), &level.size);
+  std::string sharing;
+  if (faults->Read(object.String("sharing"), &sharing)) {
+    const absl::StatusOr<Sharing> found = FindSharing(sharing);
+    if (found.ok()) level.sharing = *found;
+    if (!found.ok()) faults->Add(object.Error("sharing", found.status().message()));
+  }
+  const json* shape = nullptr;
+  if (object.Has("shape") && faults->Read(object.List("shape"), &shape)) {
     for (const json& n : *shape) {
-      if (!n.is_number_integer()) return object.Error("shape", "must be whole numbers");
-      level.shape.push_back(n.get<int64_t>());
+      if (n.is_number_integer()) level.shape.push_back(n.get<int64_t>());
+    }
+    if (level.shape.size() != shape->size()) {
+      faults->Add(object.Error("shape", "must be whole numbers"));
     }
   }
-  PIPELAB_ASSIGN_OR_RETURN(level.connection, ReadConnection(object));
+  if (IsThere(object, "latency", kind, faults)) {
+    faults->Read(ReadQuantity<Nanoseconds>(object, "latency"), &level.connection.latency);
+  } else if (kind.has_value()) {
+    level.connection.latency = LatencyOfClass(*kind, number);
+  }
+  faults->Read(ReadQuantity<BytesPerSecond>(object, "bandwidth"), &level.connection.bandwidth);
   if (object.Has("ring")) {
-    PIPELAB_ASSIGN_OR_RETURN(const JsonObject ring, object.Object("ring"));
-    PIPELAB_RETURN_IF_ERROR(ring.AllowKeys({"latency", "bandwidth"}));
-    PIPELAB_ASSIGN_OR_RETURN(level.ring, ReadConnection(ring));
+    const absl::StatusOr<JsonObject> ring = object.Object("ring");
+    faults->Add(ring.ok() ? ring->AllowKeys({"latency", "bandwidth"}) : ring.status());
+    if (ring.ok()) level.ring = ReadConnection(*ring, faults);
   }
   if (!object.Has("through")) return level;
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject through, object.Object("through"));
-  PIPELAB_RETURN_IF_ERROR(through.AllowKeys({"name", "latency", "bandwidth"}));
+  const absl::StatusOr<JsonObject> through = object.Object("through");
+  faults->Add(through.ok() ? through->AllowKeys({"name", "latency", "bandwidth"})
+                           : through.status());
+  if (!through.ok()) return level;
   level.through.emplace();
-  PIPELAB_ASSIGN_OR_RETURN(level.through->name, through.String("name"));
-  PIPELAB_ASSIGN_OR_RETURN(level.through->connection, ReadConnection(through));
+  faults->Read(through->String("name"), &level.through->name);
+  level.through->connection = ReadConnection(*through, faults);
   return level;
 }
 
@@ -277,21 +211,37 @@ void WriteConnection(const Connection& connection, json* object) {
 absl::StatusOr<ClusterSpec> ParseCluster(absl::string_view text, absl::string_view what) {
   PIPELAB_ASSIGN_OR_RETURN(const json root, ParseJson(text, what));
   PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(root, what));
-  PIPELAB_RETURN_IF_ERROR(
-      file.AllowKeys({"name", "title", "device", "levels", "collectives_at_wait"}));
+  Faults faults;
+  faults.Add(file.AllowKeys({"name", "title", "device", "levels", "collectives_at_wait"}));
   ClusterSpec cluster;
-  PIPELAB_ASSIGN_OR_RETURN(cluster.name, file.String("name"));
-  PIPELAB_ASSIGN_OR_RETURN(cluster.title, file.String("title"));
-  PIPELAB_ASSIGN_OR_RETURN(const JsonObject device, file.Object("device"));
-  PIPELAB_ASSIGN_OR_RETURN(cluster.device, ReadDevice(device));
+  faults.Read(file.String("name"), &cluster.name);
+  cluster.title = cluster.name;
+  if (file.Has("title")) faults.Read(file.String("title"), &cluster.title);
+  absl::optional<DeviceClass> kind;
+  const absl::StatusOr<JsonObject> device = file.Object("device");
+  if (!file.Has("device")) {
+    faults.Add(file.Error("device", "missing, such as ", kDeviceExample));
+  } else if (!device.ok()) {
+    faults.Add(device.status());
+  } else {
+    kind = ReadClass(*device, &faults);
+    cluster.device = ReadDevice(*device, kind, &faults);
+  }
+  if (cluster.device.name.empty()) cluster.device.name = cluster.name;
   if (file.Has("collectives_at_wait")) {
-    PIPELAB_ASSIGN_OR_RETURN(cluster.collectives_at_wait, file.Bool("collectives_at_wait"));
+    faults.Read(file.Bool("collectives_at_wait"), &cluster.collectives_at_wait);
   }
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<JsonObject> levels, file.Objects("levels"));
-  for (const JsonObject& level : levels) {
-    PIPELAB_ASSIGN_OR_RETURN(ClusterLevel read, ReadLevel(level));
-    cluster.levels.push_back(std::move(read));
+  std::vector<JsonObject> levels;
+  if (!file.Has("levels")) {
+    faults.Add(file.Error("levels", "missing, such as ", kLevelsExample));
+  } else {
+    faults.Read(file.Objects("levels"), &levels);
   }
+  for (size_t i = 0; i < levels.size(); ++i) {
+    cluster.levels.push_back(ReadLevel(levels[i], static_cast<int>(i), kind, &faults));
+  }
+  PIPELAB_RETURN_IF_ERROR(faults.Of(what));
+  if (kind.has_value()) FillFromClass(*kind, &cluster.device);
   const absl::Status valid = CheckCluster(cluster);
   if (valid.ok()) return cluster;
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", valid.message()));

@@ -1,10 +1,11 @@
-// Clusters as JSON files: every value with its unit and its source, unknown keys refused.
+// Clusters as JSON files: every value with its unit and its source ("not given" where the file has
+// none), unknown keys refused, what is left out filled in from device.class (device_class.h).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, ParseCluster(text, "--cluster=mine.json"));
 //   std::string again = ClusterToJson(cluster);            // ParseCluster reads it back
 //
 // docs/clusters.md describes the format, pipelines/cluster/specs/template.json is one to fill in.
-// Errors: InvalidArgument, one line with file, key and reason:
+// Errors: InvalidArgument, one line with the file, and key and reason of each fault:
 // "--cluster=mine.json: device.memory.value: \"16\": the unit is missing; must be a number and a
 // unit, such as \"16 GiB\"".
 #ifndef PIPELAB_PIPELINES_CLUSTER_CLUSTER_JSON_H_

@@ -203,7 +203,8 @@ TEST(Catalog, EveryClusterIsWholeAndConnected) {
     }
   }
   EXPECT_THAT(std::string(LoadCluster("--cluster", "dgx").status().message()),
-              HasSubstr("--cluster=dgx: no such cluster; there are dgx-a100, "));
+              HasSubstr("--cluster=dgx: no such cluster, and no file, whose name would end in "
+                        ".json; did you mean dgx-a100?"));
 }
 
 // One device, one link and one host for all machines of V100s: they differ in memory, and in how

@@ -1,11 +1,12 @@
 #include "pipelines/planners/planners.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "pipelines/planners/plan_costs.h"
+#include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -61,10 +62,10 @@ absl::StatusOr<Plan> MakePlan(absl::string_view name, const PlanProblem& problem
     plan.peak_bytes = PeakBytes(problem, plan.stages);
     return plan;
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--planner=", name, ": unknown; there are ",
-      absl::StrJoin(Planners(), ", ",
-                    [](std::string* out, const Planner& p) { absl::StrAppend(out, p.name); })));
+  std::vector<absl::string_view> names;
+  for (const Planner& p : Planners()) names.push_back(p.name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("--planner=", name, ": no such planner", NearestOrAll(name, names)));
 }
 
 absl::StatusOr<int> NumStages(const PlanProblem& problem, const PlannerOptions& options,

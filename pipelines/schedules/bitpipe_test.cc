@@ -97,17 +97,15 @@ TEST(BitPipe, ServesEveryEvenCount) {
 }
 
 TEST(BitPipe, Refuses) {
-  EXPECT_EQ(
-      Refusal("bitpipe", {5, 4}),
-      "--scheme=bitpipe --devices=5: must be even (the two directions take turns on a device); "
-      "nearest: 4 or 6");
+  EXPECT_EQ(Refusal("bitpipe", {5, 4}),
+            "bitpipe --devices=5: must be even (the two directions take turns on a device); "
+            "nearest: 4 or 6");
   EXPECT_EQ(Refusal("bitpipe", {4, 1}),
-            "--scheme=bitpipe --micro_batches=1: must be even (half of them go each way); "
+            "bitpipe --micro_batches=1: must be even (half of them go each way); "
             "nearest: 2");
-  EXPECT_EQ(
-      Refusal("bitpipe", {4, 4, 1}),
-      "--scheme=bitpipe --virtual_stages=1: this scheme holds two stages per device, a V; use "
-      "--virtual_stages=2");
+  EXPECT_EQ(Refusal("bitpipe", {4, 4, 1}),
+            "bitpipe --virtual_stages=1: this scheme holds two stages per device, a V; use "
+            "--virtual_stages=2");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "pipelines/schedules/guided_order.h"
 #include "pipelines/schedules/schemes.h"
+#include "tools/base/did_you_mean.h"
 #include "tools/base/memory.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
@@ -142,7 +143,7 @@ absl::Status CheckOptions(const Scheme& scheme, const SchemeParams& p) {
       if ((s.options & o.option) != 0) absl::StrAppend(&owners, owners.empty() ? "" : ", ", s.name);
     }
     return absl::InvalidArgumentError(
-        absl::StrCat("--scheme=", scheme.name, " ", o.text, ": only for ", owners));
+        absl::StrCat(scheme.name, " ", o.text, ": only for ", owners));
   }
   return absl::OkStatus();
 }
@@ -193,7 +194,7 @@ int StagesOf(const SchemeParams& p) {
 }
 
 // Sets what has a default, and holds sizes and options against all that the scheme asks of them.
-absl::Status Prepare(const Scheme& scheme, absl::string_view option, SchemeParams* params) {
+absl::Status Prepare(const Scheme& scheme, SchemeParams* params) {
   if (params->virtual_stages == 0) params->virtual_stages = scheme.default_virtual_stages;
   PIPELAB_RETURN_IF_ERROR(CheckSizes(*params));
   PIPELAB_RETURN_IF_ERROR(CheckOptions(scheme, *params));
@@ -207,7 +208,7 @@ absl::Status Prepare(const Scheme& scheme, absl::string_view option, SchemeParam
     if (status.ok() && PassLengths::Of(*params).AreEqual()) params->times = {};
   }
   if (status.ok()) return status;
-  return absl::Status(status.code(), absl::StrCat(option, "=", scheme.name, " ", status.message()));
+  return absl::Status(status.code(), absl::StrCat(scheme.name, " ", status.message()));
 }
 
 constexpr std::pair<Concatenation, absl::string_view> kConcatenations[] = {
@@ -238,19 +239,19 @@ absl::StatusOr<Concatenation> ParseConcatenation(absl::string_view name) {
 absl::Span<const Scheme> Catalog() { return kCatalog; }
 
 absl::StatusOr<const Scheme*> FindScheme(absl::string_view name, absl::string_view option) {
+  std::vector<absl::string_view> names;
   for (const Scheme& scheme : kCatalog) {
     if (scheme.name == name) return &scheme;
+    names.push_back(scheme.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      option, "=", name, ": no such scheme; known are ",
-      absl::StrJoin(kCatalog, ", ",
-                    [](std::string* out, const Scheme& s) { absl::StrAppend(out, s.name); })));
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, "=", name, ": no such scheme", NearestOrAll(name, names)));
 }
 
 absl::StatusOr<int> NumStages(absl::string_view name, SchemeParams params,
                               absl::string_view option) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));
-  PIPELAB_RETURN_IF_ERROR(Prepare(*scheme, option, &params));
+  PIPELAB_RETURN_IF_ERROR(Prepare(*scheme, &params));
   return StagesOf(params);
 }
 
@@ -279,7 +280,7 @@ int64_t MostHeld(const Scheme& scheme, SchemeParams params) {
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params,
                                       absl::string_view option) {
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, option));
-  PIPELAB_RETURN_IF_ERROR(Prepare(*scheme, option, &params));
+  PIPELAB_RETURN_IF_ERROR(Prepare(*scheme, &params));
   if (!CheckMemory(params, kAlwaysThere).ok()) {
     PIPELAB_RETURN_IF_ERROR(CheckMemory(params, AvailableMemory()));
   }

@@ -147,7 +147,7 @@ int64_t MostHeld(const Scheme& scheme, SchemeParams params);
 absl::Status CheckMemory(const SchemeParams& params, Bytes available);
 // InvalidArgument with the option's name, its value and what would be right, when the scheme cannot
 // serve the sizes, or the machine's free memory cannot; `option` is where the user named the
-// scheme. Every returned schedule is valid (Validate).
+// scheme that is not there. Every returned schedule is valid (Validate).
 absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams params,
                                       absl::string_view option = "--scheme");
 

@@ -93,7 +93,7 @@ TEST(Catalog, NamesAreUniqueAndExplained) {
 
 TEST(Catalog, RefusesBadSizesInTheUsersTerms) {
   EXPECT_THAT(Refusal("zigzag", {2, 2}),
-              AllOf(StartsWith("--scheme=zigzag: no such scheme; known are gpipe, 1f1b, "),
+              AllOf(StartsWith("--scheme=zigzag: no such scheme; there are gpipe, 1f1b, "),
                     HasSubstr(", chimera")));
   EXPECT_EQ(Refusal("1f1b", {0, 2}), "--devices=0: a pipeline needs at least 1 device");
   EXPECT_EQ(Refusal("1f1b", {2, -1}), "--micro_batches=-1: a step needs at least 1 micro-batch");
@@ -136,7 +136,7 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
   SchemeParams slices{2, 4};
   slices.slices = 2;
   for (const Scheme& scheme : Catalog()) {
-    const std::string begin = absl::StrCat("--scheme=", scheme.name, " ");
+    const std::string begin = absl::StrCat(scheme.name, " ");
     if ((scheme.options & kGroupSize) == 0) {
       EXPECT_EQ(Refusal(scheme.name, group),
                 begin + "--group_size=2: only for interleaved, interleaved_zb1p, graph");

@@ -196,29 +196,26 @@ TEST(Chimera, BackwardHalving) {
 }
 
 TEST(Chimera, Refuses) {
-  EXPECT_EQ(
-      Refusal("chimera", {3, 4}),
-      "--scheme=chimera --devices=3: must be even (the two directions take turns on a device); "
-      "nearest: 2 or 4");
-  EXPECT_EQ(
-      Refusal("chimera", {1, 4}),
-      "--scheme=chimera --devices=1: must be even (the two directions take turns on a device); "
-      "nearest: 2");
-  EXPECT_EQ(
-      Refusal("chimera", {4, 1}),
-      "--scheme=chimera --micro_batches=1: each replica takes one; use at least --replicas=2");
+  EXPECT_EQ(Refusal("chimera", {3, 4}),
+            "chimera --devices=3: must be even (the two directions take turns on a device); "
+            "nearest: 2 or 4");
+  EXPECT_EQ(Refusal("chimera", {1, 4}),
+            "chimera --devices=1: must be even (the two directions take turns on a device); "
+            "nearest: 2");
+  EXPECT_EQ(Refusal("chimera", {4, 1}),
+            "chimera --micro_batches=1: each replica takes one; use at least --replicas=2");
   SchemeParams params{4, 4};
   params.virtual_stages = 2;
   EXPECT_EQ(Refusal("chimera", params),
-            "--scheme=chimera --virtual_stages=2: this scheme holds one stage per device; use "
+            "chimera --virtual_stages=2: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   EXPECT_EQ(Refusal("chimera", WithReplicas(12, 24, 8)),
-            "--scheme=chimera --replicas=8: must be even and divide --devices=12; use one of 2, 4, "
+            "chimera --replicas=8: must be even and divide --devices=12; use one of 2, 4, "
             "6, 12");
   params = WithReplicas(8, 8, 4);
   params.concatenation = Concatenation::kBackwardHalving;
   EXPECT_EQ(Refusal("chimera", params),
-            "--scheme=chimera --concatenation=backward_halving: not with --replicas=4, whose "
+            "chimera --concatenation=backward_halving: not with --replicas=4, whose "
             "backwards would meet on a device; use --replicas=2");
 }
 

@@ -68,15 +68,14 @@ TEST(DualPipe, FewMicroBatches) {
 }
 
 TEST(DualPipe, Refuses) {
-  EXPECT_EQ(
-      Refusal("dualpipe", {3, 6}),
-      "--scheme=dualpipe --devices=3: must be even (the two directions take turns on a device); "
-      "nearest: 2 or 4");
+  EXPECT_EQ(Refusal("dualpipe", {3, 6}),
+            "dualpipe --devices=3: must be even (the two directions take turns on a device); "
+            "nearest: 2 or 4");
   EXPECT_EQ(Refusal("dualpipe", {2, 5}),
-            "--scheme=dualpipe --micro_batches=5: must be even (half of them go each way); "
+            "dualpipe --micro_batches=5: must be even (half of them go each way); "
             "nearest: 4 or 6");
   EXPECT_EQ(Refusal("dualpipe", {2, 4, 2}),
-            "--scheme=dualpipe --virtual_stages=2: this scheme holds one stage per device; use "
+            "dualpipe --virtual_stages=2: this scheme holds one stage per device; use "
             "--virtual_stages=1");
 }
 
@@ -116,7 +115,7 @@ TEST(DualPipeV, FewMicroBatches) {
 
 TEST(DualPipeV, Refuses) {
   EXPECT_EQ(Refusal("dualpipev", {4, 8, 1}),
-            "--scheme=dualpipev --virtual_stages=1: this scheme holds two stages per device, a V; "
+            "dualpipev --virtual_stages=1: this scheme holds two stages per device, a V; "
             "use --virtual_stages=2");
 }
 

@@ -60,7 +60,7 @@ TEST(GPipe, Refuses) {
   SchemeParams params{2, 2};
   params.virtual_stages = 2;
   EXPECT_EQ(Refusal("gpipe", params),
-            "--scheme=gpipe --virtual_stages=2: this scheme holds one stage per device; use "
+            "gpipe --virtual_stages=2: this scheme holds one stage per device; use "
             "--virtual_stages=1");
 }
 

@@ -260,20 +260,20 @@ TEST(Graph, SharesAStageByRows) {
 
 TEST(Graph, Refuses) {
   EXPECT_EQ(Refusal("graph", {2, 2, 3}),
-            "--scheme=graph --virtual_stages=3: this scheme holds one stage per device; use "
+            "graph --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   SchemeParams params = Params(2, Branches(2, 1));
   params.devices = 2;
   EXPECT_EQ(Refusal("graph", params),
-            "--scheme=graph --devices=2: the stage graph has 3 stages, one per device; use "
+            "graph --devices=2: the stage graph has 3 stages, one per device; use "
             "--devices=3");
-  EXPECT_EQ(Refusal("1f1b", Params(2, Branches(2, 1))), "--scheme=1f1b --edges: only for graph");
+  EXPECT_EQ(Refusal("1f1b", Params(2, Branches(2, 1))), "1f1b --edges: only for graph");
   EXPECT_EQ(Refusal("graph", Params(2, StageGraph::FromEdges(2, {{0, 1}, {1, 0}}))),
-            "--scheme=graph --edges: the stage graph has a cycle");
+            "graph --edges: the stage graph has a cycle");
   params = SchemeParams{2, 2};
   params.devices_of_stage = {{0}, {0, 1}};
   EXPECT_EQ(Refusal("graph", params),
-            "--scheme=graph --devices=2: device 0 of a stage's group does not exist, or holds "
+            "graph --devices=2: device 0 of a stage's group does not exist, or holds "
             "another stage too");
   const auto counts = [](int micro_batches, std::vector<int32_t> of_stage) {
     SchemeParams p{3, micro_batches};
@@ -281,20 +281,20 @@ TEST(Graph, Refuses) {
     return p;
   };
   EXPECT_EQ(Refusal("1f1b", counts(8, {8, 4, 8})),
-            "--scheme=1f1b --stage_micro_batches=8,4,8: only for graph");
+            "1f1b --stage_micro_batches=8,4,8: only for graph");
   EXPECT_EQ(Refusal("graph", counts(8, {8, 4})),
-            "--scheme=graph --stage_micro_batches=8,4: 2 numbers for 3 stages; give one per stage");
+            "graph --stage_micro_batches=8,4: 2 numbers for 3 stages; give one per stage");
   EXPECT_EQ(Refusal("graph", counts(8, {8, 3, 8})),
-            "--scheme=graph --stage_micro_batches=8,3,8: 3 does not divide --micro_batches=8");
+            "graph --stage_micro_batches=8,3,8: 3 does not divide --micro_batches=8");
   EXPECT_EQ(Refusal("graph", counts(8, {4, 2, 4})),
-            "--scheme=graph --stage_micro_batches=4,2,4: the largest number is 4; use "
+            "graph --stage_micro_batches=4,2,4: the largest number is 4; use "
             "--micro_batches=4");
   EXPECT_EQ(Refusal("graph", counts(6, {6, 3, 2})),
-            "--scheme=graph --stage_micro_batches=6,3,2: stages 1 and 2 share an edge, and neither "
+            "graph --stage_micro_batches=6,3,2: stages 1 and 2 share an edge, and neither "
             "of 3 and 2 divides the other");
   params = SchemeParams{2, 2};
   params.group_size = -1;
-  EXPECT_EQ(Refusal("graph", params), "--scheme=graph --group_size=-1: must be at least 1 (0: 1)");
+  EXPECT_EQ(Refusal("graph", params), "graph --group_size=-1: must be at least 1 (0: 1)");
 }
 
 }  // namespace

@@ -58,10 +58,9 @@ TEST(Hanayo, ServesEveryCount) {
 }
 
 TEST(Hanayo, Refuses) {
-  EXPECT_EQ(
-      Refusal("hanayo", {4, 4, 3}),
-      "--scheme=hanayo --virtual_stages=3: must be even (a wave goes down the devices and up); "
-      "nearest: 2 or 4");
+  EXPECT_EQ(Refusal("hanayo", {4, 4, 3}),
+            "hanayo --virtual_stages=3: must be even (a wave goes down the devices and up); "
+            "nearest: 2 or 4");
 }
 
 }  // namespace

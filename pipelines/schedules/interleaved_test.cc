@@ -92,7 +92,7 @@ TEST(Interleaved, Refuses) {
   SchemeParams params{4, 8};
   params.group_size = 3;
   EXPECT_EQ(Refusal("interleaved", params),
-            "--scheme=interleaved --group_size=3: a group is back at a device for its next stage "
+            "interleaved --group_size=3: a group is back at a device for its next stage "
             "only after all 4 devices; use at least --devices=4");
 }
 

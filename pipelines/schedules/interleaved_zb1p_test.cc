@@ -57,7 +57,7 @@ TEST(InterleavedZb1p, GroupSize) {
   EXPECT_EQ(Figures(s).peak, std::vector<int64_t>(3, 4 + 3));
   params.group_size = 2;
   EXPECT_EQ(Refusal("interleaved_zb1p", params),
-            "--scheme=interleaved_zb1p --group_size=2: a group is back at a device for its next "
+            "interleaved_zb1p --group_size=2: a group is back at a device for its next "
             "stage only after all 3 devices; use at least --devices=3");
 }
 

@@ -40,7 +40,7 @@ TEST(OneFOneB, Refuses) {
   SchemeParams params{2, 2};
   params.virtual_stages = 3;
   EXPECT_EQ(Refusal("1f1b", params),
-            "--scheme=1f1b --virtual_stages=3: this scheme holds one stage per device; use "
+            "1f1b --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
 }
 

@@ -160,17 +160,14 @@ TEST(PassTimes, EqualTimesMakeThePublishedOrder) {
 TEST(PassTimes, Refuse) {
   SchemeParams params{2, 4};
   params.times = Times(3, 1);
-  EXPECT_EQ(Refusal("zb1p", params),
-            "--scheme=zb1p pass times: 3 of forward; the schedule has 2 stages");
+  EXPECT_EQ(Refusal("zb1p", params), "zb1p pass times: 3 of forward; the schedule has 2 stages");
   params.times = Times(2, 1);
   params.times.forward.clear();
-  EXPECT_EQ(Refusal("zb1p", params),
-            "--scheme=zb1p pass times: 0 of forward; the schedule has 2 stages");
+  EXPECT_EQ(Refusal("zb1p", params), "zb1p pass times: 0 of forward; the schedule has 2 stages");
   params.times = Times(2, 1);
   params.times.recompute.clear();
   params.times.backward_weight[1] = Nanoseconds(-4);
-  EXPECT_EQ(Refusal("zb1p", params),
-            "--scheme=zb1p pass times: backward_weight has -4 ns; at least 0");
+  EXPECT_EQ(Refusal("zb1p", params), "zb1p pass times: backward_weight has -4 ns; at least 0");
 }
 
 // Of any stage; a forward's results are in the way while it runs.

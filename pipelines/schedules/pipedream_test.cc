@@ -112,22 +112,22 @@ TEST(PipeDream, LiveVersions) {
 
 TEST(PipeDream, Refuses) {
   EXPECT_EQ(Refusal("pipedream", {2, 2, 3}),
-            "--scheme=pipedream --virtual_stages=3: this scheme holds one stage per device; use "
+            "pipedream --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   EXPECT_EQ(Refusal("pipedream", {2, 40000}),
-            "--scheme=pipedream --micro_batches=40000: a run updates after every 1, at most 32767 "
+            "pipedream --micro_batches=40000: a run updates after every 1, at most 32767 "
             "times");
   EXPECT_EQ(Refusal("pipedream_2bw", {4, 6}),
-            "--scheme=pipedream_2bw --micro_batches=6: this scheme updates after every 4 "
+            "pipedream_2bw --micro_batches=6: this scheme updates after every 4 "
             "micro-batches (--devices); nearest: 4 or 8");
   SchemeParams params{4, 15};
   params.update_interval = 6;
   EXPECT_EQ(Refusal("pipedream_2bw", params),
-            "--scheme=pipedream_2bw --micro_batches=15: this scheme updates after every 6 "
+            "pipedream_2bw --micro_batches=15: this scheme updates after every 6 "
             "micro-batches (--update_interval); nearest: 12 or 18");
   params.update_interval = 3;
   EXPECT_EQ(Refusal("pipedream_2bw", params),
-            "--scheme=pipedream_2bw --update_interval=3: with fewer micro-batches than stages two "
+            "pipedream_2bw --update_interval=3: with fewer micro-batches than stages two "
             "weight versions are not enough; use at least --devices=4");
 }
 

@@ -93,7 +93,7 @@ TEST(TeraPipe, Refuses) {
   SchemeParams params{2, 2};
   params.virtual_stages = 2;
   EXPECT_EQ(Refusal("terapipe", params),
-            "--scheme=terapipe --virtual_stages=2: this scheme holds one stage per device; use "
+            "terapipe --virtual_stages=2: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   EXPECT_EQ(
       Refusal("terapipe", Sizes(2, 2, -1)),

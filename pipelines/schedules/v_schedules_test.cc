@@ -129,10 +129,10 @@ TEST(VSchedules, FewMicroBatches) {
 
 TEST(VSchedules, Refuse) {
   EXPECT_EQ(Refusal("v_half", {4, 4, 1}),
-            "--scheme=v_half --virtual_stages=1: this scheme holds two stages per device, a V; use "
+            "v_half --virtual_stages=1: this scheme holds two stages per device, a V; use "
             "--virtual_stages=2");
   EXPECT_EQ(Refusal("v_min", {4, 4, 4}),
-            "--scheme=v_min --virtual_stages=4: this scheme holds two stages per device, a V; use "
+            "v_min --virtual_stages=4: this scheme holds two stages per device, a V; use "
             "--virtual_stages=2");
 }
 

@@ -37,7 +37,7 @@ TEST(ZbH1, ClosedForms) {
 
 TEST(ZbH1, Refuses) {
   EXPECT_EQ(Refusal("zb_h1", {2, 2, 3}),
-            "--scheme=zb_h1 --virtual_stages=3: this scheme holds one stage per device; use "
+            "zb_h1 --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
 }
 

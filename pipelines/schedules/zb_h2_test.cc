@@ -43,7 +43,7 @@ TEST(ZbH2, ClosedForms) {
 
 TEST(ZbH2, Refuses) {
   EXPECT_EQ(Refusal("zb_h2", {2, 2, 3}),
-            "--scheme=zb_h2 --virtual_stages=3: this scheme holds one stage per device; use "
+            "zb_h2 --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
 }
 

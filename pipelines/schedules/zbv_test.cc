@@ -61,7 +61,7 @@ TEST(Zbv, FewMicroBatches) {
 
 TEST(Zbv, Refuses) {
   EXPECT_EQ(Refusal("zbv", {4, 4, 3}),
-            "--scheme=zbv --virtual_stages=3: this scheme holds two stages per device, a V; use "
+            "zbv --virtual_stages=3: this scheme holds two stages per device, a V; use "
             "--virtual_stages=2");
 }
 

@@ -192,7 +192,7 @@ TEST(ZeroBubble, SmallestMemory) {
 
 TEST(ZeroBubble, Refuses) {
   EXPECT_EQ(Refusal("zb1p", {2, 2, 3}),
-            "--scheme=zb1p --virtual_stages=3: this scheme holds one stage per device; use "
+            "zb1p --virtual_stages=3: this scheme holds one stage per device; use "
             "--virtual_stages=1");
   ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(2, 1);
   EXPECT_THAT(MakeZeroBubble(costs, 0),

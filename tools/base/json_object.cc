@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "tools/base/did_you_mean.h"
 
 namespace pipelab {
 namespace {
@@ -35,7 +36,7 @@ std::string JsonObject::PlaceOf(absl::string_view key) const {
 absl::Status JsonObject::AllowKeys(std::initializer_list<absl::string_view> known) const {
   for (const auto& [key, value] : value_->items()) {
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    return Error(key, "unknown; known here: ", absl::StrJoin(known, ", "));
+    return Error(key, "unknown; known here: ", absl::StrJoin(known, ", "), DidYouMean(key, known));
   }
   return absl::OkStatus();
 }

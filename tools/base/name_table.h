@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "tools/base/did_you_mean.h"
 
 namespace pipelab {
 
@@ -34,7 +34,7 @@ absl::StatusOr<typename Table::value_type::first_type> FindInTable(const Table& 
     names.push_back(name);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", wanted, "\" is unknown; there are ", absl::StrJoin(names, ", ")));
+      absl::StrCat("\"", wanted, "\" is unknown", NearestOrAll(wanted, names)));
 }
 
 }  // namespace pipelab

@@ -54,16 +54,24 @@ absl::optional<double> UnitFactor<Bytes>(absl::string_view unit) {
 }
 template <>
 absl::optional<double> UnitFactor<BytesPerSecond>(absl::string_view unit) {
-  const auto bits = FactorOf(unit, "bit/s", kDecimal);
-  return bits.has_value() ? absl::optional<double>(*bits / 8) : ByteFactor(unit, "B/s");
+  for (const char* base : {"bit/s", "b/s", "bps"}) {
+    const auto bits = FactorOf(unit, base, kDecimal);
+    if (bits.has_value()) return *bits / 8;
+  }
+  return ByteFactor(unit, "B/s");
 }
 template <>
 absl::optional<double> UnitFactor<Flops>(absl::string_view unit) {
-  return FactorOf(unit, "flop", kDecimal);
+  const auto flops = FactorOf(unit, "flop", kDecimal);
+  return flops.has_value() ? flops : FactorOf(unit, "FLOP", kDecimal);
 }
 template <>
 absl::optional<double> UnitFactor<FlopsPerSecond>(absl::string_view unit) {
-  return FactorOf(unit, "flop/s", kDecimal);
+  for (const char* base : {"flop/s", "FLOP/s", "FLOPs/s", "flops", "FLOPS"}) {
+    const auto rate = FactorOf(unit, base, kDecimal);
+    if (rate.has_value()) return rate;
+  }
+  return absl::nullopt;
 }
 template <>
 absl::optional<double> UnitFactor<Nanoseconds>(absl::string_view unit) {

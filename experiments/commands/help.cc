@@ -1,0 +1,65 @@
+#include "experiments/commands/help.h"
+
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/commands/manual.h"
+#include "experiments/commands/options.h"
+#include "experiments/commands/output.h"
+#include "tools/base/did_you_mean.h"
+
+ABSL_FLAG(bool, man, false, "prints the manual page: pipelab help --man | man -l -");
+
+namespace pipelab {
+
+absl::StatusOr<const Command*> FindCommand(absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const Command& c : Commands()) {
+    if (c.name == name) return &c;
+    names.push_back(c.name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", name, "': no such command", NearestOrAll(name, names)));
+}
+
+std::string Overview() {
+  std::string text = "Makes, checks, times, draws and runs pipeline schedules. Commands:\n";
+  for (const Command& c : Commands()) {
+    absl::StrAppend(&text, "\n  ", c.name, ": ", c.summary, "\n      pipelab ", c.example, "\n");
+  }
+  return absl::StrCat(
+      text,
+      "\n`pipelab help COMMAND` lists a command's options. A file is --csv=FILE, --json=FILE or "
+      "--text=FILE in the place of a scheme's name. Exit codes: ",
+      kExitCodes, "\n");
+}
+
+std::string HelpOf(const Command& c) {
+  std::string text = absl::StrCat(c.name, ": ", c.summary, "\n\n  pipelab ", c.example, "\n\n");
+  for (const OptionText& o : OptionsOf(c)) {
+    absl::StrAppend(&text, "  --", o.name,
+                    o.default_value.empty() ? "" : absl::StrCat(" (default ", o.default_value, ")"),
+                    "\n      ", o.help, "\n");
+  }
+  return text;
+}
+
+absl::Status HelpCommand(const Words& words) {
+  if (words.size() > 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[2], "': help takes the name of one command"));
+  }
+  const bool man = absl::GetFlag(FLAGS_man);
+  if (words.size() < 2) return WriteOutput("stdout", "-", man ? ManualPage() : Overview());
+  if (man) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", words[1], "': help --man is one page of all commands"));
+  }
+  const absl::StatusOr<const Command*> command = FindCommand(words[1]);
+  if (!command.ok()) return command.status();
+  return WriteOutput("stdout", "-", HelpOf(**command));
+}
+
+}  // namespace pipelab

@@ -1,0 +1,34 @@
+// What pipelab says of itself and of its commands.
+//
+//   std::fputs(Overview().c_str(), stdout);             // pipelab --help
+//   std::fputs(HelpOf(command).c_str(), stdout);        // pipelab simulate --help
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_HELP_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_HELP_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "experiments/commands/command.h"
+
+namespace pipelab {
+
+// The version that is being worked on; CHANGELOG.md says what has been released.
+constexpr char kVersion[] = "0.5-dev";
+
+constexpr char kExitCodes[] =
+    "0 done; 1 failure; 2 usage; 3 a step that needs more memory than a device has.";
+constexpr char kNoColor[] = "Set to anything, timelines on a terminal have no colours.";
+
+// InvalidArgument names the word, all commands and the nearest one.
+absl::StatusOr<const Command*> FindCommand(absl::string_view name);
+
+// Each command with an example, and the exit codes.
+std::string Overview();
+
+// A command's options, with the defaults that they have there.
+std::string HelpOf(const Command& command);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_HELP_H_

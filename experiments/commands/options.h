@@ -1,0 +1,30 @@
+// The options of a command as --help, shell completion and the manual page show them: one table.
+//
+//   for (const OptionText& o : OptionsOf(command)) absl::StrAppend(&text, "--", o.name, ": ", o.help);
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_OPTIONS_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "experiments/commands/command.h"
+
+namespace pipelab {
+
+struct OptionText {
+  absl::string_view name;
+  std::string default_value;  // as this command has it; may be words; empty: none
+  std::string help;
+  bool has_value = true;            // false: --NAME and --noNAME
+  std::vector<std::string> values;  // all names that it takes; empty: a file or anything
+};
+
+std::vector<OptionText> OptionsOf(const Command& command);
+
+// What may follow the command's name: schemes, commands, what `list` lists; empty: options alone.
+std::vector<std::string> WordsOf(const Command& command);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_OPTIONS_H_

@@ -1,0 +1,77 @@
+#include "pipelines/cluster/device_class.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/base/name_table.h"
+
+namespace pipelab {
+namespace {
+
+constexpr std::array<std::pair<DeviceClass, const char*>, 2> kNames = {
+    {{DeviceClass::kGpu, "gpu"}, {DeviceClass::kTpu, "tpu"}}};
+
+// Highest shares of the peak, and of the memory bandwidth.
+constexpr std::pair<OperationKind, double> kArithmetic[] = {{OperationKind::kMatmul, 0.85},
+                                                            {OperationKind::kConvolution, 0.65},
+                                                            {OperationKind::kAttention, 0.45}};
+constexpr double kMemory = 0.8;
+
+std::string Assumed(DeviceClass kind) {
+  return absl::StrCat("assumed: of every device of class ", NameInTable(kNames, kind));
+}
+
+// `rate` is the peak a second. Half of `highest` at the size that takes `ramp` at the peak.
+Sourced<EfficiencyCurve> CurveOf(double highest, double rate, Nanoseconds ramp) {
+  Sourced<EfficiencyCurve> curve;
+  const double half = rate * ToSeconds(ramp);
+  constexpr double kLeast = 1.0 / 64, kMost = 256, kStep = 4;
+  for (double times = kLeast; times <= kMost; times *= kStep) {
+    curve.value.points.push_back({half * times, highest * times / (times + 1)});
+  }
+  curve.source =
+      absl::StrFormat("assumed: %g of the peak at most, and a ramp of %s", highest, ToString(ramp));
+  return curve;
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceClass> FindDeviceClass(absl::string_view name) {
+  return FindInTable(kNames, name);
+}
+
+void FillFromClass(DeviceClass kind, DeviceSpec* device) {
+  if (device->launch_overhead.source.empty()) {
+    device->launch_overhead = {Microseconds(kind == DeviceClass::kGpu ? 5 : 1), Assumed(kind)};
+  }
+  if (kind == DeviceClass::kGpu) {
+    // As calibrated for dgx-a100: they are the host's, not the card's.
+    if (!device->host_launch.has_value()) {
+      device->host_launch = {Nanoseconds(56200), Assumed(kind)};
+    }
+    if (!device->collective_overhead.has_value()) {
+      device->collective_overhead = {Microseconds(213), Assumed(kind)};
+    }
+  }
+  // A launch without overhead has no ramp, and a curve needs one.
+  const Nanoseconds ramp = std::max(device->launch_overhead.value, Nanoseconds(1));
+  double peak = 0;
+  for (const auto& [type, rate] : device->peaks) peak = std::max(peak, rate.value.value());
+  for (const auto& [operation, highest] : kArithmetic) {
+    device->arithmetic.try_emplace(operation, CurveOf(highest, peak, ramp));
+  }
+  if (device->memory_efficiency.value.points.empty()) {
+    device->memory_efficiency = CurveOf(kMemory, device->memory_bandwidth.value.value(), ramp);
+  }
+}
+
+Sourced<Nanoseconds> LatencyOfClass(DeviceClass kind, int level) {
+  if (kind == DeviceClass::kTpu) return {Microseconds(1), Assumed(kind)};
+  return {Microseconds(level == 0 ? 10 : 20), Assumed(kind)};
+}
+
+}  // namespace pipelab
