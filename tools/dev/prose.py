@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the prose of Markdown pages: long lines, long sentences, phrases not to be used.
+"""Checks Markdown pages: long lines, long sentences, phrases not to be used, links to nothing.
 
     tools/dev/prose.py [FILE...]      default: every page of the project
 
@@ -7,6 +7,7 @@ One line for each finding, "FILE:LINE: what is wrong", and exit code 1 if there 
 and text between "<!-- ... made by" and "<!-- end -->" are skipped; tables are checked for phrases
 alone. Test: tools/dev/prose_test.sh.
 """
+import os
 import re
 import subprocess
 import sys
@@ -19,10 +20,10 @@ GENERATED = ("testdata/", "experiments/results/")
 
 # Pages not mended yet: take one out once it is clean.
 LATER = (
-    "CHANGELOG.md", "README.md", "docs/ARCHITECTURE.md", "docs/adding.md", "docs/cli.md",
+    "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/adding.md", "docs/cli.md",
     "docs/cluster.md", "docs/clusters.md", "docs/data.md", "docs/development.md", "docs/gpu.md",
     "docs/graphpipe.md", "docs/models.md", "docs/planning.md", "docs/pytorch.md", "docs/results.md",
-    "docs/scaling.md", "docs/schedules.md", "docs/search.md", "docs/training.md",
+    "docs/scaling.md", "docs/search.md", "docs/training.md",
     "docs/tutorial.md", "docs/validation.md", "experiments/examples/README.md",
 )
 
@@ -145,6 +146,26 @@ def findings(text):
             begin = end
 
 
+def anchors(path):
+    """The headings of a page as links name them."""
+    with open(path, encoding="utf-8") as file:
+        headings = re.findall(r"^#+ (.*)$", file.read(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+def dead_links(page, text):
+    for number, line in prose_lines(text):
+        for link in re.findall(r"\]\(([^)\s]+)\)", line or ""):
+            path, _, anchor = link.partition("#")
+            if re.match(r"[a-z]+:", path):
+                continue
+            path = os.path.join(os.path.dirname(page), path) if path else page
+            if not os.path.exists(path):
+                yield number, f"link to {link}: no such file"
+            elif anchor and path.endswith(".md") and anchor not in anchors(path):
+                yield number, f"link to {link}: no such heading"
+
+
 def pages():
     listed = subprocess.run(["git", "ls-files", "*.md"], check=True, capture_output=True, text=True)
     return [p for p in listed.stdout.split("\n")
@@ -156,7 +177,7 @@ def main(arguments):
     for page in arguments or pages():
         with open(page, encoding="utf-8") as file:
             text = file.read()
-        for number, problem in sorted(findings(text)):
+        for number, problem in sorted([*findings(text), *dead_links(page, text)]):
             print(f"{page}:{number}: {problem}")
             wrong += 1
     return 1 if wrong else 0

@@ -66,5 +66,11 @@ a row a device, which is longer than a line may be, because a program prints it 
 a row a device
 <!-- end -->
 PAGE
+echo "## A heading: \`x\`" >other.md
+found "links" 'page.md:1: link to none.md: no such file
+page.md:2: link to other.md#heading: no such heading' <<PAGE
+[a](other.md#a-heading-x) [b](https://x.example/y) [c](none.md)
+[d](other.md#heading)
+PAGE
 if ((failures == 0)); then echo "prose.py: all as expected"; fi
 exit $((failures > 0))
