@@ -197,7 +197,8 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> SchemePictures(
   for (const char* name : {"1f1b"}) {
     PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
     PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun run, RunAt(*scheme, {4, 8}));
-    PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg(name, name, run.program(), run.trace()));
+    PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg(name, name, run.program(), run.trace(),
+                                                          run.nanoseconds_per_unit));
     files.emplace_back(absl::StrCat("docs/pictures/", name, ".svg"), std::move(svg));
   }
   return files;
