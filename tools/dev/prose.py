@@ -20,8 +20,8 @@ GENERATED = ("testdata/", "experiments/results/")
 
 # Pages not mended yet: take one out once it is clean.
 LATER = (
-    "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/adding.md", "docs/cli.md",
-    "docs/cluster.md", "docs/clusters.md", "docs/data.md", "docs/development.md", "docs/gpu.md",
+    "CHANGELOG.md", "docs/adding.md", "docs/cli.md",
+    "docs/clusters.md", "docs/data.md", "docs/development.md",
     "docs/graphpipe.md", "docs/models.md", "docs/planning.md", "docs/pytorch.md", "docs/results.md",
     "docs/scaling.md", "docs/search.md", "docs/training.md",
     "docs/tutorial.md", "docs/validation.md", "experiments/examples/README.md",
