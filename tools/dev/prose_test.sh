@@ -25,6 +25,10 @@ found "a clean page" '' <<PAGE
 One row per device.
 $(words 39)end.
 PAGE
+found "a sentence may end with a number" '' <<PAGE
+$(words 30)16. $(words 9)
+$(words 30)end.
+PAGE
 found "a long line" 'page.md:2: 101 columns, at most 100' <<PAGE
 
 a $(printf 'x%.0s' {1..99})
