@@ -22,7 +22,7 @@ GENERATED = ("testdata/", "experiments/results/")
 LATER = (
     "CHANGELOG.md", "docs/adding.md", "docs/cli.md", "docs/clusters.md", "docs/data.md",
     "docs/graphpipe.md", "docs/models.md", "docs/planning.md", "docs/results.md",
-    "docs/scaling.md", "docs/search.md", "docs/tutorial.md", "docs/validation.md",
+    "docs/scaling.md", "docs/tutorial.md", "docs/validation.md",
     "experiments/examples/README.md",
 )
 
