@@ -164,12 +164,14 @@ Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition,
   std::set<std::string> elsewhere, values;
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     if (partition.stage_of_layer[i] == stage) continue;
-    for (const ParameterSpec& p : graph.layers[i].parameters) elsewhere.insert(p.tie);
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      if (!p.tie.empty()) elsewhere.insert(p.tie);
+    }
   }
   Bytes bytes;
   for (int i : partition.layers[stage]) {
     for (const ParameterSpec& p : graph.layers[i].parameters) {
-      if (!p.tie.empty() && elsewhere.count(p.tie) > 0) continue;
+      if (elsewhere.count(p.tie) > 0) continue;
       if (values.insert(ValueName(p)).second) bytes += Bytes(4) * p.size_on(split);
     }
   }

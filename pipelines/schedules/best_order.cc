@@ -1,13 +1,16 @@
 // The choice among all that rules make of guides.
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/guided_order.h"
+#include "pipelines/schedules/guided_run.h"
 #include "pipelines/schedules/limited_order.h"
 
 namespace pipelab {
@@ -27,16 +30,32 @@ class Shortest {
 
   void Offer(const Schedule& complete) {
     ++number_;
-    Take(complete, Makespan(complete, lengths_), LimitedOrder::Of(of_order_, complete, lengths_));
+    const int64_t makespan = Makespan(complete, lengths_);
+    if (makespan >= least_) return;
+    Take(complete, complete.order, makespan, BeyondLimits(of_order_, complete, lengths_));
   }
-  void Offer(const Schedule& guide, const GuidedRule& rule) {
+  // The guide must outlive it. Rules that are alike but for their patience follow one another.
+  void Offer(const Guide& guide, const GuidedRule& rule) {
     ++number_;
-    GuidedOrder made = RunGuide(lengths_, limits_, rule, guide, least_, of_order_);
+    if (&guide != guide_before_ || rule.ahead != rule_before_.ahead ||
+        rule.weights_first != rule_before_.weights_first) {
+      tried_.clear();
+    }
+    guide_before_ = &guide;
+    rule_before_ = rule;
+    for (const Tried& tried : tried_) {
+      if (!tried.patience.Has(rule.patience_quarters)) continue;
+      // It would give up there, too, and might then have gone on in another way.
+      if (tried.beyond != Beyond::kNothing) {
+        given_up_.push_back({number_, guide, rule, tried.beyond});
+      }
+      return;
+    }
+    GuidedOrder made = RunGuide(guide, limits_, rule, least_, of_order_);
+    tried_.push_back({made.patience, made.beyond});
     if (made.beyond != Beyond::kNothing) given_up_.push_back({number_, guide, rule, made.beyond});
     if (made.makespan >= least_) return;
-    Schedule schedule = guide;
-    schedule.order = std::move(made.order);
-    Take(schedule, made.makespan, Beyond::kNothing);
+    Take(guide.schedule, std::move(made.order), made.makespan, Beyond::kNothing);
   }
 
   absl::StatusOr<Schedule> Best() && {
@@ -46,41 +65,54 @@ class Shortest {
     for (auto it = given_up_.rbegin(); beyond == Beyond::kNothing && it != given_up_.rend(); ++it) {
       if (IsShorter(*it)) beyond = it->beyond;
     }
-    if (beyond == Beyond::kNothing) return std::move(best_);
     if (beyond == Beyond::kTime) {
       return absl::OutOfRangeError("the order for these times is too long");
     }
-    return absl::ResourceExhaustedError("the order for these times does not fit into memory");
+    if (beyond == Beyond::kMemory) {
+      return absl::ResourceExhaustedError("the order for these times does not fit into memory");
+    }
+    Schedule best = *best_;
+    best.order = std::move(order_);
+    return best;
   }
 
  private:
   struct GivenUp {
     int number;
-    const Schedule& guide;
+    const Guide& guide;
     const GuidedRule& rule;
     Beyond beyond;
   };
+  struct Tried {
+    PatienceRange patience;
+    Beyond beyond;
+  };
+  using Order = std::vector<std::vector<Action>>;
 
-  void Take(const Schedule& schedule, int64_t makespan, Beyond beyond) {
-    if (makespan >= least_) return;
+  void Take(const Schedule& schedule, Order order, int64_t makespan, Beyond beyond) {
     least_ = makespan;
-    best_ = schedule;
+    best_ = &schedule;
+    order_ = std::move(order);
     best_beyond_ = beyond;
     number_of_best_ = number_;
   }
   bool IsShorter(const GivenUp& other) const {
     const int64_t limit = other.number < number_of_best_ ? least_ + 1 : least_;
-    return RunGuide(lengths_, limits_, other.rule, other.guide, limit).makespan < limit;
+    return RunGuide(other.guide, limits_, other.rule, limit).makespan < limit;
   }
 
   const PassLengths& lengths_;
   const HeldLimits& limits_;
   const OrderLimits& of_order_;
   int number_ = 0;  // of the last that was offered
-  Schedule best_;
+  const Schedule* best_ = nullptr;
+  Order order_;  // its own
   int64_t least_ = kUnknown;
   Beyond best_beyond_ = Beyond::kNothing;
   int number_of_best_ = 0;
+  const Guide* guide_before_ = nullptr;
+  GuidedRule rule_before_;
+  std::vector<Tried> tried_;  // with that guide and rule
   std::vector<GivenUp> given_up_;
 };
 
@@ -99,11 +131,18 @@ absl::StatusOr<Schedule> BestOrder(const PassLengths& lengths, int max_activatio
   for (const Schedule& schedule : complete) {
     if (HeldFromInputToWeight(schedule) <= limits.waiting) shortest.Offer(schedule);
   }
+  std::deque<Guide> runnable;
   for (const Schedule& guide : guides) {
     if (HeldFromForwardToInput(guide) > max_activations) continue;
+    runnable.emplace_back(guide, lengths);
+    if (!runnable.back().IsCountable()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("passes of ", lengths.forward[0], " ns and the like: the order of all ",
+                       guide.num_micro_batches, " micro-batches takes too long to be counted"));
+    }
     for (const GuidedRule& rule : kRules) {
       if (equal && rule.patience_quarters < 4) continue;
-      shortest.Offer(guide, rule);
+      shortest.Offer(runnable.back(), rule);
     }
   }
   return std::move(shortest).Best();

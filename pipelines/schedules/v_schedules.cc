@@ -62,12 +62,18 @@ Schedule HalfGuide(const SchemeParams& params) {
 }
 
 // For equal times the scheme's guide, or, where few micro-batches leave memory, the shortest one.
-absl::StatusOr<Schedule> BestInV(const SchemeParams& params, int max_activations, Schedule guide) {
-  const PassLengths equal = PassLengths::Unit(2 * params.devices);
+absl::StatusOr<Schedule> ForEqualTimes(const SchemeParams& params, int max_activations,
+                                       Schedule guide) {
+  if (params.for_equal_times != nullptr) return *params.for_equal_times;
   std::vector<Schedule> guides;
   guides.push_back(std::move(guide));
   if (params.micro_batches < params.devices) guides.push_back(RepeatBlock(params, &MinBlock, 0));
-  PIPELAB_ASSIGN_OR_RETURN(Schedule published, BestOrder(equal, max_activations, {}, guides));
+  return BestOrder(PassLengths::Unit(2 * params.devices), max_activations, {}, guides);
+}
+
+absl::StatusOr<Schedule> BestInV(const SchemeParams& params, int max_activations, Schedule guide) {
+  PIPELAB_ASSIGN_OR_RETURN(Schedule published,
+                           ForEqualTimes(params, max_activations, std::move(guide)));
   if (params.times.forward.empty()) return published;
   return BestOrder(PassLengths::Of(params), max_activations, {published}, VGuides(params),
                    params.limits);

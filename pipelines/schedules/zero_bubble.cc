@@ -98,7 +98,12 @@ absl::StatusOr<Schedule> MakeAutomatic(
     const SchemeParams& params, int activations,
     absl::StatusOr<Schedule> (*make_by_hand)(const SchemeParams&)) {
   ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(params.devices, activations);
-  PIPELAB_ASSIGN_OR_RETURN(Schedule published, MakeZeroBubble(costs, params.micro_batches));
+  Schedule published;
+  if (params.for_equal_times != nullptr) {
+    published = *params.for_equal_times;
+  } else {
+    PIPELAB_ASSIGN_OR_RETURN(published, MakeZeroBubble(costs, params.micro_batches));
+  }
   if (params.times.forward.empty()) return published;
   const PassLengths lengths = PassLengths::Of(params);
   for (int d = 0; d < params.devices; ++d) {

@@ -43,16 +43,26 @@ std::vector<Nanoseconds> OrderBound::FirstGathers() const {
   return gathers;
 }
 
-void OrderBound::SetWalk() {
+const std::vector<Bytes>& OrderBound::Peaks() {
   const StepConfig& c = placed_.config();
   const bool runs = c.data > 1 && ShardsGradients(c.sharding);
-  std::string key =
-      absl::StrCat(placed_.key(), " ", runs ? ShardingName(c.sharding) : "without runs");
-  if (key == walk_of_) return;
-  walk_ = WalkOrder(
-      placed_.order(), runs ? CostsOfRuns() : placed_.costs(),
-      [&](int from, int to) { return placed_.Hop(from, to); }, FirstGathers());
-  walk_of_ = std::move(key);
+  std::vector<Bytes>& peaks =
+      peaks_[absl::StrCat(placed_.key(), " ", runs ? ShardingName(c.sharding) : "")];
+  if (peaks.empty()) {
+    peaks = OrderPeaks(placed_.order(), runs ? CostsOfRuns() : placed_.costs());
+  }
+  return peaks;
+}
+
+const OrderWalk& OrderBound::Walk() {
+  const std::vector<Nanoseconds> gathers = FirstGathers();
+  OrderWalk& walk = walks_[absl::StrCat(placed_.key(), gathers.empty() ? "" : " gathers")];
+  if (walk.devices.empty()) {
+    walk = WalkOrder(
+        placed_.order(), placed_.costs(), [&](int from, int to) { return placed_.Hop(from, to); },
+        gathers);
+  }
+  return walk;
 }
 
 // Of a schedule with the optimizer's state sharded, at least: the same memory for configurations
@@ -90,13 +100,19 @@ absl::StatusOr<StepLeast> OrderBound::Of(const StepConfig& c, Bytes memory, Nano
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, made);
   if (!CanWalkOrder(*schedule)) return least;
   PIPELAB_RETURN_IF_ERROR(placed_.Set(c, *schedule));
-  SetWalk();
-  for (const std::vector<StageCopy>& copies : placed_.Copies()) {
+  const std::vector<std::vector<StageCopy>> devices = placed_.Copies();
+  const std::vector<Bytes>& peaks = Peaks();
+  for (const std::vector<StageCopy>& copies : devices) {
     if (copies.empty()) continue;
-    least.time = std::max(least.time, placed_.End(copies, walk_));
+    const Bytes state = placed_.StateOfDevice(copies);
+    least.memory = std::max(least.memory, peaks[copies[0].device] + state);
+  }
+  if (least.memory > memory) return least;
+  const OrderWalk& walk = Walk();
+  for (const std::vector<StageCopy>& copies : devices) {
+    if (copies.empty()) continue;
+    least.time = std::max(least.time, placed_.End(copies, walk));
     least.time = std::max(least.time, placed_.CollectivesOfRuns(copies[0].device));
-    least.memory = std::max(least.memory, walk_.devices[copies[0].device].peak_activation +
-                                              placed_.StateOfDevice(copies));
   }
   return least;
 }

@@ -13,6 +13,7 @@
 #ifndef PIPELAB_PIPELINES_SEARCH_ORDER_BOUND_H_
 #define PIPELAB_PIPELINES_SEARCH_ORDER_BOUND_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,15 +46,17 @@ class OrderBound {
   absl::StatusOr<StepCache::Limits> LimitsOf(StepConfig config, Bytes memory, Nanoseconds time);
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, Bytes memory,
                                              Nanoseconds time);
-  void SetWalk();
+  const std::vector<Bytes>& Peaks();
+  const OrderWalk& Walk();
   CostTable CostsOfRuns() const;
   std::vector<Nanoseconds> FirstGathers() const;
 
   StepCache& cache_;
   PlacedStep placed_;
   PlacedStep placement_;  // without the order
-  std::string walk_of_;   // of the configuration before
-  OrderWalk walk_;
+  // By what they depend on of a configuration.
+  std::map<std::string, OrderWalk> walks_;
+  std::map<std::string, std::vector<Bytes>> peaks_;  // [device]
 };
 
 }  // namespace pipelab

@@ -8,6 +8,7 @@
 #include "pipelines/cost/sharded_state.h"
 #include "pipelines/cost/state_walk.h"
 #include "pipelines/ir/sharding.h"
+#include "pipelines/step/execution_costs.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
@@ -29,6 +30,8 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
     const StepModel& model = cache_.model();
     network_.emplace(model.cluster,
                      GridOfStep(model, c, MembersOf(model, c), LargestMessage(costs_)));
+    AddExecutionCosts(*network_, model, c, &costs_);
+    order_.calls = LoweringOf(c).calls;
     hops_.assign(static_cast<size_t>(c.pipeline) * c.pipeline, absl::nullopt);
     key_ = std::move(key);
   }

@@ -14,6 +14,7 @@
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/search/search.h"
+#include "pipelines/step/step_cache.h"
 
 namespace pipelab {
 namespace {
@@ -33,9 +34,10 @@ void SearchAll(const std::string& name, const std::string& cluster_name, int64_t
   for (SearchMethod& m : NewerMethods()) search.methods.push_back(std::move(m));
   SearchRefusals all;
   for (auto _ : *state) {
+    StepCache cache(grid);  // of all batches, as a study of them has it
     for (const int64_t batch : batches) {
       search.batch = batch;
-      const absl::StatusOr<SearchResult> found = Search(grid, search);
+      const absl::StatusOr<SearchResult> found = Search(&cache, search);
       CHECK(found.ok()) << found.status();
       all.considered += found->refusals.considered;
       all.ordered += found->refusals.ordered;

@@ -1,6 +1,7 @@
 #include "pipelines/sim/order_walk.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "glog/logging.h"
@@ -11,12 +12,21 @@
 namespace pipelab {
 namespace {
 
+Instruction InstructionOf(const Action& a, int replica) {
+  Instruction i;
+  i.action = a;
+  i.replica = static_cast<uint8_t>(replica);
+  return i;
+}
+
 class Walk {
  public:
   Walk(const Program& order, const CostTable& costs,
        absl::FunctionRef<PathCost(int from, int to)> hop, const std::vector<Nanoseconds>& begin)
       : s_(order.schedule),
-        overlap_(costs.overlap),
+        calls_(order.calls),
+        overlap_(costs.overlap || calls_ != MessageCalls::kNone),
+        launch_gap_(costs.launch_gap.value()),
         instruction_costs_(order, costs),
         cell_(s_),
         output_(cell_.size()),
@@ -37,8 +47,9 @@ class Walk {
   OrderWalk Run() {
     VisitInGlobalOrder(s_, [&](int d, int32_t position) { Visit(d, s_.order[d][position]); });
     OrderWalk walk;
-    for (const Device& d : devices_) {
-      walk.devices.push_back({Nanoseconds(d.now), Nanoseconds(d.last_gradient), Bytes(d.peak)});
+    for (Device& d : devices_) {
+      if (calls_ == MessageCalls::kBothNeighbours || d.sending > 0) EndCall(&d);
+      walk.devices.push_back({Nanoseconds(d.now), Nanoseconds(d.last_gradient)});
     }
     walk.last_gradient = std::move(last_gradient_);
     return walk;
@@ -49,16 +60,19 @@ class Walk {
   struct End {
     int stage = 0;                      // at the other end
     int64_t inwards = 0, outwards = 0;  // from a message's begin to its arrival
+    int64_t gather = 0;                 // of its parts, in calls
   };
   // Those of a stage; what stays on the device is not among them.
   struct Ends {
     std::vector<End> in, out;
-    int64_t in_bytes = 0, out_bytes = 0;
   };
   struct Device {
     int64_t now = 0, last_gradient = 0;
     int64_t exchange_begin = 0;  // end of the last action
-    int64_t level = 0, peak = 0;
+    // In calls: of the last pass, and of those since the last call how long a message is on its
+    // way.
+    bool any_pass = false, forward = false;
+    int64_t sending = 0;
   };
 
   Ends EndsOf(const CostTable& costs, absl::FunctionRef<PathCost(int from, int to)> hop, int r,
@@ -66,7 +80,7 @@ class Walk {
     const auto& groups = s_.placement.groups[r];
     const int d = groups[stage][0];
     Ends ends;
-    const auto add = [&](int edge, int other, std::vector<End>* to, int64_t* sum) {
+    const auto add = [&](int edge, int other, std::vector<End>* to) {
       const int peer = groups[other][0];
       if (peer == d) return;
       const Bytes bytes = costs.edge_bytes[edge];
@@ -74,15 +88,13 @@ class Walk {
       const auto time = [&](const PathCost& path) {
         return (path.TransferTime(sent) + path.latency).value();
       };
-      to->push_back({other, time(hop(peer, d)), time(hop(d, peer))});
-      *sum += bytes.value();
+      const PathCost& gather = costs.message_gather;
+      const bool parts = calls_ != MessageCalls::kNone && sent != bytes;
+      to->push_back({other, time(hop(peer, d)), time(hop(d, peer)),
+                     parts ? (gather.latency + gather.TransferTime(bytes)).value() : 0});
     };
-    for (int e : s_.stages.in_edges[stage]) {
-      add(e, s_.stages.edges[e].from, &ends.in, &ends.in_bytes);
-    }
-    for (int e : s_.stages.out_edges[stage]) {
-      add(e, s_.stages.edges[e].to, &ends.out, &ends.out_bytes);
-    }
+    for (int e : s_.stages.in_edges[stage]) add(e, s_.stages.edges[e].from, &ends.in);
+    for (int e : s_.stages.out_edges[stage]) add(e, s_.stages.edges[e].to, &ends.out);
     return ends;
   }
 
@@ -92,23 +104,23 @@ class Walk {
     const Ends& ends = ends_[replica][a.stage];
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
-    if (forward) {
-      Receive(ends.in, ends.in_bytes, output_, a.micro_batch, &device);
-    } else if (backward) {
-      Receive(ends.out, ends.out_bytes, gradient_, a.micro_batch, &device);
+    if (forward || backward) {
+      const std::vector<End>& from = forward ? ends.in : ends.out;
+      const bool call = calls_ != MessageCalls::kNone && HasCall(device, forward, !from.empty());
+      Receive(from, forward ? output_ : gradient_, a.micro_batch, call || !overlap_, &device);
+      if (call) EndCall(&device);
+      for (const End& end : from) device.now += end.gather;
+      device.any_pass = true;
+      device.forward = forward;
     }
-    const InstructionCost cost = instruction_costs_.Of(d, InstructionOf(a, replica));
-    device.peak = std::max(device.peak, device.level + cost.peak);
-    device.level += cost.change;
-    device.peak = std::max(device.peak, device.level);
-    device.now += cost.time;
+    device.now += instruction_costs_.Of(d, InstructionOf(a, replica)).time;
     device.exchange_begin = device.now;
     if (forward) {
       output_[cell_(a.stage, a.micro_batch, 0)] = device.now;
-      Send(ends.out, ends.out_bytes, &device);
+      Send(ends.out, &device);
     } else if (backward) {
       gradient_[cell_(a.stage, a.micro_batch, 0)] = device.now;
-      Send(ends.in, ends.in_bytes, &device);
+      Send(ends.in, &device);
     }
     if (a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight) {
       device.last_gradient = device.exchange_begin;
@@ -116,32 +128,39 @@ class Walk {
     }
   }
 
-  static Instruction InstructionOf(const Action& a, int replica) {
-    Instruction i;
-    i.action = a;
-    i.replica = static_cast<uint8_t>(replica);
-    return i;
+  // Whether the pass begins with a call (message_calls.h), at the least.
+  bool HasCall(const Device& device, bool forward, bool receives) const {
+    if (calls_ == MessageCalls::kOneNeighbour) return receives || device.sending > 0;
+    return device.any_pass ? forward || !device.forward : receives;
   }
 
-  void Receive(const std::vector<End>& from, int64_t bytes, const std::vector<int64_t>& made,
-               int micro_batch, Device* device) const {
+  void EndCall(Device* device) const {
+    device->now = std::max(device->now, device->exchange_begin + device->sending) + launch_gap_;
+    device->sending = 0;
+  }
+
+  // `posted`: not before the end of the last action.
+  void Receive(const std::vector<End>& from, const std::vector<int64_t>& made, int micro_batch,
+               bool posted, Device* device) const {
     for (const End& end : from) {
       int64_t arrival = made[cell_(end.stage, micro_batch, 0)] + end.inwards;
-      if (!overlap_) arrival = std::max(arrival, device->exchange_begin + end.inwards);
+      if (posted) arrival = std::max(arrival, device->exchange_begin + end.inwards);
       device->now = std::max(device->now, arrival);
     }
-    device->level += bytes;
-    device->peak = std::max(device->peak, device->level);
   }
 
   // Without overlap sends occupy the device, one after the other.
-  void Send(const std::vector<End>& to, int64_t bytes, Device* device) const {
-    device->level -= bytes;
-    for (const End& end : to) device->now += overlap_ ? 0 : end.outwards;
+  void Send(const std::vector<End>& to, Device* device) const {
+    for (const End& end : to) {
+      if (!overlap_) device->now += end.outwards;
+      if (calls_ != MessageCalls::kNone) device->sending = std::max(device->sending, end.outwards);
+    }
   }
 
   const Schedule& s_;
+  const MessageCalls calls_;
   const bool overlap_;
+  const int64_t launch_gap_;
   const InstructionCostTable instruction_costs_;
   const CellIndex cell_;
   std::vector<int64_t> output_, gradient_;  // [cell] when it is there
@@ -149,6 +168,51 @@ class Walk {
   std::vector<std::vector<Ends>> ends_;  // [replica][stage]
   std::vector<std::vector<Nanoseconds>> last_gradient_;
 };
+
+constexpr int kNumActionKinds = static_cast<int>(ActionKind::kStep) + 1;
+
+// What a pass does to its device's memory: its messages come before it and leave after it.
+struct PassMemory {
+  int64_t received = 0, peak = 0, change = 0, sent = 0;
+};
+
+// [replica][stage][kind]
+using PassMemories = std::vector<std::vector<std::array<PassMemory, kNumActionKinds>>>;
+
+PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
+  const Schedule& s = order.schedule;
+  const InstructionCostTable instruction_costs(order, costs);
+  PassMemories memories(s.placement.num_replicas());
+  for (int r = 0; r < s.placement.num_replicas(); ++r) {
+    const auto& groups = s.placement.groups[r];
+    memories[r].resize(s.num_stages());
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      int64_t in = 0, out = 0;  // what stays on the device is no message
+      for (int e : s.stages.in_edges[stage]) {
+        if (groups[s.stages.edges[e].from] != groups[stage]) in += costs.edge_bytes[e].value();
+      }
+      for (int e : s.stages.out_edges[stage]) {
+        if (groups[s.stages.edges[e].to] != groups[stage]) out += costs.edge_bytes[e].value();
+      }
+      for (int k = 0; k < kNumActionKinds; ++k) {
+        Action a;
+        a.kind = static_cast<ActionKind>(k);
+        a.stage = static_cast<int16_t>(stage);
+        const InstructionCost cost = instruction_costs.Of(groups[stage][0], InstructionOf(a, r));
+        PassMemory& memory = memories[r][stage][k];
+        memory.peak = cost.peak;
+        memory.change = cost.change;
+        const bool forward = a.kind == ActionKind::kForward;
+        if (!forward && a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) {
+          continue;
+        }
+        memory.received = forward ? in : out;
+        memory.sent = forward ? out : in;
+      }
+    }
+  }
+  return memories;
+}
 
 }  // namespace
 
@@ -166,6 +230,24 @@ OrderWalk WalkOrder(const Program& order, const CostTable& costs,
                     absl::FunctionRef<PathCost(int from, int to)> hop,
                     const std::vector<Nanoseconds>& begin) {
   return Walk(order, costs, hop, begin).Run();
+}
+
+std::vector<Bytes> OrderPeaks(const Program& order, const CostTable& costs) {
+  const Schedule& s = order.schedule;
+  const PassMemories memories = MemoriesOf(order, costs);
+  std::vector<Bytes> peaks;
+  for (const std::vector<Action>& actions : s.order) {
+    int64_t level = 0, peak = 0;
+    for (const Action& a : actions) {
+      const PassMemory& pass =
+          memories[s.ReplicaOf(a.stage, a.micro_batch)][a.stage][static_cast<size_t>(a.kind)];
+      level += pass.received;
+      peak = std::max({peak, level + pass.peak, level + pass.change, level});
+      level += pass.change - pass.sent;
+    }
+    peaks.push_back(Bytes(peak));
+  }
+  return peaks;
 }
 
 }  // namespace pipelab

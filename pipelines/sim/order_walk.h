@@ -10,9 +10,12 @@
 // as in simulate.h; what is left out only ever takes time, or memory, more:
 //  * messages of a pair of devices do not wait for one another, and links are not shared;
 //  * no collective holds anything up, and there are no steps;
-//  * a receive is posted when its message is waited for, and not before.
+//  * a receive is posted when its message is waited for, and not before;
+//  * in calls (Program::calls), a device waits for its own messages and gathers them, but not for
+//    what else is in the calls of its neighbours.
 // Every time is a maximum of sums of times, so leaving out makes none of them later; the order of a
-// device's instructions, and with it its memory, is otherwise that of the program.
+// device's instructions, and with it its memory, is otherwise that of the program. Memory does not
+// depend on times: OrderPeaks, a fraction of that work again, finds it alone.
 #ifndef PIPELAB_PIPELINES_SIM_ORDER_WALK_H_
 #define PIPELAB_PIPELINES_SIM_ORDER_WALK_H_
 
@@ -30,7 +33,6 @@ struct OrderWalk {
   struct Device {
     Nanoseconds end;            // of its last action, and without CostTable::overlap its sends
     Nanoseconds last_gradient;  // end of its last weight gradient
-    Bytes peak_activation;
   };
   std::vector<Device> devices;
   // [replica][stage] The end of its last weight gradient.
@@ -40,12 +42,15 @@ struct OrderWalk {
 // Groups of one device, whole samples, and micro-batches of one size.
 bool CanWalkOrder(const Schedule& schedule);
 
-// Of `order`, the schedule alone is read: a valid one that CanWalkOrder (CHECKed). Of `costs`, no
+// Of `order`, the schedule and `calls` are read: a valid one that CanWalkOrder (CHECKed). Of `costs`, no
 // network, speeds or measured times. `hop` gives the way between two devices. `begin`: [device]
 // when its first action may begin; empty: 0.
 OrderWalk WalkOrder(const Program& order, const CostTable& costs,
                     absl::FunctionRef<PathCost(int from, int to)> hop,
                     const std::vector<Nanoseconds>& begin = {});
+
+// [device] The most activations that it has at a time. Of `costs`, memory and bytes are read.
+std::vector<Bytes> OrderPeaks(const Program& order, const CostTable& costs);
 
 }  // namespace pipelab
 

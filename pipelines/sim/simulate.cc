@@ -23,9 +23,11 @@ namespace {
 
 class Simulation {
  public:
-  Simulation(const Program& program, const CostTable& costs)
+  // `totals`: SimulateTotals.
+  Simulation(const Program& program, const CostTable& costs, bool totals)
       : p_(program),
         costs_(costs),
+        totals_(totals),
         instruction_costs_(program, costs),
         rings_(program),
         transfers_(program, costs, SharedRings()),
@@ -88,7 +90,7 @@ class Simulation {
     const std::vector<Instruction>& list = p_.instructions[d];
     const Nanoseconds* measured =
         costs_.instruction_time.empty() ? nullptr : costs_.instruction_time[d].data();
-    trace.spans.reserve(list.size());
+    if (!totals_) trace.spans.reserve(list.size());
     for (; device.at < list.size(); ++device.at) {
       const Instruction& i = list[device.at];
       const InstructionCost cost = instruction_costs_.Of(d, i);
@@ -146,6 +148,7 @@ class Simulation {
       if (i.op != OpCode::kSend && i.op != OpCode::kReceive && i.op != OpCode::kWait) {
         device.exchange_begin = end;
       }
+      if (totals_) continue;
       trace.spans.push_back(
           {static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin, end, own, 0});
     }
@@ -276,14 +279,16 @@ class Simulation {
       trace_.devices[d].peak_activation = Bytes(device.peak);
       trace_.devices[d].peak_state = state[d];
     }
+    trace_.makespan = Nanoseconds(makespan);
+    if (totals_) return std::move(trace_);
     AddTensorTraffic(p_, costs_, instruction_costs_, &trace_);
     AddStatisticsTraffic(p_, costs_, &trace_);
-    trace_.makespan = Nanoseconds(makespan);
     return std::move(trace_);
   }
 
   const Program& p_;
   const CostTable& costs_;
+  const bool totals_;
   const InstructionCostTable instruction_costs_;
   const ProgramRings rings_;
   Transfers transfers_;
@@ -368,7 +373,12 @@ absl::Status CheckFits(const Program& p, const CostTable& costs) {
 
 absl::StatusOr<Trace> Simulate(const Program& program, const CostTable& costs, TraceOrigin origin) {
   PIPELAB_RETURN_IF_ERROR(CheckFits(program, costs));
-  return Simulation(program, costs).Run(origin);
+  return Simulation(program, costs, /*totals=*/false).Run(origin);
+}
+
+absl::StatusOr<Trace> SimulateTotals(const Program& program, const CostTable& costs) {
+  PIPELAB_RETURN_IF_ERROR(CheckFits(program, costs));
+  return Simulation(program, costs, /*totals=*/true).Run(TraceOrigin::kSimulated);
 }
 
 }  // namespace pipelab

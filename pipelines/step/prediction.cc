@@ -47,7 +47,7 @@ std::vector<DevicePrediction> DevicesOf(const TraceAnalysis& analysis, const Tra
 }
 
 // `memory`: [device of the program].
-absl::StatusOr<StepPrediction> Simulated(Step step, absl::optional<Bytes> limit,
+absl::StatusOr<StepPrediction> Simulated(Step step, absl::optional<Bytes> limit, bool totals,
                                          std::vector<Bytes>* memory) {
   StepPrediction p;
   *memory = MemoryWithRuns(step);
@@ -57,7 +57,8 @@ absl::StatusOr<StepPrediction> Simulated(Step step, absl::optional<Bytes> limit,
     p.step = std::move(step);
     return p;
   }
-  PIPELAB_ASSIGN_OR_RETURN(p.trace, Simulate(step.program, step.costs));
+  PIPELAB_ASSIGN_OR_RETURN(p.trace, totals ? SimulateTotals(step.program, step.costs)
+                                           : Simulate(step.program, step.costs));
   p.step_time = step.set_up + p.trace.makespan;
   if (memory->empty()) {
     for (const DeviceTrace& d : p.trace.devices) {
@@ -83,12 +84,13 @@ double StepPrediction::samples_per_second() const {
 
 absl::StatusOr<StepPrediction> SimulateStep(Step step, absl::optional<Bytes> limit) {
   std::vector<Bytes> memory;
-  return Simulated(std::move(step), limit, &memory);
+  return Simulated(std::move(step), limit, /*totals=*/true, &memory);
 }
 
 absl::StatusOr<StepPrediction> Predict(Step step) {
   std::vector<Bytes> memory;
-  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, Simulated(std::move(step), absl::nullopt, &memory));
+  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p,
+                           Simulated(std::move(step), absl::nullopt, /*totals=*/false, &memory));
   PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(p.trace));
   p.bubble = analysis.overall.bubble;
   p.devices = DevicesOf(analysis, p.trace, memory, p.step.members);

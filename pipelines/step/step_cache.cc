@@ -255,6 +255,8 @@ absl::StatusOr<PassTimes> StepCache::PassTimesOf(const StepConfig& c) {
 
 absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepConfig& c) {
   if (!ChoosesOrder(c)) return absl::nullopt;
+  const std::string key = ScheduleKey(c, /*timed=*/true);
+  if (const auto found = longest_.find(key); found != longest_.end()) return found->second;
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(c.scheme));
   SchemeParams sizes = SchemeSizes(c);
   PIPELAB_ASSIGN_OR_RETURN(sizes.times, PassTimesOf(c));
@@ -262,7 +264,9 @@ absl::StatusOr<absl::optional<Nanoseconds>> StepCache::LongestOrder(const StepCo
   longer.scheme = std::string(scheme->never_longer_than);
   longer.recompute = Recompute::kNone;  // Makespan adds it
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* equal, ScheduleOf(longer, /*timed=*/false));
-  return Nanoseconds(Makespan(*equal, PassLengths::Of(sizes)));
+  const Nanoseconds longest(Makespan(*equal, PassLengths::Of(sizes)));
+  longest_.emplace(key, longest);
+  return longest;
 }
 
 absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool timed,
@@ -281,6 +285,9 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
         PIPELAB_ASSIGN_OR_RETURN(const StepStages cut, StagesOf(c, stages));
         const auto [least_hop, longest_hop] = HopTimes(model_, c, *cut.costs);
         sizes.times = TimesOfStages(*cut.costs, longest_hop);
+        StepConfig equal = c;
+        equal.recompute = Recompute::kNone;
+        PIPELAB_ASSIGN_OR_RETURN(sizes.for_equal_times, ScheduleOf(equal, /*timed=*/false));
         if (limits != nullptr) {
           sizes.limits = MemoryOfStages(cut.partition->stages, *cut.costs, sizes.recompute);
           sizes.limits.free = limits->free;

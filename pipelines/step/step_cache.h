@@ -115,7 +115,8 @@ class StepCache {
   std::map<std::string, std::vector<Bytes>> too_little_;
   std::map<std::string, Schedule> own_;
   int64_t cached_actions_ = 0;
-  std::map<int64_t, Flops> flops_;  // by samples
+  std::map<std::string, Nanoseconds> longest_;  // LongestOrder, by timed schedule
+  std::map<int64_t, Flops> flops_;              // by samples
 };
 
 }  // namespace pipelab
