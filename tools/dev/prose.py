@@ -20,10 +20,8 @@ GENERATED = ("testdata/", "experiments/results/")
 
 # Pages not mended yet: take one out once it is clean.
 LATER = (
-    "CHANGELOG.md", "docs/adding.md", "docs/cli.md", "docs/clusters.md", "docs/data.md",
-    "docs/graphpipe.md", "docs/models.md", "docs/planning.md", "docs/results.md",
-    "docs/scaling.md", "docs/tutorial.md", "docs/validation.md",
-    "experiments/examples/README.md",
+    "CHANGELOG.md", "docs/cli.md", "docs/clusters.md", "docs/graphpipe.md", "docs/planning.md",
+    "docs/results.md", "docs/validation.md",
 )
 
 # Pattern -> what to write instead. Matched without regard to case, across line ends.
