@@ -110,6 +110,10 @@ absl::Status CheckComparison(const ModelGraph& graph, const ComparisonOptions& o
 absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSource& batches,
                                          const ComparisonOptions& options);
 
+// Which scheme has the shortest step, by how much, and which the least memory; empty where fewer
+// than two were compared.
+std::string ComparisonTakeaway(const ComparisonResult& result);
+
 // Tables, timelines and loss curves of the result. `data` says in the tables what was trained on.
 absl::Status AddToReport(const ComparisonOptions& options, absl::string_view data,
                          const ComparisonResult& result, Report* report);

@@ -58,7 +58,7 @@ Table SchemeTable(const ComparisonOptions& options, absl::string_view data) {
   t.AddColumn({"equals_serial", "equals serial training", "equals serial", "", Origin::kComputed, 0,
                /*varies=*/true});
   t.AddColumn({"step_time", "step time", "step", "ms", measured, 1});
-  t.AddColumn({"step_time_replayed", "step time with a core a device", "step", "ms", replayed, 1});
+  t.AddColumn({"step_time_replayed", "step time, one core per device", "step", "ms", replayed, 1});
   t.AddColumn({"bubble_predicted", "bubble predicted", "bubble", "%", simulated, 1});
   t.AddColumn({"bubble_replayed", "bubble", "bubble", "%", replayed, 1});
   t.AddColumn({"peak_activation_predicted", "peak activations of a device, predicted", "peak act.",
@@ -116,6 +116,16 @@ Table MemoryTable(const ComparisonResult& result) {
   return t;
 }
 
+// Losses that are equal but for rounding lie on one another; their differences do not.
+std::vector<double> MillionthsOver(const std::vector<double>& losses,
+                                   const std::vector<double>& serial) {
+  std::vector<double> differences;
+  for (size_t i = 0; i < std::min(losses.size(), serial.size()); ++i) {
+    differences.push_back(1e6 * (losses[i] - serial[i]));
+  }
+  return differences;
+}
+
 Table MemoryPartsTable(const ComparisonResult& result) {
   std::vector<MemoryRun> runs;
   for (const SchemeResult& r : result.schemes) runs.push_back({r.scheme, &r.program, &r.costs});
@@ -125,17 +135,37 @@ Table MemoryPartsTable(const ComparisonResult& result) {
 
 }  // namespace
 
+std::string ComparisonTakeaway(const ComparisonResult& result) {
+  if (result.schemes.size() < 2) return "";
+  const auto [fastest, slowest] =
+      std::minmax_element(result.schemes.begin(), result.schemes.end(),
+                          [](const SchemeResult& a, const SchemeResult& b) {
+                            return a.replayed.makespan < b.replayed.makespan;
+                          });
+  const auto smallest =
+      std::min_element(result.schemes.begin(), result.schemes.end(),
+                       [](const SchemeResult& a, const SchemeResult& b) {
+                         return LargestPeak(a.simulated) < LargestPeak(b.simulated);
+                       });
+  return absl::StrFormat(
+      "%s has the shortest step, %.1f ms (replayed), %.2f times as fast as %s. %s needs the least "
+      "memory for activations, %.2f MiB on its fullest device (simulated).",
+      fastest->scheme, ToMs(fastest->replayed.makespan),
+      ToMs(slowest->replayed.makespan) / ToMs(fastest->replayed.makespan), slowest->scheme,
+      smallest->scheme, ToMiB(LargestPeak(smallest->simulated)));
+}
+
 absl::Status AddToReport(const ComparisonOptions& options, absl::string_view data,
                          const ComparisonResult& result, Report* report) {
   Table schemes = SchemeTable(options, data);
   AddSerialRow(options, result, &schemes);
-  std::vector<Series> curves = {{"serial", result.serial_losses}};
+  std::vector<Series> differences;
   for (const SchemeResult& r : result.schemes) {
     const Equality equality = CompareLosses(r, result.serial_losses);
     PIPELAB_RETURN_IF_ERROR(AddSchemeRow(r, equality, &schemes));
     if (!equality.ok)
       report->AddNote(absl::StrCat(r.scheme, " misses serial training: ", equality.text));
-    curves.push_back({r.scheme, r.losses});
+    differences.push_back({r.scheme, MillionthsOver(r.losses, result.serial_losses)});
   }
   schemes.AddNote(
       "gpipe re-materialises (as published): its backward passes include a second forward, and its "
@@ -145,7 +175,10 @@ absl::Status AddToReport(const ComparisonOptions& options, absl::string_view dat
   report->AddTable(MemoryTable(result));
   report->AddTable(MemoryPartsTable(result));
   report->AddLossCurves(options.curves_title, absl::StrCat("loss [", options.loss_unit, "]"),
-                        std::move(curves));
+                        {{"serial", result.serial_losses}});
+  report->AddLossCurves(absl::StrCat(options.curves_title, ", difference from serial"),
+                        absl::StrCat("difference [1e-6 ", options.loss_unit, "]"),
+                        std::move(differences));
   for (const SchemeResult& r : result.schemes) {
     report->AddTimeline(r.scheme, r.program, r.simulated, &r.costs);
     report->AddTimeline(r.scheme, r.program, r.replayed);

@@ -155,6 +155,8 @@ absl::Status Run(const Processes& processes, StudyRun* study) {
                      "device a core of its own."));
   }
   PIPELAB_RETURN_IF_ERROR(AddToReport(options, text.description, result, &report));
+  report.SetTakeaway(ComparisonTakeaway(result));
+  report.AddOverview("schemes", {"step_time_replayed", "peak_activation", "bubble_replayed"});
   AddClaims(result, &report);
   study->FailAtEnd(CheckEquality(result));
   return absl::OkStatus();

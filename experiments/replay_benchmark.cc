@@ -24,7 +24,7 @@ constexpr int kDevices = 2;
 
 void BM_ReplayedOverMeasured(benchmark::State& state, const std::string& scheme) {
   if (std::thread::hardware_concurrency() < kDevices) {
-    state.SkipWithError("needs 2 cores, a core a device");
+    state.SkipWithError("needs 2 cores, one core per device");
     return;
   }
   auto text = MakeTextData(SyntheticCorpus(1 << 18, 1), /*context=*/128, 1);

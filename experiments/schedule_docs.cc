@@ -1,7 +1,7 @@
 // bazel run //experiments:schedule_docs -- --update
 //
-// Writes docs/schedules.md, README's table of schemes and its pictures from the catalogue; without
-// --update prints the former.
+// Writes docs/schedules.md and README's picture from the catalogue; without --update prints the
+// former.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -15,7 +15,7 @@
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(bool, update, false, "write docs/schedules.md and README.md of the checkout");
+ABSL_FLAG(bool, update, false, "write docs/schedules.md and docs/pictures of the checkout");
 
 namespace pipelab {
 namespace {
@@ -35,10 +35,6 @@ absl::Status Run(const std::vector<std::string>& words) {
     return absl::InvalidArgumentError(
         "--update=true: works with `bazel run`, which says where the checkout is");
   }
-  const std::string readme_file = JoinPath(workspace, "README.md");
-  PIPELAB_ASSIGN_OR_RETURN(const std::string readme_now, ReadFile(readme_file));
-  PIPELAB_ASSIGN_OR_RETURN(const std::string readme, WithSchemeTable(readme_now));
-  PIPELAB_RETURN_IF_ERROR(WriteFileAtomically(readme_file, readme));
   PIPELAB_ASSIGN_OR_RETURN(const auto pictures, SchemePictures());
   for (const auto& [name, svg] : pictures)
     PIPELAB_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(workspace, name), svg));

@@ -26,21 +26,23 @@ constexpr char kHead[] = R"(# Schedules
 Made from the catalogue by `bazel run //experiments:schedule_docs -- --update`; a test compares this
 page with the code.
 
-A forward takes 1 unit of time, a full backward 2, its input part and its weight part 1 each,
-messages nothing. Pictures are terminal timelines (`pipelab show NAME`): one line per device, one
-character per unit; `a b c` are forwards of micro-batches 0 1 2, `A B C` backwards or their input
-parts, `+` weight parts, `.` idle. *Bubble* is idle time / (devices x makespan). *In flight* is the
-most stage activations that a device holds at one time, each from its forward to its B or W. A stage
-of a scheme with V virtual stages is 1/V of a stage of a scheme with one, and a token slice is
-1 / slices of a micro-batch, in time and in memory: compare activations in flight / (virtual stages
-x slices).
+A forward takes 1 unit of time, a full backward 2, its input part and its weight part 1 each, a
+message nothing. Pictures are terminal timelines (`pipelab show NAME`): one line per device, one
+character per unit. `a b c` are forwards of micro-batches 0 1 2, `A B C` backwards or their input
+parts, `+` weight parts, `.` idle.
 
-A test checks every formula against the simulator, exactly, for every P from 2 to 16, M from 1 to
-8 P and V from 1 to 4 that the scheme serves and that *holds for* names. P devices, M micro-batches,
-V virtual stages, r a device's number from 0, g the largest group of micro-batches (`--group_size`), f
-pairs of pipelines (`--replicas` / 2), u micro-batches of an update (`--update_interval`), s token
-slices (`--slices`), T the makespan. A comparison in a formula counts 1 where it is true and 0 where
-not. *Weights* are stage weights that a device holds, older versions included.
+*Bubble* is idle time / (devices x makespan). *In flight* is the most stage activations that a
+device holds at one time, each from its forward to its B or W. A stage of a scheme with V virtual
+stages is 1/V of a stage of a scheme with one. A token slice is 1 / slices of a micro-batch, in time
+and in memory. So compare activations in flight / (virtual stages x slices).
+
+The formulas use P devices, M micro-batches, V virtual stages and the makespan T. Further, r is a
+device's number from 0, g the largest group of micro-batches (`--group_size`), f the number of pairs
+of pipelines (`--replicas` / 2), u the micro-batches of an update (`--update_interval`), and s the
+token slices (`--slices`). A comparison counts 1 where it is true and 0 where it is not. *Weights*
+are stage weights that a device holds, older versions included. A test compares every formula with
+the simulator, exactly, for every P from 2 to 16, M from 1 to 8 P and V from 1 to 4 that the scheme
+allows and the column *holds for* names.
 )";
 
 struct Size {
@@ -106,7 +108,7 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
     const Figures f = FiguresOf(run);
     absl::StrAppend(&text,
                     "\nTwo branches of two stages and a join, `--devices=5 --micro_batches=8\n",
-                    "--edges=0-1,1-4,2-3,3-4", what, "`: makespan ", Number(f.makespan),
+                    "--edges=0-1,1-4,2-3,3-4", what, "`:\nmakespan ", Number(f.makespan),
                     ", bubble ", absl::StrFormat("%.2f", 100 * f.bubble), "%, in flight ",
                     InFlightText(f), ".\n\n```\n", Picture(run.trace()), "```\n");
   }
@@ -156,9 +158,8 @@ absl::StatusOr<std::string> Section(const Scheme& scheme) {
 
 absl::StatusOr<std::string> Overview() {
   std::string text =
-      "\n| scheme | virtual stages | bubble at P = 4, M = 16 [%] | most in flight / (virtual "
-      "stages x slices) | "
-      "paper |\n"
+      "\n| scheme | what it does | virtual stages | bubble at P = 4, M = 16 [%] | most in flight / "
+      "(virtual stages x slices) |\n"
       "|---|---|---|---|---|\n";
   for (const Scheme& scheme : Catalog()) {
     const absl::StatusOr<SimulatedRun> run = RunAt(scheme, {4, 16});
@@ -171,9 +172,9 @@ absl::StatusOr<std::string> Overview() {
       const Schedule& s = run->program().schedule;
       in_flight = Number(static_cast<double>(most) / (VirtualStagesOf(s) * s.num_slices));
     }
-    absl::StrAppend(&text, "| [", scheme.name, "](#", scheme.name, ") | ",
-                    scheme.default_virtual_stages, " | ", bubble, " | ", in_flight, " | ",
-                    scheme.paper, " |\n");
+    absl::StrAppend(&text, "| [", scheme.name, "](#", scheme.name, ") | ", scheme.summary,
+                    scheme.asynchronous ? "; asynchronous" : "", " | ",
+                    scheme.default_virtual_stages, " | ", bubble, " | ", in_flight, " |\n");
   }
   return text;
 }
@@ -193,31 +194,14 @@ absl::StatusOr<std::string> SchedulesPage() {
 
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> SchemePictures() {
   std::vector<std::pair<std::string, std::string>> files;
-  for (const char* name : {"1f1b", "zbv"}) {
+  for (const char* name : {"1f1b"}) {
     PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name));
     PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun run, RunAt(*scheme, {4, 8}));
-    PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg(name, name, run.program(), run.trace()));
+    PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg(name, name, run.program(), run.trace(),
+                                                          run.nanoseconds_per_unit));
     files.emplace_back(absl::StrCat("docs/pictures/", name, ".svg"), std::move(svg));
   }
   return files;
-}
-
-absl::StatusOr<std::string> WithSchemeTable(absl::string_view text) {
-  constexpr absl::string_view kBegin = "<!-- schemes", kEnd = "<!-- end";
-  const size_t begin = text.find(kBegin), end = text.find(kEnd);
-  if (begin == absl::string_view::npos || end == absl::string_view::npos || end < begin ||
-      text.rfind(kBegin) != begin || text.rfind(kEnd) != end) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a line '", kBegin, "' and one '", kEnd, "' must be there, once each"));
-  }
-  std::string table = "| scheme | what it does | paper |\n|---|---|---|\n";
-  for (const Scheme& scheme : Catalog()) {
-    absl::StrAppend(&table, "| [", scheme.name, "](docs/schedules.md#", scheme.name, ") | ",
-                    scheme.summary, scheme.asynchronous ? "; asynchronous" : "", " | ",
-                    scheme.paper, " |\n");
-  }
-  const size_t first = text.find('\n', begin) + 1;
-  return absl::StrCat(text.substr(0, first), table, text.substr(end));
 }
 
 }  // namespace pipelab

@@ -20,18 +20,6 @@ TEST(SchedulesPage, IsTheFileInDocs) {
                                "with\n  bazel run //experiments:schedule_docs -- --update";
 }
 
-TEST(SchedulesPage, ReadmeHasTheTable) {
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string readme, ReadFile("README.md"));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string made, WithSchemeTable(readme));
-  EXPECT_TRUE(made == readme) << "README's table of schemes is not the catalogue's; write it with\n"
-                                 "  bazel run //experiments:schedule_docs -- --update";
-  for (const Scheme& scheme : Catalog()) {
-    EXPECT_THAT(readme, HasSubstr("| [" + std::string(scheme.name) + "](docs/schedules.md#"));
-  }
-  EXPECT_FALSE(WithSchemeTable("no such lines").ok());
-  EXPECT_FALSE(WithSchemeTable("<!-- end -->\n<!-- schemes -->\n").ok());
-}
-
 TEST(SchedulesPage, ReadmesPicturesAreOfTheCatalogue) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const auto pictures, SchemePictures());
   EXPECT_FALSE(pictures.empty());

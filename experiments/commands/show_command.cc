@@ -57,13 +57,20 @@ absl::StatusOr<Shown> ShownFromFlags(const Words& words) {
   return shown;
 }
 
+// 0: times are those of a model.
+int64_t NanosecondsPerOwnUnit(const SimulatedRun& run) {
+  return run.unit.empty() ? run.nanoseconds_per_unit : 0;
+}
+
 absl::StatusOr<std::string> TimelineOf(const Shown& shown) {
-  return TimelineSvg("timeline", shown.name, shown.run.program(), shown.run.trace());
+  return TimelineSvg("timeline", shown.name, shown.run.program(), shown.run.trace(),
+                     NanosecondsPerOwnUnit(shown.run));
 }
 
 absl::StatusOr<std::string> MemoryOf(const Shown& shown) {
   const SimulatedRun& run = shown.run;
-  return MemorySvg("memory", shown.name, run.program(), run.costs(), run.trace());
+  return MemorySvg("memory", shown.name, run.program(), run.costs(), run.trace(),
+                   NanosecondsPerOwnUnit(run));
 }
 
 absl::StatusOr<std::string> TraceOf(const Shown& shown) {

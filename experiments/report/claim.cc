@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -192,6 +193,20 @@ absl::Status CheckClaim(const Claim& claim) {
     return error("does not say what counts as met");
   }
   return absl::OkStatus();
+}
+
+std::string ClaimsSummary(const std::vector<Claim>& claims) {
+  if (claims.empty()) return "";
+  std::map<ClaimState, int> counts;
+  for (const Claim& c : claims) ++counts[c.state];
+  std::vector<std::string> others;
+  for (const auto& [state, count] : counts) {
+    if (state != ClaimState::kMet)
+      others.push_back(absl::StrCat(count, " ", ClaimStateName(state)));
+  }
+  return absl::StrCat(counts[ClaimState::kMet], " of ", claims.size(),
+                      claims.size() == 1 ? " claim is met" : " claims are met",
+                      others.empty() ? "" : ": ", absl::StrJoin(others, ", "), ".");
 }
 
 Table ClaimsTable(const std::vector<Claim>& claims) {

@@ -109,6 +109,9 @@ void MetOverRange(Claim* claim, const std::string& name, const std::vector<Range
 // "missed: REASON", "depends on NAME: holds for ..., turns at ...", "met".
 std::string Verdict(const Claim& claim);
 
+// "3 of 5 claims are met: 1 missed, 1 not made."; empty where there are none.
+std::string ClaimsSummary(const std::vector<Claim>& claims);
+
 // InvalidArgument: no id, no text, a miss without a reason, a paper's figure without a tag, one
 // that is only recalled as a target, ...
 absl::Status CheckClaim(const Claim& claim);

@@ -29,12 +29,12 @@ constexpr Colour kColours[] = {
 class Drawing {
  public:
   Drawing(const Program& program, const Trace& trace, std::vector<std::vector<MemoryPoint>> levels,
-          std::vector<MemoryPeak> peaks)
+          std::vector<MemoryPeak> peaks, int64_t ns_per_unit)
       : program_(program), trace_(trace), levels_(std::move(levels)), peaks_(std::move(peaks)) {
     for (const MemoryPeak& peak : peaks_) largest_ = std::max(largest_, peak.parts.total());
     unit_ = MemoryUnitFor(largest_);
     end_ = std::max<int64_t>(1, trace.makespan.value());
-    time_unit_ = TimeUnitFor(end_);
+    time_unit_ = TimeUnitFor(end_, ns_per_unit);
   }
 
   std::string Draw(absl::string_view id, absl::string_view scheme) const;
@@ -158,7 +158,7 @@ std::string Drawing::Draw(absl::string_view id, absl::string_view scheme) const 
   const std::string title =
       absl::StrCat(scheme, ": memory of each device, simulated, at the times of the ",
                    OriginName(OriginOf(trace_)), " step; at most ", Text(largest_));
-  std::string description = "A row a device, parts on top of one another, time to the right.";
+  std::string description = "One row per device, parts on top of one another, time to the right.";
   for (size_t d = 0; d < peaks_.size(); ++d) {
     absl::StrAppend(&description, " Device ", d, ": at most ", Text(peaks_[d].parts.total()), ".");
   }
@@ -175,7 +175,7 @@ std::string Drawing::Draw(absl::string_view id, absl::string_view scheme) const 
 
 absl::StatusOr<std::string> MemorySvg(absl::string_view id, absl::string_view scheme,
                                       const Program& program, const CostTable& costs,
-                                      const Trace& trace) {
+                                      const Trace& trace, int64_t ns_per_unit) {
   PIPELAB_RETURN_IF_ERROR(MatchMessages(program, trace).status());
   std::vector<std::vector<MemoryPoint>> levels = MemoryLevels(program, costs, trace);
   size_t points = 0;
@@ -184,7 +184,8 @@ absl::StatusOr<std::string> MemorySvg(absl::string_view id, absl::string_view sc
     return absl::ResourceExhaustedError(absl::StrCat(
         points, " changes of memory are too many to draw; the limit is ", kMostMemoryPoints));
   }
-  return Drawing(program, trace, std::move(levels), PeakMemory(program, costs)).Draw(id, scheme);
+  return Drawing(program, trace, std::move(levels), PeakMemory(program, costs), ns_per_unit)
+      .Draw(id, scheme);
 }
 
 }  // namespace pipelab

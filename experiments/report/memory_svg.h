@@ -2,7 +2,7 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::string svg, MemorySvg("m1", "1f1b", program, costs, trace));
 //
-// A row a device, all of one scale, time to the right; the line is the device's peak, with what it
+// One row per device, all of one scale, time to the right; the line is the device's peak, with what it
 // holds then and what it does (report/memory_table.h). Levels are predicted, from the order of
 // instructions, at the times of the trace (sim/memory_levels.h). What rises and falls at one time
 // is not seen.
@@ -12,6 +12,7 @@
 #ifndef PIPELAB_EXPERIMENTS_REPORT_MEMORY_SVG_H_
 #define PIPELAB_EXPERIMENTS_REPORT_MEMORY_SVG_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -24,10 +25,10 @@ namespace pipelab {
 
 inline constexpr int kMostMemoryPoints = 50000;
 
-// `id` prefixes element ids; `scheme` is the name in the title.
+// `id` prefixes element ids; `scheme` is the name in the title; `ns_per_unit` as TimelineSvg's.
 absl::StatusOr<std::string> MemorySvg(absl::string_view id, absl::string_view scheme,
                                       const Program& program, const CostTable& costs,
-                                      const Trace& trace);
+                                      const Trace& trace, int64_t ns_per_unit = 0);
 
 }  // namespace pipelab
 

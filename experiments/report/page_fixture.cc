@@ -52,6 +52,24 @@ Table WideTable() {
   return t;
 }
 
+// Of claims, with long texts; more rows than stay open below an overview.
+Table LongTable() {
+  Table t("long", "A table of many rows");
+  t.AddKey("id");
+  Column c;
+  c.metric = "text";
+  c.title = "a title that is longer than most";
+  c.brief = "brief";
+  c.origin = Origin::kComputed;
+  t.AddColumn(c);
+  for (int i = 0; i < 20; ++i) {
+    t.AddRow(
+        {Label(absl::StrCat("paper.claim_with_a_long_name_", i)),
+         Computed("throughput over the better of two planners, at each size that is printed")});
+  }
+  return t;
+}
+
 Table BarTable() {
   Table t("memory_bars", "A table for bars");
   t.AddKey("name");
@@ -75,6 +93,9 @@ std::string PageHtml() {
   report.AddTable(SortTable());
   report.AddTable(BarTable());
   report.AddTable(WideTable());
+  report.AddTable(LongTable());
+  report.SetTakeaway("gpipe has the longest step.");
+  report.AddOverview("schemes", {"step_time", "bubble"});
   const SampleRun sliced = SimulateSample("terapipe", 2, 2), both = SimulateSample("chimera", 4, 4);
   report.AddTimeline("terapipe", sliced.program, sliced.trace);
   report.AddTimeline("chimera", both.program, both.trace);

@@ -21,7 +21,7 @@ TEST_F(PageTest, ShowsItsText) {
   for (const char* expected :
        {"A sample <report> & its parts", "Second paragraph.", "step time", "nats/token", "measured",
         "41.3", "published", "the run was <interrupted>", "Where the numbers of a column are from",
-        "a & b <c>.", "learning_rate", "Processor(R) @ 2.00GHz", "1F1B <&>, simulated",
+        "a & b <c>.", "learning_rate", "Processor(R) @ 2.00GHz", "gpipe, simulated",
         "Skip to the content"}) {
     EXPECT_THAT(text, HasSubstr(expected));
   }

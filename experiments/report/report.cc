@@ -10,6 +10,7 @@
 #include "experiments/report/claim_json.h"
 #include "experiments/report/markup.h"
 #include "experiments/report/memory_svg.h"
+#include "experiments/report/overview_html.h"
 #include "experiments/report/records.h"
 #include "experiments/report/report_pages.h"
 #include "experiments/report/timeline_page.h"
@@ -166,6 +167,23 @@ void Report::AddClaim(Claim claim) {
   Table table = ClaimsTable(claims_);
   Fail(table.status());
   tables_.insert(tables_.begin(), std::move(table));
+}
+
+void Report::SetTakeaway(absl::string_view text) { takeaway_ = std::string(text); }
+
+void Report::AddOverview(absl::string_view table, std::vector<std::string> metrics) {
+  const auto found =
+      std::find_if(tables_.begin(), tables_.end(), [&](const Table& t) { return t.id() == table; });
+  if (found == tables_.end()) {
+    return Fail(absl::InvalidArgumentError(absl::StrCat("overview: no table '", table, "'")));
+  }
+  for (const std::string& metric : metrics) {
+    if (FindColumn(*found, metric) >= 0) continue;
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("overview: the table '", table, "' has no column '", metric, "'")));
+  }
+  overview_table_ = std::string(table);
+  overview_metrics_ = std::move(metrics);
 }
 
 void Report::AddNote(absl::string_view note) { notes_.push_back(std::string(note)); }

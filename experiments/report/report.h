@@ -97,6 +97,12 @@ class Report {
     AddCurves(title, "step", y_label, std::move(series));
   }
 
+  // What a reader should take away, in a sentence or two: report.html and report.md begin with it.
+  void SetTakeaway(absl::string_view text);
+  // Bars of columns of a table that was added, above all tables of report.html: less is better, and
+  // the least is marked. Long tables are then folded.
+  void AddOverview(absl::string_view table, std::vector<std::string> metrics);
+
   // Claims come before all tables, those that are missed first, and go to claims.json.
   void AddClaim(Claim claim);
   const std::vector<Claim>& claims() const { return claims_; }
@@ -146,6 +152,9 @@ class Report {
   std::vector<Timeline> timelines_;
   std::vector<Curves> curves_;
   std::vector<std::string> notes_;
+  std::string takeaway_;
+  std::string overview_table_;  // empty: there is none
+  std::vector<std::string> overview_metrics_;
   absl::Status status_;
 };
 

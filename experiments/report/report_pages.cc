@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "experiments/report/markup.h"
+#include "experiments/report/overview_html.h"
 
 namespace pipelab {
 namespace {
@@ -66,6 +67,11 @@ std::string HtmlSection(absl::string_view title, absl::string_view content) {
                       HtmlEscape(title), "</h2>\n", content, "</section>\n");
 }
 
+std::string Folded(absl::string_view summary, absl::string_view content) {
+  return absl::StrCat("<details>\n<summary>", HtmlEscape(summary), "</summary>\n", content,
+                      "</details>\n");
+}
+
 // What a reader must know of the columns, in the words of docs/results.md.
 std::string HtmlOrigins(const std::vector<Table>& tables) {
   static constexpr std::pair<Origin, const char*> kMeanings[] = {
@@ -85,9 +91,7 @@ std::string HtmlOrigins(const std::vector<Table>& tables) {
     }
   }
   if (html.empty()) return html;
-  return absl::StrCat(
-      "<details>\n<summary>Where the numbers of a column are from</summary>\n<dl>\n", html,
-      "</dl>\n</details>\n");
+  return Folded("Where the numbers of a column are from", absl::StrCat("<dl>\n", html, "</dl>\n"));
 }
 
 // The drawings of a page, until they are too large for it; the others are named with their files.
@@ -118,15 +122,14 @@ Facts ReportPages::Settings() const {
 }
 
 Facts ReportPages::FileList() const {
-  Facts files = {
-      {"report.html, report.md", "this report"},
-      {"records.csv", "every number of every table: a row for each, with unit and origin"},
-      {"claims.json", "what is claimed, published and found"},
-      {"deterministic.csv", "the numbers that every run must have, on every machine"},
-      {"samples.csv", "the measurements behind measured medians"},
-      {"run.json", "rows with a time, in Google Benchmark's form"},
-      {"config.json", "settings and seed"},
-      {"env.json", "commit, compiler, processor, packages"}};
+  Facts files = {{"report.html, report.md", "this report"},
+                 {"records.csv", "every number of every table, one per row, with unit and origin"},
+                 {"claims.json", "what is claimed, published and found"},
+                 {"deterministic.csv", "the numbers that every run must have, on every machine"},
+                 {"samples.csv", "the measurements behind measured medians"},
+                 {"run.json", "rows with a time, in Google Benchmark's form"},
+                 {"config.json", "settings and seed"},
+                 {"env.json", "commit, compiler, processor, packages"}};
   for (const Table& t : report_.tables_) {
     files.emplace_back(absl::StrCat("table_", t.id(), ".csv"),
                        absl::StrCat("the table \"", t.caption(), "\""));
@@ -144,7 +147,8 @@ Facts ReportPages::FileList() const {
                          absl::StrCat("memory of each device over time, ", t.scheme));
     }
     const std::pair<std::string, std::string> schedule(
-        t.schedule_file, absl::StrCat("the order of actions of ", t.scheme, ", a row a device"));
+        t.schedule_file,
+        absl::StrCat("the order of actions of ", t.scheme, ", one row per device"));
     if (files.back() != schedule &&
         std::find(files.begin(), files.end(), schedule) == files.end()) {
       files.push_back(schedule);
@@ -162,6 +166,9 @@ std::string ReportPages::Terminal() const {
 
 std::string ReportPages::Markdown() const {
   std::string text = absl::StrCat("# ", MarkdownEscape(report_.options_.title), "\n\n");
+  if (!report_.takeaway_.empty()) {
+    absl::StrAppend(&text, "**", MarkdownEscape(report_.takeaway_), "**\n\n");
+  }
   for (const std::string& p : Paragraphs(report_.options_.summary)) {
     absl::StrAppend(&text, MarkdownEscape(p), "\n\n");
   }
@@ -193,13 +200,16 @@ std::string ReportPages::Markdown() const {
   return text;
 }
 
+// Each is a pane with its scheme and origin, of which the script shows one at a time.
 std::string ReportPages::HtmlTimelines() const {
   std::string html;
   Drawings drawings;
   for (const auto& t : report_.timelines_) {
     if (t.svg.empty() && !t.breakdown) continue;
     // The drawing's own title says the rest.
-    absl::StrAppend(&html, "<h3>", HtmlEscape(t.scheme), ", ", t.origin, "</h3>\n");
+    absl::StrAppend(&html, "<div class=\"pane\" data-scheme=\"", HtmlEscape(t.scheme),
+                    "\" data-origin=\"", t.origin, "\">\n<h3>", HtmlEscape(t.scheme), ", ",
+                    t.origin, "</h3>\n");
     if (!t.figure.empty()) {
       html += drawings.Add(t.figure, "The drawing", absl::StrCat("timeline_", t.slug, ".svg"));
     }
@@ -209,10 +219,8 @@ std::string ReportPages::HtmlTimelines() const {
       html += drawings.Add(HtmlFigure("memory", label, t.memory_svg), "Memory over time",
                            absl::StrCat("memory_", t.slug, ".svg"));
     }
-    if (t.breakdown) {
-      absl::StrAppend(&html, "<details>\n<summary>Where the time went</summary>\n",
-                      t.breakdown->ToHtml(), "</details>\n");
-    }
+    if (t.breakdown) html += Folded("Where the time went", t.breakdown->ToHtml());
+    html += "</div>\n";
   }
   return html;
 }
@@ -223,25 +231,36 @@ std::string ReportPages::HtmlFacts() const {
                       HtmlFactTable("Files of this folder", FileList()));
 }
 
+std::string ReportPages::HtmlTables() const {
+  constexpr size_t kLongTable = 12;
+  std::vector<Table> all = report_.AllTables();
+  all.insert(all.end(), report_.tables_.begin(), report_.tables_.end());  // that of claims, too
+  std::string first, others;
+  for (const Table& t : report_.tables_) {
+    if (t.id() == report_.overview_table_) {
+      first = absl::StrCat(OverviewHtml(t, report_.overview_metrics_), t.ToHtml());
+    } else if (!report_.overview_table_.empty() && t.rows().size() > kLongTable) {
+      others += Folded(absl::StrCat(t.caption(), " (", t.rows().size(), " rows)"), t.ToHtml());
+    } else {
+      others += t.ToHtml();
+    }
+  }
+  return absl::StrCat(first, HtmlOrigins(all), others);
+}
+
 Facts ReportPages::HtmlSections() const {
   Facts sections;
-  if (!report_.tables_.empty()) {
-    std::vector<Table> all = report_.AllTables();
-    all.insert(all.end(), report_.tables_.begin(), report_.tables_.end());  // that of claims, too
-    std::string tables = HtmlOrigins(all);
-    for (const Table& t : report_.tables_) tables += t.ToHtml();
-    sections.emplace_back("Results", std::move(tables));
+  if (!report_.tables_.empty()) sections.emplace_back("Results", HtmlTables());
+  for (const auto& c : report_.curves_) {
+    sections.emplace_back(c.title, HtmlFigure("curves", c.title, c.svg));
   }
+  if (!report_.timelines_.empty()) sections.emplace_back("Timelines", HtmlTimelines());
   if (!report_.notes_.empty()) {
     std::string notes = "<ul>\n";
     for (const std::string& note : report_.notes_)
       absl::StrAppend(&notes, "<li>", HtmlEscape(note), "</li>\n");
     sections.emplace_back("Notes", notes + "</ul>\n");
   }
-  for (const auto& c : report_.curves_) {
-    sections.emplace_back(c.title, HtmlFigure("curves", c.title, c.svg));
-  }
-  if (!report_.timelines_.empty()) sections.emplace_back("Timelines", HtmlTimelines());
   sections.emplace_back("How this was made", HtmlFacts());
   return sections;
 }
@@ -250,6 +269,11 @@ std::string ReportPages::Html() const {
   std::string body =
       absl::StrCat("<a class=\"skip\" href=\"#content\">Skip to the content</a>\n<header>\n<h1>",
                    HtmlEscape(report_.options_.title), "</h1>\n");
+  for (const std::string& line : {report_.takeaway_, ClaimsSummary(report_.claims_)}) {
+    if (!line.empty()) {
+      absl::StrAppend(&body, "<p class=\"takeaway\">", HtmlEscape(line), "</p>\n");
+    }
+  }
   for (const std::string& p : Paragraphs(report_.options_.summary)) {
     absl::StrAppend(&body, "<p>", HtmlEscape(p), "</p>\n");
   }

@@ -5,8 +5,8 @@
 //
 // The HTML page needs nothing else: drawings, style and script (page/) are inside, and a content
 // security policy keeps it from loading anything. Tables sort and timelines zoom, by pointer and by
-// keyboard. It follows light and dark, and prints; without scripts it is the same page, standing
-// still. Drawings beyond what a page of 2 MB holds are left to their files.
+// keyboard. It follows light and dark, fits phones, and prints; without scripts it shows the same,
+// all timelines one below the other. Drawings beyond a page of 2 MB are left to their files.
 #ifndef PIPELAB_EXPERIMENTS_REPORT_REPORT_PAGES_H_
 #define PIPELAB_EXPERIMENTS_REPORT_REPORT_PAGES_H_
 
@@ -28,6 +28,7 @@ class ReportPages {
   std::string Html() const;
 
  private:
+  std::string HtmlTables() const;
   std::string HtmlTimelines() const;
   std::string HtmlFacts() const;
   // Title and content of each section.

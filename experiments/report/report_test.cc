@@ -274,6 +274,22 @@ TEST(ReportTest, MistakesAreKept) {
               HasSubstr("two schedules for 'schedule_x.csv'"));
   EXPECT_THAT(mistake([](Report& r) { r.AddLossCurves("Training LOSS", "y", {}); }),
               HasSubstr("two charts"));
+  EXPECT_THAT(mistake([](Report& r) { r.AddOverview("none", {}); }), HasSubstr("no table 'none'"));
+  EXPECT_THAT(mistake([](Report& r) {
+                r.AddOverview("schemes", {"bubble", "x"});
+              }),
+              HasSubstr("the table 'schemes' has no column 'x'"));
+}
+
+TEST(ReportTest, BeginsWithTheTakeaway) {
+  Report report = SampleReport();
+  report.SetTakeaway("1F1B <&> wins.");
+  report.AddOverview("schemes", {"bubble"});
+  EXPECT_THAT(report.Files(), IsOk());
+  const std::string html = report.ToHtml();
+  EXPECT_LT(html.find("1F1B &lt;&amp;&gt; wins."), html.find("First paragraph"));
+  EXPECT_LT(html.find("class=\"overview\""), html.find("<table id=\"schemes\""));
+  EXPECT_THAT(report.ToMarkdown(), HasSubstr("wins.**\n\nFirst paragraph"));
 }
 
 TEST(ReportTest, CurvesHaveStepsOfTheirOwn) {

@@ -109,6 +109,11 @@ TimeUnit TimeUnitFor(int64_t ns) {
   return {"ns", 1};
 }
 
+TimeUnit TimeUnitFor(int64_t ns, int64_t ns_per_unit) {
+  if (ns_per_unit > 0) return {"units", static_cast<double>(ns_per_unit)};
+  return TimeUnitFor(ns);
+}
+
 Ticks NiceTicks(double low, double high, int count) {
   Ticks ticks;
   if (!(high > low) || !std::isfinite(high - low)) {

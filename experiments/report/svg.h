@@ -59,6 +59,8 @@ struct TimeUnit {
   double ns;
 };
 TimeUnit TimeUnitFor(int64_t ns);
+// For a drawing: units of the user's own, of so many nanoseconds each, where that is not 0.
+TimeUnit TimeUnitFor(int64_t ns, int64_t ns_per_unit);
 
 // Okabe and Ito's colours, which people with any common colour blindness tell apart.
 struct Colour {

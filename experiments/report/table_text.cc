@@ -122,7 +122,8 @@ std::string HtmlHeader(const Table& table) {
   for (int i = 0; i < static_cast<int>(table.columns().size()); ++i) {
     const Column& c = table.columns()[i];
     absl::StrAppend(&html, "<th scope=\"col\"", IsNumeric(table, i) ? " class=\"num\"" : "",
-                    "><span>", HtmlEscape(c.title), "</span>");
+                    c.brief == c.title ? "" : absl::StrCat(" title=\"", HtmlEscape(c.title), "\""),
+                    "><span>", HtmlEscape(c.brief), "</span>");
     if (!c.unit.empty())
       absl::StrAppend(&html, "<span class=\"unit\">", HtmlEscape(c.unit), "</span>");
     if (c.origin != Origin::kKey) {
@@ -190,7 +191,7 @@ std::string Table::ToMarkdown() const {
 }
 
 std::string Table::ToHtml() const {
-  // On paper: a smaller font, or a page that lies.
+  // Many columns: cards on a narrow screen; in print a smaller font, or landscape.
   const char* width = columns_.size() > 14 ? " wide" : columns_.size() > 8 ? " many" : "";
   std::string html =
       absl::StrCat("<div class=\"scroll", width, "\" role=\"region\" tabindex=\"0\" aria-label=\"",

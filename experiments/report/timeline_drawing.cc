@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kRight = 20, kAxis = 44;
 constexpr double kFont = 10, kSmallFont = 8;
-constexpr double kNarrowest = 800, kWidest = 4400, kBoxForTwoDigits = 16;
+constexpr double kNarrowest = 800, kUnnumbered = 1600, kWidest = 4400, kBoxForTwoDigits = 16;
 
 // What the legend lists, in this order.
 struct Kind {
@@ -38,22 +38,25 @@ bool IsStep(const Span& s) {
 }  // namespace
 
 absl::StatusOr<TimelineDrawing> TimelineDrawing::Make(const Program& program, const Trace& trace,
-                                                      double width) {
+                                                      double width, int64_t ns_per_unit) {
   PIPELAB_ASSIGN_OR_RETURN(TraceAnalysis analysis, Analyze(trace));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<MessageTiming> messages, MatchMessages(program, trace));
   if (analysis.overall.actions > kMostBoxes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         analysis.overall.actions, " actions are too many to draw; the limit is ", kMostBoxes));
   }
-  return TimelineDrawing(program, trace, std::move(analysis), std::move(messages), width);
+  return TimelineDrawing(program, trace, std::move(analysis), std::move(messages), width,
+                         ns_per_unit);
 }
 
 TimelineDrawing::TimelineDrawing(const Program& program, const Trace& trace, TraceAnalysis analysis,
-                                 std::vector<MessageTiming> messages, double width)
+                                 std::vector<MessageTiming> messages, double width,
+                                 int64_t ns_per_unit)
     : program_(program),
       trace_(trace),
       analysis_(std::move(analysis)),
-      num_messages_(messages.size()) {
+      num_messages_(messages.size()),
+      ns_per_unit_(ns_per_unit) {
   if (messages.size() <= static_cast<size_t>(kMostMessageLines)) {
     drawn_messages_ = std::move(messages);
   }
@@ -71,7 +74,7 @@ void TimelineDrawing::FindExtent() {
     any = true;
   }
   end_ = std::max(end_, begin_ + 1);
-  unit_ = TimeUnitFor(end_ - begin_);
+  unit_ = TimeUnitFor(end_ - begin_, ns_per_unit_);
 }
 
 // A device's stages in model order, so that the darkest is the first.
@@ -98,9 +101,10 @@ double TimelineDrawing::WidthForNumbers() const {
   if (durations.empty()) return kNarrowest;
   const auto tenth = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 10);
   std::nth_element(durations.begin(), tenth, durations.end());
-  return std::clamp(
-      static_cast<double>(end_ - begin_) * kBoxForTwoDigits / static_cast<double>(*tenth),
-      kNarrowest, kWidest);
+  const double width =
+      static_cast<double>(end_ - begin_) * kBoxForTwoDigits / static_cast<double>(*tenth);
+  // What has no room for numbers anyway is better seen as a whole.
+  return width > 2 * kWidest ? kUnnumbered : std::clamp(width, kNarrowest, kWidest);
 }
 
 Colour TimelineDrawing::ColourOf(size_t device, const Span& s) const {
@@ -143,8 +147,9 @@ std::string TimelineDrawing::NumberOf(const Span& s) const {
 }
 
 Svg TimelineDrawing::Begin(absl::string_view id, absl::string_view scheme) const {
-  const std::string title = TimelineTitle(scheme, program_, trace_, analysis_.overall.bubble);
-  std::string description = "A row a device, time to the right.";
+  const std::string title =
+      TimelineTitle(scheme, program_, trace_, analysis_.overall.bubble, ns_per_unit_);
+  std::string description = "One row per device, time to the right.";
   for (size_t d = 0; d < analysis_.devices.size(); ++d) {
     absl::StrAppend(&description, " Device ", d, ": ", analysis_.devices[d].actions,
                     " actions, bubble ", FixedNumber(ToPercent(analysis_.devices[d].bubble), 1),
@@ -173,11 +178,19 @@ void TimelineDrawing::DrawAxis(Svg& svg) const {
   }
 }
 
+double TimelineDrawing::FontOf(const Span& s) const {
+  const double width = X(s.end_ns) - X(s.begin_ns);
+  for (const double font : {kFont, kSmallFont}) {
+    if (TextWidth(NumberOf(s), font) + 1 <= width) return font;
+  }
+  return 0;
+}
+
 void TimelineDrawing::DrawNumber(size_t device, const Span& s, const Look& look, Svg& svg) const {
   const double x = X(s.begin_ns), width = X(s.end_ns) - x;
   const std::string number = NumberOf(s);
-  const double font = TextWidth(number, kFont) + 1 <= width ? kFont : kSmallFont;
-  if (TextWidth(number, font) + 1 > width) return;
+  const double font = FontOf(s);
+  if (font == 0) return;
   svg.Text(x + width / 2, Y(device) + kRow / 2 + 3.5, number,
            absl::StrCat("fill=\"", look.ink, "\" font-size=\"", font,
                         "\" text-anchor=\"middle\" pointer-events=\"none\""));
@@ -208,13 +221,14 @@ void TimelineDrawing::DrawLegend(Svg& svg) const {
     svg.Rect(x, y, 16, 12, attributes);
     label(text);
   };
-  bool waits = false, reduces = false, steps = false, kinds[8] = {};
+  bool waits = false, numbers = false, reduces = false, steps = false, kinds[8] = {};
   for (const DeviceTrace& d : trace_.devices) {
     for (const Span& s : d.spans) {
       waits |= s.op == OpCode::kWait && X(s.end_ns) - X(s.begin_ns) >= 1;
       reduces |= IsCollective(s.op) && s.end_ns > s.begin_ns;
       steps |= IsStep(s) && s.end_ns > s.begin_ns;
       if (s.op == OpCode::kCompute) kinds[static_cast<int>(s.action.kind)] = true;
+      numbers |= s.op == OpCode::kCompute && FontOf(s) > 0;
     }
   }
   for (const Kind& k : kKinds) {
@@ -234,7 +248,7 @@ void TimelineDrawing::DrawLegend(Svg& svg) const {
     svg.Line(x, y + 6, x + 16, y + 6, "class=\"pl-s\" stroke-dasharray=\"3 2\"");
     label("gradient");
   }
-  std::string second = "number: micro-batch";
+  std::string second = numbers ? "number: micro-batch" : "too narrow for numbers of micro-batches";
   if (most_shades_ > 1) absl::StrAppend(&second, "; shade: the device's stages, the first darkest");
   if (num_messages_ > drawn_messages_.size()) {
     absl::StrAppend(&second, "; ", num_messages_, " messages not drawn");

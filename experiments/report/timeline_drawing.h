@@ -31,8 +31,9 @@ class TimelineDrawing {
   static constexpr double kLeft = 78, kTop = 48, kRow = 26, kGap = 10;
 
   // `width` of the step; 0: as much as the numbers of most boxes need, within what a page can hold.
+  // `ns_per_unit`: as TimelineSvg's.
   static absl::StatusOr<TimelineDrawing> Make(const Program& program, const Trace& trace,
-                                              double width);
+                                              double width, int64_t ns_per_unit);
 
   double X(int64_t ns) const { return kLeft + static_cast<double>(ns - begin_) * pixels_per_ns_; }
   double Y(size_t device) const { return kTop + static_cast<double>(device) * (kRow + kGap); }
@@ -68,7 +69,8 @@ class TimelineDrawing {
 
  private:
   TimelineDrawing(const Program& program, const Trace& trace, TraceAnalysis analysis,
-                  std::vector<MessageTiming> messages, double width);
+                  std::vector<MessageTiming> messages, double width, int64_t ns_per_unit);
+  double FontOf(const Span& span) const;  // of its number; 0: the box is too narrow for one
   void FindExtent();
   void FindShades();
   double WidthForNumbers() const;
@@ -84,6 +86,7 @@ class TimelineDrawing {
   std::vector<std::map<std::pair<int, int>, int>> shade_;  // [device][replica, stage] -> 0, 1, ...
   int most_shades_ = 1;
   double pixels_per_ns_ = 1;
+  int64_t ns_per_unit_ = 0;
   TimeUnit unit_{"ns", 1};
 };
 

@@ -166,7 +166,7 @@ class Data {
 absl::StatusOr<std::string> TimelineFigure(absl::string_view id, absl::string_view scheme,
                                            const Program& program, const Trace& trace) {
   PIPELAB_ASSIGN_OR_RETURN(const TimelineDrawing drawing,
-                           TimelineDrawing::Make(program, trace, kPlotWidth));
+                           TimelineDrawing::Make(program, trace, kPlotWidth, 0));
   Svg svg = drawing.Begin(id, scheme);
   svg.Open("class=\"pl-plot\"");
   drawing.DrawAxis(svg);

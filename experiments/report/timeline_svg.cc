@@ -50,19 +50,26 @@ void DrawDevice(const TimelineDrawing& drawing, size_t device, Svg& svg) {
 }  // namespace
 
 std::string TimelineTitle(absl::string_view scheme, const Program& program, const Trace& trace,
-                          double bubble) {
+                          double bubble, int64_t ns_per_unit) {
+  const std::string step =
+      ns_per_unit > 0 ? absl::StrCat(ShortNumber(static_cast<double>(trace.makespan.value()) /
+                                                     static_cast<double>(ns_per_unit),
+                                                 3),
+                                     " units")
+                      : ToString(trace.makespan);
   return absl::StrCat(
       scheme, ": ", trace.devices.size(), trace.devices.size() == 1 ? " device, " : " devices, ",
       program.schedule.num_micro_batches,
       program.schedule.num_micro_batches == 1 ? " micro-batch; " : " micro-batches; ",
-      OriginName(OriginOf(trace)), " step ", ToString(trace.makespan), ", bubble ",
-      FixedNumber(ToPercent(bubble), 1), " %");
+      OriginName(OriginOf(trace)), " step ", step, ", bubble ", FixedNumber(ToPercent(bubble), 1),
+      " %");
 }
 
 absl::StatusOr<std::string> TimelineSvg(absl::string_view id, absl::string_view scheme,
-                                        const Program& program, const Trace& trace) {
+                                        const Program& program, const Trace& trace,
+                                        int64_t ns_per_unit) {
   PIPELAB_ASSIGN_OR_RETURN(const TimelineDrawing drawing,
-                           TimelineDrawing::Make(program, trace, /*width=*/0));
+                           TimelineDrawing::Make(program, trace, /*width=*/0, ns_per_unit));
   Svg svg = drawing.Begin(id, scheme);
   drawing.DrawAxis(svg);
   for (size_t d = 0; d < trace.devices.size(); ++d) DrawDevice(drawing, d, svg);

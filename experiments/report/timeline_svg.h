@@ -1,4 +1,4 @@
-// Draws a trace: a row a device, a box an action, time to the right.
+// Draws a trace: one row per device, one box per action, time to the right.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::string svg, TimelineSvg("t1", "1f1b", program, trace));
 //
@@ -13,6 +13,7 @@
 #ifndef PIPELAB_EXPERIMENTS_REPORT_TIMELINE_SVG_H_
 #define PIPELAB_EXPERIMENTS_REPORT_TIMELINE_SVG_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -25,13 +26,15 @@ namespace pipelab {
 inline constexpr int kMostBoxes = 20000;
 inline constexpr int kMostMessageLines = 700;
 
-// `id` prefixes element ids; `scheme` is the name in the title.
+// `id` prefixes element ids; `scheme` is the name in the title. With `ns_per_unit` times are in
+// units of the user's own, of so many nanoseconds each.
 absl::StatusOr<std::string> TimelineSvg(absl::string_view id, absl::string_view scheme,
-                                        const Program& program, const Trace& trace);
+                                        const Program& program, const Trace& trace,
+                                        int64_t ns_per_unit = 0);
 
 // "1f1b: 4 devices, 8 micro-batches; simulated step 33.0 ms, bubble 27.3 %"
 std::string TimelineTitle(absl::string_view scheme, const Program& program, const Trace& trace,
-                          double bubble);
+                          double bubble, int64_t ns_per_unit = 0);
 
 }  // namespace pipelab
 

@@ -82,6 +82,24 @@ TEST(TimelineTextTest, ColoursChangeNoCharacter) {
   EXPECT_EQ(plain, TimelineText(trace, 60));
 }
 
+TEST(TimelineSvgTest, SchedulesWithoutAClockAreInUnits) {
+  const SampleRun run = SimulateIdeal("1f1b", 4, 8);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string svg,
+                               TimelineSvg("t", "1f1b", run.program, run.trace, 1000000));
+  EXPECT_THAT(svg, HasSubstr("simulated step 33 units, bubble 27.3 %"));
+  EXPECT_THAT(svg, HasSubstr("time [units]"));
+  EXPECT_THAT(svg, HasSubstr(" units</title>"));
+  EXPECT_THAT(svg, Not(HasSubstr(" ms")));
+}
+
+TEST(TimelineSvgTest, WithoutRoomForNumbersTheyFitAScreen) {
+  const SampleRun run = SimulateIdeal("1f1b", 4, 500);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string svg,
+                               TimelineSvg("t", "1f1b", run.program, run.trace));
+  EXPECT_EQ(Count(svg, "width=\"1698\""), 2);
+  EXPECT_EQ(Count(svg, "too narrow for numbers of micro-batches"), 1);
+}
+
 TEST(ChromeTraceTest, SlicesNeverOverlapInAThread) {
   for (const char* scheme : {"gpipe", "1f1b", "interleaved", "chimera", "breadth_first"}) {
     const SampleRun run = SimulateSample(scheme, 4, 8);

@@ -204,7 +204,7 @@ Table RealCounterpartTable(const RealCounterpart& real) {
   t.AddColumn({"layout", "groups of each stage", "", "", Origin::kComputed, 0});
   t.AddColumn({"step_time", "step time on the cores here", "step", "ms", Origin::kMeasured, 1});
   t.AddColumn(
-      {"step_time_replayed", "step time with a core a device", "step", "ms", Origin::kReplayed, 1});
+      {"step_time_replayed", "step time, one core per device", "step", "ms", Origin::kReplayed, 1});
   t.AddColumn({"step_time_simulated", "step time by the cost model", "step", "ms",
                Origin::kSimulated, 1,
                /*varies=*/true});

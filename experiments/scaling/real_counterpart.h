@@ -10,7 +10,7 @@
 // between the groups by GPipe's partitioner; recomputing is on.
 //
 //   measured   wall clock of a step, the median: the machine's cores are shared by all devices;
-//   replayed   the simulator with the processor times of the measured actions: a core a device;
+//   replayed   the simulator with the processor times of the measured actions: one core per device;
 //   simulated  the simulator with times of operations from the specification, which is given, or
 //              measured on kernels (experiments/calibration) in turns with the runs, so that both
 //              meet the same neighbours on the machine. Nothing of it comes from the network.

@@ -1,5 +1,5 @@
 // The graph pipeline (GraphPipe, Jeon et al., ASPLOS 2025): stages form a DAG, so that branches of
-// a model run beside one another and the pipeline is as deep as the DAG's longest path, not as long
+// a model run in parallel, and the pipeline is as deep as the DAG's longest path, not as long
 // as the list of stages; and stages choose the size of their micro-batches. Each stage runs
 // kFkB: `in flight` forwards, then k backwards and k forwards in turn (k = 1: 1F1B).
 //

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What a reviewer should not have to say: layout, shell mistakes, includes without a dependency, clang's
-# warnings, bug patterns.
+# warnings, bug patterns, prose.
 #
 #   tools/dev/presubmit.sh [--fix] [--since COMMIT | --all | FILE...]     (--fix rewrites the layout)
 #
@@ -95,6 +95,11 @@ look buildifier buildifier xargs -0 buildifier "${layout_bazel[@]}" -lint=warn \
   < <(files '*.bazel' '*.bzl' WORKSPACE)
 look shellcheck shellcheck xargs -0 shellcheck --severity=warning --external-sources \
   < <(files '*.sh' .ci/run tools/bazel)
+if [[ $whole ]]; then
+  look prose python3 tools/dev/prose.py < <(files '*.md')
+else
+  look prose python3 xargs -0 tools/dev/prose.py < <(files '*.md')
+fi
 mapfile -t sources < <(tidy_files)
 if ((${#sources[@]})) && command -v clang-tidy >/dev/null; then
   tools/dev/compile_commands.py || failed+=(compile_commands.py)

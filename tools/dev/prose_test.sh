@@ -1,0 +1,80 @@
+#!/bin/bash
+# prose.py finds what it is for, with the line, and nothing in code, tables' cells or made text.
+set -euo pipefail
+prose=$PWD/tools/dev/prose.py
+cd "$(mktemp -d "${TEST_TMPDIR:-/tmp}/prose.XXXXXX")"
+failures=0
+
+# found NAME EXPECTED: what prose.py prints about the page on stdin, and whether it fails.
+found() {
+  local rc=0 expected=0
+  cat >page.md
+  "$prose" page.md >out || rc=$?
+  if [[ $2 ]]; then expected=1; fi
+  if [[ $(cat out) != "$2" || $rc != "$expected" ]]; then
+    echo "FAILED: $1: exit code $rc"
+    diff <(echo "$2") out || true
+    failures=$((failures + 1))
+  fi
+}
+words() { printf 'w%.0s ' $(seq "$1"); }
+
+found "a clean page" '' <<PAGE
+# A page
+
+One row per device.
+$(words 39)end.
+PAGE
+found "a sentence may end with a number" '' <<PAGE
+$(words 30)16. $(words 9)
+$(words 30)end.
+PAGE
+found "a long line" 'page.md:2: 101 columns, at most 100' <<PAGE
+
+a $(printf 'x%.0s' {1..99})
+$(printf 'x%.0s' {1..120})
+PAGE
+found "a long sentence" 'page.md:3: a sentence of 41 words, at most 40' <<PAGE
+Short. This one begins here and is not long.
+
+* $(words 9)
+$(words 10)
+$(words 11)
+$(words 10)end.
+PAGE
+found "what looks like a sentence's end is none" 'page.md:1: a sentence of 41 words, at most 40' <<PAGE
+$(words 9)(\`a. b\` is code)
+$(words 9)version 1.5
+$(words 17)end.
+PAGE
+found "phrases" "page.md:1: 'a row a device': write 'one ... per ...'
+page.md:1: 'of which': write a new sentence
+page.md:4: 'on paper': write 'in simulation'; 'in print' of a page that is printed" <<PAGE
+A file with a row a device, of which more below.
+
+| x |
+It is known on
+paper.
+PAGE
+found "phrases in a table" "page.md:1: 'nobody': write which device, process or person" <<PAGE
+| what | nobody says of a table's row of some ninety words that it is too long, since it scrolls anyway |
+PAGE
+found "code and made text" '' <<PAGE
+    a row a device
+
+\`\`\`text
+a row a device, which is longer than a line may be, because a program prints it like that, whatever one says
+\`\`\`
+
+<!-- x: made by y -->
+a row a device
+<!-- end -->
+PAGE
+echo "## A heading: \`x\`" >other.md
+found "links" 'page.md:1: link to none.md: no such file
+page.md:2: link to other.md#heading: no such heading' <<PAGE
+[a](other.md#a-heading-x) [b](https://x.example/y) [c](none.md)
+[d](other.md#heading)
+PAGE
+if ((failures == 0)); then echo "prose.py: all as expected"; fi
+exit $((failures > 0))
