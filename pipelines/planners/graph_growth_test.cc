@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <limits>
@@ -39,11 +40,18 @@ double ValueAsGraph(const PlanProblem& p, const Plan& plan, PlanObjective object
   return report.ok() ? report->value : kInfinity;
 }
 
-// Graphs of each shape: PIPELAB_GRAPHS for more.
-int GraphsOfShape() {
-  const char* text = std::getenv("PIPELAB_GRAPHS");
-  int graphs = 4;
-  return text != nullptr && absl::SimpleAtoi(text, &graphs) ? graphs : 4;
+// PIPELAB_GRAPHS: of each shape; PIPELAB_GRAPH_SECONDS: of each planner on each of them, 0: no limit.
+int FromEnvironment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  int number = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &number) ? number : otherwise;
+}
+
+PlannerOptions Options() {
+  PlannerOptions options;
+  const int seconds = FromEnvironment("PIPELAB_GRAPH_SECONDS", 0);
+  if (seconds > 0) options.time_limit = absl::Seconds(seconds);
+  return options;
 }
 
 class GraphShapes : public ::testing::TestWithParam<int> {
@@ -51,7 +59,7 @@ class GraphShapes : public ::testing::TestWithParam<int> {
   // Counts graphs, and those whose plan is proven or at most 5 % above the bound.
   void ExpectNeverWorse(PlanProblem p, PlanObjective objective) {
     p.objective = objective;
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, Options()));
     const double value = plan.has_plan() ? ValueAsGraph(p, plan, objective) : kInfinity;
     if (plan.has_plan()) {
       ASSERT_TRUE(std::isfinite(value)) << "the checker refuses the plan";
@@ -65,7 +73,7 @@ class GraphShapes : public ::testing::TestWithParam<int> {
                    : 0;
     p.objective = PlanObjective::kStageTime;
     for (const char* planner : {"uniform", "gpipe", "chain", "pipedream", "dapple", "piper"}) {
-      PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan other, MakePlan(planner, p, {}));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan other, MakePlan(planner, p, Options()));
       if (!other.has_plan()) continue;
       const double theirs = ValueAsGraph(p, other, objective);
       if (std::isinf(theirs)) continue;
@@ -80,18 +88,21 @@ class GraphShapes : public ::testing::TestWithParam<int> {
 
 TEST_P(GraphShapes, NeverWorseThanASequence) {
   const auto shape = static_cast<GraphShape>(GetParam());
-  for (int seed = 1; seed <= GraphsOfShape(); ++seed) {
+  const int graphs = FromEnvironment("PIPELAB_GRAPHS", 4);
+  for (int seed = 1; seed <= graphs; ++seed) {
     Draw draw(seed, "size");
     const int size = 15 + static_cast<int>(draw.Below(46));
     const PlanProblem p = RandomGraph(shape, size, seed);
     const auto objective =
         seed % 2 == 0 ? PlanObjective::kGraphBatchTime : PlanObjective::kGraphStageTime;
-    ASSERT_NO_FATAL_FAILURE(ExpectNeverWorse(p, objective))
-        << "seed " << seed << ", " << size << " operators, " << PlanObjectiveName(objective);
+    SCOPED_TRACE(
+        absl::StrCat("seed ", seed, ", ", size, " operators, ", PlanObjectiveName(objective)));
+    ExpectNeverWorse(p, objective);
   }
-  RecordProperty("proven", proven_);
+  std::printf("%d of %d graphs proven or within 5 %%, %d plans of others compared\n", proven_,
+              graphs_, compared_);
   EXPECT_GT(compared_, graphs_);
-  EXPECT_GE(proven_, 0.3 * graphs_);
+  EXPECT_GE(proven_, 0.5 * graphs_);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GraphShapes, ::testing::Range(0, kGraphShapes));

@@ -65,7 +65,7 @@ void ImproveByOrders(const PlanProblem& given, absl::Time deadline, PiperResult*
   search.Offer(best->stages);
   SearchEffort effort(kStepsOfOrders, deadline);
   search.TryOrdersOfGraph(kDepthFirstOrders, &effort);
-  search.Improve(kRoundsOfOrders, 0, &effort);
+  search.Improve({kRoundsOfOrders}, 0, &effort);
   if (search.value() >= best->value) return;
   best->value = search.value();
   best->stages = search.stages();
