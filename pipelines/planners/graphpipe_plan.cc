@@ -36,7 +36,7 @@ constexpr double kSame = 1e-12;      // relative
 constexpr double kFrontReach = 1.1;  // what the simulator may see otherwise
 constexpr double kFrontStep = 1.03;  // from bound to bound
 constexpr int64_t kSteps = 90'000'000, kExactSteps = 20'000'000, kFrontSteps = 4'000'000;
-constexpr int64_t kPatientSteps = 1'000'000;
+constexpr int64_t kPatientSteps = 200'000;
 // Nothing is a share of the best value (a question that few labels pass), then nothing is better.
 struct ProofPass {
   double share;
@@ -76,8 +76,7 @@ class GraphPlanner {
         more_(options.time_limit == absl::InfiniteDuration() ? 1 : 20),
         deadline_(absl::Now() + options.time_limit),
         sets_(problem, options.micro_batch_size),
-        // Half of the time is for the search itself.
-        starts_(MakeSequentialStarts(problem, absl::Now() + options.time_limit / 2)) {}
+        quick_starts_(QuickStarts(problem, absl::Now() + options.time_limit / 4)) {}
 
   double LowerBound(bool batch) const {
     return starts_.lower_bound * (batch ? BatchPieces(problem_) : 1);
@@ -86,22 +85,28 @@ class GraphPlanner {
 
   Plan Best(bool batch) {
     GraphSearch search(sets_, {batch});
-    const double enough = LowerBound(batch);
     SearchEffort effort(kSteps * more_, deadline_);
-    for (const std::vector<PlanStage>& stages : starts_.plans) {
+    for (const std::vector<PlanStage>& stages : quick_starts_) {
       search.OfferSequence(stages, &effort);
-      if (search.value() <= enough * (1 + kSame)) break;
     }
     search.TryOrdersOfGraph(kDepthFirstOrders, &effort);
+    search.Improve({kFewRounds}, 0, &effort);
+    OfferStarts(batch, 0.5, &search, &effort);
+    const double enough = LowerBound(batch);
     search.Improve({kSomeRounds}, enough, &effort);
     bool proven = search.value() <= enough * (1 + kSame);
     if (!proven) {
-      SearchEffort exact_effort(kExactSteps * more_, absl::Now() + (deadline_ - absl::Now()) / 2);
+      SearchEffort exact_effort(kExactSteps, absl::Now() + (deadline_ - absl::Now()) / 2);
       bound_ = enough;
       proven = Prove({batch}, &search, &exact_effort);
     }
     if (!proven) search.Improve({kManyRounds, kPatientSteps * (more_ - 1)}, enough, &effort);
-    proven |= search.value() <= enough * (1 + kSame) || (starts_.infeasible && !search.has_plan());
+    // What is left of a limit is for the sequences that there was no time for.
+    if (!proven && !starts_.complete && deadline_ != absl::InfiniteFuture()) {
+      OfferStarts(batch, 1, &search, &effort);
+    }
+    proven |= search.value() <= LowerBound(batch) * (1 + kSame) ||
+              (starts_.infeasible && !search.has_plan());
     Plan plan = PlanOf(search, batch);
     SetState(proven, timed_out(), &plan);
     return plan;
@@ -112,6 +117,9 @@ class GraphPlanner {
     std::vector<Plan> plans;
     GraphSearch shortest(sets_, {false});
     SearchEffort effort(kSteps / 4, deadline_);
+    starts_ = ExactStarts(problem_, std::numeric_limits<double>::infinity(),
+                          absl::Now() + (deadline_ - absl::Now()) / 2);
+    starts_.plans.insert(starts_.plans.begin(), quick_starts_.begin(), quick_starts_.end());
     for (const std::vector<PlanStage>& stages : starts_.plans) {
       shortest.OfferSequence(stages, &effort);
     }
@@ -144,6 +152,18 @@ class GraphPlanner {
   }
 
  private:
+  // Plans of sequences that may be better than the search's, in a share of the time that is left.
+  void OfferStarts(bool batch, double share, GraphSearch* search, SearchEffort* effort) {
+    const double known = search->value() / (batch ? BatchPieces(problem_) : 1);
+    SequentialStarts found =
+        ExactStarts(problem_, known, absl::Now() + (deadline_ - absl::Now()) * share);
+    found.lower_bound = std::max(found.lower_bound, starts_.lower_bound);
+    starts_ = std::move(found);
+    for (const std::vector<PlanStage>& stages : starts_.plans) {
+      search->OfferSequence(stages, effort);
+    }
+  }
+
   // From a bound that is quick to the best of all plans, as far as the effort goes.
   bool Prove(const GraphGoal& goal, GraphSearch* search, SearchEffort* effort) {
     for (const ProofPass& pass : kProofPasses) {
@@ -187,7 +207,8 @@ class GraphPlanner {
   const int more_;
   const absl::Time deadline_;
   const OperatorSets sets_;
-  const SequentialStarts starts_;
+  const std::vector<std::vector<PlanStage>> quick_starts_;
+  SequentialStarts starts_;
   double bound_ = 0;  // of what was planned last, by its exact search
 };
 
