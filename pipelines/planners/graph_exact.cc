@@ -5,18 +5,19 @@
 #include <deque>
 #include <limits>
 #include <map>
-#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+
+#include "pipelines/planners/plan_costs.h"
 
 namespace pipelab {
 namespace {
 
 using Mask = uint64_t;
-// Pairs of these are tried as stages.
-constexpr size_t kMostUpsets = 4000;
-constexpr size_t kMostLabels = 400000, kMostSets = 200000;  // a few hundred megabytes
+constexpr size_t kMostUpsets = 200000;
+constexpr size_t kMostLabels = 400000, kMostSets = 50000;  // a few hundred megabytes
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Label {
   double value = 0;    // the longest stage, or what is left of the batch at its pace
@@ -26,19 +27,23 @@ struct Label {
   std::vector<int64_t> samples;
   std::vector<double> paths;
   const Label* next = nullptr;  // and the stage in front of it
-  OperatorSet* set = nullptr;
+  Mask stage = 0;
   StageShape shape;
   int64_t in_flight = 0;
+  bool merged = false;  // of no plan: the least of several labels' figures
 };
 
 class Search {
  public:
-  Search(const OperatorSets& sets, const GraphGoal& goal, double known, SearchEffort* effort)
+  Search(const OperatorSets& sets, const GraphGoal& goal, const ExactOptions& options,
+         SearchEffort* effort)
       : sets_(sets),
         p_(sets.problem()),
         goal_(goal),
-        best_(known),
+        most_same_(options.most_labels),
+        best_(options.known_value),
         effort_(*effort),
+        bandwidth_(FlatBandwidth(p_)),
         batch_(static_cast<double>(BatchSamples(p_)) / static_cast<double>(p_.micro_batch_size)) {}
 
   ExactResult Run() {
@@ -46,22 +51,20 @@ class Search {
     if (p_.size() > kMostExactOperators) return result;
     Prepare();
     if (!FewUpsets()) return result;
-    const Mask all = p_.size() == 64 ? ~Mask{0} : (Mask{1} << p_.size()) - 1;
     waiting_.resize(p_.size() + 1);
+    others_ = &waiting_[0][0];
     Add(0, Label());
     for (auto& upsets : waiting_) {
       for (auto& [upset, labels] : upsets) {
-        for (const Label* label : labels) {
-          if (gave_up_ || !CanBeat(upset, *label)) continue;
-          label_ = label;
-          upset_ = upset;
-          Extend(0, 0, 0);
-        }
+        if (gave_up_) break;
+        if (upset != all_) ExtendUpset(upset, labels);
       }
     }
-    result.complete = !gave_up_;
+    if (gave_up_) return result;
+    result.lower_bound = std::min(best_, merged_best_);
+    result.complete = merged_best_ >= best_;
     const Label* best = nullptr;
-    for (const Label* label : waiting_.back()[all]) {
+    for (const Label* label : waiting_.back()[all_]) {
       if (best == nullptr || Value(*label) < Value(*best)) best = label;
     }
     if (best != nullptr) result.stages = StagesOf(best);
@@ -75,15 +78,28 @@ class Search {
   }
 
   void Prepare() {
-    for (const StageShape shape : sets_.shapes()) most_own_ = std::max(most_own_, Own(shape));
-    order_ = TopologicalOrder(p_);
-    std::reverse(order_.begin(), order_.end());
+    all_ = p_.size() == 64 ? ~Mask{0} : (Mask{1} << p_.size()) - 1;
+    double least_own = kInfinity;  // of a copy
+    for (const StageShape shape : sets_.shapes()) {
+      least_own = std::min(least_own, Own(shape) / static_cast<double>(shape.data));
+    }
+    const std::vector<int> order = TopologicalOrder(p_);
+    order_.assign(order.rbegin(), order.rend());
     feeds_.resize(p_.size());
     for (const PlanEdge& edge : p_.edges) feeds_[edge.from] |= Mask{1} << edge.to;
     for (int v = 0; v < p_.size(); ++v) {
       // Of one device: no stage takes less from each of its copies.
       least_.push_back(sets_.LeastWork(sets_.Make({v})));
+      choice_ |= sets_.Make({v}).choice;
     }
+    path_to_.resize(p_.size());
+    for (int v : order) {
+      for (int e : p_.operators[v].in_edges) {
+        path_to_[v] = std::max(path_to_[v], path_to_[p_.edges[e].from]);
+      }
+      path_to_[v] += goal_.batch ? least_own * least_[v] : 0;
+    }
+    stage_sets_.resize(p_.size() + 1);
   }
 
   bool FewUpsets() const {
@@ -101,82 +117,135 @@ class Search {
     return true;
   }
 
-  // What no stage of a plan below the best takes.
-  double LongestStage() const {
-    if (!goal_.batch) return best_;
-    const double rest = batch_ - most_own_;
-    return rest <= 0 ? std::numeric_limits<double>::infinity() : best_ / rest;
+  // What no stage of a plan below the best takes: a batch takes its pieces' time on every stage.
+  double LongestStage() const { return goal_.batch ? best_ / batch_ : best_; }
+
+  // Not above what any plan takes that goes on from the label.
+  double Bound(const Label& label, const std::vector<int>& feeding, double work) const {
+    const auto left = static_cast<double>(p_.devices - label.devices);
+    if (left <= 0) return kInfinity;
+    if (!goal_.batch) return std::max(label.value, work / left);
+    double longest = label.longest;
+    for (size_t i = 0; i < feeding.size(); ++i) {
+      longest = std::max(longest, label.paths[i] + path_to_[feeding[i]]);
+    }
+    return std::max(label.value + longest, batch_ * (work / left));
   }
 
-  bool CanBeat(Mask upset, const Label& label) const {
+  // [operator] Outside the upset the least time of one device, and of its messages to the upset.
+  std::vector<double> LeftOf(Mask upset) const {
+    std::vector<double> left(p_.size());
+    for (int v = 0; v < p_.size(); ++v) left[v] = (upset >> v & 1) != 0 ? 0 : least_[v];
+    for (const PlanEdge& edge : p_.edges) {
+      const bool crosses = (upset >> edge.to & 1) != 0 && (upset >> edge.from & 1) == 0;
+      if (crosses) left[edge.from] += 2 * edge.bytes / bandwidth_;
+    }
+    return left;
+  }
+
+  void ExtendUpset(Mask upset, const std::vector<Label*>& labels) {
+    upset_ = upset;
+    feeding_ = Feeding(upset);
+    left_ = LeftOf(upset);
     double work = 0;
-    for (int v = 0; v < p_.size(); ++v) work += (upset >> v & 1) != 0 ? 0 : least_[v];
-    const auto left = static_cast<double>(p_.devices - label.devices);
-    return Value(label) < best_ && left > 0 && work / left < LongestStage();
+    for (double left : left_) work += left;
+    open_.clear();
+    for (const Label* label : labels) {
+      if (Bound(*label, feeding_, work) < best_) open_.push_back(label);
+    }
+    if (open_.empty()) return;
+    most_devices_ = 0;
+    for (const Label* label : open_) {
+      most_devices_ = std::max(most_devices_, p_.devices - label->devices);
+    }
+    if (operator_sets_.size() > kMostSets) operator_sets_.clear();
+    Extend(0, 0, 0, 0);
   }
 
   // Goes on with the operators from place `from` of the order; `stage` has some before it.
-  void Extend(size_t from, Mask stage, double work) {
+  void Extend(size_t from, Mask stage, int size, double work) {
     if (gave_up_ || (gave_up_ = !effort_.Spend(1))) return;
-    if (stage != 0 && work / static_cast<double>(p_.devices) >= LongestStage()) return;
+    if (stage != 0 && work / static_cast<double>(most_devices_) >= LongestStage()) return;
     size_t i = from;
     while (i < order_.size() && !CanAdd(order_[i], stage)) ++i;
     if (i == order_.size()) {
-      if (stage != 0) AddStage(stage);
+      if (stage != 0) AddStage(stage, size);
       return;
     }
     const int v = order_[i];
-    Extend(i + 1, stage | Mask{1} << v, work + least_[v]);
-    Extend(i + 1, stage, work);
+    stage_sets_[size + 1] = stage_sets_[size];
+    sets_.Add(v, &stage_sets_[size + 1]);
+    if (sets_.FitsAlone(stage_sets_[size + 1])) {
+      Extend(i + 1, stage | Mask{1} << v, size + 1, work + left_[v]);
+    }
+    Extend(i + 1, stage, size, work);
   }
 
   bool CanAdd(int v, Mask stage) const {
     return (upset_ >> v & 1) == 0 && (feeds_[v] & ~(upset_ | stage)) == 0;
   }
 
-  OperatorSet* SetOf(Mask stage) {
-    std::unique_ptr<OperatorSet>& set = operator_sets_[stage];
-    if (set == nullptr) {
-      std::vector<int> operators;
-      for (int v = 0; v < p_.size(); ++v) {
-        if ((stage >> v & 1) != 0) operators.push_back(v);
-      }
-      set = std::make_unique<OperatorSet>(sets_.Make(operators));
-    }
-    return set.get();
+  // Where variants are chosen, choices are kept.
+  OperatorSet* SetOf(Mask stage, int size) {
+    if (!choice_) return &stage_sets_[size];
+    return &operator_sets_.try_emplace(stage, stage_sets_[size]).first->second;
   }
 
-  void AddStage(Mask stage) {
-    gave_up_ = labels_.size() > kMostLabels || operator_sets_.size() > kMostSets;
-    OperatorSet* set = SetOf(stage);
+  void AddStage(Mask stage, int size) {
+    gave_up_ = labels_.size() > kMostLabels;
+    OperatorSet* set = SetOf(stage, size);
+    bounds_.clear();
+    for (const StageShape shape : sets_.shapes()) {
+      if (shape.data > most_devices_) break;
+      effort_.Spend(1);
+      bounds_.push_back(sets_.TimeBound(*set, shape));
+    }
+    const Mask upset = upset_ | stage;
+    after_ = Feeding(upset);
+    after_place_.clear();
+    for (int v : after_) {
+      const auto at = std::lower_bound(feeding_.begin(), feeding_.end(), v);
+      const bool was = at != feeding_.end() && *at == v;
+      after_place_.push_back(was ? static_cast<int>(at - feeding_.begin()) : -1);
+    }
+    work_after_ = 0;
+    for (double left : LeftOf(upset)) work_after_ += left;
+    others_ = &waiting_[__builtin_popcountll(upset)][upset];
+    for (const Label* label : open_) AddStageTo(*label, stage, set);
+  }
+
+  void AddStageTo(const Label& next, Mask stage, OperatorSet* set) {
     int64_t behind = 0;
     double path = 0;
-    const std::vector<int> feeding = Feeding(upset_);
-    for (size_t i = 0; i < feeding.size(); ++i) {
-      if ((stage >> feeding[i] & 1) == 0) continue;
-      behind = std::max(behind, label_->samples[i]);
-      path = std::max(path, label_->paths[i]);
+    for (size_t i = 0; i < feeding_.size(); ++i) {
+      if ((stage >> feeding_[i] & 1) == 0) continue;
+      behind = std::max(behind, next.samples[i]);
+      path = std::max(path, next.paths[i]);
     }
-    for (const StageShape shape : sets_.shapes()) {
-      if (label_->devices + shape.data > p_.devices) break;
+    for (size_t i = 0; i < bounds_.size(); ++i) {
+      const StageShape shape = sets_.shapes()[i];
+      if (next.devices + shape.data > p_.devices) break;
+      if (bounds_[i] >= LongestStage()) continue;
       effort_.Spend(4);
-      if (sets_.TimeBound(*set, shape) >= LongestStage()) continue;
       const int64_t own = sets_.SamplesOf(shape);
-      Label label;
+      Label& label = added_;
       label.in_flight = (behind + own + own - 1) / own;
       const double time = sets_.Time(set, shape, label.in_flight);
       if (time >= LongestStage() || std::isinf(time)) continue;
       const double steady = goal_.batch ? std::max(batch_ - Own(shape), 0.0) * time : time;
       const double own_path = goal_.batch ? path + Own(shape) * time : 0;
-      label.value = std::max(label_->value, steady);
-      label.longest = std::max(label_->longest, own_path);
+      label.value = std::max(next.value, steady);
+      label.longest = std::max(next.longest, own_path);
+      label.devices = next.devices + shape.data;
       if (Value(label) >= best_) continue;
-      label.devices = label_->devices + shape.data;
-      label.next = label_;
-      label.set = set;
+      label.next = &next;
+      label.merged = next.merged;
+      label.stage = stage;
       label.shape = shape;
-      PutBehind(stage, feeding, behind + own, own_path, &label);
-      Add(upset_ | stage, std::move(label));
+      PutBehind(next, behind + own, own_path, &label);
+      if ((upset_ | stage) == all_ || Bound(label, after_, work_after_) < best_) {
+        Add(upset_ | stage, label);
+      }
     }
   }
 
@@ -189,19 +258,17 @@ class Search {
     return feeding;
   }
 
-  void PutBehind(Mask stage, const std::vector<int>& feeding, int64_t samples, double path,
-                 Label* label) const {
-    for (int v : Feeding(upset_ | stage)) {
-      const bool feeds = (feeds_[v] & stage) != 0;
-      int64_t most = feeds ? samples : 0;
-      double longest = feeds ? path : 0;
-      const auto at = std::lower_bound(feeding.begin(), feeding.end(), v);
-      if (at != feeding.end() && *at == v) {
-        most = std::max(most, label_->samples[at - feeding.begin()]);
-        longest = std::max(longest, label_->paths[at - feeding.begin()]);
+  void PutBehind(const Label& next, int64_t samples, double path, Label* label) const {
+    label->samples.assign(after_.size(), 0);
+    label->paths.assign(after_.size(), 0);
+    const bool ample = std::isinf(p_.memory_bytes);
+    for (size_t i = 0; i < after_.size(); ++i) {
+      const bool feeds = (feeds_[after_[i]] & label->stage) != 0;
+      const int at = after_place_[i];
+      if (!ample) {
+        label->samples[i] = std::max(feeds ? samples : 0, at >= 0 ? next.samples[at] : 0);
       }
-      label->samples.push_back(std::isinf(p_.memory_bytes) ? 0 : most);
-      label->paths.push_back(longest);
+      label->paths[i] = std::max(feeds ? path : 0, at >= 0 ? next.paths[at] : 0);
     }
   }
 
@@ -213,23 +280,59 @@ class Search {
     return true;
   }
 
-  void Add(Mask upset, Label label) {
-    std::vector<const Label*>& others = waiting_[__builtin_popcountll(upset)][upset];
+  void Add(Mask upset, const Label& label) {
+    if (upset == all_ && label.merged) {
+      merged_best_ = std::min(merged_best_, Value(label));
+      return;
+    }
+    std::vector<Label*>& others = *others_;
     for (const Label* other : others) {
       if (NotWorse(*other, label)) return;
     }
-    others.erase(std::remove_if(others.begin(), others.end(),
-                                [&](const Label* other) { return NotWorse(label, *other); }),
-                 others.end());
-    if (__builtin_popcountll(upset) == p_.size()) best_ = Value(label);
-    labels_.push_back(std::move(label));
-    others.push_back(&labels_.back());
+    const auto worse = std::stable_partition(
+        others.begin(), others.end(), [&](const Label* other) { return !NotWorse(label, *other); });
+    unused_.insert(unused_.end(), worse, others.end());
+    others.erase(worse, others.end());
+    if (upset == all_) best_ = Value(label);
+    if (Merge(label, others)) return;
+    if (unused_.empty()) {
+      labels_.emplace_back();
+      unused_.push_back(&labels_.back());
+    }
+    *unused_.back() = label;
+    others.push_back(unused_.back());
+    unused_.pop_back();
+  }
+
+  // With one of as many devices, where there are as many as may be. Labels of an upset are extended
+  // after all of them are there.
+  bool Merge(const Label& label, const std::vector<Label*>& others) const {
+    size_t same = 0;
+    Label* to = nullptr;
+    for (Label* other : others) {
+      if (other->devices != label.devices) continue;
+      ++same;
+      if (to == nullptr || other->merged || (!to->merged && Value(*other) > Value(*to))) to = other;
+    }
+    if (same < most_same_) return false;
+    to->merged = true;
+    to->value = std::min(to->value, label.value);
+    to->longest = std::min(to->longest, label.longest);
+    for (size_t i = 0; i < label.samples.size(); ++i) {
+      to->samples[i] = std::min(to->samples[i], label.samples[i]);
+      to->paths[i] = std::min(to->paths[i], label.paths[i]);
+    }
+    return true;
   }
 
   std::vector<PlanStage> StagesOf(const Label* label) const {
     std::vector<PlanStage> stages;
-    for (; label->set != nullptr; label = label->next) {
-      stages.push_back(sets_.StageOf(*label->set, label->shape, label->in_flight));
+    for (; label->stage != 0; label = label->next) {
+      std::vector<int> operators;
+      for (int v = 0; v < p_.size(); ++v) {
+        if ((label->stage >> v & 1) != 0) operators.push_back(v);
+      }
+      stages.push_back(sets_.StageOf(sets_.Make(operators), label->shape, label->in_flight));
     }
     return stages;
   }
@@ -237,26 +340,43 @@ class Search {
   const OperatorSets& sets_;
   const PlanProblem& p_;
   const GraphGoal goal_;
-  double best_;
+  const size_t most_same_;
+  double best_, merged_best_ = kInfinity;
   SearchEffort& effort_;
   bool gave_up_ = false;
-  const double batch_;  // in the problem's micro-batches, as `most_own_`
-  double most_own_ = 0;
-  std::vector<int> order_;     // from the sinks
-  std::vector<Mask> feeds_;    // [operator]
-  std::vector<double> least_;  // [operator] time of one device
-  std::unordered_map<Mask, std::unique_ptr<OperatorSet>> operator_sets_;
-  std::vector<std::map<Mask, std::vector<const Label*>>> waiting_;  // [size of the upset]
+  const double bandwidth_;
+  const double batch_;  // in the problem's micro-batches
+  Mask all_ = 0;
+  std::vector<int> order_;       // from the sinks
+  std::vector<Mask> feeds_;      // [operator]
+  std::vector<double> least_;    // [operator] time of one device
+  std::vector<double> left_;     // [operator] and of its messages to the upset
+  std::vector<double> path_to_;  // [operator] of a batch: least time of a path that ends with it
+  bool choice_ = false;          // of variants
+  std::vector<std::map<Mask, std::vector<Label*>>> waiting_;  // [size of the upset]
   std::deque<Label> labels_;
-  const Label* label_ = nullptr;  // that is being extended
+  std::vector<Label*> unused_;  // of these
+  std::unordered_map<Mask, OperatorSet> operator_sets_;
+  // That is being extended: the upset, what feeds it, its labels, and the devices that they leave.
   Mask upset_ = 0;
+  std::vector<int> feeding_;
+  std::vector<const Label*> open_;
+  int64_t most_devices_ = 0;
+  std::vector<OperatorSet> stage_sets_;  // [operators of the stage so far]
+  std::vector<double> bounds_;           // [shape] of the stage's time
+  // What is added: what feeds the upset with the stage, its places in `feeding_` or -1, the rest's
+  // work, and the labels that are there.
+  std::vector<int> after_, after_place_;
+  double work_after_ = 0;
+  std::vector<Label*>* others_ = nullptr;
+  Label added_;
 };
 
 }  // namespace
 
-ExactResult BetterGraphPlan(const OperatorSets& sets, const GraphGoal& goal, double known_value,
-                            SearchEffort* effort) {
-  return Search(sets, goal, known_value, effort).Run();
+ExactResult BetterGraphPlan(const OperatorSets& sets, const GraphGoal& goal,
+                            const ExactOptions& options, SearchEffort* effort) {
+  return Search(sets, goal, options, effort).Run();
 }
 
 }  // namespace pipelab

@@ -11,6 +11,8 @@ namespace pipelab {
 namespace {
 
 constexpr double kSame = 1 + 1e-12;
+constexpr size_t kMostTried = 1'000'000;
+constexpr int kMostRounds = 60000;  // without a gain
 
 std::vector<std::vector<int>> Followers(const PlanProblem& problem) {
   std::vector<std::vector<int>> followers(problem.size());
@@ -103,6 +105,11 @@ void GraphSearch::OfferSequence(const std::vector<PlanStage>& stages, SearchEffo
 }
 
 void GraphSearch::TryOrder(const std::vector<int>& order, SearchEffort* effort) {
+  // What an order has was taken when it was tried first.
+  uint64_t hash = 0;
+  for (int v : order)
+    hash = (hash ^ static_cast<uint64_t>(v + 1)) * 0x9E3779B97F4A7C15 + (hash >> 29);
+  if (tried_.size() < kMostTried && !tried_.insert(hash).second) return;
   Offer(BestOfOrder(sets_, order, goal_, value_ * kSame, effort));
 }
 
@@ -136,16 +143,23 @@ void GraphSearch::JoinNeighbours(std::vector<int>* part_of) {
   }
 }
 
-void GraphSearch::Improve(int rounds, double enough, SearchEffort* effort) {
-  for (int round = 0; round < rounds && has_plan() && effort->left(); ++round) {
-    if (value_ <= enough * kSame) return;
+void GraphSearch::Improve(Patience patience, double enough, SearchEffort* effort) {
+  int end = patience.rounds, gained = 0;
+  int64_t steps = effort->steps();
+  for (int round = 1; has_plan() && effort->left(); ++round) {
+    const bool cheap = steps - effort->steps() < patience.steps;
+    if (value_ <= enough * kSame || (round > end && !cheap) || round - gained > kMostRounds) return;
     const double before = value_;
     const auto kind = static_cast<LineKind>(lines_.Draw(3));
     std::vector<int> part_of = StageOf(p_, stages_);
     const auto parts = static_cast<int>(stages_.size());
     if (lines_.Draw(2) == 0) JoinNeighbours(&part_of);
     TryOrder(lines_.Next(part_of, parts, kind), effort);
-    if (value_ * kSame < before) round = -1;
+    if (value_ * kSame >= before) continue;
+    // A search that gained late may gain again as late.
+    end = std::max(end, round + std::max(patience.rounds, round));
+    gained = round;
+    steps = effort->steps();
   }
 }
 

@@ -3,7 +3,7 @@
 //
 //   GraphSearch search(sets, {.batch = true});
 //   search.Offer(piper.stages);                  // plans of any planner
-//   search.Improve(/*rounds=*/200, &effort);
+//   search.Improve({.rounds = 200}, /*enough=*/0, &effort);
 //   search.stages(), search.value()
 //
 // A large-neighbourhood search: the best plan's operators are put in a line, its stages and the
@@ -13,7 +13,9 @@
 #ifndef PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
 #define PIPELAB_PIPELINES_PLANNERS_GRAPH_SEARCH_H_
 
+#include <cstdint>
 #include <limits>
+#include <unordered_set>
 #include <vector>
 
 #include "pipelines/planners/graph_lines.h"
@@ -27,6 +29,13 @@ namespace pipelab {
 // In an order in which every edge goes on, branches one after the other, with what is in flight.
 // False: the stages feed one another in a cycle.
 bool PutStagesInOrder(const PlanProblem& problem, std::vector<PlanStage>* stages);
+
+// A search goes on until so many rounds in a row and so many steps found nothing better; where the
+// last gain took more rounds than that, until as many again.
+struct Patience {
+  int rounds = 0;
+  int64_t steps = 0;
+};
 
 class GraphSearch {
  public:
@@ -42,8 +51,8 @@ class GraphSearch {
   void TryOrder(const std::vector<int>& order, SearchEffort* effort);
   // Listed, by depth and depth-first orders of the graph.
   void TryOrdersOfGraph(int depth_first, SearchEffort* effort);
-  // Until so many rounds in a row found nothing better, or it has the value `enough`.
-  void Improve(int rounds, double enough, SearchEffort* effort);
+  // Until it has the value `enough` or its patience ends.
+  void Improve(Patience patience, double enough, SearchEffort* effort);
 
   bool has_plan() const { return !stages_.empty(); }
   const std::vector<PlanStage>& stages() const { return stages_; }
@@ -60,6 +69,7 @@ class GraphSearch {
   std::vector<PlanStage> stages_;
   double value_ = std::numeric_limits<double>::infinity();
   GraphLines lines_;
+  std::unordered_set<uint64_t> tried_;  // hashes of orders
 };
 
 }  // namespace pipelab

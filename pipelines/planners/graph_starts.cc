@@ -80,41 +80,68 @@ bool FewCuts(const PlanProblem& problem) {
   return Downsets::Make(SingleGroups(problem).followers, kMostCutsOfBound).has_value();
 }
 
-}  // namespace
-
-SequentialStarts MakeSequentialStarts(const PlanProblem& problem, absl::Time deadline) {
-  SequentialStarts starts;
-  starts.lower_bound = SimpleLowerBound(problem, PlanObjective::kGraphStageTime);
-  starts.bound_reason = "the work of all operators over the devices, or the largest operator";
+// What planners of sequences plan.
+PlanProblem Sequence(const PlanProblem& problem) {
   PlanProblem sequence = problem;
   sequence.objective = PlanObjective::kStageTime;
   sequence.bandwidth = FlatBandwidth(problem);
-  const auto until = [&](double share) {
-    PlannerOptions options;
-    const absl::Duration left = deadline - absl::Now();
-    options.time_limit = std::max(absl::ZeroDuration(), std::min(kMostOfPlanner, left * share));
-    return options;
-  };
-  const auto add = [&](absl::StatusOr<Plan> plan) {
-    if (!plan.ok() || !plan->has_plan()) return;
-    // In proportion to copies, whatever the planner's own micro-batches are.
-    for (PlanStage& stage : plan->stages) stage.micro_batch_size = 0;
-    starts.plans.push_back(std::move(plan->stages));
-  };
-  add(UniformPlan(sequence, {}));
-  for (const auto planner : {&GpipePlan, &ChainPlan, &PipeDreamPlan, &DapplePlan}) {
-    if (absl::Now() < deadline) add(planner(sequence, until(0.25)));
+  return sequence;
+}
+
+PlannerOptions Until(absl::Time deadline, double share) {
+  PlannerOptions options;
+  const absl::Duration left = deadline - absl::Now();
+  options.time_limit = std::max(absl::ZeroDuration(), std::min(kMostOfPlanner, left * share));
+  return options;
+}
+
+void AddPlan(absl::StatusOr<Plan> plan, std::vector<std::vector<PlanStage>>* plans) {
+  if (!plan.ok() || !plan->has_plan()) return;
+  // In proportion to copies, whatever the planner's own micro-batches are.
+  for (PlanStage& stage : plan->stages) stage.micro_batch_size = 0;
+  plans->push_back(std::move(plan->stages));
+}
+
+}  // namespace
+
+std::vector<std::vector<PlanStage>> QuickStarts(const PlanProblem& problem, absl::Time deadline) {
+  const PlanProblem sequence = Sequence(problem);
+  std::vector<std::vector<PlanStage>> plans;
+  AddPlan(UniformPlan(sequence, {}), &plans);
+  for (const auto planner : {&GpipePlan, &ChainPlan, &DapplePlan}) {
+    if (absl::Now() < deadline) AddPlan(planner(sequence, Until(deadline, 0.25)), &plans);
   }
-  if (absl::Now() < deadline) add(PiperPlan(sequence, until(0.5)));
+  return plans;
+}
+
+SequentialStarts ExactStarts(const PlanProblem& problem, double known, absl::Time deadline) {
+  SequentialStarts starts;
+  starts.lower_bound = SimpleLowerBound(problem, PlanObjective::kGraphStageTime);
+  starts.bound_reason = "the work of all operators over the devices, or the largest operator";
+  const PlanProblem sequence = Sequence(problem);
+  const auto piper = [&](const PlanProblem& of) {
+    PlannerOptions options = Until(deadline, 0.7);
+    options.known_value = known;
+    return PiperPlan(of, options);
+  };
+  if (absl::Now() < deadline) {
+    absl::StatusOr<Plan> plan = piper(sequence);
+    starts.complete =
+        !plan.ok() || plan->state == PlanState::kOptimal || plan->state == PlanState::kInfeasible;
+    AddPlan(std::move(plan), &starts.plans);
+  }
+  if (absl::Now() < deadline) {
+    AddPlan(PipeDreamPlan(sequence, Until(deadline, 0.5)), &starts.plans);
+  }
   if (absl::Now() > deadline || !FewCuts(problem)) return starts;
-  absl::StatusOr<Plan> relaxed = PiperPlan(Relaxed(problem), until(0.8));
+  absl::StatusOr<Plan> relaxed = piper(Relaxed(problem));
   if (!relaxed.ok()) return starts;
-  starts.infeasible = relaxed->state == PlanState::kInfeasible;
+  starts.infeasible = relaxed->state == PlanState::kInfeasible && std::isinf(known);
   if (relaxed->lower_bound > starts.lower_bound) {
     starts.lower_bound = relaxed->lower_bound;
     starts.bound_reason = "the best stages if each kept one micro-batch";
   }
-  add(std::move(relaxed));
+  AddPlan(std::move(relaxed), &starts.plans);
   return starts;
 }
 

@@ -95,7 +95,7 @@ TEST(GraphPipe, BestOfAllPlansOfAllGraphsOfFiveOperators) {
 }
 
 TEST(GraphPipe, BestOfAllPlansOfGraphsOfSevenOperators) {
-  for (int64_t seed = 1; seed <= 1000; ++seed) {
+  for (int64_t seed = 1; seed <= 2000; ++seed) {
     Draw draw(1000000 + seed, "graphpipe");
     const int size = 6 + static_cast<int>(seed % 2);
     // Between a tree's number of edges and all.

@@ -54,6 +54,7 @@ void OperatorSets::MakeShapes() {
     for (shape.size = 0; shape.size < num_sizes(); ++shape.size) {
       if (!Allows(shape)) continue;
       shapes_.push_back(shape);
+      least_scale_ = std::min(least_scale_, CopyScale(shape));
       copies_bandwidth_[shape.data] = CopiesBandwidth(problem_, shape.data);
       const double samples = CopySamples(shape);
       const auto at = std::find(copy_samples_.begin(), copy_samples_.end(), samples);

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -87,6 +88,10 @@ class OperatorSets {
   double LeastTime(const OperatorSet& set, int64_t devices) const;
   // Not above the time of this shape, whatever is chosen.
   double TimeBound(const OperatorSet& set, StageShape shape) const;
+  // Whether it fits in memory in some shape, with one micro-batch in flight.
+  bool FitsAlone(const OperatorSet& set) const {
+    return set.in_flight * least_scale_ + set.fixed <= problem_.memory_bytes;
+  }
   // Infinity where it does not fit in memory.
   double Time(OperatorSet* set, StageShape shape, int64_t in_flight) const;
   // Not below that: variants greedily by time a byte, where that is a choice between two.
@@ -140,6 +145,7 @@ class OperatorSets {
   std::vector<OperatorCost> costs_;        // [operator]
   std::vector<int> in_place_, out_place_;  // [edge] among its taker's and its maker's
   int64_t batch_ = 1;
+  double least_scale_ = std::numeric_limits<double>::infinity();  // of CopyScale
 };
 
 }  // namespace pipelab

@@ -3,6 +3,7 @@
 // recomputes.
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "absl/status/status.h"
 #include "pipelines/planners/graph_search.h"
@@ -65,7 +66,7 @@ void ImproveByOrders(const PlanProblem& given, absl::Time deadline, PiperResult*
   search.Offer(best->stages);
   SearchEffort effort(kStepsOfOrders, deadline);
   search.TryOrdersOfGraph(kDepthFirstOrders, &effort);
-  search.Improve(kRoundsOfOrders, 0, &effort);
+  search.Improve({kRoundsOfOrders}, 0, &effort);
   if (search.value() >= best->value) return;
   best->value = search.value();
   best->stages = search.stages();
@@ -83,6 +84,7 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
   const OperatorGroups groups = SingleGroups(problem);
   const double bound = SimpleLowerBound(problem, PlanObjective::kStageTime);
   PiperResult best;
+  best.value = options.known_value;
   // A search that may be long has what was found before it as a plan with a bound. Who gives no
   // limit gets one; a limit that is given is the only clock that decides what is found.
   const auto until = [&] {
@@ -114,6 +116,7 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
   plan.lower_bound = proven && plan.has_plan() ? std::max(bound, best.lower_bound) : bound;
   if (proven && !plan.has_plan()) {
     plan.state = PlanState::kInfeasible;
+    if (!std::isinf(options.known_value)) plan.lower_bound = options.known_value;
   } else if (best.stopped || !plan.has_plan()) {
     plan.state = PlanState::kTimeLimit;
   } else {

@@ -11,6 +11,7 @@
 #define PIPELAB_PIPELINES_PLANNERS_PLANNERS_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,9 @@ struct PlannerOptions {
   // Of planners that choose the micro-batches of stages (graphpipe): samples of every stage's, over
   // its copies; 0: of each stage any of PlanProblem::micro_batch_sizes.
   int64_t micro_batch_size = 0;
+  // Of piper: only plans with a smaller objective are of use; where there are none, this is the
+  // bound of an infeasible plan.
+  double known_value = std::numeric_limits<double>::infinity();
 };
 
 struct Planner {
