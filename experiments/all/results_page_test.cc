@@ -107,7 +107,7 @@ TEST(ResultsPageTest, WhatIsMissedComesFirst) {
                               "what a paper does not give, 0 not made."));
   EXPECT_THAT(page, HasSubstr("* `p.batch` depends on batch: holds for 2; turns at 4"));
   EXPECT_THAT(page.substr(list, studies - list),
-              AllOf(HasSubstr("| `p.batch` | "), HasSubstr("holds for 2; turns at 4 |")));
+              AllOf(HasSubstr("| `p.batch` | "), HasSubstr("holds for 2; turns at 4; never |")));
   EXPECT_THAT(page, HasSubstr("equal the committed ones in 1 of 1 studies"));
   EXPECT_THAT(page, HasSubstr("| 1.6x (read) | 9x | +462.5 % | simulated | 1.4x to 1.8x | "
                               "**missed** |"));

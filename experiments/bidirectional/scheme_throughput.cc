@@ -254,8 +254,16 @@ std::vector<Claim> BitPipeClaims(const std::vector<SchemePoint>& points,
   Found(&headline, Origin::kSimulated, authors.best.most,
         absl::StrFormat("%.3fx (%s); least %.3fx (%s)", authors.best.most, authors.best.most_at,
                         authors.best.least, authors.best.least_at));
-  MetWithin(&headline, kLow, kHigh,
-            "the cluster is assumed, and links and bubbles weigh otherwise on the paper's machine");
+  MetWithin(&headline, kLow, kHigh, "the cluster is assumed");
+  const auto over_machines = [&](Claim* c, const std::string& why, const auto& holds) {
+    std::vector<RangeValue> values = {{"the assumed machine", holds(authors)}};
+    for (const MachineCase& other : cases) {
+      values.push_back({other.name, holds(GainsOf(other.points, true))});
+    }
+    MetOverRange(c, "the authors' machine", values, c->accepted, why);
+  };
+  over_machines(&headline, "links and bubbles weigh otherwise on another machine",
+                [](const BitPipeGains& g) { return g.best.most >= kLow && g.best.most <= kHigh; });
   const Gains& each = authors.each;
   double least = each.least;
   std::string text = absl::StrFormat("%.3fx (%s) to %.3fx (%s)", each.least, each.least_at,
@@ -268,11 +276,12 @@ std::vector<Claim> BitPipeClaims(const std::vector<SchemePoint>& points,
   absl::StrAppendFormat(&text, "; over all numbers of micro-batches from %.3fx (%s)",
                         all.each.least, all.each.least_at);
   Found(&over_each, Origin::kSimulated, least, text);
-  MetIf(
-      &over_each, least >= 1, "1x or more in each of the authors' runs, on each machine",
-      "depends on the network between nodes: with 16 micro-batches the bubble alone leaves BitPipe "
-      "3 % over interleaved 1F1B, and either the sums of its replicas or all its messages cross "
-      "nodes; on the 8 GPUs of the authors' scripts it is never slower");
+  over_each.accepted = "1x or more in each of the authors' runs, on each machine";
+  over_machines(&over_each,
+                "with 16 micro-batches the bubble alone leaves BitPipe 3 % over interleaved 1F1B, "
+                "and either the sums of its replicas or all its messages cross nodes; on the 8 "
+                "GPUs of the authors' scripts it is never slower",
+                [](const BitPipeGains& g) { return g.each.least >= 1; });
   return {headline, over_each};
 }
 

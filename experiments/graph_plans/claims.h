@@ -4,6 +4,7 @@
 #ifndef PIPELAB_EXPERIMENTS_GRAPH_PLANS_CLAIMS_H_
 #define PIPELAB_EXPERIMENTS_GRAPH_PLANS_CLAIMS_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "experiments/graph_plans/case_study.h"
@@ -12,12 +13,16 @@
 
 namespace pipelab {
 
+// Of the paper's case study.
+inline constexpr int64_t kCaseStudyDevices = 8;
+
 struct StudyResults {
   std::vector<Comparison> nets;      // by net, devices ascending
   std::vector<Comparison> branches;  // CANDLE-Uno, by branches, devices ascending
   std::vector<Comparison> control;   // the plain Transformer
   std::vector<Comparison> case_nets;
-  std::vector<Comparison> batches;  // by net, batches ascending, most devices
+  std::vector<Comparison> batches;       // by net, batches ascending, most devices
+  std::vector<Comparison> case_batches;  // the case study's devices, batches ascending
   CaseStudy case_study;
 };
 

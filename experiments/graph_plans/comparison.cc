@@ -130,7 +130,7 @@ Table ThroughputTable(std::string id, std::string caption, const std::vector<Com
 }
 
 Table BatchesTable(const std::vector<Comparison>& all) {
-  Table t("batches", "Gains in larger batches, most devices");
+  Table t("batches", "Gains in smaller and larger batches");
   t.AddKey("net");
   t.AddKey("devices");
   t.AddKey("batch");

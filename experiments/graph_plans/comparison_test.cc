@@ -150,6 +150,20 @@ TEST(Claims, HeadlineDependsOnTheBatch) {
   EXPECT_THAT(c.reason, HasSubstr("holds for 1x, 2x; turns at 8x"));
 }
 
+// The study's own batch meets both, a smaller one neither.
+TEST(Claims, AblationAndCaseStudyDependOnTheBatch) {
+  StudyResults r = Results(1.5);
+  r.batches = {Made("MMT", 32, 3)};
+  r.case_batches = {Made("case study", 8, 1.1)};
+  r.batches[0].batch_factor = r.case_batches[0].batch_factor = 0.5;
+  const std::vector<Claim> claims = Claims(r);
+  for (const int i : {2, 3, 5}) {
+    EXPECT_EQ(claims[i].state, ClaimState::kDependsOn) << claims[i].id;
+    EXPECT_THAT(claims[i].reason, HasSubstr("holds for 1x; turns at 1x; at 0.5x the batch "));
+    EXPECT_THAT(CheckClaim(claims[i]), IsOk());
+  }
+}
+
 // From fewest to most devices the gap widens, and between these it does not.
 TEST(Claims, GrowthIsCheckedAtEveryStep) {
   StudyResults r = Results(1.5);

@@ -1,6 +1,7 @@
 // Graph pipelines beside sequential ones on branching networks: the study of GraphPipe (Jeon et
 // al., ASPLOS 2025), with our own planners and on paper.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -28,7 +29,7 @@ ABSL_FLAG(std::string, branches, "2,4,8,16", "branches of CANDLE-Uno, ascending;
 ABSL_FLAG(std::string, branch_devices, "4,8,16", "devices of these");
 ABSL_FLAG(double, batch_factor, 1,
           "of the batches: 2 samples a device of the Transformers, 128 of DLRM, 64 of CANDLE-Uno");
-ABSL_FLAG(std::string, batches, "2,8",
+ABSL_FLAG(std::string, batches, "0.5,2,8",
           "further factors of these, on the most devices, ascending; empty: none");
 ABSL_FLAG(double, time_limit_s, 10, "seconds of one search");
 
@@ -48,10 +49,24 @@ absl::StatusOr<std::vector<int64_t>> Numbers(absl::string_view option, const std
   return numbers;
 }
 
+absl::StatusOr<std::vector<double>> Factors(absl::string_view option, const std::string& text) {
+  std::vector<double> factors;
+  for (absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    double factor = 0;
+    if (!absl::SimpleAtod(word, &factor) || !(factor > 0 && factor <= 1024)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          option, "=", text, ": \"", word, "\" is not a number above 0, and at most 1024"));
+    }
+    factors.push_back(factor);
+  }
+  return factors;
+}
+
 struct Setting {
   ClusterSpec cluster;
   PlanSweepOptions options;
-  std::vector<int64_t> devices, branches, branch_devices, batches;
+  std::vector<int64_t> devices, branches, branch_devices;
+  std::vector<double> batches;
 };
 
 absl::Status Read(Setting* s) {
@@ -78,7 +93,7 @@ absl::Status Read(Setting* s) {
   PIPELAB_ASSIGN_OR_RETURN(s->branches, Numbers("--branches", absl::GetFlag(FLAGS_branches)));
   PIPELAB_ASSIGN_OR_RETURN(s->branch_devices,
                            Numbers("--branch_devices", absl::GetFlag(FLAGS_branch_devices)));
-  PIPELAB_ASSIGN_OR_RETURN(s->batches, Numbers("--batches", absl::GetFlag(FLAGS_batches)));
+  PIPELAB_ASSIGN_OR_RETURN(s->batches, Factors("--batches", absl::GetFlag(FLAGS_batches)));
   if (s->devices.empty()) return absl::InvalidArgumentError("--devices=: must name one");
   for (const auto* all : {&s->devices, &s->branch_devices}) {
     for (const int64_t n : *all) {
@@ -102,18 +117,20 @@ absl::Status Add(const Setting& s, const StudyNet& net, const std::vector<int64_
   return absl::OkStatus();
 }
 
-absl::Status AddBatches(const Setting& s, StudyResults* results) {
-  const int64_t most = s.devices.back();
-  for (const StudyNet& net : StudyNets()) {
-    for (const Comparison& c : results->nets) {
-      if (c.net == net.name && c.devices == most) results->batches.push_back(c);
-    }
-    for (const int64_t factor : s.batches) {
-      Setting larger = s;
-      larger.options.batch_factor *= static_cast<double>(factor);
-      PIPELAB_RETURN_IF_ERROR(Add(larger, net, {most}, &results->batches));
-    }
+// `net` on `devices` at every factor of the batch, ascending; `own` has what is there of factor 1.
+absl::Status AddBatches(const Setting& s, const StudyNet& net, int64_t devices,
+                        const std::vector<Comparison>& own, std::vector<Comparison>* all) {
+  const size_t first = all->size();
+  for (const Comparison& c : own) {
+    if (c.net == net.name && c.devices == devices) all->push_back(c);
   }
+  for (const double factor : s.batches) {
+    Setting other = s;
+    other.options.batch_factor *= factor;
+    PIPELAB_RETURN_IF_ERROR(Add(other, net, {devices}, all));
+  }
+  std::sort(all->begin() + static_cast<std::ptrdiff_t>(first), all->end(),
+            [](const Comparison& a, const Comparison& b) { return a.batch < b.batch; });
   return absl::OkStatus();
 }
 
@@ -129,7 +146,11 @@ absl::StatusOr<StudyResults> Compare(const Setting& s) {
         Add(s, CandleUnoOf(static_cast<int>(branches)), s.branch_devices, &results.branches));
   }
   PIPELAB_ASSIGN_OR_RETURN(results.case_study, RunCaseStudy(s.options));
-  PIPELAB_RETURN_IF_ERROR(AddBatches(s, &results));
+  for (const StudyNet& net : StudyNets()) {
+    PIPELAB_RETURN_IF_ERROR(AddBatches(s, net, s.devices.back(), results.nets, &results.batches));
+  }
+  PIPELAB_RETURN_IF_ERROR(
+      AddBatches(s, CaseStudyNet(), kCaseStudyDevices, results.case_nets, &results.case_batches));
   return results;
 }
 
@@ -152,7 +173,9 @@ void AddTables(const StudyResults& results, Report* report) {
     add(ThroughputTable("branches", "CANDLE-Uno with more branches", results.branches),
         results.branches);
   }
-  add(BatchesTable(results.batches), results.batches);
+  std::vector<Comparison> batches = results.batches;
+  batches.insert(batches.end(), results.case_batches.begin(), results.case_batches.end());
+  add(BatchesTable(batches), batches);
   report->AddTable(CaseStudyTable(results.case_study));
   add(ThroughputTable("control", "A plain Transformer: nothing to put side by side",
                       results.control),

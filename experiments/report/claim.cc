@@ -167,8 +167,9 @@ void MetOverRange(Claim* claim, const std::string& name, const std::vector<Range
         std::move(reason));
   if (turns.empty()) return;
   claim->state = ClaimState::kDependsOn;
+  const std::string why = std::move(claim->reason);
   claim->reason = absl::StrCat(name, ": holds for ", absl::StrJoin(holds, ", "), "; turns at ",
-                               absl::StrJoin(turns, ", "));
+                               absl::StrJoin(turns, ", "), why.empty() ? "" : "; ", why);
 }
 
 std::string Verdict(const Claim& claim) {

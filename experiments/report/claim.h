@@ -94,11 +94,11 @@ void MetWithinErrors(Claim* claim, CellErrors errors, double limit, std::string 
 void NotMade(Claim* claim, std::string why);
 
 // Over the range of `name`, which the paper does not give: met where every value meets the claim,
-// missed where none does (`reason` is kept), else it depends on `name`, with the values for which
-// it holds and those at which it turns. Missed where `values` is empty.
+// missed where none does, else it depends on `name`, with the values for which it holds and those
+// at which it turns. `reason` is kept unless it is met. Missed where `values` is empty.
 //
 //   MetOverRange(&c, "samples per device", {{"2", true}, {"4", true}, {"16", false}}, "1.4x", why);
-//   // depends on samples per device: holds for 2, 4; turns at 16
+//   // depends on samples per device: holds for 2, 4; turns at 16; WHY
 struct RangeValue {
   std::string value;  // with its unit where `name` has none
   bool met = false;

@@ -84,7 +84,8 @@ TEST(ClaimTest, DependsOnWhatThePaperDoesNotGive) {
   EXPECT_EQ(Verdict(over({})), "missed: never");
   const Claim c = over({{"2", true}, {"4", true}, {"16", false}, {"32", true}});
   EXPECT_EQ(c.state, ClaimState::kDependsOn);
-  EXPECT_EQ(Verdict(c), "depends on samples per device: holds for 2, 4, 32; turns at 16, 32");
+  EXPECT_EQ(Verdict(c),
+            "depends on samples per device: holds for 2, 4, 32; turns at 16, 32; never");
 }
 
 TEST(ClaimTest, ReadsBackFromJson) {

@@ -125,8 +125,10 @@ Claim ThroughputClaim(const ThroughputGrid& grid) {
     absl::StrAppendFormat(&reasons, "%s%s (%+.0f %%): %s", reasons.empty() ? "" : "; ", name,
                           ToPercent(cell.error()), reason);
   }
-  MetWithinErrors(&c, ErrorsOf(cells), kThroughputOff,
-                  absl::StrCat(WhatIsUnknown(grid, kThroughputOff), reasons));
+  const std::string why = absl::StrCat(WhatIsUnknown(grid), reasons);
+  MetWithinErrors(&c, ErrorsOf(cells), kThroughputOff, why);
+  const std::vector<RangeValue> set_ups = SetUps(grid, kThroughputOff);
+  if (!set_ups.empty()) MetOverRange(&c, "a step's set-up", set_ups, c.accepted, why);
   return c;
 }
 

@@ -142,7 +142,21 @@ double WorstError(const ThroughputGrid& grid, Nanoseconds set_up) {
   return worst;
 }
 
-std::string WhatIsUnknown(const ThroughputGrid& grid, double accepted) {
+std::vector<RangeValue> SetUps(const ThroughputGrid& grid, double accepted) {
+  std::vector<RangeValue> intervals;
+  if (grid.cells[0].own_point.point.step.set_up == Nanoseconds(0)) return intervals;
+  const auto holds = [&](int ms) { return WorstError(grid, Milliseconds(ms)) <= accepted; };
+  for (int first = 0; first <= kMostSetUpMs;) {
+    const bool met = holds(first);
+    int last = first;
+    while (last < kMostSetUpMs && holds(last + 1) == met) ++last;
+    intervals.push_back({absl::StrFormat("%d to %d ms", first, last), met});
+    first = last + 1;
+  }
+  return intervals;
+}
+
+std::string WhatIsUnknown(const ThroughputGrid& grid) {
   std::string text;
   const FittedPoint& unit = grid.cells[0].own_point;
   if (!unit.fits) {
@@ -152,25 +166,11 @@ std::string WhatIsUnknown(const ThroughputGrid& grid, double accepted) {
         CellName(grid.cells[0]), ToGiB(unit.point.largest_device), grid.device_gib);
   }
   if (unit.point.step.set_up == Nanoseconds(0)) return text;
-  int first = -1, last = -1;
-  for (int ms = 0; ms <= kMostSetUpMs; ++ms) {
-    if (WorstError(grid, Milliseconds(ms)) > accepted) continue;
-    if (first < 0) first = ms;
-    last = ms;
-  }
-  const double none = ToPercent(WorstError(grid, Nanoseconds(0))),
-               most = ToPercent(WorstError(grid, Milliseconds(kMostSetUpMs)));
-  if (first < 0) {
-    return text +
-           absl::StrFormat(
-               "no set-up of 0 to %d ms a step makes it hold (largest error %.0f and %.0f %% "
-               "at the ends); ",
-               kMostSetUpMs, none, most);
-  }
-  return text + absl::StrFormat(
-                    "depends on a step's set-up: holds from %d to %d ms of 0 to %d (largest error "
-                    "%.0f and %.0f %% at the ends); ",
-                    first, last, kMostSetUpMs, none, most);
+  return text +
+         absl::StrFormat(
+             "with a set-up of 0 and of %d ms a step the largest error is %.0f and %.0f %%; ",
+             kMostSetUpMs, ToPercent(WorstError(grid, Nanoseconds(0))),
+             ToPercent(WorstError(grid, Milliseconds(kMostSetUpMs))));
 }
 
 std::string ReasonOfMiss(const ThroughputGrid& grid, const ThroughputCell& cell) {

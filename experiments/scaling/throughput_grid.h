@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "experiments/published/gpipe.h"
+#include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "experiments/scaling/gpipe_family.h"
 #include "experiments/scaling/memory_fit.h"
@@ -51,9 +52,12 @@ absl::StatusOr<ThroughputGrid> MakeThroughputGrid(const GpipeFamily& family,
 
 // The largest error of a cell where a step's set-up takes so long.
 double WorstError(const ThroughputGrid& grid, Nanoseconds set_up);
-// What a reader must know before the reasons: a first cell that does not fit, and for which set-ups
-// no cell is further off than `accepted`. Empty, or ends with "; ".
-std::string WhatIsUnknown(const ThroughputGrid& grid, double accepted);
+// The set-ups of a step that are plausible, as intervals in which no cell is further off than
+// `accepted`, or some is. Empty for machines without a set-up.
+std::vector<RangeValue> SetUps(const ThroughputGrid& grid, double accepted);
+// What a reader must know before the reasons: a first cell that does not fit, and the errors at the
+// ends of the range of set-ups. Empty, or ends with "; ".
+std::string WhatIsUnknown(const ThroughputGrid& grid);
 
 // Why a cell is more than a quarter off, in numbers of the grid; empty where it is not.
 std::string ReasonOfMiss(const ThroughputGrid& grid, const ThroughputCell& cell);
