@@ -1,4 +1,5 @@
-// What commands write with --json_out is what docs/step.schema.json says.
+// What commands write as JSON is what docs/step.schema.json says.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,9 +18,12 @@ namespace {
 using nlohmann::json;
 using testing::HasSubstr;
 
-bool HasType(const json& value, const std::string& type) {
+bool HasType(const json& value, const json& type) {
+  if (type.is_array()) {
+    return std::any_of(type.begin(), type.end(), [&](const json& t) { return HasType(value, t); });
+  }
   if (type == "integer") return value.is_number_integer();
-  return type == "number" ? value.is_number() : value.type_name() == type;
+  return type == "number" ? value.is_number() : type == value.type_name();
 }
 
 // The part of JSON Schema that the file uses. Returns what is wrong, or nothing.
@@ -86,12 +90,16 @@ Checker Schema() {
   return Checker(ParseJson(ReadTextFile("docs/step.schema.json").value(), "schema").value());
 }
 
-json OutputOf(std::vector<std::string> arguments) {
+std::string Printed(std::vector<std::string> arguments, int exit_code = 0) {
   arguments.insert(arguments.begin(), "experiments/pipelab");
-  arguments.push_back("--json_out=-");
   const ProcessResult result = RunProcess(arguments).value();
-  EXPECT_EQ(result.exit_code, 0) << result.error;
-  return ParseJson(result.output, arguments[1]).value();
+  EXPECT_EQ(result.exit_code, exit_code) << result.error;
+  return result.output;
+}
+
+json OutputOf(std::vector<std::string> arguments) {
+  arguments.push_back("--json_out=-");
+  return ParseJson(Printed(arguments), arguments[0]).value();
 }
 
 const char kConfig[] = "zbv:P=8,T=2,D=2,M=16";
@@ -116,6 +124,53 @@ TEST(JsonSchema, CompareFollowsIt) {
   const json all = OutputOf({"compare", kConfig, "1f1b:P=8,M=16", kModel, kCluster});
   EXPECT_EQ(all.size(), 2);
   EXPECT_EQ(Schema().Check(all, "compared"), "");
+}
+
+TEST(JsonSchema, SearchFollowsIt) {
+  const json found = OutputOf(
+      {"search", kModel, kCluster, "--devices=8", "--batch=8", "--top=2", "--schemes=1f1b"});
+  EXPECT_EQ(found["best"].size(), 2);
+  EXPECT_EQ(Schema().Check(found, "found"), "");
+}
+
+TEST(JsonSchema, RunFollowsIt) {
+  const json trained = OutputOf({"run", "1f1b", "--devices=2", "--micro_batches=2", "--steps=1"});
+  EXPECT_EQ(Schema().Check(trained, "trained"), "");
+}
+
+TEST(JsonSchema, ListFollowsIt) {
+  for (const char* what : {"schemes", "models", "clusters"}) {
+    const json listed = ParseJson(Printed({"list", what, "--json"}), what).value();
+    EXPECT_GE(listed[what].size(), 10) << what;
+    EXPECT_EQ(Schema().Check(listed, "listed"), "");
+  }
+}
+
+TEST(JsonSchema, CheckFollowsIt) {
+  const std::string file = JoinPath(testing::TempDir(), "schedule.json");
+  const auto verdict = [&](const std::string& text, int exit_code) {
+    EXPECT_THAT(WriteFileAtomically(file, text), IsOk());
+    return ParseJson(Printed({"check", absl::StrCat("--json=", file)}, exit_code), "check").value();
+  };
+  json schedule =
+      ParseJson(Printed({"schedule", "1f1b", "--devices=2", "--format=json"}), "schedule").value();
+  EXPECT_EQ(Schema().Check(verdict(schedule.dump(), 0), "verdict"), "");
+  schedule["order"][0].erase(0);
+  const json invalid = verdict(schedule.dump(), 1);
+  EXPECT_TRUE(invalid.contains("reason"));
+  EXPECT_EQ(Schema().Check(invalid, "verdict"), "");
+}
+
+TEST(JsonSchema, CheckPlanFollowsIt) {
+  const std::vector<std::string> problem = {"--model=mmt-small", "--cluster=summit-4gpu",
+                                            "--devices=4", "--micro_batch_size=2"};
+  const std::string file = JoinPath(testing::TempDir(), "plan.json");
+  std::vector<std::string> plan = {"plan", "--planner=uniform", absl::StrCat("--json_out=", file)};
+  plan.insert(plan.end(), problem.begin(), problem.end());
+  Printed(plan);
+  std::vector<std::string> check = {"check_plan", absl::StrCat("--plan=", file)};
+  check.insert(check.end(), problem.begin(), problem.end());
+  EXPECT_EQ(Schema().Check(OutputOf(check), "judged"), "");
 }
 
 TEST(JsonSchema, FieldsThatLackOrDifferAreFound) {

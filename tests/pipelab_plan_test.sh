@@ -87,7 +87,7 @@ plans() {
 # What is wrong with the input is one line with file, place and reason.
 plan_errors() {
   local piper=--piper_json=$examples/piper.json
-  refused 2 '--planner=fast: unknown; there are uniform, ' plan --planner=fast $piper || return 1
+  refused 2 '--planner=fast: no such planner; there are uniform, ' plan --planner=fast $piper || return 1
   refused 2 'an input is missing: there must be one of --piper_json' plan --planner=piper || return 1
   refused 2 '--stages=5: must be from 1 to 4' plan --planner=uniform --stages=5 $piper || return 1
   refused 2 'there must be one of' plan --planner=piper $piper --model=mmt || return 1

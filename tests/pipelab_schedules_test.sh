@@ -59,7 +59,7 @@ full_stdout() {
 json_verdict() {
   "$pipelab" schedule 1f1b --devices=2 --micro_batches=2 --format=json >good.json
   "$pipelab" check --json=good.json >stdout 2>stderr || return 1
-  [[ $(cat stdout) == '{"valid":true}' && ! -s stderr ]] || { cat stdout stderr; return 1; }
+  [[ $(cat stdout) == '{"schema":1,"valid":true}' && ! -s stderr ]] || { cat stdout stderr; return 1; }
   sed 's/\["B", 1, 0, 0\], \["F", 1, 1, 0\], \["B", 1, 1, 0\]/["B", 1, 0, 0], ["B", 1, 1, 0], ["F", 1, 1, 0]/' \
     good.json >bad.json
   local status=0
@@ -95,7 +95,7 @@ slices() {
   prints 'makespan 7,' simulate --json=sliced.json || return 1
   prints 'makespan 7.1,' simulate terapipe --devices=2 --micro_batches=2 --slices=3 --p2p_latency=0.05 || return 1
   prints '0B0.2 0B0.1 0B0 0B1.2' schedule --json=sliced.json --format=text || return 1
-  prints '{"valid":true}' check --json=sliced.json || return 1
+  prints '{"schema":1,"valid":true}' check --json=sliced.json || return 1
   prints 'bit-equal by slice' run --json=sliced.json --steps=3
 }
 

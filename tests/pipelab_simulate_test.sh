@@ -243,7 +243,7 @@ check "a speed of nothing" refused 2 "--device_speed=0: must be from 0.000001 to
 check "too many samples" model_refused 2 "b=99999999999999: must be at most " --model=mine.json --micro_batch_size=99999999999999
 echo '{"name": "m", "layers": [], "name": "n"}' >keys.json
 check "a key twice" model_refused 1 '--model=keys.json: "name" comes twice in one object' --model=keys.json
-check "a bad cluster file" refused 1 "--cluster=key.json: order: unknown" search --model=gpt-6.6b --cluster=key.json --batch=8
+check "a bad cluster file" refused 1 "--cluster=key.json: 4 faults: order: unknown" search --model=gpt-6.6b --cluster=key.json --batch=8
 check "rows from stdin" prints_rows
 check "too large a batch" refused 2 "--batch=16777217: must be from 1 to 16777216" search --model=gpt-6.6b --cluster=dgx1-v100 --batch=16777217
 check "no number type to search with" refused 2 '--dtype=fp8: "fp8" is unknown' \

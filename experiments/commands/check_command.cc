@@ -36,7 +36,7 @@ bool TakeNumber(absl::string_view name, absl::string_view* text, int64_t* value)
 
 // The validator's line, taken apart: what it does not name is null.
 nlohmann::json Verdict(const absl::Status& status) {
-  nlohmann::json verdict = {{"valid", status.ok()}};
+  nlohmann::json verdict = {{"schema", kOutputSchema}, {"valid", status.ok()}};
   if (status.ok()) return verdict;
   absl::string_view text = status.message();
   verdict["reason"] = std::string(text);

@@ -21,10 +21,15 @@ ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 namespace pipelab {
 namespace {
 
+nlohmann::json Invalid(absl::string_view reason) {
+  return {{"schema", kOutputSchema}, {"valid", false}, {"reason", reason}};
+}
+
 nlohmann::json AsJson(const PlanProblem& problem, const Plan& plan,
                       const absl::StatusOr<PlanReport>& report) {
-  if (!report.ok()) return {{"valid", false}, {"reason", report.status().message()}};
-  return {{"valid", true},
+  if (!report.ok()) return Invalid(report.status().message());
+  return {{"schema", kOutputSchema},
+          {"valid", true},
           {"stages", plan.stages.size()},
           {"devices", report->devices},
           {"objective", PlanObjectiveName(plan.objective)},
@@ -54,7 +59,7 @@ absl::Status CheckPlanCommand(const Words& words) {
   if (!plan.has_plan()) {
     const std::string state = absl::StrCat(PlanStateName(plan.state), ", without a plan");
     if (!json_out.empty()) {
-      return WriteOutput("--json_out", json_out, DumpJson({{"valid", false}, {"reason", state}}));
+      return WriteOutput("--json_out", json_out, DumpJson(Invalid(state)));
     }
     return WriteOutput("stdout", "-", absl::StrCat(path, ": ", state, "\n"));
   }

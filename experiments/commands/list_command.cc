@@ -89,7 +89,8 @@ absl::Status ListCommand(const Words& words) {
   const std::string what = words.size() > 1 ? words[1] : "schemes";
   PIPELAB_ASSIGN_OR_RETURN(const Listing all, ListingOf(what));
   const std::string json = absl::GetFlag(FLAGS_json);
-  if (!json.empty()) return WriteOutput("--json", json, DumpJson({{what, all.json}}));
+  if (!json.empty())
+    return WriteOutput("--json", json, DumpJson({{"schema", kOutputSchema}, {what, all.json}}));
   return WriteOutput("stdout", "-", AlignColumns(all.lines, /*header_lines=*/1, all.right));
 }
 

@@ -13,6 +13,9 @@
 
 namespace pipelab {
 
+// The version of the fields that commands write as JSON (docs/step.schema.json).
+constexpr int kOutputSchema = 1;
+
 absl::Status WriteOutput(absl::string_view option, const std::string& path, absl::string_view text);
 
 // Whether text for a person may have colours: stdout is a terminal, and NO_COLOR is not set

@@ -299,7 +299,8 @@ nlohmann::json AsJson(const RunInput& study, const Trained& trained,
                      {"messages", t.messages_sent},
                      {"sent_to_group_bytes", t.tensor_bytes.value()}});
   }
-  return {{"parameters", study.graph.num_parameters()},
+  return {{"schema", kOutputSchema},
+          {"parameters", study.graph.num_parameters()},
           {"micro_batches", study.schedule.num_micro_batches},
           {"losses", losses},
           {"reproduces_serial", equality.ok && trained.has_serial},

@@ -282,8 +282,10 @@ absl::Status SearchCommand(const Words& words) {
   for (const RankedStep& r : result.best) {
     if (all.size() < static_cast<size_t>(search.top)) all.push_back(AsJson(r));
   }
-  return WriteOutput("--json_out", json,
-                     DumpJson({{"best", all}, {"refused", RefusalText(result.refusals)}}));
+  return WriteOutput(
+      "--json_out", json,
+      DumpJson(
+          {{"schema", kOutputSchema}, {"best", all}, {"refused", RefusalText(result.refusals)}}));
 }
 
 }  // namespace pipelab

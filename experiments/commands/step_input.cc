@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "experiments/commands/output.h"
 #include "experiments/commands/user_file.h"
 #include "experiments/flags.h"
 #include "experiments/report/table.h"

@@ -48,10 +48,6 @@ absl::Status CheckMemory(const StepPrediction& prediction);
 // What a step may use of a device.
 absl::StatusOr<Bytes> UsableMemory(Bytes device_memory);
 
-// The version of the fields that simulate, search --explain and compare write as JSON
-// (docs/step.schema.json).
-constexpr int kOutputSchema = 1;
-
 // The fields that every command gives of a step: schema, config, step_ms, bubble, memory_gib, fits,
 // tflops_per_device, devices[...].
 nlohmann::json StepAsJson(const StepPrediction& prediction);

@@ -170,8 +170,7 @@ TEST(LayerListJson, PassesAndOperations) {
   Refuses([](json& j) { j["layers"][1]["operation"] = "optimizer"; },
           "layers[1].operation: optimizer steps follow from \"parameters\"");
   Refuses([](json& j) { j["layers"][1]["operation"] = "conv"; },
-          "layers[1].operation: \"conv\" is unknown; there are matmul, convolution, attention, "
-          "elementwise, layer_norm, batch_norm, activation, gelu, pool, loss, optimizer, measured");
+          "layers[1].operation: \"conv\" is unknown; did you mean convolution?");
 }
 
 }  // namespace

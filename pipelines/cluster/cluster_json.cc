@@ -92,12 +92,11 @@ absl::optional<DeviceClass> ReadClass(const JsonObject& device, Faults* faults) 
 
 DeviceSpec ReadDevice(const JsonObject& object, const absl::optional<DeviceClass>& kind,
                       Faults* faults) {
-  faults->Add(
-      object.AllowKeys({"name", "class", "peaks", "memory", "memory_bandwidth", "launch_overhead",
-                        "arithmetic", "memory_efficiency", "memory_efficiency_of", "product_tile",
-                        "product_alignment", "host_launch", "launch_gap", "step_set_up",
-                        "collective_overhead", "kernels", "calibrated", "published",
-                        "efficiency_range"}));
+  faults->Add(object.AllowKeys({"name", "class", "peaks", "memory", "memory_bandwidth",
+                                "launch_overhead", "arithmetic", "memory_efficiency",
+                                "memory_efficiency_of", "product_tile", "product_alignment",
+                                "host_launch", "launch_gap", "step_set_up", "collective_overhead",
+                                "kernels", "calibrated", "published", "efficiency_range"}));
   DeviceSpec device;
   if (object.Has("name")) faults->Read(object.String("name"), &device.name);
   ReadEach(object, "peaks", &FindNumberType, &ReadQuantity<FlopsPerSecond>, faults, &device.peaks);

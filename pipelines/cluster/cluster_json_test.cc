@@ -116,7 +116,7 @@ TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
   Refuses([](json& j) { j["device"].erase("arithmetic"); },
           "device.arithmetic: missing; with \"class\": \"gpu\" or \"tpu\" it is assumed");
   Refuses([](json& j) { j["device"]["class"] = "gpus"; },
-          "device.class: \"gpus\" is unknown; there are gpu, tpu; did you mean gpu?");
+          "device.class: \"gpus\" is unknown; did you mean gpu?");
   Refuses([](json& j) { j["device"]["memory"]["value"] = "16"; },
           "device.memory.value: \"16\": the unit is missing; must be a number and a unit, such as "
           "\"16 GiB\"");

@@ -202,7 +202,7 @@ TEST(UniformPlan, EqualNumbers) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan none, MakePlan("uniform", p, {}));
   EXPECT_EQ(none.state, PlanState::kInfeasible);
   EXPECT_THAT(MakePlan("best", p, {}).status().message(),
-              HasSubstr("--planner=best: unknown; there are uniform"));
+              HasSubstr("--planner=best: no such planner; there are uniform"));
 }
 
 }  // namespace

@@ -153,8 +153,8 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   std::vector<int> stage_of_layer;
   if (!c.layout.empty()) {
     const std::string layout = LayoutFlag(c);
-    PIPELAB_ASSIGN_OR_RETURN(
-        stage_of_layer, ParseStages(layout, static_cast<int>(model.graph.layers.size())));
+    PIPELAB_ASSIGN_OR_RETURN(stage_of_layer,
+                             ParseStages(layout, static_cast<int>(model.graph.layers.size())));
   } else {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, UnitsOf(c, stages));
     stage_of_layer = StageOfLayer(UnitOfLayer(model, c.cut), *units);
