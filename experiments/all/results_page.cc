@@ -164,6 +164,15 @@ std::string Summary(const std::vector<StudyOutcome>& outcomes) {
   return text + "\n\n";
 }
 
+// No claim is missed, or depends on what a paper does not give.
+bool HoldsThroughout(const StudyOutcome& outcome) {
+  if (!outcome.result.has_value()) return true;
+  const std::vector<Claim>& claims = outcome.result->claims;
+  return std::none_of(claims.begin(), claims.end(), [](const Claim& c) {
+    return c.state == ClaimState::kMissed || c.state == ClaimState::kDependsOn;
+  });
+}
+
 }  // namespace
 
 int StudyOutcome::missed() const {
@@ -185,14 +194,14 @@ std::string ResultsPage(const std::vector<StudyOutcome>& outcomes,
                     "out.\n\n");
   }
   absl::StrAppend(&text, WhatDoesNotHold(outcomes, options.committed),
-                  "## Studies that fail, or miss a claim\n\n");
-  const auto good = [](const StudyOutcome& o) { return o.failure.empty() && o.missed() == 0; };
+                  "## Studies that fail, or have a claim that does not hold throughout\n\n");
+  const auto good = [](const StudyOutcome& o) { return o.failure.empty() && HoldsThroughout(o); };
   std::string failing, missing;
   for (const StudyOutcome& o : outcomes) {
     if (!good(o)) absl::StrAppend(o.failure.empty() ? &missing : &failing, StudySection(o));
   }
   absl::StrAppend(&text, failing, missing, failing.empty() && missing.empty() ? "None.\n\n" : "");
-  absl::StrAppend(&text, "## Studies that miss no claim\n\n");
+  absl::StrAppend(&text, "## Other studies\n\n");
   for (const StudyOutcome& o : outcomes) {
     if (good(o)) absl::StrAppend(&text, StudySection(o));
   }

@@ -117,7 +117,7 @@ TEST(ResultsPageTest, WhatIsMissedComesFirst) {
   EXPECT_THAT(page, HasSubstr("| `p.nowhere` | no study that ran has recorded it | not run |"));
   EXPECT_THAT(page, HasSubstr("not covered: needs 25 billion pairs"));
   EXPECT_THAT(page, HasSubstr("| processor | a \\| b |"));
-  EXPECT_THAT(ResultsPage({good}, {}, {}), AllOf(HasSubstr("miss a claim\n\nNone."),
+  EXPECT_THAT(ResultsPage({good}, {}, {}), AllOf(HasSubstr("does not hold throughout\n\nNone."),
                                                  HasSubstr("Nothing of what was claimed here.")));
   // What is committed stands for a study that did not run, and not beside one that did.
   ResultsPageOptions committed;

@@ -108,6 +108,10 @@ TEST_P(GraphShapes, NeverWorseThanASequence) {
 
 INSTANTIATE_TEST_SUITE_P(All, GraphShapes, ::testing::Range(0, kGraphShapes));
 
+// A search that grows as it should not takes this many times its usual processor time at least, on a
+// machine that does other things, too.
+constexpr double kBlowUp = 5;
+
 // Of this program so far.
 double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 double PeakMegabytes() {
@@ -136,7 +140,7 @@ TEST(GraphGrowth, WideAndLongGraphs) {
     const double begin = ProcessorSeconds();
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
     const double seconds = ProcessorSeconds() - begin;
-    EXPECT_LE(seconds, c.most_seconds);
+    EXPECT_LE(seconds, kBlowUp * c.most_seconds);
     EXPECT_LE(plan.value, c.most_gap * plan.lower_bound);
     EXPECT_LE(PeakMegabytes(), 300);
     RecordProperty(c.name, absl::StrCat(seconds, " s, gap ", plan.value / plan.lower_bound));
@@ -187,7 +191,7 @@ TEST(GraphGrowth, EqualBranchesAreProven) {
     const double begin = ProcessorSeconds();
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
     EXPECT_EQ(plan.state, PlanState::kOptimal);
-    EXPECT_LE(ProcessorSeconds() - begin, 2);
+    EXPECT_LE(ProcessorSeconds() - begin, kBlowUp * 2);
   }
 }
 
@@ -267,7 +271,7 @@ TEST(PipeDream, AThousandMachines) {
   const double begin = ProcessorSeconds();
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("pipedream", p, {}));
   EXPECT_TRUE(plan.has_plan());
-  EXPECT_LE(ProcessorSeconds() - begin, 2);
+  EXPECT_LE(ProcessorSeconds() - begin, kBlowUp * 2);
 }
 
 // Longest first is at most 4/3 of the best, and near the mean with so many.
