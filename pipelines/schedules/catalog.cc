@@ -63,8 +63,8 @@ constexpr Scheme kCatalog[] = {
      &CheckBothWays},
     {"hanayo", "waves down and up the devices", "Liu et al., SC 2023", 2, &MakeHanayo, false,
      kVirtualStages, &CheckHanayo},
-    {"graph", "1F1B on a graph of stages: branches run in parallel",
-     "Jeon et al., ASPLOS 2025", 1, &MakeGraph, false, kGroupSize | kStageGraph, &CheckGraph},
+    {"graph", "1F1B on a graph of stages: branches run in parallel", "Jeon et al., ASPLOS 2025", 1,
+     &MakeGraph, false, kGroupSize | kStageGraph, &CheckGraph},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();

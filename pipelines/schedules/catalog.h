@@ -88,7 +88,7 @@ struct SchemeParams {
   std::vector<std::vector<int>> devices_of_stage = {};
   // [stage] Micro-batches (Schedule::micro_batches_of_stage); empty: micro_batches each.
   std::vector<int32_t> micro_batches_of_stage = {};
-  PassTimes times = {};     // other schemes have one order for all times
+  PassTimes times = {};  // other schemes have one order for all times
   // With times: the scheme's schedule without, of the same sizes and without recompute, where the
   // caller has it; else it is made again.
   const Schedule* for_equal_times = nullptr;
