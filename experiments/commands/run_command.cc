@@ -1,7 +1,6 @@
 // pipelab run: trains a small GPT under a schedule, or a plan's model, on devices of this process
 // or of those that mpirun started, beside the serial loop.
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,10 +15,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "experiments/calibration/link_times.h"
 #include "experiments/checkpoint.h"
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
+#include "experiments/commands/replayed_step.h"
 #include "experiments/commands/run_input.h"
 #include "experiments/comparison.h"
 #include "experiments/processes.h"
@@ -32,7 +31,6 @@
 #include "pipelines/runtime/batch_norm.h"
 #include "pipelines/runtime/staleness.h"
 #include "pipelines/runtime/training.h"
-#include "pipelines/sim/replay.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
@@ -122,17 +120,6 @@ absl::Status TrainSteps(const RunInput& study, ProcessGroup* group, PipelineTrai
   return absl::OkStatus();
 }
 
-// Nothing where the trace is not whole: of several processes, the first has all of it.
-absl::Status ReplaySteps(const Program& program, CostTable costs, Trained* trained) {
-  LinkTimesOptions link;
-  link.large_bytes = 0;
-  PIPELAB_ASSIGN_OR_RETURN(const LinkTimes hand_over, MeasureLink(link));
-  costs.hop_latency = Nanoseconds(std::llround(hand_over.latency_seconds * 1e9));
-  const absl::StatusOr<Trace> replayed = Replay(program, trained->result.traces, costs);
-  if (replayed.ok()) trained->replayed = replayed->makespan;
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   const Schedule& schedule = study.schedule;
   TrainingOptions options;
@@ -180,7 +167,10 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
     }
   }
   PIPELAB_RETURN_IF_ERROR(TrainSteps(study, transport->processes(), training.get(), &trained));
-  PIPELAB_RETURN_IF_ERROR(ReplaySteps(training->program(), training->costs(), &trained));
+  PIPELAB_ASSIGN_OR_RETURN(trained.replayed,
+                           ReplayedStep(trained.result.traces, study.graph,
+                                        {study.tensor_parallel, study.sequence_parallel},
+                                        study.micro_batch_size, *training));
   trained.counts = training->DeviceCounts();
   return trained;
 }
