@@ -21,12 +21,6 @@ std::string Brief(absl::string_view help, absl::string_view quote) {
   return absl::StrReplaceAll(absl::StripAsciiWhitespace(first), {{"'", quote}});
 }
 
-std::vector<std::string> CommandNames() {
-  std::vector<std::string> names;
-  for (const Command& c : Commands()) names.emplace_back(c.name);
-  return names;
-}
-
 // bash splits words at '=', so the option before it is two words back.
 std::string Bash() {
   std::string text = absl::StrCat(

@@ -1,4 +1,4 @@
-// What pipelab says of itself and of its commands.
+// The help texts: of pipelab as a whole, and of each command.
 //
 //   std::fputs(Overview().c_str(), stdout);             // pipelab --help
 //   std::fputs(HelpOf(command).c_str(), stdout);        // pipelab simulate --help

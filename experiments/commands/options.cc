@@ -79,14 +79,16 @@ std::vector<OptionText> OptionsOf(const Command& command) {
   return options;
 }
 
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& c : Commands()) names.emplace_back(c.name);
+  return names;
+}
+
 std::vector<std::string> WordsOf(const Command& command) {
   if (command.name == "list") return {"schemes", "models", "clusters"};
   if (command.name == "completion") return {"bash", "zsh", "fish"};
-  if (command.name == "help") {
-    std::vector<std::string> names;
-    for (const Command& c : Commands()) names.emplace_back(c.name);
-    return names;
-  }
+  if (command.name == "help") return CommandNames();
   for (const absl::string_view option : command.options) {
     if (option == "micro_batches" && !absl::EndsWith(command.name, "plan")) return SchemeNames();
   }

@@ -1,6 +1,6 @@
 // The options of a command as --help, shell completion and the manual page show them: one table.
 //
-//   for (const OptionText& o : OptionsOf(command)) absl::StrAppend(&text, "--", o.name, ": ", o.help);
+//   for (const OptionText& o : OptionsOf(command)) absl::StrAppend(&text, o.name, ": ", o.help);
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_OPTIONS_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_OPTIONS_H_
 
@@ -21,6 +21,8 @@ struct OptionText {
 };
 
 std::vector<OptionText> OptionsOf(const Command& command);
+
+std::vector<std::string> CommandNames();
 
 // What may follow the command's name: schemes, commands, what `list` lists; empty: options alone.
 std::vector<std::string> WordsOf(const Command& command);

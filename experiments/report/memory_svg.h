@@ -2,8 +2,8 @@
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::string svg, MemorySvg("m1", "1f1b", program, costs, trace));
 //
-// One row per device, all of one scale, time to the right; the line is the device's peak, with what it
-// holds then and what it does (report/memory_table.h). Levels are predicted, from the order of
+// One row per device, all of one scale, time to the right; the line is the device's peak, with what
+// it holds then and what it does (report/memory_table.h). Levels are predicted, from the order of
 // instructions, at the times of the trace (sim/memory_levels.h). What rises and falls at one time
 // is not seen.
 //

@@ -216,7 +216,7 @@ TEST(ClusterJson, TenLinesAreEnough) {
   EXPECT_EQ(ClusterToJson(again), ClusterToJson(cluster));
 }
 
-// What files say of their efficiencies, a class says of its: half of 0.85 at 5 us of the peak.
+// A class assumes what the files assume of their devices: half of 0.85 at 5 us of the peak.
 TEST(ClusterJson, AClassHasTheTemplatesEfficiencies) {
   const absl::Span<const EmbeddedText> files = ClusterFiles();
   const auto file = std::find_if(files.begin(), files.end(),

@@ -16,10 +16,9 @@
 namespace pipelab {
 namespace {
 
-constexpr GuidedRule kRules[] = {
-    {false, false, 4}, {false, false, 2}, {false, false, 0}, {true, false, 4}, {true, false, 2},
-    {true, false, 0},  {true, true, 4},   {true, true, 2},   {true, true, 0},
-};
+// Ways to run ahead of the guide, each with every patience.
+constexpr GuidedRule kWays[] = {{false, false}, {true, false}, {true, true}};
+constexpr int kPatienceQuarters[] = {4, 2, 0};
 
 // Chooses among orders by their makespan, the first of equals. An order that is beyond the limits
 // is made to its end only where it might be shorter than the best that is not.
@@ -34,28 +33,15 @@ class Shortest {
     if (makespan >= least_) return;
     Take(complete, complete.order, makespan, BeyondLimits(of_order_, complete, lengths_));
   }
-  // The guide must outlive it. Rules that are alike but for their patience follow one another.
-  void Offer(const Guide& guide, const GuidedRule& rule) {
-    ++number_;
-    if (&guide != guide_before_ || rule.ahead != rule_before_.ahead ||
-        rule.weights_first != rule_before_.weights_first) {
-      tried_.clear();
-    }
-    guide_before_ = &guide;
-    rule_before_ = rule;
-    for (const Tried& tried : tried_) {
-      if (!tried.patience.Has(rule.patience_quarters)) continue;
-      // It would give up there, too, and might then have gone on in another way.
-      if (tried.beyond != Beyond::kNothing) {
-        given_up_.push_back({number_, guide, rule, tried.beyond});
+  // What all rules make of it. The guide must outlive it.
+  void Offer(const Guide& guide) {
+    for (GuidedRule rule : kWays) {
+      std::vector<Tried> tried;
+      for (const int quarters : kPatienceQuarters) {
+        rule.patience_quarters = quarters;
+        Offer(guide, rule, &tried);
       }
-      return;
     }
-    GuidedOrder made = RunGuide(guide, limits_, rule, least_, of_order_);
-    tried_.push_back({made.patience, made.beyond});
-    if (made.beyond != Beyond::kNothing) given_up_.push_back({number_, guide, rule, made.beyond});
-    if (made.makespan >= least_) return;
-    Take(guide.schedule, std::move(made.order), made.makespan, Beyond::kNothing);
   }
 
   absl::StatusOr<Schedule> Best() && {
@@ -80,7 +66,7 @@ class Shortest {
   struct GivenUp {
     int number;
     const Guide& guide;
-    const GuidedRule& rule;
+    GuidedRule rule;
     Beyond beyond;
   };
   struct Tried {
@@ -89,6 +75,23 @@ class Shortest {
   };
   using Order = std::vector<std::vector<Action>>;
 
+  // `tried`: the same rule with other patience.
+  void Offer(const Guide& guide, const GuidedRule& rule, std::vector<Tried>* tried) {
+    ++number_;
+    for (const Tried& other : *tried) {
+      if (!other.patience.Has(rule.patience_quarters)) continue;
+      // It would give up there, too, and might then have gone on in another way.
+      if (other.beyond != Beyond::kNothing) {
+        given_up_.push_back({number_, guide, rule, other.beyond});
+      }
+      return;
+    }
+    GuidedOrder made = RunGuide(guide, limits_, rule, least_, of_order_);
+    tried->push_back({made.patience, made.beyond});
+    if (made.beyond != Beyond::kNothing) given_up_.push_back({number_, guide, rule, made.beyond});
+    if (made.makespan >= least_) return;
+    Take(guide.schedule, std::move(made.order), made.makespan, Beyond::kNothing);
+  }
   void Take(const Schedule& schedule, Order order, int64_t makespan, Beyond beyond) {
     least_ = makespan;
     best_ = &schedule;
@@ -110,9 +113,6 @@ class Shortest {
   int64_t least_ = kUnknown;
   Beyond best_beyond_ = Beyond::kNothing;
   int number_of_best_ = 0;
-  const Guide* guide_before_ = nullptr;
-  GuidedRule rule_before_;
-  std::vector<Tried> tried_;  // with that guide and rule
   std::vector<GivenUp> given_up_;
 };
 
@@ -122,7 +122,6 @@ absl::StatusOr<Schedule> BestOrder(const PassLengths& lengths, int max_activatio
                                    const std::vector<Schedule>& complete,
                                    const std::vector<Schedule>& guides,
                                    const OrderLimits& of_order) {
-  const bool equal = lengths.AreEqual();  // then patience makes no difference
   const bool recomputes = *std::max_element(lengths.recompute.begin(), lengths.recompute.end()) > 0;
   HeldLimits limits;
   limits.activations = max_activations;
@@ -140,10 +139,7 @@ absl::StatusOr<Schedule> BestOrder(const PassLengths& lengths, int max_activatio
           absl::StrCat("passes of ", lengths.forward[0], " ns and the like: the order of all ",
                        guide.num_micro_batches, " micro-batches takes too long to be counted"));
     }
-    for (const GuidedRule& rule : kRules) {
-      if (equal && rule.patience_quarters < 4) continue;
-      shortest.Offer(runnable.back(), rule);
-    }
+    shortest.Offer(runnable.back());
   }
   return std::move(shortest).Best();
 }

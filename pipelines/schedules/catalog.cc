@@ -284,6 +284,14 @@ absl::StatusOr<Schedule> MakeSchedule(absl::string_view name, SchemeParams param
   if (!CheckMemory(params, kAlwaysThere).ok()) {
     PIPELAB_RETURN_IF_ERROR(CheckMemory(params, AvailableMemory()));
   }
+  Schedule for_equal_times;
+  const bool timed = (scheme->options & kPassTimes) != 0 && !params.times.forward.empty();
+  if (timed && params.for_equal_times == nullptr) {
+    SchemeParams equal = params;
+    equal.times = {};
+    PIPELAB_ASSIGN_OR_RETURN(for_equal_times, scheme->make(equal));
+    params.for_equal_times = &for_equal_times;
+  }
   PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, scheme->make(params));
   schedule.name = std::string(name);
   if (params.recompute) InsertRecompute(&schedule);

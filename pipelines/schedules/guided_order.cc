@@ -140,7 +140,9 @@ int64_t Makespan(const Schedule& schedule, const PassLengths& lengths) {
 
 void RunGuided(const PassLengths& lengths, const HeldLimits& limits, const GuidedRule& rule,
                Schedule* schedule) {
-  GuidedOrder made = RunGuide(Guide(*schedule, lengths), limits, rule, kUnknown);
+  const Guide guide(*schedule, lengths);
+  CHECK(guide.IsCountable()) << "passes that take too long to be counted";
+  GuidedOrder made = RunGuide(guide, limits, rule, kUnknown);
   schedule->order = std::move(made.order);
 }
 

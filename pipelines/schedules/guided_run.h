@@ -31,6 +31,7 @@ struct GuidedOrder {
   Beyond beyond = Beyond::kNothing;
   PatienceRange patience;  // all that make the same of it, or give up as it did
 };
+// The guide IsCountable.
 GuidedOrder RunGuide(const Guide& guide, const HeldLimits& limits, const GuidedRule& rule,
                      int64_t limit, const OrderLimits& of_order = {});
 

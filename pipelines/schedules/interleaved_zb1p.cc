@@ -23,6 +23,11 @@ int HeldInInterleavedZb1p(const SchemeParams& params) {
 }
 
 absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
+  if (!params.times.forward.empty()) {
+    const Schedule& published = *params.for_equal_times;
+    return BestOrder(PassLengths::Of(params), HeldInInterleavedZb1p(params), {published},
+                     {WithoutWeights(published)}, params.limits);
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> groups, MicroBatchGroups(params));
   const int largest = *std::max_element(groups.begin(), groups.end());
   Schedule schedule = LoopedPipeline(params);
@@ -32,9 +37,7 @@ absl::StatusOr<Schedule> MakeInterleavedZb1p(const SchemeParams& params) {
         DepthFirst(params, groups, ActionKind::kForward, d),
         DepthFirst(params, groups, ActionKind::kBackwardInput, d), warm_up, /*lag=*/d);
   }
-  if (params.times.forward.empty()) return schedule;
-  return BestOrder(PassLengths::Of(params), HeldInInterleavedZb1p(params), {schedule},
-                   {WithoutWeights(schedule)}, params.limits);
+  return schedule;
 }
 
 }  // namespace pipelab

@@ -62,21 +62,15 @@ Schedule HalfGuide(const SchemeParams& params) {
 }
 
 // For equal times the scheme's guide, or, where few micro-batches leave memory, the shortest one.
-absl::StatusOr<Schedule> ForEqualTimes(const SchemeParams& params, int max_activations,
-                                       Schedule guide) {
-  if (params.for_equal_times != nullptr) return *params.for_equal_times;
+absl::StatusOr<Schedule> BestInV(const SchemeParams& params, int max_activations, Schedule guide) {
+  if (!params.times.forward.empty()) {
+    return BestOrder(PassLengths::Of(params), max_activations, {*params.for_equal_times},
+                     VGuides(params), params.limits);
+  }
   std::vector<Schedule> guides;
   guides.push_back(std::move(guide));
   if (params.micro_batches < params.devices) guides.push_back(RepeatBlock(params, &MinBlock, 0));
   return BestOrder(PassLengths::Unit(2 * params.devices), max_activations, {}, guides);
-}
-
-absl::StatusOr<Schedule> BestInV(const SchemeParams& params, int max_activations, Schedule guide) {
-  PIPELAB_ASSIGN_OR_RETURN(Schedule published,
-                           ForEqualTimes(params, max_activations, std::move(guide)));
-  if (params.times.forward.empty()) return published;
-  return BestOrder(PassLengths::Of(params), max_activations, {published}, VGuides(params),
-                   params.limits);
 }
 
 }  // namespace

@@ -78,17 +78,14 @@ absl::StatusOr<Schedule> MakeZbv(const SchemeParams& params) {
     guide.order[d] = DeviceOrder(params.devices, params.micro_batches, d).actions;
   }
   const int max_activations = HeldInZbv(params);
-  Schedule published;
-  if (params.for_equal_times != nullptr) {
-    published = *params.for_equal_times;
-  } else {
-    published = guide;
-    FillGapsWithWeights(&published, max_activations);
+  if (params.times.forward.empty()) {
+    FillGapsWithWeights(&guide, max_activations);
+    return guide;
   }
-  if (params.times.forward.empty()) return published;
   std::vector<Schedule> guides = VGuides(params);
   guides.push_back(std::move(guide));
-  return BestOrder(PassLengths::Of(params), max_activations, {published}, guides, params.limits);
+  return BestOrder(PassLengths::Of(params), max_activations, {*params.for_equal_times}, guides,
+                   params.limits);
 }
 
 }  // namespace pipelab

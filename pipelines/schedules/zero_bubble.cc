@@ -98,13 +98,7 @@ absl::StatusOr<Schedule> MakeAutomatic(
     const SchemeParams& params, int activations,
     absl::StatusOr<Schedule> (*make_by_hand)(const SchemeParams&)) {
   ZeroBubbleCosts costs = ZeroBubbleCosts::Unit(params.devices, activations);
-  Schedule published;
-  if (params.for_equal_times != nullptr) {
-    published = *params.for_equal_times;
-  } else {
-    PIPELAB_ASSIGN_OR_RETURN(published, MakeZeroBubble(costs, params.micro_batches));
-  }
-  if (params.times.forward.empty()) return published;
+  if (params.times.forward.empty()) return MakeZeroBubble(costs, params.micro_batches);
   const PassLengths lengths = PassLengths::Of(params);
   for (int d = 0; d < params.devices; ++d) {
     ZeroBubbleStage& stage = costs.stages[d];
@@ -115,8 +109,8 @@ absl::StatusOr<Schedule> MakeAutomatic(
   }
   PIPELAB_ASSIGN_OR_RETURN(const Schedule automatic, MakeZeroBubble(costs, params.micro_batches));
   PIPELAB_ASSIGN_OR_RETURN(const Schedule by_hand, make_by_hand(params));
-  return BestOrder(lengths, activations, {by_hand, published, automatic}, {WithoutWeights(by_hand)},
-                   params.limits);
+  return BestOrder(lengths, activations, {by_hand, *params.for_equal_times, automatic},
+                   {WithoutWeights(by_hand)}, params.limits);
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ struct InstructionCost {
 
 class InstructionCostTable {
  public:
+  static constexpr int kNumKinds = 6;  // of actions
+
   // Keeps references to both.
   InstructionCostTable(const Program& program, const CostTable& costs);
 
@@ -79,7 +81,6 @@ class InstructionCostTable {
   }
 
  private:
-  static constexpr int kNumKinds = 6;
   using StageInstructionCosts = std::array<InstructionCost, kNumKinds>;
 
   InstructionCost WithReshard(InstructionCost cost, int device, const Instruction& i) const;

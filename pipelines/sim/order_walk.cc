@@ -169,15 +169,14 @@ class Walk {
   std::vector<std::vector<Nanoseconds>> last_gradient_;
 };
 
-constexpr int kNumActionKinds = static_cast<int>(ActionKind::kStep) + 1;
-
 // What a pass does to its device's memory: its messages come before it and leave after it.
 struct PassMemory {
   int64_t received = 0, peak = 0, change = 0, sent = 0;
 };
 
 // [replica][stage][kind]
-using PassMemories = std::vector<std::vector<std::array<PassMemory, kNumActionKinds>>>;
+using PassMemories =
+    std::vector<std::vector<std::array<PassMemory, InstructionCostTable::kNumKinds>>>;
 
 PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
   const Schedule& s = order.schedule;
@@ -194,7 +193,7 @@ PassMemories MemoriesOf(const Program& order, const CostTable& costs) {
       for (int e : s.stages.out_edges[stage]) {
         if (groups[s.stages.edges[e].to] != groups[stage]) out += costs.edge_bytes[e].value();
       }
-      for (int k = 0; k < kNumActionKinds; ++k) {
+      for (int k = 0; k < InstructionCostTable::kNumKinds; ++k) {
         Action a;
         a.kind = static_cast<ActionKind>(k);
         a.stage = static_cast<int16_t>(stage);

@@ -42,9 +42,9 @@ struct OrderWalk {
 // Groups of one device, whole samples, and micro-batches of one size.
 bool CanWalkOrder(const Schedule& schedule);
 
-// Of `order`, the schedule and `calls` are read: a valid one that CanWalkOrder (CHECKed). Of `costs`, no
-// network, speeds or measured times. `hop` gives the way between two devices. `begin`: [device]
-// when its first action may begin; empty: 0.
+// Of `order`, the schedule and `calls` are read: a valid one that CanWalkOrder (CHECKed). Of
+// `costs`, no network, speeds or measured times. `hop` gives the way between two devices. `begin`:
+// [device] when its first action may begin; empty: 0.
 OrderWalk WalkOrder(const Program& order, const CostTable& costs,
                     absl::FunctionRef<PathCost(int from, int to)> hop,
                     const std::vector<Nanoseconds>& begin = {});

@@ -95,11 +95,7 @@ look buildifier buildifier xargs -0 buildifier "${layout_bazel[@]}" -lint=warn \
   < <(files '*.bazel' '*.bzl' WORKSPACE)
 look shellcheck shellcheck xargs -0 shellcheck --severity=warning --external-sources \
   < <(files '*.sh' .ci/run tools/bazel)
-if [[ $whole ]]; then
-  look prose python3 tools/dev/prose.py < <(files '*.md')
-else
-  look prose python3 xargs -0 tools/dev/prose.py < <(files '*.md')
-fi
+look prose python3 xargs -0 tools/dev/prose.py < <(files '*.md')
 mapfile -t sources < <(tidy_files)
 if ((${#sources[@]})) && command -v clang-tidy >/dev/null; then
   tools/dev/compile_commands.py || failed+=(compile_commands.py)
