@@ -33,7 +33,7 @@ ABSL_FLAG(std::string, skip, "", "studies to leave out");
 ABSL_FLAG(bool, verbose, false,
           "show all that the studies say while they run, in the place of a line each half minute");
 ABSL_FLAG(bool, update, false,
-          "with --quick: write the deterministic columns of the studies that ran, and the claims "
+          "write the claims of the studies that ran and, with --quick, the deterministic columns, "
           "that they record, to experiments/results");
 
 namespace pipelab {
@@ -129,24 +129,23 @@ absl::StatusOr<StudyOutcome> RunOne(const StudyProgram& study, const RunStudiesO
   return o;
 }
 
-// The claims that studies record (claim_records.h), beside the committed ones; only --quick is
-// committed. Says on standard error what differs.
+// The claims that studies record (claim_records.h), beside the committed ones. Says on standard
+// error what differs.
 absl::Status CheckClaimRecords(const std::vector<StudyOutcome>& outcomes, bool quick) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<ClaimRecord> committed, CommittedClaims());
   std::vector<ClaimRecord> all = committed;
   for (const StudyOutcome& o : outcomes) {
     if (!o.result.has_value() || !o.not_compared.empty()) continue;
-    std::vector<ClaimRecord> now = RecordsOf(o.name, o.result->claims);
-    if (quick) {
-      const std::vector<ClaimRecord> before = Select(committed, o.name);
-      for (const std::string& line : ClaimDifferences(before, now)) {
-        std::fprintf(stderr, "%s\n", line.c_str());
-      }
-      NoteTurns(before, &now);
+    const std::vector<ClaimRecord> before = Select(committed, o.name);
+    std::vector<ClaimRecord> now =
+        ToCommit(before, RecordsOf(o.name, o.result->claims, !quick), !quick);
+    for (const std::string& line : ClaimDifferences(before, now)) {
+      std::fprintf(stderr, "%s\n", line.c_str());
     }
+    NoteTurns(before, &now);
     Replace(o.name, std::move(now), &all);
   }
-  if (quick && absl::GetFlag(FLAGS_update)) {
+  if (absl::GetFlag(FLAGS_update)) {
     PIPELAB_RETURN_IF_ERROR(WriteReference(kClaimRecords, ClaimRecordsCsv(all)));
     PIPELAB_RETURN_IF_ERROR(CheckExplained(all));
   }
@@ -169,9 +168,6 @@ absl::Status Run(const std::vector<std::string>& words) {
   options.out = absl::GetFlag(FLAGS_out);
   options.out =
       options.out.empty() ? ResolveOutputPath("", ".") : ResolveOutputPath(options.out, "");
-  if (absl::GetFlag(FLAGS_update) && !options.quick) {
-    return absl::InvalidArgumentError("--update: the committed columns are those of --quick");
-  }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StudyProgram> studies, Chosen());
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<PublishedItem> items, PublishedItems());
   PIPELAB_RETURN_IF_ERROR(CheckWritableDirectory("--out", options.out));

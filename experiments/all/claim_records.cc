@@ -21,6 +21,7 @@ namespace pipelab {
 namespace {
 
 constexpr char kTurn[] = "turn ";
+constexpr char kFull[] = "full";
 
 // The columns of the file, in order.
 struct RecordField {
@@ -33,7 +34,7 @@ constexpr RecordField kFields[] = {
     {"state", &ClaimRecord::state},       {"value", &ClaimRecord::value},
     {"unit", &ClaimRecord::unit},         {"published", &ClaimRecord::published},
     {"accepted", &ClaimRecord::accepted}, {"reason", &ClaimRecord::reason},
-    {"changed", &ClaimRecord::changed},
+    {"run", &ClaimRecord::run},           {"changed", &ClaimRecord::changed},
 };
 
 std::string ValueOf(const Claim& c) {
@@ -74,7 +75,8 @@ bool DoesNotHold(absl::string_view state) {
          state != ClaimStateName(ClaimState::kNotMade);
 }
 
-std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Claim>& claims) {
+std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Claim>& claims,
+                                   bool full) {
   std::vector<ClaimRecord> records;
   for (const Claim& c : claims) {
     ClaimRecord r;
@@ -90,11 +92,31 @@ std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Cl
     r.published = c.published;
     r.accepted = c.accepted;
     if (DoesNotHold(r.state)) r.reason = OneLine(c.reason);
+    if (full && c.state != ClaimState::kNotMade) r.run = kFull;
     records.push_back(std::move(r));
   }
   std::sort(records.begin(), records.end(),
             [](const ClaimRecord& a, const ClaimRecord& b) { return a.claim < b.claim; });
   return records;
+}
+
+std::vector<ClaimRecord> ToCommit(const std::vector<ClaimRecord>& committed,
+                                  std::vector<ClaimRecord> now, bool full) {
+  const auto is_made = [](const ClaimRecord& r) {
+    return r.state != ClaimStateName(ClaimState::kNotMade);
+  };
+  for (ClaimRecord& r : now) {
+    const ClaimRecord* before = FindClaim(committed, r.claim);
+    if (before == nullptr || !is_made(*before)) continue;
+    if (before->run == kFull ? !is_made(r) : full) r = *before;
+  }
+  for (const ClaimRecord& before : committed) {
+    const bool other = full ? before.run.empty() : before.run == kFull;
+    if (other && FindClaim(now, before.claim) == nullptr) now.push_back(before);
+  }
+  std::sort(now.begin(), now.end(),
+            [](const ClaimRecord& a, const ClaimRecord& b) { return a.claim < b.claim; });
+  return now;
 }
 
 absl::StatusOr<std::vector<ClaimRecord>> ParseClaimRecords(absl::string_view text,
@@ -154,9 +176,9 @@ std::vector<std::string> ClaimDifferences(const std::vector<ClaimRecord>& commit
   std::vector<std::string> lines;
   const auto add = [&](const ClaimRecord& r, absl::string_view what, absl::string_view todo) {
     lines.push_back(absl::StrCat("study ", r.study, ", claim ", r.claim, ": ", what,
-                                 ": commit claims.csv as `tools/bazel run //experiments:all -- "
-                                 "--quick --only=",
-                                 r.study, " --update` writes it", todo));
+                                 ": commit claims.csv as `tools/bazel run //experiments:all -- ",
+                                 r.run.empty() ? "--quick " : "", "--only=", r.study,
+                                 " --update` writes it", todo));
   };
   for (const ClaimRecord& r : now) {
     const ClaimRecord* before = FindClaim(committed, r.claim);

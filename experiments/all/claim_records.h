@@ -1,5 +1,6 @@
-// The claims of every study's --quick and what came out: experiments/results/claims.csv. A claim
-// that turns is seen against it, and a published table that no study answers any more.
+// The claims of every study and what came out: experiments/results/claims.csv. A claim that turns is
+// seen against it, and a published table that no study answers any more. Records are those of
+// --quick, and of a full run for the claims that --quick does not make.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const auto records, ParseClaimRecords(text, "claims.csv"));
 //   for (const std::string& what : Unanswered(items, records)) ...
@@ -26,14 +27,20 @@ struct ClaimRecord {
   std::string value, unit;
   std::string published, accepted;
   std::string reason;  // of one that does not hold; not compared, since it may have measured values
+  std::string run;     // "full": of a run without --quick; empty: of --quick
   std::string changed;  // the last turn, and which it is: "turn 2: missed -> met" (TurnOf)
 };
 
 // Whether claims of the state are in RESULTS.md's list of what does not hold.
 bool DoesNotHold(absl::string_view state);
 
-// By id, with `changed` empty.
-std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Claim>& claims);
+// By id, with `changed` empty. `full`: of a run without --quick.
+std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Claim>& claims,
+                                   bool full = false);
+// What to commit after a run of a study: its records, but what is committed of claims that are the
+// other kind of run's (`run`).
+std::vector<ClaimRecord> ToCommit(const std::vector<ClaimRecord>& committed,
+                                  std::vector<ClaimRecord> now, bool full);
 
 absl::StatusOr<std::vector<ClaimRecord>> ParseClaimRecords(absl::string_view text,
                                                            absl::string_view what);

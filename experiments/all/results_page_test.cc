@@ -153,27 +153,49 @@ TEST(RunStudiesTest, WhatHasNoInputsIsNotCompared) {
 }
 
 constexpr char kRecordsHead[] =
-    "study,claim,source,tag,state,value,unit,published,accepted,reason,changed\n";
+    "study,claim,source,tag,state,value,unit,published,accepted,reason,run,changed\n";
 
 TEST(ClaimRecordsTest, AreWrittenReadAndReplaced) {
   const std::vector<ClaimRecord> made =
       RecordsOf("b", {Gain("p.gain", 1.5), OwnClaim("b.own", "ours")});
   const std::string of_b =
-      "b,b.own,,,not made,,,,,,\n"
-      "b,p.gain,\"Paper, Table 1\",read,met,1.5,x,1.6x,1.4x to 1.8x,,\n";
+      "b,b.own,,,not made,,,,,,,\n"
+      "b,p.gain,\"Paper, Table 1\",read,met,1.5,x,1.6x,1.4x to 1.8x,,,\n";
   EXPECT_EQ(ClaimRecordsCsv(made), absl::StrCat(kRecordsHead, of_b));
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       std::vector<ClaimRecord> all,
-      ParseClaimRecords(absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,,\nb,b.old,,,met,,,,,,\n",
-                                     "b,p.gain,q,read,met,,,,,,\nc,c.x,,,met,,,,,,\n"),
+      ParseClaimRecords(absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,,,\nb,b.old,,,met,,,,,,,\n",
+                                     "b,p.gain,q,read,met,,,,,,,\nc,c.x,,,met,,,,,,,\n"),
                         "claims.csv"));
   Replace("b", made, &all);
   Replace("d", RecordsOf("d", {OwnClaim("d.x", "ours")}), &all);
-  EXPECT_EQ(ClaimRecordsCsv(all), absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,,\n", of_b,
-                                               "c,c.x,,,met,,,,,,\nd,d.x,,,not made,,,,,,\n"));
+  EXPECT_EQ(ClaimRecordsCsv(all), absl::StrCat(kRecordsHead, "a,a.x,,,met,,,,,,,\n", of_b,
+                                               "c,c.x,,,met,,,,,,,\nd,d.x,,,not made,,,,,,,\n"));
   EXPECT_EQ(ClaimRecordsCsv(Select(all, "b")), ClaimRecordsCsv(made));
   const PublishedItem item{"Paper", "Table 1", "read", {"p.gain", "p.lost"}, ""};
   EXPECT_THAT(Unanswered({item}, all), testing::ElementsAre("Paper, Table 1: p.lost"));
+}
+
+// A full run answers for what --quick does not make, and for nothing else.
+TEST(ClaimRecordsTest, QuickAndFullRunsKeepOutOfEachOthersWay) {
+  const std::vector<ClaimRecord> quick =
+      RecordsOf("b", {Gain("p.both", 1.5), OwnClaim("p.long", "ours")});
+  EXPECT_EQ(ClaimRecordsCsv(ToCommit({}, quick, false)), ClaimRecordsCsv(quick));
+  const std::vector<ClaimRecord> full =
+      RecordsOf("b", {Gain("p.both", 1.9), Gain("p.long", 1.6)}, /*full=*/true);
+  const std::vector<ClaimRecord> all = ToCommit(quick, full, true);
+  ASSERT_EQ(all.size(), 2);
+  EXPECT_EQ(all[0].value, "1.5");
+  EXPECT_EQ(all[0].run, "");
+  EXPECT_EQ(all[1].value, "1.6");
+  EXPECT_EQ(all[1].run, "full");
+  EXPECT_THAT(ClaimDifferences(all, ToCommit(all, quick, false)), testing::IsEmpty());
+  EXPECT_THAT(ClaimDifferences(all, ToCommit(all, full, true)), testing::IsEmpty());
+  const std::vector<ClaimRecord> later =
+      RecordsOf("b", {Gain("p.both", 1.9), Gain("p.long", 1.9)}, /*full=*/true);
+  EXPECT_THAT(ClaimDifferences(all, ToCommit(all, later, true)),
+              testing::ElementsAre(AllOf(HasSubstr("claim p.long: met -> missed"),
+                                         HasSubstr("//experiments:all -- --only=b --update"))));
 }
 
 TEST(ClaimRecordsTest, ATurnIsNoticedNotedAndExplained) {

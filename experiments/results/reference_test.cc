@@ -44,8 +44,10 @@ TEST(ReferenceTest, QuickStudiesHaveTheCommittedColumns) {
     const StudyOutcome again = RunStudy(study, options);
     ASSERT_TRUE(again.result.has_value());
     EXPECT_EQ(again.result->deterministic, outcome.result->deterministic);
-    EXPECT_THAT(ClaimDifferences(Select(CommittedClaims(), study.name),
-                                 RecordsOf(study.name, outcome.result->claims)),
+    const std::vector<ClaimRecord> committed = Select(CommittedClaims(), study.name);
+    EXPECT_THAT(ClaimDifferences(committed,
+                                 ToCommit(committed, RecordsOf(study.name, outcome.result->claims),
+                                          /*full=*/false)),
                 testing::IsEmpty());
   }
 }
