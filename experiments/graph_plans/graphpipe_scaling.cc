@@ -190,7 +190,8 @@ void AddTables(const StudyResults& results, Report* report) {
 }
 
 bool NeedsMostDevices(const Claim& claim) {
-  for (const char* what : {"headline", "growth", "parallel", "sizes", "branches", "case_study"}) {
+  for (const char* what :
+       {"headline", "growth", "parallel", "sizes", "branches", "case_study", "control"}) {
     if (claim.id == absl::StrCat("graphpipe.", what)) return true;
   }
   return false;
