@@ -5,7 +5,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/cluster/device.h"
 #include "pipelines/step/execution.h"
@@ -192,6 +194,39 @@ TEST_F(StepTest, TwoCopiesStandForAllInEitherOrderOfRanks) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction every, PredictStep(all, c));
     EXPECT_EQ(two.step_time, every.step_time);
   }
+}
+
+// Megatron-LM V1.0 (nv-adlr.github.io/MegatronLMV1, read): 1,288 ms an iteration of a GPT of 1.2B on
+// one V100, "batch size 8", everything recomputed. Nothing of the machine comes from this run. The
+// batch is read as one micro-batch; as eight, its products would be smaller and the step longer.
+TEST(MegatronV1, OneV100) {
+  GptConfig gpt;
+  gpt.layers = 40;
+  gpt.hidden = 1536;
+  gpt.heads = 16;
+  gpt.tokens = 1024;
+  gpt.vocabulary = 50304;
+  gpt.tied_embeddings = true;
+  gpt.dropout = 0.1;
+  const GroupedModel model = GroupByName(WithMegatronKernels(BuildGpt(gpt).value()));
+  const ClusterSpec cluster = LoadCluster("--cluster", "dgx1-v100").value();
+  StepModel step;
+  step.model = &model;
+  step.cluster = &cluster;
+  step.type = NumberType::kFp16;
+  StepConfig c = Config("1f1b", 1, 1, 1);
+  c.micro_batch_size = 8;
+  for (const Recompute recompute : {Recompute::kFull, Recompute::kBlocks}) {
+    c.recompute = recompute;
+    const auto predicted = PredictStep(step, c);
+    ASSERT_THAT(predicted, IsOk());
+    EXPECT_NEAR(ToSeconds(predicted->step_time) / 1.288, 1, 0.04);
+  }
+  c.micro_batch_size = 1;
+  c.micro_batches = 8;
+  const auto smaller = PredictStep(step, c);
+  ASSERT_THAT(smaller, IsOk());
+  EXPECT_NEAR(ToSeconds(smaller->step_time) / 1.288, 1.25, 0.04);
 }
 
 }  // namespace
