@@ -9,6 +9,7 @@ STUDIES = {
     "cost_model_validation": "//experiments/validation:cost_model_validation",
     "gpt52b_scaling": "//experiments/grids:gpt52b_scaling",
     "graphpipe_scaling": "//experiments/graph_plans:graphpipe_scaling",
+    "bapipe_comparison": "//experiments/graph_plans:bapipe_comparison",
     "bidirectional_comparison": "//experiments/bidirectional:bidirectional_comparison",
     "terapipe_comparison": "//experiments/token_slices:terapipe_comparison",
     "planner_reference": "//experiments/planning:planner_reference",
@@ -25,6 +26,7 @@ RERUN_BY_TEST = [
     "schedule_formulas",
     "amoebanet_scaling",
     "cost_model_validation",
+    "bapipe_comparison",
     "bidirectional_comparison",
     "terapipe_comparison",
 ]
