@@ -31,7 +31,7 @@ ABSL_FLAG(int, update_interval, 0,
           "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
-          "devices that take the place of each and divide its micro-batches by rows");
+          "data-parallel copies of each device, which divide its micro-batches by rows");
 ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activations first");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "",

@@ -17,7 +17,7 @@
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, scheme, "1f1b", "scheme that trains");
-ABSL_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one a stage");
+ABSL_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one per stage");
 ABSL_FLAG(int, micro_batches, 4, "micro-batches a step");
 ABSL_FLAG(int64_t, micro_batch_size, 16, "samples a micro-batch");
 ABSL_FLAG(int64_t, steps, 500, "training steps");
