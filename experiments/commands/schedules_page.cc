@@ -98,11 +98,8 @@ std::string FormulaTable(const Scheme& scheme) {
       text);
 }
 
-std::string FiguresText(const SimulatedRun& run) {
-  const Figures f = FiguresOf(run);
-  return absl::StrCat("Makespan ", Number(f.makespan), ", bubble ",
-                      absl::StrFormat("%.2f", 100 * f.bubble), " %, in flight ", InFlightText(f),
-                      ".");
+std::string FiguresText(const Figures& f) {
+  return absl::StrCat("Makespan ", Number(f.makespan), ", in flight ", InFlightText(f), ".");
 }
 
 // What a chain of one stage per device does not show.
@@ -120,7 +117,7 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
     absl::StrAppend(&text,
                     "\nTwo branches of two stages and a join, `--devices=5 --micro_batches=8\n",
                     "--edges=0-1,1-4,2-3,3-4", what, "`:\n\n```\n", Picture(run.trace()), "```\n\n",
-                    FiguresText(run), "\n");
+                    FiguresText(FiguresOf(run)), "\n");
   }
   return text;
 }
@@ -128,8 +125,7 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
 // `pictures` has the timelines drawn so far, each with its scheme.
 absl::StatusOr<std::string> Section(const Scheme& scheme,
                                     std::map<std::string, absl::string_view>& pictures) {
-  std::string text =
-      absl::StrCat("\n## ", scheme.name, "\n\n", scheme.summary, ". ", scheme.paper, ".\n");
+  std::string text = absl::StrCat("\n## ", scheme.name, "\n\n", scheme.paper, ".\n");
   PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun drawn, RunAt(scheme, kPicture));
   const std::string picture = Picture(drawn.trace());
   const auto [earlier, is_new] = pictures.emplace(picture, scheme.name);
@@ -139,7 +135,7 @@ absl::StatusOr<std::string> Section(const Scheme& scheme,
     absl::StrAppend(&text, "Its timeline is that of [", earlier->second, "](#", earlier->second,
                     ").\n");
   }
-  absl::StrAppend(&text, "\n", FiguresText(drawn), "\n", FormulaTable(scheme));
+  absl::StrAppend(&text, "\n", FiguresText(FiguresOf(drawn)), "\n", FormulaTable(scheme));
   if ((scheme.options & kStageGraph) != 0) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string branches, GraphPictures(scheme));
     text += branches;
