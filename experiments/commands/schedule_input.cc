@@ -16,8 +16,9 @@
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int64_t, micro_batch_size);  // step_input.cc
-ABSL_FLAG(int, devices, 4,
-          "pipeline devices of a scheme; search and plan: of the cluster, all unless given");
+ABSL_FLAG(
+    int, devices, 4,
+    "pipeline devices of a scheme; of search and plan: devices of the cluster, all unless given");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, virtual_stages, 0, "stages that a device holds of one replica; 0: the scheme's own");
 ABSL_FLAG(int, group_size, 0,
