@@ -26,8 +26,7 @@
 
 ABSL_FLAG(std::string, cluster, "",
           "cluster instead of the paper's TPUs: a name or a file; empty: the paper's");
-ABSL_FLAG(std::string, gpu_cluster, "",
-          "cluster instead of the paper's GPUs; empty: the paper's");
+ABSL_FLAG(std::string, gpu_cluster, "", "cluster instead of the paper's GPUs; empty: the paper's");
 ABSL_FLAG(
     bool, real, false,
     "also train a scaled-down network here on in-process devices, for some minutes, and compare "
