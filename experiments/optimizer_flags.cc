@@ -11,9 +11,11 @@
 
 // Text, so that "not given" is a value of its own.
 ABSL_FLAG(std::string, optimizer, "", "adam, sgd or rmsprop; empty: the experiment's own");
-ABSL_FLAG(std::string, learning_rate, "", "the optimizer's, after the warm-up; empty: its own");
-ABSL_FLAG(std::string, momentum, "", "of sgd and rmsprop; empty: the experiment's own");
-ABSL_FLAG(std::string, weight_decay, "", "of the optimizer; empty: the experiment's own");
+ABSL_FLAG(std::string, learning_rate, "",
+          "learning rate after the warm-up; empty: the experiment's own");
+ABSL_FLAG(std::string, momentum, "", "momentum of sgd and rmsprop; empty: the experiment's own");
+ABSL_FLAG(std::string, weight_decay, "",
+          "weight decay of the optimizer; empty: the experiment's own");
 ABSL_FLAG(std::string, warmup_steps, "",
           "steps in which the rate rises to its value; empty: the experiment's own");
 ABSL_FLAG(std::string, rate_decay, "",

@@ -1,7 +1,7 @@
 // tools/bazel run //experiments:pipelab -- COMMAND
 //
 // Makes, checks, times, draws and runs pipeline schedules, those of the catalogue and those of
-// files; docs/cli.md describes commands and JSON fields.
+// files; docs/cli.md describes configurations, files and JSON fields.
 #include <cstdio>
 #include <string>
 #include <vector>

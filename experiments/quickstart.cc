@@ -29,18 +29,18 @@
 ABSL_FLAG(std::string, schemes, "gpipe,1f1b,interleaved,breadth_first,chimera",
           "schemes to compare, separated by commas; empty: all of the catalogue");
 ABSL_FLAG(int, devices, 4, "pipeline devices");
-ABSL_FLAG(int, micro_batches, 8, "micro-batches a step, over all replicas");
+ABSL_FLAG(int, micro_batches, 8, "micro-batches per step, over all replicas");
 ABSL_FLAG(int, virtual_stages, 0,
-          "stages a device of the looped schemes; 0: each scheme's own (2)");
-ABSL_FLAG(int, micro_batch_size, 1, "samples a micro-batch");
+          "stages per device of the looped schemes; 0: each scheme's own (2)");
+ABSL_FLAG(int, micro_batch_size, 1, "samples per micro-batch");
 ABSL_FLAG(int, steps, 200, "training steps under each scheme");
 ABSL_FLAG(int, layers, 8, "Transformer blocks");
 ABSL_FLAG(int, hidden, 128, "hidden size");
 ABSL_FLAG(int, heads, 4, "attention heads");
-ABSL_FLAG(int, tokens, 128, "tokens a sample");
+ABSL_FLAG(int, tokens, 128, "tokens per sample");
 ABSL_FLAG(double, dropout, 0.1, "dropout rate");
 ABSL_FLAG(bool, tied, false, "tie the output table to the input embedding");
-ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
+ABSL_FLAG(uint64_t, seed, 1, "seed of weights, data order and dropout");
 ABSL_FLAG(std::string, layout, "",
           "layers of each stage, such as 3,2,2,3; empty: balanced by flops");
 ABSL_FLAG(bool, synthetic, false, "train on generated text instead of fetching the novels");

@@ -31,7 +31,7 @@ ABSL_FLAG(bool, quick, false, "each study's --quick: all within minutes");
 ABSL_FLAG(std::string, only, "", "studies to run, separated by commas; empty: all");
 ABSL_FLAG(std::string, skip, "", "studies to leave out");
 ABSL_FLAG(bool, verbose, false,
-          "show all that the studies say while they run, in the place of a line each half minute");
+          "show all that the studies say while they run, instead of a line every half minute");
 ABSL_FLAG(bool, update, false,
           "write the claims of the studies that ran and, with --quick, the deterministic columns, "
           "that they record, to experiments/results");

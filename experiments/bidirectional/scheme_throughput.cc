@@ -217,7 +217,7 @@ absl::StatusOr<std::vector<MachineCase>> OtherMachines(ThroughputOptions options
     return absl::OkStatus();
   };
   const size_t levels = given.levels.size();
-  with_links(0, levels - 1, 2.0 / 3);  // NVLink of 400 GB/s in the place of 600
+  with_links(0, levels - 1, 2.0 / 3);  // NVLink of 400 GB/s instead of 600
   PIPELAB_RETURN_IF_ERROR(add("an A800's NVLink"));
   for (const auto& [name, share] :
        {std::make_pair("half of the network", 0.5), std::make_pair("a quarter of it", 0.25),

@@ -32,7 +32,7 @@ std::string Overview() {
   return absl::StrCat(
       text,
       "\n`pipelab help COMMAND` lists a command's options. A file is --csv=FILE, --json=FILE or "
-      "--text=FILE in the place of a scheme's name. Exit codes: ",
+      "--text=FILE instead of a scheme's name. Exit codes: ",
       kExitCodes, "\n");
 }
 

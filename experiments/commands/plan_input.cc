@@ -20,9 +20,10 @@
 ABSL_FLAG(std::string, plan, "",
           "a plan of --model, as `pipelab plan` writes it: stages, devices and sizes of "
           "micro-batches are the plan's; -: stdin");
-ABSL_FLAG(bool, sequential, false,
-          "with --plan: each stage waits for the one before it, whether it takes something from it "
-          "or not, as sequential pipelines have it");
+ABSL_FLAG(
+    bool, sequential, false,
+    "with --plan: each stage waits for the one before it, even if it takes nothing from it, as "
+    "in a sequential pipeline");
 ABSL_DECLARE_FLAG(int64_t, micro_batch_size);
 ABSL_DECLARE_FLAG(int, micro_batches);
 ABSL_DECLARE_FLAG(int, group_size);

@@ -36,7 +36,7 @@ ABSL_FLAG(std::string, sharding, "replicated",
           "what data-parallel copies shard of a stage's state: replicated (nothing), optimizer, "
           "gradients, fully");
 ABSL_FLAG(int, tensor_parallel, 1,
-          "devices that compute each layer together, in place of each device of the schedule");
+          "tensor-parallel ranks, which compute each layer together, per device of the schedule");
 ABSL_FLAG(std::string, data, "",
           "what to train on: a text, a table (.csv), a folder of pictures (docs/data.md); empty: "
           "generated data");

@@ -16,8 +16,9 @@
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int64_t, micro_batch_size);  // step_input.cc
-ABSL_FLAG(int, devices, 4,
-          "pipeline devices of a scheme; search and plan: of the cluster, all unless given");
+ABSL_FLAG(
+    int, devices, 4,
+    "pipeline devices of a scheme; of search and plan: devices of the cluster, all unless given");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, virtual_stages, 0, "stages that a device holds of one replica; 0: the scheme's own");
 ABSL_FLAG(int, group_size, 0,
@@ -31,7 +32,7 @@ ABSL_FLAG(int, update_interval, 0,
           "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
-          "devices that take the place of each and divide its micro-batches by rows");
+          "data-parallel copies of each device, which divide its micro-batches by rows");
 ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activations first");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "",

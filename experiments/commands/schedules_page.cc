@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -27,34 +28,38 @@ Made from the catalogue by `bazel run //experiments:schedule_docs -- --update`; 
 page with the code.
 
 A forward takes 1 unit of time, a full backward 2, its input part and its weight part 1 each, a
-message nothing. Pictures are terminal timelines (`pipelab show NAME`): one line per device, one
-character per unit. `a b c` are forwards of micro-batches 0 1 2, `A B C` backwards or their input
-parts, `+` weight parts, `.` idle.
+message nothing. Pictures are terminal timelines (`pipelab show NAME`) with P = 4 devices and M = 8
+micro-batches: one line per device, one character per unit. `a b c` are forwards of micro-batches
+0 1 2, `A B C` backwards or their input parts, `+` weight parts, `.` idle.
 
 *Bubble* is idle time / (devices x makespan). *In flight* is the most stage activations that a
-device holds at one time, each from its forward to its B or W. A stage of a scheme with V virtual
-stages is 1/V of a stage of a scheme with one. A token slice is 1 / slices of a micro-batch, in time
-and in memory. So compare activations in flight / (virtual stages x slices).
+device holds at one time, each from its forward to its B or W; a single number is that of every
+device. A stage of a scheme with V virtual stages is 1/V of a stage of a scheme with one, and a
+token slice is 1/s of a micro-batch. So compare activations in flight / (V s).
 
-The formulas use P devices, M micro-batches, V virtual stages and the makespan T. Further, r is a
+Formulas use P devices, M micro-batches, V virtual stages and the makespan T. Further, r is a
 device's number from 0, g the largest group of micro-batches (`--group_size`), f the number of pairs
 of pipelines (`--replicas` / 2), u the micro-batches of an update (`--update_interval`), and s the
 token slices (`--slices`). A comparison counts 1 where it is true and 0 where it is not. *Weights*
-are stage weights that a device holds, older versions included. A test compares every formula with
-the simulator, exactly, for every P from 2 to 16, M from 1 to 8 P and V from 1 to 4 that the scheme
-allows and the column *holds for* names.
+are stage weights that a device holds, older versions included. Tests compare the formulas with the
+simulator, exactly, for P from 2 to 16, M to 8 P and V to 4.
 )";
 
 struct Size {
   int devices, micro_batches;
 };
-// For the picture: the first that the scheme can serve. For the table: all that it can.
-constexpr Size kPicture[] = {{4, 8}, {4, 4}, {4, 16}, {2, 4}, {2, 2}, {8, 16}, {1, 1}};
-constexpr Size kTable[] = {{2, 4}, {4, 4}, {4, 8}, {4, 16}, {8, 8}, {8, 16}, {8, 64}};
+constexpr Size kPicture = {4, 8};
+constexpr Size kOverview[] = {{4, 8}, {8, 16}, {8, 64}};
 
 std::string Number(double value) { return absl::StrFormat("%.12g", value); }
 
+// One number for each device, or a single one where all are equal.
 std::string InFlightText(const Figures& figures) {
+  const auto differs = [&](const DeviceFigures& d) {
+    return d.peak_in_flight != figures.devices[0].peak_in_flight;
+  };
+  if (std::none_of(figures.devices.begin(), figures.devices.end(), differs))
+    return absl::StrCat(figures.devices[0].peak_in_flight);
   return absl::StrJoin(figures.devices, " ", [](std::string* out, const DeviceFigures& d) {
     absl::StrAppend(out, d.peak_in_flight);
   });
@@ -88,9 +93,13 @@ std::string FormulaTable(const Scheme& scheme) {
   }
   if (text.empty()) return text;
   return absl::StrCat(
-      "\n| holds for | makespan T | bubble | in flight on device r | weights on device r |\n"
+      "\n| holds for | makespan T | bubble | in flight on r | weights on r |\n"
       "|---|---|---|---|---|\n",
       text);
+}
+
+std::string FiguresText(const Figures& f) {
+  return absl::StrCat("Makespan ", Number(f.makespan), ", in flight ", InFlightText(f), ".");
 }
 
 // What a chain of one stage per device does not show.
@@ -105,77 +114,63 @@ absl::StatusOr<std::string> GraphPictures(const Scheme& scheme) {
     PIPELAB_ASSIGN_OR_RETURN(Schedule schedule, MakeSchedule(scheme.name, params));
     PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun run,
                              RunSimulated(std::move(schedule), SimulatedTimes()));
-    const Figures f = FiguresOf(run);
     absl::StrAppend(&text,
                     "\nTwo branches of two stages and a join, `--devices=5 --micro_batches=8\n",
-                    "--edges=0-1,1-4,2-3,3-4", what, "`:\nmakespan ", Number(f.makespan),
-                    ", bubble ", absl::StrFormat("%.2f", 100 * f.bubble), "%, in flight ",
-                    InFlightText(f), ".\n\n```\n", Picture(run.trace()), "```\n");
+                    "--edges=0-1,1-4,2-3,3-4", what, "`:\n\n```\n", Picture(run.trace()), "```\n\n",
+                    FiguresText(FiguresOf(run)), "\n");
   }
   return text;
 }
 
-absl::StatusOr<std::string> Section(const Scheme& scheme) {
-  std::string text =
-      absl::StrCat("\n## ", scheme.name, "\n\n", scheme.summary, ". ", scheme.paper, ".\n");
-  absl::Status refused;
-  bool drawn = false;
-  for (const Size& size : kPicture) {
+// `pictures` has the timelines drawn so far, each with its scheme.
+absl::StatusOr<std::string> Section(const Scheme& scheme,
+                                    std::map<std::string, absl::string_view>& pictures) {
+  std::string text = absl::StrCat("\n## ", scheme.name, "\n\n", scheme.paper, ".\n");
+  PIPELAB_ASSIGN_OR_RETURN(const SimulatedRun drawn, RunAt(scheme, kPicture));
+  const std::string picture = Picture(drawn.trace());
+  const auto [earlier, is_new] = pictures.emplace(picture, scheme.name);
+  if (is_new) {
+    absl::StrAppend(&text, "\n```\n", picture, "```\n");
+  } else {
+    absl::StrAppend(&text, "Its timeline is that of [", earlier->second, "](#", earlier->second,
+                    ").\n");
+  }
+  absl::StrAppend(&text, "\n", FiguresText(FiguresOf(drawn)), "\n", FormulaTable(scheme));
+  if ((scheme.options & kStageGraph) != 0) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string branches, GraphPictures(scheme));
+    text += branches;
+  }
+  return text;
+}
+
+// At each size: the bubble, and for the last the activations in flight; "-" where it is not served.
+std::string OverviewRow(const Scheme& scheme) {
+  std::string bubbles, in_flight = "-";
+  for (const Size& size : kOverview) {
     const absl::StatusOr<SimulatedRun> run = RunAt(scheme, size);
+    absl::StrAppend(&bubbles, " | ",
+                    run.ok() ? absl::StrFormat("%.2f", 100 * FiguresOf(*run).bubble) : "-");
     if (!run.ok()) {
-      refused = run.status();
+      in_flight = "-";
       continue;
     }
-    absl::StrAppend(&text, "\n", size.devices, " devices, ", size.micro_batches,
-                    " micro-batches; stages per device of one replica: ",
-                    VirtualStagesOf(run->program().schedule),
-                    "; replicas: ", run->program().schedule.placement.num_replicas(),
-                    run->program().schedule.num_slices > 1
-                        ? absl::StrCat("; token slices: ", run->program().schedule.num_slices)
-                        : "",
-                    ".\n\n```\n", Picture(run->trace()), "```\n");
-    drawn = true;
-    break;
+    int most = 0;
+    for (const DeviceFigures& d : FiguresOf(*run).devices) most = std::max(most, d.peak_in_flight);
+    const Schedule& s = run->program().schedule;
+    in_flight = Number(static_cast<double>(most) / (VirtualStagesOf(s) * s.num_slices));
   }
-  if (!drawn) return refused;
-  text += FormulaTable(scheme);
-  absl::StrAppend(&text,
-                  "\n| devices | micro-batches | makespan | bubble [%] | in flight, by device |\n"
-                  "|---|---|---|---|---|\n");
-  for (const Size& size : kTable) {
-    const absl::StatusOr<SimulatedRun> run = RunAt(scheme, size);
-    if (!run.ok()) continue;  // not every scheme serves every size
-    const Figures f = FiguresOf(*run);
-    absl::StrAppend(&text, "| ", size.devices, " | ", size.micro_batches, " | ", Number(f.makespan),
-                    " | ", absl::StrFormat("%.2f", 100 * f.bubble), " | ", InFlightText(f), " |\n");
-  }
-  if ((scheme.options & kStageGraph) != 0) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string pictures, GraphPictures(scheme));
-    text += pictures;
-  }
-  return text;
+  return absl::StrCat("| [", scheme.name, "](#", scheme.name, ") | ", scheme.summary,
+                      scheme.asynchronous ? "; asynchronous" : "", " | ",
+                      scheme.default_virtual_stages, bubbles, " | ", in_flight, " |\n");
 }
 
-absl::StatusOr<std::string> Overview() {
-  std::string text =
-      "\n| scheme | what it does | virtual stages | bubble at P = 4, M = 16 [%] | most in flight / "
-      "(virtual stages x slices) |\n"
-      "|---|---|---|---|---|\n";
-  for (const Scheme& scheme : Catalog()) {
-    const absl::StatusOr<SimulatedRun> run = RunAt(scheme, {4, 16});
-    std::string bubble = "-", in_flight = "-";
-    if (run.ok()) {
-      const Figures f = FiguresOf(*run);
-      int most = 0;
-      for (const DeviceFigures& d : f.devices) most = std::max(most, d.peak_in_flight);
-      bubble = absl::StrFormat("%.2f", 100 * f.bubble);
-      const Schedule& s = run->program().schedule;
-      in_flight = Number(static_cast<double>(most) / (VirtualStagesOf(s) * s.num_slices));
-    }
-    absl::StrAppend(&text, "| [", scheme.name, "](#", scheme.name, ") | ", scheme.summary,
-                    scheme.asynchronous ? "; asynchronous" : "", " | ",
-                    scheme.default_virtual_stages, " | ", bubble, " | ", in_flight, " |\n");
-  }
+std::string Overview() {
+  std::string text = "\n| scheme | what it does | V";
+  for (const Size& size : kOverview)
+    absl::StrAppend(&text, " | bubble [%] at P = ", size.devices, ", M = ", size.micro_batches);
+  absl::StrAppend(&text,
+                  " | most in flight / (V s) at the last |\n|---|---|---|---|---|---|---|\n");
+  for (const Scheme& scheme : Catalog()) absl::StrAppend(&text, OverviewRow(scheme));
   return text;
 }
 
@@ -183,10 +178,10 @@ absl::StatusOr<std::string> Overview() {
 
 absl::StatusOr<std::string> SchedulesPage() {
   std::string page = kHead;
-  PIPELAB_ASSIGN_OR_RETURN(const std::string overview, Overview());
-  page += overview;
+  page += Overview();
+  std::map<std::string, absl::string_view> pictures;
   for (const Scheme& scheme : Catalog()) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string section, Section(scheme));
+    PIPELAB_ASSIGN_OR_RETURN(const std::string section, Section(scheme, pictures));
     page += section;
   }
   return page;

@@ -41,7 +41,9 @@ TEST(SchedulesPage, HasEveryScheme) {
     EXPECT_THAT(page, HasSubstr(std::string(scheme.paper)));
   }
   EXPECT_THAT(page, HasSubstr("device 0 |abcd......AAeBBfCCgDDhEE.FF.GG.HH|"));
-  EXPECT_THAT(page, HasSubstr("| 4 | 8 | 33 | 27.27 | 4 3 2 1 |"));  // 3 / 11, min(M, P - d)
+  EXPECT_THAT(page, HasSubstr("Makespan 33, in flight 4 3 2 1."));  // min(M, P - d)
+  EXPECT_THAT(page, HasSubstr("in flight 8."));  // gpipe: the same on each device
+  EXPECT_THAT(page, HasSubstr(" | 1 | 27.27 | 30.43 | 9.86 | 64 |"));  // gpipe: 3 / 11, ...
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ ABSL_DECLARE_FLAG(bool, overlap);  // time_flags.cc
 ABSL_FLAG(std::string, model, "",
           "a published model's name, or a file of layers with their costs (docs/models.md): times "
           "and memory are then the model's, in milliseconds and bytes");
-ABSL_FLAG(std::string, model_time_unit, "s", "of the times in a file of Piper's: s or ms");
+ABSL_FLAG(std::string, model_time_unit, "s", "unit of the times in a Piper file: s or ms");
 ABSL_FLAG(std::string, cluster, "",
           "the machine for --model: a name or a file (docs/clusters.md); empty: all layers were "
           "measured, and messages take no time");
@@ -52,8 +52,8 @@ ABSL_FLAG(std::string, execution, "plain",
           "(docs/search.md)");
 ABSL_FLAG(
     std::string, ranks, "tp-dp-pp",
-    "which ranks lie side by side on the cluster, innermost first, with --model: tp-dp-pp, or "
-    "tp-pp-dp, each replica on devices of its own");
+    "which ranks are neighbours on the cluster, innermost first, with --model: tp-dp-pp; tp-pp-dp, "
+    "each replica on devices of its own; tp-dp-mirror, for bidirectional schemes");
 ABSL_FLAG(double, reserve, 0,
           "share of a device's memory that a step must leave free, 0 to 1: for the library, "
           "fragmentation, the display");

@@ -17,9 +17,10 @@ ABSL_FLAG(
     "time of a gradient reduction between copies of a stage; empty: none unless --step is set");
 ABSL_FLAG(std::string, bytes, "",
           "size of a message, such as 64MiB; or one per edge of the stage graph: 8MB,1MB");
-ABSL_FLAG(std::string, activation_bytes, "",
-          "bytes that a forward keeps for its backward besides its inputs, such as 2GiB; or one a "
-          "stage");
+ABSL_FLAG(
+    std::string, activation_bytes, "",
+    "bytes that a forward keeps for its backward besides its inputs, such as 2GiB; or one per "
+    "stage");
 ABSL_FLAG(std::string, weights, "",
           "bytes of a stage's weights, or one per stage; its gradients are as large");
 ABSL_FLAG(int, optimizer_tensors, 2,

@@ -14,9 +14,9 @@
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(bool, json, false, "print JSON in the place of text (docs/results.md has the fields)");
+ABSL_FLAG(bool, json, false, "print JSON instead of text (docs/results.md has the fields)");
 ABSL_FLAG(std::string, json_out, "", "a file to write that JSON to");
-ABSL_FLAG(bool, all, false, "show what is equal, or cannot be told, too");
+ABSL_FLAG(bool, all, false, "also show what is equal or cannot be told");
 ABSL_FLAG(bool, deterministic, false,
           "the deterministic columns alone, byte for byte, as two machines must have them; exit "
           "code 1 where they differ");

@@ -27,13 +27,13 @@
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, json, "", "write the results here too");
-ABSL_FLAG(int, devices, 4, "of the pipeline");
+ABSL_FLAG(int, devices, 4, "devices of the pipeline");
 ABSL_FLAG(int, hidden, 2048, "width of the GPT");
 ABSL_FLAG(int, layers, 8, "Transformer blocks");
-ABSL_FLAG(int, tokens, 512, "of a sample");
-ABSL_FLAG(int, micro_batch_size, 8, "of a micro-batch");
-ABSL_FLAG(int, micro_batches, 16, "of a step");
-ABSL_FLAG(int, steps, 5, "measured, after two that are not: graphs are made in the second");
+ABSL_FLAG(int, tokens, 512, "tokens of a sample");
+ABSL_FLAG(int, micro_batch_size, 8, "samples of a micro-batch");
+ABSL_FLAG(int, micro_batches, 16, "micro-batches of a step");
+ABSL_FLAG(int, steps, 5, "measured steps, after two that are not: graphs are made in the second");
 ABSL_FLAG(std::string, dtype, "tf32", "fp32, tf32 or bf16");
 
 namespace pipelab {

@@ -63,7 +63,7 @@ std::vector<Variation> OtherAssumptions() {
   };
   const char *messages = "scatter and gather", *step = "what else the step did";
   return {
-      {"timers that synchronise (five gaps in the place of one)", "timers", timers, nullptr, false},
+      {"timers that synchronise (five gaps instead of one)", "timers", timers, nullptr, false},
       {"calls of the library without overhead", "a library's call", no_overhead, nullptr, false},
       {"whole messages", messages, nullptr, whole, false},
       {"whole messages, sends at 0.25 of the line", messages, WithSends(0.25), whole, false},

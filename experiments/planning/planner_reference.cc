@@ -26,7 +26,7 @@ ABSL_FLAG(std::string, inputs, "",
           "folder with reference_results.csv and the files that it names; empty: planner-inputs in "
           "the folder of PIPELAB_SHARED, or in ../shared beside the checkout");
 ABSL_FLAG(std::string, only, "", "rows whose name has this word");
-ABSL_FLAG(int, repeats, 3, "runs of each planner, of which the fastest is shown");
+ABSL_FLAG(int, repeats, 3, "runs of each planner; the fastest is shown");
 ABSL_FLAG(double, time_limit_s, 60, "seconds for each plan");
 
 namespace pipelab {

@@ -1,11 +1,14 @@
 // The layout of report.html at the widths of a desktop, a tablet and a phone, in light and dark and
 // in print: nothing is cut, no text lies on another.
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "experiments/report/page_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/base/file.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -75,25 +78,43 @@ class LayoutTest : public PageTest {
     NextFrame();
     NextFrame();
   }
+  // At each width, as it opens and with all that is folded (in dark: colours do not move anything).
+  void ExpectNothingIsCut(const std::string& page, int least_texts) {
+    for (const int width : {1280, 768, 390}) {
+      Resize(width);
+      for (const char* scheme : {"light", "dark"}) {
+        ASSERT_THAT(browser_->Emulate("screen", scheme), IsOk());
+        Get(absl::StrCat("document.querySelectorAll('details').forEach((d) => d.open = ",
+                         scheme == std::string("dark"), ")"));
+        NextFrame();
+        const nlohmann::json found = Get(kFaults);
+        EXPECT_EQ(found[0], "") << page << " " << width << " " << scheme;
+        EXPECT_GT(found[1].get<int>(), least_texts) << page;
+      }
+    }
+  }
   void TearDown() override {
     if (browser_ != nullptr) Resize(1200);
   }
 };
 
-TEST_F(LayoutTest, NothingIsCutOrOverlaps) {
-  for (const int width : {1280, 768, 390}) {
-    Resize(width);
-    for (const char* scheme : {"light", "dark"}) {
-      ASSERT_THAT(browser_->Emulate("screen", scheme), IsOk());
-      // In dark with all that is folded; colours do not move anything.
-      Get(absl::StrCat("document.querySelectorAll('details').forEach((d) => d.open = ",
-                       scheme == std::string("dark"), ")"));
-      NextFrame();
-      const nlohmann::json found = Get(kFaults);
-      EXPECT_EQ(found[0], "") << width << " " << scheme;
-      EXPECT_GT(found[1].get<int>(), 300);
-    }
+TEST_F(LayoutTest, NothingIsCutOrOverlaps) { ExpectNothingIsCut("sample", 300); }
+
+// The pages of studies, as //experiments:all leaves them in a folder:
+//   tools/bazel test --test_env=PIPELAB_REPORTS=$PWD/results //experiments/report:page_test
+TEST_F(LayoutTest, NothingIsCutInStudies) {
+  const char* folder = std::getenv("PIPELAB_REPORTS");
+  if (folder == nullptr) GTEST_SKIP() << "PIPELAB_REPORTS is not set to results of studies";
+  int pages = 0;
+  for (const auto& study : std::filesystem::directory_iterator(folder)) {
+    const std::string path = study.path() / "report.html";
+    if (!std::filesystem::exists(path)) continue;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string html, ReadFile(path));
+    ASSERT_THAT(browser_->Open(html), IsOk()) << path;
+    ExpectNothingIsCut(path, 50);
+    ++pages;
   }
+  EXPECT_GT(pages, 0) << folder;
 }
 
 TEST_F(LayoutTest, NoTextOverlapsInPrint) {

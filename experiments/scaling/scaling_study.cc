@@ -25,9 +25,8 @@
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, cluster, "",
-          "cluster in the place of the paper's TPUs: a name or a file; empty: the paper's");
-ABSL_FLAG(std::string, gpu_cluster, "",
-          "cluster in the place of the paper's GPUs; empty: the paper's");
+          "cluster instead of the paper's TPUs: a name or a file; empty: the paper's");
+ABSL_FLAG(std::string, gpu_cluster, "", "cluster instead of the paper's GPUs; empty: the paper's");
 ABSL_FLAG(
     bool, real, false,
     "also train a scaled-down network here on in-process devices, for some minutes, and compare "

@@ -20,10 +20,10 @@
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(std::string, cluster, "", "cluster in the place of the paper's: a name or a file");
+ABSL_FLAG(std::string, cluster, "", "cluster instead of the paper's: a name or a file");
 ABSL_FLAG(std::vector<std::string>, slices,
           std::vector<std::string>({"2", "3", "4", "6", "8", "12", "16", "24", "32"}),
-          "numbers of slices of a sample's 2048 tokens that are tried");
+          "numbers of slices to try for a sample's 2048 tokens");
 
 namespace pipelab {
 namespace {

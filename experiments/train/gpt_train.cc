@@ -26,7 +26,7 @@
 #include "tools/base/units.h"
 
 ABSL_FLAG(int, layers, 4, "blocks of the GPT");
-ABSL_FLAG(int, hidden, 128, "its width");
+ABSL_FLAG(int, hidden, 128, "width of the GPT");
 ABSL_FLAG(int, heads, 4, "attention heads");
 ABSL_FLAG(int, tokens, 128, "bytes of a sample, the longest context");
 ABSL_FLAG(double, dropout, 0, "dropout rate");

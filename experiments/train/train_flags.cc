@@ -17,25 +17,26 @@
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, scheme, "1f1b", "scheme that trains");
-ABSL_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one a stage");
-ABSL_FLAG(int, micro_batches, 4, "micro-batches a step");
-ABSL_FLAG(int64_t, micro_batch_size, 16, "samples a micro-batch");
+ABSL_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one per stage");
+ABSL_FLAG(int, micro_batches, 4, "micro-batches per step");
+ABSL_FLAG(int64_t, micro_batch_size, 16, "samples per micro-batch");
 ABSL_FLAG(int64_t, steps, 500, "training steps");
 ABSL_FLAG(int64_t, evaluate_every, 0,
           "steps between points of the held-out curve; 0: a twentieth of the steps");
-ABSL_FLAG(uint64_t, seed, 1, "of weights, data order and dropout");
-ABSL_FLAG(std::string, layout, "",
-          "layers of each stage, such as 3,2,2,3; empty: balanced by flops, or one stage a branch");
+ABSL_FLAG(uint64_t, seed, 1, "seed of weights, data order and dropout");
+ABSL_FLAG(
+    std::string, layout, "",
+    "layers of each stage, such as 3,2,2,3; empty: balanced by flops, or one stage per branch");
 ABSL_FLAG(bool, synthetic, false, "train on generated data; nothing is fetched or claimed");
 ABSL_FLAG(bool, validation, false,
           "hold out a part of the training data, to choose settings by; nothing is claimed");
 ABSL_FLAG(std::string, checkpoint, "",
           "file that the training is written to, at its end and when it is interrupted; empty: "
           "--resume's, else NAME.safetensors in --out");
-ABSL_FLAG(int64_t, checkpoint_every, 0, "steps between checkpoints; 0: none on the way");
+ABSL_FLAG(int64_t, checkpoint_every, 0, "steps between checkpoints; 0: only at the end");
 ABSL_FLAG(std::string, resume, "", "checkpoint to resume from, at any --devices and --scheme");
 ABSL_FLAG(std::string, compare_schemes, "gpipe,1f1b,breadth_first,graph",
-          "schemes whose losses are compared with serial training, and that which trains");
+          "schemes whose losses are compared with serial training, beside --scheme");
 ABSL_FLAG(int64_t, compare_steps, 5, "steps of that comparison; 0: none");
 
 namespace pipelab {

@@ -26,8 +26,8 @@
 ABSL_FLAG(std::string, rows, "",
           "CSV file of measured iterations; empty: Megatron-LM's published rows alone");
 ABSL_FLAG(std::string, cluster, "dgx-a100", "cluster: a name or a file");
-ABSL_FLAG(int, fit_steps, 600, "of the fit of each split");
-ABSL_FLAG(int, fit_every, 5, "each split fits to every so many of its rows");
+ABSL_FLAG(int, fit_steps, 600, "steps of the fit of each split");
+ABSL_FLAG(int, fit_every, 5, "each split fits every N-th of its rows");
 ABSL_FLAG(int, worst, 12, "rows that are printed with a reason");
 
 namespace pipelab {

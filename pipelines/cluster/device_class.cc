@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -28,8 +29,9 @@ std::string Assumed(DeviceClass kind) {
 // `rate` is the peak a second. Half of `highest` at the size that takes `ramp` at the peak.
 Sourced<EfficiencyCurve> CurveOf(double highest, double rate, Nanoseconds ramp) {
   Sourced<EfficiencyCurve> curve;
-  const double half = rate * ToSeconds(ramp);
   constexpr double kLeast = 1.0 / 64, kMost = 256, kStep = 4;
+  // All points are whole numbers: a file has no half bytes, and must read back to the same curve.
+  const double half = std::max(1.0, std::round(rate * ToSeconds(ramp) * kLeast)) / kLeast;
   for (double times = kLeast; times <= kMost; times *= kStep) {
     curve.value.points.push_back({half * times, highest * times / (times + 1)});
   }

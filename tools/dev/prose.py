@@ -18,8 +18,8 @@ MAX_WORDS = 40
 # Pages that tests compare with output; nobody writes them by hand.
 GENERATED = ("testdata/", "experiments/results/")
 
-# Pages not mended yet: take one out once it is clean.
-LATER = ("CHANGELOG.md", "docs/cli.md", "docs/clusters.md", "docs/planning.md")
+# Not checked: entries of the past stay as they were written.
+LATER = ("CHANGELOG.md",)
 
 # Pattern -> what to write instead. Matched without regard to case, across line ends.
 PHRASES = {
