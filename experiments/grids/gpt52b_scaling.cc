@@ -29,7 +29,7 @@ ABSL_FLAG(std::string, cluster, "dgx1-v100", "a cluster's name, or a file (docs/
 ABSL_FLAG(std::string, other_clusters, "p3.16xlarge,dgx-a100,dgx-h100",
           "clusters to compare with, where they have as many GPUs");
 ABSL_FLAG(int64_t, devices, 64, "GPUs to use");
-ABSL_FLAG(std::string, recompute, "full",
+ABSL_FLAG(std::string, recompute, "blocks",
           "what is recomputed at a time, where everything is: blocks (within the backward, as in "
           "Megatron-LM) or full (a stage, as in GPipe)");
 ABSL_FLAG(std::string, batches, "8,16,32,64,128,256,512", "samples of a step, ascending");
@@ -57,7 +57,7 @@ struct Setting {
   GroupedModel model;
   ClusterSpec cluster;
   std::vector<int64_t> batches;
-  Recompute recompute = Recompute::kFull;
+  Recompute recompute = Recompute::kBlocks;
   int64_t gpus = 0;
 
   StepModel Grid(const ClusterSpec& on) const {

@@ -62,6 +62,8 @@ TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
   const std::vector<Claim> claims = OrderingClaims(sweep, batches_);
   ASSERT_EQ(claims.size(), 2u);
   for (const Claim& c : claims) EXPECT_THAT(CheckClaim(c), IsOk());
+  // A batch at which nothing fits does not undo the comparison of those before.
+  EXPECT_EQ(OrderingClaims(sweep, {8, 32, 1 << 20})[1].ours, claims[1].ours);
 }
 
 // Each loss alone, and all but it, lie between none and all; gaps and gathers only add.
