@@ -71,17 +71,26 @@ Claim GapClaim(const BatchSweep& sweep, const std::vector<int64_t>& batches) {
       "breadth_first.gap",
       "the gap to depth-first closes as the batch grows, as in the paper's figures (recalled)");
   const absl::optional<double> first = GainAt(sweep, batches.front(), kDepthFirst);
-  const absl::optional<double> last = GainAt(sweep, batches.back(), kDepthFirst);
-  if (batches.size() < 2 || !first.has_value() || !last.has_value()) {
+  absl::optional<double> last;
+  int64_t largest = 0;
+  for (const int64_t batch : batches) {
+    const absl::optional<double> gain = GainAt(sweep, batch, kDepthFirst);
+    if (!gain.has_value() || batch == batches.front()) continue;
+    last = gain;
+    largest = batch;
+  }
+  if (!first.has_value() || !last.has_value()) {
     NotMade(&c, "there are not two batches at which both fit");
     return c;
   }
   c.unit = "%";
   Found(&c, Origin::kSimulated, *last - *first,
         absl::StrFormat("%+.1f %% at batch %d, %+.1f %% at %d", *first, batches.front(), *last,
-                        batches.back()));
-  MetIf(&c, *last < *first, "less at the largest batch than at the smallest",
-        "messages that overlap nothing take their share at every batch");
+                        largest));
+  MetIf(
+      &c, *last < *first, "less at the largest batch at which both fit than at the smallest",
+      "with as many micro-batches as pipeline devices the two orders are one, and the gap is that "
+      "of messages alone; with more, breadth-first idles less");
   return c;
 }
 

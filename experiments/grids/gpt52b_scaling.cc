@@ -21,6 +21,7 @@
 #include "experiments/study_main.h"
 #include "models/files/model_file.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/step/step_config.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, model, "gpt-52b", "a published model's name, or a file (docs/models.md)");
@@ -28,6 +29,9 @@ ABSL_FLAG(std::string, cluster, "dgx1-v100", "a cluster's name, or a file (docs/
 ABSL_FLAG(std::string, other_clusters, "p3.16xlarge,dgx-a100,dgx-h100",
           "clusters to compare with, where they have as many GPUs");
 ABSL_FLAG(int64_t, devices, 64, "GPUs to use");
+ABSL_FLAG(std::string, recompute, "blocks",
+          "what is recomputed at a time, where everything is: blocks (within the backward, as in "
+          "Megatron-LM) or full (a stage, as in GPipe)");
 ABSL_FLAG(std::string, batches, "8,16,32,64,128,256,512", "samples of a step, ascending");
 ABSL_FLAG(std::string, large_devices, "64,256,1024,4096", "GPUs to extrapolate to; empty: none");
 ABSL_FLAG(double, critical_batch, 1000, "critical batch of the extrapolation, samples");
@@ -53,6 +57,7 @@ struct Setting {
   GroupedModel model;
   ClusterSpec cluster;
   std::vector<int64_t> batches;
+  Recompute recompute = Recompute::kBlocks;
   int64_t gpus = 0;
 
   StepModel Grid(const ClusterSpec& on) const {
@@ -71,6 +76,11 @@ absl::Status Read(Setting* s) {
   PIPELAB_ASSIGN_OR_RETURN(s->cluster, LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   PIPELAB_ASSIGN_OR_RETURN(s->batches, Numbers("--batches", absl::GetFlag(FLAGS_batches)));
   if (s->batches.empty()) return absl::InvalidArgumentError("--batches=: must name one");
+  PIPELAB_ASSIGN_OR_RETURN(s->recompute, FindRecompute(absl::GetFlag(FLAGS_recompute)));
+  if (s->recompute != Recompute::kBlocks && s->recompute != Recompute::kFull) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--recompute=", RecomputeName(s->recompute), ": must be blocks or full"));
+  }
   s->gpus = absl::GetFlag(FLAGS_devices);
   if (s->gpus >= 1 && s->gpus <= s->cluster.max_devices()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("--devices=", s->gpus, ": must be from 1 to ",
@@ -94,7 +104,7 @@ absl::Status AddMegatron(const Setting& s, const BatchSweep& sweep, Report* repo
     report->AddTable(std::move(losses));
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<SensitivityCase> cases,
-                           MegatronSensitivity(grid, s.gpus, batch));
+                           MegatronSensitivity(grid, s.gpus, batch, s.recompute));
   report->AddTable(SensitivityTable(cases));
   report->AddClaim(HeadlineClaim(cases, s.gpus, batch));
   return absl::OkStatus();
@@ -105,7 +115,7 @@ absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
   const StepModel grid = s.Grid(s.cluster);
   PIPELAB_ASSIGN_OR_RETURN(BatchSweep sweep,
                            SweepBatches(grid, {s.gpus, s.batches, PublishedMethods(),
-                                               /*recompute=*/{Recompute::kFull}}));
+                                               /*recompute=*/{s.recompute}}));
   report->AddTable(BatchSweepTable(
       "methods", "The best of each method, everything recomputed: " + Where(s), sweep));
   report->AddCurves("Throughput of the best configurations, everything recomputed",
@@ -128,8 +138,10 @@ absl::StatusOr<BatchSweep> AddPublished(const Setting& s, Report* report) {
 absl::StatusOr<BatchSweep> AddChosen(const Setting& s, Report* report) {
   std::vector<SearchMethod> methods = PublishedMethods();
   for (SearchMethod& method : NewerMethods()) methods.push_back(std::move(method));
-  PIPELAB_ASSIGN_OR_RETURN(BatchSweep sweep,
-                           SweepBatches(s.Grid(s.cluster), {s.gpus, s.batches, methods}));
+  PIPELAB_ASSIGN_OR_RETURN(
+      BatchSweep sweep,
+      SweepBatches(s.Grid(s.cluster),
+                   {s.gpus, s.batches, methods, {Recompute::kNone, s.recompute}}));
   report->AddTable(BatchSweepTable(
       "methods_chosen",
       "The best of each method and of the newer schedules, recomputing where it helps: " + Where(s),
@@ -162,7 +174,7 @@ absl::Status AddClusters(const Setting& s, std::vector<ClusterSpec>* used, Repor
     }
     PIPELAB_ASSIGN_OR_RETURN(
         const BatchSweep sweep,
-        SweepBatches(s.Grid(cluster), {s.gpus, s.batches, PublishedMethods(), {Recompute::kFull}}));
+        SweepBatches(s.Grid(cluster), {s.gpus, s.batches, PublishedMethods(), {s.recompute}}));
     report->AddTable(BatchSweepTable(
         absl::StrCat("methods_", used->size()),
         absl::StrCat("The best of each method, everything recomputed: ", s.model.graph.name, " on ",
@@ -180,6 +192,7 @@ absl::Status AddLargeScale(const Setting& s, Report* report) {
   options.critical_batch = absl::GetFlag(FLAGS_critical_batch);
   options.least_steps = absl::GetFlag(FLAGS_least_steps);
   options.methods = PublishedMethods();
+  options.recompute = {Recompute::kNone, s.recompute};
   // As many nodes as are asked for, of the same kind.
   ClusterSpec cluster = s.cluster;
   const int64_t most = *std::max_element(options.devices.begin(), options.devices.end());

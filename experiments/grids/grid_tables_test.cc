@@ -62,6 +62,8 @@ TEST_F(GridTablesTest, AblationJoinsTheTwoBests) {
   const std::vector<Claim> claims = OrderingClaims(sweep, batches_);
   ASSERT_EQ(claims.size(), 2u);
   for (const Claim& c : claims) EXPECT_THAT(CheckClaim(c), IsOk());
+  // A batch at which nothing fits does not undo the comparison of those before.
+  EXPECT_EQ(OrderingClaims(sweep, {8, 32, 1 << 20})[1].ours, claims[1].ours);
 }
 
 // Each loss alone, and all but it, lie between none and all; gaps and gathers only add.
@@ -124,13 +126,18 @@ TEST_F(GridTablesTest, TheHeadlineSaysOnWhatItDepends) {
 
 TEST_F(GridTablesTest, SensitivityBeginsWithTheDefaults) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<SensitivityCase> cases,
-                               MegatronSensitivity(grid_, 16, 16));
+                               MegatronSensitivity(grid_, 16, 16, Recompute::kFull));
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       const BatchSweep sweep,
       SweepBatches(grid_, {16, {16}, PublishedMethods(), {Recompute::kFull}}));
   ASSERT_TRUE(cases[0].Gain().has_value());
   EXPECT_EQ(cases[0].unknown, "");
   EXPECT_EQ(cases[0].megatron->step_time, sweep.Find(kMegatron, 16)->step_time);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const BatchSweep blocks,
+      SweepBatches(grid_, {16, {16}, PublishedMethods(), {Recompute::kBlocks}}));
+  EXPECT_EQ(cases.back().megatron->step_time, blocks.Find(kMegatron, 16)->step_time);
+  EXPECT_NE(cases.back().megatron->step_time, cases[0].megatron->step_time);
   EXPECT_LT(cases[1].megatron->step_time, cases[2].megatron->step_time) << "20 and 100 us";
   EXPECT_THAT(SensitivityTable(cases).status(), IsOk());
 }

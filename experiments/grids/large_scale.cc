@@ -59,9 +59,7 @@ absl::StatusOr<Table> LargeScaleTable(const StepModel& model, const LargeScaleOp
   for (const int64_t devices : options.devices) {
     PIPELAB_ASSIGN_OR_RETURN(
         const BatchSweep sweep,
-        SweepBatches(
-            model,
-            {devices, options.batches, options.methods, {Recompute::kNone, Recompute::kFull}}));
+        SweepBatches(model, {devices, options.batches, options.methods, options.recompute}));
     for (const SearchMethod& method : options.methods) {
       const absl::optional<Best> best = BestBatch(options, sweep, method.name);
       std::vector<Cell> row = {Label(static_cast<double>(devices)), Label(method.name)};

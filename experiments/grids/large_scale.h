@@ -22,6 +22,7 @@ struct LargeScaleOptions {
   std::vector<int64_t> devices;
   std::vector<int64_t> batches;
   std::vector<SearchMethod> methods;
+  std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
   double critical_batch = 0;  // samples
   double least_steps = 0;
 };

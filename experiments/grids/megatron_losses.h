@@ -3,7 +3,8 @@
 // on what is not known of that run.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(Table t, MegatronLossesTable(model, *sweep.Find(kMegatron, 8)));
-//   PIPELAB_ASSIGN_OR_RETURN(auto cases, MegatronSensitivity(model, /*devices=*/64, /*batch=*/8));
+//   PIPELAB_ASSIGN_OR_RETURN(auto cases, MegatronSensitivity(model, /*devices=*/64, /*batch=*/8,
+//                                                            Recompute::kBlocks));
 //   report.AddTable(SensitivityTable(cases));
 //   report.AddClaim(HeadlineClaim(cases, /*devices=*/64, /*batch=*/8));
 #ifndef PIPELAB_EXPERIMENTS_GRIDS_MEGATRON_LOSSES_H_
@@ -41,9 +42,10 @@ struct SensitivityCase {
   absl::optional<double> Gain() const;
 };
 
-// The defaults come first.
+// The defaults come first. `recompute`: kBlocks or kFull; the other is one of the cases.
 absl::StatusOr<std::vector<SensitivityCase>> MegatronSensitivity(const StepModel& model,
-                                                                 int64_t devices, int64_t batch);
+                                                                 int64_t devices, int64_t batch,
+                                                                 Recompute recompute);
 
 Table SensitivityTable(const std::vector<SensitivityCase>& cases);
 

@@ -27,7 +27,8 @@ struct Variation {
   std::string name, unknown;
   Machine machine;
   Methods methods;
-  bool in_range = true;  // SensitivityCase::in_range
+  bool in_range = true;          // SensitivityCase::in_range
+  bool other_recompute = false;  // blocks for whole stages, or the other way round
 };
 
 Machine WithGap(int64_t microseconds) {
@@ -115,18 +116,25 @@ absl::optional<double> SensitivityCase::Gain() const {
 }
 
 absl::StatusOr<std::vector<SensitivityCase>> MegatronSensitivity(const StepModel& model,
-                                                                 int64_t devices, int64_t batch) {
+                                                                 int64_t devices, int64_t batch,
+                                                                 Recompute recompute) {
+  const bool blocks = recompute == Recompute::kBlocks;
+  std::vector<Variation> variations = Variations();
+  variations.push_back({absl::StrCat(blocks ? "stages" : "blocks", " recomputed at a time"),
+                        "recomputation", nullptr, nullptr, /*in_range=*/false,
+                        /*other_recompute=*/true});
   std::vector<SensitivityCase> cases;
-  for (const Variation& variation : Variations()) {
+  for (const Variation& variation : variations) {
     ClusterSpec cluster = *model.cluster;
     SearchMethod breadth = MethodNamed("breadth-first"), megatron = MethodNamed(kMegatron);
     if (variation.machine) variation.machine(&cluster);
     if (variation.methods) variation.methods(&breadth, &megatron);
     StepModel varied = model;
     varied.cluster = &cluster;
-    PIPELAB_ASSIGN_OR_RETURN(
-        const BatchSweep sweep,
-        SweepBatches(varied, {devices, {batch}, {breadth, megatron}, {Recompute::kFull}}));
+    const Recompute all =
+        blocks == variation.other_recompute ? Recompute::kFull : Recompute::kBlocks;
+    PIPELAB_ASSIGN_OR_RETURN(const BatchSweep sweep,
+                             SweepBatches(varied, {devices, {batch}, {breadth, megatron}, {all}}));
     cases.push_back({variation.name, variation.unknown, variation.in_range,
                      Best(sweep, breadth.name, batch), Best(sweep, megatron.name, batch)});
   }
