@@ -12,6 +12,7 @@ cd "$TEST_TMPDIR/interrupt"
 interrupted() {
   local when=$1 text=$2 status=0 tries begin
   shift 2
+  rm -f stderr
   env --default-signal=INT "$@" >stdout 2>stderr &
   local pid=$!
   for ((tries = 0; tries < 600; ++tries)); do

@@ -38,7 +38,7 @@ std::string ModelsText() {
 measured times, bytes and parameters; docs/models.md describes it:
 
   {"name": "mine", "layers": [
-    {"name": "block", "flops": "12 Gflop", "output": "4 MiB", "kept": "36 MiB", "parameters": 126000}]}
+    {"name": "block", "flops": "12 Gflop", "output": "4 MiB", "parameters": 12600000}]}
 )");
 }
 
@@ -67,8 +67,8 @@ std::string PlannersText() {
 }
 
 std::string ConfigurationText() {
-  return R"(A configuration is one word, SCHEME:KEY=VALUE,WORD,..., which `search` prints and every command
-takes; keys that are left out have their defaults:
+  return R"(A configuration is one word, SCHEME:KEY=VALUE,WORD,..., which `search` prints and every
+command takes; keys that are left out have their defaults:
 
   P=1  devices of the pipeline           b=1  samples of a micro-batch of one copy
   T=1  tensor-parallel devices           M=1  micro-batches of a step
@@ -85,7 +85,7 @@ A step has b x M x D samples on P x T x D devices. docs/cli.md has all keys:
 }
 
 std::string UnitsText() {
-  return R"(Quantities in options and files are a number and a unit, with one space or none between them:
+  return R"(Quantities in options and files are a number and a unit, with or without a space:
 
   bytes         B, kB, MB, GB, TB (powers of 1000); KiB, MiB, GiB, TiB (powers of 1024)
   bandwidth     the same with /s; or bit/s (b/s, bps): 100 Gb/s is 12.5 GB/s
@@ -98,22 +98,22 @@ b is a bit and B a byte. Times of schedules without a model have no unit; drawin
 }
 
 std::string MemoryText() {
-  return R"(Commands print the memory of the fullest device, in GiB: weights, gradients, optimizer state,
-activations, messages and what the running action needs, all at the moment when they are most.
+  return R"(Commands print the memory of the fullest device, in GiB: weights, gradients, optimizer
+state, activations, messages and what the running action needs, all at the fullest moment.
 
   pipelab simulate 1f1b:P=4,T=2,D=8,M=16 --model=gpt-6.6b --cluster=dgx-a100   # each device's parts
   --reserve=0.1           leaves a tenth of each device free
-  recompute=full|blocks|selective, sharding=optimizer|gradients|fully          # keys that save memory
+  recompute=full|blocks|selective, sharding=optimizer|gradients|fully   # keys that save memory
 
 `search` leaves out what does not fit; other commands print it and end with exit code 3.
 )";
 }
 
 std::string FilesText() {
-  return R"(Options that take a file take - for stdin or stdout. A file that is written appears whole or not
-at all. Relative paths start at the folder of the shell.
+  return R"(Options that take a file take - for stdin or stdout. A file that is written appears
+whole or not at all. Relative paths start at the folder of the shell.
 
-  schedules   --csv, --json, --text, or mine.csv in the place of a scheme: `pipelab check` judges one
+  schedules   --csv, --json, --text, or mine.csv in the place of a scheme (`pipelab check`)
   models      --model=FILE.json                   docs/models.md
   clusters    --cluster=FILE.json                 docs/clusters.md
   plans       --plan=FILE.json, made by `pipelab plan --json_out`      docs/planning.md
