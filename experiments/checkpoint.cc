@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "experiments/flags.h"
+#include "experiments/waiting.h"
 #include "kernels/comm/follow_up.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
@@ -121,8 +122,10 @@ absl::Status SaveCheckpoint(const std::string& file, const PipelineTraining& tra
   if (IsFirst(group)) {
     state->settings = notes.settings;
     state->records = notes.records;
+    Waiting::Output output;
     own = MakeDirectories(FolderOf(file));
     if (own.ok()) own = WriteTrainingState(file, *state);
+    if (own.ok()) output.Keep(absl::StrCat(file, ", for --resume"));
   }
   return InFile(file, OfAll(group, own));
 }

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "experiments/waiting.h"
 #include "glog/logging.h"
 #include "kernels/comm/launch_place.h"
 #include "tools/base/did_you_mean.h"
@@ -192,6 +193,7 @@ absl::Status DoesNotFit(absl::string_view message) {
 int ExitCode(const absl::Status& status) {
   if (status.ok()) return 0;
   if (absl::IsInvalidArgument(status)) return kUsage;
+  if (absl::IsCancelled(status)) return kInterrupted;
   return status.GetPayload(kDoesNotFitPayload).has_value() ? kDoesNotFit : kFailure;
 }
 
@@ -216,6 +218,27 @@ void PrintInTurn(const LaunchPlace& place, const absl::Status& status) {
 
 }  // namespace
 
+namespace {
+
+// "search" of "//experiments:pipelab", which has commands; else the program's name.
+std::string LabelOf(absl::string_view target, const std::vector<std::string>& words) {
+  const absl::string_view program = target.substr(target.find(':') + 1);
+  return program == "pipelab" && !words.empty() ? words[0] : std::string(program);
+}
+
+// Of several processes one shows how long it takes, and the launcher ends all.
+absl::Status RunInSight(const std::string& label, const LaunchPlace& place,
+                        const std::function<absl::Status(const std::vector<std::string>&)>& run,
+                        const std::vector<std::string>& words) {
+  if (place.process > 0) return run(words);
+  WaitingOptions options;
+  options.takes_interrupts = place.processes == 1;
+  const Waiting waiting(label, options);
+  return run(words);
+}
+
+}  // namespace
+
 int RunMain(int argc, char** argv, absl::string_view target, absl::string_view summary,
             const std::function<absl::Status(const std::vector<std::string>& words)>& run) {
   FLAGS_logtostderr = true;
@@ -231,7 +254,8 @@ int RunMain(int argc, char** argv, absl::string_view target, absl::string_view s
     }
   }
   auto rest = ParseFlags(words);
-  const absl::Status status = rest.ok() ? run(*rest) : rest.status();
+  const absl::Status status =
+      rest.ok() ? RunInSight(LabelOf(target, *rest), place, run, *rest) : rest.status();
   if (status.ok()) return FlushStdout() ? 0 : kFailure;
   PrintInTurn(place, status);
   return ExitCode(status);

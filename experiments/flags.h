@@ -7,7 +7,8 @@
 //   }
 //
 // Exit codes: 0 done; 1 failure (data, disk, a device); 2 usage (InvalidArgument: an option's value
-// is wrong); 3 a step that needs more memory than a device has (DoesNotFit).
+// is wrong); 3 a step that needs more memory than a device has (DoesNotFit); 130 Ctrl-C (Cancelled
+// where the program takes it itself, else waiting.h).
 #ifndef PIPELAB_EXPERIMENTS_FLAGS_H_
 #define PIPELAB_EXPERIMENTS_FLAGS_H_
 

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/flags.h"
+#include "experiments/waiting.h"
 #include "glog/logging.h"
 #include "tools/base/status_macros.h"
 
@@ -103,7 +104,9 @@ void StudyRun::FailAtEnd(absl::Status status) {
 
 absl::Status StudyRun::Finish() {
   if (quiet_) return at_end_;
+  Waiting::Output output;
   PIPELAB_RETURN_IF_ERROR(report().WriteTo(&*folder_));
+  output.Keep(out_);
   std::printf("%s\nreport: %s/report.html\n", report().ToTerminal().c_str(), out_.c_str());
   for (const std::string& line : lines_) std::printf("%s\n", line.c_str());
   return at_end_;

@@ -190,4 +190,32 @@ one_help() {
   prints "--svg_out" show --help && ! grep -q -- --planner stdout
 }
 check "help of one command" one_help
+
+# Each topic is short, and what it shows as a command's beginning is one.
+topics() {
+  local topic name
+  "$pipelab" --help | sed -n '/^Topics:/,/^`/s/^  \([a-z]*\)  .*/\1/p' >topics.txt
+  [[ $(paste -sd, topics.txt) == schemes,models,clusters,planners,configuration,units,memory,files ]] ||
+    { cat topics.txt; return 1; }
+  while read -r topic; do
+    prints "" help "$topic" || return 1
+    [[ $(wc -l <stdout) -le 24 && $(wc -l <stdout) -ge 6 && $(wc -L <stdout) -le 100 ]] || { cat stdout; return 1; }
+  done <topics.txt
+  for name in zb_h1,schemes gpt-52b,models dgx-a100,clusters graphpipe,planners; do
+    prints "${name%,*}" help "${name#*,}" || return 1
+  done
+}
+check "help topics" topics
+check "help of a mistyped topic" refused 2 "'scheme': no such command or topic; did you mean schemes?" help scheme
+# The commands that topics show work.
+topic_commands() {
+  "$pipelab" help planners | sed -n 's/^  pipelab //p' >commands
+  "$pipelab" help configuration | sed -n 's/^  pipelab //p' >>commands
+  [[ $(wc -l <commands) == 3 ]] || { cat commands; return 1; }
+  local -a words
+  while read -r -a words; do
+    "$pipelab" "${words[@]}" >stdout 2>stderr </dev/null || { echo "${words[*]}"; cat stderr; return 1; }
+  done <commands
+}
+check "commands in topics" topic_commands
 exit $((failures > 0))

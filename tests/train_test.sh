@@ -70,7 +70,7 @@ interrupted() {
   done
   kill -INT "$pid"
   wait "$pid" || status=$?
-  [[ $status == 1 ]] || { echo "exit $status"; cat stderr; return 1; }
+  [[ $status == 130 ]] || { echo "exit $status"; cat stderr; return 1; }
   grep -q "interrupted after step [0-9]* of 1000000.*--resume=$work/stopped.safetensors" stderr || { cat stderr; return 1; }
   [[ ! -e stopped ]] || { echo "a report of half a run"; return 1; }
   local step

@@ -23,6 +23,7 @@
 #include "experiments/flags.h"
 #include "experiments/published/coverage.h"
 #include "experiments/report/environment.h"
+#include "experiments/waiting.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
@@ -184,6 +185,9 @@ absl::Status Run(const std::vector<std::string>& words) {
     failed += o.failure.empty() ? 0 : 1;
     missed += o.missed();
     outcomes.push_back(std::move(o));
+    Waiting::Output output;
+    output.Keep(absl::StrCat("the results of ", outcomes.size(), " of ", studies.size(),
+                             " studies in ", options.out));
   }
   ResultsPageOptions page;
   page.quick = options.quick;

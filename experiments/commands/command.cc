@@ -133,7 +133,7 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        {"json"},
        &ListCommand},
       {"help",
-       "the options of a command and their defaults, or the manual page",
+       "the options of a command and their defaults, a topic, or the manual page",
        "help simulate",
        {"man"},
        &HelpCommand},

@@ -8,11 +8,31 @@
 #include "experiments/commands/manual.h"
 #include "experiments/commands/options.h"
 #include "experiments/commands/output.h"
+#include "experiments/commands/topics.h"
 #include "tools/base/did_you_mean.h"
 
 ABSL_FLAG(bool, man, false, "prints the manual page: pipelab help --man | man -l -");
 
 namespace pipelab {
+
+namespace {
+
+const Topic* FindTopic(absl::string_view name) {
+  for (const Topic& t : Topics()) {
+    if (t.name == name) return &t;
+  }
+  return nullptr;
+}
+
+absl::Status NoSuchHelp(absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const Command& c : Commands()) names.push_back(c.name);
+  for (const Topic& t : Topics()) names.push_back(t.name);
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", name, "': no such command or topic", NearestOrAll(name, names)));
+}
+
+}  // namespace
 
 absl::StatusOr<const Command*> FindCommand(absl::string_view name) {
   std::vector<absl::string_view> names;
@@ -29,11 +49,13 @@ std::string Overview() {
   for (const Command& c : Commands()) {
     absl::StrAppend(&text, "\n  ", c.name, ": ", c.summary, "\n      pipelab ", c.example, "\n");
   }
-  return absl::StrCat(
-      text,
-      "\n`pipelab help COMMAND` lists a command's options. A file is --csv=FILE, --json=FILE or "
-      "--text=FILE instead of a scheme's name. Exit codes: ",
-      kExitCodes, "\n");
+  absl::StrAppend(&text, "\nTopics:\n");
+  for (const Topic& t : Topics()) absl::StrAppend(&text, "\n  ", t.name, "  ", t.summary);
+  return absl::StrCat(text,
+                      "\n\n`pipelab help TOPIC` explains one, `pipelab help COMMAND` lists a "
+                      "command's options. A file is --csv=FILE, --json=FILE or "
+                      "--text=FILE instead of a scheme's name. Exit codes: ",
+                      kExitCodes, "\n");
 }
 
 std::string HelpOf(const Command& c) {
@@ -49,7 +71,7 @@ std::string HelpOf(const Command& c) {
 absl::Status HelpCommand(const Words& words) {
   if (words.size() > 2) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", words[2], "': help takes the name of one command"));
+        absl::StrCat("'", words[2], "': help takes the name of one command or topic"));
   }
   const bool man = absl::GetFlag(FLAGS_man);
   if (words.size() < 2) return WriteOutput("stdout", "-", man ? ManualPage() : Overview());
@@ -57,8 +79,9 @@ absl::Status HelpCommand(const Words& words) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", words[1], "': help --man is one page of all commands"));
   }
+  if (const Topic* topic = FindTopic(words[1])) return WriteOutput("stdout", "-", topic->text());
   const absl::StatusOr<const Command*> command = FindCommand(words[1]);
-  if (!command.ok()) return command.status();
+  if (!command.ok()) return NoSuchHelp(words[1]);
   return WriteOutput("stdout", "-", HelpOf(**command));
 }
 

@@ -17,7 +17,8 @@ namespace pipelab {
 constexpr char kVersion[] = "0.5-dev";
 
 constexpr char kExitCodes[] =
-    "0 done; 1 failure; 2 usage; 3 a step that needs more memory than a device has.";
+    "0 done; 1 failure; 2 usage; 3 a step that needs more memory than a device has; "
+    "130 interrupted (Ctrl-C).";
 constexpr char kNoColor[] = "Set to anything, timelines on a terminal have no colours.";
 
 // InvalidArgument names the word, all commands and the nearest one.

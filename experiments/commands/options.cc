@@ -5,6 +5,7 @@
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
+#include "experiments/commands/topics.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/planners/planners.h"
@@ -54,14 +55,14 @@ std::vector<std::string> PlannerNames() {
   return names;
 }
 
+}  // namespace
+
 std::vector<std::string> ValuesOf(absl::string_view option) {
   if (option == "model") return ModelNames();
   if (option == "cluster") return ClusterNames();
   if (option == "schemes") return SchemeNames();
   return option == "planner" ? PlannerNames() : std::vector<std::string>();
 }
-
-}  // namespace
 
 std::vector<OptionText> OptionsOf(const Command& command) {
   std::vector<OptionText> options;
@@ -88,7 +89,11 @@ std::vector<std::string> CommandNames() {
 std::vector<std::string> WordsOf(const Command& command) {
   if (command.name == "list") return {"schemes", "models", "clusters"};
   if (command.name == "completion") return {"bash", "zsh", "fish"};
-  if (command.name == "help") return CommandNames();
+  if (command.name == "help") {
+    std::vector<std::string> names = CommandNames();
+    for (const Topic& t : Topics()) names.emplace_back(t.name);
+    return names;
+  }
   for (const absl::string_view option : command.options) {
     if (option == "micro_batches" && !absl::EndsWith(command.name, "plan")) return SchemeNames();
   }

@@ -20,11 +20,14 @@ struct OptionText {
   std::vector<std::string> values;  // all names that it takes; empty: a file or anything
 };
 
+// All names that an option takes, such as those of --model; empty: it takes no names.
+std::vector<std::string> ValuesOf(absl::string_view option);
+
 std::vector<OptionText> OptionsOf(const Command& command);
 
 std::vector<std::string> CommandNames();
 
-// What may follow the command's name: schemes, commands, what `list` lists; empty: options alone.
+// What may follow the command's name: schemes, commands, topics, what `list` lists; empty: options alone.
 std::vector<std::string> WordsOf(const Command& command);
 
 }  // namespace pipelab

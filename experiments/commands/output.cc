@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "experiments/waiting.h"
 #include "tools/base/file.h"
 
 namespace pipelab {
@@ -18,6 +19,7 @@ absl::Status WriteOutput(absl::string_view option, const std::string& path,
     return absl::InvalidArgumentError(
         absl::StrCat(option, "=: is empty; give a file, or - for stdout"));
   }
+  Waiting::Output output;
   if (path == "-") {
     errno = 0;
     const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
@@ -27,7 +29,10 @@ absl::Status WriteOutput(absl::string_view option, const std::string& path,
                                             " could not be written: ", std::strerror(errno)));
   }
   const absl::Status written = WriteFileAtomically(ResolveOutputPath(path, ""), text);
-  if (written.ok()) return written;
+  if (written.ok()) {
+    output.Keep(path);
+    return written;
+  }
   return absl::Status(written.code() == absl::StatusCode::kInvalidArgument
                           ? absl::StatusCode::kFailedPrecondition
                           : written.code(),

@@ -15,10 +15,11 @@
 namespace pipelab {
 namespace {
 
-std::atomic<bool> g_silent{false};
+std::atomic<bool> g_silent{false}, g_shown{false};
 
 void WriteToStandardError(absl::string_view text) {
   if (g_silent.load()) return;
+  g_shown.store(true);
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }
@@ -51,6 +52,8 @@ Progress::Progress(absl::string_view label, int64_t total, absl::string_view uni
   // The first line of a log comes after one interval: short work shows its result only.
   last_shown_ = options_.terminal ? absl::InfinitePast() : start_;
 }
+
+bool Progress::Shown() { return g_shown.load(); }
 
 void Progress::SilenceAll() { g_silent.store(true); }
 

@@ -41,6 +41,9 @@ class Progress {
   void Add(int64_t n, absl::string_view note = "");  // n more; an empty note keeps the last one
   void Finish();                                     // once; later calls do nothing
 
+  // Whether any of this process has shown a line on standard error.
+  static bool Shown();
+
   // From now on nothing of this process's progress is shown (another process shows its own).
   static void SilenceAll();
 
