@@ -48,7 +48,6 @@ compare_says_equal() {
 
 usage() {
   one_line_error 2 "--only=x: 'x' is not one of quickstart" "$all" --only=x --out="$work/x" || return 1
-  one_line_error 2 "--update: the committed columns are those of --quick" "$all" --update --out="$work/x" || return 1
   one_line_error 2 "compare takes two folders" "$compare" "$work/a" || return 1
   one_line_error 1 "none: there is no such folder" "$compare" "$work/none" "$work/a" || return 1
 }
