@@ -216,10 +216,6 @@ void PrintInTurn(const LaunchPlace& place, const absl::Status& status) {
                                                       place.processes, ": ", status.message())));
 }
 
-}  // namespace
-
-namespace {
-
 // "search" of "//experiments:pipelab", which has commands; else the program's name.
 std::string LabelOf(absl::string_view target, const std::vector<std::string>& words) {
   const absl::string_view program = target.substr(target.find(':') + 1);

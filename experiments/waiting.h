@@ -51,7 +51,7 @@ class Waiting {
     Output(const Output&) = delete;
     Output& operator=(const Output&) = delete;
 
-    // What an interrupt from now on says was kept, in the place of what was said before.
+    // What an interrupt from now on says was kept, instead of what was said before.
     void Keep(absl::string_view what);
 
    private:

@@ -50,6 +50,13 @@ const ClaimRecord* FindClaim(const std::vector<ClaimRecord>& records, const std:
   return found == records.end() ? nullptr : &*found;
 }
 
+bool IsMade(absl::string_view state) { return state != ClaimStateName(ClaimState::kNotMade); }
+
+void SortByClaim(std::vector<ClaimRecord>* records) {
+  std::sort(records->begin(), records->end(),
+            [](const ClaimRecord& a, const ClaimRecord& b) { return a.claim < b.claim; });
+}
+
 std::string OrNone(const std::string& text) { return text.empty() ? "none" : text; }
 
 // Words with one space between them, since CHANGELOG.md breaks lines.
@@ -71,8 +78,7 @@ std::string NextTurn(const ClaimRecord& committed, absl::string_view turn) {
 }  // namespace
 
 bool DoesNotHold(absl::string_view state) {
-  return !state.empty() && state != ClaimStateName(ClaimState::kMet) &&
-         state != ClaimStateName(ClaimState::kNotMade);
+  return !state.empty() && state != ClaimStateName(ClaimState::kMet) && IsMade(state);
 }
 
 std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Claim>& claims,
@@ -95,27 +101,22 @@ std::vector<ClaimRecord> RecordsOf(absl::string_view study, const std::vector<Cl
     if (full && c.state != ClaimState::kNotMade) r.run = kFull;
     records.push_back(std::move(r));
   }
-  std::sort(records.begin(), records.end(),
-            [](const ClaimRecord& a, const ClaimRecord& b) { return a.claim < b.claim; });
+  SortByClaim(&records);
   return records;
 }
 
 std::vector<ClaimRecord> ToCommit(const std::vector<ClaimRecord>& committed,
                                   std::vector<ClaimRecord> now, bool full) {
-  const auto is_made = [](const ClaimRecord& r) {
-    return r.state != ClaimStateName(ClaimState::kNotMade);
-  };
   for (ClaimRecord& r : now) {
     const ClaimRecord* before = FindClaim(committed, r.claim);
-    if (before == nullptr || !is_made(*before)) continue;
-    if (before->run == kFull ? !is_made(r) : full) r = *before;
+    if (before == nullptr || !IsMade(before->state)) continue;
+    if (before->run == kFull ? !IsMade(r.state) : full) r = *before;
   }
   for (const ClaimRecord& before : committed) {
     const bool other = full ? before.run.empty() : before.run == kFull;
     if (other && FindClaim(now, before.claim) == nullptr) now.push_back(before);
   }
-  std::sort(now.begin(), now.end(),
-            [](const ClaimRecord& a, const ClaimRecord& b) { return a.claim < b.claim; });
+  SortByClaim(&now);
   return now;
 }
 

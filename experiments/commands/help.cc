@@ -1,5 +1,6 @@
 #include "experiments/commands/help.h"
 
+#include <string>
 #include <vector>
 
 #include "absl/flags/flag.h"
@@ -25,11 +26,9 @@ const Topic* FindTopic(absl::string_view name) {
 }
 
 absl::Status NoSuchHelp(absl::string_view name) {
-  std::vector<absl::string_view> names;
-  for (const Command& c : Commands()) names.push_back(c.name);
-  for (const Topic& t : Topics()) names.push_back(t.name);
-  return absl::InvalidArgumentError(
-      absl::StrCat("'", name, "': no such command or topic", NearestOrAll(name, names)));
+  const std::vector<std::string> names = WordsOf(**FindCommand("help"));
+  return absl::InvalidArgumentError(absl::StrCat("'", name, "': no such command or topic",
+                                                 NearestOrAll(name, {names.begin(), names.end()})));
 }
 
 }  // namespace

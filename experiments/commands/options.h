@@ -27,7 +27,8 @@ std::vector<OptionText> OptionsOf(const Command& command);
 
 std::vector<std::string> CommandNames();
 
-// What may follow the command's name: schemes, commands, topics, what `list` lists; empty: options alone.
+// What may follow the command's name: schemes, commands, topics, what `list` lists; empty: options
+// alone.
 std::vector<std::string> WordsOf(const Command& command);
 
 }  // namespace pipelab

@@ -45,8 +45,8 @@ measured times, bytes and parameters; docs/models.md describes it:
 std::string ClustersText() {
   return absl::StrCat("--cluster takes the name of a machine or a JSON file:\n\n",
                       InLines(ValuesOf("cluster")), R"(
-`pipelab list clusters` has their sizes. A file has the device (peak, memory, efficiencies) and
-the links, each value with unit and source: copy one of pipelines/cluster/specs, or measure the
+`pipelab list clusters` has their sizes. A file has the device and the links, values with units;
+for a new machine ten lines do, whose `class` has the rest (docs/clusters.md). Or measure the
 machine you are on:
 
   tools/bazel run //experiments:calibrate -- --out here.json
@@ -113,7 +113,7 @@ std::string FilesText() {
   return R"(Options that take a file take - for stdin or stdout. A file that is written appears
 whole or not at all. Relative paths start at the folder of the shell.
 
-  schedules   --csv, --json, --text, or mine.csv in the place of a scheme (`pipelab check`)
+  schedules   --csv, --json, --text, or mine.csv instead of a scheme (`pipelab check`)
   models      --model=FILE.json                   docs/models.md
   clusters    --cluster=FILE.json                 docs/clusters.md
   plans       --plan=FILE.json, made by `pipelab plan --json_out`      docs/planning.md

@@ -76,10 +76,11 @@ absl::Status Read(Setting* s) {
   PIPELAB_ASSIGN_OR_RETURN(s->cluster, LoadCluster("--cluster", absl::GetFlag(FLAGS_cluster)));
   PIPELAB_ASSIGN_OR_RETURN(s->batches, Numbers("--batches", absl::GetFlag(FLAGS_batches)));
   if (s->batches.empty()) return absl::InvalidArgumentError("--batches=: must name one");
-  PIPELAB_ASSIGN_OR_RETURN(s->recompute, FindRecompute(absl::GetFlag(FLAGS_recompute)));
+  const std::string name = absl::GetFlag(FLAGS_recompute);
+  s->recompute = FindRecompute(name).value_or(Recompute::kNone);
   if (s->recompute != Recompute::kBlocks && s->recompute != Recompute::kFull) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--recompute=", RecomputeName(s->recompute), ": must be blocks or full"));
+        absl::StrCat("--recompute=", name, ": must be blocks or full"));
   }
   s->gpus = absl::GetFlag(FLAGS_devices);
   if (s->gpus >= 1 && s->gpus <= s->cluster.max_devices()) return absl::OkStatus();

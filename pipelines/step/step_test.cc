@@ -196,9 +196,10 @@ TEST_F(StepTest, TwoCopiesStandForAllInEitherOrderOfRanks) {
   }
 }
 
-// Megatron-LM V1.0 (nv-adlr.github.io/MegatronLMV1, read): 1,288 ms an iteration of a GPT of 1.2B on
-// one V100, "batch size 8", everything recomputed. Nothing of the machine comes from this run. The
-// batch is read as one micro-batch; as eight, its products would be smaller and the step longer.
+// Megatron-LM V1.0 (nv-adlr.github.io/MegatronLMV1, read): 1,288 ms an iteration of a GPT of 1.2B
+// on one V100, "batch size 8", everything recomputed. Nothing of the machine comes from this run.
+// The batch is read as one micro-batch; as eight, its products would be smaller and the step
+// longer.
 TEST(MegatronV1, OneV100) {
   GptConfig gpt;
   gpt.layers = 40;
