@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "experiments/comparison_prediction.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/serial_trainer.h"
 #include "pipelines/cost/model_partition.h"
@@ -140,6 +141,7 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   result.scheme = training_options.scheme;
   result.sizes = training_options.sizes;
   result.program = training->program();
+  result.partition = training->partition();
   result.slices = training->slices();
   result.num_slices = result.program.schedule.num_slices;
   result.part = PartsOf(graph, *training, order);
@@ -307,6 +309,10 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
   PIPELAB_ASSIGN_OR_RETURN(std::vector<const Scheme*> schemes, ChooseSchemes(options));
   ComparisonResult result;
   const bool first = IsFirst(options);
+  const bool one_process =
+      options.transport == nullptr || options.transport->processes() == nullptr;
+  std::unique_ptr<StepTimePrediction> prediction;
+  if (options.calibrate && one_process) prediction = std::make_unique<StepTimePrediction>();
   SerialRun serial;
   if (first) {
     PIPELAB_ASSIGN_OR_RETURN(serial, TrainSerially(graph, batches, options, "serial", {}));
@@ -317,6 +323,7 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
   std::map<SumOrder, std::vector<double>> by_part;
   for (const Scheme* scheme : schemes) {
     SumOrder order;
+    if (prediction != nullptr) PIPELAB_RETURN_IF_ERROR(prediction->Measure());
     PIPELAB_ASSIGN_OR_RETURN(SchemeResult one,
                              TrainScheme(graph, batches, options, *scheme, &order));
     if (first && !one.part.empty()) {
@@ -330,6 +337,9 @@ absl::StatusOr<ComparisonResult> Compare(const ModelGraph& graph, const BatchSou
       one.serial_by_part = losses;
     }
     result.schemes.push_back(std::move(one));
+  }
+  if (prediction != nullptr) {
+    PIPELAB_RETURN_IF_ERROR(prediction->Predict(graph, options, &result));
   }
   return result;
 }

@@ -9,10 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "experiments/report/report.h"
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/optimizer.h"
+#include "pipelines/cluster/cluster.h"
 #include "pipelines/runtime/training.h"
 
 namespace pipelab {
@@ -39,6 +41,9 @@ struct ComparisonOptions {
   // Where the devices are; null: in this process. Of several processes all compare, and the first
   // one has the serial losses and whole traces.
   Transport* transport = nullptr;
+  // Measures this machine's kernels in turns with the trainings, and predicts each step's time from
+  // them. Not where devices are in several processes: the links between those are not measured.
+  bool calibrate = false;
 };
 
 // What one scheme did.
@@ -48,8 +53,10 @@ struct SchemeResult {
   std::vector<double> losses;  // [step], nats per token
   std::vector<Trace> traces;   // of the last steps
   Program program;
+  ModelPartition partition;
   CostTable costs;  // of the simulated step
   Trace simulated, replayed;
+  Nanoseconds predicted;  // step time on ComparisonResult::machine
   bool must_be_bit_equal = false;
   std::vector<int64_t> slices;  // tokens of each token slice; empty: whole samples
   int num_slices = 1;
@@ -68,6 +75,8 @@ struct ComparisonResult {
   std::vector<double> serial_losses;
   std::vector<Nanoseconds> serial_times;
   std::vector<SchemeResult> schemes;
+  absl::optional<ClusterSpec> machine;  // as measured here, with ComparisonOptions::calibrate
+  Nanoseconds serial_predicted;         // step time on it
 };
 
 // The most that a scheme's loss may differ from the serial one, in nats, when its gradients are

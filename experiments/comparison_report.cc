@@ -1,5 +1,7 @@
 // The tables, timelines and curves of a comparison.
 #include <algorithm>
+#include <cmath>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -116,6 +118,47 @@ Table MemoryTable(const ComparisonResult& result) {
   return t;
 }
 
+// Against the clock, which says something of devices that each have a core alone.
+Cell ClockError(Nanoseconds predicted, Nanoseconds measured, int devices) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (cores < devices) return Missing("devices take turns on fewer cores, which is not predicted");
+  return Computed(ToPercent(predicted / measured - 1));
+}
+
+// Every step time, predicted beside replayed and measured.
+Table TimeTable(const ComparisonResult& result) {
+  Table t("times", "Step time: predicted from kernels measured here, replayed, measured");
+  t.AddKey("scheme");
+  t.AddColumn({"step_time_predicted", "predicted", "", "ms", Origin::kSimulated, 1,
+               /*varies=*/true});
+  t.AddColumn({"step_time_replayed", "one core per device", "", "ms", Origin::kReplayed, 1});
+  t.AddColumn({"step_time_replayed_error", "difference from replayed", "", "%", Origin::kComputed,
+               1, /*varies=*/true});
+  t.AddColumn({"step_time", "on the cores here", "", "ms", Origin::kMeasured, 1});
+  t.AddColumn({"step_time_error", "difference from measured", "", "%", Origin::kComputed, 1,
+               /*varies=*/true});
+  const Nanoseconds serial = Median(result.serial_times);
+  const char kNoReplay[] = "a plain loop is on one core anyway";
+  t.AddRow({Label("serial"), Simulated(ToMs(result.serial_predicted)), Missing(kNoReplay),
+            Missing(kNoReplay), StepTime(result.serial_times),
+            ClockError(result.serial_predicted, serial, 1)});
+  std::vector<double> errors;
+  for (const SchemeResult& r : result.schemes) {
+    std::vector<Nanoseconds> times;
+    for (const Trace& trace : r.traces) times.push_back(trace.makespan);
+    const double error = ToPercent(r.predicted / r.replayed.makespan - 1);
+    errors.push_back(std::abs(error));
+    t.AddRow({Label(r.scheme), Simulated(ToMs(r.predicted)), Replayed(ToMs(r.replayed.makespan)),
+              Computed(error), StepTime(r.traces),
+              ClockError(r.predicted, Median(times), r.sizes.devices)});
+  }
+  t.AddNote(absl::StrFormat(
+      "Predicted against replayed: median error %.1f %%, largest %.1f %%. Both give each device a "
+      "core; the clock also counts what other programs take. %s",
+      Median(errors), *std::max_element(errors.begin(), errors.end()), result.machine->title));
+  return t;
+}
+
 // Losses that are equal but for rounding lie on one another; their differences do not.
 std::vector<double> MillionthsOver(const std::vector<double>& losses,
                                    const std::vector<double>& serial) {
@@ -172,6 +215,7 @@ absl::Status AddToReport(const ComparisonOptions& options, absl::string_view dat
       "bubble is "
       "counted with recomputation as work.");
   report->AddTable(std::move(schemes));
+  if (result.machine.has_value()) report->AddTable(TimeTable(result));
   report->AddTable(MemoryTable(result));
   report->AddTable(MemoryPartsTable(result));
   report->AddLossCurves(options.curves_title, absl::StrCat("loss [", options.loss_unit, "]"),

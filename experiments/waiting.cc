@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tools/base/progress.h"
+#include "tools/base/signal_handler.h"
 
 namespace pipelab {
 namespace {
@@ -62,7 +63,10 @@ void EndChildren() {
 }  // namespace
 
 Waiting::Waiting(absl::string_view label, WaitingOptions options)
-    : label_(label), options_(std::move(options)), start_(absl::Now()) {
+    : label_(label),
+      options_(std::move(options)),
+      start_(absl::Now()),
+      said_(absl::InfinitePast()) {
   if (!options_.write) {
     options_.write = WriteToStandardError;
     options_.terminal = isatty(STDERR_FILENO) != 0;
@@ -78,9 +82,7 @@ Waiting::Waiting(absl::string_view label, WaitingOptions options)
   if (options_.takes_interrupts && sigaction(SIGINT, nullptr, &now) == 0 &&
       now.sa_handler == SIG_DFL) {
     g_interrupts.store(ends_[1]);
-    now.sa_handler = NoteInterrupt;
-    now.sa_flags = SA_RESETHAND | SA_RESTART;  // the second one ends the process
-    sigaction(SIGINT, &now, nullptr);
+    CatchSignal(SIGINT, NoteInterrupt);
   }
   thread_ = std::thread([this] { Loop(); });
 }
@@ -102,6 +104,14 @@ Waiting::Output::Output() : lock_(Mutex()) {
 
 void Waiting::Output::Keep(absl::string_view what) { Kept() = std::string(what); }
 
+void Waiting::Say(absl::string_view line) {
+  const Output output;
+  const std::string text = absl::StrCat(line, "\n");
+  if (g_current == nullptr) return WriteToStandardError(text);
+  g_current->said_ = absl::Now();
+  g_current->options_.write(text);
+}
+
 void Waiting::Loop() {
   absl::Duration wait = options_.silent;
   pollfd ready = {ends_[0], POLLIN, 0};
@@ -118,6 +128,7 @@ void Waiting::Loop() {
 void Waiting::Show(absl::Duration time) {
   const std::lock_guard<std::timed_mutex> lock(Mutex());
   if (Progress::Shown()) return;
+  if (!options_.terminal && absl::Now() - said_ < options_.interval) return;
   const std::string line =
       absl::StrCat(label_, ": ", absl::ToInt64Seconds(time), " s; Ctrl-C ends it");
   // On a terminal the cursor goes back, so that whatever is printed next begins a line.

@@ -2,17 +2,18 @@
 //
 //   Waiting waiting("search");               // "search: 12 s; Ctrl-C ends it", after two seconds
 //   ...
+//   Waiting::Say("1 of 3 done");             // a line of its own on standard error
 //   {
 //     Waiting::Output output;                // clears that line; Ctrl-C waits until it is gone
 //     ... write a file ...
 //     output.Keep("plan.json");              // "search: interrupted after 13 s; kept plan.json"
 //   }
 //
-// Shown on standard error: on a terminal one line that is rewritten, elsewhere a line each half
-// minute, and nothing once a Progress shows more. The first SIGINT ends the process within a second
-// with one line and exit code 130, and what it started with SIGTERM. A second one ends it at once.
-// Where SIGINT is ignored (nohup, a shell's background jobs), it stays ignored; where a program
-// takes it itself (train/interrupt.h), that counts.
+// Shown on standard error: on a terminal one line that is rewritten, elsewhere a line after each
+// half minute in which nothing was said, and nothing once a Progress shows more. The first SIGINT
+// ends the process within a second with one line and exit code 130, and what it started with
+// SIGTERM. A second one ends it at once. Where SIGINT is ignored (nohup, a shell's background
+// jobs), it stays ignored; where a program takes it itself (train/interrupt.h), that counts.
 #ifndef PIPELAB_EXPERIMENTS_WAITING_H_
 #define PIPELAB_EXPERIMENTS_WAITING_H_
 
@@ -44,6 +45,9 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
+  // Writes the line and its end to standard error, with the waiting line out of its way.
+  static void Say(absl::string_view line);
+
   // While one lives, results are written: no line is shown, and an interrupt waits (0.8 s at most).
   class Output {
    public:
@@ -69,6 +73,7 @@ class Waiting {
   const absl::Time start_;
   int ends_[2] = {-1, -1};  // a pipe: a byte for an interrupt, closed at the end
   size_t width_ = 0;        // of the line that is shown
+  absl::Time said_;         // when Say last wrote
   std::thread thread_;
 };
 

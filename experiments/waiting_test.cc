@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,6 +37,28 @@ TEST(Waiting, ShowsItselfAndClearsItsLineBeforeResults) {
     absl::SleepFor(absl::Milliseconds(50));
     EXPECT_EQ(text.all, "");  // it stays away
   }
+}
+
+TEST(Waiting, ALineThatIsSaidStandsAlone) {
+  Text text;
+  const Waiting waiting("all", text.Options(absl::Milliseconds(1)));
+  absl::SleepFor(absl::Milliseconds(100));
+  Waiting::Say("[1/2] gpt_train");
+  const Waiting::Output output;
+  EXPECT_THAT(text.all,
+              HasSubstr(absl::StrCat("ends it\r", std::string(24, ' '), "\r[1/2] gpt_train\n")));
+}
+
+TEST(Waiting, ALogIsQuietForAWhileAfterALine) {
+  Text text;
+  WaitingOptions options = text.Options(absl::Milliseconds(50));
+  options.terminal = false;
+  options.interval = absl::Hours(1);
+  const Waiting waiting("all", options);
+  Waiting::Say("[1/2] gpt_train");
+  absl::SleepFor(absl::Milliseconds(200));
+  const Waiting::Output output;
+  EXPECT_EQ(text.all, "[1/2] gpt_train\n");
 }
 
 TEST(Waiting, SaysNothingAboutShortWork) {

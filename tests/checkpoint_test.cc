@@ -132,7 +132,7 @@ TEST_F(Checkpoint, GoesOnAtAnyNumberOfStagesAndUnderAnyScheme) {
   int graphs = 0;
   for (const Case& c : Cases()) {
     SCOPED_TRACE(c.name);
-    const RandomData data(FieldsOf(c.graph));
+    const RandomData data(TestFieldsOf(c.graph));
     std::vector<TrainingOptions> legs;
     for (const Place& place : places) {
       legs.push_back(SmallTraining(place.scheme, place.devices, kMicroBatches));

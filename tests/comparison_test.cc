@@ -42,7 +42,7 @@ ModelGraph Net(const std::string& name) {
 // has the same bits.
 TEST(Comparison, StagesThatAddInAnotherOrderHaveTheBitsOfALoopThatAddsByStages) {
   const ModelGraph graph = Net("transformer");
-  const RandomData data(FieldsOf(graph));
+  const RandomData data(TestFieldsOf(graph));
   int by_stage = 0, plain = 0;
   for (int devices : {2, 3, 4, 5, 6}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(
@@ -66,7 +66,7 @@ TEST(Comparison, StagesThatAddInAnotherOrderHaveTheBitsOfALoopThatAddsByStages) 
 
 TEST(Comparison, SchemesOfAStageGraphTakeBranchesAndTheOthersAChain) {
   const ModelGraph graph = Net("dlrm");
-  const RandomData data(FieldsOf(graph));
+  const RandomData data(TestFieldsOf(graph));
   ComparisonOptions options = Options(2, {"1f1b", "graph"});
   PIPELAB_ASSERT_OK_AND_ASSIGN(options.parallel_stages, BranchStages(graph, 1));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ComparisonResult result, Compare(graph, data, options));

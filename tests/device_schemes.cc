@@ -86,7 +86,7 @@ class Jobs {
       nets_.push_back(make().graph);
     }
     for (const ModelGraph& net : nets_) {
-      net_data_.push_back(std::make_unique<RandomData>(FieldsOf(net)));
+      net_data_.push_back(std::make_unique<RandomData>(TestFieldsOf(net)));
       TrainingOptions options = Options("1f1b");
       options.sizes.devices = 3;
       options.sizes.micro_batches = 4;

@@ -77,7 +77,7 @@ TEST(EmulatedGraphs, ServeFromTheThirdStepOn) {
   gpu::DeviceOptions with_graphs;
   with_graphs.graphs = true;
   for (const ModelGraph& net : nets) {
-    const RandomData data(FieldsOf(net));
+    const RandomData data(TestFieldsOf(net));
     for (const int devices : {1, 3}) {
       SCOPED_TRACE(absl::StrCat(net.name, " on ", devices, " devices"));
       TrainingOptions options = SmallTraining("1f1b", devices, 4);
@@ -108,7 +108,7 @@ TEST(EmulatedGraphs, ServeFromTheThirdStepOn) {
 // and traffic as predicted, with and without graphs and in bfloat16.
 TEST(EmulatedDevices, BatchNormInCopies) {
   const ModelGraph graph = SmallResNet().graph;
-  const RandomData data(FieldsOf(graph));
+  const RandomData data(TestFieldsOf(graph));
   for (const BatchNormCopies batch_norm : {BatchNormCopies::kSynchronised, BatchNormCopies::kOwn}) {
     TrainingOptions options = SmallTraining("1f1b", 2, 4);
     options.sizes.data_parallel = 2;

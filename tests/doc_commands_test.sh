@@ -57,7 +57,11 @@ finish_block() {
       # In this shell, so that later blocks see its functions and PATH; a failing command is a mistake of the page.
       local rc=0
       set +e +o pipefail
-      source "$box/block" >"$box/out" 2>&1 </dev/null
+      if [[ $checkout ]] && grep -q '^tools/bazel run' "$box/block"; then  # the real Bazel talks on stderr
+        source "$box/block" >"$box/out" 2>/dev/null </dev/null
+      else
+        source "$box/block" >"$box/out" 2>&1 </dev/null
+      fi
       rc=$?
       set -e -o pipefail
       ran=$((ran + 1))

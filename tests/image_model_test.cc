@@ -92,7 +92,7 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
   }
 
   const GroupedModel model_ = GetParam()();
-  const RandomData data_{FieldsOf(model_.graph)};
+  const RandomData data_{TestFieldsOf(model_.graph)};
   std::map<std::pair<std::vector<int>, int>, Trained> serial_;
   int checked_ = 0, bit_equal_ = 0;
 };
@@ -165,7 +165,7 @@ TEST_P(ImageModel, Learns) {
       RandomData::FillIds(field, 0, first, out);
     }
   };
-  const OneBatch data(FieldsOf(model_.graph));
+  const OneBatch data(TestFieldsOf(model_.graph));
   PIPELAB_ASSERT_OK_AND_ASSIGN(
       auto training, PipelineTraining::Create(model_.graph, data, SmallTraining("1f1b", 3, 4)));
   double first = 0, last = 0;

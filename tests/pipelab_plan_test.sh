@@ -94,8 +94,8 @@ plan_errors() {
   refused 2 '--device_speed=1,2: 2 speeds for 4 devices' plan --planner=bapipe $piper --device_speed=1,2 || return 1
   refused 2 'it takes all devices to be as fast' plan --planner=piper $piper --devices=2 --device_speed=1,2 || return 1
   refused 2 '--sample_sizes=2,1: must be' plan --planner=graphpipe --model=mmt --cluster=dgx1-v100 --sample_sizes=2,1 || return 1
-  refused 2 '--objective=graph_batch_time: --planner=piper has one' plan --planner=piper --objective=graph_batch_time $piper || return 1
-  refused 2 '--objective=time: must be graph_batch_time or' plan --planner=graphpipe --objective=time $piper || return 1
+  refused 2 '--objective=graph_batch_time: is one of graphpipe; --planner=piper has its own, and step' plan --planner=piper --objective=graph_batch_time $piper || return 1
+  refused 2 '--objective=time: must be step, graph_batch_time or graph_stage_time' plan --planner=graphpipe --objective=time $piper || return 1
   refused 2 'no times of token slices' plan --planner=terapipe $piper || return 1
   refused 2 '--stage_micro_batch_size=3: must divide' plan --planner=graphpipe $piper --stage_micro_batch_size=3 || return 1
   refused 2 '--memory=8XB: ' plan --planner=piper $piper --memory=8XB || return 1
@@ -186,4 +186,23 @@ judged_json() {
   [[ ! -s stderr ]] && grep -q '"valid": false' stdout && grep -q '"reason": ' stdout || { cat stdout stderr; return 1; }
 }
 check "a verdict as JSON" judged_json
+# A sequence of stages is a graph of stages: by the step's own price graphpipe is never behind.
+step_of() {
+  "$pipelab" plan --objective=step --planner="$1" --model="$2" --cluster=summit-4gpu --devices="$3" \
+    --micro_batch_size=4 --micro_batches=32 --time_limit=10s >stdout 2>stderr || return 1
+  awk -v planner="$1" '$1 == planner { print $(NF - 1) }' stdout
+}
+never_behind() {
+  local net devices graph piper
+  for net in mmt dlrm candle-uno case-study; do
+    for devices in 4 8; do
+      graph=$(step_of graphpipe "$net" "$devices") && piper=$(step_of piper "$net" "$devices") || { cat stderr; return 1; }
+      awk -v a="$graph" -v b="$piper" 'BEGIN { exit !(a > 0 && a <= b) }' ||
+        { echo "$net on $devices: graphpipe $graph s, piper $piper s"; return 1; }
+    done
+  done
+}
+check "graphpipe is never behind piper by the step" never_behind
+check "a step without a model" on_piper 2 "--objective=step: requires --model, whose step is simulated" \
+  --planner=piper --objective=step
 exit $((failures > 0))

@@ -20,6 +20,19 @@ refused() {
   if compgen -G "$work/.out*" >/dev/null; then echo "half-written files are left:"; ls -la "$work"; return 1; fi
 }
 
+# predicted_times RECORDS: one for each scheme, none shorter than two devices' shares of the work.
+predicted_times() {
+  awk -F, '$2 == "times" && $4 == "step_time_predicted" && $7 == "simulated" { time[$3] = $6; ++n }
+    END {
+      if (n != 6) { print n + 0 " predicted step times instead of 6"; exit 1 }
+      serial = time["scheme=serial"]
+      for (row in time) {
+        if (time[row] >= 0.45 * serial) continue
+        print row ": " time[row] " ms; serial: " serial " ms"; exit 1
+      }
+    }' "$1"
+}
+
 whole_report() {
   "$quickstart" "${small[@]}" --out="$work/report" >stdout 2>stderr || { cat stderr; return 1; }
   local file
@@ -33,6 +46,7 @@ whole_report() {
     compgen -G "report/timeline_$scheme*.svg" >/dev/null || { echo "no timeline of $scheme"; return 1; }
     compgen -G "report/schedule_$scheme*.csv" >/dev/null || { echo "no schedule of $scheme"; return 1; }
   done
+  predicted_times report/records.csv || return 1
   grep -q synthetic stdout || { echo "the table does not say that the data are synthetic"; return 1; }
   grep -q bit-equal stdout || { cat stdout; return 1; }
 }

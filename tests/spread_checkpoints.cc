@@ -73,7 +73,7 @@ std::vector<Subject> Subjects() {
   subjects.push_back(Text("replicas", /*tied=*/false, "chimera", 4));
   subjects.push_back(Text("older weights", /*tied=*/false, "pipedream", 4));
   ModelGraph images = SmallResNet().graph;
-  auto data = std::make_unique<RandomData>(FieldsOf(images));
+  auto data = std::make_unique<RandomData>(TestFieldsOf(images));
   subjects.push_back({"running statistics", std::move(images), std::move(data),
                       SmallTraining("1f1b", 2, /*micro_batches=*/4)});
   subjects.back().options.sizes.data_parallel = 2;

@@ -66,8 +66,8 @@ class TrainPartTest : public testing::Test {
     StudyPart part;
     part.graph = Network();
     part.parallel_stages = *BranchStages(part.graph, 1);
-    part.train = std::make_shared<Eventful>(FieldsOf(part.graph), interrupt_at, diverge_at);
-    part.held_out = std::make_shared<RandomData>(FieldsOf(part.graph));
+    part.train = std::make_shared<Eventful>(TestFieldsOf(part.graph), interrupt_at, diverge_at);
+    part.held_out = std::make_shared<RandomData>(TestFieldsOf(part.graph));
     part.held_out_samples = 70;
     return part;
   }

@@ -50,7 +50,7 @@ class ZooTraining : public testing::TestWithParam<int> {
   }
 
   const ModelGraph graph_ = SmallNets(/*dropout=*/0.1, Activation::kRelu)[GetParam()];
-  const RandomData data_{FieldsOf(graph_)};
+  const RandomData data_{TestFieldsOf(graph_)};
   int checked_ = 0;
 };
 

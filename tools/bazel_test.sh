@@ -7,7 +7,7 @@ launcher=$PWD/tools/bazel
 box=$(mktemp -d "${TEST_TMPDIR:-/tmp}/launcher.XXXXXX")
 mkdir -p "$box/bin" "$box/checkout/tools" "$box/checkout/third_party"
 cp -L "$launcher" "$box/checkout/tools/bazel"
-for program in awk bash cat env grep mktemp readlink rm sed tee true; do
+for program in awk bash cat env grep mktemp readlink rm sed tee true wc; do
   ln -s "$(type -P "$program")" "$box/bin/$program"
 done
 
@@ -19,7 +19,9 @@ fake() {  # fake NAME: the body comes from stdin
 fake dpkg-query <<<'cat "$BOX/installed"; exit 1'
 # shellcheck disable=SC2016
 fake id <<<'echo "${FAKE_UID:-0}"'
-fake bazel <<<'echo "bazel: $*"'
+fake bazel <<<'echo "bazel: $*"; echo "$PIPELAB_PACKAGES" >"$BOX/packages"'
+# shellcheck disable=SC2016
+fake stat <<<'[[ $* == *dpkg/status ]] && wc -l <"$BOX/installed"'
 fake apt-get <<'APT'
 while [[ ${1:-} == -o ]]; do shift 2; done
 echo "apt-get $*" >>"$BOX/calls"
@@ -101,6 +103,13 @@ expect calls "$calls" $'apt-get update\n'"$install gamma"
 reset mpi_for_the_program_not_for_bazel bazel-bootstrap alpha beta
 launch -- run //x -- --config=mpi
 expect calls "$calls" ''
+
+reset bazel_hears_of_packages_installed_meanwhile bazel-bootstrap alpha beta
+launch -- build //x
+expect packages "$(<"$box/packages")" 3
+echo 'libother-dev installed' >>"$box/installed"
+launch PIPELAB_SKIP_INSTALL=1 -- build //x
+expect packages "$(<"$box/packages")" 4
 
 reset own_bazel_needs_no_debian_one alpha beta
 launch BAZEL_REAL="$box/bin/bazel" -- info

@@ -141,7 +141,7 @@ absl::Status CheckClaimRecords(const std::vector<StudyOutcome>& outcomes, bool q
     std::vector<ClaimRecord> now =
         ToCommit(before, RecordsOf(o.name, o.result->claims, !quick), !quick);
     for (const std::string& line : ClaimDifferences(before, now)) {
-      std::fprintf(stderr, "%s\n", line.c_str());
+      Waiting::Say(line);
     }
     NoteTurns(before, &now);
     Replace(o.name, std::move(now), &all);
@@ -176,12 +176,12 @@ absl::Status Run(const std::vector<std::string>& words) {
   int failed = 0, missed = 0;
   const absl::Time begin = absl::Now();
   for (const StudyProgram& study : studies) {
-    std::fprintf(stderr, "[%zu/%zu] %s ...\n", outcomes.size() + 1, studies.size(),
-                 study.name.c_str());
+    const std::string name =
+        absl::StrCat("[", outcomes.size() + 1, "/", studies.size(), "] ", study.name);
+    Waiting::Say(absl::StrCat(name, " ..."));
     const absl::Time start = absl::Now();
     PIPELAB_ASSIGN_OR_RETURN(StudyOutcome o, RunOne(study, options));
-    std::fprintf(stderr, "[%zu/%zu] %s: %s\n", outcomes.size() + 1, studies.size(),
-                 study.name.c_str(), Line(o, absl::Now() - start).c_str());
+    Waiting::Say(absl::StrCat(name, ": ", Line(o, absl::Now() - start)));
     failed += o.failure.empty() ? 0 : 1;
     missed += o.missed();
     outcomes.push_back(std::move(o));
@@ -195,9 +195,12 @@ absl::Status Run(const std::vector<std::string>& words) {
   PIPELAB_ASSIGN_OR_RETURN(page.committed, CommittedClaims());
   const std::string file = JoinPath(options.out, "RESULTS.md");
   PIPELAB_RETURN_IF_ERROR(WriteFileAtomically(file, ResultsPage(outcomes, items, page)));
-  std::printf("%zu studies in %s, %d claims missed\n%s\n", outcomes.size(),
-              absl::FormatDuration(absl::Trunc(absl::Now() - begin, absl::Seconds(1))).c_str(),
-              missed, file.c_str());
+  {
+    const Waiting::Output output;
+    std::printf("%zu studies in %s, %d claims missed\n%s\n", outcomes.size(),
+                absl::FormatDuration(absl::Trunc(absl::Now() - begin, absl::Seconds(1))).c_str(),
+                missed, file.c_str());
+  }
   if (failed > 0) {
     return absl::InternalError(absl::StrCat(failed, " studies failed: ", file, " says why"));
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "experiments/waiting.h"
 #include "tools/base/file.h"
 #include "tools/base/process.h"
 #include "tools/base/status_macros.h"
@@ -101,12 +102,13 @@ StudyOutcome RunStudy(const StudyProgram& study, const RunStudiesOptions& option
   SomeLines some(kNowAndThen, absl::Now());
   if (options.verbose) {
     process.on_error = [](absl::string_view text) {
+      const Waiting::Output output;
       std::fwrite(text.data(), 1, text.size(), stderr);
     };
   } else if (options.progress) {
     process.on_error = [&](absl::string_view text) {
       const std::string line = some.Add(text, absl::Now());
-      if (!line.empty()) std::fprintf(stderr, "  %s\n", line.c_str());
+      if (!line.empty()) Waiting::Say(absl::StrCat("  ", line));
     };
   }
   const auto before = WrittenAt(folder);

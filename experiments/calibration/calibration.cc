@@ -189,8 +189,7 @@ CalibrationOptions QuickCalibration() {
   return options;
 }
 
-absl::StatusOr<MachineMeasurements> MeasurementsOf(const KernelMeasurements& kernels,
-                                                   const LinkTimesOptions& link) {
+MachineMeasurements MeasurementsOf(const KernelMeasurements& kernels, const LinkTimes& link) {
   MachineMeasurements measured;
   const Environment environment = ReadEnvironment();
   measured.processor = environment.cpu;
@@ -199,7 +198,7 @@ absl::StatusOr<MachineMeasurements> MeasurementsOf(const KernelMeasurements& ker
   measured.probes = kernels.probes();
   measured.times = kernels.Times();
   measured.launch = kernels.Launch();
-  PIPELAB_ASSIGN_OR_RETURN(measured.link, MeasureLink(link));
+  measured.link = link;
   return measured;
 }
 
@@ -219,7 +218,8 @@ absl::StatusOr<MachineMeasurements> MeasureMachine(const CalibrationOptions& opt
     }
   }
   if (progress != nullptr) progress->Finish();
-  return MeasurementsOf(kernels, options.link);
+  PIPELAB_ASSIGN_OR_RETURN(const LinkTimes link, MeasureLink(options.link));
+  return MeasurementsOf(kernels, link);
 }
 
 absl::StatusOr<ClusterSpec> SpecificationOf(const MachineMeasurements& measured) {

@@ -52,8 +52,7 @@ struct MachineMeasurements {
 absl::StatusOr<MachineMeasurements> MeasureMachine(const CalibrationOptions& options);
 
 // The same from kernels that were measured already, in turns with something else.
-absl::StatusOr<MachineMeasurements> MeasurementsOf(const KernelMeasurements& kernels,
-                                                   const LinkTimesOptions& link);
+MachineMeasurements MeasurementsOf(const KernelMeasurements& kernels, const LinkTimes& link);
 
 // "name" of the result is "measured"; it satisfies CheckCluster, and holds no date and no host's
 // name.

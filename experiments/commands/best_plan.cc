@@ -1,6 +1,8 @@
 #include "experiments/commands/best_plan.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "pipelines/checker/check_plan.h"
+#include "pipelines/planners/graphpipe_front.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/text_columns.h"
 
@@ -40,59 +43,101 @@ absl::StatusOr<double> Judged(const PlanProblem& problem, const Plan& plan,
   return report.value;
 }
 
-absl::StatusOr<Plan> PlanOf(const Planner& planner, const PlanProblem& problem,
-                            const PlannerOptions& options) {
-  if (planner.name != "graphpipe" || OfOneKind(problem)) {
-    return MakePlan(planner.name, problem, options);
+absl::StatusOr<std::vector<Plan>> PlansOf(const Planner& planner, const PlanProblem& problem,
+                                          PlannerOptions options, bool several) {
+  std::vector<Plan> plans;
+  PlanProblem asked = problem;
+  if (planner.name == "graphpipe" && !OfOneKind(problem)) {
+    asked.objective = PlanObjective::kGraphBatchTime;
+    if (several) {
+      PlannerOptions half = options;
+      half.time_limit /= 2;
+      PIPELAB_ASSIGN_OR_RETURN(plans, GraphPipeFront(asked, half));
+      for (Plan& plan : plans) plan.search_time = absl::ZeroDuration();
+      options.time_limit = half.time_limit;
+    }
   }
-  PlanProblem graph = problem;
-  graph.objective = PlanObjective::kGraphBatchTime;
-  return MakePlan(planner.name, graph, options);
+  PIPELAB_ASSIGN_OR_RETURN(Plan plan, MakePlan(planner.name, asked, options));
+  plans.insert(plans.begin(), std::move(plan));
+  const bool any_number = planner.stages && planner.name != "terapipe" && options.stages == 0;
+  for (int64_t stages = 1; several && any_number && stages < problem.devices; ++stages) {
+    if (problem.devices % stages != 0 || stages > problem.size()) continue;
+    options.stages = static_cast<int>(stages);
+    absl::StatusOr<Plan> other = MakePlan(planner.name, asked, options);
+    if (other.ok()) plans.push_back(*std::move(other));
+  }
+  return plans;
+}
+
+// The best so far, by one price.
+struct Found {
+  double value = std::numeric_limits<double>::infinity();
+  Plan plan;
+};
+
+// A planner's line: its best plan's figure, or why it has none. What is left after the deadline is
+// not judged, but for the first.
+std::vector<std::string> Judge(const PlanProblem& problem, const std::vector<Plan>& plans,
+                               const PlanSimulator* simulator, absl::Time deadline, Found* best) {
+  double shortest = std::numeric_limits<double>::infinity();
+  std::string reason = "no plan";
+  absl::Duration search;
+  for (const Plan& plan : plans) search += plan.search_time;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    if (!plans[i].has_plan() || (i > 0 && absl::Now() > deadline)) continue;
+    const absl::StatusOr<double> time = Judged(problem, plans[i], simulator);
+    if (!time.ok()) {
+      if (i == 0) reason = std::string(time.status().message());
+      continue;
+    }
+    shortest = std::min(shortest, *time);
+    if (*time >= best->value) continue;
+    *best = {*time, plans[i]};
+    best->plan.search_time = search;
+  }
+  return {plans[0].planner, PlanStateName(plans[0].state),
+          std::isinf(shortest) ? reason : absl::StrFormat("%.6g", shortest),
+          absl::StrFormat("%.3f", absl::ToDoubleSeconds(search))};
 }
 
 }  // namespace
 
-absl::StatusOr<BestPlan> FindBestPlan(const PlanProblem& problem, const PlannerOptions& options,
+absl::StatusOr<BestPlan> FindBestPlan(const std::string& planner, const PlanProblem& problem,
+                                      const PlannerOptions& options,
                                       const PlanSimulator* simulator) {
+  std::vector<Planner> planners;
+  for (const Planner& each : Planners()) {
+    if (planner == "best" || planner == each.name) planners.push_back(each);
+  }
+  if (planners.empty()) return MakePlan(planner, problem, options).status();  // no such planner
   const bool limited = options.time_limit < absl::InfiniteDuration();
   const absl::Time deadline = absl::Now() + options.time_limit;
-  BestPlan best;
-  best.plan.planner = "best";
-  best.plan.objective = problem.objective;
-  double shortest = std::numeric_limits<double>::infinity();
+  Found found;
+  std::vector<Plan> without;  // the first planner's, if none has a plan
   absl::Status refused = absl::OkStatus();
-  bool taken = false;
   std::vector<std::vector<std::string>> lines = {
       {"planner", "state", simulator != nullptr ? "a step, simulated [s]" : "judged",
        "search [s]"}};
-  int left = static_cast<int>(Planners().size());
-  for (const Planner& planner : Planners()) {
+  for (size_t i = 0; i < planners.size(); ++i) {
     PlannerOptions part = options;
     if (limited) {
-      part.time_limit = std::max(absl::ZeroDuration(), (deadline - absl::Now()) / left--);
-    } else if (planner.name != "graphpipe") {  // which ends by itself
+      const auto left = static_cast<double>(planners.size() - i);
+      part.time_limit = std::max(absl::ZeroDuration(), (deadline - absl::Now()) / left);
+    } else if (planners[i].name != "graphpipe") {  // which ends by itself
       part.time_limit = kMostOfPlanner;
     }
-    absl::StatusOr<Plan> plan = PlanOf(planner, problem, part);
-    if (!plan.ok()) {
-      if (refused.ok()) refused = plan.status();
+    const absl::StatusOr<std::vector<Plan>> plans =
+        PlansOf(planners[i], problem, part, simulator != nullptr);
+    if (!plans.ok()) {
+      if (refused.ok()) refused = plans.status();
       continue;
     }
-    std::string figure = "no plan";
-    if (plan->has_plan()) {
-      const absl::StatusOr<double> time = Judged(problem, *plan, simulator);
-      figure = time.ok() ? absl::StrFormat("%.6g", *time) : std::string(time.status().message());
-      if (time.ok() && *time < shortest) {
-        shortest = *time;
-        best.plan = *plan;
-      }
-    }
-    if (!taken && !plan->has_plan()) best.plan = *plan;
-    taken = true;
-    lines.push_back({std::string(planner.name), PlanStateName(plan->state), figure,
-                     absl::StrFormat("%.3f", absl::ToDoubleSeconds(plan->search_time))});
+    if (without.empty()) without.push_back((*plans)[0]);
+    lines.push_back(Judge(problem, *plans, simulator, deadline, &found));
   }
-  if (!taken) return refused;
+  if (without.empty()) return refused;
+  BestPlan best;
+  best.plan = std::isinf(found.value) ? std::move(without[0]) : std::move(found.plan);
   best.table = AlignColumns(lines, 0, {false, false, true, true});
   return best;
 }

@@ -34,34 +34,40 @@ ABSL_FLAG(int64_t, stage_micro_batch_size, 0,
           "of graphpipe: samples of every stage's micro-batch; 0: each has its own");
 
 ABSL_FLAG(std::string, objective, "",
-          "of graphpipe: graph_batch_time (fill and drain counted) or graph_stage_time; empty: the "
-          "first for --model, the second for inputs of other planners");
+          "step: the shortest simulated step of --model, for any planner; of graphpipe also "
+          "graph_batch_time (fill and drain counted, the default for --model) and graph_stage_time "
+          "(the default for inputs of other planners)");
 
 namespace pipelab {
 namespace {
 
-absl::Status SetObjective(PlanProblem* problem) {
+// True: plans are to be judged by the simulated step.
+absl::StatusOr<bool> SetObjective(PlanProblem* problem) {
   const std::string name = absl::GetFlag(FLAGS_objective);
-  const bool graphpipe = absl::GetFlag(FLAGS_planner) == "graphpipe";
+  const std::string planner = absl::GetFlag(FLAGS_planner);
+  const bool model = !absl::GetFlag(FLAGS_model).empty();
   if (name.empty()) {
-    if (graphpipe && !absl::GetFlag(FLAGS_model).empty()) {
-      problem->objective = PlanObjective::kGraphBatchTime;
-    }
-    return absl::OkStatus();
+    if (planner == "graphpipe" && model) problem->objective = PlanObjective::kGraphBatchTime;
+    return planner == "best";
   }
-  if (!graphpipe) {
-    return absl::InvalidArgumentError(absl::StrCat("--objective=", name,
-                                                   ": --planner=", absl::GetFlag(FLAGS_planner),
-                                                   " has one objective; graphpipe has two"));
+  if (name == "step") {
+    if (model) return true;
+    return absl::InvalidArgumentError(
+        "--objective=step: requires --model, whose step is simulated");
   }
   for (const PlanObjective objective :
        {PlanObjective::kGraphBatchTime, PlanObjective::kGraphStageTime}) {
     if (name != PlanObjectiveName(objective)) continue;
+    if (planner != "graphpipe") {
+      return absl::InvalidArgumentError(absl::StrCat("--objective=", name,
+                                                     ": is one of graphpipe; --planner=", planner,
+                                                     " has its own, and step"));
+    }
     problem->objective = objective;
-    return absl::OkStatus();
+    return false;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("--objective=", name, ": must be graph_batch_time or graph_stage_time"));
+      absl::StrCat("--objective=", name, ": must be step, graph_batch_time or graph_stage_time"));
 }
 
 absl::StatusOr<absl::Duration> TimeLimit() {
@@ -157,15 +163,15 @@ absl::Status PlanCommand(const Words& words) {
   options.micro_batch_size = absl::GetFlag(FLAGS_stage_micro_batch_size);
   const std::string planner = absl::GetFlag(FLAGS_planner);
   PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, PlanProblemFromFlags());
-  PIPELAB_RETURN_IF_ERROR(SetObjective(&problem));
+  PIPELAB_ASSIGN_OR_RETURN(const bool judged, SetObjective(&problem));
   absl::optional<PlanSimulator> simulator;
   if (!absl::GetFlag(FLAGS_model).empty()) {
     PIPELAB_ASSIGN_OR_RETURN(simulator, PlanSimulator::Make(problem));
   }
   BestPlan best;
-  if (planner == "best") {
-    PIPELAB_ASSIGN_OR_RETURN(
-        best, FindBestPlan(problem, options, simulator.has_value() ? &*simulator : nullptr));
+  if (judged) {
+    PIPELAB_ASSIGN_OR_RETURN(best, FindBestPlan(planner, problem, options,
+                                                simulator.has_value() ? &*simulator : nullptr));
   } else {
     PIPELAB_ASSIGN_OR_RETURN(best.plan, MakePlan(planner, problem, options));
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "experiments/calibration/busy_cores.h"
 #include "experiments/calibration/kernel_times.h"
+#include "experiments/calibration/link_times.h"
 #include "models/data/random_batches.h"
 #include "models/layers/optimizer.h"
 #include "models/zoo/amoebanet.h"
@@ -185,9 +186,8 @@ absl::StatusOr<RealCounterpart> RunRealCounterpart(const RealNet& net,
   if (options.machine.has_value()) {
     real.machine = *options.machine;
   } else {
-    PIPELAB_ASSIGN_OR_RETURN(const MachineMeasurements measured,
-                             MeasurementsOf(kernels, options.calibration.link));
-    PIPELAB_ASSIGN_OR_RETURN(real.machine, SpecificationOf(measured));
+    PIPELAB_ASSIGN_OR_RETURN(const LinkTimes link, MeasureLink(options.calibration.link));
+    PIPELAB_ASSIGN_OR_RETURN(real.machine, SpecificationOf(MeasurementsOf(kernels, link)));
   }
   for (const auto& run : runs) {
     PIPELAB_ASSIGN_OR_RETURN(RealPoint point, run->Point(real.machine));

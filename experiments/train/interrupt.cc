@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "tools/base/signal_handler.h"
+
 namespace pipelab {
 namespace {
 
@@ -15,12 +17,8 @@ void Note(int) { raised_signal = true; }
 
 InterruptGuard::InterruptGuard() {
   raised_signal = false;
-  struct sigaction note = {};
-  note.sa_handler = Note;
-  sigemptyset(&note.sa_mask);
-  note.sa_flags = SA_RESETHAND | SA_RESTART;  // the second one ends the process
-  sigaction(SIGINT, &note, &before_int_);
-  sigaction(SIGTERM, &note, &before_term_);
+  CatchSignal(SIGINT, Note, &before_int_);
+  CatchSignal(SIGTERM, Note, &before_term_);
 }
 
 InterruptGuard::~InterruptGuard() {

@@ -29,7 +29,7 @@ constexpr int kMicroBatches = 2;
 class GraphGradient {
  public:
   GraphGradient(const ModelGraph& graph, std::vector<int> stage_of_layer)
-      : graph_(graph), data_(FieldsOf(graph)), backend_(MakeReferenceBackend(&arena_)) {
+      : graph_(graph), data_(TestFieldsOf(graph)), backend_(MakeReferenceBackend(&arena_)) {
     SerialOptions options;
     options.micro_batch_size = kSamples;
     options.num_micro_batches = kMicroBatches;

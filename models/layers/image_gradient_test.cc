@@ -36,7 +36,7 @@ constexpr int kMicroBatches = 2;
 class ImageGradient {
  public:
   explicit ImageGradient(const ModelGraph& graph)
-      : graph_(graph), data_(FieldsOf(graph)), backend_(MakeReferenceBackend(&arena_)) {
+      : graph_(graph), data_(TestFieldsOf(graph)), backend_(MakeReferenceBackend(&arena_)) {
     SerialOptions options;
     options.micro_batch_size = kSamples;
     options.num_micro_batches = kMicroBatches;

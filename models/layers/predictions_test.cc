@@ -76,7 +76,7 @@ TEST(Predictions, GiveTheLossOfTheEvaluation) {
     const LayerSpec& loss = graph.layers[LossLayer(graph)];
     kinds.insert(loss.kind == kElementLoss ? absl::StrCat(loss.kind, Attribute(loss, "loss"))
                                            : loss.kind);
-    const RandomData data(FieldsOf(graph));
+    const RandomData data(TestFieldsOf(graph));
     Arena arena;
     const auto backend = MakeCpuBackend(&arena);
     SerialOptions options;

@@ -39,7 +39,7 @@ void RandomData::FillIds(int field, int64_t step, int64_t first_sample,
   }
 }
 
-std::vector<DataField> FieldsOf(const ModelGraph& graph) {
+std::vector<DataField> TestFieldsOf(const ModelGraph& graph) {
   std::vector<DataField> fields;
   for (const LayerSpec& layer : graph.layers) {
     for (const DataField& field : layer.data) {

@@ -38,7 +38,7 @@ class RandomTokens : public RandomData {
 };
 
 // What the layers of a graph read; places without ids only where every reader takes them.
-std::vector<DataField> FieldsOf(const ModelGraph& graph);
+std::vector<DataField> TestFieldsOf(const ModelGraph& graph);
 
 // layers 2, hidden 16, heads 2, tokens 6, vocabulary 11: sizes that no vector length divides all
 // of.

@@ -12,7 +12,7 @@ namespace pipelab {
 // BERT with padding and masked targets, T(L,H,A) with tied embeddings and an encoder that every
 // decoder layer reads, DLRM, CANDLE-Uno, GraphPipe's case study, and an MMT of names and pictures.
 // Widths are small and of no vector's length. The dropout is that of the Transformers.
-// RandomData(FieldsOf(graph)) fits each. `activation` is that of DLRM's and CANDLE-Uno's dense
+// RandomData(TestFieldsOf(graph)) fits each. `activation` is that of DLRM's and CANDLE-Uno's dense
 // layers.
 std::vector<ModelGraph> SmallNets(double dropout, Activation activation);
 

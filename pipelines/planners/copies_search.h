@@ -6,13 +6,15 @@
 //   for (const CopiesStage& s : r.stages) ...          // sets s.set \ s.later on s.copies copies
 //
 // More copies behind a stage put more in flight before it and take devices, so of a set's plans
-// those are kept that no plan of no more copies equals. Costs:
+// those are kept that no plan of no more copies equals. Costs derive from SequenceCosts and have:
 //
-//   const Downsets& sets();  const std::vector<int>& copies();      // that a stage may have,
-//   ascending double Work(int set), WorkAbove(int set);    // copies times stage time that they
-//   need at least bool Sum(int set, int later, Stage* stage);  // false: cannot be a stage double
-//   room();                               // bytes of a device RecomputeTime Recompute(set, later,
-//   stage, y), double ExactRecompute(set, later, stage, y, time)
+//   const Downsets& sets();
+//   const std::vector<int>& copies();           // that a stage may have, ascending
+//   double Work(int set), WorkAbove(int set);   // copies times stage time that they need at least
+//   bool Sum(int set, int later, Stage* stage); // false: cannot be a stage
+//   double room();                              // bytes of a device
+//   RecomputeTime Recompute(set, later, stage, y);
+//   double ExactRecompute(set, later, stage, y, time);
 //
 // A Stage has Time(copies), which is not below Fewest(upper) copies' reach for `upper`, and the
 // bytes of a device with y micro-batches in flight; Recompute says what fitting them adds to
@@ -46,6 +48,25 @@ struct CopiesResult {
   std::vector<CopiesStage> stages;  // from the first on; empty: none below the upper bound
   double value = std::numeric_limits<double>::infinity();
   bool stopped = false;
+};
+
+// A sequence's value is its longest stage's time, and all copies behind a stage put one micro-batch
+// each in flight.
+struct SequenceCosts {
+  // Called once the stage may be fast enough. True: it takes longer than was known before.
+  template <typename Stage>
+  static bool Finish(int /*set*/, int /*later*/, Stage* /*stage*/) {
+    return false;
+  }
+  template <typename Stage>
+  static int64_t InFlight(const Stage& /*stage*/, int copies, int copies_behind) {
+    return 1 + (copies_behind + copies - 1) / copies;
+  }
+  // What the plan's value is at least, for a stage that takes `time`.
+  template <typename Stage>
+  static double Value(const Stage& /*stage*/, int /*copies*/, double time) {
+    return time;
+  }
 };
 
 template <typename Costs>
@@ -139,8 +160,7 @@ class CopiesSearch {
     if (!costs_.Sum(u, later, &stage)) return;
     const int most = rows_[u].most;
     // With the most copies, and recomputing all.
-    const int copies = std::max(1, most - least_behind);
-    const int64_t y = 1 + (least_behind + copies - 1) / copies;
+    const int64_t y = costs_.InFlight(stage, std::max(1, most - least_behind), least_behind);
     if ((stage.in_flight_bytes - stage.in_flight_savings) * static_cast<double>(y) +
             stage.fixed_bytes - stage.fixed_savings >
         costs_.room()) {
@@ -150,8 +170,10 @@ class CopiesSearch {
     Cell* here = Entry(u, 0);
     const auto& allowed = costs_.copies();
     auto it = allowed.begin();
-    const double fewest = stage.Fewest(upper_);
-    if (fewest > most) return;
+    double fewest = stage.Fewest(upper_);
+    if (fewest > most - least_behind) return;
+    if (costs_.Finish(u, later, &stage)) fewest = stage.Fewest(upper_);
+    if (fewest > most - least_behind) return;
     if (fewest > 1) it = std::lower_bound(it, allowed.end(), static_cast<int>(fewest));
     for (; it != allowed.end(); ++it) {
       const int d = *it;
@@ -163,16 +185,16 @@ class CopiesSearch {
         if (behind.copies + d > most) break;
         Cell& cell = here[behind.copies + d];
         const double limit = std::min(cell.value, upper_);
-        double value = std::max(behind.value, time);
+        double value = std::max(behind.value, costs_.Value(stage, d, time));
         if (value >= limit) continue;
-        const int64_t y = 1 + (behind.copies + d - 1) / d;
+        const int64_t y = costs_.InFlight(stage, d, behind.copies);
         if (stage.in_flight_bytes * static_cast<double>(y) + stage.fixed_bytes > costs_.room()) {
           const double extra = Extra(u, later, stage, y, (limit - time) * d);
           if (extra == kInfinity) {
             if (known_[y].time.least == kInfinity) break;  // nor would more in flight fit
             continue;
           }
-          value = std::max(value, time + extra / d);
+          value = std::max(value, costs_.Value(stage, d, time + extra / d));
         }
         if (value < limit) cell = {value, later, d};
       }

@@ -156,6 +156,24 @@ TEST(Piper, IsBruteForce) {
   EXPECT_GT(infeasible, 20);
 }
 
+TEST(Piper, IsBruteForceOnEqualBranches) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Draw draw(seed, "equal branches");
+    SmallOptions options;
+    options.recompute = draw.Below(2) == 0;
+    options.tensor = draw.Below(3) == 0;
+    options.irregular = draw.Below(4) == 0;
+    const bool joined = draw.Below(2) == 0;
+    const int branches = 2 + static_cast<int>(draw.Below(2));
+    const int length = 1 + static_cast<int>(draw.Below(branches == 2 && !joined ? 3 : 2));
+    PlanProblem p = SmallProblem(EqualLines(branches, length, joined), PlanObjective::kStageTime,
+                                 options, seed);
+    MakeLinesEqual(branches, length, joined, &p);
+    ExpectOptimal("piper", p, PiperBruteForce(p).Best(),
+                  absl::StrCat("seed ", seed, ", ", branches, " of ", length));
+  }
+}
+
 // All sequences of stages of one device each as finished plans, judged by the checker.
 void ForAllSequences(const PlanProblem& p, int most_stages,
                      const std::function<void(const std::vector<PlanStage>&)>& take) {

@@ -2,36 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "pipelines/planners/graph_labels.h"
 #include "pipelines/planners/plan_costs.h"
 
 namespace pipelab {
 namespace {
 
 using Mask = uint64_t;
+using Label = GraphLabel;
+using LabelStore = GraphLabelStore;
 constexpr size_t kMostUpsets = 200000;
 constexpr size_t kMostLabels = 400000, kMostSets = 50000;  // a few hundred megabytes
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-struct Label {
-  double value = 0;    // the longest stage, or what is left of the batch at its pace
-  double longest = 0;  // path; 0 unless it is of the batch
-  int64_t devices = 0;
-  // [operator that feeds the upset, ascending]
-  std::vector<int64_t> samples;
-  std::vector<double> paths;
-  const Label* next = nullptr;  // and the stage in front of it
-  Mask stage = 0;
-  StageShape shape;
-  int64_t in_flight = 0;
-  bool merged = false;  // of no plan: the least of several labels' figures
-};
 
 class Search {
  public:
@@ -40,11 +28,11 @@ class Search {
       : sets_(sets),
         p_(sets.problem()),
         goal_(goal),
-        most_same_(options.most_labels),
         best_(options.known_value),
         effort_(*effort),
         bandwidth_(FlatBandwidth(p_)),
-        batch_(static_cast<double>(BatchSamples(p_)) / static_cast<double>(p_.micro_batch_size)) {}
+        batch_(BatchPieces(p_)),
+        store_(options.most_labels) {}
 
   ExactResult Run() {
     ExactResult result;
@@ -65,14 +53,13 @@ class Search {
     result.complete = merged_best_ >= best_;
     const Label* best = nullptr;
     for (const Label* label : waiting_.back()[all_]) {
-      if (best == nullptr || Value(*label) < Value(*best)) best = label;
+      if (best == nullptr || label->Value() < best->Value()) best = label;
     }
     if (best != nullptr) result.stages = StagesOf(best);
     return result;
   }
 
  private:
-  double Value(const Label& label) const { return label.value + label.longest; }
   double Own(StageShape shape) const {
     return static_cast<double>(sets_.SamplesOf(shape)) / static_cast<double>(p_.micro_batch_size);
   }
@@ -192,7 +179,7 @@ class Search {
   }
 
   void AddStage(Mask stage, int size) {
-    gave_up_ = labels_.size() > kMostLabels;
+    gave_up_ = store_.size() > kMostLabels;
     OperatorSet* set = SetOf(stage, size);
     bounds_.clear();
     for (const StageShape shape : sets_.shapes()) {
@@ -237,7 +224,7 @@ class Search {
       label.value = std::max(next.value, steady);
       label.longest = std::max(next.longest, own_path);
       label.devices = next.devices + shape.data;
-      if (Value(label) >= best_) continue;
+      if (label.Value() >= best_) continue;
       label.next = &next;
       label.merged = next.merged;
       label.stage = stage;
@@ -272,57 +259,12 @@ class Search {
     }
   }
 
-  static bool NotWorse(const Label& a, const Label& b) {
-    if (a.value > b.value || a.longest > b.longest || a.devices > b.devices) return false;
-    for (size_t i = 0; i < a.samples.size(); ++i) {
-      if (a.samples[i] > b.samples[i] || a.paths[i] > b.paths[i]) return false;
-    }
-    return true;
-  }
-
   void Add(Mask upset, const Label& label) {
     if (upset == all_ && label.merged) {
-      merged_best_ = std::min(merged_best_, Value(label));
-      return;
+      merged_best_ = std::min(merged_best_, label.Value());
+    } else if (store_.Add(label, others_) && upset == all_) {
+      best_ = label.Value();
     }
-    std::vector<Label*>& others = *others_;
-    for (const Label* other : others) {
-      if (NotWorse(*other, label)) return;
-    }
-    const auto worse = std::stable_partition(
-        others.begin(), others.end(), [&](const Label* other) { return !NotWorse(label, *other); });
-    unused_.insert(unused_.end(), worse, others.end());
-    others.erase(worse, others.end());
-    if (upset == all_) best_ = Value(label);
-    if (Merge(label, others)) return;
-    if (unused_.empty()) {
-      labels_.emplace_back();
-      unused_.push_back(&labels_.back());
-    }
-    *unused_.back() = label;
-    others.push_back(unused_.back());
-    unused_.pop_back();
-  }
-
-  // With one of as many devices, where there are as many as may be. Labels of an upset are extended
-  // after all of them are there.
-  bool Merge(const Label& label, const std::vector<Label*>& others) const {
-    size_t same = 0;
-    Label* to = nullptr;
-    for (Label* other : others) {
-      if (other->devices != label.devices) continue;
-      ++same;
-      if (to == nullptr || other->merged || (!to->merged && Value(*other) > Value(*to))) to = other;
-    }
-    if (same < most_same_) return false;
-    to->merged = true;
-    to->value = std::min(to->value, label.value);
-    to->longest = std::min(to->longest, label.longest);
-    for (size_t i = 0; i < label.samples.size(); ++i) {
-      to->samples[i] = std::min(to->samples[i], label.samples[i]);
-      to->paths[i] = std::min(to->paths[i], label.paths[i]);
-    }
-    return true;
   }
 
   std::vector<PlanStage> StagesOf(const Label* label) const {
@@ -340,7 +282,6 @@ class Search {
   const OperatorSets& sets_;
   const PlanProblem& p_;
   const GraphGoal goal_;
-  const size_t most_same_;
   double best_, merged_best_ = kInfinity;
   SearchEffort& effort_;
   bool gave_up_ = false;
@@ -354,8 +295,7 @@ class Search {
   std::vector<double> path_to_;  // [operator] of a batch: least time of a path that ends with it
   bool choice_ = false;          // of variants
   std::vector<std::map<Mask, std::vector<Label*>>> waiting_;  // [size of the upset]
-  std::deque<Label> labels_;
-  std::vector<Label*> unused_;  // of these
+  LabelStore store_;
   std::unordered_map<Mask, OperatorSet> operator_sets_;
   // That is being extended: the upset, what feeds it, its labels, and the devices that they leave.
   Mask upset_ = 0;

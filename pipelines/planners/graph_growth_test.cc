@@ -153,50 +153,44 @@ TEST(GraphGrowth, WideAndLongGraphs) {
 }
 
 TEST(GraphGrowth, KeepsItsTimeLimit) {
+  std::vector<PlanProblem> problems;
   for (const int chains : {16, 160}) {
-    const PlanProblem p = WithRandomCosts(ChainsSideBySide(chains, 6), chains * 6, 1);
+    problems.push_back(WithRandomCosts(ChainsSideBySide(chains, 6), chains * 6, 1));
+  }
+  problems.push_back(WithRandomCosts(RandomEdges(GraphShape::kSkips, 2000, 1), 2000, 1));
+  for (const PlanProblem& p : problems) {
     PlannerOptions options;
     options.time_limit = absl::Seconds(1);
+    const double begin = ProcessorSeconds();  // the machine may do other things meanwhile
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, options));
-    EXPECT_LE(plan.search_time, options.time_limit + absl::Seconds(0.3));
+    EXPECT_LE(ProcessorSeconds() - begin, 1.3);
     EXPECT_LE(plan.value, 1.1 * plan.lower_bound);
   }
 }
 
 // `branches` equal chains of `length`, between a source and a join if `joined`.
 PlanProblem EqualBranches(int branches, int length, bool joined, int64_t devices) {
-  std::vector<PlanEdge> edges = ChainsSideBySide(branches, length);
-  const int source = branches * length, join = source + 1;
-  for (int b = 0; joined && b < branches; ++b) {
-    edges.push_back({source, b * length, 0});
-    edges.push_back({(b + 1) * length - 1, join, 0});
-  }
-  const int operators = joined ? join + 1 : source;
-  PlanProblem p = WithRandomCosts(edges, operators, 1);
+  const SmallGraph graph = EqualLines(branches, length, joined);
+  std::vector<PlanEdge> edges;
+  for (const auto& [from, to] : graph.edges) edges.push_back({from, to, 0});
+  PlanProblem p = WithRandomCosts(std::move(edges), graph.nodes, 1);
   p.devices = devices;
-  for (int v = length; v < source; ++v) {
-    p.operators[v].variants = p.operators[v % length].variants;
-  }
-  for (PlanEdge& edge : p.edges) {
-    if (edge.from < source) edge.bytes = static_cast<double>(1 + edge.from % length % 3);
-  }
+  MakeLinesEqual(branches, length, joined, &p);
   return p;
 }
 
-// A stage's time is a bound's where chains share devices evenly, or the graph has few cuts.
 TEST(GraphGrowth, EqualBranchesAreProven) {
-  std::vector<PlanProblem> problems = {EqualBranches(16, 1, true, 4)};
-  for (const int length : {1, 3, 6}) {
-    for (const int64_t devices : {4, 8, 16}) {
-      problems.push_back(EqualBranches(16, length, false, devices));
+  for (const bool joined : {false, true}) {
+    for (const int length : {1, 2, 3, 4}) {
+      for (const int64_t devices : {4, 8, 16}) {
+        const PlanProblem p = EqualBranches(16, length, joined, devices);
+        SCOPED_TRACE(absl::StrCat(p.size(), " operators, ", p.devices, " devices"));
+        const double begin = ProcessorSeconds();
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
+        EXPECT_EQ(plan.state, PlanState::kOptimal);
+        EXPECT_LE(ProcessorSeconds() - begin, kBlowUp * 2);
+      }
     }
-  }
-  for (const PlanProblem& p : problems) {
-    SCOPED_TRACE(absl::StrCat(p.size(), " operators, ", p.devices, " devices"));
-    const double begin = ProcessorSeconds();
-    PIPELAB_ASSERT_OK_AND_ASSIGN(const Plan plan, MakePlan("graphpipe", p, {}));
-    EXPECT_EQ(plan.state, PlanState::kOptimal);
-    EXPECT_LE(ProcessorSeconds() - begin, kBlowUp * 2);
   }
 }
 

@@ -96,6 +96,7 @@ bool GraphSearch::Offer(std::vector<PlanStage> stages) {
 }
 
 void GraphSearch::OfferSequence(const std::vector<PlanStage>& stages, SearchEffort* effort) {
+  if (stages.empty()) return;
   Offer(stages);
   std::vector<int> order = TopologicalOrder(p_);
   const std::vector<int> stage_of = StageOf(p_, stages);
@@ -155,6 +156,7 @@ void GraphSearch::Improve(Patience patience, double enough, SearchEffort* effort
     const auto parts = static_cast<int>(stages_.size());
     if (lines_.Draw(2) == 0) JoinNeighbours(&part_of);
     TryOrder(lines_.Next(part_of, parts, kind), effort);
+    effort->Spend(p_.size());  // orders that were tried before take their time, too
     if (value_ * kSame >= before) continue;
     // A search that gained late may gain again as late.
     end = std::max(end, round + std::max(patience.rounds, round));

@@ -45,7 +45,8 @@ class GraphSearch {
   // Whether it is the best so far. Stages without a size have micro-batches in proportion to their
   // copies. A plan that breaks a rule of graph pipelines or the goal is left.
   bool Offer(std::vector<PlanStage> stages);
-  // A sequence of stages, and the best of its order: copies and sizes of micro-batches chosen anew.
+  // A sequence of stages, or none, and the best of its order: copies and sizes of micro-batches
+  // chosen anew.
   void OfferSequence(const std::vector<PlanStage>& stages, SearchEffort* effort);
   // The best plan of the order.
   void TryOrder(const std::vector<int>& order, SearchEffort* effort);

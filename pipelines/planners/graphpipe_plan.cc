@@ -20,6 +20,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/planners/graph_bound.h"
 #include "pipelines/planners/graph_exact.h"
 #include "pipelines/planners/graph_search.h"
 #include "pipelines/planners/graph_starts.h"
@@ -32,6 +33,7 @@
 namespace pipelab {
 namespace {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSame = 1e-12;      // relative
 constexpr double kFrontReach = 1.1;  // what the simulator may see otherwise
 constexpr double kFrontStep = 1.03;  // from bound to bound
@@ -44,6 +46,7 @@ struct ProofPass {
 };
 constexpr ProofPass kProofPasses[] = {
     {1 / 1.05, 1}, {1 / 1.05, 16}, {1, 1}, {1, 16}, {1, std::numeric_limits<size_t>::max()}};
+constexpr absl::Duration kMostOfBound = absl::Seconds(10);
 constexpr int kDepthFirstOrders = 6, kFewRounds = 20, kSomeRounds = 300, kManyRounds = 3000;
 
 absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
@@ -62,51 +65,48 @@ absl::Status Check(const PlanProblem& problem, const PlannerOptions& options) {
   return absl::OkStatus();
 }
 
-// In the problem's micro-batches.
-double BatchPieces(const PlanProblem& problem) {
-  return static_cast<double>(BatchSamples(problem)) / static_cast<double>(problem.micro_batch_size);
-}
-
 // One problem's searches, for one objective after the other.
 class GraphPlanner {
  public:
   GraphPlanner(const PlanProblem& problem, const PlannerOptions& options)
       : problem_(problem),
+        limited_(options.time_limit < absl::InfiniteDuration()),
         // A limit that is given is what ends the search.
-        more_(options.time_limit == absl::InfiniteDuration() ? 1 : 20),
+        more_(limited_ ? 20 : 1),
         deadline_(absl::Now() + options.time_limit),
         sets_(problem, options.micro_batch_size),
-        quick_starts_(QuickStarts(problem, absl::Now() + options.time_limit / 4)) {}
+        starts_(QuickStarts(problem, absl::Now() + options.time_limit / 8)) {}
 
-  double LowerBound(bool batch) const {
-    return starts_.lower_bound * (batch ? BatchPieces(problem_) : 1);
-  }
+  const GraphBound& bound() const { return bound_; }
   bool timed_out() const { return absl::Now() > deadline_; }
 
   Plan Best(bool batch) {
     GraphSearch search(sets_, {batch});
     SearchEffort effort(kSteps * more_, deadline_);
-    for (const std::vector<PlanStage>& stages : quick_starts_) {
-      search.OfferSequence(stages, &effort);
-    }
+    for (const PlanStages& stages : starts_) search.OfferSequence(stages, &effort);
     search.TryOrdersOfGraph(kDepthFirstOrders, &effort);
     search.Improve({kFewRounds}, 0, &effort);
-    OfferStarts(batch, 0.5, &search, &effort);
-    const double enough = LowerBound(batch);
-    search.Improve({kSomeRounds}, enough, &effort);
-    bool proven = search.value() <= enough * (1 + kSame);
+    FindBound(batch, 0.05, &search, &effort);
+    // Whoever gives these planners the whole limit must not get more from them.
+    if (!IsProven(search)) {
+      OfferPiper(search.value() / Pieces(batch), 0.6, &search, &effort);
+      OfferPipeDream(0.6, &search, &effort);
+      if (limited_) FindBound(batch, 0.3, &search, &effort);
+    }
+    search.Improve({kSomeRounds}, bound_.value, &effort);
+    bool proven = IsProven(search);
     if (!proven) {
-      SearchEffort exact_effort(kExactSteps, absl::Now() + (deadline_ - absl::Now()) / 2);
-      bound_ = enough;
+      SearchEffort exact_effort(kExactSteps, Share(0.75));
       proven = Prove({batch}, &search, &exact_effort);
     }
-    if (!proven) search.Improve({kManyRounds, kPatientSteps * (more_ - 1)}, enough, &effort);
+    if (!proven) search.Improve({kManyRounds, kPatientSteps * (more_ - 1)}, bound_.value, &effort);
     // What is left of a limit is for the sequences that there was no time for.
-    if (!proven && !starts_.complete && deadline_ != absl::InfiniteFuture()) {
-      OfferStarts(batch, 1, &search, &effort);
+    if (!proven && !piper_complete_ && limited_) {
+      OfferPiper(search.value() / Pieces(batch), 1, &search, &effort);
     }
-    proven |= search.value() <= LowerBound(batch) * (1 + kSame) ||
-              (starts_.infeasible && !search.has_plan());
+    // The bound is of plans below the known one, which may be better by now.
+    if (!proven && search.value() < bound_known_) FindBound(batch, 1, &search, &effort);
+    proven |= IsProven(search);
     Plan plan = PlanOf(search, batch);
     SetState(proven, timed_out(), &plan);
     return plan;
@@ -117,24 +117,23 @@ class GraphPlanner {
     std::vector<Plan> plans;
     GraphSearch shortest(sets_, {false});
     SearchEffort effort(kSteps / 4, deadline_);
-    starts_ = ExactStarts(problem_, std::numeric_limits<double>::infinity(),
-                          absl::Now() + (deadline_ - absl::Now()) / 2);
-    starts_.plans.insert(starts_.plans.begin(), quick_starts_.begin(), quick_starts_.end());
-    for (const std::vector<PlanStage>& stages : starts_.plans) {
-      shortest.OfferSequence(stages, &effort);
-    }
+    for (const PlanStages& stages : starts_) shortest.OfferSequence(stages, &effort);
+    OfferPiper(kInfinity, 0.4, &shortest, &effort);
+    OfferPipeDream(0.2, &shortest, &effort);
     shortest.TryOrdersOfGraph(kDepthFirstOrders, &effort);
-    shortest.Improve({kFewRounds}, LowerBound(false), &effort);
+    FindBound(/*batch=*/false, 0.5, &shortest, &effort);
+    shortest.Improve({kFewRounds}, bound_.value, &effort);
+    bound_.value *= BatchPieces(problem_);
     if (!shortest.has_plan()) return plans;
     const double pieces = BatchPieces(problem_);
-    double best = std::numeric_limits<double>::infinity(), last = 0;
+    double best = kInfinity, last = 0;
     // A batch takes at least its pieces' time at the slowest stage. What the step up to the bound
     // leaves out was tried before.
     for (double bound = shortest.value(); bound / kFrontStep * pieces < best; bound *= kFrontStep) {
       GraphSearch search(sets_, {true, bound});
       SearchEffort some(kFrontSteps, deadline_);
       if (plans.empty()) {
-        for (const std::vector<PlanStage>& stages : starts_.plans) search.Offer(stages);
+        for (const PlanStages& stages : starts_) search.Offer(stages);
         search.Offer(shortest.stages());
       }
       // Later ones begin anew: not all are to be one plan.
@@ -148,20 +147,45 @@ class GraphPlanner {
       best = std::min(best, last);
       plans.push_back(PlanOf(search, true));
     }
+    for (const PlanStages& stages : starts_) {
+      GraphSearch search(sets_, {true});
+      if (search.Offer(stages) && search.value() <= kFrontReach * best) {
+        plans.push_back(PlanOf(search, true));
+      }
+    }
     return plans;
   }
 
  private:
-  // Plans of sequences that may be better than the search's, in a share of the time that is left.
-  void OfferStarts(bool batch, double share, GraphSearch* search, SearchEffort* effort) {
-    const double known = search->value() / (batch ? BatchPieces(problem_) : 1);
-    SequentialStarts found =
-        ExactStarts(problem_, known, absl::Now() + (deadline_ - absl::Now()) * share);
-    found.lower_bound = std::max(found.lower_bound, starts_.lower_bound);
-    starts_ = std::move(found);
-    for (const std::vector<PlanStage>& stages : starts_.plans) {
-      search->OfferSequence(stages, effort);
-    }
+  // That is when this share of the time that is left is over.
+  absl::Time Share(double share) const { return absl::Now() + (deadline_ - absl::Now()) * share; }
+  // Of a stage time, as many make the objective.
+  double Pieces(bool batch) const { return batch ? BatchPieces(problem_) : 1; }
+
+  // A plan whose longest stage is below the known one's may be better than the search's.
+  void OfferPiper(double known, double share, GraphSearch* search, SearchEffort* effort) {
+    PiperStart start = StartOfPiper(problem_, known, Share(share));
+    piper_complete_ = start.complete;
+    starts_.push_back(std::move(start.stages));
+    search->OfferSequence(starts_.back(), effort);
+  }
+  void OfferPipeDream(double share, GraphSearch* search, SearchEffort* effort) {
+    starts_.push_back(StartOfPipeDream(problem_, Share(share)));
+    search->OfferSequence(starts_.back(), effort);
+  }
+
+  // In a share of the time that is left. Its stages may be a plan, too.
+  void FindBound(bool batch, double share, GraphSearch* search, SearchEffort* effort) {
+    if (bound_.too_many_cuts) return;
+    bound_known_ = search->value();
+    GraphBound bound = BoundOfGraphPlans(problem_, batch, bound_known_,
+                                         std::min(absl::Now() + kMostOfBound, Share(share)));
+    search->OfferSequence(bound.stages, effort);
+    if (bound.value >= bound_.value) bound_ = std::move(bound);
+  }
+
+  bool IsProven(const GraphSearch& search) const {
+    return search.has_plan() ? search.value() <= bound_.value * (1 + kSame) : bound_.infeasible;
   }
 
   // From a bound that is quick to the best of all plans, as far as the effort goes.
@@ -171,11 +195,14 @@ class GraphPlanner {
       options.most_labels = pass.most_labels;
       const double known = search->value() * (1 - kSame);
       options.known_value = known * pass.share;
-      if (OneDegree() && bound_ >= options.known_value) continue;
+      if (OneDegree() && bound_.value >= options.known_value) continue;
       ExactResult exact = BetterGraphPlan(sets_, goal, options, effort);
       search->Offer(std::move(exact.stages));
       if (exact.lower_bound == 0) return false;
-      if (OneDegree() && search->has_plan()) bound_ = std::max(bound_, exact.lower_bound);
+      if (OneDegree() && search->has_plan() && exact.lower_bound > bound_.value) {
+        bound_.value = exact.lower_bound;
+        bound_.reason = "the best stages, with the least that any plan has behind them";
+      }
       if (exact.complete && options.known_value >= known) return OneDegree();
     }
     return false;
@@ -192,24 +219,22 @@ class GraphPlanner {
     plan.objective = batch ? PlanObjective::kGraphBatchTime : PlanObjective::kGraphStageTime;
     plan.stages = search.stages();
     plan.value = PlanValue(problem_, plan.objective, plan.stages);
-    plan.lower_bound = LowerBound(batch);
-    plan.bound_reason = starts_.bound_reason;
-    if (bound_ > plan.lower_bound) {
-      plan.lower_bound = bound_;
-      plan.bound_reason = "the best stages, with the least that any plan has behind them";
-    }
+    plan.lower_bound = bound_.value;
+    plan.bound_reason = bound_.reason;
     if (plan.has_plan()) plan.lower_bound = std::min(plan.lower_bound, plan.value);
     plan.peak_bytes = PeakBytes(problem_, plan.stages);
     return plan;
   }
 
   const PlanProblem& problem_;
+  const bool limited_;
   const int more_;
   const absl::Time deadline_;
   const OperatorSets sets_;
-  const std::vector<std::vector<PlanStage>> quick_starts_;
-  SequentialStarts starts_;
-  double bound_ = 0;  // of what was planned last, by its exact search
+  std::vector<PlanStages> starts_;
+  bool piper_complete_ = false;
+  GraphBound bound_;  // of what was planned last
+  double bound_known_ = kInfinity;
 };
 
 }  // namespace
@@ -228,9 +253,9 @@ absl::StatusOr<std::vector<Plan>> GraphPipeFront(const PlanProblem& problem,
     plans.emplace_back();
     plans[0].planner = "graphpipe";
     plans[0].objective = PlanObjective::kGraphBatchTime;
-    plans[0].lower_bound = planner.LowerBound(true);
+    plans[0].lower_bound = planner.bound().value;
   }
-  for (Plan& plan : plans) SetState(/*proven=*/false, planner.timed_out(), &plan);
+  for (Plan& plan : plans) SetState(/*complete=*/false, planner.timed_out(), &plan);
   return plans;
 }
 

@@ -112,6 +112,22 @@ TEST(GraphPipe, BestOfAllPlansOfGraphsOfSevenOperators) {
   }
 }
 
+// Cuts that differ in which of equal branches they cut are one.
+TEST(GraphPipe, BestOfAllPlansOfEqualBranches) {
+  for (int64_t seed = 1; seed <= 400; ++seed) {
+    Draw draw(2000000 + seed, "graphpipe");
+    const bool joined = draw.Below(2) == 0;
+    const int branches = 2 + static_cast<int>(draw.Below(2));
+    const int length = 1 + static_cast<int>(draw.Below(branches == 2 && !joined ? 3 : 2));
+    const SmallGraph graph = EqualLines(branches, length, joined);
+    std::vector<PlanEdge> edges;
+    for (const auto& [from, to] : graph.edges) edges.push_back({from, to, 0});
+    PlanProblem p = ProblemOn(edges, graph.nodes, kKinds[draw.Below(4)], &draw);
+    MakeLinesEqual(branches, length, joined, &p);
+    ASSERT_NO_FATAL_FAILURE(ExpectBest(p, /*batch=*/seed % 2 == 0, &draw)) << "seed " << seed;
+  }
+}
+
 // The dynamic program alone: whether it has a plan of the best value.
 bool FindsTheBest(const PlanProblem& p, double best, bool batch) {
   const OperatorSets sets(p, 0);
@@ -284,7 +300,7 @@ TEST(GraphPipe, SaysWhenItWasStopped) {
   EXPECT_TRUE(plan.has_plan());
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<Plan> front,
                                GraphPipeFront(Mmt(4, 8, true), options));
-  ASSERT_EQ(front.size(), 1u);
+  ASSERT_GE(front.size(), 1u);
   EXPECT_EQ(front[0].state, PlanState::kTimeLimit);
   EXPECT_TRUE(front[0].has_plan());
 }

@@ -114,7 +114,7 @@ class OperatorSets {
   };
 
   double CopySamples(StageShape shape) const {
-    return static_cast<double>(SamplesOf(shape) / shape.data);
+    return static_cast<double>(SamplesOf(shape)) / static_cast<double>(shape.data);
   }
   // What in-flight bytes are multiplied with.
   double CopyScale(StageShape shape) const {

@@ -35,7 +35,7 @@ class Search {
         known_(known),
         effort_(*effort),
         size_(static_cast<int>(order.size())),
-        batch_(static_cast<double>(BatchSamples(p_)) / static_cast<double>(p_.micro_batch_size)) {}
+        batch_(BatchPieces(p_)) {}
 
   std::vector<PlanStage> Run() {
     Prepare();

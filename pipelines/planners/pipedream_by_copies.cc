@@ -14,7 +14,7 @@ constexpr double kSame = 1 + 1e-12;
 constexpr int64_t kFewMachines = 64;
 
 // On one level, with communication behind compute.
-class Costs {
+class Costs : public SequenceCosts {
  public:
   struct Stage {
     double time = 0, sync = 0, transfer = 0;

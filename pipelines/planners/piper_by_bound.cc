@@ -98,6 +98,7 @@ class Search {
       const int degree = costs_.degrees()[t];
       PiperStage stage;
       if (costs_.uniform() && !costs_.Sum(u, later, t, &stage)) continue;
+      costs_.Finish(u, later, t, &stage);
       for (size_t l = 0; l < labels_[later].size(); ++l) {
         const Label& behind = labels_[later][l];
         const int64_t d_most =
@@ -175,6 +176,7 @@ class Search {
       l = label.label;
       u = label.later;
     }
+    costs_.Rearrange(&stages);
     const double value = PlanValue(problem_, PlanObjective::kStageTime, stages);
     if (value < best->value) {
       best->value = value;

@@ -15,7 +15,7 @@ int64_t MostCopies(const PiperCosts& costs, const PlanProblem& problem) {
 }
 
 // Of the only degree.
-class Costs {
+class Costs : public SequenceCosts {
  public:
   using Stage = PiperStage;
 
@@ -26,6 +26,9 @@ class Costs {
   double Work(int set) const { return costs_.Work(set) / costs_.degrees()[0]; }
   double WorkAbove(int set) const { return costs_.WorkAbove(set) / costs_.degrees()[0]; }
   bool Sum(int set, int later, Stage* stage) const { return costs_.Sum(set, later, 0, stage); }
+  bool Finish(int set, int later, Stage* stage) const {
+    return costs_.Finish(set, later, 0, stage);
+  }
   RecomputeTime Recompute(int set, int later, const Stage& stage, int64_t y) const {
     return costs_.Recompute(set, later, 0, stage, y);
   }
@@ -59,6 +62,7 @@ PiperResult PiperByCopies(const PiperCosts& piper, const PlanProblem& problem, d
     result.stages.push_back(MakePiperStage(piper, s.set, s.later, 0, s.copies,
                                            (s.copies_and_behind + s.copies - 1) / s.copies));
   }
+  piper.Rearrange(&result.stages);
   if (!found.stages.empty()) {
     result.value = PlanValue(problem, PlanObjective::kStageTime, result.stages);
   }

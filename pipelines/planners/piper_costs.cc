@@ -51,9 +51,21 @@ bool SameButMemory(const std::vector<PlanVariant>& variants) {
 
 }  // namespace
 
+double LeastDeviceTime(const PlanOperator& o) {
+  double least = kInfinity;
+  for (const auto& [degree, variants] : o.variants) {
+    for (const PlanVariant& variant : variants) least = std::min(least, degree * variant.time);
+  }
+  return least;
+}
+
 PiperCosts::PiperCosts(const PlanProblem& problem, const OperatorGroups& groups,
-                       const Downsets& sets)
-    : problem_(problem), groups_(groups), sets_(sets), room_(problem.memory_bytes * kRoom) {
+                       const Downsets& sets, const EqualBranches* equal)
+    : problem_(problem),
+      groups_(groups),
+      sets_(sets),
+      equal_(equal),
+      room_(problem.memory_bytes * kRoom) {
   for (int64_t d = 1; d <= std::min(problem.devices, problem.micro_batches); ++d) {
     if (problem.micro_batches % d == 0) copies_.push_back(static_cast<int>(d));
   }
@@ -137,11 +149,7 @@ void PiperCosts::AddWork() {
   for (int u = 1; u < sets_.size(); ++u) {
     double more = 0;
     for (int v : groups_.members[sets_.added(u)]) {
-      double least = kInfinity;
-      for (const auto& [degree, variants] : problem_.operators[v].variants) {
-        for (const PlanVariant& variant : variants) least = std::min(least, degree * variant.time);
-      }
-      more += least;
+      more += LeastDeviceTime(problem_.operators[v]);
     }
     work_[u] = work_[sets_.parent(u)] + more;
   }
@@ -183,6 +191,16 @@ void PiperCosts::AddCuts() {
       }
     }
   }
+  if (equal_ != nullptr) {
+    const std::vector<int> edge_class = equal_->EdgeClasses();
+    cut_edges_.emplace(problem_, groups_, sets_, edge_class);
+    class_time_.assign(degrees_.size(), std::vector<double>(edges));
+    for (size_t t = 0; t < degrees_.size(); ++t) {
+      for (size_t e = 0; e < edges; ++e) {
+        class_time_[t][edge_class[e]] = source_pays[t][e] + target_pays[t][e];
+      }
+    }
+  }
   least_out_.assign(sets_.size(), 0);
   past_.resize(degrees_.size());
   past_begin_.assign(1, 0);
@@ -206,6 +224,21 @@ void PiperCosts::AddCuts() {
     }
     past_begin_.push_back(static_cast<int>(past_.empty() ? 0 : past_[0].size()));
   }
+}
+
+double PiperCosts::PastOfEqual(int set, int later, int t) const {
+  double time = 0;
+  const auto above = cut_edges_->of(set), below = cut_edges_->of(later);
+  for (auto a = above.begin(), b = below.begin(); a != above.end() && b != below.end();) {
+    if (a->edge_class == b->edge_class) {
+      time += class_time_[t][a->edge_class] * std::min(a->edges, b->edges);
+      ++a;
+      ++b;
+    } else {
+      ++(a->edge_class < b->edge_class ? a : b);
+    }
+  }
+  return time;
 }
 
 const std::vector<PiperCosts::Saving>& PiperCosts::Savings(int t, int64_t y) const {

@@ -11,12 +11,15 @@
 #ifndef PIPELAB_PIPELINES_PLANNERS_PIPER_COSTS_H_
 #define PIPELAB_PIPELINES_PLANNERS_PIPER_COSTS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "pipelines/planners/copies_search.h"
 #include "pipelines/planners/downsets.h"
+#include "pipelines/planners/equal_branches.h"
 #include "pipelines/planners/memory_modes.h"
 #include "pipelines/planners/plan_groups.h"
 #include "pipelines/planners/plan_problem.h"
@@ -39,9 +42,15 @@ struct PiperStage {
   }
 };
 
+// Of any variant, on all devices of its degree together.
+double LeastDeviceTime(const PlanOperator& o);
+
 class PiperCosts {
  public:
-  PiperCosts(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets);
+  // `equal`: the branches whose cuts `sets` has once (groups are single operators), or null. Then
+  // only Sum knows what a stage sends, and LeastTime does not.
+  PiperCosts(const PlanProblem& problem, const OperatorGroups& groups, const Downsets& sets,
+             const EqualBranches* equal = nullptr);
 
   const Downsets& sets() const { return sets_; }
   const std::vector<int>& degrees() const { return degrees_; }
@@ -51,17 +60,30 @@ class PiperCosts {
   // Numbers of copies that a stage may have: divisors of the micro-batches, ascending.
   const std::vector<int>& copies() const { return copies_; }
 
-  // False: an operator of the stage does not have the degree (an index into degrees()).
+  // False: an operator of the stage does not have the degree (an index into degrees()). With equal
+  // branches `time` is a bound until Finish.
   bool Sum(int set, int later, int t, PiperStage* stage) const {
     const Sums &a = sums_[t][set], &b = sums_[t][later];
     if (a.lacking != b.lacking) return false;
-    stage->time = a.time - b.time + a.in + b.out - Past(set, later, t);
+    stage->time = a.time - b.time + a.in + b.out;
+    stage->time -= equal_ == nullptr ? Past(set, later, t) : std::min(a.in + a.out, b.in + b.out);
     stage->sync = a.sync - b.sync;
     stage->in_flight_bytes = a.in_flight_bytes - b.in_flight_bytes;
     stage->fixed_bytes = a.fixed_bytes - b.fixed_bytes;
     stage->in_flight_savings = (a.in_flight_savings - b.in_flight_savings) * kSavings;
     stage->fixed_savings = (a.fixed_savings - b.fixed_savings) * kSavings;
     return true;
+  }
+  // True: `time` is longer than Sum's bound, or as long.
+  bool Finish(int set, int later, int t, PiperStage* stage) const {
+    if (equal_ == nullptr) return false;
+    const Sums &a = sums_[t][set], &b = sums_[t][later];
+    stage->time = a.time - b.time + a.in + b.out - PastOfEqual(set, later, t);
+    return true;
+  }
+  // Stages over the sets, the first one first: with no more edges cut than Sum says.
+  void Rearrange(std::vector<PlanStage>* stages) const {
+    if (equal_ != nullptr) equal_->Rearrange(stages);
   }
   // Whether y micro-batches in flight fit where at most `slack` may be added to `time` by
   // recomputing. Exact.
@@ -132,6 +154,8 @@ class PiperCosts {
     }
     return time;
   }
+  // As many as can be past the stage.
+  double PastOfEqual(int set, int later, int t) const;
   RecomputeTime Knapsack(int set, int later, int t, int64_t y, double missing) const;
   struct Saving {  // of a class of slow modes, by recomputing one operator
     int mode = 0;
@@ -143,6 +167,7 @@ class PiperCosts {
   const PlanProblem& problem_;
   const OperatorGroups& groups_;
   const Downsets& sets_;
+  const EqualBranches* const equal_;
   const double room_;
   std::vector<int> degrees_, copies_;
   bool uniform_ = true;
@@ -151,6 +176,8 @@ class PiperCosts {
   std::vector<std::vector<Sums>> sums_;             // [t][set]
   std::vector<int> past_begin_;                     // [set]: edges over the cut by their source
   std::vector<std::vector<Past_>> past_;            // [t]
+  absl::optional<CutEdges> cut_edges_;              // of equal branches
+  std::vector<std::vector<double>> class_time_;     // [t][class of edges]
   std::vector<double> work_, least_out_;            // [set]
   std::vector<std::vector<SlowMode>> modes_;        // [t][class]
   std::vector<std::vector<uint16_t>> mode_counts_;  // [t][set][class]

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "absl/status/status.h"
+#include "pipelines/planners/equal_branches.h"
 #include "pipelines/planners/graph_search.h"
 #include "pipelines/planners/operator_sets.h"
 #include "pipelines/planners/order_plans.h"
@@ -31,12 +32,18 @@ PiperResult Search(const PiperCosts& costs, const PlanProblem& problem, double u
                                             : PiperByBound(costs, problem, upper, deadline);
 }
 
-// One search over the groups' cuts; keeps the better plan. False where it was not finished.
-bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups, int limit,
-                  absl::Time deadline, PiperResult* best) {
-  const auto sets = Downsets::Make(groups.followers, limit);
+// One search over the groups' cuts; keeps the better plan. False where it was not finished. `equal`
+// branches: of cuts that are alike one; or null.
+bool SearchGroups(const PlanProblem& problem, const OperatorGroups& groups,
+                  const EqualBranches* equal, int limit, absl::Time deadline, PiperResult* best) {
+  const auto sets =
+      Downsets::Make(equal != nullptr ? equal->InOrder(groups) : groups.followers, limit);
   if (!sets.has_value()) return false;
-  const PiperCosts costs(problem, groups, *sets);
+  const PiperCosts costs(problem, groups, *sets, equal);
+  // What a stage sends depends on variants then.
+  if (equal != nullptr && !costs.uniform()) {
+    return SearchGroups(problem, groups, nullptr, limit, deadline, best);
+  }
   if (!SuitsPiperByCopies(costs, problem) && sets->size() > kMostSetsByBound) return false;
   PiperResult found = Search(costs, problem, best->value, deadline);
   best->lower_bound = found.lower_bound;
@@ -82,6 +89,8 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
   }
   const absl::Time deadline = absl::Now() + options.time_limit;
   const OperatorGroups groups = SingleGroups(problem);
+  const EqualBranches branches(problem);
+  const EqualBranches* equal = branches.any() ? &branches : nullptr;
   const double bound = SimpleLowerBound(problem, PlanObjective::kStageTime);
   PiperResult best;
   best.value = options.known_value;
@@ -95,18 +104,19 @@ absl::StatusOr<Plan> PiperPlan(const PlanProblem& problem, const PlannerOptions&
   for (int limit : kSetsOfSearches) {
     if (best.stopped) break;
     const bool last = limit == kSetsOfSearches.back();
-    proven = SearchGroups(problem, groups, limit, last ? until() : deadline, &best);
+    proven = SearchGroups(problem, groups, equal, limit, last ? until() : deadline, &best);
     if (proven || last) break;
-    SearchGroups(problem, CoarserGroups(groups, limit), limit, deadline, &best);
+    SearchGroups(problem, CoarserGroups(groups, limit), nullptr, limit, deadline, &best);
   }
   if (!proven && !best.stopped) {
-    SearchGroups(problem, CoarserGroups(groups, kManySets), kManySets, until(), &best);
+    SearchGroups(problem, CoarserGroups(groups, kManySets), nullptr, kManySets, until(), &best);
   }
   if (!proven) ImproveByOrders(problem, deadline, &best);
   best.stopped &= absl::Now() > deadline;
-  if (best.stopped && best.stages.empty()) {
+  if (best.stopped && best.stages.empty() && std::isinf(options.known_value)) {
     // There was no time for anything: any plan is better than none.
-    SearchGroups(problem, CoarserGroups(groups, kFewSets), kFewSets, absl::InfiniteFuture(), &best);
+    SearchGroups(problem, CoarserGroups(groups, kFewSets), nullptr, kFewSets,
+                 absl::InfiniteFuture(), &best);
     best.stopped = true;
   }
   Plan plan;

@@ -44,18 +44,6 @@ Boundary BoundaryOf(const PlanProblem& problem, const PlanStage& stage,
   return boundary;
 }
 
-// Of the problem's samples, at the best size of micro-batch.
-double LeastTime(const PlanProblem& problem, const PlanVariant& variant) {
-  if (variant.times.empty()) return variant.time;
-  double least = std::numeric_limits<double>::infinity();
-  for (int64_t samples : problem.micro_batch_sizes) {
-    const auto size = static_cast<double>(samples);
-    least = std::min(least, TimesOfSamples(problem, variant, size).time *
-                                (static_cast<double>(problem.micro_batch_size) / size));
-  }
-  return least;
-}
-
 // `graph`: gradients are summed over the level that has the copies.
 double StageTime(const PlanProblem& problem, const std::vector<PlanStage>& stages, int s,
                  bool graph) {
@@ -269,6 +257,17 @@ void SetState(bool complete, bool timed_out, Plan* plan) {
   } else {
     plan->state = plan->has_plan() ? PlanState::kFeasible : PlanState::kInfeasible;
   }
+}
+
+double LeastTime(const PlanProblem& problem, const PlanVariant& variant) {
+  if (variant.times.empty()) return variant.time;
+  double least = std::numeric_limits<double>::infinity();
+  for (int64_t samples : problem.micro_batch_sizes) {
+    const auto size = static_cast<double>(samples);
+    least = std::min(least, TimesOfSamples(problem, variant, size).time *
+                                (static_cast<double>(problem.micro_batch_size) / size));
+  }
+  return least;
 }
 
 double SimpleLowerBound(const PlanProblem& problem, PlanObjective objective) {

@@ -66,6 +66,10 @@ double StageSliceTime(const PlanProblem& problem, const PlanStage& stage, size_t
 // is left, or nothing at all.
 void SetState(bool complete, bool timed_out, Plan* plan);
 
+// A variant's time at the best size of micro-batches, of the problem's samples. Between sizes times
+// are on a line, so that a time a sample is least at one of them.
+double LeastTime(const PlanProblem& problem, const PlanVariant& variant);
+
 // No plan that uses all devices has a smaller largest stage: the work of all operators over the
 // devices, and the largest operator that cannot be divided. 0 where the objective has no such
 // bound.

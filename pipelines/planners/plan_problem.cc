@@ -204,6 +204,10 @@ int64_t BatchSamples(const PlanProblem& problem) {
   return problem.micro_batch_size * problem.micro_batches;
 }
 
+double BatchPieces(const PlanProblem& problem) {
+  return static_cast<double>(BatchSamples(problem)) / static_cast<double>(problem.micro_batch_size);
+}
+
 PlanTimes TimesOfSamples(const PlanProblem& problem, const PlanVariant& variant, double samples) {
   const auto scaled = [&](const PlanTimes& t, double factor) {
     return PlanTimes{t.forward * factor, t.time * factor};

@@ -132,6 +132,8 @@ struct PlanProblem {
 absl::Status FinishProblem(PlanProblem* problem, absl::string_view what);
 
 int64_t BatchSamples(const PlanProblem& problem);
+// What that is in the problem's micro-batches.
+double BatchPieces(const PlanProblem& problem);
 
 // Of a micro-batch of so many samples on one device. Sizes between those that have times are on the
 // straight line between these; smaller and larger ones are in proportion to the first and the last.

@@ -198,4 +198,29 @@ PlanProblem SmallProblem(const SmallGraph& graph, PlanObjective objective,
   return p;
 }
 
+SmallGraph EqualLines(int branches, int length, bool joined) {
+  SmallGraph graph;
+  graph.nodes = branches * length + (joined ? 2 : 0);
+  for (int b = 0; b < branches; ++b) {
+    const int first = b * length + (joined ? 1 : 0);
+    if (joined) graph.edges.emplace_back(0, first);
+    for (int i = 1; i < length; ++i) graph.edges.emplace_back(first + i - 1, first + i);
+    if (joined) graph.edges.emplace_back(first + length - 1, graph.nodes - 1);
+  }
+  return graph;
+}
+
+void MakeLinesEqual(int branches, int length, bool joined, PlanProblem* problem) {
+  const size_t edges = problem->edges.size() / branches;
+  for (size_t e = edges; e < problem->edges.size(); ++e) {
+    problem->edges[e].bytes = problem->edges[e % edges].bytes;
+  }
+  const int first = joined ? 1 : 0;
+  for (int v = length; v < branches * length; ++v) {
+    const PlanOperator& like = problem->operators[first + v % length];
+    problem->operators[first + v].variants = like.variants;
+    problem->operators[first + v].output_bytes = like.output_bytes;
+  }
+}
+
 }  // namespace pipelab

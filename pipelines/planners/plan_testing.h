@@ -50,6 +50,11 @@ struct SmallOptions {
 PlanProblem SmallProblem(const SmallGraph& graph, PlanObjective objective,
                          const SmallOptions& options, uint64_t seed);
 
+// So many lines of `length` operators, between operator 0 and the last one if `joined`.
+SmallGraph EqualLines(int branches, int length, bool joined);
+// The other lines' figures become those of the first.
+void MakeLinesEqual(int branches, int length, bool joined, PlanProblem* problem);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_PLANNERS_PLAN_TESTING_H_

@@ -36,6 +36,8 @@ Case CaseOf(const benchmark::State& state) {
       return {"interleaved", p};
     case 2:
       return {"breadth_first", p};
+    case 4:  // 32,768: what tools/pytorch/lowering_speed.py compares
+      return {"interleaved", SchemeParams{8, 1024, 2}};
     default:
       p.virtual_stages = 1;  // 393,216
       return {"zb_h1", p};
@@ -148,6 +150,7 @@ void BM_GenerateToTrace(benchmark::State& state) {
 PIPELAB_BOTH_CASES(BM_Generate);
 PIPELAB_BOTH_CASES(BM_Validate);
 PIPELAB_BOTH_CASES(BM_Lower);
+BENCHMARK(BM_Lower)->Arg(4)->Unit(benchmark::kMillisecond)->MinTime(0.5);
 PIPELAB_BOTH_CASES(BM_Simulate);
 PIPELAB_BOTH_CASES(BM_SimulateSharedUplinks);
 BENCHMARK(BM_GenerateToTrace)->DenseRange(0, 3)->Unit(benchmark::kMillisecond)->MinTime(0.5);

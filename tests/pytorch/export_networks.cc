@@ -47,7 +47,7 @@ void AddParameters(const ComparedNetwork& n, Safetensors* file) {
 }
 
 void AddData(const ComparedNetwork& n, int steps, Safetensors* file) {
-  const RandomData data(FieldsOf(n.graph));
+  const RandomData data(TestFieldsOf(n.graph));
   const int64_t samples = n.micro_batch_size * n.num_micro_batches;
   for (size_t i = 0; i < data.fields().size(); ++i) {
     const DataField& field = data.fields()[i];

@@ -72,7 +72,7 @@ double Norm(const std::map<std::string, std::vector<float>>& gradients) {
 class PyTorchLosses : public testing::TestWithParam<int> {
  protected:
   const ComparedNetwork network_ = ComparedNetworks(Sizes::kTable)[GetParam()];
-  const RandomData data_{FieldsOf(network_.graph)};
+  const RandomData data_{TestFieldsOf(network_.graph)};
 };
 
 TEST_P(PyTorchLosses, SerialTrainingHasThem) {
@@ -116,7 +116,7 @@ void CheckPipeline(const std::string& name, const std::string& scheme, int devic
   const auto n = std::find_if(networks.begin(), networks.end(),
                               [&](const ComparedNetwork& c) { return c.name == name; });
   ASSERT_NE(n, networks.end());
-  const RandomData data(FieldsOf(n->graph));
+  const RandomData data(TestFieldsOf(n->graph));
   TrainingOptions options;
   options.scheme = scheme;
   options.sizes.devices = devices;

@@ -3,7 +3,7 @@
 // larger ones for the speed of a step (docs/pytorch.md).
 //
 //   for (const ComparedNetwork& n : ComparedNetworks(Sizes::kTable)) {
-//     const RandomData data(FieldsOf(n.graph));          // models/layers/test_layers.h
+//     const RandomData data(TestFieldsOf(n.graph));      // models/layers/test_layers.h
 //     ... SerialTrainer or PipelineTraining, with n's micro-batches and optimizer
 //   }
 //

@@ -90,7 +90,7 @@ absl::Status TimeSteps() {
     return absl::InvalidArgumentError(
         absl::StrCat("--steps=", steps, " --batches=", batches, ": must be at least 1"));
   }
-  const DrawnData data(RandomData(FieldsOf(n.graph)), batches,
+  const DrawnData data(RandomData(TestFieldsOf(n.graph)), batches,
                        n.micro_batch_size * n.num_micro_batches);
   TrainingOptions options;
   options.scheme = "1f1b";

@@ -8,7 +8,7 @@
 #   refuse   as a plain user without sudo: the launcher must say what to install and stop with 1
 #   install  tools/bazel installs what is missing; one small target builds; prints what was installed
 #   run      tools/bazel run //experiments:quickstart
-#   tutorial every command of docs/tutorial.md, its output compared
+#   pages    every command of README.md, docs/README.md and docs/tutorial.md, its output compared
 #   test     tools/bazel test //...
 #
 # Stages but prepare go on from where DIR is; `rm -r DIR` when done. Each runs in its own mount and process
@@ -28,7 +28,7 @@ if [[ ${1:-} == --root ]]; then
   shift 2
 fi
 stages=("$@")
-if ((${#stages[@]} == 0)); then stages=(prepare refuse install run tutorial test); fi
+if ((${#stages[@]} == 0)); then stages=(prepare refuse install run pages test); fi
 [[ $(id -u) == 0 ]] || fail "needs root: chroot and mount"
 for program in debootstrap git unshare; do
   command -v "$program" >/dev/null || fail "$program is missing: apt-get install -y debootstrap git util-linux"
@@ -91,13 +91,13 @@ install() {
 }
 
 run() { inside 'time tools/bazel run //experiments:quickstart'; }
-tutorial() { inside 'time tests/doc_commands_test.sh --checkout docs/tutorial.md'; }
+pages() { inside 'for page in README.md docs/README.md docs/tutorial.md; do tests/doc_commands_test.sh --checkout $page; done'; }
 test() { inside 'time tools/bazel test //...'; }
 
 for stage in "${stages[@]}"; do
   case $stage in
-    prepare | refuse | install | run | tutorial | test) ;;
-    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, tutorial, test" ;;
+    prepare | refuse | install | run | pages | test) ;;
+    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, pages, test" ;;
   esac
 done
 for stage in "${stages[@]}"; do
