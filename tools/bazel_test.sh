@@ -70,7 +70,8 @@ expect() {  # expect WHAT GOT PATTERN: the whole of GOT matches the glob PATTERN
 reset() {  # reset TEST [PACKAGE...]: these packages are there, alpha and beta are wanted
   test=$1
   shift
-  printf '%s\n' '# comment' '' 'bazel-bootstrap # Bazel' 'alpha     # why' 'beta' 'gamma mpi # mpirun' \
+  printf '%s\n' '# comment' '' 'bazel-bootstrap # Bazel' 'alpha     # why' 'beta' \
+    'gamma mpi # mpirun' 'delta lint,fuzz' \
     >"$box/checkout/third_party/packages.txt"
   : >"$box/installed"
   for package in "$@"; do echo "$package installed" >>"$box/installed"; done
@@ -97,6 +98,12 @@ expect calls "$calls" $'apt-get update\n'"$install beta"
 reset mpi_only_with_its_switch bazel-bootstrap alpha beta
 launch -- test --config=mpi //x
 expect calls "$calls" $'apt-get update\n'"$install gamma"
+reset one_of_several_configs bazel-bootstrap alpha beta
+launch -- run --config=fuzz //x
+expect calls "$calls" $'apt-get update\n'"$install delta"
+reset part_of_a_config_name bazel-bootstrap alpha beta
+launch -- run --config=lin //x
+expect calls "$calls" ''
 reset mpi_as_two_words bazel-bootstrap alpha beta
 launch -- test --config mpi //x
 expect calls "$calls" $'apt-get update\n'"$install gamma"

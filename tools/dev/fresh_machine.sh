@@ -9,6 +9,7 @@
 #   install  tools/bazel installs what is missing; one small target builds; prints what was installed
 #   run      tools/bazel run //experiments:quickstart
 #   pages    every command of README.md, docs/README.md and docs/tutorial.md, its output compared
+#   configs  every --config of .bazelrc that Debian's Bazel knows, on a small target, and what cuda says without CUDA
 #   test     tools/bazel test //...
 #
 # Stages but prepare go on from where DIR is; `rm -r DIR` when done. Each runs in its own mount and process
@@ -28,7 +29,7 @@ if [[ ${1:-} == --root ]]; then
   shift 2
 fi
 stages=("$@")
-if ((${#stages[@]} == 0)); then stages=(prepare refuse install run pages test); fi
+if ((${#stages[@]} == 0)); then stages=(prepare refuse install run pages configs test); fi
 [[ $(id -u) == 0 ]] || fail "needs root: chroot and mount"
 for program in debootstrap git unshare; do
   command -v "$program" >/dev/null || fail "$program is missing: apt-get install -y debootstrap git util-linux"
@@ -92,12 +93,22 @@ install() {
 
 run() { inside 'time tools/bazel run //experiments:quickstart'; }
 pages() { inside 'for page in README.md docs/README.md docs/tutorial.md; do tests/doc_commands_test.sh --checkout $page; done'; }
+# One server for all: the packages that a flag brings are installed between two builds.
+configs() {
+  inside "for config in asan ubsan tsan; do tools/bazel test --config=\$config $small_target; done
+    tools/bazel build --config=lint $small_target
+    tools/bazel run --config=fuzz //kernels/comm:wire_head_fuzzer -- -runs=10000
+    tools/bazel test --config=mpi //kernels/comm:mpi_test
+    tools/bazel test --config=browser //experiments/report:page_test
+    if out=\$(tools/bazel build --config=cuda //kernels/cuda/... 2>&1); then exit 1; fi
+    grep -F -e '--config=cuda needs the CUDA toolkit' <<<\"\$out\""
+}
 test() { inside 'time tools/bazel test //...'; }
 
 for stage in "${stages[@]}"; do
   case $stage in
-    prepare | refuse | install | run | pages | test) ;;
-    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, pages, test" ;;
+    prepare | refuse | install | run | pages | configs | test) ;;
+    *) fail "unknown stage '$stage'; one of prepare, refuse, install, run, pages, configs, test" ;;
   esac
 done
 for stage in "${stages[@]}"; do
