@@ -98,6 +98,9 @@ class SerialTrainer {
   // Mean loss over the samples [first_sample, first_sample + samples) of a step's batch of any
   // source, without dropout and without training. What the loss layer predicts is added to
   // `predictions` (LayerContext::predictions), sample by sample, where that is not null.
+  // Where blocks learn locally (zoo/local_heads.h), losses and predictions are those of the last
+  // loss, or from here on of this one: an exit of the network before its end.
+  void JudgeBy(int loss_layer);
   absl::StatusOr<double> Evaluate(const BatchSource& data, int64_t step, int64_t first_sample,
                                   int64_t samples, std::vector<float>* predictions = nullptr);
 
@@ -176,6 +179,7 @@ class SerialTrainer {
   std::vector<TokenSlice> slices_;
   std::vector<std::unique_ptr<Layer>> layers_;
   std::vector<std::vector<int>> consumers_;                      // [layer]
+  int judged_loss_;                                              // a layer
   std::vector<std::vector<std::vector<Parameter>>> parameters_;  // [partial sum][layer]
   std::map<std::string, Value> values_;                          // by ValueName
   std::vector<std::string> value_order_;                         // of first uses
