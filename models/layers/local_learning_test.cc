@@ -164,7 +164,7 @@ TEST(LocalHeads, RefuseInOneLine) {
               HasSubstr("layer \"left\": gets no gradient"));
   EXPECT_THAT(refusal({3}, LocalHead::kConvolution, gpt),
               HasSubstr("--local_heads=convolution: the model"));
-  EXPECT_THAT(ParseLocalHead("lineer").status().message(), HasSubstr("linear"));
+  EXPECT_THAT(FindLocalHead("lineer").status().message(), HasSubstr("linear"));
 }
 
 }  // namespace

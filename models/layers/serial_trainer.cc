@@ -230,6 +230,7 @@ void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
   ctx.batch = &view;
   if (!options_.norm_parts.empty()) ctx.norm_parts = options_.norm_parts[layer];
   std::vector<Tensor> inputs = InputsOf(layer, *outputs);
+  if (options_.staleness.lag) TakeLateGradients(layer, &(*gradients)[layer]);
   std::vector<Tensor> shares =
       layers_[layer]->BackwardInput(ctx, inputs, SumOf(std::move((*gradients)[layer])), stash);
   layers_[layer]->BackwardWeight(ctx, inputs, stash);
@@ -246,6 +247,22 @@ void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
     } else {
       AddTo(&gradient.own[0], std::move(shares[k]), backend_);
     }
+  }
+}
+
+void SerialTrainer::TakeLateGradients(int layer, OutputGradient* gradient) {
+  for (auto& [stage, share] : gradient->of_stages) {
+    const size_t lag = static_cast<size_t>(options_.staleness.lag(StageOf(layer), stage));
+    std::deque<Tensor>& waiting = late_[{layer, stage}];
+    if (waiting.empty()) {
+      for (size_t i = 0; i < lag; ++i) {
+        waiting.push_back(
+            backend_->arena().Zeros(share.type(), share.shape(), MemoryKind::kActivation));
+      }
+    }
+    waiting.push_back(std::move(share));
+    share = std::move(waiting.front());
+    waiting.pop_front();
   }
 }
 
@@ -327,6 +344,7 @@ void SerialTrainer::Update(int update) {
 }
 
 absl::StatusOr<double> SerialTrainer::Step() {
+  late_.clear();
   for (int update = 0; update < Updates(); ++update) {
     AddGradients(update);
     ClipGradients();

@@ -12,7 +12,6 @@
 #include "models/specs/image_conv_spec.h"
 #include "models/specs/pool_spec.h"
 #include "models/specs/relu_spec.h"
-#include "tools/base/did_you_mean.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -133,11 +132,15 @@ absl::Status CheckCuts(const ModelGraph& graph, absl::Span<const int> cuts) {
 
 }  // namespace
 
-absl::StatusOr<LocalHead> ParseLocalHead(absl::string_view name) {
-  if (name == "linear") return LocalHead::kLinear;
-  if (name == "convolution") return LocalHead::kConvolution;
-  return Invalid("--local_heads=", name, ": no such head",
-                 NearestOrAll(name, {"linear", "convolution"}));
+const char* LocalHeadName(LocalHead kind) {
+  return kind == LocalHead::kLinear ? "linear" : "convolution";
+}
+
+absl::StatusOr<LocalHead> FindLocalHead(absl::string_view name) {
+  for (LocalHead kind : {LocalHead::kLinear, LocalHead::kConvolution}) {
+    if (name == LocalHeadName(kind)) return kind;
+  }
+  return Invalid("must be one of linear, convolution");
 }
 
 absl::StatusOr<LocalModel> WithLocalHeads(const ModelGraph& graph, absl::Span<const int> cuts,
@@ -159,6 +162,7 @@ absl::StatusOr<LocalModel> WithLocalHeads(const ModelGraph& graph, absl::Span<co
       if (crosses) layer.detached.push_back(input);
     }
     moved_to.push_back(static_cast<int>(local.graph.layers.size()));
+    local.layer_of.push_back(i);
     block_of.push_back(block);
     local.graph.layers.push_back(std::move(layer));
     if (std::count(cuts.begin(), cuts.end(), i + 1) > 0) {
@@ -167,6 +171,7 @@ absl::StatusOr<LocalModel> WithLocalHeads(const ModelGraph& graph, absl::Span<co
       local.losses.push_back(loss);
     }
     local.stage_of_layer.resize(local.graph.layers.size(), block);
+    local.layer_of.resize(local.graph.layers.size(), -1);
   }
   local.losses.push_back(LossLayer(local.graph));
   PIPELAB_RETURN_IF_ERROR(Validate(local.graph));

@@ -31,10 +31,12 @@ struct LocalModel {
   ModelGraph graph;
   std::vector<int> stage_of_layer;  // a block each
   std::vector<int> losses;          // [block] its loss's layer
+  std::vector<int> layer_of;        // [layer] the model's own; -1: of a head
 };
 
-// "linear", "convolution". InvalidArgument that names --local_heads.
-absl::StatusOr<LocalHead> ParseLocalHead(absl::string_view name);
+// "linear", "convolution".
+const char* LocalHeadName(LocalHead kind);
+absl::StatusOr<LocalHead> FindLocalHead(absl::string_view name);
 
 // `cuts`: the first layer of each block but the first, ascending. InvalidArgument names the cut and
 // what is wrong with it: no layer, a last layer of a block whose output does not go on, or a layer
