@@ -108,6 +108,9 @@ enum SchemeOption : uint32_t {
   // No options, but what callers have to know.
   kSplitBackward = 128,  // passes are F, I and W
   kPassTimes = 256,      // the order depends on SchemeParams::times
+  // Edges bring no gradient: for models with a loss in every stage (models/zoo/local_heads.h).
+  kNoGradients = 1024,
+  kLateGradients = 2048,  // edges bring gradients of earlier micro-batches
 };
 
 struct Scheme {
