@@ -1,9 +1,9 @@
-// PARTIME (arXiv 2210.09147): a pipeline over time. A sample of a stream, a micro-batch here, enters
-// at each tick, and at each tick every stage does a forward, a backward and an optimizer step, on
-// the newest weights. The backward of sample m uses the gradient that the next stage made in the
-// tick before, which is that of sample m - 2: right when samples change slowly. So at stage k of n
-// an update comes from the loss of sample m - 2 (n - 1 - k). Nothing is stashed: one sample and one
-// version of the weights a stage, whatever the length of the stream.
+// PARTIME (arXiv 2210.09147): a pipeline over time. A sample of a stream, a micro-batch here,
+// enters at each tick, and at each tick every stage does a forward, a backward and an optimizer
+// step, on the newest weights. The backward of sample m uses the gradient that the next stage made
+// in the tick before, which is that of sample m - 2: right when samples change slowly. So at stage
+// k of n an update comes from the loss of sample m - 2 (n - 1 - k). Nothing is stashed: one sample
+// and one version of the weights a stage, whatever the length of the stream.
 //
 // The first two samples meet no gradient (zeros) but at the last stage.
 #include <algorithm>
