@@ -175,9 +175,7 @@ absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions
   std::vector<const Scheme*> schemes;
   if (options.schemes.empty()) {
     for (const Scheme& scheme : Catalog()) {
-      // Comparable with the serial loop.
-      const bool other = scheme.asynchronous || (scheme.options & kNoGradients) != 0;
-      if (!other) schemes.push_back(&scheme);
+      if (TrainsAsSerial(scheme)) schemes.push_back(&scheme);  // comparable with the serial loop
     }
   }
   for (const std::string& name : options.schemes) {

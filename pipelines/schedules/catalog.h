@@ -133,6 +133,12 @@ struct Scheme {
   absl::string_view never_longer_than = {};
 };
 
+// Whether training under the scheme has the losses of serial training from end to end, but for the
+// order of sums: no older weights, and no losses of the stages' own.
+inline bool TrainsAsSerial(const Scheme& scheme) {
+  return !scheme.asynchronous && (scheme.options & kNoGradients) == 0;
+}
+
 // All schemes, in the order in which tables show them.
 absl::Span<const Scheme> Catalog();
 // InvalidArgument that names `option` and lists the known names.

@@ -78,8 +78,7 @@ std::vector<SearchMethod> NewerMethods() {
   std::vector<SearchMethod> methods;
   for (const Scheme& scheme : Catalog()) {
     const std::string name(scheme.name);
-    constexpr uint32_t kOthers = kTokenSlices | kStageGraph | kNoGradients;
-    if (scheme.asynchronous || (scheme.options & kOthers) != 0) continue;
+    if (!TrainsAsSerial(scheme) || (scheme.options & (kTokenSlices | kStageGraph)) != 0) continue;
     if (published.count(name) > 0) continue;
     methods.push_back(MethodOf(name));
     methods.back().shardings = {Sharding::kReplicated, Sharding::kOptimizer};
