@@ -144,12 +144,17 @@ absl::StatusOr<SchemeResult> TrainScheme(const ModelGraph& graph, const BatchSou
   result.partition = training->partition();
   result.slices = training->slices();
   result.num_slices = result.program.schedule.num_slices;
-  result.part = PartsOf(graph, *training, order);
+  result.part = PartsOf(training->graph(), *training, order);
+  if ((scheme.options & kNoGradients) != 0 && IsFirst(options)) {
+    PIPELAB_ASSIGN_OR_RETURN(SerialRun local, TrainSerially(training->graph(), batches, options,
+                                                            "local learning, serial", {}));
+    result.local_losses = std::move(local.losses);
+  }
   const Schedule& schedule = result.program.schedule;
   result.sizes.virtual_stages =
       schedule.num_stages() * schedule.placement.num_replicas() / schedule.num_devices();
   result.must_be_bit_equal =
-      KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(graph, training->partition());
+      KeepsMicroBatchOrder(schedule) && SumsInLayerOrder(training->graph(), training->partition());
   result.costs = training->costs();
   PIPELAB_ASSIGN_OR_RETURN(result.simulated, Simulate(result.program, result.costs));
   Progress progress(result.scheme, options.steps, "step");
@@ -170,7 +175,7 @@ absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions
   std::vector<const Scheme*> schemes;
   if (options.schemes.empty()) {
     for (const Scheme& scheme : Catalog()) {
-      if (!scheme.asynchronous) schemes.push_back(&scheme);  // comparable with the serial loop
+      if (TrainsAsSerial(scheme)) schemes.push_back(&scheme);  // comparable with the serial loop
     }
   }
   for (const std::string& name : options.schemes) {
@@ -234,7 +239,9 @@ int64_t SplitParts(const ModelGraph& graph, int64_t degree) {
   return parts;
 }
 
-Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& serial) {
+Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& from_end_to_end) {
+  const std::vector<double>& serial =
+      scheme.local_losses.empty() ? from_end_to_end : scheme.local_losses;
   Equality e;
   int worst = 0;
   bool finite = scheme.losses.size() == serial.size();
@@ -262,7 +269,7 @@ Equality CompareLosses(const SchemeResult& scheme, const std::vector<double>& se
   const bool by_part = !scheme.serial_by_part.empty() && scheme.losses == scheme.serial_by_part;
   e.ok = by_part || e.largest_difference <= tolerance;
   if (e.largest_difference == 0) {
-    e.text = "bit-equal";
+    e.text = scheme.local_losses.empty() ? "bit-equal" : "bit-equal to local learning";
   } else if (by_part) {
     e.text = absl::StrFormat("within %.1e; bit-equal by %s", e.largest_difference, scheme.part);
   } else {

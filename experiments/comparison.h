@@ -66,6 +66,8 @@ struct SchemeResult {
   // these parts, "replica", "slice" or "stage". Empty elsewhere.
   std::vector<double> serial_by_part;
   std::string part;
+  // Where stages learn locally: those of the serial local-learning loop, which it is compared with.
+  std::vector<double> local_losses;
   // Where devices compute layers together: SplitTerms of the model, and with bfloat16 activations
   // SplitParts.
   int64_t tensor_terms = 0, rounded_parts = 0;

@@ -106,7 +106,7 @@ TEST_P(Equivalence, EverySchemeTrainsAsSerial) {
   ASSERT_EQ(serial.size(), size_t{kSteps});
   ASSERT_LT(serial.back(), 0.9 * serial.front()) << "the test must train something";
   for (const Scheme& scheme : Catalog()) {
-    if (scheme.asynchronous) continue;  // asynchronous_test.cc
+    if (!TrainsAsSerial(scheme)) continue;  // asynchronous_test.cc, local_learning_test.cc
     const bool served = Check(std::string(scheme.name), scheme.name == "gpipe", serial);
     // What no scheme may refuse.
     if (scheme.name == "gpipe" || scheme.name == "1f1b" || scheme.name == "breadth_first") {
@@ -157,7 +157,7 @@ TEST_P(DataParallel, EverySchemeTrainsAsSerial) {
   sizes_.data_parallel = 2;
   int served = 0;
   for (const Scheme& scheme : Catalog()) {
-    if (scheme.asynchronous) continue;
+    if (!TrainsAsSerial(scheme)) continue;
     served += Check(std::string(scheme.name), /*recompute=*/scheme.name == "gpipe", serial);
   }
   EXPECT_GT(served, 10);
@@ -176,7 +176,7 @@ TEST_P(TiedEquivalence, TiedTablesKeepOneValue) {
   const std::vector<double> serial = Serial(tied, *batches_, std::get<1>(GetParam()));
   ASSERT_EQ(serial.size(), size_t{kSteps});
   for (const Scheme& scheme : Catalog()) {
-    if (scheme.asynchronous) continue;  // asynchronous_test.cc
+    if (!TrainsAsSerial(scheme)) continue;
     TrainingOptions options;
     options.scheme = std::string(scheme.name);
     options.sizes.devices = std::get<0>(GetParam());

@@ -100,7 +100,7 @@ class ImageModel : public testing::TestWithParam<GroupedModel (*)()> {
 // Ranges of layers balanced by flops: cells are cut anywhere, so up to six outputs cross at once.
 TEST_P(ImageModel, EverySchemeTrainsAsSerial) {
   for (const Scheme& scheme : Catalog()) {
-    if (scheme.asynchronous || (scheme.options & kTokenSlices) != 0) continue;
+    if (!TrainsAsSerial(scheme) || (scheme.options & kTokenSlices) != 0) continue;
     CheckWithAndWithoutRecompute(SmallTraining(std::string(scheme.name), 4, 8));
   }
   EXPECT_GT(checked_, 15);

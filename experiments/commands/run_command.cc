@@ -47,6 +47,7 @@ struct Trained {
   Trace predicted;      // of the program's devices
   TrainingState from;   // of --resume's file, or none
   std::vector<ComputeDevice::Counts> counts;
+  ModelGraph graph;        // as it was trained: with local heads
   SerialOptions serial;    // what a plain loop must do to have the same losses
   bool has_serial = true;  // false: asynchronous, by no published rule
   Nanoseconds measured;    // of a step, the median of those that are replayed
@@ -70,7 +71,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int mic
   Arena arena(on[0].memory);
   const std::unique_ptr<Backend> backend = on[0].make_backend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer,
-                           SerialTrainer::Create(study.graph, backend.get(), options));
+                           SerialTrainer::Create(trained.graph, backend.get(), options));
   if (trained.from.step > 0) {
     TrainingState from = trained.from;
     // An asynchronous schedule that no rule is known of has done more of them.
@@ -133,6 +134,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   options.sequence_parallel = study.sequence_parallel;
   options.lowering = study.lowering;
   options.batch_norm = study.batch_norm;
+  options.local_heads = study.local_heads;
   options.seed = study.seed;
   options.optimizer = study.optimizer;
   options.wait_limit = study.wait_limit;
@@ -140,11 +142,12 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   PIPELAB_ASSIGN_OR_RETURN(auto training,
                            PipelineTraining::Create(study.graph, *study.data, options));
   Trained trained;
+  trained.graph = training->graph();
   // Terms of a gradient's sum: a group adds one a member.
   trained.result.sizes.micro_batches =
       schedule.num_micro_batches * static_cast<int>(study.micro_batch_size);
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
-                                     SumsInLayerOrder(study.graph, training->partition()) &&
+                                     SumsInLayerOrder(trained.graph, training->partition()) &&
                                      study.tensor_parallel == 1;
   if (study.tensor_parallel > 1) {
     trained.result.tensor_terms = SplitTerms(study.graph);
@@ -156,8 +159,8 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   trained.result.num_slices = schedule.num_slices;
   PIPELAB_ASSIGN_OR_RETURN(trained.predicted, Simulate(training->program(), training->costs()));
   const ModelPartition& partition = training->partition();
-  trained.serial.norm_parts = NormParts(study.graph, partition, schedule, study.batch_norm);
-  trained.batch_norm = BatchNormNote(study.graph, partition, schedule, study.batch_norm);
+  trained.serial.norm_parts = NormParts(trained.graph, partition, schedule, study.batch_norm);
+  trained.batch_norm = BatchNormNote(trained.graph, partition, schedule, study.batch_norm);
   if (HasOwnSteps(schedule)) {
     absl::StatusOr<Staleness> rule = PublishedStaleness(schedule);
     trained.has_serial = rule.ok();
@@ -168,7 +171,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   }
   PIPELAB_RETURN_IF_ERROR(TrainSteps(study, transport->processes(), training.get(), &trained));
   PIPELAB_ASSIGN_OR_RETURN(trained.replayed,
-                           ReplayedStep(trained.result.traces, study.graph,
+                           ReplayedStep(trained.result.traces, trained.graph,
                                         {study.tensor_parallel, study.sequence_parallel},
                                         study.micro_batch_size, *training));
   trained.counts = training->DeviceCounts();
@@ -318,6 +321,10 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
                       trained.result.slices, trained));
   }
   Equality equality = CompareLosses(trained.result, serial);
+  const auto is_detached = [](const LayerSpec& layer) { return !layer.detached.empty(); };
+  if (std::any_of(trained.graph.layers.begin(), trained.graph.layers.end(), is_detached)) {
+    absl::StrAppend(&equality.text, ", as serial local learning: each stage has a loss of its own");
+  }
   // An asynchronous schedule steps on gradients of older weights, by its paper's rule.
   if (HasOwnSteps(schedule)) {
     equality.text = trained.has_serial

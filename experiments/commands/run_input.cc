@@ -196,7 +196,7 @@ absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* s
   study->stage_of_layer = step.partition.stage_of_layer;
   study->block_of_layer = step.partition.block_of_layer;
   study->micro_batch_size = config.micro_batch_size * config.data;
-  study->graph = on->model().graph;
+  study->graph = step.with_heads.value_or(on->model().graph);
   return OpenData(study);
 }
 
@@ -211,6 +211,7 @@ absl::Status TakeConfig(const std::string& word, const StepConfig& config, RunIn
   study->tensor_parallel = config.tensor;
   study->sequence_parallel = config.sequence_parallel;
   study->batch_norm = config.batch_norm;
+  study->local_heads = config.local_heads;
   PIPELAB_RETURN_IF_ERROR(CheckExecution(config));
   study->lowering = LoweringOf(config);
   return absl::OkStatus();

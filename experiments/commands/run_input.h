@@ -17,6 +17,7 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/optimizer.h"
+#include "models/zoo/local_heads.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/runtime/batch_norm.h"
@@ -39,6 +40,7 @@ struct RunInput {
   bool sequence_parallel = false;
   LoweringOptions lowering;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
+  LocalHead local_heads = LocalHead::kLinear;
   ComputeDevices devices;
   absl::Duration wait_limit;
   std::string checkpoint, resume;  // files; empty: none

@@ -82,19 +82,30 @@ absl::Status CheckInputs(const ModelGraph& graph, int index) {
   return absl::OkStatus();
 }
 
-// Every output is used, but for the loss, which has none.
-absl::Status CheckSinks(const ModelGraph& graph) {
+// Every output is used, and brings a gradient back, but for losses, which have none.
+absl::Status CheckGradients(const ModelGraph& graph) {
   const std::vector<std::vector<int>> consumers = Consumers(graph);
+  const std::vector<std::vector<int>> sources = GradientSources(graph);
   const LayerSpec* loss = nullptr;
+  bool detaches = false;
   for (size_t i = 0; i < graph.layers.size(); ++i) {
     const LayerSpec& layer = graph.layers[i];
-    if (!layer.output_shape.empty()) {
-      if (!consumers[i].empty()) continue;
-      return Error(layer, "nothing takes its output, and it is not a loss (a layer without one)");
+    detaches |= !layer.detached.empty();
+    for (int input : layer.detached) {
+      if (std::count(layer.inputs.begin(), layer.inputs.end(), input) > 0) continue;
+      return Error(layer,
+                   absl::StrCat("is detached from layer ", input, ", which it does not take"));
     }
-    if (loss != nullptr) {
+    if (!layer.output_shape.empty()) {
+      if (!sources[i].empty()) continue;
+      return Error(layer,
+                   consumers[i].empty()
+                       ? "nothing takes its output, and it is not a loss (a layer without one)"
+                       : "gets no gradient: all that take its output are detached from it");
+    }
+    if (loss != nullptr && !detaches) {
       return Error(layer, absl::StrCat("is a loss, and so is \"", loss->name,
-                                       "\": a model has exactly one"));
+                                       "\": a model has one, unless its blocks learn locally"));
     }
     loss = &layer;
   }
@@ -147,7 +158,7 @@ absl::Status Validate(const ModelGraph& graph) {
       return Error(graph.layers[i], "two layers have this name");
     PIPELAB_RETURN_IF_ERROR(CheckLayer(graph, i, &seen));
   }
-  return CheckSinks(graph);
+  return CheckGradients(graph);
 }
 
 std::vector<std::vector<int>> Consumers(const ModelGraph& graph) {
@@ -158,8 +169,18 @@ std::vector<std::vector<int>> Consumers(const ModelGraph& graph) {
   return consumers;
 }
 
-int LossLayer(const ModelGraph& graph) {
+std::vector<std::vector<int>> GradientSources(const ModelGraph& graph) {
+  std::vector<std::vector<int>> sources(graph.layers.size());
   for (size_t i = 0; i < graph.layers.size(); ++i) {
+    for (int input : graph.layers[i].inputs) {
+      if (!IsDetached(graph.layers[i], input)) sources[input].push_back(static_cast<int>(i));
+    }
+  }
+  return sources;
+}
+
+int LossLayer(const ModelGraph& graph) {
+  for (size_t i = graph.layers.size(); i-- > 0;) {
     if (graph.layers[i].output_shape.empty()) return static_cast<int>(i);
   }
   LOG(FATAL) << "model \"" << graph.name << "\" has no loss: Validate says so";

@@ -7,6 +7,7 @@
 #ifndef PIPELAB_MODELS_GRAPH_LAYER_SPEC_H_
 #define PIPELAB_MODELS_GRAPH_LAYER_SPEC_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -82,6 +83,8 @@ struct LayerSpec {
   std::string kind;  // key of models/layers/factory.h: "gpt_mlp"
   // Indices of earlier layers, each once; empty: it only reads the data.
   std::vector<int> inputs;
+  // Of `inputs`, those that get no gradient from it: what is before them learns nothing by this use.
+  std::vector<int> detached;
   std::vector<std::vector<int64_t>> input_shapes;  // what each of them must have as output_shape
   std::vector<int64_t> output_shape;  // of one sample: {tokens, hidden}; empty for a loss
   InputUse input_use = InputUse::kWeightGradient;
@@ -108,8 +111,9 @@ struct LayerSpec {
   RowPart rows;
 };
 
-// Layers as a DAG. An output may have several consumers; one layer, the loss, has no output, and
-// every other layer leads to it.
+// Layers as a DAG. An output may have several consumers. Layers without an output are losses, and
+// every other layer gets a gradient from one. A model has one, unless its blocks learn locally
+// (zoo/local_heads.h); then the last is what the model is judged by.
 struct ModelGraph {
   std::string name;
   std::vector<LayerSpec> layers;  // in topological order
@@ -146,15 +150,21 @@ absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
                                  absl::string_view sequence_option = "--sequence_parallel");
 
 // What every builder of graphs calls last: names are there and unique, inputs come before their
-// users (so there is no cycle) and have the shapes that these take, one layer is the loss and no
-// output goes unused, each layer has costs and operations, parameters have sizes, and parameters of
-// one tie have one shape and one start. The error names the layer or the parameter.
+// users (so there is no cycle) and have the shapes that these take, each output leads to a loss by
+// layers that are not detached, each layer has costs and operations, parameters have sizes, and
+// parameters of one tie have one shape and one start. The error names the layer or the parameter.
 absl::Status Validate(const ModelGraph& graph);
 
 // [layer] -> the layers that take its output, ascending.
 std::vector<std::vector<int>> Consumers(const ModelGraph& graph);
-// The layer without an output. The graph is valid: CHECKed.
+// Those that give it a gradient.
+std::vector<std::vector<int>> GradientSources(const ModelGraph& graph);
+// The last layer without an output. The graph is valid: CHECKed.
 int LossLayer(const ModelGraph& graph);
+// Whether the layer's input gets no gradient from it.
+inline bool IsDetached(const LayerSpec& layer, int input) {
+  return std::find(layer.detached.begin(), layer.detached.end(), input) != layer.detached.end();
+}
 
 // An attribute that a layer of this kind must have: CHECKs, naming layer and attribute.
 double Attribute(const LayerSpec& layer, absl::string_view name);

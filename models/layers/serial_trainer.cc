@@ -87,7 +87,8 @@ SerialTrainer::SerialTrainer(ModelGraph graph, Backend* backend, const SerialOpt
     : graph_(std::move(graph)),
       backend_(backend),
       options_(options),
-      consumers_(Consumers(graph_)) {}
+      consumers_(Consumers(graph_)),
+      judged_loss_(LossLayer(graph_)) {}
 
 Tensor SerialTrainer::NewState(const ParameterSpec& spec, MemoryKind kind) {
   return backend_->arena().Zeros(DataType::kFloat32, Shape(spec.shape.begin(), spec.shape.end()),
@@ -208,6 +209,11 @@ Tensor SerialTrainer::Forward(int layer, LayerContext ctx, const BatchSource& da
                                   ctx.first_sample, ctx.samples, ctx.slice);
   ctx.batch = &view;
   if (!options_.norm_parts.empty()) ctx.norm_parts = options_.norm_parts[layer];
+  double local_loss = 0;  // of a block that learns locally
+  if (layer != judged_loss_) {
+    ctx.loss_sum = &local_loss;
+    ctx.predictions = nullptr;
+  }
   Tensor y = layers_[layer]->Forward(ctx, InputsOf(layer, *outputs), stash);
   for (int input : graph_.layers[layer].inputs) {
     if (consumers_[input].back() != layer) continue;
@@ -224,12 +230,15 @@ void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
   ctx.batch = &view;
   if (!options_.norm_parts.empty()) ctx.norm_parts = options_.norm_parts[layer];
   std::vector<Tensor> inputs = InputsOf(layer, *outputs);
+  if (options_.staleness.lag) TakeLateGradients(layer, &(*gradients)[layer]);
   std::vector<Tensor> shares =
       layers_[layer]->BackwardInput(ctx, inputs, SumOf(std::move((*gradients)[layer])), stash);
   layers_[layer]->BackwardWeight(ctx, inputs, stash);
   inputs.clear();
   for (size_t k = 0; k < shares.size(); ++k) {
     const int input = spec.inputs[k];
+    if (FirstReader(input) == layer) (*outputs)[input] = Tensor();
+    if (IsDetached(spec, input)) continue;
     OutputGradient& gradient = (*gradients)[input];
     if (StageOf(layer) != StageOf(input)) {
       AddTo(&gradient.of_stages[StageOf(layer)], std::move(shares[k]), backend_);
@@ -238,7 +247,22 @@ void SerialTrainer::Backward(int layer, LayerContext ctx, LayerStash* stash,
     } else {
       AddTo(&gradient.own[0], std::move(shares[k]), backend_);
     }
-    if (FirstReader(input) == layer) (*outputs)[input] = Tensor();
+  }
+}
+
+void SerialTrainer::TakeLateGradients(int layer, OutputGradient* gradient) {
+  for (auto& [stage, share] : gradient->of_stages) {
+    const size_t lag = static_cast<size_t>(options_.staleness.lag(StageOf(layer), stage));
+    std::deque<Tensor>& waiting = late_[{layer, stage}];
+    if (waiting.empty()) {
+      for (size_t i = 0; i < lag; ++i) {
+        waiting.push_back(
+            backend_->arena().Zeros(share.type(), share.shape(), MemoryKind::kActivation));
+      }
+    }
+    waiting.push_back(std::move(share));
+    share = std::move(waiting.front());
+    waiting.pop_front();
   }
 }
 
@@ -320,6 +344,7 @@ void SerialTrainer::Update(int update) {
 }
 
 absl::StatusOr<double> SerialTrainer::Step() {
+  late_.clear();
   for (int update = 0; update < Updates(); ++update) {
     AddGradients(update);
     ClipGradients();
@@ -335,6 +360,8 @@ absl::StatusOr<double> SerialTrainer::Step() {
   return sum / static_cast<double>(options_.num_micro_batches * options_.micro_batch_size *
                                    options_.data->targets_per_sample());
 }
+
+void SerialTrainer::JudgeBy(int loss_layer) { judged_loss_ = loss_layer; }
 
 absl::StatusOr<double> SerialTrainer::Evaluate(const BatchSource& data, int64_t step,
                                                int64_t first_sample, int64_t samples,

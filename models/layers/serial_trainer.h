@@ -23,6 +23,7 @@
 #define PIPELAB_MODELS_LAYERS_SERIAL_TRAINER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -47,6 +48,10 @@ namespace pipelab {
 struct Staleness {
   int per_update = 0;
   std::function<int(int stage, int micro_batch)> version;
+  // A gradient that stage `to` gives an output of stage `from` goes through the forward of so many
+  // micro-batches later; the first ones find zeros, and the last of a step are lost. None: of the
+  // same one.
+  std::function<int(int from, int to)> lag = nullptr;
 };
 
 struct SerialOptions {
@@ -98,6 +103,9 @@ class SerialTrainer {
   // Mean loss over the samples [first_sample, first_sample + samples) of a step's batch of any
   // source, without dropout and without training. What the loss layer predicts is added to
   // `predictions` (LayerContext::predictions), sample by sample, where that is not null.
+  // Where blocks learn locally (zoo/local_heads.h), losses and predictions are those of the last
+  // loss, or from here on of this one: an exit of the network before its end.
+  void JudgeBy(int loss_layer);
   absl::StatusOr<double> Evaluate(const BatchSource& data, int64_t step, int64_t first_sample,
                                   int64_t samples, std::vector<float>* predictions = nullptr);
 
@@ -163,6 +171,8 @@ class SerialTrainer {
                  std::vector<Tensor>* outputs);
   void Backward(int layer, LayerContext ctx, LayerStash* stash, std::vector<Tensor>* outputs,
                 std::vector<OutputGradient>* gradients);
+  // Puts the stages' gradients of earlier micro-batches in the place of this one's.
+  void TakeLateGradients(int layer, OutputGradient* gradient);
   Tensor SumOf(OutputGradient gradient);
   // The first layer whose backward reads the output, or -1.
   int FirstReader(int layer) const;
@@ -175,7 +185,10 @@ class SerialTrainer {
   SerialOptions options_;
   std::vector<TokenSlice> slices_;
   std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<std::vector<int>> consumers_;                      // [layer]
+  std::vector<std::vector<int>> consumers_;  // [layer]
+  // [layer, stage] what the stage has given the layer's output, the oldest first.
+  std::map<std::pair<int, int>, std::deque<Tensor>> late_;
+  int judged_loss_;                                              // a layer
   std::vector<std::vector<std::vector<Parameter>>> parameters_;  // [partial sum][layer]
   std::map<std::string, Value> values_;                          // by ValueName
   std::vector<std::string> value_order_;                         // of first uses

@@ -79,15 +79,17 @@ absl::StatusOr<ModelPartition> MakePartition(const ModelGraph& graph,
   p.layers.resize(stages);
   p.loss_stage = p.stage_of_layer[LossLayer(graph)];
   const std::vector<std::vector<int>> consumers = Consumers(graph);
+  const std::vector<std::vector<int>> sources = GradientSources(graph);
   std::vector<StageGraph::Edge> edges;
   for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
     const int from = p.stage_of_layer[i];
     p.layers[from].push_back(i);
-    std::set<int> to;
+    std::set<int> to, back;
     for (int consumer : consumers[i]) to.insert(p.stage_of_layer[consumer]);
+    for (int source : sources[i]) back.insert(p.stage_of_layer[source]);
     to.erase(from);
     for (int stage : to) {
-      edges.push_back({from, stage});
+      edges.push_back({from, stage, back.count(stage) > 0 ? 0 : StageGraph::kNoGradient});
       p.edge_layer.push_back(i);
     }
   }
@@ -127,9 +129,10 @@ absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int beg
 }
 
 std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_of_layer) {
-  std::set<int> kept = {block_of_layer[LossLayer(graph)]};
+  std::set<int> kept;
   for (size_t i = 0; i < block_of_layer.size(); ++i) {
-    if (graph.layers[i].inputs.empty()) kept.insert(block_of_layer[i]);
+    const LayerSpec& layer = graph.layers[i];
+    if (layer.inputs.empty() || layer.output_shape.empty()) kept.insert(block_of_layer[i]);
   }
   for (int& block : block_of_layer) {
     if (kept.count(block) > 0) block = -1;
@@ -160,7 +163,7 @@ int64_t NumParameterValues(const ModelGraph& graph) {
 }
 
 bool SumsInLayerOrder(const ModelGraph& graph, const ModelPartition& partition) {
-  const std::vector<std::vector<int>> consumers = Consumers(graph);
+  const std::vector<std::vector<int>> consumers = GradientSources(graph);
   for (size_t i = 0; i < consumers.size(); ++i) {
     if (consumers[i].size() < 3) continue;  // a sum of two commutes
     int before = static_cast<int>(graph.layers.size());

@@ -13,7 +13,7 @@
 // Several consumers in one stage share one edge: their gradients are added up there, from the last
 // layer to the first, and one sum is sent back. The stage that makes the output adds what comes
 // back from the last stage to the first, and then the shares of its own consumers, from the last
-// layer to the first.
+// layer to the first. An edge brings no gradient where all its consumers are detached.
 #ifndef PIPELAB_PIPELINES_COST_MODEL_PARTITION_H_
 #define PIPELAB_PIPELINES_COST_MODEL_PARTITION_H_
 

@@ -83,7 +83,7 @@ absl::Status AddJoins(const StagePlan& plan, const StageBytes& bytes, const Mach
   for (size_t v = 0; v < plan.values.size(); ++v) {
     const StagePlan::Value& value = plan.values[v];
     const int64_t numbers = bytes.value[v].value() / 4;
-    const int gradients = static_cast<int>(value.consumers.size() + value.out_edges.size());
+    const int gradients = value.shares + value.back_edges;
     if (gradients > 1) {
       PIPELAB_ASSIGN_OR_RETURN(
           const Nanoseconds sum,

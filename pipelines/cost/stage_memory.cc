@@ -68,7 +68,7 @@ Bytes BackwardPeak(const StageBytes& stage, StagePass pass) {
   Walk walk;
   std::vector<bool> has_gradient;
   for (size_t v = 0; v < plan.values.size(); ++v) {
-    const int edges = static_cast<int>(plan.values[v].out_edges.size());
+    const int edges = plan.values[v].back_edges;
     has_gradient.push_back(edges > 0);
     if (edges > 1) walk.level -= stage.value[v] * (edges - 1);
   }
@@ -79,7 +79,9 @@ Bytes BackwardPeak(const StageBytes& stage, StagePass pass) {
       walk.Reach(stage.data[place] + (fused ? layer.backward_peak : layer.backward_input_peak));
       walk.level += layer.carried - layer.output - layer.kept - stage.Released(pass, place);
       if (!fused) walk.level += layer.kept_for_weight;
-      for (int v : plan.inputs[place]) {
+      for (size_t k = 0; k < plan.inputs[place].size(); ++k) {
+        const int v = plan.inputs[place][k];
+        if (!plan.gives[place][k]) continue;
         if (!has_gradient[v]) walk.level += stage.value[v];
         has_gradient[v] = true;
       }

@@ -170,9 +170,12 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
   for (int place = 0; place < static_cast<int>(plan.layers.size()); ++place) {
     const LayerSpec& layer = graph.layers[plan.layers[place]];
     plan.inputs.emplace_back();
+    plan.gives.emplace_back();
     for (int input : layer.inputs) {
       const int value = value_of_layer.at(input);
       plan.inputs.back().push_back(value);
+      plan.gives.back().push_back(!IsDetached(layer, input));
+      plan.values[value].shares += plan.gives.back().back() ? 1 : 0;
       plan.values[value].consumers.push_back(place);
       plan.values[value].use = std::max(plan.values[value].use, layer.input_use);
     }
@@ -180,6 +183,9 @@ StagePlan MakeStagePlan(const ModelGraph& graph, const ModelPartition& partition
   for (int edge : partition.stages.out_edges[stage]) {
     const int value = value_of_layer.at(partition.edge_layer[edge]);
     plan.values[value].out_edges.push_back(static_cast<int>(plan.out_values.size()));
+    if (partition.stages.edges[edge].lag != StageGraph::kNoGradient) {
+      ++plan.values[value].back_edges;
+    }
     plan.out_values.push_back(value);
   }
   FillReleases(graph, &plan);

@@ -47,6 +47,8 @@ struct StagePlan {
     int layer = 0;               // of the graph: whose output it is
     std::vector<int> consumers;  // places of the stage's layers that take it, ascending
     std::vector<int> out_edges;  // of the stage, ascending
+    int back_edges = 0;          // of these, that bring a gradient
+    int shares = 0;              // consumers here that give it one
     // The longest use by a consumer here; kForward: no backward reads it.
     InputUse use = InputUse::kForward;
     // By a forward of a stage that rebuilds blocks: an input of a block, or read by the backward of
@@ -69,6 +71,7 @@ struct StagePlan {
   int num_in_edges = 0;
   std::vector<Value> values;             // of the in-edges, then of the places
   std::vector<std::vector<int>> inputs;  // [place] -> values, as LayerSpec::inputs
+  std::vector<std::vector<bool>> gives;  // the same: whether the layer gives it a gradient
   std::vector<int> out_values;           // [out-edge] -> value
   // All places in their order; one that is not rebuilt where the stage does not rebuild blocks.
   std::vector<Block> blocks;

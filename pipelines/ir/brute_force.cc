@@ -169,7 +169,9 @@ class Judge {
         return false;
       }
       for (const StageGraph::Edge& e : s_.stages.edges) {
-        if (e.from == a.stage && !input(e.to, a.slice)) return false;
+        if (e.from != a.stage || e.lag == StageGraph::kNoGradient) continue;
+        const int made = sample - e.lag * (end - begin);
+        if (made >= 0 && !AllDid({kB, kI}, e.to, made, a.slice)) return false;
       }
       if (a.slice + 1 < s_.num_slices && !input(a.stage, a.slice + 1)) return false;
     }

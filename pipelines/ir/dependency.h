@@ -9,7 +9,8 @@
 // Actions depend on events and not on actions, because a gradient may come from a fused backward
 // (B) or from its input part (I), and the consumer does not care. Where the two ends of an edge run
 // micro-batches of different size, an action waits for all at the other end that have samples of
-// its own: the larger one for each that it holds, the smaller one for the one that holds it.
+// its own: the larger one for each that it holds, the smaller one for the one that holds it. A
+// gradient with a lag is that of an earlier micro-batch, or there is none to wait for.
 #ifndef PIPELAB_PIPELINES_IR_DEPENDENCY_H_
 #define PIPELAB_PIPELINES_IR_DEPENDENCY_H_
 
@@ -89,7 +90,13 @@ void ForEachDependency(const Schedule& s, bool recomputed, const Action& a, Fn&&
       fn(Event{recomputed ? EventKind::kRecomputed : EventKind::kOutput, a.stage, a.micro_batch,
                a.slice});
       for (int e : graph.out_edges[a.stage]) {
-        at_neighbour(EventKind::kInputGradient, graph.edges[e].to);
+        const StageGraph::Edge& edge = graph.edges[e];
+        if (!s.TakesGradient(edge, a.micro_batch)) continue;
+        if (edge.lag == 0) {
+          at_neighbour(EventKind::kInputGradient, edge.to);
+        } else {  // micro-batches of one size (shape.h)
+          fn(Event{EventKind::kInputGradient, edge.to, a.micro_batch - edge.lag, a.slice});
+        }
       }
       if (a.slice + 1 < s.num_slices) {
         fn(Event{EventKind::kInputGradient, a.stage, a.micro_batch, a.slice + 1});

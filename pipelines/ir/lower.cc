@@ -65,13 +65,19 @@ class Lowering {
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
     if (forward || backward) {
-      for (const EdgeMessage& p : forward ? stage_io.in : stage_io.out)
-        AddWait(d, replica, a, p, backward);
+      for (const EdgeMessage& p : forward ? stage_io.in : stage_io.out) {
+        if (forward || schedule().TakesGradient(EdgeOf(p), a.micro_batch)) {
+          AddWait(d, replica, a, p, backward);
+        }
+      }
     }
     Append(d, OpCode::kCompute, replica, a, -1);
     if (forward || backward) {
-      for (const EdgeMessage& p : forward ? stage_io.out : stage_io.in)
-        AddMessage(d, replica, a, p, backward);
+      for (const EdgeMessage& p : forward ? stage_io.out : stage_io.in) {
+        if (forward || schedule().GradientIsTaken(EdgeOf(p), a.micro_batch)) {
+          AddMessage(d, replica, a, p, backward);
+        }
+      }
     }
   }
 
@@ -86,15 +92,20 @@ class Lowering {
     return std::max(s.MicroBatches(e.from), s.MicroBatches(e.to));
   }
 
-  int64_t Slot(const Action& a, const EdgeMessage& p, bool gradient) const {
+  const StageGraph::Edge& EdgeOf(const EdgeMessage& p) const {
+    return program_.schedule.stages.edges[p.edge];
+  }
+
+  // `late`: how many micro-batches before the action's.
+  int64_t Slot(const Action& a, const EdgeMessage& p, bool gradient, int late = 0) const {
     const Schedule& s = program_.schedule;
     const int64_t transfer =
-        (gradient * MessageMicroBatches(p.edge) + p.MicroBatch(a)) * s.num_slices + a.slice;
+        (gradient * MessageMicroBatches(p.edge) + p.MicroBatch(a) - late) * s.num_slices + a.slice;
     return first_slot_[p.edge] + transfer * stage_io_.num_pieces(p.edge) + p.piece;
   }
 
   void AddWait(int d, int replica, const Action& a, const EdgeMessage& p, bool gradient) {
-    const int32_t id = message_in_slot_[Slot(a, p, gradient)];
+    const int32_t id = message_in_slot_[Slot(a, p, gradient, gradient ? EdgeOf(p).lag : 0)];
     CHECK_GE(id, 0) << "the global order runs " << ToString(a) << " before its input exists";
     Append(d, OpCode::kWait, replica, producer_[id], id);
   }

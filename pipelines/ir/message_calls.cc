@@ -185,6 +185,8 @@ absl::StatusOr<Pipeline> PipelineOf(const Schedule& s) {
     }
   }
   pipeline.virtual_stages = s.num_stages() / pipeline.devices;
+  if (s.stages.HasLags())
+    return Refuse("each gradient goes back at once; some here are late or none");
   for (const StageGraph::Edge& e : s.stages.edges) {
     if (e.to == e.from + 1) continue;
     return Refuse("messages go to the next stage; this model has an edge from stage ", e.from,

@@ -191,8 +191,13 @@ class Checker {
     }
     if (!forward && !backward) return;
     for (int e : forward ? s_.stages.in_edges[a.stage] : s_.stages.out_edges[a.stage]) {
-      const int other = forward ? s_.stages.edges[e].from : s_.stages.edges[e].to;
-      CheckRows(d, a, e, other, backward);
+      const StageGraph::Edge& edge = s_.stages.edges[e];
+      Action made = a;  // whose output or gradient it takes
+      if (backward && edge.lag != 0) {
+        made.micro_batch -= edge.lag;
+        if (edge.lag == StageGraph::kNoGradient || made.micro_batch < 0) continue;
+      }
+      CheckRows(d, made, e, forward ? edge.from : edge.to, backward);
     }
   }
 

@@ -77,6 +77,10 @@ bool StageGraph::IsChain() const {
   return true;
 }
 
+bool StageGraph::HasLags() const {
+  return std::any_of(edges.begin(), edges.end(), [](const Edge& e) { return e.lag != 0; });
+}
+
 std::vector<int> StageGraph::TopologicalOrder() const {
   std::vector<int> missing(num_stages()), ready;
   for (int s = 0; s < num_stages(); ++s) {
@@ -117,6 +121,25 @@ std::vector<bool> Schedule::RecomputedStages() const {
   return recomputed;
 }
 
+namespace {
+
+// Of an edge of a model, under a schedule whose stages have these edges.
+int LagOf(const StageGraph& scheduled, const StageGraph::Edge& edge) {
+  if (edge.lag == StageGraph::kNoGradient) return edge.lag;
+  int lag = 0;
+  for (const StageGraph::Edge& e : scheduled.edges) {
+    const bool between = scheduled.IsChain() ? e.from >= edge.from && e.to <= edge.to
+                                             : e.from == edge.from && e.to == edge.to;
+    if (!between) continue;
+    if (e.lag == StageGraph::kNoGradient) return e.lag;
+    lag += e.lag;
+    if (!scheduled.IsChain()) break;
+  }
+  return lag;
+}
+
+}  // namespace
+
 absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages) {
   if (schedule.num_stages() != stages.num_stages()) {
     return absl::InvalidArgumentError(absl::StrCat("the layers are in ", stages.num_stages(),
@@ -147,6 +170,9 @@ absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages) {
           given.count(different[0]) > 0 ? "the schedule, and not in the layers' stages"
                                         : "the layers' stages, and not in the schedule"));
     }
+  }
+  if (schedule.stages.HasLags()) {
+    for (StageGraph::Edge& e : stages.edges) e.lag = LagOf(schedule.stages, e);
   }
   schedule.stages = std::move(stages);
   return schedule;

@@ -51,10 +51,15 @@ struct Action {
 std::string ToString(const Action& action);
 
 // Stages as a DAG; a chain in sequential pipelines. An edge carries an activation forward and its
-// gradient back.
+// gradient back, or, where stages learn locally (PPLL, arXiv 2411.12780), nothing, or, where a
+// pipeline runs over a stream (PARTIME, arXiv 2210.09147), the gradient of an earlier micro-batch.
 struct StageGraph {
+  static constexpr int kNoGradient = -1;
   struct Edge {
     int from = 0, to = 0;
+    // The backward of micro-batch m of `from` takes the gradient that `to` made for m - lag. The
+    // first `lag` backwards have none, and the last `lag` gradients are not taken.
+    int lag = 0;
   };
   std::vector<std::vector<int>> in_edges;   // [stage] -> edge ids, ordered
   std::vector<std::vector<int>> out_edges;  // [stage] -> edge ids, ordered
@@ -66,7 +71,10 @@ struct StageGraph {
   // as a sequential pipeline does and carries nothing.
   StageGraph WithChain() const;
   int num_stages() const { return static_cast<int>(in_edges.size()); }
+  // Whether it is Chain(num_stages()), its gradients of any lag.
   bool IsChain() const;
+  // Whether some edge's gradient is not that of the same micro-batch.
+  bool HasLags() const;
   // Each stage after those with an edge to it; shorter than num_stages() where there is a cycle.
   std::vector<int> TopologicalOrder() const;
 };
@@ -134,13 +142,23 @@ struct Schedule {
   const std::vector<int>& Group(int stage, int micro_batch) const {
     return placement.groups[ReplicaOf(stage, micro_batch)][stage];
   }
+  // Whether the backward of a micro-batch of edge `e.from` takes a gradient along the edge, and
+  // whether the one that `e.to` makes for its micro-batch is taken.
+  bool TakesGradient(const StageGraph::Edge& e, int micro_batch) const {
+    return e.lag == 0 || (e.lag > 0 && micro_batch >= e.lag);
+  }
+  bool GradientIsTaken(const StageGraph::Edge& e, int micro_batch) const {
+    return e.lag == 0 || (e.lag > 0 && micro_batch + e.lag < num_micro_batches);
+  }
   // [stage] Whether backward passes rebuild its activations (some R of it is in the order).
   std::vector<bool> RecomputedStages() const;
 };
 
 // The same order over another graph of as many stages, as a partition of a model makes it. An order
 // over a chain serves every graph whose edges lead to later stages, since it orders all of them; of
-// another graph the edges must be the same. InvalidArgument names the edge.
+// another graph the edges must be the same. An edge's gradient is as late as the schedule's edges
+// between its ends are together, and none where one of them, or the given edge, has none.
+// InvalidArgument names the edge.
 absl::StatusOr<Schedule> WithStages(Schedule schedule, StageGraph stages);
 
 }  // namespace pipelab

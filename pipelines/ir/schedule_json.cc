@@ -189,6 +189,15 @@ MicroBatchRange ScheduleJsonReader::Smallest(const Action& a) const {
   return {a.micro_batch * size, (a.micro_batch + 1) * size};
 }
 
+absl::StatusOr<int> ScheduleJsonReader::ReadLag(const json& lag, absl::string_view where) const {
+  if (lag == "none") return StageGraph::kNoGradient;
+  if (!lag.is_number_integer() || lag < 1 || lag > micro_batches_) {
+    return Error(where, ": its gradient is ", Brief(lag), " late; it must be 1 to ", micro_batches_,
+                 " micro-batches, or \"none\"");
+  }
+  return lag.get<int>();
+}
+
 absl::Status ScheduleJsonReader::ReadEdges() {
   const int stages = static_cast<int>(stages_);
   s_.stages = StageGraph::Chain(stages);
@@ -199,12 +208,14 @@ absl::Status ScheduleJsonReader::ReadEdges() {
   for (size_t e = 0; e < it->size(); ++e) {
     const json& edge = (*it)[e];
     const std::string where = absl::StrCat("edges[", e, "]");
-    if (!edge.is_array() || edge.size() != 2) {
-      return Error(where, ": is ", Brief(edge), "; it must be [from, to]");
+    if (!edge.is_array() || edge.size() < 2 || edge.size() > 3) {
+      return Error(where, ": is ", Brief(edge), "; it must be [from, to] or [from, to, lag]");
     }
     PIPELAB_ASSIGN_OR_RETURN(const int64_t from, Number(edge[0], stages - 1, where));
     PIPELAB_ASSIGN_OR_RETURN(const int64_t to, Number(edge[1], stages - 1, where));
     edges.push_back({static_cast<int>(from), static_cast<int>(to)});
+    if (edge.size() == 2) continue;
+    PIPELAB_ASSIGN_OR_RETURN(edges.back().lag, ReadLag(edge[2], where));
   }
   s_.stages = StageGraph::FromEdges(stages, std::move(edges));
   return absl::OkStatus();

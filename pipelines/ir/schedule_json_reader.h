@@ -58,6 +58,7 @@ class ScheduleJsonReader {
   absl::Status ReadPlacement();
   // What actions say of their micro-batch's replica; -1 where none says it.
   absl::Status ReplicasFromActions();
+  absl::StatusOr<int> ReadLag(const json& lag, absl::string_view where) const;
   absl::StatusOr<std::vector<int>> ReadGroup(const json& value, const std::string& where) const;
   absl::Status ReadStageToDevice(const json& value);
   // Micro-batches whose actions name no replica get the one on whose devices most of them stand.

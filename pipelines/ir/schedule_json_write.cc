@@ -69,11 +69,14 @@ std::string ToJson(const Schedule& s) {
   }
   if (s.num_slices > 1) absl::StrAppend(&out, "  \"slices\": ", s.num_slices, ",\n");
   if (s.eager_reductions) absl::StrAppend(&out, "  \"eager_reductions\": true,\n");
-  if (!s.stages.IsChain()) {
+  if (!s.stages.IsChain() || s.stages.HasLags()) {
     absl::StrAppend(&out, "  \"edges\": [",
                     absl::StrJoin(s.stages.edges, ", ",
                                   [](std::string* to, const StageGraph::Edge& e) {
-                                    absl::StrAppend(to, "[", e.from, ", ", e.to, "]");
+                                    absl::StrAppend(to, "[", e.from, ", ", e.to);
+                                    if (e.lag > 0) absl::StrAppend(to, ", ", e.lag);
+                                    if (e.lag < 0) absl::StrAppend(to, ", \"none\"");
+                                    absl::StrAppend(to, "]");
                                   }),
                     "],\n");
   }

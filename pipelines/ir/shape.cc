@@ -134,12 +134,35 @@ absl::Status CheckMicroBatches(const Schedule& s) {
   return absl::OkStatus();
 }
 
+// A late gradient is kept whole on one device until it is taken.
+absl::Status CheckLags(const Schedule& s) {
+  for (const StageGraph::Edge& e : s.stages.edges) {
+    const auto invalid = [&](const auto&... parts) {
+      return Invalid("edge ", e.from, "-", e.to, ": ", parts...);
+    };
+    if (e.lag == 0 || e.lag == StageGraph::kNoGradient) continue;
+    if (e.lag < 0 || e.lag > s.num_micro_batches) {
+      return invalid("a gradient that is ", e.lag, " micro-batches late; it must be 1 to ",
+                     s.num_micro_batches, ", the micro-batches of a step");
+    }
+    if (s.MicroBatches(e.from) != s.MicroBatches(e.to)) {
+      return invalid("its stages run ", s.MicroBatches(e.from), " and ", s.MicroBatches(e.to),
+                     " micro-batches; late gradients need equal numbers");
+    }
+    if (s.placement.num_replicas() > 1 || s.GroupSize(e.from) > 1 || s.GroupSize(e.to) > 1) {
+      return invalid("late gradients need stages of one device and one replica");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckShape(const Schedule& schedule) {
   PIPELAB_RETURN_IF_ERROR(CheckGraph(schedule.stages));
   PIPELAB_RETURN_IF_ERROR(CheckPlacement(schedule));
-  return CheckMicroBatches(schedule);
+  PIPELAB_RETURN_IF_ERROR(CheckMicroBatches(schedule));
+  return CheckLags(schedule);
 }
 
 }  // namespace pipelab

@@ -30,7 +30,7 @@ struct RandomShape {
 Schedule RandomOrder(const RandomShape& shape, uint64_t seed);
 
 // A grid of shapes: chains, a diamond, skip connections, groups and micro-batches of different
-// size, two replicas, slices.
+// size, two replicas, slices, gradients that are late or none.
 std::vector<RandomShape> Shapes();
 
 }  // namespace pipelab

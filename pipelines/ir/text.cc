@@ -18,10 +18,14 @@ constexpr int64_t kMaxInt16 = std::numeric_limits<int16_t>::max();
 
 void AppendEdges(const StageGraph& graph, std::string* out) {
   absl::StrAppend(out, "edges");
-  if (graph.IsChain()) {
+  if (graph.IsChain() && !graph.HasLags()) {
     absl::StrAppend(out, " chain");
   } else {
-    for (const StageGraph::Edge& e : graph.edges) absl::StrAppend(out, " ", e.from, "-", e.to);
+    for (const StageGraph::Edge& e : graph.edges) {
+      absl::StrAppend(out, " ", e.from, "-", e.to);
+      if (e.lag == StageGraph::kNoGradient) absl::StrAppend(out, ":none");
+      if (e.lag > 0) absl::StrAppend(out, ":", e.lag);
+    }
   }
   absl::StrAppend(out, "\n");
 }
@@ -123,10 +127,22 @@ class Parser {
                                in_.Number(stages_ - 1, "a stage, as in 0-1, or chain"));
       PIPELAB_RETURN_IF_ERROR(in_.Expect("-"));
       PIPELAB_ASSIGN_OR_RETURN(const int64_t to, in_.Number(stages_ - 1, "a stage, as in 0-1"));
-      edges.push_back({static_cast<int>(from), static_cast<int>(to)});
+      PIPELAB_ASSIGN_OR_RETURN(const int lag, Lag());
+      edges.push_back({static_cast<int>(from), static_cast<int>(to), lag});
     }
     s_.stages = StageGraph::FromEdges(static_cast<int>(stages_), std::move(edges));
     return in_.EndLine();
+  }
+
+  // ":none" or ":2" behind an edge, or nothing.
+  absl::StatusOr<int> Lag() {
+    if (!in_.Take(":")) return 0;
+    if (in_.Take("none")) return StageGraph::kNoGradient;
+    const TextCursor begin = in_;
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t lag,
+                             in_.Number(micro_batches_, "how many micro-batches late, or none"));
+    if (lag == 0) return begin.Error("a gradient is at least 1 micro-batch late, or leave it out");
+    return static_cast<int>(lag);
   }
 
   absl::Status Replicas() {

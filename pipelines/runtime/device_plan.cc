@@ -106,7 +106,9 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
       input.parts = inputs_[value];
       std::sort(input.parts.begin(), input.parts.end(),
                 [](const Part& x, const Part& y) { return x.row_begin < y.row_begin; });
-      if (!Covered(input)) {
+      if (!Takes(a, edge)) {
+        input.is_zero = schedule_.stages.edges[edge].lag > 0;
+      } else if (!Covered(input)) {
         return Error(Describe(program_, i),
                      absl::StrCat("its input on edge ", edge,
                                   " is neither made here nor received, or only in part"));
@@ -117,6 +119,7 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
       const Value value(edge, gradient, a.micro_batch, a.slice);
       OutputPlan output;
       output.spec = ProducerSpec(value);
+      output.taken = IsTaken(a, edge);
       const auto source = sources_.find(value);
       if (source != sources_.end()) {
         output.send_buffer = source->second.send_buffer;

@@ -71,6 +71,16 @@ class DevicePlanner {
     return a.kind == ActionKind::kForward ? schedule_.stages.in_edges[a.stage]
                                           : schedule_.stages.out_edges[a.stage];
   }
+  // Whether an action that takes `a`'s kind of value along the edge has one, and whether one that
+  // makes it hands it on.
+  bool Takes(const Action& a, int edge) const {
+    return a.kind == ActionKind::kForward ||
+           schedule_.TakesGradient(schedule_.stages.edges[edge], a.micro_batch);
+  }
+  bool IsTaken(const Action& a, int edge) const {
+    return a.kind == ActionKind::kForward ||
+           schedule_.GradientIsTaken(schedule_.stages.edges[edge], a.micro_batch);
+  }
   // Ends of a value: the stage that makes it, the one that takes it. A gradient runs against its
   // edge.
   int Producer(const Value& v) const {
@@ -105,7 +115,8 @@ class DevicePlanner {
     const StageGraph::Edge& e = schedule_.stages.edges[m.edge];
     const int messages = MessagesOf(schedule_, e, consumer == m.gradient ? e.from : e.to);
     const int64_t first = int64_t{m.micro_batch % messages} * m.row_parts;
-    return {Value(m.edge, m.gradient, m.micro_batch / messages, m.slice),
+    const int late = consumer && m.gradient ? e.lag : 0;  // with messages of whole micro-batches
+    return {Value(m.edge, m.gradient, m.micro_batch / messages + late, m.slice),
             {first + m.row_begin, first + m.row_end, int64_t{messages} * m.row_parts}};
   }
 

@@ -30,12 +30,13 @@ absl::Status DevicePlanner::FindValues(const Instruction& i) {
 // The rows of what `a` produces that this device consumes itself.
 absl::Status DevicePlanner::FindLocalRows(const Action& a) {
   for (int edge : EdgesOut(a)) {
+    if (!IsTaken(a, edge)) continue;
     const Value made(edge, a.kind != ActionKind::kForward, a.micro_batch, a.slice);
     const MicroBatchRange taken =
         schedule_.SharedMicroBatches(a.stage, a.micro_batch, Consumer(made));
     for (int m = taken.begin; m < taken.end; ++m) {
       Value end = made;
-      std::get<2>(end) = m;
+      std::get<2>(end) = m + (std::get<1>(made) ? schedule_.stages.edges[edge].lag : 0);
       PIPELAB_RETURN_IF_ERROR(KeepRows(a, made, end));
     }
   }
@@ -51,7 +52,8 @@ absl::Status DevicePlanner::KeepRows(const Action& a, const Value& made, const V
   const int64_t size_from = schedule_.MicroBatchSize(Producer(made)) * to.data_parallel_size;
   const int64_t size_to = schedule_.MicroBatchSize(Consumer(made)) * from.data_parallel_size;
   const int64_t micro_batch_from = std::get<2>(made) * from.data_parallel_size * size_from;
-  const int64_t micro_batch_to = std::get<2>(taken) * to.data_parallel_size * size_to;
+  const int late = std::get<1>(made) ? schedule_.stages.edges[std::get<0>(made)].lag : 0;
+  const int64_t micro_batch_to = (std::get<2>(taken) - late) * to.data_parallel_size * size_to;
   const int64_t first_from = micro_batch_from + from.member * size_from;
   const int64_t first_to = micro_batch_to + to.member * size_to;
   const int64_t begin = std::max(first_from, first_to);

@@ -152,7 +152,11 @@ absl::Status DeviceRunner::Gather(const ComputePlan& compute, std::vector<Tensor
         return absl::InternalError(absl::StrCat("input ", inputs->size(), " has not arrived"));
       }
     }
-    if (input.parts.size() == 1) {
+    if (input.parts.empty()) {  // a gradient that there is not, or not yet
+      inputs->push_back(input.is_zero ? arena_->Zeros(input.spec->type, input.spec->shape,
+                                                      MemoryKind::kActivation)
+                                      : Tensor());
+    } else if (input.parts.size() == 1) {
       inputs->push_back(std::move(buffers_[input.parts[0].buffer]));
     } else {
       inputs->push_back(Assemble(input));
@@ -187,6 +191,7 @@ absl::Status DeviceRunner::Deliver(const ComputePlan& compute, std::vector<Tenso
   }
   for (size_t k = 0; k < outputs.size(); ++k) {
     const OutputPlan& plan = compute.outputs[k];
+    if (!plan.taken) continue;
     if (!Fits(outputs[k], *plan.spec)) {
       return absl::InternalError(absl::StrCat("the module returned ", TensorToString(outputs[k]),
                                               " for ", edges, " ", k, ", not ",

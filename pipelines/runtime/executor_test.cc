@@ -258,13 +258,17 @@ CostTable FakeCosts(const Schedule& s) {
   for (int stage = 0; stage < s.num_stages(); ++stage) {
     const Bytes x = Bytes(12 * 3 * 4 * s.num_slices * s.MicroBatchSize(stage) / s.GroupSize(stage));
     const int64_t in = static_cast<int64_t>(s.stages.in_edges[stage].size());
+    int64_t back = 0;  // input gradients
+    for (int e : s.stages.in_edges[stage]) {
+      if (s.stages.edges[e].lag != StageGraph::kNoGradient) ++back;
+    }
     const int64_t out = static_cast<int64_t>(s.stages.out_edges[stage].size());
     StageMemory m;
     m.kept = x - x * in;
     m.kept_for_weight = x * 2;
     m.forward_peak = m.forward_drop_peak = x * (1 + out);
     m.recompute_peak = x;
-    m.backward_peak = m.backward_input_peak = x * (1 + in);
+    m.backward_peak = m.backward_input_peak = x * (1 + back);
     costs.stages[stage].memory = m;
   }
   return costs;

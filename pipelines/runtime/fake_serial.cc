@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "glog/logging.h"
@@ -19,17 +20,37 @@ std::string TiedParameter(const std::vector<Tie>& ties, int stage) {
 
 namespace {
 
-// One micro-batch forward and backward through all stages, one after the other.
-void SerialMicroBatch(const Schedule& s, int micro_batch,
+// By micro-batch, edge and slice.
+using Values = std::map<std::tuple<int, int, int>, Tensor>;
+
+// One micro-batch forward and backward through all stages, one after the other. `gradients` are
+// those of the step so far that were not taken.
+void SerialMicroBatch(const Schedule& s, int micro_batch, Arena* arena, Values* gradients,
                       std::vector<std::unique_ptr<FakeStage>>& stages) {
-  std::map<std::pair<int, int>, Tensor> values;  // by edge and slice
+  Values values;
   const auto take = [&](const std::vector<int>& edges, int slice) {
     std::vector<Tensor> tensors;
-    for (int e : edges) tensors.push_back(std::move(values[{e, slice}]));
+    for (int e : edges) tensors.push_back(std::move(values[{micro_batch, e, slice}]));
     return tensors;
   };
-  const auto put = [&](const std::vector<int>& edges, int slice, std::vector<Tensor> tensors) {
-    for (size_t k = 0; k < edges.size(); ++k) values[{edges[k], slice}] = std::move(tensors[k]);
+  const auto take_gradients = [&](int stage, int slice) {
+    std::vector<Tensor> tensors;
+    for (int e : s.stages.out_edges[stage]) {
+      const int lag = s.stages.edges[e].lag;
+      Tensor& gradient = (*gradients)[{micro_batch - lag, e, slice}];
+      if (lag > micro_batch) {
+        gradient = arena->Zeros(DataType::kFloat32, stages[stage]->OutputSpec(0, slice).shape,
+                                MemoryKind::kActivation);
+      }
+      tensors.push_back(std::move(gradient));
+    }
+    return tensors;
+  };
+  const auto put = [&](const std::vector<int>& edges, int slice, std::vector<Tensor> tensors,
+                       Values* to) {
+    for (size_t k = 0; k < edges.size(); ++k) {
+      (*to)[{micro_batch, edges[k], slice}] = std::move(tensors[k]);
+    }
   };
   Action a;
   a.micro_batch = micro_batch;
@@ -38,15 +59,15 @@ void SerialMicroBatch(const Schedule& s, int micro_batch,
     a.kind = ActionKind::kForward;
     for (a.slice = 0; a.slice < s.num_slices; ++a.slice) {
       auto y = stages[stage]->Forward(a, take(s.stages.in_edges[stage], a.slice), false);
-      put(s.stages.out_edges[stage], a.slice, std::move(y).value());
+      put(s.stages.out_edges[stage], a.slice, std::move(y).value(), &values);
     }
   }
   for (int stage = s.num_stages() - 1; stage >= 0; --stage) {
     a.stage = static_cast<int16_t>(stage);
     a.kind = ActionKind::kBackward;
     for (a.slice = static_cast<int16_t>(s.num_slices - 1); a.slice >= 0; --a.slice) {
-      auto dx = stages[stage]->Backward(a, take(s.stages.out_edges[stage], a.slice));
-      put(s.stages.in_edges[stage], a.slice, std::move(dx).value());
+      auto dx = stages[stage]->Backward(a, take_gradients(stage, a.slice));
+      put(s.stages.in_edges[stage], a.slice, std::move(dx).value(), gradients);
     }
   }
 }
@@ -84,7 +105,10 @@ std::vector<std::vector<float>> SerialParameters(const Schedule& s, const std::v
     stages.push_back(std::make_unique<FakeStage>(&arena, config));
   }
   for (int step = 0; step < steps; ++step) {
-    for (int m = 0; m < s.num_micro_batches; ++m) SerialMicroBatch(s, m, stages);
+    Values gradients;
+    for (int m = 0; m < s.num_micro_batches; ++m) {
+      SerialMicroBatch(s, m, &arena, &gradients, stages);
+    }
     for (const Tie& tie : ties) {
       std::vector<Tensor> copies;
       for (int stage : tie.stages) copies.push_back(*stages[stage]->Gradients(tie.parameter));

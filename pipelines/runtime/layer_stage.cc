@@ -1,5 +1,6 @@
 #include "pipelines/runtime/layer_stage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -11,6 +12,15 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+
+namespace {
+
+int PlaceOf(const StagePlan& plan, int layer) {
+  return static_cast<int>(std::find(plan.layers.begin(), plan.layers.end(), layer) -
+                          plan.layers.begin());
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<LayerStage>> LayerStage::Create(const ModelGraph& graph,
                                                                const ModelPartition& partition,
@@ -51,7 +61,7 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
       options_(options),
       plan_(MakeStagePlan(graph, partition, stage)),
       samples_(options.micro_batch_size / options.data_parallel_size),
-      has_loss_(partition.loss_stage == stage),
+      loss_place_(partition.loss_stage == stage ? PlaceOf(plan_, LossLayer(graph)) : -1),
       parameters_(graph, plan_.layers, options.optimizer, backend, options.seed, options.shard),
       statistics_(graph, plan_.layers, backend),
       versions_(options.version_uses) {
@@ -62,6 +72,9 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
   };
   for (int value = 0; value < plan_.num_in_edges; ++value) in_edges_.push_back(edge(value));
   for (int value : plan_.out_values) out_edges_.push_back(edge(value));
+  for (int e : partition.stages.out_edges[stage]) {
+    takes_gradient_.push_back(partition.stages.edges[e].lag != StageGraph::kNoGradient);
+  }
 }
 
 Shape LayerStage::RowsOf(const std::vector<int64_t>& sample_shape, int slice) const {
@@ -80,12 +93,14 @@ TensorSpec LayerStage::OutputSpec(int out_edge, int slice) const {
 
 absl::Status LayerStage::CheckTensors(const Action& a, const char* what,
                                       const std::vector<Tensor>& tensors,
-                                      const std::vector<EdgeShape>& edges) const {
+                                      const std::vector<EdgeShape>& edges,
+                                      const std::vector<bool>& expected) const {
   if (tensors.size() != edges.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(ToString(a), " takes ", edges.size(), " ", what, ", not ", tensors.size()));
   }
   for (size_t e = 0; e < edges.size(); ++e) {
+    if (!expected.empty() && !expected[e]) continue;
     const Shape shape = RowsOf(edges[e].shape, a.slice);
     const Tensor& t = tensors[e];
     if (!t.empty() && t.type() == backend_->activation_type() && t.shape() == shape) continue;

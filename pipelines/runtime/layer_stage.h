@@ -161,9 +161,11 @@ class LayerStage : public StageModule {
 
   LayerStage(const ModelGraph& graph, const ModelPartition& partition, int stage, Backend* backend,
              const LayerStageOptions& options);
+  bool has_loss() const { return loss_place_ >= 0; }
   absl::StatusOr<MicroBatch*> Find(const Action& a, Phase phase);
   absl::Status CheckTensors(const Action& a, const char* what, const std::vector<Tensor>& tensors,
-                            const std::vector<EdgeShape>& edges) const;
+                            const std::vector<EdgeShape>& edges,
+                            const std::vector<bool>& expected = {}) const;
   LayerContext ContextFor(int64_t step, const Action& a) const;
   // Layers compute with this version from here on.
   void Bind(int version);
@@ -209,7 +211,8 @@ class LayerStage : public StageModule {
   std::vector<TokenSlice> slices_;
   std::vector<LayerSpec> specs_;  // [place]
   std::vector<EdgeShape> in_edges_, out_edges_;
-  bool has_loss_;
+  std::vector<bool> takes_gradient_;            // [out-edge]
+  int loss_place_;                              // of the model's loss; -1: it is in another stage
   std::vector<std::unique_ptr<Layer>> layers_;  // [place]
   StageParameters parameters_;
   StageStatistics statistics_;

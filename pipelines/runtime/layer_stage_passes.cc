@@ -12,11 +12,14 @@ void LayerStage::ForwardBlock(const StagePlan::Block& block, LayerContext ctx,
                               const BatchSource* data, StagePass pass,
                               std::vector<LayerStash>* sequences, MicroBatch* mb) {
   const bool drop = pass == StagePass::kForwardDrop && plan_.Drops(block);
+  double* const loss = ctx.loss_sum;
   for (int place = block.begin; place < block.end; ++place) {
     const BatchView view = DataOf(place, data, ctx);
     ctx.batch = &view;
     ctx.sequence = sequences == nullptr ? nullptr : &(*sequences)[place];
     LayerStash stash;
+    double local_loss = 0;  // of a stage that learns locally
+    ctx.loss_sum = place == loss_place_ ? loss : &local_loss;
     mb->values[plan_.output(place)] = layers_[place]->Forward(ctx, InputsOf(place, *mb), &stash);
     if (!drop) mb->stashes[place] = std::move(stash);
     Release(pass, place, mb);
@@ -82,8 +85,8 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
       SequencesOf(a), &mb);
   PIPELAB_RETURN_IF_ERROR(FinishWork());
   CountUse(a.version);
-  if (has_loss_ && a.slice == 0) losses_[a.micro_batch] = 0;
-  if (has_loss_) losses_[a.micro_batch] += loss;
+  if (has_loss() && a.slice == 0) losses_[a.micro_batch] = 0;
+  if (has_loss()) losses_[a.micro_batch] += loss;
   return outputs;
 }
 
@@ -144,7 +147,7 @@ void LayerStage::BackwardLayer(int place, StagePass pass, LayerContext ctx, Micr
   if (pass != StagePass::kBackwardInput) layers_[place]->BackwardWeight(ctx, inputs, stash);
   inputs.clear();
   for (size_t k = 0; k < shares.size(); ++k) {
-    AddTo(&(*gradients)[plan_.inputs[place][k]], std::move(shares[k]));
+    if (plan_.gives[place][k]) AddTo(&(*gradients)[plan_.inputs[place][k]], std::move(shares[k]));
   }
   Release(pass, place, mb);
 }
@@ -153,7 +156,8 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
                                                          std::vector<Tensor> output_gradients) {
   PIPELAB_RETURN_IF_ERROR(
       CheckAction(a, {ActionKind::kBackward, ActionKind::kBackwardInput}, slices_.size()));
-  PIPELAB_RETURN_IF_ERROR(CheckTensors(a, "output gradients", output_gradients, out_edges_));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckTensors(a, "output gradients", output_gradients, out_edges_, takes_gradient_));
   PIPELAB_ASSIGN_OR_RETURN(MicroBatch * mb, Find(a, Phase::kReady));
   const auto later = in_flight_.find({a.micro_batch, a.slice + 1});
   if (later != in_flight_.end() && later->second.phase != Phase::kInputDone) {
@@ -165,6 +169,7 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Backward(const Action& a,
   if (a.kind == ActionKind::kBackward) PrepareGradients();
   std::vector<Tensor> gradients(plan_.values.size());
   for (int edge = static_cast<int>(plan_.out_values.size()) - 1; edge >= 0; --edge) {
+    if (!takes_gradient_[edge]) continue;
     AddTo(&gradients[plan_.out_values[edge]], std::move(output_gradients[edge]));
   }
   const bool fused = a.kind == ActionKind::kBackward;

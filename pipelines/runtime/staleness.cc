@@ -22,6 +22,10 @@ absl::StatusOr<Staleness> PublishedStaleness(const Schedule& schedule) {
     const int group = schedule.num_micro_batches / std::max(1, updates);
     return Staleness{group, [group](int, int t) { return std::max(0, t / group - 1); }};
   }
+  if (schedule.name == "over_time") {
+    return Staleness{1, [](int, int t) { return t; },
+                     [](int from, int to) { return 2 * (to - from); }};
+  }
   return absl::NotFoundError(
       absl::StrCat("no staleness rule is published for schedule \"", schedule.name, "\""));
 }

@@ -8,6 +8,9 @@
 // micro-batch makes one update; vertical sync: all stages with t - n + 1.
 // PipeDream-2BW (ICML 2021): W(t+1) = W(t) - nu grad f(W(t-1)), t counting groups of micro-batches.
 //
+// PARTIME (arXiv 2210.09147): the newest weights, an update a micro-batch, and across each boundary
+// the gradient of the micro-batch two before.
+//
 // A rule is a formula of stage and micro-batch: nothing of it is read off a schedule's order, but
 // for how many optimizer steps there are.
 #ifndef PIPELAB_PIPELINES_RUNTIME_STALENESS_H_

@@ -84,6 +84,7 @@ class DeviceTraining final : public PipelineTraining {
   const std::vector<int64_t>& slices() const override { return plan_.slices; }
   const CostTable& costs() const override { return plan_.costs; }
   const ModelPartition& partition() const override { return plan_.partition; }
+  const ModelGraph& graph() const override { return plan_.graph; }
   std::vector<ComputeDevice::Counts> DeviceCounts() const override { return devices_->Counts(); }
 
  private:

@@ -33,6 +33,7 @@
 #include "models/data/batch_source.h"
 #include "models/graph/layer_spec.h"
 #include "models/layers/optimizer.h"
+#include "models/zoo/local_heads.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/program.h"
@@ -69,6 +70,7 @@ struct TrainingOptions {
   // What copies of a stage (--data_parallel) normalise by. With kOwn a checkpoint has the first
   // copy's running statistics.
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
+  LocalHead local_heads = LocalHead::kLinear;  // of stages that learn locally (scheme local)
   absl::Duration wait_limit = absl::Seconds(60);
   bool trace = true;
   bool rendezvous = false;  // in-process sends wait for their receivers
@@ -120,6 +122,8 @@ class PipelineTraining {
   // tensor-parallel group: all of a group do the same.
   virtual const CostTable& costs() const = 0;
   virtual const ModelPartition& partition() const = 0;
+  // The model as the devices train it: with the heads of stages that learn locally.
+  virtual const ModelGraph& graph() const = 0;
   // What the devices of this process counted, in the order of ranks (kernels/compute_device.h).
   virtual std::vector<ComputeDevice::Counts> DeviceCounts() const = 0;
 };

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
+#include "pipelines/step/local_stages.h"
 #include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
@@ -43,6 +44,13 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
                            PartitionOf(graph, parts.schedule.num_stages(), options));
   partition.block_of_layer = options.block_of_layer;
+  PIPELAB_ASSIGN_OR_RETURN(
+      absl::optional<LocalStages> local,
+      LocalStagesOf({graph, {}}, partition, parts.schedule, options.local_heads));
+  if (local.has_value()) {
+    plan->graph = std::move(local->model.graph);
+    partition = std::move(local->partition);
+  }
   PIPELAB_ASSIGN_OR_RETURN(plan->slices, ChooseSlices(graph, parts.schedule, options.slices));
   PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
   const GroupedModel model = {graph, {}};

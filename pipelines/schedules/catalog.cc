@@ -65,6 +65,10 @@ constexpr Scheme kCatalog[] = {
      kVirtualStages, &CheckHanayo},
     {"graph", "1F1B on a graph of stages: branches run in parallel", "Jeon et al., ASPLOS 2025", 1,
      &MakeGraph, false, kGroupSize | kStageGraph, &CheckGraph},
+    {"local", "stages learn locally: a backward right after its forward, no gradient messages",
+     "PPLL, arXiv 2411.12780", 1, &MakeLocal, false, kNoGradients},
+    {"over_time", "a stream: each tick a forward, a backward and a step, gradients 2 samples late",
+     "PARTIME, ICMLA 2022", 1, &MakeOverTime, true, kLateGradients, &CheckOverTime},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();

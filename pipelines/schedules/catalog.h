@@ -108,6 +108,9 @@ enum SchemeOption : uint32_t {
   // No options, but what callers have to know.
   kSplitBackward = 128,  // passes are F, I and W
   kPassTimes = 256,      // the order depends on SchemeParams::times
+  // Edges bring no gradient: for models with a loss in every stage (models/zoo/local_heads.h).
+  kNoGradients = 1024,
+  kLateGradients = 2048,  // edges bring gradients of earlier micro-batches
 };
 
 struct Scheme {
@@ -129,6 +132,12 @@ struct Scheme {
   // times, and holds no more weight gradients back where it recomputes.
   absl::string_view never_longer_than = {};
 };
+
+// Whether training under the scheme has the losses of serial training from end to end, but for the
+// order of sums: no older weights, and no losses of the stages' own.
+inline bool TrainsAsSerial(const Scheme& scheme) {
+  return !scheme.asynchronous && (scheme.options & kNoGradients) == 0;
+}
 
 // All schemes, in the order in which tables show them.
 absl::Span<const Scheme> Catalog();

@@ -41,6 +41,9 @@ absl::StatusOr<Schedule> MakePipeDream(const SchemeParams& params);
 absl::StatusOr<Schedule> MakePipeDreamVerticalSync(const SchemeParams& params);
 absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params);
 
+absl::StatusOr<Schedule> MakeLocal(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeOverTime(const SchemeParams& params);
+
 // Scheme::check: OK, or InvalidArgument that names the option. The functions above are called with
 // what these have passed.
 absl::Status CheckGroups(const SchemeParams& params);    // interleaved schemes
@@ -50,6 +53,7 @@ absl::Status CheckHanayo(const SchemeParams& params);
 absl::Status CheckGraph(const SchemeParams& params);
 absl::Status CheckPipeDream(const SchemeParams& params);
 absl::Status CheckPipeDream2Bw(const SchemeParams& params);
+absl::Status CheckOverTime(const SchemeParams& params);
 
 // Scheme::most_held.
 int HeldInZb1p(const SchemeParams& params);

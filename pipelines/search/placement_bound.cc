@@ -79,11 +79,13 @@ void PlacementBound::SetWays() {
         Ways& way = ways[stage];
         way.before = std::max(way.before, ways[from].before + hop(e, from, stage) +
                                               Value(costs.stages[from].forward));
+        if (s.stages.edges[e].lag != 0) continue;
         way.after = std::max(way.after, ways[from].after + hop(e, stage, from) + Backward(from));
       }
     }
     for (int stage = s.num_stages() - 1; stage >= 0; --stage) {
       for (int e : s.stages.out_edges[stage]) {
+        if (s.stages.edges[e].lag != 0) continue;
         const int to = s.stages.edges[e].to;
         ways[stage].beyond =
             std::max(ways[stage].beyond, hop(e, stage, to) + Value(costs.stages[to].forward) +

@@ -17,6 +17,7 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
       reshard_(program.schedule, costs) {
   const Schedule& s = program.schedule;
   num_edges_ = s.stages.edges.size();
+  for (const StageGraph::Edge& e : s.stages.edges) late_ |= e.lag > 0;
   slices_differ_ = !costs.slices.empty();
   for (int slice = 0; slice < num_slices_; ++slice) {
     for (size_t e = 0; e < num_edges_; ++e) {
@@ -48,6 +49,29 @@ InstructionCost InstructionCostTable::WithReshard(InstructionCost cost, int devi
   return cost;
 }
 
+// Zeros stand for late gradients that there are not yet, and those that come too late to be taken
+// are dropped.
+InstructionCost InstructionCostTable::WithLags(InstructionCost cost, const Instruction& i) const {
+  const Action& a = i.action;
+  if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) return cost;
+  const Schedule& s = program_.schedule;
+  const int slice = num_slices_ > 1 ? a.slice : 0;
+  const auto bytes = [&](int edge) {
+    return costs_.EdgeBytesOf(edge, slice).value() / slice_parts_;
+  };
+  for (int e : s.stages.out_edges[a.stage]) {
+    const StageGraph::Edge& edge = s.stages.edges[e];
+    if (edge.lag <= 0 || s.TakesGradient(edge, a.micro_batch)) continue;
+    cost.peak += bytes(e);
+    cost.change += bytes(e);
+  }
+  for (int e : s.stages.in_edges[a.stage]) {
+    const StageGraph::Edge& edge = s.stages.edges[e];
+    if (edge.lag > 0 && !s.GradientIsTaken(edge, a.micro_batch)) cost.change -= bytes(e);
+  }
+  return cost;
+}
+
 int64_t InstructionCostTable::StatisticsTime(const Action& a, const std::vector<int>& group) const {
   int64_t time = 0;
   for (const TensorCollective& c : costs_.StatisticsOf(a)) {
@@ -60,14 +84,19 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
     int stage, int slice, bool recomputed, const std::vector<int>& group) const {
   const Schedule& s = program_.schedule;
   const StageMemory& m = costs_.StageOf(stage, slice).memory;
-  int64_t in = 0, out = 0;
+  int64_t in = 0, out = 0;            // activations
+  int64_t in_back = 0, out_back = 0;  // gradients
   const int64_t size = s.MicroBatchSize(stage);
   const int64_t parts = static_cast<int64_t>(group.size()) * slice_parts_;
   for (int e : s.stages.in_edges[stage]) {
-    in += costs_.EdgeBytesOf(e, slice).value() * size / parts;
+    const int64_t bytes = costs_.EdgeBytesOf(e, slice).value() * size / parts;
+    in += bytes;
+    if (s.stages.edges[e].lag != StageGraph::kNoGradient) in_back += bytes;
   }
   for (int e : s.stages.out_edges[stage]) {
-    out += costs_.EdgeBytesOf(e, slice).value() * size / parts;
+    const int64_t bytes = costs_.EdgeBytesOf(e, slice).value() * size / parts;
+    out += bytes;
+    if (s.stages.edges[e].lag != StageGraph::kNoGradient) out_back += bytes;
   }
   // Of the device's own rows already (cost_table.h); token slices may be alike.
   const auto own = [this](Bytes bytes) { return bytes.value() / slice_parts_; };
@@ -87,9 +116,9 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
   set(ActionKind::kForward, recomputed ? m.forward_drop_peak : m.forward_peak,
       in + (recomputed ? dropped : kept), out - in);
   set(ActionKind::kRecompute, m.recompute_peak, kept - dropped, 0);
-  set(ActionKind::kBackward, m.backward_peak, carried - (kept + in), in - out);
+  set(ActionKind::kBackward, m.backward_peak, carried - (kept + in), in_back - out_back);
   set(ActionKind::kBackwardInput, m.backward_input_peak, for_weight + carried - (kept + in),
-      in - out);
+      in_back - out_back);
   set(ActionKind::kBackwardWeight, m.backward_weight_peak, -for_weight, 0);
   if (!recomputed) {
     instruction_costs[static_cast<int>(ActionKind::kForward)].peak_kept = own(m.forward_peak_kept);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/sim/reshard_memory.h"
@@ -46,6 +47,7 @@ class InstructionCostTable {
         const InstructionCost& cost =
             table_[(i.replica * num_stages_ + i.action.stage) * num_slices_ + slice]
                   [static_cast<int>(i.action.kind)];
+        if (ABSL_PREDICT_FALSE(late_)) return WithLags(cost, i);  // of stages on one device
         return reshard_.any() ? WithReshard(cost, device, i) : cost;
       }
       case OpCode::kSend:
@@ -84,6 +86,7 @@ class InstructionCostTable {
   using StageInstructionCosts = std::array<InstructionCost, kNumKinds>;
 
   InstructionCost WithReshard(InstructionCost cost, int device, const Instruction& i) const;
+  InstructionCost WithLags(InstructionCost cost, const Instruction& i) const;
   StageInstructionCosts CostsOfStage(int stage, int slice, bool recomputed,
                                      const std::vector<int>& group) const;
   // Of what the group does together in the action, one after the other.
@@ -103,6 +106,7 @@ class InstructionCostTable {
   std::vector<int64_t> norm_bytes_;  // [device] terms of all its copies; empty without a norm
   size_t num_edges_ = 0;
   bool slices_differ_ = false;
+  bool late_ = false;                         // some gradient is that of an earlier micro-batch
   std::vector<int64_t> message_bytes_;        // [edge, slice where they differ] of all its rows
   std::vector<StageInstructionCosts> table_;  // [(replica * stages + stage) * slices + slice]
 };

@@ -39,7 +39,7 @@ struct OrderWalk {
   std::vector<std::vector<Nanoseconds>> last_gradient;
 };
 
-// Groups of one device, whole samples, and micro-batches of one size.
+// Groups of one device, whole samples, micro-batches of one size, and gradients of the same one.
 bool CanWalkOrder(const Schedule& schedule);
 
 // Of `order`, the schedule and `calls` are read: a valid one that CanWalkOrder (CHECKed). Of

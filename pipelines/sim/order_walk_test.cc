@@ -16,7 +16,7 @@ namespace pipelab {
 namespace {
 
 bool CanWalk(const Schedule& s) {
-  bool alone = s.num_slices == 1 && s.micro_batches_of_stage.empty();
+  bool alone = s.num_slices == 1 && s.micro_batches_of_stage.empty() && !s.stages.HasLags();
   for (const auto& replica : s.placement.groups) {
     for (const std::vector<int>& group : replica) alone = alone && group.size() == 1;
   }

@@ -18,6 +18,10 @@ bool AllWhole(const Schedule& s) {
   return true;
 }
 
+bool HasGradient(const Schedule& s, int edge) {
+  return s.stages.edges[edge].lag != StageGraph::kNoGradient;
+}
+
 }  // namespace
 
 ReshardMemoryTable::ReshardMemoryTable(const Schedule& s, const CostTable& costs) : schedule_(s) {
@@ -66,6 +70,7 @@ void ReshardMemoryTable::AddStage(const Schedule& s, const CostTable& costs, int
   const auto add = [&](const std::vector<int>& in, const std::vector<int>& out,
                        ReshardMemory Memory::*memory) {
     for (int edge : in) {
+      if (memory == &Memory::backward && !HasGradient(s, edge)) continue;
       const std::vector<End> ends = EndsOf(s, costs, slice, replica, stage, edge, table.phases);
       for (size_t i = 0; i < ends.size(); ++i) {
         ReshardMemory& m = table.memory[i].*memory;
@@ -74,6 +79,7 @@ void ReshardMemoryTable::AddStage(const Schedule& s, const CostTable& costs, int
     }
     std::vector<int64_t> level(table.memory.size(), 0);  // above that after the action
     for (int edge : out) {
+      if (memory == &Memory::backward && !HasGradient(s, edge)) continue;
       const std::vector<End> ends = EndsOf(s, costs, slice, replica, stage, edge, table.phases);
       for (size_t i = 0; i < ends.size(); ++i) {
         if (ends[i].parts <= 1) continue;  // goes or stays whole

@@ -14,6 +14,7 @@
 #include "pipelines/schedules/schemes.h"
 #include "pipelines/step/execution.h"
 #include "pipelines/step/execution_costs.h"
+#include "pipelines/step/local_stages.h"
 #include "pipelines/step/schedule_file.h"
 #include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
@@ -247,8 +248,18 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
                            cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));
   parts.partition = stages.partition;
+  PIPELAB_ASSIGN_OR_RETURN(
+      absl::optional<LocalStages> local,
+      LocalStagesOf(*parts.model->model, *stages.partition, parts.schedule, c.local_heads));
+  StepModel with_heads;
+  if (local.has_value()) {
+    with_heads = *parts.model;
+    with_heads.model = &local->model;
+    parts.model = &with_heads;
+    parts.partition = &local->partition;
+  }
   // Stages with groups or sizes of their own have costs of their own.
-  const bool alike = parts.schedule.micro_batches_of_stage.empty() &&
+  const bool alike = !local.has_value() && parts.schedule.micro_batches_of_stage.empty() &&
                      parts.schedule.GroupSize(0) == parts.members && IsEven(parts.schedule) &&
                      (parts.members == 1 || !HasBatchNorms(model));
   if (alike) parts.costs = stages.costs;
@@ -261,6 +272,7 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   }
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
   step.model_flops = cache->ModelFlops(c.batch());
+  if (local.has_value()) step.with_heads = std::move(local->model.graph);
   return step;
 }
 

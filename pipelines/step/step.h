@@ -34,6 +34,7 @@ namespace pipelab {
 struct Step {
   StepConfig config;
   ModelPartition partition;
+  absl::optional<ModelGraph> with_heads;  // what is cut, where stages learn locally
   Program program;
   CostTable costs;
   int members = 1;      // devices of the program for each pipeline device

@@ -15,6 +15,7 @@
 //   recompute       none, selective (attention's core), full, blocks
 //   sequence        sequence parallelism within tensor-parallel groups
 //   batch_norm      synchronised or own: what data-parallel copies normalise by
+//   local_heads     of stages that learn locally: linear (default) or convolution
 //   cut             where stages may begin and what is balanced: blocks (default), layers,
 //                   flops_variance or memory (stage_cut.h)
 //   layout          groups or layers of each stage instead: "3+2+2+3"
@@ -48,6 +49,7 @@
 #include "absl/strings/string_view.h"
 #include "models/graph/batch_norm_copies.h"
 #include "models/graph/tensor_parallel.h"
+#include "models/zoo/local_heads.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
@@ -81,6 +83,7 @@ struct StepConfig {
   Recompute recompute = Recompute::kNone;
   bool sequence_parallel = false;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
+  LocalHead local_heads = LocalHead::kLinear;
   CutRule cut = CutRule::kBlocks;
   std::string layout;
   int group_size = 0, replicas = 0, slices = 0, update_interval = 0;

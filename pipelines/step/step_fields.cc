@@ -91,6 +91,7 @@ std::vector<StepField> MakeFields() {
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),
       NamedField<BatchNormCopies>("batch_norm", &StepConfig::batch_norm, BatchNormName,
                                   FindBatchNorm),
+      NamedField<LocalHead>("local_heads", &StepConfig::local_heads, LocalHeadName, FindLocalHead),
       NamedField<CutRule>("cut", &StepConfig::cut, CutRuleName, FindCutRule),
       TextField("layout", &StepConfig::layout),
       IntegerField("group", "group_size", &StepConfig::group_size, 0),

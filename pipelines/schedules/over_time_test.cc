@@ -1,0 +1,88 @@
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "pipelines/ir/dependency.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/ir/versions.h"
+#include "pipelines/schedules/scheme_testing.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+TEST(OverTime, Picture) {
+  EXPECT_EQ(Picture("over_time", {2, 3}), R"(
+0: 0F0 0B0 0S@1 0F1@1 0B1@1 0S@2 0F2@2 0B2@2 0S@3
+1: 1F0 1B0 1S@1 1F1@1 1B1@1 1S@2 1F2@2 1B2@2 1S@3
+)");
+  EXPECT_EQ(Timeline(MakeOrDie("over_time", {3, 4})), R"(
+ 0'0 1'1 2'2 3'3    |
+   0'0 1'1 2'2 3'3  |
+     0'0 1'1 2'2 3'3|
+)");
+}
+
+// The published law, followed back through the gradients that a backward takes: at stage k of n,
+// sample m is updated by the loss of sample m - 2 (n - 1 - k).
+TEST(OverTime, DelayLaw) {
+  for (int n : {1, 2, 3, 4, 8}) {
+    const Schedule s = MakeOrDie("over_time", {n, 40});
+    for (int k = 0; k < n; ++k) {
+      for (int m = 0; m < 40; ++m) {
+        int stage = k, sample = m;
+        for (bool back = true; back;) {
+          back = false;
+          const Action backward = {ActionKind::kBackward, static_cast<int16_t>(stage), sample, 0,
+                                   0};
+          ForEachDependency(s, /*recomputed=*/false, backward, [&](const Event& e) {
+            if (e.kind != EventKind::kInputGradient) return;
+            back = true;
+            stage = e.stage;
+            sample = e.micro_batch;
+          });
+        }
+        const int of_loss = m - 2 * (n - 1 - k);
+        if (of_loss >= 0) {
+          EXPECT_EQ(stage, n - 1);
+          EXPECT_EQ(sample, of_loss) << n << " " << k << " " << m;
+        } else {
+          EXPECT_LT(stage, n - 1) << n << " " << k << " " << m;  // zeros came in between
+          EXPECT_LT(sample, 2);
+        }
+      }
+    }
+  }
+}
+
+// A tick a sample, one version and one sample a stage however long the stream is; gradients of the
+// last two samples are not sent.
+TEST(OverTime, ClosedForms) {
+  for (int p : {1, 2, 3, 4, 8, 16}) {
+    for (int m : {1, 2, 3, 10, 8 * p}) {
+      const Schedule s = MakeOrDie("over_time", {p, m});
+      const UnitFigures f = Figures(s);
+      ASSERT_EQ(f.makespan, 3 * m + p - 1) << p << " " << m;
+      ASSERT_EQ(f.peak, std::vector<int64_t>(p, 1));
+      ASSERT_EQ(LiveVersions(s), std::vector<int>(p, 1));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(s, {}));
+      int64_t gradients = 0;
+      for (const Message& message : program.messages) gradients += message.gradient;
+      ASSERT_EQ(gradients, (p - 1) * std::max(0, m - 2)) << p << " " << m;
+    }
+  }
+}
+
+TEST(OverTime, Refuses) {
+  EXPECT_EQ(Refusal("over_time", {2, 40000}),
+            "over_time --micro_batches=40000: a run updates after every 1, at most 32767 times");
+  SchemeParams groups{2, 4};
+  groups.data_parallel = 2;
+  EXPECT_EQ(Refusal("over_time", groups),
+            "over_time --data_parallel=2: a gradient that is late goes to one device; use "
+            "--data_parallel=1");
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,58 @@
+#include "pipelines/step/local_stages.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+bool BringsGradient(const StageGraph::Edge& e) { return e.lag != StageGraph::kNoGradient; }
+
+// Of the model's layers, for those of the model with heads, which have -1.
+std::vector<int> Moved(const std::vector<int>& of_layer, const std::vector<int>& layer_of) {
+  std::vector<int> moved;
+  for (int layer : layer_of) {
+    if (!of_layer.empty()) moved.push_back(layer < 0 ? -1 : of_layer[layer]);
+  }
+  return moved;
+}
+
+}  // namespace
+
+absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& model,
+                                                          const ModelPartition& partition,
+                                                          const Schedule& schedule,
+                                                          LocalHead kind) {
+  const std::vector<StageGraph::Edge>& scheduled = schedule.stages.edges;
+  const std::vector<StageGraph::Edge>& edges = partition.stages.edges;
+  if (std::all_of(scheduled.begin(), scheduled.end(), BringsGradient) ||
+      std::none_of(edges.begin(), edges.end(), BringsGradient)) {
+    return absl::optional<LocalStages>();
+  }
+  std::vector<int> cuts;
+  for (size_t i = 1; i < partition.stage_of_layer.size(); ++i) {
+    if (partition.stage_of_layer[i] == partition.stage_of_layer[i - 1]) continue;
+    if (partition.stage_of_layer[i] < partition.stage_of_layer[i - 1]) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "stages that learn locally are ranges of layers, and layer \"",
+          model.graph.layers[i].name, "\" goes back to stage ", partition.stage_of_layer[i]));
+    }
+    cuts.push_back(static_cast<int>(i));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(LocalModel local, WithLocalHeads(model.graph, cuts, kind));
+  LocalStages stages;
+  PIPELAB_ASSIGN_OR_RETURN(stages.partition, MakePartition(local.graph, local.stage_of_layer));
+  stages.partition.block_of_layer = Moved(partition.block_of_layer, local.layer_of);
+  stages.model.graph = std::move(local.graph);
+  stages.model.group_of_layer = Moved(model.group_of_layer, local.layer_of);
+  std::vector<int>& groups = stages.model.group_of_layer;
+  for (size_t i = 1; i < groups.size(); ++i) groups[i] = std::max(groups[i], groups[i - 1]);
+  return absl::optional<LocalStages>(std::move(stages));
+}
+
+}  // namespace pipelab
