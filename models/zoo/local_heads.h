@@ -7,8 +7,8 @@
 //                            WithLocalHeads(graph, /*cuts=*/{6, 12}, LocalHead::kLinear));
 //   local.stage_of_layer        // three blocks, a stage each
 //
-// A serial trainer on such a graph is the local-learning loop with detached cuts: no block waits for
-// the step of another, so one after another and as a pipeline give the same numbers.
+// A serial trainer on such a graph is the local-learning loop with detached cuts. No block waits
+// for the step of another, so one after another and as a pipeline give the same numbers.
 #ifndef PIPELAB_MODELS_ZOO_LOCAL_HEADS_H_
 #define PIPELAB_MODELS_ZOO_LOCAL_HEADS_H_
 

@@ -3,10 +3,11 @@
 //
 // A module keeps what its forwards leave for their backwards, by micro-batch. Tensors are passed
 // one an edge of the stage graph, in the order of StageGraph::in_edges / out_edges; a group member
-// has its rows only. Along an edge without gradients (StageGraph::kNoGradient) they are empty tensors;
-// late gradients are zeros until the first is there. In-process tensors are handed over without a copy: a module that returns one
-// tensor for several edges shares it among the stages there, so none of them may write to it.
-// LayerStage returns a tensor of its own for each edge, and writes to the gradients that it gets.
+// has its rows only. Along an edge without gradients (StageGraph::kNoGradient) they are empty
+// tensors; late gradients are zeros until the first is there. In-process tensors are handed over
+// without a copy: a module that returns one tensor for several edges shares it among the stages
+// there, so none of them may write to it. LayerStage returns a tensor of its own for each edge, and
+// writes to the gradients that it gets.
 #ifndef PIPELAB_PIPELINES_RUNTIME_STAGE_MODULE_H_
 #define PIPELAB_PIPELINES_RUNTIME_STAGE_MODULE_H_
 

@@ -1,5 +1,5 @@
-// A model under a schedule whose stages learn locally (scheme local): each stage but the last gets a
-// head where the partition cuts the model (models/zoo/local_heads.h).
+// A model under a schedule whose stages learn locally (scheme local): each stage but the last gets
+// a head where the partition cuts the model (models/zoo/local_heads.h).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(absl::optional<LocalStages> local,
 //                            LocalStagesOf(model, partition, schedule, LocalHead::kLinear));
@@ -21,9 +21,9 @@ struct LocalStages {
   ModelPartition partition;
 };
 
-// None where the schedule's edges all bring gradients, or those of the partition bring none already:
-// the model has heads. InvalidArgument: stages that are no ranges of layers, or what WithLocalHeads
-// says.
+// None where the schedule's edges all bring gradients, or those of the partition bring none
+// already: the model has heads. InvalidArgument: stages that are no ranges of layers, or what
+// WithLocalHeads says.
 absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& model,
                                                           const ModelPartition& partition,
                                                           const Schedule& schedule, LocalHead kind);
