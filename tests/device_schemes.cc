@@ -208,13 +208,17 @@ std::string Unpredicted(const Trace& predicted, const Trace& measured,
   return "";
 }
 
-absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, const Job& job,
-                                  SerialRuns* serial_runs) {
+absl::StatusOr<SchemeOutcome> Run(const ComputeDevices& devices, Job job, SerialRuns* serial_runs) {
   TrainingOptions options = job.options;
   options.devices = devices;
   const bool bfloat16 = devices.activations() == DataType::kBFloat16;
   PIPELAB_ASSIGN_OR_RETURN(auto training, PipelineTraining::Create(*job.graph, *job.data, options));
   const Schedule& schedule = training->program().schedule;
+  SerialRuns local_runs(devices);
+  if (schedule.stages.HasLags() && !HasOwnSteps(schedule)) {  // with heads of its own
+    job.graph = &training->graph();
+    serial_runs = &local_runs;
+  }
   PIPELAB_ASSIGN_OR_RETURN(const Trace predicted, Simulate(training->program(), training->costs()));
   SchemeResult result;
   result.scheme = options.scheme;

@@ -150,7 +150,6 @@ absl::StatusOr<LocalModel> WithLocalHeads(const ModelGraph& graph, absl::Span<co
   const HeadBuilder heads(graph.layers[LossLayer(graph)], kind);
   LocalModel local;
   local.graph.name = graph.name;
-  local.graph.width = graph.width;
   std::vector<int> moved_to;  // [layer of the model]
   std::vector<int> block_of;  // the same
   for (int i = 0; i < static_cast<int>(graph.layers.size()); ++i) {
@@ -174,6 +173,9 @@ absl::StatusOr<LocalModel> WithLocalHeads(const ModelGraph& graph, absl::Span<co
     local.layer_of.resize(local.graph.layers.size(), -1);
   }
   local.losses.push_back(LossLayer(local.graph));
+  // Heads, too, have the activations of the model.
+  PIPELAB_ASSIGN_OR_RETURN(local.graph,
+                           WithNumberWidth(std::move(local.graph), graph.width, "local heads"));
   PIPELAB_RETURN_IF_ERROR(Validate(local.graph));
   return local;
 }
