@@ -28,6 +28,7 @@ constexpr int64_t kCurveImages = 1000;
 struct Images {
   ImageData data;
   double ours = 0, nearest_mean = 0;  // accuracy
+  std::vector<double> exits;          // of blocks that learn locally (--scheme=local)
 };
 
 std::shared_ptr<const LabelledImages> Slice(const LabelledImages& images, int64_t begin,
@@ -62,9 +63,16 @@ absl::StatusOr<ModelGraph> Network(const LabelledImages& images) {
 
 absl::Status Judge(Images* images, const BatchSource& held_out, SerialTrainer* trained) {
   const LabelledImages& asked = *images->data.held_out;
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                           Predict(trained, held_out, asked.size()));
-  images->ours = Accuracy(logits, asked.labels);
+  images->exits.clear();
+  for (size_t i = 0; i < trained->graph().layers.size(); ++i) {
+    if (!trained->graph().layers[i].output_shape.empty()) continue;
+    trained->JudgeBy(static_cast<int>(i));  // the network's own loss comes last
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                             Predict(trained, held_out, asked.size()));
+    images->exits.push_back(Accuracy(logits, asked.labels));
+  }
+  images->ours = images->exits.back();
+  images->exits.pop_back();
   images->nearest_mean = NearestMeanAccuracy(*images->data.train, asked);
   return absl::OkStatus();
 }
@@ -74,6 +82,9 @@ Quality Compare(const Images& images) {
   q.caption = absl::StrCat("The class of ", images.data.held_out->size(), " held-out images");
   q.metrics = {{"accuracy", "accuracy", "", 4}};
   q.rows = {{"AmoebaNet-D (3, 32)", {images.ours}}, {"nearest class mean", {images.nearest_mean}}};
+  for (size_t i = 0; i < images.exits.size(); ++i) {
+    q.rows.push_back({absl::StrCat("head of stage ", i), {images.exits[i]}});
+  }
   q.claims = {Quality::Above("accuracy", "accuracy on the test images is that of small networks",
                              images.ours, kWanted),
               Quality::Above("over_nearest_mean", "accuracy above that of the nearest class mean",

@@ -42,7 +42,7 @@ class PartTrainer {
     PIPELAB_ASSIGN_OR_RETURN(
         training_,
         PipelineTraining::Create(part_.graph, *part_.train, TrainingOptionsOf(settings_, part_)));
-    PIPELAB_ASSIGN_OR_RETURN(done_.trained, Evaluator::Create(part_));
+    PIPELAB_ASSIGN_OR_RETURN(done_.trained, Evaluator::Create(training_->graph(), part_));
     done_.training.name = "training";
     done_.held_out.name = settings_.validation ? "validation" : "held out";
     if (!settings_.resume.empty()) PIPELAB_RETURN_IF_ERROR(Resume());
@@ -161,13 +161,14 @@ class PartTrainer {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(const StudyPart& part) {
+absl::StatusOr<std::unique_ptr<Evaluator>> Evaluator::Create(const ModelGraph& graph,
+                                                             const StudyPart& part) {
   auto evaluator = std::make_unique<Evaluator>();
   evaluator->backend_ = MakeCpuBackend(&evaluator->arena_);
   SerialOptions options;
   options.data = part.train.get();
   PIPELAB_ASSIGN_OR_RETURN(evaluator->network_,
-                           SerialTrainer::Create(part.graph, evaluator->backend_.get(), options));
+                           SerialTrainer::Create(graph, evaluator->backend_.get(), options));
   return evaluator;
 }
 

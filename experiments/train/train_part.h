@@ -25,7 +25,9 @@ namespace pipelab {
 // A network with the trained values, to ask for predictions.
 class Evaluator {
  public:
-  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(const StudyPart& part);
+  // `graph`: as it was trained, with local heads.
+  static absl::StatusOr<std::unique_ptr<Evaluator>> Create(const ModelGraph& graph,
+                                                           const StudyPart& part);
 
   absl::Status TakeValues(const TrainingState& state);
   SerialTrainer* network() { return network_.get(); }
