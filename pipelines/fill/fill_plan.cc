@@ -37,10 +37,11 @@ class GapPacker {
   GapPacker(const FillProblem& problem, const FillRules& rules)
       : problem_(problem), rules_(rules) {}
 
-  // The plan with the gap left empty; with each job alone, and with others behind it.
+  // With several jobs, the plan with the gap left empty; with each job alone, and with others behind it.
   void Extend(const OpenPlan& plan, int iteration, int gap, std::vector<OpenPlan>* longer) const {
-    longer->push_back(plan);
     const int jobs = static_cast<int>(problem_.jobs.size());
+    const size_t before = longer->size();
+    if (jobs > 1) longer->push_back(plan);
     for (int first = 0; first < jobs; ++first) {
       int64_t most = kAll;
       // Some pieces fewer may leave room for another job.
@@ -52,6 +53,7 @@ class GapPacker {
         if (pieces > 0) AddOthers(first, iteration, gap, left, begun, longer);
       }
     }
+    if (longer->size() == before) longer->push_back(plan);  // nothing fits
   }
 
  private:
