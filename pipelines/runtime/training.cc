@@ -85,6 +85,7 @@ class DeviceTraining final : public PipelineTraining {
   const CostTable& costs() const override { return plan_.costs; }
   const ModelPartition& partition() const override { return plan_.partition; }
   std::vector<ComputeDevice::Counts> DeviceCounts() const override { return devices_->Counts(); }
+  std::vector<FillReport> FillReports() const override { return devices_->FillReports(); }
 
  private:
   ProcessGroup* processes() const { return devices_->processes(); }
