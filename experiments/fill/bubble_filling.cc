@@ -1,7 +1,7 @@
 // tools/bazel run //experiments:bubble_filling
 //
-// Other jobs in the bubbles of a training: the study of PipeFill (arXiv 2410.07192), on paper, and
-// what the bubble of every scheme holds.
+// Other jobs in the bubbles of a training: the study of PipeFill (arXiv 2410.07192), on paper, what
+// the bubble of every scheme holds, and real jobs in the gaps of a small training here.
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_split.h"
 #include "experiments/fill/fill_tables.h"
+#include "experiments/fill/real_filling.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
 #include "experiments/study_main.h"
@@ -20,6 +21,7 @@ ABSL_FLAG(std::string, clusters, "dgx1-v100,p3.16xlarge",
           "names or files (docs/clusters.md): tables are of the first, claims of all");
 ABSL_FLAG(std::string, schemes, "", "schemes of the last table; empty: all");
 ABSL_FLAG(int64_t, requests, 2000, "jobs of the table of policies");
+ABSL_FLAG(int, real_steps, 30, "steps of the training here; 0: no training");
 
 namespace pipelab {
 namespace {
@@ -40,8 +42,8 @@ absl::Status Run(StudyRun* study) {
     PIPELAB_RETURN_IF_ERROR(FindScheme(scheme, "--schemes").status());
   }
   options.requests = absl::GetFlag(FLAGS_requests);
-  if (options.requests < 1) {
-    return absl::InvalidArgumentError("--requests: must be at least 1");
+  if (options.requests < 1 || absl::GetFlag(FLAGS_real_steps) < 0) {
+    return absl::InvalidArgumentError("--requests: must be at least 1, --real_steps at least 0");
   }
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   Report& report = study->report();
@@ -52,6 +54,13 @@ absl::Status Run(StudyRun* study) {
   report.AddTable(SchemeTable(results));
   PIPELAB_ASSIGN_OR_RETURN(Table policies, PolicyTable(results));
   report.AddTable(std::move(policies));
+  if (absl::GetFlag(FLAGS_real_steps) > 0) {
+    RealFillingOptions here;
+    here.steps = absl::GetFlag(FLAGS_real_steps);
+    PIPELAB_ASSIGN_OR_RETURN(const RealFilling real, RunRealFilling(here));
+    for (Claim& claim : RealFillingClaims(real)) report.AddClaim(std::move(claim));
+    report.AddTable(RealFillingTable(real));
+  }
   report.AddTable(SpecificationTable(clusters));
   report.AddNote(
       "The training: 48 blocks of 8192, 2,048 tokens, 16 stages of 8-way tensor groups, 1F1B, "

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "experiments/fill/fill_tables.h"
+#include "experiments/fill/real_filling.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
@@ -88,6 +89,18 @@ TEST_F(BubbleGainTest, TablesAndClaimsAreWhole) {
   ASSERT_EQ(study.schemes[2].missing, "");
   EXPECT_LT(study.schemes[2].run.bubble, study.schemes[1].run.bubble);
   EXPECT_LT(study.schemes[2].mean.gain, study.schemes[1].mean.gain);
+}
+
+// Bits are the same; times are those of the machine, and not looked at.
+TEST(RealFillingTest, KeepsEveryBit) {
+  RealFillingOptions options;
+  options.steps = 3;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const RealFilling real, RunRealFilling(options));
+  EXPECT_TRUE(real.same_bits);
+  EXPECT_TRUE(real.same_answers);
+  EXPECT_GT(real.pictures, 0);
+  EXPECT_THAT(RealFillingTable(real).status(), IsOk());
+  for (const Claim& c : RealFillingClaims(real)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
 }
 
 }  // namespace
