@@ -12,6 +12,7 @@ STUDIES = {
     "bapipe_comparison": "//experiments/graph_plans:bapipe_comparison",
     "bidirectional_comparison": "//experiments/bidirectional:bidirectional_comparison",
     "terapipe_comparison": "//experiments/token_slices:terapipe_comparison",
+    "bubble_filling": "//experiments/fill:bubble_filling",
     "planner_reference": "//experiments/planning:planner_reference",
     "candle_uno_train": "//experiments/train:candle_uno_train",
     "dlrm_train": "//experiments/train:dlrm_train",

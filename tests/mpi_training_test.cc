@@ -2,6 +2,7 @@
 // sharded, in tensor-parallel groups, clipped. In all processes the losses have the bits of devices
 // in one process, and process 0 has every device's memory, traffic and spans.
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -16,12 +17,15 @@
 #include "kernels/comm/mpi_test_main.h"
 #include "kernels/comm/transport.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/runtime/fill_evaluation.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
 #include "tests/spread_checkpoints.h"
+#include "tools/base/status_macros.h"
 #include "tools/base/status_matchers.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 namespace {
@@ -78,6 +82,9 @@ class MpiTrainingTest : public testing::Test {
     std::vector<TrainingStep> alone;
     if (Group().rank() == 0) alone = Train(options);
     options.transport = &TestTransport();
+    options.fill_works = fill_works_;
+    options.fill.learn_steps = 1;
+    options.fill.slack = Nanoseconds(0);
     const std::vector<TrainingStep> spread = Train(options);
     std::string losses;
     for (const TrainingStep& step : spread) absl::StrAppendFormat(&losses, "%a ", step.loss);
@@ -95,6 +102,8 @@ class MpiTrainingTest : public testing::Test {
 
   std::unique_ptr<TextBatchSource> batches_;
   ModelGraph graph_;
+  // Of the processes alone.
+  std::function<absl::StatusOr<FillWorks>(int rank, Backend* backend)> fill_works_;
 };
 
 TEST_F(MpiTrainingTest, EveryScheme) {
@@ -107,6 +116,28 @@ TEST_F(MpiTrainingTest, EveryScheme) {
     ExpectEqual(options);
   }
   EXPECT_GE(served, 20);
+}
+
+// Every rank scores texts while it waits.
+TEST_F(MpiTrainingTest, FillJobsChangeNothing) {
+  std::vector<std::shared_ptr<EvaluationResults>> results;
+  fill_works_ = [&](int, Backend* backend) -> absl::StatusOr<FillWorks> {
+    EvaluationOptions options;
+    options.samples = 1000;
+    results.push_back(std::make_shared<EvaluationResults>());
+    FillWorks works(1);
+    PIPELAB_ASSIGN_OR_RETURN(works[0], MakeEvaluation("texts", graph_, batches_.get(), backend,
+                                                      options, results.back()));
+    return works;
+  };
+  for (const Scheme& scheme : Catalog()) {
+    const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
+    if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
+    if ((scheme.options & kStageGraph) == 0) ExpectEqual(options);
+  }
+  int64_t samples = 0;
+  for (const auto& r : results) samples += r->samples;
+  EXPECT_GT(samples, 0);
 }
 
 TEST_F(MpiTrainingTest, Sharded) {

@@ -66,6 +66,9 @@ class Communicator {
   // Waits for a ticket: the received tensor, an empty one for sends. DeadlineExceeded after
   // `limit`: the message says which peer and tag were waited for.
   virtual absl::StatusOr<Tensor> Wait(Ticket ticket, absl::Duration limit) = 0;
+  // Whether a message that is to be received is there, or the run is over, so that Wait returns at
+  // once. False where it may be there and nobody knows.
+  virtual bool Arrived(Ticket /*ticket*/) { return false; }
 
   // Collectives over `group` (ranks, ascending; the caller is one of them). All members begin the
   // collectives of a group in the same order, with the same sizes; and any two members wait for

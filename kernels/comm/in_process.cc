@@ -85,6 +85,15 @@ class InProcessCommunicator : public Communicator {
     return result;
   }
 
+  bool Arrived(Ticket ticket) override {
+    if (!world_->Check().ok()) return true;
+    const Operation* operation = operations_.Find(ticket);
+    if (operation == nullptr || operation->is_send || operation->collective != nullptr)
+      return false;
+    return operation->arrived ||
+           world_->pair(operation->peer, rank_).mail.pushed() > operation->number;
+  }
+
   absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group,
                                         ReduceOp op) override {
     return Begin(CollectiveCall::AllReduce(*world_, rank_, data, group, op));

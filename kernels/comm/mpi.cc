@@ -88,6 +88,12 @@ class MpiCommunicator final : public Communicator {
     return result;
   }
 
+  bool Arrived(Ticket ticket) override {
+    const Operation* operation = operations_.Find(ticket);
+    if (operation == nullptr || operation->in == nullptr) return false;
+    return engine_->Look([&] { return operation->in->done; });
+  }
+
   absl::StatusOr<Ticket> BeginAllReduce(const Tensor& data, absl::Span<const int> group,
                                         ReduceOp op) override {
     const auto kind = op == ReduceOp::kMax ? CollectiveOp::kAllReduceMax : CollectiveOp::kAllReduce;

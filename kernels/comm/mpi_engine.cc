@@ -316,6 +316,12 @@ void MpiEngine::TestRequests() {
   }
 }
 
+bool MpiEngine::Look(absl::FunctionRef<bool()> ready) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  Progress();
+  return run_->ended() || ready();
+}
+
 absl::Status MpiEngine::Await(int device, absl::FunctionRef<bool()> ready, absl::Duration limit,
                               absl::FunctionRef<std::string()> describe) {
   SharpenNaps();

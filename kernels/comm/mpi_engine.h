@@ -83,6 +83,8 @@ class MpiEngine {
   // DeadlineExceeded and describe(), called with it as well.
   absl::Status Await(int device, absl::FunctionRef<bool()> ready, absl::Duration limit,
                      absl::FunctionRef<std::string()> describe);
+  // Moves data, and says whether ready(), or the run is over. Does not wait.
+  bool Look(absl::FunctionRef<bool()> ready);
   // Ends the run; the others are told what the device was doing.
   absl::Status Fail(int device, absl::Status why);
   SharedRun& run() { return *run_; }

@@ -6,6 +6,7 @@
 #include "kernels/tensor/host_values.h"
 #include "pipelines/runtime/clocks.h"
 #include "pipelines/runtime/describe.h"
+#include "pipelines/runtime/fill_runner.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -22,7 +23,7 @@ std::string TensorToString(const Tensor& t) {
 }  // namespace
 
 DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, Arena* arena,
-                           Communicator* communicator, CommunicatorPeers* peers,
+                           Communicator* communicator, CommunicatorPeers* peers, FillRunner* fill,
                            const ExecutorOptions& options)
     : program_(program),
       name_(communicator->rank() == device
@@ -33,6 +34,7 @@ DeviceRunner::DeviceRunner(const Program* program, int device, DevicePlan plan, 
       arena_(arena),
       communicator_(communicator),
       peers_(peers),
+      fill_(fill),
       trace_(options.trace),
       tensor_parallel_(options.tensor_parallel),
       divided_messages_(options.divided_messages),
@@ -238,7 +240,11 @@ absl::Status DeviceRunner::Receive(const Instruction& i, int32_t index) {
 absl::Status DeviceRunner::Wait(int32_t index) {
   const ReceivePlan& receive = plan_.receives[index];
   Tensor& buffer = buffers_[receive.buffer];
-  PIPELAB_ASSIGN_OR_RETURN(buffer, AwaitTicket(receive_tickets_[index]));
+  const Ticket ticket = receive_tickets_[index];
+  const int64_t begin = fill_ == nullptr ? 0 : WallNs();
+  if (fill_ != nullptr) fill_->Run(index, [&] { return communicator_->Arrived(ticket); });
+  PIPELAB_ASSIGN_OR_RETURN(buffer, AwaitTicket(ticket));
+  if (fill_ != nullptr) fill_->Waited(index, WallNs() - begin);
   if (PartsOf(receive.bytes) == 1) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(buffer, GatherMessage(receive.spec, std::move(buffer)));
   return absl::OkStatus();

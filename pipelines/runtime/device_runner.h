@@ -39,9 +39,9 @@ struct DeviceStep {
 
 class DeviceRunner {
  public:
-  // What it points to must outlive it; `peers` may be null.
+  // What it points to must outlive it; `peers` and `fill` may be null.
   DeviceRunner(const Program* program, int device, DevicePlan plan, Arena* arena,
-               Communicator* communicator, CommunicatorPeers* peers,
+               Communicator* communicator, CommunicatorPeers* peers, FillRunner* fill,
                const ExecutorOptions& options);
 
   absl::Status Run(DeviceStep* step);
@@ -88,6 +88,7 @@ class DeviceRunner {
   Arena* const arena_;
   Communicator* const communicator_;
   CommunicatorPeers* const peers_;
+  FillRunner* const fill_;
   const bool trace_;
   const int tensor_parallel_;
   const bool divided_messages_;

@@ -40,6 +40,8 @@
 
 namespace pipelab {
 
+class FillRunner;  // fill_runner.h
+
 // What a device brings: its arena, its communicator, and a module for each (replica, stage) that it
 // holds.
 struct DeviceSetup {
@@ -52,6 +54,8 @@ struct DeviceSetup {
   CommunicatorPeers* peers = nullptr;
   // The groups whose rows its modules normalise together. What they send counts as collectives.
   std::vector<CommunicatorPeers*> copies = {};
+  // Other jobs in its waits; null: none.
+  FillRunner* fill = nullptr;
 };
 
 struct ExecutorOptions {

@@ -86,6 +86,7 @@ class DeviceTraining final : public PipelineTraining {
   const ModelPartition& partition() const override { return plan_.partition; }
   const ModelGraph& graph() const override { return plan_.graph; }
   std::vector<ComputeDevice::Counts> DeviceCounts() const override { return devices_->Counts(); }
+  std::vector<FillReport> FillReports() const override { return devices_->FillReports(); }
 
  private:
   ProcessGroup* processes() const { return devices_->processes(); }

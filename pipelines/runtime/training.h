@@ -20,6 +20,7 @@
 #define PIPELAB_PIPELINES_RUNTIME_TRAINING_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,8 @@
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/trace.h"
-#include "pipelines/runtime/batch_norm.h"  // IWYU pragma: export
+#include "pipelines/runtime/batch_norm.h"   // IWYU pragma: export
+#include "pipelines/runtime/fill_runner.h"  // IWYU pragma: export
 #include "pipelines/schedules/catalog.h"
 
 namespace pipelab {
@@ -78,6 +80,10 @@ struct TrainingOptions {
   // Where the devices are; null: all in this process. Must outlive the training.
   Transport* transport = nullptr;
   LoweringOptions lowering;  // reductions and sharding; its ties are the model's
+  // Other jobs for the waits of each rank, on its backend for them; null: none. Losses and
+  // parameters are the same bits.
+  std::function<absl::StatusOr<FillWorks>(int rank, Backend* backend)> fill_works;
+  FillRunnerOptions fill;
 };
 
 struct TrainingStep {
@@ -126,6 +132,8 @@ class PipelineTraining {
   virtual const ModelGraph& graph() const = 0;
   // What the devices of this process counted, in the order of ranks (kernels/compute_device.h).
   virtual std::vector<ComputeDevice::Counts> DeviceCounts() const = 0;
+  // What the other jobs of this process's ranks have done; empty where there are none.
+  virtual std::vector<FillReport> FillReports() const = 0;
 };
 
 // What a training cuts its model into: stages as `layout` says (num_stages of them, where that is

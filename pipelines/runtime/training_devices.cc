@@ -67,7 +67,29 @@ absl::Status TrainingDevices::MakeDevices() {
     setups_[i].modules.assign(schedule.placement.num_replicas(),
                               std::vector<StageModule*>(schedule.num_stages(), nullptr));
   }
+  return options_.fill_works ? MakeFills(computes) : absl::OkStatus();
+}
+
+absl::Status TrainingDevices::MakeFills(const std::vector<ComputeDevice>& computes) {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    Device& device = *devices_[i];
+    device.fill_arena = std::make_unique<Arena>(computes[i].memory);
+    device.fill_backend = computes[i].make_backend(device.fill_arena.get());
+    PIPELAB_ASSIGN_OR_RETURN(FillWorks works, options_.fill_works(first_rank_ + static_cast<int>(i),
+                                                                  device.fill_backend.get()));
+    device.fill =
+        std::make_unique<FillRunner>(device.fill_arena.get(), std::move(works), options_.fill);
+    setups_[i].fill = device.fill.get();
+  }
   return absl::OkStatus();
+}
+
+std::vector<FillReport> TrainingDevices::FillReports() const {
+  std::vector<FillReport> reports;
+  for (const auto& device : devices_) {
+    if (device->fill != nullptr) reports.push_back(device->fill->Report());
+  }
+  return reports;
 }
 
 // Communicators of the ranks in this process, which follow one another, and what they compute on.

@@ -24,6 +24,7 @@
 #include "models/layers/communicator_peers.h"
 #include "pipelines/runtime/chained_stage.h"
 #include "pipelines/runtime/executor.h"
+#include "pipelines/runtime/fill_runner.h"
 #include "pipelines/runtime/layer_stage.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/runtime/training_plan.h"
@@ -50,6 +51,7 @@ class TrainingDevices {
   void BeginStep() const;
   std::vector<LayerStage*> Stages() const;
   std::vector<ComputeDevice::Counts> Counts() const;
+  std::vector<FillReport> FillReports() const;
 
  private:
   // One rank's memory, kernels and stages. Its thread is the executor's.
@@ -70,6 +72,11 @@ class TrainingDevices {
     std::vector<std::unique_ptr<CommunicatorPeers>> copies;
     std::vector<std::unique_ptr<LayerStage>> stages;
     std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
+
+    // Other jobs, which have an arena of their own on the same memory.
+    std::unique_ptr<Arena> fill_arena;
+    std::unique_ptr<Backend> fill_backend;
+    std::unique_ptr<FillRunner> fill;
   };
 
   TrainingDevices(const TrainingPlan& plan, const BatchSource& batches,
@@ -80,6 +87,7 @@ class TrainingDevices {
   absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> Connect(
       int ranks, std::vector<ComputeDevice>* computes);
   absl::Status MakeStages();
+  absl::Status MakeFills(const std::vector<ComputeDevice>& computes);
   absl::Status MakeStage(const ModelGraph& part, int t, int replica, int stage);
   LayerStageOptions StageOptions(int replica, int stage, size_t member) const;
   TensorPeers* CopiesOf(Device* device, int rank, int t, const std::vector<int>& group);

@@ -1,0 +1,282 @@
+#include "experiments/fill/real_filling.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "experiments/calibration/busy_cores.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "models/data/images.h"
+#include "models/data/text_batches.h"
+#include "models/data/text_corpus.h"
+#include "models/zoo/amoebanet.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/runtime/fill_evaluation.h"
+#include "pipelines/runtime/training.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kDevices = 2, kMicroBatches = 2;
+constexpr int kLearnSteps = 5;
+constexpr int64_t kTokens = 64, kSamples = 8, kImages = 500;
+constexpr int64_t kAlone = 100;  // pictures that are classified by themselves
+
+double MedianOf(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+template <typename Function>
+double MillisecondsOf(Function function) {
+  const auto begin = std::chrono::steady_clock::now();
+  function();
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
+  return time.count();
+}
+
+// The networks and their data.
+class Networks {
+ public:
+  absl::Status Make() {
+    PIPELAB_ASSIGN_OR_RETURN(
+        TextData text,
+        MakeTextData(SyntheticCorpus(/*bytes=*/1 << 18, /*seed=*/1), kTokens, /*seed=*/1));
+    text_ = std::move(text.train);
+    GptConfig gpt;
+    gpt.layers = 6;
+    gpt.hidden = 128;
+    gpt.heads = 4;
+    gpt.tokens = kTokens;
+    gpt.vocabulary = text_->vocabulary();
+    PIPELAB_ASSIGN_OR_RETURN(gpt_, BuildGpt(gpt));
+    images_ = SyntheticImages(/*train=*/kImages, /*held_out=*/kImages, /*seed=*/1);
+    pictures_ = std::make_unique<ImageBatchSource>(images_.held_out, images_.scale, ImageOptions(),
+                                                   ExampleOrder(images_.held_out->size()));
+    AmoebaNetConfig amoebanet;
+    amoebanet.layers = 3;
+    amoebanet.filters = 32;
+    amoebanet.classes = images_.held_out->classes;
+    amoebanet.height = images_.held_out->height;
+    amoebanet.width = images_.held_out->width;
+    amoebanet.channels = images_.held_out->channels;
+    amoebanet.stem_stride = 1;
+    amoebanet.stem_reductions = 0;
+    PIPELAB_ASSIGN_OR_RETURN(GroupedModel model, BuildAmoebaNet(amoebanet));
+    amoebanet_ = std::move(model.graph);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<FillWork>> Pictures(
+      int64_t pictures, Backend* backend, std::shared_ptr<EvaluationResults> results) const {
+    EvaluationOptions options;
+    options.samples = pictures;
+    return MakeEvaluation("pictures", amoebanet_, pictures_.get(), backend, options,
+                          std::move(results));
+  }
+
+  TrainingOptions Training() const {
+    TrainingOptions options;
+    options.scheme = "gpipe";
+    options.sizes.devices = kDevices;
+    options.sizes.micro_batches = kMicroBatches;
+    options.micro_batch_size = kSamples;
+    return options;
+  }
+
+  absl::StatusOr<std::unique_ptr<PipelineTraining>> Train(const TrainingOptions& options) const {
+    return PipelineTraining::Create(gpt_, *text_, options);
+  }
+  const ModelGraph& gpt() const { return gpt_; }
+
+ private:
+  std::unique_ptr<TextBatchSource> text_;
+  ImageData images_;
+  std::unique_ptr<ImageBatchSource> pictures_;
+  ModelGraph gpt_, amoebanet_;
+};
+
+absl::StatusOr<bool> SameParameters(const ModelGraph& graph, const PipelineTraining& a,
+                                    const PipelineTraining& b) {
+  for (const LayerSpec& layer : graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> one, a.ParameterValue(p.name));
+      PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> other, b.ParameterValue(p.name));
+      if (one != other) return false;
+    }
+  }
+  return true;
+}
+
+// [wait of a device] Its length, of every kWait of a trace.
+std::vector<double> WaitsOf(const Trace& trace) {
+  std::vector<double> waits;
+  for (const DeviceTrace& device : trace.devices) {
+    for (const Span& s : device.spans) {
+      if (s.op == OpCode::kWait) waits.push_back(static_cast<double>(s.end_ns - s.begin_ns));
+    }
+  }
+  return waits;
+}
+
+// Waits as foreseen from the first steps, over those of each step after: those that are at least a
+// hundredth of a step.
+std::vector<double> GapErrors(const std::vector<std::vector<double>>& waits, double step_ns) {
+  std::vector<double> errors;
+  for (size_t w = 0; w < waits[0].size(); ++w) {
+    std::vector<double> learned, later;
+    for (size_t step = 0; step < waits.size(); ++step) {
+      (step < kLearnSteps ? learned : later).push_back(waits[step][w]);
+    }
+    const double foreseen = MedianOf(learned);
+    for (const double real : later) {
+      if (foreseen > step_ns / 100) errors.push_back(std::abs(foreseen / real - 1));
+    }
+  }
+  return errors;
+}
+
+// The job alone, on one core while the other one is busy: its answers, and what a picture takes.
+absl::Status RunAlone(const Networks& networks, EvaluationResults* results, RealFilling* real) {
+  Arena arena;
+  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  auto alone = std::make_shared<EvaluationResults>();
+  PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<FillWork> work,
+                           networks.Pictures(kAlone, backend.get(), alone));
+  std::vector<double> times;
+  const BusyCores busy;
+  while (!work->over()) {
+    absl::Status status;
+    times.push_back(MillisecondsOf([&] { status = work->RunNext(); }));
+    PIPELAB_RETURN_IF_ERROR(status);
+  }
+  real->alone = Nanoseconds(static_cast<int64_t>(1e6 * MedianOf(times)));
+  *results = *alone;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+double RealFilling::slowdown() const { return MedianOf(with_ms) / MedianOf(without_ms) - 1; }
+
+double RealFilling::share() const { return static_cast<double>(pictures) * (alone / foreseen); }
+
+absl::StatusOr<RealFilling> RunRealFilling(const RealFillingOptions& options) {
+  Networks networks;
+  PIPELAB_RETURN_IF_ERROR(networks.Make());
+  RealFilling real;
+  real.cores = static_cast<int>(std::thread::hardware_concurrency());
+  EvaluationResults alone;
+  PIPELAB_RETURN_IF_ERROR(RunAlone(networks, &alone, &real));
+
+  std::vector<std::shared_ptr<EvaluationResults>> results;
+  TrainingOptions with = networks.Training();
+  with.fill.learn_steps = kLearnSteps;
+  with.fill_works = [&](int, Backend* backend) -> absl::StatusOr<FillWorks> {
+    results.push_back(std::make_shared<EvaluationResults>());
+    FillWorks works(1);
+    PIPELAB_ASSIGN_OR_RETURN(works[0],
+                             networks.Pictures(options.pictures, backend, results.back()));
+    return works;
+  };
+  PIPELAB_ASSIGN_OR_RETURN(auto plain, networks.Train(networks.Training()));
+  PIPELAB_ASSIGN_OR_RETURN(auto filled, networks.Train(with));
+
+  std::vector<std::vector<double>> waits;
+  real.same_bits = true;
+  for (int step = 0; step < kLearnSteps + options.steps; ++step) {
+    absl::StatusOr<TrainingStep> one, other;
+    const double without_ms = MillisecondsOf([&] { one = plain->Step(); });
+    const double with_ms = MillisecondsOf([&] { other = filled->Step(); });
+    PIPELAB_RETURN_IF_ERROR(one.status());
+    PIPELAB_RETURN_IF_ERROR(other.status());
+    real.same_bits = real.same_bits && one->loss == other->loss;
+    waits.push_back(WaitsOf(one->trace));
+    if (step < kLearnSteps) continue;
+    real.without_ms.push_back(without_ms);
+    real.with_ms.push_back(with_ms);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const bool same, SameParameters(networks.gpt(), *plain, *filled));
+  real.same_bits = real.same_bits && same;
+  for (const FillReport& report : filled->FillReports()) {
+    real.foreseen += report.foreseen;
+    real.filled += report.filled;
+    for (const FillJobReport& job : report.jobs) PIPELAB_RETURN_IF_ERROR(job.status);
+  }
+  real.same_answers = true;
+  for (const auto& r : results) {
+    real.pictures += r->samples;
+    const size_t n = std::min(r->predictions.size(), alone.predictions.size());
+    real.same_answers =
+        real.same_answers && n > 0 &&
+        std::equal(alone.predictions.begin(), alone.predictions.begin() + static_cast<int64_t>(n),
+                   r->predictions.begin());
+  }
+  real.gap_errors = GapErrors(waits, 1e6 * MedianOf(real.without_ms));
+  return real;
+}
+
+Table RealFillingTable(const RealFilling& real) {
+  Table t("real",
+          absl::StrCat("Pictures classified in the gaps of a GPT's training: GPipe, P = 2, M "
+                       "= 2, ",
+                       real.with_ms.size(), " steps here"));
+  t.AddKey("training");
+  t.AddColumn({"step", "step", "", "ms", Origin::kMeasured, 1});
+  t.AddColumn({"slowdown", "slower", "", "%", Origin::kMeasured, 2});
+  t.AddColumn({"idle", "foreseen gaps a step", "gaps", "ms", Origin::kMeasured, 1});
+  t.AddColumn({"filled", "filled", "", "%", Origin::kMeasured, 1});
+  t.AddColumn({"pictures", "pictures a step", "pictures", "", Origin::kMeasured, 1});
+  t.AddColumn({"share", "of what the gaps hold", "share", "%", Origin::kMeasured, 1});
+  const double steps = static_cast<double>(real.with_ms.size());
+  const double gaps = ToMs(real.foreseen) / steps;
+  t.AddRow({Label("without"), Measured(MedianOf(real.without_ms)).WithSamples(real.without_ms),
+            Missing("it is the base"), Measured(gaps), Measured(0), Measured(0), Measured(0)});
+  t.AddRow({Label("with"), Measured(MedianOf(real.with_ms)).WithSamples(real.with_ms),
+            Measured(ToPercent(real.slowdown())), Measured(gaps),
+            Measured(ToPercent(real.filled / real.foreseen)),
+            Measured(static_cast<double>(real.pictures) / steps),
+            Measured(ToPercent(real.share()))});
+  t.AddNote(absl::StrFormat(
+      "Alone a picture takes %.2f ms on one of %d cores. Gaps are foreseen from %d steps; the "
+      "median error of a wait is %.1f %%.",
+      ToMs(real.alone), real.cores, kLearnSteps, ToPercent(MedianOf(real.gap_errors))));
+  return t;
+}
+
+std::vector<Claim> RealFillingClaims(const RealFilling& real) {
+  const std::string why =
+      absl::StrCat("measured on ", real.cores, " cores, which others may have used as well");
+  Claim bits = OwnClaim("pipefill.real_bits",
+                        "with fill jobs losses, parameters and the jobs' answers keep every bit");
+  Found(&bits, Origin::kMeasured, real.same_bits && real.same_answers ? 1 : 0,
+        real.same_bits && real.same_answers ? "equal" : "they differ");
+  MetIf(&bits, real.same_bits && real.same_answers, "equal", "a bit differs");
+  Claim slower = PaperClaim("pipefill.real_slowdown", "slowdown of the training",
+                            "PipeFill (arXiv 2410.07192)", "read");
+  slower.unit = "%";
+  Published(&slower, 0, 2);
+  Found(&slower, Origin::kMeasured, ToPercent(real.slowdown()));
+  MetIf(&slower, real.slowdown() <= 0.02, "at most 2 %", why);
+  Claim share = OwnClaim("pipefill.real_share", "of what the idle time holds, fill jobs do most");
+  share.unit = "%";
+  Found(&share, Origin::kMeasured, ToPercent(real.share()));
+  MetIf(&share, real.share() >= 0.6, "at least 60 %", why);
+  Claim gaps = OwnClaim("pipefill.real_gaps", "waits are as foreseen, in the median");
+  gaps.unit = "%";
+  Found(&gaps, Origin::kMeasured, ToPercent(MedianOf(real.gap_errors)));
+  MetIf(&gaps, MedianOf(real.gap_errors) <= 0.1, "at most 10 % off", why);
+  return {bits, slower, share, gaps};
+}
+
+}  // namespace pipelab

@@ -1,0 +1,182 @@
+#include "pipelines/fill/gaps.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/sim/memory_levels.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+bool IsPass(const Span& s) {
+  return s.op == OpCode::kCompute && s.action.kind != ActionKind::kStep;
+}
+
+bool WaitsForCollective(OpCode op) {
+  return op == OpCode::kReduceWait || op == OpCode::kGatherWait || op == OpCode::kNormWait;
+}
+
+bool IsWait(OpCode op) { return op == OpCode::kWait || WaitsForCollective(op); }
+
+absl::Status CheckTrace(const Program& program, const Trace& trace) {
+  if (trace.devices.size() != program.instructions.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("trace: ", trace.devices.size(),
+                                                   " devices, and the program has ",
+                                                   program.instructions.size()));
+  }
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    const std::vector<Instruction>& list = program.instructions[d];
+    int64_t last_end = std::numeric_limits<int64_t>::min();
+    int32_t last = -1;
+    for (const Span& s : trace.devices[d].spans) {
+      const bool known = s.instruction > last &&
+                         s.instruction < static_cast<int64_t>(list.size()) &&
+                         list[s.instruction].op == s.op;
+      if (!known || s.begin_ns < last_end || s.end_ns < s.begin_ns) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("trace: device ", d, ": the span of instruction ", s.instruction,
+                         " is not the program's, or not in the order of time"));
+      }
+      last = s.instruction;
+      last_end = s.end_ns;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The gaps of one device, without their memory.
+class GapFinder {
+ public:
+  GapFinder(int device, int64_t begin, int64_t end) : device_(device), begin_(begin), end_(end) {}
+
+  DeviceGaps Find(const std::vector<Span>& spans) {
+    int64_t last_end = begin_;
+    for (const Span& s : spans) {
+      AddIdle(last_end, s.begin_ns, false, -1);
+      if (IsWait(s.op)) {
+        AddIdle(s.begin_ns, s.end_ns, WaitsForCollective(s.op), s.instruction);
+      } else {
+        found_.busy += Nanoseconds(s.end_ns - s.begin_ns);
+      }
+      if (IsPass(s)) EndOpenGaps(s.action.kind);
+      last_end = s.end_ns;
+    }
+    AddIdle(last_end, end_, false, -1);
+    for (const Gap& gap : found_.gaps) found_.idle += gap.length();
+    return found_;
+  }
+
+ private:
+  void AddIdle(int64_t begin, int64_t end, bool collective, int32_t instruction) {
+    if (end <= begin) return;
+    std::vector<Gap>& gaps = found_.gaps;
+    // A moment without an instruction belongs to the wait before it.
+    const bool joins = !gaps.empty() && gaps.back().end_ns == begin &&
+                       (instruction < 0 || gaps.back().instruction < 0 ||
+                        (gaps.back().kind == GapKind::kReduction) == collective);
+    if (joins) {
+      gaps.back().end_ns = end;
+      if (gaps.back().instruction < 0) gaps.back().instruction = instruction;
+      if (collective) gaps.back().kind = GapKind::kReduction;
+      return;
+    }
+    Gap gap;
+    gap.device = device_;
+    gap.begin_ns = begin;
+    gap.end_ns = end;
+    gap.instruction = instruction;
+    gap.kind = collective ? GapKind::kReduction : GapKind::kFillDrain;
+    gaps.push_back(gap);
+  }
+
+  // The pass that comes next says what the gaps since the last pass are.
+  void EndOpenGaps(ActionKind next) {
+    for (; open_ < found_.gaps.size(); ++open_) {
+      GapKind& kind = found_.gaps[open_].kind;
+      if (kind == GapKind::kReduction || !passed_) continue;
+      const bool turns = last_ == ActionKind::kForward && next != ActionKind::kForward;
+      kind = turns ? GapKind::kForwardBackward : GapKind::kBetweenPasses;
+    }
+    passed_ = true;
+    last_ = next;
+  }
+
+  const int device_;
+  const int64_t begin_, end_;
+  DeviceGaps found_;
+  size_t open_ = 0;  // the first gap after the last pass
+  bool passed_ = false;
+  ActionKind last_ = ActionKind::kForward;
+};
+
+// What is free all through each gap.
+void SetFree(const std::vector<MemoryPoint>& levels, Bytes device_memory, DeviceGaps* found) {
+  const auto free_beside = [&](Bytes held) { return std::max(device_memory - held, Bytes(0)); };
+  size_t next = 0;  // the first level after the gap's begin
+  for (Gap& gap : found->gaps) {
+    if (levels.empty()) {
+      gap.free = found->always_free;
+      continue;
+    }
+    while (next < levels.size() && levels[next].time_ns <= gap.begin_ns) ++next;
+    Bytes held = levels[next == 0 ? 0 : next - 1].parts.total();
+    for (size_t i = next; i < levels.size() && levels[i].time_ns < gap.end_ns; ++i) {
+      held = std::max(held, levels[i].parts.total());
+    }
+    gap.free = free_beside(held);
+  }
+}
+
+}  // namespace
+
+const char* GapKindName(GapKind kind) {
+  switch (kind) {
+    case GapKind::kFillDrain:
+      return "fill-drain";
+    case GapKind::kForwardBackward:
+      return "forward-backward";
+    case GapKind::kBetweenPasses:
+      return "between passes";
+    case GapKind::kReduction:
+      return "reduction";
+  }
+  return "unknown";
+}
+
+absl::StatusOr<std::vector<DeviceGaps>> FindGaps(const Program& program, const CostTable& costs,
+                                                 const Trace& trace, Bytes device_memory) {
+  PIPELAB_RETURN_IF_ERROR(CheckTrace(program, trace));
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
+  for (const DeviceTrace& d : trace.devices) {
+    if (d.spans.empty()) continue;
+    begin = std::min(begin, d.spans.front().begin_ns);
+    end = std::max(end, d.spans.back().end_ns);
+  }
+  if (begin > end) begin = 0;
+  if (end - begin > trace.makespan.value()) {
+    return absl::InvalidArgumentError(absl::StrCat("trace: spans take ", end - begin,
+                                                   " ns, more than the makespan of ",
+                                                   trace.makespan.value(), " ns"));
+  }
+  const std::vector<std::vector<MemoryPoint>> levels = MemoryLevels(program, costs, trace);
+  std::vector<DeviceGaps> found;
+  for (size_t d = 0; d < trace.devices.size(); ++d) {
+    const int device = static_cast<int>(d);
+    found.push_back(
+        GapFinder(device, begin, begin + trace.makespan.value()).Find(trace.devices[d].spans));
+    const Bytes peak = PeakMemory(program, costs, device).parts.total();
+    found.back().always_free = std::max(device_memory - peak, Bytes(0));
+    SetFree(levels[d], device_memory, &found.back());
+  }
+  return found;
+}
+
+std::string GapName(const Gap& gap, int number) {
+  return absl::StrCat("gap ", number, " of device ", gap.device, " (", GapKindName(gap.kind), ", ",
+                      ToString(gap.length()), ", ", ToString(gap.free), " free)");
+}
+
+}  // namespace pipelab

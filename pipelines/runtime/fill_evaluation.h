@@ -1,0 +1,53 @@
+// A real fill job: what a network answers to samples, some at a time: pictures classified, a
+// held-out text scored.
+//
+//   EvaluationOptions options;
+//   options.samples = 10000;
+//   options.samples_of_piece = 4;
+//   auto results = std::make_shared<EvaluationResults>();
+//   PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<FillWork> work,
+//                            MakeEvaluation("pictures", graph, &data, backend, options, results));
+//   while (!work->over()) { PIPELAB_RETURN_IF_ERROR(work->RunNext()); }     // alone, or in gaps
+//   results->loss;  results->predictions;
+//
+// A piece is a forward of all layers for its samples (SerialTrainer::Evaluate), so results are the
+// same bits wherever pieces run. Errors: the trainer's.
+#ifndef PIPELAB_PIPELINES_RUNTIME_FILL_EVALUATION_H_
+#define PIPELAB_PIPELINES_RUNTIME_FILL_EVALUATION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "kernels/backend.h"
+#include "models/checkpoint/training_state.h"
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "pipelines/runtime/fill_runner.h"
+
+namespace pipelab {
+
+struct EvaluationOptions {
+  int64_t samples = 1, samples_of_piece = 1;  // the last piece may have fewer
+  uint64_t seed = 1;                          // of weights, where there is no state
+  absl::optional<TrainingState> state;        // a checkpoint's
+};
+
+// Read by others between steps.
+struct EvaluationResults {
+  int64_t samples = 0;             // so far
+  double loss = 0;                 // their mean
+  std::vector<float> predictions;  // of the loss layer, sample by sample
+};
+
+// `data` and `backend` outlive the job.
+absl::StatusOr<std::unique_ptr<FillWork>> MakeEvaluation(
+    std::string name, const ModelGraph& graph, const BatchSource* data, Backend* backend,
+    const EvaluationOptions& options, std::shared_ptr<EvaluationResults> results);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RUNTIME_FILL_EVALUATION_H_
