@@ -176,7 +176,8 @@ absl::StatusOr<LocalModel> WithLocalHeads(const ModelGraph& graph, absl::Span<co
   // Heads, too, have the activations of the model.
   PIPELAB_ASSIGN_OR_RETURN(local.graph,
                            WithNumberWidth(std::move(local.graph), graph.width, "local heads"));
-  PIPELAB_RETURN_IF_ERROR(Validate(local.graph));
+  const absl::Status valid = Validate(local.graph);
+  if (!valid.ok()) return Invalid(valid.message(), "; cut the model elsewhere");
   return local;
 }
 

@@ -44,7 +44,12 @@ absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& mo
     }
     cuts.push_back(static_cast<int>(i));
   }
-  PIPELAB_ASSIGN_OR_RETURN(LocalModel local, WithLocalHeads(model.graph, cuts, kind));
+  absl::StatusOr<LocalModel> made = WithLocalHeads(model.graph, cuts, kind);
+  if (!made.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stages that learn locally: ", made.status().message()));
+  }
+  LocalModel& local = *made;
   LocalStages stages;
   PIPELAB_ASSIGN_OR_RETURN(stages.partition, MakePartition(local.graph, local.stage_of_layer));
   stages.partition.block_of_layer = Moved(partition.block_of_layer, local.layer_of);
