@@ -1,6 +1,7 @@
 // Plans run for real: stages that form a graph, stages on several devices that share the rows of
 // their micro-batches, stages with micro-batches of their own size. Each trains as the serial loop
 // does, in the memory that the simulator predicts.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -27,6 +28,18 @@ namespace {
 constexpr int kSteps = 3;
 constexpr int64_t kBatch = 16;
 
+// Terms of the largest products' sums: for other numbers of rows, as of stages with micro-batches or
+// copies of their own, a kernel may add them in another order.
+int64_t LongestProduct(const ModelGraph& graph) {
+  int64_t terms = 0;
+  for (const LayerSpec& layer : graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      if (p.shape.size() > 1) terms = std::max(terms, p.shape[0]);
+    }
+  }
+  return terms;
+}
+
 class PlanRunTest : public testing::Test {
  protected:
   // Losses of the plan's pipeline, which must be those of a serial loop of its smallest
@@ -45,6 +58,7 @@ class PlanRunTest : public testing::Test {
     PIPELAB_ASSERT_OK_AND_ASSIGN(auto training, PipelineTraining::Create(graph, batches, options));
     SchemeResult result;
     result.sizes.micro_batches = kBatch;  // terms of a sum, at most
+    result.tensor_terms = LongestProduct(graph);
     result.must_be_bit_equal =
         KeepsMicroBatchOrder(pipeline.schedule) && SumsInLayerOrder(graph, pipeline.partition);
     result.losses = LossesAsPredicted(training.get(), kSteps);
