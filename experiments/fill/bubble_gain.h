@@ -1,8 +1,9 @@
 // What other jobs gain in the bubbles of one training: the study of PipeFill (MLSys 2025), from a
 // cost model and the jobs' own rooflines.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(const FillSet set, FillSetOn(cluster));
-//   PIPELAB_ASSIGN_OR_RETURN(const MainRun run, EqualStages(cluster, "1f1b", 16, /*gpus=*/8192, 8));
+//   PIPELAB_ASSIGN_OR_RETURN(const FillSet set, FillSetOn(cluster, NumberType::kFp16));
+//   PIPELAB_ASSIGN_OR_RETURN(const MainRun run,
+//                            EqualStages(MainModel(), cluster, "1f1b", /*gpus=*/8192, 8));
 //   const std::vector<FillGain> gains = GainsOf(set, run);
 //   gains[0].gain;        // products of the first job over those of the training
 //

@@ -6,7 +6,8 @@
 //   for (Claim& c : RealFillingClaims(real)) report.AddClaim(std::move(c));
 //
 // Two trainings of the same bits take steps in turns, one with fill jobs and one without, so that
-// both meet the same neighbours on the machine. A device needs a core of its own.
+// both meet the same neighbours on the machine. A device needs a core of its own: where others use
+// the machine, claims of times are not made.
 #ifndef PIPELAB_EXPERIMENTS_FILL_REAL_FILLING_H_
 #define PIPELAB_EXPERIMENTS_FILL_REAL_FILLING_H_
 
@@ -32,8 +33,9 @@ struct RealFilling {
   Nanoseconds alone;                        // a picture, by itself on one core, the other busy
   bool same_bits = false;                   // losses and parameters of both trainings
   bool same_answers = false;                // pictures' and those of the job alone
-  std::vector<double> gap_errors;           // of foreseen waits, over the real ones without fill
+  std::vector<double> gap_errors;           // of foreseen gaps in each step, on a core a device
   int cores = 0;
+  double core_share = 0;  // processor time of the plain training's passes, over their wall time
 
   double slowdown() const;  // median over median - 1
   double share() const;     // pictures done, of those that the idle time holds at the job's speed

@@ -2,6 +2,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/comm/conformance.h"
@@ -36,6 +38,31 @@ void OrderOfAPair(const RankRunner& run) {
         EXPECT_EQ(FirstDifference(x, i), -1) << "message " << i;
       }
     }
+  });
+}
+
+// A receive says when its message is there, and not before; who waits then does not wait.
+void ArrivalIsSeenWithoutWaiting(const RankRunner& run) {
+  const TensorSpec spec = Floats({1000});
+  run(2, [&](Communicator& comm, Arena& arena) {
+    if (comm.name() == "nccl") return;  // does not know
+    const int peer = 1 - comm.rank();
+    PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket first, Post(comm, arena, spec, peer, 1));
+    if (comm.rank() == 0) {  // not before it is asked
+      ASSERT_THAT(comm.Wait(first, kPatience), IsOk());
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket s, comm.Send(TestTensor(arena, spec, 2), peer, 1));
+      ASSERT_THAT(comm.Wait(s, kPatience), IsOk());
+      return;
+    }
+    for (int look = 0; look < 100; ++look) EXPECT_FALSE(comm.Arrived(first));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket s, comm.Send(TestTensor(arena, spec, 3), peer, 1));
+    EXPECT_FALSE(comm.Arrived(s)) << "nothing arrives for a send";
+    const absl::Time limit = absl::Now() + kPatience;
+    while (!comm.Arrived(first) && absl::Now() < limit) absl::SleepFor(absl::Microseconds(50));
+    EXPECT_TRUE(comm.Arrived(first));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(Tensor x, comm.Wait(first, absl::ZeroDuration()));
+    EXPECT_EQ(FirstDifference(x, 2), -1);
+    ASSERT_THAT(comm.Wait(s, kPatience), IsOk());
   });
 }
 
@@ -194,6 +221,7 @@ void Stress(const RankRunner& run) {
 
 std::vector<ConformanceCase> MessageCases() {
   return {{"OrderOfAPair", OrderOfAPair},
+          {"ArrivalIsSeenWithoutWaiting", ArrivalIsSeenWithoutWaiting},
           {"AllPairsManyInFlight", AllPairsManyInFlight},
           {"AllSizesAndTypes", AllSizesAndTypes},
           {"RowsOfATensor", RowsOfATensor},

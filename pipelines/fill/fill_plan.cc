@@ -37,7 +37,7 @@ class GapPacker {
   GapPacker(const FillProblem& problem, const FillRules& rules)
       : problem_(problem), rules_(rules) {}
 
-  // With several jobs, the plan with the gap left empty; with each job alone, and with others behind it.
+  // The plan with each job alone in the gap, and with others behind it; of several jobs, with none.
   void Extend(const OpenPlan& plan, int iteration, int gap, std::vector<OpenPlan>* longer) const {
     const int jobs = static_cast<int>(problem_.jobs.size());
     const size_t before = longer->size();

@@ -5,9 +5,9 @@
 //   PIPELAB_ASSIGN_OR_RETURN(FillOutcome o, ScheduleFill(jobs, rates, ShortestFirst));
 //   o.mean_wait_s;  o.missed_deadlines;
 //
-// `rates[device][kind]` is how much of a job of the kind the device's gaps do in a second, in seconds
-// of a device of the job's own: FillWork of its plan over the time of the steps. 0: a piece of it
-// fits nowhere. A policy is a comparison: which of two jobs a free device takes. All times are
+// `rates[device][kind]` is how much of a job of the kind the device's gaps do in a second, in
+// seconds of a device of the job's own: FillWork of its plan over the time of the steps. 0: a piece
+// of it fits nowhere. A policy is a comparison: which of two jobs a free device takes. All times are
 // seconds.
 //
 // Requests are generated: no trace of a cluster's jobs is in a package. Sizes are heavy-tailed, as
