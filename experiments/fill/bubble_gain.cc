@@ -30,7 +30,7 @@ absl::StatusOr<ModelGraph> BertOf(const char* name, int64_t layers, int64_t hidd
   return graph;
 }
 
-absl::Status AddKinds(ModelGraph graph, const Machine& machine, FillSet* set) {
+absl::Status AddKinds(const ModelGraph& graph, const Machine& machine, FillSet* set) {
   for (const bool training : {false, true}) {
     FillNetworkOptions options;
     options.training = training;
@@ -124,15 +124,15 @@ absl::StatusOr<FillSet> FillSetOn(const ClusterSpec& cluster, NumberType type) {
   const Machine machine{cluster.device, type};
   FillSet set;
   set.name = NumberTypeName(type);
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph base, BertOf("BERT-base", 12, 768, 12, 30522));
-  PIPELAB_RETURN_IF_ERROR(AddKinds(std::move(base), machine, &set));
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph large, BertOf("BERT-large", 24, 1024, 16, 30522));
-  PIPELAB_RETURN_IF_ERROR(AddKinds(std::move(large), machine, &set));
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph xl, BertOf("XLM-R XL", 36, 2560, 32, 250880));
-  PIPELAB_RETURN_IF_ERROR(AddKinds(std::move(xl), machine, &set));
+  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph base, BertOf("BERT-base", 12, 768, 12, 30522));
+  PIPELAB_RETURN_IF_ERROR(AddKinds(base, machine, &set));
+  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph large, BertOf("BERT-large", 24, 1024, 16, 30522));
+  PIPELAB_RETURN_IF_ERROR(AddKinds(large, machine, &set));
+  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph xl, BertOf("XLM-R XL", 36, 2560, 32, 250880));
+  PIPELAB_RETURN_IF_ERROR(AddKinds(xl, machine, &set));
   PIPELAB_ASSIGN_OR_RETURN(GroupedModel resnet, BuildResNet(ResNet50()));
   resnet.graph.name = "ResNet-50";
-  PIPELAB_RETURN_IF_ERROR(AddKinds(std::move(resnet.graph), machine, &set));
+  PIPELAB_RETURN_IF_ERROR(AddKinds(resnet.graph, machine, &set));
   return set;
 }
 
