@@ -99,7 +99,7 @@ class FillTraining : public testing::Test {
       }
     }
     if (!training.ok()) return trained;
-    for (const LayerSpec& layer : graph_.layers) {
+    for (const LayerSpec& layer : (*training)->graph().layers) {
       for (const ParameterSpec& p : layer.parameters) {
         trained.values[p.name] = (*training)->ParameterValue(p.name).value();
       }

@@ -271,13 +271,12 @@ Table RealFillingTable(const RealFilling& real) {
             Measured(ToPercent(real.filled / real.foreseen)),
             Measured(static_cast<double>(real.pictures) / steps),
             Measured(ToPercent(real.share()))});
-  t.AddNote(
-      absl::StrFormat("Alone a picture takes %.2f ms on one of %d cores, of which the training's "
-                      "devices had %.0f %%. "
-                      "Gaps are foreseen from %d steps; the "
-                      "median error of a gap is %.1f %%, replayed with a core a device.",
-                      ToMs(real.alone), real.cores, ToPercent(real.core_share), kLearnSteps,
-                      ToPercent(MedianOf(real.gap_errors))));
+  t.AddNote(absl::StrFormat(
+      "Alone a picture takes %.2f ms on one of %d cores, of which the training's devices had %.0f "
+      "%%. Gaps are foreseen from %d steps; the median error of a gap is %.1f %%, replayed with a "
+      "core a device.",
+      ToMs(real.alone), real.cores, ToPercent(real.core_share), kLearnSteps,
+      ToPercent(MedianOf(real.gap_errors))));
   return t;
 }
 
