@@ -147,7 +147,7 @@ TEST(LocalHeads, GoBehindTheLastLayerOfABlock) {
 }
 
 TEST(LocalHeads, RefuseInOneLine) {
-  const auto refusal = [](std::vector<int> cuts, LocalHead kind, ModelGraph graph) {
+  const auto refusal = [](const std::vector<int>& cuts, LocalHead kind, const ModelGraph& graph) {
     return std::string(WithLocalHeads(graph, cuts, kind).status().message());
   };
   const ModelGraph gpt = *BuildGpt(SmallGpt(0, /*tied=*/false));
