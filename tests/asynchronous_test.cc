@@ -97,6 +97,24 @@ TEST_F(Asynchronous, EverySchemeFollowsItsStalenessRule) {
   EXPECT_EQ(schemes, 4);
 }
 
+// A stream of 500 samples; and a device's memory does not grow with the stream.
+TEST_F(Asynchronous, OverTimeFollowsTheDelayLaw) {
+  for (int devices : {1, 2, 3, 4, 8}) {
+    SCOPED_TRACE(devices);
+    EXPECT_EQ(Compare(SmallTraining("over_time", devices, 500)).size(), size_t{kRuns});
+    std::vector<std::vector<Bytes>> peaks;
+    for (int samples : {10, 500}) {
+      PIPELAB_ASSERT_OK_AND_ASSIGN(
+          auto training, PipelineTraining::Create(graph_, *batches_,
+                                                  SmallTraining("over_time", devices, samples)));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep step, training->Step());
+      peaks.emplace_back();
+      for (const DeviceTrace& d : step.trace.devices) peaks.back().push_back(d.peak_activation);
+    }
+    EXPECT_EQ(peaks[0], peaks[1]);
+  }
+}
+
 // Groups of two devices sum their gradients before each step: the same rule, in the order of the
 // loop by copy.
 TEST_F(Asynchronous, GroupsFollowTheRule) {
