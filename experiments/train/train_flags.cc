@@ -27,6 +27,8 @@ ABSL_FLAG(uint64_t, seed, 1, "seed of weights, data order and dropout");
 ABSL_FLAG(
     std::string, layout, "",
     "layers of each stage, such as 3,2,2,3; empty: balanced by flops, or one stage per branch");
+ABSL_FLAG(std::string, local_heads, "linear",
+          "heads of stages that learn locally (--scheme=local): linear or convolution");
 ABSL_FLAG(bool, synthetic, false, "train on generated data; nothing is fetched or claimed");
 ABSL_FLAG(bool, validation, false,
           "hold out a part of the training data, to choose settings by; nothing is claimed");
@@ -80,6 +82,13 @@ absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study, absl::string
   s.evaluate_every = absl::GetFlag(FLAGS_evaluate_every);
   s.seed = absl::GetFlag(FLAGS_seed);
   s.layout = absl::GetFlag(FLAGS_layout);
+  const std::string heads = absl::GetFlag(FLAGS_local_heads);
+  const absl::StatusOr<LocalHead> local_heads = FindLocalHead(heads);
+  if (!local_heads.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--local_heads=", heads, ": ", local_heads.status().message()));
+  }
+  s.local_heads = *local_heads;
   s.synthetic = absl::GetFlag(FLAGS_synthetic);
   s.validation = absl::GetFlag(FLAGS_validation);
   s.checkpoint_every = absl::GetFlag(FLAGS_checkpoint_every);
@@ -109,6 +118,7 @@ TrainingOptions TrainingOptionsOf(const TrainSettings& settings, const StudyPart
   options.sizes.micro_batches = settings.micro_batches;
   options.micro_batch_size = settings.samples;
   options.layout = settings.layout;
+  options.local_heads = settings.local_heads;
   if (TakesBranches(settings, part)) {
     options.stage_of_layer = part.parallel_stages;
     options.sizes.devices =

@@ -16,6 +16,7 @@
 #include "experiments/comparison.h"
 #include "experiments/train/study.h"
 #include "models/layers/optimizer.h"
+#include "models/zoo/local_heads.h"
 #include "pipelines/runtime/training.h"
 
 namespace pipelab {
@@ -30,6 +31,7 @@ struct TrainSettings {
   int64_t evaluate_every = 1;  // steps between points of the held-out curve
   uint64_t seed = 1;
   std::string layout;
+  LocalHead local_heads = LocalHead::kLinear;
   OptimizerOptions optimizer;
   bool synthetic = false, validation = false;
   std::string checkpoint;        // file

@@ -105,18 +105,14 @@ class HeadBuilder {
 
 absl::Status CheckCuts(const ModelGraph& graph, absl::Span<const int> cuts) {
   const int layers = static_cast<int>(graph.layers.size());
+  const std::vector<int> first = FirstLayersOfBlocks(graph);
   int before = 0;
   for (int cut : cuts) {
     if (cut <= before || cut >= layers) {
       return Invalid("a cut before layer ", cut, ": cuts ascend, from 1 to ", layers - 1,
                      ", the model's last layer");
     }
-    bool goes_on = false;
-    for (int i = cut; i < layers; ++i) {
-      const std::vector<int>& inputs = graph.layers[i].inputs;
-      goes_on |= std::count(inputs.begin(), inputs.end(), cut - 1) > 0;
-    }
-    if (!goes_on) {
+    if (first[cut - 1] == cut) {
       return Invalid("a cut before layer \"", graph.layers[cut].name,
                      "\": no layer behind it takes \"", graph.layers[cut - 1].name,
                      "\", on which the block's head would stand");
@@ -141,6 +137,29 @@ absl::StatusOr<LocalHead> FindLocalHead(absl::string_view name) {
     if (name == LocalHeadName(kind)) return kind;
   }
   return Invalid("must be one of linear, convolution");
+}
+
+absl::StatusOr<ModelGraph> LocalHeadGraph(const ModelGraph& graph, int layer, LocalHead kind) {
+  ModelGraph head;
+  head.name = graph.name;
+  head.layers.push_back(graph.layers[layer]);
+  PIPELAB_RETURN_IF_ERROR(
+      HeadBuilder(graph.layers[LossLayer(graph)], kind).Add("exit", 0, &head).status());
+  return head;
+}
+
+std::vector<int> FirstLayersOfBlocks(const ModelGraph& graph) {
+  const std::vector<std::vector<int>> consumers = Consumers(graph);
+  std::vector<int> first(graph.layers.size());
+  for (int end = 0; end < static_cast<int>(first.size()); ++end) {
+    int begin = consumers[end].empty() ? end + 1 : end;
+    while (begin > 0 && begin <= end && !consumers[begin - 1].empty() &&
+           consumers[begin - 1].front() <= end) {
+      --begin;
+    }
+    first[end] = begin;
+  }
+  return first;
 }
 
 absl::StatusOr<LocalModel> WithLocalHeads(const ModelGraph& graph, absl::Span<const int> cuts,

@@ -45,6 +45,14 @@ absl::StatusOr<LocalHead> FindLocalHead(absl::string_view name);
 absl::StatusOr<LocalModel> WithLocalHeads(const ModelGraph& graph, absl::Span<const int> cuts,
                                           LocalHead kind);
 
+// Layer `layer` of the graph, and the head of a block that ends with it; for the head's cost.
+absl::StatusOr<ModelGraph> LocalHeadGraph(const ModelGraph& graph, int layer, LocalHead kind);
+
+// [layer] The first layer that a block that ends with this one may begin with, so that each of its
+// layers gets a gradient; behind the layer itself where no head can stand on it, for nothing takes
+// its output.
+std::vector<int> FirstLayersOfBlocks(const ModelGraph& graph);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_MODELS_ZOO_LOCAL_HEADS_H_

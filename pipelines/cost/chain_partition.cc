@@ -37,7 +37,7 @@ absl::Status CheckCosts(absl::Span<const double> costs, int num_stages) {
 // as its first argument grows.
 template <typename Join>
 absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, int num_stages,
-                                          Join join) {
+                                          absl::Span<const StageEnd> ends, Join join) {
   if (absl::Status s = CheckCosts(layer_costs, num_stages); !s.ok()) return s;
   const int layers = static_cast<int>(layer_costs.size());
   std::vector<double> sum(layers + 1, 0);
@@ -50,14 +50,18 @@ absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, 
   best[0][0] = 0;
   for (int k = 1; k <= num_stages; ++k) {
     for (int n = k; n <= layers; ++n) {
-      for (int b = k - 1; b < n; ++b) {
-        const double joined = join(best[k - 1][b], sum[n] - sum[b]);
+      const StageEnd end = ends.empty() || n == layers ? StageEnd() : ends[n - 1];
+      for (int b = std::max(k - 1, end.earliest); b < n; ++b) {
+        const double joined = join(best[k - 1][b], sum[n] - sum[b] + end.cost);
         if (joined < best[k][n]) {
           best[k][n] = joined;
           begin[k][n] = b;
         }
       }
     }
+  }
+  if (best[num_stages][layers] == infinity) {
+    return absl::NotFoundError(absl::StrCat("no cuts into ", num_stages, " stages are allowed"));
   }
   std::vector<int> first(num_stages);
   for (int k = num_stages, n = layers; k > 0; --k) n = first[k - 1] = begin[k][n];
@@ -67,15 +71,16 @@ absl::StatusOr<std::vector<int>> Minimise(absl::Span<const double> layer_costs, 
 }  // namespace
 
 absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
-                                                int num_stages) {
-  return Minimise(layer_costs, num_stages,
+                                                int num_stages, absl::Span<const StageEnd> ends) {
+  return Minimise(layer_costs, num_stages, ends,
                   [](double largest, double stage) { return std::max(largest, stage); });
 }
 
 absl::StatusOr<std::vector<int>> PartitionChainByVariance(absl::Span<const double> layer_costs,
-                                                          int num_stages) {
+                                                          int num_stages,
+                                                          absl::Span<const StageEnd> ends) {
   // The mean is that of all partitions, so the sum of squares decides.
-  return Minimise(layer_costs, num_stages,
+  return Minimise(layer_costs, num_stages, ends,
                   [](double squares, double stage) { return squares + stage * stage; });
 }
 

@@ -18,18 +18,27 @@
 
 namespace pipelab {
 
+// What is special about a stage that ends with a layer and is not the last.
+struct StageEnd {
+  double cost = 0;   // of what the stage has more: a head
+  int earliest = 0;  // the first layer that it may begin with; behind this one: no stage ends here
+};
+
 // Minimises the largest stage's cost; exact (dynamic program over prefixes, O(stages * layers^2)).
 // Of several best partitions it takes the one whose later stages begin first, the same on every
 // machine. Costs are of any unit, finite and not negative. InvalidArgument when there are more
-// stages than layers.
+// stages than layers. `ends`: of each layer; empty: none is special. NotFound where they allow no
+// partition.
 absl::StatusOr<std::vector<int>> PartitionChain(absl::Span<const double> layer_costs,
-                                                int num_stages);
+                                                int num_stages,
+                                                absl::Span<const StageEnd> ends = {});
 
 // Minimises the variance of the stages' costs, as GPipe cuts a model (Huang et al. 2019, section
 // 2.1); otherwise as PartitionChain. The largest stage may be larger than it must be:
 // {8, 8, 13} has less variance than {11, 12, 6}.
 absl::StatusOr<std::vector<int>> PartitionChainByVariance(absl::Span<const double> layer_costs,
-                                                          int num_stages);
+                                                          int num_stages,
+                                                          absl::Span<const StageEnd> ends = {});
 
 // From the first layer of each stage to its number of layers: {0, 2} of 5 is {2, 3}.
 std::vector<int> StageSizes(const std::vector<int>& first_layers, int num_layers);

@@ -81,6 +81,43 @@ TEST(PartitionChain, EqualsBruteForce) {
   }
 }
 
+TEST(PartitionChain, OfEndsEqualsBruteForce) {
+  CounterRng rng(5, "ends");
+  uint64_t draw = 0;
+  int refused = 0;
+  for (int round = 0; round < 300; ++round) {
+    const int n = 2 + static_cast<int>(rng.Below(draw++, 7));
+    std::vector<double> costs(n);
+    std::vector<StageEnd> ends(n);
+    for (int i = 0; i < n; ++i) {
+      costs[i] = static_cast<double>(rng.Below(draw++, 6));
+      ends[i].cost = static_cast<double>(rng.Below(draw++, 4));
+      ends[i].earliest = static_cast<int>(rng.Below(draw++, i + 2));
+    }
+    const auto measure = [&ends](const std::vector<double>& c, const std::vector<int>& first) {
+      std::vector<double> stages = Stages(c, first);
+      for (size_t s = 0; s + 1 < first.size(); ++s) {
+        const StageEnd& end = ends[first[s + 1] - 1];
+        if (first[s] < end.earliest) return std::numeric_limits<double>::infinity();
+        stages[s] += end.cost;
+      }
+      return *std::max_element(stages.begin(), stages.end());
+    };
+    for (int stages = 1; stages <= n; ++stages) {
+      const double best = BruteForce(costs, stages, measure);
+      const auto first = PartitionChain(costs, stages, ends);
+      if (first.ok()) {
+        ASSERT_EQ(measure(costs, *first), best);
+      } else {
+        ASSERT_EQ(best, std::numeric_limits<double>::infinity());
+        ASSERT_TRUE(absl::IsNotFound(first.status()));
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 100);
+}
+
 TEST(StageSizes, AreWhatLayoutsSay) {
   EXPECT_THAT(StageSizes({0, 2, 3}, 7), ElementsAre(2, 1, 4));
   EXPECT_THAT(StageSizes({0}, 3), ElementsAre(3));

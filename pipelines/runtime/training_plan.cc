@@ -15,9 +15,10 @@ namespace pipelab {
 namespace {
 
 absl::StatusOr<ModelPartition> PartitionOf(const ModelGraph& graph, int num_stages,
-                                           const TrainingOptions& options) {
+                                           const TrainingOptions& options,
+                                           absl::optional<LocalHead> heads = absl::nullopt) {
   if (!options.stage_of_layer.empty()) return MakePartition(graph, options.stage_of_layer);
-  return ChoosePartition(graph, num_stages, options.micro_batch_size, options.layout);
+  return ChoosePartition(graph, num_stages, options.micro_batch_size, options.layout, heads);
 }
 
 absl::StatusOr<Schedule> ScheduleOf(const ModelGraph& graph, const TrainingOptions& options) {
@@ -41,12 +42,15 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
   StepParts parts;
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleOf(graph, options));
+  absl::optional<LocalHead> heads;
+  if (LearnsLocally(parts.schedule.stages)) heads = options.local_heads;
   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
-                           PartitionOf(graph, parts.schedule.num_stages(), options));
+                           PartitionOf(graph, parts.schedule.num_stages(), options, heads));
   partition.block_of_layer = options.block_of_layer;
-  PIPELAB_ASSIGN_OR_RETURN(
-      absl::optional<LocalStages> local,
-      LocalStagesOf({graph, {}}, partition, parts.schedule, options.local_heads));
+  absl::optional<LocalStages> local;
+  if (heads.has_value()) {
+    PIPELAB_ASSIGN_OR_RETURN(local, LocalStagesOf({graph, {}}, partition, *heads));
+  }
   if (local.has_value()) {
     plan->graph = std::move(local->model.graph);
     partition = std::move(local->partition);
@@ -111,7 +115,8 @@ absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSo
 }
 
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
-                                               int64_t micro_batch_size, absl::string_view layout) {
+                                               int64_t micro_batch_size, absl::string_view layout,
+                                               absl::optional<LocalHead> heads) {
   const GroupedModel model = {graph, {}};
   StepModel on;
   on.model = &model;
@@ -119,6 +124,10 @@ absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_
   config.cut = CutRule::kLayers;
   config.micro_batch_size = micro_batch_size;
   config.layout = std::string(layout);
+  if (heads.has_value()) {
+    config.scheme = "local";
+    config.local_heads = *heads;
+  }
   StepCache cache(on);
   PIPELAB_ASSIGN_OR_RETURN(const ModelPartition* partition, cache.PartitionOf(config, num_stages));
   return *partition;

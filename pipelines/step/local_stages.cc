@@ -24,14 +24,15 @@ std::vector<int> Moved(const std::vector<int>& of_layer, const std::vector<int>&
 
 }  // namespace
 
+bool LearnsLocally(const StageGraph& stages) {
+  return !std::all_of(stages.edges.begin(), stages.edges.end(), BringsGradient);
+}
+
 absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& model,
                                                           const ModelPartition& partition,
-                                                          const Schedule& schedule,
                                                           LocalHead kind) {
-  const std::vector<StageGraph::Edge>& scheduled = schedule.stages.edges;
   const std::vector<StageGraph::Edge>& edges = partition.stages.edges;
-  if (std::all_of(scheduled.begin(), scheduled.end(), BringsGradient) ||
-      std::none_of(edges.begin(), edges.end(), BringsGradient)) {
+  if (std::none_of(edges.begin(), edges.end(), BringsGradient)) {
     return absl::optional<LocalStages>();
   }
   std::vector<int> cuts;

@@ -1,9 +1,11 @@
 // A model under a schedule whose stages learn locally (scheme local): each stage but the last gets
 // a head where the partition cuts the model (models/zoo/local_heads.h).
 //
-//   PIPELAB_ASSIGN_OR_RETURN(absl::optional<LocalStages> local,
-//                            LocalStagesOf(model, partition, schedule, LocalHead::kLinear));
-//   if (local.has_value()) ...   // the model and the partition that the step is of
+//   if (LearnsLocally(schedule.stages)) {
+//     PIPELAB_ASSIGN_OR_RETURN(absl::optional<LocalStages> local,
+//                              LocalStagesOf(model, partition, LocalHead::kLinear));
+//     ...   // the model and the partition that the step is of; none: the model's own
+//   }
 #ifndef PIPELAB_PIPELINES_STEP_LOCAL_STAGES_H_
 #define PIPELAB_PIPELINES_STEP_LOCAL_STAGES_H_
 
@@ -21,12 +23,14 @@ struct LocalStages {
   ModelPartition partition;
 };
 
-// None where the schedule's edges all bring gradients, or those of the partition bring none
-// already: the model has heads. InvalidArgument: stages that are no ranges of layers, or what
-// WithLocalHeads says.
+// Whether some edge brings no gradient.
+bool LearnsLocally(const StageGraph& stages);
+
+// None where the partition's edges bring no gradients already: the model has heads.
+// InvalidArgument: stages that are no ranges of layers, or what WithLocalHeads says.
 absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& model,
                                                           const ModelPartition& partition,
-                                                          const Schedule& schedule, LocalHead kind);
+                                                          LocalHead kind);
 
 }  // namespace pipelab
 

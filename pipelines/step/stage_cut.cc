@@ -87,6 +87,41 @@ std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
   return costs;
 }
 
+// Of the head of a stage that learns locally and ends with the layer.
+absl::StatusOr<double> HeadCost(const StepModel& model, const StepConfig& config, int layer,
+                                LocalHead kind) {
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, LocalHeadGraph(model.model->graph, layer, kind));
+  GroupedModel head;
+  head.graph = std::move(graph);
+  head.group_of_layer.assign(head.graph.layers.size(), 1);
+  head.group_of_layer[0] = 0;  // the layer that it stands on
+  StepModel on = model;
+  on.model = &head;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> times, UnitTimes(on, config));
+  const std::vector<double> costs = UnitCosts(on, config, times);
+  return std::accumulate(costs.begin() + 1, costs.end(), 0.0);
+}
+
+// [unit] For stages that learn locally.
+absl::StatusOr<std::vector<StageEnd>> StageEnds(const StepModel& model, const StepConfig& c,
+                                                LocalHead kind) {
+  const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
+  const std::vector<int> first = FirstLayersOfBlocks(model.model->graph);
+  const int layers = static_cast<int>(unit_of_layer.size());
+  std::vector<StageEnd> ends(unit_of_layer.back());
+  for (int i = 0; i + 1 < layers; ++i) {
+    if (unit_of_layer[i] == unit_of_layer[i + 1]) continue;
+    StageEnd& end = ends[unit_of_layer[i]];
+    // A unit that begins before that layer is no unit to begin with.
+    const bool whole = first[i] == 0 || unit_of_layer[first[i] - 1] < unit_of_layer[first[i]];
+    end.earliest = unit_of_layer[first[i]] + (whole ? 0 : 1);
+    if (first[i] > i) continue;
+    PIPELAB_ASSIGN_OR_RETURN(end.cost, HeadCost(model, c, i, kind));
+  }
+  ends.emplace_back();  // the model's last, which has its loss
+  return ends;
+}
+
 }  // namespace
 
 TensorGroup TensorGroupOf(const StepModel& model, TensorParallel split) {
@@ -129,7 +164,8 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
 }
 
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& c,
-                                          const std::vector<StageCost>& times, int stages) {
+                                          const std::vector<StageCost>& times, int stages,
+                                          absl::optional<LocalHead> heads) {
   if (stages > static_cast<int>(times.size())) {
     return absl::InvalidArgumentError(absl::StrCat(
         stages, " stages, but the model has ", times.size(),
@@ -137,11 +173,21 @@ absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConf
                                   : " blocks to cut between; cut=layers cuts anywhere"));
   }
   const std::vector<double> costs = UnitCosts(model, c, times);
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<int> first,
-                           c.cut == CutRule::kFlopsVariance
-                               ? PartitionChainByVariance(costs, stages)
-                               : PartitionChain(costs, stages));
-  return StageSizes(first, static_cast<int>(times.size()));
+  std::vector<StageEnd> ends;
+  if (heads.has_value()) {
+    PIPELAB_ASSIGN_OR_RETURN(ends, StageEnds(model, c, *heads));
+  }
+  const absl::StatusOr<std::vector<int>> first = c.cut == CutRule::kFlopsVariance
+                                                     ? PartitionChainByVariance(costs, stages, ends)
+                                                     : PartitionChain(costs, stages, ends);
+  if (absl::IsNotFound(first.status())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        model.model->graph.name, " has no cuts into ", stages,
+        " stages that learn locally: in each, some layer would get no gradient; use fewer stages",
+        c.cut == CutRule::kLayers ? "" : " or cut=layers"));
+  }
+  PIPELAB_RETURN_IF_ERROR(first.status());
+  return StageSizes(*first, static_cast<int>(times.size()));
 }
 
 std::vector<int> StageOfLayer(const std::vector<int>& unit_of_layer,

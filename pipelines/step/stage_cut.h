@@ -13,6 +13,9 @@
 //   memory          the largest stage's state and activations are least, between blocks
 // A layout names the layers of each stage instead.
 //
+// Stages that learn locally (scheme local) count with their heads, and each is cut so that all of
+// its layers get a gradient.
+//
 // Without a cluster a layer takes what was measured, or its flops at a nominal rate.
 #ifndef PIPELAB_PIPELINES_STEP_STAGE_CUT_H_
 #define PIPELAB_PIPELINES_STEP_STAGE_CUT_H_
@@ -21,6 +24,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "models/zoo/local_heads.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/layer_times.h"
 #include "pipelines/step/step_config.h"
@@ -38,9 +43,11 @@ std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule);
 // recompute; memory is not filled in.
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config);
 
-// [stage] Its number of units. InvalidArgument where there are more stages than units.
+// [stage] Its number of units. `heads`: of stages that learn locally. InvalidArgument where there
+// are more stages than units, or some layer would get no gradient.
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& config,
-                                          const std::vector<StageCost>& times, int stages);
+                                          const std::vector<StageCost>& times, int stages,
+                                          absl::optional<LocalHead> heads = absl::nullopt);
 
 // [layer] Its stage, of the units of each stage.
 std::vector<int> StageOfLayer(const std::vector<int>& unit_of_layer,

@@ -248,20 +248,15 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   PIPELAB_ASSIGN_OR_RETURN(const StepStages stages,
                            cache->StagesOf(c, parts.schedule.num_stages(), parts.slices));
   parts.partition = stages.partition;
-  PIPELAB_ASSIGN_OR_RETURN(
-      absl::optional<LocalStages> local,
-      LocalStagesOf(*parts.model->model, *stages.partition, parts.schedule, c.local_heads));
-  StepModel with_heads;
-  if (local.has_value()) {
-    with_heads = *parts.model;
-    with_heads.model = &local->model;
+  StepModel with_heads = *parts.model;
+  if (stages.with_heads != nullptr) {
+    with_heads.model = stages.with_heads;
     parts.model = &with_heads;
-    parts.partition = &local->partition;
   }
   // Stages with groups or sizes of their own have costs of their own.
-  const bool alike = !local.has_value() && parts.schedule.micro_batches_of_stage.empty() &&
+  const bool alike = parts.schedule.micro_batches_of_stage.empty() &&
                      parts.schedule.GroupSize(0) == parts.members && IsEven(parts.schedule) &&
-                     (parts.members == 1 || !HasBatchNorms(model));
+                     (parts.members == 1 || !HasBatchNorms(*parts.model));
   if (alike) parts.costs = stages.costs;
   parts.micro_batch_size = c.micro_batch_size * parts.members;
   parts.lowering = LoweringOf(c);
@@ -272,7 +267,7 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   }
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
   step.model_flops = cache->ModelFlops(c.batch());
-  if (local.has_value()) step.with_heads = std::move(local->model.graph);
+  if (stages.with_heads != nullptr) step.with_heads = stages.with_heads->graph;
   return step;
 }
 

@@ -136,13 +136,24 @@ absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepC
   return &found->second;
 }
 
+absl::StatusOr<absl::optional<LocalHead>> StepCache::HeadsOf(const StepConfig& c) {
+  bool local = HasOption(c, kNoGradients);
+  if (c.has_schedule_file() || HasSchedule(c.scheme)) {
+    PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, ScheduleOf(c));
+    local = LearnsLocally(schedule->stages);
+  }
+  for (const LayerSpec& layer : model_.model->graph.layers) local &= layer.detached.empty();
+  return local ? absl::make_optional(c.local_heads) : absl::nullopt;
+}
+
 absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& c, int stages) {
   const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;
-  const auto key = std::make_tuple(SizeOf(c), c.recompute, micro_batches, stages);
+  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<LocalHead> heads, HeadsOf(c));
+  const auto key = std::make_tuple(SizeOf(c), c.recompute, micro_batches, stages, heads);
   auto found = units_.find(key);
   if (found == units_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* times, UnitTimesOf(c));
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutUnits(model_, c, *times, stages));
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutUnits(model_, c, *times, stages, heads));
     found = units_.emplace(key, std::move(units)).first;
   }
   return &found->second;
@@ -159,8 +170,9 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, UnitsOf(c, stages));
     stage_of_layer = StageOfLayer(UnitOfLayer(model, c.cut), *units);
   }
-  const bool rebuilds = c.recompute == Recompute::kBlocks;
-  auto found = cuts_.find({stage_of_layer, rebuilds});
+  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<LocalHead> heads, HeadsOf(c));
+  const auto key = std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), heads);
+  auto found = cuts_.find(key);
   if (found == cuts_.end()) {
     Cut cut;
     absl::StatusOr<ModelPartition> made = MakePartition(model.graph, stage_of_layer);
@@ -170,9 +182,14 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     }
     PIPELAB_ASSIGN_OR_RETURN(cut.partition, std::move(made));
     cut.ties = StageTies(model.graph, cut.partition);
-    if (rebuilds) cut.partition.block_of_layer = RebuiltBlocks(model.graph, model.group_of_layer);
-    found =
-        cuts_.emplace(std::make_pair(std::move(stage_of_layer), rebuilds), std::move(cut)).first;
+    if (c.recompute == Recompute::kBlocks) {
+      cut.partition.block_of_layer = RebuiltBlocks(model.graph, model.group_of_layer);
+    }
+    if (heads.has_value()) {
+      PIPELAB_ASSIGN_OR_RETURN(const StepModel* computed, ModelOf(c));
+      PIPELAB_ASSIGN_OR_RETURN(cut.local, LocalStagesOf(*computed->model, cut.partition, *heads));
+    }
+    found = cuts_.emplace(key, std::move(cut)).first;
   }
   const int made = found->second.partition.num_stages();
   if (made == stages || stages == 0) return &found->second;
@@ -188,7 +205,8 @@ absl::StatusOr<const ModelPartition*> StepCache::PartitionOf(const StepConfig& c
 absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
                                                const std::vector<int64_t>& slices) {
   PIPELAB_ASSIGN_OR_RETURN(const Cut* cut, CutOf(c, stages));
-  const auto key = std::make_tuple(SizeOf(c), cut->partition.stage_of_layer, slices);
+  const auto key = std::make_tuple(SizeOf(c), cut, slices);
+  const ModelPartition& partition = cut->local.has_value() ? cut->local->partition : cut->partition;
   auto found = costs_.find(key);
   if (found == costs_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const StepModel* model, ModelOf(c));
@@ -198,11 +216,13 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
     options.step_flops_per_parameter = model_.step_flops_per_parameter;
     options.tensor = TensorGroupOf(model_, c.split());
     options.slices = slices;
-    PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(model->model->graph, cut->partition,
+    const GroupedModel& graph = cut->local.has_value() ? cut->local->model : *model->model;
+    PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(graph.graph, partition,
                                                                 c.micro_batch_size, options));
     found = costs_.emplace(key, std::move(costs)).first;
   }
-  return StepStages{&cut->partition, &cut->ties, &found->second};
+  const GroupedModel* with_heads = cut->local.has_value() ? &cut->local->model : nullptr;
+  return StepStages{&partition, &cut->ties, &found->second, with_heads};
 }
 
 bool StepCache::ChoosesOrder(const StepConfig& c) { return HasOption(c, kPassTimes); }

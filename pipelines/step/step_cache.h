@@ -23,6 +23,7 @@
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/schedule.h"
+#include "pipelines/step/local_stages.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/step/step_model.h"
 #include "tools/base/units.h"
@@ -35,6 +36,8 @@ struct StepStages {
   const std::vector<Tie>* ties = nullptr;
   // Of one rank of a tensor-parallel group, for whole micro-batches of one copy. Without links.
   const CostTable* costs = nullptr;
+  // Of stages that learn locally: the model that the partition and the costs are of.
+  const GroupedModel* with_heads = nullptr;
 };
 
 class StepCache {
@@ -53,6 +56,7 @@ class StepCache {
   absl::StatusOr<const std::vector<StageCost>*> UnitTimesOf(const StepConfig& config);
   // [stage] Its number of units: CutUnits of stage_cut.h.
   absl::StatusOr<const std::vector<int>*> UnitsOf(const StepConfig& config, int stages);
+  // Of the model without heads.
   absl::StatusOr<const ModelPartition*> PartitionOf(const StepConfig& config, int stages);
   // `slices`: tokens of each slice of a sample; empty: whole samples.
   absl::StatusOr<StepStages> StagesOf(const StepConfig& config, int stages,
@@ -90,12 +94,15 @@ class StepCache {
   struct Cut {
     ModelPartition partition;
     std::vector<Tie> ties;
+    absl::optional<LocalStages> local;
   };
 
   static SizeKey SizeOf(const StepConfig& c) {
     return {c.tensor, c.sequence_parallel, c.micro_batch_size, c.cut,
             c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
+  // Of stages that learn locally, where the model has none of its own.
+  absl::StatusOr<absl::optional<LocalHead>> HeadsOf(const StepConfig& config);
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
                                              const Limits* limits = nullptr);
@@ -105,11 +112,13 @@ class StepCache {
   GroupedModel selective_graph_;  // made when it is asked for
   StepModel selective_;
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
-  // By size, recompute, micro-batches where the rule looks at memory, stages.
-  std::map<std::tuple<SizeKey, Recompute, int, int>, std::vector<int>> units_;
-  // By the stage of each layer, and whether backwards rebuild blocks.
-  std::map<std::pair<std::vector<int>, bool>, Cut> cuts_;
-  std::map<std::tuple<SizeKey, std::vector<int>, std::vector<int64_t>>, CostTable> costs_;
+  // By size, recompute, micro-batches where the rule looks at memory, stages, heads.
+  std::map<std::tuple<SizeKey, Recompute, int, int, absl::optional<LocalHead>>, std::vector<int>>
+      units_;
+  // By the stage of each layer, what backwards rebuild, and heads.
+  std::map<std::tuple<std::vector<int>, Recompute, absl::optional<LocalHead>>, Cut> cuts_;
+  // By size, the cut (they stay where they are), tokens of slices.
+  std::map<std::tuple<SizeKey, const Cut*, std::vector<int64_t>>, CostTable> costs_;
   std::map<std::string, Schedule> schedules_;
   // ScheduleWithin: [device] free memory that has turned out to be too little, the last.
   std::map<std::string, std::vector<Bytes>> too_little_;

@@ -1,16 +1,22 @@
 #include "pipelines/step/step.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
+#include "models/zoo/local_heads.h"
+#include "models/zoo/resnet.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/cluster/device.h"
 #include "pipelines/step/execution.h"
+#include "pipelines/step/step_cache.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -200,6 +206,50 @@ TEST_F(StepTest, TwoCopiesStandForAllInEitherOrderOfRanks) {
 // on one V100, "batch size 8", everything recomputed. Nothing of the machine comes from this run.
 // The batch is read as one micro-batch; as eight, its products would be smaller and the step
 // longer.
+// Every layout of a network with skip connections into three stages that learn locally.
+TEST(LocalCuts, AreTheBestThatLeaveEveryLayerAGradient) {
+  ResNetConfig config;
+  config.blocks = {1, 1};
+  config.width = 64;
+  config.height = config.image_width = 32;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GroupedModel model, BuildResNet(config));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx1-v100"));
+  StepModel on;
+  on.model = &model;
+  on.cluster = &cluster;
+  StepCache cache(on);
+  StepConfig c = Config("local", /*pipeline=*/3, /*data=*/1, /*micro_batches=*/4);
+  c.cut = CutRule::kLayers;
+  c.micro_batch_size = 8;
+  const auto longest_stage = [&](const StepConfig& of) -> absl::StatusOr<Nanoseconds> {
+    PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(&cache, of));
+    Nanoseconds longest;
+    for (const StageCost& s : step.costs.stages) {
+      longest = std::max(longest, s.forward + s.backward_input + s.backward_weight);
+    }
+    return longest;
+  };
+  for (const LocalHead head : {LocalHead::kLinear, LocalHead::kConvolution}) {
+    c.local_heads = head;
+    c.layout = "";
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const Nanoseconds chosen, longest_stage(c));
+    Nanoseconds best = Nanoseconds(std::numeric_limits<int64_t>::max());
+    int allowed = 0, refused = 0;
+    const int layers = static_cast<int>(model.graph.layers.size());
+    for (int first = 1; first < layers - 1; ++first) {
+      for (int second = first + 1; second < layers; ++second) {
+        c.layout = absl::StrCat(first, "+", second - first, "+", layers - second);
+        const absl::StatusOr<Nanoseconds> longest = longest_stage(c);
+        ++(longest.ok() ? allowed : refused);
+        if (longest.ok()) best = std::min(best, *longest);
+      }
+    }
+    EXPECT_EQ(chosen.value(), best.value()) << LocalHeadName(head);
+    EXPECT_GT(allowed, 5);
+    EXPECT_GT(refused, 5);
+  }
+}
+
 TEST(MegatronV1, OneV100) {
   GptConfig gpt;
   gpt.layers = 40;
