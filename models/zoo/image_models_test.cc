@@ -10,6 +10,7 @@
 #include "models/zoo/resnet.h"
 #include "models/zoo/unet.h"
 #include "models/zoo/vgg.h"
+#include "models/zoo/vit.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
@@ -88,6 +89,31 @@ TEST(AmoebaNet, FlopsAreThoseOfItsConvolutions) {
   EXPECT_EQ(stem.backward_input.value(), 0);  // nobody asks for the data's gradient
   EXPECT_EQ(stem.backward_weight.value(), stem.forward.value());
   EXPECT_EQ(stem.output, Bytes(4 * 4 * 64 * 8));
+}
+
+TEST(ResNet, ForCifar) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GroupedModel model, BuildCifarResNet(110));
+  EXPECT_EQ(model.num_groups(), 56);
+  const auto conv = [](int64_t in, int64_t out, int64_t kernel) {
+    return in * out * kernel * kernel + 2 * out;  // with its norm
+  };
+  const int64_t expected = conv(3, 16, 3) + 36 * conv(16, 16, 3) + conv(16, 32, 3) +
+                           35 * conv(32, 32, 3) + conv(16, 32, 1) + conv(32, 64, 3) +
+                           35 * conv(64, 64, 3) + conv(32, 64, 1) + 64 * 10 + 10;
+  EXPECT_EQ(model.graph.num_parameters(), expected);
+  EXPECT_THAT(BuildCifarResNet(111),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("depth=111 must be 6 n + 2")));
+}
+
+TEST(Vit, ParametersAndGroups) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GroupedModel model, BuildVit(VitS4()));
+  EXPECT_EQ(model.num_groups(), 14);
+  const int64_t h = 384, patches = (4 * 4 * 3 + 1 + 64) * h, block = 12 * h * h + 13 * h;
+  EXPECT_EQ(model.graph.num_parameters(), patches + 12 * block + 2 * h + (h + 1) * 10);
+  VitConfig wrong = VitS4();
+  wrong.patch = 5;
+  EXPECT_THAT(BuildVit(wrong),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("patch=5 must divide")));
 }
 
 TEST(ResNet, ParameterCountsAreEverybodys) {

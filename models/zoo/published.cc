@@ -18,6 +18,7 @@
 #include "models/zoo/transformer.h"
 #include "models/zoo/unet.h"
 #include "models/zoo/vgg.h"
+#include "models/zoo/vit.h"
 
 namespace pipelab {
 namespace {
@@ -175,6 +176,16 @@ absl::StatusOr<ModelGraph> GraphOf(absl::StatusOr<GroupedModel> model) {
   return std::move(model->graph);
 }
 
+// For CIFAR's images of 32 x 32.
+void AddCifar(Models* models) {
+  models->push_back({"resnet-110", "He et al. 2016, section 4.2", 1.7e6, 0.1e6,
+                     "1 x 1 convolutions where the image is halved",
+                     [] { return GraphOf(BuildCifarResNet(110)); }});
+  models->push_back({"vit-s-4", "ViT-S of Touvron et al. 2021 (DeiT), for CIFAR", 0, 0,
+                     "patches of 4 x 4, mean over the patches",
+                     [] { return GraphOf(BuildVit(VitS4())); }});
+}
+
 // Networks of convolutions, on images as small as these have them.
 void AddSmallImages(Models* models) {
   const std::string source = "small, to be run";
@@ -225,6 +236,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddGraphPipe(all);
     AddBaPipe(all);
     AddSmall(all);
+    AddCifar(all);
     AddSmallImages(all);
     return all;
   }();

@@ -40,6 +40,18 @@ ImageAt Block(const std::string& name, const ImageAt& x, int64_t inner, int64_t 
   return b->Relu(name + "/relu", b->Add(name + "/add", {branch, shortcut}));
 }
 
+// Of two 3 x 3 convolutions.
+ImageAt BasicBlock(const std::string& name, const ImageAt& x, int64_t out, ImageBuilder* b) {
+  const int64_t stride = x.channels == out ? 1 : 2;
+  ImageAt branch = b->Conv(name + "/conv1", x, ConvOf(out, 3, stride, /*relu=*/false));
+  branch = b->Conv(name + "/conv2", branch, ConvOf(out, 3, 1, /*relu=*/true));
+  ImageAt shortcut = x;
+  if (stride == 2) {
+    shortcut = b->Conv(name + "/shortcut", x, ConvOf(out, 1, 2, /*relu=*/false));
+  }
+  return b->Relu(name + "/relu", b->Add(name + "/add", {branch, shortcut}));
+}
+
 ResNetConfig WithBlocks(std::vector<int64_t> blocks) {
   ResNetConfig c;
   c.blocks = std::move(blocks);
@@ -67,6 +79,30 @@ absl::StatusOr<GroupedModel> BuildResNet(const ResNetConfig& c) {
   }
   b.NextGroup();
   b.Classify("classifier", b.GlobalAverage("pool", x), c.classes);
+  return b.Finish();
+}
+
+absl::StatusOr<GroupedModel> BuildCifarResNet(int64_t depth, int64_t side, int64_t channels,
+                                              int64_t classes) {
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("depth", depth, kMostLayers));
+  if (depth < 8 || depth % 6 != 2) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "depth=", depth, " must be 6 n + 2, such as 20, 32, 56 or 110: three parts of n blocks"));
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("side", side, kMostImageSide));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("channels", channels, kMostHidden));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("classes", classes, kMostVocabulary));
+  ImageBuilder b(absl::StrCat("resnet-", depth));
+  ImageAt x = b.Conv("stem/conv", b.Data(side, side, channels), ConvOf(16, 3, 1, /*relu=*/false));
+  x = b.Relu("stem/relu", x);
+  for (int part = 0; part < 3; ++part) {
+    for (int64_t i = 0; i < (depth - 2) / 6; ++i) {
+      b.NextGroup();
+      x = BasicBlock(absl::StrCat("part", part + 1, "/block", i + 1), x, int64_t{16} << part, &b);
+    }
+  }
+  b.NextGroup();
+  b.Classify("classifier", b.GlobalAverage("pool", x), classes);
   return b.Finish();
 }
 

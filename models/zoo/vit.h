@@ -1,0 +1,36 @@
+// Vision Transformers (Dosovitskiy et al., "An Image Is Worth 16x16 Words", ICLR 2021): patches of
+// an image, blocks of attention over all of them, norm, mean, classifier. The mean stands for the
+// paper's class token, as in its appendix D.4.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(GroupedModel m, BuildVit(VitS4()));
+//
+// Groups: the patches, each block, the norm with mean and classifier.
+#ifndef PIPELAB_MODELS_ZOO_VIT_H_
+#define PIPELAB_MODELS_ZOO_VIT_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "models/zoo/layer_groups.h"
+
+namespace pipelab {
+
+struct VitConfig {
+  int64_t layers = 0;  // blocks
+  int64_t hidden = 0, heads = 0;
+  int64_t patch = 0;  // side; divides the image's
+  int64_t side = 32, channels = 3;
+  int64_t classes = 10;
+
+  int64_t tokens() const { return (side / patch) * (side / patch); }
+};
+
+// ViT-S (12 layers of 384, 6 heads) on patches of 4 of images of 32: sizes for CIFAR.
+VitConfig VitS4();
+
+// InvalidArgument names the field as an option, and its value.
+absl::StatusOr<GroupedModel> BuildVit(const VitConfig& config);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_ZOO_VIT_H_
