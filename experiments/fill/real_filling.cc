@@ -67,16 +67,10 @@ class Networks {
     images_ = SyntheticImages(/*train=*/kImages, /*held_out=*/kImages, /*seed=*/1);
     pictures_ = std::make_unique<ImageBatchSource>(images_.held_out, images_.scale, ImageOptions(),
                                                    ExampleOrder(images_.held_out->size()));
-    AmoebaNetConfig amoebanet;
-    amoebanet.layers = 3;
-    amoebanet.filters = 32;
-    amoebanet.classes = images_.held_out->classes;
-    amoebanet.height = images_.held_out->height;
-    amoebanet.width = images_.held_out->width;
-    amoebanet.channels = images_.held_out->channels;
-    amoebanet.stem_stride = 1;
-    amoebanet.stem_reductions = 0;
-    PIPELAB_ASSIGN_OR_RETURN(GroupedModel model, BuildAmoebaNet(amoebanet));
+    const LabelledImages& images = *images_.held_out;
+    PIPELAB_ASSIGN_OR_RETURN(GroupedModel model,
+                             BuildAmoebaNet(SmallAmoebaNet(images.height, images.width,
+                                                           images.channels, images.classes)));
     amoebanet_ = std::move(model.graph);
     return absl::OkStatus();
   }

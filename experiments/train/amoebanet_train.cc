@@ -48,16 +48,9 @@ void HoldOutTrainingImages(ImageData* data) {
 }
 
 absl::StatusOr<ModelGraph> Network(const LabelledImages& images) {
-  AmoebaNetConfig config;
-  config.layers = 3;
-  config.filters = 32;
-  config.classes = images.classes;
-  config.height = images.height;
-  config.width = images.width;
-  config.channels = images.channels;
-  config.stem_stride = 1;
-  config.stem_reductions = 0;
-  PIPELAB_ASSIGN_OR_RETURN(GroupedModel model, BuildAmoebaNet(config));
+  PIPELAB_ASSIGN_OR_RETURN(
+      GroupedModel model,
+      BuildAmoebaNet(SmallAmoebaNet(images.height, images.width, images.channels, images.classes)));
   return std::move(model.graph);
 }
 

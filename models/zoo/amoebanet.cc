@@ -174,6 +174,19 @@ absl::Status Check(const AmoebaNetConfig& c) {
 
 }  // namespace
 
+AmoebaNetConfig SmallAmoebaNet(int64_t height, int64_t width, int64_t channels, int64_t classes) {
+  AmoebaNetConfig c;
+  c.layers = 3;
+  c.filters = 32;
+  c.classes = classes;
+  c.height = height;
+  c.width = width;
+  c.channels = channels;
+  c.stem_stride = 1;
+  c.stem_reductions = 0;
+  return c;
+}
+
 absl::StatusOr<GroupedModel> BuildAmoebaNet(const AmoebaNetConfig& config) {
   PIPELAB_RETURN_IF_ERROR(Check(config));
   return Builder(config).Build();

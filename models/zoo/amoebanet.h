@@ -33,6 +33,10 @@ struct AmoebaNetConfig {
   int64_t stem_reductions = 2;
 };
 
+// 3 cells of 32 filters for images of about 32 x 32, at full resolution: 25,730 parameters on gray
+// ones.
+AmoebaNetConfig SmallAmoebaNet(int64_t height, int64_t width, int64_t channels, int64_t classes);
+
 // InvalidArgument names the field as an option, and its value: "--filters=100: must be a multiple
 // of 16". Height and width must halve in each reduction.
 absl::StatusOr<GroupedModel> BuildAmoebaNet(const AmoebaNetConfig& config);

@@ -217,8 +217,8 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
     options.tensor = TensorGroupOf(model_, c.split());
     options.slices = slices;
     const GroupedModel& graph = cut->local.has_value() ? cut->local->model : *model->model;
-    PIPELAB_ASSIGN_OR_RETURN(CostTable costs, ComputeStageCosts(graph.graph, partition,
-                                                                c.micro_batch_size, options));
+    PIPELAB_ASSIGN_OR_RETURN(
+        CostTable costs, ComputeStageCosts(graph.graph, partition, c.micro_batch_size, options));
     found = costs_.emplace(key, std::move(costs)).first;
   }
   const GroupedModel* with_heads = cut->local.has_value() ? &cut->local->model : nullptr;

@@ -1,0 +1,146 @@
+#include "experiments/local/real_pipelines.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "experiments/local/local_points.h"
+#include "models/data/text_batches.h"
+#include "models/data/text_corpus.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/runtime/training.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int kMicroBatches = 48;
+constexpr int64_t kRowTokens = 64, kSamples = 8;
+constexpr double kFreeCores = 0.97;  // of the devices' time in compute, at least
+constexpr double kWanted = 1.85;
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+TrainingOptions OptionsOf(const std::string& scheme, int devices) {
+  TrainingOptions options;
+  options.scheme = scheme;
+  options.sizes.devices = devices;
+  options.sizes.micro_batches = kMicroBatches;
+  options.micro_batch_size = kSamples;
+  if (scheme == "local") options.schedule = LocalSteps(devices, /*stages=*/2, kMicroBatches);
+  return options;
+}
+
+// Processor time of the devices' compute, and its wall time.
+void AddCoreTimes(const Trace& step, double* cpu, double* wall) {
+  for (const DeviceTrace& device : step.devices) {
+    for (const Span& s : device.spans) {
+      if (s.op != OpCode::kCompute) continue;
+      *cpu += static_cast<double>(s.cpu_ns);
+      *wall += static_cast<double>(s.end_ns - s.begin_ns);
+    }
+  }
+}
+
+absl::StatusOr<RealPipeline> RunScheme(const std::string& scheme, const ModelGraph& graph,
+                                       const BatchSource& text, int runs) {
+  RealPipeline real;
+  real.scheme = scheme;
+  real.cores = static_cast<int>(std::thread::hardware_concurrency());
+  PIPELAB_ASSIGN_OR_RETURN(auto one, PipelineTraining::Create(graph, text, OptionsOf(scheme, 1)));
+  PIPELAB_ASSIGN_OR_RETURN(auto two, PipelineTraining::Create(graph, text, OptionsOf(scheme, 2)));
+  real.same_losses = true;
+  double cpu = 0, wall = 0;
+  for (int run = 0; run <= runs; ++run) {
+    double losses[2] = {};
+    for (PipelineTraining* training : {one.get(), two.get()}) {
+      const bool alone = training == one.get();
+      const auto begin = std::chrono::steady_clock::now();
+      PIPELAB_ASSIGN_OR_RETURN(const TrainingStep step, training->Step());
+      const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
+      losses[alone ? 0 : 1] = step.loss;
+      if (run == 0) continue;  // caches are cold
+      (alone ? real.one_ms : real.two_ms).push_back(ms.count());
+      if (!alone) AddCoreTimes(step.trace, &cpu, &wall);
+    }
+    real.same_losses = real.same_losses && losses[0] == losses[1];
+  }
+  real.core_share = wall > 0 ? cpu / wall : 0;
+  return real;
+}
+
+}  // namespace
+
+double RealPipeline::speedup() const { return MedianOf(one_ms) / MedianOf(two_ms); }
+
+absl::StatusOr<std::vector<RealPipeline>> RunRealPipelines(int runs) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      TextData text,
+      MakeTextData(SyntheticCorpus(/*bytes=*/1 << 18, /*seed=*/1), kRowTokens, /*seed=*/1));
+  GptConfig gpt;
+  gpt.layers = 8;
+  gpt.hidden = 128;
+  gpt.heads = 4;
+  gpt.tokens = kRowTokens;
+  gpt.vocabulary = text.train->vocabulary();
+  PIPELAB_ASSIGN_OR_RETURN(const ModelGraph graph, BuildGpt(gpt));
+  std::vector<RealPipeline> all;
+  for (const char* scheme : {"local", "over_time"}) {
+    PIPELAB_ASSIGN_OR_RETURN(RealPipeline real, RunScheme(scheme, graph, *text.train, runs));
+    all.push_back(std::move(real));
+  }
+  return all;
+}
+
+Table RealPipelineTable(const std::vector<RealPipeline>& real) {
+  Table t("real", absl::StrCat("A GPT of 8 blocks, ", kMicroBatches,
+                               " micro-batches without a flush, on one device and on two here"));
+  t.AddKey("scheme");
+  t.AddColumn({"one", "one device", "", "ms", Origin::kMeasured, 1});
+  t.AddColumn({"two", "two devices", "", "ms", Origin::kMeasured, 1});
+  t.AddColumn({"speedup", "speed-up", "", "x", Origin::kMeasured, 2});
+  for (const RealPipeline& r : real) {
+    t.AddRow({Label(r.scheme), Measured(MedianOf(r.one_ms)).WithSamples(r.one_ms),
+              Measured(MedianOf(r.two_ms)).WithSamples(r.two_ms), Measured(r.speedup())});
+    t.AddNote(absl::StrFormat("%s: the two devices had %.0f %% of their time on one of %d cores.",
+                              r.scheme, ToPercent(r.core_share), r.cores));
+  }
+  return t;
+}
+
+std::vector<Claim> RealPipelineClaims(const std::vector<RealPipeline>& real) {
+  std::vector<Claim> claims;
+  for (const RealPipeline& r : real) {
+    const std::string paper = r.scheme == "local" ? "ppll" : "partime";
+    if (r.scheme == "local") {
+      Claim same = OwnClaim("ppll.real_bits", "two devices have the serial loop's losses");
+      Found(&same, Origin::kMeasured, r.same_losses ? 1 : 0,
+            r.same_losses ? "equal" : "they differ");
+      MetIf(&same, r.same_losses, "equal", "a bit differs");
+      claims.push_back(std::move(same));
+    }
+    Claim c = OwnClaim(paper + ".real_speedup", "two devices over one, without a flush");
+    c.unit = "x";
+    if (r.core_share < kFreeCores) {
+      NotMade(&c, absl::StrFormat("a device needs a core of its own, and these had %.0f %% of "
+                                  "theirs: others used the machine",
+                                  ToPercent(r.core_share)));
+    } else {
+      Found(&c, Origin::kMeasured, r.speedup());
+      MetIf(&c, r.speedup() >= kWanted, absl::StrFormat("at least %.2f", kWanted),
+            absl::StrCat("measured on ", r.cores, " cores"));
+    }
+    claims.push_back(std::move(c));
+  }
+  return claims;
+}
+
+}  // namespace pipelab
