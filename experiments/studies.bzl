@@ -14,6 +14,7 @@ STUDIES = {
     "terapipe_comparison": "//experiments/token_slices:terapipe_comparison",
     "bubble_filling": "//experiments/fill:bubble_filling",
     "local_learning": "//experiments/local:local_learning",
+    "streams": "//experiments/streams:streams",
     "planner_reference": "//experiments/planning:planner_reference",
     "candle_uno_train": "//experiments/train:candle_uno_train",
     "dlrm_train": "//experiments/train:dlrm_train",

@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<double>> TrainMethod(const std::string& scheme, const
                                                      ExampleOrder(images.held_out->size()));
   PIPELAB_ASSIGN_OR_RETURN(const auto training,
                            PipelineTraining::Create(part.graph, *part.train, options));
-  Progress progress(scheme, batches, "batch");
+  Progress progress(scheme, batches, "step");
   for (int64_t batch = run; batch <= batches; batch += run) {
     PIPELAB_ASSIGN_OR_RETURN(const TrainingStep done, training->Step());
     progress.Update(batch, absl::StrFormat("loss %.4f", done.loss));

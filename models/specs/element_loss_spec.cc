@@ -9,19 +9,20 @@ LayerSpec ElementLossSpec(const ElementLossSizes& s) {
   layer.name = s.name;
   layer.kind = kElementLoss;
   layer.inputs = {s.input};
-  layer.input_shapes = {{1, s.width}};
+  const int64_t size = s.rows * s.width;
+  layer.input_shapes = {{s.rows, s.width}};
   layer.input_use = InputUse::kInputGradient;
   layer.attributes = {{"loss", static_cast<double>(s.kind)}};
-  layer.data = {{kTargets, FieldType::kFloat, {s.width}}};
-  layer.operations = [width = s.width](int64_t samples, TokenSlice) {
+  layer.data = {{kTargets, FieldType::kFloat, {size}}};
+  layer.operations = [size](int64_t samples, TokenSlice) {
     LayerOperations ops;
-    AddMemory(OperationKind::kLoss, 2 * samples * width, 3 * samples * width, &ops);
+    AddMemory(OperationKind::kLoss, 2 * samples * size, 3 * samples * size, &ops);
     return ops;
   };
-  SetCosts(&layer, [columns = s.width](NumberWidth width, LayerSpec* l) {
+  SetCosts(&layer, [size](NumberWidth width, LayerSpec* l) {
     l->costs = [=](int64_t samples) {
       LayerCosts costs;
-      costs.backward_input_peak = costs.backward_peak = width(samples * columns);  // dx
+      costs.backward_input_peak = costs.backward_peak = width(samples * size);  // dx
       return costs;
     };
   });

@@ -4,7 +4,7 @@
 //   LayerSpec layer = ElementLossSpec({.name = "loss", .input = 9, .width = 1,
 //                                      .kind = ElementLossKind::kBinaryCrossEntropy});
 //
-// Targets are the data's field kTargets, floats [width]; from 0 to 1 for the cross-entropy. Keeps
+// Targets are the data's field kTargets, floats [rows * width]; from 0 to 1 for the cross-entropy. Keeps
 // nothing but its input. The loss is the sum over elements (kernels/loss_kernels.h).
 #ifndef PIPELAB_MODELS_SPECS_ELEMENT_LOSS_SPEC_H_
 #define PIPELAB_MODELS_SPECS_ELEMENT_LOSS_SPEC_H_
@@ -22,9 +22,10 @@ enum class ElementLossKind : uint8_t { kSquaredError, kBinaryCrossEntropy };
 
 struct ElementLossSizes {
   std::string name;
-  int input = 0;      // index of the layer before: {1, width}
-  int64_t width = 1;  // numbers of a sample
+  int input = 0;      // index of the layer before: {rows, width}
+  int64_t width = 1;  // numbers of a row
   ElementLossKind kind = ElementLossKind::kSquaredError;
+  int64_t rows = 1;  // of a sample: pixels
 };
 
 LayerSpec ElementLossSpec(const ElementLossSizes& sizes);

@@ -8,6 +8,7 @@
 #include "models/specs/classifier_spec.h"
 #include "models/specs/concat_spec.h"
 #include "models/specs/dense_spec.h"
+#include "models/specs/element_loss_spec.h"
 #include "models/specs/image_conv_spec.h"
 #include "models/specs/relu_spec.h"
 #include "models/specs/subsample_spec.h"
@@ -138,6 +139,15 @@ ImageAt ImageBuilder::Dense(const std::string& name, const ImageAt& x, int64_t o
   s.activation = Activation::kRelu;
   s.stddev = std::sqrt(2.0 / static_cast<double>(x.channels));
   return {Push(DenseSpec(s)), x.height, x.width, out};
+}
+
+void ImageBuilder::SquaredError(const std::string& name, const ImageAt& x) {
+  ElementLossSizes s;
+  s.name = name;
+  s.input = x.layer;
+  s.width = x.channels;
+  s.rows = x.pixels();
+  Push(ElementLossSpec(s));
 }
 
 void ImageBuilder::Classify(const std::string& name, const ImageAt& x, int64_t classes) {

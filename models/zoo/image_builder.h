@@ -60,6 +60,8 @@ class ImageBuilder {
   ImageAt Concat(const std::string& name, const std::vector<ImageAt>& x);
   // Of each pixel, with a ReLU behind it.
   ImageAt Dense(const std::string& name, const ImageAt& x, int64_t out);
+  // Targets are floats, one for each pixel and channel.
+  void SquaredError(const std::string& name, const ImageAt& x);
   // One target a pixel.
   void Classify(const std::string& name, const ImageAt& x, int64_t classes);
 

@@ -1,0 +1,47 @@
+// The figures of //experiments:streams hold together.
+#include <vector>
+
+#include "experiments/streams/stream_learning.h"
+#include "experiments/streams/stream_points.h"
+#include "gtest/gtest.h"
+#include "models/data/camera_frames.h"
+#include "pipelines/cluster/catalog.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+TEST(StreamPoints, ATickIsTheLongestStage) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx1-v100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<StreamPoint> points, StreamPoints({cluster}));
+  EXPECT_EQ(points.size(), 16u);
+  for (const StreamPoint& p : points) {
+    SCOPED_TRACE(testing::Message() << p.layers << " " << p.side << " " << p.devices);
+    EXPECT_LE(p.speedup(), p.devices);
+    // Steps and messages are little beside passes.
+    EXPECT_NEAR(p.speedup() * p.longest / p.devices, 1, 0.1);
+    EXPECT_GE(p.latency, Nanoseconds(0));
+    EXPECT_LT(p.latency / p.tick, 2 * p.devices);
+  }
+  EXPECT_THAT(StreamTable(points).status(), IsOk());
+  EXPECT_THAT(ArrivalTable(points[3]).status(), IsOk());
+  for (const Claim& c : StreamClaims(points)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
+}
+
+TEST(StreamLessons, LateGradientsAreLateOnly) {
+  const FrameStream frames = SyntheticFrames(/*frames=*/21, /*height=*/12, /*width=*/16);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<StreamLesson> lessons, FrameLessons(frames));
+  ASSERT_EQ(lessons.size(), 8u);
+  for (const StreamLesson& l : lessons) {
+    EXPECT_EQ(l.samples, 20);
+    if (l.optimizer != "adam") continue;
+    EXPECT_GT(l.online[0], l.online[1]) << "it learns at " << l.learning_rate;
+    EXPECT_NE(l.online, l.late);
+  }
+  EXPECT_THAT(LessonTable(lessons).status(), IsOk());
+  for (const Claim& c : LessonClaims(lessons)) EXPECT_THAT(CheckClaim(c), IsOk());
+  for (const Claim& c : LessonClaims({})) EXPECT_EQ(c.state, ClaimState::kNotMade);
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,47 @@
+// Samples that arrive at a pipeline over time: how long each is on its way, and which are dropped
+// where they come faster than the pipeline takes them (PARTIME, arXiv 2210.09147).
+//
+//   StreamRules rules;
+//   rules.tick = Milliseconds(4);  rules.latency = 8 * rules.tick;      // of a trace, measured or not
+//   rules.when_full = WhenFull::kDropOldest;
+//   const StreamFigures f = RunArrivals(EvenArrivals(1000, Milliseconds(3)), rules);
+//   f.dropped;  f.median;  f.p99;
+//
+// The pipeline takes a sample each tick at most, the oldest that waits. A sample that finds every
+// place taken waits at its source (kBlock), or takes the place of the oldest one, which is lost
+// (kDropOldest). Latency is from the arrival to the end of the last stage. Nanoseconds.
+#ifndef PIPELAB_PIPELINES_ANALYSIS_ARRIVALS_H_
+#define PIPELAB_PIPELINES_ANALYSIS_ARRIVALS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/base/units.h"
+
+namespace pipelab {
+
+enum class WhenFull : uint8_t { kBlock, kDropOldest };
+
+struct StreamRules {
+  Nanoseconds tick;     // above 0
+  Nanoseconds latency;  // from where the pipeline takes a sample to the last stage's end
+  int64_t places = 1;   // for waiting samples, at least 1
+  WhenFull when_full = WhenFull::kBlock;
+};
+
+struct StreamFigures {
+  int64_t taken = 0, dropped = 0;
+  int64_t blocked = 0;               // waited at their source
+  Nanoseconds median, p99, longest;  // latencies of those taken
+  Nanoseconds end;                   // of the last one
+};
+
+// `arrivals` ascend.
+StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const StreamRules& rules);
+
+// At 0, period, 2 period, ...
+std::vector<Nanoseconds> EvenArrivals(int64_t count, Nanoseconds period);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_ANALYSIS_ARRIVALS_H_

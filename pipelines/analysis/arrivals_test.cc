@@ -1,0 +1,76 @@
+#include "pipelines/analysis/arrivals.h"
+
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kSamples = 1000;
+
+StreamRules Rules(WhenFull when_full, int64_t places = 1) {
+  StreamRules rules;
+  rules.tick = Nanoseconds(30);
+  rules.latency = Nanoseconds(120);
+  rules.places = places;
+  rules.when_full = when_full;
+  return rules;
+}
+
+StreamFigures Even(int64_t period, const StreamRules& rules) {
+  return RunArrivals(EvenArrivals(kSamples, Nanoseconds(period)), rules);
+}
+
+TEST(Arrivals, ASlowStreamIsOnlyOnItsWay) {
+  for (const WhenFull when : {WhenFull::kBlock, WhenFull::kDropOldest}) {
+    for (int64_t period : {30, 31, 50}) {
+      const StreamFigures f = Even(period, Rules(when));
+      EXPECT_EQ(f.taken, kSamples);
+      EXPECT_EQ(f.dropped + f.blocked, 0);
+      EXPECT_EQ(f.median, Nanoseconds(120));
+      EXPECT_EQ(f.longest, Nanoseconds(120));
+      EXPECT_EQ(f.end, Nanoseconds((kSamples - 1) * period + 120));
+    }
+  }
+}
+
+// Sample m waits m (tick - period).
+TEST(Arrivals, AFastStreamThatWaits) {
+  const StreamFigures f = Even(20, Rules(WhenFull::kBlock));
+  EXPECT_EQ(f.taken, kSamples);
+  EXPECT_EQ(f.dropped, 0);
+  EXPECT_EQ(f.longest, Nanoseconds(120 + 10 * (kSamples - 1)));
+  EXPECT_EQ(f.median, Nanoseconds(120 + 10 * (kSamples / 2 - 1)));
+  EXPECT_EQ(f.p99, Nanoseconds(120 + 10 * (kSamples * 99 / 100 - 1)));
+  EXPECT_EQ(f.end, Nanoseconds((kSamples - 1) * 30 + 120));
+  EXPECT_GT(f.blocked, kSamples * 9 / 10);
+}
+
+// The pipeline never waits, so as many are dropped as it has no ticks for; no place keeps a sample
+// for longer than a tick for each place.
+TEST(Arrivals, AFastStreamThatDrops) {
+  for (int64_t places : {1, 3}) {
+    const StreamFigures f = Even(20, Rules(WhenFull::kDropOldest, places));
+    EXPECT_EQ(f.taken + f.dropped, kSamples);
+    EXPECT_NEAR(static_cast<double>(f.taken), kSamples * 20 / 30.0, 2.0 * places);
+    EXPECT_LE(f.longest, Nanoseconds(120 + 30 * places));
+    EXPECT_EQ(f.blocked, 0);
+  }
+}
+
+TEST(Arrivals, ABurstFillsThePlaces) {
+  const std::vector<Nanoseconds> burst(5, Nanoseconds(100));
+  const StreamFigures drops = RunArrivals(burst, Rules(WhenFull::kDropOldest, 2));
+  EXPECT_EQ(drops.taken, 3) << "one at once, two in places";
+  EXPECT_EQ(drops.dropped, 2);
+  EXPECT_EQ(drops.longest, Nanoseconds(120 + 2 * 30));
+  const StreamFigures blocks = RunArrivals(burst, Rules(WhenFull::kBlock, 2));
+  EXPECT_EQ(blocks.taken, 5);
+  EXPECT_EQ(blocks.blocked, 2);
+  EXPECT_EQ(blocks.longest, Nanoseconds(120 + 4 * 30));
+  EXPECT_EQ(RunArrivals({}, Rules(WhenFull::kBlock)).taken, 0);
+}
+
+}  // namespace
+}  // namespace pipelab
