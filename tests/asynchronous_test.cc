@@ -9,7 +9,9 @@
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "models/data/camera_frames.h"
 #include "models/layers/serial_trainer.h"
+#include "models/zoo/conv_chain.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/runtime/batch_norm.h"
 #include "pipelines/runtime/staleness.h"
@@ -46,14 +48,28 @@ class StaleTrainer {
   std::unique_ptr<SerialTrainer> trainer_;
 };
 
+ModelGraph SmallChain() {
+  ConvChainConfig config;
+  config.layers = 9;
+  config.channels = 3;
+  config.kernel = 3;
+  config.height = 6;
+  config.width = 8;
+  return BuildConvChain(config).value().graph;
+}
+
 class Asynchronous : public testing::Test {
  protected:
-  // Trains both ways and returns the pipeline's losses.
   std::vector<double> Compare(const TrainingOptions& options) {
-    auto training = PipelineTraining::Create(graph_, *batches_, options);
+    return Compare(graph_, *batches_, options);
+  }
+  // Trains both ways and returns the pipeline's losses.
+  static std::vector<double> Compare(const ModelGraph& graph, const BatchSource& batches,
+                                     const TrainingOptions& options) {
+    auto training = PipelineTraining::Create(graph, batches, options);
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return {};
-    StaleTrainer plain(graph_, *batches_, **training);
+    StaleTrainer plain(graph, batches, **training);
     std::vector<double> losses;
     for (int run = 0; run < kRuns; ++run) {
       const absl::StatusOr<TrainingStep> step = (*training)->Step();
@@ -62,7 +78,7 @@ class Asynchronous : public testing::Test {
       EXPECT_EQ(step->loss, plain.Run()) << "run " << run;
       losses.push_back(step->loss);
     }
-    for (const LayerSpec& layer : graph_.layers) {
+    for (const LayerSpec& layer : graph.layers) {
       for (const ParameterSpec& p : layer.parameters) {
         EXPECT_EQ((*training)->ParameterValue(p.name).value(), plain.Value(p.name)) << p.name;
       }
@@ -97,16 +113,30 @@ TEST_F(Asynchronous, EverySchemeFollowsItsStalenessRule) {
   EXPECT_EQ(schemes, 4);
 }
 
-// A stream of 500 samples; and a device's memory does not grow with the stream.
+// A stream of 500 samples of text, and of 500 frames.
 TEST_F(Asynchronous, OverTimeFollowsTheDelayLaw) {
+  const FrameStream frames = SyntheticFrames(/*frames=*/501, /*height=*/6, /*width=*/8);
+  const NextFrameSource images(&frames);
+  const ModelGraph chain = SmallChain();
   for (int devices : {1, 2, 3, 4, 8}) {
     SCOPED_TRACE(devices);
     EXPECT_EQ(Compare(SmallTraining("over_time", devices, 500)).size(), size_t{kRuns});
+    EXPECT_EQ(Compare(chain, images, SmallTraining("over_time", devices, 500)).size(),
+              size_t{kRuns});
+  }
+}
+
+// A device's memory does not grow with the stream.
+TEST_F(Asynchronous, OverTimeHoldsAsMuchOfAnyStream) {
+  const FrameStream frames = SyntheticFrames(/*frames=*/100, /*height=*/6, /*width=*/8);
+  const NextFrameSource images(&frames);
+  const ModelGraph chain = SmallChain();
+  for (int devices : {1, 2, 4, 8}) {
     std::vector<std::vector<Bytes>> peaks;
-    for (int samples : {10, 500}) {
+    for (int samples : {10, 10000}) {
       PIPELAB_ASSERT_OK_AND_ASSIGN(
-          auto training, PipelineTraining::Create(graph_, *batches_,
-                                                  SmallTraining("over_time", devices, samples)));
+          auto training,
+          PipelineTraining::Create(chain, images, SmallTraining("over_time", devices, samples)));
       PIPELAB_ASSERT_OK_AND_ASSIGN(const TrainingStep step, training->Step());
       peaks.emplace_back();
       for (const DeviceTrace& d : step.trace.devices) peaks.back().push_back(d.peak_activation);

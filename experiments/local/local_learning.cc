@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
   info.summary =
       "What a pipeline gains whose stages learn locally: PPLL's headline, simulated, and what each "
       "way to train a pipeline costs and teaches.";
-  info.quick = {{"train_batches", "0"}};
-  info.quick_leaves_out = "accuracies after equal samples";
+  info.quick = {{"train_batches", "0"}, {"real_runs", "0"}};
+  info.quick_leaves_out = "accuracies after equal samples, and the pipelines run here";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }

@@ -92,7 +92,7 @@ absl::StatusOr<std::vector<StreamLesson>> TextLessons(const TextBatchSource& tex
   return LessonsOf("next byte", graph, text, samples);
 }
 
-Table LessonTable(const std::vector<StreamLesson>& lessons) {
+Table LessonTable(const std::vector<StreamLesson>& lessons, double copy_error) {
   Table t("lessons", "What late gradients teach: each sample is judged, then learned from");
   t.AddKey("stream");
   t.AddKey("optimizer");
@@ -111,9 +111,11 @@ Table LessonTable(const std::vector<StreamLesson>& lessons) {
            std::isfinite(l.gap(pass)) ? Measured(ToPercent(l.gap(pass))) : Missing(kDiverges)});
     }
   }
-  t.AddNote(
-      "Frames: the mean squared error of a pixel from 0 to 1; bytes: nats. One device learns from "
-      "each sample before the next one comes; on four, gradients are up to 6 samples late.");
+  t.AddNote(absl::StrFormat(
+      "Frames: the mean squared error of a pixel from 0 to 1, %.5f where each frame is taken for "
+      "the next one; bytes: nats. One device learns from "
+      "each sample before the next one comes; on four, gradients are up to 6 samples late.",
+      copy_error));
   return t;
 }
 
@@ -125,8 +127,8 @@ std::vector<Claim> LessonClaims(const std::vector<StreamLesson>& frames) {
   double most = 0;
   for (const StreamLesson& l : frames) {
     for (size_t pass = 0; pass < l.online.size(); ++pass) {
-      if (!std::isfinite(l.gap(pass))) continue;  // online learning diverges, too
-      most = std::max(most, l.gap(pass));
+      if (!std::isfinite(l.online[pass])) continue;  // online learning diverges, too
+      if (std::isfinite(l.gap(pass))) most = std::max(most, l.gap(pass));
       values.push_back({absl::StrCat(l.optimizer, " ", l.learning_rate, ", pass ", pass + 1),
                         l.gap(pass) <= 0.05});
     }

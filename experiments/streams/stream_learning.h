@@ -2,8 +2,8 @@
 // next one comes: real frames of a camera, which change slowly, and windows of novels,
 // which do not.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<StreamLesson> lessons, FrameLessons(frames, 500));
-//   report.AddTable(LessonTable(lessons));
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<StreamLesson> lessons, FrameLessons(frames));
+//   report.AddTable(LessonTable(lessons, CopyError(frames)));
 //
 // Both learn online: each sample is judged before it is learned from. Measured here, under scheme
 // over_time on one device (online learning) and on four.
@@ -40,7 +40,8 @@ absl::StatusOr<std::vector<StreamLesson>> FrameLessons(const FrameStream& frames
 absl::StatusOr<std::vector<StreamLesson>> TextLessons(const TextBatchSource& text, int64_t tokens,
                                                       int samples);
 
-Table LessonTable(const std::vector<StreamLesson>& lessons);
+// `copy_error`: CopyError of the frames.
+Table LessonTable(const std::vector<StreamLesson>& lessons, double copy_error);
 std::vector<Claim> LessonClaims(const std::vector<StreamLesson>& frames);
 
 }  // namespace pipelab

@@ -39,7 +39,7 @@ absl::Status AddLessons(int text_samples, Report* report) {
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StreamLesson> bytes,
                            TextLessons(*text.train, kTokens, text_samples));
   lessons.insert(lessons.end(), bytes.begin(), bytes.end());
-  report->AddTable(LessonTable(lessons));
+  report->AddTable(LessonTable(lessons, CopyError(frames)));
   return absl::OkStatus();
 }
 

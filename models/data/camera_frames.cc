@@ -86,6 +86,17 @@ absl::StatusOr<FrameStream> FetchCameraFrames(absl::string_view cache_dir, int64
   return LoadCameraFrames(dir, reduce);
 }
 
+double CopyError(const FrameStream& frames) {
+  double sum = 0;
+  const auto pairs = static_cast<size_t>((frames.size() - 1) * frames.pixels());
+  for (size_t i = 0; i < pairs; ++i) {
+    const double change = static_cast<double>(frames.levels[i + frames.pixels()]) -
+                          static_cast<double>(frames.levels[i]);
+    sum += change * change;
+  }
+  return sum / static_cast<double>(pairs);
+}
+
 FrameStream SyntheticFrames(int64_t frames, int64_t height, int64_t width) {
   FrameStream stream;
   stream.height = height;

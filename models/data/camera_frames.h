@@ -40,6 +40,9 @@ absl::StatusOr<FrameStream> LoadCameraFrames(absl::string_view package_dir, int6
 absl::StatusOr<FrameStream> FetchCameraFrames(absl::string_view cache_dir, int64_t reduce,
                                               const FetchOptions& options = {});
 
+// The mean squared error of a pixel where each frame is taken for the next one.
+double CopyError(const FrameStream& frames);
+
 // Waves that move slowly, for tests.
 FrameStream SyntheticFrames(int64_t frames, int64_t height, int64_t width);
 

@@ -59,6 +59,7 @@ TEST_F(Frames, AreReducedAndFollowEachOther) {
   Write("image.0003.pgm", "P2 2 2 255 0 0 0 0");
   PIPELAB_ASSERT_OK_AND_ASSIGN(const FrameStream frames, ReadFrames(folder_, 2));
   EXPECT_THAT(frames.levels, ElementsAre(0.4F, 1.0F, 0.0F));
+  EXPECT_NEAR(CopyError(frames), (0.6 * 0.6 + 1) / 2, 1e-6);
   const NextFrameSource source(&frames);
   std::vector<float> image(3), targets(3);
   source.FillFloats(0, /*step=*/0, /*first_sample=*/0, absl::MakeSpan(image));

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "models/data/austen.h"
+#include "models/data/camera_frames.h"
 #include "models/data/cox2.h"
 #include "models/data/emoji.h"
 #include "models/data/fashion_mnist.h"
@@ -58,6 +59,8 @@ absl::Status Main() {
   PIPELAB_RETURN_IF_ERROR(Show(One(LoadIsoCodes), IsoCodesPackage()));
   PIPELAB_RETURN_IF_ERROR(Show(One(LoadMovieLens), DslabsPackage()));
   PIPELAB_RETURN_IF_ERROR(Show(One(LoadCox2), CaretPackage()));
+  PIPELAB_RETURN_IF_ERROR(Show(One([](const std::string& dir) { return LoadCameraFrames(dir, 1); }),
+                               CameraFramesPackage()));
   return Show(
       [](const std::vector<std::string>& dirs) { return LoadEmoji(dirs[0], dirs[1], dirs[2]); },
       EmojiFontPackage(), UnicodeDataPackage(), CldrPackage());

@@ -57,6 +57,12 @@ std::string Summary(const ImageData& data) {
       NearestMeanAccuracy(*data.train, *data.held_out));
 }
 
+std::string Summary(const FrameStream& frames) {
+  return absl::StrFormat(
+      "camera frames: %d of %d x %d\n  each taken for the next one: mean squared error %.6f\n",
+      frames.size(), frames.width, frames.height, CopyError(frames));
+}
+
 std::string Summary(const TranslationCorpus& corpus) {
   const TranslationOptions options;
   const TranslationSplit split = SplitTranslations(corpus);

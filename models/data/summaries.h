@@ -10,6 +10,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "models/data/camera_frames.h"
 #include "models/data/descriptors.h"
 #include "models/data/emoji.h"
 #include "models/data/images.h"
@@ -29,6 +30,9 @@ std::string Summary(const TranslationCorpus& corpus);
 std::string Summary(const RatingTable& table);
 // Sizes, and the R2 of 5 nearest neighbours over all folds.
 std::string Summary(const DescriptorTable& table);
+
+// Sizes, and the error of copying.
+std::string Summary(const FrameStream& frames);
 
 // Sizes; the share of the largest group, and the accuracy of the nearest group mean of the
 // pictures.
