@@ -13,6 +13,8 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
+#include "models/zoo/published.h"
+#include "models/zoo/transformer.h"
 #include "pipelines/runtime/fill_evaluation.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/schedules/catalog.h"
@@ -25,7 +27,7 @@ namespace pipelab {
 namespace {
 
 constexpr int kSteps = 6;
-constexpr int64_t kPictures = 200, kTexts = 100;
+constexpr int kRanks = 4, kKinds = 4;  // of fill jobs
 
 // Fails at its second piece.
 class BrokenWork final : public FillWork {
@@ -49,35 +51,45 @@ struct Trained {
   std::vector<FillReport> fills;
 };
 
+ModelGraph SmallTransformer() {
+  TransformerConfig c;
+  c.layers = 2;
+  c.hidden = 16;
+  c.heads = 2;
+  c.source_tokens = c.target_tokens = 6;
+  c.feed_forward = 32;
+  c.vocabulary = 20;
+  return BuildTransformer(c).value();
+}
+
 class FillTraining : public testing::Test {
  protected:
-  std::unique_ptr<FillWork> Pictures(Backend* backend, std::shared_ptr<EvaluationResults> results) {
+  struct Kind {
+    std::string name;
+    const ModelGraph* graph;
+    const BatchSource* data;
+    int64_t samples;
+  };
+
+  std::unique_ptr<FillWork> Work(const Kind& kind, Backend* backend,
+                                 std::shared_ptr<EvaluationResults> results) {
     EvaluationOptions options;
-    options.samples = kPictures;
-    options.samples_of_piece = 1;
-    return MakeEvaluation("pictures", resnet_.graph, &pictures_, backend, options,
-                          std::move(results))
-        .value();
-  }
-  std::unique_ptr<FillWork> Texts(Backend* backend, std::shared_ptr<EvaluationResults> results) {
-    EvaluationOptions options;
-    options.samples = kTexts;
-    return MakeEvaluation("texts", graph_, texts_.get(), backend, options, std::move(results))
+    options.samples = kind.samples;
+    return MakeEvaluation(kind.name, *kind.graph, kind.data, backend, options, std::move(results))
         .value();
   }
 
-  // Each rank classifies pictures, and scores texts once it is through.
+  // A broken job, and all kinds, one after the other; each rank begins with another one.
   TrainingOptions WithFill(TrainingOptions options) {
     results_.clear();
     options.fill.learn_steps = 1;
     options.fill.slack = Nanoseconds(0);
-    options.fill_works = [this](int, Backend* backend) -> absl::StatusOr<FillWorks> {
+    options.fill_works = [this](int rank, Backend* backend) -> absl::StatusOr<FillWorks> {
       FillWorks works;
       works.push_back(std::make_unique<BrokenWork>());
-      for (int kind = 0; kind < 2; ++kind) {
+      for (int i = 0; i < kKinds; ++i) {
         results_.push_back(std::make_shared<EvaluationResults>());
-        works.push_back(kind == 0 ? Pictures(backend, results_.back())
-                                  : Texts(backend, results_.back()));
+        works.push_back(Work(kinds_[(rank + i) % kKinds], backend, results_.back()));
       }
       return works;
     };
@@ -108,12 +120,15 @@ class FillTraining : public testing::Test {
     return trained;
   }
 
+  // Of results_[i].
+  static size_t KindOf(size_t i) { return (i / kKinds + i % kKinds) % kKinds; }
+
   // Alone, to its end.
-  EvaluationResults Alone(bool pictures) {
+  EvaluationResults Alone(const Kind& kind) {
     Arena arena;
     const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
     auto results = std::make_shared<EvaluationResults>();
-    const auto work = pictures ? Pictures(backend.get(), results) : Texts(backend.get(), results);
+    const auto work = Work(kind, backend.get(), results);
     while (!work->over()) {
       const Bytes foreseen = work->next_bytes(), before = arena.current_transient();
       arena.ResetPeaks();
@@ -126,15 +141,27 @@ class FillTraining : public testing::Test {
   const ModelGraph graph_ = SmallGpt(/*tied=*/false);
   const std::unique_ptr<BatchSource> batches_ = SmallText(), texts_ = SmallText();
   const GroupedModel resnet_ = SmallResNet();
+  const ModelGraph dlrm_ = BuildPublished("dlrm-small").value();
+  const ModelGraph translator_ = SmallTransformer();
   const RandomData pictures_{TestFieldsOf(resnet_.graph)};
-  std::vector<std::shared_ptr<EvaluationResults>> results_;  // pictures and texts of each rank
+  const RandomData ratings_{TestFieldsOf(dlrm_)}, sentences_{TestFieldsOf(translator_)};
+  const std::vector<Kind> kinds_ = {{"pictures", &resnet_.graph, &pictures_, 200},
+                                    {"texts", &graph_, texts_.get(), 100},
+                                    {"ratings", &dlrm_, &ratings_, 100},
+                                    {"translations", &translator_, &sentences_, 100}};
+  // kKinds of each rank, in the order of its jobs.
+  std::vector<std::shared_ptr<EvaluationResults>> results_;
 };
 
 TEST_F(FillTraining, ChangesNoBitUnderAnyScheme) {
-  const EvaluationResults pictures = Alone(true), texts = Alone(false);
-  ASSERT_EQ(pictures.samples, kPictures);
+  std::vector<EvaluationResults> alone;
+  for (const Kind& kind : kinds_) {
+    alone.push_back(Alone(kind));
+    ASSERT_EQ(alone.back().samples, kind.samples);
+    ASSERT_FALSE(alone.back().predictions.empty());
+  }
   int served = 0;
-  int64_t samples = 0, broken = 0;
+  int64_t samples[kKinds] = {}, broken = 0;
   for (const Scheme& scheme : Catalog()) {
     SCOPED_TRACE(scheme.name);
     const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
@@ -145,39 +172,42 @@ TEST_F(FillTraining, ChangesNoBitUnderAnyScheme) {
     EXPECT_TRUE(without.values == with.values) << "parameters differ";
     EXPECT_EQ(without.peaks, with.peaks);
     EXPECT_TRUE(without.fills.empty());
-    ASSERT_EQ(with.fills.size(), 4u);
+    ASSERT_EQ(with.fills.size(), size_t{kRanks});
     for (const FillReport& r : with.fills) {
-      ASSERT_EQ(r.jobs.size(), 3u);
+      ASSERT_EQ(r.jobs.size(), size_t{1 + kKinds});
       EXPECT_EQ(r.jobs[0].pieces > 1, !r.jobs[0].status.ok());
       broken += !r.jobs[0].status.ok();
     }
     for (size_t i = 0; i < results_.size(); ++i) {
-      const std::vector<float>& all = i % 2 == 0 ? pictures.predictions : texts.predictions;
+      const size_t kind = KindOf(i);
+      const std::vector<float>& all = alone[kind].predictions;
       const std::vector<float>& some = results_[i]->predictions;
       ASSERT_LE(some.size(), all.size());
       EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin())) << "answers differ";
-      samples += results_[i]->samples;
+      samples[kind] += results_[i]->samples;
     }
   }
   EXPECT_GE(served, 20);
-  EXPECT_GT(samples, 0);
+  for (int kind = 0; kind < kKinds; ++kind) EXPECT_GT(samples[kind], 0) << kinds_[kind].name;
   EXPECT_GT(broken, 0);
 }
 
 // The whole job, however many steps it takes.
 TEST_F(FillTraining, AJobComesToItsEnd) {
-  const EvaluationResults alone = Alone(true);
   const TrainingOptions options = WithFill(SmallTraining("gpipe", 4, 8));
   auto training = PipelineTraining::Create(graph_, *batches_, options);
   ASSERT_THAT(training, IsOk());
   const EvaluationResults* done = nullptr;
+  size_t kind = 0;
   for (int step = 0; step < 3000 && done == nullptr; ++step) {
     ASSERT_THAT((*training)->Step(), IsOk());
-    for (size_t rank = 0; rank < 4; ++rank) {
-      if (results_[2 * rank]->samples == kPictures) done = results_[2 * rank].get();
+    for (size_t i = 0; i < results_.size() && done == nullptr; ++i) {
+      kind = KindOf(i);
+      if (results_[i]->samples == kinds_[kind].samples) done = results_[i].get();
     }
   }
   ASSERT_NE(done, nullptr);
+  const EvaluationResults alone = Alone(kinds_[kind]);
   EXPECT_EQ(done->predictions, alone.predictions);
   EXPECT_EQ(done->loss, alone.loss);
 }

@@ -28,6 +28,10 @@ bool LearnsLocally(const StageGraph& stages) {
   return !std::all_of(stages.edges.begin(), stages.edges.end(), BringsGradient);
 }
 
+absl::Status LearnsLocallyError(const absl::Status& error) {
+  return absl::InvalidArgumentError(absl::StrCat("stages that learn locally: ", error.message()));
+}
+
 absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& model,
                                                           const ModelPartition& partition,
                                                           LocalHead kind) {
@@ -46,10 +50,7 @@ absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& mo
     cuts.push_back(static_cast<int>(i));
   }
   absl::StatusOr<LocalModel> made = WithLocalHeads(model.graph, cuts, kind);
-  if (!made.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("stages that learn locally: ", made.status().message()));
-  }
+  if (!made.ok()) return LearnsLocallyError(made.status());
   LocalModel& local = *made;
   LocalStages stages;
   PIPELAB_ASSIGN_OR_RETURN(stages.partition, MakePartition(local.graph, local.stage_of_layer));

@@ -26,6 +26,9 @@ struct LocalStages {
 // Whether some edge brings no gradient.
 bool LearnsLocally(const StageGraph& stages);
 
+// Says what the error is of.
+absl::Status LearnsLocallyError(const absl::Status& error);
+
 // None where the partition's edges bring no gradients already: the model has heads.
 // InvalidArgument: stages that are no ranges of layers, or what WithLocalHeads says.
 absl::StatusOr<absl::optional<LocalStages>> LocalStagesOf(const GroupedModel& model,

@@ -9,6 +9,7 @@
 #include "pipelines/cost/chain_partition.h"
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
+#include "pipelines/step/local_stages.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -90,9 +91,10 @@ std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
 // Of the head of a stage that learns locally and ends with the layer.
 absl::StatusOr<double> HeadCost(const StepModel& model, const StepConfig& config, int layer,
                                 LocalHead kind) {
-  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, LocalHeadGraph(model.model->graph, layer, kind));
+  absl::StatusOr<ModelGraph> graph = LocalHeadGraph(model.model->graph, layer, kind);
+  if (!graph.ok()) return LearnsLocallyError(graph.status());
   GroupedModel head;
-  head.graph = std::move(graph);
+  head.graph = *std::move(graph);
   head.group_of_layer.assign(head.graph.layers.size(), 1);
   head.group_of_layer[0] = 0;  // the layer that it stands on
   StepModel on = model;
