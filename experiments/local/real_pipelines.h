@@ -22,10 +22,12 @@ struct RealPipeline {
   std::string scheme;
   std::vector<double> one_ms, two_ms;  // [run] of kRealSamples micro-batches, in turn
   bool same_losses = false;            // of both; of late gradients they differ
+  std::vector<double> latency_ms;      // [run] on two devices: of the median sample
   double core_share = 0;               // processor time of the two devices, over their wall time
   int cores = 0;
 
   double speedup() const;  // median over median
+  double ticks() const;    // latency over the time that two devices take for a micro-batch
 };
 
 absl::StatusOr<std::vector<RealPipeline>> RunRealPipelines(int runs);

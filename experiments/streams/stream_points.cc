@@ -29,28 +29,13 @@ absl::StatusOr<StepPrediction> Run(StepCache* cache, int devices, int samples) {
   return PredictStep(cache, c);
 }
 
-// [sample] From the begin of its forward on the first stage to the end of that on the last.
-std::vector<Nanoseconds> Latencies(const Trace& trace, int stages, int samples) {
-  std::vector<int64_t> begin(samples), end(samples);
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& s : device.spans) {
-      if (s.op != OpCode::kCompute || s.action.kind != ActionKind::kForward) continue;
-      if (s.action.stage == 0) begin[s.action.micro_batch] = s.begin_ns;
-      if (s.action.stage == stages - 1) end[s.action.micro_batch] = s.end_ns;
-    }
-  }
-  std::vector<Nanoseconds> latencies;
-  for (int m = 0; m < samples; ++m) latencies.emplace_back(end[m] - begin[m]);
-  return latencies;
-}
-
 absl::StatusOr<StreamPoint> PointOf(StepCache* cache, int devices) {
   StreamPoint p;
   p.devices = devices;
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction few, Run(cache, devices, kSamples));
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction many, Run(cache, devices, 2 * kSamples));
   p.tick = Nanoseconds((many.step_time - few.step_time).value() / kSamples);
-  std::vector<Nanoseconds> latencies = Latencies(few.trace, devices, kSamples);
+  std::vector<Nanoseconds> latencies = SampleLatencies(few.trace);
   std::nth_element(latencies.begin(), latencies.begin() + kSamples / 2, latencies.end());
   p.latency = latencies[kSamples / 2];
   Nanoseconds longest, sum;

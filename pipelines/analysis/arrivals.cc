@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 
 #include "glog/logging.h"
 
@@ -71,6 +72,25 @@ StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const Stream
   Entrance entrance(rules);
   for (const Nanoseconds arrival : arrivals) entrance.Arrive(arrival);
   return entrance.Finish();
+}
+
+std::vector<Nanoseconds> SampleLatencies(const Trace& trace) {
+  struct Times {
+    int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
+  };
+  std::vector<Times> times;
+  for (const DeviceTrace& device : trace.devices) {
+    for (const Span& s : device.spans) {
+      if (s.op != OpCode::kCompute || s.action.kind != ActionKind::kForward) continue;
+      const auto m = static_cast<size_t>(s.action.micro_batch);
+      if (m >= times.size()) times.resize(m + 1);
+      times[m].begin = std::min(times[m].begin, s.begin_ns);
+      times[m].end = std::max(times[m].end, s.end_ns);
+    }
+  }
+  std::vector<Nanoseconds> latencies;
+  for (const Times& t : times) latencies.emplace_back(std::max<int64_t>(0, t.end - t.begin));
+  return latencies;
 }
 
 std::vector<Nanoseconds> EvenArrivals(int64_t count, Nanoseconds period) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "pipelines/ir/trace.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -38,6 +39,10 @@ struct StreamFigures {
 
 // `arrivals` ascend.
 StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const StreamRules& rules);
+
+// [micro-batch] Of any trace with times of one program: from where its first forward begins to where
+// its last one ends. Where stages run at once, that is less than a tick a stage.
+std::vector<Nanoseconds> SampleLatencies(const Trace& trace);
 
 // At 0, period, 2 period, ...
 std::vector<Nanoseconds> EvenArrivals(int64_t count, Nanoseconds period);

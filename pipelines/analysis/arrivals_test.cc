@@ -1,8 +1,14 @@
 #include "pipelines/analysis/arrivals.h"
 
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "pipelines/cost/cost_table.h"
+#include "pipelines/ir/program.h"
+#include "pipelines/schedules/catalog.h"
+#include "pipelines/sim/simulate.h"
+#include "tools/base/status_matchers.h"
 
 namespace pipelab {
 namespace {
@@ -57,6 +63,19 @@ TEST(Arrivals, AFastStreamThatDrops) {
     EXPECT_LE(f.longest, Nanoseconds(120 + 30 * places));
     EXPECT_EQ(f.blocked, 0);
   }
+}
+
+// GPipe with equal passes of 1: sample m waits for those before it on the first stage only.
+TEST(Arrivals, LatenciesOfATrace) {
+  SchemeParams sizes;
+  sizes.devices = 4;
+  sizes.micro_batches = 6;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule schedule, MakeSchedule("gpipe", sizes));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(std::move(schedule), {}));
+  const CostTable costs = CostTable::Unit(program.schedule);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(program, costs));
+  const Nanoseconds forward = costs.stages[0].forward;
+  EXPECT_EQ(SampleLatencies(trace), std::vector<Nanoseconds>(6, Nanoseconds(4 * forward.value())));
 }
 
 TEST(Arrivals, ABurstFillsThePlaces) {
