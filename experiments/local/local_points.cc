@@ -16,8 +16,8 @@ namespace {
 
 constexpr int kBatches = 8;  // of a simulated run: enough for its steady state
 
-// [stage] Groups of the model: a quarter of its blocks each, and what stands before and behind them.
-// InfoPro has heads behind blocks 12, 26 and 40 of ResNet-110's 54.
+// [stage] Groups of the model: a quarter of its blocks each, and what stands before and behind
+// them. InfoPro has heads behind blocks 12, 26 and 40 of ResNet-110's 54.
 std::vector<int> EqualGroups(LocalNetwork network) {
   if (network == LocalNetwork::kVit) return {4, 3, 3, 4};
   return {13, 14, 14, 15};

@@ -1,6 +1,6 @@
-// What local learning gains on one machine, on paper: PPLL's headline (arXiv 2411.12780). A pipeline
-// of four blocks that learn locally, without a flush, against the same blocks one after another on
-// one device, and against 1F1B without heads.
+// What local learning gains on one machine, on paper: PPLL's headline (arXiv 2411.12780). A
+// pipeline of four blocks that learn locally, without a flush, against the same blocks one after
+// another on one device, and against 1F1B without heads.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const LocalPoint p, LocalPointOf(setting));
 //   p.speedup();             // over serial local learning
@@ -55,8 +55,8 @@ struct LocalPoint {
   double balance() const { return speedup() / kLocalDevices; }  // mean stage over the longest
 };
 
-// Stages that learn locally and step after every `update` micro-batches, which divide the others: as
-// many devices as stages is PPLL without a flush; one device is the serial local-learning loop.
+// Stages that learn locally and step after every `update` micro-batches, which divide the others.
+// As many devices as stages is PPLL without a flush; one device is the serial local-learning loop.
 Schedule LocalSteps(int devices, int stages, int micro_batches, int update = 1);
 
 absl::StatusOr<LocalPoint> LocalPointOf(const LocalSetting& setting);

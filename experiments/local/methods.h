@@ -1,6 +1,6 @@
-// Ways to train a pipeline that differ in what they learn from, side by side: backpropagation (1F1B,
-// zero bubble), late gradients (PARTIME), older weights (PipeDream-2BW), local losses (PPLL). One
-// model, one machine, the same samples.
+// Ways to train a pipeline that differ in what they learn from, side by side: backpropagation
+// (1F1B, zero bubble), late gradients (PARTIME), older weights (PipeDream-2BW), local losses
+// (PPLL). One model, one machine, the same samples.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<Method> methods, PricedMethods(cluster));
 //   PIPELAB_RETURN_IF_ERROR(TrainMethods(images, /*batches=*/1024, &methods));

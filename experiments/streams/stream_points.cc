@@ -1,6 +1,7 @@
 #include "experiments/streams/stream_points.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -121,8 +122,7 @@ Table ArrivalTable(const StreamPoint& p) {
       rules.latency = p.latency;
       rules.places = 4;
       rules.when_full = when;
-      const Nanoseconds period(
-          static_cast<int64_t>(static_cast<double>(p.tick.value()) / rate + 0.5));
+      const Nanoseconds period(std::llround(static_cast<double>(p.tick.value()) / rate));
       const StreamFigures f = RunArrivals(EvenArrivals(kArrivals, period), rules);
       const auto share = [](int64_t count) {
         return Simulated(100.0 * static_cast<double>(count) / kArrivals);

@@ -1,7 +1,7 @@
 // tools/bazel run //experiments:streams
 //
-// Pipelines over a stream: PARTIME's speed-up (arXiv 2210.09147) simulated, arrivals that are faster
-// than the pipeline, and what late gradients teach on frames of a camera and on text.
+// Pipelines over a stream: PARTIME's speed-up (arXiv 2210.09147) simulated, arrivals that are
+// faster than the pipeline, and what late gradients teach on frames of a camera and on text.
 #include <string>
 #include <utility>
 #include <vector>

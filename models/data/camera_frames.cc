@@ -103,7 +103,8 @@ FrameStream SyntheticFrames(int64_t frames, int64_t height, int64_t width) {
   stream.width = width;
   for (int64_t t = 0; t < frames; ++t) {
     for (int64_t i = 0; i < height * width; ++i) {
-      const auto y = static_cast<double>(i / width), x = static_cast<double>(i % width);
+      const int64_t row = i / width, column = i % width;
+      const auto y = static_cast<double>(row), x = static_cast<double>(column);
       const double wave = std::sin(0.7 * y + 0.05 * static_cast<double>(t)) *
                           std::cos(0.5 * x - 0.03 * static_cast<double>(t));
       stream.levels.push_back(static_cast<float>(0.5 + 0.4 * wave));

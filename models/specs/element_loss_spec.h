@@ -4,8 +4,8 @@
 //   LayerSpec layer = ElementLossSpec({.name = "loss", .input = 9, .width = 1,
 //                                      .kind = ElementLossKind::kBinaryCrossEntropy});
 //
-// Targets are the data's field kTargets, floats [rows * width]; from 0 to 1 for the cross-entropy. Keeps
-// nothing but its input. The loss is the sum over elements (kernels/loss_kernels.h).
+// Targets are the data's field kTargets, floats [rows * width]; from 0 to 1 for the cross-entropy.
+// Keeps nothing but its input. The loss is the sum over elements (kernels/loss_kernels.h).
 #ifndef PIPELAB_MODELS_SPECS_ELEMENT_LOSS_SPEC_H_
 #define PIPELAB_MODELS_SPECS_ELEMENT_LOSS_SPEC_H_
 

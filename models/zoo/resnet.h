@@ -1,6 +1,6 @@
 // ResNets (He et al., "Deep Residual Learning for Image Recognition", 2016):
-// with bottleneck blocks for ImageNet, the stride in the 3 x 3 convolution as every framework has it
-// today, and with blocks of two 3 x 3 convolutions for CIFAR.
+// with bottleneck blocks for ImageNet, the stride in the 3 x 3 convolution as every framework has
+// it today, and with blocks of two 3 x 3 convolutions for CIFAR.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(GroupedModel m, BuildResNet(ResNet50()));
 //   m.graph.num_parameters();                      // 25,557,032; nothing is allocated

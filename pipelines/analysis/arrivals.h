@@ -2,7 +2,7 @@
 // where they come faster than the pipeline takes them (PARTIME, arXiv 2210.09147).
 //
 //   StreamRules rules;
-//   rules.tick = Milliseconds(4);  rules.latency = 8 * rules.tick;      // of a trace, measured or not
+//   rules.tick = Milliseconds(4);  rules.latency = 8 * rules.tick;     // of a trace
 //   rules.when_full = WhenFull::kDropOldest;
 //   const StreamFigures f = RunArrivals(EvenArrivals(1000, Milliseconds(3)), rules);
 //   f.dropped;  f.median;  f.p99;
@@ -40,8 +40,8 @@ struct StreamFigures {
 // `arrivals` ascend.
 StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const StreamRules& rules);
 
-// [micro-batch] Of any trace with times of one program: from where its first forward begins to where
-// its last one ends. Where stages run at once, that is less than a tick a stage.
+// [micro-batch] Of any trace with times of one program: from where its first forward begins to
+// where its last one ends. Where stages run at once, that is less than a tick a stage.
 std::vector<Nanoseconds> SampleLatencies(const Trace& trace);
 
 // At 0, period, 2 period, ...

@@ -137,8 +137,8 @@ class PipelineTraining {
 };
 
 // What a training cuts its model into: stages as `layout` says (num_stages of them, where that is
-// not 0), or ranges of layers, balanced by flops. `heads`: of stages that learn locally; their flops
-// count, and the partition is of the model without them.
+// not 0), or ranges of layers, balanced by flops. `heads`: of stages that learn locally; their
+// flops count, and the partition is of the model without them.
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
                                                int64_t micro_batch_size, absl::string_view layout,
                                                absl::optional<LocalHead> heads = absl::nullopt);
