@@ -28,15 +28,10 @@ namespace {
 
 absl::Status Run(StudyRun* study) {
   FillStudyOptions options;
-  for (absl::string_view name :
-       absl::StrSplit(absl::GetFlag(FLAGS_clusters), ',', absl::SkipEmpty())) {
-    PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadCluster("--clusters", std::string(name)));
-    options.others.push_back(std::move(cluster));
-  }
-  if (options.others.empty()) return absl::InvalidArgumentError("--clusters=: must name one");
-  const std::vector<ClusterSpec> clusters = options.others;
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ClusterSpec> clusters,
+                           LoadClusters("--clusters", absl::GetFlag(FLAGS_clusters)));
   options.cluster = clusters[0];
-  options.others.erase(options.others.begin());
+  options.others.assign(clusters.begin() + 1, clusters.end());
   options.schemes = absl::StrSplit(absl::GetFlag(FLAGS_schemes), ',', absl::SkipEmpty());
   for (const std::string& scheme : options.schemes) {
     PIPELAB_RETURN_IF_ERROR(FindScheme(scheme, "--schemes").status());

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/strings/str_split.h"
 #include "experiments/local/local_tables.h"
 #include "experiments/local/methods.h"
 #include "experiments/local/real_pipelines.h"
@@ -41,13 +40,8 @@ absl::Status AddMethods(const ClusterSpec& cluster, Report* report) {
 }
 
 absl::Status Run(StudyRun* study) {
-  std::vector<ClusterSpec> clusters;
-  for (absl::string_view name :
-       absl::StrSplit(absl::GetFlag(FLAGS_clusters), ',', absl::SkipEmpty())) {
-    PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadCluster("--clusters", std::string(name)));
-    clusters.push_back(std::move(cluster));
-  }
-  if (clusters.empty()) return absl::InvalidArgumentError("--clusters=: must name one");
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ClusterSpec> clusters,
+                           LoadClusters("--clusters", absl::GetFlag(FLAGS_clusters)));
   if (absl::GetFlag(FLAGS_train_batches) < 0 || absl::GetFlag(FLAGS_real_runs) < 0) {
     return absl::InvalidArgumentError("--train_batches and --real_runs: must be at least 0");
   }

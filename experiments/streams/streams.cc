@@ -8,7 +8,6 @@
 
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_split.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
 #include "experiments/streams/stream_learning.h"
@@ -44,13 +43,8 @@ absl::Status AddLessons(int text_samples, Report* report) {
 }
 
 absl::Status Run(StudyRun* study) {
-  std::vector<ClusterSpec> clusters;
-  for (absl::string_view name :
-       absl::StrSplit(absl::GetFlag(FLAGS_clusters), ',', absl::SkipEmpty())) {
-    PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadCluster("--clusters", std::string(name)));
-    clusters.push_back(std::move(cluster));
-  }
-  if (clusters.empty()) return absl::InvalidArgumentError("--clusters=: must name one");
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ClusterSpec> clusters,
+                           LoadClusters("--clusters", absl::GetFlag(FLAGS_clusters)));
   const int text_samples = absl::GetFlag(FLAGS_text_samples);
   if (text_samples < 0) {
     return absl::InvalidArgumentError(

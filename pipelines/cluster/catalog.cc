@@ -1,11 +1,13 @@
 #include "pipelines/cluster/catalog.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "pipelines/cluster/cluster_files.h"
 #include "pipelines/cluster/cluster_json.h"
 #include "tools/base/did_you_mean.h"
@@ -38,6 +40,17 @@ absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_v
   return absl::NotFoundError(
       absl::StrCat(what, ": no such cluster, and no file, whose name would end in .json",
                    NearestOrAll(word, {names.begin(), names.end()})));
+}
+
+absl::StatusOr<std::vector<ClusterSpec>> LoadClusters(absl::string_view option,
+                                                      absl::string_view words) {
+  std::vector<ClusterSpec> clusters;
+  for (absl::string_view word : absl::StrSplit(words, ',', absl::SkipEmpty())) {
+    PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadCluster(option, word));
+    clusters.push_back(std::move(cluster));
+  }
+  if (!clusters.empty()) return clusters;
+  return absl::InvalidArgumentError(absl::StrCat(option, "=: must name one"));
 }
 
 }  // namespace pipelab

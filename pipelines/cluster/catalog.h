@@ -23,6 +23,10 @@ std::vector<std::string> ClusterNames();  // sorted
 // names; a file's own are as in cluster_json.h.
 absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word);
 
+// Of words with commas between them, one at least.
+absl::StatusOr<std::vector<ClusterSpec>> LoadClusters(absl::string_view option,
+                                                      absl::string_view words);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_PIPELINES_CLUSTER_CATALOG_H_

@@ -342,5 +342,16 @@ TEST(Catalog, FilesOfTheUsersOwn) {
               testing::StartsWith(absl::StrCat("--cluster=", missing, ": ")));
 }
 
+TEST(Catalog, LoadsAListOfClusters) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<ClusterSpec> two,
+                               LoadClusters("--clusters", "summit,,dgx-a100"));
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].name, "summit");
+  EXPECT_EQ(two[1].name, "dgx-a100");
+  EXPECT_EQ(LoadClusters("--clusters", ",").status().message(), "--clusters=: must name one");
+  EXPECT_THAT(std::string(LoadClusters("--clusters", "summit,sumit").status().message()),
+              testing::HasSubstr("--clusters=sumit: no such cluster"));
+}
+
 }  // namespace
 }  // namespace pipelab
