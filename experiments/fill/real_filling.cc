@@ -1,7 +1,6 @@
 #include "experiments/fill/real_filling.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "experiments/calibration/busy_cores.h"
+#include "experiments/calibration/real_runs.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "models/data/images.h"
 #include "models/data/text_batches.h"
@@ -31,23 +31,7 @@ namespace {
 constexpr int kDevices = 2, kMicroBatches = 2;
 constexpr int kLearnSteps = 5;
 constexpr int64_t kTokens = 64, kSamples = 8, kImages = 500;
-constexpr double kFreeCores = 0.97;  // of the devices' time in compute, at least
-constexpr int64_t kAlone = 100;      // pictures that are classified by themselves
-
-double MedianOf(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-template <typename Function>
-double MillisecondsOf(Function function) {
-  const auto begin = std::chrono::steady_clock::now();
-  function();
-  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - begin;
-  return time.count();
-}
+constexpr int64_t kAlone = 100;  // pictures that are classified by themselves
 
 // The networks and their data.
 class Networks {
@@ -116,21 +100,6 @@ absl::StatusOr<bool> SameParameters(const ModelGraph& graph, const PipelineTrain
   return true;
 }
 
-// Processor time of the devices' compute, over its wall time.
-double CoreShare(const std::vector<Trace>& steps) {
-  double cpu = 0, wall = 0;
-  for (const Trace& step : steps) {
-    for (const DeviceTrace& device : step.devices) {
-      for (const Span& s : device.spans) {
-        if (s.op != OpCode::kCompute) continue;
-        cpu += static_cast<double>(s.cpu_ns);
-        wall += static_cast<double>(s.end_ns - s.begin_ns);
-      }
-    }
-  }
-  return wall > 0 ? cpu / wall : 0;
-}
-
 // Gaps of at least a hundredth of a step, by device and wait, of measured steps on a core a device.
 absl::StatusOr<std::map<std::pair<int, int>, double>> ReplayedGaps(const PipelineTraining& training,
                                                                    absl::Span<const Trace> steps) {
@@ -177,14 +146,14 @@ absl::Status RunAlone(const Networks& networks, EvaluationResults* results, Real
     times.push_back(MillisecondsOf([&] { status = work->RunNext(); }));
     PIPELAB_RETURN_IF_ERROR(status);
   }
-  real->alone = Nanoseconds(static_cast<int64_t>(1e6 * MedianOf(times)));
+  real->alone = Nanoseconds(static_cast<int64_t>(1e6 * UpperMedian(times)));
   *results = *alone;
   return absl::OkStatus();
 }
 
 }  // namespace
 
-double RealFilling::slowdown() const { return MedianOf(with_ms) / MedianOf(without_ms) - 1; }
+double RealFilling::slowdown() const { return UpperMedian(with_ms) / UpperMedian(without_ms) - 1; }
 
 double RealFilling::share() const { return static_cast<double>(pictures) * (alone / foreseen); }
 
@@ -258,9 +227,9 @@ Table RealFillingTable(const RealFilling& real) {
   t.AddColumn({"share", "of what the gaps hold", "share", "%", Origin::kMeasured, 1});
   const double steps = static_cast<double>(real.with_ms.size());
   const double gaps = ToMs(real.foreseen) / steps;
-  t.AddRow({Label("without"), Measured(MedianOf(real.without_ms)).WithSamples(real.without_ms),
+  t.AddRow({Label("without"), Measured(UpperMedian(real.without_ms)).WithSamples(real.without_ms),
             Missing("it is the base"), Measured(gaps), Measured(0), Measured(0), Measured(0)});
-  t.AddRow({Label("with"), Measured(MedianOf(real.with_ms)).WithSamples(real.with_ms),
+  t.AddRow({Label("with"), Measured(UpperMedian(real.with_ms)).WithSamples(real.with_ms),
             Measured(ToPercent(real.slowdown())), Measured(gaps),
             Measured(ToPercent(real.filled / real.foreseen)),
             Measured(static_cast<double>(real.pictures) / steps),
@@ -270,7 +239,7 @@ Table RealFillingTable(const RealFilling& real) {
       "%%. Gaps are foreseen from %d steps; the median error of a gap is %.1f %%, replayed with a "
       "core a device.",
       ToMs(real.alone), real.cores, ToPercent(real.core_share), kLearnSteps,
-      ToPercent(MedianOf(real.gap_errors))));
+      ToPercent(UpperMedian(real.gap_errors))));
   return t;
 }
 
@@ -286,11 +255,8 @@ std::vector<Claim> RealFillingClaims(const RealFilling& real) {
   Claim gaps = OwnClaim("pipefill.real_gaps", "gaps are as foreseen, in the median");
   for (Claim* c : {&slower, &share, &gaps}) c->unit = "%";
   Published(&slower, 0, 2);
-  if (real.core_share < kFreeCores) {
-    const std::string why = absl::StrFormat(
-        "a device needs a core of its own, and these had %.0f %% of theirs: others used the "
-        "machine",
-        ToPercent(real.core_share));
+  if (!HadOwnCores(real.core_share)) {
+    const std::string why = NoOwnCores(real.core_share);
     for (Claim* c : {&slower, &share, &gaps}) NotMade(c, why);
     return {bits, slower, share, gaps};
   }
@@ -299,8 +265,8 @@ std::vector<Claim> RealFillingClaims(const RealFilling& real) {
   MetIf(&slower, real.slowdown() <= 0.02, "at most 2 %", why);
   Found(&share, Origin::kMeasured, ToPercent(real.share()));
   MetIf(&share, real.share() >= 0.6, "at least 60 %", why);
-  Found(&gaps, Origin::kReplayed, ToPercent(MedianOf(real.gap_errors)));
-  MetIf(&gaps, MedianOf(real.gap_errors) <= 0.1, "at most 10 % off", why);
+  Found(&gaps, Origin::kReplayed, ToPercent(UpperMedian(real.gap_errors)));
+  MetIf(&gaps, UpperMedian(real.gap_errors) <= 0.1, "at most 10 % off", why);
   return {bits, slower, share, gaps};
 }
 

@@ -1,13 +1,12 @@
 #include "experiments/local/real_pipelines.h"
 
-#include <algorithm>
-#include <chrono>
 #include <memory>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "experiments/calibration/real_runs.h"
 #include "experiments/local/local_points.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
@@ -21,14 +20,7 @@ namespace {
 
 constexpr int kMicroBatches = 48;
 constexpr int64_t kRowTokens = 64, kSamples = 8;
-constexpr double kFreeCores = 0.97;  // of the devices' time in compute, at least
 constexpr double kWanted = 1.85;
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 TrainingOptions OptionsOf(const std::string& scheme, int devices) {
   TrainingOptions options;
@@ -40,17 +32,6 @@ TrainingOptions OptionsOf(const std::string& scheme, int devices) {
   return options;
 }
 
-// Processor time of the devices' compute, and its wall time.
-void AddCoreTimes(const Trace& step, double* cpu, double* wall) {
-  for (const DeviceTrace& device : step.devices) {
-    for (const Span& s : device.spans) {
-      if (s.op != OpCode::kCompute) continue;
-      *cpu += static_cast<double>(s.cpu_ns);
-      *wall += static_cast<double>(s.end_ns - s.begin_ns);
-    }
-  }
-}
-
 absl::StatusOr<RealPipeline> RunScheme(const std::string& scheme, const ModelGraph& graph,
                                        const BatchSource& text, int runs) {
   RealPipeline real;
@@ -59,35 +40,35 @@ absl::StatusOr<RealPipeline> RunScheme(const std::string& scheme, const ModelGra
   PIPELAB_ASSIGN_OR_RETURN(auto one, PipelineTraining::Create(graph, text, OptionsOf(scheme, 1)));
   PIPELAB_ASSIGN_OR_RETURN(auto two, PipelineTraining::Create(graph, text, OptionsOf(scheme, 2)));
   real.same_losses = true;
-  double cpu = 0, wall = 0;
+  std::vector<Trace> traces;  // of the two
   for (int run = 0; run <= runs; ++run) {
     double losses[2] = {};
     for (PipelineTraining* training : {one.get(), two.get()}) {
       const bool alone = training == one.get();
-      const auto begin = std::chrono::steady_clock::now();
-      PIPELAB_ASSIGN_OR_RETURN(const TrainingStep step, training->Step());
-      const std::chrono::duration<double, std::milli> ms = std::chrono::steady_clock::now() - begin;
-      losses[alone ? 0 : 1] = step.loss;
+      absl::StatusOr<TrainingStep> step;
+      const double ms = MillisecondsOf([&] { step = training->Step(); });
+      PIPELAB_RETURN_IF_ERROR(step.status());
+      losses[alone ? 0 : 1] = step->loss;
       if (run == 0) continue;  // caches are cold
-      (alone ? real.one_ms : real.two_ms).push_back(ms.count());
+      (alone ? real.one_ms : real.two_ms).push_back(ms);
       if (alone) continue;
-      AddCoreTimes(step.trace, &cpu, &wall);
       std::vector<double> latencies;
-      for (Nanoseconds l : SampleLatencies(step.trace)) latencies.push_back(ToMs(l));
-      real.latency_ms.push_back(MedianOf(std::move(latencies)));
+      for (Nanoseconds l : SampleLatencies(step->trace)) latencies.push_back(ToMs(l));
+      real.latency_ms.push_back(UpperMedian(std::move(latencies)));
+      traces.push_back(std::move(step->trace));
     }
     real.same_losses = real.same_losses && losses[0] == losses[1];
   }
-  real.core_share = wall > 0 ? cpu / wall : 0;
+  real.core_share = CoreShare(traces);
   return real;
 }
 
 }  // namespace
 
-double RealPipeline::speedup() const { return MedianOf(one_ms) / MedianOf(two_ms); }
+double RealPipeline::speedup() const { return UpperMedian(one_ms) / UpperMedian(two_ms); }
 
 double RealPipeline::ticks() const {
-  return MedianOf(latency_ms) / (MedianOf(two_ms) / kMicroBatches);
+  return UpperMedian(latency_ms) / (UpperMedian(two_ms) / kMicroBatches);
 }
 
 absl::StatusOr<std::vector<RealPipeline>> RunRealPipelines(int runs) {
@@ -119,9 +100,9 @@ Table RealPipelineTable(const std::vector<RealPipeline>& real) {
   t.AddColumn({"latency", "latency on two", "latency", "ms", Origin::kMeasured, 1});
   t.AddColumn({"ticks", "of micro-batches", "ticks", "", Origin::kMeasured, 2});
   for (const RealPipeline& r : real) {
-    t.AddRow({Label(r.scheme), Measured(MedianOf(r.one_ms)).WithSamples(r.one_ms),
-              Measured(MedianOf(r.two_ms)).WithSamples(r.two_ms), Measured(r.speedup()),
-              Measured(MedianOf(r.latency_ms)).WithSamples(r.latency_ms), Measured(r.ticks())});
+    t.AddRow({Label(r.scheme), Measured(UpperMedian(r.one_ms)).WithSamples(r.one_ms),
+              Measured(UpperMedian(r.two_ms)).WithSamples(r.two_ms), Measured(r.speedup()),
+              Measured(UpperMedian(r.latency_ms)).WithSamples(r.latency_ms), Measured(r.ticks())});
     t.AddNote(absl::StrFormat("%s: the two devices had %.0f %% of their time on one of %d cores.",
                               r.scheme, ToPercent(r.core_share), r.cores));
   }
@@ -141,10 +122,8 @@ std::vector<Claim> RealPipelineClaims(const std::vector<RealPipeline>& real) {
     }
     Claim c = OwnClaim(paper + ".real_speedup", "two devices over one, without a flush");
     c.unit = "x";
-    if (r.core_share < kFreeCores) {
-      NotMade(&c, absl::StrFormat("a device needs a core of its own, and these had %.0f %% of "
-                                  "theirs: others used the machine",
-                                  ToPercent(r.core_share)));
+    if (!HadOwnCores(r.core_share)) {
+      NotMade(&c, NoOwnCores(r.core_share));
     } else {
       Found(&c, Origin::kMeasured, r.speedup());
       MetIf(&c, r.speedup() >= kWanted, absl::StrFormat("at least %.2f", kWanted),
@@ -155,7 +134,7 @@ std::vector<Claim> RealPipelineClaims(const std::vector<RealPipeline>& real) {
     Claim latency =
         OwnClaim("partime.real_latency", "on two devices a sample is through in two ticks");
     latency.unit = "ticks";
-    if (r.core_share < kFreeCores) {
+    if (!HadOwnCores(r.core_share)) {
       NotMade(&latency, "a device needs a core of its own");
     } else {
       Found(&latency, Origin::kMeasured, r.ticks());
