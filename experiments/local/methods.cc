@@ -10,8 +10,6 @@
 #include "experiments/local/local_points.h"
 #include "experiments/train/predict.h"
 #include "experiments/train/train_part.h"
-#include "glog/logging.h"
-#include "models/data/metrics.h"
 #include "models/zoo/amoebanet.h"
 #include "pipelines/fill/fill_network.h"
 #include "pipelines/fill/gaps.h"
@@ -86,15 +84,7 @@ absl::StatusOr<std::vector<double>> Judge(const StudyPart& part, const LabelledI
   PIPELAB_ASSIGN_OR_RETURN(const auto trained, Evaluator::Create(training.graph(), part));
   PIPELAB_ASSIGN_OR_RETURN(const TrainingState state, training.State());
   PIPELAB_RETURN_IF_ERROR(trained->TakeValues(state));
-  std::vector<double> accuracies;
-  for (size_t i = 0; i < training.graph().layers.size(); ++i) {
-    if (!training.graph().layers[i].output_shape.empty()) continue;
-    trained->network()->JudgeBy(static_cast<int>(i));
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                             Predict(trained->network(), *part.held_out, asked.size()));
-    accuracies.push_back(Accuracy(logits, asked.labels));
-  }
-  return accuracies;
+  return Accuracies(trained->network(), *part.held_out, asked.labels);
 }
 
 TrainingOptions OptionsOf(const Scheme& scheme, int64_t batches) {

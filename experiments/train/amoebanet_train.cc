@@ -56,14 +56,7 @@ absl::StatusOr<ModelGraph> Network(const LabelledImages& images) {
 
 absl::Status Judge(Images* images, const BatchSource& held_out, SerialTrainer* trained) {
   const LabelledImages& asked = *images->data.held_out;
-  images->exits.clear();
-  for (size_t i = 0; i < trained->graph().layers.size(); ++i) {
-    if (!trained->graph().layers[i].output_shape.empty()) continue;
-    trained->JudgeBy(static_cast<int>(i));  // the network's own loss comes last
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> logits,
-                             Predict(trained, held_out, asked.size()));
-    images->exits.push_back(Accuracy(logits, asked.labels));
-  }
+  PIPELAB_ASSIGN_OR_RETURN(images->exits, Accuracies(trained, held_out, asked.labels));
   images->ours = images->exits.back();
   images->exits.pop_back();
   images->nearest_mean = NearestMeanAccuracy(*images->data.train, asked);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/data/metrics.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -26,6 +27,20 @@ absl::StatusOr<double> MeanLoss(SerialTrainer* trained, const BatchSource& data,
     sum += loss * static_cast<double>(n);
   }
   return sum / static_cast<double>(samples);
+}
+
+absl::StatusOr<std::vector<double>> Accuracies(SerialTrainer* trained, const BatchSource& data,
+                                               const std::vector<uint8_t>& labels) {
+  std::vector<double> accuracies;
+  const std::vector<LayerSpec>& layers = trained->graph().layers;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i].output_shape.empty()) continue;
+    trained->JudgeBy(static_cast<int>(i));
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> logits,
+                             Predict(trained, data, static_cast<int64_t>(labels.size())));
+    accuracies.push_back(Accuracy(logits, labels));
+  }
+  return accuracies;
 }
 
 }  // namespace pipelab

@@ -21,6 +21,11 @@ absl::StatusOr<std::vector<float>> Predict(SerialTrainer* trained, const BatchSo
 absl::StatusOr<double> MeanLoss(SerialTrainer* trained, const BatchSource& data, int64_t samples,
                                 int64_t chunk = 64);
 
+// [loss] Shares of samples, in turn, whose likeliest class is their label; the network's own loss
+// comes last, behind those of blocks that learn locally.
+absl::StatusOr<std::vector<double>> Accuracies(SerialTrainer* trained, const BatchSource& data,
+                                               const std::vector<uint8_t>& labels);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_TRAIN_PREDICT_H_
