@@ -91,30 +91,34 @@ Claim BackpropagationClaim(const std::vector<LocalPoint>& points, LocalNetwork n
   return c;
 }
 
+// Each setting with each value of the field, values of the last one varied side by side.
+template <typename T>
+void Vary(T LocalSetting::*field, const std::vector<T>& values,
+          std::vector<LocalSetting>* settings) {
+  std::vector<LocalSetting> varied;
+  for (const LocalSetting& setting : *settings) {
+    for (const T& value : values) {
+      varied.push_back(setting);
+      varied.back().*field = value;
+    }
+  }
+  *settings = std::move(varied);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<LocalPoint>> LocalPoints(const std::vector<ClusterSpec>& clusters) {
+  std::vector<LocalSetting> settings(1);
+  Vary(&LocalSetting::network, {LocalNetwork::kVit, LocalNetwork::kResNet110}, &settings);
+  Vary(&LocalSetting::cluster, clusters, &settings);
+  Vary(&LocalSetting::type, {NumberType::kFp32, NumberType::kFp16}, &settings);
+  Vary(&LocalSetting::head, {LocalHead::kLinear, LocalHead::kConvolution}, &settings);
+  Vary(&LocalSetting::equal_blocks, {false, true}, &settings);
+  Vary(&LocalSetting::batch, {128, 1024}, &settings);
   std::vector<LocalPoint> points;
-  for (LocalNetwork network : {LocalNetwork::kVit, LocalNetwork::kResNet110}) {
-    for (const ClusterSpec& cluster : clusters) {
-      for (NumberType type : {NumberType::kFp32, NumberType::kFp16}) {
-        for (LocalHead head : {LocalHead::kLinear, LocalHead::kConvolution}) {
-          for (bool equal_blocks : {false, true}) {
-            for (int64_t batch : {128, 1024}) {
-              LocalSetting setting;
-              setting.network = network;
-              setting.cluster = cluster;
-              setting.type = type;
-              setting.head = head;
-              setting.equal_blocks = equal_blocks;
-              setting.batch = batch;
-              PIPELAB_ASSIGN_OR_RETURN(LocalPoint point, LocalPointOf(setting));
-              points.push_back(std::move(point));
-            }
-          }
-        }
-      }
-    }
+  for (const LocalSetting& setting : settings) {
+    PIPELAB_ASSIGN_OR_RETURN(LocalPoint point, LocalPointOf(setting));
+    points.push_back(std::move(point));
   }
   return points;
 }

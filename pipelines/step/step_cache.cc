@@ -142,6 +142,7 @@ absl::StatusOr<absl::optional<LocalHead>> StepCache::HeadsOf(const StepConfig& c
     PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, ScheduleOf(c));
     local = LearnsLocally(schedule->stages);
   }
+  if (!local) return absl::optional<LocalHead>();
   for (const LayerSpec& layer : model_.model->graph.layers) local &= layer.detached.empty();
   return local ? absl::make_optional(c.local_heads) : absl::nullopt;
 }
