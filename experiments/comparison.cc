@@ -180,10 +180,11 @@ absl::StatusOr<std::vector<const Scheme*>> ChooseSchemes(const ComparisonOptions
   }
   for (const std::string& name : options.schemes) {
     PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(name, options.schemes_option));
-    if (scheme->asynchronous) {
+    if (scheme->asynchronous || (scheme->options & kForwardOnly) != 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat(options.schemes_option, "=", name,
-                       ": asynchronous; it does not train as the serial loop that all schemes are "
+          absl::StrCat(options.schemes_option, "=", name, ": ",
+                       scheme->asynchronous ? "asynchronous" : "inference",
+                       "; it does not train as the serial loop that all schemes are "
                        "compared with"));
     }
     if (std::find(schemes.begin(), schemes.end(), scheme) != schemes.end()) {

@@ -126,6 +126,14 @@ TEST_F(Asynchronous, OverTimeFollowsTheDelayLaw) {
   }
 }
 
+// However long the stream is.
+TEST_F(Asynchronous, OverTimeFollowsTheDelayLawForLong) {
+  const FrameStream frames = SyntheticFrames(/*frames=*/501, /*height=*/6, /*width=*/8);
+  const NextFrameSource images(&frames);
+  const ModelGraph chain = SmallChain();
+  EXPECT_EQ(Compare(chain, images, SmallTraining("over_time", 3, 10000)).size(), size_t{kRuns});
+}
+
 // A device's memory does not grow with the stream.
 TEST_F(Asynchronous, OverTimeHoldsAsMuchOfAnyStream) {
   const FrameStream frames = SyntheticFrames(/*frames=*/100, /*height=*/6, /*width=*/8);

@@ -74,6 +74,7 @@ class Jobs {
     for (const Scheme& scheme : Catalog()) {
       const std::string name(scheme.name);
       if (!MakeSchedule(name, Options(name).sizes).ok()) continue;
+      if ((scheme.options & kForwardOnly) != 0) continue;  // inference_test.cc
       Add(name, scheme.asynchronous ? untied_ : tied_, *text_, Options(name),
           quick.count(name) > 0);
     }

@@ -109,6 +109,9 @@ const char kCluster[] = "--cluster=dgx-a100";
 TEST(JsonSchema, SimulateFollowsItWithTimesByHand) {
   EXPECT_EQ(Schema().Check(OutputOf({"simulate", "1f1b"}), "figures"), "");
   EXPECT_EQ(Schema().Check(OutputOf({"simulate", "1f1b", "--weights=1GiB"}), "figures"), "");
+  EXPECT_EQ(
+      Schema().Check(OutputOf({"simulate", "over_time_inference", "--arrivals=2.5"}), "figures"),
+      "");
 }
 
 TEST(JsonSchema, SimulateFollowsItWithAModel) {

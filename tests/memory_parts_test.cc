@@ -116,6 +116,7 @@ void ExpectKeptOfTheMicroBatchesInFlight(const Simulated& run) {
       int64_t& mine = kept[{i.replica, i.action.stage, i.action.micro_batch}];
       switch (i.action.kind) {
         case ActionKind::kForward:
+          if (s.forward_only) break;
           mine = inputs + (recomputed[i.action.stage] ? 0 : m.kept.value());
           break;
         case ActionKind::kRecompute:
@@ -179,7 +180,8 @@ TEST(MemoryParts, AddUpForTheWholeCatalogue) {
           const auto schedule = MakeSchedule(scheme.name, params);
           if (!schedule.ok()) continue;
           for (const LoweringOptions& options : AllShardings()) {
-            if (scheme.asynchronous && options.sharding != Sharding::kReplicated) continue;
+            const bool whole = scheme.asynchronous || schedule->forward_only;
+            if (whole && options.sharding != Sharding::kReplicated) continue;
             SCOPED_TRACE(testing::Message()
                          << scheme.name << " P=" << devices << " M=" << micro_batches
                          << " D=" << data_parallel << " recompute=" << recompute << " "

@@ -108,10 +108,11 @@ std::vector<StepConfig> ConfigsOf(int max_stages) {
           c.slices = params.slices;
           c.update_interval = params.update_interval;
           for (int i = 0; i < 2; ++i, ++turn) {
-            const bool whole = scheme.asynchronous || d == 1;
+            const bool forward_only = (scheme.options & kForwardOnly) != 0;
+            const bool whole = scheme.asynchronous || forward_only || d == 1;
             c.sharding = whole ? Sharding::kReplicated : shardings[turn % 4];
-            c.recompute =
-                turn % 3 == 0 && !scheme.asynchronous ? Recompute::kFull : Recompute::kNone;
+            const bool recompute = turn % 3 == 0 && !scheme.asynchronous && !forward_only;
+            c.recompute = recompute ? Recompute::kFull : Recompute::kNone;
             c.overlap_data = turn % 5 != 0;
             c.sequence_parallel = t > 1 && turn % 7 == 0;
             c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);

@@ -276,7 +276,11 @@ std::map<std::string, std::string> RunInput::CheckpointSettings() const {
 }
 
 absl::StatusOr<RunInput> RunInputFromFlags(const Words& words) {
-  return PlanIsGiven() ? StudyOfPlan(words) : StudyOfSchedule(words);
+  if (PlanIsGiven()) return StudyOfPlan(words);
+  PIPELAB_ASSIGN_OR_RETURN(RunInput study, StudyOfSchedule(words));
+  if (!study.schedule.forward_only) return study;
+  return absl::InvalidArgumentError(absl::StrCat(
+      study.source, ": nothing is learned under it, and run compares training; use simulate"));
 }
 
 }  // namespace pipelab

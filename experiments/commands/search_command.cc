@@ -90,9 +90,9 @@ absl::StatusOr<std::vector<SearchMethod>> MethodsFromFlags() {
     file.scheme = std::string(scheme);
     if (!file.has_schedule_file()) {
       PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme, "--schemes"));
-      if (found->asynchronous || (found->options & kStageGraph) != 0) {
+      if (found->asynchronous || (found->options & (kStageGraph | kForwardOnly)) != 0) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "--schemes=", scheme, ": search compares synchronous schemes of a chain of stages"));
+            "--schemes=", scheme, ": search compares synchronous training in a chain of stages"));
       }
     }
     methods.push_back(MethodOf(std::string(scheme)));

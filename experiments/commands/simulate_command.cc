@@ -1,10 +1,14 @@
 // pipelab simulate: figures of a schedule on paper.
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/optional.h"
 #include "experiments/commands/command.h"
+#include "experiments/commands/decimal.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_input.h"
 #include "experiments/commands/run_flags.h"
@@ -12,12 +16,17 @@
 #include "experiments/commands/simulated_run.h"
 #include "experiments/commands/step_input.h"
 #include "experiments/report/memory_table.h"
+#include "pipelines/analysis/arrivals.h"
 #include "pipelines/sim/memory_levels.h"
+#include "pipelines/sim/simulate.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
 
 ABSL_FLAG(std::string, json_out, "", "file of the figures as JSON; -: stdout; empty: a table");
+ABSL_FLAG(std::string, arrivals, "",
+          "time from one micro-batch's arrival to the next, with a model in ms: adds latencies; "
+          "empty: all are there at the start");
 
 namespace pipelab {
 namespace {
@@ -31,7 +40,58 @@ nlohmann::json MemoryAsJson(const SimulatedRun& run, int device) {
   return memory;
 }
 
-std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSkipped& skipped) {
+// Micro-batches that arrive evenly.
+struct Arrivals {
+  double period = 0;  // units
+  StreamFigures figures;
+};
+
+absl::StatusOr<absl::optional<Arrivals>> ArrivalsFromFlags(const SimulatedRun& run) {
+  const std::string text = absl::GetFlag(FLAGS_arrivals);
+  if (text.empty()) return absl::optional<Arrivals>();
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<Decimal> period,
+                           ParseDecimals("--arrivals", text, 1, ""));
+  Arrivals arrivals;
+  arrivals.period = period[0].value();
+  const double ns = arrivals.period * static_cast<double>(run.nanoseconds_per_unit);
+  const int count = run.program().schedule.num_micro_batches;
+  constexpr double kMost = 1e18;  // ns
+  if (ns * count > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat("--arrivals=", text, ": the last of ", count,
+                                                   " micro-batches would come after 31 years"));
+  }
+  CostTable costs = run.costs();
+  costs.releases = EvenArrivals(count, Nanoseconds(std::llround(ns)));
+  PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(run.program(), costs));
+  arrivals.figures = FiguresOfReleases(trace, costs.releases);
+  return arrivals;
+}
+
+double Units(const SimulatedRun& run, Nanoseconds time) {
+  return static_cast<double>(time.value()) / static_cast<double>(run.nanoseconds_per_unit);
+}
+
+nlohmann::json AsJson(const SimulatedRun& run, const Arrivals& a) {
+  return {{"period", a.period},
+          {"waited", a.figures.blocked},
+          {"median_latency", Units(run, a.figures.median)},
+          {"p99_latency", Units(run, a.figures.p99)},
+          {"longest_latency", Units(run, a.figures.longest)},
+          {"end", Units(run, a.figures.end)}};
+}
+
+std::string AsText(const SimulatedRun& run, const Arrivals& a) {
+  const std::string unit = run.unit.empty() ? "" : absl::StrCat(" ", run.unit);
+  return absl::StrFormat(
+      "\nA micro-batch every %.12g%s: latency %.12g%s (median), %.12g%s (99 %%), %.12g%s "
+      "(longest); "
+      "%d of %d waited at their source\n",
+      a.period, unit, Units(run, a.figures.median), unit, Units(run, a.figures.p99), unit,
+      Units(run, a.figures.longest), unit, a.figures.blocked, a.figures.taken);
+}
+
+std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSkipped& skipped,
+                   const absl::optional<Arrivals>& arrivals) {
   nlohmann::json devices = nlohmann::json::array();
   for (const DeviceFigures& d : figures.devices) {
     nlohmann::json device = {
@@ -59,6 +119,7 @@ std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSki
       all["devices"][p].update(of_program[p * members]);
     }
   }
+  if (arrivals.has_value()) all["arrivals"] = AsJson(run, *arrivals);
   if (skipped.total() > 0) all["skipped_cells"] = skipped.total();
   return DumpJson(all);
 }
@@ -118,13 +179,16 @@ absl::Status SimulateCommand(const Words& words) {
                            PlanIsGiven() ? SimulatePlanOfFlags(words) : SimulateSchedule(words));
   const SimulatedRun& run = simulated.run;
   const Figures figures = FiguresOf(run);
+  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Arrivals> arrivals, ArrivalsFromFlags(run));
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {
     PIPELAB_RETURN_IF_ERROR(
-        WriteOutput("--json_out", json_out, AsJson(run, figures, simulated.skipped)));
+        WriteOutput("--json_out", json_out, AsJson(run, figures, simulated.skipped, arrivals)));
   }
   if (json_out != "-") {
-    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", AsTable(simulated.source, run, figures)));
+    std::string text = AsTable(simulated.source, run, figures);
+    if (arrivals.has_value()) text += AsText(run, *arrivals);
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", text));
   }
   return run.has_model ? CheckMemory(run.prediction) : absl::OkStatus();
 }

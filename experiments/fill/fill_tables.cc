@@ -87,7 +87,9 @@ absl::StatusOr<FillStudy> RunFillStudy(const FillStudyOptions& options) {
   }
   std::vector<std::string> schemes = options.schemes;
   if (schemes.empty()) {
-    for (const Scheme& scheme : Catalog()) schemes.push_back(std::string(scheme.name));
+    for (const Scheme& scheme : Catalog()) {
+      if ((scheme.options & kForwardOnly) == 0) schemes.emplace_back(scheme.name);
+    }
   }
   for (const std::string& scheme : schemes) {
     LOG(INFO) << scheme;

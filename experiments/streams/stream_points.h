@@ -6,7 +6,7 @@
 //   for (Claim& c : StreamClaims(points)) report.AddClaim(std::move(c));
 //
 // Simulated: the authors' chain of convolutions, a sample a tick, each tick a forward, a backward
-// and a step on every stage.
+// and a step on every stage, or a forward alone.
 #ifndef PIPELAB_EXPERIMENTS_STREAMS_STREAM_POINTS_H_
 #define PIPELAB_EXPERIMENTS_STREAMS_STREAM_POINTS_H_
 
@@ -22,8 +22,16 @@
 
 namespace pipelab {
 
+// What a tick is.
+enum class TickKind {
+  kTraining,    // forward, backward and step, with copies between devices beside them
+  kSlowCopies,  // the same, and nothing hides a copy
+  kInference,   // a forward
+};
+
 struct StreamPoint {
   std::string cluster;
+  TickKind kind = TickKind::kTraining;
   int64_t layers = 0, side = 0;  // of the network and its images
   int devices = 0;
   Nanoseconds tick;     // of the steady state

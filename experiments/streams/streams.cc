@@ -56,7 +56,8 @@ absl::Status Run(StudyRun* study) {
   for (Claim& claim : StreamClaims(points)) report.AddClaim(std::move(claim));
   report.AddTable(StreamTable(points));
   for (const StreamPoint& p : points) {
-    if (p.devices == 8 && p.side == 256 && p.layers == 30 && p.cluster == clusters[0].name) {
+    if (p.kind == TickKind::kTraining && p.devices == 8 && p.side == 256 && p.layers == 30 &&
+        p.cluster == clusters[0].name) {
       report.AddTable(ArrivalTable(p));
     }
   }

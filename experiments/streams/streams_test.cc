@@ -14,12 +14,15 @@ namespace {
 TEST(StreamPoints, ATickIsTheLongestStage) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx1-v100"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<StreamPoint> points, StreamPoints({cluster}));
-  EXPECT_EQ(points.size(), 16u);
+  EXPECT_EQ(points.size(), 48u);
   for (const StreamPoint& p : points) {
-    SCOPED_TRACE(testing::Message() << p.layers << " " << p.side << " " << p.devices);
+    SCOPED_TRACE(testing::Message() << p.layers << " " << p.side << " " << p.devices << " "
+                                    << static_cast<int>(p.kind));
     EXPECT_LE(p.speedup(), p.devices);
-    // Steps and messages are little beside passes.
-    EXPECT_NEAR(p.speedup() * p.longest / p.devices, 1, 0.1);
+    // Steps are little beside passes, and hidden messages nothing.
+    const double of_longest = p.speedup() * p.longest / p.devices;
+    EXPECT_LE(of_longest, 1.01);
+    EXPECT_GE(of_longest, p.kind == TickKind::kSlowCopies ? 0.7 : 0.9);
     EXPECT_GE(p.latency, Nanoseconds(0));
     EXPECT_LT(p.latency / p.tick, 2 * p.devices);
   }

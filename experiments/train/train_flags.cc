@@ -160,6 +160,11 @@ ComparisonOptions ComparisonOptionsOf(const TrainSettings& settings, const Study
 absl::Status CheckSettings(const TrainSettings& settings, const Study& study,
                            const StudyPart& part) {
   PIPELAB_RETURN_IF_ERROR(CheckMemory(part.graph, settings.samples));
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(settings.scheme));
+  if ((scheme->options & kForwardOnly) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--scheme=", settings.scheme, ": nothing is learned under it"));
+  }
   const TrainingOptions options = TrainingOptionsOf(settings, part);
   SchemeParams sizes = options.sizes;
   if (!options.stage_of_layer.empty()) {

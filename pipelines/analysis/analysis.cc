@@ -175,6 +175,9 @@ absl::StatusOr<TraceAnalysis> Analyze(const Trace& trace) {
 
 std::vector<InFlightPoint> InFlight(const DeviceTrace& device) {
   std::vector<InFlightPoint> points;
+  const bool forward_only = std::none_of(
+      device.spans.begin(), device.spans.end(),
+      [](const Span& s) { return IsCompute(s) && s.action.kind != ActionKind::kForward; });
   int count = 0;
   for (const Span& s : device.spans) {
     if (s.op != OpCode::kCompute) continue;
@@ -182,6 +185,7 @@ std::vector<InFlightPoint> InFlight(const DeviceTrace& device) {
     switch (s.action.kind) {
       case ActionKind::kForward:
         points.push_back({s.begin_ns, ++count});
+        if (forward_only) points.push_back({s.end_ns, --count});
         break;
       case ActionKind::kBackward:
       case ActionKind::kBackwardWeight:

@@ -3,11 +3,44 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <utility>
 
 #include "glog/logging.h"
 
 namespace pipelab {
 namespace {
+
+void SumUp(std::vector<Nanoseconds> latencies, StreamFigures* figures) {
+  figures->taken = static_cast<int64_t>(latencies.size());
+  if (latencies.empty()) return;
+  std::sort(latencies.begin(), latencies.end());
+  // The least latency that so many have at most.
+  const auto share = [&](int64_t percent) {
+    return latencies[(figures->taken * percent + 99) / 100 - 1];
+  };
+  figures->median = share(50);
+  figures->p99 = share(99);
+  figures->longest = latencies.back();
+}
+
+// [micro-batch] From the begin of its first forward to the end of its last one.
+struct Passage {
+  int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
+};
+
+std::vector<Passage> PassagesOf(const Trace& trace) {
+  std::vector<Passage> passages;
+  for (const DeviceTrace& device : trace.devices) {
+    for (const Span& s : device.spans) {
+      if (s.op != OpCode::kCompute || s.action.kind != ActionKind::kForward) continue;
+      const auto m = static_cast<size_t>(s.action.micro_batch);
+      if (m >= passages.size()) passages.resize(m + 1);
+      passages[m].begin = std::min(passages[m].begin, s.begin_ns);
+      passages[m].end = std::max(passages[m].end, s.end_ns);
+    }
+  }
+  return passages;
+}
 
 class Entrance {
  public:
@@ -30,16 +63,7 @@ class Entrance {
 
   StreamFigures Finish() {
     while (!waiting_.empty()) Take();
-    figures_.taken = static_cast<int64_t>(latencies_.size());
-    if (latencies_.empty()) return figures_;
-    std::sort(latencies_.begin(), latencies_.end());
-    // The least latency that so many have at most.
-    const auto share = [&](int64_t percent) {
-      return latencies_[(figures_.taken * percent + 99) / 100 - 1];
-    };
-    figures_.median = share(50);
-    figures_.p99 = share(99);
-    figures_.longest = latencies_.back();
+    SumUp(std::move(latencies_), &figures_);
     return figures_;
   }
 
@@ -75,22 +99,25 @@ StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const Stream
 }
 
 std::vector<Nanoseconds> SampleLatencies(const Trace& trace) {
-  struct Times {
-    int64_t begin = std::numeric_limits<int64_t>::max(), end = 0;
-  };
-  std::vector<Times> times;
-  for (const DeviceTrace& device : trace.devices) {
-    for (const Span& s : device.spans) {
-      if (s.op != OpCode::kCompute || s.action.kind != ActionKind::kForward) continue;
-      const auto m = static_cast<size_t>(s.action.micro_batch);
-      if (m >= times.size()) times.resize(m + 1);
-      times[m].begin = std::min(times[m].begin, s.begin_ns);
-      times[m].end = std::max(times[m].end, s.end_ns);
-    }
-  }
   std::vector<Nanoseconds> latencies;
-  for (const Times& t : times) latencies.emplace_back(std::max<int64_t>(0, t.end - t.begin));
+  for (const Passage& p : PassagesOf(trace)) {
+    latencies.emplace_back(std::max<int64_t>(0, p.end - p.begin));
+  }
   return latencies;
+}
+
+StreamFigures FiguresOfReleases(const Trace& trace, const std::vector<Nanoseconds>& releases) {
+  StreamFigures figures;
+  std::vector<Nanoseconds> latencies;
+  const std::vector<Passage> passages = PassagesOf(trace);
+  for (size_t m = 0; m < passages.size(); ++m) {
+    const Nanoseconds end(passages[m].end);
+    figures.blocked += passages[m].begin > releases[m].value();
+    figures.end = std::max(figures.end, end);
+    latencies.push_back(end - releases[m]);
+  }
+  SumUp(std::move(latencies), &figures);
+  return figures;
 }
 
 std::vector<Nanoseconds> EvenArrivals(int64_t count, Nanoseconds period) {

@@ -44,6 +44,10 @@ StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const Stream
 // where its last one ends. Where stages run at once, that is less than a tick a stage.
 std::vector<Nanoseconds> SampleLatencies(const Trace& trace);
 
+// Of the trace of a cost table with these releases, whatever the schedule: from a micro-batch's
+// release on. Micro-batches that begin later than that have waited at their source.
+StreamFigures FiguresOfReleases(const Trace& trace, const std::vector<Nanoseconds>& releases);
+
 // At 0, period, 2 period, ...
 std::vector<Nanoseconds> EvenArrivals(int64_t count, Nanoseconds period);
 

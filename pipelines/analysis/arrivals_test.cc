@@ -65,6 +65,53 @@ TEST(Arrivals, AFastStreamThatDrops) {
   }
 }
 
+// The simulator, of releases, and the rule of thumb for a stream: the same where all ticks are.
+TEST(Arrivals, ReleasesAreTheBlockingStream) {
+  for (const char* scheme : {"over_time", "over_time_inference", "local", "gpipe", "1f1b"}) {
+    for (int p : {1, 2, 4}) {
+      SchemeParams sizes{p, 20};
+      PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule schedule, MakeSchedule(scheme, sizes));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(std::move(schedule), {}));
+      CostTable costs = CostTable::Unit(program.schedule, Nanoseconds(10));
+      const absl::string_view name(scheme);
+      const int64_t tick = name == "gpipe" || name == "over_time_inference" ? 10 : 30;
+      for (int64_t period : {5, 10, 25, 30, 45, 100}) {
+        SCOPED_TRACE(testing::Message() << scheme << " P=" << p << " every " << period);
+        costs.releases = EvenArrivals(20, Nanoseconds(period));
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const Trace trace, Simulate(program, costs));
+        const StreamFigures f = FiguresOfReleases(trace, costs.releases);
+        EXPECT_EQ(f.taken, 20);
+        if (name == "1f1b") {  // its first forwards come without a backward between them
+          EXPECT_TRUE(period < 30 * p || f.longest == Nanoseconds(10 * p));
+          continue;
+        }
+        StreamRules rules;
+        rules.tick = Nanoseconds(tick);
+        rules.latency = Nanoseconds(10 * p);
+        rules.places = 20;
+        const StreamFigures rule = RunArrivals(costs.releases, rules);
+        EXPECT_EQ(f.median, rule.median);
+        EXPECT_EQ(f.p99, rule.p99);
+        EXPECT_EQ(f.longest, rule.longest);
+        EXPECT_EQ(f.end, rule.end);
+        EXPECT_EQ(f.blocked > 0, period < tick);
+      }
+    }
+  }
+}
+
+TEST(Arrivals, ReleasesMustFit) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule schedule, MakeSchedule("gpipe", {2, 4}));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(std::move(schedule), {}));
+  CostTable costs = CostTable::Unit(program.schedule);
+  costs.releases = EvenArrivals(3, Nanoseconds(1));
+  EXPECT_EQ(Simulate(program, costs).status().message(),
+            "the cost table has arrivals of 3 micro-batches, the schedule has 4");
+  costs.releases = EvenArrivals(4, Nanoseconds(-1));
+  EXPECT_EQ(Simulate(program, costs).status().message(),
+            "a micro-batch arrives at -1 ns; it must be from 0 to 2^61");
+}
+
 // GPipe with equal passes of 1: sample m waits for those before it on the first stage only.
 TEST(Arrivals, LatenciesOfATrace) {
   SchemeParams sizes;

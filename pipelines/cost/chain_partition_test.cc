@@ -81,6 +81,47 @@ TEST(PartitionChain, EqualsBruteForce) {
   }
 }
 
+// PARTIME's cuts: from even numbers of layers on, while the largest block is larger than the
+// smallest by more than the largest layer, a layer moves from it towards the smallest (Barany and
+// Grinberg, arXiv 1308.2452).
+std::vector<int> LocalSearch(const std::vector<double>& costs, int stages) {
+  const int n = static_cast<int>(costs.size());
+  std::vector<int> first(stages);
+  for (int s = 0; s < stages; ++s) first[s] = s * n / stages;
+  const double layer = *std::max_element(costs.begin(), costs.end());
+  for (int moves = 0; moves < n * n * stages; ++moves) {
+    const std::vector<double> blocks = Stages(costs, first);
+    const auto largest = std::max_element(blocks.begin(), blocks.end());
+    const auto smallest = std::min_element(blocks.begin(), blocks.end());
+    const int from = static_cast<int>(largest - blocks.begin());
+    const int end = from + 1 < stages ? first[from + 1] : n;
+    if (*largest <= *smallest + layer || end - first[from] == 1) break;
+    if (smallest > largest) {
+      --first[from + 1];
+    } else {
+      ++first[from];
+    }
+  }
+  return first;
+}
+
+TEST(PartitionChain, IsNeverBehindLocalSearch) {
+  CounterRng rng(11, "chains");
+  uint64_t draw = 0;
+  int better = 0;
+  for (int round = 0; round < 1000; ++round) {
+    const int n = 2 + static_cast<int>(rng.Below(draw++, 60));
+    const int stages = 1 + static_cast<int>(rng.Below(draw++, std::min(n, 16)));
+    std::vector<double> costs(n);
+    for (double& c : costs) c = rng.Uniform(draw++);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> first, PartitionChain(costs, stages));
+    const double exact = Largest(costs, first), local = Largest(costs, LocalSearch(costs, stages));
+    ASSERT_LE(exact, local) << round;
+    better += exact < local;
+  }
+  EXPECT_GT(better, 500);
+}
+
 TEST(PartitionChain, OfEndsEqualsBruteForce) {
   CounterRng rng(5, "ends");
   uint64_t draw = 0;

@@ -56,6 +56,7 @@ CostTable CostTable::Unit(const Schedule& schedule, Nanoseconds unit) {
   const Bytes activation(schedule.num_slices);
   StageMemory& m = cost.memory;
   m.kept = m.kept_for_weight = activation;
+  if (schedule.forward_only) m.forward_drop_peak = activation;
   m.forward_peak = m.recompute_peak = m.forward_peak_kept = m.recompute_peak_kept = activation;
   CostTable table;
   table.stages.assign(schedule.num_stages(), cost);

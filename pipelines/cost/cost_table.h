@@ -141,6 +141,9 @@ struct CostTable {
   // [device] An action takes 1 / speed of its time: 0.5 is a straggler of half the speed. Empty:
   // all 1. Measured instruction times are not changed.
   std::vector<double> device_speed;
+  // [micro-batch] When its samples arrive: a stage that nothing feeds does not begin its forward
+  // before. Empty: all are there at the start.
+  std::vector<Nanoseconds> releases;
   // Replay: [device][instruction] measured durations; empty where stage costs rule.
   std::vector<std::vector<Nanoseconds>> instruction_time;
 

@@ -135,7 +135,7 @@ StageMemory ForwardOfBlocks(const StageBytes& stage) {
     if (plan.values[v].held) memory.kept += stage.value[v];
   }
   const Walk forward = WalkForward(stage, StagePass::kForwardDrop);
-  memory.forward_peak = forward.peak;
+  memory.forward_peak = memory.forward_drop_peak = forward.peak;
   memory.forward_peak_kept = forward.kept_at_peak;
   return memory;
 }

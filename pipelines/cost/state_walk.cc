@@ -16,6 +16,9 @@ void Add(const StateParts& more, StateParts* sum) {
   sum->older_weights += more.older_weights;
 }
 
+// Inference: nothing is learned.
+void KeepWeights(StateParts* state) { state->gradients = state->optimizer = Bytes(0); }
+
 bool IsWeightGradient(const Instruction& i) {
   return i.op == OpCode::kCompute &&
          (i.action.kind == ActionKind::kBackward || i.action.kind == ActionKind::kBackwardWeight);
@@ -61,6 +64,7 @@ StateWalk::StateWalk(const CostTable& costs, const Program& program, int device)
       if (std::find(group.begin(), group.end(), device) == group.end()) continue;
       Copy& copy = copies_[{r, stage}];
       copy.state = StateOf(costs.stages[stage].memory, ShardOf(program, {device, r, stage}));
+      if (s.forward_only) KeepWeights(&copy.state.always);
       Add(copy.state.always, &now_);
       constant_ &= copy.state.gathered + copy.state.run_gradients == Bytes(0);
     }
@@ -110,7 +114,9 @@ std::vector<Bytes> PeakState(const CostTable& costs, const Program& program) {
       for (int stage = 0; stage < s.num_stages(); ++stage) {
         for (int d : s.placement.groups[r][stage]) {
           const Shard shard = ShardOf(program, {d, r, stage});
-          peak[d] += StateOf(costs.stages[stage].memory, shard).always.total();
+          StateParts state = StateOf(costs.stages[stage].memory, shard).always;
+          if (s.forward_only) KeepWeights(&state);
+          peak[d] += state.total();
         }
       }
     }

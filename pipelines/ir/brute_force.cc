@@ -80,9 +80,11 @@ class Judge {
           const auto has = [&](ActionKind k) { return seen.count(Key(k, stage, m, slice)) > 0; };
           const bool b = has(ActionKind::kBackward), i = has(ActionKind::kBackwardInput),
                      w = has(ActionKind::kBackwardWeight);
-          const bool backward = (b && !i && !w) || (!b && i && w);
+          const bool rebuilt = recomputed_.count(stage) > 0;
+          const bool backward =
+              s_.forward_only ? !b && !i && !w && !rebuilt : (b && !i && !w) || (!b && i && w);
           if (!has(ActionKind::kForward) || !backward) return false;
-          if ((recomputed_.count(stage) > 0) != has(ActionKind::kRecompute)) return false;
+          if (rebuilt != has(ActionKind::kRecompute)) return false;
         }
       }
     }

@@ -224,7 +224,7 @@ void CollectiveWriter::Finish() {
   for (const Progress& at : progress_) {
     if (at.pending >= 0) AwaitReductions({at.pending});
   }
-  if (!options_.step || own_steps_) return;
+  if (!options_.step || own_steps_ || schedule().forward_only) return;
   if (sharded_gradients_) ReduceReplicas();
   for (int stage = 0; stage < schedule().num_stages(); ++stage) ReduceStage(stage);
   for (size_t t = 0; t < options_.ties.size(); ++t) ReduceTie(t);

@@ -186,6 +186,11 @@ void Lowering::Reserve() {
 }
 
 absl::Status CheckOptions(const Schedule& s, const LoweringOptions& options) {
+  if (s.forward_only && options.sharding != Sharding::kReplicated) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--sharding=", ShardingName(options.sharding),
+        ": a schedule of forwards alone has whole parameters and nothing beside them"));
+  }
   if (options.norm_values < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a global norm of ", options.norm_values, " parameter values"));

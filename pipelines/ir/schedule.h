@@ -112,6 +112,9 @@ struct Schedule {
   std::vector<int32_t> micro_batches_of_stage;
   int num_slices = 1;
   std::vector<std::vector<Action>> order;  // [device]
+  // Inference: every action is a forward, which keeps nothing, and weights are all the state there
+  // is. Edges bring no gradients, whatever their lag.
+  bool forward_only = false;
   // The scheme sums a stage's gradients as soon as its last one is there, beside the backwards of
   // other stages, and not at the end: what Lower does unless it is told otherwise.
   bool eager_reductions = false;

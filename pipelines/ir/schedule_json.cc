@@ -14,9 +14,17 @@
 namespace pipelab {
 namespace {
 
-constexpr const char* kKeys[] = {
-    "scheme", "devices", "micro_batches",       "chunks",          "order", "stage_to_device",
-    "edges",  "slices",  "stage_micro_batches", "eager_reductions"};
+constexpr const char* kKeys[] = {"scheme",
+                                 "devices",
+                                 "micro_batches",
+                                 "chunks",
+                                 "order",
+                                 "stage_to_device",
+                                 "edges",
+                                 "slices",
+                                 "stage_micro_batches",
+                                 "eager_reductions",
+                                 "forward_only"};
 constexpr ActionKind kKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
                                  ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
                                  ActionKind::kRecompute,     ActionKind::kStep};
@@ -42,9 +50,10 @@ absl::StatusOr<Schedule> ScheduleJsonReader::Read() {
   if (root_.contains("scheme")) {
     PIPELAB_ASSIGN_OR_RETURN(s_.name, JsonField<std::string>(root_, "scheme", what_));
   }
-  if (root_.contains("eager_reductions")) {
-    PIPELAB_ASSIGN_OR_RETURN(s_.eager_reductions,
-                             JsonField<bool>(root_, "eager_reductions", what_));
+  for (const auto& [key, flag] : {std::make_pair("eager_reductions", &s_.eager_reductions),
+                                  std::make_pair("forward_only", &s_.forward_only)}) {
+    if (!root_.contains(key)) continue;
+    PIPELAB_ASSIGN_OR_RETURN(*flag, JsonField<bool>(root_, key, what_));
   }
   return std::move(s_);
 }

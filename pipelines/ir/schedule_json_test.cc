@@ -53,6 +53,8 @@ TEST(ScheduleJson, RoundTripsEverything) {
   schedules.push_back(ChainOf(2, {"0F0 0B0 0S@1 0F1@1 0B1@1 0S@2"}));
   schedules.back().eager_reductions = true;
   schedules.back().name = " odd \n name\t\"\\ ";
+  schedules.push_back(ChainOf(2, {"0F0 0F1", "1F0 1F1"}));
+  schedules.back().forward_only = true;
   for (const Schedule& s : schedules) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule read, ScheduleFromJson(ToJson(s), "x"));
     EXPECT_EQ(ToText(read), ToText(s));
@@ -130,7 +132,7 @@ TEST(ScheduleJson, ErrorsNameTheField) {
   EXPECT_EQ(ErrorOf(With("\"chunks\"", "\"chunk\"")),
             "a.json: field 'chunk': unknown; known are scheme, devices, micro_batches, chunks, "
             "order, stage_to_device, edges, slices, stage_micro_batches, "
-            "eager_reductions");
+            "eager_reductions, forward_only");
   // One line, whatever the key (found by fuzzing).
   EXPECT_THAT(ErrorOf(With("\"chunks\"", "\"chu\\nks\"")), HasSubstr("field 'chu\\nks': unknown"));
   EXPECT_EQ(ErrorOf(With("\"devices\": 2", "\"devices\": 3")),

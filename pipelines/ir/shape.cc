@@ -134,6 +134,13 @@ absl::Status CheckMicroBatches(const Schedule& s) {
   return absl::OkStatus();
 }
 
+// The slices of a micro-batch share what a forward keeps.
+absl::Status CheckForwardOnly(const Schedule& s) {
+  if (!s.forward_only || s.num_slices == 1) return absl::OkStatus();
+  return Invalid("a schedule of forwards alone has whole micro-batches, not ", s.num_slices,
+                 " slices");
+}
+
 // A late gradient is kept whole on one device until it is taken.
 absl::Status CheckLags(const Schedule& s) {
   for (const StageGraph::Edge& e : s.stages.edges) {
@@ -162,6 +169,7 @@ absl::Status CheckShape(const Schedule& schedule) {
   PIPELAB_RETURN_IF_ERROR(CheckGraph(schedule.stages));
   PIPELAB_RETURN_IF_ERROR(CheckPlacement(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckMicroBatches(schedule));
+  PIPELAB_RETURN_IF_ERROR(CheckForwardOnly(schedule));
   return CheckLags(schedule);
 }
 

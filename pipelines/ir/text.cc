@@ -60,6 +60,7 @@ class Parser {
     s_.num_micro_batches = static_cast<int>(micro_batches_);
     s_.num_slices = static_cast<int>(slices_);
     s_.placement.num_devices = static_cast<int>(devices_);
+    PIPELAB_RETURN_IF_ERROR(ForwardOnly());
     PIPELAB_RETURN_IF_ERROR(StageMicroBatches());
     PIPELAB_RETURN_IF_ERROR(Edges());
     PIPELAB_RETURN_IF_ERROR(Replicas());
@@ -95,7 +96,13 @@ class Parser {
     return value;
   }
 
-  // A line that most schedules lack.
+  // Lines that most schedules lack.
+  absl::Status ForwardOnly() {
+    in_.SkipEmptyLines();
+    s_.forward_only = in_.Take("forward_only");
+    return s_.forward_only ? in_.EndLine() : absl::OkStatus();
+  }
+
   absl::Status StageMicroBatches() {
     in_.SkipEmptyLines();
     if (!in_.Take("stage_micro_batches")) return absl::OkStatus();
@@ -216,6 +223,7 @@ std::string ToText(const Schedule& s) {
   std::string out = absl::StrCat("schedule ", absl::CEscape(s.name), "\ndevices ", s.num_devices(),
                                  "\nmicro_batches ", s.num_micro_batches, "\nslices ", s.num_slices,
                                  "\nstages ", s.num_stages(), "\n");
+  if (s.forward_only) absl::StrAppend(&out, "forward_only\n");
   if (!s.micro_batches_of_stage.empty()) {
     absl::StrAppend(&out, "stage_micro_batches ", absl::StrJoin(s.micro_batches_of_stage, " "),
                     "\n");

@@ -59,6 +59,8 @@ TEST(Text, RoundTripsEverything) {
   schedules.back().name = " odd \n name\t\"\xff ";
   schedules.push_back(ChainOf(1, {"0F0 0B0"}));
   schedules.back().name = "";
+  schedules.push_back(ChainOf(2, {"0F0 0F1", "1F0 1F1"}));
+  schedules.back().forward_only = true;
   for (const Schedule& s : schedules) {
     const std::string text = ToText(s);
     PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule parsed, ParseSchedule(text));
@@ -66,6 +68,7 @@ TEST(Text, RoundTripsEverything) {
     EXPECT_EQ(parsed.name, s.name);
     EXPECT_EQ(parsed.order, s.order);
     EXPECT_EQ(parsed.num_slices, s.num_slices);
+    EXPECT_EQ(parsed.forward_only, s.forward_only);
     EXPECT_EQ(parsed.micro_batches_of_stage, s.micro_batches_of_stage);
     EXPECT_EQ(parsed.num_micro_batches, s.num_micro_batches);
     EXPECT_EQ(parsed.placement.num_devices, s.placement.num_devices);

@@ -35,13 +35,13 @@ class ActionChecker {
   absl::Status Check() {
     int64_t actions = 0;
     for (const std::vector<Action>& list : s_.order) actions += static_cast<int64_t>(list.size());
-    // Each cell needs a forward and a backward: this bounds the table by the size of the input, but
-    // lets small schedules have an exact message about what is missing.
-    const int64_t cells = cell_.size();
-    if (2 * cells > actions + kSpareCells) {
+    // Each cell needs a forward and, but in inference, a backward: this bounds the table by the size
+    // of the input, but lets small schedules have an exact message about what is missing.
+    const int64_t cells = cell_.size(), least = s_.forward_only ? cells : 2 * cells;
+    if (least > actions + kSpareCells) {
       return Invalid("the order has ", actions, " actions; ", s_.num_stages(), " stages, ",
                      s_.num_micro_batches, " micro-batches and ", s_.num_slices,
-                     " slices need at least ", 2 * cells);
+                     " slices need at least ", least);
     }
     seen_.resize(cells * kKinds);
     made_.resize(s_.num_stages());
@@ -71,6 +71,9 @@ class ActionChecker {
       if (a.stage < 0 || a.stage >= s_.num_stages()) {
         return InvalidAt(d, i, ToString(a), ": stage ", a.stage, " does not exist; there are ",
                          s_.num_stages(), " stages");
+      }
+      if (s_.forward_only && a.kind != ActionKind::kForward) {
+        return InvalidAt(d, i, ToString(a), ": a schedule of forwards alone has F only");
       }
       if (a.kind == ActionKind::kStep) {
         PIPELAB_RETURN_IF_ERROR(CheckStep(d, i, a));
@@ -133,7 +136,7 @@ class ActionChecker {
           const Seen* seen = &seen_[Cell(stage, m, slice)];
           const auto count = [&](ActionKind k) { return int{seen[static_cast<int>(k)].members}; };
           const int fused = count(ActionKind::kBackward);
-          const int split = members - fused;
+          const int split = s_.forward_only ? 0 : members - fused;
           const bool complete = count(ActionKind::kForward) == members &&
                                 (fused == 0 || split == 0) &&
                                 count(ActionKind::kBackwardInput) == split &&

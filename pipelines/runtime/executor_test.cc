@@ -101,7 +101,8 @@ TEST(Executor, RandomOrdersEqualSerial) {
 
 TEST(Executor, AllSchemesEqualSerial) {
   for (const Scheme& scheme : Catalog()) {
-    if (scheme.asynchronous) continue;  // tests/asynchronous_test.cc
+    if (scheme.asynchronous) continue;                   // tests/asynchronous_test.cc
+    if ((scheme.options & kForwardOnly) != 0) continue;  // tests/inference_test.cc
     int accepted = 0;
     for (int devices : {1, 2, 3, 4}) {
       for (int micro_batches : {1, 2, 4, 6, 8}) {
@@ -158,7 +159,7 @@ TEST(Executor, ShardedStagesEqualSerial) {
       params.data_parallel = data_parallel;
       params.recompute = data_parallel == 3;
       const auto schedule = MakeSchedule(scheme.name, params);
-      if (!schedule.ok() || scheme.asynchronous) continue;
+      if (!schedule.ok() || scheme.asynchronous || schedule->forward_only) continue;
       for (Sharding sharding :
            {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
         for (bool hard : {false, true}) {

@@ -62,7 +62,8 @@ LayerStage::LayerStage(const ModelGraph& graph, const ModelPartition& partition,
       plan_(MakeStagePlan(graph, partition, stage)),
       samples_(options.micro_batch_size / options.data_parallel_size),
       loss_place_(partition.loss_stage == stage ? PlaceOf(plan_, LossLayer(graph)) : -1),
-      parameters_(graph, plan_.layers, options.optimizer, backend, options.seed, options.shard),
+      parameters_(graph, plan_.layers, options.optimizer, backend, options.seed, options.shard,
+                  /*values_only=*/options.forward_only),
       statistics_(graph, plan_.layers, backend),
       versions_(options.version_uses) {
   for (int layer : plan_.layers) specs_.push_back(graph.layers[layer]);
@@ -141,6 +142,7 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   ctx.slice = slices_[a.slice];
   ctx.seed = options_.seed;
   ctx.loss_scale = 1.0f / static_cast<float>(options_.batch_tokens);
+  ctx.training = !options_.forward_only;
   ctx.peers = options_.peers;
   ctx.copies = options_.copies;
   return ctx;

@@ -67,6 +67,9 @@ struct LayerStageOptions {
   // Asynchronous: what VersionUses (pipelines/ir/versions.h) says of the stage. Empty: one
   // optimizer step a run, at its end.
   std::vector<int32_t> version_uses;
+  // Inference (Schedule::forward_only): no dropout, running statistics, weights alone, and nothing
+  // is kept for a backward.
+  bool forward_only = false;
   // What this copy keeps of the stage's own parameters: ShardOf (pipelines/ir/program.h).
   Shard shard;
   // The devices that compute the stage's layers together with this one; the graph is then the

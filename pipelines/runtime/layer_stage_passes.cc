@@ -80,10 +80,12 @@ absl::StatusOr<std::vector<Tensor>> LayerStage::Forward(const Action& a, std::ve
   double loss = 0;
   ctx.loss_sum = &loss;
   Bind(a.version);
-  std::vector<Tensor> outputs = RunForward(
-      ctx, options_.data, drop || plan_.rebuilds ? StagePass::kForwardDrop : StagePass::kForward,
-      SequencesOf(a), &mb);
+  const bool drops = drop || plan_.rebuilds || options_.forward_only;
+  std::vector<Tensor> outputs =
+      RunForward(ctx, options_.data, drops ? StagePass::kForwardDrop : StagePass::kForward,
+                 SequencesOf(a), &mb);
   PIPELAB_RETURN_IF_ERROR(FinishWork());
+  if (options_.forward_only) in_flight_.erase({a.micro_batch, a.slice});
   CountUse(a.version);
   if (has_loss() && a.slice == 0) losses_[a.micro_batch] = 0;
   if (has_loss()) losses_[a.micro_batch] += loss;

@@ -62,10 +62,10 @@ struct ParameterPart {
 class StageParameters {
  public:
   // Parameters of the layers (ascending), started by name from the seed. `backend` must outlive
-  // this.
+  // this. `values_only`: for inference, without gradients and what an optimizer keeps.
   StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
                   const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
-                  const Shard& shard = {});
+                  const Shard& shard = {}, bool values_only = false);
 
   // In the order of LayerSpec::parameters; `layer` counts in the graph. Tensors that are not there
   // now (sharded, between gathers or runs) are empty.
@@ -135,7 +135,8 @@ class StageParameters {
   };
 
   // Masters apart from the values.
-  bool has_masters() const { return backend_->activation_type() != DataType::kFloat32; }
+  bool has_masters() const { return !values_only_ && is_narrow(); }
+  bool is_narrow() const { return backend_->activation_type() != DataType::kFloat32; }
   // The values' numbers from the masters'.
   void TakeMasters();
   bool sharded() const { return shard_.parts > 1; }
@@ -165,6 +166,7 @@ class StageParameters {
   const OptimizerOptions optimizer_;
   Backend* backend_;
   const Shard shard_;
+  const bool values_only_;
   std::vector<Region> regions_;                 // in the order of first uses
   std::map<std::string, int> region_of_value_;  // by ValueName
   std::map<std::string, int, std::less<>> region_of_name_;

@@ -37,8 +37,8 @@ std::map<std::string, int64_t> NumberValues(const ModelGraph& graph) {
 
 StageParameters::StageParameters(const ModelGraph& graph, absl::Span<const int> layers,
                                  const OptimizerOptions& optimizer, Backend* backend, uint64_t seed,
-                                 const Shard& shard)
-    : optimizer_(optimizer), backend_(backend), shard_(shard) {
+                                 const Shard& shard, bool values_only)
+    : optimizer_(optimizer), backend_(backend), shard_(shard), values_only_(values_only) {
   LayOut(graph, layers);
   Allocate(seed);
   FindUses(graph, layers);
@@ -96,6 +96,7 @@ void StageParameters::Allocate(uint64_t seed) {
   if (has_masters()) {
     masters_ = {zeros(stepped, MemoryKind::kOptimizer), zeros(ties_size_, MemoryKind::kOptimizer)};
   }
+  if (values_only_) return Start(seed);
   gradients_.ties = zeros(ties_size_, MemoryKind::kGradient);
   if (sharded_gradients()) {
     part_of_gradients_ = zeros(part, MemoryKind::kGradient);
@@ -114,7 +115,7 @@ void StageParameters::Allocate(uint64_t seed) {
 // From the names of parameters. What is not in its own place as float32 passes through the host.
 void StageParameters::Start(uint64_t seed) {
   const int64_t whole = shard_.Padded(own_size_), part = shard_.PartOf(own_size_);
-  const bool in_place = !sharded_values() && !has_masters();
+  const bool in_place = !sharded_values() && !is_narrow();
   std::vector<float> own(in_place ? 0 : whole);
   for (Region& r : regions_) {
     if (r.shared || in_place) {

@@ -52,6 +52,11 @@ class DeviceTraining final : public PipelineTraining {
           step.trace, GatherTrace(*processes(), std::move(step.trace), executor_->step_begin_ns(),
                                   devices_->exchange_limit()));
     }
+    if (forward_only()) {  // where no optimizer's step ends it
+      for (LayerStage* stage : devices_->Stages()) {
+        PIPELAB_RETURN_IF_ERROR(stage->SetTrainingStep(stage->training_step() + 1));
+      }
+    }
     in_step_ = false;
     step.loss = loss.sum / static_cast<double>(plan_.batch_tokens);
     step.gradient_norm = loss.gradient_norm;
@@ -75,9 +80,16 @@ class DeviceTraining final : public PipelineTraining {
 
   absl::Status SetState(const TrainingState& state) override {
     PIPELAB_RETURN_IF_ERROR(CheckSteps());
-    if (processes() == nullptr) return SetWholeState(state, target_, devices_->Stages());
-    return SpreadState(*processes(), state, target_, devices_->Stages(),
-                       devices_->exchange_limit());
+    if (!forward_only()) return SpreadWhole(state);
+    // Of any training: what is left of it here are values.
+    TrainingState values = EmptyState(target_, state.step);
+    values.model = state.model;
+    values.source = state.source;
+    for (const StateEntry& entry : StateEntries(*target_.graph, /*optimizer_state=*/{})) {
+      const auto it = state.tensors.find(entry.key);
+      if (it != state.tensors.end()) values.tensors.insert(*it);
+    }
+    return SpreadWhole(values);
   }
 
   const Program& program() const override { return plan_.program; }
@@ -89,6 +101,14 @@ class DeviceTraining final : public PipelineTraining {
   std::vector<FillReport> FillReports() const override { return devices_->FillReports(); }
 
  private:
+  bool forward_only() const { return plan_.program.schedule.forward_only; }
+
+  absl::Status SpreadWhole(const TrainingState& state) {
+    if (processes() == nullptr) return SetWholeState(state, target_, devices_->Stages());
+    return SpreadState(*processes(), state, target_, devices_->Stages(),
+                       devices_->exchange_limit());
+  }
+
   ProcessGroup* processes() const { return devices_->processes(); }
 
   // Of several processes, that none has a step that failed.
@@ -105,7 +125,7 @@ class DeviceTraining final : public PipelineTraining {
     target_.graph = &plan_.graph;
     target_.optimizer = OptimizerKindName(options.optimizer.kind);
     const auto names = StateNames(options.optimizer);
-    target_.optimizer_state.assign(names.begin(), names.end());
+    if (!forward_only()) target_.optimizer_state.assign(names.begin(), names.end());
     target_.seed = options.seed;
     target_.updates_per_step = plan_.updates;
     PIPELAB_ASSIGN_OR_RETURN(devices_, TrainingDevices::Create(plan_, batches, options));

@@ -43,6 +43,7 @@
 #include "pipelines/runtime/batch_norm.h"   // IWYU pragma: export
 #include "pipelines/runtime/fill_runner.h"  // IWYU pragma: export
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/step/stage_cut.h"
 
 namespace pipelab {
 
@@ -137,11 +138,11 @@ class PipelineTraining {
 };
 
 // What a training cuts its model into: stages as `layout` says (num_stages of them, where that is
-// not 0), or ranges of layers, balanced by flops. `heads`: of stages that learn locally; their
-// flops count, and the partition is of the model without them.
+// not 0), or ranges of layers, balanced by flops: of forwards where nothing is learned, and of heads
+// too where stages learn locally, though the partition is of the model without them.
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
                                                int64_t micro_batch_size, absl::string_view layout,
-                                               absl::optional<LocalHead> heads = absl::nullopt);
+                                               const StageLearning& learning = {});
 
 // Whether training under the schedule must give the serial loop's bits: each stage's gradients are
 // added in micro-batch order on one device, a micro-batch at a time. (The partition must keep the

@@ -179,6 +179,7 @@ LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t m
   o.batch_tokens = plan_.update_tokens;
   if (!plan_.version_uses.empty()) o.version_uses = plan_.version_uses[stage];
   o.slices = plan_.slices;
+  o.forward_only = schedule.forward_only;
   o.shard = ShardOf(plan_.program, {group[member], replica, stage});
   return o;
 }

@@ -16,9 +16,9 @@ namespace {
 
 absl::StatusOr<ModelPartition> PartitionOf(const ModelGraph& graph, int num_stages,
                                            const TrainingOptions& options,
-                                           absl::optional<LocalHead> heads = absl::nullopt) {
+                                           const StageLearning& learning = {}) {
   if (!options.stage_of_layer.empty()) return MakePartition(graph, options.stage_of_layer);
-  return ChoosePartition(graph, num_stages, options.micro_batch_size, options.layout, heads);
+  return ChoosePartition(graph, num_stages, options.micro_batch_size, options.layout, learning);
 }
 
 absl::StatusOr<Schedule> ScheduleOf(const ModelGraph& graph, const TrainingOptions& options) {
@@ -42,18 +42,20 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
   StepParts parts;
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleOf(graph, options));
-  absl::optional<LocalHead> heads;
-  if (LearnsLocally(parts.schedule.stages)) heads = options.local_heads;
+  StageLearning learning;
+  learning.forward_only = parts.schedule.forward_only;
+  const bool local = LearnsLocally(parts.schedule.stages) && !learning.forward_only;
+  if (local) learning.heads = options.local_heads;
   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
-                           PartitionOf(graph, parts.schedule.num_stages(), options, heads));
+                           PartitionOf(graph, parts.schedule.num_stages(), options, learning));
   partition.block_of_layer = options.block_of_layer;
-  absl::optional<LocalStages> local;
-  if (heads.has_value()) {
-    PIPELAB_ASSIGN_OR_RETURN(local, LocalStagesOf({graph, {}}, partition, *heads));
+  absl::optional<LocalStages> stages;
+  if (local) {
+    PIPELAB_ASSIGN_OR_RETURN(stages, LocalStagesOf({graph, {}}, partition, *learning.heads));
   }
-  if (local.has_value()) {
-    plan->graph = std::move(local->model.graph);
-    partition = std::move(local->partition);
+  if (stages.has_value()) {
+    plan->graph = std::move(stages->model.graph);
+    partition = std::move(stages->partition);
   }
   PIPELAB_ASSIGN_OR_RETURN(plan->slices, ChooseSlices(graph, parts.schedule, options.slices));
   PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
@@ -116,7 +118,7 @@ absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSo
 
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
                                                int64_t micro_batch_size, absl::string_view layout,
-                                               absl::optional<LocalHead> heads) {
+                                               const StageLearning& learning) {
   const GroupedModel model = {graph, {}};
   StepModel on;
   on.model = &model;
@@ -124,9 +126,11 @@ absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_
   config.cut = CutRule::kLayers;
   config.micro_batch_size = micro_batch_size;
   config.layout = std::string(layout);
-  if (heads.has_value()) {
+  if (learning.heads.has_value()) {
     config.scheme = "local";
-    config.local_heads = *heads;
+    config.local_heads = *learning.heads;
+  } else if (learning.forward_only) {
+    config.scheme = "over_time_inference";
   }
   StepCache cache(on);
   PIPELAB_ASSIGN_OR_RETURN(const ModelPartition* partition, cache.PartitionOf(config, num_stages));

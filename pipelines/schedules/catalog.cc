@@ -69,6 +69,9 @@ constexpr Scheme kCatalog[] = {
      "PPLL, arXiv 2411.12780", 1, &MakeLocal, false, kNoGradients},
     {"over_time", "a stream: each tick a forward, a backward and a step, gradients 2 samples late",
      "PARTIME, ICMLA 2022", 1, &MakeOverTime, true, kLateGradients, &CheckOverTime},
+    {"over_time_inference", "a stream: each tick a forward, and nothing is learned",
+     "PARTIME, ICMLA 2022", 1, &MakeOverTimeInference, false, kForwardOnly,
+     &CheckOverTimeInference},
 };
 
 constexpr int64_t kMaxStages = std::numeric_limits<int16_t>::max();

@@ -111,6 +111,7 @@ enum SchemeOption : uint32_t {
   // Edges bring no gradient: for models with a loss in every stage (models/zoo/local_heads.h).
   kNoGradients = 1024,
   kLateGradients = 2048,  // edges bring gradients of earlier micro-batches
+  kForwardOnly = 4096,    // inference: Schedule::forward_only
 };
 
 struct Scheme {
@@ -134,9 +135,9 @@ struct Scheme {
 };
 
 // Whether training under the scheme has the losses of serial training from end to end, but for the
-// order of sums: no older weights, and no losses of the stages' own.
+// order of sums: no older weights, no losses of the stages' own, and no inference.
 inline bool TrainsAsSerial(const Scheme& scheme) {
-  return !scheme.asynchronous && (scheme.options & kNoGradients) == 0;
+  return !scheme.asynchronous && (scheme.options & (kNoGradients | kForwardOnly)) == 0;
 }
 
 // All schemes, in the order in which tables show them.

@@ -67,6 +67,7 @@ constexpr ClosedForm kForms[] = {
     {"graph", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"local", "M >= 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},
     {"over_time", "M >= 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},
+    {"over_time_inference", "M >= 1", "M + P - 1", "(P - 1) / (M + P - 1)", "1", "1"},
 };
 
 }  // namespace

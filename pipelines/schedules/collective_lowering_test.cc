@@ -71,6 +71,11 @@ TEST(CollectiveLowering, IsSoundForTheWholeCatalogue) {
               continue;
             }
           }
+          if (s->forward_only && options.sharding != Sharding::kReplicated) {
+            EXPECT_THAT(Lower(*s, options), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                     HasSubstr("whole parameters")));
+            continue;
+          }
           PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(*s, options));
           ASSERT_EQ(CheckProgram(p), "")
               << scheme.name << " P=" << devices << " M=" << micro_batches << " D=" << data_parallel

@@ -6,6 +6,8 @@
 // and one version of the weights a stage, whatever the length of the stream.
 //
 // The first two samples meet no gradient (zeros) but at the last stage.
+//
+// Inference is the same without backwards and steps: a sample enters at each tick, of one forward.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,20 @@ absl::StatusOr<Schedule> MakeOverTime(const SchemeParams& params) {
       schedule.order[d].push_back(
           {ActionKind::kStep, static_cast<int16_t>(d), 0, 0, static_cast<int16_t>(m + 1)});
     }
+  }
+  return schedule;
+}
+
+absl::Status CheckOverTimeInference(const SchemeParams& params) {
+  if (!params.recompute) return absl::OkStatus();
+  return absl::InvalidArgumentError("--recompute=full: there are no backwards to recompute for");
+}
+
+absl::StatusOr<Schedule> MakeOverTimeInference(const SchemeParams& params) {
+  Schedule schedule = LoopedPipeline(params);
+  schedule.forward_only = true;
+  for (int d = 0; d < params.devices; ++d) {
+    for (int m = 0; m < params.micro_batches; ++m) schedule.order[d].push_back(Forward(d, m));
   }
   return schedule;
 }

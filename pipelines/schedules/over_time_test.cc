@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "pipelines/ir/dependency.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/schedules/scheme_testing.h"
 #include "tools/base/status_matchers.h"
@@ -72,6 +73,63 @@ TEST(OverTime, ClosedForms) {
       ASSERT_EQ(gradients, (p - 1) * std::max(0, m - 2)) << p << " " << m;
     }
   }
+}
+
+TEST(OverTimeInference, Picture) {
+  const Schedule s = MakeOrDie("over_time_inference", {3, 4});
+  EXPECT_EQ(Timeline(s), R"(
+ 0 1 2 3    |
+   0 1 2 3  |
+     0 1 2 3|
+)");
+}
+
+// Forwards and their messages are all there is, however the program is lowered.
+TEST(OverTimeInference, ClosedForms) {
+  for (int p : {1, 2, 3, 4, 8, 16}) {
+    for (int m : {1, 2, 3, 10, 8 * p}) {
+      for (int copies : {1, 2}) {
+        SchemeParams sizes{p, m};
+        sizes.data_parallel = copies;
+        const Schedule s = MakeOrDie("over_time_inference", sizes);
+        const UnitFigures f = Figures(s);
+        if (copies == 1) {
+          ASSERT_EQ(f.makespan, m + p - 1) << p << " " << m;
+          ASSERT_EQ(f.peak, std::vector<int64_t>(p, 1));
+        }
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(s, {}));
+        ASSERT_EQ(program.messages.size(), size_t(copies * (p - 1) * m)) << p << " " << m;
+        ASSERT_TRUE(program.reductions.empty());
+        for (const auto& list : program.instructions) {
+          for (const Instruction& i : list) ASSERT_NE(i.op, OpCode::kStep);
+        }
+      }
+    }
+  }
+}
+
+TEST(OverTimeInference, Refuses) {
+  Schedule s = MakeOrDie("over_time_inference", {2, 2});
+  s.order[1].push_back({ActionKind::kBackward, 1, 0, 0, 0});
+  EXPECT_EQ(Validate(s).message(),
+            "device 1, position 2: 1B0: a schedule of forwards alone has F only");
+  s = MakeOrDie("over_time_inference", {2, 2});
+  s.order[1].pop_back();
+  EXPECT_EQ(Validate(s).message(), "device 1, position 1: 1F1 is missing; the list ends here");
+  s = MakeOrDie("1f1b", {2, 2});
+  s.forward_only = true;
+  EXPECT_EQ(Validate(s).message(),
+            "device 0, position 2: 0B0: a schedule of forwards alone has F only");
+  SchemeParams recompute{2, 4};
+  recompute.recompute = true;
+  EXPECT_EQ(Refusal("over_time_inference", recompute),
+            "over_time_inference --recompute=full: there are no backwards to recompute for");
+  LoweringOptions sharded;
+  sharded.sharding = Sharding::kFully;
+  EXPECT_EQ(
+      Lower(MakeOrDie("over_time_inference", {2, 2}), sharded).status().message(),
+      "--sharding=fully: a schedule of forwards alone has whole parameters and nothing beside "
+      "them");
 }
 
 TEST(OverTime, Refuses) {

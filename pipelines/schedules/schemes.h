@@ -43,6 +43,7 @@ absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params);
 
 absl::StatusOr<Schedule> MakeLocal(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeOverTime(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeOverTimeInference(const SchemeParams& params);
 
 // Scheme::check: OK, or InvalidArgument that names the option. The functions above are called with
 // what these have passed.
@@ -54,6 +55,7 @@ absl::Status CheckGraph(const SchemeParams& params);
 absl::Status CheckPipeDream(const SchemeParams& params);
 absl::Status CheckPipeDream2Bw(const SchemeParams& params);
 absl::Status CheckOverTime(const SchemeParams& params);
+absl::Status CheckOverTimeInference(const SchemeParams& params);
 
 // Scheme::most_held.
 int HeldInZb1p(const SchemeParams& params);

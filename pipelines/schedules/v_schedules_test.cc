@@ -100,7 +100,8 @@ TEST(VSchedules, NoSchemeIsShorterInTheirMemory) {
         for (const Scheme& scheme : Catalog()) {
           const absl::StatusOr<Schedule> other = MakeSchedule(scheme.name, {p, m});
           if (scheme.asynchronous || !other.ok() || other->num_slices > 1) continue;
-          if (other->stages.HasLags()) continue;  // other training, with less to wait for
+          // Other training, with less to wait for, or none.
+          if (other->stages.HasLags() || other->forward_only) continue;
           if (other->placement.num_replicas() > 1) continue;
           const int64_t v = other->num_stages() / p;
           const UnitFigures f = Figures(*other);

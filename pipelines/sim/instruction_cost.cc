@@ -31,7 +31,9 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
       norm_bytes_[m.device] += NormBytes(*program.norm).value();
     }
   }
-  const std::vector<bool> recomputed = s.RecomputedStages();
+  // As much as a forward that recomputes leaves, an inference's does while it runs.
+  const std::vector<bool> recomputed =
+      s.forward_only ? std::vector<bool>(num_stages_, true) : s.RecomputedStages();
   for (int r = 0; r < s.placement.num_replicas(); ++r) {
     for (int stage = 0; stage < num_stages_; ++stage) {
       const std::vector<int>& group = s.placement.groups[r][stage];
@@ -74,6 +76,7 @@ InstructionCost InstructionCostTable::WithLags(InstructionCost cost, const Instr
 
 int64_t InstructionCostTable::StatisticsTime(const Action& a, const std::vector<int>& group) const {
   int64_t time = 0;
+  if (program_.schedule.forward_only) return time;  // running ones serve
   for (const TensorCollective& c : costs_.StatisticsOf(a)) {
     time += CollectiveTime(costs_, c.kind, group, c.bytes).value();
   }
@@ -114,7 +117,7 @@ InstructionCostTable::StageInstructionCosts InstructionCostTable::CostsOfStage(
   // `in` of a forward is on the device already (received, or handed over) and is then kept; a
   // backward turns what was kept and output gradients into input gradients.
   set(ActionKind::kForward, recomputed ? m.forward_drop_peak : m.forward_peak,
-      in + (recomputed ? dropped : kept), out - in);
+      s.forward_only ? 0 : in + (recomputed ? dropped : kept), out - in);
   set(ActionKind::kRecompute, m.recompute_peak, kept - dropped, 0);
   set(ActionKind::kBackward, m.backward_peak, carried - (kept + in), in_back - out_back);
   set(ActionKind::kBackwardInput, m.backward_input_peak, for_weight + carried - (kept + in),

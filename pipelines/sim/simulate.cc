@@ -94,7 +94,7 @@ class Simulation {
     for (; device.at < list.size(); ++device.at) {
       const Instruction& i = list[device.at];
       const InstructionCost cost = instruction_costs_.Of(d, i);
-      const int64_t begin = device.now;
+      const int64_t begin = std::max(device.now, ReleaseOf(i));
       int64_t own = measured == nullptr ? 0 : measured[device.at].value();  // without waiting
       int64_t end = begin + own, rest = 0;
       switch (i.op) {
@@ -152,6 +152,18 @@ class Simulation {
       trace.spans.push_back(
           {static_cast<int32_t>(device.at), i.op, i.action, i.arg, begin, end, own, 0});
     }
+  }
+
+  // When the samples of a stage's forward arrive that no other stage feeds: those of its last
+  // smallest micro-batch.
+  int64_t ReleaseOf(const Instruction& i) const {
+    const Schedule& s = p_.schedule;
+    if (costs_.releases.empty() || i.op != OpCode::kCompute ||
+        i.action.kind != ActionKind::kForward || !s.stages.in_edges[i.action.stage].empty()) {
+      return 0;
+    }
+    return costs_.releases[(i.action.micro_batch + 1) * s.MicroBatchSize(i.action.stage) - 1]
+        .value();
   }
 
   int64_t ComputeTime(int d, const Instruction& i, int64_t cost) const {
@@ -314,6 +326,22 @@ absl::Status CheckSpeeds(const std::vector<double>& speeds, int devices) {
   return absl::OkStatus();
 }
 
+absl::Status CheckReleases(const Schedule& s, const CostTable& costs) {
+  constexpr Nanoseconds kMost(int64_t{1} << 61);
+  if (costs.releases.empty()) return absl::OkStatus();
+  if (static_cast<int>(costs.releases.size()) != s.num_micro_batches) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the cost table has arrivals of ", costs.releases.size(),
+                     " micro-batches, the schedule has ", s.num_micro_batches));
+  }
+  for (const Nanoseconds at : costs.releases) {
+    if (at >= Nanoseconds(0) && at <= kMost) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a micro-batch arrives at ", at.value(), " ns; it must be from 0 to 2^61"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSlices(const Schedule& s, const CostTable& costs) {
   if (!costs.slices.empty() && static_cast<int>(costs.slices.size()) != s.num_slices) {
     return absl::InvalidArgumentError(absl::StrCat("the cost table has ", costs.slices.size(),
@@ -354,6 +382,7 @@ absl::Status CheckFits(const Program& p, const CostTable& costs) {
   }
   PIPELAB_RETURN_IF_ERROR(CheckSlices(s, costs));
   PIPELAB_RETURN_IF_ERROR(CheckSpeeds(costs.device_speed, s.num_devices()));
+  PIPELAB_RETURN_IF_ERROR(CheckReleases(s, costs));
   if (costs.instruction_time.empty()) return absl::OkStatus();
   if (costs.instruction_time.size() != p.instructions.size()) {
     return absl::InvalidArgumentError(

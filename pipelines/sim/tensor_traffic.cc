@@ -61,7 +61,7 @@ void AddTensorTraffic(const Program& program, const CostTable& costs,
 void AddStatisticsTraffic(const Program& program, const CostTable& costs, Trace* trace) {
   const bool any = std::any_of(costs.stages.begin(), costs.stages.end(),
                                [](const StageCost& s) { return !s.statistics.forward.empty(); });
-  if (!any) return;
+  if (!any || program.schedule.forward_only) return;
   const Schedule& s = program.schedule;
   for (int d = 0; d < s.num_devices(); ++d) {
     for (const Instruction& i : program.instructions[d]) {

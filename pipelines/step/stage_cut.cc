@@ -32,7 +32,8 @@ LayerTimes NominalTimes(const LayerSpec& layer, int64_t samples, TensorParallel 
 }
 
 // State, and the activations of one micro-batch, or of all where nothing is recomputed.
-double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig& c) {
+double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig& c,
+                bool forward_only) {
   const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
   double parameters = 0;
   for (const ParameterSpec& p : layer.parameters) {
@@ -40,39 +41,46 @@ double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig
     parameters += static_cast<double>(p.size()) / split;
   }
   const double width = model.cluster == nullptr ? 4 : static_cast<double>(BytesOf(model.type));
+  if (forward_only) return width * parameters;
   const double kept =
       static_cast<double>((share.costs.kept + share.costs.output).value()) / 4 * width;
   return 4 * (2 + model.optimizer_tensors) * parameters +
          kept * (c.recomputes_forwards() ? 1 : c.micro_batches);
 }
 
-double FlopsOf(const LayerSpec& layer, int64_t samples) {
+double FlopsOf(const LayerSpec& layer, int64_t samples, bool forward_only) {
   const LayerCosts costs = layer.costs(samples);
+  if (forward_only) return costs.forward.value();
   return (costs.forward + costs.backward_input + costs.backward_weight).value();
 }
 
 // Without a cluster: flops, and for what was measured as many as take its time at the nominal rate.
 // Layers of small networks take less than a nanosecond each.
-double NominalCost(const LayerSpec& layer, const StepConfig& c) {
+double NominalCost(const LayerSpec& layer, const StepConfig& c, bool forward_only) {
   const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
+  const auto measured = [](const std::vector<Operation>& pass) {
+    return ToSeconds(MeasuredTime(pass)) * NominalRate();
+  };
+  const LayerOperations& o = share.operations;
+  if (forward_only) return share.costs.forward.value() + measured(o.forward);
   double cost =
       (share.costs.forward + share.costs.backward_input + share.costs.backward_weight).value();
   if (c.recomputes_forwards()) cost += share.costs.forward.value();
-  const LayerOperations& o = share.operations;
   for (const auto* pass : {&o.forward, &o.backward_input, &o.backward_weight}) {
-    cost += ToSeconds(MeasuredTime(*pass)) * NominalRate();
+    cost += measured(*pass);
   }
   return cost;
 }
 
 // [unit] What a rule adds up to stages.
 std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
-                              const std::vector<StageCost>& times) {
+                              const std::vector<StageCost>& times, bool forward_only) {
   std::vector<double> costs(times.size());
   const bool by_time = c.cut == CutRule::kBlocks || c.cut == CutRule::kLayers;
   if (by_time && model.cluster != nullptr) {
     for (size_t u = 0; u < times.size(); ++u) {
-      Nanoseconds all = times[u].forward + times[u].backward_input + times[u].backward_weight;
+      Nanoseconds all = times[u].forward;
+      if (!forward_only) all += times[u].backward_input + times[u].backward_weight;
       if (c.recomputes_forwards()) all += times[u].recompute;
       costs[u] = static_cast<double>(all.value());
     }
@@ -81,9 +89,10 @@ std::vector<double> UnitCosts(const StepModel& model, const StepConfig& c,
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
   for (size_t i = 0; i < unit_of_layer.size(); ++i) {
     const LayerSpec& layer = model.model->graph.layers[i];
-    costs[unit_of_layer[i]] += by_time                     ? NominalCost(layer, c)
-                               : c.cut == CutRule::kMemory ? MemoryOf(layer, model, c)
-                                                           : FlopsOf(layer, c.micro_batch_size);
+    costs[unit_of_layer[i]] += by_time ? NominalCost(layer, c, forward_only)
+                               : c.cut == CutRule::kMemory
+                                   ? MemoryOf(layer, model, c, forward_only)
+                                   : FlopsOf(layer, c.micro_batch_size, forward_only);
   }
   return costs;
 }
@@ -100,7 +109,7 @@ absl::StatusOr<double> HeadCost(const StepModel& model, const StepConfig& config
   StepModel on = model;
   on.model = &head;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost> times, UnitTimes(on, config));
-  const std::vector<double> costs = UnitCosts(on, config, times);
+  const std::vector<double> costs = UnitCosts(on, config, times, /*forward_only=*/false);
   return std::accumulate(costs.begin() + 1, costs.end(), 0.0);
 }
 
@@ -167,17 +176,17 @@ absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const S
 
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& c,
                                           const std::vector<StageCost>& times, int stages,
-                                          absl::optional<LocalHead> heads) {
+                                          const StageLearning& learning) {
   if (stages > static_cast<int>(times.size())) {
     return absl::InvalidArgumentError(absl::StrCat(
         stages, " stages, but the model has ", times.size(),
         c.cut == CutRule::kLayers ? " layers"
                                   : " blocks to cut between; cut=layers cuts anywhere"));
   }
-  const std::vector<double> costs = UnitCosts(model, c, times);
+  const std::vector<double> costs = UnitCosts(model, c, times, learning.forward_only);
   std::vector<StageEnd> ends;
-  if (heads.has_value()) {
-    PIPELAB_ASSIGN_OR_RETURN(ends, StageEnds(model, c, *heads));
+  if (learning.heads.has_value()) {
+    PIPELAB_ASSIGN_OR_RETURN(ends, StageEnds(model, c, *learning.heads));
   }
   const absl::StatusOr<std::vector<int>> first = c.cut == CutRule::kFlopsVariance
                                                      ? PartitionChainByVariance(costs, stages, ends)

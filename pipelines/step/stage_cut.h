@@ -21,6 +21,7 @@
 #define PIPELAB_PIPELINES_STEP_STAGE_CUT_H_
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,11 +44,21 @@ std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule);
 // recompute; memory is not filled in.
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& config);
 
-// [stage] Its number of units. `heads`: of stages that learn locally. InvalidArgument where there
-// are more stages than units, or some layer would get no gradient.
+// What stages learn by, which says what their layers cost.
+struct StageLearning {
+  absl::optional<LocalHead> heads;  // of stages that learn locally
+  bool forward_only = false;        // nothing: inference
+
+  friend bool operator<(const StageLearning& a, const StageLearning& b) {
+    return std::tie(a.heads, a.forward_only) < std::tie(b.heads, b.forward_only);
+  }
+};
+
+// [stage] Its number of units. InvalidArgument where there are more stages than units, or some
+// layer would get no gradient.
 absl::StatusOr<std::vector<int>> CutUnits(const StepModel& model, const StepConfig& config,
                                           const std::vector<StageCost>& times, int stages,
-                                          absl::optional<LocalHead> heads = absl::nullopt);
+                                          const StageLearning& learning = {});
 
 // [layer] Its stage, of the units of each stage.
 std::vector<int> StageOfLayer(const std::vector<int>& unit_of_layer,

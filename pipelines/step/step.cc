@@ -266,7 +266,7 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
     parts.lowering.norm_rounds = 2;
   }
   PIPELAB_ASSIGN_OR_RETURN(Step step, AssembleStep(std::move(parts)));
-  step.model_flops = cache->ModelFlops(c.batch());
+  step.model_flops = cache->ModelFlops(c.batch(), step.program.schedule.forward_only);
   if (stages.with_heads != nullptr) step.with_heads = stages.with_heads->graph;
   return step;
 }

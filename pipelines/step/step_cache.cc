@@ -136,25 +136,29 @@ absl::StatusOr<const std::vector<StageCost>*> StepCache::UnitTimesOf(const StepC
   return &found->second;
 }
 
-absl::StatusOr<absl::optional<LocalHead>> StepCache::HeadsOf(const StepConfig& c) {
+absl::StatusOr<StageLearning> StepCache::LearningOf(const StepConfig& c) {
+  StageLearning learning;
   bool local = HasOption(c, kNoGradients);
+  learning.forward_only = HasOption(c, kForwardOnly);
   if (c.has_schedule_file() || HasSchedule(c.scheme)) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, ScheduleOf(c));
-    local = LearnsLocally(schedule->stages);
+    learning.forward_only = schedule->forward_only;
+    local = LearnsLocally(schedule->stages) && !learning.forward_only;
   }
-  if (!local) return absl::optional<LocalHead>();
+  if (!local) return learning;
   for (const LayerSpec& layer : model_.model->graph.layers) local &= layer.detached.empty();
-  return local ? absl::make_optional(c.local_heads) : absl::nullopt;
+  if (local) learning.heads = c.local_heads;
+  return learning;
 }
 
 absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& c, int stages) {
   const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;
-  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<LocalHead> heads, HeadsOf(c));
-  const auto key = std::make_tuple(SizeOf(c), c.recompute, micro_batches, stages, heads);
+  PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
+  const auto key = std::make_tuple(SizeOf(c), c.recompute, micro_batches, stages, learning);
   auto found = units_.find(key);
   if (found == units_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* times, UnitTimesOf(c));
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutUnits(model_, c, *times, stages, heads));
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units, CutUnits(model_, c, *times, stages, learning));
     found = units_.emplace(key, std::move(units)).first;
   }
   return &found->second;
@@ -171,7 +175,8 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, UnitsOf(c, stages));
     stage_of_layer = StageOfLayer(UnitOfLayer(model, c.cut), *units);
   }
-  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<LocalHead> heads, HeadsOf(c));
+  PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
+  const absl::optional<LocalHead>& heads = learning.heads;
   const auto key = std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), heads);
   auto found = cuts_.find(key);
   if (found == cuts_.end()) {
@@ -324,15 +329,16 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
   return &found->second;
 }
 
-Flops StepCache::ModelFlops(int64_t samples) {
-  const auto found = flops_.find(samples);
+Flops StepCache::ModelFlops(int64_t samples, bool forward_only) {
+  const auto found = flops_.find({samples, forward_only});
   if (found != flops_.end()) return found->second;
   Flops flops;
   for (const LayerSpec& layer : model_.model->graph.layers) {
     const LayerCosts costs = layer.costs(samples);
-    flops += costs.forward + costs.backward_input + costs.backward_weight;
+    flops += costs.forward;
+    if (!forward_only) flops += costs.backward_input + costs.backward_weight;
   }
-  return flops_.emplace(samples, flops).first->second;
+  return flops_.emplace(std::make_pair(samples, forward_only), flops).first->second;
 }
 
 }  // namespace pipelab

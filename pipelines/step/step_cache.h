@@ -24,6 +24,7 @@
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/step/local_stages.h"
+#include "pipelines/step/stage_cut.h"
 #include "pipelines/step/step_config.h"
 #include "pipelines/step/step_model.h"
 #include "tools/base/units.h"
@@ -84,8 +85,8 @@ class StepCache {
   // A schedule of one's own, for configurations whose scheme is `name`.
   void AddSchedule(const std::string& name, Schedule schedule) { own_[name] = std::move(schedule); }
   bool HasSchedule(const std::string& name) const { return own_.count(name) > 0; }
-  // Of a step of `samples`: products of forward and backward.
-  Flops ModelFlops(int64_t samples);
+  // Of a step of `samples`: products of forward and, in training, backward.
+  Flops ModelFlops(int64_t samples, bool forward_only = false);
 
  private:
   // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, and recomputation where
@@ -101,8 +102,8 @@ class StepCache {
     return {c.tensor, c.sequence_parallel, c.micro_batch_size, c.cut,
             c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
-  // Of stages that learn locally, where the model has none of its own.
-  absl::StatusOr<absl::optional<LocalHead>> HeadsOf(const StepConfig& config);
+  // Heads are of stages that learn locally, where the model has none of its own.
+  absl::StatusOr<StageLearning> LearningOf(const StepConfig& config);
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
                                              const Limits* limits = nullptr);
@@ -113,8 +114,7 @@ class StepCache {
   StepModel selective_;
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
   // By size, recompute, micro-batches where the rule looks at memory, stages, heads.
-  std::map<std::tuple<SizeKey, Recompute, int, int, absl::optional<LocalHead>>, std::vector<int>>
-      units_;
+  std::map<std::tuple<SizeKey, Recompute, int, int, StageLearning>, std::vector<int>> units_;
   // By the stage of each layer, what backwards rebuild, and heads.
   std::map<std::tuple<std::vector<int>, Recompute, absl::optional<LocalHead>>, Cut> cuts_;
   // By size, the cut (they stay where they are), tokens of slices.
@@ -124,8 +124,8 @@ class StepCache {
   std::map<std::string, std::vector<Bytes>> too_little_;
   std::map<std::string, Schedule> own_;
   int64_t cached_actions_ = 0;
-  std::map<std::string, Nanoseconds> longest_;  // LongestOrder, by timed schedule
-  std::map<int64_t, Flops> flops_;              // by samples
+  std::map<std::string, Nanoseconds> longest_;       // LongestOrder, by timed schedule
+  std::map<std::pair<int64_t, bool>, Flops> flops_;  // by samples, forward only
 };
 
 }  // namespace pipelab
