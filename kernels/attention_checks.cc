@@ -48,6 +48,16 @@ void CheckAttention(const char* kernel, const AttentionShape& shape,
       << kernel << ": one log-sum-exp per query and head";
 }
 
+void CheckRotary(const char* kernel, const RotaryShape& shape, const Tensor& x_MC) {
+  const RowsSize size = RowsOf(x_MC);
+  CHECK(shape.head_size > 0 && shape.head_size % 2 == 0)
+      << kernel << ": heads of " << shape.head_size;
+  CHECK(size.rows == shape.samples * shape.tokens && size.columns >= shape.width() &&
+        shape.first_token >= 0 && shape.base > 0)
+      << kernel << ": " << ShapeToString(x_MC.shape()) << " for " << shape.samples << " x "
+      << shape.tokens << " tokens of " << shape.heads << " heads";
+}
+
 void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
                          std::initializer_list<const Tensor*> q_MC,
                          std::initializer_list<const Tensor*> kv_N2C, const Tensor& lse_SHQ) {

@@ -14,6 +14,7 @@
 #ifndef PIPELAB_KERNELS_ATTENTION_KERNELS_H_
 #define PIPELAB_KERNELS_ATTENTION_KERNELS_H_
 
+#include <cmath>
 #include <cstdint>
 
 #include "absl/types/span.h"
@@ -53,6 +54,21 @@ struct CrossAttentionShape {
   absl::Span<const int32_t> key_lengths = {};  // as above
 };
 
+// Rotary positions (Su et al., arXiv 2104.09864), of the first `heads` heads of each row: of q and
+// k where these begin a row. Rows are those of `tokens` tokens of each sample, from first_token on.
+struct RotaryShape {
+  int64_t samples = 0, tokens = 0, first_token = 0;
+  int64_t heads = 0, head_size = 0;  // head_size is even
+  double base = 10000;
+
+  int64_t width() const { return heads * head_size; }
+  // Radians by which numbers `pair` and `pair` + head_size / 2 of a token's heads turn.
+  double Angle(int64_t token, int64_t pair) const {
+    return static_cast<double>(token) *
+           std::pow(base, -2.0 * static_cast<double>(pair) / static_cast<double>(head_size));
+  }
+};
+
 class AttentionKernels {
  public:
   virtual ~AttentionKernels() = default;
@@ -70,6 +86,12 @@ class AttentionKernels {
                 const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) {
     CheckAttention("AttentionGradient", shape, {&qkv_M3C, &dqkv_M3C}, {&dout_MC, &out_MC}, lse_SHQ);
     DoGradient(shape, dout_MC, qkv_M3C, out_MC, lse_SHQ, dqkv_M3C);
+  }
+
+  // Turns the heads in place, or back, which is the gradient's way.
+  void Rotate(const RotaryShape& shape, bool back, const Tensor& x_MC) {
+    CheckRotary("Rotate", shape, x_MC);
+    DoRotate(shape, back, x_MC);
   }
 
   // q_MC has a row for each query, kv_N2C k and v side by side for each key.
@@ -92,6 +114,7 @@ class AttentionKernels {
                          const Tensor& lse_SHQ) = 0;
   virtual void DoGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
                           const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) = 0;
+  virtual void DoRotate(const RotaryShape& shape, bool back, const Tensor& x_MC) = 0;
   virtual void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC,
                               const Tensor& kv_N2C, const Tensor& out_MC,
                               const Tensor& lse_SHQ) = 0;

@@ -31,6 +31,7 @@
 #include "kernels/batch_norm_kernels.h"
 #include "kernels/convolution_kernels.h"
 #include "kernels/embedding_kernels.h"
+#include "kernels/gate_kind.h"  // IWYU pragma: export
 #include "kernels/loss_kernels.h"
 #include "kernels/optimizer_kernels.h"
 #include "kernels/pooling_kernels.h"
@@ -107,22 +108,25 @@ class Backend {
   }
 
   // y = (x - mean) rstd gamma + beta over the last dimension; epsilon 1e-5. Keeps mean_M and
-  // rstd_M.
+  // rstd_M. Without beta_C and mean_M (empty tensors) the mean is 0, which makes it an RMS norm
+  // (Zhang and Sennrich, NeurIPS 2019); and so in its gradients.
   void LayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
                  const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) {
-    CheckRows("LayerNorm", {&x_MC, &y_MC}, {&gamma_C, &beta_C}, {&mean_M, &rstd_M});
+    CheckRows("LayerNorm", {&x_MC, &y_MC}, {&gamma_C}, {&rstd_M});
+    CheckCentering("LayerNorm", RowsOf(x_MC), beta_C, mean_M);
     DoLayerNorm(x_MC, gamma_C, beta_C, y_MC, mean_M, rstd_M);
   }
   void LayerNormInputGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& gamma_C,
                               const Tensor& mean_M, const Tensor& rstd_M, const Tensor& dx_MC) {
-    CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C}, {&mean_M, &rstd_M});
+    CheckRows("LayerNormInputGradient", {&dy_MC, &x_MC, &dx_MC}, {&gamma_C}, {&rstd_M});
+    if (!mean_M.empty()) CheckRows("LayerNormInputGradient", {&x_MC}, {}, {&mean_M});
     DoLayerNormInputGradient(dy_MC, x_MC, gamma_C, mean_M, rstd_M, dx_MC);
   }
   void LayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
                                const Tensor& rstd_M, const Tensor& dgamma_C,
                                const Tensor& dbeta_C) {
-    CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC}, {&dgamma_C, &dbeta_C},
-              {&mean_M, &rstd_M});
+    CheckRows("LayerNormWeightGradient", {&dy_MC, &x_MC}, {&dgamma_C}, {&rstd_M});
+    CheckCentering("LayerNormWeightGradient", RowsOf(x_MC), dbeta_C, mean_M);
     DoLayerNormWeightGradient(dy_MC, x_MC, mean_M, rstd_M, dgamma_C, dbeta_C);
   }
 
@@ -135,6 +139,19 @@ class Backend {
                     const Tensor& dx) {  // dx may be dy
     CheckSameSize("GeluGradient", {&dy, &x, &dx});
     DoGeluGradient(dy, x, dx);
+  }
+
+  // Gated linear units (Shazeer, arXiv 2002.05202): y = act(g) u, where a row has g and u side by
+  // side.
+  void Gate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) {
+    CheckGate("Gate", gu_M2F, y_MF);
+    DoGate(kind, gu_M2F, y_MF);
+  }
+  void GateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
+                    const Tensor& dgu_M2F) {  // dgu may be gu
+    CheckGate("GateGradient", gu_M2F, dy_MF);
+    CheckGate("GateGradient", dgu_M2F, dy_MF);
+    DoGateGradient(kind, dy_MF, gu_M2F, dgu_M2F);
   }
 
   // h = x w (+ b), y = gelu(h): a linear layer and what follows it, in one kernel where a library
@@ -226,6 +243,9 @@ class Backend {
                                          const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
   virtual void DoGelu(const Tensor& x, const Tensor& y) = 0;
   virtual void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) = 0;
+  virtual void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) = 0;
+  virtual void DoGateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
+                              const Tensor& dgu_M2F) = 0;
   virtual void DoLinearGelu(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N,
                             const Tensor& h_MN, const Tensor& y_MN) {
     Linear(x_MK, w_KN, b_N, h_MN);

@@ -54,6 +54,21 @@ RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full
   return size;
 }
 
+void CheckCentering(const char* kernel, const RowsSize& size, const Tensor& beta_C,
+                    const Tensor& mean_M) {
+  CHECK_EQ(beta_C.empty(), mean_M.empty()) << kernel << ": both beta and mean, or neither";
+  if (mean_M.empty()) return;
+  CHECK_EQ(beta_C.size(), size.columns) << kernel << ": one element a column";
+  CHECK_EQ(mean_M.size(), size.rows) << kernel << ": one element a row";
+}
+
+void CheckGate(const char* kernel, const Tensor& gu_M2F, const Tensor& y_MF) {
+  const RowsSize pairs = RowsOf(gu_M2F), single = RowsOf(y_MF);
+  CHECK(pairs.rows == single.rows && pairs.columns == 2 * single.columns)
+      << kernel << ": " << ShapeToString(gu_M2F.shape()) << " beside "
+      << ShapeToString(y_MF.shape());
+}
+
 int64_t CheckSameSize(const char* kernel, std::initializer_list<const Tensor*> tensors) {
   const Tensor& first = **tensors.begin();
   for (const Tensor* t : tensors) {

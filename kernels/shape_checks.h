@@ -21,6 +21,7 @@ namespace pipelab {
 struct AttentionShape;
 struct ConvolutionShape;
 struct CrossAttentionShape;
+struct RotaryShape;
 struct PoolingShape;
 
 struct MatmulSize {
@@ -46,11 +47,18 @@ RowsSize CheckRows(const char* kernel, std::initializer_list<const Tensor*> full
                    std::initializer_list<const Tensor*> per_column_C,
                    std::initializer_list<const Tensor*> per_row_M);
 
+// A norm that centers rows has both, one that does not has neither.
+void CheckCentering(const char* kernel, const RowsSize& size, const Tensor& beta_C,
+                    const Tensor& mean_M);
+// gu_M2F has twice the columns of y_MF.
+void CheckGate(const char* kernel, const Tensor& gu_M2F, const Tensor& y_MF);
+
 // qkv and its gradient are [M, 3C], out and its gradient [queries, C], lse queries * heads.
 void CheckAttention(const char* kernel, const AttentionShape& shape,
                     std::initializer_list<const Tensor*> qkv_M3C,
                     std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHQ);
 // q, out and their gradients are [queries, C], kv and its gradient [keys, 2C].
+void CheckRotary(const char* kernel, const RotaryShape& shape, const Tensor& x_MC);
 void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
                          std::initializer_list<const Tensor*> q_MC,
                          std::initializer_list<const Tensor*> kv_N2C, const Tensor& lse_SHQ);

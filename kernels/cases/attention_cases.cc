@@ -63,6 +63,27 @@ void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
+// In place: what a row has beside its heads stays. A turn is a product of two numbers each with a
+// cosine and a sine, which err by some units.
+void AddRotations(CaseSize size, std::vector<KernelCase>* cases) {
+  const int64_t large = size == CaseSize::kSmall ? 1 : 8;
+  for (const RotaryShape& s :
+       {RotaryShape{2, 5 * large, 0, 4, 6}, RotaryShape{1, 17 * large, 0, 6, 32},
+        RotaryShape{3, 4 * large, 100000, 2, 2}, RotaryShape{2, 9 * large, 8191, 3, 128, 500000}}) {
+    for (const bool back : {false, true}) {
+      KernelCase c;
+      c.name = absl::StrCat(back ? "RotateBack/" : "Rotate/", s.samples, "x", s.tokens, "x",
+                            s.heads, "x", s.head_size, "/from", s.first_token);
+      c.tensors = {{{s.samples * s.tokens, s.width() + s.head_size}, kAdded}};
+      c.run = [s, back](Backend* be, const Tensors& t) { be->attention().Rotate(s, back, t[0]); };
+      c.error_terms = 4;
+      c.bytes = Floats(2.0 * s.samples * s.tokens * s.width());
+      c.in_bfloat16 = CaseInBFloat16{};
+      cases->push_back(c);
+    }
+  }
+}
+
 // The same bounds.
 void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
   for (const CrossAttentionShape& s : CrossAttentionShapes(size)) {
@@ -113,6 +134,7 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
 
 void AddAttentionCases(CaseSize size, std::vector<KernelCase>* cases) {
   AddSelfAttentions(size, cases);
+  AddRotations(size, cases);
   AddCrossAttentions(size, cases);
 }
 

@@ -68,6 +68,59 @@ TEST(Gradient, LayerNorm) {
   }
 }
 
+TEST(Gradient, RmsNorm) {
+  for (const RowsSize& s : NormShapes(CaseSize::kSmall)) {
+    const int64_t n = s.rows * s.columns;
+    const Inputs in = {NormalVector(n, "x"), NormalVector(s.columns, "gamma")};
+    const Vector dy = NormalVector(n, "dy");
+    Vector y(n), rstd(s.rows), dx(n), dgamma(s.columns);
+    const auto loss = [&](const Inputs& v) {
+      reference::LayerNorm(s, v[0], v[1], {}, absl::MakeSpan(y), {}, absl::MakeSpan(rstd));
+      return Dot(y, dy);
+    };
+    loss(in);  // the deviations
+    reference::LayerNormInputGradient(s, dy, in[0], in[1], {}, rstd, absl::MakeSpan(dx));
+    reference::LayerNormWeightGradient(s, dy, in[0], {}, rstd, absl::MakeSpan(dgamma), {});
+    CheckGradients(absl::StrCat("RmsNorm ", s.rows, "x", s.columns), in, loss, {dx, dgamma});
+  }
+}
+
+TEST(Gradient, Gate) {
+  for (const RowsSize& s : NormShapes(CaseSize::kSmall)) {
+    for (const GateKind kind : {GateKind::kSwish, GateKind::kGelu}) {
+      const int64_t n = s.rows * s.columns;
+      const Inputs in = {NormalVector(2 * n, "gu")};
+      const Vector dy = NormalVector(n, "dy");
+      Vector y(n), dgu(2 * n);
+      const auto loss = [&](const Inputs& v) {
+        reference::Gate(kind, s, v[0], absl::MakeSpan(y));
+        return Dot(y, dy);
+      };
+      reference::GateGradient(kind, s, dy, in[0], absl::MakeSpan(dgu));
+      CheckGradients(absl::StrCat("Gate ", s.rows, "x", s.columns), in, loss, {dgu});
+    }
+  }
+}
+
+// A turn back is the gradient, and undoes a turn.
+TEST(Gradient, Rotate) {
+  for (const RotaryShape& s : {RotaryShape{2, 3, 0, 2, 4}, RotaryShape{1, 4, 1000, 3, 2, 500000}}) {
+    const int64_t columns = s.width() + 3, n = s.samples * s.tokens * columns;
+    const Inputs in = {NormalVector(n, "x")};
+    const Vector dy = NormalVector(n, "dy");
+    const auto loss = [&](const Inputs& v) {
+      Vector y = v[0];
+      reference::Rotate(s, /*back=*/false, columns, absl::MakeSpan(y));
+      return Dot(y, dy);
+    };
+    Vector dx = dy;
+    reference::Rotate(s, /*back=*/true, columns, absl::MakeSpan(dx));
+    CheckGradients(absl::StrCat("Rotate ", s.heads, "x", s.head_size), in, loss, {dx});
+    reference::Rotate(s, /*back=*/false, columns, absl::MakeSpan(dx));
+    for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(dx[i], dy[i], 1e-12);
+  }
+}
+
 TEST(Gradient, Attention) {
   for (const AttentionShape& s : AttentionShapes(CaseSize::kSmall)) {
     const AttentionCall call = CallOf(s);

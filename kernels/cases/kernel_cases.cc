@@ -116,6 +116,77 @@ void AddLayerNorms(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
+// Without mean and beta; otherwise as the layer norms.
+void AddRmsNorms(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const RowsSize& s : NormShapes(size)) {
+    const Shape full{s.rows, s.columns}, columns{s.columns}, rows{s.rows};
+    const double n = double(s.rows) * s.columns;
+    KernelCase c;
+    c.error_terms = s.columns;
+    c.name = absl::StrCat("RmsNorm/", s.rows, "x", s.columns);
+    c.tensors = {{full}, {columns}, {full, kOut}, {rows, kOut}};
+    c.run = [](Backend* be, const Tensors& t) {
+      be->LayerNorm(t[0], t[1], Tensor(), t[2], Tensor(), t[3]);
+    };
+    c.bytes = Floats(2 * n);
+    c.in_bfloat16 = CaseInBFloat16{{3}};
+    cases->push_back(c);
+
+    // dy, x, gamma, rstd -> dx.
+    c.name = absl::StrCat("RmsNormInputGradient/", s.rows, "x", s.columns);
+    c.tensors = {{full}, {full}, {columns}, {rows}, {full, kOut}};
+    c.prepare = [](Backend* be, const Tensors& t) {
+      be->LayerNorm(t[1], t[2], Tensor(), be->Allocate(t[1].shape()), Tensor(), t[3]);
+    };
+    c.run = [](Backend* be, const Tensors& t) {
+      be->LayerNormInputGradient(t[0], t[1], t[2], Tensor(), t[3], t[4]);
+    };
+    c.magnitude = [](const Tensors& t) { return MaxAbs(t[0]) * MaxAbs(t[2]) * MaxAbs(t[3]); };
+    c.bytes = Floats(3 * n);
+    c.in_bfloat16 = CaseInBFloat16{{3}};
+    cases->push_back(c);
+
+    // dy, x, rstd -> dgamma.
+    c.name = absl::StrCat("RmsNormWeightGradient/", s.rows, "x", s.columns);
+    c.tensors = {{full}, {full}, {rows}, {columns, kAdded}};
+    c.prepare = [](Backend* be, const Tensors& t) {
+      be->LayerNorm(t[1], t[3], Tensor(), be->Allocate(t[1].shape()), Tensor(), t[2]);
+    };
+    c.run = [](Backend* be, const Tensors& t) {
+      be->LayerNormWeightGradient(t[0], t[1], Tensor(), t[2], t[3], Tensor());
+    };
+    c.magnitude = nullptr;
+    c.error_terms = s.rows + 1;
+    c.bytes = Floats(2 * n);
+    c.in_bfloat16 = CaseInBFloat16{{2, 3}};
+    cases->push_back(c);
+  }
+}
+
+// As the GELUs, with one more factor.
+void AddGates(CaseSize size, std::vector<KernelCase>* cases) {
+  for (const RowsSize& s : NormShapes(size)) {
+    const Shape pair{s.rows, 2 * s.columns}, one{s.rows, s.columns};
+    for (const GateKind kind : {GateKind::kSwish, GateKind::kGelu}) {
+      const char* const name = kind == GateKind::kSwish ? "Swish" : "Gelu";
+      KernelCase c;
+      c.error_terms = 5;
+      c.in_bfloat16 = CaseInBFloat16{};
+      c.name = absl::StrCat("Gate", name, "/", s.rows, "x", s.columns);
+      c.tensors = {{pair, TensorRole::kInput, 3}, {one, kOut}};
+      c.run = [kind](Backend* be, const Tensors& t) { be->Gate(kind, t[0], t[1]); };
+      c.bytes = Floats(3.0 * s.rows * s.columns);
+      cases->push_back(c);
+      c.error_scale = 4;
+      c.name = absl::StrCat("GateGradient", name, "/", s.rows, "x", s.columns);
+      c.tensors = {{one}, {pair, TensorRole::kInput, 3}, {pair, kOut}};
+      c.run = [kind](Backend* be, const Tensors& t) { be->GateGradient(kind, t[0], t[1], t[2]); };
+      c.bytes = Floats(5.0 * s.rows * s.columns);
+      cases->push_back(c);
+    }
+  }
+}
+
 void AddGelus(int64_t n, std::vector<KernelCase>* cases) {
   // The gate's exponent errs by about 4 u relative, and |z| gate (1 - gate) < 0.3; the rest is a
   // handful of roundings. Spread 3 reaches both flat ends.
@@ -241,6 +312,8 @@ std::vector<KernelCase> KernelCases(CaseSize size, DataType activations) {
   std::vector<KernelCase> cases;
   AddMatmuls(size, &cases);
   AddLayerNorms(size, &cases);
+  AddRmsNorms(size, &cases);
+  AddGates(size, &cases);
   AddAttentionCases(size, &cases);
   AddElementwise(size, &cases);
   AddEmbeddingCases(size, &cases);

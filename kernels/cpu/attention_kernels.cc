@@ -1,6 +1,10 @@
+#include <cmath>
 #include <memory>
+#include <tuple>
+#include <vector>
 
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/groups.h"
 #include "kernels/shape_checks.h"
 
@@ -27,6 +31,14 @@ class CpuAttentionKernels final : public AttentionKernels {
     RunGradient(CallOf(shape), dout_MC, qkv_M3C, qkv_M3C, out_MC, lse_SHQ, dqkv_M3C, dqkv_M3C);
   }
 
+  void DoRotate(const RotaryShape& shape, bool back, const Tensor& x_MC) override {
+    const float* turns = TurnsOf(shape);
+    const int64_t columns = RowsOf(x_MC).columns;
+    for (int64_t sample = 0; sample < shape.samples; ++sample) {
+      float* const x = Data(x_MC) + sample * shape.tokens * columns;
+      RotateHeads(turns, back, shape.tokens, shape.heads, shape.head_size, columns, x);
+    }
+  }
   void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
                       const Tensor& out_MC, const Tensor& lse_SHQ) override {
     RunForward(CallOf(shape), q_MC, kv_N2C, out_MC, lse_SHQ);
@@ -56,8 +68,29 @@ class CpuAttentionKernels final : public AttentionKernels {
                             MemoryKind::kWorkspace);
   }
 
+  // [token][cosines of the pairs, then sines], in double and then rounded: an angle of a long text
+  // has no digits left in float. The same for all layers of a model, so those of the last shape are
+  // kept.
+  const float* TurnsOf(const RotaryShape& s) {
+    const auto key = std::make_tuple(s.first_token, s.tokens, s.head_size, s.base);
+    if (key != turns_key_) {
+      turns_.clear();
+      for (int64_t token = s.first_token; token < s.first_token + s.tokens; ++token) {
+        for (int64_t i = 0; i < s.head_size; ++i) {
+          const int64_t half = s.head_size / 2;
+          const double angle = s.Angle(token, i % half);
+          turns_.push_back(static_cast<float>(i < half ? std::cos(angle) : std::sin(angle)));
+        }
+      }
+      turns_key_ = key;
+    }
+    return turns_.data();
+  }
+
   Arena* const arena_;
   Sgemm* const gemm_;
+  std::tuple<int64_t, int64_t, int64_t, double> turns_key_{-1, 0, 0, 0};
+  std::vector<float> turns_;
 };
 
 }  // namespace

@@ -82,6 +82,10 @@ class CpuBackend final : public Backend {
   void DoLayerNorm(const Tensor& x_MC, const Tensor& gamma_C, const Tensor& beta_C,
                    const Tensor& y_MC, const Tensor& mean_M, const Tensor& rstd_M) override {
     const auto [m, c] = RowsOf(x_MC);
+    if (mean_M.empty()) {
+      cpu::RmsNormForward(Data(x_MC), Data(gamma_C), m, c, Data(y_MC), Data(rstd_M));
+      return;
+    }
     cpu::LayerNormForward(Data(x_MC), Data(gamma_C), Data(beta_C), m, c, Data(y_MC), Data(mean_M),
                           Data(rstd_M));
   }
@@ -89,6 +93,10 @@ class CpuBackend final : public Backend {
                                 const Tensor& mean_M, const Tensor& rstd_M,
                                 const Tensor& dx_MC) override {
     const auto [m, c] = RowsOf(dy_MC);
+    if (mean_M.empty()) {
+      cpu::RmsNormBackward(Data(dy_MC), Data(x_MC), Data(gamma_C), Data(rstd_M), m, c, Data(dx_MC));
+      return;
+    }
     cpu::LayerNormBackward(Data(dy_MC), Data(x_MC), Data(gamma_C), Data(mean_M), Data(rstd_M), m, c,
                            Data(dx_MC));
   }
@@ -96,6 +104,10 @@ class CpuBackend final : public Backend {
                                  const Tensor& rstd_M, const Tensor& dgamma_C,
                                  const Tensor& dbeta_C) override {
     const auto [m, c] = RowsOf(dy_MC);
+    if (mean_M.empty()) {
+      cpu::RmsNormWeights(Data(dy_MC), Data(x_MC), Data(rstd_M), m, c, Data(dgamma_C));
+      return;
+    }
     cpu::LayerNormWeights(Data(dy_MC), Data(x_MC), Data(mean_M), Data(rstd_M), m, c, Data(dgamma_C),
                           Data(dbeta_C));
   }
@@ -105,6 +117,16 @@ class CpuBackend final : public Backend {
   }
   void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
     cpu::GeluBackward(Data(dy), Data(x), dy.size(), Data(dx));
+  }
+
+  void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) override {
+    const auto [m, f] = RowsOf(y_MF);
+    cpu::GateForward(kind, Data(gu_M2F), m, f, Data(y_MF));
+  }
+  void DoGateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
+                      const Tensor& dgu_M2F) override {
+    const auto [m, f] = RowsOf(dy_MF);
+    cpu::GateBackward(kind, Data(dy_MF), Data(gu_M2F), m, f, Data(dgu_M2F));
   }
 
   void DoRelu(const Tensor& x, const Tensor& y) override {

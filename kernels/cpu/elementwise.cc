@@ -34,6 +34,54 @@ PIPELAB_SIMD void GeluBackward(const float* dy, const float* x, int64_t n, float
   }
 }
 
+namespace {
+
+// 1 / (1 + e^-x); below -40 as in GeluGate.
+PIPELAB_INLINE float SwishGate(float x) {
+  const float z = x < -40.0f ? -40.0f : x;
+  return 1.0f / (1.0f + FastExp(-z));
+}
+
+}  // namespace
+
+PIPELAB_SIMD void GateForward(GateKind kind, const float* gu, int64_t m, int64_t f, float* y) {
+  for (int64_t i = 0; i < m; ++i, gu += 2 * f, y += f) {
+    const float* u = gu + f;
+    if (kind == GateKind::kSwish) {
+#pragma omp simd
+      for (int64_t j = 0; j < f; ++j) y[j] = gu[j] * SwishGate(gu[j]) * u[j];
+    } else {
+#pragma omp simd
+      for (int64_t j = 0; j < f; ++j) y[j] = gu[j] * GeluGate(gu[j]) * u[j];
+    }
+  }
+}
+
+// The gradient of g, by its gate s: u (s + g s (1 - s) z'), with the gate's argument z.
+PIPELAB_SIMD void GateBackward(GateKind kind, const float* dy, const float* gu, int64_t m,
+                               int64_t f, float* dgu) {
+  for (int64_t i = 0; i < m; ++i, gu += 2 * f, dgu += 2 * f, dy += f) {
+    const float* u = gu + f;
+    float* du = dgu + f;
+    if (kind == GateKind::kSwish) {
+#pragma omp simd
+      for (int64_t j = 0; j < f; ++j) {
+        const float g = gu[j], gate = SwishGate(g), value = u[j];
+        dgu[j] = dy[j] * value * gate * (1.0f + g * (1.0f - gate));
+        du[j] = dy[j] * g * gate;
+      }
+    } else {
+#pragma omp simd
+      for (int64_t j = 0; j < f; ++j) {
+        const float g = gu[j], gate = GeluGate(g), value = u[j];
+        const float inner = kTwiceSlope * (g + 3 * kCubic * g * g * g);
+        dgu[j] = dy[j] * value * gate * (1.0f + inner * (1.0f - gate));
+        du[j] = dy[j] * g * gate;
+      }
+    }
+  }
+}
+
 PIPELAB_SIMD void ReluForward(const float* x, int64_t n, float* y) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : x[i];
@@ -78,6 +126,24 @@ PIPELAB_SIMD void AddColumnSums(const float* x_MN, int64_t m, int64_t n, float* 
     const float* x = x_MN + i * n;
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) sum_N[j] += x[j];
+  }
+}
+
+PIPELAB_SIMD void RotateHeads(const float* turns, bool back, int64_t tokens, int64_t heads,
+                              int64_t head_size, int64_t columns, float* x) {
+  const int64_t half = head_size / 2;
+  const float sign = back ? -1.0f : 1.0f;
+  for (int64_t token = 0; token < tokens; ++token, turns += head_size, x += columns) {
+    const float *cosine = turns, *sine = turns + half;
+    for (int64_t head = 0; head < heads; ++head) {
+      float *a = x + head * head_size, *b = a + half;
+#pragma omp simd
+      for (int64_t j = 0; j < half; ++j) {
+        const float c = cosine[j], s = sign * sine[j], first = a[j], second = b[j];
+        a[j] = first * c - second * s;
+        b[j] = first * s + second * c;
+      }
+    }
   }
 }
 

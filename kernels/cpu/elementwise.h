@@ -15,6 +15,10 @@ namespace cpu {
 
 void GeluForward(const float* x, int64_t n, float* y);
 void GeluBackward(const float* dy, const float* x, int64_t n, float* dx);
+// Rows of f gates and then f values; dgu may be gu.
+void GateForward(GateKind kind, const float* gu, int64_t m, int64_t f, float* y);
+void GateBackward(GateKind kind, const float* dy, const float* gu, int64_t m, int64_t f,
+                  float* dgu);
 void ReluForward(const float* x, int64_t n, float* y);
 void ReluBackward(const float* dy, const float* y, int64_t n, float* dx);
 void AddVectors(const float* a, const float* b, int64_t n, float* y);
@@ -27,6 +31,10 @@ void AddColumnSums(const float* x_MN, int64_t m, int64_t n, float* sum_N);
 
 // y = dropout(x), or y = a + dropout(x) where a is not null.
 void DropoutForward(const float* a, const float* x, const DropoutMask& mask, int64_t n, float* y);
+
+// Heads at the begin of rows of `columns`; turns: head_size floats a row, cosines and then sines.
+void RotateHeads(const float* turns, bool back, int64_t tokens, int64_t heads, int64_t head_size,
+                 int64_t columns, float* x);
 
 }  // namespace cpu
 }  // namespace pipelab

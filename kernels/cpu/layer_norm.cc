@@ -74,5 +74,52 @@ PIPELAB_SIMD void LayerNormWeights(const float* dy, const float* x, const float*
   }
 }
 
+PIPELAB_SIMD void RmsNormForward(const float* x, const float* gamma, int64_t m, int64_t c, float* y,
+                                 float* rstd) {
+  const float inverse = 1.0f / static_cast<float>(c);
+  for (int64_t i = 0; i < m; ++i, x += c, y += c) {
+    float squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t j = 0; j < c; ++j) squares += x[j] * x[j];
+    const float r = 1.0f / std::sqrt(squares * inverse + 1e-5f);
+#pragma omp simd
+    for (int64_t j = 0; j < c; ++j) y[j] = x[j] * r * gamma[j];
+    rstd[i] = r;
+  }
+}
+
+PIPELAB_SIMD void RmsNormBackward(const float* dy, const float* x, const float* gamma,
+                                  const float* rstd, int64_t m, int64_t c, float* dx) {
+  const float inverse = 1.0f / static_cast<float>(c);
+  for (int64_t i = 0; i < m; ++i, dy += c, x += c, dx += c) {
+    const float r = rstd[i];
+    float gx_sum = 0;
+#pragma omp simd reduction(+ : gx_sum)
+    for (int64_t j = 0; j < c; ++j) gx_sum += dy[j] * gamma[j] * (x[j] * r);
+    const float gx_mean = gx_sum * inverse;
+#pragma omp simd
+    for (int64_t j = 0; j < c; ++j) dx[j] = r * (dy[j] * gamma[j] - x[j] * r * gx_mean);
+  }
+}
+
+PIPELAB_SIMD void RmsNormWeights(const float* dy, const float* x, const float* rstd, int64_t m,
+                                 int64_t c, float* dgamma) {
+  // Four rows at a time, as above.
+  int64_t i = 0;
+  for (; i + 4 <= m; i += 4, dy += 4 * c, x += 4 * c) {
+    const float r0 = rstd[i], r1 = rstd[i + 1], r2 = rstd[i + 2], r3 = rstd[i + 3];
+#pragma omp simd
+    for (int64_t j = 0; j < c; ++j) {
+      dgamma[j] += (dy[j] * (x[j] * r0) + dy[c + j] * (x[c + j] * r1)) +
+                   (dy[2 * c + j] * (x[2 * c + j] * r2) + dy[3 * c + j] * (x[3 * c + j] * r3));
+    }
+  }
+  for (; i < m; ++i, dy += c, x += c) {
+    const float r = rstd[i];
+#pragma omp simd
+    for (int64_t j = 0; j < c; ++j) dgamma[j] += dy[j] * (x[j] * r);
+  }
+}
+
 }  // namespace cpu
 }  // namespace pipelab

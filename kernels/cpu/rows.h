@@ -19,6 +19,13 @@ void LayerNormBackward(const float* dy, const float* x, const float* gamma, cons
                        const float* rstd, int64_t m, int64_t c, float* dx);
 void LayerNormWeights(const float* dy, const float* x, const float* mean, const float* rstd,
                       int64_t m, int64_t c, float* dgamma, float* dbeta);
+// The same without means and beta.
+void RmsNormForward(const float* x, const float* gamma, int64_t m, int64_t c, float* y,
+                    float* rstd);
+void RmsNormBackward(const float* dy, const float* x, const float* gamma, const float* rstd,
+                     int64_t m, int64_t c, float* dx);
+void RmsNormWeights(const float* dy, const float* x, const float* rstd, int64_t m, int64_t c,
+                    float* dgamma);
 
 // One block of attention scores, m rows of c in place. With causal_from >= 0, row i sees its first
 // causal_from + i + 1 columns and the rest becomes 0; with -1 it sees all.

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <memory>
 
 #include "kernels/attention_call.h"
@@ -26,6 +27,13 @@ class CudaAttentionKernels final : public AttentionKernels {
     RunGradient(call, dout_MC, qkv_M3C, qkv_M3C, out_MC, lse_SHQ, dqkv_M3C, dqkv_M3C);
   }
 
+  void DoRotate(const RotaryShape& s, bool back, const Tensor& x_MC) override {
+    const RowsSize size = RowsOf(x_MC);
+    const RotaryNumbers numbers = {size.rows,        s.tokens,           s.first_token,
+                                   s.heads,          s.head_size,        size.columns,
+                                   std::log(s.base), back ? -1.0f : 1.0f};
+    ByType(x_MC, [&](auto at) { gpu::Rotate(*device_, numbers, at(x_MC)); });
+  }
   void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
                       const Tensor& out_MC, const Tensor& lse_SHQ) override {
     const AttentionCall call = CallOf(shape);

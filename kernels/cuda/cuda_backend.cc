@@ -135,6 +135,20 @@ class CudaBackend final : public Backend {
     const int64_t n = dy.size();
     ByType(x, [&](auto at) { gpu::GeluGradient(*device_, at(dy), at(x), n, at(dx)); });
   }
+  void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) override {
+    const RowsSize size = RowsOf(y_MF);
+    ByType(y_MF, [&](auto at) {
+      gpu::Gate(*device_, kind, at(gu_M2F), size.rows, size.columns, at(y_MF));
+    });
+  }
+  void DoGateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
+                      const Tensor& dgu_M2F) override {
+    const RowsSize size = RowsOf(dy_MF);
+    ByType(dy_MF, [&](auto at) {
+      gpu::GateGradient(*device_, kind, at(dy_MF), at(gu_M2F), size.rows, size.columns,
+                        at(dgu_M2F));
+    });
+  }
   void DoRelu(const Tensor& x, const Tensor& y) override {
     const int64_t n = x.size();
     ByType(x, [&](auto at) { gpu::Relu(*device_, at(x), n, at(y)); });

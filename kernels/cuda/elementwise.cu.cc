@@ -43,6 +43,38 @@ void GeluGradient(Queue& queue, const T* dy, const T* x, int64_t n, T* dx) {
   });
 }
 
+namespace {
+
+PIPELAB_DEVICE inline float GateOf(GateKind kind, float g) {
+  return kind == GateKind::kSwish ? 1.0f / (1.0f + expf(-g)) : GeluGate(g);
+}
+
+}  // namespace
+
+template <class T>
+void Gate(Queue& queue, GateKind kind, const T* gu, int64_t m, int64_t f, T* y) {
+  ForEach(queue, "Gate", m * f, [=] PIPELAB_DEVICE(int64_t i) {
+    const int64_t at = i + i / f * f;  // rows of 2 f
+    const float g = gu[at], u = gu[at + f];
+    y[i] = g * GateOf(kind, g) * u;
+  });
+}
+
+// As in GeluGradient: slope is that of the gate's argument, times 2 for the GELU.
+template <class T>
+void GateGradient(Queue& queue, GateKind kind, const T* dy, const T* gu, int64_t m, int64_t f,
+                  T* dgu) {
+  ForEach(queue, "GateGradient", m * f, [=] PIPELAB_DEVICE(int64_t i) {
+    const int64_t at = i + i / f * f;
+    const float g = gu[at], u = gu[at + f], d = dy[i], gate = GateOf(kind, g);
+    const float slope =
+        kind == GateKind::kSwish ? 1.0f : 2.0f * kGeluSlope * (1.0f + 3.0f * kGeluCubic * g * g);
+    const float change = gate * (1.0f - gate);
+    dgu[at] = d * u * (gate + (change == 0.0f ? 0.0f : g * change * slope));
+    dgu[at + f] = d * (g * gate);
+  });
+}
+
 template <class T>
 void Relu(Queue& queue, const T* x, int64_t n, T* y) {
   Map(queue, "Relu", n, x, y, [=] PIPELAB_DEVICE(int64_t, float v) { return v < 0 ? 0.0f : v; });
@@ -101,16 +133,39 @@ void Dropout(Queue& queue, const T* a, const T* x, const DropoutNumbers& numbers
   }
 }
 
+// An angle in double, less its whole turns, in float: angles of long texts are large.
+template <class T>
+void Rotate(Queue& queue, const RotaryNumbers& numbers, T* x) {
+  const RotaryNumbers r = numbers;
+  const int64_t half = r.head_size / 2;
+  ForEach(queue, "Rotate", r.rows * r.heads * half, [=] PIPELAB_DEVICE(int64_t i) {
+    constexpr double kTurn = 6.283185307179586;
+    const int64_t pair = i % half, head = i / half % r.heads, row = i / half / r.heads;
+    const double token = static_cast<double>(r.first_token + row % r.tokens);
+    const double angle = token * exp(-2.0 * static_cast<double>(pair) /
+                                     static_cast<double>(r.head_size) * r.log_base);
+    const float rest = static_cast<float>(angle - kTurn * floor(angle / kTurn));
+    const float c = cosf(rest), s = r.sign * sinf(rest);
+    T* const at = x + row * r.columns + head * r.head_size + pair;
+    const float a = at[0], b = at[half];
+    at[0] = a * c - b * s;
+    at[half] = a * s + b * c;
+  });
+}
+
 // The types of activations.
-#define PIPELAB_MAKE(T)                                                                \
-  template void Gelu(Queue&, const T*, int64_t, T*);                                   \
-  template void GeluGradient(Queue&, const T*, const T*, int64_t, T*);                 \
-  template void Relu(Queue&, const T*, int64_t, T*);                                   \
-  template void ReluGradient(Queue&, const T*, const T*, int64_t, T*);                 \
-  template void Add(Queue&, const T*, const T*, int64_t, T*);                          \
-  template void Fill(Queue&, float, int64_t, T*);                                      \
-  template void CopyColumns(Queue&, const T*, int64_t, int64_t, int64_t, T*, int64_t); \
-  template void AddBias(Queue&, const T*, int64_t, int64_t, T*);                       \
+#define PIPELAB_MAKE(T)                                                                   \
+  template void Gelu(Queue&, const T*, int64_t, T*);                                      \
+  template void GeluGradient(Queue&, const T*, const T*, int64_t, T*);                    \
+  template void Gate(Queue&, GateKind, const T*, int64_t, int64_t, T*);                   \
+  template void GateGradient(Queue&, GateKind, const T*, const T*, int64_t, int64_t, T*); \
+  template void Rotate(Queue&, const RotaryNumbers&, T*);                                 \
+  template void Relu(Queue&, const T*, int64_t, T*);                                      \
+  template void ReluGradient(Queue&, const T*, const T*, int64_t, T*);                    \
+  template void Add(Queue&, const T*, const T*, int64_t, T*);                             \
+  template void Fill(Queue&, float, int64_t, T*);                                         \
+  template void CopyColumns(Queue&, const T*, int64_t, int64_t, int64_t, T*, int64_t);    \
+  template void AddBias(Queue&, const T*, int64_t, int64_t, T*);                          \
   template void Dropout(Queue&, const T*, const T*, const DropoutNumbers&, int64_t, T*);
 PIPELAB_MAKE(float)
 PIPELAB_MAKE(BFloat16)

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/queue.h"
+#include "kernels/gate_kind.h"
 #include "kernels/tensor/bfloat16.h"
 
 namespace pipelab {
@@ -24,6 +25,12 @@ template <class T>
 void Gelu(Queue& queue, const T* x, int64_t n, T* y);
 template <class T>
 void GeluGradient(Queue& queue, const T* dy, const T* x, int64_t n, T* dx);
+// Rows of f gates and then f values.
+template <class T>
+void Gate(Queue& queue, GateKind kind, const T* gu, int64_t m, int64_t f, T* y);
+template <class T>
+void GateGradient(Queue& queue, GateKind kind, const T* dy, const T* gu, int64_t m, int64_t f,
+                  T* dgu);
 template <class T>
 void Relu(Queue& queue, const T* x, int64_t n, T* y);
 template <class T>
@@ -72,7 +79,7 @@ void RmsProp(Queue& queue, const RmsPropNumbers& numbers, const float* dw, int64
 // *result, in the device's memory.
 void SumOfSquares(Queue& queue, const float* x, int64_t n, double* result);
 
-// --- rows.cu.cc
+// --- rows.cu.cc: of an RMS norm beta and mean are null
 template <class T>
 void LayerNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t m, int64_t c, T* y,
                float* mean, float* rstd);
@@ -136,6 +143,14 @@ void Bag(Queue& queue, const int32_t* ids, int64_t bag, const T* table, int64_t 
          int64_t m, int64_t c, T* y);
 
 // --- attention.cu.cc
+// RotaryShape (kernels/attention_kernels.h) as kernels take it; rows of `columns`.
+struct RotaryNumbers {
+  int64_t rows, tokens, first_token, heads, head_size, columns;
+  double log_base;
+  float sign;  // -1: back
+};
+template <class T>
+void Rotate(Queue& queue, const RotaryNumbers& numbers, T* x);
 // AttentionCall (kernels/attention_call.h) as kernels take it.
 struct AttentionNumbers {
   int64_t samples, heads, size, queries, keys;

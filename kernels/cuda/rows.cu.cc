@@ -22,12 +22,15 @@ void LayerNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t 
   const bool aligned = c % kCount == 0 && IsWide(x) && IsWide(gamma) && IsWide(beta) && IsWide(y);
   ForEachBlock(queue, "LayerNorm", m, 0, [=] PIPELAB_DEVICE(Block & block, int64_t row) {
     const T* const in = x + row * c;
-    const float sum = block.Sum(parts, [&](int64_t j) {
-      const Part part = PartAt<kCount>(j, c, aligned);
-      const auto v = Load<kCount>(in, part);
-      return SumOfPart<kCount>(part, [&](int k) { return static_cast<float>(v.values[k]); });
-    });
-    const float center = sum / static_cast<float>(c);
+    float center = 0.0f;
+    if (mean != nullptr) {
+      const float sum = block.Sum(parts, [&](int64_t j) {
+        const Part part = PartAt<kCount>(j, c, aligned);
+        const auto v = Load<kCount>(in, part);
+        return SumOfPart<kCount>(part, [&](int k) { return static_cast<float>(v.values[k]); });
+      });
+      center = sum / static_cast<float>(c);
+    }
     const float squares = block.Sum(parts, [&](int64_t j) {
       const Part part = PartAt<kCount>(j, c, aligned);
       const auto v = Load<kCount>(in, part);
@@ -41,8 +44,8 @@ void LayerNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t 
       const Part part = PartAt<kCount>(j, c, aligned);
       const auto v = Load<kCount>(in, part);
       const auto factor = Load<kCount>(gamma, part);
-      const auto term = Load<kCount>(beta, part);
-      Numbers<T, kCount> out{};
+      Numbers<T, kCount> term{}, out{};
+      if (beta != nullptr) term = Load<kCount>(beta, part);
       PIPELAB_UNROLL
       for (int k = 0; k < kCount; ++k) {
         out.values[k] = (v.values[k] - center) * scale * factor.values[k] + term.values[k];
@@ -50,14 +53,14 @@ void LayerNorm(Queue& queue, const T* x, const T* gamma, const T* beta, int64_t 
       Store(out, part, y + row * c);
     });
     block.ForEach(1, [&](int64_t) {
-      mean[row] = center;
+      if (mean != nullptr) mean[row] = center;
       rstd[row] = scale;
     });
   });
 }
 
-// With x^ = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - x^ mean(g x^)). dx may be
-// dy: each thread reads its elements before it writes them.
+// With x^ = (x - mean) rstd and g = dy gamma: dx = rstd (g - mean(g) - x^ mean(g x^)), of an RMS
+// norm without mean(g). dx may be dy: each thread reads its elements before it writes them.
 template <class T>
 void LayerNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamma,
                             const float* mean, const float* rstd, const T* residual, int64_t m,
@@ -69,13 +72,16 @@ void LayerNormInputGradient(Queue& queue, const T* dy, const T* x, const T* gamm
   ForEachBlock(
       queue, "LayerNormInputGradient", m, 0, [=] PIPELAB_DEVICE(Block & block, int64_t row) {
         const int64_t at = row * c;
-        const float center = mean[row], scale = rstd[row];
-        const float g_sum = block.Sum(parts, [&](int64_t j) {
-          const Part part = PartAt<kCount>(j, c, aligned);
-          const auto g = Load<kCount>(dy + at, part);
-          const auto factor = Load<kCount>(gamma, part);
-          return SumOfPart<kCount>(part, [&](int k) { return g.values[k] * factor.values[k]; });
-        });
+        const float center = mean == nullptr ? 0.0f : mean[row], scale = rstd[row];
+        float g_sum = 0.0f;
+        if (mean != nullptr) {
+          g_sum = block.Sum(parts, [&](int64_t j) {
+            const Part part = PartAt<kCount>(j, c, aligned);
+            const auto g = Load<kCount>(dy + at, part);
+            const auto factor = Load<kCount>(gamma, part);
+            return SumOfPart<kCount>(part, [&](int k) { return g.values[k] * factor.values[k]; });
+          });
+        }
         const float gx_sum = block.Sum(parts, [&](int64_t j) {
           const Part part = PartAt<kCount>(j, c, aligned);
           const auto g = Load<kCount>(dy + at, part);
@@ -111,11 +117,12 @@ void LayerNormWeightGradient(Queue& queue, const T* dy, const T* x, const float*
       queue, "LayerNormWeightGradient", m, c,
       [=] PIPELAB_DEVICE(int64_t i, int64_t j) {
         const float g = dy[i * c + j];
-        return Two{g * ((x[i * c + j] - mean[i]) * rstd[i]), g};
+        const float center = mean == nullptr ? 0.0f : mean[i];
+        return Two{g * ((x[i * c + j] - center) * rstd[i]), g};
       },
       [=] PIPELAB_DEVICE(int64_t j, double gamma, double beta) {
         dgamma[j] += static_cast<float>(gamma);
-        dbeta[j] += static_cast<float>(beta);
+        if (dbeta != nullptr) dbeta[j] += static_cast<float>(beta);
       });
 }
 

@@ -125,6 +125,16 @@ void RecordingBackend::DoGeluGradient(const Tensor& dy, const Tensor& x, const T
   record_.Note("GeluGradient", Text(x), 0, {&dy, &x, &dx}, [&] { of_->GeluGradient(dy, x, dx); });
 }
 
+void RecordingBackend::DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) {
+  record_.Note("Gate", Text(y_MF), 0, {&gu_M2F, &y_MF}, [&] { of_->Gate(kind, gu_M2F, y_MF); });
+}
+
+void RecordingBackend::DoGateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
+                                      const Tensor& dgu_M2F) {
+  record_.Note("GateGradient", Text(dy_MF), 0, {&dy_MF, &gu_M2F, &dgu_M2F},
+               [&] { of_->GateGradient(kind, dy_MF, gu_M2F, dgu_M2F); });
+}
+
 void RecordingBackend::DoRelu(const Tensor& x, const Tensor& y) {
   record_.Note("Relu", Text(x), 0, {&x, &y}, [&] { of_->Relu(x, y); });
 }

@@ -87,6 +87,9 @@ class RecordingBackend final : public Backend {
                                  const Tensor& dbeta_C) override;
   void DoGelu(const Tensor& x, const Tensor& y) override;
   void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override;
+  void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) override;
+  void DoGateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
+                      const Tensor& dgu_M2F) override;
   void DoRelu(const Tensor& x, const Tensor& y) override;
   void DoReluGradient(const Tensor& dy, const Tensor& y, const Tensor& dx) override;
   void DoAddDropout(const Tensor& a, const Tensor& b, const DropoutMask& mask,

@@ -63,6 +63,11 @@ class RecordedAttention final : public AttentionKernels {
     record_->Note("AttentionGradient", Text(s), ProductFlops(s, 5), {&dout, &qkv, &out, &dqkv},
                   [&] { of_->Gradient(s, dout, qkv, out, lse, dqkv); });
   }
+  void DoRotate(const RotaryShape& s, bool back, const Tensor& x) override {
+    record_->Note("Rotate", absl::StrCat(s.samples * s.tokens, "x", s.width()), 0, {},
+                  [&] { of_->Rotate(s, back, x); });
+    record_->AddNumbers(2 * s.samples * s.tokens * s.width());
+  }
   void DoCrossForward(const CrossAttentionShape& s, const Tensor& q, const Tensor& kv,
                       const Tensor& out, const Tensor& lse) override {
     record_->Note("CrossAttention", Text(s), ProductFlops(s, 2), {&q, &kv, &out},

@@ -78,6 +78,20 @@ void Attention(const AttentionCall& call, In q, In kv, Out out_MC, Out lse_SHQ) 
   });
 }
 
+void Rotate(const RotaryShape& shape, bool back, int64_t columns, Out x_MC) {
+  const int64_t half = shape.head_size / 2;
+  for (int64_t row = 0; row < shape.samples * shape.tokens; ++row) {
+    for (int64_t i = 0; i < shape.heads * half; ++i) {
+      const int64_t pair = i % half, at = row * columns + i / half * shape.head_size + pair;
+      const double angle = shape.Angle(shape.first_token + row % shape.tokens, pair);
+      const double c = std::cos(angle), s = back ? -std::sin(angle) : std::sin(angle);
+      const double a = x_MC[at], b = x_MC[at + half];
+      x_MC[at] = a * c - b * s;
+      x_MC[at + half] = a * s + b * c;
+    }
+  }
+}
+
 // p = exp(score - lse); dp = dout v^T; dscore = p (dp - dout . out).
 void AttentionGradient(const AttentionCall& call, In dout_MC, In q, In kv, In out_MC, In lse_SHQ,
                        Out dq, Out dkv) {

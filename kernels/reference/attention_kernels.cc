@@ -31,6 +31,10 @@ class ReferenceAttentionKernels final : public AttentionKernels {
     AttentionGradient(call, Wide(dout_MC), qkv, qkv, Wide(out_MC), Wide(lse_SHQ), dqkv, dqkv);
   }
 
+  void DoRotate(const RotaryShape& shape, bool back, const Tensor& x_MC) override {
+    WideResult x(x_MC);
+    reference::Rotate(shape, back, RowsOf(x_MC).columns, x);
+  }
   void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
                       const Tensor& out_MC, const Tensor& lse_SHQ) override {
     const AttentionCall call = CallOf(shape);

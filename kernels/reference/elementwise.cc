@@ -26,6 +26,50 @@ void GeluGradient(In dy, In x, Out dx) {
   }
 }
 
+namespace {
+
+// The activation of a gate, and its derivative.
+double Act(GateKind kind, double g) {
+  double y = 0;
+  if (kind == GateKind::kSwish) return g / (1 + std::exp(-g));
+  Gelu(In(&g, 1), Out(&y, 1));
+  return y;
+}
+
+double ActSlope(GateKind kind, double g) {
+  const double one = 1;
+  double slope = 0;
+  if (kind == GateKind::kGelu) {
+    GeluGradient(In(&one, 1), In(&g, 1), Out(&slope, 1));
+    return slope;
+  }
+  const double s = 1 / (1 + std::exp(-g));
+  return s * (1 + g * (1 - s));
+}
+
+}  // namespace
+
+void Gate(GateKind kind, const RowsSize& size, In gu_M2F, Out y_MF) {
+  const int64_t f = size.columns;
+  for (int64_t i = 0; i < size.rows; ++i) {
+    for (int64_t j = 0; j < f; ++j) {
+      y_MF[i * f + j] = Act(kind, gu_M2F[2 * i * f + j]) * gu_M2F[(2 * i + 1) * f + j];
+    }
+  }
+}
+
+void GateGradient(GateKind kind, const RowsSize& size, In dy_MF, In gu_M2F, Out dgu_M2F) {
+  const int64_t f = size.columns;
+  for (int64_t i = 0; i < size.rows; ++i) {
+    for (int64_t j = 0; j < f; ++j) {
+      const int64_t at = 2 * i * f + j;
+      const double g = gu_M2F[at], u = gu_M2F[at + f], dy = dy_MF[i * f + j];
+      dgu_M2F[at] = dy * u * ActSlope(kind, g);
+      dgu_M2F[at + f] = dy * Act(kind, g);
+    }
+  }
+}
+
 void Relu(In x, Out y) {
   for (size_t i = 0; i < x.size(); ++i) y[i] = x[i] < 0 ? 0 : x[i];
 }

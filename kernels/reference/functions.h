@@ -44,12 +44,16 @@ void LayerNormWeightGradient(const RowsSize& size, In dy_MC, In x_MC, In mean_M,
 
 // attention.cc: q and kv may be one tensor, and so may their gradients
 void Attention(const AttentionCall& call, In q, In kv, Out out_MC, Out lse_SHQ);
+void Rotate(const RotaryShape& shape, bool back, int64_t columns, Out x_MC);
 void AttentionGradient(const AttentionCall& call, In dout_MC, In q, In kv, In out_MC, In lse_SHQ,
                        Out dq, Out dkv);
 
 // elementwise.cc
 void Gelu(In x, Out y);
 void GeluGradient(In dy, In x, Out dx);
+// `size` is that of y.
+void Gate(GateKind kind, const RowsSize& size, In gu_M2F, Out y_MF);
+void GateGradient(GateKind kind, const RowsSize& size, In dy_MF, In gu_M2F, Out dgu_M2F);
 void Relu(In x, Out y);
 void ReluGradient(In dy, In y, Out dx);
 void Dropout(In x, const DropoutMask& mask, Out y);

@@ -84,6 +84,13 @@ class ReferenceBackend final : public Backend {
     reference::GeluGradient(Wide(dy), Wide(x), WideResult(dx));
   }
 
+  void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) override {
+    reference::Gate(kind, RowsOf(y_MF), Wide(gu_M2F), WideResult(y_MF));
+  }
+  void DoGateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
+                      const Tensor& dgu_M2F) override {
+    reference::GateGradient(kind, RowsOf(dy_MF), Wide(dy_MF), Wide(gu_M2F), WideResult(dgu_M2F));
+  }
   void DoRelu(const Tensor& x, const Tensor& y) override {
     reference::Relu(Wide(x), WideResult(y));
   }
