@@ -55,6 +55,25 @@ TEST_F(TensorParallelTest, EveryGridTrainsAsSerial) {
   }
 }
 
+// Llama's blocks on grids of each kind, with rows split by tokens too.
+TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
+  const GptConfig gpt = DividedGpt(/*tied=*/false);
+  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
+                                 gpt.tokens, gpt.vocabulary);
+  config.dropout = 0.1;
+  const ModelGraph graph = *BuildGpt(config);
+  for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}, Grid{4, 2, 1}, Grid{2, 4, 1}}) {
+    samples_ = 2;
+    for (const bool sequence : {false, true}) {
+      TrainingOptions options = OptionsOf("1f1b", grid);
+      options.sequence_parallel = sequence;
+      SCOPED_TRACE(absl::StrCat(Text(grid), sequence ? ", rows by tokens" : ""));
+      ExpectTrainsAsSerial(graph, Train(graph, options), options,
+                           SerialLosses(graph, SerialOf(options), kSteps));
+    }
+  }
+}
+
 // Schemes, shardings, recomputation and ties on grids of 4 and 8 devices; rendezvous and overlap.
 TEST_F(TensorParallelTest, EverySchemeTrainsAsSerial) {
   for (const bool tied : {false, true}) {

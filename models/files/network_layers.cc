@@ -135,15 +135,20 @@ class LayerReader : NetworkLayerKeys {
     PIPELAB_ASSIGN_OR_RETURN(sizes.hidden, Size("hidden"));
     PIPELAB_ASSIGN_OR_RETURN(sizes.vocabulary, Size("vocabulary"));
     PIPELAB_ASSIGN_OR_RETURN(const int positions,
-                             Choice("positions", {"learned", "sinusoidal"}, "learned"));
+                             Choice("positions", {"learned", "sinusoidal", "none"}, "learned"));
     sizes.positions = static_cast<Positions>(positions);
     sizes.name = s_.name;
     return Rows(GptEmbeddingSpec(sizes));
   }
 
+  absl::StatusOr<NormKind> Norm() const {
+    PIPELAB_ASSIGN_OR_RETURN(const int norm, Choice("norm", {"layer", "rms"}, "layer"));
+    return static_cast<NormKind>(norm);
+  }
+
   absl::StatusOr<NetworkLayer> Attention() {
     GptAttentionSizes sizes;
-    PIPELAB_RETURN_IF_ERROR(Allow({"heads", "causal", "dropout"}, 1, 1));
+    PIPELAB_RETURN_IF_ERROR(Allow({"heads", "causal", "dropout", "norm", "bias", "rotary"}, 1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.heads, Size("heads"));
     if (sizes.hidden % sizes.heads != 0) {
@@ -154,25 +159,43 @@ class LayerReader : NetworkLayerKeys {
       PIPELAB_ASSIGN_OR_RETURN(sizes.causal, object_.Bool("causal"));
     }
     PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
+    PIPELAB_ASSIGN_OR_RETURN(sizes.norm, Norm());
+    PIPELAB_ASSIGN_OR_RETURN(sizes.biases, Flag("bias", true));
+    if (object_.Has("rotary")) {  // the base
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t base, Size("rotary"));
+      sizes.rotary_base = static_cast<double>(base);
+      if (sizes.hidden / sizes.heads % 2 != 0) {
+        return object_.Error("rotary", base, ": heads of ", sizes.hidden / sizes.heads,
+                             " numbers; they must be even");
+      }
+    }
     Place(&sizes);
     return Rows(GptAttentionSpec(sizes));
   }
 
   absl::StatusOr<NetworkLayer> Mlp() {
     GptMlpSizes sizes;
-    PIPELAB_RETURN_IF_ERROR(Allow({"inner", "dropout"}, 1, 1));
+    PIPELAB_RETURN_IF_ERROR(Allow({"inner", "dropout", "gate", "norm", "bias"}, 1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.inner, Size("inner", 4 * sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
+    PIPELAB_ASSIGN_OR_RETURN(const int kind, Choice("gate", {"none", "swish", "gelu"}, "none"));
+    sizes.kind = static_cast<FeedForwardKind>(kind);
+    PIPELAB_ASSIGN_OR_RETURN(sizes.norm, Norm());
+    PIPELAB_ASSIGN_OR_RETURN(sizes.biases, Flag("bias", true));
+    if (!sizes.biases && sizes.kind == FeedForwardKind::kGelu) {
+      return object_.Error("bias", "false: only with a gate");
+    }
     Place(&sizes);
     return Rows(GptMlpSpec(sizes));
   }
 
   absl::StatusOr<NetworkLayer> Head() {
     GptHeadSizes sizes;
-    PIPELAB_RETURN_IF_ERROR(Allow({"vocabulary"}, 1, 1));
+    PIPELAB_RETURN_IF_ERROR(Allow({"vocabulary", "norm"}, 1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.vocabulary, Size("vocabulary"));
+    PIPELAB_ASSIGN_OR_RETURN(sizes.norm, Norm());
     Place(&sizes);
     return Rows(GptHeadSpec(sizes));
   }

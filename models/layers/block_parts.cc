@@ -1,13 +1,31 @@
 #include "models/layers/block_parts.h"
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/layers/tensor_peers.h"
 
 namespace pipelab {
+
+PresentParameters::PresentParameters(const LayerSpec& spec,
+                                     std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const std::string ending = absl::StrCat("/", name);
+    const auto at =
+        std::find_if(spec.parameters.begin(), spec.parameters.end(),
+                     [&](const ParameterSpec& p) { return absl::EndsWith(p.name, ending); });
+    const bool there = at != spec.parameters.end();
+    places_.push_back(there ? static_cast<int>(at - spec.parameters.begin()) : -1);
+  }
+}
+
+Tensor AllocateMeans(const LayerContext& ctx, const Parameter& beta, int64_t rows) {
+  return beta.value.empty() ? Tensor() : ctx.backend->AllocateFloats({rows});
+}
 
 ResidualDropout::ResidualDropout(const LayerSpec& spec)
     : prefix_(absl::StrCat("dropout/", spec.name, "/step")),

@@ -9,11 +9,33 @@
 #define PIPELAB_MODELS_LAYERS_BLOCK_PARTS_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "models/layers/layer.h"
 
 namespace pipelab {
+
+// Parameters of which a layer may lack some, by their places in the list of all of them.
+//
+//   PresentParameters all(spec, {"gamma", "beta", "w"});
+//   all.Of(parameters_, kBeta).value                     // empty where there is no "NAME/beta"
+class PresentParameters {
+ public:
+  PresentParameters(const LayerSpec& spec, std::initializer_list<const char*> names);
+
+  const Parameter& Of(const std::vector<Parameter>& parameters, int place) const {
+    return places_[place] < 0 ? none_ : parameters[places_[place]];
+  }
+
+ private:
+  std::vector<int> places_;
+  const Parameter none_;
+};
+
+// Of a norm's rows; empty without a beta, of an RMS norm.
+Tensor AllocateMeans(const LayerContext& ctx, const Parameter& beta, int64_t rows);
 
 class ResidualDropout {
  public:

@@ -24,7 +24,11 @@ class GptAttention : public UnaryLayer {
                        LayerStash* stash) override;
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
 
+  const Parameter& At(int place) const { return all_.Of(parameters_, place); }
+
   AttentionShape ShapeFor(const LayerContext& ctx) const;
+  // Turns the pass's q and k, or their gradients back, where positions are rotary.
+  void Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_M3W) const;
   // Slices: puts q, k, v of the slice in their places among the samples', which it returns.
   Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_M3W) const;
   // Slices: the gradient of the slice's q, k, v, complete once it is the slice's turn. Gives up
@@ -34,7 +38,9 @@ class GptAttention : public UnaryLayer {
   ProductRows rows_;
   int64_t tokens_, hidden_, heads_, head_size_, width_;  // width: of all heads
   bool causal_, has_key_lengths_;
+  double rotary_base_;
   ResidualDropout residual_;
+  PresentParameters all_;
 };
 
 using P = GptAttentionParameter;
@@ -74,7 +80,9 @@ GptAttention::GptAttention(const LayerSpec& spec)
       width_(heads_ * head_size_),
       causal_(Attribute(spec, "causal") != 0),
       has_key_lengths_(!spec.data.empty()),
-      residual_(spec) {}
+      rotary_base_(Attribute(spec, "rotary_base")),
+      residual_(spec),
+      all_(spec, {"gamma", "beta", "wqkv", "bqkv", "wo", "bo"}) {}
 
 AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   AttentionShape shape;
@@ -87,6 +95,18 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   shape.first_query = ctx.slice.first;
   shape.queries = ctx.slice.count;
   return shape;
+}
+
+void GptAttention::Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_M3W) const {
+  if (rotary_base_ == 0) return;
+  RotaryShape shape;
+  shape.samples = ctx.samples;
+  shape.tokens = ctx.slice.CountOf(tokens_);
+  shape.first_token = ctx.slice.first;
+  shape.heads = 2 * heads_;  // of q, then of k
+  shape.head_size = head_size_;
+  shape.base = rotary_base_;
+  ctx.backend->attention().Rotate(shape, back, qkv_M3W);
 }
 
 Tensor GptAttention::JoinSequence(const LayerContext& ctx, Tensor qkv_M3W) const {
@@ -115,19 +135,19 @@ Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MW,
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t own = x_MC.dim(0), m = rows_.all(own);
-  Tensor mean_M = b.AllocateFloats({own}), rstd_M = b.AllocateFloats({own});
-  Tensor norm_MC =
-      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
+  Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), own), rstd_M = b.AllocateFloats({own});
+  Tensor norm_MC = NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));
   Tensor qkv_M3W = b.Allocate({m, 3 * width_});
-  b.Linear(norm_MC, parameters_[P::kWqkv].value, parameters_[P::kBqkv].value, qkv_M3W);
+  b.Linear(norm_MC, At(P::kWqkv).value, At(P::kBqkv).value, qkv_M3W);
   norm_MC = Tensor();
+  Rotate(ctx, /*back=*/false, qkv_M3W);
   if (!ctx.slice.whole()) qkv_M3W = JoinSequence(ctx, std::move(qkv_M3W));
   Tensor mix_MW = b.Allocate({m, width_});
   Tensor lse_SHT = b.AllocateFloats({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
   b.attention().Forward(ShapeFor(ctx), qkv_M3W, mix_MW, lse_SHT);
   Tensor branch_MC = b.Allocate({m, hidden_});
-  b.Linear(mix_MW, parameters_[P::kWo].value, BiasOfOne(ctx, parameters_[P::kBo]), branch_MC);
+  b.Linear(mix_MW, At(P::kWo).value, BiasOfOne(ctx, At(P::kBo)), branch_MC);
   branch_MC = rows_.Sum(ctx, std::move(branch_MC));
   if (!ctx.slice.whole()) qkv_M3W = Tensor();  // the slices have it together
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW), std::move(qkv_M3W),
@@ -142,7 +162,7 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   const int64_t m = rows_.all(x_MC.dim(0));
   Tensor dbranch_MC = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dmix_MW = b.Allocate({m, width_});
-  b.LinearInputGradient(dbranch_MC, parameters_[P::kWo].value, dmix_MW);
+  b.LinearInputGradient(dbranch_MC, At(P::kWo).value, dmix_MW);
   if (ctx.slice.whole()) {
     Tensor dqkv_M3W = AllocateLike(ctx, kept[kQkv]);
     b.attention().Gradient(ShapeFor(ctx), dmix_MW, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3W);
@@ -151,11 +171,12 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   } else {
     kept[kQkv] = SliceGradient(ctx, std::move(dmix_MW), &kept);
   }
+  Rotate(ctx, /*back=*/true, kept[kQkv]);
   Tensor dnorm_MC = b.Allocate({m, hidden_});
-  b.LinearInputGradient(kept[kQkv], parameters_[P::kWqkv].value, dnorm_MC);
+  b.LinearInputGradient(kept[kQkv], At(P::kWqkv).value, dnorm_MC);
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
-  Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],
-                                      kept[kRstd], dy);
+  Tensor dx_MC =
+      NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd], dy);
   kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC)});
   return dx_MC;
 }
@@ -163,17 +184,15 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
 void GptAttention::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
-  b.LinearWeightGradient(kept[kMix], kept[kDbranch], parameters_[P::kWo].gradient,
-                         BiasGradientOfOne(ctx, rows_.part(), parameters_[P::kBo]));
+  b.LinearWeightGradient(kept[kMix], kept[kDbranch], At(P::kWo).gradient,
+                         BiasGradientOfOne(ctx, rows_.part(), At(P::kBo)));
   kept[kMix] = kept[kDbranch] = Tensor();
-  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],
-                            parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
+  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd], At(P::kGamma).gradient,
+                            At(P::kBeta).gradient);
   kept[kDnorm] = Tensor();
-  const Tensor norm_MC =
-      rows_.Gather(ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta],
-                                  kept[kMean], kept[kRstd]));
-  b.LinearWeightGradient(norm_MC, kept[kQkv], parameters_[P::kWqkv].gradient,
-                         parameters_[P::kBqkv].gradient);
+  const Tensor norm_MC = rows_.Gather(
+      ctx, NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), kept[kMean], kept[kRstd]));
+  b.LinearWeightGradient(norm_MC, kept[kQkv], At(P::kWqkv).gradient, At(P::kBqkv).gradient);
   kept.clear();
 }
 

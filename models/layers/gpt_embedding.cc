@@ -98,18 +98,21 @@ void GptEmbedding::AddToPositions(const LayerContext& ctx, const Tensor& y_MC,
 Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
   const int64_t m = rows_.all(ctx.samples * ctx.slice.CountOf(tokens_));
   Tensor y_MC = ctx.backend->Allocate({m, hidden_});
-  const Tensor positions = positions_ == Positions::kLearned
-                               ? PositionsOf(ctx, parameters_[P::kPositions].value)
-                               : Sinusoids(ctx);
+  Tensor positions;
+  if (positions_ == Positions::kLearned) {
+    positions = PositionsOf(ctx, parameters_[P::kPositions].value);
+  } else if (positions_ == Positions::kSinusoidal) {
+    positions = Sinusoids(ctx);
+  }
   EmbeddingKernels& embedding = ctx.backend->embedding();
   const Tensor &tokens = ctx.batch->fields[0], &table = parameters_[P::kTable].value;
   if (rows_.part().parts > 1) {
     embedding.LookupPart(tokens, first_word(), table, Tensor(), y_MC);
     y_MC = rows_.Sum(ctx, std::move(y_MC));
-    AddPositions(ctx, positions, y_MC);
-  } else if (divided()) {
+    if (!positions.empty()) AddPositions(ctx, positions, y_MC);
+  } else if (divided() || positions.empty()) {
     embedding.LookupPart(tokens, first_word(), table, AddsToSum(ctx) ? positions : Tensor(), y_MC);
-    SumOverPeers(ctx, y_MC);
+    if (divided()) SumOverPeers(ctx, y_MC);
   } else {
     embedding.Lookup(tokens, table, positions, y_MC);
   }

@@ -23,6 +23,8 @@ class GptHead : public UnaryLayer {
                        LayerStash* stash) override;
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
 
+  const Parameter& At(int place) const { return all_.Of(parameters_, place); }
+
   // norm_MC times the table, plus the bias, and the gradients of these.
   void Logits(const LayerContext& ctx, const Tensor& norm_MC, const Tensor& logits_MV) const;
   void LogitsInputGradient(const LayerContext& ctx, const Tensor& dlogits_MV,
@@ -40,6 +42,7 @@ class GptHead : public UnaryLayer {
   int64_t vocabulary_;  // the device's words
   ParameterCut words_;  // which
   bool output_bias_;
+  PresentParameters all_;
 };
 
 using P = GptHeadParameter;
@@ -49,17 +52,20 @@ using P = GptHeadParameter;
 enum { kMean, kRstd, kLogits, kLse, kDnorm };
 
 GptHead::GptHead(const LayerSpec& spec)
-    : rows_(spec), output_bias_(Attribute(spec, "output_bias") != 0) {
-  const ParameterSpec& table = spec.parameters[P::kTable];  // [V, C], or [C, V] with a bias
+    : rows_(spec),
+      output_bias_(Attribute(spec, "output_bias") != 0),
+      all_(spec, {"gamma", "beta", output_bias_ ? "w" : "table", "b"}) {
+  const size_t place = spec.parameters.size() - (output_bias_ ? 2 : 1);
+  const ParameterSpec& table = spec.parameters[place];  // [V, C], or [C, V] with a bias
   vocabulary_ = table.shape[output_bias_ ? 1 : 0];
   words_ = table.cut;
 }
 
 void GptHead::Logits(const LayerContext& ctx, const Tensor& norm_MC,
                      const Tensor& logits_MV) const {
-  const Tensor& table = parameters_[P::kTable].value;
+  const Tensor& table = At(P::kTable).value;
   if (output_bias_) {
-    ctx.backend->Linear(norm_MC, table, parameters_[P::kBias].value, logits_MV);
+    ctx.backend->Linear(norm_MC, table, At(P::kBias).value, logits_MV);
   } else {
     ctx.backend->LinearTransposed(norm_MC, table, logits_MV);
   }
@@ -67,7 +73,7 @@ void GptHead::Logits(const LayerContext& ctx, const Tensor& norm_MC,
 
 void GptHead::LogitsInputGradient(const LayerContext& ctx, const Tensor& dlogits_MV,
                                   const Tensor& dnorm_MC) const {
-  const Tensor& table = parameters_[P::kTable].value;
+  const Tensor& table = At(P::kTable).value;
   if (output_bias_) {
     ctx.backend->LinearInputGradient(dlogits_MV, table, dnorm_MC);
   } else {
@@ -77,9 +83,9 @@ void GptHead::LogitsInputGradient(const LayerContext& ctx, const Tensor& dlogits
 
 void GptHead::LogitsWeightGradient(const LayerContext& ctx, const Tensor& norm_MC,
                                    const Tensor& dlogits_MV) const {
-  const Tensor& dtable = parameters_[P::kTable].gradient;
+  const Tensor& dtable = At(P::kTable).gradient;
   if (output_bias_) {
-    ctx.backend->LinearWeightGradient(norm_MC, dlogits_MV, dtable, parameters_[P::kBias].gradient);
+    ctx.backend->LinearWeightGradient(norm_MC, dlogits_MV, dtable, At(P::kBias).gradient);
   } else {
     ctx.backend->LinearTransposedWeightGradient(norm_MC, dlogits_MV, dtable);
   }
@@ -102,9 +108,9 @@ double GptHead::LossWithPeers(const LayerContext& ctx, const Tensor& logits_MV,
 Tensor GptHead::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t own = x_MC.dim(0), m = rows_.all(own);
-  Tensor mean_M = b.AllocateFloats({own}), rstd_M = b.AllocateFloats({own});
-  const Tensor norm_MC = rows_.Gather(
-      ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M));
+  Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), own), rstd_M = b.AllocateFloats({own});
+  const Tensor norm_MC =
+      rows_.Gather(ctx, NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), mean_M, rstd_M));
   Tensor logits_MV = b.Allocate({m, vocabulary_});
   Logits(ctx, norm_MC, logits_MV);
   Tensor lse_M;
@@ -134,8 +140,7 @@ Tensor GptHead::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tenso
   LogitsInputGradient(ctx, kept[kLogits], dnorm_MC);
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
   Tensor dx_MC = AllocateLike(ctx, x_MC);
-  b.LayerNormInputGradient(dnorm_MC, x_MC, parameters_[P::kGamma].value, kept[kMean], kept[kRstd],
-                           dx_MC);
+  b.LayerNormInputGradient(dnorm_MC, x_MC, At(P::kGamma).value, kept[kMean], kept[kRstd], dx_MC);
   kept[kLse] = Tensor();
   kept.push_back(std::move(dnorm_MC));
   return dx_MC;
@@ -144,12 +149,11 @@ Tensor GptHead::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tenso
 void GptHead::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
-  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],
-                            parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
+  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd], At(P::kGamma).gradient,
+                            At(P::kBeta).gradient);
   kept[kDnorm] = Tensor();
-  const Tensor norm_MC =
-      rows_.Gather(ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta],
-                                  kept[kMean], kept[kRstd]));
+  const Tensor norm_MC = rows_.Gather(
+      ctx, NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), kept[kMean], kept[kRstd]));
   LogitsWeightGradient(ctx, norm_MC, kept[kLogits]);
   kept.clear();
 }

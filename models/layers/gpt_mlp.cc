@@ -2,6 +2,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/types/optional.h"
 #include "models/layers/block_parts.h"
 #include "models/layers/layer.h"
 #include "models/layers/makers.h"
@@ -21,37 +22,70 @@ class GptMlp : public UnaryLayer {
                        LayerStash* stash) override;
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
 
+  const Parameter& At(int place) const { return all_.Of(parameters_, place); }
+
+  // act(g) u of h, in a new tensor.
+  Tensor Gated(const LayerContext& ctx, const Tensor& h_M2F) const;
+
   int64_t hidden_, inner_;
+  absl::optional<GateKind> gate_;
   ProductRows rows_;
   ResidualDropout residual_;
+  PresentParameters all_;
 };
 
 using P = GptMlpParameter;
 
 // Places in the stash. The forward leaves the first three; the input gradient adds the others. h is
-// the GELU's input, "branch" what the residual adds to x.
+// the GELU's input, or the gates and values side by side; "branch" what the residual adds to x.
 enum { kMean, kRstd, kH, kDh, kDbranch, kDnorm };
+
+// None: a GELU.
+absl::optional<GateKind> GateOf(const LayerSpec& spec) {
+  switch (static_cast<FeedForwardKind>(static_cast<int>(Attribute(spec, "feed_forward")))) {
+    case FeedForwardKind::kGelu:
+      return absl::nullopt;
+    case FeedForwardKind::kSwiGlu:
+      return GateKind::kSwish;
+    case FeedForwardKind::kGeGlu:
+      return GateKind::kGelu;
+  }
+  return absl::nullopt;
+}
 
 GptMlp::GptMlp(const LayerSpec& spec)
     : hidden_(spec.output_shape[1]),
       inner_(static_cast<int64_t>(Attribute(spec, "inner"))),
+      gate_(GateOf(spec)),
       rows_(spec),
-      residual_(spec) {}
+      residual_(spec),
+      all_(spec, {"gamma", "beta", "w1", "b1", "w2", "b2"}) {}
+
+Tensor GptMlp::Gated(const LayerContext& ctx, const Tensor& h_M2F) const {
+  Tensor gated_MF = ctx.backend->Allocate({h_M2F.dim(0), inner_});
+  ctx.backend->Gate(*gate_, h_M2F, gated_MF);
+  return gated_MF;
+}
 
 Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   Backend& b = *ctx.backend;
   const int64_t m = x_MC.dim(0);
-  Tensor mean_M = b.AllocateFloats({m}), rstd_M = b.AllocateFloats({m});
-  Tensor norm_MC =
-      NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], mean_M, rstd_M);
+  Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), m), rstd_M = b.AllocateFloats({m});
+  Tensor norm_MC = NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));
-  Tensor h_MF = b.Allocate({rows_.all(m), inner_});
-  Tensor gelu_MF = AllocateLike(ctx, h_MF);
-  b.LinearGelu(norm_MC, parameters_[P::kW1].value, parameters_[P::kB1].value, h_MF, gelu_MF);
-  norm_MC = Tensor();
+  Tensor h_MF = b.Allocate({rows_.all(m), (gate_.has_value() ? 2 : 1) * inner_}), active_MF;
+  if (gate_.has_value()) {
+    b.Linear(norm_MC, At(P::kW1).value, At(P::kB1).value, h_MF);
+    norm_MC = Tensor();
+    active_MF = Gated(ctx, h_MF);
+  } else {
+    active_MF = AllocateLike(ctx, h_MF);
+    b.LinearGelu(norm_MC, At(P::kW1).value, At(P::kB1).value, h_MF, active_MF);
+    norm_MC = Tensor();
+  }
   Tensor branch_MC = b.Allocate({rows_.all(m), hidden_});
-  b.Linear(gelu_MF, parameters_[P::kW2].value, BiasOfOne(ctx, parameters_[P::kB2]), branch_MC);
-  gelu_MF = Tensor();
+  b.Linear(active_MF, At(P::kW2).value, BiasOfOne(ctx, At(P::kB2)), branch_MC);
+  active_MF = Tensor();
   branch_MC = rows_.Sum(ctx, std::move(branch_MC));
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(h_MF)};
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
@@ -62,13 +96,21 @@ Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
   Tensor dbranch_MC = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
-  Tensor dh_MF = AllocateLike(ctx, kept[kH]);
-  b.LinearGeluInputGradient(dbranch_MC, parameters_[P::kW2].value, kept[kH], dh_MF);
+  Tensor dh_MF;
+  if (gate_.has_value()) {
+    const Tensor dgated_MF = b.Allocate({kept[kH].dim(0), inner_});
+    b.LinearInputGradient(dbranch_MC, At(P::kW2).value, dgated_MF);
+    dh_MF = AllocateLike(ctx, kept[kH]);
+    b.GateGradient(*gate_, dgated_MF, kept[kH], dh_MF);
+  } else {
+    dh_MF = AllocateLike(ctx, kept[kH]);
+    b.LinearGeluInputGradient(dbranch_MC, At(P::kW2).value, kept[kH], dh_MF);
+  }
   Tensor dnorm_MC = b.Allocate({rows_.all(x_MC.dim(0)), hidden_});
-  b.LinearInputGradient(dh_MF, parameters_[P::kW1].value, dnorm_MC);
+  b.LinearInputGradient(dh_MF, At(P::kW1).value, dnorm_MC);
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
-  Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, parameters_[P::kGamma], kept[kMean],
-                                      kept[kRstd], dy);
+  Tensor dx_MC =
+      NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd], dy);
   kept.insert(kept.end(), {std::move(dh_MF), std::move(dbranch_MC), std::move(dnorm_MC)});
   return dx_MC;
 }
@@ -77,19 +119,21 @@ void GptMlp::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerSt
   Backend& b = *ctx.backend;
   std::vector<Tensor>& kept = stash->tensors;
   // Largest first, each freed before the next is allocated. h has no use but gelu(h), which takes
-  // its place.
-  b.Gelu(kept[kH], kept[kH]);
-  b.LinearWeightGradient(kept[kH], kept[kDbranch], parameters_[P::kW2].gradient,
-                         BiasGradientOfOne(ctx, rows_.part(), parameters_[P::kB2]));
+  // its place, or what its gates let through.
+  if (gate_.has_value()) {
+    kept[kH] = Gated(ctx, kept[kH]);
+  } else {
+    b.Gelu(kept[kH], kept[kH]);
+  }
+  b.LinearWeightGradient(kept[kH], kept[kDbranch], At(P::kW2).gradient,
+                         BiasGradientOfOne(ctx, rows_.part(), At(P::kB2)));
   kept[kH] = kept[kDbranch] = Tensor();
-  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd],
-                            parameters_[P::kGamma].gradient, parameters_[P::kBeta].gradient);
+  b.LayerNormWeightGradient(kept[kDnorm], x_MC, kept[kMean], kept[kRstd], At(P::kGamma).gradient,
+                            At(P::kBeta).gradient);
   kept[kDnorm] = Tensor();
-  const Tensor norm_MC =
-      rows_.Gather(ctx, NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta],
-                                  kept[kMean], kept[kRstd]));
-  b.LinearWeightGradient(norm_MC, kept[kDh], parameters_[P::kW1].gradient,
-                         parameters_[P::kB1].gradient);
+  const Tensor norm_MC = rows_.Gather(
+      ctx, NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), kept[kMean], kept[kRstd]));
+  b.LinearWeightGradient(norm_MC, kept[kDh], At(P::kW1).gradient, At(P::kB1).gradient);
   kept.clear();
 }
 

@@ -294,6 +294,22 @@ TEST_P(TensorLayers, GptLayersAreTheWhole) {
   CheckLayers(*BuildGpt(wide));
 }
 
+// Gates and values of each device's columns, RMS norms, rotary positions.
+TEST_P(TensorLayers, LlamaLayersAreTheWhole) {
+  for (const double dropout : {0.0, 0.2}) {
+    GptConfig c = LlamaConfig(/*layers=*/1, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/24,
+                              /*tokens=*/8, /*vocabulary=*/20);
+    c.dropout = dropout;
+    CheckLayers(*BuildGpt(c));
+    c.feed_forward_kind = FeedForwardKind::kGeGlu;
+    c.biases = true;
+    for (const int64_t inner : {4, 160}) {  // memory is fullest elsewhere
+      c.feed_forward = inner;
+      CheckLayers(*BuildGpt(c));
+    }
+  }
+}
+
 // Attention over a memory, keys that are padding, targets that are not asked for.
 TEST_P(TensorLayers, EncodersAndDecodersAreTheWhole) {
   for (const double dropout : {0.0, 0.2}) {

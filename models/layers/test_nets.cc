@@ -5,6 +5,7 @@
 #include "models/zoo/candle_uno.h"
 #include "models/zoo/case_study.h"
 #include "models/zoo/dlrm.h"
+#include "models/zoo/gpt.h"
 #include "models/zoo/mmt.h"
 #include "models/zoo/transformer.h"
 
@@ -95,13 +96,23 @@ MmtConfig SmallMmt(double dropout) {
   return c;
 }
 
+absl::StatusOr<ModelGraph> SmallLlama(double dropout) {
+  GptConfig c = LlamaConfig(/*layers=*/3, /*hidden=*/12, /*heads=*/2, /*feed_forward=*/20,
+                            /*tokens=*/7, /*vocabulary=*/13);
+  c.dropout = dropout;
+  absl::StatusOr<ModelGraph> graph = BuildGpt(c);
+  if (graph.ok()) graph->name = "llama";
+  return graph;
+}
+
 }  // namespace
 
 std::vector<ModelGraph> SmallNets(double dropout, Activation activation) {
   std::vector<ModelGraph> nets;
-  for (auto graph : {BuildBert(SmallBert(dropout)), BuildTransformer(SmallTransformer(dropout)),
-                     BuildDlrm(SmallDlrm(activation)), BuildCandleUno(SmallCandleUno(activation)),
-                     BuildCaseStudy(SmallCaseStudy()), BuildMmt(SmallMmt(dropout))}) {
+  for (auto graph :
+       {BuildBert(SmallBert(dropout)), BuildTransformer(SmallTransformer(dropout)),
+        BuildDlrm(SmallDlrm(activation)), BuildCandleUno(SmallCandleUno(activation)),
+        BuildCaseStudy(SmallCaseStudy()), BuildMmt(SmallMmt(dropout)), SmallLlama(dropout)}) {
     CHECK(graph.ok()) << graph.status();
     nets.push_back(*std::move(graph));
   }

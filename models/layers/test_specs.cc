@@ -10,6 +10,7 @@
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/norm_spec.h"
 #include "models/specs/patch_embedding_spec.h"
 
@@ -39,6 +40,53 @@ void AddAttention(std::vector<LayerSpec>* layers) {
     attention.dropout = s.dropout;
     layers->push_back(GptAttentionSpec(attention));
   }
+}
+
+// Of later models: RMS norms, gates, no biases.
+void AddGatedBlocks(std::vector<LayerSpec>* layers) {
+  struct Sizes {
+    int64_t tokens, hidden, inner;
+    FeedForwardKind kind;
+    NormKind norm;
+    bool biases;
+    double dropout;
+  };
+  const Sizes sizes[] = {
+      {5, 8, 6, FeedForwardKind::kSwiGlu, NormKind::kRms, false, 0},
+      {6, 4, 20, FeedForwardKind::kSwiGlu, NormKind::kRms, false, 0.25},
+      {3, 12, 1, FeedForwardKind::kGeGlu, NormKind::kLayer, true, 0.25},
+      {4, 6, 40, FeedForwardKind::kGeGlu, NormKind::kLayer, true, 0},
+      {5, 8, 32, FeedForwardKind::kGelu, NormKind::kRms, true, 0},
+  };
+  for (const Sizes& s : sizes) {
+    GptMlpSizes mlp;
+    mlp.name = absl::StrCat("mlp", layers->size());
+    mlp.tokens = s.tokens;
+    mlp.hidden = s.hidden;
+    mlp.inner = s.inner;
+    mlp.kind = s.kind;
+    mlp.norm = s.norm;
+    mlp.biases = s.biases;
+    mlp.dropout = s.dropout;
+    layers->push_back(GptMlpSpec(mlp));
+    GptAttentionSizes attention;
+    attention.name = absl::StrCat("attention", layers->size());
+    attention.tokens = s.tokens;
+    attention.hidden = s.hidden;
+    attention.heads = 2;
+    attention.norm = s.norm;
+    if (!s.biases && s.hidden / 2 % 2 == 0) attention.rotary_base = 100;
+    attention.biases = s.biases;
+    attention.dropout = s.dropout;
+    layers->push_back(GptAttentionSpec(attention));
+  }
+  GptHeadSizes head;
+  head.name = "rms_head";
+  head.tokens = 5;
+  head.hidden = 8;
+  head.vocabulary = 7;
+  head.norm = NormKind::kRms;
+  layers->push_back(GptHeadSpec(head));
 }
 
 void AddCrossAttention(std::vector<LayerSpec>* layers) {
@@ -79,6 +127,9 @@ void AddEnds(std::vector<LayerSpec>* layers) {
   embedding.tokens = 5;
   embedding.hidden = 9;
   embedding.vocabulary = 7;
+  layers->push_back(GptEmbeddingSpec(embedding));
+  embedding.name = "tokens_alone";
+  embedding.positions = Positions::kNone;
   layers->push_back(GptEmbeddingSpec(embedding));
   for (bool bias : {false, true}) {
     GptHeadSizes head;
@@ -144,6 +195,7 @@ std::vector<LayerSpec> NetLayers() {
   std::vector<LayerSpec> layers;
   AddAttention(&layers);
   AddCrossAttention(&layers);
+  AddGatedBlocks(&layers);
   AddEnds(&layers);
   AddPatches(&layers);
   AddRecommendation(&layers);

@@ -1,6 +1,7 @@
 #include "models/specs/gpt_attention_spec.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "glog/logging.h"
 #include "models/graph/attention_workspace.h"
@@ -14,6 +15,8 @@ namespace {
 struct Sizes {
   int64_t samples, tokens, c, heads, w;
   bool causal, dropout;
+  int64_t statistics;  // what the norm keeps of a row
+  bool rotary;
   TensorParallel split;
   NumberWidth width;
 
@@ -43,7 +46,7 @@ LayerCosts AttentionCosts(const Sizes& s) {
   const SplitRows rows = s.Rows(TokenSlice());
   const int64_t m = rows.all;
   const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), own = s.width(rows.own * s.c);
-  const Bytes statistics = FloatBytes(2 * rows.own), lse = FloatBytes(m * s.heads), none;
+  const Bytes statistics = FloatBytes(s.statistics * rows.own), lse = FloatBytes(m * s.heads), none;
   const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens));
   LayerCosts costs;
   AddFlops(s, TokenSlice(), &costs);
@@ -78,7 +81,7 @@ LayerCosts AttentionCosts(const Sizes& s) {
 LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   const int64_t m = s.samples * slice.count;
   const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), none;
-  const Bytes statistics = FloatBytes(2 * m), lse = FloatBytes(m * s.heads);
+  const Bytes statistics = FloatBytes(s.statistics * m), lse = FloatBytes(m * s.heads);
   const Bytes sequence = s.width(3 * s.samples * s.tokens * s.w);
   const Bytes starts = slice.first == 0 ? sequence : none;
   const Bytes ends = slice.end() == s.tokens ? sequence : none;
@@ -119,6 +122,10 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * (m + keys) * s.w, s.w / s.heads));
   ops.backward_input.push_back(
       AttentionOperation(5.0 * scores, 4 * (m + keys) * s.w, s.w / s.heads));
+  if (s.rotary) {  // q and k, in place
+    ops.forward.push_back(ElementwiseOperation(4 * m * s.w));
+    ops.backward_input.push_back(ElementwiseOperation(4 * m * s.w));
+  }
   AddMatmul(m, s.c, s.w, &ops);
   AddElementwise(3 * own, 0, &ops);
   AddOwnNormAndResidual(own, &ops);
@@ -143,23 +150,32 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   layer.inputs = {s.input};
   layer.input_shapes = {{s.tokens, s.hidden}};
   layer.output_shape = {s.tokens, s.hidden};
-  layer.parameters = {
-      {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
-      {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
-      {s.name + "/wqkv", {s.hidden, 3 * width}, InitKind::kNormal, s.stddev, "", 1, 3},
-      {s.name + "/bqkv", {3 * width}, InitKind::kZeros, 0, "", 0, 3},
-      {s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, "", 0},
-      {s.name + "/bo", {s.hidden}, InitKind::kZeros, 0, ""},
-  };
+  layer.parameters = NormParameters(s.norm, s.name, s.hidden);
+  const auto add = [&](ParameterSpec p) { layer.parameters.push_back(std::move(p)); };
+  add({s.name + "/wqkv", {s.hidden, 3 * width}, InitKind::kNormal, s.stddev, "", 1, 3});
+  if (s.biases) add({s.name + "/bqkv", {3 * width}, InitKind::kZeros, 0, "", 0, 3});
+  add({s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, "", 0});
+  if (s.biases) add({s.name + "/bo", {s.hidden}, InitKind::kZeros, 0, ""});
   layer.attributes = {{"heads", static_cast<double>(s.heads)},
                       {"head_size", static_cast<double>(head_size)},
                       {"causal", s.causal ? 1 : 0},
-                      {"dropout", s.dropout}};
+                      {"dropout", s.dropout},
+                      {"rotary_base", s.rotary_base}};
+  CHECK(s.rotary_base == 0 || head_size % 2 == 0) << s.name << ": rotary heads of " << head_size;
   if (!s.key_lengths.empty()) {
     CHECK(!s.causal) << s.name << ": key lengths in causal attention";
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.tokens + 1}};
   }
-  const Sizes one{1, s.tokens, s.hidden, s.heads, width, s.causal, s.dropout > 0, {}, {}};
+  Sizes one;
+  one.samples = 1;
+  one.tokens = s.tokens;
+  one.c = s.hidden;
+  one.heads = s.heads;
+  one.w = width;
+  one.causal = s.causal;
+  one.dropout = s.dropout > 0;
+  one.statistics = NormStatistics(s.norm);
+  one.rotary = s.rotary_base != 0;
   const auto part = [one](int64_t samples, TensorParallel split,
                           NumberWidth bytes = NumberWidth()) {
     Sizes sizes = one;

@@ -24,6 +24,7 @@
 #include <string>
 
 #include "models/graph/layer_spec.h"
+#include "models/specs/block_kinds.h"  // IWYU pragma: export
 
 namespace pipelab {
 
@@ -38,11 +39,14 @@ struct GptAttentionSizes {
   // Not causal: the data field [1] that says how many tokens of a sample, from 1 on, are keys; the
   // rest is padding. Empty: all.
   std::string key_lengths = {};
+  double rotary_base = 0;  // rotary positions of q and k (kernels/attention_kernels.h); 0: none
+  NormKind norm = NormKind::kLayer;
+  bool biases = true;  // of the products
   double dropout = 0;
   double stddev = 0.02, projection_stddev = 0.02;  // of wqkv, of wo
 };
 
-// Places in LayerSpec::parameters and Layer::parameters_.
+// In the order of LayerSpec::parameters, which lacks those that the layer has not.
 struct GptAttentionParameter {
   enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo };  // [C], [C], [C, 3W], [3W], [W, C], [C]
 };

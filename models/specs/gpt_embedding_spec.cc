@@ -7,25 +7,26 @@ namespace {
 
 // A group sums the rows that each device's words have; where rows are split by tokens, the sums of
 // the device's own beside all.
-LayerCosts EmbeddingCosts(const SplitRows& rows, int64_t positions, int64_t c, bool learned,
+LayerCosts EmbeddingCosts(const SplitRows& rows, int64_t positions, int64_t c, bool sinusoidal,
                           NumberWidth width) {
   LayerCosts costs;
   costs.output = width(rows.own * c);
   costs.kept_for_weight = costs.output;  // dy
   costs.forward_peak = costs.output;
   if (rows.scattered()) costs.forward_peak += width(rows.all * c);
-  if (!learned) costs.forward_peak += width(positions * c);
+  if (sinusoidal) costs.forward_peak += width(positions * c);
   if (rows.scattered()) costs.backward_weight_peak = width(rows.all * c);
   costs.backward_peak = costs.backward_weight_peak;
   return costs;
 }
 
-LayerOperations EmbeddingOperations(const SplitRows& rows, int64_t c, int64_t degree) {
+LayerOperations EmbeddingOperations(const SplitRows& rows, int64_t c, bool positions,
+                                    int64_t degree) {
   const int64_t mc = rows.all * c;
   LayerOperations ops;
   // Rows, positions, sum; the latter two are of the own rows.
-  ops.forward = {ElementwiseOperation(3 * mc)};
-  if (rows.scattered())
+  ops.forward = {ElementwiseOperation((positions ? 3 : 2) * mc)};
+  if (rows.scattered() && positions)
     ops.forward = {ElementwiseOperation(2 * mc), ElementwiseOperation(3 * rows.own * c)};
   // Added to the rows of the device's words.
   ops.backward_weight = {ElementwiseOperation(mc + 2 * mc / degree)};
@@ -52,15 +53,17 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split);
   };
-  layer.split.operations = [rows, c = s.hidden](int64_t samples, TokenSlice slice,
-                                                TensorParallel split) {
-    return EmbeddingOperations(rows(samples, slice, split), c, split.degree);
+  const bool positions = s.positions != Positions::kNone;
+  layer.split.operations = [rows, c = s.hidden, positions](int64_t samples, TokenSlice slice,
+                                                           TensorParallel split) {
+    return EmbeddingOperations(rows(samples, slice, split), c, positions, split.degree);
   };
   layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
-  SetCosts(&layer, [rows, c = s.hidden, learned](NumberWidth width, LayerSpec* l) {
+  const bool sinusoidal = s.positions == Positions::kSinusoidal;
+  SetCosts(&layer, [rows, c = s.hidden, sinusoidal](NumberWidth width, LayerSpec* l) {
     l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
       const SplitRows r = rows(samples, slice, split);
-      return EmbeddingCosts(r, r.own / samples, c, learned, width);
+      return EmbeddingCosts(r, r.own / samples, c, sinusoidal, width);
     };
     l->split.collectives = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
       const Bytes bytes = width(rows(samples, slice, split).all * c);

@@ -21,7 +21,7 @@ namespace pipelab {
 
 inline constexpr char kGptEmbedding[] = "gpt_embedding";
 
-enum class Positions : uint8_t { kLearned, kSinusoidal };
+enum class Positions : uint8_t { kLearned, kSinusoidal, kNone };
 
 struct GptEmbeddingSizes {
   std::string name;

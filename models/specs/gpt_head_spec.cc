@@ -12,10 +12,10 @@ namespace {
 // Rows of C, V logits each, of one device. The order of allocations is in gpt_head.cc. Devices that
 // have some of the words each compute a row's largest logit, the sum of exponentials and the
 // target's logit together, and keep what makes the softmax whole: a number a row.
-LayerCosts HeadCosts(const SplitRows& rows, int64_t c, int64_t v, bool some_words,
+LayerCosts HeadCosts(const SplitRows& rows, int64_t c, int64_t v, NormKind norm, bool some_words,
                      NumberWidth width) {
   const int64_t m = rows.all;
-  const Bytes statistics = FloatBytes(2 * rows.own);  // mean and reciprocal deviation
+  const Bytes statistics = FloatBytes(NormStatistics(norm) * rows.own);
   const Bytes row = FloatBytes(m), mc = width(m * c), mv = width(m * v), none;
   const Bytes own = width(rows.own * c);
   LayerCosts costs;
@@ -69,10 +69,7 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
   layer.kind = kGptHead;
   layer.inputs = {s.input};
   layer.input_shapes = {{s.tokens, s.hidden}};
-  layer.parameters = {
-      {s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
-      {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""},
-  };
+  layer.parameters = NormParameters(s.norm, s.name, s.hidden);
   if (s.output_bias) {
     CHECK(s.tie.empty()) << s.name << ": an output bias beside a tied table";
     layer.parameters.push_back(
@@ -92,15 +89,17 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
     return HeadOperations(rows(samples, slice, split), c, v / split.degree);
   };
   layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
-  SetCosts(&layer, [rows, c = s.hidden, v = s.vocabulary](NumberWidth width, LayerSpec* l) {
-    l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
-      return HeadCosts(rows(samples, slice, split), c, v / split.degree, split.degree > 1, width);
-    };
-    l->split.collectives = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
-      return HeadCollectives(split, rows(samples, slice, split).all, c, width);
-    };
-    SetWholeCosts(l);
-  });
+  SetCosts(&layer,
+           [rows, c = s.hidden, v = s.vocabulary, norm = s.norm](NumberWidth width, LayerSpec* l) {
+             l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+               return HeadCosts(rows(samples, slice, split), c, v / split.degree, norm,
+                                split.degree > 1, width);
+             };
+             l->split.collectives = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+               return HeadCollectives(split, rows(samples, slice, split).all, c, width);
+             };
+             SetWholeCosts(l);
+           });
   return layer;
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 
 #include "models/graph/layer_spec.h"
+#include "models/specs/block_kinds.h"  // IWYU pragma: export
 
 namespace pipelab {
 
@@ -24,6 +25,7 @@ struct GptHeadSizes {
   std::string name;
   int input = 0;  // index of the layer before
   int64_t tokens = 0, hidden = 0, vocabulary = 0;
+  NormKind norm = NormKind::kLayer;
   double stddev = 0.02;
   std::string tie;           // of the table; empty: not tied
   bool output_bias = false;  // of the logits; not with a tie
@@ -31,7 +33,7 @@ struct GptHeadSizes {
   bool padded_targets = false;
 };
 
-// Places in LayerSpec::parameters and Layer::parameters_.
+// In the order of LayerSpec::parameters, which lacks those that the layer has not.
 struct GptHeadParameter {
   enum { kGamma, kBeta, kTable, kBias };  // [C], [C], [V, C]; with a bias [C, V], [V]
 };

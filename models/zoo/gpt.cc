@@ -23,6 +23,18 @@ absl::Status Check(const GptConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("vocabulary", c.vocabulary, kMostVocabulary));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("mlp_ratio", c.mlp_ratio, kMostMlpRatio));
   PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
+  if (c.feed_forward != 0) {
+    PIPELAB_RETURN_IF_ERROR(CheckModelSize("feed_forward", c.feed_forward, kMostHidden * 64));
+  }
+  if (c.rotary_base < 0 || (c.rotary_base > 0 && c.hidden / c.heads % 2 != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("--rotary_base=", c.rotary_base, ": heads of ",
+                                                   c.hidden / c.heads,
+                                                   " numbers; must be at least 0, and even heads"));
+  }
+  if (!c.biases && c.feed_forward_kind == FeedForwardKind::kGelu) {
+    return absl::InvalidArgumentError(
+        "--biases=false: a GELU has biases; give a gated feed-forward");
+  }
   if (c.tied_embeddings && c.output_bias) {
     return absl::InvalidArgumentError("--output_bias: not with --tied_embeddings");
   }
@@ -30,6 +42,23 @@ absl::Status Check(const GptConfig& c) {
 }
 
 }  // namespace
+
+GptConfig LlamaConfig(int64_t layers, int64_t hidden, int64_t heads, int64_t feed_forward,
+                      int64_t tokens, int64_t vocabulary) {
+  GptConfig c;
+  c.layers = layers;
+  c.hidden = hidden;
+  c.heads = heads;
+  c.tokens = tokens;
+  c.vocabulary = vocabulary;
+  c.feed_forward = feed_forward;
+  c.feed_forward_kind = FeedForwardKind::kSwiGlu;
+  c.norm = NormKind::kRms;
+  c.positions = Positions::kNone;
+  c.rotary_base = 10000;
+  c.biases = false;
+  return c;
+}
 
 absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   PIPELAB_RETURN_IF_ERROR(Check(c));
@@ -49,7 +78,11 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.tokens = c.tokens;
   sizes.hidden = c.hidden;
   sizes.heads = c.heads;
-  sizes.feed_forward = c.hidden * c.mlp_ratio;
+  sizes.feed_forward = c.feed_forward == 0 ? c.hidden * c.mlp_ratio : c.feed_forward;
+  sizes.feed_forward_kind = c.feed_forward_kind;
+  sizes.norm = c.norm;
+  sizes.rotary_base = c.rotary_base;
+  sizes.biases = c.biases;
   sizes.dropout = c.dropout;
   sizes.residual_branches = 2 * c.layers;
   int last = 0;
@@ -64,6 +97,7 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   head.tokens = c.tokens;
   head.hidden = c.hidden;
   head.vocabulary = c.vocabulary;
+  head.norm = c.norm;
   head.stddev = kTransformerStddev;
   head.tie = tie;
   head.output_bias = c.output_bias;

@@ -5,7 +5,8 @@
 //                                                    .tokens = 128, .vocabulary = 96}));
 //   g.num_parameters();        // nothing is allocated: 52B parameters are as quick
 //
-// Norms are in front of each half block (GPT-2); the GELU is the tanh form. Starts as GPT-2: normal
+// Norms are in front of each half block (GPT-2); the GELU is the tanh form. RMS norms, a gated
+// feed-forward and products without biases are later models' (block_kinds.h). Starts as GPT-2: normal
 // 0.02, the projections into the residual divided by sqrt(2 layers), zero biases.
 #ifndef PIPELAB_MODELS_ZOO_GPT_H_
 #define PIPELAB_MODELS_ZOO_GPT_H_
@@ -14,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
+#include "models/specs/block_kinds.h"
 #include "models/specs/gpt_embedding_spec.h"
 
 namespace pipelab {
@@ -27,8 +29,18 @@ struct GptConfig {
   bool tied_embeddings = false;  // one table for input and output: the tie "embedding"
   int64_t mlp_ratio = 4;         // the MLP's inner width / hidden
   Positions positions = Positions::kLearned;
+  int64_t feed_forward = 0;  // the MLP's inner width; 0: mlp_ratio * hidden
+  FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
+  NormKind norm = NormKind::kLayer;
+  double rotary_base = 0;    // above 0: rotary positions, beside those of `positions`
+  bool biases = true;        // of the blocks' products; a GELU has them
   bool output_bias = false;  // of the logits; not with tied embeddings
 };
+
+// Llama (Touvron et al., arXiv 2302.13971): RMS norms, rotary positions alone, SwiGLU, no biases and
+// two tables. Dropout, and what the sizes do not say, are as above.
+GptConfig LlamaConfig(int64_t layers, int64_t hidden, int64_t heads, int64_t feed_forward,
+                      int64_t tokens, int64_t vocabulary);
 
 // InvalidArgument names the field as an option, and its value: "--heads=3: heads must divide
 // --hidden=32".

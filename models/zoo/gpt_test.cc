@@ -87,6 +87,20 @@ TEST(Gpt, StartsAsGpt2) {
   }
 }
 
+// Three products of the feed-forward, and no parameters but matrices and gammas.
+TEST(Gpt, Llama) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g,
+                               BuildGpt(LlamaConfig(3, 24, 2, 20, /*tokens=*/10, 17)));
+  const int64_t c = 24, f = 20, words = 17;
+  EXPECT_EQ(g.num_parameters(), 3 * (4 * c * c + 3 * c * f + 2 * c) + c + 2 * words * c);
+  EXPECT_EQ(g.layers[2].costs(5).forward.value(), 5 * 10 * 6.0 * c * f);
+  for (const LayerSpec& layer : g.layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      EXPECT_TRUE(p.shape.size() == 2 || p.init == InitKind::kOnes) << p.name;
+    }
+  }
+}
+
 TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   const auto expect = [](GptConfig c, const char* what) {
     EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
@@ -121,6 +135,11 @@ TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   expect(c, "--dropout=-0.1: ");
   c.dropout = std::nan("");
   expect(c, "--dropout=nan: ");
+  c = LlamaConfig(1, 6, 2, 8, 4, 9);
+  expect(c, "--rotary_base=10000: heads of 3 numbers; must be at least 0, and even heads");
+  c = Small();
+  c.biases = false;
+  expect(c, "--biases=false: a GELU has biases");
   c = Small();
   c.layers = int64_t{1} << 40;
   expect(c, "--layers=1099511627776: ");

@@ -99,6 +99,17 @@ void AddGpt(Models* models) {
   Add("terapipe-175b", terapipe, 175e9, 1e9, words, Gpt(96, 12288, 96, 2048), models);
 }
 
+void AddLlama(Models* models) {
+  const std::string source = "Touvron et al. 2023 (LLaMA), Table 2";
+  const auto add = [&](const char* name, double printed, const GptConfig& c) {
+    Add(name, source, printed, 0.1e9, "", c, models);
+  };
+  add("llama-7b", 6.7e9, LlamaConfig(32, 4096, 32, 11008, 2048, 32000));
+  add("llama-13b", 13.0e9, LlamaConfig(40, 5120, 40, 13824, 2048, 32000));
+  add("llama-33b", 32.5e9, LlamaConfig(60, 6656, 52, 17920, 2048, 32000));
+  add("llama-65b", 65.2e9, LlamaConfig(80, 8192, 64, 22016, 2048, 32000));
+}
+
 void AddBert(Models* models) {
   BertConfig c;
   c.layers = 48;
@@ -146,6 +157,8 @@ void AddSmall(Models* models) {
                        c.vocabulary = 96;
                        return BuildGpt(c);
                      }});
+  models->push_back({"llama-small", source, 0, 0, "all sizes",
+                     [] { return BuildGpt(LlamaConfig(6, 64, 4, 172, 32, 96)); }});
   models->push_back({"mmt-small", source, 0, 0, "all sizes", [] {
                        MmtConfig c = PublishedMmt();
                        c.layers = 2;
@@ -232,6 +245,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddTransformerL(all);
     AddTranslation(all);
     AddGpt(all);
+    AddLlama(all);
     AddBert(all);
     AddGraphPipe(all);
     AddBaPipe(all);

@@ -34,9 +34,18 @@ ModelGraph Gpt(double dropout, Positions positions = Positions::kLearned) {
   return *BuildGpt(c);
 }
 
+ModelGraph Llama() {
+  return *BuildGpt(
+      LlamaConfig(/*layers=*/2, kHidden, kHeads, /*feed_forward=*/80, kTargetTokens, kWords));
+}
+
 std::vector<ModelGraph> Graphs() {
-  return {Gpt(0), Gpt(0.1, Positions::kSinusoidal), EncoderDecoder(0), EncoderDecoder(0.1),
-          WithUnfusedAttention(Gpt(0.1))};
+  return {Gpt(0),
+          Gpt(0.1, Positions::kSinusoidal),
+          EncoderDecoder(0),
+          EncoderDecoder(0.1),
+          WithUnfusedAttention(Gpt(0.1)),
+          Llama()};
 }
 
 void ExpectSameOperations(const std::vector<Operation>& a, const std::vector<Operation>& b) {

@@ -32,6 +32,9 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.head_size = s.head_size;
   attention.causal = s.causal;
   attention.key_lengths = s.key_lengths;
+  attention.norm = s.norm;
+  attention.rotary_base = s.rotary_base;
+  attention.biases = s.biases;
   attention.dropout = s.dropout;
   attention.stddev = kTransformerStddev;
   attention.projection_stddev = ProjectionStddev(s);
@@ -46,6 +49,9 @@ int AddFeedForward(const TransformerSizes& s, const std::string& name, int input
   mlp.tokens = s.tokens;
   mlp.hidden = s.hidden;
   mlp.inner = s.feed_forward;
+  mlp.kind = s.feed_forward_kind;
+  mlp.norm = s.norm;
+  mlp.biases = s.biases;
   mlp.dropout = s.dropout;
   mlp.stddev = kTransformerStddev;
   mlp.projection_stddev = ProjectionStddev(s);

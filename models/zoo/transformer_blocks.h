@@ -15,6 +15,7 @@
 #include <string>
 
 #include "models/graph/layer_spec.h"
+#include "models/specs/block_kinds.h"
 
 namespace pipelab {
 
@@ -24,6 +25,10 @@ struct TransformerSizes {
   int64_t tokens = 0, hidden = 0, heads = 0;
   int64_t head_size = 0;  // 0: hidden / heads
   int64_t feed_forward = 0;
+  FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
+  NormKind norm = NormKind::kLayer;
+  double rotary_base = 0;  // of self attention: GptAttentionSizes::rotary_base
+  bool biases = true;      // of the products of self attention and feed-forward
   double dropout = 0;
   int64_t residual_branches = 1;  // half blocks of the residual stream
   bool causal = true;

@@ -62,6 +62,15 @@ ComparedNetwork Gpt(Sizes sizes, bool tied) {
   return WithBatches(std::move(n), Either(sizes, 3, 4), Either(sizes, 2, 4));
 }
 
+ComparedNetwork Llama(Sizes sizes) {
+  const int64_t layers = Either(sizes, 2, 4), heads = Either(sizes, 3, 4);
+  ComparedNetwork n = Named(
+      "llama", BuildGpt(LlamaConfig(layers, Either(sizes, 30, 256), heads, Either(sizes, 23, 688),
+                                    Either(sizes, 13, 128), Either(sizes, 19, 96))));
+  n.settings = {{"layers", layers}, {"heads", heads}};
+  return WithBatches(std::move(n), Either(sizes, 3, 4), Either(sizes, 2, 4));
+}
+
 ComparedNetwork Bert(Sizes sizes) {
   BertConfig c;
   c.layers = Either(sizes, 2, 4);
@@ -293,7 +302,8 @@ std::vector<ComparedNetwork> ComparedNetworks(Sizes sizes) {
                                            AmoebaNet(sizes),
                                            ResNet(sizes),
                                            UNet(sizes),
-                                           Vgg(sizes)};
+                                           Vgg(sizes),
+                                           Llama(sizes)};
   if (sizes == Sizes::kTable) {
     networks.push_back(With("gpt_adamw", DecayedAdam(), Gpt(sizes, /*tied=*/false)));
     networks.push_back(With("gpt_sgd", NesterovSgd(), Gpt(sizes, /*tied=*/true)));

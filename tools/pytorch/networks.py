@@ -175,6 +175,35 @@ def gpt_tied(w: Weights, batch: Batch, s: Settings) -> Tensor:
     return gpt(w, batch, s, table="embedding")
 
 
+def rms_norm(w: Weights, name: str, x: Tensor) -> Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * w[f"{name}/gamma"]
+
+
+def rotate(x: Tensor, heads: int) -> Tensor:
+    """Rotary positions: [samples, tokens, hidden] whose heads turn by their token, pairs half a head apart."""
+    samples, tokens, hidden = x.shape
+    half = hidden // heads // 2
+    pair, token = (torch.arange(n, dtype=torch.float64) for n in (half, tokens))
+    angle = token.view(-1, 1, 1) * 10000.0 ** (-pair / half)  # [tokens, 1, pairs]
+    cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+    a, b = x.view(samples, tokens, heads, 2, half).unbind(3)
+    return torch.stack([a * cos - b * sin, a * sin + b * cos], 3).view(samples, tokens, hidden)
+
+
+def llama(w: Weights, batch: Batch, s: Settings) -> Tensor:
+    x = F.embedding(batch["tokens"], w["embedding/tokens"])
+    hidden_keys = causal(x.shape[1])
+    for i in range(s["layers"]):
+        name = f"block{i}/attention"
+        q, k, v = F.linear(rms_norm(w, name, x), w[f"{name}/wqkv"]).chunk(3, dim=-1)
+        q, k = rotate(q, s["heads"]), rotate(k, s["heads"])
+        x = x + F.linear(attend(q, k, v, s["heads"], hidden_keys), w[f"{name}/wo"])
+        name = f"block{i}/mlp"
+        gate, value = F.linear(rms_norm(w, name, x), w[f"{name}/w1"]).chunk(2, dim=-1)
+        x = x + F.linear(F.silu(gate) * value, w[f"{name}/w2"])
+    return cross_entropy(F.linear(rms_norm(w, "head", x), w["head/table"]), batch["targets"])
+
+
 def bert(w: Weights, batch: Batch, s: Settings) -> Tensor:
     x = embedding(w, "embedding", batch["tokens"])
     hidden_keys = key_padding(batch["tokens_length"], x.shape[1])
@@ -374,7 +403,7 @@ def vgg16(w: Weights, batch: Batch, s: Settings) -> Tensor:
 
 NETWORKS: dict[str, Callable[[Weights, Batch, Settings], Tensor]] = {
     f.__name__: f for f in (gpt, gpt_tied, bert, transformer, mmt, mmt_modalities, case_study, dlrm,
-                            candle_uno, amoebanet_d, resnet, unet, vgg16)
+                            candle_uno, amoebanet_d, resnet, unet, vgg16, llama)
 }
 # The same networks with other optimizers.
 NETWORKS |= {"gpt_adamw": gpt, "gpt_sgd": gpt_tied, "mmt_rmsprop": mmt}

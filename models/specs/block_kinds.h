@@ -1,0 +1,42 @@
+// What half blocks of a Transformer may be of besides their sizes: the norm in front of them, and
+// the nonlinearity of the feed-forward.
+//
+//   NormStatistics(NormKind::kRms)   // 1: the reciprocal deviation of a row
+#ifndef PIPELAB_MODELS_SPECS_BLOCK_KINDS_H_
+#define PIPELAB_MODELS_SPECS_BLOCK_KINDS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+enum class NormKind : uint8_t {
+  kLayer,  // gamma and beta; a row's mean and reciprocal deviation are kept
+  kRms,    // gamma alone, about 0 (Zhang and Sennrich, NeurIPS 2019)
+};
+
+enum class FeedForwardKind : uint8_t {
+  kGelu,    // gelu(x w1 + b1) w2 + b2
+  kSwiGlu,  // (swish(g) u) w2, with g and u from one product (Shazeer, arXiv 2002.05202)
+  kGeGlu,   // (gelu(g) u) w2
+};
+
+// Numbers that a norm keeps of a row.
+inline int64_t NormStatistics(NormKind norm) { return norm == NormKind::kLayer ? 2 : 1; }
+
+// The norm's parameters, in front of a layer's others.
+inline std::vector<ParameterSpec> NormParameters(NormKind norm, const std::string& name,
+                                                 int64_t hidden) {
+  std::vector<ParameterSpec> parameters = {{name + "/gamma", {hidden}, InitKind::kOnes, 0, ""}};
+  if (norm == NormKind::kLayer) {
+    parameters.push_back({name + "/beta", {hidden}, InitKind::kZeros, 0, ""});
+  }
+  return parameters;
+}
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_SPECS_BLOCK_KINDS_H_
