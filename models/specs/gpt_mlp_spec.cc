@@ -17,7 +17,8 @@ struct Sizes {
 
 // Rows of C; F inner columns, of one device. h, what the activation takes, has as many, or twice as
 // many with a gate. The order of allocations is in gpt_mlp.cc; where rows are split by tokens, all
-// of them are there from a gather to the product that takes them, or until their sums are scattered.
+// of them are there from a gather to the product that takes them, or until their sums are
+// scattered.
 LayerCosts MlpCosts(const SplitRows& rows, const Sizes& s, int64_t f, NumberWidth width) {
   const int64_t m = rows.all, c = s.c;
   const Bytes statistics = FloatBytes(s.statistics * rows.own);

@@ -5,9 +5,9 @@
 //                                 .inner = 1024});
 //
 // Output: {tokens, hidden}. Of the forward it keeps the input of the GELU [M, inner], or the gates
-// and values [M, 2 inner], and the norm's mean and reciprocal deviation. The norm's output and the GELU's are computed again for the weight
-// gradient: that costs a few percent of the pass (less, the wider the model) and saves 5 of 9 [M,
-// hidden] with inner = 4 hidden.
+// and values [M, 2 inner], and the norm's mean and reciprocal deviation. The norm's output and the
+// GELU's are computed again for the weight gradient: that costs a few percent of the pass (less,
+// the wider the model) and saves 5 of 9 [M, hidden] with inner = 4 hidden.
 #ifndef PIPELAB_MODELS_SPECS_GPT_MLP_SPEC_H_
 #define PIPELAB_MODELS_SPECS_GPT_MLP_SPEC_H_
 
@@ -32,8 +32,8 @@ struct GptMlpSizes {
   double stddev = 0.02, projection_stddev = 0.02;  // of w1, of w2
 };
 
-// In the order of LayerSpec::parameters, which lacks those that the layer has not. [C], [C], [C, F],
-// [F], [F, C], [C]; with a gate [C, 2F], [2F].
+// In the order of LayerSpec::parameters, which lacks those that the layer has not: [C], [C],
+// [C, F], [F], [F, C], [C]; with a gate w1 is [C, 2F] and b1 [2F].
 struct GptMlpParameter {
   enum { kGamma, kBeta, kW1, kB1, kW2, kB2 };
 };

@@ -6,8 +6,8 @@
 //   g.num_parameters();        // nothing is allocated: 52B parameters are as quick
 //
 // Norms are in front of each half block (GPT-2); the GELU is the tanh form. RMS norms, a gated
-// feed-forward and products without biases are later models' (block_kinds.h). Starts as GPT-2: normal
-// 0.02, the projections into the residual divided by sqrt(2 layers), zero biases.
+// feed-forward and products without biases are later models' (block_kinds.h). Starts as GPT-2:
+// normal 0.02, the projections into the residual divided by sqrt(2 layers), zero biases.
 #ifndef PIPELAB_MODELS_ZOO_GPT_H_
 #define PIPELAB_MODELS_ZOO_GPT_H_
 
@@ -37,8 +37,8 @@ struct GptConfig {
   bool output_bias = false;  // of the logits; not with tied embeddings
 };
 
-// Llama (Touvron et al., arXiv 2302.13971): RMS norms, rotary positions alone, SwiGLU, no biases and
-// two tables. Dropout, and what the sizes do not say, are as above.
+// Llama (Touvron et al., arXiv 2302.13971): RMS norms, rotary positions alone, SwiGLU, no biases,
+// two tables; no dropout.
 GptConfig LlamaConfig(int64_t layers, int64_t hidden, int64_t heads, int64_t feed_forward,
                       int64_t tokens, int64_t vocabulary);
 

@@ -35,8 +35,8 @@ class ActionChecker {
   absl::Status Check() {
     int64_t actions = 0;
     for (const std::vector<Action>& list : s_.order) actions += static_cast<int64_t>(list.size());
-    // Each cell needs a forward and, but in inference, a backward: this bounds the table by the size
-    // of the input, but lets small schedules have an exact message about what is missing.
+    // Each cell needs a forward and, but in inference, a backward: this bounds the table by the
+    // size of the input, but lets small schedules have an exact message about what is missing.
     const int64_t cells = cell_.size(), least = s_.forward_only ? cells : 2 * cells;
     if (least > actions + kSpareCells) {
       return Invalid("the order has ", actions, " actions; ", s_.num_stages(), " stages, ",

@@ -138,8 +138,8 @@ class PipelineTraining {
 };
 
 // What a training cuts its model into: stages as `layout` says (num_stages of them, where that is
-// not 0), or ranges of layers, balanced by flops: of forwards where nothing is learned, and of heads
-// too where stages learn locally, though the partition is of the model without them.
+// not 0), or ranges of layers, balanced by flops: of forwards where nothing is learned, and of
+// heads too where stages learn locally, though the partition is of the model without them.
 absl::StatusOr<ModelPartition> ChoosePartition(const ModelGraph& graph, int num_stages,
                                                int64_t micro_batch_size, absl::string_view layout,
                                                const StageLearning& learning = {});
