@@ -37,7 +37,8 @@ ModelGraph SmallChain() {
 class Inference : public testing::Test {
  protected:
   // Three steps each way, of weights that some training has left.
-  static void Compare(const ModelGraph& graph, const BatchSource& data, TrainingOptions options) {
+  static void Compare(const ModelGraph& graph, const BatchSource& data,
+                      const TrainingOptions& options) {
     SCOPED_TRACE(testing::Message() << graph.name << ", " << Describe(options));
     const int micro_batches = options.sizes.micro_batches;
     const auto on = (options.devices ? options.devices : CpuDevices())(1);
