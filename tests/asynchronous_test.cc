@@ -11,7 +11,6 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "models/data/camera_frames.h"
 #include "models/layers/serial_trainer.h"
-#include "models/zoo/conv_chain.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/runtime/batch_norm.h"
 #include "pipelines/runtime/staleness.h"
@@ -47,16 +46,6 @@ class StaleTrainer {
   const std::unique_ptr<Backend> backend_ = MakeCpuBackend(&arena_);
   std::unique_ptr<SerialTrainer> trainer_;
 };
-
-ModelGraph SmallChain() {
-  ConvChainConfig config;
-  config.layers = 9;
-  config.channels = 3;
-  config.kernel = 3;
-  config.height = 6;
-  config.width = 8;
-  return BuildConvChain(config).value().graph;
-}
 
 class Asynchronous : public testing::Test {
  protected:

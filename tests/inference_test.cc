@@ -14,7 +14,6 @@
 #include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
 #include "models/layers/test_nets.h"
-#include "models/zoo/conv_chain.h"
 #include "pipelines/runtime/training.h"
 #include "pipelines/sim/simulate.h"
 #include "tests/small_gpt.h"
@@ -23,16 +22,6 @@
 
 namespace pipelab {
 namespace {
-
-ModelGraph SmallChain() {
-  ConvChainConfig config;
-  config.layers = 9;
-  config.channels = 3;
-  config.kernel = 3;
-  config.height = 6;
-  config.width = 8;
-  return BuildConvChain(config).value().graph;
-}
 
 class Inference : public testing::Test {
  protected:

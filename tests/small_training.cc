@@ -6,10 +6,21 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_devices.h"
+#include "models/zoo/conv_chain.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_matchers.h"
 
 namespace pipelab {
+
+ModelGraph SmallChain() {
+  ConvChainConfig config;
+  config.layers = 9;
+  config.channels = 3;
+  config.kernel = 3;
+  config.height = 6;
+  config.width = 8;
+  return BuildConvChain(config).value().graph;
+}
 
 TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_batches) {
   TrainingOptions options;

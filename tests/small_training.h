@@ -16,6 +16,9 @@
 
 namespace pipelab {
 
+// Of nine convolutions of images of 6 x 8.
+ModelGraph SmallChain();
+
 TrainingOptions SmallTraining(const std::string& scheme, int devices, int micro_batches);
 
 // The same for the serial loop.

@@ -80,12 +80,15 @@ nlohmann::json AsJson(const SimulatedRun& run, const Arrivals& a) {
           {"end", Units(run, a.figures.end)}};
 }
 
+std::string UnitOf(const SimulatedRun& run) {
+  return run.unit.empty() ? "" : absl::StrCat(" ", run.unit);
+}
+
 std::string AsText(const SimulatedRun& run, const Arrivals& a) {
-  const std::string unit = run.unit.empty() ? "" : absl::StrCat(" ", run.unit);
+  const std::string unit = UnitOf(run);
   return absl::StrFormat(
       "\nA micro-batch every %.12g%s: latency %.12g%s (median), %.12g%s (99 %%), %.12g%s "
-      "(longest); "
-      "%d of %d waited at their source\n",
+      "(longest); %d of %d waited at their source\n",
       a.period, unit, Units(run, a.figures.median), unit, Units(run, a.figures.p99), unit,
       Units(run, a.figures.longest), unit, a.figures.blocked, a.figures.taken);
 }
@@ -125,7 +128,7 @@ std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSki
 }
 
 std::string AsTable(const std::string& source, const SimulatedRun& run, const Figures& figures) {
-  const std::string unit = run.unit.empty() ? "" : absl::StrCat(" ", run.unit);
+  const std::string unit = UnitOf(run);
   std::string text = absl::StrFormat("%s%s%s: makespan %.12g%s, bubble %.2f %%\n\n", run.note,
                                      run.note.empty() ? "" : "\n", source, figures.makespan, unit,
                                      100 * figures.bubble);

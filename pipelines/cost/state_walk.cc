@@ -16,8 +16,12 @@ void Add(const StateParts& more, StateParts* sum) {
   sum->older_weights += more.older_weights;
 }
 
-// Inference: nothing is learned.
-void KeepWeights(StateParts* state) { state->gradients = state->optimizer = Bytes(0); }
+// Without gradients and an optimizer where nothing is learned.
+CopyState StateOfCopy(const CostTable& costs, const Program& program, const StageCopy& copy) {
+  CopyState state = StateOf(costs.stages[copy.stage].memory, ShardOf(program, copy));
+  if (program.schedule.forward_only) state.always.gradients = state.always.optimizer = Bytes(0);
+  return state;
+}
 
 bool IsWeightGradient(const Instruction& i) {
   return i.op == OpCode::kCompute &&
@@ -63,8 +67,7 @@ StateWalk::StateWalk(const CostTable& costs, const Program& program, int device)
       const std::vector<int>& group = s.placement.groups[r][stage];
       if (std::find(group.begin(), group.end(), device) == group.end()) continue;
       Copy& copy = copies_[{r, stage}];
-      copy.state = StateOf(costs.stages[stage].memory, ShardOf(program, {device, r, stage}));
-      if (s.forward_only) KeepWeights(&copy.state.always);
+      copy.state = StateOfCopy(costs, program, {device, r, stage});
       Add(copy.state.always, &now_);
       constant_ &= copy.state.gathered + copy.state.run_gradients == Bytes(0);
     }
@@ -113,10 +116,7 @@ std::vector<Bytes> PeakState(const CostTable& costs, const Program& program) {
     for (int r = 0; r < s.placement.num_replicas(); ++r) {
       for (int stage = 0; stage < s.num_stages(); ++stage) {
         for (int d : s.placement.groups[r][stage]) {
-          const Shard shard = ShardOf(program, {d, r, stage});
-          StateParts state = StateOf(costs.stages[stage].memory, shard).always;
-          if (s.forward_only) KeepWeights(&state);
-          peak[d] += state.total();
+          peak[d] += StateOfCopy(costs, program, {d, r, stage}).always.total();
         }
       }
     }

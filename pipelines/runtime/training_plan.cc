@@ -44,7 +44,7 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   PIPELAB_ASSIGN_OR_RETURN(parts.schedule, ScheduleOf(graph, options));
   StageLearning learning;
   learning.forward_only = parts.schedule.forward_only;
-  const bool local = LearnsLocally(parts.schedule.stages) && !learning.forward_only;
+  const bool local = LearnsLocally(parts.schedule);
   if (local) learning.heads = options.local_heads;
   PIPELAB_ASSIGN_OR_RETURN(ModelPartition partition,
                            PartitionOf(graph, parts.schedule.num_stages(), options, learning));

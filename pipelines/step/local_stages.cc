@@ -24,8 +24,9 @@ std::vector<int> Moved(const std::vector<int>& of_layer, const std::vector<int>&
 
 }  // namespace
 
-bool LearnsLocally(const StageGraph& stages) {
-  return !std::all_of(stages.edges.begin(), stages.edges.end(), BringsGradient);
+bool LearnsLocally(const Schedule& schedule) {
+  const std::vector<StageGraph::Edge>& edges = schedule.stages.edges;
+  return !schedule.forward_only && !std::all_of(edges.begin(), edges.end(), BringsGradient);
 }
 
 absl::Status LearnsLocallyError(const absl::Status& error) {

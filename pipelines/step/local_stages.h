@@ -1,7 +1,7 @@
 // A model under a schedule whose stages learn locally (scheme local): each stage but the last gets
 // a head where the partition cuts the model (models/zoo/local_heads.h).
 //
-//   if (LearnsLocally(schedule.stages)) {
+//   if (LearnsLocally(schedule)) {
 //     PIPELAB_ASSIGN_OR_RETURN(absl::optional<LocalStages> local,
 //                              LocalStagesOf(model, partition, LocalHead::kLinear));
 //     ...   // the model and the partition that the step is of; none: the model's own
@@ -23,8 +23,8 @@ struct LocalStages {
   ModelPartition partition;
 };
 
-// Whether some edge brings no gradient.
-bool LearnsLocally(const StageGraph& stages);
+// Whether something is learned, and some edge brings no gradient.
+bool LearnsLocally(const Schedule& schedule);
 
 // Says what the error is of.
 absl::Status LearnsLocallyError(const absl::Status& error);

@@ -143,7 +143,7 @@ absl::StatusOr<StageLearning> StepCache::LearningOf(const StepConfig& c) {
   if (c.has_schedule_file() || HasSchedule(c.scheme)) {
     PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, ScheduleOf(c));
     learning.forward_only = schedule->forward_only;
-    local = LearnsLocally(schedule->stages) && !learning.forward_only;
+    local = LearnsLocally(*schedule);
   }
   if (!local) return learning;
   for (const LayerSpec& layer : model_.model->graph.layers) local &= layer.detached.empty();
