@@ -16,6 +16,7 @@ namespace pipelab {
 
 struct AttentionCall {
   int64_t samples, heads, head_size;
+  int64_t group;          // heads of q that share one of k and v
   int64_t queries, keys;  // of each sample: rows of out; rows of k and v
   bool causal;
   int64_t first_query;   // the token of the first query, where causal
@@ -26,6 +27,7 @@ struct AttentionCall {
   int64_t k_offset, v_offset, kv_row, kv_sample;
 
   int64_t width() const { return heads * head_size; }
+  int64_t kv_width() const { return width() / group; }
   // The first keys, which query row `query` of `sample` sees.
   int64_t KeysOf(int64_t sample, int64_t query) const {
     if (causal) return first_query + query + 1;
@@ -39,10 +41,12 @@ struct AttentionCall {
 };
 
 inline AttentionCall CallOf(const AttentionShape& s) {
-  const int64_t width = s.heads * s.head_size, row = 3 * width, sample = s.tokens * row;
+  const int64_t width = s.heads * s.head_size, row = width + 2 * s.kv_width();
+  const int64_t sample = s.tokens * row;
   return {s.samples,
           s.heads,
           s.head_size,
+          width / s.kv_width(),
           s.num_queries(),
           s.tokens,
           s.causal,
@@ -53,7 +57,7 @@ inline AttentionCall CallOf(const AttentionShape& s) {
           row,
           sample,
           width,
-          2 * width,
+          width + s.kv_width(),
           row,
           sample};
 }
@@ -63,6 +67,7 @@ inline AttentionCall CallOf(const CrossAttentionShape& s) {
   return {s.samples,
           s.heads,
           s.head_size,
+          /*group=*/1,
           s.queries,
           s.keys,
           /*causal=*/false,

@@ -40,9 +40,11 @@ void CheckAttention(const char* kernel, const AttentionShape& shape,
   CHECK(!shape.causal || shape.key_lengths.empty())
       << kernel << ": key lengths in causal attention";
   CheckKeyLengths(kernel, shape.key_lengths, shape.samples, shape.tokens);
+  CHECK(shape.kv_heads >= 0 && (shape.kv_heads == 0 || shape.heads % shape.kv_heads == 0))
+      << kernel << ": " << shape.heads << " heads share " << shape.kv_heads;
   const int64_t width = shape.heads * shape.head_size;
   const int64_t queries = shape.samples * shape.num_queries();
-  CheckRowsOf(kernel, qkv_M3C, shape.samples * shape.tokens, 3 * width);
+  CheckRowsOf(kernel, qkv_M3C, shape.samples * shape.tokens, width + 2 * shape.kv_width());
   CheckRowsOf(kernel, out_MC, queries, width);
   CHECK_EQ(lse_SHQ.size(), queries * shape.heads)
       << kernel << ": one log-sum-exp per query and head";

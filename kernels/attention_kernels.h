@@ -34,6 +34,10 @@ inline constexpr int64_t kAttentionBlockRows = 64;
 // not be there yet. The slices of a sequence have the bits of one call where each begins at a
 // multiple of kAttentionBlockRows: the blocks are then the same. Elsewhere sums over keys are of
 // other lengths, and results differ by rounding.
+//
+// Grouped queries (Ainslie et al., EMNLP 2023): heads h of q with the same h / (heads / kv_heads)
+// share a head of k and v. With C = heads * head_size a row of q, k and v has C + 2 kv_width()
+// numbers.
 struct AttentionShape {
   int64_t samples = 0, tokens = 0, heads = 0, head_size = 0;
   bool causal = true;
@@ -41,7 +45,9 @@ struct AttentionShape {
   // How many tokens of each sample are keys, the rest being padding. Empty: all. Not for causal
   // attention, whose real tokens never see the padding behind them.
   absl::Span<const int32_t> key_lengths = {};
+  int64_t kv_heads = 0;  // divides heads; 0: as many
 
+  int64_t kv_width() const { return (kv_heads == 0 ? heads : kv_heads) * head_size; }
   int64_t num_queries() const { return queries == 0 ? tokens : queries; }
   int64_t end_query() const { return first_query + num_queries(); }
   // Tokens whose keys and values some query of the call reads: the first ones.

@@ -60,6 +60,9 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
   const GptConfig gpt = DividedGpt(/*tied=*/false);
   GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
                                  gpt.tokens, gpt.vocabulary);
+  config.head_size = 4;
+  config.kv_heads = gpt.heads;
+  config.heads = 2 * gpt.heads;
   config.dropout = 0.1;
   const ModelGraph graph = *BuildGpt(config);
   for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}, Grid{4, 2, 1}, Grid{2, 4, 1}}) {

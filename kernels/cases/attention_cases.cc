@@ -16,13 +16,15 @@ namespace {
 void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
   for (const AttentionShape& s : AttentionShapes(size)) {
     const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size, n = s.num_queries();
-    const Shape qkv{m, 3 * width}, out{s.samples * n, width}, lse{s.samples, s.heads, n};
+    const Shape qkv{m, width + 2 * s.kv_width()}, out{s.samples * n, width},
+        lse{s.samples, s.heads, n};
     const std::string shape =
         absl::StrCat(s.samples, "x", s.tokens, "x", s.heads, "x", s.head_size,
                      s.causal                ? "/causal"
                      : s.key_lengths.empty() ? "/full"
                                              : "/padded",
-                     s.queries > 0 ? absl::StrCat("/", s.first_query, "-", s.end_query()) : "");
+                     s.queries > 0 ? absl::StrCat("/", s.first_query, "-", s.end_query()) : "",
+                     s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "");
     // Pairs of a query and a key that it sees.
     const double pairs = double(s.samples) * s.heads *
                          (s.causal ? n * (2 * s.first_query + n + 1) / 2 : n * s.tokens);
@@ -36,7 +38,8 @@ void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     c.tensors = {{qkv}, {out, kOut}, {lse, kOut}};
     c.run = [s](Backend* be, const Tensors& t) { be->attention().Forward(s, t[0], t[1], t[2]); };
     c.flops = 4 * pairs * s.head_size;
-    const double read = 2.0 * s.samples * s.num_keys() * width, own = 1.0 * s.samples * n * width;
+    const double read = 2.0 * s.samples * s.num_keys() * s.kv_width(),
+                 own = 1.0 * s.samples * n * width;
     c.bytes = Floats(read + 2 * own);  // k, v; q, out
     cases->push_back(c);
 

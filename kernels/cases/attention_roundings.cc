@@ -38,7 +38,8 @@ void ForEachPair(const AttentionCall& call, const Body& body) {
       for (int64_t i = 0; i < call.queries; ++i) {
         for (int64_t j = 0; j < call.KeysOf(s, i); ++j) {
           const int64_t column = h * call.head_size;
-          const int64_t key = s * call.kv_sample + j * call.kv_row + column;
+          const int64_t key =
+              s * call.kv_sample + j * call.kv_row + h / call.group * call.head_size;
           body(Pair{call.q_offset + s * call.q_sample + i * call.q_row + column,
                     call.k_offset + key, call.v_offset + key,
                     (s * call.queries + i) * call.width() + column,

@@ -126,9 +126,9 @@ TEST(Gradient, Attention) {
     const AttentionCall call = CallOf(s);
     const int64_t m = s.samples * s.tokens, width = s.heads * s.head_size;
     const int64_t queries = s.samples * s.num_queries();
-    const Inputs in = {NormalVector(m * 3 * width, "qkv")};
+    const Inputs in = {NormalVector(m * (width + 2 * s.kv_width()), "qkv")};
     const Vector dout = NormalVector(queries * width, "dout");
-    Vector out(queries * width), lse(queries * s.heads), dqkv(m * 3 * width);
+    Vector out(queries * width), lse(queries * s.heads), dqkv(in[0].size());
     const auto loss = [&](const Inputs& v) {
       reference::Attention(call, v[0], v[0], absl::MakeSpan(out), absl::MakeSpan(lse));
       return Dot(out, dout);

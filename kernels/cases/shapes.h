@@ -91,9 +91,19 @@ inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
               {2, 5, 2, 3, true, 3, 2},
               {1, 6, 3, 4, false, 2, 3},
               // Sequences of three and five tokens, padded to six.
-              {2, 6, 2, 3, false, 0, 0, kThreeAndFive}};
+              {2, 6, 2, 3, false, 0, 0, kThreeAndFive},
+              // Heads that share keys: some, all.
+              {2, 5, 4, 3, true, 0, 0, {}, 2},
+              {1, 67, 6, 2, false, 0, 0, {}, 2},
+              {2, 7, 4, 3, true, 2, 4, {}, 1},
+              {2, 5, 4, 3, true, 3, 2, {}, 2},
+              {2, 6, 3, 3, false, 0, 0, kThreeAndFive, 1}};
     case CaseSize::kMedium:
-      return {{2, 64, 2, 32, true},
+      return {{1, 129, 6, 20, true, 0, 0, {}, 2},
+              {2, 130, 4, 16, false, 0, 0, kThreeAndFive, 2},
+              {2, 200, 4, 16, true, 64, 64, {}, 1},
+              {1, 200, 4, 64, true, 128, 72, {}, 2},
+              {2, 64, 2, 32, true},
               {1, 129, 3, 20, true},
               {1, 100, 2, 64, false},
               {1, 200, 1, 16, true},

@@ -20,26 +20,29 @@ struct Block {
   int64_t lse;
 };
 
-// Blocks go from the end of the queries to their start. The first one thus reaches every key that
-// the call reads; where that is all of the sequence, key and value gradients are written by it and
-// added to by the others.
+// Blocks go from the end of the queries to their start, the heads of a group in turn. The first one
+// thus reaches every key that the call reads; where that is all of the sequence, key and value
+// gradients are written by it and added to by the others.
 template <class Body>
 void ForEachBlock(const AttentionCall& call, Body body) {
   const int64_t queries = call.queries;
   const int64_t last = (queries - 1) / kAttentionBlockRows * kAttentionBlockRows;
   for (int64_t s = 0; s < call.samples; ++s) {
-    for (int64_t h = 0; h < call.heads; ++h) {
+    for (int64_t shared = 0; shared < call.heads / call.group; ++shared) {
       for (int64_t begin = last; begin >= 0; begin -= kAttentionBlockRows) {
         Block b;
         b.rows = std::min(kAttentionBlockRows, queries - begin);
         b.keys = call.KeysOf(s, begin + b.rows - 1);
         b.causal_from = call.causal ? call.first_query + begin : -1;
-        b.first = begin == last && call.writes_all_keys;
-        b.q = s * call.q_sample + begin * call.q_row + h * call.head_size;
-        b.kv = s * call.kv_sample + h * call.head_size;
-        b.out = (s * queries + begin) * call.width() + h * call.head_size;
-        b.lse = (s * call.heads + h) * queries + begin;
-        body(b);
+        b.kv = s * call.kv_sample + shared * call.head_size;
+        for (int64_t i = 0; i < call.group; ++i) {
+          const int64_t h = shared * call.group + i;
+          b.first = begin == last && call.writes_all_keys && i == 0;
+          b.q = s * call.q_sample + begin * call.q_row + h * call.head_size;
+          b.out = (s * queries + begin) * call.width() + h * call.head_size;
+          b.lse = (s * call.heads + h) * queries + begin;
+          body(b);
+        }
       }
     }
   }

@@ -136,7 +136,8 @@ void QueryGradient(Queue& queue, const AttentionNumbers& call, const T* dout, co
                  float* const k = own_dq + rows * pitch;
                  float* const v = k + rows * pitch;
                  float* const scores = v + rows * pitch;
-                 const T* const of_kv = kv + tile.sample * c.kv_sample + column;
+                 const T* const of_kv =
+                     kv + tile.sample * c.kv_sample + tile.head / c.group * c.size;
                  const int64_t row_of_lse = (tile.sample * c.heads + tile.head) * c.queries;
                  Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row,
                       tile.first, c.queries, rows, c.size, own_q);
@@ -178,8 +179,9 @@ void QueryGradient(Queue& queue, const AttentionNumbers& call, const T* dout, co
                });
 }
 
-// Over the tiles of queries from the last to the first, as the slices of a sequence come: a later
-// call goes on with the sum that an earlier one left.
+// Over the tiles of queries from the last to the first, as the slices of a sequence come, and for
+// each over the heads that share the keys: a later call goes on with the sum that an earlier one
+// left.
 template <class T>
 void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const T* dout, const T* q,
                       const T* kv, const float* lse, const float* delta, T* dkv) {
@@ -191,10 +193,9 @@ void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const T* dout,
   const int64_t pitch = c.size + 1, width = c.heads * c.size, score_pitch = rows + 1;
   const float scale = 1.0f / sqrtf(static_cast<float>(c.size));
   ForEachBlock(
-      queue, "AttentionKeyValueGradient", c.samples * c.heads * tiles,
+      queue, "AttentionKeyValueGradient", c.samples * (c.heads / c.group) * tiles,
       6 * rows * pitch + 2 * rows * score_pitch, [=] PIPELAB_DEVICE(Block & block, int64_t b) {
-        const Tile tile = TileOf(b, tiles, c.heads, rows);
-        const int64_t column = tile.head * c.size;
+        const Tile tile = TileOf(b, tiles, c.heads / c.group, rows);  // of a head of k and v
         float* const k = block.shared();
         float* const v = k + rows * pitch;
         float* const dk = v + rows * pitch;
@@ -203,15 +204,16 @@ void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const T* dout,
         float* const own_dout = own_q + rows * pitch;
         float* const p = own_dout + rows * pitch;
         float* const dscores = p + rows * score_pitch;
-        const int64_t of_kv = tile.sample * c.kv_sample + column;
-        const int64_t row_of_lse = (tile.sample * c.heads + tile.head) * c.queries;
+        const int64_t of_kv = tile.sample * c.kv_sample + tile.head * c.size;
         Load(block, kv + of_kv + c.k_offset, c.kv_row, tile.first, keys, rows, c.size, k);
         Load(block, kv + of_kv + c.v_offset, c.kv_row, tile.first, keys, rows, c.size, v);
         const int64_t end = c.writes_all_keys ? tile.first : keys;  // nothing, or what is there
         Load(block, dkv + of_kv + c.k_offset, c.kv_row, tile.first, end, rows, c.size, dk);
         Load(block, dkv + of_kv + c.v_offset, c.kv_row, tile.first, end, rows, c.size, dv);
-        for (int64_t query_tile = query_tiles - 1; query_tile >= 0; --query_tile) {
-          const int64_t first = query_tile * rows;
+        for (int64_t turn = query_tiles * c.group - 1; turn >= 0; --turn) {
+          const int64_t first = turn / c.group * rows;
+          const int64_t head = tile.head * c.group + turn % c.group, column = head * c.size;
+          const int64_t row_of_lse = (tile.sample * c.heads + head) * c.queries;
           const int64_t last = first + rows < c.queries ? first + rows : c.queries;
           if (KeysOf(c, tile.sample, last - 1) <= tile.first) continue;  // sees none of the keys
           Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row, first, c.queries,
@@ -266,54 +268,54 @@ void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* 
   const int64_t rows = TileRows(c.size, 4), tiles = (c.queries + rows - 1) / rows;
   const int64_t pitch = c.size + 1, width = c.heads * c.size;
   const float scale = 1.0f / sqrtf(static_cast<float>(c.size));
-  ForEachBlock(queue, "Attention", c.samples * c.heads * tiles,
-               4 * rows * pitch + rows * (rows + 1) + 3 * rows,
-               [=] PIPELAB_DEVICE(Block & block, int64_t b) {
-                 const Tile tile = TileOf(b, tiles, c.heads, rows);
-                 const int64_t column = tile.head * c.size;
-                 ForwardTile t;
-                 t.rows = rows;
-                 t.size = c.size;
-                 t.q = block.shared();
-                 t.o = t.q + rows * pitch;
-                 t.k = t.o + rows * pitch;
-                 t.v = t.k + rows * pitch;
-                 t.scores = t.v + rows * pitch;
-                 t.most = t.scores + rows * (rows + 1);
-                 t.sum = t.most + rows;
-                 t.fade = t.sum + rows;
-                 const T* const of_kv = kv + tile.sample * c.kv_sample + column;
-                 Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row,
-                      tile.first, c.queries, rows, c.size, t.q);
-                 block.ForEach(rows * pitch, [&](int64_t at) { t.o[at] = 0.0f; });
-                 block.ForEach(rows, [&](int64_t r) {
-                   t.most[r] = -INFINITY;
-                   t.sum[r] = 0.0f;
-                 });
-                 const int64_t last = tile.first + rows < c.queries ? tile.first + rows : c.queries;
-                 const int64_t keys = KeysOf(c, tile.sample, last - 1);
-                 for (int64_t first_key = 0; first_key < keys; first_key += rows) {
-                   Load(block, of_kv + c.k_offset, c.kv_row, first_key, keys, rows, c.size, t.k);
-                   Load(block, of_kv + c.v_offset, c.kv_row, first_key, keys, rows, c.size, t.v);
-                   block.ForEach(rows * rows, [&](int64_t at) {
-                     const int64_t r = at / rows, j = at % rows, query = tile.first + r;
-                     const bool seen =
-                         query < c.queries && first_key + j < KeysOf(c, tile.sample, query);
-                     t.scores[r * (rows + 1) + j] =
-                         seen ? scale * Dot(t.q + r * pitch, t.k + j * pitch, c.size) : -INFINITY;
-                   });
-                   t.Take(block);
-                 }
-                 T* const to = out + (tile.sample * c.queries + tile.first) * width + column;
-                 block.ForEach((last - tile.first) * c.size, [&](int64_t at) {
-                   const int64_t r = at / c.size, d = at % c.size;
-                   to[r * width + d] = t.o[r * pitch + d] / t.sum[r];
-                 });
-                 block.ForEach(last - tile.first, [&](int64_t r) {
-                   lse[(tile.sample * c.heads + tile.head) * c.queries + tile.first + r] =
-                       t.most[r] + logf(t.sum[r]);
-                 });
-               });
+  ForEachBlock(
+      queue, "Attention", c.samples * c.heads * tiles,
+      4 * rows * pitch + rows * (rows + 1) + 3 * rows,
+      [=] PIPELAB_DEVICE(Block & block, int64_t b) {
+        const Tile tile = TileOf(b, tiles, c.heads, rows);
+        const int64_t column = tile.head * c.size;
+        ForwardTile t;
+        t.rows = rows;
+        t.size = c.size;
+        t.q = block.shared();
+        t.o = t.q + rows * pitch;
+        t.k = t.o + rows * pitch;
+        t.v = t.k + rows * pitch;
+        t.scores = t.v + rows * pitch;
+        t.most = t.scores + rows * (rows + 1);
+        t.sum = t.most + rows;
+        t.fade = t.sum + rows;
+        const T* const of_kv = kv + tile.sample * c.kv_sample + tile.head / c.group * c.size;
+        Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row, tile.first,
+             c.queries, rows, c.size, t.q);
+        block.ForEach(rows * pitch, [&](int64_t at) { t.o[at] = 0.0f; });
+        block.ForEach(rows, [&](int64_t r) {
+          t.most[r] = -INFINITY;
+          t.sum[r] = 0.0f;
+        });
+        const int64_t last = tile.first + rows < c.queries ? tile.first + rows : c.queries;
+        const int64_t keys = KeysOf(c, tile.sample, last - 1);
+        for (int64_t first_key = 0; first_key < keys; first_key += rows) {
+          Load(block, of_kv + c.k_offset, c.kv_row, first_key, keys, rows, c.size, t.k);
+          Load(block, of_kv + c.v_offset, c.kv_row, first_key, keys, rows, c.size, t.v);
+          block.ForEach(rows * rows, [&](int64_t at) {
+            const int64_t r = at / rows, j = at % rows, query = tile.first + r;
+            const bool seen = query < c.queries && first_key + j < KeysOf(c, tile.sample, query);
+            t.scores[r * (rows + 1) + j] =
+                seen ? scale * Dot(t.q + r * pitch, t.k + j * pitch, c.size) : -INFINITY;
+          });
+          t.Take(block);
+        }
+        T* const to = out + (tile.sample * c.queries + tile.first) * width + column;
+        block.ForEach((last - tile.first) * c.size, [&](int64_t at) {
+          const int64_t r = at / c.size, d = at % c.size;
+          to[r * width + d] = t.o[r * pitch + d] / t.sum[r];
+        });
+        block.ForEach(last - tile.first, [&](int64_t r) {
+          lse[(tile.sample * c.heads + tile.head) * c.queries + tile.first + r] =
+              t.most[r] + logf(t.sum[r]);
+        });
+      });
 }
 
 template <class T>

@@ -91,7 +91,8 @@ void Forward(Queue& queue, const AttentionNumbers& call, const BFloat16* q, cons
         const int64_t first = (tiles - 1 - b % tiles) * kTileRows;
         const int64_t head = b / tiles % c.heads, sample = b / tiles / c.heads;
         const int64_t rows = c.queries - first < kTileRows ? c.queries - first : kTileRows;
-        const int64_t column = head * c.size, of_kv = sample * c.kv_sample + column;
+        const int64_t column = head * c.size;
+        const int64_t of_kv = sample * c.kv_sample + head / c.group * c.size;
         const HeadRows<const BFloat16> queries{q + c.q_offset + sample * c.q_sample + column,
                                                c.q_row};
         const HeadRows<const BFloat16> k{kv + of_kv + c.k_offset, c.kv_row};

@@ -36,10 +36,10 @@ struct Call {
     return {dout + sample * c.queries * width + head * c.size, width};
   }
   PIPELAB_DEVICE HeadRows<const BFloat16> Keys(int64_t sample, int64_t head) const {
-    return {kv + c.k_offset + sample * c.kv_sample + head * c.size, c.kv_row};
+    return {kv + c.k_offset + sample * c.kv_sample + head / c.group * c.size, c.kv_row};
   }
   PIPELAB_DEVICE HeadRows<const BFloat16> Values(int64_t sample, int64_t head) const {
-    return {kv + c.v_offset + sample * c.kv_sample + head * c.size, c.kv_row};
+    return {kv + c.v_offset + sample * c.kv_sample + head / c.group * c.size, c.kv_row};
   }
   // lse and delta of the tile of queries at `first`, to shared memory.
   PIPELAB_DEVICE void LoadStatistics(const Block& block, int64_t sample, int64_t head,
@@ -163,8 +163,9 @@ PIPELAB_DEVICE inline void ScoreGradients(const Block& block, const Call& call, 
   });
 }
 
-// Over the tiles of queries from the last to the first, as the slices of a sequence come: a later
-// call goes on with the sum that an earlier one left. Rows of scores are keys here.
+// Over the tiles of queries from the last to the first, as the slices of a sequence come, and for
+// each over the heads that share the keys: a later call goes on with the sum that an earlier one
+// left. Rows of scores are keys here.
 template <class Head>
 void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
   const Call call = of;
@@ -174,11 +175,12 @@ void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
   const int64_t tiles = (keys + kTileRows - 1) / kTileRows;
   const int64_t query_tiles = (call.c.queries + kTileRows - 1) / kTileRows;
   ForEachBlock(
-      queue, "AttentionKeyValueGradient", call.c.samples * call.c.heads * tiles,
+      queue, "AttentionKeyValueGradient", call.c.samples * (call.c.heads / call.c.group) * tiles,
       kKeyValueGradientFloats<Head>, [=] PIPELAB_DEVICE(Block & block, int64_t b) {
         const AttentionNumbers& c = call.c;
         const int64_t first_key = b % tiles * kTileRows;
-        const int64_t head = b / tiles % c.heads, sample = b / tiles / c.heads;
+        const int64_t kv_heads = c.heads / c.group;
+        const int64_t kv_head = b / tiles % kv_heads, sample = b / tiles / kv_heads;
         const int64_t rows = keys - first_key < kTileRows ? keys - first_key : kTileRows;
         BFloat16* const q = reinterpret_cast<BFloat16*>(block.shared());
         BFloat16* const dout = reinterpret_cast<BFloat16*>(block.shared() + Head::kFloats);
@@ -188,13 +190,14 @@ void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
         BFloat16* const dscores = p + kTileRows * kFactorPitch;
         float* const lse = dprobabilities + kScoreFloats + 2 * kFactorFloats;
         float* const delta = lse + kTileRows;
-        const int64_t of_kv = sample * c.kv_sample + first_key * c.kv_row + head * c.size;
+        const int64_t of_kv = sample * c.kv_sample + first_key * c.kv_row + kv_head * c.size;
         const HeadRows<BFloat16> dk{dkv + c.k_offset + of_kv, c.kv_row};
         const HeadRows<BFloat16> dv{dkv + c.v_offset + of_kv, c.kv_row};
         OfWarps<typename Head::Factor> own_k, own_v;
         OfWarps<typename Head::Sums> dk_sums, dv_sums;
-        LoadTiles<Head>(block, call.Keys(sample, head), call.Values(sample, head), first_key, keys,
-                        c.size, call.aligned, q, dout);
+        LoadTiles<Head>(block, call.Keys(sample, kv_head * c.group),
+                        call.Values(sample, kv_head * c.group), first_key, keys, c.size,
+                        call.aligned, q, dout);
         block.ForEachWarp([&](int warp) {
           TakeRows<Head>(q, warp, &own_k[warp]);
           TakeRows<Head>(dout, warp, &own_v[warp]);
@@ -202,8 +205,9 @@ void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
         const int64_t there = c.writes_all_keys ? 0 : rows;
         LoadGradient<Head>(block, dk, there, c.size, scores, &dk_sums);
         LoadGradient<Head>(block, dv, there, c.size, scores, &dv_sums);
-        for (int64_t query_tile = query_tiles - 1; query_tile >= 0; --query_tile) {
-          const int64_t first = query_tile * kTileRows;
+        for (int64_t turn = query_tiles * c.group - 1; turn >= 0; --turn) {
+          const int64_t first = turn / c.group * kTileRows;
+          const int64_t head = kv_head * c.group + turn % c.group;
           const int64_t last = first + kTileRows < c.queries ? first + kTileRows : c.queries;
           if (KeysOf(c, sample, last - 1) <= first_key) continue;  // sees none of the keys
           LoadTiles<Head>(block, call.Queries(sample, head), call.OutGradients(sample, head), first,

@@ -68,6 +68,7 @@ class CudaAttentionKernels final : public AttentionKernels {
     AttentionNumbers n;
     n.samples = c.samples;
     n.heads = c.heads;
+    n.group = c.group;
     n.size = c.head_size;
     n.queries = c.queries;
     n.keys = c.keys;

@@ -153,7 +153,7 @@ template <class T>
 void Rotate(Queue& queue, const RotaryNumbers& numbers, T* x);
 // AttentionCall (kernels/attention_call.h) as kernels take it.
 struct AttentionNumbers {
-  int64_t samples, heads, size, queries, keys;
+  int64_t samples, heads, group, size, queries, keys;
   bool causal;
   int64_t first_query;
   bool writes_all_keys;

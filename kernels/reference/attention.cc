@@ -28,8 +28,9 @@ void ForEachQuery(const AttentionCall& call, Body body) {
         Query query;
         query.keys = call.KeysOf(s, i);
         query.q = call.q_offset + s * call.q_sample + i * call.q_row + h * call.head_size;
-        query.k = call.k_offset + s * call.kv_sample + h * call.head_size;
-        query.v = call.v_offset + s * call.kv_sample + h * call.head_size;
+        const int64_t kv_column = h / call.group * call.head_size;
+        query.k = call.k_offset + s * call.kv_sample + kv_column;
+        query.v = call.v_offset + s * call.kv_sample + kv_column;
         query.kv_row = call.kv_row;
         query.out = (s * call.queries + i) * call.width() + h * call.head_size;
         query.lse = (s * call.heads + h) * call.queries + i;
@@ -41,16 +42,16 @@ void ForEachQuery(const AttentionCall& call, Body body) {
 
 // What a call does not add to starts at 0: its q, and all k and v where it writes those.
 void ClearGradient(const AttentionCall& call, Out dq, Out dkv) {
-  const auto clear = [&](Out rows, int64_t from) {
-    std::fill_n(rows.begin() + from, call.width(), 0.0);
+  const auto clear = [&](Out rows, int64_t from, int64_t width) {
+    std::fill_n(rows.begin() + from, width, 0.0);
   };
   for (int64_t s = 0; s < call.samples; ++s) {
     for (int64_t i = 0; i < call.queries; ++i) {
-      clear(dq, call.q_offset + s * call.q_sample + i * call.q_row);
+      clear(dq, call.q_offset + s * call.q_sample + i * call.q_row, call.width());
     }
     for (int64_t i = 0; call.writes_all_keys && i < call.keys; ++i) {
-      clear(dkv, call.k_offset + s * call.kv_sample + i * call.kv_row);
-      clear(dkv, call.v_offset + s * call.kv_sample + i * call.kv_row);
+      clear(dkv, call.k_offset + s * call.kv_sample + i * call.kv_row, call.kv_width());
+      clear(dkv, call.v_offset + s * call.kv_sample + i * call.kv_row, call.kv_width());
     }
   }
 }

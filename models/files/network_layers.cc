@@ -148,19 +148,25 @@ class LayerReader : NetworkLayerKeys {
 
   absl::StatusOr<NetworkLayer> Attention() {
     GptAttentionSizes sizes;
-    PIPELAB_RETURN_IF_ERROR(Allow({"heads", "causal", "dropout", "norm", "bias", "rotary"}, 1, 1));
+    PIPELAB_RETURN_IF_ERROR(
+        Allow({"heads", "kv_heads", "causal", "dropout", "norm", "bias", "rotary"}, 1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.heads, Size("heads"));
     if (sizes.hidden % sizes.heads != 0) {
       return object_.Error("heads", sizes.heads, ": must divide the ", sizes.hidden,
                            " numbers of a row");
     }
+    PIPELAB_ASSIGN_OR_RETURN(sizes.kv_heads, Size("kv_heads", sizes.heads));
+    if (sizes.heads % sizes.kv_heads != 0) {
+      return object_.Error("kv_heads", sizes.kv_heads, ": must divide the ", sizes.heads, " heads");
+    }
     if (object_.Has("causal")) {
       PIPELAB_ASSIGN_OR_RETURN(sizes.causal, object_.Bool("causal"));
     }
     PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
     PIPELAB_ASSIGN_OR_RETURN(sizes.norm, Norm());
-    PIPELAB_ASSIGN_OR_RETURN(sizes.biases, Flag("bias", true));
+    PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("bias", true));
+    sizes.biases = biases ? Biases::kAll : Biases::kNone;
     if (object_.Has("rotary")) {  // the base
       PIPELAB_ASSIGN_OR_RETURN(const int64_t base, Size("rotary"));
       sizes.rotary_base = static_cast<double>(base);

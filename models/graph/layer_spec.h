@@ -32,15 +32,25 @@ inline constexpr char kProfiled[] = "profiled";  // LayerSpec::kind of layers fr
 // How a parameter starts.
 enum class InitKind : uint8_t { kZeros, kOnes, kNormal };
 
-// Which elements of a parameter one device of a tensor-parallel group has: of the whole, cut into
-// runs of equal length, every `parts`-th from number `part` on.
+// Which elements of a parameter one device of a tensor-parallel group has: run `part` of each
+// `parts` runs of the whole. A device's runs come in periods: a leading one of lead * run elements,
+// then `others` of `run` elements.
 struct ParameterCut {
-  int64_t parts = 1, part = 0, run = 1;
+  int64_t parts = 1, part = 0, run = 1, lead = 1, others = 0;
 
   bool whole() const { return parts == 1; }
+  int64_t period() const { return (lead + others) * run; }
   // The place in the whole of the device's element i.
   int64_t WholeIndex(int64_t i) const {
-    return whole() ? i : (i / run * parts + part) * run + i % run;
+    if (whole()) return i;
+    const int64_t first = lead * run, begin = i / period() * period() * parts, at = i % period();
+    if (at < first) return begin + part * first + at;
+    const int64_t behind = at - first;
+    return begin + first * parts + (behind / run * parts + part) * run + behind % run;
+  }
+  friend bool operator==(const ParameterCut& a, const ParameterCut& b) {
+    return a.parts == b.parts && a.part == b.part && a.run == b.run && a.lead == b.lead &&
+           a.others == b.others;
   }
 };
 
@@ -58,13 +68,17 @@ struct ParameterSpec {
   // Parameters of one tie have one value. Empty: not tied.
   std::string tie;
   // The dimension that a tensor-parallel group divides into equal parts, device by device; -1: each
-  // device has all. With `split_blocks` the dimension is so many equal blocks, each of which is
-  // divided: 3 of q, k and v side by side.
+  // device has all. With `split_blocks` the dimension is so many blocks side by side, each of which
+  // is divided: 3 of q, k and v. The first is split_lead times as long as each other one.
   int split_dimension = -1;
   int split_blocks = 1;
+  int64_t split_lead = 1;
   // In the layers of one device (tensor_member.h), whose shape is that of its part.
   ParameterCut cut = {};
 
+  int64_t split_units() const {
+    return split_lead + split_blocks - 1;
+  }                                                     // in blocks behind the first
   int64_t size() const;                                 // elements
   int64_t size_on(const TensorParallel& split) const {  // elements on one device of the group
     return split_dimension < 0 ? size() : size() / split.degree;

@@ -16,11 +16,12 @@ void Cut(TensorParallel split, int64_t member, ParameterSpec* p) {
     behind *= p->shape[d];
   }
   int64_t& size = p->shape[p->split_dimension];
-  CHECK_EQ(size % (split.degree * p->split_blocks), 0)
-      << p->name << ": " << split.degree << " devices divide " << p->split_blocks << " blocks of "
+  CHECK_EQ(size % (split.degree * p->split_units()), 0)
+      << p->name << ": " << split.degree << " devices divide " << p->split_units() << " blocks of "
       << size;
   size /= split.degree;
-  p->cut = {split.degree, member, size / p->split_blocks * behind};
+  p->cut = {split.degree, member, size / p->split_units() * behind, p->split_lead,
+            p->split_blocks - 1};
   p->split_dimension = -1;
 }
 

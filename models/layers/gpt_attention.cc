@@ -28,15 +28,16 @@ class GptAttention : public UnaryLayer {
 
   AttentionShape ShapeFor(const LayerContext& ctx) const;
   // Turns the pass's q and k, or their gradients back, where positions are rotary.
-  void Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_M3W) const;
+  void Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_MQ) const;
   // Slices: puts q, k, v of the slice in their places among the samples', which it returns.
-  Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_M3W) const;
+  Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_MQ) const;
   // Slices: the gradient of the slice's q, k, v, complete once it is the slice's turn. Gives up
   // dmix and lse.
   Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
 
   ProductRows rows_;
-  int64_t tokens_, hidden_, heads_, head_size_, width_;  // width: of all heads
+  int64_t tokens_, hidden_, heads_, kv_heads_, head_size_;
+  int64_t width_, qkv_width_;  // of all heads; of q, k and v
   bool causal_, has_key_lengths_;
   double rotary_base_;
   ResidualDropout residual_;
@@ -76,8 +77,10 @@ GptAttention::GptAttention(const LayerSpec& spec)
       tokens_(rows_.all(spec.output_shape[0])),
       hidden_(spec.output_shape[1]),
       heads_(static_cast<int64_t>(Attribute(spec, "heads"))),
+      kv_heads_(static_cast<int64_t>(Attribute(spec, "kv_heads"))),
       head_size_(static_cast<int64_t>(Attribute(spec, "head_size"))),
       width_(heads_ * head_size_),
+      qkv_width_(width_ + 2 * kv_heads_ * head_size_),
       causal_(Attribute(spec, "causal") != 0),
       has_key_lengths_(!spec.data.empty()),
       rotary_base_(Attribute(spec, "rotary_base")),
@@ -89,6 +92,7 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   shape.samples = ctx.samples;
   shape.tokens = tokens_;
   shape.heads = heads_;
+  shape.kv_heads = kv_heads_;
   shape.head_size = head_size_;
   shape.causal = causal_;
   if (has_key_lengths_) shape.key_lengths = ctx.batch->HostIdsOf(0);
@@ -97,24 +101,24 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   return shape;
 }
 
-void GptAttention::Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_M3W) const {
+void GptAttention::Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_MQ) const {
   if (rotary_base_ == 0) return;
   RotaryShape shape;
   shape.samples = ctx.samples;
   shape.tokens = ctx.slice.CountOf(tokens_);
   shape.first_token = ctx.slice.first;
-  shape.heads = 2 * heads_;  // of q, then of k
+  shape.heads = heads_ + kv_heads_;  // of q, then of k
   shape.head_size = head_size_;
   shape.base = rotary_base_;
-  ctx.backend->attention().Rotate(shape, back, qkv_M3W);
+  ctx.backend->attention().Rotate(shape, back, qkv_MQ);
 }
 
-Tensor GptAttention::JoinSequence(const LayerContext& ctx, Tensor qkv_M3W) const {
+Tensor GptAttention::JoinSequence(const LayerContext& ctx, Tensor qkv_MQ) const {
   std::vector<Tensor>& shared = ctx.sequence->tensors;
   if (shared.empty()) {  // the first slice's forward; not its recompute
-    shared.push_back(ctx.backend->Allocate({ctx.samples * tokens_, 3 * width_}));
+    shared.push_back(ctx.backend->Allocate({ctx.samples * tokens_, qkv_width_}));
   }
-  CopySlice(ctx, Copying::kIn, qkv_M3W, tokens_, shared[kSequence]);
+  CopySlice(ctx, Copying::kIn, qkv_MQ, tokens_, shared[kSequence]);
   return shared[kSequence];
 }
 
@@ -126,10 +130,10 @@ Tensor GptAttention::SliceGradient(const LayerContext& ctx, Tensor dmix_MW,
                                     (*kept)[kLse], shared[kDsequence]);
   const int64_t m = dmix_MW.dim(0);
   dmix_MW = (*kept)[kLse] = Tensor();
-  Tensor dqkv_M3W = ctx.backend->Allocate({m, 3 * width_});
-  CopySlice(ctx, Copying::kOut, dqkv_M3W, tokens_, shared[kDsequence]);
+  Tensor dqkv_MQ = ctx.backend->Allocate({m, qkv_width_});
+  CopySlice(ctx, Copying::kOut, dqkv_MQ, tokens_, shared[kDsequence]);
   if (ctx.slice.first == 0) shared.clear();
-  return dqkv_M3W;
+  return dqkv_MQ;
 }
 
 Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
@@ -138,19 +142,19 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   Tensor mean_M = AllocateMeans(ctx, At(P::kBeta), own), rstd_M = b.AllocateFloats({own});
   Tensor norm_MC = NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), mean_M, rstd_M);
   norm_MC = rows_.Gather(ctx, std::move(norm_MC));
-  Tensor qkv_M3W = b.Allocate({m, 3 * width_});
-  b.Linear(norm_MC, At(P::kWqkv).value, At(P::kBqkv).value, qkv_M3W);
+  Tensor qkv_MQ = b.Allocate({m, qkv_width_});
+  b.Linear(norm_MC, At(P::kWqkv).value, At(P::kBqkv).value, qkv_MQ);
   norm_MC = Tensor();
-  Rotate(ctx, /*back=*/false, qkv_M3W);
-  if (!ctx.slice.whole()) qkv_M3W = JoinSequence(ctx, std::move(qkv_M3W));
+  Rotate(ctx, /*back=*/false, qkv_MQ);
+  if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, std::move(qkv_MQ));
   Tensor mix_MW = b.Allocate({m, width_});
   Tensor lse_SHT = b.AllocateFloats({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
-  b.attention().Forward(ShapeFor(ctx), qkv_M3W, mix_MW, lse_SHT);
+  b.attention().Forward(ShapeFor(ctx), qkv_MQ, mix_MW, lse_SHT);
   Tensor branch_MC = b.Allocate({m, hidden_});
   b.Linear(mix_MW, At(P::kWo).value, BiasOfOne(ctx, At(P::kBo)), branch_MC);
   branch_MC = rows_.Sum(ctx, std::move(branch_MC));
-  if (!ctx.slice.whole()) qkv_M3W = Tensor();  // the slices have it together
-  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW), std::move(qkv_M3W),
+  if (!ctx.slice.whole()) qkv_MQ = Tensor();  // the slices have it together
+  stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW), std::move(qkv_MQ),
                     std::move(lse_SHT)};
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
 }
@@ -164,10 +168,10 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   Tensor dmix_MW = b.Allocate({m, width_});
   b.LinearInputGradient(dbranch_MC, At(P::kWo).value, dmix_MW);
   if (ctx.slice.whole()) {
-    Tensor dqkv_M3W = AllocateLike(ctx, kept[kQkv]);
-    b.attention().Gradient(ShapeFor(ctx), dmix_MW, kept[kQkv], kept[kMix], kept[kLse], dqkv_M3W);
+    Tensor dqkv_MQ = AllocateLike(ctx, kept[kQkv]);
+    b.attention().Gradient(ShapeFor(ctx), dmix_MW, kept[kQkv], kept[kMix], kept[kLse], dqkv_MQ);
     dmix_MW = kept[kLse] = Tensor();
-    kept[kQkv] = std::move(dqkv_M3W);
+    kept[kQkv] = std::move(dqkv_MQ);
   } else {
     kept[kQkv] = SliceGradient(ctx, std::move(dmix_MW), &kept);
   }

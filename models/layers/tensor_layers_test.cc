@@ -302,9 +302,23 @@ TEST_P(TensorLayers, LlamaLayersAreTheWhole) {
     c.dropout = dropout;
     CheckLayers(*BuildGpt(c));
     c.feed_forward_kind = FeedForwardKind::kGeGlu;
-    c.biases = true;
+    c.biases = Biases::kAll;
     for (const int64_t inner : {4, 160}) {  // memory is fullest elsewhere
       c.feed_forward = inner;
+      CheckLayers(*BuildGpt(c));
+    }
+  }
+}
+
+// Keys that heads share: each device has whole groups.
+TEST_P(TensorLayers, GroupedQueriesAreTheWhole) {
+  for (const Biases biases : {Biases::kNone, Biases::kQueryKeyValue}) {
+    GptConfig c = LlamaConfig(/*layers=*/1, /*hidden=*/12, /*heads=*/16, /*feed_forward=*/8,
+                              /*tokens=*/8, /*vocabulary=*/20);
+    c.biases = biases;
+    c.head_size = 2;
+    for (const int64_t kv_heads : {4, 8}) {
+      c.kv_heads = kv_heads;
       CheckLayers(*BuildGpt(c));
     }
   }

@@ -99,6 +99,7 @@ MmtConfig SmallMmt(double dropout) {
 absl::StatusOr<ModelGraph> SmallLlama(double dropout) {
   GptConfig c = LlamaConfig(/*layers=*/3, /*hidden=*/12, /*heads=*/2, /*feed_forward=*/20,
                             /*tokens=*/7, /*vocabulary=*/13);
+  c.kv_heads = 1;
   c.dropout = dropout;
   absl::StatusOr<ModelGraph> graph = BuildGpt(c);
   if (graph.ok()) graph->name = "llama";

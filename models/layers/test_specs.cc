@@ -42,6 +42,37 @@ void AddAttention(std::vector<LayerSpec>* layers) {
   }
 }
 
+// Heads that share keys and values: some, all; narrower and wider than the rows.
+void AddGroupedQueries(std::vector<LayerSpec>* layers) {
+  struct Sizes {
+    int64_t tokens, hidden, heads, kv_heads, head_size;
+    bool causal;
+    Biases biases;
+    double dropout;
+  };
+  const Sizes sizes[] = {
+      {5, 8, 4, 2, 0, true, Biases::kNone, 0},
+      {6, 12, 3, 1, 2, true, Biases::kQueryKeyValue, 0.25},
+      {70, 4, 4, 2, 4, true, Biases::kNone, 0},
+      {4, 8, 4, 1, 6, false, Biases::kAll, 0.25},
+  };
+  for (const Sizes& s : sizes) {
+    GptAttentionSizes attention;
+    attention.name = absl::StrCat("attention", layers->size());
+    attention.tokens = s.tokens;
+    attention.hidden = s.hidden;
+    attention.heads = s.heads;
+    attention.kv_heads = s.kv_heads;
+    attention.head_size = s.head_size;
+    attention.causal = s.causal;
+    attention.rotary_base = 100;
+    attention.norm = NormKind::kRms;
+    attention.biases = s.biases;
+    attention.dropout = s.dropout;
+    layers->push_back(GptAttentionSpec(attention));
+  }
+}
+
 // Of later models: RMS norms, gates, no biases.
 void AddGatedBlocks(std::vector<LayerSpec>* layers) {
   struct Sizes {
@@ -76,10 +107,11 @@ void AddGatedBlocks(std::vector<LayerSpec>* layers) {
     attention.heads = 2;
     attention.norm = s.norm;
     if (!s.biases && s.hidden / 2 % 2 == 0) attention.rotary_base = 100;
-    attention.biases = s.biases;
+    attention.biases = s.biases ? Biases::kAll : Biases::kQueryKeyValue;
     attention.dropout = s.dropout;
     layers->push_back(GptAttentionSpec(attention));
   }
+  AddGroupedQueries(layers);
   GptHeadSizes head;
   head.name = "rms_head";
   head.tokens = 5;

@@ -24,6 +24,9 @@ enum class FeedForwardKind : uint8_t {
   kGeGlu,   // (gelu(g) u) w2
 };
 
+// Which products of self attention add a bias.
+enum class Biases : uint8_t { kAll, kNone, kQueryKeyValue };
+
 // Numbers that a norm keeps of a row.
 inline int64_t NormStatistics(NormKind norm) { return norm == NormKind::kLayer ? 2 : 1; }
 

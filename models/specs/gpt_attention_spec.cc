@@ -11,15 +11,17 @@
 namespace pipelab {
 namespace {
 
-// S samples of T tokens of C, or a slice of them; H heads, W wide together, of one device.
+// S samples of T tokens of C, or a slice of them; H heads, W wide together, of one device, and
+// their keys K wide.
 struct Sizes {
-  int64_t samples, tokens, c, heads, w;
+  int64_t samples, tokens, c, heads, w, k;
   bool causal, dropout;
   int64_t statistics;  // what the norm keeps of a row
   bool rotary;
   TensorParallel split;
   NumberWidth width;
 
+  int64_t qkv() const { return w + 2 * k; }
   SplitRows Rows(TokenSlice slice) const {
     return SplitRows(samples * slice.CountOf(tokens), split);
   }
@@ -33,7 +35,7 @@ Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
 
 void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
   const int64_t m = s.samples * slice.CountOf(s.tokens);
-  const Flops linear = MatmulFlops(m, 3 * s.w, s.c) + MatmulFlops(m, s.c, s.w);
+  const Flops linear = MatmulFlops(m, s.qkv(), s.c) + MatmulFlops(m, s.c, s.w);
   const Flops scores = ScoreFlops(s, slice);
   costs->forward = linear + 2.0 * scores;
   costs->backward_input = linear + 5.0 * scores;
@@ -45,24 +47,25 @@ void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
 LayerCosts AttentionCosts(const Sizes& s) {
   const SplitRows rows = s.Rows(TokenSlice());
   const int64_t m = rows.all;
-  const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), own = s.width(rows.own * s.c);
+  const Bytes mc = s.width(m * s.c), own = s.width(rows.own * s.c);
+  const Bytes qkv_mix = s.width(m * (s.qkv() + s.w));
   const Bytes statistics = FloatBytes(s.statistics * rows.own), lse = FloatBytes(m * s.heads), none;
   const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens));
   LayerCosts costs;
   AddFlops(s, TokenSlice(), &costs);
   costs.output = own;
-  costs.kept = statistics + lse + mw * 4;
+  costs.kept = statistics + lse + qkv_mix;
   // The gradient of q, k, v; the attention's output; the branch's gradient and that of the norm's
   // output.
-  costs.kept_for_weight = statistics + mw * 4 + mc + own;
+  costs.kept_for_weight = statistics + qkv_mix + mc + own;
   // q, k, v and the attention's output are there; then come the kernel's scratch or the branch's
   // output, and its sums.
   costs.forward_peak =
-      statistics + std::max(lse + mw * 4 + std::max(scratch, mc + (rows.scattered() ? own : none)),
+      statistics + std::max(lse + qkv_mix + std::max(scratch, mc + (rows.scattered() ? own : none)),
                             rows.scattered() ? mc + own : none);
   // The attention's gradient in and out, or the norm's gradient and dx; with dropout the branch's
   // gradient is not dy itself.
-  const Bytes kernel = mw * 4 + FloatBytes(AttentionGradientWorkspaceFloats(s.tokens, s.tokens));
+  const Bytes kernel = qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.tokens, s.tokens));
   if (rows.scattered()) {
     // Beside all rows of the branch's gradient; the sums of the norm's gradient, and dx.
     costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, mc + own - lse});
@@ -80,9 +83,9 @@ LayerCosts AttentionCosts(const Sizes& s) {
 // goes with the first one's.
 LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   const int64_t m = s.samples * slice.count;
-  const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), none;
+  const Bytes mc = s.width(m * s.c), mw = s.width(m * s.w), qkv = s.width(m * s.qkv()), none;
   const Bytes statistics = FloatBytes(s.statistics * m), lse = FloatBytes(m * s.heads);
-  const Bytes sequence = s.width(3 * s.samples * s.tokens * s.w);
+  const Bytes sequence = s.width(s.samples * s.tokens * s.qkv());
   const Bytes starts = slice.first == 0 ? sequence : none;
   const Bytes ends = slice.end() == s.tokens ? sequence : none;
   const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end()));
@@ -90,17 +93,16 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   AddFlops(s, slice, &costs);
   costs.output = mc;
   costs.kept = statistics + lse + mw + starts;
-  costs.kept_for_weight = statistics + mw * 4 + mc * 2;
+  costs.kept_for_weight = statistics + qkv + mw + mc * 2;
   costs.kept_when_dropped = starts;
   // The slice's q, k, v beside the norm's output; beside the samples'; then as for whole samples.
   const auto forward_peak = [&](Bytes room) {
-    return statistics +
-           std::max(mc + mw * 3, room + std::max(mw * 3, lse + mw + std::max(scratch, mc)));
+    return statistics + std::max(mc + qkv, room + std::max(qkv, lse + mw + std::max(scratch, mc)));
   };
   costs.forward_peak = forward_peak(starts);
   costs.recompute_peak = forward_peak(none);
   // The kernel; the slice's part of the gradient beside the samples'; the norm's gradient and dx.
-  const Bytes level = (s.dropout ? mc : none) + ends, part = level + mw * 3 - lse;
+  const Bytes level = (s.dropout ? mc : none) + ends, part = level + qkv - lse;
   costs.backward_input_peak =
       std::max({level + mw + scratch * 2, part, part - starts * 2 + mc * 2});
   costs.backward_peak = costs.backward_input_peak;
@@ -118,13 +120,13 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   const Flops scores = ScoreFlops(s, slice);
   LayerOperations ops;
   AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
-  AddMatmul(m, 3 * s.w, s.c, &ops);
-  ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * (m + keys) * s.w, s.w / s.heads));
-  ops.backward_input.push_back(
-      AttentionOperation(5.0 * scores, 4 * (m + keys) * s.w, s.w / s.heads));
+  AddMatmul(m, s.qkv(), s.c, &ops);
+  const int64_t moved = m * s.w + keys * s.k;  // q and k; the output and v
+  ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * moved, s.w / s.heads));
+  ops.backward_input.push_back(AttentionOperation(5.0 * scores, 4 * moved, s.w / s.heads));
   if (s.rotary) {  // q and k, in place
-    ops.forward.push_back(ElementwiseOperation(4 * m * s.w));
-    ops.backward_input.push_back(ElementwiseOperation(4 * m * s.w));
+    ops.forward.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
+    ops.backward_input.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
   }
   AddMatmul(m, s.c, s.w, &ops);
   AddElementwise(3 * own, 0, &ops);
@@ -143,7 +145,9 @@ int64_t CausalAttentionPairs(int64_t first, int64_t count) {
 
 LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   const int64_t head_size = s.head_size == 0 ? s.hidden / s.heads : s.head_size;
-  const int64_t width = s.heads * head_size;
+  const int64_t kv_heads = s.kv_heads == 0 ? s.heads : s.kv_heads, group = s.heads / kv_heads;
+  const int64_t width = s.heads * head_size, qkv = width + 2 * kv_heads * head_size;
+  CHECK_EQ(s.heads % kv_heads, 0) << s.name << ": " << kv_heads << " heads of k and v";
   LayerSpec layer;
   layer.name = s.name;
   layer.kind = kGptAttention;
@@ -152,11 +156,14 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   layer.output_shape = {s.tokens, s.hidden};
   layer.parameters = NormParameters(s.norm, s.name, s.hidden);
   const auto add = [&](ParameterSpec p) { layer.parameters.push_back(std::move(p)); };
-  add({s.name + "/wqkv", {s.hidden, 3 * width}, InitKind::kNormal, s.stddev, "", 1, 3});
-  if (s.biases) add({s.name + "/bqkv", {3 * width}, InitKind::kZeros, 0, "", 0, 3});
+  add({s.name + "/wqkv", {s.hidden, qkv}, InitKind::kNormal, s.stddev, "", 1, 3, group});
+  if (s.biases != Biases::kNone) {
+    add({s.name + "/bqkv", {qkv}, InitKind::kZeros, 0, "", 0, 3, group});
+  }
   add({s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, "", 0});
-  if (s.biases) add({s.name + "/bo", {s.hidden}, InitKind::kZeros, 0, ""});
+  if (s.biases == Biases::kAll) add({s.name + "/bo", {s.hidden}, InitKind::kZeros, 0, ""});
   layer.attributes = {{"heads", static_cast<double>(s.heads)},
+                      {"kv_heads", static_cast<double>(kv_heads)},
                       {"head_size", static_cast<double>(head_size)},
                       {"causal", s.causal ? 1 : 0},
                       {"dropout", s.dropout},
@@ -172,6 +179,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   one.c = s.hidden;
   one.heads = s.heads;
   one.w = width;
+  one.k = kv_heads * head_size;
   one.causal = s.causal;
   one.dropout = s.dropout > 0;
   one.statistics = NormStatistics(s.norm);
@@ -183,13 +191,16 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     sizes.samples = samples;
     sizes.heads /= split.degree;
     sizes.w /= split.degree;
+    sizes.k /= split.degree;
     sizes.split = split;
     return sizes;
   };
   layer.split.operations = [part](int64_t samples, TokenSlice slice, TensorParallel split) {
     return AttentionOperations(part(samples, split), slice);
   };
-  layer.split.dimensions = {{"heads", s.heads, false, "heads"}, {"tokens", s.tokens, true}};
+  layer.split.dimensions = {{"heads", s.heads, false, "heads"},
+                            {"key and value heads", kv_heads, false, "kv_heads"},
+                            {"tokens", s.tokens, true}};
   SetCosts(&layer, [part, causal = s.causal](NumberWidth bytes, LayerSpec* l) {
     l->split.costs = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
       const Sizes sizes = part(samples, split, bytes);

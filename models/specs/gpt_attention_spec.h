@@ -4,7 +4,8 @@
 //   LayerSpec layer = GptAttentionSpec({.name = "block0/attention", .input = 0, .tokens = 128,
 //                                       .hidden = 256, .heads = 4});
 //
-// Output: {tokens, hidden}. W is heads * head_size. Of the forward it keeps q, k and v [M, 3W], the
+// Output: {tokens, hidden}. W is heads * head_size, K kv_heads * head_size, Q = W + 2K: K < W where
+// heads of q share keys (grouped queries). Of the forward it keeps q, k and v [M, Q], the
 // attention's output [M, W], a number a row and head, and the norm's mean and reciprocal deviation.
 // The norm's output is computed again for the weight gradient.
 //
@@ -34,6 +35,7 @@ struct GptAttentionSizes {
   std::string name;
   int input = 0;  // index of the layer before
   int64_t tokens = 0, hidden = 0, heads = 0;
+  int64_t kv_heads = 0;   // of k and v, a divisor of heads; 0: heads
   int64_t head_size = 0;  // 0: hidden / heads
   bool causal = true;
   // Not causal: the data field [1] that says how many tokens of a sample, from 1 on, are keys; the
@@ -41,14 +43,14 @@ struct GptAttentionSizes {
   std::string key_lengths = {};
   double rotary_base = 0;  // rotary positions of q and k (kernels/attention_kernels.h); 0: none
   NormKind norm = NormKind::kLayer;
-  bool biases = true;  // of the products
+  Biases biases = Biases::kAll;  // of the products
   double dropout = 0;
   double stddev = 0.02, projection_stddev = 0.02;  // of wqkv, of wo
 };
 
 // In the order of LayerSpec::parameters, which lacks those that the layer has not.
 struct GptAttentionParameter {
-  enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo };  // [C], [C], [C, 3W], [3W], [W, C], [C]
+  enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo };  // [C], [C], [C, Q], [Q], [W, C], [C]
 };
 
 LayerSpec GptAttentionSpec(const GptAttentionSizes& sizes);

@@ -53,7 +53,12 @@ void AddBranchEnd(int64_t size, LayerOperations* ops) {
 int64_t Half(int64_t pairs) { return pairs / 2; }
 
 struct AttentionSizes {
-  int64_t tokens, heads, head_size, hidden;
+  int64_t tokens, heads, kv_heads, head_size, hidden;
+
+  int64_t Width(TensorParallel split) const { return heads / split.degree * head_size; }
+  int64_t Qkv(TensorParallel split) const {
+    return Width(split) + 2 * (kv_heads / split.degree) * head_size;
+  }
 };
 
 // q k^T, and its like: [T, D] [D, T] or [T, T] [T, D] of each sample and head.
@@ -67,24 +72,24 @@ Operation ScoreProduct(const AttentionSizes& s, int64_t heads, int64_t m, int64_
 LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TensorParallel split) {
   const SplitRows rows(samples * s.tokens, split);
   const int64_t m = rows.all, own = rows.own * s.hidden;
-  const int64_t heads = s.heads / split.degree, w = heads * s.head_size;
+  const int64_t heads = s.heads / split.degree, w = s.Width(split), qkv = s.Qkv(split);
   const int64_t pairs = samples * heads * s.tokens * s.tokens;
   const Operation to_scores = ScoreProduct(s, samples * heads, s.tokens, s.tokens, s.head_size);
   const Operation from_scores = ScoreProduct(s, samples * heads, s.tokens, s.head_size, s.tokens);
   LayerOperations ops;
   AddBranchStart(own, &ops);
-  AddMatmul(m, 3 * w, s.hidden, &ops);
+  AddMatmul(m, qkv, s.hidden, &ops);
   const Pass forward = {to_scores, Softmax(Half(pairs) + pairs), Dropout(pairs), from_scores,
                         Elementwise(2 * m * w)};
   ops.forward.insert(ops.forward.end(), forward.begin(), forward.end());
   const Pass backward = {
       Elementwise(2 * m * w),           to_scores,   from_scores, Dropout(pairs),
-      Softmax(2 * Half(pairs) + pairs), from_scores, from_scores, Elementwise(6 * m * w)};
+      Softmax(2 * Half(pairs) + pairs), from_scores, from_scores, Elementwise(2 * m * qkv)};
   ops.backward_input.insert(ops.backward_input.end(), backward.begin(), backward.end());
-  ops.backward_weight.push_back(Elementwise(3 * m * w));  // of the bias of q, k, v
+  ops.backward_weight.push_back(Elementwise(m * qkv));  // of the bias of q, k, v
   AddMatmul(m, s.hidden, w, &ops);
   AddBranchEnd(own, &ops);
-  Accumulate({s.hidden, s.hidden, 3 * w * s.hidden, 3 * w, w * s.hidden, s.hidden},
+  Accumulate({s.hidden, s.hidden, qkv * s.hidden, qkv, w * s.hidden, s.hidden},
              &ops.backward_weight);
   return ops;
 }
@@ -94,19 +99,19 @@ LayerOperations FusedKernels(const AttentionSizes& s, const LayerOperations& cor
                              TensorParallel split) {
   const SplitRows rows(samples * s.tokens, split);
   const int64_t m = rows.all, own = rows.own * s.hidden;
-  const int64_t w = s.heads / split.degree * s.head_size;
+  const int64_t w = s.Width(split), qkv = s.Qkv(split);
   LayerOperations ops;
   AddBranchStart(own, &ops);
-  AddMatmul(m, 3 * w, s.hidden, &ops);
+  AddMatmul(m, qkv, s.hidden, &ops);
   for (const auto& [from, to] : {std::make_pair(&core.forward, &ops.forward),
                                  std::make_pair(&core.backward_input, &ops.backward_input)}) {
     std::copy_if(from->begin(), from->end(), std::back_inserter(*to),
                  [](const Operation& o) { return o.kind == OperationKind::kAttention; });
   }
-  ops.backward_weight.push_back(Elementwise(3 * m * w));  // of the bias of q, k, v
+  ops.backward_weight.push_back(Elementwise(m * qkv));  // of the bias of q, k, v
   AddMatmul(m, s.hidden, w, &ops);
   AddBranchEnd(own, &ops);
-  Accumulate({s.hidden, s.hidden, 3 * w * s.hidden, 3 * w, w * s.hidden, s.hidden},
+  Accumulate({s.hidden, s.hidden, qkv * s.hidden, qkv, w * s.hidden, s.hidden},
              &ops.backward_weight);
   return ops;
 }
@@ -171,7 +176,8 @@ Kernels KernelsOf(const LayerSpec& layer) {
   using std::placeholders::_2;
   if (layer.kind == kUnfusedAttention || layer.kind == kGptAttention) {
     const AttentionSizes sizes = {layer.output_shape[0], Integer(layer, "heads"),
-                                  Integer(layer, "head_size"), layer.output_shape[1]};
+                                  Integer(layer, "kv_heads"), Integer(layer, "head_size"),
+                                  layer.output_shape[1]};
     if (layer.kind == kUnfusedAttention) return std::bind(UnfusedKernels, sizes, _1, _2);
     return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
       return FusedKernels(sizes, core(samples, TokenSlice(), split), samples, split);

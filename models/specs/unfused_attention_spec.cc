@@ -9,18 +9,19 @@
 namespace pipelab {
 namespace {
 
-// T tokens, H heads of D, of one device.
+// T tokens, H heads of D, of one device; kv_heads of k and v.
 struct Sizes {
-  int64_t tokens, heads, head_size, hidden;
+  int64_t tokens, heads, kv_heads, head_size, hidden;
 
   int64_t width() const { return heads * head_size; }
+  int64_t qkv() const { return width() + 2 * kv_heads * head_size; }
   int64_t pairs(int64_t samples) const { return samples * heads * tokens * tokens; }
   Flops product(int64_t samples) const { return MatmulFlops(pairs(samples), 1, head_size); }
 };
 
 LayerCosts Costs(const Sizes& s, const LayerCosts& fused, int64_t samples) {
   const int64_t m = samples * s.tokens, w = s.width();
-  const Flops linear = MatmulFlops(m, 4 * w, s.hidden);
+  const Flops linear = MatmulFlops(m, s.qkv() + w, s.hidden);
   const Bytes pairs = FloatBytes(s.pairs(samples));
   const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens));
   LayerCosts costs = fused;
@@ -47,7 +48,7 @@ LayerOperations Operations(const Sizes& s, int64_t samples, TensorParallel split
   const int64_t m = rows.all, own = rows.own * s.hidden, w = s.width(), pairs = s.pairs(samples);
   LayerOperations ops;
   AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
-  AddMatmul(m, 3 * w, s.hidden, &ops);
+  AddMatmul(m, s.qkv(), s.hidden, &ops);
   ops.forward.insert(ops.forward.end(), 2, ScoreProduct(s, samples));
   ops.backward_input.insert(ops.backward_input.end(), 4, ScoreProduct(s, samples));
   AddMemory(OperationKind::kActivation, 2 * pairs, 3 * pairs, &ops);  // softmax
@@ -58,12 +59,14 @@ LayerOperations Operations(const Sizes& s, int64_t samples, TensorParallel split
 
 void MakeUnfused(LayerSpec* layer) {
   const Sizes whole = {layer->output_shape[0], static_cast<int64_t>(Attribute(*layer, "heads")),
+                       static_cast<int64_t>(Attribute(*layer, "kv_heads")),
                        static_cast<int64_t>(Attribute(*layer, "head_size")),
                        layer->output_shape[1]};
   layer->kind = kUnfusedAttention;
   const auto part = [whole](TensorParallel split) {
     Sizes s = whole;
     s.heads /= split.degree;
+    s.kv_heads /= split.degree;
     return s;
   };
   layer->split.costs = [part, fused = layer->split.costs](int64_t samples, TokenSlice slice,

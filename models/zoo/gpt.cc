@@ -15,25 +15,38 @@ namespace {
 
 constexpr int64_t kMostMlpRatio = 1 << 6;
 
+absl::Status CheckAttention(const GptConfig& c) {
+  if (c.head_size == 0) {
+    PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
+  } else {
+    PIPELAB_RETURN_IF_ERROR(CheckModelSize("heads", c.heads, kMostHidden));
+    PIPELAB_RETURN_IF_ERROR(CheckModelSize("head_size", c.head_size, kMostHidden / c.heads));
+  }
+  if (c.kv_heads < 0 || (c.kv_heads > 0 && c.heads % c.kv_heads != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--kv_heads=", c.kv_heads, ": must divide --heads=", c.heads));
+  }
+  const int64_t head_size = c.head_size == 0 ? c.hidden / c.heads : c.head_size;
+  if (c.rotary_base < 0 || (c.rotary_base > 0 && head_size % 2 != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("--rotary_base=", c.rotary_base, ": heads of ",
+                                                   head_size,
+                                                   " numbers; must be at least 0, and even heads"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Check(const GptConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("layers", c.layers, kMostLayers));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
-  PIPELAB_RETURN_IF_ERROR(CheckModelSize("heads", c.heads, c.hidden));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("tokens", c.tokens, kMostTokens));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("vocabulary", c.vocabulary, kMostVocabulary));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("mlp_ratio", c.mlp_ratio, kMostMlpRatio));
-  PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
+  PIPELAB_RETURN_IF_ERROR(CheckAttention(c));
   if (c.feed_forward != 0) {
     PIPELAB_RETURN_IF_ERROR(CheckModelSize("feed_forward", c.feed_forward, kMostHidden * 64));
   }
-  if (c.rotary_base < 0 || (c.rotary_base > 0 && c.hidden / c.heads % 2 != 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("--rotary_base=", c.rotary_base, ": heads of ",
-                                                   c.hidden / c.heads,
-                                                   " numbers; must be at least 0, and even heads"));
-  }
-  if (!c.biases && c.feed_forward_kind == FeedForwardKind::kGelu) {
-    return absl::InvalidArgumentError(
-        "--biases=false: a GELU has biases; give a gated feed-forward");
+  if (c.biases != Biases::kAll && c.feed_forward_kind == FeedForwardKind::kGelu) {
+    return absl::InvalidArgumentError("biases: a GELU has them; give a gated feed-forward");
   }
   if (c.tied_embeddings && c.output_bias) {
     return absl::InvalidArgumentError("--output_bias: not with --tied_embeddings");
@@ -56,7 +69,7 @@ GptConfig LlamaConfig(int64_t layers, int64_t hidden, int64_t heads, int64_t fee
   c.norm = NormKind::kRms;
   c.positions = Positions::kNone;
   c.rotary_base = 10000;
-  c.biases = false;
+  c.biases = Biases::kNone;
   return c;
 }
 
@@ -78,6 +91,8 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.tokens = c.tokens;
   sizes.hidden = c.hidden;
   sizes.heads = c.heads;
+  sizes.kv_heads = c.kv_heads;
+  sizes.head_size = c.head_size;
   sizes.feed_forward = c.feed_forward == 0 ? c.hidden * c.mlp_ratio : c.feed_forward;
   sizes.feed_forward_kind = c.feed_forward_kind;
   sizes.norm = c.norm;

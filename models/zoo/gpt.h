@@ -23,7 +23,9 @@ namespace pipelab {
 struct GptConfig {
   int64_t layers = 0;  // blocks; the graph has 2 layers + 2
   int64_t hidden = 0, heads = 0;
-  int64_t tokens = 0;  // of a sample (sequence length)
+  int64_t kv_heads = 0;   // of k and v, a divisor of heads; 0: heads
+  int64_t head_size = 0;  // 0: hidden / heads
+  int64_t tokens = 0;     // of a sample (sequence length)
   int64_t vocabulary = 0;
   double dropout = 0;            // of the residual branches, [0, 1)
   bool tied_embeddings = false;  // one table for input and output: the tie "embedding"
@@ -32,9 +34,9 @@ struct GptConfig {
   int64_t feed_forward = 0;  // the MLP's inner width; 0: mlp_ratio * hidden
   FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
   NormKind norm = NormKind::kLayer;
-  double rotary_base = 0;    // above 0: rotary positions, beside those of `positions`
-  bool biases = true;        // of the blocks' products; a GELU has them
-  bool output_bias = false;  // of the logits; not with tied embeddings
+  double rotary_base = 0;        // above 0: rotary positions, beside those of `positions`
+  Biases biases = Biases::kAll;  // of the blocks' products; a GELU has them
+  bool output_bias = false;      // of the logits; not with tied embeddings
 };
 
 // Llama (Touvron et al., arXiv 2302.13971): RMS norms, rotary positions alone, SwiGLU, no biases,

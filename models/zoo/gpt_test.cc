@@ -138,8 +138,14 @@ TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   c = LlamaConfig(1, 6, 2, 8, 4, 9);
   expect(c, "--rotary_base=10000: heads of 3 numbers; must be at least 0, and even heads");
   c = Small();
-  c.biases = false;
-  expect(c, "--biases=false: a GELU has biases");
+  c.biases = Biases::kNone;
+  expect(c, "biases: a GELU has them");
+  c = Small();
+  c.kv_heads = c.heads + 1;
+  expect(c, "--kv_heads=5: must divide --heads=4");
+  c = Small();
+  c.head_size = -1;
+  expect(c, "--head_size=-1: must be from 1 to ");
   c = Small();
   c.layers = int64_t{1} << 40;
   expect(c, "--layers=1099511627776: ");

@@ -213,7 +213,7 @@ TEST(TensorParallel, EachPartOfAParameterIsWhole) {
       for (const ParameterSpec& p : layer.parameters) {
         if (p.split_dimension < 0) continue;
         ASSERT_LT(p.split_dimension, static_cast<int>(p.shape.size())) << p.name;
-        EXPECT_EQ(p.shape[p.split_dimension] % (p.split_blocks * 8), 0) << p.name;
+        EXPECT_EQ(p.shape[p.split_dimension] % (p.split_units() * 8), 0) << p.name;
       }
     }
   }

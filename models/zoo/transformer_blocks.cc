@@ -29,6 +29,7 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.tokens = s.tokens;
   attention.hidden = s.hidden;
   attention.heads = s.heads;
+  attention.kv_heads = s.kv_heads;
   attention.head_size = s.head_size;
   attention.causal = s.causal;
   attention.key_lengths = s.key_lengths;
@@ -51,7 +52,7 @@ int AddFeedForward(const TransformerSizes& s, const std::string& name, int input
   mlp.inner = s.feed_forward;
   mlp.kind = s.feed_forward_kind;
   mlp.norm = s.norm;
-  mlp.biases = s.biases;
+  mlp.biases = s.biases == Biases::kAll;
   mlp.dropout = s.dropout;
   mlp.stddev = kTransformerStddev;
   mlp.projection_stddev = ProjectionStddev(s);

@@ -24,11 +24,12 @@ inline constexpr double kTransformerStddev = 0.02;
 struct TransformerSizes {
   int64_t tokens = 0, hidden = 0, heads = 0;
   int64_t head_size = 0;  // 0: hidden / heads
+  int64_t kv_heads = 0;   // of self attention: GptAttentionSizes::kv_heads
   int64_t feed_forward = 0;
   FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
   NormKind norm = NormKind::kLayer;
-  double rotary_base = 0;  // of self attention: GptAttentionSizes::rotary_base
-  bool biases = true;      // of the products of self attention and feed-forward
+  double rotary_base = 0;        // of self attention: GptAttentionSizes::rotary_base
+  Biases biases = Biases::kAll;  // of the products of self attention and feed-forward
   double dropout = 0;
   int64_t residual_branches = 1;  // half blocks of the residual stream
   bool causal = true;

@@ -54,9 +54,21 @@ std::string PlacesToBytes(const Parts& parts) {
     for (const ParameterPart& part : of_entry) {
       out.Int(part.begin).Int(static_cast<int64_t>(part.values.size()));
       out.Int(part.cut.parts).Int(part.cut.part).Int(part.cut.run);
+      out.Int(part.cut.lead).Int(part.cut.others);
     }
   }
   return bytes;
+}
+
+// Whether `size` elements from part.begin on are some of a whole of so many.
+bool Fits(const ParameterPart& part, int64_t size, int64_t whole) {
+  const ParameterCut& cut = part.cut;
+  if (part.begin < 0 || size < 0 || cut.part < 0 || cut.part >= cut.parts) return false;
+  const int64_t of_device = whole / cut.parts;
+  if (part.begin > of_device - size) return false;
+  return cut.whole() ||
+         (0 < cut.run && cut.run <= of_device && 0 < cut.lead && cut.lead <= of_device / cut.run &&
+          0 <= cut.others && cut.others <= of_device / cut.run && of_device % cut.period() == 0);
 }
 
 // As parts of zeros.
@@ -72,10 +84,9 @@ absl::StatusOr<Parts> PlacesFromBytes(const std::string& bytes, const Entries& e
       part.cut.parts = in.Int();
       part.cut.part = in.Int();
       part.cut.run = in.Int();
-      const bool fits = in.ok() && part.begin >= 0 && size >= 0 && part.cut.run > 0 &&
-                        part.cut.part >= 0 && part.cut.part < part.cut.parts &&
-                        part.begin <= whole / part.cut.parts - size;
-      if (!fits) return NoState();
+      part.cut.lead = in.Int();
+      part.cut.others = in.Int();
+      if (!in.ok() || !Fits(part, size, whole)) return NoState();
       part.values.resize(static_cast<size_t>(size));
       parts[e].push_back(std::move(part));
     }

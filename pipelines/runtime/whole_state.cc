@@ -32,8 +32,7 @@ absl::Status SetIn(LayerStage* stage, const StateEntry& entry, absl::Span<const 
 }  // namespace
 
 bool SameElements(const ParameterPart& a, const ParameterPart& b) {
-  return a.begin == b.begin && a.values.size() == b.values.size() && a.cut.parts == b.cut.parts &&
-         a.cut.part == b.cut.part && a.cut.run == b.cut.run;
+  return a.begin == b.begin && a.values.size() == b.values.size() && a.cut == b.cut;
 }
 
 std::vector<ParameterPart> PartsOf(const StateEntry& entry, absl::Span<LayerStage* const> stages) {

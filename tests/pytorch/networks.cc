@@ -71,6 +71,20 @@ ComparedNetwork Llama(Sizes sizes) {
   return WithBatches(std::move(n), Either(sizes, 3, 4), Either(sizes, 2, 4));
 }
 
+// Grouped queries, biases of q, k and v alone, one table.
+ComparedNetwork Qwen2(Sizes sizes) {
+  const int64_t layers = Either(sizes, 2, 4);
+  GptConfig c = LlamaConfig(layers, Either(sizes, 20, 256), Either(sizes, 6, 8),
+                            Either(sizes, 23, 688), Either(sizes, 13, 128), Either(sizes, 19, 96));
+  c.kv_heads = 2;
+  c.head_size = Either(sizes, 4, 32);
+  c.biases = Biases::kQueryKeyValue;
+  c.tied_embeddings = true;
+  ComparedNetwork n = Named("qwen2", BuildGpt(c));
+  n.settings = {{"layers", layers}, {"heads", c.heads}, {"kv_heads", c.kv_heads}};
+  return WithBatches(std::move(n), Either(sizes, 3, 4), Either(sizes, 2, 4));
+}
+
 ComparedNetwork Bert(Sizes sizes) {
   BertConfig c;
   c.layers = Either(sizes, 2, 4);
@@ -303,7 +317,8 @@ std::vector<ComparedNetwork> ComparedNetworks(Sizes sizes) {
                                            ResNet(sizes),
                                            UNet(sizes),
                                            Vgg(sizes),
-                                           Llama(sizes)};
+                                           Llama(sizes),
+                                           Qwen2(sizes)};
   if (sizes == Sizes::kTable) {
     networks.push_back(With("gpt_adamw", DecayedAdam(), Gpt(sizes, /*tied=*/false)));
     networks.push_back(With("gpt_sgd", NesterovSgd(), Gpt(sizes, /*tied=*/true)));

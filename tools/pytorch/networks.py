@@ -190,18 +190,32 @@ def rotate(x: Tensor, heads: int) -> Tensor:
     return torch.stack([a * cos - b * sin, a * sin + b * cos], 3).view(samples, tokens, hidden)
 
 
-def llama(w: Weights, batch: Batch, s: Settings) -> Tensor:
-    x = F.embedding(batch["tokens"], w["embedding/tokens"])
+def repeated(x: Tensor, heads: int, times: int) -> Tensor:
+    """Heads of k or v, each as often as heads of q share it."""
+    samples, tokens, width = x.shape
+    return x.view(samples, tokens, heads, -1).repeat_interleave(times, 2).view(samples, tokens, times * width)
+
+
+def llama(w: Weights, batch: Batch, s: Settings, table: str = "") -> Tensor:
+    x = F.embedding(batch["tokens"], w[table or "embedding/tokens"])
     hidden_keys = causal(x.shape[1])
+    heads, kv_heads = s["heads"], s.get("kv_heads", s["heads"])
     for i in range(s["layers"]):
         name = f"block{i}/attention"
-        q, k, v = F.linear(rms_norm(w, name, x), w[f"{name}/wqkv"]).chunk(3, dim=-1)
-        q, k = rotate(q, s["heads"]), rotate(k, s["heads"])
-        x = x + F.linear(attend(q, k, v, s["heads"], hidden_keys), w[f"{name}/wo"])
+        qkv = F.linear(rms_norm(w, name, x), w[f"{name}/wqkv"], w.get(f"{name}/bqkv"))
+        head_size = qkv.shape[-1] // (heads + 2 * kv_heads)
+        q, k, v = qkv.split([heads * head_size] + 2 * [kv_heads * head_size], dim=-1)
+        q, k = rotate(q, heads), rotate(k, kv_heads)
+        k, v = repeated(k, kv_heads, heads // kv_heads), repeated(v, kv_heads, heads // kv_heads)
+        x = x + F.linear(attend(q, k, v, heads, hidden_keys), w[f"{name}/wo"])
         name = f"block{i}/mlp"
         gate, value = F.linear(rms_norm(w, name, x), w[f"{name}/w1"]).chunk(2, dim=-1)
         x = x + F.linear(F.silu(gate) * value, w[f"{name}/w2"])
-    return cross_entropy(F.linear(rms_norm(w, "head", x), w["head/table"]), batch["targets"])
+    return cross_entropy(F.linear(rms_norm(w, "head", x), w[table or "head/table"]), batch["targets"])
+
+
+def qwen2(w: Weights, batch: Batch, s: Settings) -> Tensor:
+    return llama(w, batch, s, table="embedding")
 
 
 def bert(w: Weights, batch: Batch, s: Settings) -> Tensor:
@@ -403,7 +417,7 @@ def vgg16(w: Weights, batch: Batch, s: Settings) -> Tensor:
 
 NETWORKS: dict[str, Callable[[Weights, Batch, Settings], Tensor]] = {
     f.__name__: f for f in (gpt, gpt_tied, bert, transformer, mmt, mmt_modalities, case_study, dlrm,
-                            candle_uno, amoebanet_d, resnet, unet, vgg16, llama)
+                            candle_uno, amoebanet_d, resnet, unet, vgg16, llama, qwen2)
 }
 # The same networks with other optimizers.
 NETWORKS |= {"gpt_adamw": gpt, "gpt_sgd": gpt_tied, "mmt_rmsprop": mmt}
