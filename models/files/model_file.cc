@@ -6,11 +6,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "models/files/hugging_face_config.h"
 #include "models/files/layer_list_json.h"
 #include "models/files/network_json.h"
 #include "models/files/pipedream_profile.h"
+#include "models/zoo/gpt.h"
 #include "models/zoo/published.h"
+#include "models/zoo/size_check.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/file.h"
 #include "tools/base/json.h"
@@ -46,6 +50,38 @@ absl::StatusOr<LayerList> FromJson(absl::string_view text, absl::string_view wha
   return ReadLayerList(root, what);
 }
 
+absl::StatusOr<ModelGraph> FromConfig(const nlohmann::json& root, absl::string_view what,
+                                      absl::string_view name, int64_t tokens) {
+  PIPELAB_ASSIGN_OR_RETURN(const GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
+  absl::StatusOr<ModelGraph> graph = BuildGpt(config);
+  if (!graph.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(what, ": ", graph.status().message()));
+  }
+  graph->name = std::string(name);
+  return graph;
+}
+
+// Takes "@4096" off the end of a word: 4096; 0 where none is there.
+absl::StatusOr<int64_t> TakeTokens(absl::string_view option, absl::string_view* word) {
+  const size_t at = word->rfind('@');
+  if (at == absl::string_view::npos || absl::StrContains(word->substr(at), "/")) return 0;
+  int64_t tokens = 0;
+  if (!absl::SimpleAtoi(word->substr(at + 1), &tokens) || tokens < 1 || tokens > kMostTokens) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, "=", *word, ": behind @ must be the tokens of a sample, from 1 to ",
+                     kMostTokens, ", such as @4096"));
+  }
+  *word = word->substr(0, at);
+  return tokens;
+}
+
+absl::Status NoTokens(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(what,
+                   ": its samples are what they are; @ sets the tokens of language models by "
+                   "name and of a config.json"));
+}
+
 }  // namespace
 
 absl::StatusOr<LayerList> ParseModelAsList(absl::string_view text, absl::string_view what,
@@ -59,9 +95,10 @@ absl::StatusOr<LayerList> ParseModelAsList(absl::string_view text, absl::string_
 
 absl::StatusOr<ModelGraph> ParseModel(absl::string_view text, absl::string_view what,
                                       absl::string_view name, const ModelFileOptions& options) {
-  if (const absl::StatusOr<nlohmann::json> root = ParseJson(text, what);
-      root.ok() && IsNetwork(*root)) {
-    return ReadNetwork(*root, what);
+  if (const absl::StatusOr<nlohmann::json> root = ParseJson(text, what); root.ok()) {
+    if (IsHuggingFaceConfig(*root)) return FromConfig(*root, what, name, options.tokens);
+    if (options.tokens > 0) return NoTokens(what);
+    if (IsNetwork(*root)) return ReadNetwork(*root, what);
   }
   PIPELAB_ASSIGN_OR_RETURN(const LayerList list, ParseModelAsList(text, what, name, options));
   return MakeGraph(list, what);
@@ -78,14 +115,21 @@ absl::StatusOr<ModelGraph> ReadModelFile(absl::string_view option, absl::string_
 }
 
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
-                                     const ModelFileOptions& options) {
+                                     const ModelFileOptions& given) {
+  ModelFileOptions options = given;
+  PIPELAB_ASSIGN_OR_RETURN(const int64_t tokens, TakeTokens(option, &word));
+  if (tokens > 0) options.tokens = tokens;
   if (absl::StrContains(word, "/") || absl::EndsWith(word, ".json") ||
       absl::EndsWith(word, ".txt")) {
     return ReadModelFile(option, word, options);
   }
   std::vector<absl::string_view> names;
   for (const PublishedModel& m : PublishedModels()) {
-    if (m.name == word) return m.build();
+    if (m.name == word) {
+      if (options.tokens == 0) return m.build();
+      if (m.build_with_tokens == nullptr) return NoTokens(absl::StrCat(option, "=", word));
+      return m.build_with_tokens(options.tokens);
+    }
     names.push_back(m.name);
   }
   return absl::InvalidArgumentError(absl::StrCat(

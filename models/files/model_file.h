@@ -4,12 +4,15 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph h, FindModel("--model", "mine.json"));
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph p, ReadModelFile("--model", "vgg16.graph.txt"));
 //
-// Formats: networks that run (network_json.h), layer lists (layer_list_json.h), Piper's JSON and
-// PipeDream's profiles, which are told apart by what is in them. docs/models.md describes them.
+// Formats: networks that run (network_json.h), Hugging Face's config.json
+// (hugging_face_config.h), layer lists (layer_list_json.h), Piper's JSON and PipeDream's profiles,
+// which are told apart by what is in them. docs/models.md describes them.
 //
 // Errors: "OPTION=FILE: ...", one line with key or layer and reason.
 #ifndef PIPELAB_MODELS_FILES_MODEL_FILE_H_
 #define PIPELAB_MODELS_FILES_MODEL_FILE_H_
+
+#include <cstdint>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -21,10 +24,12 @@ namespace pipelab {
 
 struct ModelFileOptions {
   PiperTimeUnit piper_unit = PiperTimeUnit::kSeconds;  // Piper's files do not say it
+  int64_t tokens = 0;  // of a sample, for a config.json; 0: as many as it has positions
 };
 
 // A word with a "/", or that ends in ".json" or ".txt", is a file; all else must be the name of a
-// published model (models/zoo/published.h).
+// published model (models/zoo/published.h). "@4096" at its end gives the tokens of a sample, where
+// the model is a language model by name or a config.json.
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
                                      const ModelFileOptions& options = ModelFileOptions());
 

@@ -38,8 +38,13 @@ GptConfig Gpt(int64_t layers, int64_t hidden, int64_t heads, int64_t tokens) {
 
 void Add(std::string name, std::string source, double printed, double unit, std::string assumed,
          const GptConfig& c, Models* models) {
+  const auto with_tokens = [c](int64_t tokens) {
+    GptConfig other = c;
+    other.tokens = tokens;
+    return BuildGpt(other);
+  };
   models->push_back({std::move(name), std::move(source), printed, unit, std::move(assumed),
-                     [c] { return BuildGpt(c); }});
+                     [c] { return BuildGpt(c); }, with_tokens});
 }
 
 // A language model with sinusoidal positions and separate embeddings, the output's with a bias:
@@ -110,6 +115,49 @@ void AddLlama(Models* models) {
   add("llama-65b", 65.2e9, LlamaConfig(80, 8192, 64, 22016, 2048, 32000));
 }
 
+// Heads of k and v fewer than those of q.
+GptConfig Shared(int64_t kv_heads, double rotary_base, GptConfig c) {
+  c.kv_heads = kv_heads;
+  c.rotary_base = rotary_base;
+  return c;
+}
+
+GptConfig Qwen2(bool tied, GptConfig c) {
+  c.biases = Biases::kQueryKeyValue;
+  c.tied_embeddings = tied;
+  return c;
+}
+
+// Later models with Llama's blocks. Counts are those that the sources print; published_test.cc has
+// those of the weights.
+void AddLlamaBlocks(Models* models) {
+  const std::string llama2 = "Touvron et al. 2023 (Llama 2), Table 1";
+  Add("llama-2-7b", llama2, 7e9, 1e9, "", LlamaConfig(32, 4096, 32, 11008, 4096, 32000), models);
+  Add("llama-2-13b", llama2, 13e9, 1e9, "", LlamaConfig(40, 5120, 40, 13824, 4096, 32000), models);
+  Add("llama-2-70b", llama2, 70e9, 1e9, "",
+      Shared(8, 10000, LlamaConfig(80, 8192, 64, 28672, 4096, 32000)), models);
+  const std::string llama3 = "Grattafiori et al. 2024 (Llama 3), Table 3";
+  const auto add3 = [&](const char* name, double printed, GptConfig c) {
+    Add(name, llama3, printed, 1e9, "", Shared(8, 500000, std::move(c)), models);
+  };
+  add3("llama-3-8b", 8e9, LlamaConfig(32, 4096, 32, 14336, 8192, 128256));
+  add3("llama-3-70b", 70e9, LlamaConfig(80, 8192, 64, 28672, 8192, 128256));
+  add3("llama-3-405b", 405e9, LlamaConfig(126, 16384, 128, 53248, 8192, 128256));
+  Add("mistral-7b", "Jiang et al. 2023 (Mistral 7B), Table 1", 7e9, 1e9,
+      "4096 tokens, which its window covers",
+      Shared(8, 10000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000)), models);
+  const std::string qwen = "Qwen team 2024 (Qwen2.5), model cards";
+  const auto add_qwen = [&](const char* name, double printed, double unit, bool tied,
+                            int64_t kv_heads, GptConfig c) {
+    Add(name, qwen, printed, unit, "4096 tokens",
+        Qwen2(tied, Shared(kv_heads, 1000000, std::move(c))), models);
+  };
+  add_qwen("qwen2.5-0.5b", 0.49e9, 0.01e9, true, 2, LlamaConfig(24, 896, 14, 4864, 4096, 151936));
+  add_qwen("qwen2.5-7b", 7.61e9, 0.01e9, false, 4, LlamaConfig(28, 3584, 28, 18944, 4096, 152064));
+  add_qwen("qwen2.5-32b", 32.5e9, 0.1e9, false, 8, LlamaConfig(64, 5120, 40, 27648, 4096, 152064));
+  add_qwen("qwen2.5-72b", 72.7e9, 0.1e9, false, 8, LlamaConfig(80, 8192, 64, 29568, 4096, 152064));
+}
+
 void AddBert(Models* models) {
   BertConfig c;
   c.layers = 48;
@@ -148,17 +196,14 @@ void AddGraphPipe(Models* models) {
 // The papers' networks, small enough to train within seconds on one machine.
 void AddSmall(Models* models) {
   const std::string source = "small, to be run";
-  models->push_back({"gpt-small", source, 0, 0, "all sizes", [] {
-                       GptConfig c;
-                       c.layers = 6;
-                       c.hidden = 64;
-                       c.heads = 4;
-                       c.tokens = 32;
-                       c.vocabulary = 96;
-                       return BuildGpt(c);
-                     }});
-  models->push_back({"llama-small", source, 0, 0, "all sizes",
-                     [] { return BuildGpt(LlamaConfig(6, 64, 4, 172, 32, 96)); }});
+  GptConfig gpt;
+  gpt.layers = 6;
+  gpt.hidden = 64;
+  gpt.heads = 4;
+  gpt.tokens = 32;
+  gpt.vocabulary = 96;
+  Add("gpt-small", source, 0, 0, "all sizes", gpt, models);
+  Add("llama-small", source, 0, 0, "all sizes", LlamaConfig(6, 64, 4, 172, 32, 96), models);
   models->push_back({"mmt-small", source, 0, 0, "all sizes", [] {
                        MmtConfig c = PublishedMmt();
                        c.layers = 2;
@@ -246,6 +291,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddTranslation(all);
     AddGpt(all);
     AddLlama(all);
+    AddLlamaBlocks(all);
     AddBert(all);
     AddGraphPipe(all);
     AddBaPipe(all);

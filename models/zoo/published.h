@@ -9,6 +9,7 @@
 #ifndef PIPELAB_MODELS_ZOO_PUBLISHED_H_
 #define PIPELAB_MODELS_ZOO_PUBLISHED_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct PublishedModel {
   double unit = 0;      // of the last digit printed: 0.1e9 for "76.1B"
   std::string assumed;  // what the source does not say; empty: nothing
   std::function<absl::StatusOr<ModelGraph>()> build;
+  // Language models: with samples of another length.
+  std::function<absl::StatusOr<ModelGraph>(int64_t tokens)> build_with_tokens = nullptr;
 };
 
 const std::vector<PublishedModel>& PublishedModels();

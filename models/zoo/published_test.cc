@@ -25,10 +25,14 @@ int64_t CountOf(const std::string& name) {
 // Sizes that a paper does not give are ours (PublishedModel::assumed), and here they miss the
 // printed count by more than its last digit: by how much of it.
 const std::map<std::string, double> kMissed = {
-    {"t-24-8192-16", 0.05},
-    {"t-12-16384-32", 0.05},  // 1.24B; a third table would make it 1.30B
-    {"gpt-6.6b", 0.01},       // 6.66B with 51200 words
-    {"llama-65b", 0.002},     // 65.286B, which the paper cuts off
+    {"t-24-8192-16", 0.05},  {"t-12-16384-32", 0.05},  // 1.24B; a third table would make it 1.30B
+    {"gpt-6.6b", 0.01},                                // 6.66B with 51200 words
+    {"llama-65b", 0.002},                              // 65.286B, which the paper cuts off
+    {"llama-3-405b", 0.003},                           // 405.85B
+    {"llama-3-70b", 0.01},                             // 70.55B
+    {"llama-2-70b", 0.02},                             // 68.98B
+    {"qwen2.5-7b", 0.001},                             // 7.616B
+    {"qwen2.5-32b", 0.01},                             // 32.76B
 };
 
 TEST(Published, CountsAreThosePrinted) {
@@ -55,6 +59,15 @@ TEST(Published, LlamaToTheLastParameter) {
   EXPECT_EQ(CountOf("llama-13b"), 13015864320);
   EXPECT_EQ(CountOf("llama-33b"), 32528943616);
   EXPECT_EQ(CountOf("llama-65b"), 65285660672);
+  EXPECT_EQ(CountOf("llama-2-70b"), 68976648192);
+  EXPECT_EQ(CountOf("llama-3-8b"), 8030261248);
+  EXPECT_EQ(CountOf("llama-3-70b"), 70553706496);
+  EXPECT_EQ(CountOf("llama-3-405b"), 405853388800);
+  EXPECT_EQ(CountOf("mistral-7b"), 7241732096);
+  EXPECT_EQ(CountOf("qwen2.5-0.5b"), 494032768);
+  EXPECT_EQ(CountOf("qwen2.5-7b"), 7615616512);
+  EXPECT_EQ(CountOf("qwen2.5-32b"), 32763876352);
+  EXPECT_EQ(CountOf("qwen2.5-72b"), 72706203648);
 }
 
 // GPipe's Table 1: layers of 4 d^2 + 2 d d_ff and two tables; biases and norms are 9 d + d_ff a

@@ -38,6 +38,10 @@ class JsonObject {
   absl::Status AllowKeys(std::initializer_list<absl::string_view> known) const;
 
   bool Has(absl::string_view key) const { return value_->contains(std::string(key)); }
+  // There, and not null.
+  bool HasValue(absl::string_view key) const {
+    return Has(key) && !(*value_)[std::string(key)].is_null();
+  }
   // Where a field may be written in two ways.
   bool HasString(absl::string_view key) const;
   bool HasObject(absl::string_view key) const;

@@ -1,0 +1,160 @@
+#include "models/files/hugging_face_config.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "models/zoo/size_check.h"
+#include "tools/base/did_you_mean.h"
+#include "tools/base/json_object.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+class ConfigReader {
+ public:
+  ConfigReader(JsonObject file, int64_t tokens) : file_(std::move(file)), tokens_(tokens) {}
+
+  absl::StatusOr<GptConfig> Gpt2() {
+    GptConfig c;
+    PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("n_layer", kMostLayers));
+    PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("n_embd", kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.heads, Heads("n_head"));
+    PIPELAB_RETURN_IF_ERROR(DividesHidden("n_head", c.heads, c.hidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("n_inner", 64 * kMostHidden, 4 * c.hidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.vocabulary, Size("vocab_size", kMostVocabulary));
+    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", true));
+    PIPELAB_RETURN_IF_ERROR(OneOf("activation_function", {"gelu_new", "gelu_pytorch_tanh"}));
+    // A table of positions, which other lengths than the file's shorten.
+    PIPELAB_ASSIGN_OR_RETURN(c.tokens, Tokens("n_positions"));
+    return c;
+  }
+
+  absl::StatusOr<GptConfig> Llama(absl::string_view type) {
+    GptConfig c = LlamaConfig(1, 1, 1, 1, 1, 1);
+    PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
+    PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("hidden_size", kMostHidden));
+    PIPELAB_RETURN_IF_ERROR(TakeHeads(&c));
+    PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("intermediate_size", 64 * kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.vocabulary, Size("vocab_size", kMostVocabulary));
+    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", false));
+    PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"silu"}));
+    PIPELAB_ASSIGN_OR_RETURN(c.tokens, Tokens("max_position_embeddings"));
+    if (type == "qwen2") {
+      c.biases = Biases::kQueryKeyValue;
+    } else {
+      PIPELAB_ASSIGN_OR_RETURN(c.biases, LlamaBiases());
+    }
+    // Qwen2's files have a window's size where none is used.
+    PIPELAB_ASSIGN_OR_RETURN(const bool window, Flag("use_sliding_window", type == "mistral"));
+    if (window) PIPELAB_RETURN_IF_ERROR(WindowCovers(c.tokens));
+    return c;
+  }
+
+ private:
+  absl::StatusOr<int64_t> Size(absl::string_view key, int64_t most, int64_t if_absent = 0) const {
+    if (if_absent > 0 && !file_.HasValue(key)) return if_absent;
+    return file_.Integer(key, 1, most);
+  }
+  absl::StatusOr<int64_t> Heads(absl::string_view key) const { return Size(key, kMostHidden); }
+
+  absl::StatusOr<bool> Flag(absl::string_view key, bool if_absent) const {
+    if (!file_.HasValue(key)) return if_absent;
+    return file_.Bool(key);
+  }
+
+  absl::Status OneOf(absl::string_view key, const std::vector<absl::string_view>& known) const {
+    if (!file_.HasValue(key)) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(const std::string word, file_.String(key));
+    for (absl::string_view k : known) {
+      if (k == word) return absl::OkStatus();
+    }
+    return file_.Error(key, "\"", word, "\": no layer has it; must be ",
+                       absl::StrJoin(known, " or "));
+  }
+
+  absl::Status DividesHidden(absl::string_view key, int64_t heads, int64_t hidden) const {
+    if (hidden % heads == 0) return absl::OkStatus();
+    return file_.Error(key, heads, ": must divide the hidden size, ", hidden);
+  }
+
+  absl::Status TakeHeads(GptConfig* c) const {
+    constexpr absl::string_view kHeads = "num_attention_heads", kKeyHeads = "num_key_value_heads";
+    PIPELAB_ASSIGN_OR_RETURN(c->heads, Heads(kHeads));
+    PIPELAB_ASSIGN_OR_RETURN(c->kv_heads, Size(kKeyHeads, kMostHidden, c->heads));
+    if (c->heads % c->kv_heads != 0) {
+      return file_.Error(kKeyHeads, c->kv_heads, ": must divide ", kHeads, ", ", c->heads);
+    }
+    if (!file_.HasValue("head_dim")) {
+      PIPELAB_RETURN_IF_ERROR(DividesHidden(kHeads, c->heads, c->hidden));
+    }
+    PIPELAB_ASSIGN_OR_RETURN(c->head_size, Size("head_dim", kMostHidden, c->hidden / c->heads));
+    if (c->head_size % 2 != 0) {
+      return file_.Error(file_.HasValue("head_dim") ? "head_dim" : kHeads, "heads of ",
+                         c->head_size, " numbers; rotary positions take an even number");
+    }
+    if (file_.HasValue("rope_theta")) {
+      PIPELAB_ASSIGN_OR_RETURN(c->rotary_base, file_.Number("rope_theta"));
+      if (!(c->rotary_base >= 1 && c->rotary_base <= 1e12)) {
+        return file_.Error("rope_theta", c->rotary_base, ": must be from 1 to 1e12");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Biases> LlamaBiases() const {
+    PIPELAB_ASSIGN_OR_RETURN(const bool attention, Flag("attention_bias", false));
+    PIPELAB_ASSIGN_OR_RETURN(const bool mlp, Flag("mlp_bias", attention));
+    if (attention == mlp) return attention ? Biases::kAll : Biases::kNone;
+    return file_.Error("mlp_bias", mlp ? "true" : "false", ": must be as attention_bias, ",
+                       attention ? "true" : "false");
+  }
+
+  absl::StatusOr<int64_t> Tokens(absl::string_view key) const {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t positions, Size(key, int64_t{1} << 30));
+    if (tokens_ > positions) {
+      return file_.Error(key, positions, ": samples of ", tokens_,
+                         " tokens are longer; give at most @", positions);
+    }
+    const int64_t tokens = tokens_ > 0 ? tokens_ : positions;
+    if (tokens <= kMostTokens) return tokens;
+    return file_.Error(key, positions, ": must be at most ", kMostTokens,
+                       "; give the length of a sample, @4096");
+  }
+
+  absl::Status WindowCovers(int64_t tokens) const {
+    if (!file_.HasValue("sliding_window")) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t window, Size("sliding_window", int64_t{1} << 30));
+    if (tokens <= window) return absl::OkStatus();
+    return file_.Error("sliding_window", window, ": samples of ", tokens,
+                       " tokens are longer, and no layer has windows; give @", window, " or fewer");
+  }
+
+  const JsonObject file_;
+  const int64_t tokens_;
+};
+
+}  // namespace
+
+bool IsHuggingFaceConfig(const nlohmann::json& root) {
+  return root.is_object() && root.contains("model_type") && !root.contains("layers");
+}
+
+absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl::string_view what,
+                                                int64_t tokens) {
+  PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string type, file.String("model_type"));
+  const std::vector<absl::string_view> types = {"gpt2", "llama", "mistral", "qwen2"};
+  if (type == "gpt2") return ConfigReader(std::move(file), tokens).Gpt2();
+  if (type == "llama" || type == "mistral" || type == "qwen2") {
+    return ConfigReader(std::move(file), tokens).Llama(type);
+  }
+  return file.Error("model_type", "\"", type, "\": no model of this type can be made",
+                    NearestOrAll(type, types));
+}
+
+}  // namespace pipelab

@@ -1,0 +1,149 @@
+#include "models/files/hugging_face_config.h"
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/files/model_file.h"
+#include "models/graph/layer_spec.h"
+#include "tools/base/json.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+// The sizes that the published files have; other keys of theirs are left out.
+constexpr char kLlama3[] = R"({
+  "architectures": ["LlamaForCausalLM"], "model_type": "llama", "attention_bias": false,
+  "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336, "rms_norm_eps": 1e-05,
+  "max_position_embeddings": 8192, "num_attention_heads": 32, "num_hidden_layers": 32,
+  "num_key_value_heads": 8, "rope_scaling": null, "rope_theta": 500000.0,
+  "tie_word_embeddings": false, "torch_dtype": "bfloat16", "vocab_size": 128256})";
+constexpr char kMistral[] = R"({
+  "model_type": "mistral", "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
+  "max_position_embeddings": 32768, "num_attention_heads": 32, "num_hidden_layers": 32,
+  "num_key_value_heads": 8, "rope_theta": 10000.0, "sliding_window": 4096, "vocab_size": 32000})";
+constexpr char kQwen2[] = R"({
+  "model_type": "qwen2", "hidden_act": "silu", "hidden_size": 896, "intermediate_size": 4864,
+  "max_position_embeddings": 32768, "max_window_layers": 24, "num_attention_heads": 14,
+  "num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+  "sliding_window": 32768, "tie_word_embeddings": true, "use_sliding_window": false,
+  "vocab_size": 151936})";
+constexpr char kGpt2[] = R"({
+  "model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 1024, "n_embd": 768,
+  "n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257})";
+
+std::string Replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+int64_t CountOf(const char* config, int64_t tokens = 0) {
+  ModelFileOptions options;
+  options.tokens = tokens;
+  auto graph = ParseModel(config, "config.json", "config", options);
+  EXPECT_THAT(graph, IsOk());
+  return graph.ok() ? graph->num_parameters() : 0;
+}
+
+// As the published weights have them.
+TEST(HuggingFaceConfig, CountsToTheLastParameter) {
+  EXPECT_EQ(CountOf(kLlama3), 8030261248);
+  EXPECT_EQ(CountOf(kMistral, 4096), 7241732096);
+  EXPECT_EQ(CountOf(kQwen2), 494032768);
+  EXPECT_EQ(CountOf(kGpt2), 124439808);
+}
+
+TEST(HuggingFaceConfig, IsTheModelOfTheSameName) {
+  for (const auto& [config, name] :
+       {std::make_pair(kLlama3, "llama-3-8b@2048"), std::make_pair(kMistral, "mistral-7b@2048"),
+        std::make_pair(kQwen2, "qwen2.5-0.5b@2048")}) {
+    ModelFileOptions options;
+    options.tokens = 2048;
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph read, ParseModel(config, "c", "c", options));
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph known, FindModel("--model", name));
+    ASSERT_EQ(read.layers.size(), known.layers.size());
+    for (size_t i = 0; i < read.layers.size(); ++i) {
+      EXPECT_EQ(read.layers[i].attributes, known.layers[i].attributes) << name << " layer " << i;
+      EXPECT_EQ(read.layers[i].costs(3).forward.value(), known.layers[i].costs(3).forward.value());
+      EXPECT_EQ(read.layers[i].costs(3).kept.value(), known.layers[i].costs(3).kept.value());
+    }
+  }
+}
+
+TEST(HuggingFaceConfig, SamplesAreAsLongAsAsked) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const nlohmann::json root, ParseJson(kLlama3, "c"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GptConfig all, ReadHuggingFaceConfig(root, "c"));
+  EXPECT_EQ(all.tokens, 8192);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GptConfig some, ReadHuggingFaceConfig(root, "c", 100));
+  EXPECT_EQ(some.tokens, 100);
+  EXPECT_EQ(some.rotary_base, 500000);
+}
+
+TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
+  const auto message = [](const std::string& text, int64_t tokens = 0) {
+    ModelFileOptions options;
+    options.tokens = tokens;
+    const auto graph = ParseModel(text, "c.json", "c", options);
+    EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(graph.status().message()), Not(HasSubstr("\n")));
+    return std::string(graph.status().message());
+  };
+  const auto llama = [&](const char* from, const char* to) {
+    return message(Replaced(kLlama3, from, to));
+  };
+  EXPECT_EQ(message(Replaced(kLlama3, "\"llama\"", "\"lama\"")),
+            "c.json: model_type: \"lama\": no model of this type can be made; did you mean llama?");
+  EXPECT_THAT(message(Replaced(kLlama3, "\"llama\"", "\"mamba\"")),
+              HasSubstr("\"mamba\": no model of this type can be made; there are gpt2, llama, "));
+  EXPECT_EQ(llama("\"num_key_value_heads\": 8", "\"num_key_value_heads\": 5"),
+            "c.json: num_key_value_heads: 5: must divide num_attention_heads, 32");
+  EXPECT_EQ(llama("\"num_attention_heads\": 32", "\"num_attention_heads\": 24"),
+            "c.json: num_attention_heads: 24: must divide the hidden size, 4096");
+  EXPECT_THAT(llama("\"hidden_size\": 4096, ", ""), HasSubstr("c.json: hidden_size: missing"));
+  EXPECT_THAT(llama("\"hidden_size\": 4096", "\"hidden_size\": \"4096\""),
+              HasSubstr("hidden_size: \"4096\": must be a whole number from 1 to "));
+  EXPECT_EQ(llama("\"silu\"", "\"relu\""),
+            "c.json: hidden_act: \"relu\": no layer has it; must be silu");
+  EXPECT_EQ(llama("500000.0", "0.5"), "c.json: rope_theta: 0.5: must be from 1 to 1e12");
+  EXPECT_EQ(llama("\"attention_bias\": false", "\"attention_bias\": false, \"mlp_bias\": true"),
+            "c.json: mlp_bias: true: must be as attention_bias, false");
+  EXPECT_EQ(llama("\"attention_bias\": false", "\"head_dim\": 3"),
+            "c.json: head_dim: heads of 3 numbers; rotary positions take an even number");
+  EXPECT_EQ(message(kLlama3, 10000),
+            "c.json: max_position_embeddings: 8192: samples of 10000 tokens are longer; give at "
+            "most @8192");
+  EXPECT_EQ(llama("8192", "10000000"),
+            "c.json: max_position_embeddings: 10000000: must be at most 1048576; give the length "
+            "of a sample, @4096");
+  EXPECT_EQ(message(kMistral),
+            "c.json: sliding_window: 4096: samples of 32768 tokens are longer, and no layer has "
+            "windows; give @4096 or fewer");
+  EXPECT_EQ(message(Replaced(kGpt2, "\"n_head\": 12", "\"n_head\": 7")),
+            "c.json: n_head: 7: must divide the hidden size, 768");
+  EXPECT_EQ(message(R"({"name": "m", "layers": []})", 8),
+            "c.json: its samples are what they are; @ sets the tokens of language models by name "
+            "and of a config.json");
+}
+
+TEST(FindModel, TakesTheTokensBehindAName) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, FindModel("--model", "llama-small@17"));
+  EXPECT_EQ(g.layers[0].output_shape[0], 17);
+  const auto message = [](const char* word) {
+    return std::string(FindModel("--model", word).status().message());
+  };
+  EXPECT_EQ(message("llama-small@0"),
+            "--model=llama-small@0: behind @ must be the tokens of a sample, from 1 to 1048576, "
+            "such as @4096");
+  EXPECT_THAT(message("llama-small@x"), HasSubstr("behind @ must be"));
+  EXPECT_THAT(message("resnet-small@4"),
+              HasSubstr("--model=resnet-small: its samples are what they are"));
+}
+
+}  // namespace
+}  // namespace pipelab
