@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_head_spec.h"
@@ -43,7 +44,12 @@ void AddBranchStart(int64_t size, LayerOperations* ops) {
   ops->backward_weight.push_back(Norm(2 * size));
 }
 
-void AddBranchEnd(int64_t size, LayerOperations* ops) {
+// A branch without biases has no dropout either, and its end is the sum with the residual.
+void AddBranchEnd(int64_t size, bool biases, LayerOperations* ops) {
+  if (!biases) {
+    ops->forward.push_back(Elementwise(3 * size));
+    return;
+  }
   ops->forward.push_back(BiasDropoutResidual(size));
   ops->backward_input.push_back(Dropout(size));
   ops->backward_weight.push_back(Elementwise(size));  // of the bias
@@ -54,6 +60,7 @@ int64_t Half(int64_t pairs) { return pairs / 2; }
 
 struct AttentionSizes {
   int64_t tokens, heads, kv_heads, head_size, hidden;
+  bool rotary, qkv_bias, bias;
 
   int64_t Width(TensorParallel split) const { return heads / split.degree * head_size; }
   int64_t Qkv(TensorParallel split) const {
@@ -67,6 +74,21 @@ Operation ScoreProduct(const AttentionSizes& s, int64_t heads, int64_t m, int64_
   o.flops = MatmulFlops(heads * m, n, k);
   o.numbers = heads * (s.tokens * s.tokens + 2 * s.tokens * s.head_size);
   return o;
+}
+
+// Behind the scores: the product, and what sums the gradients of all parameters.
+void AddAttentionEnd(const AttentionSizes& s, int64_t m, int64_t own, TensorParallel split,
+                     LayerOperations* ops) {
+  const int64_t c = s.hidden, w = s.Width(split), qkv = s.Qkv(split);
+  if (s.qkv_bias) ops->backward_weight.push_back(Elementwise(m * qkv));  // the bias of q, k, v
+  AddMatmul(m, c, w, ops);
+  AddBranchEnd(own, s.bias, ops);
+  if (s.bias) {
+    Accumulate({c, c, qkv * c, qkv, w * c, c}, &ops->backward_weight);
+  } else {
+    Accumulate({c, qkv * c, w * c}, &ops->backward_weight);
+    if (s.qkv_bias) Accumulate({qkv}, &ops->backward_weight);
+  }
 }
 
 LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TensorParallel split) {
@@ -86,11 +108,7 @@ LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TensorP
       Elementwise(2 * m * w),           to_scores,   from_scores, Dropout(pairs),
       Softmax(2 * Half(pairs) + pairs), from_scores, from_scores, Elementwise(2 * m * qkv)};
   ops.backward_input.insert(ops.backward_input.end(), backward.begin(), backward.end());
-  ops.backward_weight.push_back(Elementwise(m * qkv));  // of the bias of q, k, v
-  AddMatmul(m, s.hidden, w, &ops);
-  AddBranchEnd(own, &ops);
-  Accumulate({s.hidden, s.hidden, qkv * s.hidden, qkv, w * s.hidden, s.hidden},
-             &ops.backward_weight);
+  AddAttentionEnd(s, m, own, split, &ops);
   return ops;
 }
 
@@ -103,32 +121,42 @@ LayerOperations FusedKernels(const AttentionSizes& s, const LayerOperations& cor
   LayerOperations ops;
   AddBranchStart(own, &ops);
   AddMatmul(m, qkv, s.hidden, &ops);
+  if (s.rotary) {  // q and k, in place
+    const int64_t turned = m * (qkv + w) / 2;
+    ops.forward.push_back(Elementwise(2 * turned));
+    ops.backward_input.push_back(Elementwise(2 * turned));
+  }
   for (const auto& [from, to] : {std::make_pair(&core.forward, &ops.forward),
                                  std::make_pair(&core.backward_input, &ops.backward_input)}) {
     std::copy_if(from->begin(), from->end(), std::back_inserter(*to),
                  [](const Operation& o) { return o.kind == OperationKind::kAttention; });
   }
-  ops.backward_weight.push_back(Elementwise(m * qkv));  // of the bias of q, k, v
-  AddMatmul(m, s.hidden, w, &ops);
-  AddBranchEnd(own, &ops);
-  Accumulate({s.hidden, s.hidden, qkv * s.hidden, qkv, w * s.hidden, s.hidden},
-             &ops.backward_weight);
+  AddAttentionEnd(s, m, own, split, &ops);
   return ops;
 }
 
-LayerOperations MlpKernels(int64_t tokens, int64_t c, int64_t inner, int64_t samples,
-                           TensorParallel split) {
-  const SplitRows rows(samples * tokens, split);
-  const int64_t m = rows.all, own = rows.own * c, f = inner / split.degree;
+struct MlpSizes {
+  int64_t tokens, hidden, inner;
+  bool gated, bias;
+};
+
+LayerOperations MlpKernels(const MlpSizes& s, int64_t samples, TensorParallel split) {
+  const SplitRows rows(samples * s.tokens, split);
+  const int64_t c = s.hidden, f = s.inner / split.degree, wide = s.gated ? 2 * f : f;
+  const int64_t m = rows.all, own = rows.own * c;
   LayerOperations ops;
   AddBranchStart(own, &ops);
-  AddMatmul(m, f, c, &ops);
-  ops.forward.push_back(Gelu(2 * m * f));
-  ops.backward_input.push_back(Gelu(3 * m * f));
-  ops.backward_weight.push_back(Elementwise(m * f));  // of the bias
+  AddMatmul(m, wide, c, &ops);
+  ops.forward.push_back(Gelu(m * (wide + f)));
+  ops.backward_input.push_back(Gelu(m * (2 * wide + f)));
+  if (s.bias) ops.backward_weight.push_back(Elementwise(m * wide));
   AddMatmul(m, c, f, &ops);
-  AddBranchEnd(own, &ops);
-  Accumulate({c, c, c * f, f, f * c, c}, &ops.backward_weight);
+  AddBranchEnd(own, s.bias, &ops);
+  if (s.bias) {
+    Accumulate({c, c, c * wide, wide, f * c, c}, &ops.backward_weight);
+  } else {
+    Accumulate({c, c * wide, f * c}, &ops.backward_weight);
+  }
   return ops;
 }
 
@@ -164,6 +192,12 @@ int64_t Integer(const LayerSpec& layer, absl::string_view attribute) {
   return static_cast<int64_t>(Attribute(layer, attribute));
 }
 
+bool HasParameter(const LayerSpec& layer, absl::string_view end) {
+  return std::any_of(layer.parameters.begin(), layer.parameters.end(), [&](const ParameterSpec& p) {
+    return p.name == absl::StrCat(layer.name, "/", end);
+  });
+}
+
 // The words of an embedding or head: its largest parameter's other size.
 int64_t Words(const LayerSpec& layer, int64_t hidden) {
   int64_t words = 0;
@@ -175,17 +209,19 @@ Kernels KernelsOf(const LayerSpec& layer) {
   using std::placeholders::_1;
   using std::placeholders::_2;
   if (layer.kind == kUnfusedAttention || layer.kind == kGptAttention) {
-    const AttentionSizes sizes = {layer.output_shape[0], Integer(layer, "heads"),
-                                  Integer(layer, "kv_heads"), Integer(layer, "head_size"),
-                                  layer.output_shape[1]};
+    const AttentionSizes sizes = {layer.output_shape[0],       Integer(layer, "heads"),
+                                  Integer(layer, "kv_heads"),  Integer(layer, "head_size"),
+                                  layer.output_shape[1],       Attribute(layer, "rotary_base") > 0,
+                                  HasParameter(layer, "bqkv"), HasParameter(layer, "bo")};
     if (layer.kind == kUnfusedAttention) return std::bind(UnfusedKernels, sizes, _1, _2);
     return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
       return FusedKernels(sizes, core(samples, TokenSlice(), split), samples, split);
     };
   }
   if (layer.kind == kGptMlp) {
-    return std::bind(MlpKernels, layer.output_shape[0], layer.output_shape[1],
-                     Integer(layer, "inner"), _1, _2);
+    const MlpSizes sizes = {layer.output_shape[0], layer.output_shape[1], Integer(layer, "inner"),
+                            Attribute(layer, "feed_forward") > 0, HasParameter(layer, "b2")};
+    return std::bind(MlpKernels, sizes, _1, _2);
   }
   if (layer.kind == kGptEmbedding) {
     const int64_t c = layer.output_shape[1];

@@ -22,6 +22,8 @@
 //              branches' of what comes after; gradients are sums over rows
 //   gradients  of each parameter are added to a buffer, a kernel a parameter
 //   loss       in 4 bytes a number, two of half precision
+// Layers without biases (Llama's) have no dropout and no sums for biases; rotary positions are a
+// kernel of q and k in place, a gate one that reads both halves.
 // Numbers are of half precision: a byte counts as half of one.
 #ifndef PIPELAB_MODELS_SPECS_MEGATRON_KERNELS_H_
 #define PIPELAB_MODELS_SPECS_MEGATRON_KERNELS_H_

@@ -58,6 +58,32 @@ TEST(MegatronKernels, ComputeTheProductsOfTheModel) {
   }
 }
 
+// Of Llama's blocks, too: keys that heads share, gates, no biases or those of q, k and v alone.
+TEST(MegatronKernels, ComputeTheProductsOfLlama) {
+  for (const Biases biases : {Biases::kNone, Biases::kQueryKeyValue}) {
+    GptConfig c = LlamaConfig(kLayers, kHidden, kHeads, /*feed_forward=*/48, kTokens, kWords);
+    c.kv_heads = 2;
+    c.biases = biases;
+    const ModelGraph plain = BuildGpt(c).value();
+    const ModelGraph megatron = WithMegatronKernels(plain, AttentionKernels::kFused);
+    for (const int64_t degree : {1, 2}) {
+      for (size_t i = 0; i < plain.layers.size(); ++i) {
+        SCOPED_TRACE(plain.layers[i].name);
+        const TensorParallel split = {degree, false};
+        const LayerOperations a = ShareOf(plain.layers[i], 3, TokenSlice(), split).operations;
+        const LayerOperations b = ShareOf(megatron.layers[i], 3, TokenSlice(), split).operations;
+        EXPECT_EQ(FlopsIn(a.forward), FlopsIn(b.forward));
+        EXPECT_EQ(FlopsIn(a.backward_input), FlopsIn(b.backward_input));
+        EXPECT_EQ(FlopsIn(a.backward_weight), FlopsIn(b.backward_weight));
+      }
+    }
+    // Norm, q k v, rotation, attention, projection, residual; norm, gate and value, their product,
+    // projection, residual.
+    EXPECT_EQ(megatron.layers[1].operations(1, TokenSlice()).forward.size(), 6);
+    EXPECT_EQ(megatron.layers[2].operations(1, TokenSlice()).forward.size(), 5);
+  }
+}
+
 // By hand, from the names of the kernels in a profile of a block.
 TEST(MegatronKernels, LaunchesOfABlock) {
   const ModelGraph graph = WithMegatronKernels(Gpt());
