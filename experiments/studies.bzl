@@ -16,6 +16,7 @@ STUDIES = {
     "local_learning": "//experiments/local:local_learning",
     "streams": "//experiments/streams:streams",
     "planner_reference": "//experiments/planning:planner_reference",
+    "modern_models": "//experiments/modern:modern_models",
     "candle_uno_train": "//experiments/train:candle_uno_train",
     "dlrm_train": "//experiments/train:dlrm_train",
     "gpt_train": "//experiments/train:gpt_train",

@@ -1,7 +1,6 @@
 #include "experiments/validation/predict_rows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -16,15 +15,6 @@ double Median(std::vector<double> ascending) {
   std::sort(ascending.begin(), ascending.end());
   const size_t n = ascending.size();
   return (ascending[(n - 1) / 2] + ascending[n / 2]) / 2;
-}
-
-bool InOrder(const RowError& a, const RowError& b) {
-  return (*a.row->milliseconds < *b.row->milliseconds) == (a.predicted < b.predicted);
-}
-
-bool Differ(const RowError& a, const RowError& b) {
-  const auto [less, more] = std::minmax(*a.row->milliseconds, *b.row->milliseconds);
-  return more > 1.1 * less;
 }
 
 }  // namespace
@@ -88,43 +78,15 @@ std::vector<double> CorrectedByKnownPasses(const MeasuredRows& rows,
   return corrected;
 }
 
-ErrorSummary Summarise(const std::vector<RowError>& errors) {
-  ErrorSummary s;
-  s.rows = static_cast<int64_t>(errors.size());
-  if (errors.empty()) return s;
-  std::vector<double> absolute;
-  for (const RowError& e : errors) {
-    absolute.push_back(std::abs(e.error()));
-    s.mean += absolute.back();
-    s.bias += e.error();
-  }
-  std::sort(absolute.begin(), absolute.end());
-  s.mean /= static_cast<double>(s.rows);
-  s.bias /= static_cast<double>(s.rows);
-  s.median = Median(absolute);
-  s.ninth_decile = absolute[(absolute.size() * 9 + 9) / 10 - 1];
-  s.largest = absolute.back();
-  return s;
-}
-
-RankingSummary RankPairs(const std::vector<RowError>& errors) {
-  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
-  std::map<Key, std::vector<RowError>> alike;
+std::vector<TimedPrediction> TimedOf(const std::vector<RowError>& errors) {
+  std::vector<TimedPrediction> timed;
   for (const RowError& e : errors) {
     const MeasuredRow& r = *e.row;
-    alike[{r.gpus, r.batch, r.hidden, r.heads, r.layers, r.tokens}].push_back(e);
+    timed.push_back({absl::StrCat(r.gpus, "/", r.batch, "/", r.hidden, "/", r.heads, "/", r.layers,
+                                  "/", r.tokens),
+                     *r.milliseconds, e.predicted});
   }
-  RankingSummary s;
-  for (const auto& [key, rows] : alike) {
-    for (size_t i = 0; i < rows.size(); ++i) {
-      for (size_t j = 0; j < i; ++j) {
-        if (!Differ(rows[i], rows[j])) continue;
-        ++s.pairs;
-        if (InOrder(rows[i], rows[j])) ++s.right;
-      }
-    }
-  }
-  return s;
+  return timed;
 }
 
 }  // namespace pipelab

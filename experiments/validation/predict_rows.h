@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "experiments/validation/error_summary.h"  // IWYU pragma: export
 #include "experiments/validation/gpt_run.h"
 #include "experiments/validation/measured_rows.h"
 #include "pipelines/cluster/cluster.h"
@@ -54,23 +55,15 @@ std::vector<double> CorrectedByKnownPasses(const MeasuredRows& rows,
                                            const std::vector<double>& predicted,
                                            const std::vector<RowError>& known);
 
-// Absolute errors, and their mean with the sign.
-struct ErrorSummary {
-  int64_t rows = 0;
-  double mean = 0, median = 0, ninth_decile = 0, largest = 0, bias = 0;
-};
-ErrorSummary Summarise(const std::vector<RowError>& errors);
-
-// Pairs of configurations of one model that train with the same batch on equally many GPUs, and
-// whose measured times differ by more than 10%: how many the predictions put in the right order.
-struct RankingSummary {
-  int64_t pairs = 0, right = 0;
-
-  double share() const {
-    return pairs == 0 ? 1 : static_cast<double>(right) / static_cast<double>(pairs);
-  }
-};
-RankingSummary RankPairs(const std::vector<RowError>& errors);
+// As error_summary.h has them. Alike are configurations of one model that train with the same batch
+// on equally many GPUs.
+std::vector<TimedPrediction> TimedOf(const std::vector<RowError>& errors);
+inline ErrorSummary Summarise(const std::vector<RowError>& errors) {
+  return Summarise(TimedOf(errors));
+}
+inline RankingSummary RankPairs(const std::vector<RowError>& errors) {
+  return RankPairs(TimedOf(errors));
+}
 
 }  // namespace pipelab
 

@@ -268,7 +268,7 @@ TEST(Errors, ByHand) {
   EXPECT_NEAR(s.largest, 0.2, 1e-12);
   EXPECT_NEAR(s.ninth_decile, 0.2, 1e-12);
   EXPECT_NEAR(s.bias, (0.1 - 0.05 - 0.2) / 4, 1e-12);
-  EXPECT_EQ(Summarise({}).rows, 0);
+  EXPECT_EQ(Summarise(std::vector<RowError>()).rows, 0);
 }
 
 TEST(Errors, PairsOfOneModelBatchAndSizeThatDifferByATenth) {
@@ -280,7 +280,7 @@ TEST(Errors, PairsOfOneModelBatchAndSizeThatDifferByATenth) {
   EXPECT_DOUBLE_EQ(r.share(), 0.8);
   rows[3].batch *= 2;
   EXPECT_EQ(RankPairs(Errors(rows, {100, 90, 95, 300})).pairs, 2);
-  EXPECT_EQ(RankPairs({}).share(), 1);
+  EXPECT_EQ(RankPairs(std::vector<RowError>()).share(), 1);
 }
 
 TEST(Errors, RowsThatWereNotMeasuredHaveNone) {

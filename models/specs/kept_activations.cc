@@ -6,6 +6,7 @@
 #include "glog/logging.h"
 #include "models/graph/cost_math.h"
 #include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/unfused_attention_spec.h"
 
@@ -73,6 +74,21 @@ void KeepAsMegatron(LayerSpec* layer) {
   });
 }
 
+// The loss is computed in 4 bytes a number: the softmax is kept, and the logits of half precision
+// are there beside it while the forward runs, its gradient while the backward does.
+void KeepSoftmaxOfLoss(LayerSpec* layer) {
+  const int64_t tokens = layer->input_shapes[0][0];
+  const ParameterSpec& table = layer->parameters.back();  // or the bias, as long
+  const int64_t words = std::max(table.shape.front(), table.shape.back());
+  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
+    const Bytes logits = FloatBytes(SplitRows(samples * tokens, split).all * words / split.degree);
+    KeepMore(logits, Bytes(0), costs);
+    costs->forward_peak += logits;
+    costs->backward_input_peak += logits;
+    costs->backward_peak += logits;
+  });
+}
+
 void Recompute(LayerSpec* layer) {
   const Pairs pairs = PairsOf(*layer);
   const auto kept = layer->attributes.find(kScores);
@@ -119,6 +135,7 @@ ModelGraph WithMegatronActivations(ModelGraph graph) {
     if (layer.kind == kGptAttention || layer.kind == kUnfusedAttention || layer.kind == kGptMlp) {
       KeepAsMegatron(&layer);
     }
+    if (layer.kind == kGptHead) KeepSoftmaxOfLoss(&layer);
   }
   return graph;
 }

@@ -27,7 +27,7 @@ namespace pipelab {
 
 // Every layer of the kinds gpt_attention, unfused_attention and gpt_mlp keeps what Megatron-LM
 // keeps: the norms' outputs, the GELU's, and bytes of masks; of unfused attention also the dropped
-// scores and their mask.
+// scores and their mask. The kind gpt_head keeps the softmax of the logits in 4 bytes a number.
 ModelGraph WithMegatronActivations(ModelGraph graph);
 
 // Every layer of the kind unfused_attention lets its scores go and computes them again in the

@@ -1,0 +1,70 @@
+// bazel run //experiments:modern_models -- [--measured=FOLDER]
+//
+// Published training runs of today's models beside predictions (docs/modern_models.md).
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/modern/modern_machines.h"
+#include "experiments/modern/modern_results.h"
+#include "experiments/report/report.h"
+#include "experiments/study_main.h"
+#include "tools/base/file.h"
+#include "tools/base/shared_data.h"
+#include "tools/base/status_macros.h"
+
+ABSL_FLAG(std::string, measured, "",
+          "folder with modern_training_rows.csv and modern_models.csv; empty: the shared inputs");
+
+namespace pipelab {
+namespace {
+
+constexpr char kInputs[] = "measured";
+
+absl::Status Run(StudyRun* study) {
+  const std::string named = absl::GetFlag(FLAGS_measured);
+  const std::string folder =
+      named.empty() ? SharedDataFolder(kInputs) : ResolveOutputPath(named, "");
+  PIPELAB_RETURN_IF_ERROR(study->Begin());
+  Report& report = study->report();
+  if (folder.empty()) {
+    for (Claim& c : ModernClaims({})) {
+      NotMade(&c, absl::StrCat("the rows are not part of the project: ", NoSharedData(kInputs)));
+      report.AddClaim(std::move(c));
+    }
+    return absl::OkStatus();
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::string models_text,
+                           ReadFile(JoinPath(folder, "modern_models.csv")));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string rows_text,
+                           ReadFile(JoinPath(folder, "modern_training_rows.csv")));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ModernModel> models,
+                           ParseModernModels(models_text, "modern_models.csv"));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ModernRow> rows,
+                           ParseModernRows(rows_text, "modern_training_rows.csv"));
+  PIPELAB_ASSIGN_OR_RETURN(const ModernMachines machines, LoadModernMachines());
+  const std::vector<ModernResult> all = PredictAll(rows, models, machines);
+  report.AddTable(CoverageTable(all));
+  report.AddTable(ErrorTable(all));
+  report.AddTable(MemoryTable(all));
+  for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace pipelab
+
+int main(int argc, char** argv) {
+  pipelab::StudyInfo info;
+  info.name = "modern_models";
+  info.title = "Today's models: published runs beside predictions";
+  info.summary = "Published training runs of today's models beside predictions.";
+  info.description =
+      "1,857 published measurements of training speed, which are not part of the project "
+      "(docs/development.md), and what the simulator predicts for those that it knows.";
+  info.unrecorded = {"measured"};
+  return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
+}

@@ -1,0 +1,50 @@
+// A published run of a model of today (modern_rows.h) as a step of ours: model, configuration,
+// machine; or why it is not one.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(const ModernStep step, StepOfRow(row, models, machines));
+//   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, Predict(step));
+//   ToSeconds(p.step_time) / *row.Seconds() - 1;       // above 0: predicted too slow
+//
+// What a row does not print is assumed, the same for all rows of a system (docs/modern_models.md):
+// 1F1B, interleaved where a device has several stages; sequence parallelism where T > 1; the
+// optimizer's state split over data-parallel copies under Megatron-LM; messages of the pipeline
+// that block; gradients reduced beside compute; attention fused; blocks spread evenly over stages;
+// FSDP's weights gathered a block at a time.
+#ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
+#define PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "experiments/modern/modern_rows.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/cluster/cluster.h"
+#include "pipelines/step/step.h"
+
+namespace pipelab {
+
+struct ModernStep {
+  GptConfig model;
+  StepConfig config;
+  ClusterSpec cluster;
+  int optimizer_tensors = 2;  // beside weights and gradients, of 4 bytes a number each
+};
+
+// Machines by the rows' name of the GPU: "H100", "A100-80GB", "A100-40GB".
+struct ModernMachines {
+  std::map<std::string, ClusterSpec> by_gpu;
+  ClusterSpec nanotron;  // of its rows
+};
+
+// FailedPrecondition where the row cannot be a step of ours, with a reason that rows share:
+// "experts", "precision FP8", "context parallelism".
+absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
+                                     const ModernMachines& machines);
+
+absl::StatusOr<StepPrediction> Predict(const ModernStep& step);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_

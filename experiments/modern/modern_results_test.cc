@@ -1,0 +1,61 @@
+// The published rows beside predictions: what docs/modern_models.md says of them.
+#include "experiments/modern/modern_results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "experiments/modern/modern_machines.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/file.h"
+#include "tools/base/shared_data.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+TEST(ModernResults, OfThePublishedRows) {
+  const std::string folder = SharedDataFolder("measured");
+  if (folder.empty()) GTEST_SKIP() << NoSharedData("measured");
+  if (!ReadFile(folder + "/modern_training_rows.csv").ok()) {
+    GTEST_SKIP() << "measured: no modern_training_rows.csv";
+  }
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string rows_text,
+                               ReadFile(folder + "/modern_training_rows.csv"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string models_text,
+                               ReadFile(folder + "/modern_models.csv"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto rows, ParseModernRows(rows_text, "rows"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto models, ParseModernModels(models_text, "models"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernMachines machines, LoadModernMachines());
+  EXPECT_EQ(rows.size(), 1857u);
+  const std::vector<ModernResult> all = PredictAll(rows, models, machines);
+  int64_t predicted = 0, fit = 0, largest = 0, near = 0;
+  for (const ModernResult& r : all) {
+    if (!r.why_not.empty()) continue;
+    ++predicted;
+    fit += r.memory <= r.device_memory;
+    if (r.row->model != "mpt-70b") continue;
+    ++largest;
+    near += std::abs(r.seconds / *r.row->Seconds() - 1) < 0.1;
+  }
+  EXPECT_GE(predicted, 1325);
+  EXPECT_GE(fit, 1300);
+  EXPECT_EQ(largest, 9);
+  EXPECT_GE(near, 8);
+  for (const Table& table : {CoverageTable(all), ErrorTable(all), MemoryTable(all)}) {
+    EXPECT_THAT(table.status(), IsOk()) << table.id();
+  }
+  for (const Claim& claim : ModernClaims(all)) EXPECT_THAT(CheckClaim(claim), IsOk()) << claim.id;
+}
+
+TEST(ModernResults, WithoutRowsNoClaimIsMade) {
+  for (const Claim& claim : ModernClaims({})) {
+    EXPECT_EQ(claim.state, ClaimState::kNotMade) << claim.id;
+  }
+  EXPECT_THAT(ErrorTable({}).status(), IsOk());
+}
+
+}  // namespace
+}  // namespace pipelab

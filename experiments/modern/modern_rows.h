@@ -1,0 +1,55 @@
+// Measured training runs of today's models with their layouts, as two CSV files: models (layers,
+// widths, heads, words) and rows (system, GPUs, precision, layout, tokens a second).
+//
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<ModernModel> models, ParseModernModels(text, "models.csv"));
+//   PIPELAB_ASSIGN_OR_RETURN(std::vector<ModernRow> rows, ParseModernRows(text, "rows.csv"));
+//   rows[0].Seconds();        // of a step, as measured
+//
+// Columns that are not named here are passed over. An empty cell was not printed.
+//
+// Errors: InvalidArgument, one line with file, line, column and reason.
+#ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_ROWS_H_
+#define PIPELAB_EXPERIMENTS_MODERN_MODERN_ROWS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace pipelab {
+
+struct ModernModel {
+  std::string id;  // "llama3-8b"
+  int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_size = 0;
+  int64_t feed_forward = 0, vocabulary = 0;
+  int64_t experts = 0;    // 0: dense
+  bool tied = false;      // embedding and head
+  std::string attention;  // in words: "gqa swiglu"
+};
+
+struct ModernRow {
+  int line = 0;           // of the file, from 1
+  std::string id, group;  // "nanotron-1.34b-...": group "nanotron"
+  std::string gpu, precision, model;
+  std::string recompute, sharding;  // the columns recompute and fsdp
+  // 0: not printed. Of a degree, no parallelism of that kind.
+  int64_t gpus = 0, tokens = 0, batch = 0, micro_batch = 0;
+  int64_t tensor = 1, pipeline = 1, context = 1, expert = 1, virtual_stages = 1;
+  absl::optional<double> tokens_per_second, step_seconds;  // of a GPU; of a step
+  absl::optional<double> peak_gb;                          // 1e9 bytes; in the notes of some
+
+  // Of a step, where it follows from what was printed.
+  absl::optional<double> Seconds() const;
+};
+
+absl::StatusOr<std::vector<ModernModel>> ParseModernModels(absl::string_view text,
+                                                           absl::string_view what);
+absl::StatusOr<std::vector<ModernRow>> ParseModernRows(absl::string_view text,
+                                                       absl::string_view what);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_MODERN_MODERN_ROWS_H_
