@@ -44,7 +44,7 @@ ABSL_FLAG(std::string, layout, "",
           "same time");
 ABSL_FLAG(
     std::string, dtype, "",
-    "numbers that the machine computes with: fp32, tf32, bf16 or fp16; empty: the narrowest "
+    "numbers that the machine computes with: fp32, tf32, bf16, fp16 or fp8; empty: the narrowest "
     "that it has. run: fp32; --backend=cuda also tf32 (products with 10 bits), and it and "
     "emulated bf16 (activations and weights in bfloat16, sums and master weights in float32)");
 ABSL_FLAG(std::string, execution, "plain",

@@ -68,7 +68,7 @@ absl::StatusOr<Recompute> RecomputeOf(const std::string& word) {
 
 absl::Status CheckDegrees(const ModernRow& row) {
   if (absl::StrContains(row.id, "-lora-")) return Not("adapters alone are trained (LoRA)");
-  if (row.precision != "BF16") return Not("precision ", row.precision);
+  if (row.precision != "BF16" && row.precision != "FP8") return Not("precision ", row.precision);
   if (row.context > 1) return Not("context parallelism");
   if (row.expert > 1) return Not("expert parallelism");
   if (row.batch == 0 || row.micro_batch == 0) return Not("batch or micro-batch not printed");
@@ -133,6 +133,8 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<Mod
   PIPELAB_ASSIGN_OR_RETURN(step.config, ConfigOf(row, step.model));
   const bool nanotron = row.group == "nanotron";
   step.cluster = nanotron ? machines.nanotron : machine->second;
+  step.type = row.precision == "FP8" ? NumberType::kFp8 : NumberType::kBf16;
+  if (step.cluster.device.peaks.count(step.type) == 0) return Not("precision ", row.precision);
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
   if (nanotron) step.optimizer_tensors = 3;
@@ -148,7 +150,7 @@ absl::StatusOr<StepPrediction> Predict(const ModernStep& step) {
   StepModel on;
   on.model = &model;
   on.cluster = &step.cluster;
-  on.type = NumberType::kBf16;
+  on.type = step.type;
   on.optimizer_tensors = step.optimizer_tensors;
   return PredictStep(on, step.config);
 }

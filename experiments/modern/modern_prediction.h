@@ -29,6 +29,7 @@ struct ModernStep {
   GptConfig model;
   StepConfig config;
   ClusterSpec cluster;
+  NumberType type = NumberType::kBf16;
   int optimizer_tensors = 2;  // beside weights and gradients, of 4 bytes a number each
 };
 
@@ -39,7 +40,7 @@ struct ModernMachines {
 };
 
 // FailedPrecondition where the row cannot be a step of ours, with a reason that rows share:
-// "experts", "precision FP8", "context parallelism".
+// "experts", "precision MXFP8", "context parallelism".
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
                                      const ModernMachines& machines);
 

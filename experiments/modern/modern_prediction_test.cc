@@ -100,7 +100,7 @@ TEST(StepOfRow, SaysWhyNot) {
   using M = ModernModel;
   EXPECT_EQ(why([](R* r, M*) { r->gpu = "B200"; }), "GPU B200");
   EXPECT_EQ(why([](R* r, M*) { r->model = "x"; }), "model of an unknown shape");
-  EXPECT_EQ(why([](R* r, M*) { r->precision = "FP8"; }), "precision FP8");
+  EXPECT_EQ(why([](R* r, M*) { r->precision = "MXFP8"; }), "precision MXFP8");
   EXPECT_EQ(why([](R* r, M*) { r->id = "dgxc-llama-lora-8g"; }),
             "adapters alone are trained (LoRA)");
   EXPECT_EQ(why([](R* r, M*) { r->context = 2; }), "context parallelism");

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -48,18 +49,22 @@ absl::optional<double> ErrorWith(const std::vector<std::pair<double, ModernStep>
   return sum / static_cast<double>(runs.size());
 }
 
-// Of each source and GPU that has rows to calibrate it: one number, to two digits.
-std::map<std::pair<std::string, std::string>, double> FactorsOf(
-    const std::vector<ModernRow>& rows, const std::vector<ModernModel>& models,
-    const ModernMachines& machines) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::pair<double, ModernStep>>> runs;
+// Source, GPU and precision.
+using Runs = std::tuple<std::string, std::string, std::string>;
+Runs RunsOf(const ModernRow& row) { return {row.group, row.gpu, row.precision}; }
+
+// Of each of them that has rows to calibrate it: one number, to two digits.
+std::map<Runs, double> FactorsOf(const std::vector<ModernRow>& rows,
+                                 const std::vector<ModernModel>& models,
+                                 const ModernMachines& machines) {
+  std::map<Runs, std::vector<std::pair<double, ModernStep>>> runs;
   for (const ModernRow& row : rows) {
     const auto model = kCalibrating.find(row.group);
     if (model == kCalibrating.end() || model->second != row.model) continue;
     absl::StatusOr<ModernStep> step = StepOfRow(row, models, machines);
-    if (step.ok()) runs[{row.group, row.gpu}].push_back({*row.Seconds(), *std::move(step)});
+    if (step.ok()) runs[RunsOf(row)].push_back({*row.Seconds(), *std::move(step)});
   }
-  std::map<std::pair<std::string, std::string>, double> factors;
+  std::map<Runs, double> factors;
   for (const auto& [key, of_key] : runs) {
     double least = std::numeric_limits<double>::infinity();
     for (int percent = 50; percent <= 160; ++percent) {
@@ -73,7 +78,8 @@ std::map<std::pair<std::string, std::string>, double> FactorsOf(
 }
 
 std::string Alike(const ModernRow& r) {
-  return absl::StrCat(r.group, "/", r.gpu, "/", r.model, "/", r.gpus, "/", r.batch, "/", r.tokens);
+  return absl::StrCat(r.group, "/", r.gpu, "/", r.precision, "/", r.model, "/", r.gpus, "/",
+                      r.batch, "/", r.tokens);
 }
 
 // Powers of two between two layouts, over all sizes that a layout has.
@@ -97,7 +103,10 @@ void AddNearest(std::vector<Predicted>* all) {
     double least = std::numeric_limits<double>::infinity();
     for (const Predicted& other : *all) {
       const ModernRow& r = *other.result->row;
-      if (r.group != row.group || r.gpu != row.gpu || r.model == row.model) continue;
+      if (r.group != row.group || r.gpu != row.gpu || r.precision != row.precision ||
+          r.model == row.model) {
+        continue;
+      }
       const double distance = Distance(row, r);
       if (distance >= least) continue;
       least = distance;
@@ -127,6 +136,7 @@ std::vector<Axis> Axes() {
     return Axis{name, [field](const ModernRow& r) { return absl::StrFormat("%4d", r.*field); }};
   };
   return {{"source and GPU", [](const ModernRow& r) { return absl::StrCat(r.group, ", ", r.gpu); }},
+          {"precision", [](const ModernRow& r) { return r.precision; }},
           {"model", [](const ModernRow& r) { return r.model; }},
           size("GPUs", &ModernRow::gpus),
           size("T", &ModernRow::tensor),
@@ -294,7 +304,7 @@ Results PredictAll(const std::vector<ModernRow>& rows, const std::vector<ModernM
       r.why_not = std::string(step.status().message());
       continue;
     }
-    if (const auto factor = factors.find({row.group, row.gpu}); factor != factors.end()) {
+    if (const auto factor = factors.find(RunsOf(row)); factor != factors.end()) {
       r.factor = factor->second;
       step->cluster = WithEfficiency(step->cluster, r.factor);
     }
@@ -316,6 +326,7 @@ Table CoverageTable(const Results& all) {
   Table t("coverage", "Rows by source: how many are predicted, and why the others are not");
   t.AddKey("source");
   t.AddKey("gpu", "GPU");
+  t.AddKey("precision");
   t.AddColumn({"rows", "rows", "", "", Origin::kComputed, 0});
   t.AddColumn({"predicted", "predicted", "", "", Origin::kComputed, 0});
   t.AddColumn({"factor", "efficiency times", "times", "", Origin::kComputed, 2});
@@ -325,9 +336,9 @@ Table CoverageTable(const Results& all) {
     double factor = 1;
     std::map<std::string, int> reasons;
   };
-  std::map<std::pair<std::string, std::string>, Source> sources;
+  std::map<Runs, Source> sources;
   for (const ModernResult& r : all) {
-    Source& s = sources[{r.row->group, r.row->gpu}];
+    Source& s = sources[RunsOf(*r.row)];
     ++s.rows;
     if (r.why_not.empty()) s.factor = r.factor;
     if (!r.why_not.empty()) ++s.reasons[r.why_not];
@@ -340,7 +351,8 @@ Table CoverageTable(const Results& all) {
       missing += count;
       words.push_back(absl::StrCat(count, " ", why));
     }
-    t.AddRow({Label(name.first), Label(name.second), Computed(rows), Computed(rows - missing),
+    t.AddRow({Label(std::get<0>(name)), Label(std::get<1>(name)), Label(std::get<2>(name)),
+              Computed(rows), Computed(rows - missing),
               missing == rows ? Missing("none is predicted") : Computed(factor),
               words.empty() ? Missing("all are") : Computed(absl::StrJoin(words, ", "))});
   }
@@ -400,21 +412,25 @@ Table MemoryTable(const Results& all) {
 }
 
 std::vector<Claim> ModernClaims(const Results& all) {
-  const auto of = [](std::vector<std::string> groups) {
-    return [groups](const ModernResult& r) {
-      return std::find(groups.begin(), groups.end(), r.row->group) != groups.end();
+  const auto of = [](std::vector<std::string> groups, std::string precision) {
+    return [groups, precision](const ModernResult& r) {
+      return r.row->precision == precision &&
+             std::find(groups.begin(), groups.end(), r.row->group) != groups.end();
     };
   };
   return {
       CoverageClaim(all),
       TimesClaim("modern.dense_bf16",
                  "a step of dense models in bf16, Megatron-Bridge and DGX Cloud", all,
-                 of({"dgxc", "mbridge"}), 0.08, 0.12, 0,
+                 of({"dgxc", "mbridge"}, "BF16"), 0.08, 0.12, 0,
                  "dgx-h100 has assumed host and collective times of eager code, where these runs "
                  "have fused kernels and hide their collectives"),
+      TimesClaim("modern.dense_fp8", "a step of dense models in fp8, Megatron-Bridge and DGX Cloud",
+                 all, of({"dgxc", "mbridge"}, "FP8"), 0.12, 0.18, 0,
+                 "casts cost nothing in the model, and layers that stay in bf16 are not told"),
       TimesClaim(
-          "modern.fsdp", "a step of torchtitan and llm-foundry", all, of({"titan", "foundry"}),
-          0.12, 1, 0,
+          "modern.fsdp", "a step of torchtitan and llm-foundry", all,
+          of({"titan", "foundry"}, "BF16"), 0.12, 1, 0,
           "predicted too fast, the smaller the model the more: eager PyTorch has other kernels "
           "than Megatron-LM's, which are priced, and probably more of them"),
       TimesClaim("modern.nanotron_time", "a step of nanotron's sweep", all, IsNanotron, 0.2, 1, 0.9,

@@ -134,7 +134,7 @@ TEST(ClusterJson, ErrorsNameFileKeyAndReason) {
       [](json& j) {
         j["device"]["peaks"]["int4"] = {{"value", "1 Tflop/s"}, {"source", "s"}};
       },
-      "device.peaks.int4: \"int4\" is unknown; there are fp32, tf32, bf16, fp16");
+      "device.peaks.int4: \"int4\" is unknown; there are fp32, tf32, bf16, fp16, fp8");
   Refuses([](json& j) { j["device"]["peaks"] = json::object(); },
           "device.peaks: must have a number type");
   Refuses([](json& j) { j["device"]["arithmetic"]["matmul"]["points"] = json::array(); },
@@ -186,7 +186,7 @@ TEST(ClusterJson, AllFaultsAreToldAtOnce) {
         j["colour"] = "red";
       },
       "4 faults: colour: unknown; known here: name, title, device, levels, collectives_at_wait; "
-      "device.peaks.int4: \"int4\" is unknown; there are fp32, tf32, bf16, fp16; "
+      "device.peaks.int4: \"int4\" is unknown; there are fp32, tf32, bf16, fp16, fp8; "
       "device.memory: \"24\": the unit is missing; must be a number and a unit, such as "
       "\"16 GiB\"; levels[1].sharing: \"bus\" is unknown; there are pair, device, unit, mesh, "
       "torus");

@@ -12,11 +12,12 @@
 namespace pipelab {
 namespace {
 
-constexpr std::array<std::pair<NumberType, const char*>, 4> kNumberTypes = {
+constexpr std::array<std::pair<NumberType, const char*>, 5> kNumberTypes = {
     {{NumberType::kFp32, "fp32"},
      {NumberType::kTf32, "tf32"},
      {NumberType::kBf16, "bf16"},
-     {NumberType::kFp16, "fp16"}}};
+     {NumberType::kFp16, "fp16"},
+     {NumberType::kFp8, "fp8"}}};
 constexpr double kMostSeconds = 1e6;
 
 // In logarithms. Time goes with size^(1 - slope).
@@ -26,6 +27,21 @@ double Slope(const EfficiencyCurve::Point& from, const EfficiencyCurve::Point& t
 
 double RoundedUp(int64_t size, int64_t tile) {
   return static_cast<double>((size + tile - 1) / tile * tile) / static_cast<double>(size);
+}
+
+// Of the product of two numbers in this type, which of those of 1 byte are no others' but those of
+// layers.
+NumberType ProductType(NumberType type, OperationKind kind) {
+  return type == NumberType::kFp8 && kind != OperationKind::kMatmul ? NumberType::kBf16 : type;
+}
+
+// Curves are those of 2 bytes, by work: as much of it in the time that the peak would take.
+double ArithmeticTime(const DeviceSpec& device, double work, FlopsPerSecond peak, NumberType type,
+                      const EfficiencyCurve& curve) {
+  const auto half = device.peaks.find(NumberType::kBf16);
+  const bool faster = type == NumberType::kFp8 && half != device.peaks.end();
+  const double as_half = faster ? half->second.value.value() / peak.value() : 1;
+  return work / (peak.value() * curve.At(work * as_half));
 }
 
 // In seconds; 0 for no work.
@@ -42,7 +58,7 @@ absl::StatusOr<NumberType> FindNumberType(absl::string_view name) {
 }
 
 int64_t BytesOf(NumberType type) {
-  return type == NumberType::kBf16 || type == NumberType::kFp16 ? 2 : 4;
+  return type == NumberType::kFp32 || type == NumberType::kTf32 ? 4 : 2;
 }
 
 double EfficiencyCurve::At(double size) const {
@@ -133,18 +149,19 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
   if (operation.own && !device.own_kernels) return Nanoseconds(0);
   double arithmetic = 0;
   if (operation.flops > Flops(0) && HasProducts(operation.kind)) {
-    const auto peak = device.peaks.find(type);
+    const NumberType of_products = ProductType(type, operation.kind);
+    const auto peak = device.peaks.find(of_products);
     if (peak == device.peaks.end()) {
       return absl::NotFoundError(
-          absl::StrCat("device ", device.name, " has no peak for ", NumberTypeName(type)));
+          absl::StrCat("device ", device.name, " has no peak for ", NumberTypeName(of_products)));
     }
     const auto curve = device.arithmetic.find(operation.kind);
     if (curve == device.arithmetic.end()) {
       return absl::NotFoundError(absl::StrCat("device ", device.name, " has no efficiency for ",
                                               OperationKindName(operation.kind)));
     }
-    arithmetic = RooflineTime(FlopsSpent(device, operation).value(), peak->second.value.value(),
-                              curve->second.value);
+    arithmetic = ArithmeticTime(device, FlopsSpent(device, operation).value(), peak->second.value,
+                                of_products, curve->second.value);
     if (device.product_alignment.has_value()) {
       arithmetic /= device.product_alignment->value.At(operation);
     }

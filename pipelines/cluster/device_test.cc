@@ -225,7 +225,7 @@ TEST(Names, AreReadBack) {
     EXPECT_EQ(FindOperationKind(OperationKindName(kind)).value(), kind);
   }
   EXPECT_EQ(std::string(FindNumberType("int8").status().message()),
-            "\"int8\" is unknown; there are fp32, tf32, bf16, fp16");
+            "\"int8\" is unknown; there are fp32, tf32, bf16, fp16, fp8");
 }
 
 TEST(OperationTime, StopsBeforeSumsWouldNotFit) {
