@@ -10,6 +10,9 @@ namespace pipelab {
 absl::StatusOr<ModernMachines> LoadModernMachines() {
   ModernMachines m;
   PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["H100"], LoadCluster("--cluster", "dgx-h100"));
+  PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["H200"], LoadCluster("--cluster", "dgx-h200"));
+  PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["B200"], LoadCluster("--cluster", "dgx-b200"));
+  PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["GB200"], LoadCluster("--cluster", "gb200-nvl72"));
   PIPELAB_ASSIGN_OR_RETURN(m.nanotron, LoadCluster("--cluster", "h100-cloud"));
   PIPELAB_ASSIGN_OR_RETURN(ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
   m.by_gpu["A100-80GB"] = a100;
