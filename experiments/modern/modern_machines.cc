@@ -6,6 +6,25 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+namespace {
+
+// `base` with a device of another memory.
+ClusterSpec WithMemory(ClusterSpec base, Bytes size, BytesPerSecond bandwidth, const char* source) {
+  base.device.memory = {size, source};
+  base.device.memory_bandwidth = {bandwidth, source};
+  return base;
+}
+
+// Blackwell Ultra: the products of bf16 and fp8 of Blackwell, more memory, and two network cards for
+// each device.
+ClusterSpec UltraOf(ClusterSpec base) {
+  const char* source = "data sheet of Blackwell Ultra";
+  base.device.memory = {Bytes(int64_t{288'000'000'000}), source};
+  base.levels.back().connection.bandwidth = {BytesPerSecond(100e9), "data sheet of ConnectX-8"};
+  return base;
+}
+
+}  // namespace
 
 absl::StatusOr<ModernMachines> LoadModernMachines() {
   ModernMachines m;
@@ -14,11 +33,14 @@ absl::StatusOr<ModernMachines> LoadModernMachines() {
   PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["B200"], LoadCluster("--cluster", "dgx-b200"));
   PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["GB200"], LoadCluster("--cluster", "gb200-nvl72"));
   PIPELAB_ASSIGN_OR_RETURN(m.nanotron, LoadCluster("--cluster", "h100-cloud"));
-  PIPELAB_ASSIGN_OR_RETURN(ClusterSpec a100, LoadCluster("--cluster", "dgx-a100"));
-  m.by_gpu["A100-80GB"] = a100;
-  a100.device.memory = {Bytes(int64_t{40} << 30), "data sheet of the A100 with 40 GB"};
-  a100.device.memory_bandwidth = {BytesPerSecond(1.555e12), "data sheet of the A100 with 40 GB"};
-  m.by_gpu["A100-40GB"] = std::move(a100);
+  PIPELAB_ASSIGN_OR_RETURN(m.by_gpu["A100-80GB"], LoadCluster("--cluster", "dgx-a100"));
+  m.by_gpu["A100-40GB"] = WithMemory(m.by_gpu["A100-80GB"], Bytes(int64_t{40} << 30),
+                                     BytesPerSecond(1.555e12), "data sheet of the A100 with 40 GB");
+  m.by_gpu["H100-96GB-500W"] =
+      WithMemory(m.by_gpu["H100"], Bytes(int64_t{96} << 30), BytesPerSecond(2.4e12),
+                 "torchtitan's pages on its machine, H100s of 500 W with HBM2e");
+  m.by_gpu["B300"] = UltraOf(m.by_gpu["B200"]);
+  m.by_gpu["GB300"] = UltraOf(m.by_gpu["GB200"]);
   return m;
 }
 

@@ -66,9 +66,13 @@ absl::StatusOr<Recompute> RecomputeOf(const std::string& word) {
   return Not("recomputation \"", word, "\"");
 }
 
+// Scales of blocks of 32 numbers (MXFP8) cost what those of a tensor do.
+bool IsFp8(const ModernRow& row) { return row.precision == "FP8" || row.precision == "MXFP8"; }
+
 absl::Status CheckDegrees(const ModernRow& row) {
   if (absl::StrContains(row.id, "-lora-")) return Not("adapters alone are trained (LoRA)");
-  if (row.precision != "BF16" && row.precision != "FP8") return Not("precision ", row.precision);
+  if (row.precision != "BF16" && !IsFp8(row)) return Not("precision ", row.precision);
+  if (absl::StrContains(row.kernels, "cpu_offloading")) return Not("activations on the host");
   if (row.context > 1) return Not("context parallelism");
   if (row.expert > 1) return Not("expert parallelism");
   if (row.batch == 0 || row.micro_batch == 0) return Not("batch or micro-batch not printed");
@@ -133,7 +137,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<Mod
   PIPELAB_ASSIGN_OR_RETURN(step.config, ConfigOf(row, step.model));
   const bool nanotron = row.group == "nanotron";
   step.cluster = nanotron ? machines.nanotron : machine->second;
-  step.type = row.precision == "FP8" ? NumberType::kFp8 : NumberType::kBf16;
+  step.type = IsFp8(row) ? NumberType::kFp8 : NumberType::kBf16;
   if (step.cluster.device.peaks.count(step.type) == 0) return Not("precision ", row.precision);
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
@@ -145,8 +149,10 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<Mod
 absl::StatusOr<StepPrediction> Predict(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
-  const GroupedModel model = GroupByName(
-      WithMegatronActivations(WithMegatronKernels(std::move(graph), AttentionKernels::kFused)));
+  const ProductInputs inputs =
+      step.type == NumberType::kFp8 ? ProductInputs::kHalfAsWide : ProductInputs::kAsActivations;
+  const GroupedModel model = GroupByName(WithMegatronActivations(
+      WithMegatronKernels(std::move(graph), AttentionKernels::kFused), inputs));
   StepModel on;
   on.model = &model;
   on.cluster = &step.cluster;

@@ -100,9 +100,10 @@ TEST(StepOfRow, SaysWhyNot) {
   using M = ModernModel;
   EXPECT_EQ(why([](R* r, M*) { r->gpu = "B200"; }), "GPU B200");
   EXPECT_EQ(why([](R* r, M*) { r->model = "x"; }), "model of an unknown shape");
-  EXPECT_EQ(why([](R* r, M*) { r->precision = "MXFP8"; }), "precision MXFP8");
+  EXPECT_EQ(why([](R* r, M*) { r->precision = "NVFP4"; }), "precision NVFP4");
   EXPECT_EQ(why([](R* r, M*) { r->id = "dgxc-llama-lora-8g"; }),
             "adapters alone are trained (LoRA)");
+  EXPECT_EQ(why([](R* r, M*) { r->kernels = "cpu_offloading=40"; }), "activations on the host");
   EXPECT_EQ(why([](R* r, M*) { r->context = 2; }), "context parallelism");
   EXPECT_EQ(why([](R* r, M*) { r->expert = 2; }), "expert parallelism");
   EXPECT_EQ(why([](R*, M* m) { m->experts = 8; }), "experts");

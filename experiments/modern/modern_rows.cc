@@ -90,6 +90,7 @@ absl::StatusOr<ModernRow> ReadRow(const Cells& cells) {
   r.model = cells.Text("model");
   r.recompute = cells.Text("recompute");
   r.sharding = cells.Text("fsdp");
+  r.kernels = cells.Text("kernels");
   for (const auto& [column, value] :
        {std::make_pair("gpus", &r.gpus), std::make_pair("seq", &r.tokens),
         std::make_pair("gbs", &r.batch), std::make_pair("mbs", &r.micro_batch),
@@ -137,10 +138,11 @@ absl::StatusOr<std::vector<ModernModel>> ParseModernModels(absl::string_view tex
 
 absl::StatusOr<std::vector<ModernRow>> ParseModernRows(absl::string_view text,
                                                        absl::string_view what) {
-  return ReadAll(text, what,
-                 {"id", "gpu", "precision", "model", "recompute", "fsdp", "gpus", "seq", "gbs",
-                  "mbs", "tp", "pp", "cp", "ep", "vp", "tokens_per_s_per_gpu", "step_s", "notes"},
-                 ReadRow);
+  return ReadAll(
+      text, what,
+      {"id", "gpu", "precision", "model", "recompute", "fsdp", "gpus", "seq", "gbs", "mbs", "tp",
+       "pp", "cp", "ep", "vp", "kernels", "tokens_per_s_per_gpu", "step_s", "notes"},
+      ReadRow);
 }
 
 }  // namespace pipelab

@@ -34,7 +34,7 @@ struct ModernRow {
   int line = 0;           // of the file, from 1
   std::string id, group;  // "nanotron-1.34b-...": group "nanotron"
   std::string gpu, precision, model;
-  std::string recompute, sharding;  // the columns recompute and fsdp
+  std::string recompute, sharding, kernels;  // the columns recompute, fsdp and kernels
   // 0: not printed. Of a degree, no parallelism of that kind.
   int64_t gpus = 0, tokens = 0, batch = 0, micro_batch = 0;
   int64_t tensor = 1, pipeline = 1, context = 1, expert = 1, virtual_stages = 1;

@@ -11,8 +11,8 @@ namespace {
 TEST(ModernRowsFuzz, TwentyThousandMutations) {
   const std::string rows =
       "id,gpu,gpus,precision,model,seq,gbs,mbs,tp,pp,cp,ep,vp,fsdp,recompute,"
-      "tokens_per_s_per_gpu,step_s,notes\n"
-      "a-1,H100,64,BF16,m,4096,256,1,2,4,1,,3,zero1,none,100,,\"peak memory 24.5 GB; x\"\n";
+      "tokens_per_s_per_gpu,step_s,notes,kernels\n"
+      "a-1,H100,64,BF16,m,4096,256,1,2,4,1,,3,zero1,none,100,,\"peak memory 24.5 GB; x\",\n";
   const std::string models =
       "id,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,experts,tie_embeddings,attention\n"
       "m,4,64,8,2,8,96,1000,,yes,gqa swiglu\n";

@@ -57,7 +57,7 @@ void KeepMore(Bytes more, Bytes for_weight, LayerCosts* costs) {
   costs->kept_for_weight += for_weight;
 }
 
-void KeepAsMegatron(LayerSpec* layer) {
+void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
   const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
   const bool dropout = HasDropout(*layer), unfused = layer->kind == kUnfusedAttention;
   const int64_t inner = layer->kind == kGptMlp ? Whole(*layer, "inner") : 0;
@@ -67,7 +67,8 @@ void KeepAsMegatron(LayerSpec* layer) {
     const SplitRows rows(samples * tokens, split);
     const int64_t own = rows.own * hidden;
     // The norm's output and the GELU's serve weight gradients.
-    const Bytes products = FloatBytes(own + rows.all * inner / split.degree);
+    const int64_t numbers = own + rows.all * inner / split.degree;
+    const Bytes products = FloatBytes(inputs == ProductInputs::kHalfAsWide ? numbers / 2 : numbers);
     const Bytes masks = dropout ? FloatBytes(own / 2) : Bytes(0);
     const Bytes scores = dropout ? FloatBytes(pairs.Of(samples, split) * 3 / 2) : Bytes(0);
     KeepMore(products + masks + scores, products, costs);
@@ -130,10 +131,10 @@ void Recompute(LayerSpec* layer) {
 
 }  // namespace
 
-ModelGraph WithMegatronActivations(ModelGraph graph) {
+ModelGraph WithMegatronActivations(ModelGraph graph, ProductInputs inputs) {
   for (LayerSpec& layer : graph.layers) {
     if (layer.kind == kGptAttention || layer.kind == kUnfusedAttention || layer.kind == kGptMlp) {
-      KeepAsMegatron(&layer);
+      KeepAsMegatron(&layer, inputs);
     }
     if (layer.kind == kGptHead) KeepSoftmaxOfLoss(&layer);
   }

@@ -21,6 +21,8 @@
 #ifndef PIPELAB_MODELS_SPECS_KEPT_ACTIVATIONS_H_
 #define PIPELAB_MODELS_SPECS_KEPT_ACTIVATIONS_H_
 
+#include <cstdint>
+
 #include "models/graph/layer_spec.h"
 
 namespace pipelab {
@@ -28,7 +30,11 @@ namespace pipelab {
 // Every layer of the kinds gpt_attention, unfused_attention and gpt_mlp keeps what Megatron-LM
 // keeps: the norms' outputs, the GELU's, and bytes of masks; of unfused attention also the dropped
 // scores and their mask. The kind gpt_head keeps the softmax of the logits in 4 bytes a number.
-ModelGraph WithMegatronActivations(ModelGraph graph);
+// Under fp8 the inputs of products are kept as they were cast, in half the bytes (Transformer
+// Engine).
+enum class ProductInputs : uint8_t { kAsActivations, kHalfAsWide };
+ModelGraph WithMegatronActivations(ModelGraph graph,
+                                   ProductInputs inputs = ProductInputs::kAsActivations);
 
 // Every layer of the kind unfused_attention lets its scores go and computes them again in the
 // backward: products, softmax and dropout of the forward, and nothing else. Fused attention keeps

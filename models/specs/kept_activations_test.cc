@@ -52,6 +52,11 @@ TEST(KeptActivations, AreThoseOfThePaper) {
   const ModelGraph plain = WithMegatronActivations(WithMegatronKernels(Gpt(0)));
   EXPECT_EQ(Kept(plain, {}), kSbh * 32 + 2 * kPairs);
   EXPECT_EQ(Kept(WithSelectiveRecompute(plain), {}), kSbh * 32);
+  // Of the inputs of products, both norms' outputs (2 sbh each) and the GELU's (8 sbh) are counted
+  // here.
+  const ModelGraph fp8 =
+      WithMegatronActivations(WithMegatronKernels(Gpt(0)), ProductInputs::kHalfAsWide);
+  EXPECT_EQ(Kept(fp8, {}), kSbh * (32 - 6) + 2 * kPairs);
 }
 
 TEST(KeptActivations, SelectiveRecomputeComputesTheScoresAgain) {
