@@ -77,6 +77,7 @@ class ProcessHub : public std::enable_shared_from_this<ProcessHub> {
     std::string whereabouts;
   };
 
+  static void CatchTerm();
   void Watch();
   bool Poll(std::unique_lock<std::mutex>& lock);
   void Tick();

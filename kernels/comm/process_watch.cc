@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "kernels/comm/byte_codec.h"
 #include "kernels/comm/process_hub.h"
+#include "tools/base/signal_handler.h"
 
 namespace pipelab {
 namespace {
@@ -30,8 +31,9 @@ void OnTerm(int) { g_terminated.store(true); }
 
 }  // namespace
 
+void ProcessHub::CatchTerm() { CatchSignal(SIGTERM, OnTerm); }
+
 void ProcessHub::Watch() {
-  if (options_.catch_signals) std::signal(SIGTERM, OnTerm);
   std::unique_lock<std::mutex> lock(mutex_);
   while (Poll(lock)) {
     Tick();
