@@ -50,10 +50,9 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, execution, "plain",
           "how steps run, with --model: plain, megatron2022, or parts of it with + between them "
           "(docs/search.md)");
-ABSL_FLAG(
-    std::string, ranks, "tp-dp-pp",
-    "which ranks are neighbours on the cluster, innermost first, with --model: tp-dp-pp; tp-pp-dp, "
-    "each replica on devices of its own; tp-dp-mirror, for bidirectional schemes");
+ABSL_FLAG(std::string, ranks, "tp-dp-pp",
+          "which ranks are neighbours on the cluster, innermost first, with --model: tp-dp-pp; "
+          "tp-pp-dp, each replica on its own devices; tp-dp-mirror, for bidirectional schemes");
 ABSL_FLAG(double, reserve, 0,
           "share of a device's memory that a step must leave free, 0 to 1: for the library, "
           "fragmentation, the display");
