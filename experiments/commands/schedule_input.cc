@@ -16,9 +16,7 @@
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int64_t, micro_batch_size);  // step_input.cc
-ABSL_FLAG(
-    int, devices, 4,
-    "pipeline devices of a scheme; of search and plan: devices of the cluster, all unless given");
+ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, virtual_stages, 0, "stages that a device holds of one replica; 0: the scheme's own");
 ABSL_FLAG(int, group_size, 0,
@@ -35,8 +33,7 @@ ABSL_FLAG(int, data_parallel, 1,
           "data-parallel copies of each device, which divide its micro-batches by rows");
 ABSL_FLAG(bool, recompute, false, "each backward of a scheme first rebuilds its activations");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
-ABSL_FLAG(std::string, json, "",
-          "a schedule in pipelab's JSON form; -: stdin. `list --json` prints JSON");
+ABSL_FLAG(std::string, json, "", "a schedule in pipelab's JSON form; -: stdin");
 ABSL_FLAG(std::string, text, "", "a schedule in pipelab's text form; -: stdin");
 
 namespace pipelab {

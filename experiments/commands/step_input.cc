@@ -45,8 +45,7 @@ ABSL_FLAG(std::string, layout, "",
 ABSL_FLAG(
     std::string, dtype, "",
     "numbers that the machine computes with: fp32, tf32, bf16, fp16 or fp8; empty: the narrowest "
-    "that it has. run: fp32; --backend=cuda also tf32 (products with 10 bits), and it and "
-    "emulated bf16 (activations and weights in bfloat16, sums and master weights in float32)");
+    "that it has");
 ABSL_FLAG(std::string, execution, "plain",
           "how steps run, with --model: plain, megatron2022, or parts of it with + between them "
           "(docs/search.md)");
