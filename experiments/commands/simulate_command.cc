@@ -1,4 +1,4 @@
-// pipelab simulate: figures of a schedule on paper.
+// pipelab simulate: figures of a simulated schedule.
 #include <cmath>
 #include <utility>
 #include <vector>
