@@ -89,8 +89,8 @@ struct StepParts {
 absl::StatusOr<Step> AssembleStep(StepParts parts);
 LoweringOptions LoweringOf(const StepConfig& config);
 
-// Times and memory alone, and no spans: what a search compares. Only the memory where a device needs
-// more than `limit` and that is known without a simulation.
+// Times and memory without spans: what a search compares. The memory alone if a device needs more
+// than `limit` and that is known without a simulation.
 absl::StatusOr<StepPrediction> SimulateStep(Step step, absl::optional<Bytes> limit = absl::nullopt);
 // And all figures.
 absl::StatusOr<StepPrediction> Predict(Step step);
