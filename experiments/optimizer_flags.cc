@@ -17,12 +17,12 @@ ABSL_FLAG(std::string, momentum, "", "momentum of sgd and rmsprop; empty: the ex
 ABSL_FLAG(std::string, weight_decay, "",
           "weight decay of the optimizer; empty: the experiment's own");
 ABSL_FLAG(std::string, warmup_steps, "",
-          "steps in which the rate rises to its value; empty: the experiment's own");
+          "warm-up steps, in which the learning rate rises; empty: the experiment's own");
 ABSL_FLAG(std::string, rate_decay, "",
           "after the warm-up: constant, inverse_sqrt, or cosine to 0 at the last step; empty: the "
           "experiment's own");
 ABSL_FLAG(std::string, clip_norm, "",
-          "scale gradients down to this norm of all of them; 0: as they are; empty: the "
+          "largest norm of all gradients, which are scaled down to it; 0: no clipping; empty: the "
           "experiment's own");
 
 namespace pipelab {

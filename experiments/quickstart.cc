@@ -151,10 +151,9 @@ absl::Status Run(const Processes& processes, StudyRun* study) {
   for (const std::string& note : text.notes) report.AddNote(note);
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   if (cores < options.devices) {
-    report.AddNote(
-        absl::StrCat("This machine has ", cores, " cores for ", options.devices,
-                     " devices: the measured step time shares them; the replayed one gives each "
-                     "device a core of its own."));
+    report.AddNote(absl::StrCat("This machine has ", cores, " cores for ", options.devices,
+                                " devices: the measured step time shares them; the replayed one "
+                                "gives each device its own core."));
   }
   PIPELAB_RETURN_IF_ERROR(AddToReport(options, text.description, result, &report));
   if (!result.machine.has_value()) {

@@ -27,7 +27,7 @@ absl::StatusOr<ChosenText> ChooseText(bool synthetic, int64_t context, uint64_t 
     } else {
       synthetic = true;
       notes.push_back(
-          absl::StrCat("The novels could not be fetched, so generated (synthetic) text stands in: ",
+          absl::StrCat("The novels could not be fetched, so generated (synthetic) text is used: ",
                        novels.status().message()));
     }
   }

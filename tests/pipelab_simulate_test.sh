@@ -218,7 +218,7 @@ echo '{"name": "m", "layers": [{"name": "a", "time": "3 s", "inputs": ["b"]}, {"
 check "cyclic layers" model_refused 1 '--model=ring.json: cyclic layers: "a" -> "b" -> "a"' --model=ring.json
 check "flops without a machine" model_refused 2 "--cluster: missing, and layer" --model=gpt-6.6b
 check "no such cluster" model_refused 2 "--cluster=moon: no such cluster" --model=gpt-6.6b --cluster=moon
-check "no such number type" model_refused 2 '--dtype=fp8: "fp8" is unknown' --model=gpt-6.6b --cluster=dgx-a100 --dtype=fp8
+check "no such number type" model_refused 2 '--dtype=fp9: "fp9" is unknown' --model=gpt-6.6b --cluster=dgx-a100 --dtype=fp9
 check "more devices than there are" model_refused 2 "cluster p100-pcie has 8" --model=gpt-6.6b --cluster=p100-pcie --devices=9
 check "two sources of times" model_refused 2 "--p2p_latency=1: times are the model's" --model=mine.json --p2p_latency=1
 check "a machine without a model" model_refused 2 "--cluster=dgx-a100: requires --model" --cluster=dgx-a100
@@ -246,8 +246,8 @@ check "a key twice" model_refused 1 '--model=keys.json: "name" comes twice in on
 check "a bad cluster file" refused 1 "--cluster=key.json: 4 faults: order: unknown" search --model=gpt-6.6b --cluster=key.json --batch=8
 check "rows from stdin" prints_rows
 check "too large a batch" refused 2 "--batch=16777217: must be from 1 to 16777216" search --model=gpt-6.6b --cluster=dgx1-v100 --batch=16777217
-check "no number type to search with" refused 2 '--dtype=fp8: "fp8" is unknown' \
-  search --model=gpt-6.6b --cluster=dgx1-v100 --batch=8 --dtype=fp8
+check "no number type to search with" refused 2 '--dtype=fp9: "fp9" is unknown' \
+  search --model=gpt-6.6b --cluster=dgx1-v100 --batch=8 --dtype=fp9
 check "explained on other GPUs" explain_refused "--devices=4: --explain=$config has 8 devices" $config --devices=4
 check "explained for another batch" explain_refused "--batch=8: --explain=$config has a batch of 16" $config --batch=8
 check "a number twice" explain_refused '"M=17": M is given twice' $config,M=17

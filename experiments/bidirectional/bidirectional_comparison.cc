@@ -1,7 +1,7 @@
 // tools/bazel run //experiments:bidirectional_comparison
 //
 // BitPipe and Chimera beside one-way schedules on BERT-64 and GPT-96: the study of BitPipe (arXiv
-// 2410.19367), on paper.
+// 2410.19367), simulated.
 #include <algorithm>
 #include <cstdint>
 #include <string>

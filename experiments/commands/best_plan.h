@@ -1,5 +1,5 @@
-// The plan with the shortest batch by one price for all: of one planner's plans (--objective=step),
-// or of those of all planners under one limit (--planner=best).
+// The plan with the shortest batch, all priced alike: of one planner's plans (--objective=step), or
+// of those of all planners under one time limit (--planner=best).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const BestPlan best,
 //                            FindBestPlan("best", problem, options, &simulator));

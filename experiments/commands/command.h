@@ -1,9 +1,9 @@
-// The commands of //experiments:pipelab: what each is called, takes and does.
+// The commands of //experiments:pipelab, with their names, options and functions.
 //
 //   for (const Command& c : Commands()) if (c.name == words[0]) return c.run(words);
 //
 // A command reads the flags that it names (experiments/flags.h has set them) and prints to stdout.
-// `words` are what is left of the command line; words[0] is the command. Errors are one line:
+// `words` are the other words of the command line; words[0] is the command. Errors are one line:
 // InvalidArgument for what the user asked (exit code 2), other codes for what files and devices did
 // (exit code 1).
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_COMMAND_H_

@@ -60,9 +60,8 @@ std::string Overview() {
 std::string HelpOf(const Command& c) {
   std::string text = absl::StrCat(c.name, ": ", c.summary, "\n\n  pipelab ", c.example, "\n\n");
   for (const OptionText& o : OptionsOf(c)) {
-    absl::StrAppend(&text, "  --", o.name,
-                    o.default_value.empty() ? "" : absl::StrCat(" (default ", o.default_value, ")"),
-                    "\n      ", o.help, "\n");
+    const std::string note = DefaultNote(o);
+    absl::StrAppend(&text, "  --", o.name, note.empty() ? "" : " ", note, "\n      ", o.help, "\n");
   }
   return text;
 }

@@ -8,7 +8,7 @@
 // Latencies are in the user's unit of time, bandwidths in bytes (a number, or a string with a unit)
 // in one unit of time; without one a link has no limit. `from` and `to` are a device, a list of
 // them, or "all"; a path holds for each pair of two different devices. A later path replaces an
-// earlier one; pairs without one have `own`, a link of their own. Errors: InvalidArgument naming
+// earlier one; pairs without one have their own link, `own`. Errors: InvalidArgument naming
 // file and field.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_LINKS_FILE_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_LINKS_FILE_H_

@@ -20,9 +20,7 @@ std::string Roff(absl::string_view text) {
 void AppendOption(const OptionText& o, std::string* page) {
   absl::StrAppend(page, ".TP\n\\fB\\-\\-", Roff(o.name), "\\fR",
                   o.has_value ? "=\\fIVALUE\\fR" : "", "\n", Roff(o.help), "\n");
-  if (!o.default_value.empty()) {
-    absl::StrAppend(page, "(default ", Roff(o.default_value), ")\n");
-  }
+  if (!o.default_value.empty()) absl::StrAppend(page, Roff(DefaultNote(o)), "\n");
 }
 
 }  // namespace

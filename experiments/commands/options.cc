@@ -5,6 +5,7 @@
 #include "absl/flags/commandlineflag.h"
 #include "absl/flags/reflection.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "experiments/commands/topics.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
@@ -22,12 +23,16 @@ constexpr OptionInCommand kInCommands[] = {
     {"search", "devices", "all of the cluster", "devices to search grids for"},
     {"plan", "devices", "all of the cluster", "devices to plan for"},
     {"check_plan", "devices", "all of the cluster", "devices that the plan is for"},
-    {"search", "batch", "required", "samples of a training step; --explain knows its own"},
+    {"search", "batch", "required", "samples of a training step; not needed with --explain"},
     {"search", "json", "off", "prints JSON instead of a table"},
     {"list", "json", "off", "prints JSON instead of a table"},
     {"run", "dtype", "fp32",
-     "numbers that the devices compute with: fp32; --backend=cuda also tf32 and bf16, "
-     "--backend=emulated also bf16"},
+     "numbers that the devices compute with: fp32; with --backend=cuda also tf32 (products with 10 "
+     "bits); with it or --backend=emulated also bf16 (activations and weights; sums and master "
+     "weights stay float32)"},
+    {"plan", "micro_batches", "the input's, or 8", "micro-batches of a batch, over all copies"},
+    {"check_plan", "micro_batches", "the input's, or 8",
+     "micro-batches of a batch, over all copies"},
 };
 
 const OptionInCommand* InCommand(absl::string_view command, absl::string_view option) {
@@ -78,6 +83,12 @@ std::vector<OptionText> OptionsOf(const Command& command) {
     options.push_back(std::move(o));
   }
   return options;
+}
+
+std::string DefaultNote(const OptionText& option) {
+  if (option.default_value.empty()) return "";
+  if (option.default_value == "required") return "(required)";
+  return absl::StrCat("(default ", option.default_value, ")");
 }
 
 std::vector<std::string> CommandNames() {

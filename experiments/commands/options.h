@@ -24,6 +24,7 @@ struct OptionText {
 std::vector<std::string> ValuesOf(absl::string_view option);
 
 std::vector<OptionText> OptionsOf(const Command& command);
+std::string DefaultNote(const OptionText& option);  // "(default 4)", "(required)" or ""
 
 std::vector<std::string> CommandNames();
 

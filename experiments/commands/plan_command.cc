@@ -24,18 +24,17 @@
 ABSL_DECLARE_FLAG(std::string, model);     // run_flags.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(std::string, planner, "best",
-          "whose plan: uniform, gpipe, chain, max_load, pipedream, dapple, piper, graphpipe, "
-          "bapipe, terapipe; best: all of them, and the plan with the shortest batch, simulated "
-          "for --model");
+          "uniform, gpipe, chain, max_load, pipedream, dapple, piper, graphpipe, bapipe or "
+          "terapipe; best: the plan with the shortest batch of all of them, simulated for --model");
 ABSL_FLAG(std::string, time_limit, "",
           "how long the search may take, such as 10s or 10 (seconds); empty: no limit");
 ABSL_FLAG(int, stages, 0, "stages of uniform, gpipe and chain; 0: one per device, chain: the best");
 ABSL_FLAG(int64_t, stage_micro_batch_size, 0,
-          "of graphpipe: samples of every stage's micro-batch; 0: each has its own");
+          "for graphpipe: samples per micro-batch in every stage; 0: each stage has its own size");
 
 ABSL_FLAG(std::string, objective, "",
-          "step: the shortest simulated step of --model, for any planner; of graphpipe also "
-          "graph_batch_time (fill and drain counted, the default for --model) and graph_stage_time "
+          "step: the shortest simulated step of --model, for any planner; for graphpipe also "
+          "graph_batch_time (counts fill and drain, the default for --model) and graph_stage_time "
           "(the default for inputs of other planners)");
 
 namespace pipelab {

@@ -20,10 +20,9 @@
 ABSL_FLAG(std::string, plan, "",
           "a plan of --model, as `pipelab plan` writes it: stages, devices and sizes of "
           "micro-batches are the plan's; -: stdin");
-ABSL_FLAG(
-    bool, sequential, false,
-    "with --plan: each stage waits for the one before it, even if it takes nothing from it, as "
-    "in a sequential pipeline");
+ABSL_FLAG(bool, sequential, false,
+          "with --plan: each stage waits for the one before it, even if it does not use its "
+          "output, as in a sequential pipeline");
 ABSL_DECLARE_FLAG(int64_t, micro_batch_size);
 ABSL_DECLARE_FLAG(int, micro_batches);
 ABSL_DECLARE_FLAG(int, group_size);

@@ -6,10 +6,10 @@
 //   }
 //
 // --plan=FILE is what `pipelab plan` writes for --model, whose layers it names; a block's or
-// branch's name stands for its layers. A step has --micro_batches of --micro_batch_size; stages to
-// which the plan gives a size of their own run as many as that makes. With --sequential each stage
-// also waits for the one before it. Errors: InvalidArgument naming the option; FailedPrecondition
-// for what the file says.
+// branch's name stands for its layers. A step has --micro_batches of --micro_batch_size; a stage
+// with its own size in the plan runs as many as make up the same samples. With --sequential each
+// stage also waits for the one before it. Errors: InvalidArgument naming the option;
+// FailedPrecondition for a fault in the file.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_PLAN_INPUT_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_PLAN_INPUT_H_
 

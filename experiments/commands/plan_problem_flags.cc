@@ -38,17 +38,16 @@ ABSL_DECLARE_FLAG(int64_t, micro_batch_size);     // run_flags.cc
 ABSL_FLAG(std::string, piper_json, "", "an input of Piper to plan; -: stdin");
 ABSL_FLAG(std::string, pipedream_profile, "", "a profile of PipeDream to plan; -: stdin");
 ABSL_FLAG(std::string, dnn_partitioning_json, "", "an input of dnn-partitioning to plan; -: stdin");
-ABSL_FLAG(std::string, memory, "", "bytes of a device, such as 8GiB; empty: the input's own");
+ABSL_FLAG(std::string, memory, "", "memory of a device, such as 8GiB; empty: the input's");
 ABSL_FLAG(std::string, machines, "",
           "machines of each network level from the innermost, such as 4,4, for PipeDream's planner "
           "with a --bandwidth for each; empty: one level of all devices");
 ABSL_FLAG(bool, blocks, false,
-          "with --model: attention and the MLP behind it stay together, and layers without "
-          "parameters with "
-          "their neighbours, which makes plans faster to find");
+          "with --model: keeps attention and the MLP after it together, and layers without "
+          "parameters with their neighbours, so that plans are found faster");
 
 ABSL_FLAG(int64_t, token_step, 0,
-          "with --model, for terapipe: slices have a multiple of so many tokens; 0: no slices");
+          "with --model, for terapipe: slices have a multiple of this many tokens; 0: no slices");
 ABSL_FLAG(std::string, sample_sizes, "",
           "with --model: samples of micro-batches that graphpipe may choose from, such as 1,2,4; "
           "empty: --micro_batch_size per copy");
@@ -227,7 +226,7 @@ absl::StatusOr<PlanProblem> FileProblem(const std::string& option, const std::st
     if (!profile.ok()) return FaultOfFile(profile.status());
     if (!FlagWasSet("bandwidth")) {
       return absl::InvalidArgumentError(
-          "--bandwidth: missing; a profile of PipeDream does not say it");
+          "--bandwidth: missing; a PipeDream profile does not contain it");
     }
     PlanProblem problem = PlanProblemOf(*profile);
     problem.micro_batches = std::max(1, absl::GetFlag(FLAGS_micro_batches));

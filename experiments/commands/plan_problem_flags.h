@@ -1,5 +1,5 @@
-// The problem that the flags of `plan` and `check_plan` name: an input, and the machine where it is
-// another than the input's.
+// The problem that the flags of `plan` and `check_plan` name: an input, and the machine if it
+// differs from the input's.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(PlanProblem problem, PlanProblemFromFlags());
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_PLAN_PROBLEM_FLAGS_H_

@@ -1,4 +1,4 @@
-// What the simulator says of planners' plans of --model: a step, a line on it, and its timeline.
+// Simulates planners' plans for --model: the step, one line about it, and its timeline.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const PlanSimulator simulator, PlanSimulator::Make(problem));
 //   text += simulator.Timeline(plan);

@@ -1,4 +1,4 @@
-// What `run` says that its steps would take with a core for each device.
+// How long a step of `run` would take if each device had its own core.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(const Nanoseconds time,
 //                            ReplayedStep(traces, graph, split, samples, *training));

@@ -323,7 +323,7 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   Equality equality = CompareLosses(trained.result, serial);
   const auto is_detached = [](const LayerSpec& layer) { return !layer.detached.empty(); };
   if (std::any_of(trained.graph.layers.begin(), trained.graph.layers.end(), is_detached)) {
-    absl::StrAppend(&equality.text, ", as serial local learning: each stage has a loss of its own");
+    absl::StrAppend(&equality.text, ", as in serial local learning: each stage has its own loss");
   }
   // An asynchronous schedule steps on gradients of older weights, by its paper's rule.
   if (HasOwnSteps(schedule)) {

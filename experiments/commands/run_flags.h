@@ -1,5 +1,5 @@
-// The run on paper that the flags of simulate and show ask for: a model on a cluster (--model), or
-// times by hand.
+// The simulated run that the flags of simulate and show describe: of a model on a cluster
+// (--model), or with times given as options.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(SimulatedRun run,
 //                            RunFromFlags(std::move(schedule), /*least_decimals=*/0));

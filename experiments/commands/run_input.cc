@@ -43,15 +43,15 @@ ABSL_FLAG(std::string, data, "",
 ABSL_FLAG(std::string, batch_norm, "synchronised",
           "what data-parallel copies normalise by: synchronised (all their rows) or own");
 ABSL_FLAG(bool, sequence_parallel, false,
-          "these devices split the rows outside products (norms, dropout, sums) by tokens");
+          "tensor-parallel ranks divide what is outside products (norms, dropout, sums) by tokens");
 ABSL_FLAG(int, heads, 0, "attention heads, which --tensor_parallel divides; 0: 2");
 ABSL_FLAG(int, wait_limit_s, 60, "seconds that a device waits for another before the run ends");
 ABSL_FLAG(std::string, checkpoint, "",
-          "file that the training is written to at its end; empty: none");
+          "file to which the training is written at its end; empty: none");
 ABSL_FLAG(int, checkpoint_every, 0, "steps between checkpoints; 0: none");
 ABSL_FLAG(std::string, resume, "",
-          "checkpoint to resume from: --steps counts its steps too; under any schedule, on any "
-          "devices, in any number of processes");
+          "checkpoint to resume from, under any schedule, on any devices, in any number of "
+          "processes; --steps includes its steps");
 
 namespace pipelab {
 namespace {

@@ -16,27 +16,24 @@
 #include "tools/base/status_macros.h"
 
 ABSL_DECLARE_FLAG(int64_t, micro_batch_size);  // step_input.cc
-ABSL_FLAG(
-    int, devices, 4,
-    "pipeline devices of a scheme; of search and plan: devices of the cluster, all unless given");
+ABSL_FLAG(int, devices, 4, "pipeline devices of a scheme");
 ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas");
 ABSL_FLAG(int, virtual_stages, 0, "stages that a device holds of one replica; 0: the scheme's own");
 ABSL_FLAG(int, group_size, 0,
-          "micro-batches of a group: at least devices (interleaved ones; 0: devices, or a little "
-          "more where that leaves some over); forwards, then as many backwards (graph; 0: 1)");
+          "micro-batches per group. Interleaved schemes: at least --devices (0: --devices, or a "
+          "few more if some would be left over). graph: forwards before as many backwards (0: 1)");
 ABSL_FLAG(int, replicas, 0, "copies of the model, half of them each way (chimera); 0: two");
 ABSL_FLAG(std::string, concatenation, "direct",
-          "chimera's way to more micro-batches than devices: direct, forward_doubling, or "
+          "how chimera runs more micro-batches than devices: direct, forward_doubling, or "
           "backward_halving (the schedule then has twice the micro-batches, of half the size)");
 ABSL_FLAG(int, update_interval, 0,
           "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
           "data-parallel copies of each device, which divide its micro-batches by rows");
-ABSL_FLAG(bool, recompute, false, "a scheme's backwards rebuild their activations first");
+ABSL_FLAG(bool, recompute, false, "each backward of a scheme first rebuilds its activations");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
-ABSL_FLAG(std::string, json, "",
-          "a schedule in pipelab's JSON form; -: stdin. `list --json` prints JSON");
+ABSL_FLAG(std::string, json, "", "a schedule in pipelab's JSON form; -: stdin");
 ABSL_FLAG(std::string, text, "", "a schedule in pipelab's text form; -: stdin");
 
 namespace pipelab {
@@ -136,7 +133,7 @@ absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& 
   }
   if (absl::GetFlag(FLAGS_recompute)) {
     return absl::InvalidArgumentError(
-        "--recompute=true: a file says itself what is recomputed; it is for scheme names");
+        "--recompute=true: only for schemes; a file itself says what is recomputed");
   }
   PIPELAB_ASSIGN_OR_RETURN(ScheduleInput input, FromFile(files[0]));
   input.config.scheme = input.source;

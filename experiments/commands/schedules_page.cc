@@ -34,15 +34,8 @@ micro-batches: one line per device, one character per unit. `a b c` are forwards
 
 *Bubble* is idle time / (devices x makespan). *In flight* is the most stage activations that a
 device holds at one time, each from its forward to its B or W; a single number is that of every
-device. A stage of a scheme with V virtual stages is 1/V of a stage of a scheme with one, and a
-token slice is 1/s of a micro-batch. So compare activations in flight / (V s).
-
-Formulas use P devices, M micro-batches, V virtual stages and the makespan T. Further, r is a
-device's number from 0, g the largest group of micro-batches (`--group_size`), f the number of pairs
-of pipelines (`--replicas` / 2), u the micro-batches of an update (`--update_interval`), and s the
-token slices (`--slices`). A comparison counts 1 where it is true and 0 where it is not. *Weights*
-are stage weights that a device holds, older versions included. Tests compare the formulas with the
-simulator, exactly, for P from 2 to 16, M to 8 P and V to 4.
+device. Stages of V virtual stages per device are 1/V as large, token slices 1/s of a micro-batch,
+so compare activations in flight / (V s).
 )";
 
 struct Size {
@@ -80,22 +73,31 @@ absl::StatusOr<SimulatedRun> RunAt(const Scheme& scheme, const Size& size) {
   return RunSimulated(std::move(schedule), SimulatedTimes());
 }
 
-std::string FormulaTable(const Scheme& scheme) {
-  std::string text;
+constexpr char kFormulasHead[] = R"(
+## Formulas
+
+P devices, M micro-batches, V virtual stages, makespan T; r: a device's number from 0; g: the
+largest group of micro-batches (`--group_size`); f: pairs of pipelines (`--replicas` / 2); u:
+micro-batches of an update (`--update_interval`); s: token slices (`--slices`). A comparison counts
+1 where it is true, else 0. *Weights* are stage weights that a device holds, older versions
+included. If several rows of a scheme hold, the first one counts. Tests compare the formulas with
+the simulator, exactly, for P from 2 to 16, M to 8 P and V to 4.
+
+| scheme | holds for | makespan T | bubble | in flight on r | weights on r |
+|---|---|---|---|---|---|
+)";
+
+std::string Formulas() {
+  std::string text = kFormulasHead;
   for (const ClosedForm& form : ClosedForms()) {
-    if (form.scheme != scheme.name) continue;
     const std::string option =
         form.concatenation == Concatenation::kDirect
             ? ""
             : absl::StrCat("`--concatenation=", ConcatenationName(form.concatenation), "`, ");
-    absl::StrAppend(&text, "| ", option, form.holds, " | ", form.makespan, " | ", form.bubble,
-                    " | ", form.in_flight, " | ", form.weights, " |\n");
+    absl::StrAppend(&text, "| ", form.scheme, " | ", option, form.holds, " | ", form.makespan,
+                    " | ", form.bubble, " | ", form.in_flight, " | ", form.weights, " |\n");
   }
-  if (text.empty()) return text;
-  return absl::StrCat(
-      "\n| holds for | makespan T | bubble | in flight on r | weights on r |\n"
-      "|---|---|---|---|---|\n",
-      text);
+  return text;
 }
 
 std::string FiguresText(const Figures& f) {
@@ -135,7 +137,7 @@ absl::StatusOr<std::string> Section(const Scheme& scheme,
     absl::StrAppend(&text, "Its timeline is that of [", earlier->second, "](#", earlier->second,
                     ").\n");
   }
-  absl::StrAppend(&text, "\n", FiguresText(FiguresOf(drawn)), "\n", FormulaTable(scheme));
+  absl::StrAppend(&text, "\n", FiguresText(FiguresOf(drawn)), "\n");
   if ((scheme.options & kStageGraph) != 0) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string branches, GraphPictures(scheme));
     text += branches;
@@ -179,6 +181,7 @@ std::string Overview() {
 absl::StatusOr<std::string> SchedulesPage() {
   std::string page = kHead;
   page += Overview();
+  page += Formulas();
   std::map<std::string, absl::string_view> pictures;
   for (const Scheme& scheme : Catalog()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::string section, Section(scheme, pictures));

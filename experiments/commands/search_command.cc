@@ -39,11 +39,11 @@ ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
 ABSL_FLAG(int64_t, batch, 0, "samples of a training step");
 ABSL_FLAG(int, top, 10, "configurations to print, the fastest first");
 ABSL_FLAG(std::string, schemes, "",
-          "schemes to look at, 1f1b,zbv, and files of schedules, mine.csv; empty: the published "
+          "schemes and schedule files to search, such as 1f1b,zbv,mine.csv; empty: the published "
           "methods and every newer synchronous scheme");
-ABSL_FLAG(int, max_tensor, 0, "devices of a tensor-parallel group, at most; 0: those of a node");
+ABSL_FLAG(int, max_tensor, 0, "largest tensor-parallel group; 0: the devices of a node");
 ABSL_FLAG(std::string, fixed, "",
-          "what configurations must have: P=8,sharding=optimizer,recompute=none");
+          "keys that every configuration must have, such as P=8,sharding=optimizer,recompute=none");
 ABSL_FLAG(std::string, explain, "",
           "a configuration as search prints it: its timeline and where its step goes");
 

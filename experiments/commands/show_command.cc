@@ -19,7 +19,7 @@
 #include "experiments/report/timeline_text.h"
 #include "tools/base/status_macros.h"
 
-ABSL_FLAG(int, columns, 100, "width of the terminal timeline, in characters of time");
+ABSL_FLAG(int, columns, 100, "width of the terminal timeline in characters");
 ABSL_FLAG(std::string, svg_out, "", "file of the drawing as SVG; -: stdout");
 ABSL_FLAG(std::string, memory_out, "",
           "file of a drawing of each device's memory by part, as SVG, with sizes (--bytes, "

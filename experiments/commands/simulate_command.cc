@@ -1,4 +1,4 @@
-// pipelab simulate: figures of a schedule on paper.
+// pipelab simulate: figures of a simulated schedule.
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -25,8 +25,8 @@
 
 ABSL_FLAG(std::string, json_out, "", "file of the figures as JSON; -: stdout; empty: a table");
 ABSL_FLAG(std::string, arrivals, "",
-          "time from one micro-batch's arrival to the next, with a model in ms: adds latencies; "
-          "empty: all are there at the start");
+          "time between arrivals of micro-batches, in ms with a model; prints latencies, too; "
+          "empty: all arrive at the start");
 
 namespace pipelab {
 namespace {

@@ -1,4 +1,4 @@
-// Times on paper: the options of simulate and show, as a cost table.
+// The times that the options of simulate and show give, as a cost table.
 //
 //   SimulatedTimes times;                    // F = I = W = 1; a fused backward costs I + W
 //   times.hop = "0.1";
@@ -6,11 +6,11 @@
 //   Simulate(program, paper.costs);
 //
 // Times are decimals in a unit of the user's choice, one for all stages ("1.5") or one per stage,
-// separated by commas ("1,2,1"). Inside they are whole nanoseconds: a unit is the smallest power of
-// ten of them that makes every time whole, times the token slices of a micro-batch and what the
-// sizes of device groups divide, each of which takes an equal share of a stage's time. Where times
-// follow from bytes, links or speeds they are rounded to the nanosecond, and a unit has at least
-// 10^6; so too where groups have no small multiple.
+// separated by commas ("1,2,1"). Internally they are whole nanoseconds. A unit is the smallest
+// power of ten with which every time is whole, times the token slices of a micro-batch and a
+// multiple of the sizes of device groups, since slices and members take equal shares of a stage's
+// time. Times that follow from bytes, links or speeds are rounded to the nanosecond; a unit then
+// has at least 10^6 of them, and so it has if the groups have no small common multiple.
 //
 // Errors: InvalidArgument naming the option and the value; FailedPrecondition for what the file of
 // --links says.

@@ -1,4 +1,4 @@
-// Memory on paper: the options of simulate and show that say how large a stage is.
+// The sizes of stages that the options of simulate and show give.
 //
 //   SimulatedMemory memory;
 //   memory.kept = "2GiB";

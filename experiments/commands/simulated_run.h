@@ -1,4 +1,4 @@
-// A schedule with times, on paper: the simulator in the user's unit, exactly.
+// A schedule with times, simulated exactly in the user's unit.
 //
 //   SimulatedTimes times;                    // simulated_costs.h
 //   PIPELAB_ASSIGN_OR_RETURN(SimulatedRun run, RunSimulated(schedule, times));

@@ -14,14 +14,13 @@
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, edges, "",
-          "which stage feeds which, where they are not a chain (graph): 0-1,1-4,2-3,3-4");
+          "which stage feeds which, if they are not a chain (graph): 0-1,1-4,2-3,3-4");
 ABSL_FLAG(std::string, stage_devices, "",
           "devices of each stage, which share its micro-batches by rows (graph): 1,1,2; empty: one "
           "each");
-ABSL_FLAG(
-    std::string, stage_micro_batches, "",
-    "micro-batches of each stage, where some run fewer and larger ones (graph): 8,8,4; empty: "
-    "micro_batches each");
+ABSL_FLAG(std::string, stage_micro_batches, "",
+          "micro-batches of each stage, if some run fewer and larger ones (graph): 8,8,4; empty: "
+          "--micro_batches each");
 
 namespace pipelab {
 namespace {

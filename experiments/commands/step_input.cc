@@ -45,15 +45,13 @@ ABSL_FLAG(std::string, layout, "",
 ABSL_FLAG(
     std::string, dtype, "",
     "numbers that the machine computes with: fp32, tf32, bf16, fp16 or fp8; empty: the narrowest "
-    "that it has. run: fp32; --backend=cuda also tf32 (products with 10 bits), and it and "
-    "emulated bf16 (activations and weights in bfloat16, sums and master weights in float32)");
+    "that it has");
 ABSL_FLAG(std::string, execution, "plain",
           "how steps run, with --model: plain, megatron2022, or parts of it with + between them "
           "(docs/search.md)");
-ABSL_FLAG(
-    std::string, ranks, "tp-dp-pp",
-    "which ranks are neighbours on the cluster, innermost first, with --model: tp-dp-pp; tp-pp-dp, "
-    "each replica on devices of its own; tp-dp-mirror, for bidirectional schemes");
+ABSL_FLAG(std::string, ranks, "tp-dp-pp",
+          "which ranks are neighbours on the cluster, innermost first, with --model: tp-dp-pp; "
+          "tp-pp-dp, each replica on its own devices; tp-dp-mirror, for bidirectional schemes");
 ABSL_FLAG(double, reserve, 0,
           "share of a device's memory that a step must leave free, 0 to 1: for the library, "
           "fragmentation, the display");

@@ -6,7 +6,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(const StepInput input, ReadStepInput(config));
 //   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(input.on->step(), input.config));
 //
-// model=, cluster= and dtype= of the configuration come before the flags of these names. Errors:
+// model=, cluster= and dtype= of the configuration override the flags of these names. Errors:
 // InvalidArgument naming the option; FailedPrecondition for what is wrong in a file.
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_STEP_INPUT_H_
 #define PIPELAB_EXPERIMENTS_COMMANDS_STEP_INPUT_H_

@@ -23,16 +23,15 @@ ABSL_FLAG(
     "stage");
 ABSL_FLAG(std::string, weights, "",
           "bytes of a stage's weights, or one per stage; its gradients are as large");
-ABSL_FLAG(int, optimizer_tensors, 2,
-          "what the optimizer keeps, in multiples of --weights: 2 are Adam's");
+ABSL_FLAG(int, optimizer_tensors, 2, "optimizer state, in multiples of --weights: 2 for Adam");
 ABSL_FLAG(std::string, workspace, "",
           "bytes that an action of a stage needs while it runs, or one per stage");
 ABSL_FLAG(std::string, bandwidth, "",
-          "bytes that a link passes in one unit of time, such as 25GB; empty: no limit");
+          "bytes that a link transfers per unit of time, such as 25GB; empty: no limit");
 ABSL_FLAG(std::string, links, "",
           "JSON file of links that pairs of devices share (docs/cli.md); empty: a link per pair");
 ABSL_FLAG(bool, overlap, true,
-          "messages travel while devices compute; false: a message occupies both its devices");
+          "messages overlap with compute; false: a message occupies both of its devices");
 ABSL_FLAG(std::string, device_speed, "",
           "speed of every device, or one per device: 1,1,0.5,1 has a straggler; empty: 1");
 ABSL_FLAG(bool, atomic_pairs, false,

@@ -46,8 +46,8 @@ std::string ClustersText() {
   return absl::StrCat("--cluster takes the name of a machine or a JSON file:\n\n",
                       InLines(ValuesOf("cluster")), R"(
 `pipelab list clusters` has their sizes. A file has the device and the links, values with units;
-for a new machine ten lines do, whose `class` has the rest (docs/clusters.md). Or measure the
-machine you are on:
+ten lines are enough for a new machine: `class` gives the rest (docs/clusters.md). Or measure
+the machine you are on:
 
   tools/bazel run //experiments:calibrate -- --out here.json
 
@@ -56,9 +56,9 @@ Where a machine's efficiencies are assumed, commands print a note and a range of
 }
 
 std::string PlannersText() {
-  return absl::StrCat("--planner chooses who cuts a model into stages:\n\n",
+  return absl::StrCat("--planner chooses the planner that cuts a model into stages:\n\n",
                       InLines(ValuesOf("planner")), R"(
-`best`, the default, asks all that can read the input and takes the plan with the shortest batch.
+`best`, the default, runs all that can read the input and takes the plan with the shortest batch.
 `--time_limit=10s` bounds the search. docs/planning.md has objectives and inputs:
 
   pipelab plan --planner=chain --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --json_out=plan.json
@@ -130,7 +130,7 @@ absl::Span<const Topic> Topics() {
       {"schemes", "orders of micro-batches", SchemesText},
       {"models", "published models, and files of your own", ModelsText},
       {"clusters", "machines, and files of your own", ClustersText},
-      {"planners", "who cuts a model into stages", PlannersText},
+      {"planners", "what cuts a model into stages", PlannersText},
       {"configuration", "the text form of a step: 1f1b:P=4,M=16", ConfigurationText},
       {"units", "bytes, bandwidths, flops and times", UnitsText},
       {"memory", "what is counted, and how to save it", MemoryText},

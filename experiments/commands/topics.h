@@ -1,4 +1,4 @@
-// What `pipelab help TOPIC` prints where TOPIC is no command: a screen of text each.
+// What `pipelab help TOPIC` prints if TOPIC is not a command: one screen of text for each topic.
 //
 //   for (const Topic& t : Topics()) if (t.name == "units") std::fputs(t.text().c_str(), stdout);
 #ifndef PIPELAB_EXPERIMENTS_COMMANDS_TOPICS_H_

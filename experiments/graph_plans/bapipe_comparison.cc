@@ -1,4 +1,4 @@
-// BaPipe's headline (Zhao et al., 2020) with our own planner and on paper: VGG-16, ResNet-50 and
+// BaPipe's headline (Zhao et al., 2020) with our own planner, simulated: VGG-16, ResNet-50 and
 // GNMT-8 on four devices beside data parallelism, and on devices of unequal speed.
 #include <algorithm>
 #include <cstdint>

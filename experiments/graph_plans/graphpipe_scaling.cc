@@ -1,5 +1,5 @@
 // Graph pipelines beside sequential ones on branching networks: the study of GraphPipe (Jeon et
-// al., ASPLOS 2025), with our own planners and on paper.
+// al., ASPLOS 2025), with our own planners, simulated.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

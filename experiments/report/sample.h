@@ -1,4 +1,4 @@
-// For the tests of this folder: small runs on paper and a report of them.
+// For the tests of this folder: small simulated runs and a report of them.
 //
 //   SampleRun run = SimulateSample("1f1b", 2, 2);    // CHECKs
 //   Report report = SampleReport();

@@ -1,4 +1,4 @@
-// Training of a GPT as Megatron-LM runs it, on paper: from sizes and a cluster to the time of an
+// Training of a GPT as Megatron-LM runs it, simulated: from sizes and a cluster to the time of an
 // iteration.
 //
 //   GptRun run;

@@ -1,13 +1,13 @@
-// Where the step of a grid goes: the program simulated again with parts of the machine made free.
+// Where the time of a grid's step goes: the program simulated again with parts of the machine made
+// free.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(StepBreakdown b, BreakDown(model, point));
 //   b.idle;       // share of devices x step, 0 to 1
 //
-// Data: what the step loses where reductions and gathers take no time; pipeline: what it loses
-// after that where messages take none; tensor: what of the compute is collectives of
-// tensor-parallel groups. What devices then still wait is
-// idle: the fill and drain of the pipeline, and stages of unequal time. So what hides behind
-// compute is not counted.
+// Data: the time that the step saves if reductions and gathers take none; pipeline: what it then
+// saves if messages take none; tensor: the compute's collectives of tensor-parallel groups. What
+// devices still wait is idle: the fill and drain of the pipeline, and stages of unequal time. So
+// what compute hides is not counted.
 #ifndef PIPELAB_PIPELINES_SEARCH_BREAKDOWN_H_
 #define PIPELAB_PIPELINES_SEARCH_BREAKDOWN_H_
 

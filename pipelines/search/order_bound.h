@@ -1,15 +1,15 @@
-// What no program of a configuration is faster than, or needs less than, from the order of its
-// schedule: close to what the simulator finds, for a fraction of its work.
+// Lower bounds of a configuration's time and memory, from the order of its schedule: close to what
+// the simulator finds, for a fraction of its work.
 //
 //   StepCache cache(model);
 //   OrderBound bound(&cache);
 //   PIPELAB_ASSIGN_OR_RETURN(const StepLeast least, bound.Of(config));
 //   least.time;  least.memory;       // at most PredictStep's step_time and largest_device
 //
-// The order is played as sim/order_walk.h says, with the ways of messages that the grid has, and
-// what placed_step.h lists comes on top of a device's actions; fully sharded, so does the gather of
-// its first stage, before its first action. Memory is the walk's activations and the state; of what
-// is put together of sharded parameters, that of the stage whose action runs.
+// The order is played as sim/order_walk.h says, with the grid's routes of messages. What
+// placed_step.h lists is added to a device's actions, and with fully sharded parameters the gather
+// of its first stage before its first action. Memory is the walk's activations and the state, with
+// the gathered parameters of the stage whose action runs.
 #ifndef PIPELAB_PIPELINES_SEARCH_ORDER_BOUND_H_
 #define PIPELAB_PIPELINES_SEARCH_ORDER_BOUND_H_
 

@@ -1,15 +1,15 @@
-// A configuration's stages where its grid puts them, and what a step does after its actions: what
-// the bounds of a search share.
+// A configuration's stages, placed by its grid, and what a step does after its actions: shared by
+// the bounds of a search.
 //
 //   PlacedStep placed(&cache);
 //   PIPELAB_RETURN_IF_ERROR(placed.Set(config, *schedule));
 //   placed.Hop(from, to);                    // the way of a message between two pipeline devices
-//   placed.End(copies, walk);                // when a device is through, after its last action
+//   placed.End(copies, walk);                // when a device ends, after its last action
 //   placed.State(copies);                    // its weights, gradients and optimizer state
 //
-// On top of a device's actions come
+// To a device's actions are added
 //  * its optimizer steps, after all of them;
-//  * where all copies of a stage are one data-parallel group: its reductions, which are over before
+//  * where all copies of a stage are one data-parallel group: its reductions, which end before
 //    its steps. A stage's last one begins after its last weight gradient, or where communication is
 //    not beside compute, after the device's last action; a device has one at a time, so
 //    in the order in which they may begin they end soonest;

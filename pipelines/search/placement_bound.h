@@ -1,5 +1,5 @@
-// What no order of a configuration's actions is faster than in the memory that there is, or needs
-// less than: from where its stages are, before a schedule is made for their times.
+// Lower bounds of a configuration's time within a given memory, and of its memory, for any order of
+// its actions: from the places of its stages, before a schedule is made for their times.
 //
 //   StepCache cache(model);
 //   PlacementBound bound(&cache);
@@ -8,13 +8,13 @@
 //   least.memory;   // at most PredictStep's largest_device
 //
 // Time: a device begins after the forwards and messages on the way to its stages, computes, and
-// leaves the backwards and messages on the way back to the others; what placed_step.h lists comes
-// on top. Before its first gradient can be there a device has no more to do than the forwards that
-// it can hold, by its memory and by the scheme. One that holds what k micro-batches keep is no
-// faster than k round trips allow: what is kept, times how long it must be kept, is at most the
-// memory beside the state, times the step (Little's law). Memory: the state, and what one
-// micro-batch keeps on all stages when its loss is computed. Of a scheme that schedules for its
-// passes' times: what any order needs that is no longer than the scheme's for equal times.
+// leaves the backwards and messages on the way back to the others; what placed_step.h lists is
+// added. Before its first gradient can arrive, a device can do only the forwards that it can hold,
+// by its memory and by the scheme. One that holds what k micro-batches keep is no faster than k
+// round trips allow: what is kept, times how long it must be kept, is at most the memory beside the
+// state, times the step (Little's law). Memory: the state, and what one micro-batch keeps on all
+// stages when its loss is computed. Of a scheme that schedules for its passes' times: what any
+// order needs that is no longer than the scheme's for equal times.
 #ifndef PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
 #define PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
 

@@ -9,12 +9,12 @@
 //
 // All divisions of the devices into pipeline x tensor x data, micro-batches that are powers of two,
 // what the schemes let vary, shardings, with and without recomputation and sequence parallelism are
-// looked at. Each is given a lower bound of its step: the compute of one device, and the idle time
-// that any order of the scheme's actions leaves at the pipeline's ends (step_bounds.h). From the
-// least bound on, each is given that of its placement in the memory there is (placement_bound.h),
-// then that of its own order (order_bound.h), or is refused where it needs too much memory; the one
-// whose bound is then the least is simulated, until the bounds pass what was found: so the result
-// is that of simulating all, and every time in it is a simulated one.
+// looked at. Each gets a lower bound of its step: the compute of one device, and the idle time that
+// any order of the scheme's actions leaves at the pipeline's ends (step_bounds.h). In the order of
+// these bounds each gets that of its placement in the given memory (placement_bound.h), then that
+// of its own order (order_bound.h), or is refused if it needs too much memory. The one with the
+// least bound is simulated, until the bounds pass the best that was found. So the result is that of
+// simulating all, and every time in it is a simulated one.
 #ifndef PIPELAB_PIPELINES_SEARCH_SEARCH_H_
 #define PIPELAB_PIPELINES_SEARCH_SEARCH_H_
 

@@ -1,4 +1,4 @@
-// What no order of a configuration's actions can be faster than, or need less than: how a search
+// Lower bounds of a configuration's time and memory for any order of its actions: how a search
 // knows which configurations it need not simulate.
 //
 //   StepCache cache(model);
@@ -6,8 +6,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(Nanoseconds least, bounds.LeastTime(config));
 //
 // Time: of each pipeline device its compute, after the forwards that must come before its first one
-// and before the backwards that must come after its last one, beside which only weight gradients of
-// their own can run (of schemes in which each device's first stage is its own number). Transfers,
+// and before the backwards that must come after its last one, beside which only their own weight
+// gradients can run (of schemes in which each device's first stage is its own number). Transfers,
 // reductions and steps are left out. Memory: an even share of the state.
 #ifndef PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 #define PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_

@@ -7,14 +7,14 @@
 //   if (end == CollectiveTimeline::kBlocked) ...  // visit again when TakeWoken() has the device
 //   timeline.Complete(arrival.ring, arrival.arrival);   // what transfers.Advance says of a ring
 //
-// A collective begins when all its devices have come to its kReduce or kGather and are through with
-// the collectives that they began before it: a device does one at a time, in the order of its list,
+// A collective begins when all its devices have reached its kReduce or kGather and have ended the
+// collectives that they began before it: a device does one at a time, in the order of its list,
 // beside compute. It takes the time of a ring (cost/collectives.h), and CostTable::reduce on top of
-// a reduction: first all that is latency, then its bytes, which share links with the messages and
-// the other rings that are on them (transfers.h). kReduceWait and kGatherWait end when it is over.
-// Without CostTable::overlap the device stays in kReduce or kGather until then.
+// a reduction: first all latencies, then its bytes, which share links with the messages and the
+// other rings that are on them (transfers.h). kReduceWait and kGatherWait end when it ends. Without
+// CostTable::overlap the device stays in kReduce or kGather until then.
 //
-// With CostTable::collectives_at_wait, its devices come to it at their kReduceWait or kGatherWait.
+// With CostTable::collectives_at_wait, its devices join it at their kReduceWait or kGatherWait.
 //
 // With measured instruction times, which know nothing of links, a device's own part of the work is
 // in the wait: members meet there, and the slowest ends it.

@@ -1,13 +1,13 @@
-// A schedule's order played without being lowered: times that no program of it is faster than, and
-// activations that none needs less than. A fraction of the work of lowering and simulating it.
+// A schedule's order played without lowering: lower bounds of the times and activations of its
+// programs, for a fraction of the work of lowering and simulating it.
 //
 //   Program order;                              // its schedule alone
 //   order.schedule = *MakeSchedule("1f1b", sizes);
 //   OrderWalk walk = WalkOrder(order, costs, [&](int from, int to) { return hop; });
 //   walk.devices[0].end <= Simulate(*Lower(order.schedule, {}), costs)->makespan
 //
-// Each action begins when the one before it on its device is over and what it waits for has come,
-// as in simulate.h; what is left out only ever takes time, or memory, more:
+// Each action begins when the one before it on its device has ended and what it waits for has
+// arrived, as in simulate.h; what is left out only ever takes time, or memory, more:
 //  * messages of a pair of devices do not wait for one another, and links are not shared;
 //  * no collective holds anything up, and there are no steps;
 //  * a receive is posted when its message is waited for, and not before;

@@ -14,9 +14,9 @@
 //   norm_wait
 //   reduce, gather,  its own processor time.
 //   norm, release
-// Messages take what `base` says. In one process that is base.hop_latency, what it takes to hand
-// over and to wake the thread that waits; without it a replay is optimistic about short steps.
-// Memory needs `base` (stage memory and edge bytes); without it peak_activation is 0.
+// Messages take what `base` says. In one process that is base.hop_latency, the time to hand over a
+// message and wake the waiting thread; without it a replay is optimistic about short steps. Memory
+// needs `base` (stage memory and edge bytes); without it peak_activation is 0.
 //
 // Errors: InvalidArgument when a trace does not belong to the program (other devices, spans
 // missing).

@@ -5,8 +5,8 @@
 //   ReshardMemoryTable table(schedule, costs);
 //   if (table.any()) ReshardMemory m = table.Of(device, replica, action);
 //
-// The runtime (runtime/device_runner.h) allocates the whole input before it lets go of its parts,
-// and copies the parts of an output that stay before it lets go of the whole.
+// The runtime (runtime/device_runner.h) allocates the whole input before it frees its parts, and
+// copies the parts of an output that stay before it frees the whole.
 #ifndef PIPELAB_PIPELINES_SIM_RESHARD_MEMORY_H_
 #define PIPELAB_PIPELINES_SIM_RESHARD_MEMORY_H_
 

@@ -1,13 +1,13 @@
-// Runs a program on paper: spans of time, memory and traffic of every device, from a cost table.
+// Simulates a program: spans of time, memory and traffic of every device, from a cost table.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(Program program, Lower(schedule, {}));
 //   PIPELAB_ASSIGN_OR_RETURN(Trace trace, Simulate(program, CostTable::Unit(program.schedule)));
 //
-// Time. A device runs its list in order. Sends and receives take no time of the device (unless
-// CostTable::instruction_time says so); a message leaves when its send is over and the one before
-// it on the same ordered pair of devices has left, occupies the links of its path for bytes /
-// bandwidth, and arrives the path's latency later. Messages and collectives that are on one link at
-// a time share its bandwidth (transfers.h). A wait ends on arrival. Reductions, gathers and the
+// Time. A device runs its list in order. Sends and receives take none of the device's time (unless
+// CostTable::instruction_time says so); a message leaves when its send has ended and the message
+// before it on the same ordered pair of devices has left, occupies the links of its path for bytes
+// / bandwidth, and arrives the path's latency later. Messages and collectives that are on one link
+// at a time share its bandwidth (transfers.h). A wait ends on arrival. Reductions, gathers and the
 // global norm run beside compute, one at a time on a device, each from when its last member begins
 // it, or waits for it (collective_timeline.h). The members of a group all take the time of a
 // stage's cost, which is that of one member's rows; a token slice takes its own
@@ -21,10 +21,10 @@
 // but not before the exchange has lasted as long as the message was on its way. So a message that
 // arrived during compute still costs its receiver that time.
 //
-// In calls (Program::calls), a message leaves when both its ends have come to it; a device goes on
-// when all messages of the call have arrived at their receivers, those that came in parts have been
-// gathered, one after the other, and CostTable::launch_gap is over. CostTable::overlap is then of
-// collectives alone.
+// In calls (Program::calls), a message leaves when both its ends have reached it. A device
+// continues when all messages of the call have arrived at their receivers, those in parts have been
+// gathered, one after the other, and CostTable::launch_gap has passed. CostTable::overlap then
+// applies to collectives only.
 //
 // Memory follows the semantics in ir/program.h; a trace's peak_activation is the highest level of:
 //   receive posted              + message
@@ -49,10 +49,9 @@
 // its times, memory and messages are those of one, and tensor_bytes what one sends within the
 // group.
 //
-// Deterministic: whole nanoseconds and bytes. O(instructions), and on shared links for each message
-// what is under way on them at the time. Errors: InvalidArgument when the
-// table does not fit the program; Internal naming the blocked instruction when the program cannot
-// finish, which no lowered schedule does.
+// Deterministic: whole nanoseconds and bytes. O(instructions), on shared links times the messages
+// under way on them. Errors: InvalidArgument when the table does not fit the program; Internal
+// naming the blocked instruction when the program cannot finish, which no lowered schedule does.
 #ifndef PIPELAB_PIPELINES_SIM_SIMULATE_H_
 #define PIPELAB_PIPELINES_SIM_SIMULATE_H_
 

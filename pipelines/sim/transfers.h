@@ -1,4 +1,4 @@
-// Messages and rings on their way: when each is over, on links of its own or shared.
+// Messages and rings under way: when each ends, on its own links or on shared ones.
 //
 //   Transfers transfers(program, costs, rings);         // rings: the devices of each
 //   Arrival a = transfers.Send(message, bytes, time);   // a.arrival, or kUnknown on a shared link
@@ -13,9 +13,9 @@
 // transfer begins or ends, the rates of those that it touches by way of common links change.
 //
 // Events are at whole nanoseconds, and all that happens at one of them changes the rates once. A
-// transfer whose rate never changes takes just what it takes on links of its own. Sharing never
-// makes a transfer faster; but less traffic, or more bandwidth, can make another later: who starts
-// earlier takes from others (transfers_test.cc has the smallest case).
+// transfer whose rate never changes takes as long as on its own links. Sharing never makes a
+// transfer faster; but less traffic, or more bandwidth, can make another later: who starts earlier
+// takes from others (transfers_test.cc has the smallest case).
 //
 // Callers hand over messages in time order only as far as Advance has gone: never before now().
 #ifndef PIPELAB_PIPELINES_SIM_TRANSFERS_H_

@@ -1,5 +1,5 @@
-// What a training step loses to how Megatron-LM executed it in 2022, as its code of that year has
-// it (schedules.py, p2p_communication.py, optimizer.py; between v2.6 of August 2021 and May 2023).
+// What a training step loses if Megatron-LM executes it as in 2022, by its code of that year
+// (schedules.py, p2p_communication.py, optimizer.py; between v2.6 of August 2021 and May 2023).
 //
 //   interleaved:P=8,T=8,V=4,M=8,execution=megatron2022
 //   interleaved:P=8,T=8,V=4,M=8,no_data_overlap,execution=calls+inputs      two of its parts
@@ -18,9 +18,9 @@
 //                   per parameter in addition to the optimizer's
 //
 // megatron2022 is all of them, and no_data_overlap. Its steps then end in this order: sums of
-// gradients over data-parallel copies, those of tied embeddings, checks, Adam, copy. Where
-// whole_messages and sequence are not asked for, messages are divided and gathered, as by default
-// then. Prices are the cluster's: a library's call, the links, and launch_gap.
+// gradients over data-parallel copies, those of tied embeddings, checks, Adam, copy. Without
+// whole_messages and sequence, messages are divided and gathered, the default then. Prices are the
+// cluster's: a library's call, the links, and launch_gap.
 //
 // Not in it: the average of the losses over data-parallel copies, timers that synchronise (always
 // on until August 2022: as if the launch gap were longer), and one sum for all stages of a device.

@@ -4,7 +4,7 @@
 //   if (LearnsLocally(schedule)) {
 //     PIPELAB_ASSIGN_OR_RETURN(absl::optional<LocalStages> local,
 //                              LocalStagesOf(model, partition, LocalHead::kLinear));
-//     ...   // the model and the partition that the step is of; none: the model's own
+//     ...   // the step's model and partition; none: the model's own
 //   }
 #ifndef PIPELAB_PIPELINES_STEP_LOCAL_STAGES_H_
 #define PIPELAB_PIPELINES_STEP_LOCAL_STAGES_H_

@@ -1,9 +1,9 @@
-// A schedule of one's own in the place of a scheme's name: "mine.csv" (PyTorch's form), "mine.json"
-// or "mine.txt" (ir/text.h).
+// The user's own schedule instead of a scheme's name: "mine.csv" (PyTorch's form), "mine.json" or
+// "mine.txt" (ir/text.h).
 //
 //   PIPELAB_ASSIGN_OR_RETURN(Schedule s, ReadScheduleFile(config));    // config.scheme is the file
 //
-// P, V and M are the file's; where the configuration gives them they must agree. With recompute,
+// P, V and M come from the file; if the configuration gives them, they must agree. With recompute,
 // backwards of the file rebuild their activations first.
 #ifndef PIPELAB_PIPELINES_STEP_SCHEDULE_FILE_H_
 #define PIPELAB_PIPELINES_STEP_SCHEDULE_FILE_H_

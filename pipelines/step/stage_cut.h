@@ -1,4 +1,4 @@
-// Where a model is cut into stages: the one place that every command, study and search cuts in.
+// Where a model is cut into stages: the one place for every command, study and search.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<StageCost> times, UnitTimes(model, config));
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<int> units,

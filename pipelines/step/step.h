@@ -1,5 +1,5 @@
 // One training step: a model, cut into stages, under a scheme, on a cluster. Every command, study,
-// search and training has its step from here, so that a configuration has one price.
+// search and training gets its step here, so that a configuration has one price.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(auto on, ModelOnCluster::Load("gpt-6.6b", "dgx-a100", "bf16"));
 //   PIPELAB_ASSIGN_OR_RETURN(StepConfig config, ParseStepConfig("", "1f1b:P=4,T=2,D=8,M=16"));
@@ -7,10 +7,10 @@
 //   p.step_time;  p.bubble;  p.largest_device;  p.fits;
 //
 // A step is whole: fill and drain, messages and collectives over the cluster's links, the sums of
-// gradients, the optimizer. Ranks that differ in d or t alone do the same, so the program has one
+// gradients, the optimizer. Ranks that differ only in d or t do the same, so the program has one
 // device for all t and two for all d (Program::devices_per_member).
 //
-// Plans and trainings have a partition and a schedule of their own and begin at AssembleStep.
+// Plans and trainings bring their own partition and schedule and begin at AssembleStep.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_H_
 #define PIPELAB_PIPELINES_STEP_STEP_H_
 
@@ -89,8 +89,8 @@ struct StepParts {
 absl::StatusOr<Step> AssembleStep(StepParts parts);
 LoweringOptions LoweringOf(const StepConfig& config);
 
-// Times and memory alone, and no spans: what a search compares. Only the memory where a device needs
-// more than `limit` and that is known without a simulation.
+// Times and memory without spans: what a search compares. The memory alone if a device needs more
+// than `limit` and that is known without a simulation.
 absl::StatusOr<StepPrediction> SimulateStep(Step step, absl::optional<Bytes> limit = absl::nullopt);
 // And all figures.
 absl::StatusOr<StepPrediction> Predict(Step step);

@@ -6,7 +6,7 @@
 //   stages.costs->stages[0].forward;        // of one micro-batch on one rank
 //   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(&cache, config));  // step.h
 //
-// Nothing in it depends on what was asked before. Pointers hold as long as the cache does, but for
+// Nothing in it depends on what was asked before. Pointers are valid as long as the cache, except
 // those of ScheduleOf.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_CACHE_H_
 #define PIPELAB_PIPELINES_STEP_STEP_CACHE_H_

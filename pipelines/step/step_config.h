@@ -1,5 +1,5 @@
-// What a user can choose of a training step, and nothing else: the scheme and its sizes, the grid
-// of devices, how parameters and activations are kept, and what runs beside compute.
+// What a user can choose about a training step, and nothing else: the scheme and its sizes, the
+// grid of devices, how parameters and activations are kept, and what runs beside compute.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(StepConfig c, ParseStepConfig("config", "1f1b:P=4,T=2,D=8,M=16"));
 //   c.ToString()     // "1f1b:P=4,T=2,D=8,V=1,b=1,M=16"
@@ -33,8 +33,8 @@
 //   model, cluster, dtype
 //                   where the command line does not give them
 //
-// The scheme is a name of the catalogue, or a file with a schedule of one's own, "mine.csv",
-// "mine.json" or "mine.txt": P, V and M are then the file's.
+// The scheme is a name of the catalogue, or a file with the user's own schedule, "mine.csv",
+// "mine.json" or "mine.txt": P, V and M then come from the file.
 //
 // Ranks are (p D + d) T + t: tensor groups are innermost, then data, then the pipeline; with
 // ranks=tp-pp-dp they are (d P + p) T + t, with tp-dp-mirror (q D + d) T + t with q = 0 2 4 .. 5

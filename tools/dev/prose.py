@@ -42,6 +42,16 @@ PHRASES = {
     r"\bbeside one another\b": "'in parallel', 'side by side'",
     r"\bclock on the wall\b|\bby the wall\b": "'wall-clock time'",
     r"\bcost nothing on the way\b": "what is free",
+    r"\bof (?:its|their|one's) own(?= *(?:$|[.,:;()|]|(?:an?|and|as|at|for|from|in|on|or|per|"
+    r"that|to|which|whose|with)\b))": "'its own ...'",
+    r"(?:\b(?:the|its|own|first|last)|'s) begin\b|\bbegin (?:and|of|to)\b": "'start'",
+    r"\b(?:is|was|are|were) (?:not )?over(?= *(?:$|[.,:;)|]))": "'has (not) finished'",
+    r"\bin turns\b": "'alternately'",
+    r"\b(?:says?|learn(?:s|ed)?) of\b": "'says about', 'learns from'",
+    r"\bmust be the \w+'s(?= *(?:$|[.,:;)|]))": "'must match the ...'",
+    r"\bto the better\b": "'better'",
+    r"\bgo(?:es)? by (?:the|that|its) name\b": "'has the name'",
+    r"\bbehind (?:it|each|the (?:file|join|last|model|name))\b": "'after'",
     r"\b(?:thereof|therein|thereby|whereof|wherein|hitherto|whilst|amongst|shall|upon)\b":
         "a plain word",
     r"\b(?:in order to|utili[sz]e[sd]?|leverages?|please note|it should be noted)\b":

@@ -56,8 +56,18 @@ A file with a row a device, of which more below.
 It is known on
 paper.
 PAGE
+found "translated phrases" "page.md:1: 'of its own': write 'its own ...'
+page.md:2: ''s begin': write 'start'
+page.md:2: 'is not over': write 'has (not) finished'
+page.md:3: 'in turns': write 'alternately'
+page.md:3: 'learned of': write 'says about', 'learns from'
+page.md:3: 'must be the file's': write 'must match the ...'" <<PAGE
+Each stage has a loss of its own. It has the use of its own rows.
+A run's begin is measured if the run is not over. What is over the limit is refused.
+Runs are measured in turns. What is learned of them, and the seed, must be the file's.
+PAGE
 found "phrases in a table" "page.md:1: 'nobody': write which device, process or person" <<PAGE
-| what | nobody says of a table's row of some ninety words that it is too long, since it scrolls anyway |
+| what | nobody says about a table's row of some ninety words that it is too long, since it scrolls anyway |
 PAGE
 found "code and made text" '' <<PAGE
     a row a device
