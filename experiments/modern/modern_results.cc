@@ -416,7 +416,7 @@ Table MemoryTable(const Results& all) {
 std::vector<Claim> ModernClaims(const Results& all) {
   const auto of = [](std::vector<std::string> groups, std::string precision) {
     return [groups, precision](const ModernResult& r) {
-      return r.row->precision == precision &&
+      return absl::EndsWith(r.row->precision, precision) &&  // MXFP8 is FP8
              std::find(groups.begin(), groups.end(), r.row->group) != groups.end();
     };
   };
