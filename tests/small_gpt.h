@@ -25,7 +25,7 @@ inline std::unique_ptr<TextBatchSource> SmallText() {
 }
 
 // `words_multiple` divides the vocabulary; its last words may never come.
-inline ModelGraph SmallGpt(bool tied, int64_t words_multiple = 1) {
+inline ModelGraph SmallGpt(bool tied, int64_t words_multiple = 1, double dropout = 0.1) {
   GptConfig config;
   config.layers = 7;  // 2 * 7 + 2 = 16 layers of the graph
   config.hidden = 16;
@@ -33,7 +33,7 @@ inline ModelGraph SmallGpt(bool tied, int64_t words_multiple = 1) {
   config.tokens = kSmallTokens;
   const int64_t words = SmallText()->vocabulary();
   config.vocabulary = (words + words_multiple - 1) / words_multiple * words_multiple;
-  config.dropout = 0.1;
+  config.dropout = dropout;
   config.tied_embeddings = tied;
   absl::StatusOr<ModelGraph> graph = BuildGpt(config);
   CHECK(graph.ok()) << graph.status();

@@ -5,8 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "models/zoo/conv_chain.h"
+#include "pipelines/ir/versions.h"
+#include "pipelines/runtime/batch_norm.h"
+#include "pipelines/runtime/staleness.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_matchers.h"
 
@@ -71,7 +76,7 @@ void ExpectStateAndTraffic(const Trace& predicted, const Trace& measured) {
   }
 }
 
-std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps) {
+std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps, bool all_devices) {
   const absl::StatusOr<Trace> predicted = Simulate(training->program(), training->costs());
   EXPECT_THAT(predicted, IsOk());
   std::vector<double> losses;
@@ -80,6 +85,7 @@ std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps) {
     EXPECT_THAT(done, IsOk());
     if (!done.ok()) break;
     losses.push_back(done->loss);
+    if (!all_devices) continue;
     SCOPED_TRACE(absl::StrCat("step ", step));
     ExpectStateAndTraffic(*predicted, done->trace);
     for (size_t d = 0; d < predicted->devices.size(); ++d) {
@@ -87,6 +93,45 @@ std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps) {
           << "device " << d;
     }
   }
+  return losses;
+}
+
+std::vector<double> ExpectAsSerial(const ModelGraph& graph, const BatchSource& data,
+                                   const TrainingOptions& options, int steps) {
+  SCOPED_TRACE(Describe(options));
+  const bool first = options.transport == nullptr || options.transport->processes()->rank() == 0;
+  const auto training = PipelineTraining::Create(graph, data, options);
+  EXPECT_THAT(training, IsOk());
+  if (!training.ok()) return {};
+  const Schedule& schedule = (*training)->program().schedule;
+  SerialOptions plain = SmallSerial(data, schedule.num_micro_batches);
+  if (HasOwnSteps(schedule)) {
+    plain.stage_of_layer = (*training)->partition().stage_of_layer;
+    plain.staleness = PublishedStaleness(schedule).value();
+    EXPECT_TRUE(SumByCopy(schedule, &plain));
+  }
+  Arena arena;
+  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  const auto serial = SerialTrainer::Create((*training)->graph(), backend.get(), plain);
+  EXPECT_THAT(serial, IsOk());
+  if (!serial.ok()) return {};
+  const std::vector<double> losses = LossesAsPredicted(training->get(), steps, first);
+  for (size_t step = 0; step < losses.size(); ++step) {
+    EXPECT_EQ(losses[step], (*serial)->Step().value()) << "step " << step;
+  }
+  int values = 0;
+  for (const LayerSpec& layer : (*training)->graph().layers) {
+    for (const ParameterSpec& p : layer.parameters) {
+      const auto value = (*training)->ParameterValue(p.name);
+      EXPECT_THAT(value, IsOk()) << p.name;
+      if (!value.ok()) return {};
+      ++values;
+      if (first) {
+        EXPECT_EQ(*value, (*serial)->ParameterValue(p.name).value()) << p.name;
+      }
+    }
+  }
+  EXPECT_GT(values, schedule.num_stages());
   return losses;
 }
 

@@ -29,8 +29,16 @@ std::vector<double> SerialLosses(const ModelGraph& graph, const SerialOptions& o
                                  const ComputeDevices& devices = nullptr);  // null: the CPU
 
 // The same of a pipeline, whose devices have the peaks and send the bytes that the simulator
-// predicts, in every step.
-std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps);
+// predicts, in every step. `all_devices`: false in another process than the first.
+std::vector<double> LossesAsPredicted(PipelineTraining* training, int steps,
+                                      bool all_devices = true);
+
+// Trains a pipeline, and the serial loop that it must equal: with the schedule's published
+// staleness where its steps are its own. Losses and all parameters are the same bits, and memory
+// and traffic are as predicted. Returns the losses. Where devices are spread over processes, each
+// makes this call, and the first compares parameters and memory.
+std::vector<double> ExpectAsSerial(const ModelGraph& graph, const BatchSource& data,
+                                   const TrainingOptions& options, int steps);
 
 // Each device's state and traffic, to the byte.
 void ExpectStateAndTraffic(const Trace& predicted, const Trace& measured);

@@ -24,6 +24,11 @@ cat >wrong.json <<'FILE'
 {"name": "wrong", "device": {"class": "cpu", "peaks": {"fp32": "82 TFLOPS"}, "memory": "24",
  "memory_bandwith": "1 TB/s"}, "levels": [{"size": 0, "sharing": "paired", "bandwidth": "25 GB/s"}]}
 FILE
+# Two stages, each before the other, one gradient a micro-batch late.
+cat >cycle.json <<'FILE'
+{"micro_batches": 2, "edges": [[0, 1], [1, 0, 1]],
+ "order": [[["F", 0, 0], ["B", 0, 0], ["F", 0, 1], ["B", 0, 1]], [["F", 1, 0], ["B", 1, 0], ["F", 1, 1], ["B", 1, 1]]]}
+FILE
 count=0
 while IFS='|' read -r code line arguments; do
   read -r -a words <<<"$arguments"

@@ -26,8 +26,10 @@ ABSL_FLAG(int, replicas, 0, "copies of the model, half of them each way (chimera
 ABSL_FLAG(std::string, concatenation, "direct",
           "how chimera runs more micro-batches than devices: direct, forward_doubling, or "
           "backward_halving (the schedule then has twice the micro-batches, of half the size)");
-ABSL_FLAG(int, update_interval, 0,
-          "micro-batches of an update, at least devices (pipedream_2bw); 0: devices");
+ABSL_FLAG(
+    int, update_interval, 0,
+    "micro-batches of an update: at least devices (pipedream_2bw; 0: devices); steps without a "
+    "flush (local; 0: one step behind all)");
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
           "data-parallel copies of each device, which divide its micro-batches by rows");

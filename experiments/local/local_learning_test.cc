@@ -100,9 +100,7 @@ TEST(Methods, NoFlushKeepsEveryBit) {
     options.sizes.devices = kDevices;
     options.sizes.micro_batches = flushed ? kUpdate : kUpdate * kUpdates;
     options.micro_batch_size = kSamples;
-    if (!flushed) {
-      options.schedule = LocalSteps(kDevices, kDevices, options.sizes.micro_batches, kUpdate);
-    }
+    if (!flushed) options.sizes.update_interval = kUpdate;
     const ImageBatchSource data(
         images.train, images.scale, ImageOptions(),
         ExampleOrder(images.train->size(), kSamples * options.sizes.micro_batches, 1, "images"));

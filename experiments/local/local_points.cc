@@ -59,9 +59,10 @@ class Prices {
  private:
   absl::StatusOr<Nanoseconds> RunOf(int devices, int batches) {
     StepConfig c;
-    c.scheme = absl::StrCat("local-steps-", devices, "-", batches);
-    cache_.AddSchedule(c.scheme, LocalSteps(devices, kLocalDevices, batches));
+    c.scheme = "local";
     c.pipeline = devices;
+    c.virtual_stages = kLocalDevices / devices;
+    c.update_interval = 1;
     c.micro_batches = batches;
     c.micro_batch_size = setting_.batch;
     c.local_heads = setting_.head;
@@ -89,29 +90,6 @@ const char* LocalNetworkName(LocalNetwork network) {
 std::string LocalSetting::name() const {
   return absl::StrCat(NumberTypeName(type), ", ", LocalHeadName(head), " heads, batches of ", batch,
                       equal_blocks ? ", equal blocks, " : ", cut by time, ", cluster.name);
-}
-
-Schedule LocalSteps(int devices, int stages, int micro_batches, int update) {
-  Schedule s;
-  s.name = "local_steps";
-  s.stages = StageGraph::Chain(stages);
-  for (StageGraph::Edge& e : s.stages.edges) e.lag = StageGraph::kNoGradient;
-  std::vector<int> device_of_stage;
-  for (int stage = 0; stage < stages; ++stage) device_of_stage.push_back(stage % devices);
-  s.placement = Placement::Single(device_of_stage, devices, micro_batches);
-  s.num_micro_batches = micro_batches;
-  s.order.resize(devices);
-  for (int m = 0; m < micro_batches; ++m) {
-    for (int stage = 0; stage < stages; ++stage) {
-      const auto at = static_cast<int16_t>(stage), version = static_cast<int16_t>(m / update);
-      std::vector<Action>& order = s.order[device_of_stage[stage]];
-      order.push_back({ActionKind::kForward, at, m, 0, version});
-      order.push_back({ActionKind::kBackward, at, m, 0, version});
-      if ((m + 1) % update != 0) continue;
-      order.push_back({ActionKind::kStep, at, 0, 0, static_cast<int16_t>(version + 1)});
-    }
-  }
-  return s;
 }
 
 absl::StatusOr<LocalPoint> LocalPointOf(const LocalSetting& setting) {

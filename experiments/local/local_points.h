@@ -17,7 +17,6 @@
 #include "absl/status/statusor.h"
 #include "models/zoo/local_heads.h"
 #include "pipelines/cluster/cluster.h"
-#include "pipelines/ir/schedule.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -54,10 +53,6 @@ struct LocalPoint {
   double head_share() const { return 1 - plain / serial; }
   double balance() const { return speedup() / kLocalDevices; }  // mean stage over the longest
 };
-
-// Stages that learn locally and step after every `update` micro-batches, which divide the others.
-// As many devices as stages is PPLL without a flush; one device is the serial local-learning loop.
-Schedule LocalSteps(int devices, int stages, int micro_batches, int update = 1);
 
 absl::StatusOr<LocalPoint> LocalPointOf(const LocalSetting& setting);
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "experiments/local/local_points.h"
 #include "experiments/train/predict.h"
 #include "experiments/train/train_part.h"
 #include "models/zoo/amoebanet.h"
@@ -44,16 +43,11 @@ constexpr int kAllMicroBatches = kMethodSamples / kSamples;
 absl::StatusOr<Method> Priced(StepCache* cache, const std::string& scheme,
                               const std::vector<FillNetwork>& fill) {
   StepConfig c;
-  c.scheme = scheme;
-  c.micro_batches = kMicroBatches;
-  if (scheme == kNoFlush) {
-    cache->AddSchedule(scheme, LocalSteps(kDevices, kDevices, kAllMicroBatches, kMicroBatches));
-    c.micro_batches = kAllMicroBatches;
-  } else {
-    PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));
-    if (found->asynchronous) c.micro_batches = kAllMicroBatches;
-    if ((found->options & kUpdateEvery) != 0) c.update_interval = kMicroBatches;
-  }
+  c.scheme = scheme == kNoFlush ? "local" : scheme;
+  PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(c.scheme));
+  const bool whole = scheme == kNoFlush || found->asynchronous;
+  c.micro_batches = whole ? kAllMicroBatches : kMicroBatches;
+  if (whole && (found->options & kUpdateEvery) != 0) c.update_interval = kMicroBatches;
   c.pipeline = kDevices;
   c.micro_batch_size = kSamples;
   c.cut = CutRule::kLayers;
@@ -91,8 +85,9 @@ TrainingOptions OptionsOf(const Scheme& scheme, int64_t batches) {
   TrainingOptions options;
   options.scheme = std::string(scheme.name);
   options.sizes.devices = kDevices;
-  options.sizes.micro_batches = scheme.asynchronous ? kRunMicroBatches : kMicroBatches;
-  if ((scheme.options & kUpdateEvery) != 0) options.sizes.update_interval = kMicroBatches;
+  const bool whole = scheme.asynchronous;
+  options.sizes.micro_batches = whole ? kRunMicroBatches : kMicroBatches;
+  if (whole && (scheme.options & kUpdateEvery) != 0) options.sizes.update_interval = kMicroBatches;
   options.micro_batch_size = kSamples;
   options.local_heads = kHead;
   options.trace = false;

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "experiments/calibration/real_runs.h"
-#include "experiments/local/local_points.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
 #include "models/zoo/gpt.h"
@@ -28,7 +27,10 @@ TrainingOptions OptionsOf(const std::string& scheme, int devices) {
   options.sizes.devices = devices;
   options.sizes.micro_batches = kMicroBatches;
   options.micro_batch_size = kSamples;
-  if (scheme == "local") options.schedule = LocalSteps(devices, /*stages=*/2, kMicroBatches);
+  if (scheme == "local") {  // on one device the serial loop
+    options.sizes.virtual_stages = 2 / devices;
+    options.sizes.update_interval = 1;
+  }
   return options;
 }
 

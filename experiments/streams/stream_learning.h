@@ -1,6 +1,6 @@
 // What a stream teaches a pipeline whose gradients are late, beside learning each sample before the
-// next one comes: real frames of a camera, which change slowly, and windows of novels,
-// which do not.
+// next one comes: real frames of a camera, which change slowly, and novels in their order, window by
+// window and byte by byte, which do not.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<StreamLesson> lessons, FrameLessons(frames));
 //   report.AddTable(LessonTable(lessons, CopyError(frames)));
@@ -10,7 +10,6 @@
 #ifndef PIPELAB_EXPERIMENTS_STREAMS_STREAM_LEARNING_H_
 #define PIPELAB_EXPERIMENTS_STREAMS_STREAM_LEARNING_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -18,14 +17,14 @@
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "models/data/camera_frames.h"
-#include "models/data/text_batches.h"
+#include "models/data/text_stream.h"
 
 namespace pipelab {
 
 inline constexpr int kLateDevices = 4;
 
 struct StreamLesson {
-  std::string stream;     // "next frame", "next byte"
+  std::string stream;     // "next frame", "next window", "next byte"
   std::string optimizer;  // "sgd"
   double learning_rate = 0;
   int samples = 0;  // of a pass
@@ -37,12 +36,13 @@ struct StreamLesson {
 
 // With two optimizers at several learning rates, none of which is chosen by the result.
 absl::StatusOr<std::vector<StreamLesson>> FrameLessons(const FrameStream& frames);
-absl::StatusOr<std::vector<StreamLesson>> TextLessons(const TextBatchSource& text, int64_t tokens,
-                                                      int samples);
+// Of at most `samples` of a pass: what the text has.
+absl::StatusOr<std::vector<StreamLesson>> TextLessons(const TextStream& text, int samples);
 
 // `copy_error`: CopyError of the frames.
 Table LessonTable(const std::vector<StreamLesson>& lessons, double copy_error);
-std::vector<Claim> LessonClaims(const std::vector<StreamLesson>& frames);
+// Of all streams' lessons.
+std::vector<Claim> LessonClaims(const std::vector<StreamLesson>& lessons);
 
 }  // namespace pipelab
 

@@ -2,6 +2,8 @@
 //
 // Pipelines over a stream: PARTIME's speed-up (arXiv 2210.09147) simulated, arrivals that are
 // faster than the pipeline, and what late gradients teach on frames of a camera and on text.
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,31 +16,45 @@
 #include "experiments/streams/stream_points.h"
 #include "experiments/study_main.h"
 #include "models/data/austen.h"
+#include "models/data/camera_frames.h"
 #include "models/data/package_cache.h"
+#include "models/data/text_batches.h"
+#include "models/data/text_stream.h"
 #include "pipelines/cluster/catalog.h"
 #include "tools/base/status_macros.h"
 
 ABSL_FLAG(std::string, clusters, "dgx1-v100,p100-pcie",
           "names or files (docs/clusters.md); claims of the speed-up are of the first");
-ABSL_FLAG(int, text_samples, 2000, "windows of text to learn from; 0: neither text nor frames");
+ABSL_FLAG(int, text_samples, 4000,
+          "samples of each stream of text to learn from, at most what the novels have; 0: neither "
+          "text nor frames");
 
 namespace pipelab {
 namespace {
 
-constexpr int64_t kReduce = 8;  // frames of 48 x 36
-constexpr int64_t kTokens = 32;
+constexpr int64_t kReduce = 8;   // frames of 48 x 36
+constexpr int64_t kWindow = 32;  // bytes of a sample, window by window
+constexpr int64_t kContext = 8;  // bytes before the next one, byte by byte
 
 absl::Status AddLessons(int text_samples, Report* report) {
   PIPELAB_ASSIGN_OR_RETURN(const FrameStream frames,
                            FetchCameraFrames(DefaultDataCache(), kReduce));
   PIPELAB_ASSIGN_OR_RETURN(std::vector<StreamLesson> lessons, FrameLessons(frames));
-  for (Claim& claim : LessonClaims(lessons)) report->AddClaim(std::move(claim));
   PIPELAB_ASSIGN_OR_RETURN(const TextCorpus novels, FetchAusten(DefaultDataCache()));
-  PIPELAB_ASSIGN_OR_RETURN(const TextData text, MakeTextData(novels, kTokens, /*seed=*/1));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StreamLesson> bytes,
-                           TextLessons(*text.train, kTokens, text_samples));
-  lessons.insert(lessons.end(), bytes.begin(), bytes.end());
-  report->AddTable(LessonTable(lessons, CopyError(frames)));
+  PIPELAB_ASSIGN_OR_RETURN(const TextData text, MakeTextData(novels, kWindow, /*seed=*/1));
+  std::vector<std::string> ends = {frames.end};
+  for (const auto& [context, stride] : {std::pair(kWindow, kWindow), {kContext, int64_t{1}}}) {
+    const TextStream stream(text.train->tokens(), text.vocabulary.size(), context, stride);
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<StreamLesson> learned, TextLessons(stream, text_samples));
+    std::move(learned.begin(), learned.end(), std::back_inserter(lessons));
+    if (text_samples > stream.examples()) ends.push_back(stream.End());
+  }
+  for (Claim& claim : LessonClaims(lessons)) report->AddClaim(std::move(claim));
+  Table table = LessonTable(lessons, CopyError(frames));
+  for (std::string& end : ends) {
+    if (!end.empty()) table.AddNote(std::move(end));
+  }
+  report->AddTable(std::move(table));
   return absl::OkStatus();
 }
 

@@ -47,6 +47,10 @@ absl::Status AddFrame(const GreyImage& image, const std::string& file, int64_t r
   return absl::OkStatus();
 }
 
+std::string FrameFile(const std::string& folder, int number) {
+  return JoinPath(folder, absl::StrFormat("image.%04d.pgm", number));
+}
+
 std::vector<DataField> FieldsOf(const FrameStream& frames) {
   return {{kImage, FieldType::kFloat, {frames.height, frames.width, 1}},
           {kTargets, FieldType::kFloat, {frames.pixels()}}};
@@ -57,11 +61,18 @@ std::vector<DataField> FieldsOf(const FrameStream& frames) {
 absl::StatusOr<FrameStream> ReadFrames(const std::string& folder, int64_t reduce) {
   FrameStream stream;
   for (int number = 1; number <= kMostFrames; ++number) {
-    const std::string file = JoinPath(folder, absl::StrFormat("image.%04d.pgm", number));
+    const std::string file = FrameFile(folder, number);
     if (!PathExists(file)) break;
     PIPELAB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(file));
-    PIPELAB_ASSIGN_OR_RETURN(const GreyImage image, ParsePgm(bytes, file));
-    PIPELAB_RETURN_IF_ERROR(AddFrame(image, file, reduce, &stream));
+    const absl::StatusOr<GreyImage> image = ParsePgm(bytes, file);
+    if (absl::IsDataLoss(image.status()) && number > 2 &&
+        !PathExists(FrameFile(folder, number + 1))) {
+      stream.end = absl::StrCat(image.status().message(), "; the ", number - 1,
+                                " frames before it are whole");
+      break;
+    }
+    PIPELAB_RETURN_IF_ERROR(image.status());
+    PIPELAB_RETURN_IF_ERROR(AddFrame(*image, file, reduce, &stream));
   }
   if (!stream.levels.empty() && stream.size() > 1) return stream;
   return absl::InvalidArgumentError(absl::StrCat(

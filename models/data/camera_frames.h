@@ -24,14 +24,16 @@ namespace pipelab {
 struct FrameStream {
   int64_t height = 0, width = 0;
   std::vector<float> levels;  // [frame, row, column]
+  std::string end;            // one line where the last file ends in mid-picture; else empty
 
   int64_t pixels() const { return height * width; }  // of a frame
   int64_t size() const { return static_cast<int64_t>(levels.size()) / pixels(); }
 };
 
 // FOLDER/image.0001.pgm and on, up to the first number that is not there. Each pixel is the mean of
-// `reduce` x `reduce`, which must divide the frames' sides. InvalidArgument names a frame of other
-// sides, or says that there are less than two.
+// `reduce` x `reduce`, which must divide the frames' sides. A last file that ends in mid-picture is
+// left out (FrameStream::end). InvalidArgument names a frame of other sides, or says that there are
+// less than two; DataLoss names another file that ends early.
 absl::StatusOr<FrameStream> ReadFrames(const std::string& folder, int64_t reduce);
 
 const DebianPackage& CameraFramesPackage();

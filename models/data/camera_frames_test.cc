@@ -79,5 +79,21 @@ TEST_F(Frames, FaultsNameTheFile) {
   EXPECT_THAT(Fault(1), HasSubstr("image.0002.pgm: ends after 2 of 4 pixels"));
 }
 
+// A camera that stops in mid-picture: the frames before are a stream.
+TEST_F(Frames, TheLastMayEndEarly) {
+  Write("image.0001.pgm", "P2 2 1 255 0 51");
+  Write("image.0002.pgm", "P2 2 1 255 102 255");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const FrameStream whole, ReadFrames(folder_, 1));
+  EXPECT_EQ(whole.end, "");
+  for (const char* cut : {"P2 2 1 255 7", "P5 2", ""}) {
+    Write("image.0003.pgm", cut);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const FrameStream frames, ReadFrames(folder_, 1));
+    EXPECT_EQ(frames.levels, whole.levels);
+    EXPECT_THAT(frames.end, HasSubstr("the 2 frames before it are whole")) << cut;
+  }
+  Write("image.0004.pgm", "P2 2 1 255 1 2");
+  EXPECT_THAT(Fault(1), HasSubstr("image.0003.pgm: ends"));
+}
+
 }  // namespace
 }  // namespace pipelab

@@ -20,7 +20,11 @@ class Header {
 
   template <typename... Parts>
   absl::Status Error(const Parts&... parts) const {
-    return absl::DataLossError(absl::StrCat(file_, ": ", parts...));
+    return absl::InvalidArgumentError(absl::StrCat(file_, ": ", parts...));
+  }
+  template <typename... Parts>
+  absl::Status Ends(const Parts&... parts) const {
+    return absl::DataLossError(absl::StrCat(file_, ": ends ", parts...));
   }
 
   absl::StatusOr<int64_t> Number(absl::string_view what, int64_t least, int64_t most) {
@@ -32,7 +36,7 @@ class Header {
       if (value > most) break;
     }
     if (digits == 0) {
-      return rest_.empty() ? Error("ends before the ", what) : Error("the ", what, " is no number");
+      return rest_.empty() ? Ends("before the ", what) : Error("the ", what, " is no number");
     }
     if (value < least || value > most) {
       return Error("the ", what, " must be ", least, " to ", most);
@@ -65,6 +69,7 @@ class Header {
 
 absl::StatusOr<GreyImage> ParsePgm(absl::string_view bytes, absl::string_view file) {
   Header header(bytes, file);
+  if (bytes.size() < 2) return header.Ends("before its format");
   const absl::string_view magic = bytes.substr(0, 2);
   if (magic != "P2" && magic != "P5") {
     return header.Error("is no PGM picture: it must begin with P2 or P5");
@@ -80,7 +85,7 @@ absl::StatusOr<GreyImage> ParsePgm(absl::string_view bytes, absl::string_view fi
   }
   const int64_t size = image.height * image.width;
   const auto short_of = [&](int64_t pixels) {
-    return header.Error("ends after ", pixels, " of ", size, " pixels");
+    return header.Ends("after ", pixels, " of ", size, " pixels");
   };
   absl::string_view& rest = *header.rest();
   if (magic == "P5" && !rest.empty()) rest.remove_prefix(1);  // one white space

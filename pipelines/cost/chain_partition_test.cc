@@ -1,6 +1,7 @@
 #include "pipelines/cost/chain_partition.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -81,34 +82,40 @@ TEST(PartitionChain, EqualsBruteForce) {
   }
 }
 
-// PARTIME's cuts: from even numbers of layers on, while the largest block is larger than the
-// smallest by more than the largest layer, a layer moves from it towards the smallest (Barany and
-// Grinberg, arXiv 1308.2452).
+// PARTIME's cuts, by the block partition of Barany and Grinberg (arXiv 1308.2452), of costs scaled
+// to 0 to 1: from even numbers of layers on, as long as the largest block is larger than the
+// smallest by more than 1, the smallest one takes a layer from its neighbour on the side of the
+// largest, which is chosen anew when it has lost one.
 std::vector<int> LocalSearch(const std::vector<double>& costs, int stages) {
-  const int n = static_cast<int>(costs.size());
+  const auto [least, most] = std::minmax_element(costs.begin(), costs.end());
+  std::vector<double> scaled;
+  for (double c : costs) scaled.push_back(*most > *least ? (c - *least) / (*most - *least) : 0);
   std::vector<int> first(stages);
-  for (int s = 0; s < stages; ++s) first[s] = s * n / stages;
-  const double layer = *std::max_element(costs.begin(), costs.end());
-  for (int moves = 0; moves < n * n * stages; ++moves) {
-    const std::vector<double> blocks = Stages(costs, first);
-    const auto largest = std::max_element(blocks.begin(), blocks.end());
-    const auto smallest = std::min_element(blocks.begin(), blocks.end());
-    const int from = static_cast<int>(largest - blocks.begin());
-    const int end = from + 1 < stages ? first[from + 1] : n;
-    if (*largest <= *smallest + layer || end - first[from] == 1) break;
-    if (smallest > largest) {
-      --first[from + 1];
-    } else {
-      ++first[from];
+  for (int s = 0; s < stages; ++s) first[s] = s * (static_cast<int>(costs.size()) / stages);
+  int largest = -1;
+  while (true) {
+    const std::vector<double> blocks = Stages(scaled, first);
+    if (largest < 0) {
+      largest = static_cast<int>(std::max_element(blocks.begin(), blocks.end()) - blocks.begin());
     }
+    const auto smallest =
+        static_cast<int>(std::min_element(blocks.begin(), blocks.end()) - blocks.begin());
+    if (blocks[largest] <= blocks[smallest] + 1) return first;
+    const int giver = largest < smallest ? smallest - 1 : smallest + 1;
+    if (largest < smallest) {
+      --first[smallest];
+    } else {
+      ++first[giver];
+    }
+    if (giver == largest) largest = -1;
   }
-  return first;
 }
 
+// docs/local_learning.md has these figures.
 TEST(PartitionChain, IsNeverBehindLocalSearch) {
   CounterRng rng(11, "chains");
   uint64_t draw = 0;
-  int better = 0;
+  std::vector<double> longer;  // local search's largest block over the exact one's, less 1
   for (int round = 0; round < 1000; ++round) {
     const int n = 2 + static_cast<int>(rng.Below(draw++, 60));
     const int stages = 1 + static_cast<int>(rng.Below(draw++, std::min(n, 16)));
@@ -117,9 +124,15 @@ TEST(PartitionChain, IsNeverBehindLocalSearch) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<int> first, PartitionChain(costs, stages));
     const double exact = Largest(costs, first), local = Largest(costs, LocalSearch(costs, stages));
     ASSERT_LE(exact, local) << round;
-    better += exact < local;
+    longer.push_back(local / exact - 1);
   }
-  EXPECT_GT(better, 500);
+  std::sort(longer.begin(), longer.end());
+  const auto worse = longer.end() - std::upper_bound(longer.begin(), longer.end(), 0.0);
+  std::printf("local search is behind on %d of 1,000 chains, by %.1f %% in the median of these\n",
+              static_cast<int>(worse), 100 * longer[longer.size() - worse / 2 - 1]);
+  std::printf("in the mean of all %.1f %%, at most %.1f %%\n",
+              100 * std::accumulate(longer.begin(), longer.end(), 0.0) / 1000, 100 * longer.back());
+  EXPECT_GT(worse, 500);
 }
 
 TEST(PartitionChain, OfEndsEqualsBruteForce) {

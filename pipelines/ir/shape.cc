@@ -38,7 +38,8 @@ absl::Status CheckGraph(const StageGraph& graph) {
     std::vector<char> found(stages, 0);
     for (int s : sorted) found[s] = 1;
     const auto on_cycle = std::find(found.begin(), found.end(), 0) - found.begin();
-    return Invalid("the stage graph has a cycle, at or before stage ", on_cycle);
+    return Invalid("the stage graph has a cycle, at or before stage ", on_cycle,
+                   graph.HasLags() ? "; a late gradient breaks none: outputs are never late" : "");
   }
   return absl::OkStatus();
 }

@@ -89,6 +89,11 @@ TEST(Validate, NamesWhatIsOutOfRangeOrMisplaced) {
   s = Good();
   s.stages = StageGraph::FromEdges(2, {{0, 1}, {1, 0}});
   EXPECT_EQ(Verdict(s), "the stage graph has a cycle, at or before stage 0");
+  s.stages = StageGraph::FromEdges(2, {{0, 1}, {1, 0, 1}});
+  EXPECT_EQ(
+      Verdict(s),
+      "the stage graph has a cycle, at or before stage 0; a late gradient breaks none: outputs "
+      "are never late");
   s = Good();
   std::swap(s.stages.in_edges[0], s.stages.in_edges[1]);
   EXPECT_THAT(Verdict(s), HasSubstr("do not fit its edges"));

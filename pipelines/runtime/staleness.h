@@ -8,6 +8,7 @@
 // micro-batch makes one update; vertical sync: all stages with t - n + 1.
 // PipeDream-2BW (ICML 2021): W(t+1) = W(t) - nu grad f(W(t-1)), t counting groups of micro-batches.
 //
+// PPLL (arXiv 2411.12780): the newest weights; steps in the order, so that no flush is needed.
 // PARTIME (arXiv 2210.09147): the newest weights, an update a micro-batch, and across each boundary
 // the gradient of the micro-batch two before.
 //
@@ -22,7 +23,7 @@
 
 namespace pipelab {
 
-// NotFound for a schedule of another name.
+// NotFound for a schedule of another name, or without steps in its order.
 absl::StatusOr<Staleness> PublishedStaleness(const Schedule& schedule);
 
 }  // namespace pipelab

@@ -154,7 +154,7 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
     }
     if ((scheme.options & kUpdateEvery) == 0) {
       EXPECT_EQ(Refusal(scheme.name, update),
-                begin + "--update_interval=4: only for pipedream_2bw");
+                begin + "--update_interval=4: only for pipedream_2bw, local");
     }
   }
 }

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
+#include "pipelines/ir/versions.h"
 #include "pipelines/schedules/scheme_testing.h"
 #include "pipelines/sim/simulate.h"
 #include "tools/base/status_matchers.h"
@@ -50,10 +51,38 @@ TEST(Local, ClosedForms) {
   }
 }
 
+// Steps in the order change no pass, and every pass has the newest weights.
+TEST(Local, WithoutAFlush) {
+  SchemeParams sizes{2, 4};
+  sizes.update_interval = 2;
+  EXPECT_EQ(Picture("local", sizes), R"(
+0: 0F0 0B0 0F1 0B1 0S@1 0F2@1 0B2@1 0F3@1 0B3@1 0S@2
+1: 1F0 1B0 1F1 1B1 1S@1 1F2@1 1B2@1 1F3@1 1B3@1 1S@2
+)");
+  EXPECT_EQ(LiveVersions(MakeOrDie("local", sizes)), std::vector<int>({1, 1}));
+}
+
+// One device with all stages is the serial local-learning loop; several go round.
+TEST(Local, SeveralStagesPerDevice) {
+  EXPECT_EQ(Picture("local", {1, 2, 3}), R"(
+0: 0F0 0B0 1F0 1B0 2F0 2B0 0F1 0B1 1F1 1B1 2F1 2B1
+)");
+  EXPECT_EQ(Timeline(MakeOrDie("local", {2, 4, 2})), R"(
+ 0'0 1'1 0'0 1'1 2'2 3'3 2'2 3'3  |
+   0'0 1'1 0'0 1'1 2'2 3'3 2'2 3'3|
+)");
+}
+
 TEST(Local, Refuses) {
-  EXPECT_EQ(Refusal("local", {2, 2, 3}),
-            "local --virtual_stages=3: this scheme holds one stage per device; use "
-            "--virtual_stages=1");
+  SchemeParams sizes{2, 10};
+  sizes.update_interval = 4;
+  EXPECT_EQ(Refusal("local", sizes),
+            "local --micro_batches=10: this scheme updates after every 4 micro-batches "
+            "(--update_interval); nearest: 8 or 12");
+  sizes.update_interval = -1;
+  EXPECT_EQ(Refusal("local", sizes),
+            "local --update_interval=-1: must be at least 1, or 0 for one step behind all "
+            "micro-batches");
 }
 
 }  // namespace

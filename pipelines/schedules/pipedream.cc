@@ -18,8 +18,16 @@ namespace pipelab {
 
 absl::Status CheckUpdates(const SchemeParams& params, int per_update) {
   constexpr int kMaxVersion = std::numeric_limits<int16_t>::max();
-  if (params.micro_batches / per_update <= kMaxVersion) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", params.micro_batches,
+  const int m = params.micro_batches;
+  if (m % per_update != 0) {
+    const int below = m - m % per_update;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--micro_batches=", m, ": this scheme updates after every ", per_update, " micro-batches (",
+        params.update_interval == 0 ? "--devices" : "--update_interval",
+        "); nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + per_update));
+  }
+  if (m / per_update <= kMaxVersion) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--micro_batches=", m,
                                                  ": a run updates after every ", per_update,
                                                  ", at most ", kMaxVersion, " times"));
 }

@@ -16,7 +16,8 @@
 
 namespace pipelab {
 
-// InvalidArgument naming --micro_batches: more versions than an action can name.
+// InvalidArgument naming --micro_batches: no multiple of `per_update`, or more versions than an
+// action can name.
 absl::Status CheckUpdates(const SchemeParams& params, int per_update);
 
 // The order of 1F1B, and a step of a stage after every `per_update` of its backwards; micro_batches

@@ -22,20 +22,13 @@ int UpdateOf(const SchemeParams& params) {
 }  // namespace
 
 absl::Status CheckPipeDream2Bw(const SchemeParams& params) {
-  const int m = params.micro_batches, devices = params.devices, group = UpdateOf(params);
+  const int devices = params.devices, group = UpdateOf(params);
   if (group < devices) {
     return absl::InvalidArgumentError(
         absl::StrCat("--update_interval=", group,
                      ": with fewer micro-batches than stages two weight versions are "
                      "not enough; use at least --devices=",
                      devices));
-  }
-  if (m % group != 0) {
-    const int below = m - m % group;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--micro_batches=", m, ": this scheme updates after every ", group, " micro-batches (",
-        params.update_interval == 0 ? "--devices" : "--update_interval",
-        "); nearest: ", below > 0 ? absl::StrCat(below, " or ") : "", below + group));
   }
   return CheckUpdates(params, group);
 }

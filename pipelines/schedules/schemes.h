@@ -54,6 +54,7 @@ absl::Status CheckHanayo(const SchemeParams& params);
 absl::Status CheckGraph(const SchemeParams& params);
 absl::Status CheckPipeDream(const SchemeParams& params);
 absl::Status CheckPipeDream2Bw(const SchemeParams& params);
+absl::Status CheckLocal(const SchemeParams& params);
 absl::Status CheckOverTime(const SchemeParams& params);
 absl::Status CheckOverTimeInference(const SchemeParams& params);
 

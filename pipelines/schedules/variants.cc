@@ -38,7 +38,8 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
   const int devices = sizes.devices, micro_batches = sizes.micro_batches;
   const auto has = [&](SchemeOption option) { return (scheme.options & option) != 0; };
   std::vector<SchemeParams> all = {sizes};
-  if (has(kVirtualStages) && sizes.virtual_stages == 0) {
+  // Of a scheme with one stage per device more of them bring nothing.
+  if (has(kVirtualStages) && sizes.virtual_stages == 0 && scheme.default_virtual_stages > 1) {
     Vary(&SchemeParams::virtual_stages, {2, 3, 4, 6, 8, 12, 16}, &all);
   }
   if (has(kGroupSize) && !has(kStageGraph)) {
@@ -59,7 +60,7 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
          &all);
   }
   if (has(kTokenSlices)) Vary(&SchemeParams::slices, {0, 2, 8, 16}, &all);
-  if (has(kUpdateEvery)) {
+  if (has(kUpdateEvery) && scheme.asynchronous) {  // others learn the same
     std::vector<int> updates = {0};
     if (micro_batches > devices) updates.push_back(micro_batches);
     Vary(&SchemeParams::update_interval, updates, &all);
