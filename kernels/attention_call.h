@@ -21,6 +21,7 @@ struct AttentionCall {
   bool causal;
   int64_t first_query;   // the token of the first query, where causal
   bool writes_all_keys;  // the gradient of k and v is written, not added to
+  int64_t scored_keys;   // that scratch is for: those that some query may see, or all
   absl::Span<const int32_t> key_lengths;
   // From the start of the tensor to the first query, key and value; between rows and samples.
   int64_t q_offset, q_row, q_sample;
@@ -36,7 +37,7 @@ struct AttentionCall {
   // Floats of a block of scores: what attention_kernels.h promises.
   int64_t BlockFloats() const {
     const int64_t rows = queries < kAttentionBlockRows ? queries : kAttentionBlockRows;
-    return rows * (causal ? first_query + queries : keys);
+    return rows * scored_keys;
   }
 };
 
@@ -52,6 +53,7 @@ inline AttentionCall CallOf(const AttentionShape& s) {
           s.causal,
           s.first_query,
           /*writes_all_keys=*/s.end_query() == s.tokens,
+          s.num_keys(),
           s.key_lengths,
           s.first_query * row,
           row,
@@ -63,24 +65,25 @@ inline AttentionCall CallOf(const AttentionShape& s) {
 }
 
 inline AttentionCall CallOf(const CrossAttentionShape& s) {
-  const int64_t width = s.heads * s.head_size;
+  const int64_t kv = s.kv_width();
   return {s.samples,
           s.heads,
           s.head_size,
-          /*group=*/1,
+          s.width() / kv,
           s.queries,
           s.keys,
-          /*causal=*/false,
-          /*first_query=*/0,
-          /*writes_all_keys=*/true,
+          s.causal,
+          s.first_query,
+          /*writes_all_keys=*/!s.adds_keys,
+          s.keys,
           s.key_lengths,
           0,
-          width,
-          s.queries * width,
+          s.row(),
+          s.queries * s.row(),
           0,
-          width,
-          2 * width,
-          s.keys * 2 * width};
+          kv,
+          2 * kv,
+          s.keys * 2 * kv};
 }
 
 }  // namespace pipelab

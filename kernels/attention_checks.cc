@@ -62,14 +62,22 @@ void CheckRotary(const char* kernel, const RotaryShape& shape, const Tensor& x_M
 
 void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
                          std::initializer_list<const Tensor*> q_MC,
+                         std::initializer_list<const Tensor*> out_MC,
                          std::initializer_list<const Tensor*> kv_N2C, const Tensor& lse_SHQ) {
   CHECK(shape.samples > 0 && shape.queries > 0 && shape.keys > 0 && shape.heads > 0 &&
         shape.head_size > 0)
       << kernel;
   CheckKeyLengths(kernel, shape.key_lengths, shape.samples, shape.keys);
-  const int64_t width = shape.heads * shape.head_size, queries = shape.samples * shape.queries;
-  CheckRowsOf(kernel, q_MC, queries, width);
-  CheckRowsOf(kernel, kv_N2C, shape.samples * shape.keys, 2 * width);
+  CHECK(shape.kv_heads == 0 || shape.heads % shape.kv_heads == 0) << kernel;
+  CHECK(shape.first_query >= 0 &&
+        (!shape.causal || shape.first_query + shape.queries <= shape.keys))
+      << kernel << ": causal queries have keys of their own";
+  CHECK(!shape.causal || shape.key_lengths.empty()) << kernel << ": key lengths";
+  CHECK_GE(shape.row(), shape.width()) << kernel;
+  const int64_t queries = shape.samples * shape.queries;
+  CheckRowsOf(kernel, q_MC, queries, shape.row());
+  CheckRowsOf(kernel, out_MC, queries, shape.width());
+  CheckRowsOf(kernel, kv_N2C, shape.samples * shape.keys, 2 * shape.kv_width());
   CHECK_EQ(lse_SHQ.size(), queries * shape.heads)
       << kernel << ": one log-sum-exp per query and head";
 }

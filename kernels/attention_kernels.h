@@ -54,10 +54,21 @@ struct AttentionShape {
   int64_t num_keys() const { return causal ? end_query() : tokens; }
 };
 
-// Cross attention: queries of one sequence, keys and values of another.
+// Cross attention: queries of one sequence, keys and values of another; or self attention whose
+// queries are apart from the keys, because a device has some of them.
 struct CrossAttentionShape {
   int64_t samples = 0, queries = 0, keys = 0, heads = 0, head_size = 0;
   absl::Span<const int32_t> key_lengths = {};  // as above
+  int64_t kv_heads = 0;                        // as above
+  // Causal: the queries are tokens from first_query on of the keys' own sequence.
+  bool causal = false;
+  int64_t first_query = 0;
+  int64_t q_row = 0;       // numbers of a row of q's tensor, which q begins; 0: q's alone
+  bool adds_keys = false;  // the gradient of k and v is added to what is there, not written
+
+  int64_t width() const { return heads * head_size; }
+  int64_t kv_width() const { return (kv_heads == 0 ? heads : kv_heads) * head_size; }
+  int64_t row() const { return q_row == 0 ? width() : q_row; }
 };
 
 // Rotary positions (Su et al., arXiv 2104.09864), of the first `heads` heads of each row: of q and
@@ -103,13 +114,13 @@ class AttentionKernels {
   // q_MC has a row for each query, kv_N2C k and v side by side for each key.
   void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
                     const Tensor& out_MC, const Tensor& lse_SHQ) {
-    CheckCrossAttention("CrossAttention", shape, {&q_MC, &out_MC}, {&kv_N2C}, lse_SHQ);
+    CheckCrossAttention("CrossAttention", shape, {&q_MC}, {&out_MC}, {&kv_N2C}, lse_SHQ);
     DoCrossForward(shape, q_MC, kv_N2C, out_MC, lse_SHQ);
   }
   void CrossGradient(const CrossAttentionShape& shape, const Tensor& dout_MC, const Tensor& q_MC,
                      const Tensor& kv_N2C, const Tensor& out_MC, const Tensor& lse_SHQ,
                      const Tensor& dq_MC, const Tensor& dkv_N2C) {
-    CheckCrossAttention("CrossAttentionGradient", shape, {&dout_MC, &q_MC, &out_MC, &dq_MC},
+    CheckCrossAttention("CrossAttentionGradient", shape, {&q_MC, &dq_MC}, {&dout_MC, &out_MC},
                         {&kv_N2C, &dkv_N2C}, lse_SHQ);
     DoCrossGradient(shape, dout_MC, q_MC, kv_N2C, out_MC, lse_SHQ, dq_MC, dkv_N2C);
   }

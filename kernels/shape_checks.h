@@ -57,10 +57,12 @@ void CheckGate(const char* kernel, const Tensor& gu_M2F, const Tensor& y_MF);
 void CheckAttention(const char* kernel, const AttentionShape& shape,
                     std::initializer_list<const Tensor*> qkv_M3C,
                     std::initializer_list<const Tensor*> out_MC, const Tensor& lse_SHQ);
-// q, out and their gradients are [queries, C], kv and its gradient [keys, 2C].
 void CheckRotary(const char* kernel, const RotaryShape& shape, const Tensor& x_MC);
+// q and its gradient are [queries, row()], out and its gradient [queries, C], kv and its gradient
+// [keys, 2 kv_width()].
 void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
                          std::initializer_list<const Tensor*> q_MC,
+                         std::initializer_list<const Tensor*> out_MC,
                          std::initializer_list<const Tensor*> kv_N2C, const Tensor& lse_SHQ);
 
 // Equal numbers of elements, which it returns.

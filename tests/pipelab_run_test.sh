@@ -40,7 +40,9 @@ JSON
   prints '4 devices in groups of 2' run 1f1b --devices=2 --micro_batches=4 --steps=3 --tensor_parallel=2 || return 1
   grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || return 1
   grep -q 'as predicted to the byte' stdout || { cat stdout; return 1; }
-  prints 'as predicted to the byte' run gpipe --devices=2 --micro_batches=2 --steps=2 --tensor_parallel=2 --sequence_parallel
+  prints 'as predicted to the byte' run gpipe --devices=2 --micro_batches=2 --steps=2 --tensor_parallel=2 --sequence_parallel || return 1
+  prints 'as predicted to the byte' run 1f1b:P=2,C=2,T=2,M=4 --steps=2 || return 1
+  grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || { cat stdout; return 1; }
 }
 
 check "training" training
@@ -55,6 +57,8 @@ check "sizes twice" refused 2 "--sharding: the configuration 1f1b:P=2 says its o
 check "data without a model" refused 2 "--data=x.csv: requires --model" run 1f1b --data=x.csv
 check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
 check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
+check "tokens in parts" refused 2 '--context_parallel=3: twice it must divide the 16 tokens of layer "embedding"' run 1f1b --context_parallel=3
+check "no parts" refused 2 "--context_parallel=0: must be at least 1" run 1f1b --context_parallel=0
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
 check "no such backend" refused 2 "--backend=tpu: must be cpu, cuda or emulated" run 1f1b --backend=tpu
 check "precision of the CPU" refused 2 "--dtype=bf16: with --backend=cuda or emulated" run 1f1b --dtype=bf16

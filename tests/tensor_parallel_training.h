@@ -41,7 +41,7 @@ inline GptConfig DividedGpt(bool tied) {
 }
 
 struct Grid {
-  int pipeline = 1, tensor = 1, data = 1;
+  int pipeline = 1, tensor = 1, data = 1, context = 1;
 };
 
 struct Result {
@@ -53,8 +53,9 @@ class TensorParallelTest : public testing::Test {
  protected:
   TrainingOptions OptionsOf(const std::string& scheme, Grid grid) {
     TrainingOptions options = SmallTraining(scheme, grid.pipeline, kMicroBatches);
-    options.sizes.data_parallel = grid.data;
+    options.sizes.data_parallel = grid.data * grid.context;
     options.tensor_parallel = grid.tensor;
+    options.context_parallel = grid.context;
     options.micro_batch_size = samples_;
     return options;
   }
@@ -81,8 +82,8 @@ class TensorParallelTest : public testing::Test {
         } else {
           EXPECT_EQ(m.tensor_bytes, p.tensor_bytes) << "device " << d;
         }
-        EXPECT_EQ(m.tensor_bytes > Bytes(0), o.tensor_parallel > 1);
-        if (o.sizes.data_parallel == 1) {
+        EXPECT_EQ(m.tensor_bytes > Bytes(0), o.tensor_parallel > 1 || o.context_parallel > 1);
+        if (o.sizes.data_parallel == o.context_parallel) {
           EXPECT_EQ(m.peak_activation, p.peak_activation) << "device " << d;
         } else {
           EXPECT_LE(std::abs(p.peak_activation / m.peak_activation - 1), 0.02) << "device " << d;
@@ -92,8 +93,12 @@ class TensorParallelTest : public testing::Test {
   }
 
   Result Train(const ModelGraph& graph, const TrainingOptions& options) {
+    return Train(graph, *batches_, options);
+  }
+  Result Train(const ModelGraph& graph, const BatchSource& batches,
+               const TrainingOptions& options) {
     Result run;
-    auto training = PipelineTraining::Create(graph, *batches_, options);
+    auto training = PipelineTraining::Create(graph, batches, options);
     EXPECT_THAT(training, IsOk());
     if (!training.ok()) return run;
     const auto predicted = Simulate((*training)->program(), (*training)->costs());
@@ -127,6 +132,10 @@ class TensorParallelTest : public testing::Test {
     scheme.sizes = options.sizes;
     scheme.losses = run.losses;
     scheme.tensor_terms = options.tensor_parallel > 1 ? SplitTerms(graph) : 0;
+    // A micro-batch's gradients are then sums over two chunks of each sample on each device.
+    if (options.context_parallel > 1) {
+      scheme.num_slices = static_cast<int>(2 * options.context_parallel * samples_);
+    }
     const Equality equality = CompareLosses(scheme, serial);
     EXPECT_TRUE(equality.ok) << equality.text;
     EXPECT_LT(run.losses.back(), run.losses.front());
@@ -137,7 +146,7 @@ class TensorParallelTest : public testing::Test {
 };
 
 inline std::string Text(const Grid& g) {
-  return absl::StrCat("P=", g.pipeline, " T=", g.tensor, " D=", g.data);
+  return absl::StrCat("P=", g.pipeline, " T=", g.tensor, " D=", g.data, " C=", g.context);
 }
 
 }  // namespace pipelab

@@ -23,10 +23,11 @@ Options Join(std::initializer_list<Options> groups) {
 // What several commands take.
 struct OptionGroups {
   Options files = {"csv", "json", "text"};
-  Options schedule = Join({files,
-                           {"devices", "micro_batches", "virtual_stages", "recompute", "group_size",
-                            "replicas", "concatenation", "update_interval", "slices", "edges",
-                            "stage_devices", "stage_micro_batches", "data_parallel"}});
+  Options schedule =
+      Join({files,
+            {"devices", "micro_batches", "virtual_stages", "recompute", "group_size", "replicas",
+             "concatenation", "update_interval", "slices", "edges", "stage_devices",
+             "stage_micro_batches", "data_parallel", "context_parallel"}});
   Options on_cluster = {"model", "model_time_unit", "cluster", "dtype", "reserve"};
   Options times = Join({{"forward",
                          "backward_input",
@@ -108,8 +109,8 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
       {"search", "the fastest grid, schedule and sharding for a model, a cluster and a batch",
        "search --model=gpt-52b --cluster=dgx1-v100 --devices=64 --batch=32",
        Join({g.on_cluster,
-             {"batch", "devices", "top", "schemes", "max_tensor", "fixed", "explain", "json",
-              "json_out"}}),
+             {"batch", "devices", "top", "schemes", "max_tensor", "max_context", "fixed", "explain",
+              "json", "json_out"}}),
        &SearchCommand},
       {"plan", "divides a network into stages by a planner, and says how good they are",
        "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 "

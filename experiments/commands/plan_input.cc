@@ -33,11 +33,24 @@ namespace pipelab {
 namespace {
 
 // What a plan says itself.
-constexpr const char* kOfSchemes[] = {
-    "csv",       "json",     "text",          "devices",         "virtual_stages",
-    "recompute", "replicas", "concatenation", "update_interval", "data_parallel",
-    "slices",    "edges",    "layout",        "stage_devices",   "stage_micro_batches",
-    "execution", "ranks"};
+constexpr const char* kOfSchemes[] = {"csv",
+                                      "json",
+                                      "text",
+                                      "devices",
+                                      "virtual_stages",
+                                      "recompute",
+                                      "replicas",
+                                      "concatenation",
+                                      "update_interval",
+                                      "data_parallel",
+                                      "context_parallel",
+                                      "slices",
+                                      "edges",
+                                      "layout",
+                                      "stage_devices",
+                                      "stage_micro_batches",
+                                      "execution",
+                                      "ranks"};
 
 absl::Status CheckFlags(const std::vector<std::string>& words) {
   const std::string plan = absl::StrCat("--plan=", absl::GetFlag(FLAGS_plan));

@@ -41,11 +41,12 @@ std::vector<Collectives> CollectivesOfStages(const ModelGraph& graph,
                                              const ModelPartition& partition, TensorParallel split,
                                              int64_t samples) {
   std::vector<Collectives> stages(partition.num_stages());
-  for (size_t i = 0; split.degree > 1 && i < graph.layers.size(); ++i) {
+  for (size_t i = 0; split.divides() && i < graph.layers.size(); ++i) {
     const TensorShare share = ShareOf(graph.layers[i], samples, TokenSlice(), split);
     Collectives& stage = stages[partition.stage_of_layer[i]];
-    stage.forward += static_cast<int64_t>(share.forward.size());
-    stage.backward_input += static_cast<int64_t>(share.backward_input.size());
+    stage.forward += static_cast<int64_t>(share.forward.size() + share.context.forward.size());
+    stage.backward_input +=
+        static_cast<int64_t>(share.backward_input.size() + share.context.backward_input.size());
     stage.backward_weight += static_cast<int64_t>(share.backward_weight.size());
   }
   return stages;

@@ -132,6 +132,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   options.devices = study.devices;
   options.tensor_parallel = study.tensor_parallel;
   options.sequence_parallel = study.sequence_parallel;
+  options.context_parallel = study.context_parallel;
   options.lowering = study.lowering;
   options.batch_norm = study.batch_norm;
   options.local_heads = study.local_heads;
@@ -148,7 +149,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
       schedule.num_micro_batches * static_cast<int>(study.micro_batch_size);
   trained.result.must_be_bit_equal = KeepsMicroBatchOrder(schedule) &&
                                      SumsInLayerOrder(trained.graph, training->partition()) &&
-                                     study.tensor_parallel == 1;
+                                     !study.split().divides();
   if (study.tensor_parallel > 1) {
     trained.result.tensor_terms = SplitTerms(study.graph);
     if (study.devices.activations() == DataType::kBFloat16) {
@@ -156,7 +157,9 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
     }
   }
   trained.result.slices = training->slices();
-  trained.result.num_slices = schedule.num_slices;
+  // With context parallelism each sample's rows are added in two chunks on each of its devices.
+  const int chunks = study.context_parallel > 1 ? 2 * study.context_parallel : 1;
+  trained.result.num_slices = schedule.num_slices * chunks;
   PIPELAB_ASSIGN_OR_RETURN(trained.predicted, Simulate(training->program(), training->costs()));
   const ModelPartition& partition = training->partition();
   trained.serial.norm_parts = NormParts(trained.graph, partition, schedule, study.batch_norm);
@@ -171,8 +174,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   }
   PIPELAB_RETURN_IF_ERROR(TrainSteps(study, transport->processes(), training.get(), &trained));
   PIPELAB_ASSIGN_OR_RETURN(trained.replayed,
-                           ReplayedStep(trained.result.traces, trained.graph,
-                                        {study.tensor_parallel, study.sequence_parallel},
+                           ReplayedStep(trained.result.traces, trained.graph, study.split(),
                                         study.micro_batch_size, *training));
   trained.counts = training->DeviceCounts();
   return trained;
@@ -348,7 +350,7 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
             absl::StrReplaceAll(study.title, {{"%", absl::StrCat(study.graph.num_parameters())}}),
             DeviceCount(schedule, study.tensor_parallel, processes), schedule.num_micro_batches,
             Losses(serial, trained, equality), equality.text,
-            Devices(trained.trace, study.tensor_parallel > 1),
+            Devices(trained.trace, study.split().divides()),
             absl::StrCat("bytes held and sent: as predicted ",
                          Prediction(trained, study.tensor_parallel), "\n"),
             absl::StrCat(StepTimes(trained), Counts(trained.counts))) +

@@ -18,6 +18,7 @@
 #include "models/data/random_batches.h"
 #include "models/data/text_batches.h"
 #include "models/data/text_corpus.h"
+#include "models/graph/context_parallel.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/cost/model_partition.h"
@@ -128,12 +129,12 @@ absl::Status CheckTrainable(const ModelGraph& graph) {
   return absl::OkStatus();
 }
 
-// Rows that every group of devices divides.
-int64_t LeastSamples(const Schedule& schedule) {
+// Rows that every group of devices divides, `context` of which have the same.
+int64_t LeastSamples(const Schedule& schedule, int64_t context) {
   int64_t samples = 1;
   for (const auto& replica : schedule.placement.groups) {
     for (const std::vector<int>& group : replica) {
-      samples = std::lcm(samples, static_cast<int64_t>(group.size()));
+      samples = std::lcm(samples, static_cast<int64_t>(group.size()) / context);
     }
   }
   return samples;
@@ -161,7 +162,8 @@ absl::Status MakeSmallGpt(RunInput* study) {
   config.vocabulary = vocabulary;
   config.dropout = 0.1;
   PIPELAB_ASSIGN_OR_RETURN(study->graph, BuildGpt(config));
-  return CheckTensorParallel(study->graph, {study->tensor_parallel, study->sequence_parallel});
+  PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(study->graph, study->split()));
+  return CheckContextParallel(study->graph, study->split());
 }
 
 // The user's own data, or generated data for any network.
@@ -226,6 +228,7 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(RunInput study, EmptyStudy());
   study.source = input.source;
   StepConfig config = input.config;
+  study.context_parallel = config.context;
   if (words.size() > 1) PIPELAB_RETURN_IF_ERROR(TakeConfig(words[1], config, &study));
   config.tensor = study.tensor_parallel;
   config.sequence_parallel = study.sequence_parallel;
@@ -239,8 +242,9 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
         absl::StrCat("--data=", absl::GetFlag(FLAGS_data), ": requires --model"));
   }
   study.schedule = std::move(input.schedule);
-  study.micro_batch_size = IsConfigWord(input.source) ? config.micro_batch_size * config.data
-                                                      : LeastSamples(study.schedule);
+  study.micro_batch_size = IsConfigWord(input.source)
+                               ? config.micro_batch_size * config.data
+                               : LeastSamples(study.schedule, config.context);
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
   if (config.recompute == Recompute::kBlocks) {
     study.block_of_layer = RebuiltBlocks(study.graph, GroupByName(study.graph).group_of_layer);

@@ -38,6 +38,10 @@ struct RunInput {
   OptimizerOptions optimizer;
   int tensor_parallel = 1;
   bool sequence_parallel = false;
+  int context_parallel = 1;
+
+  TensorParallel split() const { return {tensor_parallel, sequence_parallel, context_parallel}; }
+
   LoweringOptions lowering;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   LocalHead local_heads = LocalHead::kLinear;

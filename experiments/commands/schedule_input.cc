@@ -33,6 +33,10 @@ ABSL_FLAG(
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
           "data-parallel copies of each device, which divide its micro-batches by rows");
+ABSL_FLAG(
+    int, context_parallel, 1,
+    "devices that divide each sample's tokens, in each copy of each device; attention gathers "
+    "keys and values among them");
 ABSL_FLAG(bool, recompute, false, "each backward of a scheme first rebuilds its activations");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "", "a schedule in pipelab's JSON form; -: stdin");
@@ -60,12 +64,18 @@ absl::Status CheckWords(const std::vector<std::string>& words, bool takes_scheme
 }
 
 // The schedule has all copies itself.
-void SetOwn(ScheduleInput* input) {
+absl::Status SetOwn(ScheduleInput* input) {
+  if (const int context = absl::GetFlag(FLAGS_context_parallel); context != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--context_parallel=", context, ": ", input->source,
+                     " says its devices; give it with a scheme's name, or as FILE:C=", context));
+  }
   input->own = true;
   input->config.pipeline = input->schedule.num_devices();
   input->config.micro_batches = input->schedule.num_micro_batches;
   input->config.micro_batch_size *= input->config.data;
   input->config.data = 1;
+  return absl::OkStatus();
 }
 
 // A scheme's name, a configuration or a file's name.
@@ -76,17 +86,17 @@ absl::StatusOr<ScheduleInput> FromWord(const std::string& word) {
   if (input.config.has_schedule_file()) {
     PIPELAB_ASSIGN_OR_RETURN(input.config, WithSizesOfFile(input.config));
     PIPELAB_ASSIGN_OR_RETURN(Schedule one, ReadScheduleFile(input.config));
-    input.schedule = WithCopies(std::move(one), input.config.data);
+    input.schedule = WithCopies(std::move(one), input.config.copies());
     input.kind = InputKind::kText;
     return input;
   }
   PIPELAB_RETURN_IF_ERROR(FindScheme(input.config.scheme, "scheme").status());
-  SchemeParams params = SchemeSizes(input.config, input.config.data);
+  SchemeParams params = SchemeSizes(input.config, input.config.copies());
   PIPELAB_RETURN_IF_ERROR(ReadStageFlags(&params));
   PIPELAB_ASSIGN_OR_RETURN(input.schedule, MakeSchedule(input.config.scheme, params));
   if (params.stages.num_stages() > 0 || !params.devices_of_stage.empty() ||
       !params.micro_batches_of_stage.empty()) {
-    SetOwn(&input);
+    PIPELAB_RETURN_IF_ERROR(SetOwn(&input));
   }
   return input;
 }
@@ -150,7 +160,7 @@ absl::StatusOr<ScheduleInput> ReadScheduleInput(const std::vector<std::string>& 
     PIPELAB_RETURN_IF_ERROR(CheckInput(input));
     input.schedule = WithCopies(std::move(input.schedule), input.config.data);
   }
-  SetOwn(&input);
+  PIPELAB_RETURN_IF_ERROR(SetOwn(&input));
   return input;
 }
 

@@ -21,6 +21,7 @@
 #include "experiments/option_checks.h"
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
+#include "models/graph/context_parallel.h"
 #include "models/graph/layer_spec.h"
 #include "models/specs/kept_activations.h"
 #include "models/zoo/layer_groups.h"
@@ -42,6 +43,8 @@ ABSL_FLAG(std::string, schemes, "",
           "schemes and schedule files to search, such as 1f1b,zbv,mine.csv; empty: the published "
           "methods and every newer synchronous scheme");
 ABSL_FLAG(int, max_tensor, 0, "largest tensor-parallel group; 0: the devices of a node");
+ABSL_FLAG(int, max_context, 1,
+          "devices that divide each sample's tokens, at most; --fixed=C=4 looks at these, too");
 ABSL_FLAG(std::string, fixed, "",
           "keys that every configuration must have, such as P=8,sharding=optimizer,recompute=none");
 ABSL_FLAG(std::string, explain, "",
@@ -107,6 +110,7 @@ nlohmann::json AsJson(const RankedStep& r) {
           {"scheme", c.scheme},
           {"pipeline", c.pipeline},
           {"tensor", c.tensor},
+          {"context", c.context},
           {"data", c.data},
           {"virtual_stages", c.virtual_stages},
           {"micro_batch_samples", c.micro_batch_size},
@@ -175,10 +179,11 @@ absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
 }
 
 // Where the step goes, each a share of devices x step.
-std::vector<std::pair<std::string, double>> PartsOf(const StepBreakdown& b) {
+std::vector<std::pair<std::string, double>> PartsOf(const StepConfig& c, const StepBreakdown& b) {
   return {{"compute", b.compute},
           {"recompute", b.recompute},
-          {"tensor-parallel collectives", b.tensor},
+          {c.context > 1 ? "tensor-, context-parallel collectives" : "tensor-parallel collectives",
+           b.tensor},
           {"optimizer step", b.step},
           {"idle: fill, drain, imbalance", std::max(0.0, b.idle)},
           {"pipeline messages, not hidden", b.pipeline},
@@ -207,7 +212,7 @@ absl::Status Explain(const std::string& text) {
   if (json_out.empty()) json_out = absl::GetFlag(FLAGS_json);
   if (!json_out.empty()) {
     nlohmann::json all = StepAsJson(p);
-    for (const auto& [name, share] : PartsOf(b)) all["parts"][name] = share;
+    for (const auto& [name, share] : PartsOf(config, b)) all["parts"][name] = share;
     PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(all)));
   }
   if (json_out == "-") return CheckMemory(p);
@@ -220,7 +225,7 @@ absl::Status Explain(const std::string& text) {
       c.ToString(), c.batch(), c.devices(), ToMs(p.step_time), p.samples_per_second(),
       p.tflops_per_device, ToPercent(p.bubble), ToGiB(p.largest_device),
       ToGiB(p.step.device_memory));
-  for (const auto& [name, share] : PartsOf(b)) {
+  for (const auto& [name, share] : PartsOf(c, b)) {
     absl::StrAppendFormat(&out, "%-38s %6.1f %%\n", name, ToPercent(share));
   }
   absl::StrAppend(&out, "\n", TimelineText(p.trace, /*columns=*/100));
@@ -234,6 +239,19 @@ absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResul
   return NoteAbove(on, config);
 }
 
+// What --fixed says of it; 1 where it says nothing.
+absl::StatusOr<int> FixedContext(const ModelGraph& graph) {
+  const std::string fixed = absl::StrCat("any:", absl::GetFlag(FLAGS_fixed));
+  PIPELAB_ASSIGN_OR_RETURN(const StepConfig wanted, ParseStepConfig("--fixed", fixed));
+  const int context = wanted.context;
+  if ((context & (context - 1)) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--fixed=C=", context, ": search looks at powers of two"));
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, {1, false, context}, "--fixed=C"));
+  return context;
+}
+
 absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   SearchRequest search;
   search.batch = absl::GetFlag(FLAGS_batch);
@@ -243,6 +261,10 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   const int max_tensor = absl::GetFlag(FLAGS_max_tensor);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--max_tensor", max_tensor, 0, 1 << 20));
   search.max_tensor = max_tensor == 0 ? static_cast<int>(NodeDevices(*on.cluster)) : max_tensor;
+  search.max_context = absl::GetFlag(FLAGS_max_context);
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--max_context", search.max_context, 1, 1 << 20));
+  PIPELAB_ASSIGN_OR_RETURN(const int context, FixedContext(on.model->graph));
+  search.max_context = std::max(search.max_context, context);
   search.sequence = {false, true};
   if (AllowsSelectiveRecompute(on.model->graph)) {
     search.recompute.push_back(Recompute::kSelective);

@@ -90,13 +90,18 @@ void AddRotations(CaseSize size, std::vector<KernelCase>* cases) {
 // The same bounds.
 void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
   for (const CrossAttentionShape& s : CrossAttentionShapes(size)) {
-    const int64_t width = s.heads * s.head_size;
-    const Shape q{s.samples * s.queries, width}, kv{s.samples * s.keys, 2 * width};
+    const Shape q{s.samples * s.queries, s.row()}, kv{s.samples * s.keys, 2 * s.kv_width()};
+    const Shape out{s.samples * s.queries, s.width()};
     const Shape lse{s.samples, s.heads, s.queries};
     const std::string shape =
         absl::StrCat(s.samples, "x", s.queries, "x", s.keys, "x", s.heads, "x", s.head_size,
-                     s.key_lengths.empty() ? "/full" : "/padded");
-    const double pairs = double(s.samples) * s.heads * s.queries * s.keys;
+                     s.causal                ? absl::StrCat("/causal", s.first_query)
+                     : s.key_lengths.empty() ? "/full"
+                                             : "/padded",
+                     s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "",
+                     s.q_row > 0 ? absl::StrCat("/row", s.q_row) : "", s.adds_keys ? "/adds" : "");
+    const double pairs = double(s.samples) * s.heads * s.queries *
+                         (s.causal ? s.first_query + 0.5 * double(s.queries + 1) : double(s.keys));
     KernelCase c;
     c.error_terms = std::max(s.keys, s.head_size);
     c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
@@ -104,12 +109,12 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
                                      return OutRoundings(CallOf(s), t[0], t[1], t[3]);
                                    }};
     c.name = absl::StrCat("CrossAttention/", shape);
-    c.tensors = {{q}, {kv}, {q, kOut}, {lse, kOut}};
+    c.tensors = {{q}, {kv}, {out, kOut}, {lse, kOut}};
     c.run = [s](Backend* be, const Tensors& t) {
       be->attention().CrossForward(s, t[0], t[1], t[2], t[3]);
     };
     c.flops = 4 * pairs * s.head_size;
-    c.bytes = Floats(double(NumElements(kv)) + 2.0 * NumElements(q));
+    c.bytes = Floats(double(NumElements(kv)) + 2.0 * NumElements(out));
     cases->push_back(c);
 
     c.error_scale *= 2;
@@ -120,7 +125,14 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
                                      return which == 5 ? r.dq : r.dkv;
                                    }};
     c.name = absl::StrCat("CrossAttentionGradient/", shape);
-    c.tensors = {{q}, {q}, {kv}, {q}, {lse}, {q, kOut}, {kv, kOut}};
+    // What a row has behind q stays.
+    c.tensors = {{out},
+                 {q},
+                 {kv},
+                 {out},
+                 {lse},
+                 {q, s.q_row > 0 ? kAdded : kOut},
+                 {kv, s.adds_keys ? kAdded : kOut}};
     c.prepare = [s](Backend* be, const Tensors& t) {
       be->attention().CrossForward(s, t[1], t[2], t[3], t[4]);
     };

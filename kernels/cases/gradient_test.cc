@@ -145,9 +145,9 @@ TEST(Gradient, Attention) {
 TEST(Gradient, CrossAttention) {
   for (const CrossAttentionShape& s : CrossAttentionShapes(CaseSize::kSmall)) {
     const AttentionCall call = CallOf(s);
-    const int64_t queries = s.samples * s.queries, width = s.heads * s.head_size;
-    const Inputs in = {NormalVector(queries * width, "q"),
-                       NormalVector(s.samples * s.keys * 2 * width, "kv")};
+    const int64_t queries = s.samples * s.queries, width = s.width();
+    const Inputs in = {NormalVector(queries * s.row(), "q"),
+                       NormalVector(s.samples * s.keys * 2 * s.kv_width(), "kv")};
     const Vector dout = NormalVector(queries * width, "dout");
     Vector out(queries * width), lse(queries * s.heads), dq(in[0].size()), dkv(in[1].size());
     const auto loss = [&](const Inputs& v) {
@@ -157,8 +157,9 @@ TEST(Gradient, CrossAttention) {
     loss(in);
     reference::AttentionGradient(call, dout, in[0], in[1], out, lse, absl::MakeSpan(dq),
                                  absl::MakeSpan(dkv));
-    CheckGradients(absl::StrCat("CrossAttention ", s.samples, "x", s.queries, "x", s.keys), in,
-                   loss, {dq, dkv});
+    CheckGradients(absl::StrCat("CrossAttention ", s.samples, "x", s.queries, "x", s.keys,
+                                s.causal ? absl::StrCat(" from ", s.first_query) : ""),
+                   in, loss, {dq, dkv});
   }
 }
 

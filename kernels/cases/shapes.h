@@ -69,9 +69,18 @@ inline std::vector<CrossAttentionShape> CrossAttentionShapes(CaseSize size) {
               {2, 3, 5, 2, 3},
               {1, 7, 2, 3, 4},
               {1, 66, 3, 1, 2},
-              {2, 4, 6, 2, 3, kThreeAndFive}};
+              {2, 4, 6, 2, 3, kThreeAndFive},
+              // Self attention of some of the queries: full, causal, shared keys, q in wider rows.
+              {2, 3, 6, 4, 3, {}, 2, false, 0, 20},
+              {1, 3, 8, 4, 2, {}, 2, true, 0, 12},
+              {2, 4, 9, 2, 3, {}, 1, true, 3, 9, true},
+              {1, 66, 70, 1, 2, {}, 0, true, 4, 0, true}};
     case CaseSize::kMedium:
-      return {{2, 70, 150, 2, 16}, {1, 130, 65, 2, 32}, {2, 100, 40, 1, 20, kThreeAndFive}};
+      return {{2, 70, 150, 2, 16},
+              {1, 130, 65, 2, 32},
+              {2, 100, 40, 1, 20, kThreeAndFive},
+              {2, 70, 150, 4, 16, {}, 2, true, 60, 128},
+              {1, 130, 200, 2, 32, {}, 2, true, 70, 192, true}};
     case CaseSize::kLarge:
       return {{8, 64, 128, 4, 64}};
   }

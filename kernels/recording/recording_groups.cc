@@ -24,11 +24,12 @@ std::string Text(const AttentionShape& s) {
                       s.head_size, s.causal ? "/causal" : "");
 }
 std::string Text(const CrossAttentionShape& s) {
-  return absl::StrCat(s.samples, "x", s.queries, "x", s.keys, "/", s.heads, "x", s.head_size);
+  return absl::StrCat(s.samples, "x", s.queries, "x", s.keys, "/", s.heads, "x", s.head_size,
+                      s.causal ? "/causal" : "");
 }
 double Pairs(const CrossAttentionShape& s) {
   return static_cast<double>(s.samples) * static_cast<double>(s.queries) *
-         static_cast<double>(s.keys);
+         static_cast<double>(s.causal ? s.first_query + s.queries : s.keys);
 }
 // Of `products` products with all pairs.
 template <typename AttentionSizes>

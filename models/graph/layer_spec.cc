@@ -193,6 +193,17 @@ double Attribute(const LayerSpec& layer, absl::string_view name) {
   return it->second;
 }
 
+int64_t TokensOf(const LayerSpec& layer) {
+  const std::vector<int64_t>& shape =
+      layer.output_shape.empty() ? layer.input_shapes[0] : layer.output_shape;
+  return shape[0] * layer.rows.parts * layer.context.parts;
+}
+
+// Rows that are computed by themselves cost the same wherever they are.
+static TokenSlice RowsOfContext(const LayerSpec& layer, TensorParallel split) {
+  return {0, TokensOf(layer) / split.context};
+}
+
 absl::Status CheckTakesSlices(const ModelGraph& graph) {
   for (const LayerSpec& layer : graph.layers) {
     if (layer.slice_costs) continue;
@@ -204,7 +215,8 @@ absl::Status CheckTakesSlices(const ModelGraph& graph) {
 
 LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
                    TensorParallel split) {
-  if (split.degree > 1 && !layer.split.empty()) return layer.split.costs(samples, slice, split);
+  if (split.divides() && !layer.split.empty()) return layer.split.costs(samples, slice, split);
+  if (split.context > 1) slice = RowsOfContext(layer, split);
   if (slice.whole()) return layer.costs(samples);
   CHECK(layer.slice_costs) << "layer \"" << layer.name << "\" (" << layer.kind
                            << ") takes whole samples, not slices of them";
@@ -214,11 +226,15 @@ LayerCosts CostsOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
 TensorShare ShareOf(const LayerSpec& layer, int64_t samples, TokenSlice slice,
                     TensorParallel split) {
   TensorShare share;
-  if (split.degree > 1 && !layer.split.empty()) {
+  if (split.divides() && !layer.split.empty()) {
     static_cast<TensorCollectives&>(share) = layer.split.collectives(samples, slice, split);
     share.costs = layer.split.costs(samples, slice, split);
     share.operations = layer.split.operations(samples, slice, split);
+    if (split.context > 1 && layer.split.context_collectives) {
+      share.context = layer.split.context_collectives(samples, slice, split);
+    }
   } else {
+    if (split.context > 1) slice = RowsOfContext(layer, split);
     share.costs = CostsOf(layer, samples, slice);
     share.operations = layer.operations(samples, slice);
   }
@@ -311,10 +327,11 @@ absl::Status CheckTensorParallel(const ModelGraph& graph, TensorParallel split,
   return absl::OkStatus();
 }
 
-Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice) {
+Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice, int64_t context) {
   int64_t numbers = 0;
   for (const DataField& field : layer.data) {
-    numbers += samples * slice.CountOf(field.shape[0]) * field.row_size();
+    const int64_t parts = context > 1 && field.shape[0] == TokensOf(layer) ? context : 1;
+    numbers += samples * slice.CountOf(field.shape[0]) / parts * field.row_size();
   }
   return Bytes(4) * numbers;
 }

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "models/graph/context_part.h"     // IWYU pragma: export
 #include "models/graph/cost_math.h"        // IWYU pragma: export
 #include "models/graph/data_field.h"       // IWYU pragma: export
 #include "models/graph/layer_costs.h"      // IWYU pragma: export
@@ -123,6 +124,7 @@ struct LayerSpec {
   LayerSplit split;
   // In the layers of one device (tensor_member.h): which rows its shapes are of.
   RowPart rows;
+  ContextPart context;  // and of which tokens these are
 };
 
 // Layers as a DAG. An output may have several consumers. Layers without an output are losses, and
@@ -180,12 +182,17 @@ inline bool IsDetached(const LayerSpec& layer, int input) {
   return std::find(layer.detached.begin(), layer.detached.end(), input) != layer.detached.end();
 }
 
+// The rows of a sample: the first dimension of its output, or of a loss's input. Of all devices
+// where the layer is one device's (tensor_member.h).
+int64_t TokensOf(const LayerSpec& layer);
+
 // An attribute that a layer of this kind must have: CHECKs, naming layer and attribute.
 double Attribute(const LayerSpec& layer, absl::string_view name);
 
 // What a pass of the layer holds of the data while it runs, on every device of a group, on top of
-// the layer's own costs: 4 bytes a number.
-Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice = TokenSlice());
+// the layer's own costs: 4 bytes a number. `context` devices each have their tokens of it.
+Bytes DataBytes(const LayerSpec& layer, int64_t samples, TokenSlice slice = TokenSlice(),
+                int64_t context = 1);
 
 // The name under which a parameter starts ("init/<this>"): the tie's where it is tied, so that all
 // have one value.

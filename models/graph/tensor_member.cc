@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "glog/logging.h"
+#include "models/graph/context_parallel.h"
 
 namespace pipelab {
 namespace {
@@ -25,11 +26,33 @@ void Cut(TensorParallel split, int64_t member, ParameterSpec* p) {
   p->split_dimension = -1;
 }
 
+void CutTokens(int64_t parts, LayerSpec* layer) {
+  const auto cut = [&](std::vector<int64_t>* shape) {
+    CHECK_EQ(shape->front() % parts, 0) << layer->name << ": tokens";
+    shape->front() /= parts;
+  };
+  if (!layer->output_shape.empty()) cut(&layer->output_shape);
+  for (std::vector<int64_t>& shape : layer->input_shapes) cut(&shape);
+}
+
 }  // namespace
 
-LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member) {
+LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member,
+                      ContextPart context) {
   CHECK(0 <= member && member < split.degree) << member << " of " << split.degree;
+  CHECK_EQ(context.parts, split.context) << layer.name;
   LayerSpec part = layer;
+  if (!context.whole()) {
+    part.context = context;
+    CutTokens(context.parts, &part);
+    part.costs = [layer, split](int64_t samples) {
+      return CostsOf(layer, samples, TokenSlice(), split);
+    };
+    part.operations = [layer, split](int64_t samples, TokenSlice) {
+      return ShareOf(layer, samples, TokenSlice(), split).operations;
+    };
+    part.slice_costs = nullptr;
+  }
   if (split.degree == 1 || layer.split.empty()) return part;
   for (ParameterSpec& p : part.parameters) Cut(split, member, &p);
   for (const TensorDimension& d : layer.split.dimensions) {
@@ -40,7 +63,7 @@ LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t memb
   part.costs = [costs = layer.split.costs, split](int64_t samples) {
     return costs(samples, TokenSlice(), split);
   };
-  if (layer.slice_costs) {
+  if (part.slice_costs) {
     part.slice_costs = [costs = layer.split.costs, split](int64_t samples, TokenSlice slice) {
       return costs(samples, slice, split);
     };
@@ -51,23 +74,20 @@ LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t memb
   };
   if (split.sequence) {
     part.rows = {split.degree, member};
-    const auto cut = [&](std::vector<int64_t>* shape) {
-      CHECK_EQ(shape->front() % split.degree, 0) << layer.name << ": tokens";
-      shape->front() /= split.degree;
-    };
-    if (!part.output_shape.empty()) cut(&part.output_shape);
-    for (std::vector<int64_t>& shape : part.input_shapes) cut(&shape);
+    CutTokens(split.degree, &part);
   }
   part.split = LayerSplit();
   return part;
 }
 
-ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member) {
+ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member,
+                       int64_t context) {
   ModelGraph part;
   part.name = graph.name;
   part.width = graph.width;
+  const ContextPart tokens = ContextPartOf(graph, split.context, context);
   for (const LayerSpec& layer : graph.layers) {
-    part.layers.push_back(MemberLayer(layer, split, member));
+    part.layers.push_back(MemberLayer(layer, split, member, tokens));
   }
   return part;
 }

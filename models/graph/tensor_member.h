@@ -1,6 +1,6 @@
 // A model as one device of a tensor-parallel group has it: parameters, and attributes such as the
 // number of heads, are those of its part; shapes of inputs and outputs are the whole layer's, or
-// with sequence parallelism those of its tokens (LayerSpec::rows).
+// with sequence or context parallelism those of its tokens (LayerSpec::rows, LayerSpec::context).
 //
 //   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, {/*degree=*/2}));
 //   const ModelGraph mine = MemberGraph(graph, {/*degree=*/2}, /*member=*/1);
@@ -18,8 +18,11 @@
 namespace pipelab {
 
 // The degree divides what is divided: CHECKed.
-LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member);
-ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member);
+LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t member,
+                      ContextPart context = ContextPart());
+// With context parallelism of the device with tokens of part `context` as well.
+ModelGraph MemberGraph(const ModelGraph& graph, TensorParallel split, int64_t member,
+                       int64_t context = 0);
 
 }  // namespace pipelab
 

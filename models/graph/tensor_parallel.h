@@ -16,8 +16,14 @@
 // one's) the rows are gathered: the bytes of the all-reduce that they take the place of. The weight
 // gradient of a first product gathers its input once more, so that no device keeps it whole.
 //
+// With `context` C devices divide each sample's tokens as well (context_part.h): all have the same
+// weights, or the same part of them, and every layer works on its device's rows. Attention alone
+// needs the others': their keys and values are gathered forward, and again backward, whose
+// gradients are reduce-scattered (LayerSplit::context_collectives).
+//
 // Papers: Shoeybi et al., "Megatron-LM", 2019; Narayanan et al., SC 2021; Korthikanti et al.,
-// "Reducing activation recomputation in large Transformer models", 2022.
+// "Reducing activation recomputation in large Transformer models", 2022; Dubey et al., "The Llama 3
+// Herd of Models", 2024.
 #ifndef PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
 #define PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
 
@@ -37,7 +43,10 @@ namespace pipelab {
 struct TensorParallel {
   int64_t degree = 1;     // T, devices of the group
   bool sequence = false;  // sequence parallelism
+  int64_t context = 1;    // C, devices with parts of each sample's tokens
 
+  // Whether a device has less than the whole layer.
+  bool divides() const { return degree > 1 || context > 1; }
   bool scatters_rows() const { return sequence && degree > 1; }
 };
 
@@ -64,7 +73,12 @@ struct TensorCollectives {
 struct TensorShare : TensorCollectives {
   LayerCosts costs;
   LayerOperations operations;
+  TensorCollectives context;  // among the devices with the other tokens
 };
+
+// Which devices can compute a layer that have a part of each sample's tokens: none; those that have
+// its rows, each of which is by itself; those that get the keys and values of all tokens.
+enum class ContextUse : uint8_t { kNone, kRows, kKeys, kCausalKeys };
 
 // How a layer is split: its part on one device, for whole samples or a slice of their tokens.
 struct LayerSplit {
@@ -75,6 +89,8 @@ struct LayerSplit {
   Of<LayerOperations> operations;
   Of<TensorCollectives> collectives;
   std::vector<TensorDimension> dimensions;
+  ContextUse context = ContextUse::kNone;
+  Of<TensorCollectives> context_collectives = nullptr;  // null: none
   // In place of all that: every device computes the layer whole and needs nothing of the others. A
   // model says so of cheap layers; silence is a refusal (CheckTensorParallel).
   bool whole = false;
@@ -82,12 +98,13 @@ struct LayerSplit {
   bool empty() const { return !costs; }
 };
 
-// Rows (tokens of all samples) of a layer's products, and of what is outside them on one device.
+// Rows (tokens of all samples) of a layer's products, and of what is outside them on one device;
+// with context parallelism of its part of them.
 struct SplitRows {
   int64_t all = 0, own = 0;
 
   SplitRows(int64_t rows, TensorParallel split)
-      : all(rows), own(split.scatters_rows() ? rows / split.degree : rows) {}
+      : all(rows / split.context), own(split.scatters_rows() ? all / split.degree : all) {}
   bool scattered() const { return own != all; }
 };
 

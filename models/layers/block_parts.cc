@@ -31,31 +31,37 @@ ResidualDropout::ResidualDropout(const LayerSpec& spec)
     : prefix_(absl::StrCat("dropout/", spec.name, "/step")),
       rate_(static_cast<float>(Attribute(spec, "dropout"))),
       rows_(spec.rows),
-      elements_per_sample_(std::accumulate(spec.output_shape.begin(), spec.output_shape.end(),
-                                           spec.rows.parts, std::multiplies<int64_t>())),
-      elements_per_token_(elements_per_sample_ / (spec.output_shape[0] * spec.rows.parts)) {}
+      context_(spec.context),
+      tokens_(TokensOf(spec)),
+      elements_per_token_(std::accumulate(spec.output_shape.begin() + 1, spec.output_shape.end(),
+                                          int64_t{1}, std::multiplies<int64_t>())) {}
 
 DropoutMask ResidualDropout::Mask(const LayerContext& ctx) const {
   DropoutMask mask;
   mask.rate = ctx.training ? rate_ : 0;
   mask.rng = CounterRng(ctx.seed, absl::StrCat(prefix_, ctx.step));
-  mask.offset = static_cast<uint64_t>(ctx.first_sample * elements_per_sample_);
+  mask.offset = static_cast<uint64_t>(ctx.first_sample * tokens_ * elements_per_token_);
   return mask;
 }
 
 template <typename Fn>
 void ResidualDropout::ForEachRange(const LayerContext& ctx, int64_t rows, Fn&& fn) const {
   DropoutMask mask = Mask(ctx);
-  if (ctx.slice.whole() && rows_.parts == 1) {
+  if (ctx.slice.whole() && rows_.parts == 1 && context_.whole()) {
     fn(int64_t{0}, rows, mask);
     return;
   }
-  const int64_t count = rows / ctx.samples;
+  const int64_t count = rows / ctx.samples, step_begin = static_cast<int64_t>(mask.offset);
   const int64_t first = rows_.parts == 1 ? ctx.slice.first : rows_.part * count;
-  mask.offset += static_cast<uint64_t>(first * elements_per_token_);
-  for (int64_t begin = 0; begin < rows; begin += count) {
-    fn(begin, begin + count, mask);
-    mask.offset += static_cast<uint64_t>(elements_per_sample_);
+  const std::vector<TokenSlice> ranges = context_.Tokens(tokens_, {first, count});
+  for (int64_t sample = 0; sample < ctx.samples; ++sample) {
+    int64_t begin = sample * count;
+    for (const TokenSlice& range : ranges) {
+      mask.offset = static_cast<uint64_t>(step_begin +
+                                          (sample * tokens_ + range.first) * elements_per_token_);
+      fn(begin, begin + range.count, mask);
+      begin += range.count;
+    }
   }
 }
 

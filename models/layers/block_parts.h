@@ -50,15 +50,16 @@ class ResidualDropout {
  private:
   DropoutMask Mask(const LayerContext& ctx) const;
   // Calls fn(begin, end, mask) for each range of rows that follow one another in the samples: all
-  // at once, or a slice's or the device's tokens of each sample. These thus have the mask of the
-  // whole.
+  // at once, or a slice's or the device's tokens of each sample, which may be two chunks of them.
+  // These thus have the mask of the whole.
   template <typename Fn>
   void ForEachRange(const LayerContext& ctx, int64_t rows, Fn&& fn) const;
 
   std::string prefix_;  // of the random stream: one a step
   float rate_;
   RowPart rows_;
-  int64_t elements_per_sample_, elements_per_token_;  // of whole samples
+  ContextPart context_;
+  int64_t tokens_, elements_per_token_;  // of whole samples
 };
 
 // The rows of a layer's products, all of them, and those outside on this device: the same, but

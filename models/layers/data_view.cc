@@ -17,20 +17,36 @@ static_assert(kNoData == kNoId && kNoData == kNoTarget, "one mark for what is no
 
 namespace {
 
-// Sources know whole samples: a slice (of the first dimension) is cut out of them.
+// Of a field's first dimension what the pass reads: a slice, or the device's tokens; all.
+std::vector<TokenSlice> RangesOf(const LayerSpec& spec, const DataField& field, TokenSlice slice) {
+  const bool tokens = !spec.context.whole() && field.shape[0] == TokensOf(spec);
+  if (tokens) return spec.context.Tokens(field.shape[0]);
+  return {slice.whole() ? TokenSlice{0, field.shape[0]} : slice};
+}
+
+int64_t RowsIn(const std::vector<TokenSlice>& ranges) {
+  int64_t rows = 0;
+  for (const TokenSlice& range : ranges) rows += range.count;
+  return rows;
+}
+
+// Sources know whole samples: ranges (of the first dimension) are cut out of them.
 template <typename T, typename Fill>
-void FillSlice(const DataField& field, int64_t samples, TokenSlice slice, absl::Span<T> out,
-               const Fill& fill) {
-  if (slice.whole()) {
+void FillRanges(const DataField& field, int64_t samples, const std::vector<TokenSlice>& ranges,
+                absl::Span<T> out, const Fill& fill) {
+  if (RowsIn(ranges) == field.shape[0]) {
     fill(out);
     return;
   }
   std::vector<T> whole(samples * field.size());
   fill(absl::MakeSpan(whole));
-  const int64_t row = field.row_size(), part = slice.count * row;
+  const int64_t row = field.row_size();
+  auto to = out.begin();
   for (int64_t sample = 0; sample < samples; ++sample) {
-    const auto from = whole.begin() + sample * field.size() + slice.first * row;
-    std::copy(from, from + part, out.begin() + sample * part);
+    for (const TokenSlice& range : ranges) {
+      const auto from = whole.begin() + sample * field.size() + range.first * row;
+      to = std::copy(from, from + range.count * row, to);
+    }
   }
 }
 
@@ -56,7 +72,8 @@ BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* aren
     const int place = source.FindField(field.name);
     const bool ids = field.type == FieldType::kId;
     Shape shape(field.shape.begin(), field.shape.end());
-    shape[0] = samples * slice.CountOf(shape[0]);
+    const std::vector<TokenSlice> ranges = RangesOf(spec, field, slice);
+    shape[0] = samples * RowsIn(ranges);
     Tensor tensor = arena->Allocate(ids ? DataType::kInt32 : DataType::kFloat32, shape,
                                     MemoryKind::kActivation);
     if (ids) {
@@ -64,7 +81,7 @@ BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* aren
         source.FillIds(place, step, first_sample, out);
       };
       FillOnHost<int32_t>(tensor, [&](absl::Span<int32_t> out) {
-        FillSlice(field, samples, slice, out, fill);
+        FillRanges(field, samples, ranges, out, fill);
         if (!tensor.on_host()) view.host_ids.emplace_back(out.begin(), out.end());
       });
     } else {
@@ -72,7 +89,7 @@ BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* aren
         source.FillFloats(place, step, first_sample, out);
       };
       FillOnHost<float>(tensor, [&](absl::Span<float> out) {
-        FillSlice(field, samples, slice, out, fill);
+        FillRanges(field, samples, ranges, out, fill);
         if (!tensor.on_host()) view.host_ids.emplace_back();  // in the fields' places
       });
     }

@@ -17,7 +17,7 @@
 namespace pipelab {
 
 // The fields that the layer reads, which the source has (CheckData), or a slice of their first
-// dimension; DataBytes(spec, samples, slice).
+// dimension, or the device's tokens (LayerSpec::context); DataBytes(spec, samples, slice).
 BatchView LoadData(const LayerSpec& spec, const BatchSource& source, Arena* arena, int64_t step,
                    int64_t first_sample, int64_t samples, TokenSlice slice = TokenSlice());
 

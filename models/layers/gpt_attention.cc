@@ -14,6 +14,8 @@
 namespace pipelab {
 namespace {
 
+enum class Copying { kIn, kOut };
+
 class GptAttention : public UnaryLayer {
  public:
   explicit GptAttention(const LayerSpec& spec);
@@ -35,7 +37,26 @@ class GptAttention : public UnaryLayer {
   // dmix and lse.
   Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
 
+  // Context parallelism. Calls fn(sample, place of its chunk, the chunk's tokens) for the device's
+  // chunks, each of which is a call of the kernel; of a sample the last tokens first.
+  template <typename Fn>
+  void ForEachChunk(const LayerContext& ctx, Fn&& fn) const;
+  CrossAttentionShape ChunkShape(const LayerContext& ctx, int64_t sample,
+                                 const TokenSlice& chunk) const;
+  // Between k and v of all tokens as the devices have them, part after part, and in their order.
+  void CopyParts(const LayerContext& ctx, Copying way, const Tensor& parts_NK,
+                 const Tensor& keys_NK) const;
+  // The keys and values of all tokens of the samples, side by side.
+  Tensor GatherKeys(const LayerContext& ctx, const Tensor& qkv_MQ) const;
+  // Sums the devices' gradients of these, and puts those of the own tokens into dqkv.
+  void ScatterKeys(const LayerContext& ctx, Tensor dkeys_NK, const Tensor& dqkv_MQ) const;
+  void AttendToAll(const LayerContext& ctx, const Tensor& qkv_MQ, const Tensor& keys_NK,
+                   const Tensor& mix_MW, const Tensor& lse) const;
+  // The gradient of the own q, k, v. Gives up dmix and lse.
+  Tensor GradientOfAll(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;
+
   ProductRows rows_;
+  ContextPart context_;
   int64_t tokens_, hidden_, heads_, kv_heads_, head_size_;
   int64_t width_, qkv_width_;  // of all heads; of q, k and v
   bool causal_, has_key_lengths_;
@@ -53,8 +74,6 @@ enum { kMean, kRstd, kMix, kQkv, kLse, kDbranch, kDnorm };
 // Places in the stash that the slices of a micro-batch share: q, k, v of its whole samples and
 // their gradient.
 enum { kSequence, kDsequence };
-
-enum class Copying { kIn, kOut };
 
 // Copies a slice's rows to (kIn) or from (kOut) their places in whole samples of `tokens`.
 void CopySlice(const LayerContext& ctx, Copying way, const Tensor& slice_MC, int64_t tokens,
@@ -74,6 +93,7 @@ void CopySlice(const LayerContext& ctx, Copying way, const Tensor& slice_MC, int
 
 GptAttention::GptAttention(const LayerSpec& spec)
     : rows_(spec),
+      context_(spec.context),
       tokens_(rows_.all(spec.output_shape[0])),
       hidden_(spec.output_shape[1]),
       heads_(static_cast<int64_t>(Attribute(spec, "heads"))),
@@ -110,7 +130,120 @@ void GptAttention::Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_
   shape.heads = heads_ + kv_heads_;  // of q, then of k
   shape.head_size = head_size_;
   shape.base = rotary_base_;
-  ctx.backend->attention().Rotate(shape, back, qkv_MQ);
+  if (context_.whole()) {
+    ctx.backend->attention().Rotate(shape, back, qkv_MQ);
+    return;
+  }
+  shape.samples = 1;
+  ForEachChunk(ctx, [&](int64_t, int64_t place, const TokenSlice& chunk) {
+    shape.tokens = chunk.count;
+    shape.first_token = chunk.first;
+    ctx.backend->attention().Rotate(shape, back,
+                                    qkv_MQ.Rows(place * chunk.count, (place + 1) * chunk.count));
+  });
+}
+
+template <typename Fn>
+void GptAttention::ForEachChunk(const LayerContext& ctx, Fn&& fn) const {
+  const std::vector<TokenSlice> chunks = context_.Tokens(tokens_ * context_.parts);
+  const auto count = static_cast<int64_t>(chunks.size());
+  for (int64_t sample = 0; sample < ctx.samples; ++sample) {
+    for (int64_t i = count - 1; i >= 0; --i) fn(sample, sample * count + i, chunks[i]);
+  }
+}
+
+CrossAttentionShape GptAttention::ChunkShape(const LayerContext& ctx, int64_t sample,
+                                             const TokenSlice& chunk) const {
+  CrossAttentionShape shape;
+  shape.samples = 1;
+  shape.queries = chunk.count;
+  shape.keys = tokens_ * context_.parts;
+  shape.heads = heads_;
+  shape.kv_heads = kv_heads_;
+  shape.head_size = head_size_;
+  shape.causal = causal_;
+  shape.first_query = causal_ ? chunk.first : 0;
+  shape.q_row = qkv_width_;
+  if (has_key_lengths_) shape.key_lengths = ctx.batch->HostIdsOf(0).subspan(sample, 1);
+  return shape;
+}
+
+void GptAttention::CopyParts(const LayerContext& ctx, Copying way, const Tensor& parts_NK,
+                             const Tensor& keys_NK) const {
+  const int64_t tokens = tokens_ * context_.parts;
+  ContextPart from = context_;
+  int64_t row = 0;
+  for (from.part = 0; from.part < from.parts; ++from.part) {
+    const std::vector<TokenSlice> chunks = from.Tokens(tokens);
+    for (int64_t sample = 0; sample < ctx.samples; ++sample) {
+      for (const TokenSlice& chunk : chunks) {
+        const Tensor rows = parts_NK.Rows(row, row + chunk.count);
+        const int64_t first = sample * tokens + chunk.first;
+        const Tensor at = keys_NK.Rows(first, first + chunk.count);
+        ctx.backend->Copy(way == Copying::kIn ? rows : at, way == Copying::kIn ? at : rows);
+        row += chunk.count;
+      }
+    }
+  }
+}
+
+Tensor GptAttention::GatherKeys(const LayerContext& ctx, const Tensor& qkv_MQ) const {
+  Backend& b = *ctx.backend;
+  const int64_t m = qkv_MQ.dim(0), k = qkv_width_ - width_, all = m * context_.parts;
+  Tensor parts_NK = b.Allocate({all, k});
+  {
+    const Tensor own_MK = b.Allocate({m, k});
+    b.CopyColumns(qkv_MQ, width_, own_MK, 0, k);
+    ctx.context->GatherRows(own_MK, parts_NK, /*samples=*/1);
+  }
+  Tensor keys_NK = b.Allocate({all, k});
+  CopyParts(ctx, Copying::kIn, parts_NK, keys_NK);
+  return keys_NK;
+}
+
+void GptAttention::ScatterKeys(const LayerContext& ctx, Tensor dkeys_NK,
+                               const Tensor& dqkv_MQ) const {
+  Backend& b = *ctx.backend;
+  const Tensor parts_NK = AllocateLike(ctx, dkeys_NK);
+  CopyParts(ctx, Copying::kOut, parts_NK, dkeys_NK);
+  dkeys_NK = Tensor();
+  const int64_t m = dqkv_MQ.dim(0), k = parts_NK.dim(1);
+  const Tensor own_MK = b.Allocate({m, k});
+  ctx.context->ScatterSums(parts_NK, own_MK, /*samples=*/1);
+  b.CopyColumns(own_MK, 0, dqkv_MQ, width_, k);
+}
+
+void GptAttention::AttendToAll(const LayerContext& ctx, const Tensor& qkv_MQ, const Tensor& keys_NK,
+                               const Tensor& mix_MW, const Tensor& lse) const {
+  const int64_t all = tokens_ * context_.parts;
+  ForEachChunk(ctx, [&](int64_t sample, int64_t place, const TokenSlice& chunk) {
+    const int64_t begin = place * chunk.count, end = begin + chunk.count;
+    ctx.backend->attention().CrossForward(ChunkShape(ctx, sample, chunk), qkv_MQ.Rows(begin, end),
+                                          keys_NK.Rows(sample * all, (sample + 1) * all),
+                                          mix_MW.Rows(begin, end), lse.Rows(place, place + 1));
+  });
+}
+
+Tensor GptAttention::GradientOfAll(const LayerContext& ctx, Tensor dmix_MW,
+                                   std::vector<Tensor>* kept) const {
+  const Tensor &qkv_MQ = (*kept)[kQkv], &mix_MW = (*kept)[kMix];
+  Tensor keys_NK = GatherKeys(ctx, qkv_MQ);
+  Tensor dqkv_MQ = AllocateLike(ctx, qkv_MQ), dkeys_NK = AllocateLike(ctx, keys_NK);
+  const int64_t all = tokens_ * context_.parts;
+  int64_t begun = -1;  // the sample whose keys have a gradient
+  ForEachChunk(ctx, [&](int64_t sample, int64_t place, const TokenSlice& chunk) {
+    const int64_t begin = place * chunk.count, end = begin + chunk.count;
+    const int64_t first = sample * all, last = first + all;
+    CrossAttentionShape shape = ChunkShape(ctx, sample, chunk);
+    shape.adds_keys = std::exchange(begun, sample) == sample;
+    ctx.backend->attention().CrossGradient(shape, dmix_MW.Rows(begin, end), qkv_MQ.Rows(begin, end),
+                                           keys_NK.Rows(first, last), mix_MW.Rows(begin, end),
+                                           (*kept)[kLse].Rows(place, place + 1),
+                                           dqkv_MQ.Rows(begin, end), dkeys_NK.Rows(first, last));
+  });
+  dmix_MW = keys_NK = (*kept)[kLse] = Tensor();
+  ScatterKeys(ctx, std::move(dkeys_NK), dqkv_MQ);
+  return dqkv_MQ;
 }
 
 Tensor GptAttention::JoinSequence(const LayerContext& ctx, Tensor qkv_MQ) const {
@@ -147,9 +280,16 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   norm_MC = Tensor();
   Rotate(ctx, /*back=*/false, qkv_MQ);
   if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, std::move(qkv_MQ));
+  Tensor keys_NK;  // of all devices with context parallelism
+  if (!context_.whole()) keys_NK = GatherKeys(ctx, qkv_MQ);
   Tensor mix_MW = b.Allocate({m, width_});
-  Tensor lse_SHT = b.AllocateFloats({ctx.samples, heads_, ctx.slice.CountOf(tokens_)});
-  b.attention().Forward(ShapeFor(ctx), qkv_MQ, mix_MW, lse_SHT);
+  const int64_t queries = ctx.slice.CountOf(tokens_) / context_.chunks();
+  Tensor lse_SHT = b.AllocateFloats({ctx.samples * context_.chunks(), heads_, queries});
+  if (context_.whole()) {
+    b.attention().Forward(ShapeFor(ctx), qkv_MQ, mix_MW, lse_SHT);
+  } else {
+    AttendToAll(ctx, qkv_MQ, std::exchange(keys_NK, Tensor()), mix_MW, lse_SHT);
+  }
   Tensor branch_MC = b.Allocate({m, hidden_});
   b.Linear(mix_MW, At(P::kWo).value, BiasOfOne(ctx, At(P::kBo)), branch_MC);
   branch_MC = rows_.Sum(ctx, std::move(branch_MC));
@@ -167,7 +307,9 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   Tensor dbranch_MC = rows_.Gather(ctx, residual_.BranchGradient(ctx, dy));
   Tensor dmix_MW = b.Allocate({m, width_});
   b.LinearInputGradient(dbranch_MC, At(P::kWo).value, dmix_MW);
-  if (ctx.slice.whole()) {
+  if (!context_.whole()) {
+    kept[kQkv] = GradientOfAll(ctx, std::move(dmix_MW), &kept);
+  } else if (ctx.slice.whole()) {
     Tensor dqkv_MQ = AllocateLike(ctx, kept[kQkv]);
     b.attention().Gradient(ShapeFor(ctx), dmix_MW, kept[kQkv], kept[kMix], kept[kLse], dqkv_MQ);
     dmix_MW = kept[kLse] = Tensor();

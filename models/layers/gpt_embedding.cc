@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "models/layers/block_parts.h"
 #include "models/layers/layer.h"
@@ -24,24 +25,34 @@ class GptEmbedding : public UnaryLayer {
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x, Tensor dy,
                        LayerStash* stash) override;
   void WeightGradient(const LayerContext& ctx, const Tensor& x, LayerStash* stash) override;
-  // The rows of the pass's tokens.
-  Tensor PositionsOf(const LayerContext& ctx, const Tensor& positions_TC) const;
-  // The same of the sines and cosines, in a new tensor.
+  // The rows of the pass's tokens, of positions that are together.
+  static Tensor PositionsOf(const TokenSlice& tokens, const Tensor& positions_TC) {
+    return positions_TC.Rows(tokens.first, tokens.end());
+  }
+  // The same of the sines and cosines of all the pass's tokens, in a new tensor.
   Tensor Sinusoids(const LayerContext& ctx) const;
 
   bool divided() const { return !words_.whole(); }
   int64_t first_word() const { return words_.part * num_words_; }
 
-  // The first of a sample's tokens that the device has, and how many.
-  int64_t FirstToken(const LayerContext& ctx) const {
-    return ctx.slice.first + rows_.part().part * tokens_;
+  // Of a sample's tokens those that the device has in the pass.
+  std::vector<TokenSlice> TokensOfPass(const LayerContext& ctx) const {
+    return context_.Tokens(
+        all_tokens_, {ctx.slice.first + rows_.part().part * tokens_, ctx.slice.CountOf(tokens_)});
   }
-  // Adds the positions of each sample's tokens to y, or y to them.
+  bool together() const { return rows_.part().parts == 1 && context_.whole(); }
+  // Adds the positions of each sample's tokens to y, or y to them. Sinusoids are those of y's rows.
   void AddPositions(const LayerContext& ctx, const Tensor& positions_TC, const Tensor& y_MC) const;
   void AddToPositions(const LayerContext& ctx, const Tensor& y_MC,
                       const Tensor& positions_TC) const;
+  // Calls fn(rows of y, rows of the positions).
+  template <typename Fn>
+  void ForEachPositions(const LayerContext& ctx, const Tensor& y_MC, const Tensor& positions_TC,
+                        Fn&& fn) const;
 
   ProductRows rows_;
+  ContextPart context_;
+  int64_t all_tokens_;  // of a sample, on all devices
   int64_t tokens_, hidden_;
   int64_t num_words_;   // in the device's table
   ParameterCut words_;  // which
@@ -52,15 +63,13 @@ using P = GptEmbeddingParameter;
 
 GptEmbedding::GptEmbedding(const LayerSpec& spec)
     : rows_(spec),
+      context_(spec.context),
+      all_tokens_(TokensOf(spec)),
       tokens_(spec.output_shape[0]),
       hidden_(spec.output_shape[1]),
       num_words_(spec.parameters[P::kTable].shape[0]),
       words_(spec.parameters[P::kTable].cut),
       positions_(static_cast<Positions>(static_cast<int>(Attribute(spec, "positions")))) {}
-
-Tensor GptEmbedding::PositionsOf(const LayerContext& ctx, const Tensor& positions_TC) const {
-  return positions_TC.Rows(FirstToken(ctx), FirstToken(ctx) + ctx.slice.CountOf(tokens_));
-}
 
 // Column 2i of position p is sin(p / 10000^(2i / C)), column 2i + 1 the cosine.
 Tensor GptEmbedding::Sinusoids(const LayerContext& ctx) const {
@@ -70,45 +79,61 @@ Tensor GptEmbedding::Sinusoids(const LayerContext& ctx) const {
     for (int64_t column = 0; column < hidden_; ++column) {
       const double exponent = static_cast<double>(column / 2 * 2) / static_cast<double>(hidden_);
       const double frequency = std::pow(10000.0, -exponent);
-      for (int64_t row = 0; row < count; ++row) {
-        const double angle = static_cast<double>(FirstToken(ctx) + row) * frequency;
-        out[row * hidden_ + column] =
-            static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+      int64_t row = 0;
+      for (const TokenSlice& tokens : TokensOfPass(ctx)) {
+        for (int64_t token = tokens.first; token < tokens.end(); ++token, ++row) {
+          const double angle = static_cast<double>(token) * frequency;
+          out[row * hidden_ + column] =
+              static_cast<float>(column % 2 == 0 ? std::sin(angle) : std::cos(angle));
+        }
       }
     }
   });
   return positions_TC;
 }
 
+template <typename Fn>
+void GptEmbedding::ForEachPositions(const LayerContext& ctx, const Tensor& y_MC,
+                                    const Tensor& positions_TC, Fn&& fn) const {
+  std::vector<TokenSlice> slices = {{0, tokens_}};
+  if (positions_ == Positions::kLearned) slices = TokensOfPass(ctx);
+  for (int64_t row = 0; row < y_MC.dim(0);) {
+    for (const TokenSlice& tokens : slices) {
+      fn(y_MC.Rows(row, row + tokens.count), PositionsOf(tokens, positions_TC));
+      row += tokens.count;
+    }
+  }
+}
+
 void GptEmbedding::AddPositions(const LayerContext& ctx, const Tensor& positions_TC,
                                 const Tensor& y_MC) const {
-  for (int64_t row = 0; row < y_MC.dim(0); row += tokens_) {
-    const Tensor sample = y_MC.Rows(row, row + tokens_);
-    ctx.backend->Add(sample, positions_TC, sample);
-  }
+  ForEachPositions(ctx, y_MC, positions_TC, [&](const Tensor& rows, const Tensor& positions) {
+    ctx.backend->Add(rows, positions, rows);
+  });
 }
 
 void GptEmbedding::AddToPositions(const LayerContext& ctx, const Tensor& y_MC,
                                   const Tensor& positions_TC) const {
-  for (int64_t row = 0; row < y_MC.dim(0); row += tokens_) {
-    ctx.backend->Add(positions_TC, y_MC.Rows(row, row + tokens_), positions_TC);
-  }
+  ForEachPositions(ctx, y_MC, positions_TC, [&](const Tensor& rows, const Tensor& positions) {
+    ctx.backend->Add(positions, rows, positions);
+  });
 }
 
 Tensor GptEmbedding::Run(const LayerContext& ctx, const Tensor&, LayerStash*) {
   const int64_t m = rows_.all(ctx.samples * ctx.slice.CountOf(tokens_));
   Tensor y_MC = ctx.backend->Allocate({m, hidden_});
-  Tensor positions;
+  Tensor positions;  // of all tokens, or of the pass's where these are together
   if (positions_ == Positions::kLearned) {
-    positions = PositionsOf(ctx, parameters_[P::kPositions].value);
+    positions = parameters_[P::kPositions].value;
+    if (together()) positions = PositionsOf(TokensOfPass(ctx)[0], positions);
   } else if (positions_ == Positions::kSinusoidal) {
     positions = Sinusoids(ctx);
   }
   EmbeddingKernels& embedding = ctx.backend->embedding();
   const Tensor &tokens = ctx.batch->fields[0], &table = parameters_[P::kTable].value;
-  if (rows_.part().parts > 1) {
+  if (!together()) {
     embedding.LookupPart(tokens, first_word(), table, Tensor(), y_MC);
-    y_MC = rows_.Sum(ctx, std::move(y_MC));
+    if (divided()) y_MC = rows_.Sum(ctx, std::move(y_MC));
     if (!positions.empty()) AddPositions(ctx, positions, y_MC);
   } else if (divided() || positions.empty()) {
     embedding.LookupPart(tokens, first_word(), table, AddsToSum(ctx) ? positions : Tensor(), y_MC);
@@ -128,20 +153,19 @@ Tensor GptEmbedding::InputGradient(const LayerContext&, const Tensor&, Tensor dy
 void GptEmbedding::WeightGradient(const LayerContext& ctx, const Tensor&, LayerStash* stash) {
   EmbeddingKernels& embedding = ctx.backend->embedding();
   const Tensor &tokens = ctx.batch->fields[0], &table = parameters_[P::kTable].gradient;
-  const bool learned = positions_ == Positions::kLearned;
-  if (rows_.part().parts > 1) {
+  Tensor positions;
+  if (positions_ == Positions::kLearned) {
+    positions = parameters_[P::kPositions].gradient;
+    if (together()) positions = PositionsOf(TokensOfPass(ctx)[0], positions);
+  }
+  if (!together()) {
     embedding.LookupPartWeightGradient(tokens, first_word(), rows_.Gather(ctx, stash->tensors[0]),
                                        table, Tensor());
-    if (learned) {
-      AddToPositions(ctx, stash->tensors[0], PositionsOf(ctx, parameters_[P::kPositions].gradient));
-    }
+    if (!positions.empty()) AddToPositions(ctx, stash->tensors[0], positions);
   } else if (divided()) {
-    embedding.LookupPartWeightGradient(
-        tokens, first_word(), stash->tensors[0], table,
-        learned ? PositionsOf(ctx, parameters_[P::kPositions].gradient) : Tensor());
-  } else if (learned) {
-    embedding.LookupWeightGradient(tokens, stash->tensors[0], table,
-                                   PositionsOf(ctx, parameters_[P::kPositions].gradient));
+    embedding.LookupPartWeightGradient(tokens, first_word(), stash->tensors[0], table, positions);
+  } else if (!positions.empty()) {
+    embedding.LookupWeightGradient(tokens, stash->tensors[0], table, positions);
   } else {  // each token a bag of one
     embedding.BagWeightGradient(tokens, stash->tensors[0], BagMode::kSum, table);
   }

@@ -62,6 +62,8 @@ struct LayerContext {
       1;  // the gradient of the loss is scaled by it: 1 / targets in the step's batch
   const BatchView* batch = nullptr;
   TensorPeers* peers = nullptr;  // that compute the layer with this device; null: it does alone
+  // That have the other tokens of the same samples (LayerSpec::context); null: all are here.
+  TensorPeers* context = nullptr;
   // That have the other rows of the micro-batch, where batch normalisation is to use the statistics
   // of all of them; null: of the rows that are here.
   TensorPeers* copies = nullptr;

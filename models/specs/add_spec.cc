@@ -15,6 +15,7 @@ LayerSpec AddSpec(const AddSizes& s) {
   layer.input_shapes.assign(s.inputs.size(), s.shape);
   layer.output_shape = s.shape;
   layer.input_use = InputUse::kForward;
+  layer.split.context = ContextUse::kRows;
   const int64_t tokens = s.shape[0];
   const int64_t width_of_token =
       std::accumulate(s.shape.begin() + 1, s.shape.end(), int64_t{1}, std::multiplies<int64_t>());

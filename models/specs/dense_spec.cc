@@ -31,6 +31,7 @@ LayerSpec DenseSpec(const DenseSizes& s) {
   layer.parameters = {{s.name + "/w", {s.in, s.out}, InitKind::kNormal, s.stddev, ""},
                       {s.name + "/b", {s.out}, InitKind::kZeros, 0, ""}};
   layer.attributes = {{"activation", static_cast<double>(s.activation)}};
+  layer.split.context = ContextUse::kRows;
   layer.operations = [s](int64_t samples, TokenSlice slice) {
     const int64_t m = samples * slice.CountOf(s.tokens);
     LayerOperations ops;

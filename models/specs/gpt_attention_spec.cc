@@ -25,16 +25,30 @@ struct Sizes {
   SplitRows Rows(TokenSlice slice) const {
     return SplitRows(samples * slice.CountOf(tokens), split);
   }
+  // Context parallelism: the device's tokens are two chunks where causal, else one; each is a call
+  // of the kernel, with the keys and values of all.
+  bool parts() const { return split.context > 1; }
+  int64_t chunk() const { return tokens / split.context / (parts() && causal ? 2 : 1); }
+  Bytes KeysAndValues(int64_t rows) const { return width(rows * 2 * k); }
+  Bytes AllKeysAndValues() const { return KeysAndValues(samples * tokens); }
 };
 
+// Chunks i and 2C - 1 - i begin after 2C - 1 chunks together, whichever they are.
+int64_t PairsOfParts(const Sizes& s) {
+  const int64_t h = s.chunk();
+  if (!s.causal) return h * s.tokens;
+  return 2 * CausalAttentionPairs(0, h) + (2 * s.split.context - 1) * h * h;
+}
+
 Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
-  const int64_t pairs =
-      s.causal ? CausalAttentionPairs(slice.first, slice.CountOf(s.tokens)) : s.tokens * s.tokens;
+  const int64_t pairs = s.parts()  ? PairsOfParts(s)
+                        : s.causal ? CausalAttentionPairs(slice.first, slice.CountOf(s.tokens))
+                                   : s.tokens * s.tokens;
   return MatmulFlops(s.samples, pairs, s.w);
 }
 
 void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
-  const int64_t m = s.samples * slice.CountOf(s.tokens);
+  const int64_t m = s.Rows(slice).all;
   const Flops linear = MatmulFlops(m, s.qkv(), s.c) + MatmulFlops(m, s.c, s.w);
   const Flops scores = ScoreFlops(s, slice);
   costs->forward = linear + 2.0 * scores;
@@ -50,7 +64,7 @@ LayerCosts AttentionCosts(const Sizes& s) {
   const Bytes mc = s.width(m * s.c), own = s.width(rows.own * s.c);
   const Bytes qkv_mix = s.width(m * (s.qkv() + s.w));
   const Bytes statistics = FloatBytes(s.statistics * rows.own), lse = FloatBytes(m * s.heads), none;
-  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens));
+  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.chunk(), s.tokens));
   LayerCosts costs;
   AddFlops(s, TokenSlice(), &costs);
   costs.output = own;
@@ -65,7 +79,16 @@ LayerCosts AttentionCosts(const Sizes& s) {
                             rows.scattered() ? mc + own : none);
   // The attention's gradient in and out, or the norm's gradient and dx; with dropout the branch's
   // gradient is not dy itself.
-  const Bytes kernel = qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.tokens, s.tokens));
+  Bytes kernel = qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.chunk(), s.tokens));
+  if (s.parts()) {
+    // The keys and values of all tokens beside q, k and v, and once more while they are put in
+    // order; then beside what the kernel has. Backward, these and their gradient.
+    const Bytes all = s.AllKeysAndValues();
+    costs.forward_peak =
+        std::max(costs.forward_peak,
+                 statistics + all + std::max(s.width(m * s.qkv()) + all, lse + qkv_mix + scratch));
+    kernel += all * 2;
+  }
   if (rows.scattered()) {
     // Beside all rows of the branch's gradient; the sums of the norm's gradient, and dx.
     costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, mc + own - lse});
@@ -115,8 +138,10 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
 LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   const SplitRows rows = s.Rows(slice);
   const int64_t count = slice.CountOf(s.tokens), m = rows.all, own = rows.own * s.c;
-  // Keys and values are those of the earlier slices too, in a causal mask.
-  const int64_t keys = s.samples * (s.causal ? slice.first + count : s.tokens);
+  // Keys and values are those of the earlier slices too, in a causal mask; of both chunks.
+  const int64_t keys = s.samples * (s.parts() && s.causal ? (2 * s.split.context + 1) * s.chunk()
+                                    : s.causal            ? slice.first + count
+                                                          : s.tokens);
   const Flops scores = ScoreFlops(s, slice);
   LayerOperations ops;
   AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
@@ -127,6 +152,13 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   if (s.rotary) {  // q and k, in place
     ops.forward.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
     ops.backward_input.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
+  }
+  if (s.parts()) {
+    // Ours: k and v are copied out of q, k and v, and into the order of tokens; backward again,
+    // and so are their gradients.
+    const int64_t copies = 2 * (m + s.samples * s.tokens) * 2 * s.k;
+    ops.forward.push_back(OwnOperation(OperationKind::kElementwise, copies));
+    ops.backward_input.push_back(OwnOperation(OperationKind::kElementwise, 2 * copies));
   }
   AddMatmul(m, s.c, s.w, &ops);
   AddElementwise(3 * own, 0, &ops);
@@ -201,6 +233,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   layer.split.dimensions = {{"heads", s.heads, false, "heads"},
                             {"key and value heads", kv_heads, false, "kv_heads"},
                             {"tokens", s.tokens, true}};
+  layer.split.context = s.causal ? ContextUse::kCausalKeys : ContextUse::kKeys;
   SetCosts(&layer, [part, causal = s.causal](NumberWidth bytes, LayerSpec* l) {
     l->split.costs = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
       const Sizes sizes = part(samples, split, bytes);
@@ -209,6 +242,15 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
     l->split.collectives = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
       const Sizes sizes = part(samples, split, bytes);
       return BranchCollectives(split, sizes.width(sizes.Rows(slice).all * sizes.c));
+    };
+    l->split.context_collectives = [part, bytes](int64_t samples, TokenSlice,
+                                                 TensorParallel split) {
+      const Bytes all = part(samples, split, bytes).AllKeysAndValues();
+      TensorCollectives collectives;
+      collectives.forward = {{Collective::kAllGather, all}};
+      collectives.backward_input = {{Collective::kAllGather, all},
+                                    {Collective::kReduceScatter, all}};
+      return collectives;
     };
     SetWholeCosts(l);
     if (!causal) l->slice_costs = nullptr;

@@ -59,6 +59,7 @@ LayerSpec GptEmbeddingSpec(const GptEmbeddingSizes& s) {
     return EmbeddingOperations(rows(samples, slice, split), c, positions, split.degree);
   };
   layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
+  layer.split.context = ContextUse::kRows;
   const bool sinusoidal = s.positions == Positions::kSinusoidal;
   SetCosts(&layer, [rows, c = s.hidden, sinusoidal](NumberWidth width, LayerSpec* l) {
     l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {

@@ -89,6 +89,7 @@ LayerSpec GptHeadSpec(const GptHeadSizes& s) {
     return HeadOperations(rows(samples, slice, split), c, v / split.degree);
   };
   layer.split.dimensions = {{"words", s.vocabulary}, {"tokens", s.tokens, true}};
+  layer.split.context = ContextUse::kRows;
   SetCosts(&layer,
            [rows, c = s.hidden, v = s.vocabulary, norm = s.norm](NumberWidth width, LayerSpec* l) {
              l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {

@@ -95,6 +95,7 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
     return MlpOperations(rows(samples, slice, split), sizes, f / split.degree);
   };
   layer.split.dimensions = {{"inner columns", s.inner, false, "inner"}, {"tokens", s.tokens, true}};
+  layer.split.context = ContextUse::kRows;
   SetCosts(&layer, [rows, sizes, f = s.inner](NumberWidth width, LayerSpec* l) {
     l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
       return MlpCosts(rows(samples, slice, split), sizes, f / split.degree, width);

@@ -27,6 +27,7 @@ LayerSpec NormSpec(const NormSizes& s) {
   };
   layer.split.collectives = [](int64_t, TokenSlice, TensorParallel) { return TensorCollectives(); };
   layer.split.dimensions = {{"tokens", s.tokens, true}};
+  layer.split.context = ContextUse::kRows;
   SetCosts(&layer, [rows, c = s.hidden](NumberWidth width, LayerSpec* l) {
     l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
       const int64_t m = rows(samples, slice, split);

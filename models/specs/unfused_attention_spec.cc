@@ -77,6 +77,7 @@ void MakeUnfused(LayerSpec* layer) {
     return Operations(part(split), samples, split);
   };
   SetWholeCosts(layer);
+  layer->split.context = ContextUse::kNone;
   layer->set_costs = nullptr;  // it does not run
   layer->slice_costs = nullptr;
 }

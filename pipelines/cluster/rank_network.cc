@@ -125,7 +125,7 @@ class RankNetwork::Builder {
     const int64_t unit =
         through ? cluster_.devices_in(key.level) : DevicesBelow(cluster_, key.level);
     const bool apart = grid_.order == RankOrder::kTensorPipelineData;
-    const int64_t stride = apart ? grid_.tensor : grid_.copies();
+    const int64_t stride = apart ? grid_.together() : grid_.copies();
     const int64_t first = (key.a * unit + stride - 1) / stride;
     return first < grid_.pipeline && first * stride < (key.a + 1) * unit;
   }
@@ -149,7 +149,9 @@ class RankNetwork::Builder {
 };
 
 int64_t RankGrid::rank(int64_t p, int64_t d) const {
-  if (order == RankOrder::kTensorPipelineData) return (d * pipeline + p) * tensor;
+  if (order == RankOrder::kTensorPipelineData) {
+    return (d / context * pipeline + p) * together() + d % context * tensor;
+  }
   const int64_t mirror = pipeline - 1 - p;
   const bool mirrored = order == RankOrder::kTensorDataMirrored;
   const int64_t place = !mirrored ? p : p <= mirror ? 2 * p : 2 * mirror + 1;
@@ -158,14 +160,16 @@ int64_t RankGrid::rank(int64_t p, int64_t d) const {
 
 int64_t RankGrid::copies_within(int64_t ranks) const {
   if (order != RankOrder::kTensorPipelineData) return std::min(copies(), ranks);
-  const int64_t pipelines = std::min(data, std::max<int64_t>(1, ranks / (pipeline * tensor)));
-  return std::min(pipelines * tensor, ranks);
+  const int64_t pipelines =
+      std::min(data / context, std::max<int64_t>(1, ranks / (pipeline * together())));
+  return std::min(pipelines * together(), ranks);
 }
 
 RankNetwork::RankNetwork(const ClusterSpec* cluster, const RankGrid& grid)
     : cluster_(cluster), grid_(grid) {
   CHECK_LE(grid_.ranks(), cluster_->max_devices());
   CHECK_EQ(grid_.data % grid_.members, 0);
+  CHECK_EQ(grid_.data % grid_.context, 0);
   message_overhead_ = MessageOverhead();
 }
 

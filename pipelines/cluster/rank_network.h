@@ -1,7 +1,8 @@
 // The one price of moving bytes on a cluster: which links the messages and collectives of a program
 // are on, and what they take there, from the cluster, the placement of ranks and the data type.
 //
-//   // Pipeline x data x tensor parallelism: rank = (p D + d) T + t, or RankOrder's other one.
+//   // Pipeline x data x tensor parallelism: rank = (p D + d) T + t, or RankOrder's other one. With
+//   // context parallelism D counts its C devices too: d = d' C + c.
 //   RankGrid grid;
 //   grid.pipeline = 8;  grid.data = 4;  grid.tensor = 2;  grid.members = 2;
 //   RankNetwork ranks(&cluster, grid);
@@ -58,6 +59,9 @@ struct RankGrid {
   int pipeline = 1;
   int64_t tensor = 1, data = 1;
   RankOrder order = RankOrder::kTensorDataPipeline;
+  // C, of `data`: devices with parts of the same samples' tokens, which lie side by side, in groups
+  // of T. With tp-pp-dp each pipeline device has them together.
+  int64_t context = 1;
   int members = 1;  // devices of the program for each pipeline device; divides `data`
   // The ranks of a tensor-parallel group send a part of a message each
   // (CostTable::divided_messages), and the receivers gather it within their group: by one more
@@ -71,6 +75,7 @@ struct RankGrid {
 
   int64_t ranks() const { return pipeline * tensor * data; }
   int64_t copies() const { return tensor * data; }  // ranks of a pipeline device
+  int64_t together() const { return tensor * context; }
   // The first rank of a tensor-parallel group.
   int64_t rank(int64_t p, int64_t d = 0) const;
   // Ranks of a pipeline device among so many consecutive ranks, from a multiple of that.

@@ -142,6 +142,32 @@ TEST(RankNetwork, PipelineDevicesOfANodeShareItsCard) {
   EXPECT_NE(folded.RouteOf(2, 4).uses[0].link, folded.RouteOf(3, 5).uses[0].link);
 }
 
+// Devices with parts of the same samples are side by side in groups of T, in each order.
+TEST(RankGrid, ContextParallelDevicesAreTogether) {
+  RankGrid grid;
+  grid.pipeline = 3;
+  grid.tensor = 2;
+  grid.context = 4;
+  grid.data = 4 * 5;
+  for (const RankOrder order : {RankOrder::kTensorDataPipeline, RankOrder::kTensorPipelineData,
+                                RankOrder::kTensorDataMirrored}) {
+    grid.order = order;
+    std::set<int64_t> ranks;
+    for (int p = 0; p < grid.pipeline; ++p) {
+      for (int64_t d = 0; d < grid.data; ++d) {
+        ranks.insert(grid.rank(p, d));
+        EXPECT_EQ(grid.rank(p, d) - grid.rank(p, d / 4 * 4), d % 4 * grid.tensor);
+      }
+    }
+    EXPECT_EQ(ranks.size(), 60);
+    EXPECT_EQ(*ranks.rbegin(), grid.ranks() - grid.tensor);
+  }
+  grid.order = RankOrder::kTensorPipelineData;
+  EXPECT_EQ(grid.rank(1), 8);
+  EXPECT_EQ(grid.rank(0, 4), 24);
+  EXPECT_EQ(grid.copies_within(48), 16);
+}
+
 // The same as the table of all pairs, where one group talks.
 TEST(RingStep, EqualsTheNetworkOfAllPairs) {
   ClusterSpec cluster = Nodes();

@@ -21,15 +21,18 @@ Nanoseconds OverheadOf(const DeviceSpec& device, const std::vector<TensorCollect
   return sum;
 }
 
-// `beside`: the collectives run beside the operations, so that the longer of the two counts.
+// `context`: those among the devices with the other tokens. `beside`: the collectives run beside the
+// operations, so that the longer of the two counts.
 absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& machine,
                                      const std::vector<Operation>& operations,
                                      const TensorGroup& group,
                                      const std::vector<TensorCollective>& collectives,
+                                     const std::vector<TensorCollective>& context,
                                      bool beside = false) {
-  const int64_t count = static_cast<int64_t>(collectives.size());
+  const int64_t count = static_cast<int64_t>(collectives.size() + context.size());
   const Nanoseconds exchange =
-      group.TimeOf(collectives, machine.type) + OverheadOf(machine.device, collectives);
+      group.TimeOf(collectives, machine.type) + OverheadOf(machine.device, collectives) +
+      group.ContextGroup().TimeOf(context, machine.type) + OverheadOf(machine.device, context);
   absl::StatusOr<Nanoseconds> time =
       RunTime(machine.device, machine.type, operations, count, beside ? Nanoseconds(0) : exchange);
   if (time.ok()) return beside ? std::max(*time, exchange) : *time;
@@ -59,24 +62,31 @@ Bytes TensorGroup::TrafficOf(const std::vector<TensorCollective>& collectives,
   return sum;
 }
 
+StageCost::TensorTraffic TensorGroup::TrafficOf(const TensorShare& share, NumberType type) const {
+  const TensorGroup context = ContextGroup();
+  return {
+      TrafficOf(share.forward, type) + context.TrafficOf(share.context.forward, type),
+      TrafficOf(share.backward_input, type) + context.TrafficOf(share.context.backward_input, type),
+      TrafficOf(share.backward_weight, type) +
+          context.TrafficOf(share.context.backward_weight, type),
+      Bytes(0)};
+}
+
 absl::StatusOr<LayerTimes> TimesOf(const LayerSpec& layer, const Machine& machine, int64_t samples,
                                    TokenSlice slice, const TensorGroup& group) {
   const TensorShare share = ShareOf(layer, samples, slice, group.split);
   const LayerOperations& operations = share.operations;
   LayerTimes times;
-  PIPELAB_ASSIGN_OR_RETURN(times.forward,
-                           PassTime(layer, machine, operations.forward, group, share.forward));
-  PIPELAB_ASSIGN_OR_RETURN(times.backward_input, PassTime(layer, machine, operations.backward_input,
-                                                          group, share.backward_input));
+  PIPELAB_ASSIGN_OR_RETURN(times.forward, PassTime(layer, machine, operations.forward, group,
+                                                   share.forward, share.context.forward));
+  PIPELAB_ASSIGN_OR_RETURN(times.backward_input,
+                           PassTime(layer, machine, operations.backward_input, group,
+                                    share.backward_input, share.context.backward_input));
   PIPELAB_ASSIGN_OR_RETURN(
       times.backward_weight,
       PassTime(layer, machine, operations.backward_weight, group, share.backward_weight,
-               /*beside=*/!machine.device.own_kernels));
-  if (group.split.degree > 1) {
-    times.traffic = {group.TrafficOf(share.forward, machine.type),
-                     group.TrafficOf(share.backward_input, machine.type),
-                     group.TrafficOf(share.backward_weight, machine.type), Bytes(0)};
-  }
+               share.context.backward_weight, /*beside=*/!machine.device.own_kernels));
+  times.traffic = group.TrafficOf(share, machine.type);
   return times;
 }
 

@@ -7,7 +7,8 @@
 // A pass takes the sum of its operations (pipelines/cluster/device.h), one after the other: no two
 // of a device's kernels overlap. Where a device says what the host takes to launch them, a layer's
 // pass takes that sum where it is the larger one: the host's lead is not carried from layer to
-// layer. Collectives of a tensor-parallel group come between its operations and are waited for.
+// layer. Collectives of a tensor-parallel group, and those of context parallelism, come between its
+// operations and are waited for.
 //
 // A reduce-scatter and an all-gather are the two halves of an all-reduce: its ring, its bytes, and
 // half of its call's overhead each, since what was calibrated on all-reduces is mostly that members
@@ -40,11 +41,17 @@ struct Machine {
 struct TensorGroup {
   TensorParallel split;
   PathCost hop;  // of its ring: RingStep(cluster, {split.degree, 1}) of cluster/rank_network.h
+  // Of the ring of devices with the other tokens, {split.context, split.degree}.
+  PathCost context_hop = {};
 
   // Of one pass's collectives, one after the other and beside nothing else.
   Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type) const;
   // What each device sends for them.
   Bytes TrafficOf(const std::vector<TensorCollective>& collectives, NumberType type) const;
+  // For all of a layer's passes.
+  StageCost::TensorTraffic TrafficOf(const TensorShare& share, NumberType type) const;
+  // The devices with the other tokens, whose collectives are TensorShare::context.
+  TensorGroup ContextGroup() const { return {{split.context}, context_hop, PathCost()}; }
 };
 
 struct LayerTimes {

@@ -10,7 +10,7 @@ StageBytes BytesOf(const ModelGraph& graph, const StagePlan& plan, int64_t sampl
   StageBytes bytes{plan, {}, {}, {}};
   for (int layer : plan.layers) {
     bytes.costs.push_back(CostsOf(graph.layers[layer], samples, slice, split));
-    bytes.data.push_back(DataBytes(graph.layers[layer], samples, slice));
+    bytes.data.push_back(DataBytes(graph.layers[layer], samples, slice, split.context));
   }
   for (const StagePlan::Value& v : plan.values) {
     bytes.value.push_back(CostsOf(graph.layers[v.layer], samples, slice, split).output);

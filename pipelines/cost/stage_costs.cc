@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "models/graph/context_parallel.h"
 #include "pipelines/cost/stage_bytes.h"
 #include "pipelines/cost/stage_plan.h"
 #include "tools/base/status_macros.h"
@@ -56,16 +57,17 @@ StageCost PlainTimes(const ModelGraph& graph, const std::vector<int>& layers, in
     backward_input += share.costs.backward_input;
     backward_weight += share.costs.backward_weight;
     const auto beside = [&](const std::vector<Operation>& operations,
-                            const std::vector<TensorCollective>& collectives) {
-      return MeasuredTime(operations) + group.TimeOf(collectives, NumberType::kFp32);
+                            const std::vector<TensorCollective>& collectives,
+                            const std::vector<TensorCollective>& context) {
+      return MeasuredTime(operations) + group.TimeOf(collectives, NumberType::kFp32) +
+             group.ContextGroup().TimeOf(context, NumberType::kFp32);
     };
-    cost.forward += beside(share.operations.forward, share.forward);
-    cost.backward_input += beside(share.operations.backward_input, share.backward_input);
-    cost.backward_weight += beside(share.operations.backward_weight, share.backward_weight);
-    Add({group.TrafficOf(share.forward, NumberType::kFp32),
-         group.TrafficOf(share.backward_input, NumberType::kFp32),
-         group.TrafficOf(share.backward_weight, NumberType::kFp32), Bytes(0)},
-        &cost.tensor_traffic);
+    cost.forward += beside(share.operations.forward, share.forward, share.context.forward);
+    cost.backward_input +=
+        beside(share.operations.backward_input, share.backward_input, share.context.backward_input);
+    cost.backward_weight += beside(share.operations.backward_weight, share.backward_weight,
+                                   share.context.backward_weight);
+    Add(group.TrafficOf(share, NumberType::kFp32), &cost.tensor_traffic);
   }
   cost.forward += TimeOf(forward, options.rate);
   cost.backward_input += TimeOf(backward_input, options.rate);
@@ -289,8 +291,12 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   const ModelGraph& graph = WithExchange(model, partition, options, &with_exchange);
   const TensorParallel split = options.tensor.split;
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, split));
+  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, split));
   std::vector<TokenSlice> slices;
   if (options.slices.size() > 1) {
+    if (split.context > 1) {
+      return absl::InvalidArgumentError("--context_parallel: not with token slices");
+    }
     if (!partition.block_of_layer.empty()) {
       return absl::InvalidArgumentError("recompute=blocks: not with token slices; give full");
     }

@@ -27,7 +27,8 @@
 // With tensor parallelism (models/graph/tensor_parallel.h) all of this is one device's of the
 // group: its share of the parameters and of what is kept, its operations, and the group's
 // collectives, which nothing runs beside. Messages have what a device has of an output: all rows,
-// or with sequence parallelism its own.
+// or with sequence parallelism its own. With context parallelism a sample here is one device's
+// tokens of it: a group of C devices has C times the samples of its micro-batch.
 #ifndef PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 #define PIPELAB_PIPELINES_COST_STAGE_COSTS_H_
 

@@ -35,7 +35,9 @@ struct DeviceTrace {
   Bytes bytes_sent;       // messages
   int64_t messages_sent = 0;
   Bytes collective_bytes;  // sent in reductions and gathers, by rings
-  Bytes tensor_bytes;      // sent within the device's tensor-parallel group, by rings
+  // Sent within the device's tensor-parallel group, and to the devices with the other tokens of its
+  // samples, by rings.
+  Bytes tensor_bytes;
 };
 
 enum class TraceOrigin { kMeasured, kReplayed, kSimulated };

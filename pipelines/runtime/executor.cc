@@ -95,7 +95,7 @@ class ThreadedExecutor : public Executor {
         start_.wait(lock, [&] { return stop_ || generation_ >= step; });
         if (generation_ < step) return;
       }
-      const Bytes sent = SentToCopies(device);
+      const Bytes sent = SentTo(device.setup.copies), in_context = SentTo(device.setup.context);
       FillRunner* const fill = device.setup.fill;
       if (fill != nullptr) fill->BeginStep();
       absl::Status status = device.runner->Run(&device.step);
@@ -103,7 +103,8 @@ class ThreadedExecutor : public Executor {
       if (fill != nullptr && status.ok()) {
         fill->Run(FillRunner::kTail, [] { return false; });
       }
-      device.step.trace.collective_bytes += SentToCopies(device) - sent;
+      device.step.trace.collective_bytes += SentTo(device.setup.copies) - sent;
+      device.step.trace.tensor_bytes += SentTo(device.setup.context) - in_context;
       if (!status.ok()) Report(device, std::move(status));
       std::lock_guard<std::mutex> lock(mutex_);
       device.running = false;
@@ -111,9 +112,9 @@ class ThreadedExecutor : public Executor {
     }
   }
 
-  static Bytes SentToCopies(const Device& device) {
+  static Bytes SentTo(const std::vector<CommunicatorPeers*>& groups) {
     Bytes sent;
-    for (const CommunicatorPeers* copies : device.setup.copies) sent += copies->traffic();
+    for (const CommunicatorPeers* group : groups) sent += group->traffic();
     return sent;
   }
 

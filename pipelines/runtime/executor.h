@@ -54,6 +54,8 @@ struct DeviceSetup {
   CommunicatorPeers* peers = nullptr;
   // The groups whose rows its modules normalise together. What they send counts as collectives.
   std::vector<CommunicatorPeers*> copies = {};
+  // Those whose other tokens its modules attend to. What they send counts as the group's.
+  std::vector<CommunicatorPeers*> context = {};
   // Other jobs in its waits; null: none.
   FillRunner* fill = nullptr;
 };

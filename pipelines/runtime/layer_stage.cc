@@ -145,6 +145,7 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   ctx.training = !options_.forward_only;
   ctx.peers = options_.peers;
   ctx.copies = options_.copies;
+  ctx.context = options_.context;
   return ctx;
 }
 
@@ -166,7 +167,7 @@ void LayerStage::Release(StagePass pass, int place, MicroBatch* mb) const {
 
 absl::Status LayerStage::FinishWork() const {
   PIPELAB_RETURN_IF_ERROR(backend_->Finish());
-  for (const TensorPeers* peers : {options_.peers, options_.copies}) {
+  for (const TensorPeers* peers : {options_.peers, options_.copies, options_.context}) {
     if (peers != nullptr) PIPELAB_RETURN_IF_ERROR(peers->status());
   }
   return absl::OkStatus();

@@ -78,6 +78,9 @@ struct LayerStageOptions {
   // The devices of the group, this one too, where batch normalisation is to use the statistics of
   // all their rows (models/graph/batch_norm_copies.h). Null: of the own.
   TensorPeers* copies = nullptr;
+  // The devices with the other tokens of the same samples, this one too; the graph is then the
+  // device's (LayerSpec::context). Null: none.
+  TensorPeers* context = nullptr;
 };
 
 class LayerStage : public StageModule {

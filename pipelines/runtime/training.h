@@ -59,6 +59,9 @@ struct TrainingOptions {
   // (models/graph/tensor_parallel.h). Rank t of device d is d T + t, in traces too.
   int64_t tensor_parallel = 1;
   bool sequence_parallel = false;  // outside products, a group splits rows by tokens
+  // C: of the devices of each group of the schedule, C that follow one another have the same
+  // samples, and each a part of their tokens (models/graph/context_part.h).
+  int64_t context_parallel = 1;
   // Layers of each stage, "3,2,2,3" or "0-2,6;3-5" (cost/chain_partition.h); empty: ranges balanced
   // by flops.
   std::string layout;

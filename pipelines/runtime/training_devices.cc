@@ -122,21 +122,24 @@ absl::StatusOr<std::vector<std::unique_ptr<Communicator>>> TrainingDevices::Conn
 absl::Status TrainingDevices::MakeStages() {
   const Schedule& schedule = plan_.program.schedule;
   for (int t = 0; t < plan_.split.degree; ++t) {
-    const ModelGraph part = MemberGraph(plan_.graph, plan_.split, t);
-    for (int r = 0; r < schedule.placement.num_replicas(); ++r) {
-      for (int stage = 0; stage < schedule.num_stages(); ++stage) {
-        PIPELAB_RETURN_IF_ERROR(MakeStage(part, t, r, stage));
+    for (int context = 0; context < plan_.split.context; ++context) {
+      const ModelGraph part = MemberGraph(plan_.graph, plan_.split, t, context);
+      for (int r = 0; r < schedule.placement.num_replicas(); ++r) {
+        for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+          PIPELAB_RETURN_IF_ERROR(MakeStage(part, t, context, r, stage));
+        }
       }
     }
   }
   return absl::OkStatus();
 }
 
-// The stage's module on rank t of each device of its group; `part` is what such a rank has of the
-// model.
-absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int replica, int stage) {
+// The stage's module on rank t of those devices of its group that have part `context` of the
+// tokens; `part` is what such a rank has of the model.
+absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int context, int replica,
+                                        int stage) {
   const std::vector<int>& group = plan_.program.schedule.placement.groups[replica][stage];
-  for (size_t member = 0; member < group.size(); ++member) {
+  for (size_t member = context; member < group.size(); member += plan_.split.context) {
     const int rank = RankOf(group[member], t);
     Device* const device = DeviceOf(rank);
     if (device == nullptr) continue;
@@ -145,6 +148,9 @@ absl::Status TrainingDevices::MakeStage(const ModelGraph& part, int t, int repli
     if (group.size() > 1 && options_.batch_norm == BatchNormCopies::kSynchronised &&
         StageHasBatchNorm(part, plan_.partition, stage)) {
       stage_options.copies = CopiesOf(device, rank, t, group);
+    }
+    if (plan_.split.context > 1) {
+      stage_options.context = ContextOf(device, rank, t, group, member);
     }
     PIPELAB_ASSIGN_OR_RETURN(auto module, LayerStage::Create(part, plan_.partition, stage,
                                                              device->backend.get(), stage_options));
@@ -171,8 +177,9 @@ LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t m
   const std::vector<int>& group = schedule.placement.groups[replica][stage];
   LayerStageOptions o;
   o.micro_batch_size = options_.micro_batch_size * schedule.MicroBatchSize(stage);
-  o.data_parallel_size = static_cast<int>(group.size());
-  o.member = static_cast<int>(member);
+  // Those with parts of the same samples are one.
+  o.data_parallel_size = static_cast<int>(group.size()) / static_cast<int>(plan_.split.context);
+  o.member = static_cast<int>(member) / static_cast<int>(plan_.split.context);
   o.data = &batches_;
   o.seed = options_.seed;
   o.optimizer = options_.optimizer;
@@ -187,14 +194,29 @@ LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t m
 // What normalises together with the device's stage.
 TensorPeers* TrainingDevices::CopiesOf(Device* device, int rank, int t,
                                        const std::vector<int>& group) {
-  std::vector<int> ranks;
-  for (int d : group) ranks.push_back(RankOf(d, t));
-  std::sort(ranks.begin(), ranks.end());
-  DeviceSetup& setup = setups_[rank - first_rank_];
-  device->copies.push_back(std::make_unique<CommunicatorPeers>(
-      setup.communicator.get(), std::move(ranks), options_.wait_limit));
-  setup.copies.push_back(device->copies.back().get());
+  device->copies.push_back(PeersOf(rank, t, group));
+  setups_[rank - first_rank_].copies.push_back(device->copies.back().get());
   return device->copies.back().get();
+}
+
+// Those that have the other tokens of its samples.
+TensorPeers* TrainingDevices::ContextOf(Device* device, int rank, int t,
+                                        const std::vector<int>& group, size_t member) {
+  const size_t context = plan_.split.context;
+  const auto first = group.begin() + static_cast<int64_t>(member - member % context);
+  const std::vector<int> devices(first, first + static_cast<int64_t>(context));
+  device->context.push_back(PeersOf(rank, t, devices));
+  setups_[rank - first_rank_].context.push_back(device->context.back().get());
+  return device->context.back().get();
+}
+
+std::unique_ptr<CommunicatorPeers> TrainingDevices::PeersOf(int rank, int t,
+                                                            const std::vector<int>& devices) {
+  std::vector<int> ranks;
+  for (int d : devices) ranks.push_back(RankOf(d, t));
+  std::sort(ranks.begin(), ranks.end());
+  return std::make_unique<CommunicatorPeers>(setups_[rank - first_rank_].communicator.get(),
+                                             std::move(ranks), options_.wait_limit);
 }
 
 ChainEdges TrainingDevices::ChainEdgesOf(int stage, const LayerStageOptions& options) const {

@@ -70,6 +70,8 @@ class TrainingDevices {
     std::unique_ptr<CommunicatorPeers> peers;  // null where it computes alone
     // The groups of its stages that have batch normalisations and several devices.
     std::vector<std::unique_ptr<CommunicatorPeers>> copies;
+    // Those of its stages that have the other tokens of the same samples.
+    std::vector<std::unique_ptr<CommunicatorPeers>> context;
     std::vector<std::unique_ptr<LayerStage>> stages;
     std::vector<std::unique_ptr<ChainedStage>> chained;  // around these, where they are a chain
 
@@ -88,9 +90,12 @@ class TrainingDevices {
       int ranks, std::vector<ComputeDevice>* computes);
   absl::Status MakeStages();
   absl::Status MakeFills(const std::vector<ComputeDevice>& computes);
-  absl::Status MakeStage(const ModelGraph& part, int t, int replica, int stage);
+  absl::Status MakeStage(const ModelGraph& part, int t, int context, int replica, int stage);
   LayerStageOptions StageOptions(int replica, int stage, size_t member) const;
   TensorPeers* CopiesOf(Device* device, int rank, int t, const std::vector<int>& group);
+  TensorPeers* ContextOf(Device* device, int rank, int t, const std::vector<int>& group,
+                         size_t member);
+  std::unique_ptr<CommunicatorPeers> PeersOf(int rank, int t, const std::vector<int>& devices);
   ChainEdges ChainEdgesOf(int stage, const LayerStageOptions& options) const;
   Device* DeviceOf(int rank) const;
   std::vector<int> TensorRanks(int device) const;

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "models/graph/context_parallel.h"
 #include "pipelines/ir/validate.h"
 #include "pipelines/ir/versions.h"
 #include "pipelines/step/local_stages.h"
@@ -37,6 +38,37 @@ absl::StatusOr<Schedule> ScheduleOf(const ModelGraph& graph, const TrainingOptio
   return MakeSchedule(options.scheme, sizes);
 }
 
+// Devices with parts of the same samples meet within their passes, and rows go from each to its
+// like.
+absl::Status CheckContextGroups(const Schedule& s, const TrainingOptions& options) {
+  const int context = static_cast<int>(options.context_parallel);
+  if (context == 1) return absl::OkStatus();
+  const auto error = [&](const auto&... words) {
+    return absl::InvalidArgumentError(absl::StrCat("--context_parallel=", context, ": ", words...));
+  };
+  if (options.sequential || !s.micro_batches_of_stage.empty()) {
+    return error("stages must be a chain with micro-batches of one size");
+  }
+  for (const auto& replica : s.placement.groups) {
+    for (int stage = 0; stage < s.num_stages(); ++stage) {
+      const std::vector<int>& group = replica[stage];
+      if (group.size() % context != 0 || group.size() != replica[0].size()) {
+        return error("stage ", stage, " has ", group.size(),
+                     " devices; each stage must have as many, a multiple of it");
+      }
+      for (size_t member = 0; member < group.size(); ++member) {
+        const int first = group[member - member % context];
+        const bool ascending = member % context == 0 || group[member] > group[member - 1];
+        if (!ascending || s.order[group[member]] != s.order[first]) {
+          return error("devices ", first, " and ", group[member], " share the samples of stage ",
+                       stage, ": they must be ascending and run the same actions in one order");
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   const ModelGraph& graph = plan->graph;
   PIPELAB_RETURN_IF_ERROR(CheckOptimizer(options.optimizer));
@@ -59,6 +91,7 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   }
   PIPELAB_ASSIGN_OR_RETURN(plan->slices, ChooseSlices(graph, parts.schedule, options.slices));
   PIPELAB_RETURN_IF_ERROR(CheckBatchNorm(graph, partition, parts.schedule, options.batch_norm));
+  PIPELAB_RETURN_IF_ERROR(CheckContextGroups(parts.schedule, options));
   const GroupedModel model = {graph, {}};
   StepModel on;
   on.model = &model;
@@ -67,7 +100,8 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   parts.model = &on;
   parts.partition = &partition;
   parts.slices = plan->slices;
-  parts.micro_batch_size = options.micro_batch_size;
+  parts.config.context = parts.members = static_cast<int>(options.context_parallel);
+  parts.micro_batch_size = options.micro_batch_size * options.context_parallel;
   parts.config.tensor = static_cast<int>(plan->split.degree);
   parts.config.sequence_parallel = plan->split.sequence;
   parts.config.batch_norm = options.batch_norm;
@@ -105,8 +139,9 @@ absl::Status CountUpdates(TrainingPlan* plan) {
 absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSource& batches,
                                           const TrainingOptions& options) {
   TrainingPlan plan;
-  plan.split = {options.tensor_parallel, options.sequence_parallel};
+  plan.split = {options.tensor_parallel, options.sequence_parallel, options.context_parallel};
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, plan.split));
+  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, plan.split));
   const NumberWidth width{SizeOf(options.devices.activations())};
   PIPELAB_ASSIGN_OR_RETURN(plan.graph, WithNumberWidth(graph, width, "--dtype=bf16"));
   PIPELAB_RETURN_IF_ERROR(MakeProgram(options, &plan));

@@ -61,9 +61,10 @@ double Sum(const std::vector<StageCost>& groups, bool recompute) {
   return sum;
 }
 
-// Of forward, backward and recompute, the share that is collectives of the tensor-parallel group.
+// Of forward, backward and recompute, the share that is collectives of the tensor-parallel group
+// and of context parallelism.
 absl::StatusOr<double> TensorShareOf(const StepModel& model, const StepConfig& c) {
-  if (c.tensor == 1 || model.cluster == nullptr) return 0.0;
+  if (!c.split().divides() || model.cluster == nullptr) return 0.0;
   ClusterSpec free = *model.cluster;
   free.device.collective_overhead.reset();
   for (ClusterLevel& level : free.levels) {

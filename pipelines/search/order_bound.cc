@@ -32,7 +32,7 @@ CostTable OrderBound::CostsOfRuns() const {
 }
 
 std::vector<Nanoseconds> OrderBound::FirstGathers() const {
-  if (placed_.config().data == 1 || placed_.config().sharding != Sharding::kFully) return {};
+  if (placed_.config().copies() == 1 || placed_.config().sharding != Sharding::kFully) return {};
   const Schedule& s = placed_.order().schedule;
   std::vector<Nanoseconds> gathers(s.num_devices());
   for (int d = 0; d < s.num_devices(); ++d) {
@@ -45,7 +45,7 @@ std::vector<Nanoseconds> OrderBound::FirstGathers() const {
 
 const std::vector<Bytes>& OrderBound::Peaks() {
   const StepConfig& c = placed_.config();
-  const bool runs = c.data > 1 && ShardsGradients(c.sharding);
+  const bool runs = c.copies() > 1 && ShardsGradients(c.sharding);
   std::vector<Bytes>& peaks =
       peaks_[absl::StrCat(placed_.key(), " ", runs ? ShardingName(c.sharding) : "")];
   if (peaks.empty()) {
@@ -74,7 +74,7 @@ absl::StatusOr<StepCache::Limits> OrderBound::LimitsOf(StepConfig c, Bytes memor
   if (!CanWalkOrder(*placement)) return limits;
   PIPELAB_RETURN_IF_ERROR(placement_.Set(c, *placement));
   if (time > Nanoseconds(0)) limits.too_long = time + Nanoseconds(1) - placement_.LeastStepTime();
-  if (c.data > 1 && c.sharding == Sharding::kReplicated) {
+  if (c.copies() > 1 && c.sharding == Sharding::kReplicated) {
     c.sharding = Sharding::kOptimizer;
     PIPELAB_RETURN_IF_ERROR(placement_.Set(c, *placement));
   }

@@ -37,7 +37,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
   }
   config_ = c;
   order_.sharding = c.sharding;
-  order_.devices_per_member = c.data;
+  order_.devices_per_member = c.copies();
   SetRings();
   SetStates();
   return absl::OkStatus();
@@ -46,7 +46,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
 // The same for all schemes on a grid.
 void PlacedStep::SetRings() {
   const StepConfig& c = config_;
-  std::vector<PathCost>& rings = rings_of_grid_[{c.pipeline, c.tensor, c.data, c.ranks}];
+  std::vector<PathCost>& rings = rings_of_grid_[{c.pipeline, c.tensor, c.context, c.data, c.ranks}];
   if (rings.empty()) {
     for (int p = 0; p < c.pipeline; ++p) rings.push_back(network_->DataRing(p));
   }
@@ -156,7 +156,7 @@ Nanoseconds PlacedStep::ReductionTime(const StageCopy& copy) const {
 
 // Rounded down: it is a bound.
 Nanoseconds PlacedStep::TimeOfRing(int device, Collective kind, Bytes bytes) const {
-  return network_->CallOverhead() + RingTime((*rings_)[device], config_.data, kind, bytes) -
+  return network_->CallOverhead() + RingTime((*rings_)[device], config_.copies(), kind, bytes) -
          Nanoseconds(1);
 }
 

@@ -66,7 +66,7 @@ class PlacedStep {
 
  private:
   bool one_group() const {
-    return config_.data > 1 && order_.schedule.placement.num_replicas() == 1;
+    return config_.copies() > 1 && order_.schedule.placement.num_replicas() == 1;
   }
   // Of a copy of a stage; of one beside another on its device.
   struct State {
@@ -89,7 +89,7 @@ class PlacedStep {
   std::vector<State> states_;                     // [stage]
   const std::vector<PathCost>* rings_ = nullptr;  // [pipeline device] a step of that of all copies
   // By P, T, D and the order of ranks.
-  std::map<std::tuple<int, int, int, RankOrder>, std::vector<PathCost>> rings_of_grid_;
+  std::map<std::tuple<int, int, int, int, RankOrder>, std::vector<PathCost>> rings_of_grid_;
 };
 
 }  // namespace pipelab

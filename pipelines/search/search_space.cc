@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "models/graph/context_parallel.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
@@ -37,7 +38,11 @@ class SearchSpace {
       const int64_t rest = search_.devices / tensor;
       for (int64_t pipeline = 1; pipeline <= rest; ++pipeline) {
         if (rest % pipeline != 0 || (pipeline == 1) == method_.pipeline) continue;
-        PIPELAB_RETURN_IF_ERROR(Grids(static_cast<int>(pipeline), static_cast<int>(tensor)));
+        for (int64_t context = 1; context <= search_.max_context; context *= 2) {
+          if (rest / pipeline % context != 0) break;
+          PIPELAB_RETURN_IF_ERROR(Grids(static_cast<int>(pipeline), static_cast<int>(tensor),
+                                        static_cast<int>(context)));
+        }
       }
     }
     return absl::OkStatus();
@@ -48,11 +53,12 @@ class SearchSpace {
     return CheckTensorParallel(model_.model->graph, {tensor, false}).ok();
   }
 
-  absl::Status Grids(int pipeline, int tensor) {
+  absl::Status Grids(int pipeline, int tensor, int context) {
     StepConfig c;
     c.pipeline = pipeline;
     c.tensor = tensor;
-    c.data = static_cast<int>(search_.devices / pipeline / tensor);
+    c.context = context;
+    c.data = static_cast<int>(search_.devices / pipeline / tensor / context);
     c.residency = method_.residency;
     c.overlap_pipeline = method_.overlap_pipeline;
     c.overlap_data = method_.overlap_data;
@@ -67,6 +73,7 @@ class SearchSpace {
       if (sequence && tensor == 1) continue;
       c.sequence_parallel = sequence;
       if (!CheckTensorParallel(model_.model->graph, c.split()).ok()) continue;
+      if (!CheckContextParallel(model_.model->graph, c.split()).ok()) continue;
       PIPELAB_RETURN_IF_ERROR(Batches(c));
     }
     return absl::OkStatus();
@@ -139,7 +146,7 @@ class SearchSpace {
 
   absl::Status Shardings(StepConfig c) {
     for (const Sharding sharding : method_.shardings) {
-      if (c.data == 1 && sharding != Sharding::kReplicated && method_.shardings.size() > 1) {
+      if (c.copies() == 1 && sharding != Sharding::kReplicated && method_.shardings.size() > 1) {
         continue;  // nothing to shard: the same as replicated
       }
       c.sharding = sharding;

@@ -105,6 +105,19 @@ INSTANTIATE_TEST_SUITE_P(Cases, SearchOf,
                                          SearchCase{"dgx-a100", 32, 0.03, true},
                                          SearchCase{"dgx-h100", 256, 0.05, false}));
 
+// A batch of 2 leaves most of 16 devices to the tokens, where that is asked for.
+TEST_F(SearchTest, ContextParallelismIsLookedAtWhereAskedFor) {
+  search_ = ByAllMethods(16, 2);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult without, Search(grid_, search_));
+  for (const RankedStep& r : without.best) EXPECT_EQ(r.config.context, 1);
+  search_.max_context = 4;
+  ExpectEqualsSimulatingAll(grid_, search_);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(grid_, search_));
+  EXPECT_LE(found.best[0].step_time, without.best[0].step_time);
+  EXPECT_TRUE(std::any_of(found.best.begin(), found.best.end(),
+                          [](const RankedStep& r) { return r.config.context > 1; }));
+}
+
 // Layers of unlike costs, with skips from layer to layer, some that no group can divide.
 ModelGraph RandomModel(uint64_t seed) {
   const CounterRng rng(seed, "search_test");

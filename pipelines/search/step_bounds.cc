@@ -43,7 +43,7 @@ StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()
 Bytes StepBounds::LeastState(const StepConfig& c) const {
   // Values, gradients, the optimizer's tensors, 4 bytes each.
   const double all = 4 * static_cast<double>(parameters_) / c.pipeline / c.tensor;
-  const double part = all / c.data, tensors = model_.optimizer_tensors;
+  const double part = all / c.copies(), tensors = model_.optimizer_tensors;
   double state = 0;
   switch (c.sharding) {
     case Sharding::kReplicated:
@@ -64,8 +64,8 @@ Bytes StepBounds::LeastState(const StepConfig& c) const {
 
 absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                         int stages) {
-  const auto key =
-      std::make_tuple(c.tensor, c.sequence_parallel, c.micro_batch_size, c.recompute, stages);
+  const auto key = std::make_tuple(c.tensor, c.sequence_parallel, c.context, c.micro_batch_size,
+                                   c.recompute, stages);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* groups, cache_.UnitTimesOf(c));

@@ -29,7 +29,10 @@ Bytes TrafficOf(const StageCost::TensorTraffic& stage, ActionKind kind) {
 
 void AddTensorTraffic(const Program& program, const CostTable& costs,
                       const InstructionCostTable& instruction_costs, Trace* trace) {
-  if (costs.tensor_parallel == 1) return;
+  const bool context = std::any_of(
+      costs.stages.begin(), costs.stages.end(),
+      [](const StageCost& stage) { return stage.tensor_traffic.backward_input > Bytes(0); });
+  if (costs.tensor_parallel == 1 && !context) return;
   const Schedule& s = program.schedule;
   const int64_t slice_parts = costs.SliceParts(s);
   for (int d = 0; d < s.num_devices(); ++d) {

@@ -16,7 +16,7 @@ namespace {
 // takes a simulation.
 std::vector<Bytes> MemoryWithRuns(const Step& step) {
   std::vector<Bytes> memory;
-  if (step.config.data == 1 || !ShardsGradients(step.config.sharding)) return memory;
+  if (step.config.copies() == 1 || !ShardsGradients(step.config.sharding)) return memory;
   for (const MemoryPeak& peak : PeakMemory(step.program, step.costs)) {
     memory.push_back(peak.parts.total());
   }

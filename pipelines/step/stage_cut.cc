@@ -136,8 +136,9 @@ absl::StatusOr<std::vector<StageEnd>> StageEnds(const StepModel& model, const St
 }  // namespace
 
 TensorGroup TensorGroupOf(const StepModel& model, TensorParallel split) {
-  if (model.cluster == nullptr) return {split, PathCost()};
-  return {split, RingStep(*model.cluster, {split.degree, 1})};
+  if (model.cluster == nullptr) return {split, PathCost(), PathCost()};
+  return {split, RingStep(*model.cluster, {split.degree, 1}),
+          RingStep(*model.cluster, {split.context, split.degree})};
 }
 
 std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule) {

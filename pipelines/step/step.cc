@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "models/graph/context_parallel.h"
 #include "models/graph/token_slice.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/layer_times.h"
@@ -24,18 +25,20 @@ namespace {
 
 absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
   for (const auto& [key, value] : {std::make_pair("P", c.pipeline), std::make_pair("T", c.tensor),
-                                   std::make_pair("D", c.data)}) {
+                                   std::make_pair("C", c.context), std::make_pair("D", c.data)}) {
     if (value < 1) {
       return absl::InvalidArgumentError(absl::StrCat(key, "=", value, ": must be at least 1"));
     }
   }
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(model.model->graph, c.split(), "T", "sequence"));
+  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(model.model->graph, c.split(), "C"));
   if (model.cluster == nullptr || c.devices() <= model.cluster->max_devices()) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "P=", c.pipeline, " x T=", c.tensor, " x D=", c.data, " is ", c.devices(),
-      " devices; cluster ", model.cluster->name, " has ", model.cluster->max_devices()));
+      "P=", c.pipeline, " x T=", c.tensor, c.context > 1 ? absl::StrCat(" x C=", c.context) : "",
+      " x D=", c.data, " is ", c.devices(), " devices; cluster ", model.cluster->name, " has ",
+      model.cluster->max_devices()));
 }
 
 // Of a program of parts that say how large their micro-batches are.
@@ -151,7 +154,8 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
   RankGrid grid;
   grid.pipeline = c.pipeline;
   grid.tensor = c.tensor;
-  grid.data = c.data;
+  grid.data = c.copies();
+  grid.context = c.context;
   grid.order = c.ranks;
   grid.members = members;
   grid.divided_messages = c.divided_messages();
@@ -180,8 +184,8 @@ absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph, const
 }
 
 int MembersOf(const StepModel& model, const StepConfig& c) {
-  const bool fold = model.fold_data && c.data % 2 == 0 && !HasBatchNorms(model);
-  return fold ? 2 : c.data;
+  const bool fold = model.fold_data && c.copies() % 2 == 0 && !HasBatchNorms(model);
+  return fold ? 2 : c.copies();
 }
 
 LoweringOptions LoweringOf(const StepConfig& c) {
@@ -214,7 +218,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.costs.divided_messages = c.divided_messages();
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
-  step.program.devices_per_member = c.data / parts.members;
+  step.program.devices_per_member = c.copies() / parts.members;
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;

@@ -80,9 +80,10 @@ struct StepParts {
   // The grid, and how the step is run. The schedule has `members` devices for each of P.
   StepConfig config;
   int members = 1;
-  int64_t micro_batch_size = 1;  // of the program's smallest micro-batches, over their group
-  std::vector<int64_t> slices;   // tokens of each slice; empty: whole samples
-  LoweringOptions lowering;      // LoweringOf(config), and what only a training asks for
+  // Of the program's smallest micro-batches, over their group: C times their samples.
+  int64_t micro_batch_size = 1;
+  std::vector<int64_t> slices;  // tokens of each slice; empty: whole samples
+  LoweringOptions lowering;     // LoweringOf(config), and what only a training asks for
   // Of one copy, where they are known (StepCache).
   const CostTable* costs = nullptr;
 };

@@ -39,7 +39,7 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
                    c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation), "/",
                    SchemeSizes(c).forwards_first);
   if (!timed) return key;
-  absl::StrAppend(&key, "/", c.tensor, "/", c.data, "/", c.sequence_parallel, "/",
+  absl::StrAppend(&key, "/", c.tensor, "/", c.context, "/", c.data, "/", c.sequence_parallel, "/",
                   c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
                   RecomputeName(c.recompute), "/", c.whole_messages, "/", RankOrderName(c.ranks));
   return key;

@@ -89,9 +89,9 @@ class StepCache {
   Flops ModelFlops(int64_t samples, bool forward_only = false);
 
  private:
-  // Tensor-parallel degree, sequence parallelism, samples, rule of the cut, and recomputation where
-  // stages cost something else.
-  using SizeKey = std::tuple<int, bool, int64_t, CutRule, Recompute>;
+  // Tensor-parallel degree, sequence parallelism, context parallelism, samples, rule of the cut, and
+  // recomputation where stages cost something else.
+  using SizeKey = std::tuple<int, bool, int, int64_t, CutRule, Recompute>;
   struct Cut {
     ModelPartition partition;
     std::vector<Tie> ties;
@@ -99,8 +99,9 @@ class StepCache {
   };
 
   static SizeKey SizeOf(const StepConfig& c) {
-    return {c.tensor, c.sequence_parallel, c.micro_batch_size, c.cut,
-            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
+    return {c.tensor,  c.sequence_parallel,
+            c.context, c.micro_batch_size,
+            c.cut,     c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
   // Heads are of stages that learn locally, where the model has none of its own.
   absl::StatusOr<StageLearning> LearningOf(const StepConfig& config);

@@ -9,6 +9,7 @@
 // separated by commas. What is left out has its default:
 //
 //   P, T, D         devices of the pipeline, of a tensor-parallel group, data-parallel copies (1)
+//   C               devices that divide each sample's tokens, in each copy (1)
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
 //   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
@@ -38,7 +39,7 @@
 //
 // Ranks are (p D + d) T + t: tensor groups are innermost, then data, then the pipeline; with
 // ranks=tp-pp-dp they are (d P + p) T + t, with tp-dp-mirror (q D + d) T + t with q = 0 2 4 .. 5
-// 3 1.
+// 3 1. With context parallelism C T is in the place of T, and c T + t in that of t.
 #ifndef PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
 #define PIPELAB_PIPELINES_STEP_STEP_CONFIG_H_
 
@@ -75,7 +76,7 @@ absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
 
 struct StepConfig {
   std::string scheme = "1f1b";
-  int pipeline = 1, tensor = 1, data = 1;
+  int pipeline = 1, tensor = 1, context = 1, data = 1;
   int virtual_stages = 0;
   int64_t micro_batch_size = 1;
   int micro_batches = 1;
@@ -96,8 +97,10 @@ struct StepConfig {
 
   // Samples of a step, and ranks.
   int64_t batch() const { return micro_batch_size * micro_batches * data; }
-  int64_t devices() const { return int64_t{pipeline} * tensor * data; }
-  TensorParallel split() const { return {tensor, sequence_parallel}; }
+  int64_t devices() const { return int64_t{pipeline} * tensor * copies(); }
+  // Ranks with the same weights, or the same part of them: what sums gradients, and shards.
+  int copies() const { return context * data; }
+  TensorParallel split() const { return {tensor, sequence_parallel, context}; }
   // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }
   // Whether the scheme is a file.

@@ -19,6 +19,7 @@ StepConfig Everything() {
   c.scheme = "interleaved";
   c.pipeline = 8;
   c.tensor = 4;
+  c.context = 3;
   c.data = 2;
   c.virtual_stages = 4;
   c.micro_batch_size = int64_t{1} << 40;
@@ -55,7 +56,7 @@ TEST(StepConfig, TextAndJsonReadBackToTheSameValue) {
     EXPECT_EQ(of_json, c);
   }
   EXPECT_EQ(Everything().batch(), (int64_t{1} << 40) * 32);
-  EXPECT_EQ(Everything().devices(), 64);
+  EXPECT_EQ(Everything().devices(), 8 * 4 * 3 * 2);
 }
 
 TEST(StepConfig, WhatIsLeftOutHasItsDefault) {

@@ -86,6 +86,7 @@ std::vector<StepField> MakeFields() {
       IntegerField("V", "virtual_stages", &StepConfig::virtual_stages, 0, true),
       IntegerField("b", "micro_batch_size", &StepConfig::micro_batch_size, 1, true),
       IntegerField("M", "micro_batches", &StepConfig::micro_batches, 1, true),
+      IntegerField("C", "context", &StepConfig::context, 1),
       NamedField<Sharding>("sharding", &StepConfig::sharding, ShardingName, FindSharding),
       NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),

@@ -1,0 +1,69 @@
+#include "models/graph/context_parallel.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace pipelab {
+namespace {
+
+// The degree nearest to the asked one whose `chunks` of each part divide the tokens.
+int64_t NearestContext(int64_t tokens, int64_t chunks, int64_t asked) {
+  int64_t nearest = 1;
+  for (int64_t degree = 2; degree * chunks <= tokens; ++degree) {
+    const bool nearer = std::abs(degree - asked) < std::abs(nearest - asked);
+    if (tokens % (degree * chunks) == 0 && nearer) nearest = degree;
+  }
+  return nearest;
+}
+
+}  // namespace
+
+ContextPart ContextPartOf(const ModelGraph& graph, int64_t parts, int64_t part) {
+  if (parts == 1) return {};
+  const bool causal = std::any_of(
+      graph.layers.begin(), graph.layers.end(),
+      [](const LayerSpec& layer) { return layer.split.context == ContextUse::kCausalKeys; });
+  return {parts, part, causal};
+}
+
+absl::Status CheckContextParallel(const ModelGraph& graph, TensorParallel split,
+                                  absl::string_view option) {
+  const std::string given = absl::StrCat(option, "=", split.context);
+  if (split.context < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(given, ": must be at least 1"));
+  }
+  if (split.context == 1) return absl::OkStatus();
+  const ContextPart part = ContextPartOf(graph, split.context, 0);
+  for (const LayerSpec& layer : graph.layers) {
+    const std::string name = absl::StrCat("layer \"", layer.name, "\"");
+    if (layer.split.context == ContextUse::kNone) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          given, ": ", name, " (", layer.kind,
+          ") cannot be computed by devices with parts of the tokens; ", option, " must be 1"));
+    }
+    if (layer.split.context == ContextUse::kKeys && part.balanced) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(given, ": ", name, " has no causal mask, and another layer has one; ",
+                       option, " must be 1"));
+    }
+    const int64_t tokens = TokensOf(layer);
+    if (tokens % part.divisor() != 0) {
+      const char* const what = part.balanced ? ": twice it must divide the " : ": must divide the ";
+      return absl::InvalidArgumentError(absl::StrCat(
+          given, what, tokens, " tokens of ", name, part.balanced ? ", for a causal mask" : "",
+          "; the nearest that does is ", NearestContext(tokens, part.chunks(), split.context)));
+    }
+    if (split.sequence && tokens / split.context % split.degree != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(given, ": the ", tokens / split.context, " tokens of ", name,
+                       " that a device has must divide among its tensor-parallel group of ",
+                       split.degree, ", which splits rows by tokens"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipelab

@@ -1,0 +1,187 @@
+// Stage costs of one of the devices that divide each sample's tokens.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/graph/context_part.h"
+#include "models/specs/gpt_attention_spec.h"
+#include "models/specs/kept_activations.h"
+#include "models/specs/megatron_kernels.h"
+#include "models/zoo/gpt.h"
+#include "models/zoo/transformer.h"
+#include "pipelines/cluster/catalog.h"
+#include "pipelines/cost/stage_costs.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kSamples = 2, kHidden = 32;
+
+ModelGraph Gpt(int64_t tokens) {
+  GptConfig c;
+  c.layers = 1;
+  c.hidden = kHidden;
+  c.heads = 4;
+  c.tokens = tokens;
+  c.vocabulary = 40;
+  return *BuildGpt(c);
+}
+
+// Embedding; attention; MLP; head.
+ModelPartition LayerByLayer(const ModelGraph& graph) {
+  return *MakeRangePartition(graph, {0, 1, 2, 3});
+}
+
+// 1 us a step, a byte a nanosecond.
+StageCostOptions Options(int64_t context, int64_t tensor = 1, bool sequence = false) {
+  StageCostOptions options;
+  options.rate = FlopsPerSecond(1e9);
+  const PathCost hop = {Microseconds(1), BytesPerSecond(1e9)};
+  options.tensor = {{tensor, sequence, context}, hop, hop};
+  return options;
+}
+
+CostTable CostsOf(const ModelGraph& graph, const StageCostOptions& options) {
+  return *ComputeStageCosts(graph, LayerByLayer(graph), kSamples, options);
+}
+
+// Where chunks are whole blocks of query rows, attention is divided exactly, as all else is; the
+// gather of keys and values takes C - 1 steps.
+TEST(ContextStageCosts, WorkAndActivationsAreDivided) {
+  constexpr int64_t kTokens = 1024;
+  const ModelGraph graph = Gpt(kTokens);
+  const CostTable whole = CostsOf(graph, Options(1));
+  for (const int64_t c : {2, 4, 8}) {
+    const CostTable part = CostsOf(graph, Options(c));
+    const int64_t keys = 4 * kSamples * kTokens * 2 * kHidden;
+    const int64_t gather = (1000 + keys / c) * (c - 1);
+    for (int stage = 0; stage < 4; ++stage) {
+      SCOPED_TRACE(stage);
+      const StageCost &w = whole.stages[stage], &p = part.stages[stage];
+      const int64_t gathers = stage == 1 ? 1 : 0;
+      EXPECT_NEAR(p.forward.value(), w.forward.value() / c + gathers * gather, 1);
+      EXPECT_NEAR(p.backward_input.value(), w.backward_input.value() / c + 2 * gathers * gather, 1);
+      EXPECT_NEAR(p.backward_weight.value(), w.backward_weight.value() / c, 1);
+      EXPECT_EQ(p.tensor_traffic.forward, Bytes(gathers * keys / c * (c - 1)));
+      EXPECT_EQ(p.tensor_traffic.backward_input, Bytes(2 * gathers * keys / c * (c - 1)));
+      EXPECT_EQ(p.memory.kept * c, w.memory.kept);
+      EXPECT_EQ(p.memory.kept_for_weight * c, w.memory.kept_for_weight);
+      EXPECT_EQ(p.memory.state, w.memory.state);
+      EXPECT_EQ(p.memory.gradients, w.memory.gradients);
+      EXPECT_EQ(p.step, w.step);
+    }
+    for (size_t e = 0; e < whole.edge_bytes.size(); ++e) {
+      EXPECT_EQ(part.edge_bytes[e] * c, whole.edge_bytes[e]);
+    }
+  }
+}
+
+// Pairs of queries and keys of each device, counted one by one in blocks of query rows, are what the
+// flops are of, on every device.
+TEST(ContextStageCosts, EveryDeviceHasThePairsOfTheFlops) {
+  for (const int64_t tokens : {256, 512, 720}) {
+    const ModelGraph graph = Gpt(tokens);
+    for (const int64_t c : {2, 3, 4}) {
+      if (tokens % (2 * c) != 0) continue;
+      const Flops scores = ShareOf(graph.layers[1], 1, TokenSlice(), {1, false, c}).costs.forward -
+                           MatmulFlops(tokens / c, 4 * kHidden, kHidden);
+      for (int64_t part = 0; part < c; ++part) {
+        int64_t pairs = 0;
+        for (const TokenSlice& chunk : ContextPart{c, part, true}.Tokens(tokens)) {
+          for (int64_t row = 0; row < chunk.count; ++row) {
+            const int64_t block_end = std::min(row / 64 * 64 + 64, chunk.count);
+            pairs += chunk.first + block_end;
+          }
+        }
+        EXPECT_EQ(scores.value(), 2 * MatmulFlops(1, pairs, kHidden).value());
+      }
+    }
+  }
+}
+
+// Forward and backward of attention at their fullest, by hand: 16 tokens, two devices.
+TEST(ContextStageCosts, PeaksByHand) {
+  const ModelGraph graph = Gpt(16);
+  const auto layer = ShareOf(graph.layers[1], kSamples, TokenSlice(), {1, false, 2}).costs;
+  const int64_t m = kSamples * 8, mc = m * kHidden, keys = 2 * m * 2 * kHidden;
+  const int64_t statistics = 2 * m, lse = m * 4, scratch = 4 * 16;
+  const int64_t gathered = 3 * mc + 2 * keys;             // while they are put in order
+  const int64_t attends = lse + 4 * mc + keys + scratch;  // beside them
+  const int64_t branch = lse + 4 * mc + mc;
+  EXPECT_EQ(layer.forward_peak, Bytes(4 * (statistics + std::max({gathered, attends, branch}))));
+  EXPECT_EQ(layer.backward_input_peak, Bytes(4 * (4 * mc + 2 * scratch + 2 * keys)));
+  EXPECT_EQ(layer.kept, Bytes(4 * (statistics + lse + 4 * mc)));
+  EXPECT_EQ(layer.output, Bytes(4 * mc));
+}
+
+// Both divisions together, with rows split by tokens too.
+TEST(ContextStageCosts, WithTensorParallelGroups) {
+  constexpr int64_t kTokens = 1024;
+  const ModelGraph graph = Gpt(kTokens);
+  for (const bool sequence : {false, true}) {
+    const CostTable group = CostsOf(graph, Options(1, 2, sequence));
+    const CostTable both = CostsOf(graph, Options(2, 2, sequence));
+    for (int stage = 0; stage < 4; ++stage) {
+      EXPECT_EQ(both.stages[stage].memory.kept * 2, group.stages[stage].memory.kept);
+      EXPECT_EQ(both.stages[stage].memory.state, group.stages[stage].memory.state);
+      EXPECT_EQ(both.stages[stage].step, group.stages[stage].step);
+    }
+    const TensorShare one = ShareOf(graph.layers[1], kSamples, TokenSlice(), {2, sequence, 1}),
+                      two = ShareOf(graph.layers[1], kSamples, TokenSlice(), {2, sequence, 2});
+    ASSERT_EQ(one.forward.size(), two.forward.size());
+    for (size_t i = 0; i < one.forward.size(); ++i) {
+      EXPECT_EQ(two.forward[i].bytes * 2, one.forward[i].bytes);
+    }
+    ASSERT_EQ(two.context.forward.size(), 1);
+    EXPECT_EQ(two.context.forward[0].bytes,
+              Bytes(4 * kSamples * kTokens * kHidden));  // half of k, v
+    EXPECT_TRUE(one.context.forward.empty());
+  }
+}
+
+// Predictions of published systems: their kernels' rows and kept activations are divided, too.
+TEST(ContextStageCosts, MegatronsKernels) {
+  constexpr int64_t kTokens = 1024;
+  const ModelGraph graph =
+      WithMegatronActivations(WithMegatronKernels(Gpt(kTokens), AttentionKernels::kFused));
+  StageCostOptions one = Options(1), four = Options(4);
+  Machine machine = {LoadCluster("--cluster", "dgx-a100")->device, NumberType::kBf16};
+  machine.device.host_launch.reset();  // the host would take longer than these few numbers
+  one.machine = four.machine = machine;
+  const CostTable whole = CostsOf(graph, one), part = CostsOf(graph, four);
+  for (int stage = 0; stage < 4; ++stage) {
+    EXPECT_EQ(part.stages[stage].memory.kept * 4, whole.stages[stage].memory.kept) << stage;
+    EXPECT_LT(part.stages[stage].backward_weight, whole.stages[stage].backward_weight) << stage;
+  }
+}
+
+TEST(ContextStageCosts, RefusesLayersThatNeedOtherTokens) {
+  const auto message = [](const ModelGraph& graph, const StageCostOptions& options) {
+    const ModelPartition all = *MakeRangePartition(graph, {0});
+    return std::string(ComputeStageCosts(graph, all, kSamples, options).status().message());
+  };
+  EXPECT_THAT(
+      message(WithMegatronKernels(Gpt(64)), Options(2)),
+      HasSubstr("--context_parallel=2: layer \"block0/attention\" (unfused_attention) cannot "
+                "be computed by devices with parts of the tokens"));
+  TransformerConfig c;
+  c.layers = 2;
+  c.hidden = kHidden;
+  c.heads = 4;
+  c.feed_forward = 80;
+  c.source_tokens = c.target_tokens = 16;
+  c.vocabulary = 40;
+  EXPECT_THAT(message(*BuildTransformer(c), Options(2)), HasSubstr("--context_parallel=2: layer"));
+  EXPECT_THAT(message(Gpt(16), Options(16)), HasSubstr("the nearest that does is 8"));
+  StageCostOptions slices = Options(2);
+  slices.slices = {8, 8};
+  EXPECT_THAT(message(Gpt(16), slices), HasSubstr("--context_parallel: not with token slices"));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,160 @@
+// A small GPT whose samples' tokens are divided among devices, for real: grids P x T x D x C, several
+// schemes, shardings, recomputation, causal masks and none. Losses as in serial training; bytes sent
+// and memory as predicted, to the byte.
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/data/random_batches.h"
+#include "models/zoo/bert.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/cost/model_partition.h"
+#include "pipelines/runtime/training.h"
+#include "tests/small_gpt.h"
+#include "tests/small_training.h"
+#include "tests/tensor_parallel_training.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+class ContextParallelTest : public TensorParallelTest {
+ protected:
+  void ExpectTrains(const ModelGraph& graph, const TrainingOptions& options) {
+    SCOPED_TRACE(absl::StrCat(options.scheme, " ", ShardingName(options.lowering.sharding),
+                              options.sequence_parallel ? " rows by tokens" : ""));
+    ExpectTrainsAsSerial(graph, Train(graph, options), options,
+                         SerialLosses(graph, SerialOf(options), kSteps));
+  }
+};
+
+// Grids of 2 to 8 devices, weights whole and sharded over all devices that have the same.
+TEST_F(ContextParallelTest, GridsTrainAsSerial) {
+  const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
+  for (const Grid& grid : {Grid{1, 1, 1, 2}, Grid{1, 1, 1, 4}, Grid{2, 1, 1, 2}, Grid{2, 1, 1, 4},
+                           Grid{4, 1, 1, 2}, Grid{1, 2, 1, 2}, Grid{1, 1, 2, 2}, Grid{2, 1, 2, 2},
+                           Grid{2, 2, 1, 2}, Grid{1, 2, 1, 4}, Grid{1, 2, 2, 2}}) {
+    SCOPED_TRACE(Text(grid));
+    samples_ = 2;
+    for (Sharding sharding : {Sharding::kReplicated, Sharding::kOptimizer, Sharding::kFully}) {
+      TrainingOptions options = OptionsOf("1f1b", grid);
+      options.lowering.sharding = sharding;
+      ExpectTrains(graph, options);
+    }
+  }
+}
+
+// Rows of a device's tokens that its group splits again.
+TEST_F(ContextParallelTest, WithSequenceParallelGroups) {
+  const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/true));
+  for (const Grid& grid :
+       {Grid{1, 2, 1, 2}, Grid{2, 2, 1, 2}, Grid{1, 4, 1, 2}, Grid{1, 2, 1, 4}, Grid{1, 2, 2, 2}}) {
+    SCOPED_TRACE(Text(grid));
+    TrainingOptions options = OptionsOf("1f1b", grid);
+    options.sequence_parallel = true;
+    options.optimizer.clip_norm = 0.2;
+    ExpectTrains(graph, options);
+  }
+}
+
+// Rotary positions, keys that queries share, no biases.
+TEST_F(ContextParallelTest, LlamaTrainsAsSerial) {
+  const GptConfig gpt = DividedGpt(/*tied=*/false);
+  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
+                                 gpt.tokens, gpt.vocabulary);
+  config.head_size = 4;
+  config.kv_heads = 2;
+  config.dropout = 0.1;
+  const ModelGraph graph = *BuildGpt(config);
+  for (const Grid& grid : {Grid{1, 1, 1, 4}, Grid{2, 2, 1, 2}, Grid{4, 1, 1, 2}}) {
+    for (const bool sequence : {false, true}) {
+      if (sequence && grid.tensor == 1) continue;
+      SCOPED_TRACE(Text(grid));
+      TrainingOptions options = OptionsOf("zb_h1", grid);
+      options.sequence_parallel = sequence;
+      ExpectTrains(graph, options);
+    }
+  }
+}
+
+TEST_F(ContextParallelTest, SchemesAndRecomputation) {
+  for (const bool tied : {false, true}) {
+    const ModelGraph graph = *BuildGpt(DividedGpt(tied));
+    for (const std::string scheme :
+         {"gpipe", "1f1b", "interleaved", "breadth_first", "zb_h1", "zbv", "chimera"}) {
+      for (const Sharding sharding : {Sharding::kReplicated, Sharding::kGradients}) {
+        TrainingOptions options = OptionsOf(scheme, {2, 1, 2, 2});
+        options.lowering.sharding = sharding;
+        options.lowering.overlap = sharding != Sharding::kReplicated;
+        options.rendezvous = tied;
+        options.sizes.recompute = scheme == "gpipe" || (tied && scheme == "1f1b");
+        if (scheme == "breadth_first") {
+          options.block_of_layer.assign(graph.layers.size(), -1);
+          for (size_t i = 1; i + 1 < graph.layers.size(); ++i) {
+            options.block_of_layer[i] = static_cast<int>(i - 1) / 2;
+          }
+        }
+        ExpectTrains(graph, options);
+      }
+    }
+  }
+}
+
+// Without a causal mask each device has one part, of padded samples too.
+TEST_F(ContextParallelTest, BertTrainsAsSerial) {
+  BertConfig config;
+  config.layers = 2;
+  config.hidden = 16;
+  config.heads = 4;
+  config.feed_forward = 32;
+  config.tokens = 12;
+  config.vocabulary = 40;
+  const ModelGraph graph = *BuildBert(config);
+  for (const Grid& grid : {Grid{1, 1, 1, 3}, Grid{2, 1, 1, 2}, Grid{1, 2, 1, 4}}) {
+    SCOPED_TRACE(Text(grid));
+    TrainingOptions options = OptionsOf("1f1b", grid);
+    const RandomBatches batches(FieldsOf(graph), options.micro_batch_size * kMicroBatches,
+                                /*seed=*/3);
+    SerialOptions serial = SerialOf(options);
+    serial.data = &batches;
+    const Result run = Train(graph, batches, options);
+    ExpectTrainsAsSerial(graph, run, options, SerialLosses(graph, serial, kSteps));
+  }
+}
+
+// A device keeps its tokens' activations alone; its weights are as before.
+TEST_F(ContextParallelTest, ActivationsAreDivided) {
+  const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
+  const auto step = [&](int context) {
+    auto training =
+        PipelineTraining::Create(graph, *batches_, OptionsOf("gpipe", {2, 1, 1, context}));
+    EXPECT_THAT(training, IsOk());
+    return (*training)->Step().value().trace.devices[0];
+  };
+  const DeviceTrace whole = step(1), half = step(2);
+  EXPECT_LT(half.peak_activation.value(), whole.peak_activation.value() * 0.56);
+  EXPECT_EQ(half.peak_state, whole.peak_state);
+  EXPECT_EQ(half.bytes_sent * 2, whole.bytes_sent);
+}
+
+TEST_F(ContextParallelTest, Refusals) {
+  const ModelGraph graph = *BuildGpt(DividedGpt(/*tied=*/false));
+  const auto refused = [&](TrainingOptions options, const std::string& why) {
+    EXPECT_THAT(PipelineTraining::Create(graph, *batches_, options),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(why)));
+  };
+  refused(OptionsOf("1f1b", {1, 1, 1, 3}),
+          "--context_parallel=3: twice it must divide the 8 tokens");
+  TrainingOptions options = OptionsOf("1f1b", {2, 1, 1, 1});
+  options.context_parallel = 2;
+  refused(options, "--context_parallel=2: stage 0 has 1 devices");
+  refused(OptionsOf("terapipe", {2, 1, 1, 2}), "--context_parallel: not with token slices");
+}
+
+}  // namespace
+}  // namespace pipelab
