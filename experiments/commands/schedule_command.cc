@@ -10,6 +10,7 @@
 #include "experiments/commands/plan_input.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/commands/step_input.h"
+#include "pipelines/cost/megatron_layout.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/planners/plan_export.h"
@@ -37,8 +38,9 @@ absl::StatusOr<std::string> PlanInFormat(const Words& words, const std::string& 
   PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
   absl::StatusOr<std::string> text;
   if (format == "megatron") {
-    text = MegatronLayout(input.graph(), input.pipeline.partition);
-    if (text.ok()) return *text + "\n";
+    const auto stages = MegatronStagesOf(input.graph(), input.pipeline.partition.stage_of_layer);
+    if (stages.ok()) return FormatMegatronLayout(*stages) + "\n";
+    text = stages.status();
   } else if (format == "csv") {
     text = PyTorchCsv(input.pipeline);
   } else {
