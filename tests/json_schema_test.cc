@@ -136,6 +136,19 @@ TEST(JsonSchema, SearchFollowsIt) {
   EXPECT_EQ(Schema().Check(found, "found"), "");
 }
 
+TEST(JsonSchema, EvaluateFollowsIt) {
+  const json evaluated = OutputOf(
+      {"evaluate", kCluster, "--devices=8", "--top=2",
+       "--flags=--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 "
+       "--max-position-embeddings 512 --vocab-size 1000 --micro-batch-size 1 --bf16 --lr 1 "
+       "--global-batch-size 32 --pipeline-model-parallel-size 4 --grad-reduce-in-bf16"});
+  EXPECT_EQ(Schema().Check(evaluated, "evaluated"), "");
+  EXPECT_EQ(evaluated["neighbours"].size(), 2);
+  EXPECT_GT(evaluated["neighbours"][0]["gain"], 0);
+  EXPECT_EQ(evaluated["assumptions"].size(), 4);
+  EXPECT_EQ(evaluated["passed_over"], 1);
+}
+
 TEST(JsonSchema, RunFollowsIt) {
   const json trained = OutputOf({"run", "1f1b", "--devices=2", "--micro_batches=2", "--steps=1"});
   EXPECT_EQ(Schema().Check(trained, "trained"), "");

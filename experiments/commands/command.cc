@@ -111,6 +111,11 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
              {"batch", "devices", "top", "schemes", "max_tensor", "fixed", "explain", "json",
               "json_out"}}),
        &SearchCommand},
+      {"evaluate",
+       "what a Megatron-LM command line or a torchtitan file costs, and what near it is better",
+       "evaluate --flags=run.sh --cluster=dgx-h100 --devices=16",
+       {"flags", "toml", "cluster", "devices", "reserve", "top", "json_out"},
+       &EvaluateCommand},
       {"plan", "the stages that a planner makes of a network, and how good they are",
        "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 "
        "--micro_batch_size=2 --json_out=plan.json",

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "models/zoo/size_check.h"
 #include "pipelines/recipes/megatron_options.h"
-#include "pipelines/recipes/nearest.h"
+#include "tools/base/nearest.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {

@@ -181,6 +181,11 @@ TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
   EXPECT_THAT(Refusal("--tensor-parallel-size 2"), HasSubstr("no option of Megatron-LM"));
   EXPECT_THAT(Refusal("--num-layers $LAYERS"), HasSubstr("a variable that the text does not set"));
   EXPECT_THAT(Refusal("", 0), HasSubstr("--devices: missing"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe launched,
+      ReadMegatronFlags(absl::StrCat("torchrun --nproc_per_node 8 --nnodes 2 train.py ", kLlama),
+                        "f", 0));
+  EXPECT_EQ(launched.config.data, 16);
   EXPECT_THAT(Refusal("--pipeline-model-parallel-size 3 --num-layers 33", 64),
               HasSubstr("must divide all 64; nearest: --devices=63"));
 }

@@ -233,6 +233,9 @@ absl::StatusOr<MegatronOptions> MegatronOptions::Parse(absl::string_view text,
     const std::string dashed = absl::StrReplaceAll(name, {{"_", "-"}});
     if (dashed == "nproc-per-node" || (IsPassedOver(dashed) && !IsPassedOver(name))) name = dashed;
     PIPELAB_RETURN_IF_ERROR(options.CheckName(name));
+    // Behind torchrun's own options comes the program.
+    const bool of_torchrun = name == "nnodes" || name == "nproc-per-node";
+    if (of_torchrun && o.values.size() > 1) o.values.resize(1);
     options.given_[name] = std::move(o.values);
   }
   PIPELAB_RETURN_IF_ERROR(options.Sort());

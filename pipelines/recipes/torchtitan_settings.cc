@@ -63,8 +63,13 @@ absl::Status AddPipeline(const Recipe& r, Settings* s) {
   s->Add("parallelism.pipeline_parallel_schedule", Quoted(schedule->name));
   s->Add("parallelism.pipeline_parallel_microbatch_size", c.micro_batch_size);
   const int64_t usual = c.pipeline * (schedule->one_stage ? 1 : 2);
-  const auto own = TorchtitanStages(r.model.layers, usual);
-  if (stages != usual || !own.ok() || *own != r.stages) {
+  // Two layers more are counted, for the embedding and the output.
+  const int64_t counted = r.model.layers + 2, each = (counted + stages - 1) / stages;
+  const auto own = TorchtitanStages(r.model.layers, stages);
+  const bool divided = own.ok() && *own == r.stages;
+  if (divided && stages != usual && (counted + each - 1) / each == stages) {
+    s->Add("parallelism.pipeline_parallel_layers_per_stage", each);
+  } else if (!divided || stages != usual) {
     s->Add("parallelism.module_fqns_per_model_part", ModulesOfStages(r.stages));
   }
   if (c.overlap_pipeline) {

@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/zoo/size_check.h"
-#include "pipelines/recipes/nearest.h"
 #include "pipelines/recipes/torchtitan_names.h"
 #include "pipelines/recipes/torchtitan_stages.h"
 #include "tools/base/did_you_mean.h"
+#include "tools/base/nearest.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/toml.h"
 

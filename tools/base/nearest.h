@@ -2,8 +2,8 @@
 //
 //   NearestDivisor(30, 32);      // 32; of two equally near ones the smaller
 //   NearestMultiple(30, 8);      // 32
-#ifndef PIPELAB_PIPELINES_RECIPES_NEAREST_H_
-#define PIPELAB_PIPELINES_RECIPES_NEAREST_H_
+#ifndef PIPELAB_TOOLS_BASE_NEAREST_H_
+#define PIPELAB_TOOLS_BASE_NEAREST_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -26,4 +26,4 @@ inline int64_t NearestMultiple(int64_t wanted, int64_t unit) {
 
 }  // namespace pipelab
 
-#endif  // PIPELAB_PIPELINES_RECIPES_NEAREST_H_
+#endif  // PIPELAB_TOOLS_BASE_NEAREST_H_
