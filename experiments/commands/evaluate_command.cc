@@ -25,6 +25,7 @@
 #include "pipelines/step/step.h"
 #include "tools/base/json.h"
 #include "tools/base/status_macros.h"
+#include "tools/base/units.h"
 
 ABSL_DECLARE_FLAG(int, top);               // search_command.cc
 ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
@@ -178,7 +179,7 @@ nlohmann::json AsJson(const Evaluation& e, const std::string& note) {
   for (const Neighbour& n : e.neighbours) {
     all["neighbours"].push_back({{"config", n.prediction.step.config.ToString()},
                                  {"changes", n.changes},
-                                 {"step_ms", ToMs(n.prediction.step_time)},
+                                 {"step_ms", ToSeconds(n.prediction.step_time) * 1e3},
                                  {"gain", e.gain(n)},
                                  {"memory_bytes", n.prediction.largest_device.value()}});
   }
