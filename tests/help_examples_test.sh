@@ -1,6 +1,6 @@
 #!/bin/bash
 # Every command of `pipelab --help` has an example there, and it works: in the order of the help, in one folder
-# that is empty but for the rows of runs that `predict` reads.
+# that is empty but for the rows of runs that `predict` reads and the command line that `evaluate` reads.
 set -euo pipefail
 pipelab=$PWD/$1
 box=$(mktemp -d "${TEST_TMPDIR:-/tmp}/help.XXXXXX")
@@ -10,6 +10,11 @@ cat >runs.csv <<'ROWS'
 # GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)
 2,16,8,1024,16,24,1024,1,1,2,372.25
 ROWS
+cat >run.sh <<'FLAGS'
+torchrun pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 \
+  --max-position-embeddings 2048 --vocab-size 50257 --bf16 --micro-batch-size 1 --global-batch-size 64 \
+  --pipeline-model-parallel-size 4 --use-distributed-optimizer
+FLAGS
 "$pipelab" --help >help.txt || true
 mapfile -t commands < <(sed -n 's/^  \([a-z_]*\): .*/\1/p' help.txt)
 mapfile -t examples < <(sed -n 's/^      pipelab \(.*\)/\1/p' help.txt)

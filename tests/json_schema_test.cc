@@ -136,6 +136,45 @@ TEST(JsonSchema, SearchFollowsIt) {
   EXPECT_EQ(Schema().Check(found, "found"), "");
 }
 
+TEST(JsonSchema, EvaluateFollowsIt) {
+  const json evaluated = OutputOf(
+      {"evaluate", kCluster, "--devices=8", "--top=2",
+       "--flags=--num-layers 8 --hidden-size 1024 --num-attention-heads 16 --seq-length 512 "
+       "--max-position-embeddings 512 --vocab-size 1000 --micro-batch-size 1 --bf16 --lr 1 "
+       "--global-batch-size 32 --pipeline-model-parallel-size 4 --grad-reduce-in-bf16"});
+  EXPECT_EQ(Schema().Check(evaluated, "evaluated"), "");
+  EXPECT_EQ(evaluated["neighbours"].size(), 2);
+  EXPECT_GT(evaluated["neighbours"][0]["gain"], 0);
+  EXPECT_EQ(evaluated["assumptions"].size(), 4);
+  EXPECT_EQ(evaluated["passed_over"], 1);
+}
+
+// What evaluate prints has one price: its configurations, its neighbours', and what schedule writes.
+TEST(Evaluate, IsWhatSimulateSaysOfItsConfigurations) {
+  const std::string config =
+      "1f1b:P=4,T=2,D=2,b=1,M=16,sharding=optimizer,sequence,"
+      "no_pipeline_overlap,layout=17+16+16+17";
+  const std::vector<std::string> on = {"--model=llama-3-8b@4096", "--cluster=dgx-h100",
+                                       "--dtype=bf16", "--kernels=megatron"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), on.begin(), on.end());
+    return words;
+  };
+  const std::string flags = Printed(with({"schedule", config, "--format=megatron"}));
+  EXPECT_THAT(flags, HasSubstr("--num-query-groups 8\n"));
+  const json evaluated = OutputOf({"evaluate", absl::StrCat("--flags=", flags), "--devices=16",
+                                   "--cluster=dgx-h100", "--top=3"});
+  const json simulated = OutputOf(with({"simulate", config}));
+  EXPECT_EQ(evaluated["step_ms"], simulated["step_ms"]);
+  EXPECT_EQ(evaluated["memory_bytes"], simulated["memory_bytes"]);
+  ASSERT_EQ(evaluated["neighbours"].size(), 3);
+  for (const json& n : evaluated["neighbours"]) {
+    const json again = OutputOf(with({"simulate", n["config"].get<std::string>()}));
+    EXPECT_EQ(again["step_ms"], n["step_ms"]) << n["config"];
+    EXPECT_EQ(again["memory_bytes"], n["memory_bytes"]) << n["config"];
+  }
+}
+
 TEST(JsonSchema, RunFollowsIt) {
   const json trained = OutputOf({"run", "1f1b", "--devices=2", "--micro_batches=2", "--steps=1"});
   EXPECT_EQ(Schema().Check(trained, "trained"), "");

@@ -11,8 +11,8 @@ fail() {
 section() { awk -v title="## $1" '/^## / { inside = $0 == title; next } inside' docs/README.md; }
 
 grep -q '(docs/README.md)' README.md || fail "README.md does not link to docs/README.md"
-for task in "Choose a schedule" "See how much memory it needs" "Price my own model" "Describe my own machine" \
-  "Try a schedule of my own" "Compare two configurations" "Export to Megatron-LM or PyTorch" \
+for task in "Choose a schedule" "Evaluate my flags" "See how much memory it needs" "Price my own model" \
+  "Describe my own machine" "Try a schedule of my own" "Compare two configurations" "Export to Megatron-LM, torchtitan, DeepSpeed or PyTorch" \
   "Find out why it is slow" "Know what is measured and what is simulated" \
   "Add a scheme, a model, a planner or a cluster" "Train, also on a cluster or GPUs" "Reproduce a paper"; do
   section "$task" | grep -qE '^(pipelab|    tools/bazel) |\]\([a-z]+\.md' || fail "docs/README.md: nothing to do under '$task'"

@@ -75,6 +75,17 @@ def pipelab_repositories():
     )
 
     system_library(
+        name = "tomlplusplus",
+        apt = "libtomlplusplus-dev",
+        defines = [
+            "TOML_EXCEPTIONS=0",
+            "TOML_HEADER_ONLY=1",
+        ],
+        probe_headers = ["toml++/toml.h"],
+        targets = {"tomlplusplus": ""},
+    )
+
+    system_library(
         name = "zlib",
         apt = "zlib1g-dev",
         probe_headers = ["zlib.h"],

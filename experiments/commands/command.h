@@ -44,6 +44,7 @@ absl::Status ListCommand(const Words& words);
 absl::Status HelpCommand(const Words& words);  // help.cc
 absl::Status CompletionCommand(const Words& words);
 absl::Status SearchCommand(const Words& words);
+absl::Status EvaluateCommand(const Words& words);
 absl::Status CompareCommand(const Words& words);
 absl::Status PlanCommand(const Words& words);
 absl::Status CheckPlanCommand(const Words& words);

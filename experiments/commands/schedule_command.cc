@@ -8,8 +8,10 @@
 #include "experiments/commands/command.h"
 #include "experiments/commands/output.h"
 #include "experiments/commands/plan_input.h"
+#include "experiments/commands/recipe_output.h"
 #include "experiments/commands/schedule_input.h"
 #include "experiments/commands/step_input.h"
+#include "pipelines/cost/megatron_layout.h"
 #include "pipelines/ir/schedule_json.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/planners/plan_export.h"
@@ -18,7 +20,9 @@
 
 ABSL_DECLARE_FLAG(std::string, model);  // step_input.cc
 ABSL_FLAG(std::string, format, "text",
-          "csv, text or json; with --plan also megatron: Megatron-LM's layout of stages");
+          "csv, text or json; with a language model also megatron (Megatron-LM's command line), "
+          "torchtitan (its TOML) or deepspeed (its JSON); with --plan also megatron: Megatron-LM's "
+          "layout of stages");
 ABSL_FLAG(std::string, out, "-", "file of the schedule; -: stdout");
 
 namespace pipelab {
@@ -28,17 +32,17 @@ absl::StatusOr<std::string> InFormat(const Schedule& schedule, const std::string
   if (format == "text") return ToText(schedule);
   if (format == "json") return ToJson(schedule);
   if (format == "csv") return ToCsv(schedule);
-  return absl::InvalidArgumentError(
-      absl::StrCat("--format=", format, ": must be csv, text or json",
-                   format == "megatron" ? "; megatron is for --plan" : ""));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--format=", format, ": must be csv, text, json, megatron, torchtitan or deepspeed"));
 }
 
 absl::StatusOr<std::string> PlanInFormat(const Words& words, const std::string& format) {
   PIPELAB_ASSIGN_OR_RETURN(const PlanInput input, ReadPlanInput(words));
   absl::StatusOr<std::string> text;
   if (format == "megatron") {
-    text = MegatronLayout(input.graph(), input.pipeline.partition);
-    if (text.ok()) return *text + "\n";
+    const auto stages = MegatronStagesOf(input.graph(), input.pipeline.partition.stage_of_layer);
+    if (stages.ok()) return FormatMegatronLayout(*stages) + "\n";
+    text = stages.status();
   } else if (format == "csv") {
     text = PyTorchCsv(input.pipeline);
   } else {
@@ -61,6 +65,11 @@ absl::StatusOr<std::string> ScheduleInFormat(const Words& words, const std::stri
     input.schedule = std::move(step.program.schedule);
   }
   PrintSkippedNote(input);
+  if (IsRecipeFormat(format)) {
+    if (!input.own) return RecipeInFormat(input.config, format);
+    return absl::InvalidArgumentError(absl::StrCat("--format=", format, ": ", input.source,
+                                                   " is a schedule of its own; give a scheme"));
+  }
   const absl::StatusOr<std::string> text = InFormat(input.schedule, format);
   if (text.ok() || format != "csv") return text;
   return absl::InvalidArgumentError(absl::StrCat("--format=csv: ", text.status().message()));

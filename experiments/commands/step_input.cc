@@ -1,5 +1,6 @@
 #include "experiments/commands/step_input.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "experiments/flags.h"
 #include "experiments/report/table.h"
 #include "models/files/model_file.h"
+#include "models/specs/kept_activations.h"
+#include "models/specs/megatron_kernels.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/step/step_fields.h"
 #include "tools/base/status_macros.h"
@@ -35,6 +38,10 @@ ABSL_FLAG(std::string, model, "",
           "a published model's name, or a file of layers with their costs (docs/models.md): times "
           "and memory are then the model's, in milliseconds and bytes");
 ABSL_FLAG(std::string, model_time_unit, "s", "unit of the times in a Piper file: s or ms");
+ABSL_FLAG(
+    std::string, kernels, "own",
+    "whose kernels, and what they keep, a language model's layers cost: own, megatron (attention "
+    "fused) or megatron-unfused (docs/models.md)");
 ABSL_FLAG(std::string, cluster, "",
           "the machine for --model: a name or a file (docs/clusters.md); empty: all layers were "
           "measured, and messages take no time");
@@ -118,6 +125,24 @@ absl::StatusOr<StepConfig> ConfigFromFlags(const std::string& scheme) {
   return c;
 }
 
+absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph) {
+  const std::string kernels = absl::GetFlag(FLAGS_kernels);
+  if (kernels == "own") return graph;
+  const auto error = [&](absl::string_view reason) {
+    return absl::InvalidArgumentError(absl::StrCat("--kernels=", kernels, ": ", reason));
+  };
+  const bool fused = kernels == "megatron";
+  if (!fused && kernels != "megatron-unfused") {
+    return error("must be own, megatron or megatron-unfused");
+  }
+  if (std::none_of(graph.layers.begin(), graph.layers.end(),
+                   [](const LayerSpec& layer) { return layer.kind == "gpt_attention"; })) {
+    return error(absl::StrCat(graph.name, " is no language model"));
+  }
+  return WithMegatronActivations(WithMegatronKernels(
+      std::move(graph), fused ? AttentionKernels::kFused : AttentionKernels::kUnfused));
+}
+
 absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
   const std::string unit = absl::GetFlag(FLAGS_model_time_unit);
   ModelFileOptions options;
@@ -132,7 +157,7 @@ absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
   }
   absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
   if (!graph.ok()) return FaultOfWord(word, graph.status());
-  return graph;
+  return WithKernels(*std::move(graph));
 }
 
 absl::StatusOr<NumberType> TypeFromFlags(const StepConfig& config, const ClusterSpec& cluster) {

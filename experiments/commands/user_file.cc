@@ -28,8 +28,10 @@ absl::Status FaultOfFile(const absl::Status& status) {
 }
 
 absl::Status FaultOfWord(absl::string_view word, const absl::Status& status) {
+  // A model's word may end with the tokens of a sample.
+  const absl::string_view path = word.substr(0, word.rfind('@'));
   const bool file =
-      absl::StrContains(word, "/") || absl::EndsWith(word, ".json") || absl::EndsWith(word, ".txt");
+      absl::StrContains(path, "/") || absl::EndsWith(path, ".json") || absl::EndsWith(path, ".txt");
   return file ? FaultOfFile(status) : absl::InvalidArgumentError(status.message());
 }
 

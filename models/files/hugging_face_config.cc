@@ -10,6 +10,7 @@
 #include "models/zoo/size_check.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/json_object.h"
+#include "tools/base/nearest.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -79,7 +80,8 @@ class ConfigReader {
 
   absl::Status DividesHidden(absl::string_view key, int64_t heads, int64_t hidden) const {
     if (hidden % heads == 0) return absl::OkStatus();
-    return file_.Error(key, heads, ": must divide the hidden size, ", hidden);
+    return file_.Error(key, heads, ": must divide the hidden size, ", hidden,
+                       "; nearest: ", NearestDivisor(heads, hidden));
   }
 
   absl::Status TakeHeads(GptConfig* c) const {
@@ -87,7 +89,8 @@ class ConfigReader {
     PIPELAB_ASSIGN_OR_RETURN(c->heads, Heads(kHeads));
     PIPELAB_ASSIGN_OR_RETURN(c->kv_heads, Size(kKeyHeads, kMostHidden, c->heads));
     if (c->heads % c->kv_heads != 0) {
-      return file_.Error(kKeyHeads, c->kv_heads, ": must divide ", kHeads, ", ", c->heads);
+      return file_.Error(kKeyHeads, c->kv_heads, ": must divide ", kHeads, ", ", c->heads,
+                         "; nearest: ", NearestDivisor(c->kv_heads, c->heads));
     }
     if (!file_.HasValue("head_dim")) {
       PIPELAB_RETURN_IF_ERROR(DividesHidden(kHeads, c->heads, c->hidden));

@@ -102,9 +102,9 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   EXPECT_THAT(message(Replaced(kLlama3, "\"llama\"", "\"mamba\"")),
               HasSubstr("\"mamba\": no model of this type can be made; there are gpt2, llama, "));
   EXPECT_EQ(llama("\"num_key_value_heads\": 8", "\"num_key_value_heads\": 5"),
-            "c.json: num_key_value_heads: 5: must divide num_attention_heads, 32");
+            "c.json: num_key_value_heads: 5: must divide num_attention_heads, 32; nearest: 4");
   EXPECT_EQ(llama("\"num_attention_heads\": 32", "\"num_attention_heads\": 24"),
-            "c.json: num_attention_heads: 24: must divide the hidden size, 4096");
+            "c.json: num_attention_heads: 24: must divide the hidden size, 4096; nearest: 16");
   EXPECT_THAT(llama("\"hidden_size\": 4096, ", ""), HasSubstr("c.json: hidden_size: missing"));
   EXPECT_THAT(llama("\"hidden_size\": 4096", "\"hidden_size\": \"4096\""),
               HasSubstr("hidden_size: \"4096\": must be a whole number from 1 to "));
@@ -125,7 +125,7 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
             "c.json: sliding_window: 4096: samples of 32768 tokens are longer, and no layer has "
             "windows; give @4096 or fewer");
   EXPECT_EQ(message(Replaced(kGpt2, "\"n_head\": 12", "\"n_head\": 7")),
-            "c.json: n_head: 7: must divide the hidden size, 768");
+            "c.json: n_head: 7: must divide the hidden size, 768; nearest: 6");
   EXPECT_EQ(message(R"({"name": "m", "layers": []})", 8),
             "c.json: its samples are what they are; @ sets the tokens of language models by name "
             "and of a config.json");

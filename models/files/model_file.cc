@@ -61,6 +61,11 @@ absl::StatusOr<ModelGraph> FromConfig(const nlohmann::json& root, absl::string_v
   return graph;
 }
 
+bool IsModelFile(absl::string_view word) {
+  return absl::StrContains(word, "/") || absl::EndsWith(word, ".json") ||
+         absl::EndsWith(word, ".txt");
+}
+
 // Takes "@4096" off the end of a word: 4096; 0 where none is there.
 absl::StatusOr<int64_t> TakeTokens(absl::string_view option, absl::string_view* word) {
   const size_t at = word->rfind('@');
@@ -119,10 +124,7 @@ absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view
   ModelFileOptions options = given;
   PIPELAB_ASSIGN_OR_RETURN(const int64_t tokens, TakeTokens(option, &word));
   if (tokens > 0) options.tokens = tokens;
-  if (absl::StrContains(word, "/") || absl::EndsWith(word, ".json") ||
-      absl::EndsWith(word, ".txt")) {
-    return ReadModelFile(option, word, options);
-  }
+  if (IsModelFile(word)) return ReadModelFile(option, word, options);
   std::vector<absl::string_view> names;
   for (const PublishedModel& m : PublishedModels()) {
     if (m.name == word) {
@@ -135,6 +137,24 @@ absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view
   return absl::InvalidArgumentError(absl::StrCat(
       option, "=", word, ": no such model, and no file, whose name would end in .json or .txt",
       NearestOrAll(word, names)));
+}
+
+absl::StatusOr<GptConfig> FindLanguageModel(absl::string_view option, absl::string_view word) {
+  const std::string what = absl::StrCat(option, "=", word);
+  PIPELAB_ASSIGN_OR_RETURN(const int64_t tokens, TakeTokens(option, &word));
+  if (IsModelFile(word)) {
+    PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(ResolveOutputPath(word, "")));
+    PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, what));
+    if (IsHuggingFaceConfig(root)) return ReadHuggingFaceConfig(root, what, tokens);
+  }
+  for (const PublishedModel& m : PublishedModels()) {
+    if (m.name != word || !m.gpt.has_value()) continue;
+    GptConfig config = *m.gpt;
+    if (tokens > 0) config.tokens = tokens;
+    return config;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ": must be a language model by name or a config.json"));
 }
 
 }  // namespace pipelab

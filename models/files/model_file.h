@@ -19,6 +19,7 @@
 #include "models/files/layer_list.h"
 #include "models/files/piper_json.h"
 #include "models/graph/layer_spec.h"
+#include "models/zoo/gpt.h"
 
 namespace pipelab {
 
@@ -32,6 +33,9 @@ struct ModelFileOptions {
 // the model is a language model by name or a config.json.
 absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view word,
                                      const ModelFileOptions& options = ModelFileOptions());
+
+// The same as sizes: of a language model by name or a config.json alone.
+absl::StatusOr<GptConfig> FindLanguageModel(absl::string_view option, absl::string_view word);
 
 // A relative path starts at the user's folder (tools/base/file.h).
 absl::StatusOr<ModelGraph> ReadModelFile(absl::string_view option, absl::string_view path,

@@ -44,7 +44,7 @@ void Add(std::string name, std::string source, double printed, double unit, std:
     return BuildGpt(other);
   };
   models->push_back({std::move(name), std::move(source), printed, unit, std::move(assumed),
-                     [c] { return BuildGpt(c); }, with_tokens});
+                     [c] { return BuildGpt(c); }, with_tokens, c});
 }
 
 // A language model with sinusoidal positions and separate embeddings, the output's with a bias:

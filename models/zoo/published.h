@@ -16,7 +16,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "models/graph/layer_spec.h"
+#include "models/zoo/gpt.h"
 
 namespace pipelab {
 
@@ -29,6 +31,7 @@ struct PublishedModel {
   std::function<absl::StatusOr<ModelGraph>()> build;
   // Language models: with samples of another length.
   std::function<absl::StatusOr<ModelGraph>(int64_t tokens)> build_with_tokens = nullptr;
+  absl::optional<GptConfig> gpt = absl::nullopt;  // theirs
 };
 
 const std::vector<PublishedModel>& PublishedModels();

@@ -9,6 +9,7 @@
 #include "models/specs/kept_activations.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/chain_partition.h"
+#include "pipelines/cost/megatron_layout.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/guided_order.h"
@@ -48,6 +49,22 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
 // As the flag has it, where commas do not separate keys.
 std::string LayoutFlag(const StepConfig& c) {
   return absl::StrReplaceAll(c.layout, {{"+", ","}, {"/", ";"}});
+}
+
+// [layer] Its stage, of either kind of layout.
+absl::StatusOr<std::vector<int>> StagesOfLayout(const StepConfig& c, const ModelGraph& graph) {
+  const std::string layout = LayoutFlag(c);
+  if (!IsMegatronLayout(layout)) {
+    return ParseStages(layout, static_cast<int>(graph.layers.size()));
+  }
+  const auto error = [&](const absl::Status& status) {
+    return absl::InvalidArgumentError(absl::StrCat("--layout=", layout, ": ", status.message()));
+  };
+  const absl::StatusOr<std::vector<MegatronStage>> stages = ParseMegatronLayout(layout);
+  if (!stages.ok()) return error(stages.status());
+  absl::StatusOr<std::vector<int>> stage_of_layer = StageOfLayerIn(*stages, graph);
+  if (!stage_of_layer.ok()) return error(stage_of_layer.status());
+  return stage_of_layer;
 }
 
 bool HasOption(const StepConfig& c, SchemeOption option) {
@@ -168,9 +185,7 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   const GroupedModel& model = *model_.model;
   std::vector<int> stage_of_layer;
   if (!c.layout.empty()) {
-    const std::string layout = LayoutFlag(c);
-    PIPELAB_ASSIGN_OR_RETURN(stage_of_layer,
-                             ParseStages(layout, static_cast<int>(model.graph.layers.size())));
+    PIPELAB_ASSIGN_OR_RETURN(stage_of_layer, StagesOfLayout(c, model.graph));
   } else {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* units, UnitsOf(c, stages));
     stage_of_layer = StageOfLayer(UnitOfLayer(model, c.cut), *units);

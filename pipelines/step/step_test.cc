@@ -68,6 +68,22 @@ StepConfig Config(const std::string& scheme, int pipeline, int data, int micro_b
   return c;
 }
 
+TEST_F(StepTest, LayoutsOfMegatronAreThoseOfLayers) {
+  StepConfig c = Config("interleaved", 2, 2, 4);
+  c.virtual_stages = 2;
+  c.layout = "11+8+8+7";  // two layers a block, the embedding and the head
+  const StepPrediction layers = Evaluate(c);
+  c.layout = "Et*5|(t*4|)*2t*3L";
+  const StepPrediction megatron = Evaluate(c);
+  EXPECT_EQ(megatron.step_time, layers.step_time);
+  EXPECT_EQ(megatron.largest_device, layers.largest_device);
+  c.layout = "Et*5|(t*4|)*2t*4L";
+  EXPECT_THAT(PredictStep(grid_, c).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("--layout=Et*5|(t*4|)*2t*4L: Megatron-LM's layout: 17 Transformer "
+                                 "layers, but the model has 16")));
+}
+
 // What the mode costs, by hand: a step of one stage with nothing to send.
 TEST_F(StepTest, ExecutionAddsWhatItsPartsCost) {
   StepConfig c = Config("1f1b", 1, 1, 4);

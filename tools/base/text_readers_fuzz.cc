@@ -1,6 +1,6 @@
 // Entry point for libFuzzer (how to run it: tools/build_defs/fuzz.bzl), and for the seeded test
-// beside it. What is JSON is written and read again, a CSV row has the header's columns, and a
-// quantity is a number from 0 on.
+// beside it. What is JSON is written and read again, TOML is read, a CSV row has the header's
+// columns, and a quantity is a number from 0 on.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "tools/base/csv.h"
 #include "tools/base/json.h"
 #include "tools/base/quantity_text.h"
+#include "tools/base/toml.h"
 #include "tools/base/units.h"
 
 namespace {
@@ -47,6 +48,7 @@ void CheckQuantity(absl::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
   CheckJson(text);
+  (void)pipelab::ParseToml(text, "fuzz");
   CheckCsv(text);
   CheckQuantity<pipelab::Bytes>(text);
   CheckQuantity<pipelab::Nanoseconds>(text);

@@ -12,6 +12,12 @@ TEST(TextReadersFuzz, Json) {
                30000);
 }
 
+TEST(TextReadersFuzz, Toml) {
+  RunMutations({"a = 1_000 # b\n[c.d]\ne = [\"x\\n\", 'y', {f = 1e3, g = inf}]\n[[h]]\ni = true\n",
+                "d = 2024-05-01T07:32:00.5Z\nt = 07:32:00\n\"k e\".y = \"\"\"\nm\"\"\"\n"},
+               30000);
+}
+
 TEST(TextReadersFuzz, Csv) {
   RunMutations({"a,b,c\n1,2,3\n\"x,\"\"y\"\"\",\"two\nlines\",\n", "b,a\r\n1,2\r\n\r\n3,4"}, 30000);
 }

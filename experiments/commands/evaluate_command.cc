@@ -1,0 +1,227 @@
+// pipelab evaluate: what another system's command line or file costs, and what near it is better.
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
+#include "experiments/commands/command.h"
+#include "experiments/commands/output.h"
+#include "experiments/commands/recipe_input.h"
+#include "experiments/commands/step_input.h"
+#include "experiments/flags.h"
+#include "experiments/option_checks.h"
+#include "experiments/report/table.h"
+#include "pipelines/recipes/recipe.h"
+#include "pipelines/recipes/settings.h"
+#include "pipelines/search/breakdown.h"
+#include "pipelines/search/neighbours.h"
+#include "pipelines/step/step.h"
+#include "tools/base/json.h"
+#include "tools/base/status_macros.h"
+#include "tools/base/units.h"
+
+ABSL_DECLARE_FLAG(int, top);               // search_command.cc
+ABSL_DECLARE_FLAG(std::string, json_out);  // simulate_command.cc
+
+namespace pipelab {
+namespace {
+
+constexpr int kNeighbours = 5;
+// Of a schedule that differ in its stages alone; the fastest is printed.
+constexpr int kWays = 8;
+
+// A configuration near the recipe's.
+struct Neighbour {
+  StepPrediction prediction;
+  std::string changes;  // of the recipe's settings
+};
+
+struct Evaluation {
+  RecipeInput input;
+  StepPrediction prediction;
+  StepBreakdown breakdown;
+  std::vector<Neighbour> neighbours;
+
+  const Recipe& recipe() const { return input.recipe; }
+  double gain(const Neighbour& n) const {
+    return ToMs(prediction.step_time) / ToMs(n.prediction.step_time) - 1;
+  }
+};
+
+double TokensPerSecond(const Evaluation& e, const StepPrediction& p) {
+  return p.samples_per_second() * static_cast<double>(e.recipe().model.tokens) /
+         static_cast<double>(p.step.config.devices());
+}
+
+// The recipe with another configuration, and the layers of its stages as they are cut.
+absl::StatusOr<Recipe> WithConfig(const Recipe& recipe, StepConfig config, StepCache* cache) {
+  Recipe other = recipe;
+  if (config.tensor == 1 || config.sequence_parallel) config.whole_messages = false;
+  other.config = config;
+  if (config.pipeline == 1) {
+    PIPELAB_RETURN_IF_ERROR(SetStages(StagesOfTransformers({recipe.model.layers}), &other));
+    PIPELAB_RETURN_IF_ERROR(GatherByBlock(&other));
+    return other;
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(cache, config));
+  PIPELAB_ASSIGN_OR_RETURN(
+      std::vector<MegatronStage> stages,
+      MegatronStagesOf(cache->model().model->graph, step.partition.stage_of_layer));
+  PIPELAB_RETURN_IF_ERROR(SetStages(std::move(stages), &other));
+  return other;
+}
+
+absl::StatusOr<std::vector<Neighbour>> FindNeighbours(const Evaluation& e, StepCache* cache,
+                                                      int top) {
+  const RecipeSystem& system = *e.input.system;
+  PIPELAB_ASSIGN_OR_RETURN(const Settings before, system.write(e.recipe()));
+  SearchRequest space = system.space(e.recipe());
+  space.max_tensor = static_cast<int>(NodeDevices(*cache->model().cluster));
+  PIPELAB_ASSIGN_OR_RETURN(space.memory, UsableMemory(cache->model().cluster->device.memory.value));
+  space.top = kWays * (top + 1);  // the recipe itself may be among them
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<RankedStep> best,
+                           Neighbours(cache, e.recipe().config, space));
+  std::vector<Neighbour> neighbours;
+  std::set<std::string> kinds;
+  for (const RankedStep& r : best) {
+    StepConfig kind = r.config;
+    kind.virtual_stages = kind.group_size = 0;
+    if (static_cast<int>(neighbours.size()) == top || !kinds.insert(kind.ToString()).second) {
+      continue;
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const Recipe other, WithConfig(e.recipe(), r.config, cache));
+    PIPELAB_ASSIGN_OR_RETURN(const Settings after, system.write(other));
+    Neighbour n;
+    n.changes = ChangesBetween(before, after);
+    if (n.changes.empty()) continue;
+    PIPELAB_ASSIGN_OR_RETURN(n.prediction, PredictStep(cache, other.config));
+    neighbours.push_back(std::move(n));
+  }
+  return neighbours;
+}
+
+std::vector<std::string> Assumptions(const Recipe& r) {
+  const bool fused = r.attention == AttentionKernels::kFused;
+  std::vector<std::string> all = {
+      absl::StrCat("kernels and kept activations: Megatron-LM's, attention ",
+                   fused ? "fused" : "unfused"),
+      absl::StrCat("parameters, gradients and ", r.optimizer_tensors,
+                   " numbers of the optimizer: 4 bytes each"),
+      r.config.overlap_pipeline ? "messages of the pipeline: beside compute"
+                                : "messages of the pipeline: nothing runs beside them"};
+  all.insert(all.end(), r.assumptions.begin(), r.assumptions.end());
+  return all;
+}
+
+// torchtitan's lists of modules take pages; JSON has them.
+std::string WithoutLists(const std::string& changes) {
+  const size_t begin = changes.find("[["), end = changes.find("]]");
+  if (begin == std::string::npos || end == std::string::npos) return changes;
+  return absl::StrCat(changes.substr(0, begin), "[[...", changes.substr(end));
+}
+
+std::string AsText(const Evaluation& e, const std::string& note) {
+  const StepPrediction& p = e.prediction;
+  const StepBreakdown& b = e.breakdown;
+  const StepConfig& c = e.recipe().config;
+  std::string text = note.empty() ? "" : absl::StrCat(note, "\n");
+  absl::StrAppendFormat(&text, "%s: %s\n%d devices of %s, batch %d, %s\n%s\n\n",
+                        e.input.system->name, ModelText(e.recipe().model), c.devices(),
+                        e.input.on->step().cluster->name, c.batch(),
+                        NumberTypeName(e.recipe().type), c.ToString());
+  absl::StrAppendFormat(
+      &text,
+      "step %.2f ms: %.3f samples/s, %.1f tokens/s per device, %.2f Tflop/s per device\n"
+      "bubble %.1f %%, exposed communication %.1f %%: tensor-parallel %.1f, pipeline %.1f, "
+      "data-parallel %.1f\n"
+      "memory %.2f GiB of %.2f on the fullest device\n",
+      ToMs(p.step_time), p.samples_per_second(), TokensPerSecond(e, p), p.tflops_per_device,
+      ToPercent(p.bubble), ToPercent(b.tensor + b.pipeline + b.data), ToPercent(b.tensor),
+      ToPercent(b.pipeline), ToPercent(b.data), ToGiB(p.largest_device),
+      ToGiB(p.step.device_memory));
+  absl::StrAppend(&text, "\nAssumed:\n  ", absl::StrJoin(Assumptions(e.recipe()), "\n  "), "\n");
+  if (e.recipe().passed_over > 0) {
+    absl::StrAppend(&text, e.recipe().passed_over,
+                    " options without influence were passed over.\n");
+  }
+  if (e.neighbours.empty()) return absl::StrCat(text, "\nNo neighbour fits into memory.\n");
+  absl::StrAppendFormat(&text, "\n%10s %9s %10s  one or two values changed\n", "step [ms]",
+                        "gain [%]", "mem. [GiB]");
+  for (const Neighbour& n : e.neighbours) {
+    const StepPrediction& q = n.prediction;
+    absl::StrAppendFormat(&text, "%10.2f %+9.1f %10.2f  %s\n%33s%s\n", ToMs(q.step_time),
+                          ToPercent(e.gain(n)), ToGiB(q.largest_device), q.step.config.ToString(),
+                          "", WithoutLists(n.changes));
+  }
+  return absl::StrCat(text, "\nAll figures are simulated.\n");
+}
+
+nlohmann::json AsJson(const Evaluation& e, const std::string& note) {
+  nlohmann::json all = StepAsJson(e.prediction);
+  if (!note.empty()) all["note"] = note.substr(0, note.size() - 1);
+  const StepBreakdown& b = e.breakdown;
+  all["system"] = e.input.system->name;
+  all["model"] = ModelText(e.recipe().model);
+  all["tokens_per_second_per_device"] = TokensPerSecond(e, e.prediction);
+  all["parts"] = {{"tensor-parallel collectives", b.tensor},
+                  {"pipeline messages, not hidden", b.pipeline},
+                  {"data-parallel collectives, not hidden", b.data}};
+  all["assumptions"] = Assumptions(e.recipe());
+  all["passed_over"] = e.recipe().passed_over;
+  all["neighbours"] = nlohmann::json::array();
+  for (const Neighbour& n : e.neighbours) {
+    all["neighbours"].push_back({{"config", n.prediction.step.config.ToString()},
+                                 {"changes", n.changes},
+                                 {"step_ms", ToSeconds(n.prediction.step_time) * 1e3},
+                                 {"gain", e.gain(n)},
+                                 {"memory_bytes", n.prediction.largest_device.value()}});
+  }
+  return all;
+}
+
+}  // namespace
+
+absl::Status EvaluateCommand(const Words& words) {
+  if (words.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", words[1], "': evaluate takes options alone: --flags=FILE or --toml=FILE"));
+  }
+  const int top = FlagWasSet("top") ? absl::GetFlag(FLAGS_top) : kNeighbours;
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--top", top, 0, 1000));
+  Evaluation e;
+  PIPELAB_ASSIGN_OR_RETURN(e.input, ReadRecipeInput());
+  const StepConfig& config = e.recipe().config;
+  const StepModel model = e.input.Model();
+  StepCache cache(model);
+  const absl::StatusOr<StepPrediction> predicted = PredictStep(&cache, config);
+  if (!predicted.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(e.input.what, ": ", predicted.status().message()));
+  }
+  e.prediction = *predicted;
+  PIPELAB_ASSIGN_OR_RETURN(e.breakdown, BreakDown(model, e.prediction));
+  if (top > 0) {
+    PIPELAB_ASSIGN_OR_RETURN(e.neighbours, FindNeighbours(e, &cache, top));
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const std::string note,
+                           CalibrationNote(model, [&](const StepModel& changed) {
+                             return PredictStep(changed, config);
+                           }));
+  const std::string json_out = absl::GetFlag(FLAGS_json_out);
+  if (!json_out.empty()) {
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("--json_out", json_out, DumpJson(AsJson(e, note))));
+  }
+  if (json_out != "-") {
+    PIPELAB_RETURN_IF_ERROR(WriteOutput("stdout", "-", AsText(e, note)));
+  }
+  return CheckMemory(e.prediction);
+}
+
+}  // namespace pipelab

@@ -1,0 +1,163 @@
+#include "experiments/commands/recipe_input.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/flags/declare.h"
+#include "absl/flags/flag.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "experiments/commands/user_file.h"
+#include "experiments/flags.h"
+#include "experiments/option_checks.h"
+#include "pipelines/cluster/catalog.h"
+#include "pipelines/recipes/megatron_flags.h"
+#include "pipelines/recipes/torchtitan_toml.h"
+#include "tools/base/status_macros.h"
+
+ABSL_DECLARE_FLAG(int, devices);          // schedule_input.cc
+ABSL_DECLARE_FLAG(std::string, cluster);  // step_input.cc
+ABSL_FLAG(std::string, flags, "",
+          "Megatron-LM's command line: a file (a script, too), the options themselves in quotes, "
+          "or -, stdin");
+ABSL_FLAG(std::string, toml, "", "torchtitan's configuration; -: stdin");
+
+namespace pipelab {
+namespace {
+
+// Stages of a device that are looked at; a search leaves out those with more stages than layers.
+const std::vector<int> kStagesPerDevice = {2, 3, 4, 5, 6, 8, 10, 12, 16, 20};
+
+SearchMethod Method(std::vector<std::string> schemes, std::vector<int> virtual_stages,
+                    std::vector<Sharding> shardings, const StepConfig& c) {
+  SearchMethod method;
+  method.schemes = std::move(schemes);
+  method.virtual_stages = std::move(virtual_stages);
+  method.shardings = std::move(shardings);
+  method.overlap_data = c.overlap_data;
+  method.overlap_pipeline = false;
+  return method;
+}
+
+SearchRequest SpaceOf(const Recipe& r) {
+  SearchRequest space;
+  space.recompute = {Recompute::kNone, Recompute::kBlocks};
+  if (r.attention == AttentionKernels::kUnfused) space.recompute.push_back(Recompute::kSelective);
+  space.sequence = {false, true};
+  return space;
+}
+
+SearchMethod Fsdp(const Recipe& r) {
+  SearchMethod fsdp =
+      Method({"interleaved"}, {static_cast<int>(r.model.layers)}, {Sharding::kFully}, r.config);
+  fsdp.residency = Residency::kMicroBatch;
+  fsdp.pipeline = false;
+  return fsdp;
+}
+
+SearchRequest MegatronSpace(const Recipe& r) {
+  const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer};
+  const StepConfig& c = r.config;
+  SearchMethod one = Method({"1f1b"}, {0}, shardings, c), none = one;
+  none.pipeline = false;
+  SearchMethod interleaved = Method({"interleaved"}, kStagesPerDevice, shardings, c);
+  interleaved.whole_groups = true;
+  interleaved.overlap_pipeline = c.scheme != "interleaved" || c.overlap_pipeline;
+  SearchRequest space = SpaceOf(r);
+  space.methods = {one, interleaved, none};
+  if (c.sharding == Sharding::kFully) space.methods.push_back(Fsdp(r));
+  for (SearchMethod& m : space.methods) m.whole_messages = true;
+  return space;
+}
+
+SearchRequest TorchtitanSpace(const Recipe& r) {
+  const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kGradients};
+  const StepConfig& c = r.config;
+  SearchMethod none = Method({"1f1b"}, {0}, shardings, c);
+  none.pipeline = false;
+  SearchRequest space = SpaceOf(r);
+  space.methods = {
+      Method({"gpipe", "1f1b"}, {0}, shardings, c),
+      Method({"interleaved", "breadth_first", "interleaved_zb1p"}, kStagesPerDevice, shardings, c),
+      Method({"zbv", "dualpipev"}, {}, shardings, c), none, Fsdp(r)};
+  space.accept = [](const StepConfig& config) {
+    return config.tensor == 1 || config.sequence_parallel;
+  };
+  return space;
+}
+
+constexpr RecipeSystem kSystems[] = {
+    {"Megatron-LM", "megatron", &ReadMegatronFlags, &MegatronSettings, &MegatronSpace},
+    {"torchtitan", "torchtitan", &ReadTorchtitanToml, &TorchtitanSettings, &TorchtitanSpace},
+};
+
+// Options in quotes, and no file's name.
+bool IsText(absl::string_view value) {
+  return absl::StartsWith(value, "--") || absl::StrContains(value, " --");
+}
+
+absl::StatusOr<ClusterSpec> ClusterFromFlags(NumberType type, absl::string_view what) {
+  const std::string name = absl::GetFlag(FLAGS_cluster);
+  if (name.empty()) {
+    return absl::InvalidArgumentError("--cluster: missing; a name or a file, such as dgx-h100");
+  }
+  absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
+  if (!cluster.ok()) return FaultOfWord(name, cluster.status());
+  if (cluster->device.peaks.count(type) > 0) return cluster;
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ": computes with ", NumberTypeName(type), ", which ", cluster->name,
+                   " does not; nearest: ", NumberTypeName(NarrowestType(cluster->device))));
+}
+
+}  // namespace
+
+absl::StatusOr<const RecipeSystem*> FindRecipeSystem(absl::string_view format) {
+  for (const RecipeSystem& s : kSystems) {
+    if (s.format == format) return &s;
+  }
+  return absl::InvalidArgumentError("must be megatron or torchtitan");
+}
+
+StepModel RecipeInput::Model() const {
+  StepModel model = on->step();
+  model.optimizer_tensors = recipe.optimizer_tensors;
+  return model;
+}
+
+absl::StatusOr<RecipeInput> ReadRecipeInput() {
+  const std::string flags = absl::GetFlag(FLAGS_flags), toml = absl::GetFlag(FLAGS_toml);
+  if (flags.empty() == toml.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "evaluate: needs ", flags.empty() ? "" : "one of ",
+        "--flags=FILE, Megatron-LM's command line, or --toml=FILE, torchtitan's configuration"));
+  }
+  RecipeInput input;
+  const bool megatron = !flags.empty();
+  input.system = &kSystems[megatron ? 0 : 1];
+  const std::string option = megatron ? "--flags" : "--toml", value = megatron ? flags : toml;
+  const bool is_text = megatron && IsText(value);
+  input.what = is_text ? option : absl::StrCat(option, "=", value);
+  std::string text = value;
+  if (!is_text) {
+    PIPELAB_ASSIGN_OR_RETURN(text, ReadUserFile(option, value));
+  }
+  int64_t devices = 0;
+  if (FlagWasSet("devices")) {
+    devices = absl::GetFlag(FLAGS_devices);
+    PIPELAB_RETURN_IF_ERROR(CheckRange("--devices", devices, 1, 1 << 20));
+  }
+  absl::StatusOr<Recipe> recipe = input.system->read(text, input.what, devices);
+  // What is missing on the command line is no fault of the file.
+  if (!recipe.ok() && !is_text && !absl::StartsWith(recipe.status().message(), "--devices")) {
+    return FaultOfFile(recipe.status());
+  }
+  PIPELAB_ASSIGN_OR_RETURN(input.recipe, std::move(recipe));
+  PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, ClusterFromFlags(input.recipe.type, input.what));
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, RecipeGraph(input.recipe));
+  input.on = ModelOnCluster::Of(std::move(graph), std::move(cluster), input.recipe.type);
+  return input;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,50 @@
+// The recipe of another system that a command line names: --flags or --toml, on --cluster with
+// --devices.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(const RecipeInput input, ReadRecipeInput());
+//   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(input.Model(), input.recipe.config));
+//
+// Errors: InvalidArgument naming the option; FailedPrecondition for what is wrong in a file.
+#ifndef PIPELAB_EXPERIMENTS_COMMANDS_RECIPE_INPUT_H_
+#define PIPELAB_EXPERIMENTS_COMMANDS_RECIPE_INPUT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "pipelines/recipes/recipe.h"
+#include "pipelines/recipes/settings.h"
+#include "pipelines/search/search.h"
+#include "pipelines/step/step_model.h"
+
+namespace pipelab {
+
+// A system whose configurations are read and written.
+struct RecipeSystem {
+  const char* name;    // "Megatron-LM"
+  const char* format;  // "megatron", of `schedule --format`
+  absl::StatusOr<Recipe> (*read)(absl::string_view text, absl::string_view what, int64_t devices);
+  absl::StatusOr<Settings> (*write)(const Recipe& recipe);
+  // What it can run near the recipe: methods, recomputation, sequence parallelism.
+  SearchRequest (*space)(const Recipe& recipe);
+};
+
+// InvalidArgument lists the formats.
+absl::StatusOr<const RecipeSystem*> FindRecipeSystem(absl::string_view format);
+
+struct RecipeInput {
+  const RecipeSystem* system = nullptr;
+  std::string what;  // "--flags=run.sh"
+  Recipe recipe;
+  std::unique_ptr<ModelOnCluster> on;
+
+  StepModel Model() const;
+};
+
+absl::StatusOr<RecipeInput> ReadRecipeInput();
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_COMMANDS_RECIPE_INPUT_H_

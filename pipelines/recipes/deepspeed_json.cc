@@ -1,0 +1,94 @@
+#include "pipelines/recipes/deepspeed_json.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/recipes/megatron_flags.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr absl::string_view kSystem = "DeepSpeed";
+
+template <typename... Parts>
+absl::Status Error(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+int ZeroStage(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::kReplicated:
+      return 0;
+    case Sharding::kOptimizer:
+      return 1;
+    case Sharding::kGradients:
+      return 2;
+    case Sharding::kFully:
+      return 3;
+  }
+  return 0;
+}
+
+absl::Status CheckPipeline(const Recipe& r) {
+  const StepConfig& c = r.config;
+  if (c.pipeline == 1) return absl::OkStatus();
+  if (c.scheme != "1f1b") {
+    return Error("scheme=", c.scheme, ": ", kSystem,
+                 "'s pipeline runs 1F1B alone; scheme=1f1b would do");
+  }
+  if (ShardsGradients(c.sharding)) {
+    return Error("sharding=", ShardingName(c.sharding), ": ", kSystem,
+                 "'s pipeline takes ZeRO-1 at most; sharding=optimizer would do");
+  }
+  if (c.tensor > 1) {
+    return Error("T=", c.tensor, ": ", kSystem,
+                 "'s configuration has tensor parallelism without a pipeline alone; T=1 would do");
+  }
+  const auto even = EvenStages(r.model.layers, c.pipeline);
+  if (even.ok() && *even == r.stages) return absl::OkStatus();
+  return Error("layout=", c.layout, ": ", kSystem,
+               "'s configuration has no layers of each stage; equal ones would do, with a P that "
+               "divides ",
+               r.model.layers);
+}
+
+}  // namespace
+
+absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
+  const StepConfig& c = r.config;
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem));
+  PIPELAB_RETURN_IF_ERROR(CheckPipeline(r));
+  if (c.recompute == Recompute::kSelective) {
+    return Error("recompute=selective: ", kSystem,
+                 "'s configuration rebuilds whole layers; recompute=blocks would do");
+  }
+  if (c.ranks != RankOrder::kTensorDataPipeline) {
+    return Error("ranks=", RankOrderName(c.ranks), ": ", kSystem,
+                 "'s configuration has no order of ranks; ranks=tp-dp-pp would do");
+  }
+  DeepSpeedConfig d;
+  d.json = {
+      {"train_batch_size", c.batch()},
+      {"train_micro_batch_size_per_gpu", c.micro_batch_size},
+      {"gradient_accumulation_steps", c.micro_batches},
+      {"zero_optimization", {{"stage", ZeroStage(c.sharding)}, {"overlap_comm", c.overlap_data}}}};
+  if (r.type == NumberType::kFp8 || r.type == NumberType::kTf32) {
+    return Error("dtype=", NumberTypeName(r.type), ": ", kSystem, " has bf16, fp16 and fp32");
+  }
+  if (r.type != NumberType::kFp32) d.json[NumberTypeName(r.type)] = {{"enabled", true}};
+  const bool rebuilds = c.recompute == Recompute::kBlocks;
+  if (c.pipeline > 1) {
+    d.json["pipeline"] = {{"stages", c.pipeline},
+                          {"activation_checkpoint_interval", rebuilds ? 1 : 0}};
+    d.notes.push_back(absl::StrCat("PipelineModule(num_stages=", c.pipeline,
+                                   ") must give each stage ", r.model.layers / c.pipeline,
+                                   " layers"));
+  } else if (rebuilds) {
+    d.json["activation_checkpointing"] = {{"partition_activations", false}};
+    d.notes.emplace_back("the model must checkpoint each layer (deepspeed.checkpointing)");
+  }
+  if (c.tensor > 1) d.json["tensor_parallel"] = {{"autotp_size", c.tensor}};
+  return d;
+}
+
+}  // namespace pipelab

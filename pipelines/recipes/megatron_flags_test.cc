@@ -1,0 +1,273 @@
+#include "pipelines/recipes/megatron_flags.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Llama-3 8B's shape, as Megatron-LM's users write it.
+constexpr char kLlama[] =
+    "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
+    "--group-query-attention --num-query-groups 8 --seq-length 8192 "
+    "--max-position-embeddings 8192 --position-embedding-type rope --rotary-base 500000 "
+    "--normalization RMSNorm --swiglu --disable-bias-linear "
+    "--untie-embeddings-and-output-weights --hidden-dropout 0 --attention-dropout 0 "
+    "--vocab-size 128256 --bf16 --micro-batch-size 1 --global-batch-size 128 ";
+
+absl::StatusOr<Recipe> Read(absl::string_view more, int64_t devices = 64) {
+  return ReadMegatronFlags(absl::StrCat(kLlama, more), "--flags=f", devices);
+}
+
+std::string Refusal(absl::string_view more, int64_t devices = 64) {
+  const auto recipe = Read(more, devices);
+  return recipe.ok() ? "accepted: " + recipe->config.ToString()
+                     : std::string(recipe.status().message());
+}
+
+TEST(ReadMegatronFlags, ModelIsLlamas) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(""));
+  GptConfig llama = LlamaConfig(32, 4096, 32, 14336, 8192, 128256);
+  llama.kv_heads = 8;
+  llama.rotary_base = 500000;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph ours, BuildGpt(r.model));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph published, BuildGpt(llama));
+  EXPECT_EQ(ours.num_parameters(), published.num_parameters());
+  EXPECT_EQ(ours.num_parameters(), 8030261248);  // the published weights
+  EXPECT_EQ(ModelText(r.model),
+            "32 layers, hidden 4096, 32 heads (8 of keys and values), feed-forward 14336 (SwiGLU), "
+            "128256 words, 8192 tokens");
+  EXPECT_EQ(r.config.ToString(),
+            "1f1b:P=1,T=1,D=64,V=0,b=1,M=2,no_pipeline_overlap,no_data_overlap");
+  EXPECT_EQ(r.type, NumberType::kBf16);
+  EXPECT_EQ(r.attention, AttentionKernels::kFused);
+}
+
+// GPT-3 175B of Megatron-LM's examples: what it leaves to defaults.
+TEST(ReadMegatronFlags, DefaultsAreMegatrons) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadMegatronFlags(R"(
+GPUS_PER_NODE=8
+NUM_NODES=128
+ARGS=(--nproc_per_node $GPUS_PER_NODE --nnodes $NUM_NODES --master_addr localhost)
+GPT=(
+    --num-layers 96 --hidden-size 12288 --num-attention-heads 96 --seq-length 2048
+    --max-position-embeddings 2048 --attention-backend auto # or flash
+)
+RUN=(--micro-batch-size 1 --global-batch-size 1536 --rampup-batch-size 16 16 5859375 --fp16
+    --lr 6.0e-5 --tensor-model-parallel-size 8 --pipeline-model-parallel-size 16
+    --vocab-file $VOCAB --merge-file $MERGES --tokenizer-type GPT2BPETokenizer)
+)",
+                                                                 "--flags=f", 0));
+  EXPECT_EQ(
+      r.config.ToString(),
+      "1f1b:P=16,T=8,D=8,V=0,b=1,M=192,layout=13+12+12+12+12+12+12+12+12+12+12+12+12+12+12+13,"
+      "no_pipeline_overlap,no_data_overlap,whole_messages");
+  EXPECT_EQ(r.model.feed_forward, 4 * 12288);
+  EXPECT_EQ(r.model.vocabulary, 51200);  // 50257 in units of 128 x 8
+  EXPECT_TRUE(r.model.tied_embeddings);
+  EXPECT_EQ(r.model.dropout, 0.1);
+  EXPECT_EQ(r.model.positions, Positions::kLearned);
+  EXPECT_EQ(r.model.biases, Biases::kAll);
+  EXPECT_EQ(r.type, NumberType::kFp16);
+  EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--rampup-batch-size")));
+  EXPECT_EQ(r.passed_over, 4);  // lr, vocab-file, merge-file, master-addr
+}
+
+TEST(ReadMegatronFlags, SwiGlusDefaultWidthIsInUnitsOf64) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe r,
+      ReadMegatronFlags(
+          "--num-layers 2 --hidden-size 4096 --num-attention-heads 32 --seq-length 64 "
+          "--max-position-embeddings 64 --swiglu --micro-batch-size 1 "
+          "--vocab-size 1000 --tokenizer-type NullTokenizer",
+          "f", 2));
+  EXPECT_EQ(r.model.feed_forward, 10880);  // int(4 * 4096 * 2 / 3 / 64) * 64
+  EXPECT_EQ(r.model.vocabulary, 1024);     // 1001 words
+  EXPECT_EQ(r.config.batch(), 2);          // a micro-batch of each copy
+  EXPECT_EQ(r.type, NumberType::kFp32);
+}
+
+TEST(ReadMegatronFlags, DividesStagesAsMegatronDoes) {
+  const auto layout = [](absl::string_view more) {
+    const auto r = Read(more);
+    return r.ok() ? absl::StrCat(r->config.scheme, " ", FormatMegatronLayout(r->stages))
+                  : std::string(r.status().message());
+  };
+  const std::string four = "--pipeline-model-parallel-size 4 ";
+  EXPECT_EQ(layout(four), "1f1b Et*8|(t*8|)*2t*8L");
+  EXPECT_EQ(layout(four + "--num-layers-per-virtual-pipeline-stage 2 --global-batch-size 256"),
+            "interleaved Et*2|(t*2|)*14t*2L");
+  EXPECT_EQ(layout(four + "--num-virtual-stages-per-pipeline-rank 2 --global-batch-size 256"),
+            "interleaved Et*4|(t*4|)*6t*4L");
+  EXPECT_EQ(layout(four + "--decoder-first-pipeline-num-layers 6 "
+                          "--decoder-last-pipeline-num-layers 6"),
+            "1f1b Et*6|(t*10|)*2t*6L");
+  EXPECT_EQ(layout(four + "--decoder-first-pipeline-num-layers 4 --num-layers 40 "
+                          "--num-virtual-stages-per-pipeline-rank 2 --global-batch-size 256"),
+            "interleaved Et*2|(t*6|)*3t*2|(t*6|)*2t*6L");
+  EXPECT_EQ(layout(four + "--num-layers 30 --account-for-embedding-in-pipeline-split "
+                          "--account-for-loss-in-pipeline-split"),
+            "1f1b Et*7|(t*8|)*2t*7L");
+  EXPECT_EQ(layout(four + "--pipeline-model-parallel-layout 'Et*7|(t*9|)*2t*7L'"),
+            "1f1b Et*7|(t*9|)*2t*7L");
+  EXPECT_EQ(layout(four + "--global-batch-size 256 --pipeline-model-parallel-layout "
+                          "E|(t*5|)*6t*2L"),
+            "interleaved E|(t*5|)*6t*2L");
+}
+
+TEST(ReadMegatronFlags, Parallelism) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe r,
+      Read("--tensor-model-parallel-size 4 --pipeline-model-parallel-size 2 --sequence-parallel "
+           "--num-virtual-stages-per-pipeline-rank 4 --use-distributed-optimizer "
+           "--overlap-grad-reduce --overlap-param-gather --use-tp-pp-dp-mapping "
+           "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 "
+           "--fp8-format hybrid"));
+  EXPECT_EQ(r.config.ToString(),
+            "interleaved:P=2,T=4,D=8,V=4,b=1,M=16,sharding=optimizer,recompute=blocks,sequence,"
+            "layout=9+8+8+8+8+8+8+9,ranks=tp-pp-dp");
+  EXPECT_EQ(r.type, NumberType::kFp8);
+  EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--overlap-param-gather: gathers")));
+}
+
+TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused, Read("--recompute-activations"));
+  EXPECT_EQ(fused.config.recompute, Recompute::kNone);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe scores,
+                               Read("--recompute-activations --attention-backend unfused"));
+  EXPECT_EQ(scores.config.recompute, Recompute::kSelective);
+  const std::string block =
+      "--recompute-granularity full --recompute-method block "
+      "--pipeline-model-parallel-size 4 --recompute-num-layers ";
+  EXPECT_THAT(Refusal(block + "8"), HasSubstr("accepted: 1f1b:P=4,T=1,D=16,V=0,b=1,M=8,"
+                                              "recompute=blocks"));
+  EXPECT_THAT(Refusal(block + "3"), HasSubstr("nearest: --recompute-num-layers 8"));
+}
+
+TEST(ReadMegatronFlags, FsdpGathersBlockByBlock) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read("--use-torch-fsdp2"));
+  EXPECT_EQ(r.config.scheme, "interleaved");
+  EXPECT_EQ(r.config.virtual_stages, 32);
+  EXPECT_EQ(r.config.sharding, Sharding::kFully);
+  EXPECT_EQ(r.config.residency, Residency::kMicroBatch);
+}
+
+TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
+  EXPECT_EQ(Refusal("--num-layers 30 --pipeline-model-parallel-size 4"),
+            "--flags=f: --num-layers 30: 30 layers do not divide among 4 stages; nearest: "
+            "--num-layers 32");
+  EXPECT_EQ(
+      Refusal("--global-batch-size 100"),
+      "--flags=f: --global-batch-size 100: must be a multiple of --micro-batch-size 1 times 64 "
+      "data-parallel copies; nearest: --global-batch-size 128");
+  EXPECT_THAT(Refusal("--tensor-model-parallel-size 3"),
+              HasSubstr("must divide --num-attention-heads 32; nearest: "
+                        "--tensor-model-parallel-size 2"));
+  EXPECT_THAT(Refusal("--tensor-model-parallel-size 16"),
+              HasSubstr("must divide --num-query-groups 8; nearest: "
+                        "--tensor-model-parallel-size 8"));
+  EXPECT_THAT(Refusal("--context-parallel-size 2"),
+              HasSubstr("context parallelism has no counterpart here; nearest: 1"));
+  EXPECT_THAT(Refusal("--num-experts 8"), HasSubstr("experts have no counterpart here"));
+  EXPECT_THAT(Refusal("--num-layer 32"), HasSubstr("did you mean --num-layers?"));
+  EXPECT_THAT(Refusal("--tensor-parallel-size 2"), HasSubstr("no option of Megatron-LM"));
+  EXPECT_THAT(Refusal("--num-layers $LAYERS"), HasSubstr("a variable that the text does not set"));
+  EXPECT_THAT(Refusal("", 0), HasSubstr("--devices: missing"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe launched,
+      ReadMegatronFlags(absl::StrCat("torchrun --nproc_per_node 8 --nnodes 2 train.py ", kLlama),
+                        "f", 0));
+  EXPECT_EQ(launched.config.data, 16);
+  EXPECT_THAT(Refusal("--pipeline-model-parallel-size 3 --num-layers 33", 64),
+              HasSubstr("must divide all 64; nearest: --devices=63"));
+}
+
+// What Megatron-LM's options say, in the other direction.
+TEST(MegatronSettings, ReadBackOverAGrid) {
+  int read = 0;
+  for (const char* parallelism :
+       {"", "--tensor-model-parallel-size 2", "--tensor-model-parallel-size 8 --sequence-parallel",
+        "--use-tp-pp-dp-mapping --tensor-model-parallel-size 2 --sequence-parallel"}) {
+    for (const char* stages :
+         {"", "--pipeline-model-parallel-size 4",
+          "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 4",
+          "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 4 "
+          "--no-overlap-p2p-communication",
+          "--pipeline-model-parallel-size 4 --pipeline-model-parallel-layout 'Et*7|(t*9|)*2t*7L'",
+          "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "
+          "'E|t*16|t*15|tL' --microbatch-group-size-per-virtual-pipeline-stage 4"}) {
+      for (const char* sharding :
+           {"", "--use-distributed-optimizer", "--overlap-grad-reduce",
+            "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"}) {
+        for (const char* rest :
+             {"",
+              "--recompute-granularity full --recompute-method uniform "
+              "--recompute-num-layers 1 --fp8-format hybrid",
+              "--recompute-activations --attention-backend unfused --add-qkv-bias",
+              "--optimizer sgd --micro-batch-size 2 --normalization LayerNorm --kv-channels 64"}) {
+          const std::string text = absl::StrCat(parallelism, " ", stages, " ", sharding, " ", rest,
+                                                " --global-batch-size 1024");
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(text));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, MegatronSettings(r));
+          EXPECT_THAT(s.notes(), ElementsAre()) << text;
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadMegatronFlags(s.Text(), "f", 64));
+          EXPECT_EQ(again.config, r.config) << text << "\n" << s.Text();
+          EXPECT_EQ(ModelText(again.model), ModelText(r.model));
+          EXPECT_EQ(BuildGpt(again.model)->num_parameters(), BuildGpt(r.model)->num_parameters());
+          EXPECT_EQ(again.type, r.type);
+          EXPECT_EQ(again.attention, r.attention);
+          EXPECT_EQ(again.optimizer_tensors, r.optimizer_tensors);
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings twice, MegatronSettings(again));
+          EXPECT_EQ(twice.Text(), s.Text());
+          ++read;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(read, 384);
+}
+
+TEST(MegatronSettings, RefusesByName) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read("--pipeline-model-parallel-size 4"));
+  const auto refusal = [&](const auto& change) {
+    Recipe other = r;
+    change(&other.config);
+    const auto s = MegatronSettings(other);
+    return s.ok() ? "accepted" : std::string(s.status().message());
+  };
+  EXPECT_THAT(refusal([](StepConfig* c) { c->scheme = "zbv"; }),
+              HasSubstr("scheme=zbv: Megatron-LM runs 1F1B and interleaved stages alone"));
+  EXPECT_THAT(refusal([](StepConfig* c) { c->sharding = Sharding::kFully; }),
+              HasSubstr("sharding=fully: Megatron-LM's FSDP has no pipeline"));
+  EXPECT_THAT(refusal([](StepConfig* c) { c->recompute = Recompute::kFull; }),
+              HasSubstr("recompute=blocks would do"));
+  EXPECT_THAT(refusal([](StepConfig* c) { c->ranks = RankOrder::kTensorDataMirrored; }),
+              HasSubstr("ranks=tp-dp-mirror"));
+  EXPECT_THAT(refusal([](StepConfig* c) { c->slices = 4; }), HasSubstr("slices=4"));
+}
+
+TEST(ChangesBetween, NamesWhatIsNewAndWhatGoes) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe before,
+                               Read("--pipeline-model-parallel-size 4 --recompute-granularity full "
+                                    "--recompute-method uniform "
+                                    "--recompute-num-layers 1"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe after,
+                               Read("--pipeline-model-parallel-size 2 "
+                                    "--pipeline-model-parallel-layout 'Et*17|t*15L'"));
+  EXPECT_EQ(
+      ChangesBetween(*MegatronSettings(before), *MegatronSettings(after)),
+      "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*17|t*15L' without "
+      "--recompute-granularity --recompute-method --recompute-num-layers");
+  EXPECT_EQ(ChangesBetween(*MegatronSettings(after), *MegatronSettings(after)), "");
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,67 @@
+// The options of a Megatron-LM command line by name and type. Private to recipes.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(MegatronOptions o, MegatronOptions::Parse(text, "--flags=run.sh"));
+//   PIPELAB_ASSIGN_OR_RETURN(int64_t layers, o.Integer("num-layers", 1, 4096));
+//   o.Has("swiglu");
+//
+// Of an option that is given twice the last one counts, as in argparse.
+#ifndef PIPELAB_PIPELINES_RECIPES_MEGATRON_OPTIONS_H_
+#define PIPELAB_PIPELINES_RECIPES_MEGATRON_OPTIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace pipelab {
+
+class MegatronOptions {
+ public:
+  // Every option is known, and none of those that no step here has is in use.
+  static absl::StatusOr<MegatronOptions> Parse(absl::string_view text, absl::string_view what);
+
+  bool Has(absl::string_view name) const { return given_.find(name) != given_.end(); }
+  absl::StatusOr<int64_t> Integer(absl::string_view name, int64_t least, int64_t most,
+                                  absl::optional<int64_t> if_absent = absl::nullopt) const;
+  absl::StatusOr<double> Number(absl::string_view name, double least, double most,
+                                double if_absent) const;
+  absl::StatusOr<std::string> Word(absl::string_view name,
+                                   const std::vector<absl::string_view>& known,
+                                   absl::string_view if_absent) const;
+  // Any one word.
+  absl::StatusOr<std::string> Text(absl::string_view name) const;
+
+  // Those that are priced without, and how many have no influence.
+  const std::vector<std::string>& without() const { return without_; }
+  int passed_over() const { return passed_over_; }
+
+  // "WHAT: --name VALUE: REASON".
+  template <typename... Parts>
+  absl::Status Error(absl::string_view name, const Parts&... parts) const {
+    const auto found = given_.find(name);
+    const std::string values = found == given_.end() ? "" : absl::StrJoin(found->second, " ");
+    return absl::InvalidArgumentError(
+        absl::StrCat(what_, ": --", name, values.empty() ? "" : " ", values, ": ", parts...));
+  }
+
+ private:
+  absl::Status CheckName(const std::string& name) const;
+  absl::Status Sort();
+
+  std::string what_;
+  std::map<std::string, std::vector<std::string>, std::less<>> given_;
+  std::vector<std::string> without_;
+  int passed_over_ = 0;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RECIPES_MEGATRON_OPTIONS_H_

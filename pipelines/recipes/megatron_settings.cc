@@ -1,0 +1,150 @@
+// A recipe as Megatron-LM's options.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/recipes/megatron_flags.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr absl::string_view kSystem = "Megatron-LM";
+
+template <typename... Parts>
+absl::Status Error(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+void AddModel(const Recipe& r, Settings* s) {
+  const GptConfig& m = r.model;
+  const int64_t head_size = m.head_size == 0 ? m.hidden / m.heads : m.head_size;
+  s->Add("--num-layers", m.layers);
+  s->Add("--hidden-size", m.hidden);
+  s->Add("--ffn-hidden-size", m.feed_forward == 0 ? m.mlp_ratio * m.hidden : m.feed_forward);
+  s->Add("--num-attention-heads", m.heads);
+  if (m.kv_heads > 0 && m.kv_heads < m.heads) {
+    s->Add("--group-query-attention");
+    s->Add("--num-query-groups", m.kv_heads);
+  }
+  if (head_size * m.heads != m.hidden) s->Add("--kv-channels", head_size);
+  s->Add("--seq-length", m.tokens);
+  s->Add("--max-position-embeddings", m.tokens);
+  s->Add("--position-embedding-type", m.rotary_base > 0                    ? "rope"
+                                      : m.positions == Positions::kLearned ? "learned_absolute"
+                                                                           : "none");
+  if (m.rotary_base > 0) s->Add("--rotary-base", static_cast<int64_t>(m.rotary_base));
+  s->Add("--normalization", m.norm == NormKind::kRms ? "RMSNorm" : "LayerNorm");
+  s->AddIf(m.feed_forward_kind == FeedForwardKind::kSwiGlu, "--swiglu");
+  s->AddIf(m.feed_forward_kind == FeedForwardKind::kGeGlu, "--quick-geglu");
+  s->AddIf(m.biases != Biases::kAll, "--disable-bias-linear");
+  s->AddIf(m.biases == Biases::kQueryKeyValue, "--add-qkv-bias");
+  s->AddIf(!m.tied_embeddings, "--untie-embeddings-and-output-weights");
+  s->Add("--vocab-size", m.vocabulary);
+  if (m.vocabulary % (128 * r.config.tensor) != 0) s->Add("--make-vocab-size-divisible-by", 1);
+  s->Add("--hidden-dropout", m.dropout);
+  s->Add("--attention-dropout", m.dropout);
+  if (r.attention == AttentionKernels::kUnfused) s->Add("--attention-backend", "unfused");
+  if (m.positions == Positions::kSinusoidal) {
+    s->Note("positions: Megatron-LM has no sinusoidal ones; it has none here");
+  }
+}
+
+// The weights of one device that are gathered a block at a time have no stages in Megatron-LM.
+bool HasStages(const StepConfig& c) { return c.pipeline > 1; }
+
+void AddStages(const Recipe& r, int64_t each, Settings* s) {
+  const StepConfig& c = r.config;
+  const auto even = EvenStages(r.model.layers, c.pipeline * each);
+  if (!even.ok() || *even != r.stages) {
+    s->Add("--pipeline-model-parallel-layout", FormatMegatronLayout(r.stages));
+  } else if (each > 1) {
+    s->Add("--num-virtual-stages-per-pipeline-rank", each);
+  }
+  if (each == 1) return;
+  if (c.group_size > 0) s->Add("--microbatch-group-size-per-virtual-pipeline-stage", c.group_size);
+  s->AddIf(!c.overlap_pipeline, "--no-overlap-p2p-communication");
+}
+
+absl::Status AddParallelism(const Recipe& r, Settings* s) {
+  const StepConfig& c = r.config;
+  const int64_t each = HasStages(c) ? static_cast<int64_t>(r.stages.size()) / c.pipeline : 1;
+  if (HasStages(c) && (c.scheme != "interleaved" || each < 2) &&
+      (c.scheme != "1f1b" && (c.scheme != "interleaved" || each != 1))) {
+    return Error("scheme=", c.scheme, ": ", kSystem,
+                 " runs 1F1B and interleaved stages alone; scheme=",
+                 each > 1 ? "interleaved" : "1f1b", " would do");
+  }
+  if (c.ranks == RankOrder::kTensorDataMirrored) {
+    return Error("ranks=", RankOrderName(c.ranks), ": ", kSystem,
+                 " has no such order of ranks; ranks=tp-dp-pp would do");
+  }
+  s->Add("--tensor-model-parallel-size", c.tensor);
+  s->Add("--pipeline-model-parallel-size", c.pipeline);
+  if (HasStages(c)) AddStages(r, each, s);
+  s->AddIf(c.sequence_parallel, "--sequence-parallel");
+  s->AddIf(c.ranks == RankOrder::kTensorPipelineData, "--use-tp-pp-dp-mapping");
+  if (each == 1 && c.overlap_pipeline && c.pipeline > 1) {
+    s->Note("messages: Megatron-LM's 1F1B waits for them; no_pipeline_overlap prices that");
+  }
+  if (c.tensor > 1 && !c.sequence_parallel && !c.whole_messages) {
+    s->Note(
+        "messages: each rank of a tensor-parallel group sends all rows in Megatron Core; "
+        "whole_messages prices that");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddSharding(const StepConfig& c, Settings* s) {
+  if (ShardsGradients(c.sharding)) {
+    if (c.pipeline > 1) {
+      return Error("sharding=", ShardingName(c.sharding), ": ", kSystem,
+                   "'s FSDP has no pipeline; sharding=optimizer would do");
+    }
+    s->Add("--use-megatron-fsdp");
+    s->Add("--data-parallel-sharding-strategy",
+           c.sharding == Sharding::kFully ? "optim_grads_params" : "optim_grads");
+  }
+  s->AddIf(c.sharding == Sharding::kOptimizer, "--use-distributed-optimizer");
+  if (!c.overlap_data) return absl::OkStatus();
+  s->Add("--overlap-grad-reduce");
+  s->AddIf(c.sharding != Sharding::kReplicated, "--overlap-param-gather");
+  return absl::OkStatus();
+}
+
+void AddRecomputation(const Recipe& r, Settings* s) {
+  if (r.config.recompute == Recompute::kSelective) s->Add("--recompute-activations");
+  if (r.config.recompute != Recompute::kBlocks) return;
+  s->Add("--recompute-granularity", "full");
+  s->Add("--recompute-method", "uniform");
+  s->Add("--recompute-num-layers", 1);
+}
+
+void AddTypes(const Recipe& r, Settings* s) {
+  s->AddIf(r.type == NumberType::kFp16, "--fp16");
+  s->AddIf(r.type == NumberType::kBf16 || r.type == NumberType::kFp8, "--bf16");
+  if (r.type == NumberType::kFp8) s->Add("--fp8-format", "hybrid");
+  if (r.optimizer_tensors == 2) return;
+  s->Add("--optimizer", "sgd");
+  if (r.optimizer_tensors == 0) s->Add("--sgd-momentum", 0);
+}
+
+}  // namespace
+
+absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
+  const StepConfig& c = r.config;
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem));
+  Settings s(SettingsForm::kFlags);
+  AddModel(r, &s);
+  PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));
+  PIPELAB_RETURN_IF_ERROR(AddSharding(c, &s));
+  AddRecomputation(r, &s);
+  s.Add("--micro-batch-size", c.micro_batch_size);
+  s.Add("--global-batch-size", c.batch());
+  AddTypes(r, &s);
+  return s;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,81 @@
+#include "pipelines/recipes/recipe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "models/specs/kept_activations.h"
+#include "pipelines/step/step_fields.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+
+absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe) {
+  // Of our layers a block has two.
+  std::vector<int64_t> layers;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    if (stages[s].token_heads > 0) {
+      return absl::InvalidArgumentError(
+          "m: heads for further tokens have no counterpart here; leave them out");
+    }
+    if (stages[s].empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("stage ", s, " is empty, and every stage here has a layer; give it a t"));
+    }
+    layers.push_back(2 * stages[s].transformers + stages[s].embedding + stages[s].loss);
+  }
+  recipe->config.layout = layers.size() == 1 ? "" : absl::StrJoin(layers, "+");
+  recipe->stages = std::move(stages);
+  return absl::OkStatus();
+}
+
+absl::Status GatherByBlock(Recipe* recipe) {
+  StepConfig& c = recipe->config;
+  if (c.pipeline > 1 || c.sharding != Sharding::kFully || recipe->model.layers == 1) {
+    return absl::OkStatus();
+  }
+  c.scheme = "interleaved";
+  c.virtual_stages = static_cast<int>(recipe->model.layers);
+  c.residency = Residency::kMicroBatch;
+  return SetStages(StagesOfTransformers(std::vector<int64_t>(recipe->model.layers, 1)), recipe);
+}
+
+absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe) {
+  PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(recipe.model));
+  return WithMegatronActivations(WithMegatronKernels(std::move(graph), recipe.attention));
+}
+
+std::string ModelText(const GptConfig& m) {
+  const int64_t kv = m.kv_heads == 0 ? m.heads : m.kv_heads;
+  const char* kind = m.feed_forward_kind == FeedForwardKind::kSwiGlu  ? "SwiGLU"
+                     : m.feed_forward_kind == FeedForwardKind::kGeGlu ? "GeGLU"
+                                                                      : "GELU";
+  return absl::StrFormat(
+      "%d layers, hidden %d, %d heads%s, feed-forward %d (%s), %d words%s, %d tokens", m.layers,
+      m.hidden, m.heads, kv == m.heads ? "" : absl::StrCat(" (", kv, " of keys and values)"),
+      m.feed_forward == 0 ? m.mlp_ratio * m.hidden : m.feed_forward, kind, m.vocabulary,
+      m.tied_embeddings ? " (tied)" : "", m.tokens);
+}
+
+absl::Status CheckExportable(const StepConfig& config, absl::string_view system) {
+  const StepConfig defaults;
+  for (const StepField& f : StepFields()) {
+    const absl::string_view unknown[] = {"batch_norm", "local_heads",   "replicas", "slices",
+                                         "update",     "concatenation", "execution"};
+    if (std::find(std::begin(unknown), std::end(unknown), f.key) == std::end(unknown)) continue;
+    if (f.get(config) == f.get(defaults)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(f.key, "=", f.get(config), ": ", system, " has no such thing; leave it out"));
+  }
+  if (config.recompute == Recompute::kFull) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("recompute=full: ", system,
+                     " rebuilds a layer at a time and no whole stage; recompute=blocks would do"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace pipelab

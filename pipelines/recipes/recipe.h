@@ -1,0 +1,58 @@
+// A training run as another system's configuration has it: the model, the step, and what of it is
+// priced otherwise than the system would run it.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(Recipe r, ReadMegatronFlags(text, "--flags=run.sh", /*devices=*/64));
+//   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, RecipeGraph(r));   // Megatron-LM's kernels
+//   PIPELAB_ASSIGN_OR_RETURN(Settings s, MegatronSettings(r));    // and back; or TorchtitanSettings
+//   s.Text();
+//
+// What a system has and no step here is refused by name, with the nearest that would do. What is
+// priced otherwise is in `assumptions`, a line each.
+#ifndef PIPELAB_PIPELINES_RECIPES_RECIPE_H_
+#define PIPELAB_PIPELINES_RECIPES_RECIPE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/graph/layer_spec.h"
+#include "models/specs/megatron_kernels.h"
+#include "models/zoo/gpt.h"
+#include "pipelines/cluster/device.h"
+#include "pipelines/cost/megatron_layout.h"
+#include "pipelines/step/step_config.h"
+
+namespace pipelab {
+
+struct Recipe {
+  GptConfig model;
+  AttentionKernels attention = AttentionKernels::kFused;
+  StepConfig config;                  // with the layout of `stages`
+  std::vector<MegatronStage> stages;  // what each has
+  NumberType type = NumberType::kBf16;
+  int optimizer_tensors = 2;
+  std::vector<std::string> assumptions;
+  int passed_over = 0;  // options that change neither shapes nor times nor memory
+};
+
+// Takes the stages, and the layout for them. InvalidArgument for empty ones.
+absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe);
+
+// FSDP without a pipeline gathers the weights of a block before each of its passes, and lets them
+// go: one device then has a stage for each block. Changes nothing of other recipes.
+absl::Status GatherByBlock(Recipe* recipe);
+
+// Layers of these sizes with Megatron-LM's kernels and what they keep.
+absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe);
+
+// The model's sizes in one line.
+std::string ModelText(const GptConfig& model);
+
+// Refuses, by the key's name, what is in the configuration and none of these systems has: orders of
+// our own, halves of micro-batches, execution as of 2022.
+absl::Status CheckExportable(const StepConfig& config, absl::string_view system);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_RECIPES_RECIPE_H_

@@ -1,0 +1,139 @@
+// A recipe as torchtitan's keys.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "pipelines/recipes/megatron_flags.h"
+#include "pipelines/recipes/torchtitan_names.h"
+#include "pipelines/recipes/torchtitan_stages.h"
+#include "pipelines/recipes/torchtitan_toml.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr absl::string_view kSystem = "torchtitan";
+
+template <typename... Parts>
+absl::Status Error(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+std::string Quoted(absl::string_view word) { return absl::StrCat("\"", word, "\""); }
+
+// Of all its sizes but the samples' length.
+bool SameModel(const GptConfig& a, const GptConfig& b) {
+  return ModelText(a) == ModelText(b) && a.norm == b.norm && a.positions == b.positions &&
+         a.rotary_base == b.rotary_base && a.biases == b.biases && a.dropout == b.dropout &&
+         a.tied_embeddings == b.tied_embeddings;
+}
+
+absl::Status AddModel(const Recipe& r, Settings* s) {
+  for (const TorchtitanModel& m : kTorchtitanModels) {
+    GptConfig sizes = r.model;
+    sizes.head_size = 0;
+    if (!SameModel(m.Config(r.model.tokens), sizes)) continue;
+    s->Add("model.name", Quoted("llama3"));
+    s->Add("model.flavor", Quoted(m.flavor));
+    if (r.type == NumberType::kFp8) s->Add("model.converters", "[\"float8\"]");
+    return absl::OkStatus();
+  }
+  return Error(kSystem, ": no model of ", ModelText(r.model),
+               "; llama3's 8B, 70B and 405B, without dropout, would do");
+}
+
+absl::Status AddPipeline(const Recipe& r, Settings* s) {
+  const StepConfig& c = r.config;
+  s->Add("parallelism.pipeline_parallel_degree", c.pipeline);
+  if (c.pipeline == 1) return absl::OkStatus();
+  const int64_t stages = static_cast<int64_t>(r.stages.size());
+  const auto* schedule =
+      std::find_if(std::begin(kTorchtitanSchedules), std::end(kTorchtitanSchedules),
+                   [&](const TorchtitanSchedule& t) { return t.scheme == c.scheme; });
+  if (schedule == std::end(kTorchtitanSchedules)) {
+    return Error("scheme=", c.scheme, ": ", kSystem,
+                 " has no such schedule; scheme=", stages > c.pipeline ? "interleaved" : "1f1b",
+                 " would do");
+  }
+  if (c.group_size > 0) {
+    return Error("group=", c.group_size, ": ", kSystem, " chooses groups itself; leave it out");
+  }
+  s->Add("parallelism.pipeline_parallel_schedule", Quoted(schedule->name));
+  s->Add("parallelism.pipeline_parallel_microbatch_size", c.micro_batch_size);
+  const int64_t usual = c.pipeline * (schedule->one_stage ? 1 : 2);
+  // Two layers more are counted, for the embedding and the output.
+  const int64_t counted = r.model.layers + 2, each = (counted + stages - 1) / stages;
+  const auto own = TorchtitanStages(r.model.layers, stages);
+  const bool divided = own.ok() && *own == r.stages;
+  if (divided && stages != usual && (counted + each - 1) / each == stages) {
+    s->Add("parallelism.pipeline_parallel_layers_per_stage", each);
+  } else if (!divided || stages != usual) {
+    s->Add("parallelism.module_fqns_per_model_part", ModulesOfStages(r.stages));
+  }
+  if (c.overlap_pipeline) {
+    s->Note("messages: torchtitan's schedules wait for them; no_pipeline_overlap prices that");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddData(const StepConfig& c, Settings* s) {
+  const bool sharded = ShardsGradients(c.sharding);
+  if (c.sharding == Sharding::kOptimizer) {
+    return Error("sharding=optimizer: ", kSystem,
+                 " shards gradients too; sharding=gradients would do");
+  }
+  s->Add("parallelism.data_parallel_replicate_degree", sharded ? 1 : c.data);
+  s->Add("parallelism.data_parallel_shard_degree", sharded ? c.data : 1);
+  const bool kept = c.sharding == Sharding::kGradients;
+  if (sharded && kept != (c.pipeline > 1)) {
+    s->Add("parallelism.fsdp_reshard_after_forward", Quoted(kept ? "never" : "always"));
+  }
+  if (!c.overlap_data && c.data > 1) {
+    s->Note("gradients: torchtitan sums them beside compute");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<std::string> TorchtitanSchemes() {
+  std::vector<std::string> schemes;
+  for (const TorchtitanSchedule& s : kTorchtitanSchedules) schemes.emplace_back(s.scheme);
+  return schemes;
+}
+
+absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
+  const StepConfig& c = r.config;
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem));
+  if (c.recompute == Recompute::kSelective) {
+    return Error("recompute=selective: ", kSystem,
+                 " rebuilds other parts under that name; recompute=blocks would do");
+  }
+  if (c.tensor > 1 && !c.sequence_parallel) {
+    return Error("T=", c.tensor, ": ", kSystem,
+                 "'s tensor parallelism divides tokens, too; add sequence");
+  }
+  if (c.ranks != RankOrder::kTensorDataPipeline) {
+    return Error("ranks=", RankOrderName(c.ranks), ": ", kSystem,
+                 " has no such order of ranks; ranks=tp-dp-pp would do");
+  }
+  if (r.type == NumberType::kFp16 || r.type == NumberType::kTf32) {
+    return Error("dtype=", NumberTypeName(r.type), ": ", kSystem, " has bf16, fp8 and fp32");
+  }
+  Settings s(SettingsForm::kToml);
+  PIPELAB_RETURN_IF_ERROR(AddModel(r, &s));
+  s.Add("training.seq_len", r.model.tokens);
+  s.Add("training.local_batch_size",
+        c.pipeline > 1 ? c.micro_batch_size * c.micro_batches : c.micro_batch_size);
+  s.Add("training.global_batch_size", c.batch());
+  if (r.type == NumberType::kFp32) s.Add("training.mixed_precision_param", Quoted("float32"));
+  PIPELAB_RETURN_IF_ERROR(AddData(c, &s));
+  s.Add("parallelism.tensor_parallel_degree", c.tensor);
+  PIPELAB_RETURN_IF_ERROR(AddPipeline(r, &s));
+  s.Add("activation_checkpoint.mode", Quoted(c.recompute == Recompute::kBlocks ? "full" : "none"));
+  return s;
+}
+
+}  // namespace pipelab
