@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "kernels/router_shape.h"
+#include "kernels/expert_kernels.h"
 
 namespace pipelab {
 namespace cpu {
