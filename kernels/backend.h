@@ -31,6 +31,7 @@
 #include "kernels/batch_norm_kernels.h"
 #include "kernels/convolution_kernels.h"
 #include "kernels/embedding_kernels.h"
+#include "kernels/expert_kernels.h"
 #include "kernels/gate_kind.h"  // IWYU pragma: export
 #include "kernels/loss_kernels.h"
 #include "kernels/optimizer_kernels.h"
@@ -72,6 +73,7 @@ class Backend {
   virtual BatchNormKernels& batch_norm() = 0;
   virtual ConvolutionKernels& convolution() = 0;
   virtual EmbeddingKernels& embedding() = 0;
+  virtual ExpertKernels& experts() = 0;
   virtual LossKernels& loss() = 0;
   virtual OptimizerKernels& optimizer() = 0;
   virtual PoolingKernels& pooling() = 0;

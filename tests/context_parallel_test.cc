@@ -62,7 +62,7 @@ TEST_F(ContextParallelTest, WithSequenceParallelGroups) {
   }
 }
 
-// Rotary positions, keys that queries share, no biases.
+// Rotary positions, keys that queries share, no biases, norms of q and k.
 TEST_F(ContextParallelTest, LlamaTrainsAsSerial) {
   const GptConfig gpt = DividedGpt(/*tied=*/false);
   GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
@@ -70,10 +70,11 @@ TEST_F(ContextParallelTest, LlamaTrainsAsSerial) {
   config.head_size = 4;
   config.kv_heads = 2;
   config.dropout = 0.1;
-  const ModelGraph graph = *BuildGpt(config);
   for (const Grid& grid : {Grid{1, 1, 1, 4}, Grid{2, 2, 1, 2}, Grid{4, 1, 1, 2}}) {
     for (const bool sequence : {false, true}) {
       if (sequence && grid.tensor == 1) continue;
+      config.query_key_norms = grid.pipeline != 4;
+      const ModelGraph graph = *BuildGpt(config);
       SCOPED_TRACE(Text(grid));
       TrainingOptions options = OptionsOf("zb_h1", grid);
       options.sequence_parallel = sequence;

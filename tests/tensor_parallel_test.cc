@@ -55,7 +55,7 @@ TEST_F(TensorParallelTest, EveryGridTrainsAsSerial) {
   }
 }
 
-// Llama's blocks on grids of each kind, with rows split by tokens too.
+// Llama's blocks, and Mixtral's, on grids of each kind, with rows split by tokens too.
 TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
   const GptConfig gpt = DividedGpt(/*tied=*/false);
   GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
@@ -64,15 +64,22 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
   config.kv_heads = gpt.heads;
   config.heads = 2 * gpt.heads;
   config.dropout = 0.1;
-  const ModelGraph graph = *BuildGpt(config);
-  for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}, Grid{4, 2, 1}, Grid{2, 4, 1}}) {
-    samples_ = 2;
-    for (const bool sequence : {false, true}) {
-      TrainingOptions options = OptionsOf("1f1b", grid);
-      options.sequence_parallel = sequence;
-      SCOPED_TRACE(absl::StrCat(Text(grid), sequence ? ", rows by tokens" : ""));
-      ExpectTrainsAsSerial(graph, Train(graph, options), options,
-                           SerialLosses(graph, SerialOf(options), kSteps));
+  for (const int64_t experts : {0, 4}) {
+    config.query_key_norms = experts > 0;
+    config.experts.experts = experts;
+    config.experts.chosen = 2;
+    config.experts.balance = 0.1;
+    const ModelGraph graph = *BuildGpt(config);
+    for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}, Grid{4, 2, 1}, Grid{2, 4, 1}}) {
+      samples_ = 2;
+      for (const bool sequence : {false, true}) {
+        TrainingOptions options = OptionsOf("1f1b", grid);
+        options.sequence_parallel = sequence;
+        SCOPED_TRACE(
+            absl::StrCat(Text(grid), ", experts ", experts, sequence ? ", rows by tokens" : ""));
+        ExpectTrainsAsSerial(graph, Train(graph, options), options,
+                             SerialLosses(graph, SerialOf(options), kSteps));
+      }
     }
   }
 }

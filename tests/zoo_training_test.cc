@@ -83,7 +83,7 @@ TEST_P(ZooTraining, ParallelBranchesTrainAsSerial) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, ZooTraining, testing::Range(0, 7), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Nets, ZooTraining, testing::Range(0, 8), [](const auto& info) {
   return SmallNets(0, Activation::kRelu)[info.param].name;
 });
 

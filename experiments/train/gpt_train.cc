@@ -30,6 +30,13 @@ ABSL_FLAG(int, hidden, 128, "width of the GPT");
 ABSL_FLAG(int, heads, 4, "attention heads");
 ABSL_FLAG(int, tokens, 128, "bytes of a sample, the longest context");
 ABSL_FLAG(double, dropout, 0, "dropout rate");
+ABSL_FLAG(
+    int, experts, 0,
+    "experts of each block, which is then as Mixtral's are; 1 is that block without a choice, "
+    "0 a GPT's");
+ABSL_FLAG(int, chosen, 1, "experts that a token takes");
+ABSL_FLAG(int, feed_forward, 0, "inner width of the feed-forward or of each expert; 0: 4 hidden");
+ABSL_FLAG(double, balance, 0.01, "factor of the experts' balancing loss");
 
 namespace pipelab {
 namespace {
@@ -40,9 +47,16 @@ constexpr int kClaimedOrder = 5;  // of the n-gram model that must be beaten
 
 GptConfig ModelFromFlags(int64_t vocabulary) {
   GptConfig config;
+  if (absl::GetFlag(FLAGS_experts) != 0) {
+    config = LlamaConfig(1, 1, 1, 1, 1, 1);
+    config.experts.experts = absl::GetFlag(FLAGS_experts);
+    config.experts.chosen = absl::GetFlag(FLAGS_chosen);
+    config.experts.balance = absl::GetFlag(FLAGS_balance);
+  }
   config.layers = absl::GetFlag(FLAGS_layers);
   config.hidden = absl::GetFlag(FLAGS_hidden);
   config.heads = absl::GetFlag(FLAGS_heads);
+  config.feed_forward = absl::GetFlag(FLAGS_feed_forward);
   config.tokens = absl::GetFlag(FLAGS_tokens);
   config.vocabulary = vocabulary;
   config.dropout = absl::GetFlag(FLAGS_dropout);

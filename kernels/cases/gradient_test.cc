@@ -102,6 +102,104 @@ TEST(Gradient, Gate) {
   }
 }
 
+// A routing by random logits, which are far enough from ties.
+struct Routed {
+  Vector logits, weights;
+  std::vector<int32_t> experts, places, begins;
+
+  explicit Routed(const RouterShape& s)
+      : logits(NormalVector(s.rows() * s.experts, "logits")),
+        weights(s.rows() * s.choices()),
+        experts(weights.size()),
+        places(weights.size()),
+        begins(s.groups() + 1) {
+    Again(s, logits);
+  }
+  void Again(const RouterShape& s, const Vector& of) {
+    reference::Route(s, of, absl::MakeSpan(weights),
+                     {absl::MakeSpan(experts), absl::MakeSpan(places), absl::MakeSpan(begins)});
+  }
+};
+
+TEST(Gradient, Route) {
+  for (const ExpertShape& e : ExpertShapes(CaseSize::kSmall)) {
+    const RouterShape& s = e.router;
+    Routed routed(s);
+    const std::vector<int32_t> experts = routed.experts;
+    const Vector dweights = NormalVector(routed.weights.size(), "dweights");
+    for (const double balance : {0.0, 0.7}) {
+      Vector dlogits(routed.logits.size());
+      reference::RouteGradient(s, dweights, routed.logits, experts, balance,
+                               absl::MakeSpan(dlogits));
+      const auto loss = [&](const Inputs& v) {
+        routed.Again(s, v[0]);
+        EXPECT_EQ(routed.experts, experts) << "a tie";
+        return Dot(routed.weights, dweights) + balance * reference::BalancingLoss(s, v[0], experts);
+      };
+      CheckGradients(absl::StrCat("Route ", s.chosen, " of ", s.experts), {routed.logits}, loss,
+                     {dlogits});
+    }
+  }
+}
+
+TEST(Gradient, WeighAndExpertProduct) {
+  for (const ExpertShape& e : ExpertShapes(CaseSize::kSmall)) {
+    const RouterShape& s = e.router;
+    const Routed routed(s);
+    const int64_t rows = s.rows() * s.choices(), c = e.width, f = e.inner;
+    const MatmulSize size{rows, c, f};
+    const Inputs in = {NormalVector(rows * c, "x"), NormalVector(s.groups() * c * f, "w"),
+                       routed.weights};
+    // Rows that nobody has stay 0.
+    const auto forward = [&](const Inputs& v, bool weigh) {
+      Vector y(rows * f);
+      reference::ExpertProduct(routed.begins, size, v[0], v[1], absl::MakeSpan(y));
+      if (weigh) reference::Weigh(routed.places, f, v[2], absl::MakeSpan(y));
+      return y;
+    };
+    const Vector dy = NormalVector(rows * f, "dy");
+    Vector dh = dy, dx(rows * c), dw(in[1].size()), dweights(in[2].size());
+    reference::WeighGradient(routed.places, f, in[2], forward(in, false), absl::MakeSpan(dh),
+                             absl::MakeSpan(dweights));
+    reference::ExpertProductInputGradient(routed.begins, size, dh, in[1], absl::MakeSpan(dx));
+    reference::ExpertProductWeightGradient(routed.begins, size, in[0], dh, absl::MakeSpan(dw));
+    CheckGradients(absl::StrCat("ExpertProduct ", s.chosen, " of ", s.experts), in,
+                   [&](const Inputs& v) { return Dot(forward(v, true), dy); }, {dx, dw, dweights});
+  }
+}
+
+// Each is the other's gradient: x' to y is y' to x. Without drops all choices of a token sum to
+// K times the token.
+TEST(Gradient, GatherAndSumOfChoices) {
+  for (const ExpertShape& e : ExpertShapes(CaseSize::kSmall)) {
+    const RouterShape& s = e.router;
+    const Routed routed(s);
+    const int64_t k = s.choices(), c = e.width;
+    const Vector x = NormalVector(s.rows() * c, "x"), dall = NormalVector(s.rows() * k * c, "dy");
+    Vector all(dall.size()), dx(x.size()), sum(x.size());
+    reference::Gather(routed.places, k, c, x, absl::MakeSpan(all));
+    reference::SumOfChoices(routed.places, k, c, dall, absl::MakeSpan(dx));
+    EXPECT_NEAR(Dot(all, dall), Dot(x, dx), 1e-12 * static_cast<double>(dall.size()));
+    reference::SumOfChoices(routed.places, k, c, all, absl::MakeSpan(sum));
+    for (size_t i = 0; i < x.size() && s.capacity == 0; ++i) {
+      EXPECT_NEAR(sum[i], static_cast<double>(k) * x[i], 1e-12);
+    }
+  }
+}
+
+// Of equal logits the first; a full expert takes the first tokens of each sample; shared experts
+// take all, behind the others.
+TEST(Route, TiesCapacityAndSharedExperts) {
+  const RouterShape s{2, 2, 3, 1, 1, RouterScores::kSoftmax, false, 1, /*capacity=*/1};
+  Routed routed(s);
+  routed.Again(s, {0, 0, 0, 1, 1, 0, 0, 2, 2, 0, 0, 3});
+  EXPECT_EQ(routed.experts, std::vector<int32_t>({0, 3, 0, 3, 1, 3, 2, 3}));
+  EXPECT_EQ(routed.places, std::vector<int32_t>({0, 3, kDropped, 4, 1, 5, 2, 6}));
+  EXPECT_EQ(routed.begins, std::vector<int32_t>({0, 1, 2, 3, 7}));
+  EXPECT_DOUBLE_EQ(routed.weights[0], 1.0 / 3);
+  EXPECT_EQ(routed.weights[1], 1);
+}
+
 // A turn back is the gradient, and undoes a turn.
 TEST(Gradient, Rotate) {
   for (const RotaryShape& s : {RotaryShape{2, 3, 0, 2, 4}, RotaryShape{1, 4, 1000, 3, 2, 500000}}) {

@@ -317,6 +317,7 @@ std::vector<KernelCase> KernelCases(CaseSize size, DataType activations) {
   AddAttentionCases(size, &cases);
   AddElementwise(size, &cases);
   AddEmbeddingCases(size, &cases);
+  AddExpertCases(size, &cases);
   AddLossCases(size, &cases);
   AddOptimizerCases(size, &cases);
   AddConvolutionCases(size, &cases);

@@ -27,6 +27,10 @@ struct DropoutShape {
 struct EmbeddingShape {
   int64_t samples, tokens, vocabulary, width;
 };
+struct ExpertShape {
+  RouterShape router;
+  int64_t width, inner;  // of a token, of an expert
+};
 struct AdamShape {
   int64_t elements, step;
   float weight_decay;
@@ -180,6 +184,24 @@ inline std::vector<EmbeddingShape> EmbeddingShapes(CaseSize size) {
       return {{3, 65, 7, 100}};
     case CaseSize::kLarge:
       return {{8, 128, 100, 256}};
+  }
+  return {};
+}
+
+// One expert; some, shared ones, sigmoids, weights as they are, and with tokens dropped.
+inline std::vector<ExpertShape> ExpertShapes(CaseSize size) {
+  constexpr RouterScores kSoftmax = RouterScores::kSoftmax, kSigmoid = RouterScores::kSigmoid;
+  switch (size) {
+    case CaseSize::kSmall:
+      return {{{1, 1, 1, 1}, 1, 1},
+              {{2, 5, 4, 2}, 3, 5},
+              {{1, 7, 5, 3, 2, kSigmoid, true, 2.5f}, 4, 3},
+              {{2, 6, 3, 1, 0, kSoftmax, false}, 5, 2},
+              {{2, 9, 4, 2, 1, kSoftmax, true, 1, 3}, 2, 7}};
+    case CaseSize::kMedium:
+      return {{{2, 64, 16, 4}, 40, 24}, {{3, 50, 8, 2, 1, kSigmoid, false, 1.5f, 9}, 33, 65}};
+    case CaseSize::kLarge:
+      return {{{8, 128, 8, 2}, 256, 512}};
   }
   return {};
 }

@@ -37,6 +37,7 @@ class CpuBackend final : public Backend {
   BatchNormKernels& batch_norm() override { return *batch_norm_; }
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
+  ExpertKernels& experts() override { return *experts_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
@@ -181,6 +182,7 @@ class CpuBackend final : public Backend {
   const std::unique_ptr<ConvolutionKernels> convolution_ =
       cpu::MakeConvolutionKernels(&arena(), &clock_);
   const std::unique_ptr<EmbeddingKernels> embedding_ = cpu::MakeEmbeddingKernels();
+  const std::unique_ptr<ExpertKernels> experts_ = cpu::MakeExpertKernels(&gemm_);
   const std::unique_ptr<LossKernels> loss_ = cpu::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = cpu::MakeOptimizerKernels();
   const std::unique_ptr<PoolingKernels> pooling_ = cpu::MakePoolingKernels();

@@ -15,6 +15,7 @@
 
 #include "kernels/cuda/queue.h"
 #include "kernels/gate_kind.h"
+#include "kernels/router_shape.h"
 #include "kernels/tensor/bfloat16.h"
 
 namespace pipelab {
@@ -141,6 +142,40 @@ void RowsGradient(Queue& queue, const int32_t* ids, int64_t entries, int64_t bag
 template <class T>
 void Bag(Queue& queue, const int32_t* ids, int64_t bag, const T* table, int64_t rows, bool mean,
          int64_t m, int64_t c, T* y);
+
+// --- experts.cu.cc: kernels/expert_kernels.h
+template <class T>
+void Route(Queue& queue, const RouterShape& shape, const T* logits, float* weights,
+           int32_t* experts, int32_t* places, int32_t* begins);
+template <class T>
+void RouteGradient(Queue& queue, const RouterShape& shape, const float* dweights, const T* logits,
+                   const int32_t* experts, float balance, T* dlogits);  // which may be logits
+struct ExpertRows {
+  const int32_t* places;
+  int64_t tokens, choices, columns;
+};
+template <class T>
+void GatherRows(Queue& queue, const ExpertRows& rows, const T* x, T* all);
+template <class T>
+void SumOfChoices(Queue& queue, const ExpertRows& rows, const T* all, T* y);
+template <class T>
+void Weigh(Queue& queue, const ExpertRows& rows, const float* weights, T* x);
+template <class T>
+void WeighGradient(Queue& queue, const ExpertRows& rows, const float* weights, const T* x, T* dy,
+                   float* dweights);
+// Plain loops, one number of the result a thread: no tensor cores.
+struct ExpertProducts {
+  const int32_t* begins;
+  int64_t groups, rows, k, n;
+};
+template <class T>
+void ExpertProduct(Queue& queue, const ExpertProducts& call, const T* x, const T* w, T* y);
+template <class T>
+void ExpertProductInputGradient(Queue& queue, const ExpertProducts& call, const T* dy, const T* w,
+                                T* dx);
+template <class T>
+void ExpertProductWeightGradient(Queue& queue, const ExpertProducts& call, const T* x, const T* dy,
+                                 float* dw);
 
 // --- attention.cu.cc
 // RotaryShape (kernels/attention_kernels.h) as kernels take it; rows of `columns`.

@@ -48,6 +48,7 @@ RecordingBackend::RecordingBackend(std::unique_ptr<Backend> of)
       batch_norm_(RecordBatchNorm(&of_->batch_norm(), &record_)),
       convolution_(RecordConvolution(&of_->convolution(), &record_)),
       embedding_(RecordEmbedding(&of_->embedding(), &record_)),
+      experts_(RecordExperts(&of_->experts(), &record_)),
       loss_(RecordLoss(&of_->loss(), &record_)),
       optimizer_(RecordOptimizer(&of_->optimizer(), &record_)),
       pooling_(RecordPooling(&of_->pooling(), &record_)) {}

@@ -63,6 +63,7 @@ class RecordingBackend final : public Backend {
   BatchNormKernels& batch_norm() override { return *batch_norm_; }
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
+  ExpertKernels& experts() override { return *experts_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
@@ -108,6 +109,7 @@ class RecordingBackend final : public Backend {
   const std::unique_ptr<BatchNormKernels> batch_norm_;
   const std::unique_ptr<ConvolutionKernels> convolution_;
   const std::unique_ptr<EmbeddingKernels> embedding_;
+  const std::unique_ptr<ExpertKernels> experts_;
   const std::unique_ptr<LossKernels> loss_;
   const std::unique_ptr<OptimizerKernels> optimizer_;
   const std::unique_ptr<PoolingKernels> pooling_;

@@ -1,3 +1,4 @@
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -200,6 +201,62 @@ class RecordedEmbedding final : public EmbeddingKernels {
   CallRecord* const record_;
 };
 
+class RecordedExperts final : public ExpertKernels {
+ public:
+  RecordedExperts(ExpertKernels* of, CallRecord* record) : of_(of), record_(record) {}
+  void DoRoute(const RouterShape& s, const Tensor& logits, const Routing& r) override {
+    record_->Note("Route", Text(logits), 0, {&logits, &r.weights_MK, &r.experts_MK, &r.places_MK},
+                  [&] { of_->Route(s, logits, r); });
+  }
+  void DoRouteGradient(const RouterShape& s, const Tensor& dweights, const Tensor& logits,
+                       const Routing& r, float balance, const Tensor& dlogits) override {
+    record_->Note("RouteGradient", Text(logits), 0,
+                  {&logits, &r.weights_MK, &r.experts_MK, &dweights, &dlogits},
+                  [&] { of_->RouteGradient(s, dweights, logits, r, balance, dlogits); });
+  }
+  void DoGather(const Routing& r, const Tensor& x, const Tensor& all) override {
+    record_->Note("Gather", Text(all), 0, {&all, &all}, [&] { of_->Gather(r, x, all); });
+  }
+  void DoSumOfChoices(const Routing& r, const Tensor& all, const Tensor& y) override {
+    record_->Note("SumOfChoices", Text(all), 0, {&all, &y}, [&] { of_->SumOfChoices(r, all, y); });
+  }
+  void DoWeigh(const Routing& r, const Tensor& x) override {
+    record_->Note("Weigh", Text(x), 0, {&x, &x}, [&] { of_->Weigh(r, x); });
+  }
+  void DoWeighGradient(const Routing& r, const Tensor& x, const Tensor& dy,
+                       const Tensor& dweights) override {
+    record_->Note("WeighGradient", Text(x), 0, {&x, &dy, &dy, &dweights},
+                  [&] { of_->WeighGradient(r, x, dy, dweights); });
+  }
+  void DoProduct(const Routing& r, const Tensor& x, const Tensor& w, const Tensor& y) override {
+    NoteProduct("Product", x, w, y, [&] { of_->Product(r, x, w, y); });
+  }
+  void DoProductInputGradient(const Routing& r, const Tensor& dy, const Tensor& w,
+                              const Tensor& dx) override {
+    NoteProduct("ProductInputGradient", dx, w, dy,
+                [&] { of_->ProductInputGradient(r, dy, w, dx); });
+  }
+  void DoProductWeightGradient(const Routing& r, const Tensor& x, const Tensor& dy,
+                               const Tensor& dw) override {
+    NoteProduct("ProductWeightGradient", x, dw, dy,
+                [&] { of_->ProductWeightGradient(r, x, dy, dw); });
+  }
+
+ private:
+  // Of all rows, also where a capacity drops some.
+  void NoteProduct(const char* kernel, const Tensor& x, const Tensor& w, const Tensor& y,
+                   const std::function<void()>& call) {
+    const MatmulSize s = MatmulOf(x, y);
+    const double flops =
+        2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
+    record_->Note(kernel, absl::StrCat(s.m, "x", s.k, "x", s.n, "/", w.dim(0), "experts"), flops,
+                  {&x, &w, &y}, call);
+  }
+
+  ExpertKernels* const of_;
+  CallRecord* const record_;
+};
+
 class RecordedLoss final : public LossKernels {
  public:
   RecordedLoss(LossKernels* of, CallRecord* record) : of_(of), record_(record) {}
@@ -333,6 +390,9 @@ std::unique_ptr<ConvolutionKernels> RecordConvolution(ConvolutionKernels* of, Ca
 }
 std::unique_ptr<EmbeddingKernels> RecordEmbedding(EmbeddingKernels* of, CallRecord* record) {
   return std::make_unique<RecordedEmbedding>(of, record);
+}
+std::unique_ptr<ExpertKernels> RecordExperts(ExpertKernels* of, CallRecord* record) {
+  return std::make_unique<RecordedExperts>(of, record);
 }
 std::unique_ptr<LossKernels> RecordLoss(LossKernels* of, CallRecord* record) {
   return std::make_unique<RecordedLoss>(of, record);

@@ -77,6 +77,28 @@ void EmbeddingBag(const RowsSize& size, Indices ids_MB, In table_VC, BagMode mod
 void EmbeddingBagWeightGradient(const RowsSize& size, Indices ids_MB, In dy_MC, BagMode mode,
                                 Out dtable_VC);
 
+// experts.cc
+struct Places {  // Routing (kernels/expert_kernels.h)
+  absl::Span<int32_t> experts_MK, places_MK, begins_G1;
+};
+void Route(const RouterShape& shape, In logits_ME, Out weights_MK, const Places& places);
+void RouteGradient(const RouterShape& shape, In dweights_MK, In logits_ME, Indices experts_MK,
+                   double balance, Out dlogits_ME);
+// What RouteGradient is the gradient of besides the weights.
+double BalancingLoss(const RouterShape& shape, In logits_ME, Indices experts_MK);
+// Of `choices` each, `columns` wide.
+void Gather(Indices places_MK, int64_t choices, int64_t columns, In x_MC, Out all_RC);
+void SumOfChoices(Indices places_MK, int64_t choices, int64_t columns, In all_RC, Out y_MC);
+void Weigh(Indices places_MK, int64_t columns, In weights_MK, Out x_RF);
+void WeighGradient(Indices places_MK, int64_t columns, In weights_MK, In x_RF, Out dy_RF,
+                   Out dweights_MK);
+// `size` without rows: those are the begins'.
+void ExpertProduct(Indices begins_G1, const MatmulSize& size, In x_RK, In w_GKN, Out y_RN);
+void ExpertProductInputGradient(Indices begins_G1, const MatmulSize& size, In dy_RN, In w_GKN,
+                                Out dx_RK);
+void ExpertProductWeightGradient(Indices begins_G1, const MatmulSize& size, In x_RK, In dy_RN,
+                                 Out dw_GKN);
+
 // convolution.cc
 void Convolution(const ConvolutionShape& shape, In x_NHWC, In w_HWIO, In b_O, Out y_NHWC);
 void ConvolutionInputGradient(const ConvolutionShape& shape, In dy_NHWC, In w_HWIO, Out dx_NHWC);

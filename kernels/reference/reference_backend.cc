@@ -21,6 +21,7 @@ class ReferenceBackend final : public Backend {
   BatchNormKernels& batch_norm() override { return *batch_norm_; }
   ConvolutionKernels& convolution() override { return *convolution_; }
   EmbeddingKernels& embedding() override { return *embedding_; }
+  ExpertKernels& experts() override { return *experts_; }
   LossKernels& loss() override { return *loss_; }
   OptimizerKernels& optimizer() override { return *optimizer_; }
   PoolingKernels& pooling() override { return *pooling_; }
@@ -134,6 +135,7 @@ class ReferenceBackend final : public Backend {
   const std::unique_ptr<ConvolutionKernels> convolution_ =
       reference::MakeConvolutionKernels(&arena());
   const std::unique_ptr<EmbeddingKernels> embedding_ = reference::MakeEmbeddingKernels();
+  const std::unique_ptr<ExpertKernels> experts_ = reference::MakeExpertKernels();
   const std::unique_ptr<LossKernels> loss_ = reference::MakeLossKernels();
   const std::unique_ptr<OptimizerKernels> optimizer_ = reference::MakeOptimizerKernels();
   const std::unique_ptr<PoolingKernels> pooling_ = reference::MakePoolingKernels();

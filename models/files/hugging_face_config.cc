@@ -1,5 +1,6 @@
 #include "models/files/hugging_face_config.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -50,8 +51,12 @@ class ConfigReader {
     } else {
       PIPELAB_ASSIGN_OR_RETURN(c.biases, LlamaBiases());
     }
-    // Qwen2's files have a window's size where none is used.
-    PIPELAB_ASSIGN_OR_RETURN(const bool window, Flag("use_sliding_window", type == "mistral"));
+    c.query_key_norms = type == "qwen3" || type == "qwen3_moe";
+    if (type == "mixtral") PIPELAB_RETURN_IF_ERROR(TakeExperts("num_local_experts", &c));
+    if (type == "qwen3_moe") PIPELAB_RETURN_IF_ERROR(TakeQwenExperts(&c));
+    // Qwen's files have a window's size where none is used.
+    const bool has_window = type == "mistral" || type == "mixtral";
+    PIPELAB_ASSIGN_OR_RETURN(const bool window, Flag("use_sliding_window", has_window));
     if (window) PIPELAB_RETURN_IF_ERROR(WindowCovers(c.tokens));
     return c;
   }
@@ -109,6 +114,34 @@ class ConfigReader {
     return absl::OkStatus();
   }
 
+  absl::Status TakeExperts(absl::string_view key, GptConfig* c) const {
+    constexpr absl::string_view kChosen = "num_experts_per_tok";
+    PIPELAB_ASSIGN_OR_RETURN(c->experts.experts, Size(key, 1 << 12));
+    PIPELAB_ASSIGN_OR_RETURN(c->experts.chosen, Size(kChosen, 1 << 12));
+    if (c->experts.chosen > c->experts.experts) {
+      return file_.Error(kChosen, c->experts.chosen, ": must be at most ", key, ", ",
+                         c->experts.experts);
+    }
+    if (c->biases == Biases::kNone) return absl::OkStatus();
+    return file_.Error("attention_bias", "true: no experts have biases; must be false");
+  }
+
+  // Of a width of their own. Some blocks without them are refused.
+  absl::Status TakeQwenExperts(GptConfig* c) const {
+    PIPELAB_RETURN_IF_ERROR(TakeExperts("num_experts", c));
+    PIPELAB_ASSIGN_OR_RETURN(c->expert_feed_forward,
+                             Size("moe_intermediate_size", 64 * kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c->experts.normalized, Flag("norm_topk_prob", false));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Size("decoder_sparse_step", kMostLayers, 1));
+    if (step > 1) {
+      return file_.Error("decoder_sparse_step", step, ": blocks without experts; must be 1");
+    }
+    if (!file_.HasValue("mlp_only_layers")) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* dense, file_.List("mlp_only_layers"));
+    if (dense->empty()) return absl::OkStatus();
+    return file_.Error("mlp_only_layers", "blocks without experts; must be []");
+  }
+
   absl::StatusOr<Biases> LlamaBiases() const {
     PIPELAB_ASSIGN_OR_RETURN(const bool attention, Flag("attention_bias", false));
     PIPELAB_ASSIGN_OR_RETURN(const bool mlp, Flag("mlp_bias", attention));
@@ -151,9 +184,10 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
                                                 int64_t tokens) {
   PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
   PIPELAB_ASSIGN_OR_RETURN(const std::string type, file.String("model_type"));
-  const std::vector<absl::string_view> types = {"gpt2", "llama", "mistral", "qwen2"};
+  const std::vector<absl::string_view> types = {"gpt2",  "llama", "mistral",  "mixtral",
+                                                "qwen2", "qwen3", "qwen3_moe"};
   if (type == "gpt2") return ConfigReader(std::move(file), tokens).Gpt2();
-  if (type == "llama" || type == "mistral" || type == "qwen2") {
+  if (std::find(types.begin(), types.end(), type) != types.end()) {
     return ConfigReader(std::move(file), tokens).Llama(type);
   }
   return file.Error("model_type", "\"", type, "\": no model of this type can be made",

@@ -33,6 +33,27 @@ constexpr char kQwen2[] = R"({
   "num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
   "sliding_window": 32768, "tie_word_embeddings": true, "use_sliding_window": false,
   "vocab_size": 151936})";
+constexpr char kMixtral[] = R"({
+  "model_type": "mixtral", "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
+  "max_position_embeddings": 32768, "num_attention_heads": 32, "num_experts_per_tok": 2,
+  "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8,
+  "output_router_logits": false, "rms_norm_eps": 1e-05, "rope_theta": 1000000.0,
+  "router_aux_loss_coef": 0.02, "sliding_window": null, "tie_word_embeddings": false,
+  "vocab_size": 32000})";
+constexpr char kQwen3[] = R"({
+  "model_type": "qwen3", "attention_bias": false, "head_dim": 128, "hidden_act": "silu",
+  "hidden_size": 1024, "intermediate_size": 3072, "max_position_embeddings": 40960,
+  "max_window_layers": 28, "num_attention_heads": 16, "num_hidden_layers": 28,
+  "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_theta": 1000000, "sliding_window": null,
+  "tie_word_embeddings": true, "use_sliding_window": false, "vocab_size": 151936})";
+constexpr char kQwen3Moe[] = R"({
+  "model_type": "qwen3_moe", "attention_bias": false, "decoder_sparse_step": 1, "head_dim": 128,
+  "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 6144,
+  "max_position_embeddings": 40960, "mlp_only_layers": [], "moe_intermediate_size": 768,
+  "norm_topk_prob": true, "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8,
+  "num_hidden_layers": 48, "num_key_value_heads": 4, "rope_theta": 1000000.0,
+  "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false,
+  "vocab_size": 151936})";
 constexpr char kGpt2[] = R"({
   "model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 1024, "n_embd": 768,
   "n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257})";
@@ -56,13 +77,18 @@ TEST(HuggingFaceConfig, CountsToTheLastParameter) {
   EXPECT_EQ(CountOf(kLlama3), 8030261248);
   EXPECT_EQ(CountOf(kMistral, 4096), 7241732096);
   EXPECT_EQ(CountOf(kQwen2), 494032768);
+  EXPECT_EQ(CountOf(kMixtral), 46702792704);
+  EXPECT_EQ(CountOf(kQwen3), 596049920);
+  EXPECT_EQ(CountOf(kQwen3Moe), 30532122624);
   EXPECT_EQ(CountOf(kGpt2), 124439808);
 }
 
 TEST(HuggingFaceConfig, IsTheModelOfTheSameName) {
   for (const auto& [config, name] :
        {std::make_pair(kLlama3, "llama-3-8b@2048"), std::make_pair(kMistral, "mistral-7b@2048"),
-        std::make_pair(kQwen2, "qwen2.5-0.5b@2048")}) {
+        std::make_pair(kQwen2, "qwen2.5-0.5b@2048"), std::make_pair(kMixtral, "mixtral-8x7b@2048"),
+        std::make_pair(kQwen3, "qwen3-0.6b@2048"),
+        std::make_pair(kQwen3Moe, "qwen3-30b-a3b@2048")}) {
     ModelFileOptions options;
     options.tokens = 2048;
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph read, ParseModel(config, "c", "c", options));
@@ -124,6 +150,16 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   EXPECT_EQ(message(kMistral),
             "c.json: sliding_window: 4096: samples of 32768 tokens are longer, and no layer has "
             "windows; give @4096 or fewer");
+  const auto experts = [&](const char* from, const char* to) {
+    return message(Replaced(kQwen3Moe, from, to));
+  };
+  EXPECT_EQ(experts("\"num_experts\": 128", "\"num_experts\": 4"),
+            "c.json: num_experts_per_tok: 8: must be at most num_experts, 4");
+  EXPECT_EQ(experts("\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2"),
+            "c.json: decoder_sparse_step: 2: blocks without experts; must be 1");
+  EXPECT_EQ(experts("[]", "[0]"), "c.json: mlp_only_layers: blocks without experts; must be []");
+  EXPECT_EQ(experts("\"attention_bias\": false", "\"attention_bias\": true"),
+            "c.json: attention_bias: true: no experts have biases; must be false");
   EXPECT_EQ(message(Replaced(kGpt2, "\"n_head\": 12", "\"n_head\": 7")),
             "c.json: n_head: 7: must divide the hidden size, 768; nearest: 6");
   EXPECT_EQ(message(R"({"name": "m", "layers": []})", 8),

@@ -89,7 +89,7 @@ TEST(NetworkJson, ErrorsNameFilePlaceAndReason) {
       kTable, [](json& j) { j[1]["kind"] = "linear"; },
       absl::StrCat("layers[1].kind: \"linear\" is unknown; there are ",
                    "add, classifier, concat, data_input, dense, element_loss, embedding_bag, "
-                   "gpt_attention, gpt_embedding, gpt_head, gpt_mlp, image_conv, norm, "
+                   "gpt_attention, gpt_embedding, gpt_experts, gpt_head, gpt_mlp, image_conv, norm, "
                    "patch_embedding, pool, relu"));
   Refuses(
       kTable, [](json& j) { j[1].erase("out"); }, "layers[1].out: missing");

@@ -18,6 +18,7 @@
 #include "models/specs/embedding_bag_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/image_conv_spec.h"
@@ -148,8 +149,9 @@ class LayerReader : NetworkLayerKeys {
 
   absl::StatusOr<NetworkLayer> Attention() {
     GptAttentionSizes sizes;
-    PIPELAB_RETURN_IF_ERROR(
-        Allow({"heads", "kv_heads", "causal", "dropout", "norm", "bias", "rotary"}, 1, 1));
+    PIPELAB_RETURN_IF_ERROR(Allow(
+        {"heads", "kv_heads", "causal", "dropout", "norm", "query_key_norms", "bias", "rotary"}, 1,
+        1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.heads, Size("heads"));
     if (sizes.hidden % sizes.heads != 0) {
@@ -165,6 +167,7 @@ class LayerReader : NetworkLayerKeys {
     }
     PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
     PIPELAB_ASSIGN_OR_RETURN(sizes.norm, Norm());
+    PIPELAB_ASSIGN_OR_RETURN(sizes.query_key_norms, Flag("query_key_norms", false));
     PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("bias", true));
     sizes.biases = biases ? Biases::kAll : Biases::kNone;
     if (object_.Has("rotary")) {  // the base
@@ -194,6 +197,50 @@ class LayerReader : NetworkLayerKeys {
     }
     Place(&sizes);
     return Rows(GptMlpSpec(sizes));
+  }
+
+  // A factor from 0 on, which may be left out.
+  absl::StatusOr<double> Factor(absl::string_view key, double if_absent) const {
+    if (!object_.Has(key)) return if_absent;
+    PIPELAB_ASSIGN_OR_RETURN(const double factor, object_.Number(key));
+    if (factor >= 0 && factor <= 1e6) return factor;
+    return object_.Error(key, factor, ": must be from 0 to 1e6");
+  }
+
+  absl::StatusOr<NetworkLayer> Experts() {
+    GptExpertsSizes sizes;
+    ExpertChoice& e = sizes.choice;
+    PIPELAB_RETURN_IF_ERROR(Allow({"experts", "chosen", "shared", "inner", "scores", "normalized",
+                                   "scale", "capacity", "balance", "dropout", "gate", "norm"},
+                                  1, 1));
+    PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
+    PIPELAB_ASSIGN_OR_RETURN(e.experts, Size("experts"));
+    PIPELAB_ASSIGN_OR_RETURN(e.chosen, Size("chosen"));
+    if (e.chosen > e.experts) {
+      return object_.Error("chosen", e.chosen, ": there are ", e.experts, " experts");
+    }
+    if (object_.Has("shared")) {
+      PIPELAB_ASSIGN_OR_RETURN(e.shared, Size("shared"));
+    }
+    PIPELAB_ASSIGN_OR_RETURN(sizes.inner, Size("inner", 4 * sizes.hidden));
+    // The bound of a layer's tables elsewhere; parameters are three such.
+    if ((e.experts + e.shared) * sizes.inner > int64_t{1} << 30) {
+      return object_.Error("experts", e.experts + e.shared, ": of ", sizes.inner,
+                           " columns each; must have at most 2^30 together");
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const int scores, Choice("scores", {"softmax", "sigmoid"}, "softmax"));
+    e.sigmoid = scores == 1;
+    PIPELAB_ASSIGN_OR_RETURN(e.normalized, Flag("normalized", true));
+    PIPELAB_ASSIGN_OR_RETURN(e.scale, Factor("scale", 1));
+    PIPELAB_ASSIGN_OR_RETURN(e.capacity_factor, Factor("capacity", 0));
+    PIPELAB_ASSIGN_OR_RETURN(e.balance, Factor("balance", 0));
+    PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
+    PIPELAB_ASSIGN_OR_RETURN(const int gate, Choice("gate", {"swish", "gelu"}, "swish"));
+    sizes.kind = gate == 0 ? FeedForwardKind::kSwiGlu : FeedForwardKind::kGeGlu;
+    PIPELAB_ASSIGN_OR_RETURN(const int norm, Choice("norm", {"layer", "rms"}, "rms"));
+    sizes.norm = static_cast<NormKind>(norm);
+    Place(&sizes);
+    return Rows(GptExpertsSpec(sizes));
   }
 
   absl::StatusOr<NetworkLayer> Head() {
@@ -280,21 +327,14 @@ class LayerReader : NetworkLayerKeys {
 using ReadKind = absl::StatusOr<NetworkLayer> (LayerReader::*)();
 const std::map<std::string, ReadKind>& Kinds() {
   static const auto& kinds = *new std::map<std::string, ReadKind>{
-      {kAdd, &LayerReader::AddLayers},
-      {kClassifier, &LayerReader::ClassifierLayer},
-      {kConcat, &LayerReader::ConcatLayers},
-      {kDataInput, &LayerReader::DataInput},
-      {kDense, &LayerReader::DenseLayer},
-      {kElementLoss, &LayerReader::Loss},
-      {kEmbeddingBag, &LayerReader::Bag},
-      {kGptAttention, &LayerReader::Attention},
-      {kGptEmbedding, &LayerReader::Embedding},
-      {kGptHead, &LayerReader::Head},
-      {kGptMlp, &LayerReader::Mlp},
-      {kImageConv, &LayerReader::Convolution},
-      {kNorm, &LayerReader::NormLayer},
-      {kPatchEmbedding, &LayerReader::Patches},
-      {kPool, &LayerReader::Pooling},
+      {kAdd, &LayerReader::AddLayers},          {kClassifier, &LayerReader::ClassifierLayer},
+      {kConcat, &LayerReader::ConcatLayers},    {kDataInput, &LayerReader::DataInput},
+      {kDense, &LayerReader::DenseLayer},       {kElementLoss, &LayerReader::Loss},
+      {kEmbeddingBag, &LayerReader::Bag},       {kGptAttention, &LayerReader::Attention},
+      {kGptEmbedding, &LayerReader::Embedding}, {kGptExperts, &LayerReader::Experts},
+      {kGptHead, &LayerReader::Head},           {kGptMlp, &LayerReader::Mlp},
+      {kImageConv, &LayerReader::Convolution},  {kNorm, &LayerReader::NormLayer},
+      {kPatchEmbedding, &LayerReader::Patches}, {kPool, &LayerReader::Pooling},
       {kRelu, &LayerReader::ReluLayer},
   };
   return kinds;

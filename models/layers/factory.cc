@@ -17,6 +17,7 @@
 #include "models/specs/embedding_bag_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/image_conv_spec.h"
@@ -47,6 +48,7 @@ constexpr Kind kKinds[] = {
     {kEmbeddingBag, MakeEmbeddingBag},
     {kGptAttention, MakeGptAttention},
     {kGptEmbedding, MakeGptEmbedding},
+    {kGptExperts, MakeGptExperts},
     {kGptHead, MakeGptHead},
     {kGptMlp, MakeGptMlp},
     {kImageConv, MakeImageConv},

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "models/layers/block_parts.h"
 #include "models/layers/layer.h"
 #include "models/layers/makers.h"
@@ -13,6 +14,8 @@
 
 namespace pipelab {
 namespace {
+
+using P = GptAttentionParameter;
 
 enum class Copying { kIn, kOut };
 
@@ -29,6 +32,12 @@ class GptAttention : public UnaryLayer {
   const Parameter& At(int place) const { return all_.Of(parameters_, place); }
 
   AttentionShape ShapeFor(const LayerContext& ctx) const;
+  bool has_norms() const { return !At(P::kQueryGamma).value.empty(); }
+  // Norms of the heads of q and k, in place: what they were, and their reciprocal deviations.
+  std::vector<Tensor> NormHeads(const LayerContext& ctx, const Tensor& qkv_MQ) const;
+  // The same of their gradients, with what NormHeads gave. The gammas' gradients, in a new tensor.
+  Tensor NormHeadsGradient(const LayerContext& ctx, absl::Span<const Tensor> heads,
+                           const Tensor& dqkv_MQ) const;
   // Turns the pass's q and k, or their gradients back, where positions are rotary.
   void Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_MQ) const;
   // Slices: puts q, k, v of the slice in their places among the samples', which it returns.
@@ -65,12 +74,12 @@ class GptAttention : public UnaryLayer {
   PresentParameters all_;
 };
 
-using P = GptAttentionParameter;
-
 // Places in the stash. The forward leaves the first five; the input gradient replaces q, k, v by
-// their gradient and adds the last two. "Mix" is the attention's output, "branch" what the residual
-// adds to x.
-enum { kMean, kRstd, kMix, kQkv, kLse, kDbranch, kDnorm };
+// their gradient and adds the next two. "Mix" is the attention's output, "branch" what the residual
+// adds to x. With norms of q and k what NormHeads gave is from kHeads on, until the input gradient
+// has their gammas' gradients in the place behind the others.
+enum { kMean, kRstd, kMix, kQkv, kLse, kDbranch, kDnorm, kDgammas };
+constexpr int kHeads = kDbranch;
 // Places in the stash that the slices of a micro-batch share: q, k, v of its whole samples and
 // their gradient.
 enum { kSequence, kDsequence };
@@ -105,7 +114,7 @@ GptAttention::GptAttention(const LayerSpec& spec)
       has_key_lengths_(!spec.data.empty()),
       rotary_base_(Attribute(spec, "rotary_base")),
       residual_(spec),
-      all_(spec, {"gamma", "beta", "wqkv", "bqkv", "wo", "bo"}) {}
+      all_(spec, {"gamma", "beta", "wqkv", "bqkv", "wo", "bo", "qgamma", "kgamma"}) {}
 
 AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   AttentionShape shape;
@@ -119,6 +128,49 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   shape.first_query = ctx.slice.first;
   shape.queries = ctx.slice.count;
   return shape;
+}
+
+std::vector<Tensor> GptAttention::NormHeads(const LayerContext& ctx, const Tensor& qkv_MQ) const {
+  Backend& b = *ctx.backend;
+  std::vector<Tensor> heads;
+  const int64_t m = qkv_MQ.dim(0);
+  for (const bool keys : {false, true}) {
+    const int64_t width = keys ? kv_heads_ * head_size_ : width_, from = keys ? width_ : 0;
+    heads.push_back(b.Allocate({m, width}));
+    heads.push_back(b.AllocateFloats({m * width / head_size_}));
+    b.CopyColumns(qkv_MQ, from, heads[heads.size() - 2], 0, width);
+    const Tensor rows = heads[heads.size() - 2].Reshape({m * width / head_size_, head_size_});
+    const Tensor normed = AllocateLike(ctx, rows);
+    b.LayerNorm(rows, At(keys ? P::kKeyGamma : P::kQueryGamma).value, Tensor(), normed, Tensor(),
+                heads.back());
+    b.CopyColumns(normed.Reshape({m, width}), 0, qkv_MQ, from, width);
+  }
+  return heads;
+}
+
+Tensor GptAttention::NormHeadsGradient(const LayerContext& ctx, absl::Span<const Tensor> heads,
+                                       const Tensor& dqkv_MQ) const {
+  Backend& b = *ctx.backend;
+  const int64_t m = dqkv_MQ.dim(0);
+  Tensor dgammas_2D = b.AllocateFloats({2, head_size_});
+  b.Fill(dgammas_2D, 0);
+  for (const int keys : {0, 1}) {
+    const int64_t width = keys == 1 ? kv_heads_ * head_size_ : width_;
+    const int64_t from = keys == 1 ? width_ : 0;
+    const Tensor rows = heads[2 * keys].Reshape({m * width / head_size_, head_size_});
+    const Tensor& rstd = heads[2 * keys + 1];
+    const Tensor dy = AllocateLike(ctx, rows), dx = AllocateLike(ctx, rows);
+    b.CopyColumns(dqkv_MQ, from, dy.Reshape({m, width}), 0, width);
+    b.LayerNormWeightGradient(dy, rows, Tensor(), rstd,
+                              dgammas_2D.Rows(keys, keys + 1).Reshape({head_size_}), Tensor());
+    b.LayerNormInputGradient(dy, rows, At(keys == 1 ? P::kKeyGamma : P::kQueryGamma).value,
+                             Tensor(), rstd, dx);
+    b.CopyColumns(dx.Reshape({m, width}), 0, dqkv_MQ, from, width);
+  }
+  // Whole parameters, of which each device has the gradient of its heads. With sequence parallelism
+  // these are summed in the end.
+  if (rows_.part().parts == 1) SumOverPeers(ctx, dgammas_2D);
+  return dgammas_2D;
 }
 
 void GptAttention::Rotate(const LayerContext& ctx, bool back, const Tensor& qkv_MQ) const {
@@ -278,6 +330,8 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   Tensor qkv_MQ = b.Allocate({m, qkv_width_});
   b.Linear(norm_MC, At(P::kWqkv).value, At(P::kBqkv).value, qkv_MQ);
   norm_MC = Tensor();
+  std::vector<Tensor> heads;
+  if (has_norms()) heads = NormHeads(ctx, qkv_MQ);
   Rotate(ctx, /*back=*/false, qkv_MQ);
   if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, std::move(qkv_MQ));
   Tensor keys_NK;  // of all devices with context parallelism
@@ -296,6 +350,7 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   if (!ctx.slice.whole()) qkv_MQ = Tensor();  // the slices have it together
   stash->tensors = {std::move(mean_M), std::move(rstd_M), std::move(mix_MW), std::move(qkv_MQ),
                     std::move(lse_SHT)};
+  stash->tensors.insert(stash->tensors.end(), heads.begin(), heads.end());
   return residual_.Join(ctx, x_MC, std::move(branch_MC));
 }
 
@@ -318,12 +373,17 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
     kept[kQkv] = SliceGradient(ctx, std::move(dmix_MW), &kept);
   }
   Rotate(ctx, /*back=*/true, kept[kQkv]);
+  Tensor dgammas_2D;
+  if (has_norms()) {
+    dgammas_2D = NormHeadsGradient(ctx, absl::MakeConstSpan(kept).subspan(kHeads), kept[kQkv]);
+    kept.resize(kHeads);
+  }
   Tensor dnorm_MC = b.Allocate({m, hidden_});
   b.LinearInputGradient(kept[kQkv], At(P::kWqkv).value, dnorm_MC);
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
   Tensor dx_MC =
       NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd], dy);
-  kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC)});
+  kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC), std::move(dgammas_2D)});
   return dx_MC;
 }
 
@@ -339,6 +399,11 @@ void GptAttention::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, L
   const Tensor norm_MC = rows_.Gather(
       ctx, NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), kept[kMean], kept[kRstd]));
   b.LinearWeightGradient(norm_MC, kept[kQkv], At(P::kWqkv).gradient, At(P::kBqkv).gradient);
+  for (const int keys : {0, 1}) {
+    if (!has_norms()) break;
+    const Tensor& gradient = At(keys == 1 ? P::kKeyGamma : P::kQueryGamma).gradient;
+    b.Add(gradient, kept[kDgammas].Rows(keys, keys + 1).Reshape({head_size_}), gradient);
+  }
   kept.clear();
 }
 

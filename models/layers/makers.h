@@ -25,6 +25,7 @@ std::unique_ptr<Layer> MakeElementLoss(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeEmbeddingBag(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptAttention(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptEmbedding(const LayerSpec& spec);
+std::unique_ptr<Layer> MakeGptExperts(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptHead(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptMlp(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeImageConv(const LayerSpec& spec);

@@ -324,6 +324,26 @@ TEST_P(TensorLayers, GroupedQueriesAreTheWhole) {
   }
 }
 
+// Columns of each expert, norms of each device's heads of q and k.
+TEST_P(TensorLayers, ExpertsAreTheWhole) {
+  for (const double dropout : {0.0, 0.2}) {
+    GptConfig c = LlamaConfig(/*layers=*/1, /*hidden=*/16, /*heads=*/8, /*feed_forward=*/8,
+                              /*tokens=*/8, /*vocabulary=*/20);
+    c.kv_heads = 4;
+    c.query_key_norms = true;
+    c.experts.experts = 4;
+    c.experts.chosen = 2;
+    c.dropout = dropout;
+    CheckLayers(*BuildGpt(c));
+    c.experts.shared = 1;
+    c.experts.sigmoid = true;
+    c.experts.capacity_factor = 1;
+    c.experts.balance = 0.5;
+    c.feed_forward = 40;
+    CheckLayers(*BuildGpt(c));
+  }
+}
+
 // Attention over a memory, keys that are padding, targets that are not asked for.
 TEST_P(TensorLayers, EncodersAndDecodersAreTheWhole) {
   for (const double dropout : {0.0, 0.2}) {

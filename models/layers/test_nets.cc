@@ -106,14 +106,31 @@ absl::StatusOr<ModelGraph> SmallLlama(double dropout) {
   return graph;
 }
 
+// All that experts have, behind attention with norms of q and k.
+absl::StatusOr<ModelGraph> SmallMixtral(double dropout) {
+  GptConfig c = LlamaConfig(/*layers=*/3, /*hidden=*/12, /*heads=*/2, /*feed_forward=*/10,
+                            /*tokens=*/7, /*vocabulary=*/13);
+  c.query_key_norms = true;
+  c.dense_blocks = 1;
+  c.experts.experts = 4;
+  c.experts.chosen = 2;
+  c.experts.shared = 1;
+  c.experts.capacity_factor = 1.2;
+  c.experts.balance = 0.1;
+  c.dropout = dropout;
+  absl::StatusOr<ModelGraph> graph = BuildGpt(c);
+  if (graph.ok()) graph->name = "mixtral";
+  return graph;
+}
+
 }  // namespace
 
 std::vector<ModelGraph> SmallNets(double dropout, Activation activation) {
   std::vector<ModelGraph> nets;
-  for (auto graph :
-       {BuildBert(SmallBert(dropout)), BuildTransformer(SmallTransformer(dropout)),
-        BuildDlrm(SmallDlrm(activation)), BuildCandleUno(SmallCandleUno(activation)),
-        BuildCaseStudy(SmallCaseStudy()), BuildMmt(SmallMmt(dropout)), SmallLlama(dropout)}) {
+  for (auto graph : {BuildBert(SmallBert(dropout)), BuildTransformer(SmallTransformer(dropout)),
+                     BuildDlrm(SmallDlrm(activation)), BuildCandleUno(SmallCandleUno(activation)),
+                     BuildCaseStudy(SmallCaseStudy()), BuildMmt(SmallMmt(dropout)),
+                     SmallLlama(dropout), SmallMixtral(dropout)}) {
     CHECK(graph.ok()) << graph.status();
     nets.push_back(*std::move(graph));
   }

@@ -9,6 +9,7 @@
 #include "models/specs/embedding_bag_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/norm_spec.h"
@@ -42,7 +43,8 @@ void AddAttention(std::vector<LayerSpec>* layers) {
   }
 }
 
-// Heads that share keys and values: some, all; narrower and wider than the rows.
+// Heads that share keys and values: some, all; narrower and wider than the rows; with norms of q
+// and k.
 void AddGroupedQueries(std::vector<LayerSpec>* layers) {
   struct Sizes {
     int64_t tokens, hidden, heads, kv_heads, head_size;
@@ -56,7 +58,8 @@ void AddGroupedQueries(std::vector<LayerSpec>* layers) {
       {70, 4, 4, 2, 4, true, Biases::kNone, 0},
       {4, 8, 4, 1, 6, false, Biases::kAll, 0.25},
   };
-  for (const Sizes& s : sizes) {
+  for (int i = 0; i < 8; ++i) {
+    const Sizes& s = sizes[i % 4];
     GptAttentionSizes attention;
     attention.name = absl::StrCat("attention", layers->size());
     attention.tokens = s.tokens;
@@ -67,6 +70,7 @@ void AddGroupedQueries(std::vector<LayerSpec>* layers) {
     attention.causal = s.causal;
     attention.rotary_base = 100;
     attention.norm = NormKind::kRms;
+    attention.query_key_norms = i >= 4;
     attention.biases = s.biases;
     attention.dropout = s.dropout;
     layers->push_back(GptAttentionSpec(attention));
@@ -119,6 +123,45 @@ void AddGatedBlocks(std::vector<LayerSpec>* layers) {
   head.vocabulary = 7;
   head.norm = NormKind::kRms;
   layers->push_back(GptHeadSpec(head));
+}
+
+// Softmax and sigmoids, shared experts, dropped tokens; experts narrower and wider than the rows,
+// one, and more than there are tokens. No logits are close to a tie, where the output jumps.
+void AddExperts(std::vector<LayerSpec>* layers) {
+  struct Sizes {
+    int64_t tokens, hidden, inner, experts, chosen, shared;
+    bool sigmoid, normalized;
+    double scale, capacity_factor, dropout;
+    NormKind norm;
+    FeedForwardKind kind;
+  };
+  constexpr FeedForwardKind kSwish = FeedForwardKind::kSwiGlu, kGelu = FeedForwardKind::kGeGlu;
+  const Sizes sizes[] = {
+      {2, 10, 6, 4, 2, 0, false, true, 1, 0, 0, NormKind::kRms, kSwish},
+      {3, 20, 2, 4, 1, 1, true, false, 2.5, 0, 0.25, NormKind::kRms, kSwish},
+      {4, 4, 40, 3, 2, 0, false, false, 1, 1, 0, NormKind::kLayer, kGelu},
+      {3, 16, 10, 8, 3, 2, true, false, 1, 0, 0, NormKind::kRms, kSwish},
+      {5, 12, 2, 1, 1, 0, true, false, 1, 0, 0, NormKind::kRms, kSwish},
+      {2, 64, 1, 2, 2, 0, false, true, 1, 0, 0, NormKind::kRms, kSwish},
+  };
+  for (const Sizes& s : sizes) {
+    GptExpertsSizes experts;
+    experts.name = absl::StrCat("experts", layers->size());
+    experts.tokens = s.tokens;
+    experts.hidden = s.hidden;
+    experts.inner = s.inner;
+    experts.choice.experts = s.experts;
+    experts.choice.chosen = s.chosen;
+    experts.choice.shared = s.shared;
+    experts.choice.sigmoid = s.sigmoid;
+    experts.choice.normalized = s.normalized;
+    experts.choice.scale = s.scale;
+    experts.choice.capacity_factor = s.capacity_factor;
+    experts.dropout = s.dropout;
+    experts.norm = s.norm;
+    experts.kind = s.kind;
+    layers->push_back(GptExpertsSpec(experts));
+  }
 }
 
 void AddCrossAttention(std::vector<LayerSpec>* layers) {
@@ -228,6 +271,7 @@ std::vector<LayerSpec> NetLayers() {
   AddAttention(&layers);
   AddCrossAttention(&layers);
   AddGatedBlocks(&layers);
+  AddExperts(&layers);
   AddEnds(&layers);
   AddPatches(&layers);
   AddRecommendation(&layers);

@@ -24,6 +24,19 @@ enum class FeedForwardKind : uint8_t {
   kGeGlu,   // (gelu(g) u) w2
 };
 
+// How tokens choose among experts (gpt_experts_spec.h).
+struct ExpertChoice {
+  int64_t experts = 0, chosen = 0;  // 0 experts: there is a feed-forward for all
+  int64_t shared = 0;               // experts besides, that all tokens take with weight 1
+  // Scores are each expert's sigmoid, as in DeepSeek-V3, or the softmax over all.
+  bool sigmoid = false;
+  bool normalized = true;  // weights are shares of the chosen scores
+  double scale = 1;        // of the weights
+  // An expert takes at most so many times its even share of a sample's choices; 0: all.
+  double capacity_factor = 0;
+  double balance = 0;  // factor of the balancing loss
+};
+
 // Which products of self attention add a bias.
 enum class Biases : uint8_t { kAll, kNone, kQueryKeyValue };
 

@@ -18,6 +18,7 @@ struct Sizes {
   bool causal, dropout;
   int64_t statistics;  // what the norm keeps of a row
   bool rotary;
+  int64_t normed_size;  // of a head of q and k that has a norm; 0: none has
   TensorParallel split;
   NumberWidth width;
 
@@ -47,6 +48,12 @@ Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
   return MatmulFlops(s.samples, pairs, s.w);
 }
 
+// What norms of q and k keep: both as they were, and a number a row and head.
+Bytes NormedBytes(const Sizes& s, int64_t m) {
+  if (s.normed_size == 0) return Bytes(0);
+  return s.width(m * (s.w + s.k)) + FloatBytes(m * (s.w + s.k) / s.normed_size);
+}
+
 void AddFlops(const Sizes& s, TokenSlice slice, LayerCosts* costs) {
   const int64_t m = s.Rows(slice).all;
   const Flops linear = MatmulFlops(m, s.qkv(), s.c) + MatmulFlops(m, s.c, s.w);
@@ -65,35 +72,41 @@ LayerCosts AttentionCosts(const Sizes& s) {
   const Bytes qkv_mix = s.width(m * (s.qkv() + s.w));
   const Bytes statistics = FloatBytes(s.statistics * rows.own), lse = FloatBytes(m * s.heads), none;
   const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.chunk(), s.tokens));
+  // The latter: their gammas' gradients, of the micro-batch.
+  const Bytes normed = NormedBytes(s, m), dgammas = FloatBytes(2 * s.normed_size);
+  const Bytes turned = s.normed_size > 0 ? dgammas + s.width(2 * m * s.w) : none;
   LayerCosts costs;
   AddFlops(s, TokenSlice(), &costs);
   costs.output = own;
-  costs.kept = statistics + lse + qkv_mix;
+  costs.kept = statistics + lse + qkv_mix + normed;
   // The gradient of q, k, v; the attention's output; the branch's gradient and that of the norm's
   // output.
-  costs.kept_for_weight = statistics + qkv_mix + mc + own;
+  costs.kept_for_weight = statistics + qkv_mix + mc + own + dgammas;
   // q, k, v and the attention's output are there; then come the kernel's scratch or the branch's
   // output, and its sums.
   costs.forward_peak =
-      statistics + std::max(lse + qkv_mix + std::max(scratch, mc + (rows.scattered() ? own : none)),
-                            rows.scattered() ? mc + own : none);
-  // The attention's gradient in and out, or the norm's gradient and dx; with dropout the branch's
-  // gradient is not dy itself.
+      statistics +
+      std::max(lse + qkv_mix + normed + std::max(scratch, mc + (rows.scattered() ? own : none)),
+               rows.scattered() ? mc + own : none);
+  // The attention's gradient in and out; the gradient of q behind its norm and in front; or the
+  // norm's gradient and dx. With dropout the branch's gradient is not dy itself.
   Bytes kernel = qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.chunk(), s.tokens));
   if (s.parts()) {
     // The keys and values of all tokens beside q, k and v, and once more while they are put in
     // order; then beside what the kernel has. Backward, these and their gradient.
     const Bytes all = s.AllKeysAndValues();
-    costs.forward_peak =
-        std::max(costs.forward_peak,
-                 statistics + all + std::max(s.width(m * s.qkv()) + all, lse + qkv_mix + scratch));
+    costs.forward_peak = std::max(
+        costs.forward_peak,
+        statistics + normed + all + std::max(s.width(m * s.qkv()) + all, lse + qkv_mix + scratch));
     kernel += all * 2;
   }
   if (rows.scattered()) {
     // Beside all rows of the branch's gradient; the sums of the norm's gradient, and dx.
-    costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, mc + own - lse});
+    costs.backward_input_peak = mc + std::max({s.dropout ? own : none, kernel, turned - lse,
+                                               mc + own - lse - normed + dgammas});
   } else {
-    costs.backward_input_peak = (s.dropout ? mc : none) + std::max(kernel, mc * 2 - lse);
+    costs.backward_input_peak =
+        (s.dropout ? mc : none) + std::max({kernel, turned - lse, mc * 2 - lse - normed + dgammas});
   }
   costs.backward_peak = costs.backward_input_peak;
   // The weight part allocates only after it has freed more.
@@ -149,6 +162,13 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   const int64_t moved = m * s.w + keys * s.k;  // q and k; the output and v
   ops.forward.push_back(AttentionOperation(2.0 * scores, 2 * moved, s.w / s.heads));
   ops.backward_input.push_back(AttentionOperation(5.0 * scores, 4 * moved, s.w / s.heads));
+  if (s.normed_size > 0) {  // q and k; our norms take and give copies
+    const int64_t heads = m * (s.w + s.k);
+    AddMemory(OperationKind::kLayerNorm, 2 * heads, 4 * heads, &ops);
+    ops.forward.push_back(OwnOperation(OperationKind::kElementwise, 4 * heads));
+    ops.backward_input.push_back(OwnOperation(OperationKind::kElementwise, 4 * heads));
+    ops.backward_input.push_back(OwnOperation(OperationKind::kLayerNorm, 2 * heads));
+  }
   if (s.rotary) {  // q and k, in place
     ops.forward.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
     ops.backward_input.push_back(ElementwiseOperation(2 * m * (s.w + s.k)));
@@ -194,6 +214,10 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   }
   add({s.name + "/wo", {width, s.hidden}, InitKind::kNormal, s.projection_stddev, "", 0});
   if (s.biases == Biases::kAll) add({s.name + "/bo", {s.hidden}, InitKind::kZeros, 0, ""});
+  if (s.query_key_norms) {
+    add({s.name + "/qgamma", {head_size}, InitKind::kOnes, 0, ""});
+    add({s.name + "/kgamma", {head_size}, InitKind::kOnes, 0, ""});
+  }
   layer.attributes = {{"heads", static_cast<double>(s.heads)},
                       {"kv_heads", static_cast<double>(kv_heads)},
                       {"head_size", static_cast<double>(head_size)},
@@ -216,6 +240,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   one.dropout = s.dropout > 0;
   one.statistics = NormStatistics(s.norm);
   one.rotary = s.rotary_base != 0;
+  one.normed_size = s.query_key_norms ? head_size : 0;
   const auto part = [one](int64_t samples, TensorParallel split,
                           NumberWidth bytes = NumberWidth()) {
     Sizes sizes = one;
@@ -234,14 +259,21 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
                             {"key and value heads", kv_heads, false, "kv_heads"},
                             {"tokens", s.tokens, true}};
   layer.split.context = s.causal ? ContextUse::kCausalKeys : ContextUse::kKeys;
-  SetCosts(&layer, [part, causal = s.causal](NumberWidth bytes, LayerSpec* l) {
+  const bool whole_samples = !s.causal || s.query_key_norms;
+  SetCosts(&layer, [part, whole_samples](NumberWidth bytes, LayerSpec* l) {
     l->split.costs = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
       const Sizes sizes = part(samples, split, bytes);
       return slice.whole() ? AttentionCosts(sizes) : SliceCosts(sizes, slice);
     };
     l->split.collectives = [part, bytes](int64_t samples, TokenSlice slice, TensorParallel split) {
       const Sizes sizes = part(samples, split, bytes);
-      return BranchCollectives(split, sizes.width(sizes.Rows(slice).all * sizes.c));
+      TensorCollectives all =
+          BranchCollectives(split, sizes.width(sizes.Rows(slice).all * sizes.c));
+      if (split.degree > 1 && !split.sequence && sizes.normed_size > 0) {  // the gammas' gradients
+        all.backward_input.insert(all.backward_input.end() - 1,
+                                  {Collective::kAllReduce, FloatBytes(2 * sizes.normed_size)});
+      }
+      return all;
     };
     l->split.context_collectives = [part, bytes](int64_t samples, TokenSlice,
                                                  TensorParallel split) {
@@ -253,7 +285,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
       return collectives;
     };
     SetWholeCosts(l);
-    if (!causal) l->slice_costs = nullptr;
+    if (whole_samples) l->slice_costs = nullptr;
   });
   return layer;
 }

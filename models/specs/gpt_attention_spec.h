@@ -7,7 +7,9 @@
 // Output: {tokens, hidden}. W is heads * head_size, K kv_heads * head_size, Q = W + 2K: K < W where
 // heads of q share keys (grouped queries). Of the forward it keeps q, k and v [M, Q], the
 // attention's output [M, W], a number a row and head, and the norm's mean and reciprocal deviation.
-// The norm's output is computed again for the weight gradient.
+// The norm's output is computed again for the weight gradient. With norms of q and k, in front of
+// their rotary positions, it keeps both as they were too, [M, W + K], and a number a row and head of
+// each; then it takes whole samples.
 //
 // Flops are of the products that the kernels compute: blocks of query rows times the keys that they
 // can see (models/graph/attention_workspace.h), a little more than half of the square where causal;
@@ -48,6 +50,7 @@ struct GptAttentionSizes {
   std::string key_lengths = {};
   double rotary_base = 0;  // rotary positions of q and k (kernels/attention_kernels.h); 0: none
   NormKind norm = NormKind::kLayer;
+  bool query_key_norms = false;  // an RMS norm of each head of q and k, as in Qwen3
   Biases biases = Biases::kAll;  // of the products
   double dropout = 0;
   double stddev = 0.02, projection_stddev = 0.02;  // of wqkv, of wo
@@ -55,7 +58,8 @@ struct GptAttentionSizes {
 
 // In the order of LayerSpec::parameters, which lacks those that the layer has not.
 struct GptAttentionParameter {
-  enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo };  // [C], [C], [C, Q], [Q], [W, C], [C]
+  // [C], [C], [C, Q], [Q], [W, C], [C]; of a head's numbers for q, for k
+  enum { kGamma, kBeta, kWqkv, kBqkv, kWo, kBo, kQueryGamma, kKeyGamma };
 };
 
 LayerSpec GptAttentionSpec(const GptAttentionSizes& sizes);

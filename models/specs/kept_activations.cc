@@ -6,6 +6,7 @@
 #include "glog/logging.h"
 #include "models/graph/cost_math.h"
 #include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/unfused_attention_spec.h"
@@ -60,14 +61,18 @@ void KeepMore(Bytes more, Bytes for_weight, LayerCosts* costs) {
 void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
   const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
   const bool dropout = HasDropout(*layer), unfused = layer->kind == kUnfusedAttention;
-  const int64_t inner = layer->kind == kGptMlp ? Whole(*layer, "inner") : 0;
+  const bool experts = layer->kind == kGptExperts;
+  // Experts keep the rows that they take besides.
+  const int64_t choices = experts ? Whole(*layer, "chosen") + Whole(*layer, "shared") : 1;
+  const int64_t inner = experts || layer->kind == kGptMlp ? choices * Whole(*layer, "inner") : 0;
+  const int64_t taken = experts ? choices * hidden : 0;
   const Pairs pairs = unfused ? PairsOf(*layer) : Pairs{0, 0, 1};
   if (unfused) layer->attributes[kScores] = dropout ? 2.5 : 1;
   ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
     const SplitRows rows(samples * tokens, split);
     const int64_t own = rows.own * hidden;
     // The norm's output and the GELU's serve weight gradients.
-    const int64_t numbers = own + rows.all * inner / split.degree;
+    const int64_t numbers = own + rows.all * (inner / split.degree + taken);
     const Bytes products = FloatBytes(inputs == ProductInputs::kHalfAsWide ? numbers / 2 : numbers);
     const Bytes masks = dropout ? FloatBytes(own / 2) : Bytes(0);
     const Bytes scores = dropout ? FloatBytes(pairs.Of(samples, split) * 3 / 2) : Bytes(0);
@@ -133,7 +138,8 @@ void Recompute(LayerSpec* layer) {
 
 ModelGraph WithMegatronActivations(ModelGraph graph, ProductInputs inputs) {
   for (LayerSpec& layer : graph.layers) {
-    if (layer.kind == kGptAttention || layer.kind == kUnfusedAttention || layer.kind == kGptMlp) {
+    if (layer.kind == kGptAttention || layer.kind == kUnfusedAttention || layer.kind == kGptMlp ||
+        layer.kind == kGptExperts) {
       KeepAsMegatron(&layer, inputs);
     }
     if (layer.kind == kGptHead) KeepSoftmaxOfLoss(&layer);

@@ -59,6 +59,25 @@ TEST(KeptActivations, AreThoseOfThePaper) {
   EXPECT_EQ(Kept(fp8, {}), kSbh * (32 - 6) + 2 * kPairs);
 }
 
+// Besides ours: the norm's output, the rows that experts take, and what goes into their second
+// products.
+TEST(KeptActivations, ExpertsKeepTheRowsThatTheyTake) {
+  constexpr int64_t kInner = 64, kChoices = 3;
+  GptConfig c = LlamaConfig(/*layers=*/1, kHidden, kHeads, kInner, kTokens, /*vocabulary=*/128);
+  c.experts.experts = 8;
+  c.experts.chosen = 2;
+  c.experts.shared = 1;
+  const LayerSpec ours = BuildGpt(c)->layers[2];
+  const LayerSpec theirs = WithMegatronActivations(*BuildGpt(c)).layers[2];
+  for (const int64_t t : {1, 4}) {
+    const auto kept = [&](const LayerSpec& layer) {
+      return CostsOf(layer, kSamples, TokenSlice(), {t, false}).kept.value();
+    };
+    EXPECT_EQ(kept(theirs) - kept(ours),
+              4 * (kSbh + kTokens * kSamples * kChoices * (kHidden + kInner / t)));
+  }
+}
+
 TEST(KeptActivations, SelectiveRecomputeComputesTheScoresAgain) {
   const ModelGraph all = WithMegatronActivations(WithMegatronKernels(Gpt(0.1)));
   const ModelGraph selective = WithSelectiveRecompute(all);

@@ -35,6 +35,33 @@ absl::Status CheckAttention(const GptConfig& c) {
   return absl::OkStatus();
 }
 
+absl::Status CheckExperts(const GptConfig& c) {
+  const ExpertChoice& e = c.experts;
+  constexpr int64_t kMostExperts = 1 << 12;
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("experts", e.experts, kMostExperts));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("chosen", e.chosen, e.experts));
+  if (c.feed_forward_kind == FeedForwardKind::kGelu || c.biases == Biases::kAll) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--experts=", e.experts, ": they have gates and no biases, as in Llama's blocks"));
+  }
+  if (c.expert_feed_forward != 0) {
+    PIPELAB_RETURN_IF_ERROR(
+        CheckModelSize("expert_feed_forward", c.expert_feed_forward, kMostHidden * 64));
+  }
+  // The comparisons are false for NaN.
+  if (0 <= e.shared && e.shared <= kMostExperts && 0 <= c.dense_blocks &&
+      c.dense_blocks <= c.layers && e.capacity_factor >= 0 && e.capacity_factor <= 1e6 &&
+      e.balance >= 0 && e.balance <= 1e6 && e.scale > 0 && e.scale <= 1e6) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--experts=", e.experts, ": with ", e.shared, " shared ones, ", c.dense_blocks,
+      " dense blocks, a capacity factor of ", e.capacity_factor, ", a balancing factor of ",
+      e.balance, " and weights times ", e.scale,
+      "; none may be negative, weights times something above 0, and dense blocks at most ",
+      c.layers));
+}
+
 absl::Status Check(const GptConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("layers", c.layers, kMostLayers));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("hidden", c.hidden, kMostHidden));
@@ -45,6 +72,7 @@ absl::Status Check(const GptConfig& c) {
   if (c.feed_forward != 0) {
     PIPELAB_RETURN_IF_ERROR(CheckModelSize("feed_forward", c.feed_forward, kMostHidden * 64));
   }
+  if (c.experts.experts != 0) PIPELAB_RETURN_IF_ERROR(CheckExperts(c));
   if (c.biases != Biases::kAll && c.feed_forward_kind == FeedForwardKind::kGelu) {
     return absl::InvalidArgumentError("biases: a GELU has them; give a gated feed-forward");
   }
@@ -96,15 +124,21 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.feed_forward = c.feed_forward == 0 ? c.hidden * c.mlp_ratio : c.feed_forward;
   sizes.feed_forward_kind = c.feed_forward_kind;
   sizes.norm = c.norm;
+  sizes.query_key_norms = c.query_key_norms;
   sizes.rotary_base = c.rotary_base;
   sizes.biases = c.biases;
   sizes.dropout = c.dropout;
   sizes.residual_branches = 2 * c.layers;
+  TransformerSizes sparse = sizes;
+  sparse.experts = c.experts;
+  if (c.expert_feed_forward > 0) sparse.feed_forward = c.expert_feed_forward;
   int last = 0;
   for (int64_t block = 0; block < c.layers; ++block) {
     const std::string name = absl::StrCat("block", block);
     last = AddSelfAttention(sizes, name + "/attention", last, &graph);
-    last = AddFeedForward(sizes, name + "/mlp", last, &graph);
+    last = c.experts.experts > 0 && block >= c.dense_blocks
+               ? AddExperts(sparse, name + "/experts", last, &graph)
+               : AddFeedForward(sizes, name + "/mlp", last, &graph);
   }
   GptHeadSizes head;
   head.name = "head";

@@ -33,14 +33,19 @@ struct GptConfig {
   Positions positions = Positions::kLearned;
   int64_t feed_forward = 0;  // the MLP's inner width; 0: mlp_ratio * hidden
   FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
+  // Blocks behind the first `dense_blocks` have experts, of expert_feed_forward each (0:
+  // feed_forward), where experts.experts > 0; without biases.
+  ExpertChoice experts = {};
+  int64_t expert_feed_forward = 0, dense_blocks = 0;
   NormKind norm = NormKind::kLayer;
+  bool query_key_norms = false;  // of each head of q and k (Qwen3)
   double rotary_base = 0;        // above 0: rotary positions, beside those of `positions`
   Biases biases = Biases::kAll;  // of the blocks' products; a GELU has them
   bool output_bias = false;      // of the logits; not with tied embeddings
 };
 
 // Llama (Touvron et al., arXiv 2302.13971): RMS norms, rotary positions alone, SwiGLU, no biases,
-// two tables; no dropout.
+// two tables; no dropout. With experts Mixtral's (Jiang et al., arXiv 2401.04088).
 GptConfig LlamaConfig(int64_t layers, int64_t hidden, int64_t heads, int64_t feed_forward,
                       int64_t tokens, int64_t vocabulary);
 

@@ -101,6 +101,25 @@ TEST(Gpt, Llama) {
   }
 }
 
+// Behind the dense blocks: the router, and three products for each expert.
+TEST(Gpt, Experts) {
+  GptConfig config = LlamaConfig(3, 24, 2, 20, /*tokens=*/10, 17);
+  config.dense_blocks = 1;
+  config.expert_feed_forward = 7;
+  config.experts.experts = 5;
+  config.experts.chosen = 2;
+  config.experts.shared = 1;
+  config.query_key_norms = true;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildGpt(config));
+  const int64_t c = 24, f = 20, e = 7, words = 17, head = 12;
+  EXPECT_EQ(g.layers[2].name, "block0/mlp");
+  EXPECT_EQ(g.layers[4].name, "block1/experts");
+  EXPECT_EQ(g.num_parameters(), 3 * (4 * c * c + 2 * c + 2 * head) + 3 * c * f +
+                                    2 * (5 * c + 6 * 3 * c * e) + c + 2 * words * c);
+  // Of two experts and the shared one.
+  EXPECT_EQ(g.layers[4].costs(5).forward.value(), 5 * 10 * 2.0 * (5 * c + 3 * 3 * c * e));
+}
+
 TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   const auto expect = [](GptConfig c, const char* what) {
     EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
@@ -135,6 +154,17 @@ TEST(Gpt, BadConfigurationsNameFieldAndValue) {
   expect(c, "--dropout=-0.1: ");
   c.dropout = std::nan("");
   expect(c, "--dropout=nan: ");
+  c = LlamaConfig(1, 24, 2, 8, 4, 9);
+  c.experts.experts = 3;
+  expect(c, "--chosen=0: must be from 1 to 3");
+  c.experts.chosen = 4;
+  expect(c, "--chosen=4: must be from 1 to 3");
+  c.experts.chosen = 2;
+  c.dense_blocks = 2;
+  expect(c, "2 dense blocks");
+  c.dense_blocks = 0;
+  c.biases = Biases::kAll;
+  expect(c, "--experts=3: they have gates and no biases");
   c = LlamaConfig(1, 6, 2, 8, 4, 9);
   expect(c, "--rotary_base=10000: heads of 3 numbers; must be at least 0, and even heads");
   c = Small();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 
 namespace pipelab {
@@ -48,7 +49,8 @@ GroupedModel GroupForPlanning(ModelGraph graph) {
       const bool chained = here.inputs == std::vector<int>{i - 1} && consumers[i - 1] == 1;
       const bool no_parameters =
           before.parameters.empty() || (i == layers - 1 && here.parameters.empty());
-      const bool block = before.kind == kGptAttention && here.kind == kGptMlp;
+      const bool block =
+          before.kind == kGptAttention && (here.kind == kGptMlp || here.kind == kGptExperts);
       with_last = chained && (no_parameters || block);
     }
     model.group_of_layer.push_back(model.num_groups() - (with_last ? 1 : 0));

@@ -158,6 +158,36 @@ void AddLlamaBlocks(Models* models) {
   add_qwen("qwen2.5-72b", 72.7e9, 0.1e9, false, 8, LlamaConfig(80, 8192, 64, 29568, 4096, 152064));
 }
 
+// Each of `experts` experts as wide as c.feed_forward.
+GptConfig Experts(int64_t experts, int64_t chosen, GptConfig c) {
+  c.experts.experts = experts;
+  c.experts.chosen = chosen;
+  return c;
+}
+
+GptConfig Qwen3(bool tied, int64_t kv_heads, GptConfig c) {
+  c.head_size = 128;
+  c.query_key_norms = true;
+  c.tied_embeddings = tied;
+  return Shared(kv_heads, 1000000, std::move(c));
+}
+
+void AddExpertModels(Models* models) {
+  Add("mixtral-8x7b", "Jiang et al. 2024 (Mixtral of Experts)", 47e9, 1e9, "4096 tokens",
+      Experts(8, 2, Shared(8, 1000000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000))), models);
+  const std::string qwen = "Qwen team 2025 (Qwen3), model cards";
+  const auto add = [&](const char* name, double printed, double unit, bool tied, int64_t kv_heads,
+                       GptConfig c) {
+    Add(name, qwen, printed, unit, "4096 tokens", Qwen3(tied, kv_heads, std::move(c)), models);
+  };
+  add("qwen3-0.6b", 0.6e9, 0.1e9, true, 8, LlamaConfig(28, 1024, 16, 3072, 4096, 151936));
+  add("qwen3-8b", 8.2e9, 0.1e9, false, 8, LlamaConfig(36, 4096, 32, 12288, 4096, 151936));
+  add("qwen3-30b-a3b", 30.5e9, 0.1e9, false, 4,
+      Experts(128, 8, LlamaConfig(48, 2048, 32, 768, 4096, 151936)));
+  add("qwen3-235b-a22b", 235e9, 1e9, false, 4,
+      Experts(128, 8, LlamaConfig(94, 4096, 64, 1536, 4096, 151936)));
+}
+
 void AddBert(Models* models) {
   BertConfig c;
   c.layers = 48;
@@ -204,6 +234,8 @@ void AddSmall(Models* models) {
   gpt.vocabulary = 96;
   Add("gpt-small", source, 0, 0, "all sizes", gpt, models);
   Add("llama-small", source, 0, 0, "all sizes", LlamaConfig(6, 64, 4, 172, 32, 96), models);
+  Add("mixtral-small", source, 0, 0, "all sizes", Experts(8, 2, LlamaConfig(6, 64, 4, 86, 32, 96)),
+      models);
   models->push_back({"mmt-small", source, 0, 0, "all sizes", [] {
                        MmtConfig c = PublishedMmt();
                        c.layers = 2;
@@ -292,6 +324,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddGpt(all);
     AddLlama(all);
     AddLlamaBlocks(all);
+    AddExpertModels(all);
     AddBert(all);
     AddGraphPipe(all);
     AddBaPipe(all);

@@ -70,6 +70,29 @@ TEST(Published, LlamaToTheLastParameter) {
   EXPECT_EQ(CountOf("qwen2.5-72b"), 72706203648);
 }
 
+TEST(Published, ExpertsToTheLastParameter) {
+  EXPECT_EQ(CountOf("mixtral-8x7b"), 46702792704);
+  EXPECT_EQ(CountOf("qwen3-0.6b"), 596049920);
+  EXPECT_EQ(CountOf("qwen3-8b"), 8190735360);
+  EXPECT_EQ(CountOf("qwen3-30b-a3b"), 30532122624);
+  EXPECT_EQ(CountOf("qwen3-235b-a22b"), 235093634560);
+}
+
+// Flops of a token are those of the experts that it takes: of a product's weights two each. The
+// model cards say 12.9B and 3.3B of them.
+TEST(Published, ExpertsCountFlopsOfWhatATokenTakes) {
+  for (const auto& [name, active] :
+       {std::make_pair("mixtral-8x7b", 12.9e9), std::make_pair("qwen3-30b-a3b", 3.3e9)}) {
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph g, BuildPublished(name));
+    double products = 0;
+    for (const LayerSpec& layer : g.layers) {
+      products += layer.costs(1).backward_weight.value() / (2 * 4096);
+    }
+    const auto table = static_cast<double>(g.layers[0].parameters[0].size());  // looked up
+    EXPECT_NEAR((products + table) / 1e9, active / 1e9, 0.06) << name;
+  }
+}
+
 // GPipe's Table 1: layers of 4 d^2 + 2 d d_ff and two tables; biases and norms are 9 d + d_ff a
 // layer, 2 d at the end, and a bias for each word.
 TEST(Published, TransformerLFollowsGPipesArithmetic) {

@@ -39,13 +39,23 @@ ModelGraph Llama() {
       LlamaConfig(/*layers=*/2, kHidden, kHeads, /*feed_forward=*/80, kTargetTokens, kWords));
 }
 
+ModelGraph Mixtral() {
+  GptConfig c =
+      LlamaConfig(/*layers=*/2, kHidden, kHeads, /*feed_forward=*/80, kTargetTokens, kWords);
+  c.query_key_norms = true;
+  c.experts.experts = 4;
+  c.experts.chosen = 2;
+  return *BuildGpt(c);
+}
+
 std::vector<ModelGraph> Graphs() {
   return {Gpt(0),
           Gpt(0.1, Positions::kSinusoidal),
           EncoderDecoder(0),
           EncoderDecoder(0.1),
           WithUnfusedAttention(Gpt(0.1)),
-          Llama()};
+          Llama(),
+          Mixtral()};
 }
 
 void ExpectSameOperations(const std::vector<Operation>& a, const std::vector<Operation>& b) {
@@ -113,9 +123,18 @@ TEST(TensorParallel, ProductsOfAllDevicesAreTheLayers) {
         SCOPED_TRACE(absl::StrCat(layer.name, " T=", split.degree, " sequence=", split.sequence));
         const TensorShare share = ShareOf(layer, kSamples, TokenSlice(), split);
         const double t = static_cast<double>(split.degree);
-        EXPECT_DOUBLE_EQ(share.costs.forward.value() * t, whole.forward.value());
-        EXPECT_DOUBLE_EQ(share.costs.backward_input.value() * t, whole.backward_input.value());
-        EXPECT_DOUBLE_EQ(share.costs.backward_weight.value() * t, whole.backward_weight.value());
+        // Each device has the whole router.
+        const double more =
+            layer.kind == "gpt_experts"
+                ? (t - 1) * MatmulFlops(kSamples * kTargetTokens,
+                                        static_cast<int64_t>(Attribute(layer, "experts")), kHidden)
+                                .value()
+                : 0;
+        EXPECT_DOUBLE_EQ(share.costs.forward.value() * t, whole.forward.value() + more);
+        EXPECT_DOUBLE_EQ(share.costs.backward_input.value() * t,
+                         whole.backward_input.value() + more);
+        EXPECT_DOUBLE_EQ(share.costs.backward_weight.value() * t,
+                         whole.backward_weight.value() + more);
         EXPECT_DOUBLE_EQ(Products(share.operations.forward), share.costs.forward.value());
         EXPECT_DOUBLE_EQ(Products(share.operations.backward_input),
                          share.costs.backward_input.value());

@@ -5,6 +5,7 @@
 
 #include "models/specs/cross_attention_spec.h"
 #include "models/specs/gpt_attention_spec.h"
+#include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 
 namespace pipelab {
@@ -34,6 +35,7 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.causal = s.causal;
   attention.key_lengths = s.key_lengths;
   attention.norm = s.norm;
+  attention.query_key_norms = s.query_key_norms;
   attention.rotary_base = s.rotary_base;
   attention.biases = s.biases;
   attention.dropout = s.dropout;
@@ -57,6 +59,22 @@ int AddFeedForward(const TransformerSizes& s, const std::string& name, int input
   mlp.stddev = kTransformerStddev;
   mlp.projection_stddev = ProjectionStddev(s);
   return Add(GptMlpSpec(mlp), graph);
+}
+
+int AddExperts(const TransformerSizes& s, const std::string& name, int input, ModelGraph* graph) {
+  GptExpertsSizes experts;
+  experts.name = name;
+  experts.input = input;
+  experts.tokens = s.tokens;
+  experts.hidden = s.hidden;
+  experts.inner = s.feed_forward;
+  experts.choice = s.experts;
+  experts.kind = s.feed_forward_kind;
+  experts.norm = s.norm;
+  experts.dropout = s.dropout;
+  experts.stddev = kTransformerStddev;
+  experts.projection_stddev = ProjectionStddev(s);
+  return Add(GptExpertsSpec(experts), graph);
 }
 
 int AddCrossAttention(const TransformerSizes& s, const std::string& name, int input, int memory,

@@ -27,7 +27,9 @@ struct TransformerSizes {
   int64_t kv_heads = 0;   // of self attention: GptAttentionSizes::kv_heads
   int64_t feed_forward = 0;
   FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
+  ExpertChoice experts = {};  // of AddExperts
   NormKind norm = NormKind::kLayer;
+  bool query_key_norms = false;  // of self attention
   double rotary_base = 0;        // of self attention: GptAttentionSizes::rotary_base
   Biases biases = Biases::kAll;  // of the products of self attention and feed-forward
   double dropout = 0;
@@ -43,6 +45,9 @@ int AddSelfAttention(const TransformerSizes& sizes, const std::string& name, int
                      ModelGraph* graph);
 int AddFeedForward(const TransformerSizes& sizes, const std::string& name, int input,
                    ModelGraph* graph);
+// Experts of `feed_forward` each, in the place of a feed-forward.
+int AddExperts(const TransformerSizes& sizes, const std::string& name, int input,
+               ModelGraph* graph);
 // To the layer `memory`, all of whose rows are keys, or as many as the data field `key_lengths`
 // says.
 int AddCrossAttention(const TransformerSizes& sizes, const std::string& name, int input, int memory,

@@ -149,6 +149,7 @@ TEST(PyTorchPipelines, HaveThem) {
   CheckPipeline("gpt_tied", "1f1b", 2, 0);
   CheckPipeline("transformer", "1f1b", 4, 0);
   CheckPipeline("llama", "1f1b", 3, 0);
+  CheckPipeline("mixtral", "1f1b", 3, 0);
   CheckPipeline("qwen2", "1f1b", 3, 0);
   CheckPipeline("dlrm", "graph", 0, 1);
   CheckPipeline("unet", "zb_h1", 2, 0);

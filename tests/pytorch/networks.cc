@@ -85,6 +85,45 @@ ComparedNetwork Qwen2(Sizes sizes) {
   return WithBatches(std::move(n), Either(sizes, 3, 4), Either(sizes, 2, 4));
 }
 
+ComparedNetwork WithExperts(const char* name, Sizes sizes, const GptConfig& c) {
+  ComparedNetwork n = Named(name, BuildGpt(c));
+  n.settings = {{"layers", c.layers},
+                {"heads", c.heads},
+                {"kv_heads", c.kv_heads},
+                {"chosen", c.experts.chosen},
+                {"sigmoid", c.experts.sigmoid ? 1 : 0},
+                {"scale", static_cast<int64_t>(c.experts.scale)}};
+  return WithBatches(std::move(n), Either(sizes, 3, 4), Either(sizes, 2, 4));
+}
+
+ComparedNetwork Mixtral(Sizes sizes) {
+  GptConfig c = LlamaConfig(Either(sizes, 2, 4), Either(sizes, 20, 256), Either(sizes, 6, 8),
+                            Either(sizes, 13, 344), Either(sizes, 13, 128), Either(sizes, 19, 96));
+  c.kv_heads = 2;
+  c.head_size = Either(sizes, 4, 32);
+  c.experts.experts = Either(sizes, 5, 8);
+  c.experts.chosen = 2;
+  return WithExperts("mixtral", sizes, c);
+}
+
+// As Qwen3 and DeepSeek-V3 have them: norms of q and k, a first block without experts, sigmoids, one
+// shared expert.
+ComparedNetwork SharedExperts(Sizes sizes) {
+  GptConfig c = LlamaConfig(Either(sizes, 3, 4), Either(sizes, 18, 256), Either(sizes, 3, 4),
+                            Either(sizes, 23, 344), Either(sizes, 13, 128), Either(sizes, 19, 96));
+  c.kv_heads = 1;
+  c.head_size = Either(sizes, 8, 64);
+  c.query_key_norms = true;
+  c.dense_blocks = 1;
+  c.expert_feed_forward = Either(sizes, 7, 86);
+  c.experts.experts = Either(sizes, 6, 16);
+  c.experts.chosen = 3;
+  c.experts.shared = 1;
+  c.experts.sigmoid = true;
+  c.experts.scale = 2;
+  return WithExperts("shared_experts", sizes, c);
+}
+
 ComparedNetwork Bert(Sizes sizes) {
   BertConfig c;
   c.layers = Either(sizes, 2, 4);
@@ -318,7 +357,9 @@ std::vector<ComparedNetwork> ComparedNetworks(Sizes sizes) {
                                            UNet(sizes),
                                            Vgg(sizes),
                                            Llama(sizes),
-                                           Qwen2(sizes)};
+                                           Qwen2(sizes),
+                                           Mixtral(sizes),
+                                           SharedExperts(sizes)};
   if (sizes == Sizes::kTable) {
     networks.push_back(With("gpt_adamw", DecayedAdam(), Gpt(sizes, /*tied=*/false)));
     networks.push_back(With("gpt_sgd", NesterovSgd(), Gpt(sizes, /*tied=*/true)));

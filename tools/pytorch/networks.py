@@ -196,6 +196,29 @@ def repeated(x: Tensor, heads: int, times: int) -> Tensor:
     return x.view(samples, tokens, heads, -1).repeat_interleave(times, 2).view(samples, tokens, times * width)
 
 
+def experts(w: Weights, name: str, x: Tensor, s: Settings) -> Tensor:
+    """A mixture of gated feed-forwards; those behind the router's are shared, and every token takes them."""
+    h = rms_norm(w, name, x)
+    logits, w1, w2 = h @ w[f"{name}/router"], w[f"{name}/w1"], w[f"{name}/w2"]
+    scores = logits.sigmoid() if s["sigmoid"] else logits.softmax(-1)
+    chosen = logits.topk(s["chosen"]).indices
+    taken = torch.zeros_like(scores).scatter(-1, chosen, scores.gather(-1, chosen))
+    weights = s["scale"] * taken / taken.sum(-1, keepdim=True)
+    for e in range(len(w1)):
+        gate, value = (h @ w1[e]).chunk(2, dim=-1)
+        y = (F.silu(gate) * value) @ w2[e]
+        x = x + (weights[..., e:e + 1] * y if e < logits.shape[-1] else y)
+    return x
+
+
+def head_norms(w: Weights, name: str, x: Tensor) -> Tensor:
+    gamma = w.get(name)
+    if gamma is None:
+        return x
+    heads = x.unflatten(-1, (-1, len(gamma)))
+    return (heads * torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-5) * gamma).flatten(-2)
+
+
 def llama(w: Weights, batch: Batch, s: Settings, table: str = "") -> Tensor:
     x = F.embedding(batch["tokens"], w[table or "embedding/tokens"])
     hidden_keys = causal(x.shape[1])
@@ -205,9 +228,13 @@ def llama(w: Weights, batch: Batch, s: Settings, table: str = "") -> Tensor:
         qkv = F.linear(rms_norm(w, name, x), w[f"{name}/wqkv"], w.get(f"{name}/bqkv"))
         head_size = qkv.shape[-1] // (heads + 2 * kv_heads)
         q, k, v = qkv.split([heads * head_size] + 2 * [kv_heads * head_size], dim=-1)
+        q, k = head_norms(w, f"{name}/qgamma", q), head_norms(w, f"{name}/kgamma", k)
         q, k = rotate(q, heads), rotate(k, kv_heads)
         k, v = repeated(k, kv_heads, heads // kv_heads), repeated(v, kv_heads, heads // kv_heads)
         x = x + F.linear(attend(q, k, v, heads, hidden_keys), w[f"{name}/wo"])
+        if f"block{i}/experts/router" in w:
+            x = experts(w, f"block{i}/experts", x, s)
+            continue
         name = f"block{i}/mlp"
         gate, value = F.linear(rms_norm(w, name, x), w[f"{name}/w1"]).chunk(2, dim=-1)
         x = x + F.linear(F.silu(gate) * value, w[f"{name}/w2"])
@@ -216,6 +243,14 @@ def llama(w: Weights, batch: Batch, s: Settings, table: str = "") -> Tensor:
 
 def qwen2(w: Weights, batch: Batch, s: Settings) -> Tensor:
     return llama(w, batch, s, table="embedding")
+
+
+def mixtral(w: Weights, batch: Batch, s: Settings) -> Tensor:
+    return llama(w, batch, s)
+
+
+def shared_experts(w: Weights, batch: Batch, s: Settings) -> Tensor:
+    return llama(w, batch, s)
 
 
 def bert(w: Weights, batch: Batch, s: Settings) -> Tensor:
@@ -417,7 +452,8 @@ def vgg16(w: Weights, batch: Batch, s: Settings) -> Tensor:
 
 NETWORKS: dict[str, Callable[[Weights, Batch, Settings], Tensor]] = {
     f.__name__: f for f in (gpt, gpt_tied, bert, transformer, mmt, mmt_modalities, case_study, dlrm,
-                            candle_uno, amoebanet_d, resnet, unet, vgg16, llama, qwen2)
+                            candle_uno, amoebanet_d, resnet, unet, vgg16, llama, qwen2, mixtral,
+                            shared_experts)
 }
 # The same networks with other optimizers.
 NETWORKS |= {"gpt_adamw": gpt, "gpt_sgd": gpt_tied, "mmt_rmsprop": mmt}

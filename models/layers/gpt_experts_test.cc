@@ -1,0 +1,191 @@
+// Mixtures of experts beside feed-forwards for all, and the balancing loss's gradient.
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/reference/functions.h"
+#include "kernels/reference/reference_backend.h"
+#include "kernels/tensor/arena.h"
+#include "kernels/tensor/tensor.h"
+#include "models/graph/layer_spec.h"
+#include "models/layers/test_layers.h"
+#include "models/specs/gpt_experts_spec.h"
+#include "models/specs/gpt_mlp_spec.h"
+
+namespace pipelab {
+namespace {
+
+using Numbers = std::vector<float>;
+using MakeBackend = std::unique_ptr<Backend> (*)(Arena*);
+
+constexpr int64_t kSamples = 2, kTokens = 7, kHidden = 12, kInner = 10;
+
+Numbers Values(const Tensor& t) { return {t.f32().begin(), t.f32().end()}; }
+
+LayerSpec Experts(const ExpertChoice& choice) {
+  GptExpertsSizes s;
+  s.name = "layer";
+  s.tokens = kTokens;
+  s.hidden = kHidden;
+  s.inner = kInner;
+  s.choice = choice;
+  return GptExpertsSpec(s);
+}
+
+LayerSpec Dense() {
+  GptMlpSizes s;
+  s.name = "layer";
+  s.tokens = kTokens;
+  s.hidden = kHidden;
+  s.inner = kInner;
+  s.kind = FeedForwardKind::kSwiGlu;
+  s.norm = NormKind::kRms;
+  s.biases = false;
+  return GptMlpSpec(s);
+}
+
+ExpertChoice Choice(int64_t experts, int64_t chosen) {
+  ExpertChoice choice;
+  choice.experts = experts;
+  choice.chosen = chosen;
+  return choice;
+}
+
+struct Result {
+  Numbers y, dx;
+  std::vector<Numbers> gradients;
+};
+
+// With as many copies of the first expert's parameters as there are experts.
+Result RunPasses(const LayerSpec& spec, MakeBackend make) {
+  Arena arena;
+  const auto backend = make(&arena);
+  LayerRig rig(spec, backend.get(), kSamples);
+  for (const Parameter& p : rig.parameters) {
+    if (p.value.shape().size() != 3) continue;
+    for (int64_t g = 1; g < p.value.dim(0); ++g) {
+      backend->Copy(p.value.Rows(0, 1), p.value.Rows(g, g + 1));
+    }
+  }
+  const Tensor x = RandomTensor(backend.get(), {kSamples * kTokens, kHidden}, "x", 1);
+  Result result;
+  result.y = Values(rig.layer->Forward(rig.ctx, {x}, &rig.stash));
+  Tensor dy = RandomTensor(backend.get(), {kSamples * kTokens, kHidden}, "dy", 1);
+  result.dx = Values(rig.layer->BackwardInput(rig.ctx, {x}, std::move(dy), &rig.stash)[0]);
+  rig.layer->BackwardWeight(rig.ctx, {x}, &rig.stash);
+  for (const Parameter& p : rig.parameters) result.gradients.push_back(Values(p.gradient));
+  return result;
+}
+
+class GptExpertsTest : public testing::TestWithParam<MakeBackend> {};
+
+// To the bit; the router learns nothing.
+TEST_P(GptExpertsTest, OneExpertIsTheFeedForward) {
+  const Result dense = RunPasses(Dense(), GetParam()),
+               experts = RunPasses(Experts(Choice(1, 1)), GetParam());
+  EXPECT_EQ(experts.y, dense.y);
+  EXPECT_EQ(experts.dx, dense.dx);
+  ASSERT_EQ(experts.gradients.size(), 4);
+  EXPECT_EQ(experts.gradients[0], dense.gradients[0]);
+  EXPECT_EQ(experts.gradients[1], Numbers(kHidden, 0.0f));
+  EXPECT_EQ(experts.gradients[2], dense.gradients[1]);
+  EXPECT_EQ(experts.gradients[3], dense.gradients[2]);
+}
+
+void ExpectNear(const Numbers& a, const Numbers& b, double scale) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5 * scale) << i;
+}
+
+// Whatever the router chooses, weights that add up to 1 are the feed-forward's, and the gradients of
+// all copies its gradient.
+TEST_P(GptExpertsTest, EqualExpertsAreTheFeedForward) {
+  const Result dense = RunPasses(Dense(), GetParam());
+  for (const bool sigmoid : {false, true}) {
+    ExpertChoice choice = Choice(5, 3);
+    choice.sigmoid = sigmoid;
+    const Result experts = RunPasses(Experts(choice), GetParam());
+    ExpectNear(experts.y, dense.y, 10);
+    ExpectNear(experts.dx, dense.dx, 10);
+    ExpectNear(experts.gradients[1], Numbers(kHidden * 5, 0.0f), 100);
+    for (const size_t k : {2, 3}) {
+      const Numbers &all = experts.gradients[k], &one = dense.gradients[k - 1];
+      Numbers sum(one.size(), 0.0f);
+      for (size_t i = 0; i < all.size(); ++i) sum[i % one.size()] += all[i];
+      ExpectNear(sum, one, 100);
+    }
+  }
+}
+
+// A shared expert is one more feed-forward for all: with two shared ones and nothing of the chosen
+// the branch is twice the feed-forward's.
+TEST_P(GptExpertsTest, SharedExpertsAreForAllTokens) {
+  ExpertChoice choice = Choice(4, 1);
+  choice.shared = 2;
+  choice.scale = 1e-30;
+  Arena arena;
+  const auto backend = GetParam()(&arena);
+  const Numbers x = Values(RandomTensor(backend.get(), {kSamples * kTokens, kHidden}, "x", 1));
+  const Numbers one = RunPasses(Dense(), GetParam()).y,
+                two = RunPasses(Experts(choice), GetParam()).y;
+  for (size_t i = 0; i < x.size(); ++i) ASSERT_NEAR(two[i] - x[i], 2 * (one[i] - x[i]), 1e-4) << i;
+}
+
+// With no gradient from behind: that of the loss which the kernels' header states, by the router.
+TEST_P(GptExpertsTest, BalancingLossReachesTheRouter) {
+  ExpertChoice choice = Choice(4, 2);
+  choice.balance = 3;
+  const LayerSpec spec = Experts(choice);
+  Arena arena;
+  const auto backend = GetParam()(&arena);
+  LayerRig rig(spec, backend.get(), kSamples);
+  const int64_t m = kSamples * kTokens;
+  const Tensor x = RandomTensor(backend.get(), {m, kHidden}, "x", 1);
+  const Tensor norm = backend->Allocate({m, kHidden}), logits = backend->Allocate({m, 4});
+  const Tensor& router = rig.parameters[1].value;
+  backend->LayerNorm(x, rig.parameters[0].value, Tensor(), norm, Tensor(),
+                     backend->AllocateFloats({m}));
+  RouterShape shape;
+  shape.samples = kSamples;
+  shape.tokens = kTokens;
+  shape.experts = 4;
+  shape.chosen = 2;
+  std::vector<int32_t> experts(2 * m), places(2 * m), begins(5);
+  const auto loss = [&] {
+    backend->Linear(norm, router, Tensor(), logits);
+    const std::vector<double> wide(logits.f32().begin(), logits.f32().end());
+    std::vector<double> weights(2 * m);
+    reference::Route(shape, wide, absl::MakeSpan(weights),
+                     {absl::MakeSpan(experts), absl::MakeSpan(places), absl::MakeSpan(begins)});
+    return choice.balance * rig.ctx.loss_scale * reference::BalancingLoss(shape, wide, experts);
+  };
+  rig.layer->Forward(rig.ctx, {x}, &rig.stash);
+  Tensor dy = backend->Allocate({m, kHidden});
+  backend->Fill(dy, 0);
+  rig.layer->BackwardInput(rig.ctx, {x}, std::move(dy), &rig.stash);
+  rig.layer->BackwardWeight(rig.ctx, {x}, &rig.stash);
+  const Numbers gradient = Values(rig.parameters[1].gradient), start = Values(router);
+  double squares = 0;
+  for (float g : gradient) squares += double{g} * g;
+  const double h = 1e-3 / std::sqrt(squares);  // so small a step that no choice changes
+  const auto at = [&](double step) {
+    for (size_t i = 0; i < start.size(); ++i) {
+      router.f32()[i] = static_cast<float>(start[i] + step * gradient[i]);
+    }
+    return loss();
+  };
+  EXPECT_NEAR((at(h) - at(-h)) / (2 * h), squares, 1e-3 * squares);
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, GptExpertsTest,
+                         testing::Values(&MakeReferenceBackend, &MakeCpuBackend),
+                         [](const auto& info) { return info.index == 0 ? "reference" : "cpu"; });
+
+}  // namespace
+}  // namespace pipelab
