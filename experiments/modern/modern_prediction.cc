@@ -35,9 +35,8 @@ absl::StatusOr<GptConfig> ModelOf(const ModernModel& m, const ModernRow& row) {
   } else {
     return Not("attention \"", m.attention.substr(0, m.attention.find(':')), "\"");
   }
-  for (const char* unknown : {"qk norm", "sliding"}) {
-    if (absl::StrContains(m.attention, unknown)) return Not("attention with ", unknown);
-  }
+  if (absl::StrContains(m.attention, "sliding")) return Not("attention with sliding windows");
+  c.query_key_norms = absl::StrContains(m.attention, "qk norm");
   if (absl::StrContains(m.attention, "qkv bias")) c.biases = Biases::kQueryKeyValue;
   c.kv_heads = m.kv_heads;
   c.head_size = m.head_size;
@@ -47,14 +46,14 @@ absl::StatusOr<GptConfig> ModelOf(const ModernModel& m, const ModernRow& row) {
   return c;
 }
 
-absl::StatusOr<Sharding> ShardingOf(const ModernRow& row, int64_t data) {
+absl::StatusOr<Sharding> ShardingOf(const ModernRow& row, int64_t copies) {
   const std::string& s = row.sharding;
   if (s == "zero0") return Sharding::kReplicated;
   if (s == "zero1" || s == "0" || s.empty() || s == "distributed optimizer") {
     return Sharding::kOptimizer;
   }
   if (s == "zero2" || s == "SHARD_GRAD_OP") return Sharding::kGradients;
-  if (s == "FULL_SHARD" || s == absl::StrCat(data)) return Sharding::kFully;
+  if (s == "FULL_SHARD" || s == absl::StrCat(copies)) return Sharding::kFully;
   return Not("shards over a part of the data-parallel copies");
 }
 
@@ -73,7 +72,6 @@ absl::Status CheckDegrees(const ModernRow& row) {
   if (absl::StrContains(row.id, "-lora-")) return Not("adapters alone are trained (LoRA)");
   if (row.precision != "BF16" && !IsFp8(row)) return Not("precision ", row.precision);
   if (absl::StrContains(row.kernels, "cpu_offloading")) return Not("activations on the host");
-  if (row.context > 1) return Not("context parallelism");
   if (row.expert > 1) return Not("expert parallelism");
   if (row.batch == 0 || row.micro_batch == 0) return Not("batch or micro-batch not printed");
   if (!row.Seconds().has_value()) return Not("no time printed");
@@ -100,7 +98,8 @@ void GatherByBlock(const GptConfig& model, StepConfig* c) {
 }
 
 absl::StatusOr<StepConfig> ConfigOf(const ModernRow& row, const GptConfig& model) {
-  const int64_t grid = row.tensor * row.pipeline, data = grid > 0 ? row.gpus / grid : 0;
+  const int64_t grid = row.tensor * row.pipeline * row.context;
+  const int64_t data = grid > 0 ? row.gpus / grid : 0;
   if (data == 0 || data * grid != row.gpus) return Not("grid that is not the GPUs");
   if (row.batch % (data * row.micro_batch) != 0) return Not("batch that the grid does not divide");
   if (model.kv_heads % row.tensor != 0) return Not("more devices than heads of keys");
@@ -108,6 +107,7 @@ absl::StatusOr<StepConfig> ConfigOf(const ModernRow& row, const GptConfig& model
   c.scheme = row.virtual_stages > 1 ? "interleaved" : "1f1b";
   c.pipeline = static_cast<int>(row.pipeline);
   c.tensor = static_cast<int>(row.tensor);
+  c.context = static_cast<int>(row.context);
   c.data = static_cast<int>(data);
   c.virtual_stages = row.virtual_stages > 1 ? static_cast<int>(row.virtual_stages) : 0;
   c.micro_batch_size = row.micro_batch;
@@ -115,8 +115,8 @@ absl::StatusOr<StepConfig> ConfigOf(const ModernRow& row, const GptConfig& model
   c.sequence_parallel = row.tensor > 1;
   c.overlap_pipeline = false;
   c.layout = LayoutOf(model, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
-  PIPELAB_ASSIGN_OR_RETURN(c.sharding, ShardingOf(row, data));
-  if (data == 1) c.sharding = Sharding::kReplicated;
+  PIPELAB_ASSIGN_OR_RETURN(c.sharding, ShardingOf(row, c.copies()));
+  if (c.copies() == 1) c.sharding = Sharding::kReplicated;
   if (c.sharding == Sharding::kFully && row.pipeline == 1) GatherByBlock(model, &c);
   PIPELAB_ASSIGN_OR_RETURN(c.recompute, RecomputeOf(row.recompute));
   return c;

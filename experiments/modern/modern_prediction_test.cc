@@ -66,6 +66,11 @@ TEST(StepOfRow, SaysEachSystemsConfiguration) {
             "interleaved:P=2,T=2,D=4,V=2,b=2,M=8,sharding=optimizer,sequence,layout=5+4+4+5,"
             "no_pipeline_overlap");
   row = Row();
+  row.context = 2;
+  EXPECT_EQ(ConfigOf(row),
+            "1f1b:P=2,T=2,C=2,D=2,V=0,b=2,M=16,sharding=optimizer,sequence,layout=9+9,"
+            "no_pipeline_overlap");
+  row = Row();
   row.group = "nanotron";
   row.sharding = "zero0";
   EXPECT_EQ(ConfigOf(row), "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,sequence,layout=9+9,no_pipeline_overlap");
@@ -104,11 +109,11 @@ TEST(StepOfRow, SaysWhyNot) {
   EXPECT_EQ(why([](R* r, M*) { r->id = "dgxc-llama-lora-8g"; }),
             "adapters alone are trained (LoRA)");
   EXPECT_EQ(why([](R* r, M*) { r->kernels = "cpu_offloading=40"; }), "activations on the host");
-  EXPECT_EQ(why([](R* r, M*) { r->context = 2; }), "context parallelism");
   EXPECT_EQ(why([](R* r, M*) { r->expert = 2; }), "expert parallelism");
   EXPECT_EQ(why([](R*, M* m) { m->experts = 8; }), "experts");
   EXPECT_EQ(why([](R*, M* m) { m->attention = "mla: q_lora 1536"; }), "attention \"mla\"");
-  EXPECT_EQ(why([](R*, M* m) { m->attention += " qk norm"; }), "attention with qk norm");
+  EXPECT_EQ(why([](R*, M* m) { m->attention += " sliding window"; }),
+            "attention with sliding windows");
   EXPECT_EQ(why([](R* r, M*) { r->micro_batch = 0; }), "batch or micro-batch not printed");
   EXPECT_EQ(why([](R* r, M*) { r->step_seconds.reset(); }), "no time printed");
   EXPECT_EQ(why([](R* r, M*) { r->gpus = 15; }), "grid that is not the GPUs");

@@ -220,7 +220,7 @@ Claim CoverageClaim(const Results& all) {
         absl::StrFormat("%d of %d rows", predicted, all.size()));
   MetIf(
       &c, static_cast<size_t>(predicted) == all.size(), "all rows",
-      "experts, context parallelism, adapters and 4-bit products are not priced, and some rows do "
+      "experts, adapters and 4-bit products are not priced, and some rows do "
       "not print their micro-batch");
   return c;
 }
