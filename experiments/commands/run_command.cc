@@ -324,11 +324,14 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   }
   Equality equality = CompareLosses(trained.result, serial);
   const auto is_detached = [](const LayerSpec& layer) { return !layer.detached.empty(); };
-  if (std::any_of(trained.graph.layers.begin(), trained.graph.layers.end(), is_detached)) {
+  const bool local =
+      std::any_of(trained.graph.layers.begin(), trained.graph.layers.end(), is_detached);
+  if (local) {
     absl::StrAppend(&equality.text, ", as in serial local learning: each stage has its own loss");
   }
-  // An asynchronous schedule steps on gradients of older weights, by its paper's rule.
-  if (HasOwnSteps(schedule)) {
+  // An asynchronous schedule steps on gradients of older weights, by its paper's rule; local
+  // learning's are of the newest.
+  if (HasOwnSteps(schedule) && !(local && trained.has_serial)) {
     equality.text = trained.has_serial
                         ? absl::StrCat(equality.text, ", by its published staleness rule")
                         : "asynchronous without a published staleness rule, so not compared with "
