@@ -38,7 +38,7 @@ JSON
   prints 'losses: bit-equal' run --json=v.json --steps=3 || return 1
   grep -q 'peak activation' stdout && grep -q 'sent a step' stdout || return 1
   prints 'losses: bit-equal' run local --devices=2 --micro_batches=8 --update_interval=2 --steps=2 || return 1
-  grep -q 'as serial local learning: each stage has a loss of its own$' stdout || { cat stdout; return 1; }
+  grep -q 'as in serial local learning: each stage has its own loss$' stdout || { cat stdout; return 1; }
   prints '4 devices in groups of 2' run 1f1b --devices=2 --micro_batches=4 --steps=3 --tensor_parallel=2 || return 1
   grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || return 1
   grep -q 'as predicted to the byte' stdout || { cat stdout; return 1; }
