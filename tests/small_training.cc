@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "kernels/backend.h"
+#include "kernels/comm/transport.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "models/zoo/conv_chain.h"

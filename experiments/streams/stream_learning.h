@@ -1,6 +1,6 @@
 // What a stream teaches a pipeline whose gradients are late, beside learning each sample before the
-// next one comes: real frames of a camera, which change slowly, and novels in their order, window by
-// window and byte by byte, which do not.
+// next one comes: real frames of a camera, which change slowly, and novels in their order, window
+// by window and byte by byte, which do not.
 //
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<StreamLesson> lessons, FrameLessons(frames));
 //   report.AddTable(LessonTable(lessons, CopyError(frames)));

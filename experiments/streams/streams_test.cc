@@ -50,8 +50,8 @@ TEST(StreamLessons, LateGradientsAreLateOnly) {
   for (const Claim& c : LessonClaims({})) EXPECT_EQ(c.state, ClaimState::kNotMade);
 }
 
-// Byte by byte: the first pass' loss of one target per sample, in nats per byte, is that of guessing
-// at first and falls; on one device and on four it begins alike.
+// The first pass' loss, in nats per byte, is that of guessing where little is learned, on one device
+// and on four, and it falls.
 TEST(StreamLessons, TextInItsOrder) {
   const std::string words = "abcabcabcabcabcabcabcabcabcabcabcabcabcabcabcabc";
   std::vector<uint8_t> tokens;

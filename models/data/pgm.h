@@ -21,8 +21,8 @@ struct GreyImage {
   std::vector<uint8_t> pixels;  // [row, column], 0 to 255: scaled where the file has fewer levels
 };
 
-// DataLoss where the file ends in mid-picture; InvalidArgument where it is no PGM; Unimplemented for
-// pixels of two bytes.
+// DataLoss where the file ends in mid-picture; InvalidArgument where it is no PGM; Unimplemented
+// for pixels of two bytes.
 absl::StatusOr<GreyImage> ParsePgm(absl::string_view bytes, absl::string_view file);
 
 }  // namespace pipelab
