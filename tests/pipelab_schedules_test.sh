@@ -173,7 +173,7 @@ check "no number" refused 2 "--stage_micro_batches=8,x: 'x' is not a number from
   schedule graph --devices=2 --stage_micro_batches=8,x
 check "too many devices" refused 2 "--stage_devices=1,2: has 3 devices, and --devices=4" \
   schedule graph --stage_devices=1,2
-check "bad format" refused 2 "--format=xml: must be csv, text or json" schedule 1f1b --format=xml
+check "bad format" refused 2 "--format=xml: must be csv, text, json, megatron" schedule 1f1b --format=xml
 check "unused option" refused 2 "--p2p_latency=1: check does not use it" check --csv=ok.csv --p2p_latency=1
 check "unknown option" refused 2 "--device: unknown option" schedule 1f1b --device=4
 printf '\xEF\xBB\xBF0F0,0B0\r\n1F0,1B0\r\n' >marked.csv

@@ -92,7 +92,7 @@ class TorchtitanReader {
     for (const Section& s : Sections()) sections.push_back(s.name);
     for (const auto& [name, value] : root_.items()) {
       const auto section = std::find_if(Sections().begin(), Sections().end(),
-                                        [&](const Section& s) { return s.name == name; });
+                                        [&key = name](const Section& s) { return s.name == key; });
       if (!value.is_object()) return Error(name, "must be in a section; such as [training]");
       if (section != Sections().end()) {
         PIPELAB_RETURN_IF_ERROR(CheckKeysOf(*section, value));
