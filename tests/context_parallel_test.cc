@@ -1,6 +1,6 @@
-// A small GPT whose samples' tokens are divided among devices, for real: grids P x T x D x C, several
-// schemes, shardings, recomputation, causal masks and none. Losses as in serial training; bytes sent
-// and memory as predicted, to the byte.
+// A small GPT whose samples' tokens are divided among devices, for real: grids P x T x D x C,
+// several schemes, shardings, recomputation, causal masks and none. Losses as in serial training;
+// bytes sent and memory as predicted, to the byte.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -245,6 +245,12 @@ echo '{"name": "m", "layers": [], "name": "n"}' >keys.json
 check "a key twice" model_refused 1 '--model=keys.json: "name" comes twice in one object' --model=keys.json
 check "a bad cluster file" refused 1 "--cluster=key.json: 4 faults: order: unknown" search --model=gpt-6.6b --cluster=key.json --batch=8
 check "rows from stdin" prints_rows
+check "parts of tokens that are not looked at" refused 2 "--fixed=C=3: search looks at powers of two" \
+  search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=8 --fixed=C=3
+check "parts of tokens" prints "C=2" \
+  search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=4 --schemes=1f1b --fixed=C=2
+check "a step of parts of tokens" prints "1f1b:P=2,T=2,D=1,V=1,b=1,M=4,C=2" \
+  compare 1f1b:P=2,T=2,C=2,V=1,M=4 1f1b:P=2,T=2,D=2,V=1,M=2 --model=gpt-6.6b --cluster=dgx-a100
 check "too large a batch" refused 2 "--batch=16777217: must be from 1 to 16777216" search --model=gpt-6.6b --cluster=dgx1-v100 --batch=16777217
 check "no number type to search with" refused 2 '--dtype=fp9: "fp9" is unknown' \
   search --model=gpt-6.6b --cluster=dgx1-v100 --batch=8 --dtype=fp9

@@ -81,8 +81,8 @@ TEST(ContextStageCosts, WorkAndActivationsAreDivided) {
   }
 }
 
-// Pairs of queries and keys of each device, counted one by one in blocks of query rows, are what the
-// flops are of, on every device.
+// Pairs of queries and keys of each device, counted one by one in blocks of query rows, are what
+// the flops are of, on every device.
 TEST(ContextStageCosts, EveryDeviceHasThePairsOfTheFlops) {
   for (const int64_t tokens : {256, 512, 720}) {
     const ModelGraph graph = Gpt(tokens);
