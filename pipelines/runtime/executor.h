@@ -54,7 +54,7 @@ struct DeviceSetup {
   CommunicatorPeers* peers = nullptr;
   // The groups whose rows its modules normalise together. What they send counts as collectives.
   std::vector<CommunicatorPeers*> copies = {};
-  // Other jobs in its waits; null: none.
+  // Other jobs for the program's fills; null: none.
   FillRunner* fill = nullptr;
 };
 
