@@ -11,6 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_backend.h"
+#include "models/data/greedy_translator.h"
+#include "models/data/translations.h"
 #include "models/layers/test_images.h"
 #include "models/layers/test_layers.h"
 #include "models/zoo/published.h"
@@ -26,8 +28,24 @@
 namespace pipelab {
 namespace {
 
+using testing::HasSubstr;
+
 constexpr int kSteps = 6;
 constexpr int kRanks = 4, kKinds = 4;  // of fill jobs
+constexpr int kOthers = 2;             // that fail
+const TranslationOptions kShort{/*source_length=*/20, /*target_length=*/13, /*least_count=*/1};
+
+// Wants more memory than there is.
+class LargeWork final : public FillWork {
+ public:
+  const std::string& name() const override { return name_; }
+  bool over() const override { return false; }
+  Bytes next_bytes() const override { return Bytes(int64_t{1} << 40); }
+  absl::Status RunNext() override { return absl::InternalError("it must not run"); }
+
+ private:
+  const std::string name_ = "large";
+};
 
 // Fails at its second piece.
 class BrokenWork final : public FillWork {
@@ -79,17 +97,43 @@ class FillTraining : public testing::Test {
         .value();
   }
 
-  // A broken job, and all kinds, one after the other; each rank begins with another one.
+  // Sentences, three at a time, by a network that has learned nothing.
+  std::shared_ptr<GreedyTranslation> Sentences() const {
+    return std::make_shared<GreedyTranslation>(names_.vocabulary, kShort, 3, names_.train);
+  }
+  std::unique_ptr<FillWork> Translates(Backend* backend,
+                                       std::shared_ptr<GreedyTranslation> sentences) const {
+    TransformerConfig c;
+    c.layers = 1;
+    c.hidden = 8;
+    c.heads = 2;
+    c.feed_forward = 16;
+    c.source_tokens = kShort.source_length;
+    c.target_tokens = kShort.target_length;
+    c.vocabulary = names_.vocabulary->size();
+    return MakeTranslation("names", BuildTransformer(c).value(), backend, EvaluationOptions(),
+                           std::move(sentences))
+        .value();
+  }
+
+  // A broken job, and all kinds, one after the other; each rank begins with another one. One rank
+  // translates first.
   TrainingOptions WithFill(TrainingOptions options) {
     results_.clear();
     options.fill.learn_steps = 1;
     options.fill.slack = Nanoseconds(0);
+    options.fill.device_memory = Bytes(int64_t{1} << 32);
     options.fill_works = [this](int rank, Backend* backend) -> absl::StatusOr<FillWorks> {
       FillWorks works;
       works.push_back(std::make_unique<BrokenWork>());
+      works.push_back(std::make_unique<LargeWork>());
       for (int i = 0; i < kKinds; ++i) {
         results_.push_back(std::make_shared<EvaluationResults>());
         works.push_back(Work(kinds_[(rank + i) % kKinds], backend, results_.back()));
+      }
+      if (rank == translator_rank_) {
+        sentences_said_ = Sentences();
+        works.insert(works.begin() + kOthers, Translates(backend, sentences_said_));
       }
       return works;
     };
@@ -149,6 +193,9 @@ class FillTraining : public testing::Test {
                                     {"texts", &graph_, texts_.get(), 100},
                                     {"ratings", &dlrm_, &ratings_, 100},
                                     {"translations", &translator_, &sentences_, 100}};
+  const TranslationData names_ = MakeTranslationData(SyntheticTranslations(12, 1), kShort);
+  int translator_rank_ = -1;
+  std::shared_ptr<GreedyTranslation> sentences_said_;
   // kKinds of each rank, in the order of its jobs.
   std::vector<std::shared_ptr<EvaluationResults>> results_;
 };
@@ -160,13 +207,19 @@ TEST_F(FillTraining, ChangesNoBitUnderAnyScheme) {
     ASSERT_EQ(alone.back().samples, kind.samples);
     ASSERT_FALSE(alone.back().predictions.empty());
   }
-  int served = 0;
-  int64_t samples[kKinds] = {}, broken = 0;
+  Arena arena;
+  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  const auto all_said = Sentences();
+  for (const auto work = Translates(backend.get(), all_said); !work->over();) {
+    ASSERT_THAT(work->RunNext(), IsOk());
+  }
+  int served = 0, said = 0;
+  int64_t samples[kKinds] = {}, broken = 0, large = 0;
   for (const Scheme& scheme : Catalog()) {
     SCOPED_TRACE(scheme.name);
     const TrainingOptions options = SmallTraining(std::string(scheme.name), 4, 8);
     if (!MakeSchedule(scheme.name, options.sizes).ok()) continue;
-    ++served;
+    translator_rank_ = served++ % kRanks;
     const Trained without = Train(options), with = Train(WithFill(options));
     EXPECT_EQ(without.losses, with.losses);
     EXPECT_TRUE(without.values == with.values) << "parameters differ";
@@ -174,9 +227,22 @@ TEST_F(FillTraining, ChangesNoBitUnderAnyScheme) {
     EXPECT_TRUE(without.fills.empty());
     ASSERT_EQ(with.fills.size(), size_t{kRanks});
     for (const FillReport& r : with.fills) {
-      ASSERT_EQ(r.jobs.size(), size_t{1 + kKinds});
+      ASSERT_GE(r.jobs.size(), size_t{kOthers + kKinds});
       EXPECT_EQ(r.jobs[0].pieces > 1, !r.jobs[0].status.ok());
+      EXPECT_EQ(r.jobs[1].pieces, 0);
+      if (!r.jobs[1].status.ok()) {
+        ++large;
+        EXPECT_THAT(r.jobs[1].status,
+                    StatusIs(absl::StatusCode::kResourceExhausted,
+                             HasSubstr("fill job large: too large for every gap: the next piece")));
+      }
       broken += !r.jobs[0].status.ok();
+    }
+    for (size_t i = 0; i < all_said->said().size(); ++i) {
+      const std::string& name = sentences_said_->said()[i];
+      if (name.empty()) continue;  // not yet
+      EXPECT_EQ(name, all_said->said()[i]);
+      ++said;
     }
     for (size_t i = 0; i < results_.size(); ++i) {
       const size_t kind = KindOf(i);
@@ -190,6 +256,8 @@ TEST_F(FillTraining, ChangesNoBitUnderAnyScheme) {
   EXPECT_GE(served, 20);
   for (int kind = 0; kind < kKinds; ++kind) EXPECT_GT(samples[kind], 0) << kinds_[kind].name;
   EXPECT_GT(broken, 0);
+  EXPECT_GT(large, 0);
+  EXPECT_GT(said, 0);
 }
 
 // The whole job, however many steps it takes.

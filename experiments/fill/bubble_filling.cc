@@ -22,6 +22,7 @@ ABSL_FLAG(std::string, clusters, "dgx1-v100,p3.16xlarge",
 ABSL_FLAG(std::string, schemes, "", "schemes of the last table; empty: all");
 ABSL_FLAG(int64_t, requests, 2000, "jobs of the table of policies");
 ABSL_FLAG(int, real_steps, 30, "steps of the training here; 0: no training");
+ABSL_FLAG(int64_t, real_pictures, 1, "pictures that its fill jobs classify at a time");
 
 namespace pipelab {
 namespace {
@@ -37,8 +38,10 @@ absl::Status Run(StudyRun* study) {
     PIPELAB_RETURN_IF_ERROR(FindScheme(scheme, "--schemes").status());
   }
   options.requests = absl::GetFlag(FLAGS_requests);
-  if (options.requests < 1 || absl::GetFlag(FLAGS_real_steps) < 0) {
-    return absl::InvalidArgumentError("--requests: must be at least 1, --real_steps at least 0");
+  if (options.requests < 1 || absl::GetFlag(FLAGS_real_steps) < 0 ||
+      absl::GetFlag(FLAGS_real_pictures) < 1) {
+    return absl::InvalidArgumentError(
+        "--requests and --real_pictures: must be at least 1, --real_steps at least 0");
   }
   PIPELAB_RETURN_IF_ERROR(study->Begin());
   Report& report = study->report();
@@ -52,6 +55,7 @@ absl::Status Run(StudyRun* study) {
   if (absl::GetFlag(FLAGS_real_steps) > 0) {
     RealFillingOptions here;
     here.steps = absl::GetFlag(FLAGS_real_steps);
+    here.of_piece = absl::GetFlag(FLAGS_real_pictures);
     PIPELAB_ASSIGN_OR_RETURN(const RealFilling real, RunRealFilling(here));
     for (Claim& claim : RealFillingClaims(real)) report.AddClaim(std::move(claim));
     report.AddTable(RealFillingTable(real));

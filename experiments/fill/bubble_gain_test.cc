@@ -1,6 +1,7 @@
 #include "experiments/fill/bubble_gain.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "experiments/fill/fill_tables.h"
@@ -101,6 +102,22 @@ TEST(RealFillingTest, KeepsEveryBit) {
   EXPECT_GT(real.pictures, 0);
   EXPECT_THAT(RealFillingTable(real).status(), IsOk());
   for (const Claim& c : RealFillingClaims(real)) EXPECT_THAT(CheckClaim(c), IsOk()) << c.id;
+}
+
+// Three hundred pictures take longer than a whole step.
+TEST(RealFillingTest, AJobTooLargeForEveryGapIsNamedAndNothingIsLost) {
+  RealFillingOptions options;
+  options.steps = 8;
+  options.of_piece = 300;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const RealFilling real, RunRealFilling(options));
+  EXPECT_EQ(real.with_ms.size(), 8u);
+  EXPECT_TRUE(real.same_bits);
+  EXPECT_TRUE(real.same_answers);
+  ASSERT_FALSE(real.ended.empty());
+  for (const std::string& why : real.ended) {
+    EXPECT_THAT(why, HasSubstr("fill job pictures: too large for every gap: a piece takes "));
+  }
+  EXPECT_THAT(RealFillingTable(real).status(), IsOk());
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "models/data/text_corpus.h"
 #include "models/zoo/amoebanet.h"
 #include "models/zoo/gpt.h"
+#include "pipelines/fill/fill_pass.h"
 #include "pipelines/fill/gaps.h"
 #include "pipelines/runtime/fill_evaluation.h"
 #include "pipelines/runtime/training.h"
@@ -60,9 +60,11 @@ class Networks {
   }
 
   absl::StatusOr<std::unique_ptr<FillWork>> Pictures(
-      int64_t pictures, Backend* backend, std::shared_ptr<EvaluationResults> results) const {
+      int64_t pictures, int64_t of_piece, Backend* backend,
+      std::shared_ptr<EvaluationResults> results) const {
     EvaluationOptions options;
     options.samples = pictures;
+    options.samples_of_piece = of_piece;
     return MakeEvaluation("pictures", amoebanet_, pictures_.get(), backend, options,
                           std::move(results));
   }
@@ -100,34 +102,26 @@ absl::StatusOr<bool> SameParameters(const ModelGraph& graph, const PipelineTrain
   return true;
 }
 
-// Gaps of at least a hundredth of a step, by device and wait, of measured steps on a core a device.
-absl::StatusOr<std::map<std::pair<int, int>, double>> ReplayedGaps(const PipelineTraining& training,
-                                                                   absl::Span<const Trace> steps) {
-  PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Replay(training.program(), steps));
-  PIPELAB_ASSIGN_OR_RETURN(
-      const std::vector<DeviceGaps> found,
-      FindGaps(training.program(), training.costs(), trace, /*device_memory=*/Bytes(0)));
-  std::map<std::pair<int, int>, double> gaps;
-  for (const DeviceGaps& device : found) {
-    for (const Gap& gap : device.gaps) {
-      if (gap.length() / trace.makespan < 0.01) continue;
-      gaps[{gap.device, gap.instruction}] = static_cast<double>(gap.length().value());
-    }
-  }
-  return gaps;
-}
-
-// Of gaps as the first steps foresee them, in each step after.
+// Of gaps that the steps before foresee to be at least a hundredth of a step, on a core a device.
 absl::StatusOr<std::vector<double>> GapErrors(const PipelineTraining& training,
                                               const std::vector<Trace>& steps) {
-  const absl::Span<const Trace> all(steps);
-  PIPELAB_ASSIGN_OR_RETURN(const auto foreseen, ReplayedGaps(training, all.first(kLearnSteps)));
+  GapForecast forecast(kLearnSteps);
   std::vector<double> errors;
-  for (size_t step = kLearnSteps; step < steps.size(); ++step) {
-    PIPELAB_ASSIGN_OR_RETURN(auto real, ReplayedGaps(training, all.subspan(step, 1)));
-    for (const auto& [place, length] : foreseen) {
-      errors.push_back(real.count(place) == 0 ? 1 : std::abs(length / real[place] - 1));
+  for (const Trace& step : steps) {
+    PIPELAB_ASSIGN_OR_RETURN(const Trace trace,
+                             Replay(training.program(), absl::MakeConstSpan(&step, 1)));
+    PIPELAB_ASSIGN_OR_RETURN(
+        const std::vector<DeviceGaps> gaps,
+        FindGaps(training.program(), training.costs(), trace, /*device_memory=*/Bytes(0)));
+    for (const auto& [place, foreseen] : forecast.Foreseen()) {
+      if (foreseen / trace.makespan < 0.01) continue;
+      double error = 1;  // where there is no gap
+      for (const Gap& gap : gaps[place.first].gaps) {
+        if (gap.instruction == place.second) error = std::abs(foreseen / gap.length() - 1);
+      }
+      errors.push_back(error);
     }
+    forecast.Add(gaps);
   }
   return errors;
 }
@@ -138,7 +132,7 @@ absl::Status RunAlone(const Networks& networks, EvaluationResults* results, Real
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
   auto alone = std::make_shared<EvaluationResults>();
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<FillWork> work,
-                           networks.Pictures(kAlone, backend.get(), alone));
+                           networks.Pictures(kAlone, /*of_piece=*/1, backend.get(), alone));
   std::vector<double> times;
   const BusyCores busy;
   while (!work->over()) {
@@ -171,8 +165,8 @@ absl::StatusOr<RealFilling> RunRealFilling(const RealFillingOptions& options) {
   with.fill_works = [&](int, Backend* backend) -> absl::StatusOr<FillWorks> {
     results.push_back(std::make_shared<EvaluationResults>());
     FillWorks works(1);
-    PIPELAB_ASSIGN_OR_RETURN(works[0],
-                             networks.Pictures(options.pictures, backend, results.back()));
+    PIPELAB_ASSIGN_OR_RETURN(
+        works[0], networks.Pictures(options.pictures, options.of_piece, backend, results.back()));
     return works;
   };
   PIPELAB_ASSIGN_OR_RETURN(auto plain, networks.Train(networks.Training()));
@@ -197,7 +191,9 @@ absl::StatusOr<RealFilling> RunRealFilling(const RealFillingOptions& options) {
   for (const FillReport& report : filled->FillReports()) {
     real.foreseen += report.foreseen;
     real.filled += report.filled;
-    for (const FillJobReport& job : report.jobs) PIPELAB_RETURN_IF_ERROR(job.status);
+    for (const FillJobReport& job : report.jobs) {
+      if (!job.status.ok()) real.ended.emplace_back(job.status.message());
+    }
   }
   real.same_answers = true;
   for (const auto& r : results) {
@@ -236,10 +232,11 @@ Table RealFillingTable(const RealFilling& real) {
             Measured(ToPercent(real.share()))});
   t.AddNote(absl::StrFormat(
       "Alone a picture takes %.2f ms on one of %d cores, of which the training's devices had %.0f "
-      "%%. Gaps are foreseen from %d steps; the median error of a gap is %.1f %%, replayed with a "
-      "core a device.",
+      "%%. Gaps are foreseen from the steps before, at least %d; the median error of a gap is %.1f "
+      "%%, replayed with a core a device.",
       ToMs(real.alone), real.cores, ToPercent(real.core_share), kLearnSteps,
       ToPercent(UpperMedian(real.gap_errors))));
+  for (const std::string& why : real.ended) t.AddNote(absl::StrCat("Ended: ", why, "."));
   return t;
 }
 

@@ -12,6 +12,7 @@
 #define PIPELAB_EXPERIMENTS_FILL_REAL_FILLING_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +25,7 @@ namespace pipelab {
 struct RealFillingOptions {
   int steps = 30;              // of each training, measured
   int64_t pictures = 1 << 20;  // more than the gaps hold
+  int64_t of_piece = 1;        // pictures
 };
 
 struct RealFilling {
@@ -34,6 +36,7 @@ struct RealFilling {
   bool same_bits = false;                   // losses and parameters of both trainings
   bool same_answers = false;                // pictures' and those of the job alone
   std::vector<double> gap_errors;           // of foreseen gaps in each step, on a core a device
+  std::vector<std::string> ended;           // why fill jobs were
   int cores = 0;
   double core_share = 0;  // processor time of the plain training's passes, over their wall time
 

@@ -29,7 +29,9 @@ std::string Micros(int64_t ns) {
 }
 
 int StreamOf(OpCode op) {
-  return op == OpCode::kCompute || op == OpCode::kStep ? kComputeStream : kCommunicationStream;
+  return op == OpCode::kCompute || op == OpCode::kStep || op == OpCode::kFill
+             ? kComputeStream
+             : kCommunicationStream;
 }
 
 std::string NameOf(const Program& program, const Span& s) {
@@ -59,6 +61,12 @@ std::string NameOf(const Program& program, const Span& s) {
       return "wait for norm of gradients";
     case OpCode::kRelease:
       return absl::StrCat("release weights of stage ", s.action.stage);
+    case OpCode::kFill: {
+      const Fill& fill = program.fills[s.arg];
+      if (fill.job < 0) return "fill jobs";
+      return absl::StrCat("fill job ", fill.job, ", pieces ", fill.first_piece, " to ",
+                          fill.first_piece + fill.pieces - 1);
+    }
   }
   return "unknown";
 }

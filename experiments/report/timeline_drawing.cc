@@ -126,6 +126,10 @@ TimelineDrawing::Look TimelineDrawing::LookOf(size_t device, const Span& s) cons
     look.shape = Shape::kBox;
     look.fill = Hex(kReduceColour);
     look.inset = 6;
+  } else if (s.op == OpCode::kFill) {
+    look.shape = Shape::kBox;
+    look.fill = Hex(kYellow);
+    look.inset = 6;
   } else if (IsStep(s)) {
     look.shape = Shape::kBox;
     look.css = "pl-o";
@@ -221,11 +225,13 @@ void TimelineDrawing::DrawLegend(Svg& svg) const {
     svg.Rect(x, y, 16, 12, attributes);
     label(text);
   };
-  bool waits = false, numbers = false, reduces = false, steps = false, kinds[8] = {};
+  bool waits = false, numbers = false, reduces = false, steps = false, fills = false;
+  bool kinds[8] = {};
   for (const DeviceTrace& d : trace_.devices) {
     for (const Span& s : d.spans) {
       waits |= s.op == OpCode::kWait && X(s.end_ns) - X(s.begin_ns) >= 1;
       reduces |= IsCollective(s.op) && s.end_ns > s.begin_ns;
+      fills |= s.op == OpCode::kFill && s.end_ns > s.begin_ns;
       steps |= IsStep(s) && s.end_ns > s.begin_ns;
       if (s.op == OpCode::kCompute) kinds[static_cast<int>(s.action.kind)] = true;
       numbers |= s.op == OpCode::kCompute && FontOf(s) > 0;
@@ -236,6 +242,7 @@ void TimelineDrawing::DrawLegend(Svg& svg) const {
   }
   if (reduces) box(absl::StrCat("fill=\"", Hex(kReduceColour), "\""), "reduction");
   if (steps) box("class=\"pl-o\"", "optimizer");
+  if (fills) box(absl::StrCat("fill=\"", Hex(kYellow), "\""), "other jobs");
   box("class=\"pl-i\"", "idle");
   if (waits) {
     svg.Line(x, y + 6, x + 16, y + 6,

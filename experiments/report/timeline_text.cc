@@ -25,6 +25,7 @@ struct Writing {
 char Letter(const Span& s, size_t device, const Writing& writing) {
   if (IsCollective(s.op)) return '#';
   if (s.op == OpCode::kStep) return '=';
+  if (s.op == OpCode::kFill) return '*';
   if (s.op != OpCode::kCompute) return '.';
   int letter = s.action.micro_batch % 26;
   char forward = 'a', backward = 'A';
@@ -116,6 +117,7 @@ std::string Legend(const std::set<char>& seen, std::string text, bool by_stage, 
                                                  {'~', "recompute"},
                                                  {'#', "reduction"},
                                                  {'=', "optimizer"},
+                                                 {'*', "other jobs"},
                                                  {'.', "idle"}};
   for (const auto& [letter, name] : others) {
     if (seen.count(letter) > 0) absl::StrAppend(&text, "; ", std::string(1, letter), ": ", name);

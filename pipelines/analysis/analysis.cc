@@ -20,6 +20,7 @@ Nanoseconds& Part(Breakdown& b, OpCode op, ActionKind kind) {
     case OpCode::kSynchronise:
       return b.communication;
     case OpCode::kWait:
+    case OpCode::kFill:
       return b.waiting;
     case OpCode::kReduce:
     case OpCode::kReduceWait:
@@ -46,7 +47,7 @@ absl::Status CheckSpans(const Trace& trace) {
     for (size_t i = 0; i < spans.size(); ++i) {
       const Span& s = spans[i];
       const char* wrong = nullptr;
-      if (s.op > OpCode::kStep) wrong = "has an unknown instruction code";
+      if (s.op > OpCode::kFill) wrong = "has an unknown instruction code";
       if (s.end_ns < s.begin_ns) wrong = "ends before it begins";
       if (s.begin_ns < last_end) wrong = "begins before the one before it ends";
       if (s.cpu_ns < 0 || s.library_ns < 0) wrong = "has a negative processor time";

@@ -30,7 +30,7 @@ namespace pipelab {
 // Where time goes.
 struct Breakdown {
   Nanoseconds compute;        // forward, backward and recompute actions
-  Nanoseconds waiting;        // for messages (kWait)
+  Nanoseconds waiting;        // for messages (kWait), and what other jobs do meanwhile (kFill)
   Nanoseconds communication;  // calls that hand over messages and post receives
   // Gradient reductions and parameter gathers, waiting for the other members included; what runs
   // beside compute is not seen.

@@ -103,7 +103,7 @@ FilledGaps Filled(const FillNetwork& network, const DeviceGaps& gaps, Nanosecond
   // More than all steps can do.
   problem.jobs[0].rounds = kSteps * (gaps.idle.value() / network.time.value() + 1) + 1;
   FilledGaps filled;
-  filled.work = Nanoseconds(FillWork(problem, GreedyFill(problem)).value() / kSteps);
+  filled.work = Nanoseconds(PlannedWork(problem, GreedyFill(problem)).value() / kSteps);
   filled.flops = Flops(network.flops.value() * (filled.work / network.time));
   filled.samples = filled.work > Nanoseconds(0) ? network.samples : 0;
   const FillRules rules(problem);

@@ -103,9 +103,8 @@ std::string TooMuch(const FillProblem& problem, const FillRules& rules, int gap,
                     const std::vector<FillRun>& runs) {
   Nanoseconds time;
   for (const FillRun& run : runs) {
-    time += rules.BeginTime(run.job);
+    time += rules.TimeOf(run);
     for (int64_t n = run.first_piece; n < run.first_piece + run.pieces; ++n) {
-      time += problem.jobs[run.job].piece(n).time;
       const Bytes needed = rules.Needed(run.job, n);
       if (needed > problem.gaps[gap].free) {
         return absl::StrCat("piece ", n, " of fill job ", problem.jobs[run.job].name, " needs ",
@@ -173,6 +172,14 @@ FillRules::FillRules(const FillProblem& problem)
 Nanoseconds FillRules::BeginTime(int job) const {
   const FillJob& chain = problem_.jobs[job];
   return chain.switch_time + (stays_[job] ? Nanoseconds(0) : chain.load_time);
+}
+
+Nanoseconds FillRules::TimeOf(const FillRun& run) const {
+  Nanoseconds time = BeginTime(run.job);
+  for (int64_t n = run.first_piece; n < run.first_piece + run.pieces; ++n) {
+    time += problem_.jobs[run.job].piece(n).time;
+  }
+  return time;
 }
 
 Bytes FillRules::Needed(int job, int64_t piece) const {
@@ -247,13 +254,10 @@ absl::Status CheckFillPlan(const FillProblem& problem, const FillPlan& plan) {
   return absl::OkStatus();
 }
 
-Nanoseconds FillWork(const FillProblem& problem, const FillPlan& plan) {
+Nanoseconds PlannedWork(const FillProblem& problem, const FillPlan& plan) {
+  const FillRules rules(problem);
   Nanoseconds work;
-  for (const FillRun& run : plan.runs) {
-    for (int64_t n = run.first_piece; n < run.first_piece + run.pieces; ++n) {
-      work += problem.jobs[run.job].piece(n).time;
-    }
-  }
+  for (const FillRun& run : plan.runs) work += rules.TimeOf(run) - rules.BeginTime(run.job);
   return work;
 }
 

@@ -3,7 +3,7 @@
 //   FillProblem problem{gaps[d].gaps, gaps[d].always_free, {bert, resnet}};
 //   PIPELAB_RETURN_IF_ERROR(CheckFillable(problem));           // every piece fits into some gap
 //   FillPlan plan = GreedyFill(problem);
-//   FillWork(problem, plan);                                   // of the pieces, without switches
+//   PlannedWork(problem, plan);                                   // of the pieces, without switches
 //   CheckFillPlan(problem, plan);                              // ok
 //
 // A fill job is a chain of pieces, which run in order, one at a time, and are never cut; a round
@@ -74,6 +74,8 @@ class FillRules {
   bool stays(int job) const { return stays_[job]; }
   // Without the pieces: the switch, and the load of a state that does not stay.
   Nanoseconds BeginTime(int job) const;
+  // With the pieces.
+  Nanoseconds TimeOf(const FillRun& run) const;
   // What is to be free in the gap for a piece.
   Bytes Needed(int job, int64_t piece) const;
   // How long pieces may take together in the gap, switches included.
@@ -97,7 +99,7 @@ absl::StatusOr<FillPlan> ExactFill(const FillProblem& problem);
 absl::Status CheckFillPlan(const FillProblem& problem, const FillPlan& plan);
 
 // Time of all pieces.
-Nanoseconds FillWork(const FillProblem& problem, const FillPlan& plan);
+Nanoseconds PlannedWork(const FillProblem& problem, const FillPlan& plan);
 
 }  // namespace pipelab
 

@@ -48,7 +48,7 @@ TEST(GreedyFill, PacksConsecutivePiecesAndGoesOnInTheNextGapAndStep) {
   // 10 + 30 + 30 + 20 of 100; 10 + 30 of 40; then 10 + 30 + 20 + 30, and nothing of 20 + ... fits.
   const FillPlan plan = GreedyFill(problem);
   EXPECT_EQ(Text(plan), "0/0:0[0+3] 0/1:0[3+1] 1/0:0[4+3] 1/1:0[7+1] ");
-  EXPECT_EQ(FillWork(problem, plan), Nanoseconds(80 + 30 + 80 + 30));
+  EXPECT_EQ(PlannedWork(problem, plan), Nanoseconds(80 + 30 + 80 + 30));
   EXPECT_THAT(CheckFillPlan(problem, plan), IsOk());
   problem.slack = Nanoseconds(1);
   EXPECT_EQ(Text(GreedyFill(problem)), "0/0:0[0+3] 1/0:0[3+3] ");
@@ -158,7 +158,7 @@ TEST(ExactFill, IsTheBestOfAllPlans) {
     ASSERT_THAT(CheckFillPlan(problem, plan), IsOk()) << seed;
     BruteForce all(problem);
     all.Search(0, std::vector<int64_t>(problem.jobs.size(), 0), Nanoseconds(0));
-    EXPECT_EQ(FillWork(problem, plan), all.best) << seed;
+    EXPECT_EQ(PlannedWork(problem, plan), all.best) << seed;
     ++compared;
   }
   EXPECT_GT(compared, 100);
@@ -179,7 +179,7 @@ TEST(GreedyFill, IsAtLeastNineTenthsOfTheExactPlan) {
     const FillPlan greedy = GreedyFill(problem);
     ASSERT_THAT(CheckFillPlan(problem, greedy), IsOk()) << seed;
     PIPELAB_ASSERT_OK_AND_ASSIGN(const FillPlan exact, ExactFill(problem));
-    const Nanoseconds most = FillWork(problem, exact), work = FillWork(problem, greedy);
+    const Nanoseconds most = PlannedWork(problem, exact), work = PlannedWork(problem, greedy);
     EXPECT_LE(work, most) << seed;
     if (problem.jobs.size() == 1) {
       ++with_one_job;

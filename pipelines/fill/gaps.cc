@@ -19,7 +19,9 @@ bool WaitsForCollective(OpCode op) {
   return op == OpCode::kReduceWait || op == OpCode::kGatherWait || op == OpCode::kNormWait;
 }
 
-bool IsWait(OpCode op) { return op == OpCode::kWait || WaitsForCollective(op); }
+bool IsIdle(OpCode op) {
+  return op == OpCode::kWait || op == OpCode::kFill || WaitsForCollective(op);
+}
 
 absl::Status CheckTrace(const Program& program, const Trace& trace) {
   if (trace.devices.size() != program.instructions.size()) {
@@ -47,49 +49,81 @@ absl::Status CheckTrace(const Program& program, const Trace& trace) {
   return absl::OkStatus();
 }
 
+// Whether other devices may wait for it, though it takes no time.
+bool IsFelt(const Program& program, OpCode op) {
+  return !IsIdle(op) && (op != OpCode::kReceive || program.calls != MessageCalls::kNone);
+}
+
 // The gaps of one device, without their memory.
 class GapFinder {
  public:
-  GapFinder(int device, int64_t begin, int64_t end) : device_(device), begin_(begin), end_(end) {}
+  GapFinder(const Program& program, int device, int64_t begin, int64_t end)
+      : program_(program), device_(device), begin_(begin), end_(end) {}
 
   DeviceGaps Find(const std::vector<Span>& spans) {
     int64_t last_end = begin_;
-    for (const Span& s : spans) {
-      AddIdle(last_end, s.begin_ns, false, -1);
-      if (IsWait(s.op)) {
-        AddIdle(s.begin_ns, s.end_ns, WaitsForCollective(s.op), s.instruction);
+    for (size_t n = 0; n < spans.size(); ++n) {
+      const Span& s = spans[n];
+      AddMoment(last_end, s.begin_ns, s.instruction);
+      if (IsIdle(s.op)) {
+        if (s.op == OpCode::kFill && (n == 0 || spans[n - 1].op != OpCode::kFill)) BeginFill(s);
+        AddIdle(s, WaitsForCollective(NextWait(spans, n)));
       } else {
         found_.busy += Nanoseconds(s.end_ns - s.begin_ns);
+      }
+      if (IsFelt(program_, s.op)) {
+        open_for_more_ = false;
+        fill_ = -1;
       }
       if (IsPass(s)) EndOpenGaps(s.action.kind);
       last_end = s.end_ns;
     }
-    AddIdle(last_end, end_, false, -1);
+    AddMoment(last_end, end_, static_cast<int32_t>(program_.instructions[device_].size()));
     for (const Gap& gap : found_.gaps) found_.idle += gap.length();
     return found_;
   }
 
  private:
-  void AddIdle(int64_t begin, int64_t end, bool collective, int32_t instruction) {
-    if (end <= begin) return;
-    std::vector<Gap>& gaps = found_.gaps;
-    // A moment without an instruction belongs to the wait before it.
-    const bool joins = !gaps.empty() && gaps.back().end_ns == begin &&
-                       (instruction < 0 || gaps.back().instruction < 0 ||
-                        (gaps.back().kind == GapKind::kReduction) == collective);
-    if (joins) {
-      gaps.back().end_ns = end;
-      if (gaps.back().instruction < 0) gaps.back().instruction = instruction;
-      if (collective) gaps.back().kind = GapKind::kReduction;
-      return;
-    }
+  // Its gap is its own, with the moment before it.
+  void BeginFill(const Span& s) {
+    fill_ = s.instruction;
+    open_for_more_ = open_for_more_ && only_moments_;
+  }
+
+  // What the fill, or the wait itself, is in front of.
+  static OpCode NextWait(const std::vector<Span>& spans, size_t n) {
+    while (n + 1 < spans.size() && spans[n].op == OpCode::kFill) ++n;
+    return spans[n].op;
+  }
+
+  Gap& NewGap(int64_t begin, int32_t instruction, bool collective) {
     Gap gap;
     gap.device = device_;
-    gap.begin_ns = begin;
-    gap.end_ns = end;
-    gap.instruction = instruction;
+    gap.begin_ns = gap.end_ns = begin;
+    gap.instruction = fill_ >= 0 ? fill_ : instruction;
     gap.kind = collective ? GapKind::kReduction : GapKind::kFillDrain;
-    gaps.push_back(gap);
+    found_.gaps.push_back(gap);
+    open_for_more_ = only_moments_ = true;
+    return found_.gaps.back();
+  }
+
+  // Without an instruction; `next` is the one behind it.
+  void AddMoment(int64_t begin, int64_t end, int32_t next) {
+    if (end <= begin) return;
+    Gap& gap = open_for_more_ ? found_.gaps.back() : NewGap(begin, next, false);
+    gap.end_ns = end;
+  }
+
+  void AddIdle(const Span& s, bool collective) {
+    if (s.end_ns <= s.begin_ns) return;
+    std::vector<Gap>& gaps = found_.gaps;
+    const bool joins = open_for_more_ &&
+                       (only_moments_ || (gaps.back().kind == GapKind::kReduction) == collective);
+    Gap& gap = joins ? gaps.back() : NewGap(s.begin_ns, s.instruction, collective);
+    gap.end_ns = s.end_ns;
+    if (collective) gap.kind = GapKind::kReduction;
+    if (s.op == OpCode::kFill) gap.filled += Nanoseconds(s.end_ns - s.begin_ns);
+    only_moments_ = false;
   }
 
   // The pass that comes next says what the gaps since the last pass are.
@@ -104,10 +138,14 @@ class GapFinder {
     last_ = next;
   }
 
+  const Program& program_;
   const int device_;
   const int64_t begin_, end_;
   DeviceGaps found_;
-  size_t open_ = 0;  // the first gap after the last pass
+  bool open_for_more_ = false;  // the last gap
+  bool only_moments_ = false;   // in it so far
+  int32_t fill_ = -1;           // in front of what comes
+  size_t open_ = 0;             // the first gap after the last pass
   bool passed_ = false;
   ActionKind last_ = ActionKind::kForward;
 };
@@ -165,8 +203,8 @@ absl::StatusOr<std::vector<DeviceGaps>> FindGaps(const Program& program, const C
   std::vector<DeviceGaps> found;
   for (size_t d = 0; d < trace.devices.size(); ++d) {
     const int device = static_cast<int>(d);
-    found.push_back(
-        GapFinder(device, begin, begin + trace.makespan.value()).Find(trace.devices[d].spans));
+    found.push_back(GapFinder(program, device, begin, begin + trace.makespan.value())
+                        .Find(trace.devices[d].spans));
     const Bytes peak = PeakMemory(program, costs, device).parts.total();
     found.back().always_free = std::max(device_memory - peak, Bytes(0));
     SetFree(levels[d], device_memory, &found.back());

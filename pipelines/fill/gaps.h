@@ -7,9 +7,10 @@
 //   gaps[0].gaps[2].length();  gaps[0].gaps[2].free;  gaps[0].gaps[2].kind;
 //
 // Any program and any trace of it, simulated or measured: nothing here knows schemes. A device is
-// idle while it waits for messages or collectives, between two instructions, and before its first
-// and after its last one. Neighbouring idle times are one gap. All else is busy, calls that hand
-// over messages included, so that gaps and busy time are the step's time to the nanosecond. Within
+// idle while it waits for messages or collectives, between two instructions, before its first and
+// after its last one, and while it runs other jobs. Neighbouring idle times are one gap, where
+// nothing that other devices wait for stands between them. All else is busy, calls that hand over
+// messages included, so that gaps and busy time are the step's time to the nanosecond. Within
 // the interval of the bubble (analysis/analysis.h), gaps are the bubble less such calls and steps.
 //
 // Memory is predicted (sim/memory_levels.h): what the device holds at the most during the gap is
@@ -42,8 +43,10 @@ struct Gap {
   int64_t begin_ns = 0, end_ns = 0;
   Bytes free;  // all the time; 0 where the step alone needs more than there is
   GapKind kind = GapKind::kFillDrain;
-  // Of the device's list: the first wait in it; -1 where the device only has nothing to do.
-  int32_t instruction = -1;
+  // Of the device's list: in front of which a fill goes, or the fill that is there. The first wait
+  // in the gap, or what comes behind it; the list's length at its end.
+  int32_t instruction = 0;
+  Nanoseconds filled;  // of which other jobs ran
 
   Nanoseconds length() const { return Nanoseconds(end_ns - begin_ns); }
 };

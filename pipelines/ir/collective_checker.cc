@@ -110,6 +110,7 @@ class DeviceChecker {
       }
       case OpCode::kStep:
         return Step(i);
+      case OpCode::kFill:
       case OpCode::kSynchronise:
       case OpCode::kSend:
       case OpCode::kReceive:

@@ -35,6 +35,8 @@ const char* OpCodeName(OpCode op) {
       return "release";
     case OpCode::kStep:
       return "step";
+    case OpCode::kFill:
+      return "fill";
   }
   LOG(FATAL) << "no such operation: " << static_cast<int>(op);
 }

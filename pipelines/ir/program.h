@@ -24,6 +24,8 @@
 //  * kNorm begins to sum the squares of all gradients over all devices, for their global norm;
 //    kNormWait waits for the sums. In between and until the steps nothing adds to any gradient.
 //  * kStep runs the optimizer of one stage; where parameters are sharded, on the device's part.
+//  * kFill: from here until what the device waits for next, work of other jobs may run, so long and
+//    with so much memory as Program::fills says (pipelines/fill/fill_pass.h writes them).
 //
 // Receives are posted in the order in which the sends happen in one global order of all actions,
 // and a collective stands in the lists of all its members at one point of that order. Three things
@@ -41,6 +43,7 @@
 #include "absl/types/optional.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/ir/sharding.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
@@ -58,6 +61,7 @@ enum class OpCode : uint8_t {
   kNormWait,
   kRelease,
   kStep,
+  kFill,
 };
 
 const char* OpCodeName(OpCode op);
@@ -74,7 +78,7 @@ struct Instruction {
   uint8_t replica = 0;  // of the action
   Action action;        // compute: the action; messages: the producer; else: kStep of the stage
   // send, receive, wait: message; reduce*: reduction; gather*, release: gather; norm*: 0;
-  // synchronise: the call's number on its device
+  // synchronise: the call's number on its device; fill: its own
   int32_t arg = -1;
 };
 
@@ -127,6 +131,17 @@ struct Tie {
   std::vector<int> stages;
 };
 
+// What other jobs may do in a gap, and what a plan has them do there.
+struct Fill {
+  Nanoseconds time;  // at the most, and
+  Bytes bytes;       // beside what the device holds
+  // On paper: pieces [first_piece, first_piece + pieces) of a job, and what they take. Of a gap with
+  // several jobs each has a fill. -1: none is planned. The runtime takes what fits (fill_runner.h).
+  int job = -1;
+  int64_t first_piece = 0, pieces = 0;
+  Nanoseconds work;
+};
+
 // Which messages of a device go in one call of the communication library (message_calls.h).
 enum class MessageCalls : uint8_t {
   kNone,            // each is on its own
@@ -141,6 +156,7 @@ struct Program {
   std::vector<Reduction> reductions;
   std::vector<Gather> gathers;
   absl::optional<NormSum> norm;
+  std::vector<Fill> fills;
   MessageCalls calls = MessageCalls::kNone;
   Sharding sharding = Sharding::kReplicated;
   // On paper alone: each device of a group stands for so many that do the same, so that a group of

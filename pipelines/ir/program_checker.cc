@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "pipelines/ir/collective_checker.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 namespace {
@@ -42,6 +43,7 @@ class Checker {
   void CheckLists() {
     std::map<std::pair<int, int>, std::vector<int>> sent, posted;
     std::map<int, int> sends, receives, waits;
+    filled_.assign(p_.fills.size(), false);
     for (int d = 0; d < s_.num_devices(); ++d) {
       std::vector<Action> computed;
       for (const Instruction& i : p_.instructions[d]) {
@@ -58,12 +60,16 @@ class Checker {
           if (i.op == OpCode::kReceive) posted[{m.from_device, m.to_device}].push_back(i.arg);
         }
         if (i.op == OpCode::kCompute) computed.push_back(i.action);
+        if (i.op == OpCode::kFill) CheckFill(d, i.arg);
       }
       std::vector<Action> ordered;
       for (const Action& a : s_.order[d]) {
         if (a.kind != ActionKind::kStep) ordered.push_back(a);
       }
       if (computed != ordered) Fail("device ", d, " does not compute the schedule's list");
+    }
+    for (size_t n = 0; n < filled_.size(); ++n) {
+      if (!filled_[n]) Fail("fill ", n, " is on no device");
     }
     if (sent != posted) Fail("a pair receives in another order than it sends");
     for (int id = 0; id < static_cast<int>(p_.messages.size()); ++id) {
@@ -73,6 +79,20 @@ class Checker {
         Fail("message ", id, " for ", m.gradient ? e.from : e.to, m.gradient ? "B" : "F",
              m.micro_batch, " is not sent, posted and waited for exactly once");
       }
+    }
+  }
+
+  void CheckFill(int device, int32_t id) {
+    if (id < 0 || id >= static_cast<int64_t>(filled_.size())) {
+      return Fail("device ", device, " has fill ", id, " of ", filled_.size());
+    }
+    const Fill& fill = p_.fills[id];
+    if (filled_[id]) Fail("fill ", id, " is there twice");
+    filled_[id] = true;
+    if (fill.time < Nanoseconds(0) || fill.bytes < Bytes(0))
+      Fail("fill ", id, " has less than no room");
+    if (fill.work > fill.time) {
+      Fail("fill ", id, " plans ", fill.work.value(), " ns and may take ", fill.time.value());
     }
   }
 
@@ -119,6 +139,7 @@ class Checker {
         break;
       case OpCode::kStep:
       case OpCode::kRelease:
+      case OpCode::kFill:
         break;
       default:
         return false;
@@ -252,6 +273,7 @@ class Checker {
   std::vector<size_t> at_;
   std::set<int> arrived_;
   std::set<int> posted_;                     // by one end; calls only
+  std::vector<bool> filled_;                 // [fill] seen in a list
   std::map<int, std::vector<int>> in_call_;  // [device] what it has sent since the last call
   // The same by to_device, edge, micro-batch, slice, gradient.
   std::map<std::tuple<int, int, int, int, bool>, std::vector<int>> by_use_;

@@ -37,6 +37,8 @@ std::string Describe(const Program& program, const Instruction& instruction) {
       return "global norm of the gradients";
     case OpCode::kRelease:
       return absl::StrCat("release of stage ", instruction.action.stage);
+    case OpCode::kFill:
+      return absl::StrCat("fill ", instruction.arg);
     case OpCode::kSynchronise:
       return absl::StrCat("end of call ", instruction.arg);
     case OpCode::kSend:

@@ -72,6 +72,7 @@ absl::Status DevicePlanner::PlanInstruction(const Instruction& i) {
       }
       plan_.steps.push_back(receive_of_message_[i.arg]);
       return absl::OkStatus();
+    case OpCode::kFill:
     case OpCode::kSynchronise:
       plan_.steps.push_back(-1);
       return absl::OkStatus();

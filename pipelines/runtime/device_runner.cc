@@ -49,6 +49,7 @@ absl::Status DeviceRunner::Run(DeviceStep* step) {
   bytes_sent_ = messages_sent_ = collective_bytes_ = 0;
   const Bytes tensor_traffic = TensorTraffic();
   arena_->ResetPeaks();
+  if (fill_ != nullptr) fill_->BeginStep(instructions_, program_->fills);
   step->begin_ns = WallNs();
   if (trace_) recorder_.Start();
   for (size_t n = 0; n < instructions_.size(); ++n) {
@@ -94,6 +95,9 @@ absl::Status DeviceRunner::Execute(const Instruction& i, int32_t index) {
       break;
     case OpCode::kWait:
       status = Wait(index);
+      break;
+    case OpCode::kFill:
+      RunFill(i);
       break;
     case OpCode::kSynchronise:
       status = FinishSends();
@@ -240,14 +244,25 @@ absl::Status DeviceRunner::Receive(const Instruction& i, int32_t index) {
 absl::Status DeviceRunner::Wait(int32_t index) {
   const ReceivePlan& receive = plan_.receives[index];
   Tensor& buffer = buffers_[receive.buffer];
-  const Ticket ticket = receive_tickets_[index];
-  const int64_t begin = fill_ == nullptr ? 0 : WallNs();
-  if (fill_ != nullptr) fill_->Run(index, [&] { return communicator_->Arrived(ticket); });
-  PIPELAB_ASSIGN_OR_RETURN(buffer, AwaitTicket(ticket));
-  if (fill_ != nullptr) fill_->Waited(index, WallNs() - begin);
+  PIPELAB_ASSIGN_OR_RETURN(buffer, AwaitTicket(receive_tickets_[index]));
   if (PartsOf(receive.bytes) == 1) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(buffer, GatherMessage(receive.spec, std::move(buffer)));
   return absl::OkStatus();
+}
+
+// Other jobs, until the message is there that the next instruction waits for. At the list's end
+// nothing tells the device that the others are through, but the fill's time. In front of a
+// collective nothing runs: there the others wait for this device.
+void DeviceRunner::RunFill(const Instruction& i) {
+  if (fill_ == nullptr) return;
+  const Fill& fill = program_->fills[i.arg];
+  const size_t next = static_cast<size_t>(&i - instructions_.data()) + 1;
+  if (next == instructions_.size()) {
+    fill_->Run(fill, [] { return false; });
+  } else if (instructions_[next].op == OpCode::kWait) {
+    const Ticket ticket = receive_tickets_[plan_.steps[next]];
+    fill_->Run(fill, [&] { return communicator_->Arrived(ticket); });
+  }
 }
 
 // All ranks of the group are here, at the same place of their list. The part is paid for until the

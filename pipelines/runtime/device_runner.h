@@ -67,6 +67,7 @@ class DeviceRunner {
   absl::Status Send(const Instruction& i, const SendPlan& send);
   absl::Status Receive(const Instruction& i, int32_t index);
   absl::Status Wait(int32_t index);
+  void RunFill(const Instruction& i);
   // In how many parts the ranks of the group send a message.
   int64_t PartsOf(int64_t bytes) const {
     return divided_messages_ ? MessageParts(Bytes(bytes), tensor_parallel_) : 1;

@@ -13,7 +13,6 @@
 #include "pipelines/runtime/describe.h"
 #include "pipelines/runtime/device_plan.h"
 #include "pipelines/runtime/device_runner.h"
-#include "pipelines/runtime/fill_runner.h"
 #include "pipelines/runtime/progress_watch.h"
 #include "tools/base/status_macros.h"
 
@@ -96,13 +95,7 @@ class ThreadedExecutor : public Executor {
         if (generation_ < step) return;
       }
       const Bytes sent = SentTo(device.setup.copies), in_context = SentTo(device.setup.context);
-      FillRunner* const fill = device.setup.fill;
-      if (fill != nullptr) fill->BeginStep();
       absl::Status status = device.runner->Run(&device.step);
-      // Nothing tells this device that the others are through, but its foresight.
-      if (fill != nullptr && status.ok()) {
-        fill->Run(FillRunner::kTail, [] { return false; });
-      }
       device.step.trace.collective_bytes += SentTo(device.setup.copies) - sent;
       device.step.trace.tensor_bytes += SentTo(device.setup.context) - in_context;
       if (!status.ok()) Report(device, std::move(status));
@@ -206,9 +199,6 @@ class ThreadedExecutor : public Executor {
     step_begin_ns_ = begin;
     trace.makespan = Nanoseconds(end - begin);
     for (auto& device : devices_) {
-      if (device->setup.fill != nullptr) {
-        device->setup.fill->Waited(FillRunner::kTail, end - device->step.end_ns);
-      }
       for (Span& span : device->step.trace.spans) {
         span.begin_ns -= begin;
         span.end_ns -= begin;

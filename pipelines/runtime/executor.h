@@ -56,7 +56,7 @@ struct DeviceSetup {
   std::vector<CommunicatorPeers*> copies = {};
   // Those whose other tokens its modules attend to. What they send counts as the group's.
   std::vector<CommunicatorPeers*> context = {};
-  // Other jobs in its waits; null: none.
+  // Other jobs for the program's fills; null: none.
   FillRunner* fill = nullptr;
 };
 

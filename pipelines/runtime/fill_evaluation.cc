@@ -67,6 +67,51 @@ class Evaluation final : public FillWork {
   const std::shared_ptr<EvaluationResults> results_;
 };
 
+class TranslationWork final : public FillWork {
+ public:
+  TranslationWork(std::string name, std::unique_ptr<SerialTrainer> trainer,
+                  std::shared_ptr<GreedyTranslation> translation)
+      : name_(std::move(name)),
+        trainer_(std::move(trainer)),
+        translation_(std::move(translation)) {}
+
+  const std::string& name() const override { return name_; }
+  bool over() const override { return translation_->over(); }
+  int next_class() const override { return static_cast<int>(translation_->num_rows()); }
+  Bytes next_bytes() const override {
+    return ForwardBytes(trainer_->graph(), translation_->num_rows());
+  }
+
+  absl::Status RunNext() override {
+    std::vector<float> logits;
+    PIPELAB_RETURN_IF_ERROR(trainer_
+                                ->Evaluate(translation_->rows(), /*step=*/0, /*first_sample=*/0,
+                                           translation_->num_rows(), &logits)
+                                .status());
+    return translation_->Take(logits);
+  }
+
+ private:
+  const std::string name_;
+  const std::unique_ptr<SerialTrainer> trainer_;
+  const std::shared_ptr<GreedyTranslation> translation_;
+};
+
+// A network with the weights that the options say.
+absl::StatusOr<std::unique_ptr<SerialTrainer>> MakeNetwork(const ModelGraph& graph,
+                                                           const BatchSource* data, int64_t samples,
+                                                           Backend* backend,
+                                                           const EvaluationOptions& options) {
+  SerialOptions serial;
+  serial.data = data;
+  serial.seed = options.seed;
+  serial.micro_batch_size = samples;
+  PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<SerialTrainer> trainer,
+                           SerialTrainer::Create(graph, backend, serial));
+  if (options.state.has_value()) PIPELAB_RETURN_IF_ERROR(trainer->SetState(*options.state));
+  return trainer;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FillWork>> MakeEvaluation(
@@ -77,15 +122,21 @@ absl::StatusOr<std::unique_ptr<FillWork>> MakeEvaluation(
                                                    " samples, ", options.samples_of_piece,
                                                    " a piece: must be at least 1"));
   }
-  SerialOptions serial;
-  serial.data = data;
-  serial.seed = options.seed;
-  serial.micro_batch_size = options.samples_of_piece;
   PIPELAB_ASSIGN_OR_RETURN(std::unique_ptr<SerialTrainer> trainer,
-                           SerialTrainer::Create(graph, backend, serial));
-  if (options.state.has_value()) PIPELAB_RETURN_IF_ERROR(trainer->SetState(*options.state));
+                           MakeNetwork(graph, data, options.samples_of_piece, backend, options));
   return std::unique_ptr<FillWork>(std::make_unique<Evaluation>(
       std::move(name), data, options, std::move(trainer), std::move(results)));
+}
+
+absl::StatusOr<std::unique_ptr<FillWork>> MakeTranslation(
+    std::string name, const ModelGraph& graph, Backend* backend, const EvaluationOptions& options,
+    std::shared_ptr<GreedyTranslation> translation) {
+  PIPELAB_ASSIGN_OR_RETURN(
+      std::unique_ptr<SerialTrainer> trainer,
+      MakeNetwork(graph, &translation->rows(), std::max<int64_t>(translation->num_rows(), 1),
+                  backend, options));
+  return std::unique_ptr<FillWork>(std::make_unique<TranslationWork>(
+      std::move(name), std::move(trainer), std::move(translation)));
 }
 
 }  // namespace pipelab

@@ -1,5 +1,5 @@
-// A real fill job: what a network answers to samples, some at a time: pictures classified, a
-// held-out text scored.
+// Real fill jobs: what a network answers to samples, some at a time: pictures classified, a
+// held-out text scored; and sentences translated, a character at a time.
 //
 //   EvaluationOptions options;
 //   options.samples = 10000;
@@ -25,6 +25,7 @@
 #include "kernels/backend.h"
 #include "models/checkpoint/training_state.h"
 #include "models/data/batch_source.h"
+#include "models/data/greedy_translator.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/runtime/fill_runner.h"
 
@@ -47,6 +48,12 @@ struct EvaluationResults {
 absl::StatusOr<std::unique_ptr<FillWork>> MakeEvaluation(
     std::string name, const ModelGraph& graph, const BatchSource* data, Backend* backend,
     const EvaluationOptions& options, std::shared_ptr<EvaluationResults> results);
+
+// Translates: a piece is the next character of each of the translation's rows. Of the options, the
+// seed or the state count. The backend outlives the job; translation->said() is read between steps.
+absl::StatusOr<std::unique_ptr<FillWork>> MakeTranslation(
+    std::string name, const ModelGraph& graph, Backend* backend, const EvaluationOptions& options,
+    std::shared_ptr<GreedyTranslation> translation);
 
 }  // namespace pipelab
 

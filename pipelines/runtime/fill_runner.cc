@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,12 +13,6 @@ namespace {
 
 constexpr size_t kRemembered = 128;  // pieces of a class
 constexpr size_t kFirst = 4;         // that tell what a class takes
-
-int64_t Median(std::vector<int64_t> values) {
-  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The 99th percentile: of a hundred and more, one that is out of line does not count.
 int64_t Percentile(const std::deque<int64_t>& values) {
@@ -54,38 +49,44 @@ FillRunner::FillRunner(Arena* arena, FillWorks works, FillRunnerOptions options)
 
 FillRunner::~FillRunner() = default;
 
-// The first that is not over. One that cannot go on is ended here.
+void FillRunner::BeginStep(const std::vector<Instruction>& list, const std::vector<Fill>& fills) {
+  longest_ = Nanoseconds(0);
+  for (const Instruction& i : list) {
+    if (i.op != OpCode::kFill) continue;
+    const Fill& fill = fills[i.arg];
+    longest_ = std::max(longest_, fill.time);
+    if (RoomOf(fill.time) > 0) roomiest_ = std::max(roomiest_, fill.bytes);
+  }
+}
+
+Bytes FillRunner::Needed(const Job& job) const { return Held(*arena_) + job.work->next_bytes(); }
+
+// The first that is not over. One that no fill has the memory for is ended here.
 FillRunner::Job* FillRunner::NextJob() {
   for (const std::unique_ptr<Job>& job : jobs_) {
-    if (job->work == nullptr) continue;
-    const FillWork& work = *job->work;
-    if (work.over()) continue;
-    const Bytes needed = Held(*arena_) + work.next_bytes();
-    if (options_.limit == Bytes(0) || needed <= options_.limit) return job.get();
-    job->report.status = absl::ResourceExhaustedError(
-        absl::StrCat("fill job ", work.name(), ": the next piece makes it ", needed.value(),
-                     " bytes, more than the ", options_.limit.value(), " that it may hold"));
+    if (job->work == nullptr || job->work->over()) continue;
+    const Bytes needed = Needed(*job);
+    if (needed <= roomiest_) return job.get();
+    job->report.status = absl::ResourceExhaustedError(absl::StrCat(
+        "fill job ", job->report.name, ": too large for every gap: the next piece makes it ",
+        needed.value(), " bytes, and the emptiest has ", roomiest_.value(), " free"));
     job->work = nullptr;
   }
   return nullptr;
 }
 
-int64_t FillRunner::Foreseen(int place) const {
-  const auto found = places_.find(place);
-  return found == places_.end() ? 0 : found->second.foreseen;
-}
-
-bool FillRunner::Fits(Job* job, int64_t left, int64_t room) const {
+bool FillRunner::Fits(Job* job, const Fill& fill, int64_t left) const {
+  if (Needed(*job) > fill.bytes) return false;
   const std::deque<int64_t>& taken = job->taken[job->work->next_class()];
   if (taken.size() < kFirst) {
-    if (room < longest_ - options_.slack.value()) return false;
-    if (left == room || taken.empty()) return left > 0;
+    if (fill.time < longest_) return false;
+    if (left == RoomOf(fill.time) || taken.empty()) return left > 0;
     return *std::min_element(taken.begin(), taken.end()) <= left;
   }
   return Percentile(taken) <= left;
 }
 
-void FillRunner::RunPiece(Job* job) {
+void FillRunner::RunPiece(Job* job, const Fill& fill) {
   const auto now = [&] { return options_.now ? options_.now() : WallNs(); };
   std::deque<int64_t>& taken = job->taken[job->work->next_class()];
   arena_->ResetPeaks();
@@ -97,17 +98,12 @@ void FillRunner::RunPiece(Job* job) {
   filled_ += time;
   ++job->report.pieces;
   job->report.time += Nanoseconds(time);
-  const Bytes held = arena_->peak_transient() + arena_->peak_state();
-  if (status.ok() && options_.limit > Bytes(0) && held > options_.limit) {
-    status = absl::ResourceExhaustedError(absl::StrCat("fill job ", job->report.name, ": held ",
-                                                       held.value(), " bytes, more than the ",
-                                                       options_.limit.value(), " that it may"));
-  }
-  const int64_t room = longest_ - options_.slack.value();
+  if (status.ok()) status = Judge(*job, fill);
+  const int64_t room = RoomOf(longest_);
   if (status.ok() && taken.size() == kFirst && Percentile(taken) > room) {
     status = absl::ResourceExhaustedError(
         absl::StrCat("fill job ", job->report.name, ": too large for every gap: a piece takes ",
-                     ToString(Nanoseconds(Percentile(taken))), ", and the longest wait has ",
+                     ToString(Nanoseconds(Percentile(taken))), ", and the longest has ",
                      ToString(Nanoseconds(room))));
   }
   job->report.over = status.ok() && job->work->over();
@@ -116,27 +112,31 @@ void FillRunner::RunPiece(Job* job) {
   job->work = nullptr;
 }
 
-void FillRunner::Run(int place, absl::FunctionRef<bool()> arrived) {
-  if (learning()) return;
-  const int64_t foreseen = Foreseen(place);
-  if (NextJob() != nullptr) foreseen_ += foreseen;
-  if (foreseen <= options_.slack.value()) return;
-  const auto now = [&] { return options_.now ? options_.now() : WallNs(); };
-  const int64_t room = foreseen - options_.slack.value(), end = now() + room;
-  for (int64_t left = room; !arrived(); left = end - now()) {
-    Job* const job = NextJob();
-    if (job == nullptr || !Fits(job, left, room)) return;
-    RunPiece(job);
+absl::Status FillRunner::Judge(const Job& job, const Fill& fill) const {
+  const Bytes most = arena_->peak_transient() + arena_->peak_state(), kept = Held(*arena_);
+  const auto holds = [&](Bytes bytes, const char* when, Bytes may) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("fill job ", job.report.name, ": held ", bytes.value(), " bytes ", when,
+                     ", more than the ", may.value(), " that it may"));
+  };
+  if (most > fill.bytes) return holds(most, "in a piece", fill.bytes);
+  if (options_.limit.has_value() && kept > *options_.limit) {
+    return holds(kept, "between two pieces", *options_.limit);
   }
+  return absl::OkStatus();
 }
 
-void FillRunner::Waited(int place, int64_t ns) {
-  if (!learning()) return;
-  Place& p = places_[place];
-  p.learned.push_back(ns);
-  p.foreseen = Median(p.learned);
-  longest_ = 0;
-  for (const auto& [unused, other] : places_) longest_ = std::max(longest_, other.foreseen);
+void FillRunner::Run(const Fill& fill, absl::FunctionRef<bool()> arrived) {
+  const int64_t room = RoomOf(fill.time);
+  if (room <= 0) return;
+  if (NextJob() != nullptr) foreseen_ += fill.time.value();
+  const auto now = [&] { return options_.now ? options_.now() : WallNs(); };
+  const int64_t end = now() + room;
+  for (int64_t left = room; !arrived(); left = end - now()) {
+    Job* const job = NextJob();
+    if (job == nullptr || !Fits(job, fill, left)) return;
+    RunPiece(job, fill);
+  }
 }
 
 FillReport FillRunner::Report() const {

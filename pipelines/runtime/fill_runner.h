@@ -1,22 +1,20 @@
 // Other jobs in a device's waits, on the device's own thread (PipeFill, MLSys 2025).
 //
-//   FillRunner fill(&arena, std::move(works), {.learn_steps = 3});
-//   // the device's runner, at a wait for a message:
-//   fill.Run(place, [&] { return communicator->Arrived(ticket); });
-//   ... Wait(ticket) ...
-//   fill.Waited(place, ns);                       // from before Run to the message
+//   FillRunner runner(&arena, std::move(works), {});
+//   runner.BeginStep(program.instructions[d], program.fills);
+//   // the device's runner, at a fill in front of a wait for a message:
+//   runner.Run(program.fills[i.arg], [&] { return communicator->Arrived(ticket); });
 //
-// A wait is foreseen from the first steps, in which nothing runs. Then pieces run, one at a time,
-// until the message is there or the next piece does not fit into what is left of the foreseen time.
-// What a piece takes is foreseen as the 99th percentile of the last ones of its class; the first
-// four of a class run in the device's longest wait, and where that is too short for them the job is
-// ended. So a piece that takes much longer than those before costs the training that piece and
-// nothing more. Pieces never run in reductions, gathers and the
-// norm: there the other devices wait for this one.
+// In a fill of the program, pieces run one at a time until the message is there or the next piece
+// does not fit into what is left of the fill's time, or into its bytes. What a piece takes is
+// foreseen as the 99th percentile of the last ones of its class; the first four of a class run in
+// the device's longest fill, and where that is too short for them the job is ended. So a piece that
+// takes much longer than those before costs the training that piece and nothing more. Pieces that a
+// plan has for the fill are for paper: here jobs run in their order.
 //
-// The jobs' memory is an arena of their own on the device's memory, with a limit: a piece that says
-// that it needs more does not run, and a job that holds more than the limit is ended. So is a job
-// that fails; the training and the other jobs go on.
+// The jobs' memory is an arena of their own on the device's memory. A job is ended that needs more
+// than every fill has, that held more than its fill, or that keeps more between two pieces than the
+// limit. So is a job that fails; the training and the other jobs go on.
 //
 // Of one thread, but for what is asked between steps. Nanoseconds, bytes.
 #ifndef PIPELAB_PIPELINES_RUNTIME_FILL_RUNNER_H_
@@ -24,14 +22,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "kernels/tensor/arena.h"
+#include "pipelines/ir/program.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -50,9 +49,8 @@ class FillWork {
 };
 
 struct FillRunnerOptions {
-  int learn_steps = 3;                     // in which nothing runs
-  Nanoseconds slack = Microseconds(50);    // of each wait, left free
-  Bytes limit;                             // of the jobs' memory; 0: none
+  Nanoseconds slack = Microseconds(50);    // of each fill, left free
+  absl::optional<Bytes> limit;             // of what jobs hold between two pieces
   std::function<int64_t()> now = nullptr;  // for tests; null: the steady clock [ns]
 };
 
@@ -68,46 +66,42 @@ struct FillJobReport {
 };
 
 struct FillReport {
-  Nanoseconds foreseen;  // of all waits since the learning
+  Nanoseconds foreseen;  // time of all fills for which there was a job
   Nanoseconds filled;    // with pieces
   std::vector<FillJobReport> jobs;
 };
 
 class FillRunner {
  public:
-  static constexpr int kTail = -1;  // the place behind the last instruction
-
   // `arena` outlives it.
   FillRunner(Arena* arena, FillWorks works, FillRunnerOptions options);
   ~FillRunner();
 
-  void BeginStep() { ++steps_; }
-  // `place` tells the device's waits apart.
-  void Run(int place, absl::FunctionRef<bool()> arrived);
-  // How long the wait was, with what ran in it.
-  void Waited(int place, int64_t ns);
+  // The device's list, and all fills.
+  void BeginStep(const std::vector<Instruction>& list, const std::vector<Fill>& fills);
+  void Run(const Fill& fill, absl::FunctionRef<bool()> arrived);
 
   FillReport Report() const;  // between steps
 
  private:
   struct Job;
-  struct Place {
-    std::vector<int64_t> learned;
-    int64_t foreseen = 0;
-  };
 
-  bool learning() const { return steps_ <= options_.learn_steps; }
-  int64_t Foreseen(int place) const;
+  int64_t RoomOf(Nanoseconds time) const { return (time - options_.slack).value(); }
+  // What the arena has once the job's next piece runs.
+  Bytes Needed(const Job& job) const;
   Job* NextJob();
-  // Whether the next piece is to run with so much left of a wait that had so much room.
-  bool Fits(Job* job, int64_t left, int64_t room) const;
-  void RunPiece(Job* job);
+  // Whether the next piece is to run with so much left of a fill's time.
+  bool Fits(Job* job, const Fill& fill, int64_t left) const;
+  void RunPiece(Job* job, const Fill& fill);
+  // Why the job cannot go on after a piece.
+  absl::Status Judge(const Job& job, const Fill& fill) const;
 
   Arena* const arena_;
   const FillRunnerOptions options_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  std::map<int, Place> places_;
-  int64_t steps_ = 0, longest_ = 0, foreseen_ = 0, filled_ = 0;
+  Nanoseconds longest_;  // of the step's fills
+  Bytes roomiest_;       // of all so far that were longer than the slack
+  int64_t foreseen_ = 0, filled_ = 0;
 };
 
 }  // namespace pipelab

@@ -30,6 +30,9 @@ struct FakeWork final : public FillWork {
     const Tensor scratch =
         takes == 0 ? Tensor()
                    : arena->Allocate(DataType::kFloat32, {takes / 4}, MemoryKind::kWorkspace);
+    if (keeps > 0) {
+      kept.push_back(arena->Allocate(DataType::kFloat32, {keeps / 4}, MemoryKind::kActivation));
+    }
     *now += times[done++];
     return absl::OkStatus();
   }
@@ -40,7 +43,8 @@ struct FakeWork final : public FillWork {
   size_t done = 0, fails_at = 1u << 30;
   Arena* arena = nullptr;
   Bytes says;
-  int64_t takes = 0;
+  int64_t takes = 0, keeps = 0;  // bytes: of a piece, and from then on
+  std::vector<Tensor> kept;
 };
 
 class FillRunnerTest : public testing::Test {
@@ -54,25 +58,27 @@ class FillRunnerTest : public testing::Test {
     return static_cast<FakeWork*>(works_.back().get());
   }
 
-  // Learns waits of these lengths at places 0, 1, ...
-  void Make(const std::vector<int64_t>& waits) {
+  // A device with fills of these times, 0, 1, ...
+  void Make(const std::vector<int64_t>& times, Bytes bytes = Bytes(1 << 20)) {
     options_.now = [this] { return now_; };
     runner_ = std::make_unique<FillRunner>(&arena_, std::move(works_), options_);
-    for (int step = 0; step < options_.learn_steps; ++step) {
-      runner_->BeginStep();
-      for (size_t place = 0; place < waits.size(); ++place) {
-        Wait(static_cast<int>(place), waits[place]);
-      }
+    for (size_t n = 0; n < times.size(); ++n) {
+      Instruction i;
+      i.op = OpCode::kFill;
+      i.arg = static_cast<int32_t>(n);
+      list_.push_back(i);
+      fills_.emplace_back();
+      fills_.back().time = Nanoseconds(times[n]);
+      fills_.back().bytes = bytes;
     }
-    runner_->BeginStep();
+    runner_->BeginStep(list_, fills_);
   }
 
   // A wait for a message that comes after so long; how long the device was there.
-  int64_t Wait(int place, int64_t message) {
+  int64_t Wait(int fill, int64_t message) {
     const int64_t begin = now_, comes = begin + message;
-    runner_->Run(place, [&] { return now_ >= comes; });
+    runner_->Run(fills_[fill], [&] { return now_ >= comes; });
     now_ = std::max(now_, comes);
-    runner_->Waited(place, now_ - begin);
     return now_ - begin;
   }
 
@@ -81,12 +87,17 @@ class FillRunnerTest : public testing::Test {
   FillWorks works_;
   FillRunnerOptions options_;
   std::unique_ptr<FillRunner> runner_;
+  std::vector<Instruction> list_;
+  std::vector<Fill> fills_;
 };
 
-TEST_F(FillRunnerTest, NothingRunsUntilTheWaitsAreKnown) {
+TEST_F(FillRunnerTest, NothingRunsInFillsWithoutTime) {
   FakeWork* work = Add("a", std::vector<int64_t>(10, 10));
-  Make({100});
+  Make({0});
+  EXPECT_EQ(Wait(0, 100), 100);
   EXPECT_EQ(work->done, 0u);
+  fills_[0].time = Nanoseconds(100);
+  runner_->BeginStep(list_, fills_);
   EXPECT_EQ(Wait(0, 100), 100);
   EXPECT_EQ(work->done, 10u);
   const FillReport report = runner_->Report();
@@ -155,7 +166,7 @@ TEST_F(FillRunnerTest, AJobTooLargeForEveryGapIsNamedAndEnded) {
   EXPECT_THAT(runner_->Report().jobs[0].status,
               StatusIs(absl::StatusCode::kResourceExhausted,
                        "fill job large: too large for every gap: a piece takes 250 ns, and the "
-                       "longest wait has 200 ns"));
+                       "longest has 200 ns"));
 }
 
 // The first piece is slow, as what is done once belongs to it.
@@ -182,7 +193,7 @@ TEST_F(FillRunnerTest, AFaultEndsThatJobAlone) {
   EXPECT_THAT(report.jobs[1].status, IsOk());
 }
 
-TEST_F(FillRunnerTest, TheLimitOfMemoryIsHard) {
+TEST_F(FillRunnerTest, TheBytesOfAFillAreHard) {
   Add("large", {10})->says = Bytes(1001);
   FakeWork* liar = Add("liar", std::vector<int64_t>(3, 10));
   liar->takes = 2000;
@@ -190,19 +201,46 @@ TEST_F(FillRunnerTest, TheLimitOfMemoryIsHard) {
   FakeWork* fine = Add("fine", std::vector<int64_t>(3, 10));
   fine->takes = 1000;
   fine->says = Bytes(1000);
+  Make({100}, Bytes(1000));
+  EXPECT_EQ(Wait(0, 100), 100);
+  const FillReport report = runner_->Report();
+  EXPECT_THAT(report.jobs[0].status,
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       "fill job large: too large for every gap: the next piece makes it 1001 "
+                       "bytes, and the emptiest has 1000 free"));
+  EXPECT_THAT(
+      report.jobs[1].status,
+      StatusIs(absl::StatusCode::kResourceExhausted,
+               "fill job liar: held 2000 bytes in a piece, more than the 1000 that it may"));
+  EXPECT_EQ(report.jobs[1].pieces, 1);
+  EXPECT_TRUE(report.jobs[2].over);
+}
+
+// Another fill has the memory.
+TEST_F(FillRunnerTest, APieceWaitsForAFillThatHoldsIt) {
+  FakeWork* work = Add("a", std::vector<int64_t>(20, 10));
+  work->says = Bytes(500);
+  Make({100, 100});
+  fills_[0].bytes = Bytes(499);
+  EXPECT_EQ(Wait(0, 100), 100);
+  EXPECT_EQ(work->done, 0u);
+  EXPECT_EQ(Wait(1, 100), 100);
+  EXPECT_EQ(work->done, 10u);
+}
+
+TEST_F(FillRunnerTest, AJobThatKeepsTooMuchIsEnded) {
+  FakeWork* hoarder = Add("hoarder", std::vector<int64_t>(20, 10));
+  hoarder->keeps = 400;
+  FakeWork* fine = Add("fine", std::vector<int64_t>(3, 10));
   options_.limit = Bytes(1000);
   Make({100});
   EXPECT_EQ(Wait(0, 100), 100);
-  const FillReport report = runner_->Report();
+  EXPECT_EQ(hoarder->done, 3u);
   EXPECT_THAT(
-      report.jobs[0].status,
+      runner_->Report().jobs[0].status,
       StatusIs(absl::StatusCode::kResourceExhausted,
-               "fill job large: the next piece makes it 1001 bytes, more than the 1000 that "
-               "it may hold"));
-  EXPECT_THAT(report.jobs[1].status,
-              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("liar: held 2000 bytes")));
-  EXPECT_EQ(report.jobs[1].pieces, 1);
-  EXPECT_TRUE(report.jobs[2].over);
+               HasSubstr("hoarder: held 1200 bytes between two pieces, more than the 1000")));
+  EXPECT_EQ(fine->done, 3u);
 }
 
 TEST_F(FillRunnerTest, SlackIsLeftFree) {

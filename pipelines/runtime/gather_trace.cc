@@ -64,7 +64,7 @@ absl::StatusOr<Trace> TraceFromBytes(absl::string_view bytes) {
     device.spans.resize(static_cast<size_t>(spans));
     in.Raw(device.spans.data(), device.spans.size() * sizeof(Span));
     for (const Span& span : device.spans) {
-      if (span.op > OpCode::kStep || span.action.kind > ActionKind::kStep) return bad();
+      if (span.op > OpCode::kFill || span.action.kind > ActionKind::kStep) return bad();
     }
     trace.devices.push_back(std::move(device));
   }

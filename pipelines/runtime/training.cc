@@ -1,10 +1,16 @@
 #include "pipelines/runtime/training.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "pipelines/fill/fill_pass.h"
+#include "pipelines/fill/gaps.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/runtime/executor.h"
 #include "pipelines/runtime/gather_state.h"
@@ -38,6 +44,7 @@ class DeviceTraining final : public PipelineTraining {
     in_step_ = true;
     devices_->BeginStep();
     PIPELAB_ASSIGN_OR_RETURN(step.trace, executor_->RunStep());
+    if (gaps_.has_value()) PIPELAB_RETURN_IF_ERROR(LearnGaps(&step.trace));
     std::vector<LossPart> own;
     for (const auto& [place, stage] : devices_->loss_stages()) {
       own.push_back({place, stage->losses(), stage->gradient_norm()});
@@ -121,6 +128,26 @@ class DeviceTraining final : public PipelineTraining {
     return processes() == nullptr ? own : processes()->Agree(own, devices_->exchange_limit());
   }
 
+  // The next step's fills have the gaps of the last ones, on the devices of this process.
+  absl::Status LearnGaps(Trace* own) {
+    Trace trace;
+    trace.origin = own->origin;
+    trace.makespan = own->makespan;
+    trace.devices.resize(plan_.program.instructions.size());
+    for (size_t i = 0; i < own->devices.size(); ++i) {
+      const size_t rank = i + static_cast<size_t>(devices_->first_rank());
+      trace.devices[rank / static_cast<size_t>(plan_.split.degree)].spans = own->devices[i].spans;
+      if (!trace_) own->devices[i].spans.clear();
+    }
+    constexpr Bytes kAll(std::numeric_limits<int64_t>::max());
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<DeviceGaps> gaps,
+                             FindGaps(plan_.program, plan_.costs, trace,
+                                      fill_.device_memory > Bytes(0) ? fill_.device_memory : kAll));
+    gaps_->Add(gaps);
+    gaps_->SetFills(&plan_.program);
+    return absl::OkStatus();
+  }
+
   absl::Status Start(const BatchSource& batches, const TrainingOptions& options) {
     target_.graph = &plan_.graph;
     target_.optimizer = OptimizerKindName(options.optimizer.kind);
@@ -128,13 +155,19 @@ class DeviceTraining final : public PipelineTraining {
     if (!forward_only()) target_.optimizer_state.assign(names.begin(), names.end());
     target_.seed = options.seed;
     target_.updates_per_step = plan_.updates;
+    trace_ = options.trace;
+    fill_ = options.fill;
+    if (options.fill_works) {
+      plan_.program = WithFillPlaces(std::move(plan_.program));
+      gaps_.emplace(std::max(options.fill.learn_steps, 1));
+    }
     PIPELAB_ASSIGN_OR_RETURN(devices_, TrainingDevices::Create(plan_, batches, options));
     plan_.costs.collectives_at_wait = devices_->collectives_at_wait();
     ExecutorOptions executor;
     executor.tensor_parallel = static_cast<int>(plan_.split.degree);
     executor.divided_messages = plan_.costs.divided_messages;
     executor.wait_limit = options.wait_limit;
-    executor.trace = options.trace;
+    executor.trace = options.trace || gaps_.has_value();
     executor.others_elsewhere = processes() != nullptr;
     PIPELAB_ASSIGN_OR_RETURN(executor_,
                              Executor::Create(&plan_.program, devices_->TakeSetups(), executor));
@@ -145,6 +178,9 @@ class DeviceTraining final : public PipelineTraining {
   TrainingPlan plan_;
   StateTarget target_;    // what a state must fit
   bool in_step_ = false;  // stays when a step fails
+  bool trace_ = true;
+  FillOptions fill_;
+  absl::optional<GapForecast> gaps_;  // where there are fill jobs
   std::unique_ptr<TrainingDevices> devices_;
   std::unique_ptr<Executor> executor_;  // last: its threads end before what they use
 };

@@ -44,8 +44,16 @@
 #include "pipelines/runtime/fill_runner.h"  // IWYU pragma: export
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/step/stage_cut.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
+
+struct FillOptions {
+  int learn_steps = 3;                   // in which nothing runs
+  Nanoseconds slack = Microseconds(50);  // of each wait, left free
+  // Of a rank, for the training and the jobs; 0: as much as they want.
+  Bytes device_memory;
+};
 
 struct TrainingOptions {
   std::string scheme = "1f1b";
@@ -87,7 +95,7 @@ struct TrainingOptions {
   // Other jobs for the waits of each rank, on its backend for them; null: none. Losses and
   // parameters are the same bits.
   std::function<absl::StatusOr<FillWorks>(int rank, Backend* backend)> fill_works;
-  FillRunnerOptions fill;
+  FillOptions fill;
 };
 
 struct TrainingStep {

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/cpu/cpu_devices.h"
 #include "models/graph/tensor_member.h"
+#include "pipelines/sim/memory_levels.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -77,8 +78,14 @@ absl::Status TrainingDevices::MakeFills(const std::vector<ComputeDevice>& comput
     device.fill_backend = computes[i].make_backend(device.fill_arena.get());
     PIPELAB_ASSIGN_OR_RETURN(FillWorks works, options_.fill_works(first_rank_ + static_cast<int>(i),
                                                                   device.fill_backend.get()));
-    device.fill =
-        std::make_unique<FillRunner>(device.fill_arena.get(), std::move(works), options_.fill);
+    FillRunnerOptions fill;
+    fill.slack = options_.fill.slack;
+    if (options_.fill.device_memory > Bytes(0)) {
+      const int d = (first_rank_ + static_cast<int>(i)) / static_cast<int>(plan_.split.degree);
+      const MemoryPeak peak = PeakMemory(plan_.program, plan_.costs, d);
+      fill.limit = std::max(options_.fill.device_memory - peak.parts.total(), Bytes(0));
+    }
+    device.fill = std::make_unique<FillRunner>(device.fill_arena.get(), std::move(works), fill);
     setups_[i].fill = device.fill.get();
   }
   return absl::OkStatus();

@@ -48,6 +48,7 @@ class TrainingDevices {
     return loss_stages_;
   }
 
+  int first_rank() const { return first_rank_; }
   void BeginStep() const;
   std::vector<LayerStage*> Stages() const;
   std::vector<ComputeDevice::Counts> Counts() const;

@@ -9,6 +9,7 @@
 //   compute, step    its own processor time;
 //   send, receive    theirs too: on the device's thread they are real work (matching, posting);
 //   wait             none: it ends when its message is there;
+//   fill             none: what other jobs did is not of the training;
 //   reduce_wait,     its own processor time, begun base.hop_latency after all members have come;
 //   gather_wait,     the slowest ends it;
 //   norm_wait

@@ -140,12 +140,17 @@ class Simulation {
           end = Collective(d, i, begin, &own);
           if (end == CollectiveTimeline::kBlocked) return;
           break;
+        case OpCode::kFill:
+          if (measured == nullptr) own = p_.fills[i.arg].work.value();
+          end = begin + own;
+          break;
         case OpCode::kRelease:
           break;
       }
       Account(cost, &device);
       device.now = end;
-      if (i.op != OpCode::kSend && i.op != OpCode::kReceive && i.op != OpCode::kWait) {
+      if (i.op != OpCode::kSend && i.op != OpCode::kReceive && i.op != OpCode::kWait &&
+          i.op != OpCode::kFill) {
         device.exchange_begin = end;
       }
       if (totals_) continue;
@@ -217,6 +222,11 @@ class Simulation {
                          slowest < 1 ? absl::StrCat(" on a device of speed ", slowest) : "",
                          " takes longer than the simulator can count"));
       }
+    }
+    for (size_t n = 0; n < p_.fills.size(); ++n) {
+      if (p_.fills[n].work <= most) continue;
+      return absl::InvalidArgumentError(absl::StrCat("fill ", n, ": ", ToString(p_.fills[n].work),
+                                                     " are longer than the simulator can count"));
     }
     PIPELAB_RETURN_IF_ERROR(transfers_.CheckTimes(instruction_costs_.LargestMessage(), most));
     return costs_.instruction_time.empty() ? collectives_.CheckTimes(most) : absl::OkStatus();

@@ -14,6 +14,9 @@
 // (CostTable::slices), or 1/num_slices; a step is divided only where parameters are sharded. A
 // device of speed s takes 1/s of the time of actions and steps.
 //
+// A fill takes what its plan's pieces take, and a device goes on behind it: waits that are longer
+// than their fills end when they would without.
+//
 // Without CostTable::overlap a device either computes or communicates, as with Megatron-LM's
 // batched blocking sends and receives. A send occupies its device until the message has arrived,
 // whether or not the receiver waits for it already. What a device does between two actions is one

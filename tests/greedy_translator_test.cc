@@ -1,6 +1,6 @@
 // Greedy decoding: against a plain loop over a made-up model, whatever the batch; and a Transformer
 // that has learned names by heart says them.
-#include "experiments/train/greedy_translator.h"
+#include "models/data/greedy_translator.h"
 
 #include <algorithm>
 #include <set>
