@@ -184,6 +184,22 @@ TEST_F(MpiTrainingTest, TensorParallelGroups) {
   }
 }
 
+// Parts of the tokens, of whole and of tensor-parallel devices, weights sharded over all of them.
+TEST_F(MpiTrainingTest, ContextParallelDevicesTrainAsInOneProcess) {
+  for (const Sharding sharding : {Sharding::kReplicated, Sharding::kFully}) {
+    for (const auto& [pipeline, tensor, data, context] :
+         {std::make_tuple(2, 1, 1, 2), std::make_tuple(1, 1, 1, 4), std::make_tuple(2, 1, 2, 2),
+          std::make_tuple(2, 2, 1, 2)}) {
+      TrainingOptions options = SmallTraining("1f1b", pipeline, 8);
+      options.sizes.data_parallel = data * context;
+      options.tensor_parallel = tensor;
+      options.context_parallel = context;
+      options.lowering.sharding = sharding;
+      ExpectEqual(options);
+    }
+  }
+}
+
 TEST_F(MpiTrainingTest, DevicesThatDoNotDivideAreRefused) {
   TrainingOptions options = SmallTraining("1f1b", 5, 10);
   options.transport = &TestTransport();
