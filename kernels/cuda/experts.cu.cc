@@ -57,7 +57,7 @@ PIPELAB_DEVICE inline void Choose(const RouterShape& s, const T* logits, int32_t
   }
 }
 
-// Choices of expert g in a sample, among the first `choices` of each token.
+// Choices of expert g in a sample.
 PIPELAB_DEVICE inline int32_t CountOf(const RouterShape& s, const int32_t* experts, int64_t sample,
                                       int64_t g) {
   const int64_t of_sample = s.tokens * s.choices();
