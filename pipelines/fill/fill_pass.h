@@ -1,10 +1,11 @@
 // Fill instructions in a program: where other jobs may run, for how long and with how much memory.
 //
-//   PIPELAB_ASSIGN_OR_RETURN(std::vector<DeviceGaps> gaps, FindGaps(program, costs, trace, memory));
+//   PIPELAB_ASSIGN_OR_RETURN(const std::vector<DeviceGaps> gaps,
+//                            FindGaps(program, costs, trace, device_memory));
 //   const Program open = WithFills(program, gaps);            // one for each gap, for any job
-//   std::vector<FillPlan> plans = ...;                        // [device], of the gaps' FillProblems
+//   std::vector<FillPlan> plans = ...;                        // [device], of their FillProblems
 //   PIPELAB_ASSIGN_OR_RETURN(const Program planned, WithFills(program, problems, plans));
-//   Simulate(planned, costs);       // with the jobs' spans; the training's are where they were
+//   Simulate(planned, costs);       // with the jobs' spans; the training's passes stay
 //
 // The program is any lowered one and the trace any of it, simulated or measured: nothing here knows
 // schemes. The runtime does not know its gaps before it has run: WithFillPlaces gives it fills

@@ -1,5 +1,5 @@
-// Fill instructions: where they stand, what the simulator makes of them under every scheme, and what
-// is foreseen from step to step.
+// Fill instructions: where they stand, what the simulator makes of them under every scheme, and
+// what is foreseen from step to step.
 #include "pipelines/fill/fill_pass.h"
 
 #include <algorithm>
@@ -72,7 +72,7 @@ std::vector<FillPlan> PlansOf(const std::vector<FillProblem>& problems) {
   return plans;
 }
 
-// What others and the training itself can tell: waits end later where a fill is in front of several.
+// What others can tell: waits end later where a fill is in front of several.
 std::vector<std::string> Training(const Trace& trace) {
   std::vector<std::string> spans;
   for (size_t d = 0; d < trace.devices.size(); ++d) {

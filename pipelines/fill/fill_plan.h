@@ -3,7 +3,7 @@
 //   FillProblem problem{gaps[d].gaps, gaps[d].always_free, {bert, resnet}};
 //   PIPELAB_RETURN_IF_ERROR(CheckFillable(problem));           // every piece fits into some gap
 //   FillPlan plan = GreedyFill(problem);
-//   PlannedWork(problem, plan);                                   // of the pieces, without switches
+//   PlannedWork(problem, plan);                                // of the pieces, without switches
 //   CheckFillPlan(problem, plan);                              // ok
 //
 // A fill job is a chain of pieces, which run in order, one at a time, and are never cut; a round

@@ -135,8 +135,8 @@ struct Tie {
 struct Fill {
   Nanoseconds time;  // at the most, and
   Bytes bytes;       // beside what the device holds
-  // On paper: pieces [first_piece, first_piece + pieces) of a job, and what they take. Of a gap with
-  // several jobs each has a fill. -1: none is planned. The runtime takes what fits (fill_runner.h).
+  // On paper: pieces [first_piece, first_piece + pieces) of a job, and what they take. Each job of
+  // a gap has a fill. -1: none is planned; the runtime takes what fits (fill_runner.h).
   int job = -1;
   int64_t first_piece = 0, pieces = 0;
   Nanoseconds work;
