@@ -1,4 +1,4 @@
-// Whether devices with parts of each sample's tokens can compute a model, and which parts they have.
+// Whether devices that have parts of the tokens can compute a model, and which parts these are.
 //
 //   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, split, "C"));
 //   ContextPartOf(graph, split.context, /*part=*/1);

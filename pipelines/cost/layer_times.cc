@@ -21,8 +21,8 @@ Nanoseconds OverheadOf(const DeviceSpec& device, const std::vector<TensorCollect
   return sum;
 }
 
-// `context`: those among the devices with the other tokens. `beside`: the collectives run beside the
-// operations, so that the longer of the two counts.
+// `context`: those among the devices with the other tokens. `beside`: the collectives run beside
+// the operations, so that the longer of the two counts.
 absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& machine,
                                      const std::vector<Operation>& operations,
                                      const TensorGroup& group,

@@ -89,8 +89,8 @@ class StepCache {
   Flops ModelFlops(int64_t samples, bool forward_only = false);
 
  private:
-  // Tensor-parallel degree, sequence parallelism, context parallelism, samples, rule of the cut, and
-  // recomputation where stages cost something else.
+  // Tensor-parallel degree, sequence parallelism, context-parallel degree, samples, rule of the
+  // cut, and recomputation where stages cost something else.
   using SizeKey = std::tuple<int, bool, int, int64_t, CutRule, Recompute>;
   struct Cut {
     ModelPartition partition;
