@@ -68,7 +68,7 @@ TEST(StepOfRow, SaysEachSystemsConfiguration) {
   row = Row();
   row.context = 2;
   EXPECT_EQ(ConfigOf(row),
-            "1f1b:P=2,T=2,C=2,D=2,V=0,b=2,M=16,sharding=optimizer,sequence,layout=9+9,"
+            "1f1b:P=2,T=2,D=2,V=0,b=2,M=16,C=2,sharding=optimizer,sequence,layout=9+9,"
             "no_pipeline_overlap");
   row = Row();
   row.group = "nanotron";
