@@ -41,6 +41,8 @@ absl::StatusOr<ModernMachines> LoadModernMachines() {
                  "torchtitan's pages on its machine, H100s of 500 W with HBM2e");
   m.by_gpu["B300"] = UltraOf(m.by_gpu["B200"]);
   m.by_gpu["GB300"] = UltraOf(m.by_gpu["GB200"]);
+  // Some runs had more nodes than the machine that the file describes.
+  for (auto& [gpu, cluster] : m.by_gpu) cluster.levels.back().size *= 8;
   return m;
 }
 
