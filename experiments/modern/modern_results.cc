@@ -218,10 +218,9 @@ Claim CoverageClaim(const Results& all) {
   c.unit = "rows";
   Found(&c, Origin::kComputed, static_cast<double>(predicted),
         absl::StrFormat("%d of %d rows", predicted, all.size()));
-  MetIf(
-      &c, static_cast<size_t>(predicted) == all.size(), "all rows",
-      "experts, adapters and 4-bit products are not priced, and some rows do "
-      "not print their micro-batch");
+  MetIf(&c, static_cast<size_t>(predicted) == all.size(), "all rows",
+        "experts, adapters and 4-bit products are not priced, and some rows do "
+        "not print their micro-batch");
   return c;
 }
 
