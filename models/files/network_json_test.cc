@@ -87,10 +87,11 @@ void Refuses(const char* model, const std::function<void(json&)>& change,
 TEST(NetworkJson, ErrorsNameFilePlaceAndReason) {
   Refuses(
       kTable, [](json& j) { j[1]["kind"] = "linear"; },
-      absl::StrCat("layers[1].kind: \"linear\" is unknown; there are ",
-                   "add, classifier, concat, data_input, dense, element_loss, embedding_bag, "
-                   "gpt_attention, gpt_embedding, gpt_experts, gpt_head, gpt_mlp, image_conv, norm, "
-                   "patch_embedding, pool, relu"));
+      absl::StrCat(
+          "layers[1].kind: \"linear\" is unknown; there are ",
+          "add, classifier, concat, data_input, dense, element_loss, embedding_bag, "
+          "gpt_attention, gpt_embedding, gpt_experts, gpt_head, gpt_mlp, image_conv, norm, "
+          "patch_embedding, pool, relu"));
   Refuses(
       kTable, [](json& j) { j[1].erase("out"); }, "layers[1].out: missing");
   Refuses(
