@@ -37,6 +37,8 @@ TEST(ParseToml, SaysWhereItIsNone) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--toml=f:2:5: not TOML: ")));
   EXPECT_THAT(ParseToml("a = 1\na = 2\n", "f"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("f:2:")));
+  EXPECT_THAT(ParseToml("[=]", "f"),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("saw '='")));
   EXPECT_THAT(ParseToml("a = " + std::string(100000, '['), "f"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not TOML")));
 }
