@@ -34,7 +34,7 @@ namespace pipelab {
 namespace {
 
 constexpr int kNeighbours = 5;
-// Of a schedule that differ in its stages alone; the fastest is printed.
+// Configurations to simulate for each schedule, which differ in stages alone; the best is printed.
 constexpr int kWays = 8;
 
 // A configuration near the recipe's.

@@ -239,7 +239,7 @@ absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResul
   return NoteAbove(on, config);
 }
 
-// What --fixed says of it; 1 where it says nothing.
+// The C that --fixed asks for; 1 if it has none.
 absl::StatusOr<int> FixedContext(const ModelGraph& graph) {
   const std::string fixed = absl::StrCat("any:", absl::GetFlag(FLAGS_fixed));
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig wanted, ParseStepConfig("--fixed", fixed));

@@ -102,7 +102,7 @@ absl::StatusOr<bool> SameParameters(const ModelGraph& graph, const PipelineTrain
   return true;
 }
 
-// Of gaps that the steps before foresee to be at least a hundredth of a step, on a core a device.
+// Only gaps foreseen to be at least a hundredth of a step, replayed with one core per device.
 absl::StatusOr<std::vector<double>> GapErrors(const PipelineTraining& training,
                                               const std::vector<Trace>& steps) {
   GapForecast forecast(kLearnSteps);
@@ -233,7 +233,7 @@ Table RealFillingTable(const RealFilling& real) {
   t.AddNote(absl::StrFormat(
       "Alone a picture takes %.2f ms on one of %d cores, of which the training's devices had %.0f "
       "%%. Gaps are foreseen from the steps before, at least %d; the median error of a gap is %.1f "
-      "%%, replayed with a core a device.",
+      "%%, replayed with one core per device.",
       ToMs(real.alone), real.cores, ToPercent(real.core_share), kLearnSteps,
       ToPercent(UpperMedian(real.gap_errors))));
   for (const std::string& why : real.ended) t.AddNote(absl::StrCat("Ended: ", why, "."));

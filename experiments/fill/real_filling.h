@@ -35,7 +35,7 @@ struct RealFilling {
   Nanoseconds alone;                        // a picture, by itself on one core, the other busy
   bool same_bits = false;                   // losses and parameters of both trainings
   bool same_answers = false;                // pictures' and those of the job alone
-  std::vector<double> gap_errors;           // of foreseen gaps in each step, on a core a device
+  std::vector<double> gap_errors;           // of foreseen gaps in each step, one core per device
   std::vector<std::string> ended;           // why fill jobs were
   int cores = 0;
   double core_share = 0;  // processor time of the plain training's passes, over their wall time

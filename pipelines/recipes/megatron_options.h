@@ -4,7 +4,7 @@
 //   PIPELAB_ASSIGN_OR_RETURN(int64_t layers, o.Integer("num-layers", 1, 4096));
 //   o.Has("swiglu");
 //
-// Of an option that is given twice the last one counts, as in argparse.
+// If an option is repeated, the last value wins, as in argparse.
 #ifndef PIPELAB_PIPELINES_RECIPES_MEGATRON_OPTIONS_H_
 #define PIPELAB_PIPELINES_RECIPES_MEGATRON_OPTIONS_H_
 

@@ -29,7 +29,7 @@ inline constexpr TorchtitanModel kTorchtitanModels[] = {
     {"405B", 126, 16384, 128, 8, 53248, 128256},
 };
 
-// PyTorch's schedules. Those of one stage a device have no choice of stages.
+// PyTorch's schedules. Some have exactly one stage per device.
 struct TorchtitanSchedule {
   absl::string_view name, scheme;
   bool one_stage = false, v_shaped = false;
