@@ -41,6 +41,7 @@ TEST(MemoryPrediction, EverySchemeWithinTwoPercentOfTheArena) {
       options.micro_batch_size = kSmallSamples;
       if (c.blocks && scheme.name != "terapipe") {  // not with token slices
         options.block_of_layer = RebuiltBlocks(graph, GroupByName(graph).group_of_layer);
+        options.rebuilt_blocks = c.devices == 2 ? 1 : 0;
       }
       if (!MakeSchedule(options.scheme, options.sizes).ok()) continue;
       PIPELAB_ASSERT_OK_AND_ASSIGN(auto training,

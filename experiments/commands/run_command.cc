@@ -128,6 +128,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   options.micro_batch_size = study.micro_batch_size;
   options.stage_of_layer = study.stage_of_layer;
   options.block_of_layer = study.block_of_layer;
+  options.rebuilt_blocks = study.rebuilt_blocks;
   options.sequential = study.sequential;
   options.devices = study.devices;
   options.tensor_parallel = study.tensor_parallel;

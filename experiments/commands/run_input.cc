@@ -246,7 +246,9 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
                                ? config.micro_batch_size * config.data
                                : LeastSamples(study.schedule, config.context);
   PIPELAB_RETURN_IF_ERROR(MakeSmallGpt(&study));
+  PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(config));
   if (config.recompute == Recompute::kBlocks) {
+    study.rebuilt_blocks = config.rebuilt_blocks;
     study.block_of_layer = RebuiltBlocks(study.graph, GroupByName(study.graph).group_of_layer);
   }
   return study;

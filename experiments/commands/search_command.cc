@@ -240,16 +240,22 @@ absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResul
 }
 
 // The C that --fixed asks for; 1 if it has none.
-absl::StatusOr<int> FixedContext(const ModelGraph& graph) {
+absl::Status TakeFixed(const ModelGraph& graph, SearchRequest* search) {
   const std::string fixed = absl::StrCat("any:", absl::GetFlag(FLAGS_fixed));
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig wanted, ParseStepConfig("--fixed", fixed));
+  if (wanted.recompute == Recompute::kBlocks) {
+    // Else never looked at: half as many again.
+    search->recompute.push_back(Recompute::kBlocks);
+    search->rebuilt_blocks = {0, 1, 2, 4, 8, 16, 32};
+    if (wanted.rebuilt_blocks > 0) search->rebuilt_blocks = {wanted.rebuilt_blocks};
+  }
   const int context = wanted.context;
   if ((context & (context - 1)) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("--fixed=C=", context, ": search looks at powers of two"));
   }
-  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, {1, false, context}, "--fixed=C"));
-  return context;
+  search->max_context = std::max(search->max_context, context);
+  return CheckContextParallel(graph, {1, false, context}, "--fixed=C");
 }
 
 absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
@@ -263,17 +269,13 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   search.max_tensor = max_tensor == 0 ? static_cast<int>(NodeDevices(*on.cluster)) : max_tensor;
   search.max_context = absl::GetFlag(FLAGS_max_context);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--max_context", search.max_context, 1, 1 << 20));
-  PIPELAB_ASSIGN_OR_RETURN(const int context, FixedContext(on.model->graph));
-  search.max_context = std::max(search.max_context, context);
+  PIPELAB_RETURN_IF_ERROR(TakeFixed(on.model->graph, &search));
   search.sequence = {false, true};
   if (AllowsSelectiveRecompute(on.model->graph)) {
     search.recompute.push_back(Recompute::kSelective);
   }
   PIPELAB_ASSIGN_OR_RETURN(search.memory, UsableMemory(on.cluster->device.memory.value));
   PIPELAB_ASSIGN_OR_RETURN(search.methods, MethodsFromFlags());
-  if (absl::StrContains(absl::GetFlag(FLAGS_fixed), "recompute=blocks")) {
-    search.recompute.push_back(Recompute::kBlocks);  // else never looked at: half as many again
-  }
   PIPELAB_ASSIGN_OR_RETURN(search.accept, FilterFromFlags());
   return search;
 }

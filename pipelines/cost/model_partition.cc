@@ -140,6 +140,18 @@ std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_o
   return block_of_layer;
 }
 
+void RebuildFirst(int blocks, ModelPartition* partition) {
+  if (blocks == 0) return;
+  for (const std::vector<int>& layers : partition->layers) {
+    std::set<int> rebuilt;
+    for (int layer : layers) {
+      int& block = partition->block_of_layer[layer];
+      if (static_cast<int>(rebuilt.size()) == blocks && rebuilt.count(block) == 0) block = -1;
+      if (block >= 0) rebuilt.insert(block);
+    }
+  }
+}
+
 std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partition) {
   std::map<std::string, std::set<int>> stages;
   for (size_t i = 0; i < graph.layers.size(); ++i) {

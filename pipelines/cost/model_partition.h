@@ -60,6 +60,10 @@ absl::StatusOr<ModelPartition> MakeStageOfRange(const ModelGraph& graph, int beg
 // embedding) or with the loss are -1, as frameworks recompute what is between the two alone.
 std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_of_layer);
 
+// Of each stage's blocks the first `blocks` alone are rebuilt (Megatron-LM's --recompute-method
+// block); 0: all.
+void RebuildFirst(int blocks, ModelPartition* partition);
+
 // A tie within one stage is that stage's own affair and not listed.
 std::vector<Tie> StageTies(const ModelGraph& graph, const ModelPartition& partition);
 

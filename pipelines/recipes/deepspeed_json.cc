@@ -76,6 +76,11 @@ absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
     return Error("dtype=", NumberTypeName(r.type), ": ", kSystem, " has bf16, fp16 and fp32");
   }
   if (r.type != NumberType::kFp32) d.json[NumberTypeName(r.type)] = {{"enabled", true}};
+  if (c.rebuilt_blocks > 0) {
+    return Error("rebuilt=", c.rebuilt_blocks, ": ", kSystem,
+                 " rebuilds all blocks of a stage; "
+                 "rebuilt=0 would do");
+  }
   const bool rebuilds = c.recompute == Recompute::kBlocks;
   if (c.pipeline > 1) {
     d.json["pipeline"] = {{"stages", c.pipeline},

@@ -437,11 +437,7 @@ class MegatronReader {
       return o_.Error("recompute-num-layers",
                       "here each layer keeps its own input; nearest: --recompute-num-layers 1");
     }
-    if (method == "block" && layers < most) {
-      return o_.Error("recompute-num-layers", "here all ", most,
-                      " layers of a stage are rebuilt, or none; nearest: --recompute-num-layers ",
-                      most);
-    }
+    if (method == "block" && layers < most) r_.config.rebuilt_blocks = static_cast<int>(layers);
     r_.config.recompute = Recompute::kBlocks;
     return absl::OkStatus();
   }

@@ -149,7 +149,9 @@ TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
       "--pipeline-model-parallel-size 4 --recompute-num-layers ";
   EXPECT_THAT(Refusal(block + "8"), HasSubstr("accepted: 1f1b:P=4,T=1,D=16,V=0,b=1,M=8,"
                                               "recompute=blocks"));
-  EXPECT_THAT(Refusal(block + "3"), HasSubstr("nearest: --recompute-num-layers 8"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe some, Read(block + "3"));
+  EXPECT_EQ(some.config.recompute, Recompute::kBlocks);
+  EXPECT_EQ(some.config.rebuilt_blocks, 3);
 }
 
 TEST(ReadMegatronFlags, FsdpGathersBlockByBlock) {

@@ -118,8 +118,9 @@ void AddRecomputation(const Recipe& r, Settings* s) {
   if (r.config.recompute == Recompute::kSelective) s->Add("--recompute-activations");
   if (r.config.recompute != Recompute::kBlocks) return;
   s->Add("--recompute-granularity", "full");
-  s->Add("--recompute-method", "uniform");
-  s->Add("--recompute-num-layers", 1);
+  const int blocks = r.config.rebuilt_blocks;
+  s->Add("--recompute-method", blocks > 0 ? "block" : "uniform");
+  s->Add("--recompute-num-layers", blocks > 0 ? blocks : 1);
 }
 
 void AddTypes(const Recipe& r, Settings* s) {

@@ -111,6 +111,10 @@ absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
     return Error("recompute=selective: ", kSystem,
                  " rebuilds other parts under that name; recompute=blocks would do");
   }
+  if (c.rebuilt_blocks > 0) {
+    return Error("rebuilt=", c.rebuilt_blocks, ": ", kSystem,
+                 " rebuilds all blocks of a stage; rebuilt=0 would do");
+  }
   if (c.tensor > 1 && !c.sequence_parallel) {
     return Error("T=", c.tensor, ": ", kSystem,
                  "'s tensor parallelism divides tokens, too; add sequence");

@@ -27,6 +27,7 @@ TEST(ChangedValues, CountsWhatIsChosen) {
   EXPECT_EQ(Changes(base, "1f1b:P=2,T=2,D=8,M=8"), 1);
   EXPECT_EQ(Changes(base, "1f1b:P=2,T=4,D=4,M=16"), 2);
   EXPECT_EQ(Changes(base, "1f1b:P=4,T=1,D=8,M=8,recompute=blocks"), 2);
+  EXPECT_EQ(Changes(base, "1f1b:P=4,T=2,D=4,M=16,recompute=blocks,rebuilt=1"), 1);
   EXPECT_EQ(Changes(base, "zbv:P=4,T=2,D=4,M=16,sharding=optimizer,sequence"), 3);
   EXPECT_EQ(Changes(base, "interleaved:P=1,T=2,D=16,V=8,M=4"), 1);
   EXPECT_EQ(

@@ -50,6 +50,8 @@ struct SearchRequest {
   int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
   std::vector<SearchMethod> methods;
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
+  // Of recompute=blocks: how many of each stage, where it has more; 0: all.
+  std::vector<int> rebuilt_blocks = {0};
   int max_context = 1;                   // C, powers of 2 up to it
   std::vector<bool> sequence = {false};  // sequence parallelism, where T is above 1
   // Of a device, that a step may use; 0: all that it has.

@@ -102,7 +102,13 @@ class SearchSpace {
         }
         for (const Recompute recompute : search_.recompute) {
           variant.recompute = recompute;
-          PIPELAB_RETURN_IF_ERROR(Shardings(variant));
+          for (const int rebuilt : search_.rebuilt_blocks) {
+            const bool some =
+                recompute == Recompute::kBlocks && rebuilt * stages < model_.model->num_groups();
+            if (rebuilt > 0 && !some) continue;
+            variant.rebuilt_blocks = rebuilt;
+            PIPELAB_RETURN_IF_ERROR(Shardings(variant));
+          }
         }
       }
     }

@@ -216,6 +216,7 @@ std::vector<StepConfig> ConfigsOf(const SearchMethod& method,
           c.data = 16 / pipeline / tensor;
           c.micro_batches = 8;
           c.recompute = recompute;
+          if (recompute == Recompute::kBlocks) c.rebuilt_blocks = pipeline / 2;  // some, 0: all
           c.sharding = sharding;
           c.overlap_pipeline = method.overlap_pipeline;
           c.overlap_data = method.overlap_data;

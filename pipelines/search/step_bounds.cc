@@ -65,7 +65,7 @@ Bytes StepBounds::LeastState(const StepConfig& c) const {
 absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                         int stages) {
   const auto key = std::make_tuple(c.tensor, c.sequence_parallel, c.context, c.micro_batch_size,
-                                   c.recompute, stages);
+                                   c.recompute, c.rebuilt_blocks, stages);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* groups, cache_.UnitTimesOf(c));
@@ -73,13 +73,17 @@ absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const St
   GroupCosts sums(stages);
   size_t group = 0;
   for (int s = 0; s < stages; ++s) {
+    int rebuilt = 0;
     for (int i = 0; i < (*cut)[s]; ++i, ++group) {
+      const Nanoseconds again = (*groups)[group].recompute;
+      const bool all = c.rebuilt_blocks == 0 || rebuilt < c.rebuilt_blocks;
+      if (c.recompute == Recompute::kBlocks && all) sums[s].backward_input += again;
+      rebuilt += again > Nanoseconds(0);
       sums[s].forward += (*groups)[group].forward;
       sums[s].backward_input += (*groups)[group].backward_input;
       sums[s].backward_weight += (*groups)[group].backward_weight;
-      sums[s].recompute += (*groups)[group].recompute;
+      sums[s].recompute += again;
     }
-    if (c.recompute == Recompute::kBlocks) sums[s].backward_input += sums[s].recompute;
   }
   return &stages_.emplace(key, std::move(sums)).first->second;
 }

@@ -54,7 +54,7 @@ class StepBounds {
   int64_t parameters_ = 0;
   // By tensor, sequence, context, samples, recompute, stages; by scheme, pipeline, virtual stages,
   // replicas, recompute.
-  std::map<std::tuple<int, bool, int, int64_t, Recompute, int>, GroupCosts> stages_;
+  std::map<std::tuple<int, bool, int, int64_t, Recompute, int, int>, GroupCosts> stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
 };
 

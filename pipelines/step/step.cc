@@ -239,6 +239,7 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
                            cache->HasSchedule(config.scheme) ? config : WithSizesOfFile(config));
   PIPELAB_RETURN_IF_ERROR(CheckDevices(model, c));
   PIPELAB_RETURN_IF_ERROR(CheckExecution(c));
+  PIPELAB_RETURN_IF_ERROR(CheckRebuiltBlocks(c));
   PIPELAB_RETURN_IF_ERROR(CheckCountable(model, c.micro_batch_size * c.data, c.micro_batches));
   StepParts parts;
   PIPELAB_ASSIGN_OR_RETURN(parts.model, cache->ModelOf(c));

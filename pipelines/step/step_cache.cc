@@ -42,7 +42,8 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
   if (!timed) return key;
   absl::StrAppend(&key, "/", c.tensor, "/", c.context, "/", c.data, "/", c.sequence_parallel, "/",
                   c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
-                  RecomputeName(c.recompute), "/", c.whole_messages, "/", RankOrderName(c.ranks));
+                  RecomputeName(c.recompute), "/", c.rebuilt_blocks, "/", c.whole_messages, "/",
+                  RankOrderName(c.ranks));
   return key;
 }
 
@@ -171,7 +172,8 @@ absl::StatusOr<StageLearning> StepCache::LearningOf(const StepConfig& c) {
 absl::StatusOr<const std::vector<int>*> StepCache::UnitsOf(const StepConfig& c, int stages) {
   const int micro_batches = c.cut == CutRule::kMemory ? c.micro_batches : 0;
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
-  const auto key = std::make_tuple(SizeOf(c), c.recompute, micro_batches, stages, learning);
+  const auto key = std::make_tuple(SizeOf(c), c.recompute, c.rebuilt_blocks > 0, micro_batches,
+                                   stages, learning);
   auto found = units_.find(key);
   if (found == units_.end()) {
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* times, UnitTimesOf(c));
@@ -192,7 +194,8 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
   }
   PIPELAB_ASSIGN_OR_RETURN(const StageLearning learning, LearningOf(c));
   const absl::optional<LocalHead>& heads = learning.heads;
-  const auto key = std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), heads);
+  const auto key =
+      std::make_tuple(stage_of_layer, std::get<Recompute>(SizeOf(c)), c.rebuilt_blocks, heads);
   auto found = cuts_.find(key);
   if (found == cuts_.end()) {
     Cut cut;
@@ -205,6 +208,7 @@ absl::StatusOr<const StepCache::Cut*> StepCache::CutOf(const StepConfig& c, int 
     cut.ties = StageTies(model.graph, cut.partition);
     if (c.recompute == Recompute::kBlocks) {
       cut.partition.block_of_layer = RebuiltBlocks(model.graph, model.group_of_layer);
+      RebuildFirst(c.rebuilt_blocks, &cut.partition);
     }
     if (heads.has_value()) {
       PIPELAB_ASSIGN_OR_RETURN(const StepModel* computed, ModelOf(c));

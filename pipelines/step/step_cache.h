@@ -115,9 +115,9 @@ class StepCache {
   StepModel selective_;
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
   // By size, recompute, micro-batches where the rule looks at memory, stages, heads.
-  std::map<std::tuple<SizeKey, Recompute, int, int, StageLearning>, std::vector<int>> units_;
+  std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning>, std::vector<int>> units_;
   // By the stage of each layer, what backwards rebuild, and heads.
-  std::map<std::tuple<std::vector<int>, Recompute, absl::optional<LocalHead>>, Cut> cuts_;
+  std::map<std::tuple<std::vector<int>, Recompute, int, absl::optional<LocalHead>>, Cut> cuts_;
   // By size, the cut (they stay where they are), tokens of slices.
   std::map<std::tuple<SizeKey, const Cut*, std::vector<int64_t>>, CostTable> costs_;
   std::map<std::string, Schedule> schedules_;

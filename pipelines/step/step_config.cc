@@ -134,6 +134,13 @@ absl::StatusOr<StepConfig> ParseStepConfig(absl::string_view option, absl::strin
   return c;
 }
 
+absl::Status CheckRebuiltBlocks(const StepConfig& c) {
+  if (c.rebuilt_blocks == 0 || c.recompute == Recompute::kBlocks) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("rebuilt=", c.rebuilt_blocks,
+                   ": requires recompute=blocks, not recompute=", RecomputeName(c.recompute)));
+}
+
 SchemeParams SchemeSizes(const StepConfig& c, int members) {
   SchemeParams sizes;
   sizes.devices = c.pipeline;

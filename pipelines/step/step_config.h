@@ -14,6 +14,7 @@
 //   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
 //   recompute       none, selective (attention's core), full, blocks
+//   rebuilt         how many blocks of each stage recompute=blocks rebuilds, the first ones (0: all)
 //   sequence        sequence parallelism within tensor-parallel groups
 //   batch_norm      synchronised or own: what data-parallel copies normalise by
 //   local_heads     of stages that learn locally: linear (default) or convolution
@@ -82,6 +83,7 @@ struct StepConfig {
   int micro_batches = 1;
   Sharding sharding = Sharding::kReplicated;
   Recompute recompute = Recompute::kNone;
+  int rebuilt_blocks = 0;
   bool sequence_parallel = false;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   LocalHead local_heads = LocalHead::kLinear;
@@ -107,7 +109,10 @@ struct StepConfig {
   bool has_schedule_file() const;
   // Whether forwards are computed again: all of them, or all between embedding and loss.
   bool recomputes_forwards() const {
-    return recompute == Recompute::kFull || recompute == Recompute::kBlocks;
+    return recompute == Recompute::kFull || rebuilds_all_blocks();
+  }
+  bool rebuilds_all_blocks() const {
+    return recompute == Recompute::kBlocks && rebuilt_blocks == 0;
   }
 
   // The scheme, P, T, D, V, b and M, and what is not its default.
@@ -115,6 +120,9 @@ struct StepConfig {
 };
 
 bool operator==(const StepConfig& a, const StepConfig& b);
+
+// InvalidArgument where blocks are counted that are not rebuilt.
+absl::Status CheckRebuiltBlocks(const StepConfig& config);
 
 // InvalidArgument naming option, word and what would be right.
 absl::StatusOr<StepConfig> ParseStepConfig(absl::string_view option, absl::string_view text);

@@ -89,6 +89,7 @@ std::vector<StepField> MakeFields() {
       IntegerField("C", "context", &StepConfig::context, 1),
       NamedField<Sharding>("sharding", &StepConfig::sharding, ShardingName, FindSharding),
       NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),
+      IntegerField("rebuilt", "rebuilt_blocks", &StepConfig::rebuilt_blocks, 0),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),
       NamedField<BatchNormCopies>("batch_norm", &StepConfig::batch_norm, BatchNormName,
                                   FindBatchNorm),

@@ -365,5 +365,32 @@ TEST(MegatronV1, OneV100) {
   EXPECT_NEAR(ToSeconds(smaller->step_time) / 1.288, 1.25, 0.04);
 }
 
+// Each rebuilt block gives memory for time; as many as a stage has are all.
+TEST_F(StepTest, SomeBlocksOfAStageAreRebuilt) {
+  StepConfig c = Config("1f1b", 2, 1, 1);
+  c.micro_batches = 4;
+  const auto plain = PredictStep(grid_, c);
+  ASSERT_THAT(plain, IsOk());
+  Nanoseconds time = plain->step_time;
+  Bytes memory = plain->largest_device;
+  c.recompute = Recompute::kBlocks;
+  const auto all = PredictStep(grid_, c);
+  ASSERT_THAT(all, IsOk());
+  const int blocks = 16 / c.pipeline;
+  for (c.rebuilt_blocks = 1; c.rebuilt_blocks <= blocks; ++c.rebuilt_blocks) {
+    const auto some = PredictStep(grid_, c);
+    ASSERT_THAT(some, IsOk()) << c.rebuilt_blocks;
+    EXPECT_GT(some->step_time, time) << c.rebuilt_blocks;
+    EXPECT_LT(some->largest_device, memory) << c.rebuilt_blocks;
+    time = some->step_time;
+    memory = some->largest_device;
+  }
+  EXPECT_EQ(time, all->step_time);
+  EXPECT_EQ(memory, all->largest_device);
+  c.recompute = Recompute::kFull;
+  EXPECT_THAT(PredictStep(grid_, c).status().message(),
+              HasSubstr("requires recompute=blocks, not recompute=full"));
+}
+
 }  // namespace
 }  // namespace pipelab
