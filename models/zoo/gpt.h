@@ -39,6 +39,9 @@ struct GptConfig {
   int64_t expert_feed_forward = 0, dense_blocks = 0;
   NormKind norm = NormKind::kLayer;
   bool query_key_norms = false;  // of each head of q and k (Qwen3)
+  // Multi-head latent attention where latent.rank > 0, with rotary positions; without biases,
+  // kv_heads, head_size and norms of heads.
+  LatentHeads latent = {};
   double rotary_base = 0;        // above 0: rotary positions, beside those of `positions`
   Biases biases = Biases::kAll;  // of the blocks' products; a GELU has them
   bool output_bias = false;      // of the logits; not with tied embeddings

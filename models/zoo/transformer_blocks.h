@@ -30,6 +30,7 @@ struct TransformerSizes {
   ExpertChoice experts = {};  // of AddExperts
   NormKind norm = NormKind::kLayer;
   bool query_key_norms = false;  // of self attention
+  LatentHeads latent = {};       // of self attention; rank > 0: latent attention
   double rotary_base = 0;        // of self attention: GptAttentionSizes::rotary_base
   Biases biases = Biases::kAll;  // of the products of self attention and feed-forward
   double dropout = 0;
