@@ -6,10 +6,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "models/specs/kept_activations.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/layer_groups.h"
+#include "pipelines/step/block_layout.h"
+#include "pipelines/step/megatron_graph.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -78,25 +78,6 @@ absl::Status CheckDegrees(const ModernRow& row) {
   return absl::OkStatus();
 }
 
-// Even blocks a stage, the embedding with the first and the head with the last; "" where the
-// blocks do not divide, and stages are cut by time.
-std::string LayoutOf(const GptConfig& model, int64_t stages) {
-  if (model.layers % stages != 0) return "";
-  std::vector<int64_t> layers(stages, 2 * model.layers / stages);
-  ++layers.front();
-  ++layers.back();
-  return absl::StrJoin(layers, "+");
-}
-
-// FSDP gathers the weights of a block before each of its passes, and lets them go: of one device
-// that has a stage for each block.
-void GatherByBlock(const GptConfig& model, StepConfig* c) {
-  c->scheme = "interleaved";
-  c->virtual_stages = static_cast<int>(model.layers);
-  c->layout = LayoutOf(model, model.layers);
-  c->residency = Residency::kMicroBatch;
-}
-
 absl::StatusOr<StepConfig> ConfigOf(const ModernRow& row, const GptConfig& model) {
   const int64_t grid = row.tensor * row.pipeline * row.context;
   const int64_t data = grid > 0 ? row.gpus / grid : 0;
@@ -114,10 +95,10 @@ absl::StatusOr<StepConfig> ConfigOf(const ModernRow& row, const GptConfig& model
   c.micro_batches = static_cast<int>(row.batch / (data * row.micro_batch));
   c.sequence_parallel = row.tensor > 1;
   c.overlap_pipeline = false;
-  c.layout = LayoutOf(model, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
+  c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
   PIPELAB_ASSIGN_OR_RETURN(c.sharding, ShardingOf(row, c.copies()));
   if (c.copies() == 1) c.sharding = Sharding::kReplicated;
-  if (c.sharding == Sharding::kFully && row.pipeline == 1) GatherByBlock(model, &c);
+  GatherByBlock(model.layers, &c);
   PIPELAB_ASSIGN_OR_RETURN(c.recompute, RecomputeOf(row.recompute));
   return c;
 }
@@ -149,10 +130,8 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<Mod
 absl::StatusOr<StepPrediction> Predict(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
-  const ProductInputs inputs =
-      step.type == NumberType::kFp8 ? ProductInputs::kHalfAsWide : ProductInputs::kAsActivations;
-  const GroupedModel model = GroupByName(WithMegatronActivations(
-      WithMegatronKernels(std::move(graph), AttentionKernels::kFused), inputs));
+  const GroupedModel model =
+      GroupByName(MegatronGraph(std::move(graph), AttentionKernels::kFused, step.type));
   StepModel on;
   on.model = &model;
   on.cluster = &step.cluster;
