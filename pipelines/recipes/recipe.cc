@@ -58,8 +58,8 @@ std::string ModelText(const GptConfig& m) {
 absl::Status CheckExportable(const StepConfig& config, absl::string_view system) {
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
-    const absl::string_view unknown[] = {"batch_norm", "local_heads",   "replicas", "slices",
-                                         "update",     "concatenation", "execution"};
+    const absl::string_view unknown[] = {"batch_norm", "local_heads", "shards",        "replicas",
+                                         "slices",     "update",      "concatenation", "execution"};
     if (std::find(std::begin(unknown), std::end(unknown), f.key) == std::end(unknown)) continue;
     if (f.get(config) == f.get(defaults)) continue;
     return absl::InvalidArgumentError(

@@ -2,14 +2,15 @@
 
 #include <utility>
 
-#include "models/specs/kept_activations.h"
-
 namespace pipelab {
 
+ProductInputs ProductInputsUnder(NumberType type) {
+  return type == NumberType::kFp8 ? ProductInputs::kHalfAsWide : ProductInputs::kAsActivations;
+}
+
 ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type) {
-  return WithMegatronActivations(
-      WithMegatronKernels(std::move(graph), attention),
-      type == NumberType::kFp8 ? ProductInputs::kHalfAsWide : ProductInputs::kAsActivations);
+  return WithMegatronActivations(WithMegatronKernels(std::move(graph), attention),
+                                 ProductInputsUnder(type));
 }
 
 }  // namespace pipelab

@@ -10,10 +10,14 @@
 #define PIPELAB_PIPELINES_STEP_MEGATRON_GRAPH_H_
 
 #include "models/graph/layer_spec.h"
+#include "models/specs/kept_activations.h"
 #include "models/specs/megatron_kernels.h"
 #include "pipelines/cluster/device.h"
 
 namespace pipelab {
+
+// How inputs of products are kept.
+ProductInputs ProductInputsUnder(NumberType type);
 
 ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type);
 
