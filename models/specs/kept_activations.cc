@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "glog/logging.h"
 #include "models/graph/cost_math.h"
+#include "models/specs/change_costs.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
@@ -36,21 +36,6 @@ struct Pairs {
 
 Pairs PairsOf(const LayerSpec& layer) {
   return {layer.output_shape[0], Whole(layer, "heads"), Whole(layer, "head_size")};
-}
-
-// Costs of whole samples; what was set to compute with another width, or slices, is not known.
-template <typename Change>
-void ChangeCosts(LayerSpec* layer, const Change& change) {
-  layer->split.costs = [change, costs = layer->split.costs](int64_t samples, TokenSlice slice,
-                                                            TensorParallel split) {
-    CHECK(slice.whole()) << "kept activations of token slices";
-    LayerCosts changed = costs(samples, slice, split);
-    change(samples, split, &changed);
-    return changed;
-  };
-  SetWholeCosts(layer);
-  layer->set_costs = nullptr;
-  layer->slice_costs = nullptr;
 }
 
 void KeepMore(Bytes more, Bytes for_weight, LayerCosts* costs) {
