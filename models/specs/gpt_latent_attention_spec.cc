@@ -199,8 +199,7 @@ LayerOperations Operations(const Sizes& s) {
   AddMatmul(m, s.c, s.v(), &ops);
   AddElementwise(3 * own * s.c, 0, &ops);
   // The parts of the norm's output's gradient are added.
-  ops.backward_input.push_back(
-      OwnOperation(OperationKind::kElementwise, (s.narrow() ? 6 : 3) * own * s.c));
+  ops.backward_input.push_back(OwnOperation(OperationKind::kElementwise, 6 * own * s.c));
   AddOwnNormAndResidual(own * s.c, &ops);
   return ops;
 }

@@ -109,6 +109,24 @@ TEST(MegatronKernels, ComputeTheProductsOfLatentAttention) {
   }
 }
 
+// Fused kernels skip what a window hides; unfused ones compute all pairs.
+TEST(MegatronKernels, WindowsCountWhereFused) {
+  GptConfig c = LlamaConfig(kLayers, kHidden, kHeads, /*feed_forward=*/48, /*tokens=*/512, kWords);
+  c.windows = {64, 0};
+  const auto flops = [&](AttentionKernels kernels, int layer) {
+    const ModelGraph graph = WithMegatronKernels(*BuildGpt(c), kernels);
+    return FlopsIn(graph.layers[layer].operations(1, TokenSlice()).forward).value();
+  };
+  constexpr int kWindow = 1, kAll = 3;  // blocks' attention
+  const double linear = MatmulFlops(512, 4 * kHidden, kHidden).value();
+  // Eight blocks of 64 rows: the first sees 64 keys, each other one 127.
+  EXPECT_EQ(flops(AttentionKernels::kFused, kWindow) - linear,
+            2 * MatmulFlops(64, 64 + 7 * 127, kHidden).value());
+  EXPECT_EQ(flops(AttentionKernels::kFused, kAll) - linear,
+            2 * MatmulFlops(64, 64 * 36, kHidden).value());
+  EXPECT_EQ(flops(AttentionKernels::kUnfused, kWindow), flops(AttentionKernels::kUnfused, kAll));
+}
+
 // By hand, from the names of the kernels in a profile of a block.
 TEST(MegatronKernels, LaunchesOfABlock) {
   const ModelGraph graph = WithMegatronKernels(Gpt());

@@ -41,6 +41,12 @@ absl::Status CheckLatent(const GptConfig& c) {
 }
 
 absl::Status CheckAttention(const GptConfig& c) {
+  for (const int64_t window : c.windows) {
+    if (window < 0 || (window > 0 && c.latent.rank != 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--windows=", window, ": must be at least 0, and 0 with latent attention"));
+    }
+  }
   if (c.latent.rank != 0) return CheckLatent(c);
   if (c.head_size == 0) {
     PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
@@ -162,6 +168,9 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   int last = 0;
   for (int64_t block = 0; block < c.layers; ++block) {
     const std::string name = absl::StrCat("block", block);
+    if (!c.windows.empty()) {
+      sizes.window = c.windows[block % static_cast<int64_t>(c.windows.size())];
+    }
     last = AddSelfAttention(sizes, name + "/attention", last, &graph);
     last = c.experts.experts > 0 && block >= c.dense_blocks
                ? AddExperts(sparse, name + "/experts", last, &graph)

@@ -122,6 +122,11 @@ GptConfig Shared(int64_t kv_heads, double rotary_base, GptConfig c) {
   return c;
 }
 
+GptConfig Windows(std::vector<int64_t> windows, GptConfig c) {
+  c.windows = std::move(windows);
+  return c;
+}
+
 GptConfig Qwen2(bool tied, GptConfig c) {
   c.biases = Biases::kQueryKeyValue;
   c.tied_embeddings = tied;
@@ -145,7 +150,7 @@ void AddLlamaBlocks(Models* models) {
   add3("llama-3-405b", 405e9, LlamaConfig(126, 16384, 128, 53248, 8192, 128256));
   Add("mistral-7b", "Jiang et al. 2023 (Mistral 7B), Table 1", 7e9, 1e9,
       "4096 tokens, which its window covers",
-      Shared(8, 10000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000)), models);
+      Windows({4096}, Shared(8, 10000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000))), models);
   const std::string qwen = "Qwen team 2024 (Qwen2.5), model cards";
   const auto add_qwen = [&](const char* name, double printed, double unit, bool tied,
                             int64_t kv_heads, GptConfig c) {

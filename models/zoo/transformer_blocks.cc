@@ -52,6 +52,7 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.kv_heads = s.kv_heads;
   attention.head_size = s.head_size;
   attention.causal = s.causal;
+  attention.window = s.window;
   attention.key_lengths = s.key_lengths;
   attention.norm = s.norm;
   attention.query_key_norms = s.query_key_norms;

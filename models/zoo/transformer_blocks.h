@@ -36,6 +36,7 @@ struct TransformerSizes {
   double dropout = 0;
   int64_t residual_branches = 1;  // half blocks of the residual stream
   bool causal = true;
+  int64_t window = 0;            // of self attention: GptAttentionSizes::window
   std::string key_lengths = {};  // not causal: GptAttentionSizes::key_lengths
 };
 
