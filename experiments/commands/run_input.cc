@@ -210,6 +210,10 @@ absl::Status TakeConfig(const std::string& word, const StepConfig& config, RunIn
     return absl::InvalidArgumentError(
         absl::StrCat("--", flag, ": the configuration ", word, " says its own; give it there"));
   }
+  if (config.shards > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shards=", config.shards, ": training shards over all copies; leave it out"));
+  }
   study->tensor_parallel = config.tensor;
   study->sequence_parallel = config.sequence_parallel;
   study->batch_norm = config.batch_norm;

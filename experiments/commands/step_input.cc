@@ -15,9 +15,9 @@
 #include "experiments/flags.h"
 #include "experiments/report/table.h"
 #include "models/files/model_file.h"
-#include "models/specs/kept_activations.h"
 #include "models/specs/megatron_kernels.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/step_fields.h"
 #include "tools/base/status_macros.h"
 #include "tools/base/units.h"
@@ -125,7 +125,7 @@ absl::StatusOr<StepConfig> ConfigFromFlags(const std::string& scheme) {
   return c;
 }
 
-absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph) {
+absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
   const std::string kernels = absl::GetFlag(FLAGS_kernels);
   if (kernels == "own") return graph;
   const auto error = [&](absl::string_view reason) {
@@ -139,8 +139,8 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph) {
                    [](const LayerSpec& layer) { return layer.kind == "gpt_attention"; })) {
     return error(absl::StrCat(graph.name, " is no language model"));
   }
-  return WithMegatronActivations(WithMegatronKernels(
-      std::move(graph), fused ? AttentionKernels::kFused : AttentionKernels::kUnfused));
+  return MegatronGraph(std::move(graph),
+                       fused ? AttentionKernels::kFused : AttentionKernels::kUnfused, type);
 }
 
 absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
@@ -157,7 +157,7 @@ absl::StatusOr<ModelGraph> LoadModel(const std::string& word) {
   }
   absl::StatusOr<ModelGraph> graph = FindModel("--model", word, options);
   if (!graph.ok()) return FaultOfWord(word, graph.status());
-  return WithKernels(*std::move(graph));
+  return graph;
 }
 
 absl::StatusOr<NumberType> TypeFromFlags(const StepConfig& config, const ClusterSpec& cluster) {
@@ -193,11 +193,13 @@ absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepCon
       LoadModel(config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model));
   const std::string name = config.cluster.empty() ? absl::GetFlag(FLAGS_cluster) : config.cluster;
   if (name.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(graph, WithKernels(std::move(graph), NumberType::kFp32));
     return ModelOnCluster::Of(std::move(graph), absl::nullopt, NumberType::kFp32);
   }
   absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
   if (!cluster.ok()) return FaultOfWord(name, cluster.status());
   PIPELAB_ASSIGN_OR_RETURN(const NumberType type, TypeFromFlags(config, *cluster));
+  PIPELAB_ASSIGN_OR_RETURN(graph, WithKernels(std::move(graph), type));
   return ModelOnCluster::Of(std::move(graph), *std::move(cluster), type);
 }
 

@@ -8,9 +8,13 @@
 #include "absl/flags/flag.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/modern/modern_claims.h"
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_results.h"
+#include "experiments/modern/modern_tables.h"
+#include "experiments/report/claim.h"
 #include "experiments/report/report.h"
+#include "experiments/report/table.h"
 #include "experiments/study_main.h"
 #include "tools/base/file.h"
 #include "tools/base/shared_data.h"
@@ -37,19 +41,13 @@ absl::Status Run(StudyRun* study) {
     }
     return absl::OkStatus();
   }
-  PIPELAB_ASSIGN_OR_RETURN(const std::string models_text,
-                           ReadFile(JoinPath(folder, "modern_models.csv")));
-  PIPELAB_ASSIGN_OR_RETURN(const std::string rows_text,
-                           ReadFile(JoinPath(folder, "modern_training_rows.csv")));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ModernModel> models,
-                           ParseModernModels(models_text, "modern_models.csv"));
-  PIPELAB_ASSIGN_OR_RETURN(const std::vector<ModernRow> rows,
-                           ParseModernRows(rows_text, "modern_training_rows.csv"));
+  PIPELAB_ASSIGN_OR_RETURN(const ModernData data, LoadModernData(folder));
   PIPELAB_ASSIGN_OR_RETURN(const ModernMachines machines, LoadModernMachines());
-  const std::vector<ModernResult> all = PredictAll(rows, models, machines);
-  report.AddTable(CoverageTable(all));
-  report.AddTable(ErrorTable(all));
-  report.AddTable(MemoryTable(all));
+  const std::vector<ModernResult> all = PredictAll(data, machines);
+  for (Table (*table)(const std::vector<ModernResult>&) :
+       {CoverageTable, ErrorTable, MemoryTable, SwitchTable, AssumedTable}) {
+    report.AddTable(table(all));
+  }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
   return absl::OkStatus();
 }

@@ -5,11 +5,18 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "models/specs/kept_activations.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "experiments/modern/flash_attention.h"
+#include "experiments/modern/modern_model.h"
+#include "models/specs/adapters.h"
 #include "models/specs/megatron_kernels.h"
+#include "models/specs/recomputed_modules.h"
 #include "models/zoo/layer_groups.h"
+#include "pipelines/step/block_layout.h"
+#include "pipelines/step/megatron_graph.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -20,89 +27,68 @@ absl::Status Not(const Parts&... why) {
   return absl::FailedPreconditionError(absl::StrCat(why...));
 }
 
-absl::StatusOr<GptConfig> ModelOf(const ModernModel& m, const ModernRow& row) {
-  GptConfig c;
-  if (m.experts > 0) return Not("experts");
-  if (absl::StrContains(m.attention, "swiglu")) {
-    c = LlamaConfig(m.layers, m.hidden, m.heads, m.feed_forward, row.tokens, m.vocabulary);
-  } else if (absl::StrContains(m.attention, "gelu") ||
-             absl::StrContains(m.attention, "squared ReLU")) {
-    c.layers = m.layers;
-    c.hidden = m.hidden;
-    c.heads = m.heads;
-    c.tokens = row.tokens;
-    c.feed_forward = m.feed_forward;
-  } else {
-    return Not("attention \"", m.attention.substr(0, m.attention.find(':')), "\"");
-  }
-  if (absl::StrContains(m.attention, "sliding")) return Not("attention with sliding windows");
-  c.query_key_norms = absl::StrContains(m.attention, "qk norm");
-  if (absl::StrContains(m.attention, "qkv bias")) c.biases = Biases::kQueryKeyValue;
-  c.kv_heads = m.kv_heads;
-  c.head_size = m.head_size;
-  // Each device of a tensor-parallel group has as many words.
-  c.vocabulary = (m.vocabulary + row.tensor - 1) / row.tensor * row.tensor;
-  c.tied_embeddings = m.tied;
-  return c;
-}
-
-absl::StatusOr<Sharding> ShardingOf(const ModernRow& row, int64_t copies) {
+// A number says how many ranks divide the weights. torchtitan prints it without the ranks of
+// context parallelism, which shard too.
+absl::Status TakeSharding(const ModernRow& row, StepConfig* c) {
   const std::string& s = row.sharding;
-  if (s == "zero0") return Sharding::kReplicated;
-  if (s == "zero1" || s == "0" || s.empty() || s == "distributed optimizer") {
-    return Sharding::kOptimizer;
+  const int copies = c->copies();
+  int64_t ranks = 0;
+  if (s == "zero0") {
+    c->sharding = Sharding::kReplicated;
+  } else if (s == "zero1" || s == "0" || s.empty() || s == "distributed optimizer") {
+    c->sharding = Sharding::kOptimizer;
+  } else if (s == "zero2" || s == "SHARD_GRAD_OP") {
+    c->sharding = Sharding::kGradients;
+  } else if (s == "FULL_SHARD") {
+    c->sharding = Sharding::kFully;
+  } else if (absl::SimpleAtoi(s, &ranks) && ranks > 0) {
+    if (row.group == "titan") ranks *= row.context;
+    if (copies % ranks != 0) return Not("shards that do not divide the copies");
+    c->sharding = ranks == 1 ? Sharding::kReplicated : Sharding::kFully;
+    if (ranks > 1 && ranks < copies) c->shards = static_cast<int>(ranks);
+  } else {
+    return Not("sharding \"", s, "\"");
   }
-  if (s == "zero2" || s == "SHARD_GRAD_OP") return Sharding::kGradients;
-  if (s == "FULL_SHARD" || s == absl::StrCat(copies)) return Sharding::kFully;
-  return Not("shards over a part of the data-parallel copies");
+  if (copies == 1) c->sharding = Sharding::kReplicated;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Recompute> RecomputeOf(const std::string& word) {
-  if (word.empty() || word == "none") return Recompute::kNone;
-  if (absl::StartsWith(word, "full layer")) return Recompute::kBlocks;
-  // Fused attention keeps no scores: nothing else of its core is there to be computed again.
-  if (word == "selective:core_attn") return Recompute::kNone;
-  return Not("recomputation \"", word, "\"");
+// Modules' names are checked where they are used.
+absl::Status TakeRecomputation(const ModernRow& row, ModernStep* step) {
+  const std::string& word = row.recompute;
+  if (word.empty() || word == "none") return absl::OkStatus();
+  if (absl::StartsWith(word, "full layer")) {
+    step->config.recompute = Recompute::kBlocks;
+    return absl::OkStatus();
+  }
+  constexpr absl::string_view kModules = "selective:";
+  if (!absl::StartsWith(word, kModules)) return Not("recomputation \"", word, "\"");
+  step->recomputed = absl::StrSplit(word.substr(kModules.size()), '+');
+  return absl::OkStatus();
 }
 
 // Scales of blocks of 32 numbers (MXFP8) cost what those of a tensor do.
 bool IsFp8(const ModernRow& row) { return row.precision == "FP8" || row.precision == "MXFP8"; }
 
 absl::Status CheckDegrees(const ModernRow& row) {
-  if (absl::StrContains(row.id, "-lora-")) return Not("adapters alone are trained (LoRA)");
   if (row.precision != "BF16" && !IsFp8(row)) return Not("precision ", row.precision);
   if (absl::StrContains(row.kernels, "cpu_offloading")) return Not("activations on the host");
-  if (row.expert > 1) return Not("expert parallelism");
   if (row.batch == 0 || row.micro_batch == 0) return Not("batch or micro-batch not printed");
   if (!row.Seconds().has_value()) return Not("no time printed");
   return absl::OkStatus();
 }
 
-// Even blocks a stage, the embedding with the first and the head with the last; "" where the
-// blocks do not divide, and stages are cut by time.
-std::string LayoutOf(const GptConfig& model, int64_t stages) {
-  if (model.layers % stages != 0) return "";
-  std::vector<int64_t> layers(stages, 2 * model.layers / stages);
-  ++layers.front();
-  ++layers.back();
-  return absl::StrJoin(layers, "+");
-}
-
-// FSDP gathers the weights of a block before each of its passes, and lets them go: of one device
-// that has a stage for each block.
-void GatherByBlock(const GptConfig& model, StepConfig* c) {
-  c->scheme = "interleaved";
-  c->virtual_stages = static_cast<int>(model.layers);
-  c->layout = LayoutOf(model, model.layers);
-  c->residency = Residency::kMicroBatch;
-}
-
-absl::StatusOr<StepConfig> ConfigOf(const ModernRow& row, const GptConfig& model) {
+absl::Status CheckGrid(const ModernRow& row, const GptConfig& model) {
   const int64_t grid = row.tensor * row.pipeline * row.context;
   const int64_t data = grid > 0 ? row.gpus / grid : 0;
   if (data == 0 || data * grid != row.gpus) return Not("grid that is not the GPUs");
   if (row.batch % (data * row.micro_batch) != 0) return Not("batch that the grid does not divide");
   if (model.kv_heads % row.tensor != 0) return Not("more devices than heads of keys");
+  return absl::OkStatus();
+}
+
+StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
+  const int64_t data = row.gpus / (row.tensor * row.pipeline * row.context);
   StepConfig c;
   c.scheme = row.virtual_stages > 1 ? "interleaved" : "1f1b";
   c.pipeline = static_cast<int>(row.pipeline);
@@ -114,29 +100,64 @@ absl::StatusOr<StepConfig> ConfigOf(const ModernRow& row, const GptConfig& model
   c.micro_batches = static_cast<int>(row.batch / (data * row.micro_batch));
   c.sequence_parallel = row.tensor > 1;
   c.overlap_pipeline = false;
-  c.layout = LayoutOf(model, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
-  PIPELAB_ASSIGN_OR_RETURN(c.sharding, ShardingOf(row, c.copies()));
-  if (c.copies() == 1) c.sharding = Sharding::kReplicated;
-  if (c.sharding == Sharding::kFully && row.pipeline == 1) GatherByBlock(model, &c);
-  PIPELAB_ASSIGN_OR_RETURN(c.recompute, RecomputeOf(row.recompute));
+  c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
   return c;
+}
+
+// Megatron-LM's example of 175B and torchtitan's pipelines have micro-batches of one sample, where
+// nothing else is said.
+int64_t DefaultMicroBatch(const ModernRow& row) {
+  return row.group == "mlm" || row.group == "titan" ? 1 : 0;
+}
+
+// Adapters' rank in Megatron-Bridge's recipes; what it takes hardly depends on it.
+constexpr int64_t kAdapterRank = 32;
+
+// [pipeline device] Of weights that are not trained, which keep 2 bytes a number.
+std::vector<Bytes> FrozenWeights(const ModelGraph& trained, const Step& step) {
+  std::vector<Bytes> bytes(step.config.pipeline);
+  const Placement& placement = step.program.schedule.placement;
+  for (int stage = 0; stage < step.partition.num_stages(); ++stage) {
+    const int device = placement.groups[0][stage][0] / step.members;
+    for (const int layer : step.partition.layers[stage]) {
+      for (const ParameterSpec& p : trained.layers[layer].parameters) {
+        bytes[device] += Bytes(2 * p.size_on(step.config.split()));
+      }
+    }
+  }
+  return bytes;
 }
 
 }  // namespace
 
-absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
+absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
+                                     const std::vector<ModernModel>& models,
                                      const ModernMachines& machines) {
+  ModernRow row = printed;
+  ModernStep step;
   const auto machine = machines.by_gpu.find(row.gpu);
   if (machine == machines.by_gpu.end()) return Not("GPU ", row.gpu);
   const auto model = std::find_if(models.begin(), models.end(),
                                   [&](const ModernModel& m) { return m.id == row.model; });
   if (model == models.end()) return Not("model of an unknown shape");
+  if (row.micro_batch == 0) row.micro_batch = DefaultMicroBatch(row);
+  step.assumed = row.micro_batch != printed.micro_batch;
   PIPELAB_RETURN_IF_ERROR(CheckDegrees(row));
-  ModernStep step;
   PIPELAB_ASSIGN_OR_RETURN(step.model, ModelOf(*model, row));
-  PIPELAB_ASSIGN_OR_RETURN(step.config, ConfigOf(row, step.model));
+  PIPELAB_RETURN_IF_ERROR(CheckGrid(row, step.model));
+  step.config = GridOf(row, step.model);
+  PIPELAB_RETURN_IF_ERROR(TakeSharding(row, &step.config));
+  GatherByBlock(step.model.layers, &step.config);
+  PIPELAB_RETURN_IF_ERROR(TakeRecomputation(row, &step));
+  if (absl::StrContains(row.id, "-lora-")) step.adapter_rank = kAdapterRank;
+  if (step.adapter_rank > 0 && ShardsGradients(step.config.sharding)) {
+    return Not("adapters beside sharded weights");
+  }
   const bool nanotron = row.group == "nanotron";
   step.cluster = nanotron ? machines.nanotron : machine->second;
+  if (nanotron || row.group == "foundry" || row.group == "titan") {
+    TakeFlashAttention2(row.gpu, model->head_size, row.tokens, &step.cluster);
+  }
   step.type = IsFp8(row) ? NumberType::kFp8 : NumberType::kBf16;
   if (step.cluster.device.peaks.count(step.type) == 0) return Not("precision ", row.precision);
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
@@ -149,16 +170,30 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<Mod
 absl::StatusOr<StepPrediction> Predict(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(step.model));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, step.config.split(), "tensor parallelism"));
-  const ProductInputs inputs =
-      step.type == NumberType::kFp8 ? ProductInputs::kHalfAsWide : ProductInputs::kAsActivations;
-  const GroupedModel model = GroupByName(WithMegatronActivations(
-      WithMegatronKernels(std::move(graph), AttentionKernels::kFused), inputs));
+  graph = MegatronGraph(std::move(graph), AttentionKernels::kFused, step.type);
+  PIPELAB_ASSIGN_OR_RETURN(graph, WithRecomputedModules(std::move(graph), step.recomputed,
+                                                        ProductInputsUnder(step.type)));
+  ModelGraph trained;
+  if (step.adapter_rank > 0) {
+    trained = graph;
+    graph = WithAdapters(std::move(graph), step.adapter_rank);
+  }
+  const GroupedModel model = GroupByName(std::move(graph));
   StepModel on;
   on.model = &model;
   on.cluster = &step.cluster;
   on.type = step.type;
   on.optimizer_tensors = step.optimizer_tensors;
-  return PredictStep(on, step.config);
+  PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(on, step.config));
+  if (step.adapter_rank == 0) return p;
+  p.largest_device = Bytes(0);
+  const std::vector<Bytes> frozen = FrozenWeights(trained, p.step);
+  for (size_t d = 0; d < p.devices.size(); ++d) {
+    p.devices[d].memory += frozen[d];
+    p.largest_device = std::max(p.largest_device, p.devices[d].memory);
+  }
+  p.fits = p.largest_device <= p.step.device_memory;
+  return p;
 }
 
 }  // namespace pipelab

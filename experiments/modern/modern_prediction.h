@@ -13,6 +13,7 @@
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,7 +31,12 @@ struct ModernStep {
   StepConfig config;
   ClusterSpec cluster;
   NumberType type = NumberType::kBf16;
-  int optimizer_tensors = 2;  // beside weights and gradients, of 4 bytes a number each
+  int optimizer_tensors = 2;            // beside weights and gradients, of 4 bytes a number each
+  std::vector<std::string> recomputed;  // models/specs/recomputed_modules.h
+  int64_t adapter_rank = 0;             // 0: all weights are trained
+  // The row does not print its micro-batch, which is taken to be its system's default. Such rows
+  // are judged by themselves.
+  bool assumed = false;
 };
 
 // Machines by the rows' name of the GPU: "H100", "A100-80GB", "A100-40GB".
@@ -40,7 +46,7 @@ struct ModernMachines {
 };
 
 // FailedPrecondition where the row cannot be a step of ours, with a reason that rows share:
-// "experts", "precision MXFP8", "context parallelism".
+// "precision NVFP4", "Mamba layers".
 absl::StatusOr<ModernStep> StepOfRow(const ModernRow& row, const std::vector<ModernModel>& models,
                                      const ModernMachines& machines);
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "experiments/modern/modern_model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
@@ -92,6 +93,107 @@ TEST(StepOfRow, TakesTheModelsSizes) {
   EXPECT_EQ(step.optimizer_tensors, 2);
 }
 
+TEST(StepOfRow, TakesPartsOfTheCopies) {
+  ModernRow row = Row();
+  row.tensor = row.pipeline = 1;
+  row.sharding = "8";
+  EXPECT_EQ(ConfigOf(row),
+            "interleaved:P=1,T=1,D=16,V=8,b=2,M=2,sharding=fully,shards=8,"
+            "layout=3+2+2+2+2+2+2+3,gathers_each,no_pipeline_overlap");
+  row.sharding = "1";
+  EXPECT_EQ(ConfigOf(row), "1f1b:P=1,T=1,D=16,V=0,b=2,M=2,no_pipeline_overlap");
+  // torchtitan's number counts no ranks of context parallelism.
+  row.group = "titan";
+  row.context = 2;
+  EXPECT_EQ(ConfigOf(row),
+            "interleaved:P=1,T=1,D=8,V=8,b=2,M=4,C=2,sharding=fully,shards=2,"
+            "layout=3+2+2+2+2+2+2+3,gathers_each,no_pipeline_overlap");
+}
+
+TEST(StepOfRow, AssumesAMicroBatchWhereASystemHasADefault) {
+  ModernRow row = Row();
+  row.micro_batch = 0;
+  EXPECT_THAT(StepOfRow(row, {Llama()}, Machines()), testing::Not(IsOk()));
+  row.group = "titan";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernStep step, StepOfRow(row, {Llama()}, Machines()));
+  EXPECT_TRUE(step.assumed);
+  EXPECT_EQ(step.config.micro_batch_size, 1);
+  EXPECT_EQ(step.config.micro_batches, 16);
+}
+
+// Two thirds of the products, and no sums of gradients; frozen weights keep 2 bytes.
+TEST(StepOfRow, TrainsAdaptersAlone) {
+  ModernRow row = Row();
+  row.tokens = 4096;
+  ModernModel large = Llama();
+  large.hidden = large.heads * 1024;
+  large.heads = 64;
+  large.kv_heads = 8;
+  large.feed_forward = 28672;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernStep whole, StepOfRow(row, {large}, Machines()));
+  row.id = "dgxc-x-lora-y";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernStep step, StepOfRow(row, {large}, Machines()));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction all, Predict(whole));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction adapters, Predict(step));
+  EXPECT_LT(adapters.step_time, all.step_time);
+  EXPECT_LT(adapters.largest_device, all.largest_device);
+  EXPECT_GT(adapters.largest_device, Bytes(2 * (BuildGpt(step.model)->num_parameters() / 2 / 2)));
+}
+
+TEST(StepOfRow, RecomputesNamedModules) {
+  ModernRow row = Row();
+  row.recompute = "selective:core_attn+layernorm";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernStep step, StepOfRow(row, {Llama()}, Machines()));
+  EXPECT_THAT(step.recomputed, testing::ElementsAre("core_attn", "layernorm"));
+  EXPECT_THAT(Predict(step), IsOk());
+  row.recompute = "selective:mhc";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernStep other, StepOfRow(row, {Llama()}, Machines()));
+  EXPECT_THAT(Predict(other).status().message(), testing::HasSubstr("mhc"));
+}
+
+TEST(ModelOf, LatentAttention) {
+  ModernModel m = Llama();
+  m.attention = "mla: q_lora 1536 kv_lora 512 nope 128 rope 64 v 128; 1 MTP layer unless told";
+  m.experts = 64;
+  m.chosen_experts = 6;
+  m.shared_experts = 2;
+  m.expert_width = 1408;
+  m.dense_layers = 1;
+  ModernRow row = Row();
+  PIPELAB_ASSERT_OK_AND_ASSIGN(GptConfig c, ModelOf(m, row));
+  EXPECT_EQ(c.latent.query_rank, 1536);
+  EXPECT_EQ(c.latent.rank, 512);
+  EXPECT_EQ(c.latent.nope_size, 128);
+  EXPECT_EQ(c.latent.rope_size, 64);
+  EXPECT_EQ(c.latent.value_size, 128);
+  EXPECT_EQ(c.experts.experts, 64);
+  EXPECT_EQ(c.experts.shared, 2);
+  EXPECT_EQ(c.expert_feed_forward, 1408);
+  EXPECT_EQ(c.dense_blocks, 1);
+  EXPECT_EQ(c.layers, 9);
+  row.notes = "w/o MTP; GA=32";
+  m.attention = "mla: no q_lora, kv_lora 512 nope 128 rope 64 v 128";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(c, ModelOf(m, row));
+  EXPECT_EQ(c.latent.query_rank, 0);
+  EXPECT_EQ(c.layers, 8);
+}
+
+// 6 flops of each parameter of a product and token, and attention.
+TEST(SecondsFromFlops, CountsAsTheSourceDoes) {
+  ModernRow row = Row();
+  row.step_seconds.reset();
+  row.tflops = 100;
+  EXPECT_FALSE(SecondsFromFlops(Llama(), row).has_value());
+  const double block = 1024.0 * (2 * 1024 + 2 * 256 + 3 * 2816), tokens = 64 * 1024;
+  const auto expected = [&](double attention) {
+    return 6 * tokens * (8 * (block + attention) + 1024.0 * 32001) / (100e12 * 16);
+  };
+  row.group = "mlm";
+  EXPECT_NEAR(*SecondsFromFlops(Llama(), row), expected(2 * 1024.0 * 1024), 1e-9);
+  row.group = "mbridge";
+  EXPECT_NEAR(*SecondsFromFlops(Llama(), row), expected(1024.0 * 1024), 1e-9);
+}
+
 TEST(StepOfRow, SaysWhyNot) {
   const auto why = [](const auto& change) {
     ModernRow row = Row();
@@ -106,12 +208,16 @@ TEST(StepOfRow, SaysWhyNot) {
   EXPECT_EQ(why([](R* r, M*) { r->gpu = "B200"; }), "GPU B200");
   EXPECT_EQ(why([](R* r, M*) { r->model = "x"; }), "model of an unknown shape");
   EXPECT_EQ(why([](R* r, M*) { r->precision = "NVFP4"; }), "precision NVFP4");
-  EXPECT_EQ(why([](R* r, M*) { r->id = "dgxc-llama-lora-8g"; }),
-            "adapters alone are trained (LoRA)");
+  EXPECT_EQ(why([](R* r, M*) {
+              r->id = "dgxc-llama-lora-8g";
+              r->sharding = "FULL_SHARD";
+            }),
+            "adapters beside sharded weights");
   EXPECT_EQ(why([](R* r, M*) { r->kernels = "cpu_offloading=40"; }), "activations on the host");
-  EXPECT_EQ(why([](R* r, M*) { r->expert = 2; }), "expert parallelism");
-  EXPECT_EQ(why([](R*, M* m) { m->experts = 8; }), "experts");
-  EXPECT_EQ(why([](R*, M* m) { m->attention = "mla: q_lora 1536"; }), "attention \"mla\"");
+  EXPECT_EQ(why([](R*, M* m) { m->attention = "hybrid: pattern MEME"; }), "Mamba layers");
+  EXPECT_EQ(why([](R*, M* m) { m->attention = "compressed sparse attention: 1"; }),
+            "compressed sparse attention");
+  EXPECT_EQ(why([](R*, M* m) { m->attention = "linear: 1"; }), "attention \"linear\"");
   EXPECT_EQ(why([](R*, M* m) { m->attention += " sliding window"; }),
             "attention with sliding windows");
   EXPECT_EQ(why([](R* r, M*) { r->micro_batch = 0; }), "batch or micro-batch not printed");
@@ -123,8 +229,8 @@ TEST(StepOfRow, SaysWhyNot) {
               r->pipeline = 1;
             }),
             "more devices than heads of keys");
-  EXPECT_EQ(why([](R* r, M*) { r->sharding = "8"; }),
-            "shards over a part of the data-parallel copies");
+  EXPECT_EQ(why([](R* r, M*) { r->sharding = "8"; }), "shards that do not divide the copies");
+  EXPECT_EQ(why([](R* r, M*) { r->sharding = "DDP"; }), "sharding \"DDP\"");
   EXPECT_EQ(why([](R* r, M*) { r->recompute = "selective op"; }), "recomputation \"selective op\"");
 }
 

@@ -1,46 +1,68 @@
-// What comes of the rows (modern_rows.h): each predicted beside measured, or why not; tables by
-// source, machine, model and axis; claims.
+// What comes of the rows (modern_rows.h): each predicted beside measured, or why not. Tables of
+// them: modern_tables.h; claims: modern_claims.h.
 //
-//   const std::vector<ModernResult> all = PredictAll(rows, models, machines);
-//   report.AddTable(CoverageTable(all));  report.AddTable(ErrorTable(all));
-//   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
+//   PIPELAB_ASSIGN_OR_RETURN(const ModernData data, LoadModernData(folder));
+//   const std::vector<ModernResult> all = PredictAll(data, machines);
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_RESULTS_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_RESULTS_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "experiments/modern/modern_prediction.h"
 #include "experiments/modern/modern_rows.h"
-#include "experiments/report/claim.h"
-#include "experiments/report/table.h"
+#include "experiments/validation/error_summary.h"
+#include "tools/base/units.h"
 
 namespace pipelab {
 
+struct ModernData {
+  std::vector<ModernModel> models;
+  std::vector<ModernRow> rows;  // with a time where one follows from printed flops
+};
+
+// modern_training_rows.csv and modern_models.csv.
+absl::StatusOr<ModernData> LoadModernData(const std::string& folder);
+
+// What a row trains: rows of one kind are judged together.
+enum class ModernKind : uint8_t { kDense, kExperts, kAdapters };
+const char* ModernKindName(ModernKind kind);
+
 struct ModernResult {
   const ModernRow* row = nullptr;
+  ModernKind kind = ModernKind::kDense;
   std::string why_not;       // empty: predicted
   bool calibrating = false;  // counted nowhere
+  bool assumed = false;      // ModernStep::assumed: counted by themselves
   double factor = 1;         // what the efficiencies of its machine are times, by calibration
   double seconds = 0;        // of a step
   Bytes memory, device_memory;
-  // What the nearest row of the same source and another model took, scaled by the flops of a GPU;
-  // none where there is no other model.
+  // What the nearest row of the same source, kind and another model took, scaled by the flops of a
+  // GPU; none where there is no other model.
   absl::optional<double> nearest_seconds;
 
-  bool judged() const { return why_not.empty() && !calibrating; }
+  bool judged() const { return why_not.empty() && !calibrating && !assumed; }
 };
 
-// The rows must outlive the results.
-std::vector<ModernResult> PredictAll(const std::vector<ModernRow>& rows,
-                                     const std::vector<ModernModel>& models,
-                                     const ModernMachines& machines);
+// The data must outlive the results.
+std::vector<ModernResult> PredictAll(const ModernData& data, const ModernMachines& machines);
 
-Table CoverageTable(const std::vector<ModernResult>& all);  // rows by source, and why not
-Table ErrorTable(const std::vector<ModernResult>& all);     // of a step's time
-Table MemoryTable(const std::vector<ModernResult>& all);    // of rows that printed a peak
-std::vector<Claim> ModernClaims(const std::vector<ModernResult>& all);
+// Measured beside predicted times of the judged rows that are chosen, or what the nearest rows
+// took.
+using ModernChoice = std::function<bool(const ModernResult&)>;
+std::vector<TimedPrediction> TimesOf(const std::vector<ModernResult>& all,
+                                     const ModernChoice& choice);
+std::vector<TimedPrediction> NearestTimesOf(const std::vector<ModernResult>& all,
+                                            const ModernChoice& choice);
+// The same of rows that are `assumed`.
+std::vector<TimedPrediction> AssumedTimesOf(const std::vector<ModernResult>& all,
+                                            const ModernChoice& choice);
+// Peak memory as times, in bytes, of judged rows that print it.
+std::vector<TimedPrediction> PeaksOf(const std::vector<ModernResult>& all,
+                                     const ModernChoice& choice);
 
 }  // namespace pipelab
 

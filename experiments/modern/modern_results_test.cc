@@ -5,8 +5,11 @@
 #include <cmath>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "experiments/modern/modern_claims.h"
 #include "experiments/modern/modern_machines.h"
+#include "experiments/modern/modern_tables.h"
+#include "experiments/report/claim.h"
+#include "experiments/report/table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/base/file.h"
@@ -22,15 +25,10 @@ TEST(ModernResults, OfThePublishedRows) {
   if (!ReadFile(folder + "/modern_training_rows.csv").ok()) {
     GTEST_SKIP() << "measured: no modern_training_rows.csv";
   }
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string rows_text,
-                               ReadFile(folder + "/modern_training_rows.csv"));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string models_text,
-                               ReadFile(folder + "/modern_models.csv"));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto rows, ParseModernRows(rows_text, "rows"));
-  PIPELAB_ASSERT_OK_AND_ASSIGN(const auto models, ParseModernModels(models_text, "models"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernData data, LoadModernData(folder));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const ModernMachines machines, LoadModernMachines());
-  EXPECT_EQ(rows.size(), 1857u);
-  const std::vector<ModernResult> all = PredictAll(rows, models, machines);
+  EXPECT_EQ(data.rows.size(), 1857u);
+  const std::vector<ModernResult> all = PredictAll(data, machines);
   int64_t predicted = 0, fit = 0, largest = 0, near = 0;
   for (const ModernResult& r : all) {
     if (!r.why_not.empty()) continue;
@@ -44,7 +42,8 @@ TEST(ModernResults, OfThePublishedRows) {
   EXPECT_GE(fit, 1300);
   EXPECT_EQ(largest, 9);
   EXPECT_GE(near, 8);
-  for (const Table& table : {CoverageTable(all), ErrorTable(all), MemoryTable(all)}) {
+  for (const Table& table : {CoverageTable(all), ErrorTable(all), MemoryTable(all),
+                             SwitchTable(all), AssumedTable(all)}) {
     EXPECT_THAT(table.status(), IsOk()) << table.id();
   }
   for (const Claim& claim : ModernClaims(all)) EXPECT_THAT(CheckClaim(claim), IsOk()) << claim.id;

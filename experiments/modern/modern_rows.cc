@@ -74,7 +74,11 @@ absl::StatusOr<ModernModel> ReadModel(const Cells& cells) {
        {std::make_pair("layers", &m.layers), std::make_pair("hidden", &m.hidden),
         std::make_pair("heads", &m.heads), std::make_pair("kv_heads", &m.kv_heads),
         std::make_pair("head_dim", &m.head_size), std::make_pair("ffn", &m.feed_forward),
-        std::make_pair("vocab", &m.vocabulary), std::make_pair("experts", &m.experts)}) {
+        std::make_pair("vocab", &m.vocabulary), std::make_pair("experts", &m.experts),
+        std::make_pair("experts_per_token", &m.chosen_experts),
+        std::make_pair("shared_experts", &m.shared_experts),
+        std::make_pair("moe_ffn", &m.expert_width),
+        std::make_pair("dense_layers", &m.dense_layers)}) {
     PIPELAB_RETURN_IF_ERROR(cells.Take(column, value));
   }
   return m;
@@ -85,6 +89,7 @@ absl::StatusOr<ModernRow> ReadRow(const Cells& cells) {
   r.line = cells.line();
   r.id = cells.Text("id");
   r.group = r.id.substr(0, r.id.find('-'));
+  r.tag = cells.Text("tag");
   r.gpu = cells.Text("gpu");
   r.precision = cells.Text("precision");
   r.model = cells.Text("model");
@@ -101,7 +106,9 @@ absl::StatusOr<ModernRow> ReadRow(const Cells& cells) {
   }
   PIPELAB_RETURN_IF_ERROR(cells.Take("tokens_per_s_per_gpu", &r.tokens_per_second));
   PIPELAB_RETURN_IF_ERROR(cells.Take("step_s", &r.step_seconds));
-  r.peak_gb = PeakIn(cells.Text("notes"));
+  PIPELAB_RETURN_IF_ERROR(cells.Take("tflops_per_gpu", &r.tflops));
+  r.notes = cells.Text("notes");
+  r.peak_gb = PeakIn(r.notes);
   return r;
 }
 
@@ -132,17 +139,36 @@ absl::StatusOr<std::vector<ModernModel>> ParseModernModels(absl::string_view tex
                                                            absl::string_view what) {
   return ReadAll(text, what,
                  {"id", "layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab",
-                  "experts", "tie_embeddings", "attention"},
+                  "experts", "experts_per_token", "shared_experts", "moe_ffn", "dense_layers",
+                  "tie_embeddings", "attention"},
                  ReadModel);
 }
 
 absl::StatusOr<std::vector<ModernRow>> ParseModernRows(absl::string_view text,
                                                        absl::string_view what) {
-  return ReadAll(
-      text, what,
-      {"id", "gpu", "precision", "model", "recompute", "fsdp", "gpus", "seq", "gbs", "mbs", "tp",
-       "pp", "cp", "ep", "vp", "kernels", "tokens_per_s_per_gpu", "step_s", "notes"},
-      ReadRow);
+  return ReadAll(text, what,
+                 {"id",
+                  "tag",
+                  "gpu",
+                  "precision",
+                  "model",
+                  "recompute",
+                  "fsdp",
+                  "gpus",
+                  "seq",
+                  "gbs",
+                  "mbs",
+                  "tp",
+                  "pp",
+                  "cp",
+                  "ep",
+                  "vp",
+                  "kernels",
+                  "tokens_per_s_per_gpu",
+                  "tflops_per_gpu",
+                  "step_s",
+                  "notes"},
+                 ReadRow);
 }
 
 }  // namespace pipelab

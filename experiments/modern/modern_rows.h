@@ -25,7 +25,9 @@ struct ModernModel {
   std::string id;  // "llama3-8b"
   int64_t layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_size = 0;
   int64_t feed_forward = 0, vocabulary = 0;
-  int64_t experts = 0;    // 0: dense
+  // 0 experts: dense. Of a model with them, those that each token takes, those that all tokens take
+  // besides, one's width, and the first blocks without.
+  int64_t experts = 0, chosen_experts = 0, shared_experts = 0, expert_width = 0, dense_layers = 0;
   bool tied = false;      // embedding and head
   std::string attention;  // in words: "gqa swiglu"
 };
@@ -33,12 +35,14 @@ struct ModernModel {
 struct ModernRow {
   int line = 0;           // of the file, from 1
   std::string id, group;  // "nanotron-1.34b-...": group "nanotron"
+  std::string tag;        // "read", "read-2nd", "recalled": how its figures are known
   std::string gpu, precision, model;
-  std::string recompute, sharding, kernels;  // the columns recompute, fsdp and kernels
+  std::string recompute, sharding, kernels, notes;  // sharding: the column fsdp
   // 0: not printed. Of a degree, no parallelism of that kind.
   int64_t gpus = 0, tokens = 0, batch = 0, micro_batch = 0;
   int64_t tensor = 1, pipeline = 1, context = 1, expert = 1, virtual_stages = 1;
   absl::optional<double> tokens_per_second, step_seconds;  // of a GPU; of a step
+  absl::optional<double> tflops;                           // of a GPU, as its source counts them
   absl::optional<double> peak_gb;                          // 1e9 bytes; in the notes of some
 
   // Of a step, where it follows from what was printed.

@@ -10,12 +10,14 @@ namespace {
 
 TEST(ModernRowsFuzz, TwentyThousandMutations) {
   const std::string rows =
-      "id,gpu,gpus,precision,model,seq,gbs,mbs,tp,pp,cp,ep,vp,fsdp,recompute,"
-      "tokens_per_s_per_gpu,step_s,notes,kernels\n"
-      "a-1,H100,64,BF16,m,4096,256,1,2,4,1,,3,zero1,none,100,,\"peak memory 24.5 GB; x\",\n";
+      "id,tag,gpu,gpus,precision,model,seq,gbs,mbs,tp,pp,cp,ep,vp,fsdp,recompute,"
+      "tokens_per_s_per_gpu,step_s,notes,kernels,tflops_per_gpu\n"
+      "a-1,read,H100,64,BF16,m,4096,256,1,2,4,1,,3,zero1,none,100,,\"peak memory 24.5 GB; "
+      "x\",,400\n";
   const std::string models =
-      "id,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,experts,tie_embeddings,attention\n"
-      "m,4,64,8,2,8,96,1000,,yes,gqa swiglu\n";
+      "id,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,experts,experts_per_token,"
+      "shared_experts,moe_ffn,dense_layers,tie_embeddings,attention\n"
+      "m,4,64,8,2,8,96,1000,8,2,1,32,1,yes,gqa swiglu\n";
   ASSERT_TRUE(ParseModernRows(rows, "f").ok());
   ASSERT_TRUE(ParseModernModels(models, "f").ok());
   RunMutations({rows, models}, 20000);

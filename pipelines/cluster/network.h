@@ -54,6 +54,20 @@ struct Route {
   std::vector<LinkUse> uses;  // each link at most once
 };
 
+// To the nearest nanosecond, and 2^62 of them at most; at a bandwidth of 0, which is infinite, 0.
+Nanoseconds TransferTime(double bytes, BytesPerSecond bandwidth);
+
+// Latency and bandwidth of a route that nothing else uses. Bandwidth 0: infinite.
+struct PathCost {
+  Nanoseconds latency;
+  BytesPerSecond bandwidth{0};
+
+  // Without the latency: from the first byte's begin to the last byte's end.
+  Nanoseconds TransferTime(Bytes bytes) const {
+    return pipelab::TransferTime(static_cast<double>(bytes.value()), bandwidth);
+  }
+};
+
 // Of a collective's members. A collective of n bytes takes s = ranks - 1 steps (an all-reduce twice
 // as many), in which each rank sends n s / ranks.
 struct RingRoute {
@@ -61,6 +75,10 @@ struct RingRoute {
   Nanoseconds step_latency;   // all links included
   Nanoseconds overhead;       // once a collective
   std::vector<LinkUse> uses;  // loads are for each byte that one rank sends
+  // Where the ranks are one of several groups that have the same, each rank sums its part with its
+  // likes in the others: by a ring of `groups`, whose steps take this. No gather needs it.
+  int64_t groups = 1;
+  PathCost across = {};
 };
 
 struct Network {
@@ -101,19 +119,6 @@ RingRoute RingOf(const Network& network, absl::Span<const int> devices);
 // What a transfer gets that has these links to itself. 0: infinite.
 BytesPerSecond BandwidthOf(const Network& network, absl::Span<const LinkUse> uses);
 
-// To the nearest nanosecond, and 2^62 of them at most; at a bandwidth of 0, which is infinite, 0.
-Nanoseconds TransferTime(double bytes, BytesPerSecond bandwidth);
-
-// Latency and bandwidth of a route that nothing else uses. Bandwidth 0: infinite.
-struct PathCost {
-  Nanoseconds latency;
-  BytesPerSecond bandwidth{0};
-
-  // Without the latency: from the first byte's begin to the last byte's end.
-  Nanoseconds TransferTime(Bytes bytes) const {
-    return pipelab::TransferTime(static_cast<double>(bytes.value()), bandwidth);
-  }
-};
 PathCost CostOfPath(const Network& network, int from, int to);
 
 }  // namespace pipelab

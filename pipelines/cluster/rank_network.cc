@@ -81,6 +81,7 @@ class RankNetwork::Builder {
     const BytesPerSecond own = BandwidthUnder(cluster_, ring.loads);
     route.uses.push_back({static_cast<int>(network_.links.size()), width});
     network_.links.push_back({absl::StrCat("ring of ", route.ranks), Nanoseconds(0), own});
+    if (devices.size() % grid_.members == 0) AddGroups(width, &route);
     std::set<int> members;
     for (const int d : devices) members.insert(d % grid_.members);
     for (const auto& [key, load] : ring.loads) AddShared(key, load * width, members, &route);
@@ -90,6 +91,20 @@ class RankNetwork::Builder {
   Network Take() { return std::move(network_); }
 
  private:
+  // Likes of one rank, as many rings at once as there are ranks in a group.
+  void AddGroups(double width, RingRoute* route) const {
+    route->groups = grid_.data / grid_.sharing();
+    if (route->groups == 1) return;
+    RingCrossing ring;
+    for (int64_t g = 0; g < route->groups; ++g) {
+      ring.ranks.push_back(grid_.rank(0, g * grid_.sharing()));
+    }
+    ring.rings = grid_.sharing() * grid_.tensor;
+    const RingLoads loads = LoadsOfRing(cluster_, ring);
+    route->across = {loads.step_latency,
+                     BytesPerSecond(BandwidthUnder(cluster_, loads.loads).value() / width)};
+  }
+
   // All copies of each pipeline device, where all members are there; else those of one member.
   RingCrossing RanksOf(const std::vector<int>& devices) const {
     std::set<int> pipeline;
@@ -102,7 +117,7 @@ class RankNetwork::Builder {
       return ring;
     }
     for (const int p : pipeline) {
-      for (int64_t d = 0; d < grid_.data; ++d) ring.ranks.push_back(grid_.rank(p, d));
+      for (int64_t d = 0; d < grid_.sharing(); ++d) ring.ranks.push_back(grid_.rank(p, d));
     }
     std::sort(ring.ranks.begin(), ring.ranks.end());
     ring.rings = grid_.tensor;
@@ -168,7 +183,8 @@ int64_t RankGrid::copies_within(int64_t ranks) const {
 RankNetwork::RankNetwork(const ClusterSpec* cluster, const RankGrid& grid)
     : cluster_(cluster), grid_(grid) {
   CHECK_LE(grid_.ranks(), cluster_->max_devices());
-  CHECK_EQ(grid_.data % grid_.members, 0);
+  CHECK_EQ(grid_.data % grid_.sharing(), 0);
+  CHECK_EQ(grid_.sharing() % grid_.members, 0);
   CHECK_EQ(grid_.data % grid_.context, 0);
   message_overhead_ = MessageOverhead();
 }

@@ -62,7 +62,10 @@ struct RankGrid {
   // C, of `data`: devices with parts of the same samples' tokens, which lie side by side, in groups
   // of T. With tp-pp-dp each pipeline device has them together.
   int64_t context = 1;
-  int members = 1;  // devices of the program for each pipeline device; divides `data`
+  // Ranks of `data` that share state, which lie side by side: rings are of these, and sums go on
+  // between the groups of them. 0: all.
+  int64_t shards = 0;
+  int members = 1;  // devices of the program for each pipeline device; divides the shards
   // The ranks of a tensor-parallel group send a part of a message each
   // (CostTable::divided_messages), and the receivers gather it within their group: by one more
   // call, of at most so many bytes.
@@ -76,6 +79,7 @@ struct RankGrid {
   int64_t ranks() const { return pipeline * tensor * data; }
   int64_t copies() const { return tensor * data; }  // ranks of a pipeline device
   int64_t together() const { return tensor * context; }
+  int64_t sharing() const { return shards == 0 ? data : shards; }
   // The first rank of a tensor-parallel group.
   int64_t rank(int64_t p, int64_t d = 0) const;
   // Ranks of a pipeline device among so many consecutive ranks, from a multiple of that.

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/zoo/gpt.h"
+#include "models/zoo/gpt_testing.h"
 #include "models/zoo/mmt.h"
 #include "tools/base/rng.h"
 #include "tools/base/status_matchers.h"
@@ -15,16 +15,6 @@ namespace pipelab {
 namespace {
 
 using ::testing::HasSubstr;
-
-ModelGraph Gpt(int64_t layers) {
-  GptConfig config;
-  config.layers = layers;
-  config.hidden = 16;
-  config.heads = 2;
-  config.tokens = 8;
-  config.vocabulary = 50;
-  return *BuildGpt(config);
-}
 
 std::string WrittenAgain(absl::string_view layout) {
   const auto stages = ParseMegatronLayout(layout);
@@ -74,7 +64,7 @@ TEST(ParseMegatronLayout, SaysWhatIsWrong) {
 }
 
 TEST(FormatMegatronLayout, SaysEveryStage) {
-  const ModelGraph gpt = Gpt(12);  // an embedding, 24 layers, a head
+  const ModelGraph gpt = SmallestGpt(12);  // an embedding, 24 layers, a head
   EXPECT_EQ(Written(gpt, {7, 6, 6, 7}), "Et*3|(t*3|)*2t*3L");
   EXPECT_EQ(Written(gpt, {1, 2, 2, 20, 1}), "E|(t|)*2t*10|L");
   EXPECT_EQ(Written(gpt, {26}), "Et*12L");
@@ -97,7 +87,7 @@ TEST(FormatMegatronLayout, ReadsBackWithEmptyStagesAndHeads) {
 }
 
 TEST(StageOfLayerIn, IsTheInverseOverAGrid) {
-  const ModelGraph gpt = Gpt(6);
+  const ModelGraph gpt = SmallestGpt(6);
   for (int a = 1; a <= 11; a += 2) {
     for (int b = 2; a + b <= 13; b += 2) {
       const std::vector<int> sizes = {a, b, 14 - a - b};
@@ -112,7 +102,7 @@ TEST(StageOfLayerIn, IsTheInverseOverAGrid) {
 
 TEST(StageOfLayerIn, RefusesWhatNoStageHas) {
   const auto reason = [](absl::string_view layout) {
-    return StageOfLayerIn(*ParseMegatronLayout(layout), Gpt(4)).status();
+    return StageOfLayerIn(*ParseMegatronLayout(layout), SmallestGpt(4)).status();
   };
   EXPECT_THAT(reason("Ett||ttL"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("stage 1 is empty")));
@@ -123,7 +113,8 @@ TEST(StageOfLayerIn, RefusesWhatNoStageHas) {
 }
 
 TEST(MegatronStagesOf, RefusesWhatItHasNoLettersFor) {
-  EXPECT_THAT(Written(Gpt(2), {2, 4}), HasSubstr("stages 0 and 1 share the Transformer layer"));
+  EXPECT_THAT(Written(SmallestGpt(2), {2, 4}),
+              HasSubstr("stages 0 and 1 share the Transformer layer"));
   MmtConfig config;
   config.branches = 2;
   config.layers = 1;

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "models/zoo/gpt.h"
+#include "models/zoo/gpt_testing.h"
 #include "pipelines/ir/text.h"
 #include "pipelines/planners/model_problem.h"
 #include "pipelines/schedules/catalog.h"
@@ -15,16 +15,6 @@ namespace pipelab {
 namespace {
 
 using ::testing::HasSubstr;
-
-ModelGraph Gpt(int64_t layers) {
-  GptConfig config;
-  config.layers = layers;
-  config.hidden = 16;
-  config.heads = 2;
-  config.tokens = 8;
-  config.vocabulary = 50;
-  return *BuildGpt(config);
-}
 
 // Layers as ranges of these lengths, on as many copies each.
 absl::StatusOr<PlanPipeline> Pipeline(const ModelGraph& graph, const std::vector<int>& sizes,
@@ -45,7 +35,7 @@ absl::StatusOr<PlanPipeline> Pipeline(const ModelGraph& graph, const std::vector
 
 // Copies take the 8 micro-batches in turn: each runs a schedule of its share of them.
 TEST(PyTorchCsv, IsThatOfOneCopy) {
-  const ModelGraph gpt = Gpt(6);
+  const ModelGraph gpt = SmallestGpt(6);
   for (const int copies : {1, 2}) {
     PIPELAB_ASSERT_OK_AND_ASSIGN(const Schedule wanted, MakeSchedule("1f1b", {4, 8 / copies}));
     PIPELAB_ASSERT_OK_AND_ASSIGN(const std::string text, ToCsv(wanted));

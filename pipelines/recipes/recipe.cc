@@ -7,7 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "models/specs/kept_activations.h"
+#include "pipelines/step/block_layout.h"
+#include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/step_fields.h"
 #include "tools/base/status_macros.h"
 
@@ -33,19 +34,13 @@ absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe) {
 }
 
 absl::Status GatherByBlock(Recipe* recipe) {
-  StepConfig& c = recipe->config;
-  if (c.pipeline > 1 || c.sharding != Sharding::kFully || recipe->model.layers == 1) {
-    return absl::OkStatus();
-  }
-  c.scheme = "interleaved";
-  c.virtual_stages = static_cast<int>(recipe->model.layers);
-  c.residency = Residency::kMicroBatch;
+  if (!GatherByBlock(recipe->model.layers, &recipe->config)) return absl::OkStatus();
   return SetStages(StagesOfTransformers(std::vector<int64_t>(recipe->model.layers, 1)), recipe);
 }
 
 absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe) {
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(recipe.model));
-  return WithMegatronActivations(WithMegatronKernels(std::move(graph), recipe.attention));
+  return MegatronGraph(std::move(graph), recipe.attention, recipe.type);
 }
 
 std::string ModelText(const GptConfig& m) {
@@ -63,8 +58,8 @@ std::string ModelText(const GptConfig& m) {
 absl::Status CheckExportable(const StepConfig& config, absl::string_view system) {
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
-    const absl::string_view unknown[] = {"batch_norm", "local_heads",   "replicas", "slices",
-                                         "update",     "concatenation", "execution"};
+    const absl::string_view unknown[] = {"batch_norm", "local_heads", "shards",        "replicas",
+                                         "slices",     "update",      "concatenation", "execution"};
     if (std::find(std::begin(unknown), std::end(unknown), f.key) == std::end(unknown)) continue;
     if (f.get(config) == f.get(defaults)) continue;
     return absl::InvalidArgumentError(

@@ -39,11 +39,10 @@ struct Recipe {
 // Takes the stages, and the layout for them. InvalidArgument for empty ones.
 absl::Status SetStages(std::vector<MegatronStage> stages, Recipe* recipe);
 
-// FSDP without a pipeline gathers the weights of a block before each of its passes, and lets them
-// go: one device then has a stage for each block. Changes nothing of other recipes.
+// As block_layout.h has it, and the stages for it.
 absl::Status GatherByBlock(Recipe* recipe);
 
-// Layers of these sizes with Megatron-LM's kernels and what they keep.
+// Layers of these sizes with Megatron-LM's kernels and what they keep (megatron_graph.h).
 absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe);
 
 // The model's sizes in one line.

@@ -84,8 +84,8 @@ absl::Status AddData(const StepConfig& c, Settings* s) {
     return Error("sharding=optimizer: ", kSystem,
                  " shards gradients too; sharding=gradients would do");
   }
-  s->Add("parallelism.data_parallel_replicate_degree", sharded ? 1 : c.data);
-  s->Add("parallelism.data_parallel_shard_degree", sharded ? c.data : 1);
+  s->Add("parallelism.data_parallel_replicate_degree", sharded ? c.data / c.sharing() : c.data);
+  s->Add("parallelism.data_parallel_shard_degree", sharded ? c.sharing() : 1);
   const bool kept = c.sharding == Sharding::kGradients;
   if (sharded && kept != (c.pipeline > 1)) {
     s->Add("parallelism.fsdp_reshard_after_forward", Quoted(kept ? "never" : "always"));
@@ -106,7 +106,9 @@ std::vector<std::string> TorchtitanSchemes() {
 
 absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem));
+  StepConfig without_shards = c;
+  without_shards.shards = 0;
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(without_shards, kSystem));
   if (c.recompute == Recompute::kSelective) {
     return Error("recompute=selective: ", kSystem,
                  " rebuilds other parts under that name; recompute=blocks would do");

@@ -230,12 +230,6 @@ class TorchtitanReader {
                    " there are; nearest: --devices=", NearestMultiple(devices, said));
     }
     if (shard_ < 0) shard_ = devices / said;
-    if (replicate_ > 1 && shard_ > 1) {
-      return Error("parallelism.data_parallel_replicate_degree", replicate_,
-                   ": shards over a part of the copies have no counterpart here; nearest: 1 with "
-                   "data_parallel_shard_degree = ",
-                   replicate_ * shard_);
-    }
     if (replicate_ * shard_ > kMostDegree)
       return Error("parallelism", "more than ", kMostDegree, " copies");
     r_.config.data = static_cast<int>(replicate_ * shard_);
@@ -396,6 +390,7 @@ class TorchtitanReader {
                                   {"default", "always", "never"}, "default"));
     StepConfig& c = r_.config;
     if (shard_ == 1) return absl::OkStatus();
+    if (replicate_ > 1) c.shards = static_cast<int>(shard_);
     const bool kept = reshard == "never" || (reshard == "default" && c.pipeline > 1);
     c.sharding = kept ? Sharding::kGradients : Sharding::kFully;
     if (!kept && c.pipeline > 1) c.residency = Residency::kMicroBatch;

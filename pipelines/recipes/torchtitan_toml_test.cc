@@ -83,6 +83,13 @@ TEST(ReadTorchtitanToml, PipelinesAreDividedAsTorchtitanDoes) {
             "no_pipeline_overlap");
 }
 
+TEST(ReadTorchtitanToml, ShardsWithinGroupsOfCopies) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
+                               Read(WithParallelism("data_parallel_replicate_degree = 2")));
+  EXPECT_EQ(r.config.data, 64);
+  EXPECT_EQ(r.config.shards, 32);
+}
+
 TEST(ReadTorchtitanToml, SaysTheNearestThatWouldDo) {
   EXPECT_THAT(Refusal(WithParallelism("context_parallel_degree = 2")),
               HasSubstr("parallelism.context_parallel_degree: 2: context parallelism has no"));
@@ -91,8 +98,6 @@ TEST(ReadTorchtitanToml, SaysTheNearestThatWouldDo) {
   EXPECT_THAT(Refusal(WithParallelism("tensor_paralel_degree = 2")),
               HasSubstr("parallelism.tensor_paralel_degree: no key of torchtitan; did you mean "
                         "tensor_parallel_degree?"));
-  EXPECT_THAT(Refusal(WithParallelism("data_parallel_replicate_degree = 2")),
-              HasSubstr("nearest: 1 with data_parallel_shard_degree = 64"));
   EXPECT_THAT(Refusal(WithParallelism("data_parallel_shard_degree = 8")),
               HasSubstr("8 GPUs by its degrees, which must be the 64 there are"));
   EXPECT_THAT(Refusal(WithParallelism("pipeline_parallel_degree = 4\n"
@@ -131,6 +136,7 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
         "\"norm\", \"output\"]]"}) {
     for (const char* data :
          {"", "data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = ",
+          "data_parallel_replicate_degree = 2",
           "fsdp_reshard_after_forward = \"never\"", "fsdp_reshard_after_forward = \"always\""}) {
       for (const char* tensor : {"", "tensor_parallel_degree = 4"}) {
         for (const char* mode : {"mode = \"none\"", "mode = \"full\""}) {

@@ -37,7 +37,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
   }
   config_ = c;
   order_.sharding = c.sharding;
-  order_.devices_per_member = c.copies();
+  order_.devices_per_member = c.sharing();
   SetRings();
   SetStates();
   return absl::OkStatus();

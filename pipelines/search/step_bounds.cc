@@ -43,7 +43,7 @@ StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()
 Bytes StepBounds::LeastState(const StepConfig& c) const {
   // Values, gradients, the optimizer's tensors, 4 bytes each.
   const double all = 4 * static_cast<double>(parameters_) / c.pipeline / c.tensor;
-  const double part = all / c.copies(), tensors = model_.optimizer_tensors;
+  const double part = all / c.sharing(), tensors = model_.optimizer_tensors;
   double state = 0;
   switch (c.sharding) {
     case Sharding::kReplicated:

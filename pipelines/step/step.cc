@@ -23,6 +23,20 @@
 namespace pipelab {
 namespace {
 
+absl::Status CheckShards(const StepConfig& c) {
+  if (c.shards == 0) return absl::OkStatus();
+  const auto error = [&](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat("shards=", c.shards, ": ", why...));
+  };
+  if (c.sharding == Sharding::kReplicated) {
+    return error("nothing is sharded; give sharding=optimizer, gradients or fully too");
+  }
+  if (c.shards < 2 || c.copies() % c.shards != 0) {
+    return error("must be at least 2 and divide the ", c.copies(), " data-parallel copies");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
   for (const auto& [key, value] : {std::make_pair("P", c.pipeline), std::make_pair("T", c.tensor),
                                    std::make_pair("C", c.context), std::make_pair("D", c.data)}) {
@@ -30,6 +44,7 @@ absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
       return absl::InvalidArgumentError(absl::StrCat(key, "=", value, ": must be at least 1"));
     }
   }
+  PIPELAB_RETURN_IF_ERROR(CheckShards(c));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(model.model->graph, c.split(), "T", "sequence"));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(model.model->graph, c.split(), "C"));
   if (model.cluster == nullptr || c.devices() <= model.cluster->max_devices()) {
@@ -156,6 +171,7 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
   grid.tensor = c.tensor;
   grid.data = c.copies();
   grid.context = c.context;
+  grid.shards = c.sharing();
   grid.order = c.ranks;
   grid.members = members;
   grid.divided_messages = c.divided_messages();
@@ -184,8 +200,8 @@ absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph, const
 }
 
 int MembersOf(const StepModel& model, const StepConfig& c) {
-  const bool fold = model.fold_data && c.copies() % 2 == 0 && !HasBatchNorms(model);
-  return fold ? 2 : c.copies();
+  const bool fold = model.fold_data && c.sharing() % 2 == 0 && !HasBatchNorms(model);
+  return fold ? 2 : c.sharing();
 }
 
 LoweringOptions LoweringOf(const StepConfig& c) {
@@ -218,7 +234,7 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.costs.divided_messages = c.divided_messages();
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
-  step.program.devices_per_member = c.copies() / parts.members;
+  step.program.devices_per_member = c.sharing() / parts.members;
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;

@@ -13,6 +13,9 @@
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
 //   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
+//   shards          ranks that divide what is sharded, with D C / shards groups that have the same
+//                   (hybrid sharding, Zhao et al. 2023); gradients are summed within a group, then
+//                   their parts between groups (0: all)
 //   recompute       none, selective (attention's core), full, blocks
 //   rebuilt         how many blocks of each stage recompute=blocks rebuilds, the first ones (0: all)
 //   sequence        sequence parallelism within tensor-parallel groups
@@ -82,6 +85,7 @@ struct StepConfig {
   int64_t micro_batch_size = 1;
   int micro_batches = 1;
   Sharding sharding = Sharding::kReplicated;
+  int shards = 0;
   Recompute recompute = Recompute::kNone;
   int rebuilt_blocks = 0;
   bool sequence_parallel = false;
@@ -102,6 +106,8 @@ struct StepConfig {
   int64_t devices() const { return int64_t{pipeline} * tensor * copies(); }
   // Ranks with the same weights, or the same part of them: what sums gradients, and shards.
   int copies() const { return context * data; }
+  // Of these, those that divide what is sharded.
+  int sharing() const { return shards == 0 ? copies() : shards; }
   TensorParallel split() const { return {tensor, sequence_parallel, context}; }
   // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }

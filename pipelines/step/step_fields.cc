@@ -88,6 +88,7 @@ std::vector<StepField> MakeFields() {
       IntegerField("M", "micro_batches", &StepConfig::micro_batches, 1, true),
       IntegerField("C", "context", &StepConfig::context, 1),
       NamedField<Sharding>("sharding", &StepConfig::sharding, ShardingName, FindSharding),
+      IntegerField("shards", "shards", &StepConfig::shards, 0),
       NamedField<Recompute>("recompute", &StepConfig::recompute, RecomputeName, FindRecompute),
       IntegerField("rebuilt", "rebuilt_blocks", &StepConfig::rebuilt_blocks, 0),
       SwitchField("sequence", &StepConfig::sequence_parallel, true, false),

@@ -1,0 +1,31 @@
+// What FlashAttention-2 reaches on A100 and H100, as its authors print it: the attention of PyTorch
+// of 2023 to 2025, where machines of the catalogue have an assumed share of the peak.
+//
+//   TakeFlashAttention2("H100", /*head_size=*/128, /*tokens=*/4096, &cluster);   // 294 Tflop/s
+//
+// Forward and backward, causal, 16,384 tokens of a hidden size of 2,048, heads of 64 and 128, samples
+// of 512 to 16,384 tokens; between these on a line, outside as at the nearest (Dao-AILab,
+// flash-attention, assets at commit 0251105a2f; Dao, arXiv 2307.08691).
+#ifndef PIPELAB_EXPERIMENTS_MODERN_FLASH_ATTENTION_H_
+#define PIPELAB_EXPERIMENTS_MODERN_FLASH_ATTENTION_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/optional.h"
+#include "pipelines/cluster/cluster.h"
+
+namespace pipelab {
+
+// Tflop/s, of GPUs whose name begins with A100 or H100; none of others.
+absl::optional<double> FlashAttention2Rate(const std::string& gpu, int64_t head_size,
+                                           int64_t tokens);
+
+// Scales the machine's shares of attention so that the largest is that rate. Small operations stay
+// as much below it as they were.
+void TakeFlashAttention2(const std::string& gpu, int64_t head_size, int64_t tokens,
+                         ClusterSpec* cluster);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_EXPERIMENTS_MODERN_FLASH_ATTENTION_H_

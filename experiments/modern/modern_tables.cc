@@ -1,0 +1,197 @@
+#include "experiments/modern/modern_tables.h"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "experiments/modern/modern_calibration.h"
+#include "experiments/modern/modern_switches.h"
+#include "experiments/validation/error_summary.h"
+#include "tools/base/units.h"
+
+namespace pipelab {
+namespace {
+
+using Results = std::vector<ModernResult>;
+
+struct Axis {
+  const char* name;
+  std::function<std::string(const ModernResult&)> value;
+};
+
+std::vector<Axis> Axes() {
+  const auto size = [](const char* name, int64_t ModernRow::*field) {
+    return Axis{name,
+                [field](const ModernResult& r) { return absl::StrFormat("%4d", (*r.row).*field); }};
+  };
+  return {{"kind", [](const ModernResult& r) { return ModernKindName(r.kind); }},
+          {"source and GPU",
+           [](const ModernResult& r) { return absl::StrCat(r.row->group, ", ", r.row->gpu); }},
+          {"kind, source and GPU",
+           [](const ModernResult& r) {
+             return absl::StrCat(ModernKindName(r.kind), ", ", r.row->group, ", ", r.row->gpu);
+           }},
+          {"precision", [](const ModernResult& r) { return r.row->precision; }},
+          {"model", [](const ModernResult& r) { return r.row->model; }},
+          size("GPUs", &ModernRow::gpus),
+          size("T", &ModernRow::tensor),
+          size("P", &ModernRow::pipeline),
+          size("E", &ModernRow::expert),
+          {"micro-batch up to",
+           [](const ModernResult& r) {
+             int64_t power = 1;
+             while (power < r.row->micro_batch) power *= 2;
+             return absl::StrFormat("%4d", power);
+           }},
+          {"sharding",
+           [](const ModernResult& r) { return r.row->sharding.empty() ? "-" : r.row->sharding; }}};
+}
+
+std::vector<Cell> ErrorCells(const std::string& axis, const std::string& value, const Results& all,
+                             const ModernChoice& choice) {
+  const std::vector<TimedPrediction> times = TimesOf(all, choice);
+  const ErrorSummary s = Summarise(times);
+  const ErrorSummary nearest = Summarise(NearestTimesOf(all, choice));
+  const RankingSummary order = RankPairs(times);
+  return {Label(axis),
+          Label(value),
+          Computed(static_cast<double>(s.rows)),
+          Computed(ToPercent(s.median)),
+          Computed(ToPercent(s.mean)),
+          Computed(ToPercent(s.bias)),
+          times.size() < 3 ? Missing("fewer than three rows") : Computed(RankCorrelation(times)),
+          order.pairs == 0 ? Missing("no two rows of one model, GPUs and batch differ by 10 %")
+                           : Computed(ToPercent(order.share())),
+          nearest.rows == 0 ? Missing("the source has no other model")
+                            : Computed(ToPercent(nearest.median))};
+}
+
+}  // namespace
+
+Table CoverageTable(const Results& all) {
+  Table t("coverage", "Rows by source: how many are predicted, and why the others are not");
+  t.AddKey("source");
+  t.AddKey("gpu", "GPU");
+  t.AddKey("precision");
+  t.AddColumn({"rows", "rows", "", "", Origin::kComputed, 0});
+  t.AddColumn({"predicted", "predicted", "", "", Origin::kComputed, 0});
+  t.AddColumn({"factor", "efficiency times", "times", "", Origin::kComputed, 2});
+  t.AddColumn({"why_not", "why not", "", "", Origin::kComputed, 0});
+  struct Source {
+    int rows = 0;
+    double factor = 1;
+    std::map<std::string, int> reasons;
+  };
+  std::map<ModernRuns, Source> sources;
+  for (const ModernResult& r : all) {
+    Source& s = sources[RunsOf(*r.row)];
+    ++s.rows;
+    if (r.why_not.empty()) s.factor = r.factor;
+    if (!r.why_not.empty()) ++s.reasons[r.why_not];
+  }
+  for (const auto& [name, source] : sources) {
+    const auto& [rows, factor, reasons] = source;
+    int missing = 0;
+    std::vector<std::string> words;
+    for (const auto& [why, count] : reasons) {
+      missing += count;
+      words.push_back(absl::StrCat(count, " ", why));
+    }
+    t.AddRow({Label(std::get<0>(name)), Label(std::get<1>(name)), Label(std::get<2>(name)),
+              Computed(rows), Computed(rows - missing),
+              missing == rows ? Missing("none is predicted") : Computed(factor),
+              words.empty() ? Missing("all are") : Computed(absl::StrJoin(words, ", "))});
+  }
+  return t;
+}
+
+Table ErrorTable(const Results& all) {
+  Table t("errors", "A step's time: predicted against measured");
+  t.AddKey("axis");
+  t.AddKey("value");
+  const Origin computed = Origin::kComputed;
+  t.AddColumn({"rows", "rows", "", "", computed, 0});
+  t.AddColumn({"median_error", "median error", "median", "%", computed, 1});
+  t.AddColumn({"mean_error", "mean", "", "%", computed, 1});
+  t.AddColumn({"bias", "mean with sign", "bias", "%", computed, 1});
+  t.AddColumn({"rank", "rank correlation", "rank", "", computed, 2});
+  t.AddColumn({"order", "pairs in order", "order", "%", computed, 0});
+  t.AddColumn({"nearest", "median error of the nearest row", "nearest", "%", computed, 1});
+  for (const Axis& axis : Axes()) {
+    std::map<std::string, bool> values;
+    for (const ModernResult& r : all) {
+      if (r.judged()) values[axis.value(r)] = true;
+    }
+    for (const auto& [value, there] : values) {
+      t.AddRow(ErrorCells(axis.name, value, all,
+                          [&, v = value](const ModernResult& r) { return axis.value(r) == v; }));
+    }
+  }
+  t.AddNote(
+      "Above 0, with sign: predicted slower than measured. What calibrates is left out: Nemotron-4 "
+      "340B and GPT-3 175B of the DGX Cloud recipes, MPT 70B of llm-foundry. The nearest row is of "
+      "the same source and another model, scaled by the flops of a GPU: a yardstick.");
+  return t;
+}
+
+Table MemoryTable(const Results& all) {
+  Table t("memory", "Peak memory of a device: predicted against measured");
+  t.AddKey("axis");
+  t.AddKey("value");
+  t.AddColumn({"rows", "rows", "", "", Origin::kComputed, 0});
+  t.AddColumn({"median_error", "median error", "median", "%", Origin::kComputed, 1});
+  t.AddColumn({"bias", "mean with sign", "bias", "%", Origin::kComputed, 1});
+  for (const Axis& axis : Axes()) {
+    std::map<std::string, bool> values;
+    for (const ModernResult& r : all) {
+      if (r.judged() && r.row->peak_gb.has_value()) values[axis.value(r)] = true;
+    }
+    for (const auto& [value, there] : values) {
+      const ErrorSummary s = Summarise(
+          PeaksOf(all, [&, v = value](const ModernResult& r) { return axis.value(r) == v; }));
+      t.AddRow({Label(axis.name), Label(value), Computed(static_cast<double>(s.rows)),
+                Computed(ToPercent(s.median)), Computed(ToPercent(s.bias))});
+    }
+  }
+  return t;
+}
+
+Table AssumedTable(const Results& all) {
+  Table t("assumed", "Rows without a printed micro-batch, taken as one sample");
+  t.AddKey("row");
+  t.AddColumn({"measured", "measured", "", "s", Origin::kPublished, 2});
+  t.AddColumn({"predicted", "predicted", "", "s", Origin::kComputed, 2});
+  t.AddColumn({"error", "error", "", "%", Origin::kComputed, 1});
+  for (const ModernResult& r : all) {
+    if (!r.why_not.empty() || !r.assumed) continue;
+    const double measured = *r.row->Seconds();
+    t.AddRow({Label(r.row->id), Published(measured, r.row->tag), Computed(r.seconds),
+              Computed(ToPercent(r.seconds / measured - 1))});
+  }
+  t.AddNote(
+      "Megatron-LM's example of 175B and torchtitan's pipelines have micro-batches of one sample. "
+      "Recomputation and chunks of a device are not printed either, and taken as none. These rows "
+      "are in no other table and in no claim.");
+  return t;
+}
+
+Table SwitchTable(const Results& all) {
+  Table t("switches", "Matched experiments: a step's time after one switch over that before");
+  t.AddKey("row");
+  t.AddKey("before");
+  t.AddColumn({"measured", "measured", "", "%", Origin::kPublished, 1});
+  t.AddColumn({"predicted", "predicted", "", "%", Origin::kComputed, 1});
+  for (const ModernSwitch& s : SwitchesOf(all)) {
+    t.AddRow({Label(s.after->row->id), Label(s.before->row->id),
+              Published(ToPercent(s.measured()), s.after->row->tag),
+              Computed(ToPercent(s.predicted()))});
+  }
+  return t;
+}
+
+}  // namespace pipelab

@@ -1,0 +1,54 @@
+#include "models/specs/adapters.h"
+
+#include "gtest/gtest.h"
+#include "models/specs/megatron_kernels.h"
+#include "models/zoo/gpt.h"
+
+namespace pipelab {
+namespace {
+
+constexpr int64_t kRank = 8, kTokens = 64, kHidden = 128, kInner = 352, kSamples = 2;
+
+ModelGraph Frozen() {
+  return WithMegatronKernels(*BuildGpt(LlamaConfig(2, kHidden, 4, kInner, kTokens, 512)),
+                             AttentionKernels::kFused);
+}
+
+TEST(AdaptersTest, TrainsTheAdaptersAlone) {
+  // Of a block: q, k and v in one product, the output's, the gate's and values' in one, the last.
+  const int64_t in_and_out = 4 * kHidden + 2 * kHidden + (kHidden + 2 * kInner) + kInner + kHidden;
+  EXPECT_EQ(WithAdapters(Frozen(), kRank).num_parameters(), 2 * kRank * in_and_out);
+}
+
+TEST(AdaptersTest, FrozenProductsHaveNoWeightGradients) {
+  const ModelGraph before = Frozen(), after = WithAdapters(Frozen(), kRank);
+  for (size_t i = 0; i < before.layers.size(); ++i) {
+    const LayerCosts b = before.layers[i].costs(kSamples), a = after.layers[i].costs(kSamples);
+    const double more = a.forward.value() - b.forward.value();
+    EXPECT_EQ(a.backward_weight.value(), more) << before.layers[i].name;
+    EXPECT_EQ(a.backward_input.value() - b.backward_input.value(), more);
+  }
+  const int64_t rows = kSamples * kTokens;
+  const LayerCosts mlp = after.layers[2].costs(kSamples);
+  EXPECT_EQ(mlp.backward_weight.value(),
+            2.0 * static_cast<double>(rows * kRank * (kHidden + 2 * kInner + kInner + kHidden)));
+}
+
+// Operations' flops are those of the costs, of one device too.
+TEST(AdaptersTest, OperationsHaveTheFlops) {
+  const ModelGraph graph = WithAdapters(Frozen(), kRank);
+  const TensorParallel split = {2, /*sequence=*/true, 1};
+  for (const int i : {1, 2}) {
+    const LayerSpec& layer = graph.layers[i];
+    const LayerCosts costs = layer.split.costs(kSamples, TokenSlice(), split);
+    double flops = 0;
+    for (const Operation& o :
+         layer.split.operations(kSamples, TokenSlice(), split).backward_weight) {
+      flops += o.flops.value();
+    }
+    EXPECT_EQ(flops, costs.backward_weight.value());
+  }
+}
+
+}  // namespace
+}  // namespace pipelab

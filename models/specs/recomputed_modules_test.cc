@@ -1,0 +1,135 @@
+#include "models/specs/recomputed_modules.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/specs/megatron_kernels.h"
+#include "models/zoo/gpt.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kTokens = 64, kHidden = 128, kInner = 352, kSamples = 2;
+constexpr int64_t kRows = kSamples * kTokens;
+
+GptConfig Dense() { return LlamaConfig(2, kHidden, 4, kInner, kTokens, 512); }
+GptConfig WithExperts() {
+  GptConfig c = Dense();
+  c.experts.experts = 8;
+  c.experts.chosen = 2;
+  return c;
+}
+GptConfig Latent() {
+  GptConfig c = Dense();
+  c.head_size = 0;
+  c.kv_heads = 0;
+  c.latent = {64, 32, 16, 8, 16};
+  return c;
+}
+
+ModelGraph Kept(const GptConfig& c) {
+  return WithMegatronActivations(WithMegatronKernels(*BuildGpt(c), AttentionKernels::kFused));
+}
+
+// What recomputation changes of a layer.
+struct Change {
+  Bytes kept;          // less
+  double flops = 0;    // of the input gradient, more
+  size_t kernels = 0;  // more
+};
+
+Change ChangeOf(const GptConfig& c, const std::vector<std::string>& modules, int layer) {
+  const ModelGraph before = Kept(c), after = *WithRecomputedModules(Kept(c), modules);
+  const LayerSpec &b = before.layers[layer], &a = after.layers[layer];
+  const LayerCosts cb = b.costs(kSamples), ca = a.costs(kSamples);
+  EXPECT_EQ(ca.forward.value(), cb.forward.value());
+  EXPECT_EQ(ca.backward_weight.value(), cb.backward_weight.value());
+  const auto kernels = [](const LayerSpec& l) {
+    return l.operations(kSamples, TokenSlice()).backward_input.size();
+  };
+  return {cb.kept - ca.kept, ca.backward_input.value() - cb.backward_input.value(),
+          kernels(a) - kernels(b)};
+}
+
+TEST(RecomputedModulesTest, CoreOfFusedAttentionTakesTimeAlone) {
+  const Change change = ChangeOf(Dense(), {"core_attn"}, 1);
+  EXPECT_EQ(change.kept, Bytes(0));
+  EXPECT_EQ(change.kernels, 1);
+  double flops = 0;
+  for (const Operation& o : Kept(Dense()).layers[1].operations(kSamples, TokenSlice()).forward) {
+    if (o.kind == OperationKind::kAttention) flops += o.flops.value();
+  }
+  EXPECT_GT(flops, 0);
+  EXPECT_EQ(change.flops, flops);
+  EXPECT_EQ(ChangeOf(Dense(), {"core_attn"}, 2).kernels, 0);
+}
+
+TEST(RecomputedModulesTest, NormsLetTheirOutputsGo) {
+  for (const int layer : {1, 2}) {
+    const Change change = ChangeOf(Dense(), {"layernorm"}, layer);
+    EXPECT_EQ(change.kept, Bytes(4 * kRows * kHidden));
+    EXPECT_EQ(change.flops, 0);
+    EXPECT_EQ(change.kernels, 1);
+  }
+}
+
+TEST(RecomputedModulesTest, FeedForwardKeepsNothing) {
+  const ModelGraph before = Kept(Dense());
+  const Change change = ChangeOf(Dense(), {"mlp"}, 2);
+  EXPECT_EQ(change.kept, before.layers[2].costs(kSamples).kept);
+  EXPECT_EQ(change.flops, before.layers[2].costs(kSamples).forward.value());
+  EXPECT_EQ(ChangeOf(WithExperts(), {"mlp"}, 2).kernels, 0);
+  EXPECT_EQ(ChangeOf(WithExperts(), {"moe"}, 2).kept,
+            Kept(WithExperts()).layers[2].costs(kSamples).kept);
+}
+
+TEST(RecomputedModulesTest, ActivationOfExperts) {
+  const Change change = ChangeOf(WithExperts(), {"moe_act"}, 2);
+  EXPECT_EQ(change.kept, Bytes(4 * kRows * 2 * kInner));  // two experts of each token
+  EXPECT_EQ(change.flops, 0);
+  EXPECT_EQ(change.kernels, 1);
+}
+
+TEST(RecomputedModulesTest, UpProjectionsOfLatentAttention) {
+  const Change change = ChangeOf(Latent(), {"mla_up_proj"}, 1);
+  EXPECT_EQ(change.kept, Bytes(4 * kRows * 4 * (2 * 24 + 16)));
+  EXPECT_EQ(change.flops, 2.0 * kRows * (64 * 4 * 24 + 32 * 4 * 32));
+  EXPECT_EQ(change.kernels, 4);  // two products, q turned, keys and values made
+}
+
+TEST(RecomputedModulesTest, UnderFp8InputsOfProductsAreHalfAsWide) {
+  const auto kept = [](const std::vector<std::string>& modules) {
+    ModelGraph graph =
+        WithMegatronActivations(WithMegatronKernels(*BuildGpt(Dense()), AttentionKernels::kFused),
+                                ProductInputs::kHalfAsWide);
+    return WithRecomputedModules(std::move(graph), modules, ProductInputs::kHalfAsWide)
+        ->layers[1]
+        .costs(kSamples)
+        .kept;
+  };
+  EXPECT_EQ(kept({}) - kept({"layernorm"}), Bytes(2 * kRows * kHidden));
+}
+
+TEST(RecomputedModulesTest, AGroupExchangesAgain) {
+  const TensorParallel split = {2, /*sequence=*/true, 1};
+  const auto exchanges = [&](const ModelGraph& graph) {
+    return graph.layers[2].split.collectives(kSamples, TokenSlice(), split);
+  };
+  const TensorCollectives before = exchanges(Kept(Dense()));
+  const TensorCollectives after = exchanges(*WithRecomputedModules(Kept(Dense()), {"mlp"}));
+  EXPECT_EQ(after.backward_input.size(), before.backward_input.size() + before.forward.size());
+}
+
+TEST(RecomputedModulesTest, OtherNames) {
+  EXPECT_THAT(WithRecomputedModules(Kept(Dense()), {"mhc"}).status().message(),
+              HasSubstr("recomputation of \"mhc\""));
+}
+
+}  // namespace
+}  // namespace pipelab

@@ -1,0 +1,26 @@
+// A language model as Megatron-LM trains it: its kernels (megatron_kernels.h) and what they keep
+// for the backward (kept_activations.h), in the numbers that the step computes with. Every command
+// and study that prices such a model takes it from here, so that one step has one memory.
+//
+//   PIPELAB_ASSIGN_OR_RETURN(ModelGraph g, BuildGpt(config));
+//   g = MegatronGraph(std::move(g), AttentionKernels::kFused, NumberType::kFp8);
+//
+// Under fp8 the inputs of products are kept as they were cast, in 1 byte (Transformer Engine).
+#ifndef PIPELAB_PIPELINES_STEP_MEGATRON_GRAPH_H_
+#define PIPELAB_PIPELINES_STEP_MEGATRON_GRAPH_H_
+
+#include "models/graph/layer_spec.h"
+#include "models/specs/kept_activations.h"
+#include "models/specs/megatron_kernels.h"
+#include "pipelines/cluster/device.h"
+
+namespace pipelab {
+
+// How inputs of products are kept.
+ProductInputs ProductInputsUnder(NumberType type);
+
+ModelGraph MegatronGraph(ModelGraph graph, AttentionKernels attention, NumberType type);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_PIPELINES_STEP_MEGATRON_GRAPH_H_
