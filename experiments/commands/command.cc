@@ -28,7 +28,8 @@ struct OptionGroups {
             {"devices", "micro_batches", "virtual_stages", "recompute", "group_size", "replicas",
              "concatenation", "update_interval", "slices", "edges", "stage_devices",
              "stage_micro_batches", "data_parallel", "context_parallel"}});
-  Options on_cluster = {"model", "model_time_unit", "kernels", "cluster", "dtype", "reserve"};
+  Options on_cluster = {"model",    "model_time_unit", "kernels", "cluster",
+                        "launches", "dtype",           "reserve"};
   Options times = Join({{"forward",
                          "backward_input",
                          "backward_weight",
@@ -78,7 +79,9 @@ std::vector<Command> CommandsOfSchedules(const OptionGroups& g) {
   return {
       {"schedule", "prints a schedule as CSV, text or JSON; converts one form to another",
        "schedule 1f1b --devices=4 --micro_batches=8 --format=csv --out=mine.csv",
-       Join({g.schedule, g.plan_model, {"format", "out", "kernels", "cluster", "dtype"}}),
+       Join({g.schedule,
+             g.plan_model,
+             {"format", "out", "kernels", "cluster", "launches", "dtype"}}),
        &ScheduleCommand},
       {"simulate", "makespan, bubble and memory of a schedule",
        "simulate chimera --devices=4 --micro_batches=8 --p2p_latency=0.1 --json_out=-",
@@ -116,7 +119,7 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
       {"evaluate",
        "what a Megatron-LM command line or a torchtitan file costs, and what near it is better",
        "evaluate --flags=run.sh --cluster=dgx-h100 --devices=16",
-       {"flags", "toml", "cluster", "devices", "reserve", "top", "json_out"},
+       {"flags", "toml", "cluster", "launches", "devices", "reserve", "top", "json_out"},
        &EvaluateCommand},
       {"plan", "divides a network into stages by a planner, and says how good they are",
        "plan --planner=graphpipe --model=mmt-small --cluster=summit-4gpu --devices=8 "

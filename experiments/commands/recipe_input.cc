@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "experiments/commands/step_input.h"
 #include "experiments/commands/user_file.h"
 #include "experiments/flags.h"
 #include "experiments/option_checks.h"
@@ -106,6 +107,7 @@ absl::StatusOr<ClusterSpec> ClusterFromFlags(NumberType type, absl::string_view 
   }
   absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
   if (!cluster.ok()) return FaultOfWord(name, cluster.status());
+  PIPELAB_RETURN_IF_ERROR(TakeLaunches(&*cluster));
   if (cluster->device.peaks.count(type) > 0) return cluster;
   return absl::InvalidArgumentError(
       absl::StrCat(what, ": computes with ", NumberTypeName(type), ", which ", cluster->name,

@@ -45,6 +45,9 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, cluster, "",
           "the machine for --model: a name or a file (docs/clusters.md); empty: all layers were "
           "measured, and messages take no time");
+ABSL_FLAG(std::string, launches, "eager",
+          "how kernels reach the cluster's devices: eager, each launched by the host, or graphs "
+          "(CUDA graphs), where the host's time for each (host_launch) no longer counts");
 ABSL_FLAG(int64_t, micro_batch_size, 1,
           "samples of a micro-batch of one data-parallel copy, with --model");
 ABSL_FLAG(std::string, layout, "",
@@ -135,8 +138,9 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
   if (!fused && kernels != "megatron-unfused") {
     return error("must be own, megatron or megatron-unfused");
   }
-  if (std::none_of(graph.layers.begin(), graph.layers.end(),
-                   [](const LayerSpec& layer) { return layer.kind == "gpt_attention"; })) {
+  if (std::none_of(graph.layers.begin(), graph.layers.end(), [](const LayerSpec& layer) {
+        return layer.kind == "gpt_attention" || layer.kind == "gpt_latent_attention";
+      })) {
     return error(absl::StrCat(graph.name, " is no language model"));
   }
   return MegatronGraph(std::move(graph),
@@ -186,6 +190,17 @@ absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word) {
   return ParseStepConfig("configuration", word);
 }
 
+absl::Status TakeLaunches(ClusterSpec* cluster) {
+  const std::string launches = absl::GetFlag(FLAGS_launches);
+  if (launches == "graphs") {
+    cluster->device.host_launch.reset();
+  } else if (launches != "eager") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--launches=", launches, ": must be eager or graphs"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config) {
   PIPELAB_RETURN_IF_ERROR(UsableMemory(Bytes(0)).status());
   PIPELAB_ASSIGN_OR_RETURN(
@@ -198,6 +213,7 @@ absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepCon
   }
   absl::StatusOr<ClusterSpec> cluster = LoadCluster("--cluster", name);
   if (!cluster.ok()) return FaultOfWord(name, cluster.status());
+  PIPELAB_RETURN_IF_ERROR(TakeLaunches(&*cluster));
   PIPELAB_ASSIGN_OR_RETURN(const NumberType type, TypeFromFlags(config, *cluster));
   PIPELAB_ASSIGN_OR_RETURN(graph, WithKernels(std::move(graph), type));
   return ModelOnCluster::Of(std::move(graph), *std::move(cluster), type);

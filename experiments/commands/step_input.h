@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
+#include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step.h"
 
 namespace pipelab {
@@ -31,6 +32,9 @@ absl::StatusOr<StepConfig> ConfigFromWord(const std::string& word);
 
 // --model and --cluster, or those of the configuration.
 absl::StatusOr<std::unique_ptr<ModelOnCluster>> LoadModelOnCluster(const StepConfig& config);
+
+// --launches: under graphs the host's time for each kernel no longer counts.
+absl::Status TakeLaunches(ClusterSpec* cluster);
 
 // InvalidArgument, "--cluster: missing, ...", where no cluster is given and a layer was not
 // measured.
