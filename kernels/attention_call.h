@@ -23,6 +23,7 @@ struct AttentionCall {
   int64_t first_query;   // the token of the first query, where causal
   int64_t window;        // tokens that a query sees, where causal; 0: all up to its own
   bool writes_all_keys;  // the gradient of k and v is written, not added to
+  int64_t key_tile;      // most keys of a block that are scored at once; 0: all
   int64_t scored_keys;   // that scratch is for: those that some query may see, or all
   absl::Span<const int32_t> key_lengths;
   // From the start of the tensor to the first query, key and value; between rows and samples.
@@ -44,7 +45,8 @@ struct AttentionCall {
   // Floats of a block of scores: what attention_kernels.h promises.
   int64_t BlockFloats() const {
     const int64_t rows = queries < kAttentionBlockRows ? queries : kAttentionBlockRows;
-    return rows * (window == 0 ? scored_keys : std::min(scored_keys, window + rows - 1));
+    const int64_t seen = window == 0 ? scored_keys : std::min(scored_keys, window + rows - 1);
+    return rows * (key_tile == 0 ? seen : std::min(seen, key_tile));
   }
 };
 
@@ -62,6 +64,7 @@ inline AttentionCall CallOf(const AttentionShape& s) {
           s.first_query,
           s.window,
           /*writes_all_keys=*/s.end_query() == s.tokens,
+          s.key_tile,
           s.num_keys(),
           s.key_lengths,
           s.first_query * row,
@@ -88,6 +91,7 @@ inline AttentionCall CallOf(const CrossAttentionShape& s) {
           s.first_query,
           s.window,
           /*writes_all_keys=*/!s.adds_keys,
+          s.key_tile,
           s.keys,
           s.key_lengths,
           0,

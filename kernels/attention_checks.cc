@@ -41,6 +41,7 @@ void CheckAttention(const char* kernel, const AttentionShape& shape,
       << kernel << ": key lengths in causal attention";
   CHECK(shape.window >= 0 && (shape.window == 0 || shape.causal))
       << kernel << ": a window of " << shape.window << " without a causal mask";
+  CHECK_GE(shape.key_tile, 0) << kernel;
   CheckKeyLengths(kernel, shape.key_lengths, shape.samples, shape.tokens);
   CHECK(shape.kv_heads >= 0 && (shape.kv_heads == 0 || shape.heads % shape.kv_heads == 0))
       << kernel << ": " << shape.heads << " heads share " << shape.kv_heads;
@@ -83,6 +84,7 @@ void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
       << kernel << ": causal queries have keys of their own";
   CHECK(!shape.causal || shape.key_lengths.empty()) << kernel << ": key lengths";
   CHECK(shape.window >= 0 && (shape.window == 0 || shape.causal)) << kernel << ": a window";
+  CHECK_GE(shape.key_tile, 0) << kernel;
   CHECK(shape.value_size == 0 || shape.kv_width() == shape.width())
       << kernel << ": values of another width, and keys that heads share";
   CHECK_GE(shape.row(), shape.width()) << kernel;

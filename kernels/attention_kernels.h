@@ -10,8 +10,10 @@
 // Scores exist for one block of at most kAttentionBlockRows query rows of one (sample, head) at a
 // time: the workspace of a call is exactly min(kAttentionBlockRows, queries) * keys floats forward
 // and twice that in the gradient, on every backend (models/graph/attention_workspace.h predicts
-// it), where `keys` are those that some query may see, with a window those that a block's
-// rows may see.
+// it), where `keys` are those that some query may see, with a window those that a block's rows may
+// see. With `key_tile` they are at most so many: a call goes over the keys of a block tile by tile
+// with the running largest score and sum of each query, and its scratch does not grow with the
+// sequence (FlashAttention-2: Dao, arXiv 2307.08691).
 #ifndef PIPELAB_KERNELS_ATTENTION_KERNELS_H_
 #define PIPELAB_KERNELS_ATTENTION_KERNELS_H_
 
@@ -48,6 +50,7 @@ struct AttentionShape {
   absl::Span<const int32_t> key_lengths = {};
   int64_t kv_heads = 0;  // divides heads; 0: as many
   int64_t window = 0;    // causal: a token sees so many, itself the last of them; 0: all before
+  int64_t key_tile = 0;  // most keys whose scores exist at once; 0: all that a block sees
 
   int64_t kv_width() const { return (kv_heads == 0 ? heads : kv_heads) * head_size; }
   int64_t num_queries() const { return queries == 0 ? tokens : queries; }
@@ -71,6 +74,7 @@ struct CrossAttentionShape {
   // Values of another width than queries and keys, as in latent attention; 0: the same. A row of
   // kv then has k and v of one head side by side, head by head. Not with kv_heads.
   int64_t value_size = 0;
+  int64_t key_tile = 0;  // as above
 
   int64_t width() const { return heads * head_size; }
   int64_t kv_width() const { return (kv_heads == 0 ? heads : kv_heads) * head_size; }

@@ -12,6 +12,11 @@ void CheckRoute(const char* kernel, const RouterShape& s, const Tensor& logits_M
       << " tokens and " << s.experts << " experts";
   CHECK(0 < s.chosen && s.chosen <= s.experts && s.shared >= 0 && s.capacity >= 0)
       << kernel << ": " << s.chosen << " of " << s.experts << " experts";
+  CHECK(s.nodes == 0 ||
+        (0 < s.nodes && s.nodes <= 64 && s.experts % s.nodes == 0 && 0 < s.most_nodes &&
+         s.most_nodes <= s.nodes && s.chosen <= s.most_nodes * s.experts_of_node()))
+      << kernel << ": " << s.chosen << " experts of " << s.most_nodes << " of " << s.nodes
+      << " nodes";
   CHECK_EQ(routing.weights_MK.size(), s.rows() * s.choices()) << kernel << ": weights";
   CheckSameSize(kernel, {&routing.weights_MK, &routing.experts_MK, &routing.places_MK});
   CHECK_EQ(routing.begins_G1.size(), s.groups() + 1) << kernel << ": first rows";

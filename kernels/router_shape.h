@@ -22,7 +22,12 @@ struct RouterShape {
   float scale = 1;
   // Tokens of a sample that an expert takes at most, the first ones; 0: all.
   int64_t capacity = 0;
+  // Experts lie on so many nodes, as many on each, and a token's experts (not the shared ones) come
+  // from `most_nodes` of them: those of the largest sums of their two largest scores, of equal ones
+  // the first (DeepSeek-V3, arXiv 2412.19437). 0 nodes: from all.
+  int64_t nodes = 0, most_nodes = 0;
 
+  constexpr int64_t experts_of_node() const { return nodes == 0 ? experts : experts / nodes; }
   constexpr int64_t rows() const { return samples * tokens; }
   constexpr int64_t groups() const { return experts + shared; }
   constexpr int64_t choices() const { return chosen + shared; }

@@ -84,6 +84,28 @@ TEST_F(TensorParallelTest, LlamaTrainsAsSerial) {
   }
 }
 
+// Latent attention of DeepSeek-V3: narrow products whole, or of each device's rows.
+TEST_F(TensorParallelTest, LatentAttentionTrainsAsSerial) {
+  const GptConfig gpt = DividedGpt(/*tied=*/false);
+  GptConfig config = LlamaConfig(/*layers=*/4, gpt.hidden, gpt.heads, /*feed_forward=*/40,
+                                 gpt.tokens, gpt.vocabulary);
+  config.dropout = 0.1;
+  for (const int64_t query_rank : {0, 12}) {
+    config.latent = {query_rank, /*rank=*/10, /*nope_size=*/6, /*rope_size=*/4, /*value_size=*/5};
+    const ModelGraph graph = *BuildGpt(config);
+    for (const Grid& grid : {Grid{1, 4, 1}, Grid{2, 2, 2}}) {
+      for (const bool sequence : {false, true}) {
+        TrainingOptions options = OptionsOf("zb_h1", grid);
+        options.sequence_parallel = sequence;
+        SCOPED_TRACE(absl::StrCat(Text(grid), ", query rank ", query_rank,
+                                  sequence ? ", rows by tokens" : ""));
+        ExpectTrainsAsSerial(graph, Train(graph, options), options,
+                             SerialLosses(graph, SerialOf(options), kSteps));
+      }
+    }
+  }
+}
+
 // Schemes, shardings, recomputation and ties on grids of 4 and 8 devices; rendezvous and overlap.
 TEST_F(TensorParallelTest, EverySchemeTrainsAsSerial) {
   for (const bool tied : {false, true}) {

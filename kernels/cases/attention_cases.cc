@@ -25,7 +25,8 @@ void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
                                              : "/padded",
                      s.queries > 0 ? absl::StrCat("/", s.first_query, "-", s.end_query()) : "",
                      s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "",
-                     s.window > 0 ? absl::StrCat("/window", s.window) : "");
+                     s.window > 0 ? absl::StrCat("/window", s.window) : "",
+                     s.key_tile > 0 ? absl::StrCat("/tile", s.key_tile) : "");
     // Pairs of a query and a key that it sees.
     const double pairs = double(s.samples) * s.heads *
                          (s.window > 0 ? n * std::min(s.window, s.tokens)
@@ -123,7 +124,8 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
                      s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "",
                      s.q_row > 0 ? absl::StrCat("/row", s.q_row) : "", s.adds_keys ? "/adds" : "",
                      s.window > 0 ? absl::StrCat("/window", s.window) : "",
-                     s.value_size > 0 ? absl::StrCat("/values", s.value_size) : "");
+                     s.value_size > 0 ? absl::StrCat("/values", s.value_size) : "",
+                     s.key_tile > 0 ? absl::StrCat("/tile", s.key_tile) : "");
     const double pairs = double(s.samples) * s.heads * s.queries *
                          (s.window > 0 ? double(std::min(s.window, s.keys))
                           : s.causal   ? s.first_query + 0.5 * double(s.queries + 1)

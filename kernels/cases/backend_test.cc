@@ -104,50 +104,59 @@ TEST_P(BackendTest, TokensDoNotSeeTheFutureNorOtherSequences) {
 // within some hundred roundings of sums of 200 terms elsewhere.
 TEST_P(BackendTest, SlicesOfTheQueriesAreTheWhole) {
   constexpr int64_t kTokens = 200, kWidth = 16;
-  const AttentionShape whole{2, kTokens, 2, 8, true};
-  const Tensor qkv = Random({2 * kTokens, 3 * kWidth}, "qkv"),
-               dout = Random({2 * kTokens, kWidth}, "dout");
-  const Tensor out = Random({2 * kTokens, kWidth}, "o"), lse = backend_->Allocate({2, 2, kTokens});
-  const Tensor dqkv = Random({2 * kTokens, 3 * kWidth}, "d"), sliced_dqkv = Clone(dqkv);
-  backend_->attention().Forward(whole, qkv, out, lse);
-  backend_->attention().Gradient(whole, dout, qkv, out, lse, dqkv);
-  for (const std::vector<int64_t>& begins : std::vector<std::vector<int64_t>>{
-           {0, 64, 128}, {0, 128, 192}, {0}, {0, 1, 50, 130, 199}, {0, 100}}) {
-    const bool blocks = begins.back() % kAttentionBlockRows == 0;
-    for (size_t i = begins.size(); i-- > 0;) {
-      AttentionShape shape = whole;
-      shape.first_query = begins[i];
-      shape.queries = (i + 1 < begins.size() ? begins[i + 1] : kTokens) - begins[i];
-      const int64_t n = shape.queries;
-      // K and v of later tokens are not there yet when a slice's forward runs.
-      const Tensor known = Clone(qkv), slice_dout = backend_->Allocate({2 * n, kWidth});
-      for (int64_t s = 0; s < 2; ++s) {
-        backend_->Fill(known.Rows(s * kTokens + shape.end_query(), (s + 1) * kTokens),
-                       std::numeric_limits<float>::quiet_NaN());
-        const int64_t row = s * kTokens + begins[i];
-        backend_->Copy(dout.Rows(row, row + n), slice_dout.Rows(s * n, (s + 1) * n));
-      }
-      const Tensor slice_out = backend_->Allocate({2 * n, kWidth});
-      const Tensor slice_lse = backend_->Allocate({2, 2, n});
-      backend_->attention().Forward(shape, known, slice_out, slice_lse);
-      for (int64_t s = 0; s < 2; ++s) {
-        const Tensor want = out.Rows(s * kTokens + begins[i], s * kTokens + begins[i] + n);
-        const Tensor got = slice_out.Rows(s * n, (s + 1) * n);
-        if (blocks) {
-          EXPECT_TRUE(SameBits(got, want)) << "slice " << i;
+  const auto check = [&](const AttentionShape& whole) {
+    const Tensor qkv = Random({2 * kTokens, 3 * kWidth}, "qkv"),
+                 dout = Random({2 * kTokens, kWidth}, "dout");
+    const Tensor out = Random({2 * kTokens, kWidth}, "o"),
+                 lse = backend_->Allocate({2, 2, kTokens});
+    const Tensor dqkv = Random({2 * kTokens, 3 * kWidth}, "d"), sliced_dqkv = Clone(dqkv);
+    backend_->attention().Forward(whole, qkv, out, lse);
+    backend_->attention().Gradient(whole, dout, qkv, out, lse, dqkv);
+    for (const std::vector<int64_t>& begins : std::vector<std::vector<int64_t>>{
+             {0, 64, 128}, {0, 128, 192}, {0}, {0, 1, 50, 130, 199}, {0, 100}}) {
+      const bool blocks = begins.back() % kAttentionBlockRows == 0;
+      for (size_t i = begins.size(); i-- > 0;) {
+        AttentionShape shape = whole;
+        shape.first_query = begins[i];
+        shape.queries = (i + 1 < begins.size() ? begins[i + 1] : kTokens) - begins[i];
+        const int64_t n = shape.queries;
+        // K and v of later tokens are not there yet when a slice's forward runs.
+        const Tensor known = Clone(qkv), slice_dout = backend_->Allocate({2 * n, kWidth});
+        for (int64_t s = 0; s < 2; ++s) {
+          backend_->Fill(known.Rows(s * kTokens + shape.end_query(), (s + 1) * kTokens),
+                         std::numeric_limits<float>::quiet_NaN());
+          const int64_t row = s * kTokens + begins[i];
+          backend_->Copy(dout.Rows(row, row + n), slice_dout.Rows(s * n, (s + 1) * n));
         }
-        for (int64_t j = 0; j < got.size(); ++j) {
-          ASSERT_NEAR(got.f32()[j], want.f32()[j], 1e-5) << "slice " << i;
+        const Tensor slice_out = backend_->Allocate({2 * n, kWidth});
+        const Tensor slice_lse = backend_->Allocate({2, 2, n});
+        backend_->attention().Forward(shape, known, slice_out, slice_lse);
+        for (int64_t s = 0; s < 2; ++s) {
+          const Tensor want = out.Rows(s * kTokens + begins[i], s * kTokens + begins[i] + n);
+          const Tensor got = slice_out.Rows(s * n, (s + 1) * n);
+          if (blocks) {
+            EXPECT_TRUE(SameBits(got, want)) << "slice " << i;
+          }
+          for (int64_t j = 0; j < got.size(); ++j) {
+            ASSERT_NEAR(got.f32()[j], want.f32()[j], 1e-5) << "slice " << i;
+          }
         }
+        backend_->attention().Gradient(shape, slice_dout, known, slice_out, slice_lse, sliced_dqkv);
       }
-      backend_->attention().Gradient(shape, slice_dout, known, slice_out, slice_lse, sliced_dqkv);
+      if (blocks && backend_->name() != "reference") {  // which rounds after each call only
+        EXPECT_TRUE(SameBits(sliced_dqkv, dqkv));
+      }
+      for (int64_t j = 0; j < dqkv.size(); ++j) {
+        ASSERT_NEAR(sliced_dqkv.f32()[j], dqkv.f32()[j], 1e-4);
+      }
     }
-    if (blocks && backend_->name() != "reference") {  // which rounds after each call only
-      EXPECT_TRUE(SameBits(sliced_dqkv, dqkv));
-    }
-    for (int64_t j = 0; j < dqkv.size(); ++j) {
-      ASSERT_NEAR(sliced_dqkv.f32()[j], dqkv.f32()[j], 1e-4);
-    }
+  };
+  for (const auto& [window, key_tile] : {std::make_pair(0, 0), {50, 0}, {0, 33}, {90, 20}}) {
+    SCOPED_TRACE(testing::Message() << "window " << window << ", tiles of " << key_tile);
+    AttentionShape whole{2, kTokens, 2, 8, true};
+    whole.window = window;
+    whole.key_tile = key_tile;
+    check(whole);
   }
 }
 
@@ -256,6 +265,13 @@ TEST_P(BackendTest, AttentionWorkspaceIsWhatTheHeaderSays) {
   arena_.ResetPeaks();
   backend_->attention().Forward(window, qkv, out, backend_->Allocate({1, 1, 200}));
   EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(4 * 64 * (20 + 63)));
+  // Of tiles their keys, however long the sequence.
+  AttentionShape tiles{1, 200, 1, 4, true};
+  tiles.key_tile = 30;
+  arena_.ResetPeaks();
+  backend_->attention().Gradient(tiles, out, qkv, out, backend_->Allocate({1, 1, 200}),
+                                 backend_->Allocate({200, 12}));
+  EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(2 * 4 * 64 * 30));
   // A slice of the queries: its rows, times the keys that are there.
   for (const auto& [first, queries] : {std::make_pair(0, 30), {70, 30}, {20, 80}}) {
     AttentionShape shape{1, 100, 1, 4, true};

@@ -49,10 +49,12 @@ Routing NewRouting(Backend* be, const RouterShape& s, const Tensor& weights) {
 KernelCase CaseOf(const char* kernel, const ExpertShape& e, Run run, int64_t terms) {
   const RouterShape& s = e.router;
   KernelCase c;
-  c.name = absl::StrCat(
-      kernel, "/", s.samples, "x", s.tokens, "/", s.chosen, "of", s.experts, "+", s.shared,
-      s.scores == RouterScores::kSigmoid ? "/sigmoid" : "", s.normalized ? "" : "/not_normalized",
-      s.capacity > 0 ? absl::StrCat("/at_most", s.capacity) : "", "/", e.width, "x", e.inner);
+  c.name = absl::StrCat(kernel, "/", s.samples, "x", s.tokens, "/", s.chosen, "of", s.experts, "+",
+                        s.shared, s.scores == RouterScores::kSigmoid ? "/sigmoid" : "",
+                        s.normalized ? "" : "/not_normalized",
+                        s.capacity > 0 ? absl::StrCat("/at_most", s.capacity) : "",
+                        s.nodes > 0 ? absl::StrCat("/", s.most_nodes, "of", s.nodes, "nodes") : "",
+                        "/", e.width, "x", e.inner);
   c.run = std::move(run);
   c.error_terms = terms;
   return c;

@@ -200,6 +200,26 @@ TEST(Route, TiesCapacityAndSharedExperts) {
   EXPECT_EQ(routed.weights[1], 1);
 }
 
+// Three nodes of two experts: the largest logit of all lies on a node whose two do not add up.
+TEST(Gradient, RouteFromTheBestNodes) {
+  RouterShape s{1, 1, 6, 2, 0, RouterScores::kSigmoid};
+  Routed routed(s);
+  const Vector logits = {3, -9, 1, 2, 0, 1};  // node by node: 0.95 + 0, 0.73 + 0.88, 0.5 + 0.73
+  routed.Again(s, logits);
+  EXPECT_EQ(routed.experts, std::vector<int32_t>({0, 3}));
+  s.nodes = 3;
+  s.most_nodes = 1;
+  routed.Again(s, logits);
+  EXPECT_EQ(routed.experts, std::vector<int32_t>({3, 2}));
+  s.most_nodes = 2;
+  s.chosen = 2;
+  routed.Again(s, logits);
+  EXPECT_EQ(routed.experts, std::vector<int32_t>({3, 2}));
+  s.most_nodes = 3;
+  routed.Again(s, logits);
+  EXPECT_EQ(routed.experts, std::vector<int32_t>({0, 3}));
+}
+
 // A turn back is the gradient, and undoes a turn.
 TEST(Gradient, Rotate) {
   for (const RotaryShape& s : {RotaryShape{2, 3, 0, 2, 4}, RotaryShape{1, 4, 1000, 3, 2, 500000},

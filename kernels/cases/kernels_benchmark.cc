@@ -11,6 +11,8 @@
 //   of_onednn       speed as a share of oneDNN's best for the same product or convolution called
 //                   alone, in the layout that it likes best and with nothing to copy; the least
 //                   times of both
+//   of_whole_rows   AttentionTiles: the time with all keys of a block at once (key_tile 0) as a
+//                   multiple of the time with tiles, least times by turns; scratch_KiB of both
 //   share_in_onednn of the case's time, inside the library; in_reorders: of it, copies of weights
 #include <time.h>
 
@@ -123,6 +125,45 @@ void RunCase(benchmark::State& state, const KernelCase& c) {
   }
 }
 
+// Forward and gradient of one long causal sequence, in tiles of keys.
+void RunTiles(benchmark::State& state) {
+  Arena arena;
+  const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
+  constexpr int64_t kHeads = 2, kHeadSize = 64, kWidth = kHeads * kHeadSize;
+  AttentionShape tiles{1, state.range(0), kHeads, kHeadSize, true};
+  AttentionShape whole = tiles;
+  tiles.key_tile = state.range(1);
+  const auto zeros = [&](Shape shape) {
+    return arena.Zeros(DataType::kFloat32, std::move(shape), MemoryKind::kActivation);
+  };
+  const Tensor qkv = zeros({tiles.tokens, 3 * kWidth}), out = zeros({tiles.tokens, kWidth});
+  const Tensor lse = zeros({1, kHeads, tiles.tokens}), dqkv = zeros({tiles.tokens, 3 * kWidth});
+  for (int64_t i = 0; i < qkv.size(); ++i) {
+    qkv.f32()[i] = static_cast<float>(i * 7919 % 1009) / 1009.0f - 0.5f;
+  }
+  const auto run = [&](const AttentionShape& shape) {
+    backend->attention().Forward(shape, qkv, out, lse);
+    backend->attention().Gradient(shape, out, qkv, out, lse, dqkv);
+  };
+  const auto scratch_of = [&](const AttentionShape& shape) {
+    arena.ResetPeaks();
+    run(shape);
+    return static_cast<double>(arena.peak(MemoryKind::kWorkspace).value()) / 1024;
+  };
+  state.counters["scratch_KiB"] = scratch_of(tiles);
+  state.counters["scratch_KiB_whole"] = scratch_of(whole);
+  double of_tiles = std::numeric_limits<double>::infinity(), of_whole = of_tiles;
+  for (auto _ : state) {
+    double start = CpuSeconds();
+    run(tiles);
+    of_tiles = std::min(of_tiles, CpuSeconds() - start);
+    start = CpuSeconds();
+    run(whole);
+    of_whole = std::min(of_whole, CpuSeconds() - start);
+  }
+  state.counters["of_whole_rows"] = of_whole / of_tiles;
+}
+
 }  // namespace
 }  // namespace pipelab
 
@@ -133,6 +174,13 @@ int main(int argc, char** argv) {
   for (const pipelab::KernelCase& c : cases) {
     benchmark::RegisterBenchmark(c.name.c_str(), pipelab::RunCase, c)
         ->Unit(benchmark::kMicrosecond);
+  }
+  for (const int64_t tokens : {512, 2048, 8192}) {
+    for (const int64_t tile : {64, 128, 256, 512, 1024}) {
+      benchmark::RegisterBenchmark("AttentionTiles", pipelab::RunTiles)
+          ->Args({tokens, tile})
+          ->Unit(benchmark::kMillisecond);
+    }
   }
   benchmark::RunSpecifiedBenchmarks();
   return 0;

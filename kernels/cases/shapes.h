@@ -84,7 +84,8 @@ inline std::vector<CrossAttentionShape> CrossAttentionShapes(CaseSize size) {
               {1, 68, 70, 1, 2, {}, 0, true, 2, 0, false, 3},
               {2, 5, 5, 2, 3, {}, 0, true, 0, 0, false, 0, 2},
               {1, 3, 6, 3, 2, {}, 0, false, 0, 8, false, 0, 5},
-              {1, 67, 70, 2, 2, {}, 0, true, 3, 0, true, 5, 1}};
+              {1, 67, 70, 2, 2, {}, 0, true, 3, 0, true, 5, 1},
+              {2, 3, 7, 2, 3, {}, 0, false, 0, 0, true, 0, 2, 3}};
     case CaseSize::kMedium:
       return {{2, 70, 150, 2, 16},
               {1, 130, 65, 2, 32},
@@ -124,12 +125,19 @@ inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
               {2, 5, 2, 3, true, 0, 0, {}, 0, 1},
               {2, 7, 4, 3, true, 2, 4, {}, 2, 3},
               {1, 5, 2, 3, true, 0, 0, {}, 0, 9},
-              {1, 67, 1, 2, true, 0, 0, {}, 0, 2}};
+              {1, 67, 1, 2, true, 0, 0, {}, 0, 2},
+              // Tiles of keys: of one, of some, past what the first rows of a block see.
+              {2, 5, 2, 3, true, 0, 0, {}, 0, 0, 1},
+              {2, 7, 4, 3, true, 2, 4, {}, 2, 3, 2},
+              {1, 130, 2, 2, true, 0, 0, {}, 1, 0, 50},
+              {2, 6, 2, 3, false, 0, 0, kThreeAndFive, 0, 0, 4}};
     case CaseSize::kMedium:
       return {{1, 129, 6, 20, true, 0, 0, {}, 2},
               {2, 200, 2, 16, true, 0, 0, {}, 0, 64},
               {1, 200, 4, 20, true, 64, 100, {}, 2, 50},
               {1, 300, 1, 64, true, 192, 108, {}, 0, 70},
+              {2, 200, 4, 16, true, 0, 0, {}, 2, 0, 64},
+              {1, 300, 2, 20, true, 64, 236, {}, 0, 70, 33},
               {2, 130, 4, 16, false, 0, 0, kThreeAndFive, 2},
               {2, 200, 4, 16, true, 64, 64, {}, 1},
               {1, 200, 4, 64, true, 128, 72, {}, 2},
@@ -215,9 +223,13 @@ inline std::vector<ExpertShape> ExpertShapes(CaseSize size) {
               {{2, 5, 4, 2}, 3, 5},
               {{1, 7, 5, 3, 2, kSigmoid, true, 2.5f}, 4, 3},
               {{2, 6, 3, 1, 0, kSoftmax, false}, 5, 2},
-              {{2, 9, 4, 2, 1, kSoftmax, true, 1, 3}, 2, 7}};
+              {{2, 9, 4, 2, 1, kSoftmax, true, 1, 3}, 2, 7},
+              {{2, 7, 6, 2, 1, kSigmoid, true, 2, 0, 3, 2}, 3, 2},
+              {{1, 9, 8, 3, 0, kSoftmax, true, 1, 0, 8, 4}, 2, 2}};
     case CaseSize::kMedium:
-      return {{{2, 64, 16, 4}, 40, 24}, {{3, 50, 8, 2, 1, kSigmoid, false, 1.5f, 9}, 33, 65}};
+      return {{{2, 64, 16, 4}, 40, 24},
+              {{3, 50, 8, 2, 1, kSigmoid, false, 1.5f, 9}, 33, 65},
+              {{2, 60, 32, 4, 1, kSigmoid, true, 2.5f, 0, 8, 2}, 20, 17}};
     case CaseSize::kLarge:
       return {{{8, 128, 8, 2}, 256, 512}};
   }

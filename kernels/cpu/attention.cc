@@ -11,15 +11,21 @@ namespace {
 
 // One block of query rows of one (sample, head): offsets into q, k and v, out and lse.
 struct Block {
-  int64_t rows;         // query rows
-  int64_t first_key;    // the first key that some row of the block sees
-  int64_t keys;         // and how many there are from it on
-  int64_t causal_from;  // as in SoftmaxBlock
-  bool first;           // of its head to write the gradients of keys
-  int64_t q;            // first query
-  int64_t head_kv, kv;  // of its keys: the sequence's first one, the block's
-  int64_t out;          // first query row
+  int64_t rows;             // query rows
+  int64_t first_key, keys;  // that some row of the block sees, the first and how many
+  int64_t causal_from;      // as in SoftmaxTile, from the first of these keys on
+  bool first;               // of its head to write the gradients of keys
+  int64_t q;                // first query
+  int64_t head_kv, kv;      // of its keys: the sequence's first one, the block's
+  int64_t out;              // first query row
   int64_t lse;
+};
+
+// Some of a block's keys, which are scored at once.
+struct Tile {
+  int64_t first, keys;  // from the block's first key on
+  int64_t causal_from;  // from the tile's
+  int64_t kv;
 };
 
 // Blocks go from the end of the queries to their start, the heads of a group in turn. The first one
@@ -36,7 +42,7 @@ void ForEachBlock(const AttentionCall& call, Body body) {
         b.rows = std::min(kAttentionBlockRows, queries - begin);
         b.first_key = call.FirstKeyOf(begin);
         b.keys = call.KeysOf(s, begin + b.rows - 1) - b.first_key;
-        b.causal_from = call.causal ? call.first_query + begin - b.first_key : -1;
+        b.causal_from = call.causal ? call.first_query + begin - b.first_key : call.keys;
         b.head_kv = s * call.kv_sample + shared * call.kv_head;
         b.kv = b.head_kv + b.first_key * call.kv_row;
         for (int64_t i = 0; i < call.group; ++i) {
@@ -49,6 +55,15 @@ void ForEachBlock(const AttentionCall& call, Body body) {
         }
       }
     }
+  }
+}
+
+template <class Body>
+void ForEachTile(const AttentionCall& call, const Block& b, Body body) {
+  const int64_t most = call.key_tile == 0 ? b.keys : call.key_tile;
+  for (int64_t first = 0; first < b.keys; first += most) {
+    body(Tile{first, std::min(most, b.keys - first), b.causal_from - first,
+              b.kv + first * call.kv_row});
   }
 }
 
@@ -72,14 +87,19 @@ void AttentionForward(const AttentionCall& call, const AttentionData<const float
                       float* scores, float* out, float* lse) {
   const int64_t size = call.head_size, value_size = call.value_size, width = call.out_width();
   const float scale = ScoreScale(call);
-  float inverse_sum[kAttentionBlockRows];
+  float most[kAttentionBlockRows], sum[kAttentionBlockRows], fade[kAttentionBlockRows];
   ForEachBlock(call, [&](const Block& b) {
-    gemm->Run(kPlain, kTransposed, b.rows, b.keys, size, scale, in.q + b.q, call.q_row, in.k + b.kv,
-              call.kv_row, 0, scores, b.keys);
-    SoftmaxBlock(scores, b.rows, b.keys, b.causal_from, call.window, inverse_sum, lse + b.lse);
-    gemm->Run(kPlain, kPlain, b.rows, value_size, b.keys, 1, scores, b.keys, in.v + b.kv,
-              call.kv_row, 0, out + b.out, width);
-    ScaleRows(inverse_sum, b.rows, value_size, width, out + b.out);
+    std::fill_n(most, b.rows, -INFINITY);
+    ForEachTile(call, b, [&](const Tile& t) {
+      gemm->Run(kPlain, kTransposed, b.rows, t.keys, size, scale, in.q + b.q, call.q_row,
+                in.k + t.kv, call.kv_row, 0, scores, t.keys);
+      SoftmaxTile(scores, b.rows, t.keys, t.causal_from, call.window, most, sum, fade);
+      if (t.first > 0) ScaleRows(fade, b.rows, value_size, width, out + b.out);
+      gemm->Run(kPlain, kPlain, b.rows, value_size, t.keys, 1, scores, t.keys, in.v + t.kv,
+                call.kv_row, t.first > 0 ? 1 : 0, out + b.out, width);
+    });
+    FinishSoftmax(b.rows, most, sum, lse + b.lse);
+    ScaleRows(sum, b.rows, value_size, width, out + b.out);
   });
 }
 
@@ -90,19 +110,21 @@ void AttentionBackward(const AttentionCall& call, const float* dout,
   const int64_t size = call.head_size, value_size = call.value_size, width = call.out_width();
   const float scale = ScoreScale(call);
   ForEachBlock(call, [&](const Block& b) {
-    gemm->Run(kPlain, kTransposed, b.rows, b.keys, size, scale, in.q + b.q, call.q_row, in.k + b.kv,
-              call.kv_row, 0, scores, b.keys);
-    gemm->Run(kPlain, kTransposed, b.rows, b.keys, value_size, 1, dout + b.out, width, in.v + b.kv,
-              call.kv_row, 0, dscores, b.keys);
-    SoftmaxBlockBackward(scores, dscores, b.rows, b.keys, b.causal_from, call.window, lse + b.lse,
-                         dout + b.out, out + b.out, value_size, width);
     const float beta = b.first ? 0 : 1;
-    gemm->Run(kPlain, kPlain, b.rows, size, b.keys, scale, dscores, b.keys, in.k + b.kv,
-              call.kv_row, 0, gradient.q + b.q, call.q_row);
-    gemm->Run(kTransposed, kPlain, b.keys, size, b.rows, scale, dscores, b.keys, in.q + b.q,
-              call.q_row, beta, gradient.k + b.kv, call.kv_row);
-    gemm->Run(kTransposed, kPlain, b.keys, value_size, b.rows, 1, scores, b.keys, dout + b.out,
-              width, beta, gradient.v + b.kv, call.kv_row);
+    ForEachTile(call, b, [&](const Tile& t) {
+      gemm->Run(kPlain, kTransposed, b.rows, t.keys, size, scale, in.q + b.q, call.q_row,
+                in.k + t.kv, call.kv_row, 0, scores, t.keys);
+      gemm->Run(kPlain, kTransposed, b.rows, t.keys, value_size, 1, dout + b.out, width,
+                in.v + t.kv, call.kv_row, 0, dscores, t.keys);
+      SoftmaxTileBackward(scores, dscores, b.rows, t.keys, t.causal_from, call.window, lse + b.lse,
+                          dout + b.out, out + b.out, value_size, width);
+      gemm->Run(kPlain, kPlain, b.rows, size, t.keys, scale, dscores, t.keys, in.k + t.kv,
+                call.kv_row, t.first > 0 ? 1 : 0, gradient.q + b.q, call.q_row);
+      gemm->Run(kTransposed, kPlain, t.keys, size, b.rows, scale, dscores, t.keys, in.q + b.q,
+                call.q_row, beta, gradient.k + t.kv, call.kv_row);
+      gemm->Run(kTransposed, kPlain, t.keys, value_size, b.rows, 1, scores, t.keys, dout + b.out,
+                width, beta, gradient.v + t.kv, call.kv_row);
+    });
     if (b.first) ClearUnseen(call, b, gradient);
   });
 }

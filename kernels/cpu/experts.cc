@@ -32,12 +32,41 @@ float SumOfChosen(const RouterShape& s, const float* scores, const int32_t* chos
   return sum;
 }
 
+// The nodes that a token's experts may lie on, a bit each, by the experts' scores.
+template <class Score>
+uint64_t OpenNodes(const RouterShape& s, const Score& score) {
+  if (s.nodes == 0) return ~uint64_t{0};
+  const int64_t size = s.experts_of_node();
+  uint64_t open = 0;
+  for (int64_t i = 0; i < s.most_nodes; ++i) {
+    int64_t best = -1;
+    float best_sum = 0.0f;
+    for (int64_t n = 0; n < s.nodes; ++n) {
+      if ((open >> n & 1) != 0) continue;
+      float first = 0.0f, second = 0.0f;  // scores are not below 0
+      for (int64_t e = n * size; e < (n + 1) * size; ++e) {
+        const float value = score(e);
+        second = std::min(std::max(value, second), first);
+        first = std::max(first, value);
+      }
+      if (best >= 0 && !(first + second > best_sum)) continue;
+      best = n;
+      best_sum = first + second;
+    }
+    open |= uint64_t{1} << best;
+  }
+  return open;
+}
+
 // As the reference has it; where a NaN is, some expert all the same.
-void Choose(const RouterShape& s, const float* logits, std::vector<char>* taken, int32_t* experts) {
+void Choose(const RouterShape& s, const float* logits, uint64_t open, std::vector<char>* taken,
+            int32_t* experts) {
+  const int64_t size = s.experts_of_node();
   for (int64_t j = 0; j < s.chosen; ++j) {
     int32_t best = -1;
     for (int32_t e = 0; e < s.experts; ++e) {
-      if (!(*taken)[e] && (best < 0 || logits[e] > logits[best])) best = e;
+      if ((*taken)[e] || (open >> e / size & 1) == 0) continue;
+      if (best < 0 || logits[e] > logits[best]) best = e;
     }
     (*taken)[best] = true;
     experts[j] = best;
@@ -55,8 +84,8 @@ void ChooseExperts(const RouterShape& s, const float* logits, float* weights, in
   std::vector<float> scores(s.experts);
   const int64_t k = s.choices();
   for (int64_t m = 0; m < s.rows(); ++m, logits += s.experts, weights += k, experts += k) {
-    Choose(s, logits, &taken, experts);
     const float all = RawScores(s, logits, scores.data());
+    Choose(s, logits, OpenNodes(s, [&](int64_t e) { return scores[e]; }), &taken, experts);
     const float sum = SumOfChosen(s, scores.data(), experts, all);
     for (int64_t j = 0; j < s.chosen; ++j) weights[j] = s.scale * (scores[experts[j]] / sum);
     std::fill_n(weights + s.chosen, s.shared, 1.0f);

@@ -27,19 +27,22 @@ void RmsNormBackward(const float* dy, const float* x, const float* gamma, const 
 void RmsNormWeights(const float* dy, const float* x, const float* rstd, int64_t m, int64_t c,
                     float* dgamma);
 
-// One block of attention scores, m rows of c in place. With causal_from >= 0, row i sees its first
-// causal_from + i + 1 columns, of these the last `window` (0: all), and the rest becomes 0; with -1
-// it sees all.
+// One tile of attention scores, m rows of c in place. Row i sees its first causal_from + i + 1
+// columns, of these the last `window` (0: all), and the rest becomes 0; a tile may be past what a
+// row sees, in front of it or behind.
 //
-// Forward: scores become e^(score - max); inverse_sum[i] normalises the row, lse[i] = log of the
-// row's sum.
-void SoftmaxBlock(float* scores, int64_t m, int64_t c, int64_t causal_from, int64_t window,
-                  float* inverse_sum, float* lse);
+// Forward: most[i] and sum[i] are the largest score of the row so far, -infinity at first, and the
+// sum of e^(score - most); they take in the tile, whose scores become e^(score - most). fade[i] is
+// what sums of earlier tiles are multiplied by.
+void SoftmaxTile(float* scores, int64_t m, int64_t c, int64_t causal_from, int64_t window,
+                 float* most, float* sum, float* fade);
+// lse becomes the log of the row's sum, sum its inverse.
+void FinishSoftmax(int64_t m, const float* most, float* sum, float* lse);
 // Backward: scores become p = e^(score - lse); dp becomes p (dp - dout . out) for rows of `size` in
 // dout and out, `stride` apart.
-void SoftmaxBlockBackward(float* scores, float* dp, int64_t m, int64_t c, int64_t causal_from,
-                          int64_t window, const float* lse, const float* dout, const float* out,
-                          int64_t size, int64_t stride);
+void SoftmaxTileBackward(float* scores, float* dp, int64_t m, int64_t c, int64_t causal_from,
+                         int64_t window, const float* lse, const float* dout, const float* out,
+                         int64_t size, int64_t stride);
 // Multiplies each of m rows of c, `stride` apart, by its factor.
 void ScaleRows(const float* factor, int64_t m, int64_t c, int64_t stride, float* y);
 

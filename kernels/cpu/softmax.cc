@@ -10,13 +10,15 @@ namespace pipelab {
 namespace cpu {
 namespace {
 
-PIPELAB_INLINE int64_t Visible(int64_t row, int64_t columns, int64_t causal_from) {
-  return causal_from < 0 ? columns : std::min(columns, causal_from + row + 1);
-}
-
-// Those in front of them that the window leaves out.
-PIPELAB_INLINE int64_t Hidden(int64_t row, int64_t causal_from, int64_t window) {
-  return window == 0 ? 0 : std::max<int64_t>(0, causal_from + row + 1 - window);
+// Of a tile of `columns`, those that a row sees: [begin, begin + count).
+struct Columns {
+  int64_t begin, count;
+};
+PIPELAB_INLINE Columns Seen(int64_t row, int64_t columns, int64_t causal_from, int64_t window) {
+  const int64_t end = std::max<int64_t>(0, std::min(columns, causal_from + row + 1));
+  const int64_t begin =
+      window == 0 ? 0 : std::min(end, std::max<int64_t>(0, causal_from + row + 1 - window));
+  return {begin, end - begin};
 }
 
 // The columns that a row of c, n of them visible, computes: whole vectors where the row has room.
@@ -37,34 +39,46 @@ PIPELAB_INLINE float ExpRow(const float* row, int64_t n, int64_t computed, float
 
 }  // namespace
 
-PIPELAB_SIMD void SoftmaxBlock(float* scores, int64_t m, int64_t c, int64_t causal_from,
-                               int64_t window, float* inverse_sum, float* lse) {
+PIPELAB_SIMD void SoftmaxTile(float* scores, int64_t m, int64_t c, int64_t causal_from,
+                              int64_t window, float* most, float* sum, float* fade) {
   for (int64_t i = 0; i < m; ++i, scores += c) {
-    const int64_t hidden = Hidden(i, causal_from, window);
-    const int64_t n = Visible(i, c, causal_from) - hidden;
-    const float most = MaxOf(scores + hidden, n);
-    const int64_t computed = Computed(n, c - hidden);
-    const float sum = ExpRow(scores + hidden, n, computed, most, scores + hidden);
-    std::fill(scores, scores + hidden, 0.0f);
-    std::fill(scores + hidden + computed, scores + c, 0.0f);
-    inverse_sum[i] = 1.0f / sum;
-    lse[i] = most + std::log(sum);
+    const Columns seen = Seen(i, c, causal_from, window);
+    if (seen.count == 0) {
+      std::fill(scores, scores + c, 0.0f);
+      fade[i] = 1.0f;
+      continue;
+    }
+    float* const first = scores + seen.begin;
+    const float before = most[i], here = MaxOf(first, seen.count);
+    most[i] = std::max(before, here);
+    const int64_t computed = Computed(seen.count, c - seen.begin);
+    const float added = ExpRow(first, seen.count, computed, most[i], first);
+    std::fill(scores, first, 0.0f);
+    std::fill(first + computed, scores + c, 0.0f);
+    fade[i] = before == -INFINITY ? 0.0f : std::exp(before - most[i]);
+    sum[i] = before == -INFINITY ? added : sum[i] * fade[i] + added;
   }
 }
 
-PIPELAB_SIMD void SoftmaxBlockBackward(float* scores, float* dp, int64_t m, int64_t c,
-                                       int64_t causal_from, int64_t window, const float* lse,
-                                       const float* dout, const float* out, int64_t size,
-                                       int64_t stride) {
+void FinishSoftmax(int64_t m, const float* most, float* sum, float* lse) {
+  for (int64_t i = 0; i < m; ++i) {
+    lse[i] = most[i] + std::log(sum[i]);
+    sum[i] = 1.0f / sum[i];
+  }
+}
+
+PIPELAB_SIMD void SoftmaxTileBackward(float* scores, float* dp, int64_t m, int64_t c,
+                                      int64_t causal_from, int64_t window, const float* lse,
+                                      const float* dout, const float* out, int64_t size,
+                                      int64_t stride) {
   for (int64_t i = 0; i < m; ++i, scores += c, dp += c, dout += stride, out += stride) {
-    const int64_t hidden = Hidden(i, causal_from, window);
-    const int64_t n = Visible(i, c, causal_from) - hidden;
+    const Columns at = Seen(i, c, causal_from, window);
     float mean = 0;
 #pragma omp simd reduction(+ : mean)
     for (int64_t j = 0; j < size; ++j) mean += dout[j] * out[j];
     const float row_lse = lse[i];
-    const int64_t computed = Computed(n, c - hidden);
-    float *const seen = scores + hidden, *const dseen = dp + hidden;
+    const int64_t n = at.count, computed = Computed(n, c - at.begin);
+    float *const seen = scores + at.begin, *const dseen = dp + at.begin;
 #pragma omp simd
     for (int64_t j = 0; j < computed; ++j) {
       const float p = j < n ? FastExp(seen[j] - row_lse) : 0.0f;

@@ -39,13 +39,42 @@ PIPELAB_DEVICE inline bool IsAmong(const int32_t* experts, int64_t count, int64_
   return false;
 }
 
+// The nodes that a token's experts may lie on, a bit each, by the experts' scores.
+template <class Score>
+PIPELAB_DEVICE inline uint64_t OpenNodes(const RouterShape& s, const Score& score) {
+  if (s.nodes == 0) return ~uint64_t{0};
+  const int64_t size = s.experts_of_node();
+  uint64_t open = 0;
+  for (int64_t i = 0; i < s.most_nodes; ++i) {
+    int64_t best = -1;
+    float best_sum = 0.0f;
+    for (int64_t n = 0; n < s.nodes; ++n) {
+      if ((open >> n & 1) != 0) continue;
+      float first = 0.0f, second = 0.0f;  // scores are not below 0
+      for (int64_t e = n * size; e < (n + 1) * size; ++e) {
+        const float value = score(e);
+        second = fminf(fmaxf(value, second), first);
+        first = fmaxf(first, value);
+      }
+      if (best >= 0 && !(first + second > best_sum)) continue;
+      best = n;
+      best_sum = first + second;
+    }
+    open |= uint64_t{1} << best;
+  }
+  return open;
+}
+
 template <class T>
-PIPELAB_DEVICE inline void Choose(const RouterShape& s, const T* logits, int32_t* experts) {
+PIPELAB_DEVICE inline void Choose(const RouterShape& s, const T* logits, uint64_t open,
+                                  int32_t* experts) {
+  const int64_t size = s.experts_of_node();
   for (int64_t j = 0; j < s.chosen; ++j) {
     int64_t best = -1;
     float most = 0.0f;
     for (int64_t e = 0; e < s.experts; ++e) {
       const float logit = logits[e];
+      if ((open >> e / size & 1) == 0) continue;
       if ((best >= 0 && !(logit > most)) || IsAmong(experts, j, e)) continue;
       best = e;
       most = logit;
@@ -76,8 +105,9 @@ void Route(Queue& queue, const RouterShape& s, const T* logits, float* weights, 
   if (counts == nullptr) return;
   ForEach(queue, "ChooseExperts", s.rows(), [=] PIPELAB_DEVICE(int64_t m) {
     int32_t* const chosen = experts + m * k;
-    Choose(s, logits + m * s.experts, chosen);
     const Scores<T> scores(s, logits + m * s.experts);
+    const uint64_t open = OpenNodes(s, [&](int64_t e) { return scores.Raw(e); });
+    Choose(s, logits + m * s.experts, open, chosen);
     float sum = scores.sum;
     if (s.normalized) {
       sum = 0.0f;

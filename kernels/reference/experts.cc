@@ -29,8 +29,27 @@ double SumOf(const RouterShape& s, const std::vector<double>& scores, Indices ch
   return sum;
 }
 
-void Choose(const RouterShape& s, In logits_E, absl::Span<int32_t> experts_K) {
-  std::vector<char> taken(s.experts);
+// Whether each expert lies on a node that is not among the token's.
+std::vector<char> OnOtherNodes(const RouterShape& s, const std::vector<double>& scores) {
+  std::vector<char> others(s.experts, s.nodes > 0);
+  const int64_t size = s.experts_of_node();
+  std::vector<double> sums;
+  for (int64_t n = 0; n < s.nodes; ++n) {
+    std::vector<double> of_node(scores.begin() + n * size, scores.begin() + (n + 1) * size);
+    std::sort(of_node.rbegin(), of_node.rend());
+    sums.push_back(of_node[0] + (size > 1 ? of_node[1] : 0));
+  }
+  for (int64_t i = 0; i < (s.nodes > 0 ? s.most_nodes : 0); ++i) {
+    const auto best = std::max_element(sums.begin(), sums.end());
+    *best = -1;
+    std::fill_n(others.begin() + (best - sums.begin()) * size, size, false);
+  }
+  return others;
+}
+
+// `taken`: experts that cannot be chosen.
+void Choose(const RouterShape& s, In logits_E, std::vector<char> taken,
+            absl::Span<int32_t> experts_K) {
   for (int64_t j = 0; j < s.chosen; ++j) {
     int32_t best = -1;
     for (int32_t e = 0; e < s.experts; ++e) {
@@ -62,8 +81,8 @@ void Route(const RouterShape& s, In logits_ME, Out weights_MK, const Places& to)
   for (int64_t m = 0; m < s.rows(); ++m) {
     const In logits = logits_ME.subspan(m * s.experts, s.experts);
     const auto chosen = to.experts_MK.subspan(m * k, k);
-    Choose(s, logits, chosen);
     const std::vector<double> scores = ScoresOf(s, logits);
+    Choose(s, logits, OnOtherNodes(s, scores), chosen);
     const double sum = SumOf(s, scores, chosen);
     for (int64_t j = 0; j < k; ++j) {
       weights_MK[m * k + j] = j < s.chosen ? double{s.scale} * scores[chosen[j]] / sum : 1;

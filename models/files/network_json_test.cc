@@ -65,6 +65,17 @@ TEST(NetworkJson, ShapesFollowFromTheInputs) {
   EXPECT_EQ(lm.layers[2].attributes.at("inner"), 128);
   EXPECT_EQ(LossLayer(lm), 3);
   EXPECT_GT(lm.layers[1].costs(2).forward, Flops(0));
+
+  json root = *ParseJson(kText, "m");
+  root["layers"][1]["window"] = 5;
+  root["layers"][1]["key_tile"] = 7;
+  root["layers"][2] = {{"name", "experts"}, {"kind", "gpt_experts"}, {"experts", 8}, {"chosen", 3},
+                       {"nodes", 4},        {"most_nodes", 2}};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph sparse, ParseNetwork(DumpJson(root), "lm.json"));
+  EXPECT_EQ(sparse.layers[1].attributes.at("window"), 5);
+  EXPECT_EQ(sparse.layers[1].attributes.at("key_tile"), 7);
+  EXPECT_EQ(sparse.layers[2].attributes.at("nodes"), 4);
+  EXPECT_EQ(sparse.layers[2].attributes.at("most_nodes"), 2);
 }
 
 TEST(NetworkJson, IsAModelFile) {
@@ -132,6 +143,21 @@ TEST(NetworkJson, ErrorsNameFilePlaceAndReason) {
   Refuses(
       kText, [](json& j) { j[1]["heads"] = 5; },
       "layers[1].heads: 5: must divide the 32 numbers of a row");
+  Refuses(
+      kText,
+      [](json& j) {
+        j[1]["window"] = 3;
+        j[1]["causal"] = false;
+      },
+      "layers[1].window: 3: causal attention has windows");
+  Refuses(
+      kText,
+      [](json& j) {
+        j[2] = {{"name", "experts"}, {"kind", "gpt_experts"}, {"experts", 8}, {"chosen", 3},
+                {"nodes", 4},        {"most_nodes", 1}};
+      },
+      "layers[2].nodes: 4: must be at most 64 and divide the 8 experts, and 1 of them (most_nodes) "
+      "must have 3");
   Refuses(
       kText, [](json& j) { j[1]["dropout"] = 1; },
       "layers[1].dropout: 1: must be at least 0 and below 1");

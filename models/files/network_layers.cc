@@ -149,8 +149,8 @@ class LayerReader : NetworkLayerKeys {
 
   absl::StatusOr<NetworkLayer> Attention() {
     GptAttentionSizes sizes;
-    PIPELAB_RETURN_IF_ERROR(Allow({"heads", "kv_heads", "causal", "window", "dropout", "norm",
-                                   "query_key_norms", "bias", "rotary"},
+    PIPELAB_RETURN_IF_ERROR(Allow({"heads", "kv_heads", "causal", "window", "key_tile", "dropout",
+                                   "norm", "query_key_norms", "bias", "rotary"},
                                   1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.heads, Size("heads"));
@@ -170,6 +170,9 @@ class LayerReader : NetworkLayerKeys {
       if (!sizes.causal) {
         return object_.Error("window", sizes.window, ": causal attention has windows");
       }
+    }
+    if (object_.Has("key_tile")) {
+      PIPELAB_ASSIGN_OR_RETURN(sizes.key_tile, Size("key_tile"));
     }
     PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
     PIPELAB_ASSIGN_OR_RETURN(sizes.norm, Norm());
@@ -216,9 +219,10 @@ class LayerReader : NetworkLayerKeys {
   absl::StatusOr<NetworkLayer> Experts() {
     GptExpertsSizes sizes;
     ExpertChoice& e = sizes.choice;
-    PIPELAB_RETURN_IF_ERROR(Allow({"experts", "chosen", "shared", "inner", "scores", "normalized",
-                                   "scale", "capacity", "balance", "dropout", "gate", "norm"},
-                                  1, 1));
+    PIPELAB_RETURN_IF_ERROR(
+        Allow({"experts", "chosen", "shared", "inner", "scores", "normalized", "scale", "nodes",
+               "most_nodes", "capacity", "balance", "dropout", "gate", "norm"},
+              1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(e.experts, Size("experts"));
     PIPELAB_ASSIGN_OR_RETURN(e.chosen, Size("chosen"));
@@ -227,6 +231,11 @@ class LayerReader : NetworkLayerKeys {
     }
     if (object_.Has("shared")) {
       PIPELAB_ASSIGN_OR_RETURN(e.shared, Size("shared"));
+    }
+    if (object_.Has("nodes")) {
+      PIPELAB_ASSIGN_OR_RETURN(e.nodes, Size("nodes"));
+      PIPELAB_ASSIGN_OR_RETURN(e.most_nodes, Size("most_nodes"));
+      if (!HasRoomOnNodes(e)) return object_.Error("nodes", e.nodes, ": ", NodesRule(e));
     }
     PIPELAB_ASSIGN_OR_RETURN(sizes.inner, Size("inner", 4 * sizes.hidden));
     // The bound of a layer's tables elsewhere; parameters are three such.

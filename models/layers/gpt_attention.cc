@@ -24,6 +24,7 @@ GptAttention::GptAttention(const LayerSpec& spec)
       has_key_lengths_(!spec.data.empty()),
       rotary_base_(Attribute(spec, "rotary_base")),
       window_(static_cast<int64_t>(Attribute(spec, "window"))),
+      key_tile_(static_cast<int64_t>(Attribute(spec, "key_tile"))),
       residual_(spec),
       all_(spec, {"gamma", "beta", "wqkv", "bqkv", "wo", "bo", "qgamma", "kgamma"}) {}
 
@@ -36,6 +37,7 @@ AttentionShape GptAttention::ShapeFor(const LayerContext& ctx) const {
   shape.head_size = head_size_;
   shape.causal = causal_;
   shape.window = window_;
+  shape.key_tile = key_tile_;
   if (has_key_lengths_) shape.key_lengths = ctx.batch->HostIdsOf(0);
   shape.first_query = ctx.slice.first;
   shape.queries = ctx.slice.count;

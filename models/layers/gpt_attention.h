@@ -1,6 +1,6 @@
 // The layer that gpt_attention_spec.h describes. x_MC, y_MC; M = samples * tokens, of a slice where
-// it works on slices. Its passes are in gpt_attention.cc; what slices of the tokens and devices with
-// parts of them need besides is in gpt_attention_parts.cc.
+// it works on slices. Its passes are in gpt_attention.cc; what slices of the tokens, and devices
+// with parts of them, need besides is in gpt_attention_parts.cc.
 //
 //   std::unique_ptr<Layer> layer = MakeGptAttention(graph.layers[1]);    // makers.h
 #ifndef PIPELAB_MODELS_LAYERS_GPT_ATTENTION_H_
@@ -83,7 +83,7 @@ class GptAttention : public UnaryLayer {
   int64_t width_, qkv_width_;  // of all heads; of q, k and v
   bool causal_, has_key_lengths_;
   double rotary_base_;
-  int64_t window_;  // 0: none
+  int64_t window_, key_tile_;  // 0: none
   ResidualDropout residual_;
   PresentParameters all_;
 };

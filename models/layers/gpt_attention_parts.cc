@@ -35,6 +35,7 @@ CrossAttentionShape GptAttention::ChunkShape(const LayerContext& ctx, int64_t sa
   shape.causal = causal_;
   shape.first_query = causal_ ? chunk.first : 0;
   shape.window = window_;
+  shape.key_tile = key_tile_;
   shape.q_row = qkv_width_;
   if (has_key_lengths_) shape.key_lengths = ctx.batch->HostIdsOf(0).subspan(sample, 1);
   return shape;

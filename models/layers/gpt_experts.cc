@@ -63,6 +63,8 @@ RouterShape RouterOf(const LayerSpec& spec) {
   router.normalized = whole("normalized") != 0;
   router.scale = static_cast<float>(Attribute(spec, "scale"));
   router.capacity = whole("capacity");
+  router.nodes = whole("nodes");
+  router.most_nodes = whole("most_nodes");
   return router;
 }
 

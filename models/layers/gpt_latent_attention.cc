@@ -49,7 +49,7 @@ class GptLatentAttention : public UnaryLayer {
   Tensor JoinKeys(const LayerContext& ctx, const Tensor& up_MU, const Tensor& rope_MR) const;
 
   ProductRows rows_;
-  int64_t tokens_, heads_;
+  int64_t tokens_, heads_, key_tile_;
   LatentHeads latent_;
   double rotary_base_;
   ResidualDropout residual_;
@@ -88,6 +88,7 @@ GptLatentAttention::GptLatentAttention(const LayerSpec& spec)
     : rows_(spec),
       tokens_(rows_.all(spec.output_shape[0])),
       heads_(Whole(spec, "heads")),
+      key_tile_(Whole(spec, "key_tile")),
       latent_{Whole(spec, "query_rank"), Whole(spec, "rank"), Whole(spec, "nope_size"),
               Whole(spec, "rope_size"), Whole(spec, "value_size")},
       rotary_base_(Attribute(spec, "rotary_base")),
@@ -103,6 +104,7 @@ CrossAttentionShape GptLatentAttention::ShapeFor(const LayerContext& ctx) const 
   shape.head_size = latent_.head_size();
   shape.value_size = latent_.value_size;
   shape.causal = true;
+  shape.key_tile = key_tile_;
   return shape;
 }
 

@@ -44,14 +44,15 @@ void AddAttention(std::vector<LayerSpec>* layers) {
   }
 }
 
-// Windows: over one block of rows and over two, wider than the samples; with dropout.
+// Windows: over one block of rows and two, wider than the samples; with dropout; tiles of keys.
 void AddWindows(std::vector<LayerSpec>* layers) {
   struct Sizes {
-    int64_t tokens, hidden, heads, kv_heads, window;
+    int64_t tokens, hidden, heads, kv_heads, window, key_tile;
     double dropout;
   };
-  for (const Sizes& s : {Sizes{6, 8, 2, 1, 2, 0}, Sizes{70, 4, 2, 2, 5, 0.2},
-                         Sizes{130, 4, 1, 1, 40, 0}, Sizes{5, 8, 2, 2, 9, 0}}) {
+  for (const Sizes& s : {Sizes{6, 8, 2, 1, 2, 0, 0}, Sizes{70, 4, 2, 2, 5, 0, 0.2},
+                         Sizes{130, 4, 1, 1, 40, 0, 0}, Sizes{5, 8, 2, 2, 9, 0, 0},
+                         Sizes{130, 4, 2, 1, 0, 48, 0.1}, Sizes{130, 4, 1, 1, 100, 64, 0}}) {
     GptAttentionSizes attention;
     attention.name = absl::StrCat("window", layers->size());
     attention.tokens = s.tokens;
@@ -59,6 +60,7 @@ void AddWindows(std::vector<LayerSpec>* layers) {
     attention.heads = s.heads;
     attention.kv_heads = s.kv_heads;
     attention.window = s.window;
+    attention.key_tile = s.key_tile;
     attention.rotary_base = 10000;
     attention.dropout = s.dropout;
     layers->push_back(GptAttentionSpec(attention));
@@ -231,6 +233,7 @@ void AddLatentAttention(std::vector<LayerSpec>* layers) {
     attention.hidden = s.hidden;
     attention.heads = s.heads;
     attention.latent = s.latent;
+    attention.key_tile = s.tokens / 2;
     attention.norm = s.norm;
     attention.dropout = s.dropout;
     layers->push_back(GptLatentAttentionSpec(attention));

@@ -28,6 +28,9 @@ enum class FeedForwardKind : uint8_t {
 struct ExpertChoice {
   int64_t experts = 0, chosen = 0;  // 0 experts: there is a feed-forward for all
   int64_t shared = 0;               // experts besides, that all tokens take with weight 1
+  // Experts lie on so many nodes, and a token's come from `most_nodes` of them, which changes no
+  // cost (kernels/router_shape.h); 0: from all.
+  int64_t nodes = 0, most_nodes = 0;
   // Scores are each expert's sigmoid, as in DeepSeek-V3, or the softmax over all.
   bool sigmoid = false;
   bool normalized = true;  // weights are shares of the chosen scores
@@ -36,6 +39,17 @@ struct ExpertChoice {
   double capacity_factor = 0;
   double balance = 0;  // factor of the balancing loss
 };
+
+// Of a choice with nodes; and what is wrong where it is false.
+inline bool HasRoomOnNodes(const ExpertChoice& e) {
+  return 0 < e.nodes && e.nodes <= 64 && e.experts % e.nodes == 0 && 0 < e.most_nodes &&
+         e.most_nodes <= e.nodes && e.chosen <= e.most_nodes * (e.experts / e.nodes);
+}
+inline std::string NodesRule(const ExpertChoice& e) {
+  return "must be at most 64 and divide the " + std::to_string(e.experts) + " experts, and " +
+         std::to_string(e.most_nodes) + " of them (most_nodes) must have " +
+         std::to_string(e.chosen);
+}
 
 // Multi-head latent attention (gpt_latent_attention_spec.h). A head's queries and keys are
 // rope_size + nope_size wide, of which the first turn with their position.

@@ -16,8 +16,8 @@ namespace {
 struct Sizes {
   int64_t samples, tokens, c, heads, w, k;
   bool causal, dropout;
-  int64_t window;      // 0: none
-  int64_t statistics;  // what the norm keeps of a row
+  int64_t window, key_tile;  // 0: none
+  int64_t statistics;        // what the norm keeps of a row
   bool rotary;
   int64_t normed_size;  // of a head of q and k that has a norm; 0: none has
   TensorParallel split;
@@ -79,7 +79,8 @@ LayerCosts AttentionCosts(const Sizes& s) {
   const Bytes mc = s.width(m * s.c), own = s.width(rows.own * s.c);
   const Bytes qkv_mix = s.width(m * (s.qkv() + s.w));
   const Bytes statistics = FloatBytes(s.statistics * rows.own), lse = FloatBytes(m * s.heads), none;
-  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.chunk(), s.tokens, s.window));
+  const Bytes scratch =
+      FloatBytes(AttentionWorkspaceFloats(s.chunk(), s.tokens, s.window, s.key_tile));
   // The latter: their gammas' gradients, of the micro-batch.
   const Bytes normed = NormedBytes(s, m), dgammas = FloatBytes(2 * s.normed_size);
   const Bytes turned = s.normed_size > 0 ? dgammas + s.width(2 * m * s.w) : none;
@@ -98,8 +99,8 @@ LayerCosts AttentionCosts(const Sizes& s) {
                rows.scattered() ? mc + own : none);
   // The attention's gradient in and out; the gradient of q behind its norm and in front; or the
   // norm's gradient and dx. With dropout the branch's gradient is not dy itself.
-  Bytes kernel =
-      qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.chunk(), s.tokens, s.window));
+  Bytes kernel = qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.chunk(), s.tokens,
+                                                                       s.window, s.key_tile));
   if (s.parts()) {
     // The keys and values of all tokens beside q, k and v, and once more while they are put in
     // order; then beside what the kernel has. Backward, these and their gradient.
@@ -133,7 +134,8 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   const Bytes sequence = s.width(s.samples * s.tokens * s.qkv());
   const Bytes starts = slice.first == 0 ? sequence : none;
   const Bytes ends = slice.end() == s.tokens ? sequence : none;
-  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end(), s.window));
+  const Bytes scratch =
+      FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end(), s.window, s.key_tile));
   LayerCosts costs;
   AddFlops(s, slice, &costs);
   costs.output = mc;
@@ -249,6 +251,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
                       {"head_size", static_cast<double>(head_size)},
                       {"causal", s.causal ? 1 : 0},
                       {"window", static_cast<double>(s.window)},
+                      {"key_tile", static_cast<double>(s.key_tile)},
                       {"dropout", s.dropout},
                       {"rotary_base", s.rotary_base}};
   CHECK(s.rotary_base == 0 || head_size % 2 == 0) << s.name << ": rotary heads of " << head_size;
@@ -266,6 +269,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   one.k = kv_heads * head_size;
   one.causal = s.causal;
   one.window = s.window;
+  one.key_tile = s.key_tile;
   one.dropout = s.dropout > 0;
   one.statistics = NormStatistics(s.norm);
   one.rotary = s.rotary_base != 0;

@@ -49,6 +49,8 @@ struct GptAttentionSizes {
   int64_t head_size = 0;  // 0: hidden / heads
   bool causal = true;
   int64_t window = 0;  // causal: tokens that a token sees; 0: all up to its own
+  // Keys whose scores exist at once (kernels/attention_kernels.h); 0: all that some rows see.
+  int64_t key_tile = 0;
   // Not causal: the data field [1] that says how many tokens of a sample, from 1 on, are keys; the
   // rest is padding. Empty: all.
   std::string key_lengths = {};

@@ -109,6 +109,8 @@ std::map<std::string, double> AttributesOf(const GptExpertsSizes& s) {
           {"sigmoid", s.choice.sigmoid ? 1 : 0},
           {"normalized", s.choice.normalized ? 1 : 0},
           {"scale", s.choice.scale},
+          {"nodes", static_cast<double>(s.choice.nodes)},
+          {"most_nodes", static_cast<double>(s.choice.most_nodes)},
           {"capacity", static_cast<double>(CapacityOf(s))},
           {"balance", s.choice.balance},
           {"dropout", s.dropout},

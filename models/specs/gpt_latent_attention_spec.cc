@@ -1,8 +1,8 @@
 #include "models/specs/gpt_latent_attention_spec.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
+#include <vector>
 
 #include "glog/logging.h"
 #include "models/graph/attention_workspace.h"
@@ -15,7 +15,7 @@ namespace {
 
 // Samples of T tokens of C; heads of one device.
 struct Sizes {
-  int64_t samples, tokens, c, heads;
+  int64_t samples, tokens, c, heads, key_tile;
   LatentHeads latent;
   bool dropout;
   int64_t statistics;  // what the norm keeps of a row
@@ -96,7 +96,8 @@ void HoldForward(const Sizes& s, const RowBytes& b, Held* h) {
   b.Gather(l.rope_size, h);
   h->Turn(b.All(s.up()) + b.All(l.rope_size), b.All(s.kv()));
   h->Take(b.All(s.v()) + FloatBytes(b.rows.all * s.heads));
-  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens));
+  const Bytes scratch =
+      FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens, /*window=*/0, s.key_tile));
   h->Take(scratch);
   h->Free(scratch);
   h->Take(b.All(s.c));
@@ -107,7 +108,8 @@ void HoldInputGradient(const Sizes& s, const RowBytes& b, Held* h) {
   const LatentHeads& l = s.latent;
   if (s.dropout) h->Take(b.Own(s.c));  // else the branch's gradient is dy
   if (b.rows.scattered()) h->Turn(s.dropout ? b.Own(s.c) : Bytes(0), b.All(s.c));
-  const Bytes scratch = FloatBytes(AttentionGradientWorkspaceFloats(s.tokens, s.tokens));
+  const Bytes scratch =
+      FloatBytes(AttentionGradientWorkspaceFloats(s.tokens, s.tokens, /*window=*/0, s.key_tile));
   h->Take(b.All(s.v()));
   h->Take(b.All(s.q()) + b.All(s.kv()) + scratch);
   h->Free(scratch + b.All(s.v()) + FloatBytes(b.rows.all * s.heads) + b.All(s.q()) + b.All(s.kv()));
@@ -261,6 +263,7 @@ LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& s) {
                       {"nope_size", static_cast<double>(l.nope_size)},
                       {"rope_size", static_cast<double>(l.rope_size)},
                       {"value_size", static_cast<double>(l.value_size)},
+                      {"key_tile", static_cast<double>(s.key_tile)},
                       {"dropout", s.dropout},
                       {"rotary_base", s.rotary_base}};
   Sizes one;
@@ -268,6 +271,7 @@ LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& s) {
   one.tokens = s.tokens;
   one.c = s.hidden;
   one.heads = s.heads;
+  one.key_tile = s.key_tile;
   one.latent = l;
   one.dropout = s.dropout > 0;
   one.statistics = NormStatistics(s.norm);

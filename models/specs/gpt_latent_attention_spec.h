@@ -38,6 +38,7 @@ struct GptLatentAttentionSizes {
   int input = 0;  // index of the layer before
   int64_t tokens = 0, hidden = 0, heads = 0;
   LatentHeads latent;
+  int64_t key_tile = 0;  // GptAttentionSizes::key_tile
   double rotary_base = 10000;
   NormKind norm = NormKind::kRms;  // in front of the branch
   double dropout = 0;

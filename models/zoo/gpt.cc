@@ -47,6 +47,9 @@ absl::Status CheckAttention(const GptConfig& c) {
           absl::StrCat("--windows=", window, ": must be at least 0, and 0 with latent attention"));
     }
   }
+  if (c.key_tile != 0) {
+    PIPELAB_RETURN_IF_ERROR(CheckModelSize("key_tile", c.key_tile, kMostTokens));
+  }
   if (c.latent.rank != 0) return CheckLatent(c);
   if (c.head_size == 0) {
     PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
@@ -79,6 +82,9 @@ absl::Status CheckExperts(const GptConfig& c) {
   if (c.expert_feed_forward != 0) {
     PIPELAB_RETURN_IF_ERROR(
         CheckModelSize("expert_feed_forward", c.expert_feed_forward, kMostHidden * 64));
+  }
+  if (e.nodes != 0 && !HasRoomOnNodes(e)) {
+    return absl::InvalidArgumentError(absl::StrCat("--nodes=", e.nodes, ": ", NodesRule(e)));
   }
   // The comparisons are false for NaN.
   if (0 <= e.shared && e.shared <= kMostExperts && 0 <= c.dense_blocks &&
@@ -158,6 +164,7 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.norm = c.norm;
   sizes.query_key_norms = c.query_key_norms;
   sizes.latent = c.latent;
+  sizes.key_tile = c.key_tile;
   sizes.rotary_base = c.rotary_base;
   sizes.biases = c.biases;
   sizes.dropout = c.dropout;

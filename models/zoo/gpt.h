@@ -46,6 +46,9 @@ struct GptConfig {
   // Tokens that a token of block i sees: windows[i % their number], 0 for all up to its own; none:
   // all. {4096} is Mistral's, {128, 0} gpt-oss'. Not with latent attention.
   std::vector<int64_t> windows = {};
+  // Keys whose scores exist at once: attention's scratch does not grow with the tokens. 0: all that
+  // a block of 64 queries sees.
+  int64_t key_tile = 0;
   double rotary_base = 0;        // above 0: rotary positions, beside those of `positions`
   Biases biases = Biases::kAll;  // of the blocks' products; a GELU has them
   bool output_bias = false;      // of the logits; not with tied embeddings

@@ -193,8 +193,7 @@ void AddExpertModels(Models* models) {
       Experts(128, 8, LlamaConfig(94, 4096, 64, 1536, 4096, 151936)));
 }
 
-// Dense blocks first, then sigmoid routers. Groups of experts that limit a token's choices change
-// no cost.
+// Dense blocks first, then sigmoid routers.
 GptConfig DeepSeek(int64_t query_rank, int64_t dense_blocks, int64_t expert_feed_forward,
                    int64_t shared, double scale, GptConfig c) {
   c.latent = {query_rank, /*rank=*/512, /*nope_size=*/128, /*rope_size=*/64, /*value_size=*/128};
@@ -208,9 +207,11 @@ GptConfig DeepSeek(int64_t query_rank, int64_t dense_blocks, int64_t expert_feed
 
 void AddLatentModels(Models* models) {
   const std::string assumed = "4096 tokens, no head for further tokens";
-  Add("deepseek-v3", "DeepSeek-AI 2024 (DeepSeek-V3), section 4.2", 671e9, 1e9, assumed,
-      DeepSeek(1536, 3, 2048, 1, 2.5,
-               Experts(256, 8, LlamaConfig(61, 7168, 128, 18432, 4096, 129280))),
+  GptConfig v3 = DeepSeek(1536, 3, 2048, 1, 2.5,
+                          Experts(256, 8, LlamaConfig(61, 7168, 128, 18432, 4096, 129280)));
+  v3.experts.nodes = 8;
+  v3.experts.most_nodes = 4;
+  Add("deepseek-v3", "DeepSeek-AI 2024 (DeepSeek-V3), section 4.2", 671e9, 1e9, assumed, v3,
       models);
   GptConfig moonlight = DeepSeek(0, 1, 1408, 2, 2.446,
                                  Experts(64, 6, LlamaConfig(27, 2048, 16, 11264, 4096, 163840)));

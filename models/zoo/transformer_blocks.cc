@@ -32,6 +32,7 @@ int AddLatentAttention(const TransformerSizes& s, const std::string& name, int i
   attention.latent = s.latent;
   attention.rotary_base = s.rotary_base;
   attention.norm = s.norm;
+  attention.key_tile = s.key_tile;
   attention.dropout = s.dropout;
   attention.stddev = kTransformerStddev;
   attention.projection_stddev = ProjectionStddev(s);
@@ -55,6 +56,7 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.window = s.window;
   attention.key_lengths = s.key_lengths;
   attention.norm = s.norm;
+  attention.key_tile = s.key_tile;
   attention.query_key_norms = s.query_key_norms;
   attention.rotary_base = s.rotary_base;
   attention.biases = s.biases;

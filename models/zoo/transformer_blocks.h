@@ -37,6 +37,7 @@ struct TransformerSizes {
   int64_t residual_branches = 1;  // half blocks of the residual stream
   bool causal = true;
   int64_t window = 0;            // of self attention: GptAttentionSizes::window
+  int64_t key_tile = 0;          // of self attention: GptAttentionSizes::key_tile
   std::string key_lengths = {};  // not causal: GptAttentionSizes::key_lengths
 };
 

@@ -136,20 +136,25 @@ ComparedNetwork Windows(Sizes sizes) {
   return WithBatches(std::move(n), Either(sizes, 3, 4), Either(sizes, 2, 4));
 }
 
-// Latent attention with a low-rank product of queries, a first block without experts.
+// Latent attention with a low-rank product of queries, a first block without experts, experts of
+// two of three nodes.
 ComparedNetwork DeepSeek(Sizes sizes) {
   GptConfig c = LlamaConfig(Either(sizes, 2, 4), Either(sizes, 18, 256), Either(sizes, 3, 4),
                             Either(sizes, 23, 344), Either(sizes, 13, 128), Either(sizes, 19, 96));
   c.latent = Either(sizes, LatentHeads{11, 7, 5, 4, 3}, LatentHeads{96, 64, 48, 16, 48});
   c.dense_blocks = 1;
   c.expert_feed_forward = Either(sizes, 7, 86);
-  c.experts.experts = Either(sizes, 6, 16);
+  c.experts.experts = Either(sizes, 6, 18);
   c.experts.chosen = 2;
+  c.experts.nodes = 3;
+  c.experts.most_nodes = 2;
   c.experts.shared = 1;
   c.experts.sigmoid = true;
   c.experts.scale = 2;
   ComparedNetwork n = WithExperts("deepseek", sizes, c);
   n.settings.erase("kv_heads");
+  n.settings["nodes"] = c.experts.nodes;
+  n.settings["most_nodes"] = c.experts.most_nodes;
   n.settings["rope_size"] = c.latent.rope_size;
   return n;
 }

@@ -201,7 +201,13 @@ def experts(w: Weights, name: str, x: Tensor, s: Settings) -> Tensor:
     h = rms_norm(w, name, x)
     logits, w1, w2 = h @ w[f"{name}/router"], w[f"{name}/w1"], w[f"{name}/w2"]
     scores = logits.sigmoid() if s["sigmoid"] else logits.softmax(-1)
-    chosen = logits.topk(s["chosen"]).indices
+    open_logits = logits
+    if s.get("nodes", 0) > 0:  # of the nodes with the largest sums of two scores
+        nodes = scores.unflatten(-1, (s["nodes"], -1)).topk(2).values.sum(-1).topk(s["most_nodes"]).indices
+        closed = torch.ones_like(scores).unflatten(-1, (s["nodes"], -1))
+        closed = closed.scatter(-2, nodes.unsqueeze(-1).expand(*nodes.shape, closed.shape[-1]), 0.0)
+        open_logits = logits.masked_fill(closed.flatten(-2).bool(), float("-inf"))
+    chosen = open_logits.topk(s["chosen"]).indices
     taken = torch.zeros_like(scores).scatter(-1, chosen, scores.gather(-1, chosen))
     weights = s["scale"] * taken / taken.sum(-1, keepdim=True)
     for e in range(len(w1)):
