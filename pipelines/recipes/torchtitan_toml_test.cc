@@ -162,7 +162,7 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 112);
+  EXPECT_EQ(read, 140);
 }
 
 TEST(TorchtitanSettings, RefusesByName) {
