@@ -74,7 +74,10 @@ absl::StatusOr<GptConfig> ModelOf(const ModernModel& m, const ModernRow& row) {
     if (absl::StrContains(m.attention, "no q_lora")) c.latent.query_rank = 0;
     return c;
   }
-  if (Says(m, "sliding")) return Not("attention with sliding windows");
+  if (const int64_t window = NumberBehind(m.attention, "window"); window > 0) {
+    c.windows = {window};
+    if (Says(m, "every other")) c.windows.push_back(0);
+  }
   c.query_key_norms = Says(m, "qk norm");
   if (Says(m, "qkv bias")) c.biases = Biases::kQueryKeyValue;
   c.kv_heads = m.kv_heads;

@@ -11,7 +11,6 @@
 #include "absl/strings/string_view.h"
 #include "experiments/modern/flash_attention.h"
 #include "experiments/modern/modern_model.h"
-#include "models/specs/adapters.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/specs/recomputed_modules.h"
 #include "models/zoo/layer_groups.h"
@@ -110,8 +109,12 @@ int64_t DefaultMicroBatch(const ModernRow& row) {
   return row.group == "mlm" || row.group == "titan" ? 1 : 0;
 }
 
-// Adapters' rank in Megatron-Bridge's recipes; what it takes hardly depends on it.
-constexpr int64_t kAdapterRank = 32;
+// NVIDIA's recipes for speed have them beside queries, keys and values alone (NeMo and
+// Megatron-Bridge, llama3 recipes), AutoModel beside all products. What they take hardly depends on
+// the rank.
+Adapters AdaptersOf(const ModernRow& row, NumberType type) {
+  return {/*rank=*/16, /*all_products=*/row.group == "automodel", ProductInputsUnder(type)};
+}
 
 // [pipeline device] Of weights that are not trained, which keep 2 bytes a number.
 std::vector<Bytes> FrozenWeights(const ModelGraph& trained, const Step& step) {
@@ -140,6 +143,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   const auto model = std::find_if(models.begin(), models.end(),
                                   [&](const ModernModel& m) { return m.id == row.model; });
   if (model == models.end()) return Not("model of an unknown shape");
+  if (model->experts > 0) return Not("experts");
   if (row.micro_batch == 0) row.micro_batch = DefaultMicroBatch(row);
   step.assumed = row.micro_batch != printed.micro_batch;
   PIPELAB_RETURN_IF_ERROR(CheckDegrees(row));
@@ -149,10 +153,6 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   PIPELAB_RETURN_IF_ERROR(TakeSharding(row, &step.config));
   GatherByBlock(step.model.layers, &step.config);
   PIPELAB_RETURN_IF_ERROR(TakeRecomputation(row, &step));
-  if (absl::StrContains(row.id, "-lora-")) step.adapter_rank = kAdapterRank;
-  if (step.adapter_rank > 0 && ShardsGradients(step.config.sharding)) {
-    return Not("adapters beside sharded weights");
-  }
   const bool nanotron = row.group == "nanotron";
   step.cluster = nanotron ? machines.nanotron : machine->second;
   if (nanotron || row.group == "foundry" || row.group == "titan") {
@@ -160,6 +160,10 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   }
   step.type = IsFp8(row) ? NumberType::kFp8 : NumberType::kBf16;
   if (step.cluster.device.peaks.count(step.type) == 0) return Not("precision ", row.precision);
+  if (absl::StrContains(row.id, "-lora-")) step.adapters = AdaptersOf(row, step.type);
+  if (step.adapters.has_value() && ShardsGradients(step.config.sharding)) {
+    return Not("adapters beside sharded weights");
+  }
   // Weights and gradients in 2 bytes, gradients summed in 4; of the optimizer, weights and Adam's
   // two in 4.
   if (nanotron) step.optimizer_tensors = 3;
@@ -174,9 +178,9 @@ absl::StatusOr<StepPrediction> Predict(const ModernStep& step) {
   PIPELAB_ASSIGN_OR_RETURN(graph, WithRecomputedModules(std::move(graph), step.recomputed,
                                                         ProductInputsUnder(step.type)));
   ModelGraph trained;
-  if (step.adapter_rank > 0) {
+  if (step.adapters.has_value()) {
     trained = graph;
-    graph = WithAdapters(std::move(graph), step.adapter_rank);
+    graph = WithAdapters(std::move(graph), *step.adapters);
   }
   const GroupedModel model = GroupByName(std::move(graph));
   StepModel on;
@@ -185,7 +189,7 @@ absl::StatusOr<StepPrediction> Predict(const ModernStep& step) {
   on.type = step.type;
   on.optimizer_tensors = step.optimizer_tensors;
   PIPELAB_ASSIGN_OR_RETURN(StepPrediction p, PredictStep(on, step.config));
-  if (step.adapter_rank == 0) return p;
+  if (!step.adapters.has_value()) return p;
   p.largest_device = Bytes(0);
   const std::vector<Bytes> frozen = FrozenWeights(trained, p.step);
   for (size_t d = 0; d < p.devices.size(); ++d) {

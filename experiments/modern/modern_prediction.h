@@ -13,13 +13,14 @@
 #ifndef PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
 #define PIPELAB_EXPERIMENTS_MODERN_MODERN_PREDICTION_H_
 
-#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "experiments/modern/modern_rows.h"
+#include "models/specs/adapters.h"
 #include "models/zoo/gpt.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/step/step.h"
@@ -33,7 +34,7 @@ struct ModernStep {
   NumberType type = NumberType::kBf16;
   int optimizer_tensors = 2;            // beside weights and gradients, of 4 bytes a number each
   std::vector<std::string> recomputed;  // models/specs/recomputed_modules.h
-  int64_t adapter_rank = 0;             // 0: all weights are trained
+  absl::optional<Adapters> adapters;    // none: all weights are trained
   // The row does not print its micro-batch, which is taken to be its system's default. Such rows
   // are judged by themselves.
   bool assumed = false;

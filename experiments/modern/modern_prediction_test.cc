@@ -151,6 +151,16 @@ TEST(StepOfRow, RecomputesNamedModules) {
   EXPECT_THAT(Predict(other).status().message(), testing::HasSubstr("mhc"));
 }
 
+TEST(ModelOf, Windows) {
+  ModernModel m = Llama();
+  m.attention = "gqa swiglu (sliding window 4096 in v0.1)";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(GptConfig c, ModelOf(m, Row()));
+  EXPECT_THAT(c.windows, testing::ElementsAre(4096));
+  m.attention = "gqa; every other layer sliding window 128; sinks; biases";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(c, ModelOf(m, Row()));
+  EXPECT_THAT(c.windows, testing::ElementsAre(128, 0));
+}
+
 TEST(ModelOf, LatentAttention) {
   ModernModel m = Llama();
   m.attention = "mla: q_lora 1536 kv_lora 512 nope 128 rope 64 v 128; 1 MTP layer unless told";
@@ -214,12 +224,11 @@ TEST(StepOfRow, SaysWhyNot) {
             }),
             "adapters beside sharded weights");
   EXPECT_EQ(why([](R* r, M*) { r->kernels = "cpu_offloading=40"; }), "activations on the host");
+  EXPECT_EQ(why([](R*, M* m) { m->experts = 8; }), "experts");
   EXPECT_EQ(why([](R*, M* m) { m->attention = "hybrid: pattern MEME"; }), "Mamba layers");
   EXPECT_EQ(why([](R*, M* m) { m->attention = "compressed sparse attention: 1"; }),
             "compressed sparse attention");
   EXPECT_EQ(why([](R*, M* m) { m->attention = "linear: 1"; }), "attention \"linear\"");
-  EXPECT_EQ(why([](R*, M* m) { m->attention += " sliding window"; }),
-            "attention with sliding windows");
   EXPECT_EQ(why([](R* r, M*) { r->micro_batch = 0; }), "batch or micro-batch not printed");
   EXPECT_EQ(why([](R* r, M*) { r->step_seconds.reset(); }), "no time printed");
   EXPECT_EQ(why([](R* r, M*) { r->gpus = 15; }), "grid that is not the GPUs");

@@ -175,8 +175,8 @@ Table AssumedTable(const Results& all) {
   }
   t.AddNote(
       "Megatron-LM's example of 175B and torchtitan's pipelines have micro-batches of one sample. "
-      "Recomputation and chunks of a device are not printed either, and taken as none. These rows "
-      "are in no other table and in no claim.");
+      "Megatron-LM's rows print neither recomputation nor chunks of a device; both are taken as "
+      "none. These rows are in no other table and in no claim.");
   return t;
 }
 

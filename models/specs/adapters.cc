@@ -63,36 +63,58 @@ void Adapt(const std::vector<Product>& products, int64_t rank, LayerSpec* layer)
   });
 }
 
-std::vector<Product> ProductsOf(const LayerSpec& layer) {
+std::vector<Product> ProductsOf(const LayerSpec& layer, bool all) {
   std::vector<Product> products;
-  if (layer.kind != kGptAttention && layer.kind != kUnfusedAttention && layer.kind != kGptMlp) {
-    return products;
-  }
+  const bool attention = layer.kind == kGptAttention || layer.kind == kUnfusedAttention;
+  if (!attention && (layer.kind != kGptMlp || !all)) return products;
   for (const ParameterSpec& p : layer.parameters) {
-    if (p.shape.size() == 2) products.push_back({p.shape[0], p.shape[1], p.split_dimension});
+    if (p.shape.size() != 2) continue;
+    products.push_back({p.shape[0], p.shape[1], p.split_dimension});
+    if (!all) break;  // queries, keys and values come first
   }
   return products;
 }
 
+// The norm's output and the activation's, which only weight gradients read.
+void DropInputs(ProductInputs inputs, LayerSpec* layer) {
+  const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
+  const int64_t inner = static_cast<int64_t>(Attribute(*layer, "inner"));
+  ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
+    const SplitRows rows(samples * tokens, split);
+    const int64_t numbers = rows.own * hidden + rows.all * (inner / split.degree);
+    const Bytes less = FloatBytes(inputs == ProductInputs::kHalfAsWide ? numbers / 2 : numbers);
+    costs->kept -= less;
+    costs->forward_peak -= less;
+    costs->kept_for_weight -= less;
+  });
+}
+
+void AddParameters(const std::vector<Product>& products, int64_t rank, LayerSpec* layer) {
+  for (size_t i = 0; i < products.size(); ++i) {
+    const Product& p = products[i];
+    const auto add = [&](const char* name, std::vector<int64_t> shape, int divided) {
+      ParameterSpec a;
+      a.name = absl::StrCat(layer->name, "/adapter", i, name);
+      a.shape = std::move(shape);
+      a.split_dimension = divided;
+      layer->parameters.push_back(std::move(a));
+    };
+    add("/a", {p.in, rank}, p.divided == 0 ? 0 : -1);
+    add("/b", {rank, p.out}, p.divided == 1 ? 1 : -1);
+  }
+}
+
 }  // namespace
 
-ModelGraph WithAdapters(ModelGraph graph, int64_t rank) {
+ModelGraph WithAdapters(ModelGraph graph, const Adapters& adapters) {
   for (LayerSpec& layer : graph.layers) {
-    const std::vector<Product> products = ProductsOf(layer);
+    const std::vector<Product> products = ProductsOf(layer, adapters.all_products);
     Freeze(&layer);
-    if (products.empty()) continue;
-    Adapt(products, rank, &layer);
-    for (size_t i = 0; i < products.size(); ++i) {
-      const Product& p = products[i];
-      const auto add = [&](const char* name, std::vector<int64_t> shape, int divided) {
-        ParameterSpec a;
-        a.name = absl::StrCat(layer.name, "/adapter", i, name);
-        a.shape = std::move(shape);
-        a.split_dimension = divided;
-        layer.parameters.push_back(std::move(a));
-      };
-      add("/a", {p.in, rank}, p.divided == 0 ? 0 : -1);
-      add("/b", {rank, p.out}, p.divided == 1 ? 1 : -1);
+    if (!products.empty()) {
+      Adapt(products, adapters.rank, &layer);
+      AddParameters(products, adapters.rank, &layer);
+    } else if (layer.kind == kGptMlp) {
+      DropInputs(adapters.inputs, &layer);
     }
   }
   return graph;

@@ -1,6 +1,7 @@
 #include "models/specs/adapters.h"
 
 #include "gtest/gtest.h"
+#include "models/specs/kept_activations.h"
 #include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 
@@ -9,19 +10,21 @@ namespace {
 
 constexpr int64_t kRank = 8, kTokens = 64, kHidden = 128, kInner = 352, kSamples = 2;
 
+constexpr Adapters kAll = {kRank, /*all_products=*/true};
+
 ModelGraph Frozen() {
-  return WithMegatronKernels(*BuildGpt(LlamaConfig(2, kHidden, 4, kInner, kTokens, 512)),
-                             AttentionKernels::kFused);
+  return WithMegatronActivations(WithMegatronKernels(
+      *BuildGpt(LlamaConfig(2, kHidden, 4, kInner, kTokens, 512)), AttentionKernels::kFused));
 }
 
 TEST(AdaptersTest, TrainsTheAdaptersAlone) {
   // Of a block: q, k and v in one product, the output's, the gate's and values' in one, the last.
   const int64_t in_and_out = 4 * kHidden + 2 * kHidden + (kHidden + 2 * kInner) + kInner + kHidden;
-  EXPECT_EQ(WithAdapters(Frozen(), kRank).num_parameters(), 2 * kRank * in_and_out);
+  EXPECT_EQ(WithAdapters(Frozen(), kAll).num_parameters(), 2 * kRank * in_and_out);
 }
 
 TEST(AdaptersTest, FrozenProductsHaveNoWeightGradients) {
-  const ModelGraph before = Frozen(), after = WithAdapters(Frozen(), kRank);
+  const ModelGraph before = Frozen(), after = WithAdapters(Frozen(), kAll);
   for (size_t i = 0; i < before.layers.size(); ++i) {
     const LayerCosts b = before.layers[i].costs(kSamples), a = after.layers[i].costs(kSamples);
     const double more = a.forward.value() - b.forward.value();
@@ -34,9 +37,20 @@ TEST(AdaptersTest, FrozenProductsHaveNoWeightGradients) {
             2.0 * static_cast<double>(rows * kRank * (kHidden + 2 * kInner + kInner + kHidden)));
 }
 
+TEST(AdaptersTest, BesideQueriesKeysAndValuesAlone) {
+  const ModelGraph before = Frozen(), after = WithAdapters(Frozen(), {kRank});
+  EXPECT_EQ(after.num_parameters(), 2 * kRank * 4 * kHidden);
+  // The feed-forward keeps no inputs of its products.
+  const int64_t rows = kSamples * kTokens;
+  EXPECT_EQ(before.layers[2].costs(kSamples).kept - after.layers[2].costs(kSamples).kept,
+            Bytes(4 * rows * (kHidden + kInner)));
+  EXPECT_EQ(after.layers[1].costs(kSamples).kept - before.layers[1].costs(kSamples).kept,
+            Bytes(4 * rows * kRank));
+}
+
 // Operations' flops are those of the costs, of one device too.
 TEST(AdaptersTest, OperationsHaveTheFlops) {
-  const ModelGraph graph = WithAdapters(Frozen(), kRank);
+  const ModelGraph graph = WithAdapters(Frozen(), kAll);
   const TensorParallel split = {2, /*sequence=*/true, 1};
   for (const int i : {1, 2}) {
     const LayerSpec& layer = graph.layers[i];

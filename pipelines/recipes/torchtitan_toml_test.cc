@@ -136,8 +136,8 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
         "\"norm\", \"output\"]]"}) {
     for (const char* data :
          {"", "data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = ",
-          "data_parallel_replicate_degree = 2",
-          "fsdp_reshard_after_forward = \"never\"", "fsdp_reshard_after_forward = \"always\""}) {
+          "data_parallel_replicate_degree = 2", "fsdp_reshard_after_forward = \"never\"",
+          "fsdp_reshard_after_forward = \"always\""}) {
       for (const char* tensor : {"", "tensor_parallel_degree = 4"}) {
         for (const char* mode : {"mode = \"none\"", "mode = \"full\""}) {
           const int pipelines = pipeline[0] == 0 ? 1 : pipeline[27] - '0';
@@ -162,7 +162,7 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 112);
+  EXPECT_EQ(read, 140);
 }
 
 TEST(TorchtitanSettings, RefusesByName) {
