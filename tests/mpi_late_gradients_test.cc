@@ -1,6 +1,7 @@
 // Pipelines whose devices are spread over the processes of mpirun and whose gradients come late
-// (over_time) or not at all (local): losses in every process, and all parameters, have the bits of
-// the serial loop. Each number of processes takes the pipelines that it divides.
+// (over_time) or not at all (local, local_replay): losses in every process, and all parameters,
+// have the bits of the serial loop. Each number of processes takes the pipelines that it divides.
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "kernels/comm/transport.h"
 #include "models/data/camera_frames.h"
 #include "pipelines/runtime/training.h"
+#include "tests/replay_loop.h"
 #include "tests/small_gpt.h"
 #include "tests/small_training.h"
 
@@ -48,6 +50,24 @@ TEST(MpiLateGradients, NoneOfStagesThatLearnLocally) {
     TrainingOptions no_flush = SmallTraining("local", devices, 16);
     no_flush.sizes.update_interval = 4;
     ExpectSpreadAsSerial(gpt, *text, no_flush, /*steps=*/2);
+  }
+}
+
+// Nor are outputs read in order, where stages run passes of their own numbers.
+TEST(MpiLateGradients, NorOfStagesAtAPaceOfTheirOwn) {
+  const auto text = SmallText();
+  const ModelGraph gpt = SmallGpt(/*tied=*/false);
+  for (const std::vector<int32_t>& passes :
+       {std::vector<int32_t>{4, 8}, {8, 4, 8}, {8, 2, 6, 4}, {2, 8, 4, 8}}) {
+    TrainingOptions options =
+        SmallTraining("local_replay", static_cast<int>(passes.size()), /*micro_batches=*/8);
+    if (options.sizes.devices % TestTransport().processes()->size() != 0) continue;
+    options.sizes.micro_batches_of_stage = passes;
+    options.sizes.group_size = 3;
+    options.sizes.update_interval = 2;
+    options.transport = &TestTransport();
+    options.wait_limit = absl::Seconds(60);
+    ExpectAsReplayLoop(gpt, *text, options, /*steps=*/2);
   }
 }
 

@@ -278,6 +278,15 @@ composes() {
 check "commands compose" composes
 check "own schedules are searched" prints "mine.txt:P=2" search --model=gpt-6.6b --cluster=dgx-a100 --devices=4 --batch=8 \
   --schemes=mine.txt
+# Of 60 samples at 1.5 times the rate of a tick a third is lost, but for the last ones; at the rate itself, none.
+drops() {
+  local stream="over_time --devices=2 --micro_batches=60"
+  prints "61 (longest); of 60, 59 waited at their source and 0 were dropped" simulate $stream --arrivals=2 || return 1
+  prints "4 (longest); of 60, 0 waited at their source and 19 were dropped" simulate $stream --arrivals=2 \
+    --when_full=drop_oldest || return 1
+  prints "2 (longest); of 60, 0 waited at their source and 0 were dropped" simulate $stream --arrivals=3 --when_full=drop_oldest
+}
+check "samples of a stream are dropped" drops
 # does_not_fit TEXT ARG...: exit 3 after all figures, and one line that has TEXT.
 does_not_fit() {
   local text=$1 status=0

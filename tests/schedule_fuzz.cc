@@ -90,6 +90,13 @@ std::vector<std::string> Seeds() {
   CHECK(s.ok()) << s.status();
   seeds.push_back(ToText(*s));
   seeds.push_back(ToJson(*s));
+  // Stages with passes of their own numbers.
+  SchemeParams replay{3, 4};
+  replay.micro_batches_of_stage = {4, 2, 3};
+  const absl::StatusOr<Schedule> paced = MakeSchedule("local_replay", replay);
+  CHECK(paced.ok()) << paced.status();
+  seeds.push_back(ToText(*paced));
+  seeds.push_back(ToJson(*paced));
   return seeds;
 }
 

@@ -85,7 +85,7 @@ std::vector<Command> CommandsOfSchedules(const OptionGroups& g) {
        &ScheduleCommand},
       {"simulate", "makespan, bubble and memory of a schedule",
        "simulate chimera --devices=4 --micro_batches=8 --p2p_latency=0.1 --json_out=-",
-       Join({g.schedule, g.times, g.plan, {"arrivals", "json_out"}}), &SimulateCommand},
+       Join({g.schedule, g.times, g.plan, {"arrivals", "when_full", "json_out"}}), &SimulateCommand},
       {"check", "says whether a schedule is valid, and if not, what is wrong and where",
        "check --csv=mine.csv", g.files, &CheckCommand},
       {"show", "draws a schedule as text, SVG or Chrome trace",

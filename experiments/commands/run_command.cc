@@ -165,6 +165,8 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   const ModelPartition& partition = training->partition();
   trained.serial.norm_parts = NormParts(trained.graph, partition, schedule, study.batch_norm);
   trained.batch_norm = BatchNormNote(trained.graph, partition, schedule, study.batch_norm);
+  // The serial loop takes each sample through all stages as often.
+  trained.has_serial = schedule.replay == 0 || schedule.micro_batches_of_stage.empty();
   if (HasOwnSteps(schedule)) {
     absl::StatusOr<Staleness> rule = PublishedStaleness(schedule);
     trained.has_serial = rule.ok();
@@ -332,12 +334,14 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   }
   // An asynchronous schedule steps on gradients of older weights, by its paper's rule; local
   // learning's are of the newest.
-  if (HasOwnSteps(schedule) && !(local && trained.has_serial)) {
-    equality.text = trained.has_serial
-                        ? absl::StrCat(equality.text, ", by its published staleness rule")
-                        : "asynchronous without a published staleness rule, so not compared with "
-                          "serial training";
-    equality.ok = equality.ok || !trained.has_serial;
+  if (!trained.has_serial) {
+    equality.text =
+        absl::StrCat(schedule.replay > 0 ? "stages run passes of their own numbers"
+                                         : "asynchronous without a published staleness rule",
+                     ", so not compared with serial training");
+    equality.ok = true;
+  } else if (HasOwnSteps(schedule) && !local) {
+    absl::StrAppend(&equality.text, ", by its published staleness rule");
   }
   const std::string json_out = absl::GetFlag(FLAGS_json_out);
   if (!json_out.empty()) {

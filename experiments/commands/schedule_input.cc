@@ -21,7 +21,8 @@ ABSL_FLAG(int, micro_batches, 8, "micro-batches of a scheme, over all replicas")
 ABSL_FLAG(int, virtual_stages, 0, "stages that a device holds of one replica; 0: the scheme's own");
 ABSL_FLAG(int, group_size, 0,
           "micro-batches per group. Interleaved schemes: at least --devices (0: --devices, or a "
-          "few more if some would be left over). graph: forwards before as many backwards (0: 1)");
+          "few more if some would be left over). graph: forwards before as many backwards (0: 1). "
+          "local_replay: outputs in a buffer between two stages (0: 4)");
 ABSL_FLAG(int, replicas, 0, "copies of the model, half of them each way (chimera); 0: two");
 ABSL_FLAG(std::string, concatenation, "direct",
           "how chimera runs more micro-batches than devices: direct, forward_doubling, or "
@@ -29,7 +30,7 @@ ABSL_FLAG(std::string, concatenation, "direct",
 ABSL_FLAG(
     int, update_interval, 0,
     "micro-batches of an update: at least devices (pipedream_2bw; 0: devices); steps without a "
-    "flush (local; 0: one step behind all)");
+    "flush (local, local_replay; 0: one step behind all)");
 ABSL_FLAG(int, slices, 0, "token slices of a micro-batch (terapipe); 0: the scheme's own");
 ABSL_FLAG(int, data_parallel, 1,
           "data-parallel copies of each device, which divide its micro-batches by rows");

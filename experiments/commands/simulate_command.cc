@@ -27,6 +27,9 @@ ABSL_FLAG(std::string, json_out, "", "file of the figures as JSON; -: stdout; em
 ABSL_FLAG(std::string, arrivals, "",
           "time between arrivals of micro-batches, in ms with a model; prints latencies, too; "
           "empty: all arrive at the start");
+ABSL_FLAG(std::string, when_full, "block",
+          "with --arrivals, a micro-batch that comes while another one waits: block (it waits at "
+          "its source) or drop_oldest (the one that waits is lost)");
 
 namespace pipelab {
 namespace {
@@ -40,6 +43,20 @@ nlohmann::json MemoryAsJson(const SimulatedRun& run, int device) {
   return memory;
 }
 
+constexpr std::pair<absl::string_view, WhenFull> kWhenFull[] = {
+    {"block", WhenFull::kBlock}, {"drop_oldest", WhenFull::kDropOldest}};
+
+absl::StatusOr<WhenFull> WhenFullFromFlag() {
+  const std::string text = absl::GetFlag(FLAGS_when_full);
+  for (const auto& [name, value] : kWhenFull) {
+    if (name != text) continue;
+    if (value == WhenFull::kBlock || !absl::GetFlag(FLAGS_arrivals).empty()) return value;
+    return absl::InvalidArgumentError(absl::StrCat("--when_full=", text, ": only with --arrivals"));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("--when_full=", text, ": must be block or drop_oldest"));
+}
+
 // Micro-batches that arrive evenly.
 struct Arrivals {
   double period = 0;  // units
@@ -48,7 +65,12 @@ struct Arrivals {
 
 absl::StatusOr<absl::optional<Arrivals>> ArrivalsFromFlags(const SimulatedRun& run) {
   const std::string text = absl::GetFlag(FLAGS_arrivals);
+  PIPELAB_ASSIGN_OR_RETURN(const WhenFull when_full, WhenFullFromFlag());
   if (text.empty()) return absl::optional<Arrivals>();
+  if (run.program().schedule.replay > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--arrivals=", text, ": with replay a sample has no one way through the stages"));
+  }
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<Decimal> period,
                            ParseDecimals("--arrivals", text, 1, ""));
   Arrivals arrivals;
@@ -60,8 +82,21 @@ absl::StatusOr<absl::optional<Arrivals>> ArrivalsFromFlags(const SimulatedRun& r
     return absl::InvalidArgumentError(absl::StrCat("--arrivals=", text, ": the last of ", count,
                                                    " micro-batches would come after 31 years"));
   }
+  const std::vector<Nanoseconds> releases = EvenArrivals(count, Nanoseconds(std::llround(ns)));
+  if (when_full == WhenFull::kDropOldest) {
+    absl::optional<StreamRules> rules = SteadyRules(run.trace());
+    if (!rules.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--when_full=drop_oldest: the last half of the ", count,
+          " micro-batches do not begin at even times; use a scheme with ticks, such as "
+          "over_time, or more of them"));
+    }
+    rules->when_full = when_full;
+    arrivals.figures = RunArrivals(releases, *rules);
+    if (arrivals.figures.dropped > 0) return arrivals;
+  }
   CostTable costs = run.costs();
-  costs.releases = EvenArrivals(count, Nanoseconds(std::llround(ns)));
+  costs.releases = releases;
   PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(run.program(), costs));
   arrivals.figures = FiguresOfReleases(trace, costs.releases);
   return arrivals;
@@ -74,6 +109,8 @@ double Units(const SimulatedRun& run, Nanoseconds time) {
 nlohmann::json AsJson(const SimulatedRun& run, const Arrivals& a) {
   return {{"period", a.period},
           {"waited", a.figures.blocked},
+          {"taken", a.figures.taken},
+          {"dropped", a.figures.dropped},
           {"median_latency", Units(run, a.figures.median)},
           {"p99_latency", Units(run, a.figures.p99)},
           {"longest_latency", Units(run, a.figures.longest)},
@@ -88,9 +125,10 @@ std::string AsText(const SimulatedRun& run, const Arrivals& a) {
   const std::string unit = UnitOf(run);
   return absl::StrFormat(
       "\nA micro-batch every %.12g%s: latency %.12g%s (median), %.12g%s (99 %%), %.12g%s "
-      "(longest); %d of %d waited at their source\n",
+      "(longest); of %d, %d waited at their source and %d were dropped\n",
       a.period, unit, Units(run, a.figures.median), unit, Units(run, a.figures.p99), unit,
-      Units(run, a.figures.longest), unit, a.figures.blocked, a.figures.taken);
+      Units(run, a.figures.longest), unit, a.figures.taken + a.figures.dropped, a.figures.blocked,
+      a.figures.dropped);
 }
 
 std::string AsJson(const SimulatedRun& run, const Figures& figures, const CsvSkipped& skipped,

@@ -19,8 +19,8 @@ ABSL_FLAG(std::string, stage_devices, "",
           "devices of each stage, which share its micro-batches by rows (graph): 1,1,2; empty: one "
           "each");
 ABSL_FLAG(std::string, stage_micro_batches, "",
-          "micro-batches of each stage, if some run fewer and larger ones (graph): 8,8,4; empty: "
-          "--micro_batches each");
+          "micro-batches of each stage, if some run fewer and larger ones (graph) or fewer of one "
+          "size (local_replay): 8,8,4; empty: --micro_batches each");
 
 namespace pipelab {
 namespace {

@@ -1,6 +1,7 @@
 #include "pipelines/analysis/arrivals.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <limits>
 #include <utility>
@@ -104,6 +105,26 @@ std::vector<Nanoseconds> SampleLatencies(const Trace& trace) {
     latencies.emplace_back(std::max<int64_t>(0, p.end - p.begin));
   }
   return latencies;
+}
+
+absl::optional<StreamRules> SteadyRules(const Trace& trace) {
+  std::vector<Passage> passages = PassagesOf(trace);
+  const size_t half = passages.size() / 2;
+  if (half < 2) return absl::nullopt;
+  passages.erase(passages.begin(), passages.end() - static_cast<std::ptrdiff_t>(half));
+  std::vector<Nanoseconds> ticks, latencies;
+  for (size_t m = 0; m < half; ++m) {
+    if (m > 0) ticks.emplace_back(passages[m].begin - passages[m - 1].begin);
+    latencies.emplace_back(passages[m].end - passages[m].begin);
+  }
+  std::sort(ticks.begin(), ticks.end());
+  std::sort(latencies.begin(), latencies.end());
+  const int64_t least = ticks.front().value(), most = ticks.back().value();
+  if (least <= 0 || most - least > std::max<int64_t>(1, least / 100)) return absl::nullopt;
+  StreamRules rules;
+  rules.tick = ticks[ticks.size() / 2];
+  rules.latency = latencies[half / 2];
+  return rules;
 }
 
 StreamFigures FiguresOfReleases(const Trace& trace, const std::vector<Nanoseconds>& releases) {

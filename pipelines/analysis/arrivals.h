@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "pipelines/ir/trace.h"
 #include "tools/base/units.h"
 
@@ -43,6 +44,11 @@ StreamFigures RunArrivals(const std::vector<Nanoseconds>& arrivals, const Stream
 // [micro-batch] Of any trace with times of one program: from where its first forward begins to
 // where its last one ends. Where stages run at once, that is less than a tick a stage.
 std::vector<Nanoseconds> SampleLatencies(const Trace& trace);
+
+// What RunArrivals needs of such a trace without releases, as it is in its second half: the time
+// between the begins of two samples, and the median latency. None with fewer than four samples, or
+// where these times differ by more than 1 % (or 1 ns).
+absl::optional<StreamRules> SteadyRules(const Trace& trace);
 
 // Of the trace of a cost table with these releases, whatever the schedule: from a micro-batch's
 // release on. Micro-batches that begin later than that have waited at their source.

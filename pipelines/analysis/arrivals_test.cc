@@ -100,6 +100,28 @@ TEST(Arrivals, ReleasesAreTheBlockingStream) {
   }
 }
 
+// What begins at even times has the rules that the test above writes down; a schedule with gaps, or
+// of few micro-batches, has none.
+TEST(Arrivals, RulesOfATrace) {
+  const auto rules = [](const char* scheme, int devices, int micro_batches) {
+    Schedule s = MakeSchedule(scheme, {devices, micro_batches}).value();
+    const Program program = Lower(std::move(s), {}).value();
+    return SteadyRules(
+        Simulate(program, CostTable::Unit(program.schedule, Nanoseconds(10))).value());
+  };
+  for (const char* scheme : {"over_time", "over_time_inference", "local"}) {
+    for (int p : {1, 2, 4}) {
+      const auto found = rules(scheme, p, 20);
+      ASSERT_TRUE(found.has_value()) << scheme << " " << p;
+      EXPECT_EQ(found->tick,
+                Nanoseconds(absl::string_view(scheme) == "over_time_inference" ? 10 : 30));
+      EXPECT_EQ(found->latency, Nanoseconds(10 * p));
+    }
+  }
+  EXPECT_FALSE(rules("over_time", 2, 3).has_value());
+  EXPECT_FALSE(rules("interleaved", 4, 16).has_value());
+}
+
 TEST(Arrivals, ReleasesMustFit) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(Schedule schedule, MakeSchedule("gpipe", {2, 4}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Program program, Lower(std::move(schedule), {}));

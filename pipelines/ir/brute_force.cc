@@ -31,6 +31,7 @@ class Judge {
   bool Valid() {
     for (int d = 0; d < s_.num_devices(); ++d) {
       if (!OnceInItsPlace(d) || !Complete(d) || !VersionsRight(d)) return false;
+      if (s_.replay > 0 && !InOrder(d)) return false;
     }
     return GroupsAgree() && Runs();
   }
@@ -40,12 +41,13 @@ class Judge {
     return s_.micro_batches_of_stage.empty() ? s_.num_micro_batches
                                              : s_.micro_batches_of_stage[stage];
   }
+  int SizeOf(int stage) const { return s_.replay > 0 ? 1 : s_.num_micro_batches / CountOf(stage); }
   const std::vector<int>& GroupAt(int stage, int sample) const {
     return s_.placement.groups[s_.placement.replica_of_micro_batch[sample]][stage];
   }
   // [begin, end) of an action's samples.
   std::pair<int, int> Samples(int stage, int micro_batch) const {
-    const int size = s_.num_micro_batches / CountOf(stage);
+    const int size = SizeOf(stage);
     return {micro_batch * size, (micro_batch + 1) * size};
   }
   bool Holds(int d, int stage, int micro_batch) const {
@@ -65,6 +67,17 @@ class Judge {
         continue;
       }
       if (!Holds(d, a.stage, a.micro_batch) || !seen.insert(KeyOf(a)).second) return false;
+    }
+    return true;
+  }
+
+  bool InOrder(int d) const {
+    std::map<int, int> last;
+    for (const Action& a : s_.order[d]) {
+      if (a.kind != ActionKind::kForward) continue;
+      const auto [at, is_first] = last.emplace(a.stage, a.micro_batch);
+      if (!is_first && a.micro_batch < at->second) return false;
+      at->second = a.micro_batch;
     }
     return true;
   }
@@ -133,7 +146,7 @@ class Judge {
 
   // Whether each member of the group that has the sample has done one of `kinds` on it.
   bool AllDid(std::initializer_list<ActionKind> kinds, int stage, int sample, int slice) const {
-    const int m = sample / (s_.num_micro_batches / CountOf(stage));
+    const int m = sample / SizeOf(stage);
     for (int d : GroupAt(stage, sample)) {
       bool did = false;
       for (ActionKind k : kinds) did |= done_[d].count(Key(k, stage, m, slice)) > 0;
@@ -147,8 +160,12 @@ class Judge {
     if (a.kind == ActionKind::kStep) return true;
     const auto [begin, end] = Samples(a.stage, a.micro_batch);
     for (int sample = begin; sample < end; ++sample) {
-      const auto forward = [&](int stage, int slice) {
-        return AllDid({ActionKind::kForward}, stage, sample, slice);
+      const auto forward = [&, sample = sample](int stage, int slice) {
+        int at = sample;
+        for (const StageGraph::Edge& e : s_.stages.edges) {
+          if (s_.replay > 0 && e.from == stage && e.to == a.stage) at = s_.SourceOf(e, sample);
+        }
+        return AllDid({ActionKind::kForward}, stage, at, slice);
       };
       const auto input = [&](int stage, int slice) {
         return AllDid({kB, kI}, stage, sample, slice);

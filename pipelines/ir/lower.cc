@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ class Lowering {
     }
     message_in_slot_.resize(slots, -1);
     program_.instructions.resize(s.num_devices());
+    next_pass_.resize(s.num_stages(), 0);
+    later_receives_.resize(s.num_stages());
     Reserve();
   }
 
@@ -64,9 +67,11 @@ class Lowering {
     const StageIo& stage_io = stage_io_.Of(replica, a.stage, d, a.micro_batch);
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
+    if (forward && unequal_passes()) PostReceives(a);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.in : stage_io.out) {
-        if (forward || schedule().TakesGradient(EdgeOf(p), a.micro_batch)) {
+        if (forward ? !unequal_passes() || schedule().IsFirstRead(EdgeOf(p), a.micro_batch)
+                    : schedule().TakesGradient(EdgeOf(p), a.micro_batch)) {
           AddWait(d, replica, a, p, backward);
         }
       }
@@ -74,10 +79,28 @@ class Lowering {
     Append(d, OpCode::kCompute, replica, a, -1);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.out : stage_io.in) {
-        if (forward || schedule().GradientIsTaken(EdgeOf(p), a.micro_batch)) {
+        if (forward ? !unequal_passes() || schedule().FirstReader(EdgeOf(p), a.micro_batch) >= 0
+                    : schedule().GradientIsTaken(EdgeOf(p), a.micro_batch)) {
           AddMessage(d, replica, a, p, backward);
         }
       }
+    }
+  }
+
+  // Whether an output may be read in several passes, or in none (Schedule::replay).
+  bool unequal_passes() const {
+    return schedule().replay > 0 && !schedule().micro_batches_of_stage.empty();
+  }
+
+  // A buffer has what its stage reads in this pass or the next, and what it may read again. A stage
+  // with fewer passes would fill it at once: its receives wait for this pass of their reader.
+  // Sends never wait for those of a later pass, so nothing deadlocks.
+  void PostReceives(const Action& a) {
+    std::deque<LaterReceive>& later = later_receives_[a.stage];
+    next_pass_[a.stage] = a.micro_batch + 1;
+    for (; !later.empty() && later.front().first_reader <= next_pass_[a.stage]; later.pop_front()) {
+      const LaterReceive& r = later.front();
+      Append(program_.messages[r.id].to_device, OpCode::kReceive, r.replica, producer_[r.id], r.id);
     }
   }
 
@@ -96,16 +119,19 @@ class Lowering {
     return program_.schedule.stages.edges[p.edge];
   }
 
-  // `late`: how many micro-batches before the action's.
-  int64_t Slot(const Action& a, const EdgeMessage& p, bool gradient, int late = 0) const {
+  // `micro_batch`: the message's.
+  int64_t Slot(const Action& a, const EdgeMessage& p, bool gradient, int micro_batch) const {
     const Schedule& s = program_.schedule;
     const int64_t transfer =
-        (gradient * MessageMicroBatches(p.edge) + p.MicroBatch(a) - late) * s.num_slices + a.slice;
+        (gradient * MessageMicroBatches(p.edge) + micro_batch) * s.num_slices + a.slice;
     return first_slot_[p.edge] + transfer * stage_io_.num_pieces(p.edge) + p.piece;
   }
 
   void AddWait(int d, int replica, const Action& a, const EdgeMessage& p, bool gradient) {
-    const int32_t id = message_in_slot_[Slot(a, p, gradient, gradient ? EdgeOf(p).lag : 0)];
+    int micro_batch = p.MicroBatch(a);
+    if (gradient) micro_batch -= EdgeOf(p).lag;
+    if (unequal_passes()) micro_batch = schedule().SourceOf(EdgeOf(p), micro_batch);
+    const int32_t id = message_in_slot_[Slot(a, p, gradient, micro_batch)];
     CHECK_GE(id, 0) << "the global order runs " << ToString(a) << " before its input exists";
     Append(d, OpCode::kWait, replica, producer_[id], id);
   }
@@ -126,8 +152,16 @@ class Lowering {
     m.row_parts = p.row_parts;
     program_.messages.push_back(m);
     producer_.push_back(a);
-    message_in_slot_[Slot(a, p, gradient)] = id;
+    message_in_slot_[Slot(a, p, gradient, m.micro_batch)] = id;
     Append(d, OpCode::kSend, replica, a, id);
+    if (unequal_passes()) {
+      const StageGraph::Edge& e = EdgeOf(p);
+      const int first_reader = schedule().FirstReader(e, a.micro_batch);
+      if (first_reader > next_pass_[e.to]) {
+        later_receives_[e.to].push_back({first_reader, replica, id});
+        return;
+      }
+    }
     Append(p.peer, OpCode::kReceive, replica, a, id);
   }
 
@@ -145,12 +179,21 @@ class Lowering {
 
   void Reserve();
 
+  struct LaterReceive {
+    int first_reader = 0;  // pass
+    int replica = 0;
+    int32_t id = -1;
+  };
+
   Program program_;
   StageIoTable stage_io_;
   absl::optional<CollectiveWriter> collectives_;
   std::vector<int64_t> first_slot_;       // [edge]
   std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
   std::vector<Action> producer_;          // [message]
+  // [stage] With unequal passes: the one after the last visited, and what is sent and not posted.
+  std::vector<int> next_pass_;
+  std::vector<std::deque<LaterReceive>> later_receives_;
 };
 
 // Lists of millions of instructions should not grow by doubling.

@@ -194,7 +194,7 @@ class Checker {
   }
   // Samples are the smallest micro-batches.
   int SamplesOf(int stage) const {
-    return s_.micro_batches_of_stage.empty()
+    return s_.micro_batches_of_stage.empty() || s_.replay > 0
                ? 1
                : s_.num_micro_batches / s_.micro_batches_of_stage[stage];
   }
@@ -214,6 +214,7 @@ class Checker {
     for (int e : forward ? s_.stages.in_edges[a.stage] : s_.stages.out_edges[a.stage]) {
       const StageGraph::Edge& edge = s_.stages.edges[e];
       Action made = a;  // whose output or gradient it takes
+      if (forward && s_.replay > 0) made.micro_batch = s_.SourceOf(edge, a.micro_batch);
       if (backward && edge.lag != 0) {
         made.micro_batch -= edge.lag;
         if (edge.lag == StageGraph::kNoGradient || made.micro_batch < 0) continue;

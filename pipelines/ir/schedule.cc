@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "tools/base/rng.h"
 
 namespace pipelab {
 
@@ -109,6 +110,52 @@ int Schedule::GroupSize(int stage) const {
   size_t fewest = placement.groups[0][stage].size();
   for (const auto& replica : placement.groups) fewest = std::min(fewest, replica[stage].size());
   return static_cast<int>(fewest);
+}
+
+namespace {
+
+// The newest output for a pass of a stage that runs `passes`, of a stage that runs `made`.
+int Newest(int64_t pass, int64_t passes, int64_t made) {
+  return static_cast<int>(pass * made / passes);
+}
+
+}  // namespace
+
+int Schedule::SourceOf(const StageGraph::Edge& e, int pass) const {
+  const int newest = Newest(pass, MicroBatches(e.to), MicroBatches(e.from));
+  if (replay <= 1 || IsFirstRead(e, pass)) return newest;
+  const CounterRng rng(static_cast<uint64_t>(e.to), "replay");
+  const auto kept = static_cast<uint64_t>(std::min(replay, newest + 1));
+  return newest - static_cast<int>(rng.Below(static_cast<uint64_t>(pass), kept));
+}
+
+bool Schedule::IsFirstRead(const StageGraph::Edge& e, int pass) const {
+  const int passes = MicroBatches(e.to), made = MicroBatches(e.from);
+  return pass == 0 || Newest(pass, passes, made) > Newest(pass - 1, passes, made);
+}
+
+bool Schedule::IsLastRead(const StageGraph::Edge& e, int pass) const {
+  const int passes = MicroBatches(e.to), made = MicroBatches(e.from);
+  const int source = SourceOf(e, pass);
+  for (int m = pass + 1; m < passes && Newest(m, passes, made) < source + replay; ++m) {
+    if (SourceOf(e, m) == source) return false;
+  }
+  return true;
+}
+
+int Schedule::FirstReader(const StageGraph::Edge& e, int pass) const {
+  const int64_t passes = MicroBatches(e.to), made = MicroBatches(e.from);
+  const int64_t first = (pass * passes + made - 1) / made;
+  return first < passes && Newest(first, passes, made) == pass ? static_cast<int>(first) : -1;
+}
+
+int Schedule::SampleOf(int stage, int pass) const {
+  while (replay > 0 && !stages.in_edges[stage].empty()) {
+    const StageGraph::Edge& e = stages.edges[stages.in_edges[stage][0]];
+    pass = SourceOf(e, pass);
+    stage = e.from;
+  }
+  return pass;
 }
 
 std::vector<bool> Schedule::RecomputedStages() const {

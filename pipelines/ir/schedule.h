@@ -115,6 +115,11 @@ struct Schedule {
   // Inference: every action is a forward, which keeps nothing, and weights are all the state there
   // is. Edges bring no gradients, whatever their lag.
   bool forward_only = false;
+  // Not 0: stages that learn locally run numbers of passes of their own, micro_batches_of_stage
+  // being these numbers and all micro-batches of one size, and take them from a buffer of the last
+  // `replay` outputs of the stage before (Belilovsky et al., "Decoupled greedy learning", ICML
+  // 2020). SourceOf says which.
+  int replay = 0;
   // The scheme sums a stage's gradients as soon as its last one is there, beside the backwards of
   // other stages, and not at the end: what Lower does unless it is told otherwise.
   bool eager_reductions = false;
@@ -126,14 +131,19 @@ struct Schedule {
   }
   // In smallest micro-batches: 1 where all stages run the same.
   int MicroBatchSize(int stage) const {
-    return micro_batches_of_stage.empty() ? 1 : num_micro_batches / micro_batches_of_stage[stage];
+    if (micro_batches_of_stage.empty() || replay > 0) return 1;
+    return num_micro_batches / micro_batches_of_stage[stage];
   }
   // Devices that share each of the stage's micro-batches; where replicas differ, the fewest.
   int GroupSize(int stage) const;
   // The micro-batches of `other`, which shares an edge with `stage`, that have samples of the
-  // stage's.
+  // stage's. With `replay`, of the stage before alone.
   MicroBatchRange SharedMicroBatches(int stage, int micro_batch, int other) const {
     if (micro_batches_of_stage.empty()) return {micro_batch, micro_batch + 1};
+    if (replay > 0) {
+      const int source = SourceOf({other, stage}, micro_batch);
+      return {source, source + 1};
+    }
     const int own = micro_batches_of_stage[stage], others = micro_batches_of_stage[other];
     if (own >= others) return {micro_batch / (own / others), micro_batch / (own / others) + 1};
     return {micro_batch * (others / own), (micro_batch + 1) * (others / own)};
@@ -153,6 +163,19 @@ struct Schedule {
   bool GradientIsTaken(const StageGraph::Edge& e, int micro_batch) const {
     return e.lag == 0 || (e.lag > 0 && micro_batch + e.lag < num_micro_batches);
   }
+  // Replay: with passes spread evenly over the step, the last output of `e.from` that there is for
+  // pass m of `e.to` is that of pass floor(m * passes(from) / passes(to)). The first pass to find
+  // it there takes it. Those after it draw one of the last `replay`, with a number that depends on
+  // stage and pass alone. So every output is read by a slower stage's followers, and equal numbers
+  // of passes read each other's in order. Else: the pass itself.
+  int SourceOf(const StageGraph::Edge& e, int pass) const;
+  // Whether the pass of `e.to` is the first, or the last, to read its source.
+  bool IsFirstRead(const StageGraph::Edge& e, int pass) const;
+  bool IsLastRead(const StageGraph::Edge& e, int pass) const;
+  // The first pass of `e.to` that reads what `e.from` makes in its pass; -1: none does.
+  int FirstReader(const StageGraph::Edge& e, int pass) const;
+  // The micro-batch of the step whose samples the stage's pass has, through the chain of sources.
+  int SampleOf(int stage, int pass) const;
   // [stage] Whether backward passes rebuild its activations (some R of it is in the order).
   std::vector<bool> RecomputedStages() const;
 };

@@ -24,7 +24,8 @@ constexpr const char* kKeys[] = {"scheme",
                                  "slices",
                                  "stage_micro_batches",
                                  "eager_reductions",
-                                 "forward_only"};
+                                 "forward_only",
+                                 "replay"};
 constexpr ActionKind kKinds[] = {ActionKind::kForward,       ActionKind::kBackward,
                                  ActionKind::kBackwardInput, ActionKind::kBackwardWeight,
                                  ActionKind::kRecompute,     ActionKind::kStep};
@@ -152,6 +153,10 @@ absl::Status ScheduleJsonReader::ReadSizes() {
   }
   stages_ = last_stage + 1;
   PIPELAB_ASSIGN_OR_RETURN(micro_batches_, Size("micro_batches", kMaxInt32, last_micro_batch + 1));
+  if (root_.contains("replay")) {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t window, Size("replay", micro_batches_, 0));
+    s_.replay = static_cast<int>(window);
+  }
   PIPELAB_RETURN_IF_ERROR(ReadStageMicroBatches());
   // Each stage and micro-batch needs actions: this bounds all tables by the text. Where stages
   // are placed explicitly, the validator names an action of one too many.
@@ -181,8 +186,9 @@ absl::Status ScheduleJsonReader::ReadStageMicroBatches() {
   for (size_t stage = 0; stage < it->size(); ++stage) {
     const std::string where = absl::StrCat("stage_micro_batches[", stage, "]");
     PIPELAB_ASSIGN_OR_RETURN(const int64_t count, Number((*it)[stage], micro_batches_, where));
-    if (count == 0 || micro_batches_ % count != 0) {
-      return Error(where, ": is ", count, "; it must divide the largest number, which is ",
+    if (count == 0 || (s_.replay == 0 && micro_batches_ % count != 0)) {
+      return Error(where, ": is ", count, "; it must ",
+                   s_.replay > 0 ? "be from 1 to " : "divide the largest number, which is ",
                    micro_batches_);
     }
     s_.micro_batches_of_stage.push_back(static_cast<int32_t>(count));
@@ -194,7 +200,7 @@ MicroBatchRange ScheduleJsonReader::Smallest(const Action& a) const {
   const std::vector<int32_t>& counts = s_.micro_batches_of_stage;
   const int64_t count = counts.empty() ? micro_batches_ : counts[a.stage];
   if (a.micro_batch >= count) return {0, 0};
-  const int size = static_cast<int>(micro_batches_ / count);
+  const int size = s_.replay > 0 ? 1 : static_cast<int>(micro_batches_ / count);
   return {a.micro_batch * size, (a.micro_batch + 1) * size};
 }
 

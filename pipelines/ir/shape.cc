@@ -108,6 +108,11 @@ absl::Status CheckMicroBatches(const Schedule& s) {
     return Invalid(counts.size(), " stages have a number of micro-batches, of ", s.num_stages());
   }
   for (int stage = 0; stage < s.num_stages(); ++stage) {
+    if (s.replay > 0 && counts[stage] >= 1 && counts[stage] <= s.num_micro_batches) continue;
+    if (s.replay > 0) {
+      return Invalid("stage ", stage, " runs ", counts[stage], " passes; it must be 1 to ",
+                     s.num_micro_batches, ", the schedule's micro-batches");
+    }
     if (counts[stage] < 1 || s.num_micro_batches % counts[stage] != 0) {
       return Invalid("stage ", stage, " runs ", counts[stage],
                      " micro-batches, which must divide the schedule's ", s.num_micro_batches);
@@ -116,6 +121,7 @@ absl::Status CheckMicroBatches(const Schedule& s) {
   if (*std::max_element(counts.begin(), counts.end()) != s.num_micro_batches) {
     return Invalid("no stage runs all of the schedule's ", s.num_micro_batches, " micro-batches");
   }
+  if (s.replay > 0) return absl::OkStatus();
   for (const StageGraph::Edge& e : s.stages.edges) {
     const int32_t from = counts[e.from], to = counts[e.to];
     if (from % to != 0 && to % from != 0) {
@@ -164,6 +170,37 @@ absl::Status CheckLags(const Schedule& s) {
   return absl::OkStatus();
 }
 
+// A buffer lies between two devices, and a stage reads its samples in one place.
+absl::Status CheckReplay(const Schedule& s) {
+  if (s.replay == 0) return absl::OkStatus();
+  if (s.replay < 0 || s.replay > s.num_micro_batches) {
+    return Invalid("a replay of the last ", s.replay, " outputs; it must be 1 to ",
+                   s.num_micro_batches, ", the micro-batches of a step");
+  }
+  if (s.forward_only || s.num_slices > 1 || s.placement.num_replicas() > 1) {
+    return Invalid("replay is for training with whole micro-batches and one replica");
+  }
+  const auto& groups = s.placement.groups[0];
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    if (groups[stage].size() > 1) return Invalid("replay needs stages of one device");
+    for (int in : s.stages.in_edges[stage]) {
+      const StageGraph::Edge& e = s.stages.edges[in];
+      const int from = s.stages.edges[s.stages.in_edges[stage][0]].from;
+      if (e.from != from) {
+        return Invalid("replay: stage ", stage, " reads stages ", from, " and ", e.from,
+                       ", whose samples would differ");
+      }
+      if (e.lag != StageGraph::kNoGradient) {
+        return Invalid("replay: edge ", e.from, "-", e.to, " must bring no gradient");
+      }
+      if (groups[e.from] == groups[stage]) {
+        return Invalid("replay: stages ", e.from, " and ", stage, " must be on two devices");
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckShape(const Schedule& schedule) {
@@ -171,6 +208,7 @@ absl::Status CheckShape(const Schedule& schedule) {
   PIPELAB_RETURN_IF_ERROR(CheckPlacement(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckMicroBatches(schedule));
   PIPELAB_RETURN_IF_ERROR(CheckForwardOnly(schedule));
+  PIPELAB_RETURN_IF_ERROR(CheckReplay(schedule));
   return CheckLags(schedule);
 }
 

@@ -61,6 +61,7 @@ class Parser {
     s_.num_slices = static_cast<int>(slices_);
     s_.placement.num_devices = static_cast<int>(devices_);
     PIPELAB_RETURN_IF_ERROR(ForwardOnly());
+    PIPELAB_RETURN_IF_ERROR(Replay());
     PIPELAB_RETURN_IF_ERROR(StageMicroBatches());
     PIPELAB_RETURN_IF_ERROR(Edges());
     PIPELAB_RETURN_IF_ERROR(Replicas());
@@ -101,6 +102,18 @@ class Parser {
     in_.SkipEmptyLines();
     s_.forward_only = in_.Take("forward_only");
     return s_.forward_only ? in_.EndLine() : absl::OkStatus();
+  }
+
+  absl::Status Replay() {
+    in_.SkipEmptyLines();
+    if (!in_.Take("replay ")) return absl::OkStatus();
+    in_.SkipBlanks();
+    const TextCursor begin = in_;
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t window,
+                             in_.Number(micro_batches_, "how many outputs a buffer has"));
+    if (window == 0) return begin.Error("a buffer has at least 1 output");
+    s_.replay = static_cast<int>(window);
+    return in_.EndLine();
   }
 
   absl::Status StageMicroBatches() {
@@ -224,6 +237,7 @@ std::string ToText(const Schedule& s) {
                                  "\nmicro_batches ", s.num_micro_batches, "\nslices ", s.num_slices,
                                  "\nstages ", s.num_stages(), "\n");
   if (s.forward_only) absl::StrAppend(&out, "forward_only\n");
+  if (s.replay > 0) absl::StrAppend(&out, "replay ", s.replay, "\n");
   if (!s.micro_batches_of_stage.empty()) {
     absl::StrAppend(&out, "stage_micro_batches ", absl::StrJoin(s.micro_batches_of_stage, " "),
                     "\n");

@@ -11,6 +11,7 @@
 //   micro_batches 2
 //   slices 1
 //   stages 2
+//   replay 2                      outputs in the buffer before a stage; only where there is one
 //   stage_micro_batches 2 1       micro-batches of each stage; only where they differ
 //   edges chain                   or pairs: edges 0-1 0-2 1-3 2-3
 //   replica 0: 0 1                a device for each stage; a group of devices: 0+1

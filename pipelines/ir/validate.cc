@@ -46,6 +46,7 @@ class ActionChecker {
     seen_.resize(cells * kKinds);
     made_.resize(s_.num_stages());
     recomputed_.resize(s_.num_stages());
+    last_pass_.resize(s_.num_stages());
     for (int d = 0; d < s_.num_devices(); ++d) PIPELAB_RETURN_IF_ERROR(CheckDevice(d));
     PIPELAB_RETURN_IF_ERROR(CheckComplete());
     return has_steps_ ? CheckVersions(s_) : absl::OkStatus();
@@ -105,6 +106,12 @@ class ActionChecker {
       seen.last_device = static_cast<int16_t>(d);
       ++seen.members;
       if (a.kind == ActionKind::kRecompute) recomputed_[a.stage] = 1;
+      if (s_.replay == 0 || a.kind != ActionKind::kForward) continue;
+      if (a.micro_batch < last_pass_[a.stage]) {
+        return InvalidAt(d, i, ToString(a), " comes after that of micro-batch ",
+                         last_pass_[a.stage], "; with replay the passes of a stage are in order");
+      }
+      last_pass_[a.stage] = a.micro_batch;
     }
     return absl::OkStatus();
   }
@@ -235,6 +242,7 @@ class ActionChecker {
   std::vector<Seen> seen_;        // [cell][kind]
   std::vector<int> made_;         // [stage] newest weight version so far in the device's list
   std::vector<char> recomputed_;  // [stage]
+  std::vector<int> last_pass_;    // [stage] with replay: the last forward
   bool has_steps_ = false;
 };
 

@@ -101,14 +101,18 @@ absl::Status DevicePlanner::PlanCompute(const Instruction& i) {
   if (Consumes(a)) {
     const bool gradient = a.kind != ActionKind::kForward;
     for (int edge : EdgesIn(a)) {
-      const Value value(edge, gradient, a.micro_batch, a.slice);
+      const StageGraph::Edge& e = schedule_.stages.edges[edge];
+      const bool replay = !gradient && schedule_.replay > 0;
+      const Value value(edge, gradient,
+                        replay ? schedule_.SourceOf(e, a.micro_batch) : a.micro_batch, a.slice);
       InputPlan input;
       input.spec = ConsumerSpec(value);
+      input.again = replay && !schedule_.IsLastRead(e, a.micro_batch);
       input.parts = inputs_[value];
       std::sort(input.parts.begin(), input.parts.end(),
                 [](const Part& x, const Part& y) { return x.row_begin < y.row_begin; });
       if (!Takes(a, edge)) {
-        input.is_zero = schedule_.stages.edges[edge].lag > 0;
+        input.is_zero = e.lag > 0;
       } else if (!Covered(input)) {
         return Error(Describe(program_, i),
                      absl::StrCat("its input on edge ", edge,

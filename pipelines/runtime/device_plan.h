@@ -32,11 +32,12 @@ struct InputPlan {
   // In row order, covering all rows; none where an edge brings no gradient.
   absl::InlinedVector<Part, 1> parts;
   bool is_zero = false;  // it will bring gradients of earlier micro-batches, and there is none yet
+  bool again = false;    // a later pass reads it too: this one takes a copy
 };
 
 struct OutputPlan {
   const TensorSpec* spec = nullptr;
-  bool taken = true;                   // false: a gradient that no backward takes
+  bool taken = true;                   // false: nobody reads it
   int32_t send_buffer = -1;            // where sends take it from; -1: nothing is sent
   absl::InlinedVector<Part, 1> local;  // rows that this device consumes itself
 };

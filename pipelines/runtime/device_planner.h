@@ -32,7 +32,7 @@ class DevicePlanner {
 
  private:
   // A tensor of the schedule, at one end of an edge: its activation, or the gradient of that, for a
-  // slice of a micro-batch of the end's stage.
+  // slice of a micro-batch of the end's stage; with replay of the producer's, at both ends.
   using Value = std::tuple<int, bool, int, int>;  // edge, gradient, micro-batch, slice
 
   struct Source {  // a value that this device produces
@@ -78,8 +78,9 @@ class DevicePlanner {
            schedule_.TakesGradient(schedule_.stages.edges[edge], a.micro_batch);
   }
   bool IsTaken(const Action& a, int edge) const {
-    return a.kind == ActionKind::kForward ||
-           schedule_.GradientIsTaken(schedule_.stages.edges[edge], a.micro_batch);
+    const StageGraph::Edge& e = schedule_.stages.edges[edge];
+    if (a.kind != ActionKind::kForward) return schedule_.GradientIsTaken(e, a.micro_batch);
+    return schedule_.replay == 0 || schedule_.FirstReader(e, a.micro_batch) >= 0;
   }
   // Ends of a value: the stage that makes it, the one that takes it. A gradient runs against its
   // edge.

@@ -163,7 +163,8 @@ absl::Status DeviceRunner::Gather(const ComputePlan& compute, std::vector<Tensor
                                                       MemoryKind::kActivation)
                                       : Tensor());
     } else if (input.parts.size() == 1) {
-      inputs->push_back(std::move(buffers_[input.parts[0].buffer]));
+      Tensor& buffer = buffers_[input.parts[0].buffer];
+      inputs->push_back(input.again ? Copy(buffer) : std::move(buffer));
     } else {
       inputs->push_back(Assemble(input));
     }

@@ -137,7 +137,9 @@ LayerContext LayerStage::ContextFor(int64_t step, const Action& a) const {
   LayerContext ctx;
   ctx.backend = backend_;
   ctx.step = step;
-  ctx.first_sample = a.micro_batch * options_.micro_batch_size + options_.member * samples_;
+  const std::vector<int32_t>& samples = options_.sample_of_pass;
+  const int micro_batch = samples.empty() ? a.micro_batch : samples[a.micro_batch];
+  ctx.first_sample = micro_batch * options_.micro_batch_size + options_.member * samples_;
   ctx.samples = samples_;
   ctx.slice = slices_[a.slice];
   ctx.seed = options_.seed;

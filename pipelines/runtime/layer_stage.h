@@ -67,6 +67,8 @@ struct LayerStageOptions {
   // Asynchronous: what VersionUses (pipelines/ir/versions.h) says of the stage. Empty: one
   // optimizer step a run, at its end.
   std::vector<int32_t> version_uses;
+  // The micro-batch whose samples each of the stage's has (Schedule::SampleOf); empty: its own.
+  std::vector<int32_t> sample_of_pass;
   // Inference (Schedule::forward_only): no dropout, running statistics, weights alone, and nothing
   // is kept for a backward.
   bool forward_only = false;

@@ -190,7 +190,12 @@ LayerStageOptions TrainingDevices::StageOptions(int replica, int stage, size_t m
   o.data = &batches_;
   o.seed = options_.seed;
   o.optimizer = options_.optimizer;
-  o.batch_tokens = plan_.update_tokens;
+  o.batch_tokens = plan_.update_tokens[stage];
+  if (schedule.replay > 0) {
+    for (int m = 0; m < schedule.MicroBatches(stage); ++m) {
+      o.sample_of_pass.push_back(schedule.SampleOf(stage, m));
+    }
+  }
   if (!plan_.version_uses.empty()) o.version_uses = plan_.version_uses[stage];
   o.slices = plan_.slices;
   o.forward_only = schedule.forward_only;

@@ -1,5 +1,6 @@
 #include "pipelines/runtime/training_plan.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -116,22 +117,28 @@ absl::Status MakeProgram(const TrainingOptions& options, TrainingPlan* plan) {
   return absl::OkStatus();
 }
 
-absl::Status CountUpdates(TrainingPlan* plan) {
+// `tokens`: of a smallest micro-batch.
+absl::Status CountTokens(int64_t tokens, TrainingPlan* plan) {
   const Schedule& schedule = plan->program.schedule;
-  plan->update_tokens = plan->batch_tokens;
-  if (!HasOwnSteps(schedule)) return absl::OkStatus();
-  plan->version_uses = VersionUses(schedule);
-  const int updates = static_cast<int>(plan->version_uses[0].size()) - 1;
-  for (const std::vector<int32_t>& uses : plan->version_uses) {
-    if (static_cast<int>(uses.size()) - 1 == updates && schedule.num_micro_batches % updates == 0) {
-      continue;
+  const auto passes = [&](int stage) {  // of a smallest micro-batch
+    return int64_t{schedule.MicroBatches(stage)} * schedule.MicroBatchSize(stage);
+  };
+  plan->batch_tokens = passes(plan->partition.loss_stage) * tokens;
+  if (HasOwnSteps(schedule)) plan->version_uses = VersionUses(schedule);
+  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+    int updates = 1;
+    if (HasOwnSteps(schedule)) {
+      updates = static_cast<int>(plan->version_uses[stage].size()) - 1;
+      const bool alike = schedule.replay > 0 || stage == 0 || updates == plan->updates;
+      if (updates == 0 || !alike || passes(stage) % updates != 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("the schedule's ", passes(stage),
+                         " micro-batches do not divide among the steps (S) of each stage"));
+      }
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat("the schedule's ", schedule.num_micro_batches,
-                     " micro-batches do not divide among the steps (S) of each stage"));
+    plan->updates = std::max(plan->updates, updates);
+    plan->update_tokens.push_back(passes(stage) / updates * tokens);
   }
-  plan->update_tokens = plan->batch_tokens / updates;
-  plan->updates = updates;
   return absl::OkStatus();
 }
 
@@ -146,9 +153,8 @@ absl::StatusOr<TrainingPlan> PlanTraining(const ModelGraph& graph, const BatchSo
   const NumberWidth width{SizeOf(options.devices.activations())};
   PIPELAB_ASSIGN_OR_RETURN(plan.graph, WithNumberWidth(graph, width, "--dtype=bf16"));
   PIPELAB_RETURN_IF_ERROR(MakeProgram(options, &plan));
-  plan.batch_tokens = plan.program.schedule.num_micro_batches * options.micro_batch_size *
-                      batches.targets_per_sample();
-  PIPELAB_RETURN_IF_ERROR(CountUpdates(&plan));
+  PIPELAB_RETURN_IF_ERROR(
+      CountTokens(options.micro_batch_size * batches.targets_per_sample(), &plan));
   return plan;
 }
 

@@ -28,9 +28,11 @@ struct TrainingPlan {
   CostTable costs;
   std::vector<int64_t> slices;
   // Asynchronous schedules take several optimizer steps in a run of the program, each on the mean
-  // loss of as many tokens.
+  // loss of as many tokens. With replay (ir/schedule.h) stages have numbers of their own; `updates`
+  // is that of the stages with the most.
   int updates = 1;
-  int64_t batch_tokens = 0, update_tokens = 0;     // of a run, of an optimizer step
+  int64_t batch_tokens = 0;                        // of a run, at the loss
+  std::vector<int64_t> update_tokens;              // [stage] of an optimizer step
   std::vector<std::vector<int32_t>> version_uses;  // [stage]; asynchronous schedules only
 };
 

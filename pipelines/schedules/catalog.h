@@ -72,7 +72,8 @@ struct SchemeParams {
   int data_parallel = 1;
   // What only some schemes have (Scheme::options); the others refuse it.
   // Micro-batches of a group. Interleaved schemes: at least P; 0: P, or a little more if M needs
-  // it. graph: forwards, then as many backwards, in turn; 0: 1.
+  // it. graph: forwards, then as many backwards, in turn; 0: 1. local_replay: outputs in a buffer
+  // between two stages; 0: 4.
   int group_size = 0;
   int replicas = 0;  // 2f copies of the model, f pipelines each way; 0: two
   // With kBackwardHalving the schedule has 2 M micro-batches: halves of the M asked for.
@@ -87,6 +88,7 @@ struct SchemeParams {
   // stage s on device s.
   std::vector<std::vector<int>> devices_of_stage = {};
   // [stage] Micro-batches (Schedule::micro_batches_of_stage); empty: micro_batches each.
+  // local_replay: passes, of micro-batches of one size.
   std::vector<int32_t> micro_batches_of_stage = {};
   PassTimes times = {};  // other schemes have one order for all times
   // With times: the scheme's schedule without, of the same sizes and without recompute, where the
@@ -112,6 +114,7 @@ enum SchemeOption : uint32_t {
   kNoGradients = 1024,
   kLateGradients = 2048,  // edges bring gradients of earlier micro-batches
   kForwardOnly = 4096,    // inference: Schedule::forward_only
+  kStageMicroBatches = 8192,
 };
 
 struct Scheme {

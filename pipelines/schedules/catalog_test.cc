@@ -139,8 +139,9 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
   for (const Scheme& scheme : Catalog()) {
     const std::string begin = absl::StrCat(scheme.name, " ");
     if ((scheme.options & kGroupSize) == 0) {
-      EXPECT_EQ(Refusal(scheme.name, group),
-                begin + "--group_size=2: only for interleaved, interleaved_zb1p, graph");
+      EXPECT_EQ(
+          Refusal(scheme.name, group),
+          begin + "--group_size=2: only for interleaved, interleaved_zb1p, graph, local_replay");
     }
     if ((scheme.options & kReplicas) == 0) {
       EXPECT_EQ(Refusal(scheme.name, replicas), begin + "--replicas=2: only for chimera");
@@ -154,7 +155,7 @@ TEST(Catalog, RefusesOptionsOfOtherSchemes) {
     }
     if ((scheme.options & kUpdateEvery) == 0) {
       EXPECT_EQ(Refusal(scheme.name, update),
-                begin + "--update_interval=4: only for pipedream_2bw, local");
+                begin + "--update_interval=4: only for pipedream_2bw, local, local_replay");
     }
   }
 }

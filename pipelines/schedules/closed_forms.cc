@@ -67,6 +67,8 @@ constexpr ClosedForm kForms[] = {
     {"graph", "M >= 1", "3 (M + P - 1)", "(P - 1) / (M + P - 1)", "min(M, P - r)", "1"},
     {"local", "V == 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},
     {"local", "M mod P == 0", "3 V M + P - 1", "(P - 1) / (3 V M + P - 1)", "1", "V"},
+    // Without --stage_micro_batches.
+    {"local_replay", "M >= 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},
     {"over_time", "M >= 1", "3 M + P - 1", "(P - 1) / (3 M + P - 1)", "1", "1"},
     {"over_time_inference", "M >= 1", "M + P - 1", "(P - 1) / (M + P - 1)", "1", "1"},
 };

@@ -281,7 +281,7 @@ TEST(Graph, Refuses) {
     return p;
   };
   EXPECT_EQ(Refusal("1f1b", counts(8, {8, 4, 8})),
-            "1f1b --stage_micro_batches=8,4,8: only for graph");
+            "1f1b --stage_micro_batches=8,4,8: only for graph, local_replay");
   EXPECT_EQ(Refusal("graph", counts(8, {8, 4})),
             "graph --stage_micro_batches=8,4: 2 numbers for 3 stages; give one per stage");
   EXPECT_EQ(Refusal("graph", counts(8, {8, 3, 8})),

@@ -42,6 +42,7 @@ absl::StatusOr<Schedule> MakePipeDreamVerticalSync(const SchemeParams& params);
 absl::StatusOr<Schedule> MakePipeDream2Bw(const SchemeParams& params);
 
 absl::StatusOr<Schedule> MakeLocal(const SchemeParams& params);
+absl::StatusOr<Schedule> MakeLocalReplay(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeOverTime(const SchemeParams& params);
 absl::StatusOr<Schedule> MakeOverTimeInference(const SchemeParams& params);
 
@@ -55,6 +56,7 @@ absl::Status CheckGraph(const SchemeParams& params);
 absl::Status CheckPipeDream(const SchemeParams& params);
 absl::Status CheckPipeDream2Bw(const SchemeParams& params);
 absl::Status CheckLocal(const SchemeParams& params);
+absl::Status CheckLocalReplay(const SchemeParams& params);
 absl::Status CheckOverTime(const SchemeParams& params);
 absl::Status CheckOverTimeInference(const SchemeParams& params);
 

@@ -17,6 +17,7 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
       reshard_(program.schedule, costs) {
   const Schedule& s = program.schedule;
   num_edges_ = s.stages.edges.size();
+  late_ = s.replay > 0 && !s.micro_batches_of_stage.empty();
   for (const StageGraph::Edge& e : s.stages.edges) late_ |= e.lag > 0;
   slices_differ_ = !costs.slices.empty();
   for (int slice = 0; slice < num_slices_; ++slice) {
@@ -52,15 +53,26 @@ InstructionCost InstructionCostTable::WithReshard(InstructionCost cost, int devi
 }
 
 // Zeros stand for late gradients that there are not yet, and those that come too late to be taken
-// are dropped.
+// are dropped. With replay a forward takes a copy of what is read again, and drops what nobody
+// reads.
 InstructionCost InstructionCostTable::WithLags(InstructionCost cost, const Instruction& i) const {
   const Action& a = i.action;
-  if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) return cost;
   const Schedule& s = program_.schedule;
   const int slice = num_slices_ > 1 ? a.slice : 0;
   const auto bytes = [&](int edge) {
     return costs_.EdgeBytesOf(edge, slice).value() / slice_parts_;
   };
+  if (a.kind == ActionKind::kForward && s.replay > 0) {
+    for (int e : s.stages.in_edges[a.stage]) {
+      if (s.IsLastRead(s.stages.edges[e], a.micro_batch)) continue;
+      cost.peak += bytes(e);
+      cost.change += bytes(e);
+    }
+    for (int e : s.stages.out_edges[a.stage]) {
+      if (s.FirstReader(s.stages.edges[e], a.micro_batch) < 0) cost.change -= bytes(e);
+    }
+  }
+  if (a.kind != ActionKind::kBackward && a.kind != ActionKind::kBackwardInput) return cost;
   for (int e : s.stages.out_edges[a.stage]) {
     const StageGraph::Edge& edge = s.stages.edges[e];
     if (edge.lag <= 0 || s.TakesGradient(edge, a.micro_batch)) continue;

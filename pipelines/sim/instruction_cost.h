@@ -106,7 +106,7 @@ class InstructionCostTable {
   std::vector<int64_t> norm_bytes_;  // [device] terms of all its copies; empty without a norm
   size_t num_edges_ = 0;
   bool slices_differ_ = false;
-  bool late_ = false;                         // some gradient is that of an earlier micro-batch
+  bool late_ = false;  // some gradient is that of an earlier micro-batch, or replay makes copies
   std::vector<int64_t> message_bytes_;        // [edge, slice where they differ] of all its rows
   std::vector<StageInstructionCosts> table_;  // [(replica * stages + stage) * slices + slice]
 };

@@ -1,0 +1,20 @@
+// The serial loop that a pipeline of scheme local_replay must equal: all passes of a stage, one
+// after the other, then those of the next on what the stage before has put down. No messages, and
+// no actions: only Schedule::SourceOf, which says what a pass reads.
+#ifndef PIPELAB_TESTS_REPLAY_LOOP_H_
+#define PIPELAB_TESTS_REPLAY_LOOP_H_
+
+#include "models/data/batch_source.h"
+#include "models/graph/layer_spec.h"
+#include "pipelines/runtime/training.h"
+
+namespace pipelab {
+
+// Trains both ways. Losses and all parameters are the same bits, memory and traffic as predicted.
+// Where devices are spread over processes, each makes this call, and the first compares.
+void ExpectAsReplayLoop(const ModelGraph& graph, const BatchSource& data,
+                        const TrainingOptions& options, int steps);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_TESTS_REPLAY_LOOP_H_
