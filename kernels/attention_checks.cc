@@ -39,6 +39,8 @@ void CheckAttention(const char* kernel, const AttentionShape& shape,
       << shape.tokens << " tokens";
   CHECK(!shape.causal || shape.key_lengths.empty())
       << kernel << ": key lengths in causal attention";
+  CHECK(shape.window >= 0 && (shape.window == 0 || shape.causal))
+      << kernel << ": a window of " << shape.window << " without a causal mask";
   CheckKeyLengths(kernel, shape.key_lengths, shape.samples, shape.tokens);
   CHECK(shape.kv_heads >= 0 && (shape.kv_heads == 0 || shape.heads % shape.kv_heads == 0))
       << kernel << ": " << shape.heads << " heads share " << shape.kv_heads;
@@ -50,12 +52,19 @@ void CheckAttention(const char* kernel, const AttentionShape& shape,
       << kernel << ": one log-sum-exp per query and head";
 }
 
+void CheckSharedHead(const char* kernel, const Tensor& x_MD, const Tensor& y) {
+  const RowsSize x = RowsOf(x_MD), of_y = RowsOf(y);
+  CHECK(x.rows > 0 && of_y.rows % x.rows == 0 && of_y.columns >= x.columns)
+      << kernel << ": " << ShapeToString(x_MD.shape()) << " and " << ShapeToString(y.shape());
+}
+
 void CheckRotary(const char* kernel, const RotaryShape& shape, const Tensor& x_MC) {
   const RowsSize size = RowsOf(x_MC);
   CHECK(shape.head_size > 0 && shape.head_size % 2 == 0)
       << kernel << ": heads of " << shape.head_size;
-  CHECK(size.rows == shape.samples * shape.tokens && size.columns >= shape.width() &&
-        shape.first_token >= 0 && shape.base > 0)
+  CHECK(size.rows == shape.samples * shape.tokens &&
+        size.columns >= shape.heads * shape.head_stride() &&
+        shape.head_stride() >= shape.head_size && shape.first_token >= 0 && shape.base > 0)
       << kernel << ": " << ShapeToString(x_MC.shape()) << " for " << shape.samples << " x "
       << shape.tokens << " tokens of " << shape.heads << " heads";
 }
@@ -73,11 +82,14 @@ void CheckCrossAttention(const char* kernel, const CrossAttentionShape& shape,
         (!shape.causal || shape.first_query + shape.queries <= shape.keys))
       << kernel << ": causal queries have keys of their own";
   CHECK(!shape.causal || shape.key_lengths.empty()) << kernel << ": key lengths";
+  CHECK(shape.window >= 0 && (shape.window == 0 || shape.causal)) << kernel << ": a window";
+  CHECK(shape.value_size == 0 || shape.kv_width() == shape.width())
+      << kernel << ": values of another width, and keys that heads share";
   CHECK_GE(shape.row(), shape.width()) << kernel;
   const int64_t queries = shape.samples * shape.queries;
   CheckRowsOf(kernel, q_MC, queries, shape.row());
-  CheckRowsOf(kernel, out_MC, queries, shape.width());
-  CheckRowsOf(kernel, kv_N2C, shape.samples * shape.keys, 2 * shape.kv_width());
+  CheckRowsOf(kernel, out_MC, queries, shape.out_width());
+  CheckRowsOf(kernel, kv_N2C, shape.samples * shape.keys, shape.kv_row());
   CHECK_EQ(lse_SHQ.size(), queries * shape.heads)
       << kernel << ": one log-sum-exp per query and head";
 }

@@ -10,7 +10,8 @@
 // Scores exist for one block of at most kAttentionBlockRows query rows of one (sample, head) at a
 // time: the workspace of a call is exactly min(kAttentionBlockRows, queries) * keys floats forward
 // and twice that in the gradient, on every backend (models/graph/attention_workspace.h predicts
-// it), where `keys` are those that some query may see.
+// it), where `keys` are those that some query may see, with a window those that a block's
+// rows may see.
 #ifndef PIPELAB_KERNELS_ATTENTION_KERNELS_H_
 #define PIPELAB_KERNELS_ATTENTION_KERNELS_H_
 
@@ -46,6 +47,7 @@ struct AttentionShape {
   // attention, whose real tokens never see the padding behind them.
   absl::Span<const int32_t> key_lengths = {};
   int64_t kv_heads = 0;  // divides heads; 0: as many
+  int64_t window = 0;    // causal: a token sees so many, itself the last of them; 0: all before
 
   int64_t kv_width() const { return (kv_heads == 0 ? heads : kv_heads) * head_size; }
   int64_t num_queries() const { return queries == 0 ? tokens : queries; }
@@ -65,9 +67,15 @@ struct CrossAttentionShape {
   int64_t first_query = 0;
   int64_t q_row = 0;       // numbers of a row of q's tensor, which q begins; 0: q's alone
   bool adds_keys = false;  // the gradient of k and v is added to what is there, not written
+  int64_t window = 0;      // as above
+  // Values of another width than queries and keys, as in latent attention; 0: the same. A row of
+  // kv then has k and v of one head side by side, head by head. Not with kv_heads.
+  int64_t value_size = 0;
 
   int64_t width() const { return heads * head_size; }
   int64_t kv_width() const { return (kv_heads == 0 ? heads : kv_heads) * head_size; }
+  int64_t out_width() const { return heads * (value_size == 0 ? head_size : value_size); }
+  int64_t kv_row() const { return value_size == 0 ? 2 * kv_width() : width() + out_width(); }
   int64_t row() const { return q_row == 0 ? width() : q_row; }
 };
 
@@ -77,8 +85,10 @@ struct RotaryShape {
   int64_t samples = 0, tokens = 0, first_token = 0;
   int64_t heads = 0, head_size = 0;  // head_size is even
   double base = 10000;
+  int64_t stride = 0;  // from one head to the next, of which head_size numbers turn; 0: head_size
 
-  int64_t width() const { return heads * head_size; }
+  int64_t head_stride() const { return stride == 0 ? head_size : stride; }
+  int64_t width() const { return heads * head_size; }  // numbers that turn
   // Radians by which numbers `pair` and `pair` + head_size / 2 of a token's heads turn.
   double Angle(int64_t token, int64_t pair) const {
     return static_cast<double>(token) *
@@ -111,6 +121,17 @@ class AttentionKernels {
     DoRotate(shape, back, x_MC);
   }
 
+  // One head for all: row i of x_MD to the first D numbers of rows [i H, i H + H) of y, [M H, ...].
+  void ShareHead(const Tensor& x_MD, const Tensor& y) {
+    CheckSharedHead("ShareHead", x_MD, y);
+    DoShareHead(x_MD, y);
+  }
+  // Of each row of x the sum over the heads.
+  void ShareHeadGradient(const Tensor& dy, const Tensor& dx_MD) {
+    CheckSharedHead("ShareHeadGradient", dx_MD, dy);
+    DoShareHeadGradient(dy, dx_MD);
+  }
+
   // q_MC has a row for each query, kv_N2C k and v side by side for each key.
   void CrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
                     const Tensor& out_MC, const Tensor& lse_SHQ) {
@@ -132,6 +153,8 @@ class AttentionKernels {
   virtual void DoGradient(const AttentionShape& shape, const Tensor& dout_MC, const Tensor& qkv_M3C,
                           const Tensor& out_MC, const Tensor& lse_SHQ, const Tensor& dqkv_M3C) = 0;
   virtual void DoRotate(const RotaryShape& shape, bool back, const Tensor& x_MC) = 0;
+  virtual void DoShareHead(const Tensor& x_MD, const Tensor& y) = 0;
+  virtual void DoShareHeadGradient(const Tensor& dy, const Tensor& dx_MD) = 0;
   virtual void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC,
                               const Tensor& kv_N2C, const Tensor& out_MC,
                               const Tensor& lse_SHQ) = 0;

@@ -70,10 +70,17 @@ const std::map<std::string, KernelForm>& Forms() {
       {"CrossEntropyGradient", {Kind::kLoss}},
       {"Add", {Kind::kElementwise}},
       {"AddDropout", {Kind::kElementwise}},
+      {"Rotate", {Kind::kElementwise}},
+      {"ShareHead", {Kind::kElementwise}},
+      {"ShareHeadGradient", {Kind::kElementwise}},
       {"Copy", {Kind::kElementwise}},
       {"CopyColumns", {Kind::kElementwise}},
       {"Fill", {Kind::kElementwise}},
+      {"Gate", {Kind::kGelu}},
+      {"GateGradient", {Kind::kGelu}},
       {"Lookup", {Kind::kElementwise}},
+      {"LookupPart", {Kind::kElementwise, 2.0 / 3}},  // without positions
+      {"LookupPartWeightGradient", {Kind::kElementwise}},
       {"LookupWeightGradient", {Kind::kElementwise, 3.0 / 5}},
       {"BagWeightGradient", {Kind::kElementwise}},
   };
@@ -192,6 +199,17 @@ TEST(OperationsCalled, Gpt) {
   config.vocabulary = 96;
   for (bool tied : {false, true}) {
     config.tied_embeddings = tied;
+    ExpectStatedIsCalled(*BuildGpt(config), 3);
+  }
+}
+
+// Latent attention; the feed-forward is GPT's.
+TEST(OperationsCalled, LatentAttention) {
+  for (const int64_t query_rank : {0, 24}) {
+    GptConfig config = LlamaConfig(/*layers=*/2, /*hidden=*/64, /*heads=*/2, /*feed_forward=*/128,
+                                   /*tokens=*/32, /*vocabulary=*/96);
+    config.latent = {query_rank, /*rank=*/16, /*nope_size=*/24, /*rope_size=*/8, /*value_size=*/20};
+    config.feed_forward_kind = FeedForwardKind::kSwiGlu;
     ExpectStatedIsCalled(*BuildGpt(config), 3);
   }
 }

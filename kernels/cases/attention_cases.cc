@@ -24,10 +24,13 @@ void AddSelfAttentions(CaseSize size, std::vector<KernelCase>* cases) {
                      : s.key_lengths.empty() ? "/full"
                                              : "/padded",
                      s.queries > 0 ? absl::StrCat("/", s.first_query, "-", s.end_query()) : "",
-                     s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "");
+                     s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "",
+                     s.window > 0 ? absl::StrCat("/window", s.window) : "");
     // Pairs of a query and a key that it sees.
     const double pairs = double(s.samples) * s.heads *
-                         (s.causal ? n * (2 * s.first_query + n + 1) / 2 : n * s.tokens);
+                         (s.window > 0 ? n * std::min(s.window, s.tokens)
+                          : s.causal   ? n * (2 * s.first_query + n + 1) / 2
+                                       : n * s.tokens);
     KernelCase c;
     c.error_terms = std::max(s.tokens, s.head_size);
     c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
@@ -72,12 +75,14 @@ void AddRotations(CaseSize size, std::vector<KernelCase>* cases) {
   const int64_t large = size == CaseSize::kSmall ? 1 : 8;
   for (const RotaryShape& s :
        {RotaryShape{2, 5 * large, 0, 4, 6}, RotaryShape{1, 17 * large, 0, 6, 32},
-        RotaryShape{3, 4 * large, 100000, 2, 2}, RotaryShape{2, 9 * large, 8191, 3, 128, 500000}}) {
+        RotaryShape{3, 4 * large, 100000, 2, 2}, RotaryShape{2, 5 * large, 3, 3, 4, 10000, 7},
+        RotaryShape{2, 9 * large, 8191, 3, 128, 500000}}) {
     for (const bool back : {false, true}) {
       KernelCase c;
       c.name = absl::StrCat(back ? "RotateBack/" : "Rotate/", s.samples, "x", s.tokens, "x",
-                            s.heads, "x", s.head_size, "/from", s.first_token);
-      c.tensors = {{{s.samples * s.tokens, s.width() + s.head_size}, kAdded}};
+                            s.heads, "x", s.head_size, "/from", s.first_token,
+                            s.stride > 0 ? absl::StrCat("/stride", s.stride) : "");
+      c.tensors = {{{s.samples * s.tokens, s.heads * s.head_stride() + s.head_size}, kAdded}};
       c.run = [s, back](Backend* be, const Tensors& t) { be->attention().Rotate(s, back, t[0]); };
       c.error_terms = 4;
       c.bytes = Floats(2.0 * s.samples * s.tokens * s.width());
@@ -87,11 +92,28 @@ void AddRotations(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
+// What a row has behind the head stays. Sums over heads.
+void AddSharedHeads(CaseSize size, std::vector<KernelCase>* cases) {
+  const int64_t rows = size == CaseSize::kSmall ? 5 : 300, heads = 7, own = 6, columns = 10;
+  KernelCase c;
+  c.name = absl::StrCat("ShareHead/", rows, "x", heads);
+  c.tensors = {{{rows, own}}, {{rows * heads, columns}, kAdded}};
+  c.run = [](Backend* be, const Tensors& t) { be->attention().ShareHead(t[0], t[1]); };
+  c.bytes = Floats(2.0 * rows * heads * own);
+  c.in_bfloat16 = CaseInBFloat16{};
+  cases->push_back(c);
+  c.name = absl::StrCat("ShareHeadGradient/", rows, "x", heads);
+  c.tensors = {{{rows * heads, columns}}, {{rows, own}, kOut}};
+  c.error_terms = heads;
+  c.run = [](Backend* be, const Tensors& t) { be->attention().ShareHeadGradient(t[0], t[1]); };
+  cases->push_back(c);
+}
+
 // The same bounds.
 void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
   for (const CrossAttentionShape& s : CrossAttentionShapes(size)) {
-    const Shape q{s.samples * s.queries, s.row()}, kv{s.samples * s.keys, 2 * s.kv_width()};
-    const Shape out{s.samples * s.queries, s.width()};
+    const Shape q{s.samples * s.queries, s.row()}, kv{s.samples * s.keys, s.kv_row()};
+    const Shape out{s.samples * s.queries, s.out_width()};
     const Shape lse{s.samples, s.heads, s.queries};
     const std::string shape =
         absl::StrCat(s.samples, "x", s.queries, "x", s.keys, "x", s.heads, "x", s.head_size,
@@ -99,11 +121,16 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
                      : s.key_lengths.empty() ? "/full"
                                              : "/padded",
                      s.kv_heads > 0 ? absl::StrCat("/shared", s.kv_heads) : "",
-                     s.q_row > 0 ? absl::StrCat("/row", s.q_row) : "", s.adds_keys ? "/adds" : "");
+                     s.q_row > 0 ? absl::StrCat("/row", s.q_row) : "", s.adds_keys ? "/adds" : "",
+                     s.window > 0 ? absl::StrCat("/window", s.window) : "",
+                     s.value_size > 0 ? absl::StrCat("/values", s.value_size) : "");
     const double pairs = double(s.samples) * s.heads * s.queries *
-                         (s.causal ? s.first_query + 0.5 * double(s.queries + 1) : double(s.keys));
+                         (s.window > 0 ? double(std::min(s.window, s.keys))
+                          : s.causal   ? s.first_query + 0.5 * double(s.queries + 1)
+                                       : double(s.keys));
+    const int64_t columns = s.head_size + (s.value_size == 0 ? s.head_size : s.value_size);
     KernelCase c;
-    c.error_terms = std::max(s.keys, s.head_size);
+    c.error_terms = std::max({s.keys, s.head_size, s.value_size});
     c.error_scale = 1 + std::sqrt(static_cast<double>(s.head_size));
     c.in_bfloat16 = CaseInBFloat16{{3}, 1, nullptr, {}, [s](const Tensors& t, size_t) {
                                      return OutRoundings(CallOf(s), t[0], t[1], t[3]);
@@ -113,7 +140,7 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     c.run = [s](Backend* be, const Tensors& t) {
       be->attention().CrossForward(s, t[0], t[1], t[2], t[3]);
     };
-    c.flops = 4 * pairs * s.head_size;
+    c.flops = 2 * pairs * columns;
     c.bytes = Floats(double(NumElements(kv)) + 2.0 * NumElements(out));
     cases->push_back(c);
 
@@ -139,7 +166,7 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
     c.run = [s](Backend* be, const Tensors& t) {
       be->attention().CrossGradient(s, t[0], t[1], t[2], t[3], t[4], t[5], t[6]);
     };
-    c.flops = 10 * pairs * s.head_size;
+    c.flops = 5 * pairs * columns;
     c.bytes *= 2;
     cases->push_back(c);
   }
@@ -150,6 +177,7 @@ void AddCrossAttentions(CaseSize size, std::vector<KernelCase>* cases) {
 void AddAttentionCases(CaseSize size, std::vector<KernelCase>* cases) {
   AddSelfAttentions(size, cases);
   AddRotations(size, cases);
+  AddSharedHeads(size, cases);
   AddCrossAttentions(size, cases);
 }
 

@@ -36,13 +36,12 @@ void ForEachPair(const AttentionCall& call, const Body& body) {
   for (int64_t s = 0; s < call.samples; ++s) {
     for (int64_t h = 0; h < call.heads; ++h) {
       for (int64_t i = 0; i < call.queries; ++i) {
-        for (int64_t j = 0; j < call.KeysOf(s, i); ++j) {
+        for (int64_t j = call.FirstKeyOf(i); j < call.KeysOf(s, i); ++j) {
           const int64_t column = h * call.head_size;
-          const int64_t key =
-              s * call.kv_sample + j * call.kv_row + h / call.group * call.head_size;
+          const int64_t key = s * call.kv_sample + j * call.kv_row + h / call.group * call.kv_head;
           body(Pair{call.q_offset + s * call.q_sample + i * call.q_row + column,
                     call.k_offset + key, call.v_offset + key,
-                    (s * call.queries + i) * call.width() + column,
+                    (s * call.queries + i) * call.out_width() + h * call.value_size,
                     (s * call.heads + h) * call.queries + i});
         }
       }
@@ -66,10 +65,10 @@ double Probability(const AttentionCall& call, const Tensor& q, const Tensor& kv,
 
 std::vector<double> OutRoundings(const AttentionCall& call, const Tensor& q, const Tensor& kv,
                                  const Tensor& lse) {
-  Terms out(call.samples * call.queries * call.width());
+  Terms out(call.samples * call.queries * call.out_width());
   ForEachPair(call, [&](const Pair& at) {
     const double p = Probability(call, q, kv, lse, at);
-    for (int64_t d = 0; d < call.head_size; ++d) out.Add(at.out + d, p * kv.f32()[at.v + d]);
+    for (int64_t d = 0; d < call.value_size; ++d) out.Add(at.out + d, p * kv.f32()[at.v + d]);
   });
   return out.Roundings();
 }
@@ -77,19 +76,19 @@ std::vector<double> OutRoundings(const AttentionCall& call, const Tensor& q, con
 GradientRoundings AttentionGradientRoundings(const AttentionCall& call, const Tensor& dout,
                                              const Tensor& q, const Tensor& kv, const Tensor& out,
                                              const Tensor& lse) {
-  const int64_t size = call.head_size;
+  const int64_t size = call.head_size, value_size = call.value_size;
   const double scale = 1 / std::sqrt(static_cast<double>(size));
   Terms dq(q.size()), dkv(kv.size());
   ForEachPair(call, [&](const Pair& at) {
     const double p = Probability(call, q, kv, lse, at);
-    const double dp = Dot(dout, at.out, kv, at.v, size),
-                 mean = Dot(dout, at.out, out, at.out, size);
+    const double dp = Dot(dout, at.out, kv, at.v, value_size),
+                 mean = Dot(dout, at.out, out, at.out, value_size);
     const double ds = scale * p * (dp - mean);
     for (int64_t d = 0; d < size; ++d) {
       dq.Add(at.q + d, ds * kv.f32()[at.k + d]);
       dkv.Add(at.k + d, ds * q.f32()[at.q + d]);
-      dkv.Add(at.v + d, p * dout.f32()[at.out + d]);
     }
+    for (int64_t d = 0; d < value_size; ++d) dkv.Add(at.v + d, p * dout.f32()[at.out + d]);
   });
   return {dq.Roundings(), dkv.Roundings()};
 }

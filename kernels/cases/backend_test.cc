@@ -249,6 +249,13 @@ TEST_P(BackendTest, AttentionWorkspaceIsWhatTheHeaderSays) {
     EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(2 * block));
     EXPECT_EQ(arena_.current(MemoryKind::kWorkspace), Bytes(0));
   }
+  // Of a window the keys that a block's rows see.
+  AttentionShape window{1, 200, 1, 4, true};
+  window.window = 20;
+  const Tensor qkv = Random({200, 12}, "qkv"), out = backend_->Allocate({200, 4});
+  arena_.ResetPeaks();
+  backend_->attention().Forward(window, qkv, out, backend_->Allocate({1, 1, 200}));
+  EXPECT_EQ(arena_.peak(MemoryKind::kWorkspace), Bytes(4 * 64 * (20 + 63)));
   // A slice of the queries: its rows, times the keys that are there.
   for (const auto& [first, queries] : {std::make_pair(0, 30), {70, 30}, {20, 80}}) {
     AttentionShape shape{1, 100, 1, 4, true};
@@ -279,6 +286,10 @@ TEST_P(BackendTest, RefusesShapesThatDoNotFit) {
   EXPECT_DEATH(backend_->attention().Forward(padded, x, x, x), "Attention: 3 of 2 keys");
   padded.causal = true;
   EXPECT_DEATH(backend_->attention().Forward(padded, x, x, x), "key lengths in causal attention");
+  AttentionShape window{1, 2, 1, 1, false};
+  window.window = 1;
+  EXPECT_DEATH(backend_->attention().Forward(window, x, x, x), "a window of 1 without a causal");
+  EXPECT_DEATH(backend_->attention().ShareHead(w, x), "ShareHead: \\[4, 5\\] and \\[2, 3\\]");
   EXPECT_DEATH(backend_->attention().CrossForward({1, 2, 4, 1, 3}, x, x, x, x),
                "CrossAttention: \\[2, 3\\] where 4 rows of 6 belong");
   EXPECT_DEATH(backend_->loss().CrossEntropy(x, Int({0, 3})), "index 3 of a table of 3");

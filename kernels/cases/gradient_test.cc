@@ -202,8 +202,9 @@ TEST(Route, TiesCapacityAndSharedExperts) {
 
 // A turn back is the gradient, and undoes a turn.
 TEST(Gradient, Rotate) {
-  for (const RotaryShape& s : {RotaryShape{2, 3, 0, 2, 4}, RotaryShape{1, 4, 1000, 3, 2, 500000}}) {
-    const int64_t columns = s.width() + 3, n = s.samples * s.tokens * columns;
+  for (const RotaryShape& s : {RotaryShape{2, 3, 0, 2, 4}, RotaryShape{1, 4, 1000, 3, 2, 500000},
+                               RotaryShape{2, 3, 1, 2, 4, 10000, 5}}) {
+    const int64_t columns = s.heads * s.head_stride() + 3, n = s.samples * s.tokens * columns;
     const Inputs in = {NormalVector(n, "x")};
     const Vector dy = NormalVector(n, "dy");
     const auto loss = [&](const Inputs& v) {
@@ -217,6 +218,20 @@ TEST(Gradient, Rotate) {
     reference::Rotate(s, /*back=*/false, columns, absl::MakeSpan(dx));
     for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(dx[i], dy[i], 1e-12);
   }
+}
+
+TEST(Gradient, ShareHead) {
+  constexpr int64_t kRows = 3, kSize = 2, kHeads = 4, kColumns = 5;
+  const Inputs in = {NormalVector(kRows * kSize, "x")};
+  const Vector dy = NormalVector(kRows * kHeads * kColumns, "dy");
+  const auto loss = [&](const Inputs& v) {
+    Vector y(dy.size());
+    reference::ShareHead(kRows, kSize, kHeads, kColumns, v[0], absl::MakeSpan(y));
+    return Dot(y, dy);
+  };
+  Vector dx(in[0].size());
+  reference::ShareHeadGradient(kRows, kSize, kHeads, kColumns, dy, absl::MakeSpan(dx));
+  CheckGradients("ShareHead", in, loss, {dx});
 }
 
 TEST(Gradient, Attention) {
@@ -243,9 +258,9 @@ TEST(Gradient, Attention) {
 TEST(Gradient, CrossAttention) {
   for (const CrossAttentionShape& s : CrossAttentionShapes(CaseSize::kSmall)) {
     const AttentionCall call = CallOf(s);
-    const int64_t queries = s.samples * s.queries, width = s.width();
+    const int64_t queries = s.samples * s.queries, width = s.out_width();
     const Inputs in = {NormalVector(queries * s.row(), "q"),
-                       NormalVector(s.samples * s.keys * 2 * s.kv_width(), "kv")};
+                       NormalVector(s.samples * s.keys * s.kv_row(), "kv")};
     const Vector dout = NormalVector(queries * width, "dout");
     Vector out(queries * width), lse(queries * s.heads), dq(in[0].size()), dkv(in[1].size());
     const auto loss = [&](const Inputs& v) {

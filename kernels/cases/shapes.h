@@ -78,15 +78,24 @@ inline std::vector<CrossAttentionShape> CrossAttentionShapes(CaseSize size) {
               {2, 3, 6, 4, 3, {}, 2, false, 0, 20},
               {1, 3, 8, 4, 2, {}, 2, true, 0, 12},
               {2, 4, 9, 2, 3, {}, 1, true, 3, 9, true},
-              {1, 66, 70, 1, 2, {}, 0, true, 4, 0, true}};
+              {1, 66, 70, 1, 2, {}, 0, true, 4, 0, true},
+              // With windows; values that are narrower than keys, or wider.
+              {2, 4, 9, 2, 3, {}, 1, true, 3, 9, true, 2},
+              {1, 68, 70, 1, 2, {}, 0, true, 2, 0, false, 3},
+              {2, 5, 5, 2, 3, {}, 0, true, 0, 0, false, 0, 2},
+              {1, 3, 6, 3, 2, {}, 0, false, 0, 8, false, 0, 5},
+              {1, 67, 70, 2, 2, {}, 0, true, 3, 0, true, 5, 1}};
     case CaseSize::kMedium:
       return {{2, 70, 150, 2, 16},
               {1, 130, 65, 2, 32},
               {2, 100, 40, 1, 20, kThreeAndFive},
               {2, 70, 150, 4, 16, {}, 2, true, 60, 128},
-              {1, 130, 200, 2, 32, {}, 2, true, 70, 192, true}};
+              {1, 130, 200, 2, 32, {}, 2, true, 70, 192, true},
+              {1, 130, 200, 4, 32, {}, 2, true, 70, 192, true, 50},
+              {2, 130, 130, 3, 24, {}, 0, true, 0, 0, false, 0, 16},
+              {1, 70, 150, 2, 20, {}, 0, true, 80, 0, true, 33, 40}};
     case CaseSize::kLarge:
-      return {{8, 64, 128, 4, 64}};
+      return {{8, 64, 128, 4, 64}, {4, 128, 128, 4, 96, {}, 0, true, 0, 0, false, 0, 64}};
   }
   return {};
 }
@@ -110,9 +119,17 @@ inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
               {1, 67, 6, 2, false, 0, 0, {}, 2},
               {2, 7, 4, 3, true, 2, 4, {}, 1},
               {2, 5, 4, 3, true, 3, 2, {}, 2},
-              {2, 6, 3, 3, false, 0, 0, kThreeAndFive, 1}};
+              {2, 6, 3, 3, false, 0, 0, kThreeAndFive, 1},
+              // Windows: of the token itself, of some, of more than there are; over two blocks.
+              {2, 5, 2, 3, true, 0, 0, {}, 0, 1},
+              {2, 7, 4, 3, true, 2, 4, {}, 2, 3},
+              {1, 5, 2, 3, true, 0, 0, {}, 0, 9},
+              {1, 67, 1, 2, true, 0, 0, {}, 0, 2}};
     case CaseSize::kMedium:
       return {{1, 129, 6, 20, true, 0, 0, {}, 2},
+              {2, 200, 2, 16, true, 0, 0, {}, 0, 64},
+              {1, 200, 4, 20, true, 64, 100, {}, 2, 50},
+              {1, 300, 1, 64, true, 192, 108, {}, 0, 70},
               {2, 130, 4, 16, false, 0, 0, kThreeAndFive, 2},
               {2, 200, 4, 16, true, 64, 64, {}, 1},
               {1, 200, 4, 64, true, 128, 72, {}, 2},
@@ -147,7 +164,8 @@ inline std::vector<AttentionShape> AttentionShapes(CaseSize size) {
       return {{8, 128, 4, 64, true},
               {8, 128, 4, 64, false},
               {4, 256, 8, 32, true},
-              {4, 256, 8, 32, true, 192, 64}};
+              {4, 256, 8, 32, true, 192, 64},
+              {4, 512, 8, 32, true, 0, 0, {}, 0, 128}};
   }
   return {};
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <tuple>
@@ -36,7 +37,27 @@ class CpuAttentionKernels final : public AttentionKernels {
     const int64_t columns = RowsOf(x_MC).columns;
     for (int64_t sample = 0; sample < shape.samples; ++sample) {
       float* const x = Data(x_MC) + sample * shape.tokens * columns;
-      RotateHeads(turns, back, shape.tokens, shape.heads, shape.head_size, columns, x);
+      RotateHeads(turns, back, shape.tokens, shape.heads, shape.head_size, shape.head_stride(),
+                  columns, x);
+    }
+  }
+  void DoShareHead(const Tensor& x_MD, const Tensor& y) override {
+    const RowsSize of_x = RowsOf(x_MD), of_y = RowsOf(y);
+    const int64_t heads = of_y.rows / of_x.rows;
+    for (int64_t i = 0; i < of_y.rows; ++i) {
+      std::copy_n(Data(x_MD) + i / heads * of_x.columns, of_x.columns, Data(y) + i * of_y.columns);
+    }
+  }
+  void DoShareHeadGradient(const Tensor& dy, const Tensor& dx_MD) override {
+    const RowsSize of_x = RowsOf(dx_MD), of_y = RowsOf(dy);
+    const int64_t heads = of_y.rows / of_x.rows;
+    for (int64_t i = 0; i < of_x.rows; ++i) {
+      float* const sum = Data(dx_MD) + i * of_x.columns;
+      std::fill_n(sum, of_x.columns, 0.0f);
+      for (int64_t h = 0; h < heads; ++h) {
+        const float* const head = Data(dy) + (i * heads + h) * of_y.columns;
+        for (int64_t d = 0; d < of_x.columns; ++d) sum[d] += head[d];
+      }
     }
   }
   void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,

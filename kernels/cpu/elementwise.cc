@@ -130,13 +130,13 @@ PIPELAB_SIMD void AddColumnSums(const float* x_MN, int64_t m, int64_t n, float* 
 }
 
 PIPELAB_SIMD void RotateHeads(const float* turns, bool back, int64_t tokens, int64_t heads,
-                              int64_t head_size, int64_t columns, float* x) {
+                              int64_t head_size, int64_t head_stride, int64_t columns, float* x) {
   const int64_t half = head_size / 2;
   const float sign = back ? -1.0f : 1.0f;
   for (int64_t token = 0; token < tokens; ++token, turns += head_size, x += columns) {
     const float *cosine = turns, *sine = turns + half;
     for (int64_t head = 0; head < heads; ++head) {
-      float *a = x + head * head_size, *b = a + half;
+      float *a = x + head * head_stride, *b = a + half;
 #pragma omp simd
       for (int64_t j = 0; j < half; ++j) {
         const float c = cosine[j], s = sign * sine[j], first = a[j], second = b[j];

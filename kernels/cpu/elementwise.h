@@ -34,7 +34,7 @@ void DropoutForward(const float* a, const float* x, const DropoutMask& mask, int
 
 // Heads at the begin of rows of `columns`; turns: head_size floats a row, cosines and then sines.
 void RotateHeads(const float* turns, bool back, int64_t tokens, int64_t heads, int64_t head_size,
-                 int64_t columns, float* x);
+                 int64_t head_stride, int64_t columns, float* x);
 
 }  // namespace cpu
 }  // namespace pipelab

@@ -28,17 +28,18 @@ void RmsNormWeights(const float* dy, const float* x, const float* rstd, int64_t 
                     float* dgamma);
 
 // One block of attention scores, m rows of c in place. With causal_from >= 0, row i sees its first
-// causal_from + i + 1 columns and the rest becomes 0; with -1 it sees all.
+// causal_from + i + 1 columns, of these the last `window` (0: all), and the rest becomes 0; with -1
+// it sees all.
 //
 // Forward: scores become e^(score - max); inverse_sum[i] normalises the row, lse[i] = log of the
 // row's sum.
-void SoftmaxBlock(float* scores, int64_t m, int64_t c, int64_t causal_from, float* inverse_sum,
-                  float* lse);
+void SoftmaxBlock(float* scores, int64_t m, int64_t c, int64_t causal_from, int64_t window,
+                  float* inverse_sum, float* lse);
 // Backward: scores become p = e^(score - lse); dp becomes p (dp - dout . out) for rows of `size` in
 // dout and out, `stride` apart.
 void SoftmaxBlockBackward(float* scores, float* dp, int64_t m, int64_t c, int64_t causal_from,
-                          const float* lse, const float* dout, const float* out, int64_t size,
-                          int64_t stride);
+                          int64_t window, const float* lse, const float* dout, const float* out,
+                          int64_t size, int64_t stride);
 // Multiplies each of m rows of c, `stride` apart, by its factor.
 void ScaleRows(const float* factor, int64_t m, int64_t c, int64_t stride, float* y);
 

@@ -14,6 +14,11 @@ PIPELAB_INLINE int64_t Visible(int64_t row, int64_t columns, int64_t causal_from
   return causal_from < 0 ? columns : std::min(columns, causal_from + row + 1);
 }
 
+// Those in front of them that the window leaves out.
+PIPELAB_INLINE int64_t Hidden(int64_t row, int64_t causal_from, int64_t window) {
+  return window == 0 ? 0 : std::max<int64_t>(0, causal_from + row + 1 - window);
+}
+
 // The columns that a row of c, n of them visible, computes: whole vectors where the row has room.
 PIPELAB_INLINE int64_t Computed(int64_t n, int64_t c) { return std::min(c, (n + 15) / 16 * 16); }
 
@@ -33,36 +38,43 @@ PIPELAB_INLINE float ExpRow(const float* row, int64_t n, int64_t computed, float
 }  // namespace
 
 PIPELAB_SIMD void SoftmaxBlock(float* scores, int64_t m, int64_t c, int64_t causal_from,
-                               float* inverse_sum, float* lse) {
+                               int64_t window, float* inverse_sum, float* lse) {
   for (int64_t i = 0; i < m; ++i, scores += c) {
-    const int64_t n = Visible(i, c, causal_from);
-    const float most = MaxOf(scores, n);
-    const int64_t computed = Computed(n, c);
-    const float sum = ExpRow(scores, n, computed, most, scores);
-    std::fill(scores + computed, scores + c, 0.0f);
+    const int64_t hidden = Hidden(i, causal_from, window);
+    const int64_t n = Visible(i, c, causal_from) - hidden;
+    const float most = MaxOf(scores + hidden, n);
+    const int64_t computed = Computed(n, c - hidden);
+    const float sum = ExpRow(scores + hidden, n, computed, most, scores + hidden);
+    std::fill(scores, scores + hidden, 0.0f);
+    std::fill(scores + hidden + computed, scores + c, 0.0f);
     inverse_sum[i] = 1.0f / sum;
     lse[i] = most + std::log(sum);
   }
 }
 
 PIPELAB_SIMD void SoftmaxBlockBackward(float* scores, float* dp, int64_t m, int64_t c,
-                                       int64_t causal_from, const float* lse, const float* dout,
-                                       const float* out, int64_t size, int64_t stride) {
+                                       int64_t causal_from, int64_t window, const float* lse,
+                                       const float* dout, const float* out, int64_t size,
+                                       int64_t stride) {
   for (int64_t i = 0; i < m; ++i, scores += c, dp += c, dout += stride, out += stride) {
-    const int64_t n = Visible(i, c, causal_from);
+    const int64_t hidden = Hidden(i, causal_from, window);
+    const int64_t n = Visible(i, c, causal_from) - hidden;
     float mean = 0;
 #pragma omp simd reduction(+ : mean)
     for (int64_t j = 0; j < size; ++j) mean += dout[j] * out[j];
     const float row_lse = lse[i];
-    const int64_t computed = Computed(n, c);
+    const int64_t computed = Computed(n, c - hidden);
+    float *const seen = scores + hidden, *const dseen = dp + hidden;
 #pragma omp simd
     for (int64_t j = 0; j < computed; ++j) {
-      const float p = j < n ? FastExp(scores[j] - row_lse) : 0.0f;
-      scores[j] = p;
-      dp[j] = j < n ? p * (dp[j] - mean) : 0.0f;
+      const float p = j < n ? FastExp(seen[j] - row_lse) : 0.0f;
+      seen[j] = p;
+      dseen[j] = j < n ? p * (dseen[j] - mean) : 0.0f;
     }
-    std::fill(scores + computed, scores + c, 0.0f);
-    std::fill(dp + computed, dp + c, 0.0f);
+    std::fill(scores, seen, 0.0f);
+    std::fill(dp, dseen, 0.0f);
+    std::fill(seen + computed, scores + c, 0.0f);
+    std::fill(dseen + computed, dp + c, 0.0f);
   }
 }
 

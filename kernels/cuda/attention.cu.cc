@@ -7,7 +7,7 @@
 // where slices begin at whole tiles (of bfloat16, the gradients of keys and values are rounded
 // between slices). Everything lies in shared memory, rows one float apart from the banks of the
 // next. Arithmetic is in float32; bfloat16 numbers come here only where heads are wider than the
-// kernels take that use tensor cores (attention_tiles.h).
+// kernels take that use tensor cores (attention_tiles.h), or values are of another width than keys.
 #include <cmath>
 #include <type_traits>
 
@@ -39,10 +39,10 @@ PIPELAB_DEVICE inline Tile TileOf(int64_t block, int64_t tiles, int64_t heads, i
 // Rows [first, first + rows) of one head to shared memory, zeros from `end` on.
 template <class T>
 PIPELAB_DEVICE inline void Load(const Block& block, const T* from, int64_t row_size, int64_t first,
-                                int64_t end, int64_t rows, int64_t size, float* to) {
+                                int64_t end, int64_t rows, int64_t size, int64_t pitch, float* to) {
   block.ForEach(rows * size, [&](int64_t at) {
     const int64_t r = at / size, d = at % size;
-    to[r * (size + 1) + d] =
+    to[r * pitch + d] =
         first + r < end ? static_cast<float>(from[(first + r) * row_size + d]) : 0.0f;
   });
 }
@@ -54,13 +54,18 @@ PIPELAB_DEVICE inline float Dot(const T* a, const T* b, int64_t n) {
   return sum;
 }
 
+// From one row of a tile in shared memory to the next.
+inline int64_t PitchOf(const AttentionNumbers& c) {
+  return (c.size < c.value_size ? c.value_size : c.size) + 1;
+}
+
 // Takes one tile of keys into the outputs: scores, new largest ones, probabilities, sums.
 struct ForwardTile {
   float *q, *o, *k, *v, *scores, *most, *sum, *fade;
-  int64_t rows, size;
+  int64_t rows, size, pitch;  // of values
 
   PIPELAB_DEVICE void Take(const Block& block) const {
-    const int64_t pitch = size + 1, score_pitch = rows + 1, own_rows = rows, own_size = size;
+    const int64_t own_pitch = pitch, score_pitch = rows + 1, own_rows = rows, own_size = size;
     const ForwardTile& t = *this;
     block.ForEach(own_rows, [&](int64_t r) {
       float largest = t.most[r];
@@ -84,9 +89,9 @@ struct ForwardTile {
       const int64_t r = at / own_size, d = at % own_size;
       float added = 0.0f;
       for (int64_t j = 0; j < own_rows; ++j) {
-        added += t.scores[r * score_pitch + j] * t.v[j * pitch + d];
+        added += t.scores[r * score_pitch + j] * t.v[j * own_pitch + d];
       }
-      t.o[r * pitch + d] = t.o[r * pitch + d] * t.fade[r] + added;
+      t.o[r * own_pitch + d] = t.o[r * own_pitch + d] * t.fade[r] + added;
     });
   }
 };
@@ -96,7 +101,7 @@ template <class T>
 void Deltas(Queue& queue, const AttentionNumbers& call, const T* dout, const T* out, float* delta) {
   constexpr int64_t kColumns = 8, kMostParts = 512;
   const AttentionNumbers c = call;
-  const int64_t parts = (c.size + kColumns - 1) / kColumns;                           // of a head
+  const int64_t parts = (c.value_size + kColumns - 1) / kColumns;                     // of a head
   const int64_t heads = kMostParts / parts < c.heads ? kMostParts / parts : c.heads;  // of a block
   const int64_t groups = (c.heads + heads - 1) / heads;
   ForEachBlock(queue, "AttentionDeltas", c.samples * c.queries * groups, heads * parts,
@@ -106,8 +111,10 @@ void Deltas(Queue& queue, const AttentionNumbers& call, const T* dout, const T* 
                  float* const sums = block.shared();
                  block.ForEach(count * parts, [&](int64_t at) {
                    const int64_t column = at % parts * kColumns;
-                   const int64_t columns = c.size - column < kColumns ? c.size - column : kColumns;
-                   const int64_t place = (row * c.heads + first + at / parts) * c.size + column;
+                   const int64_t columns =
+                       c.value_size - column < kColumns ? c.value_size - column : kColumns;
+                   const int64_t place =
+                       (row * c.heads + first + at / parts) * c.value_size + column;
                    sums[at] = Dot(dout + place, out + place, columns);
                  });
                  block.ForEach(count, [&](int64_t h) {
@@ -123,60 +130,61 @@ template <class T>
 void QueryGradient(Queue& queue, const AttentionNumbers& call, const T* dout, const T* q,
                    const T* kv, const float* lse, const float* delta, T* dq) {
   const AttentionNumbers c = call;
-  const int64_t rows = TileRows(c.size, 5), tiles = (c.queries + rows - 1) / rows;
-  const int64_t pitch = c.size + 1, width = c.heads * c.size;
+  const int64_t pitch = PitchOf(c), width = c.heads * c.value_size;
+  const int64_t rows = TileRows(pitch - 1, 5), tiles = (c.queries + rows - 1) / rows;
   const float scale = 1.0f / sqrtf(static_cast<float>(c.size));
-  ForEachBlock(queue, "AttentionQueryGradient", c.samples * c.heads * tiles,
-               5 * rows * pitch + rows * (rows + 1), [=] PIPELAB_DEVICE(Block & block, int64_t b) {
-                 const Tile tile = TileOf(b, tiles, c.heads, rows);
-                 const int64_t column = tile.head * c.size;
-                 float* const own_q = block.shared();
-                 float* const own_dout = own_q + rows * pitch;
-                 float* const own_dq = own_dout + rows * pitch;
-                 float* const k = own_dq + rows * pitch;
-                 float* const v = k + rows * pitch;
-                 float* const scores = v + rows * pitch;
-                 const T* const of_kv =
-                     kv + tile.sample * c.kv_sample + tile.head / c.group * c.size;
-                 const int64_t row_of_lse = (tile.sample * c.heads + tile.head) * c.queries;
-                 Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row,
-                      tile.first, c.queries, rows, c.size, own_q);
-                 Load(block, dout + tile.sample * c.queries * width + column, width, tile.first,
-                      c.queries, rows, c.size, own_dout);
-                 block.ForEach(rows * pitch, [&](int64_t at) { own_dq[at] = 0.0f; });
-                 const int64_t last = tile.first + rows < c.queries ? tile.first + rows : c.queries;
-                 const int64_t keys = KeysOf(c, tile.sample, last - 1);
-                 for (int64_t first_key = 0; first_key < keys; first_key += rows) {
-                   Load(block, of_kv + c.k_offset, c.kv_row, first_key, keys, rows, c.size, k);
-                   Load(block, of_kv + c.v_offset, c.kv_row, first_key, keys, rows, c.size, v);
-                   block.ForEach(rows * rows, [&](int64_t at) {
-                     const int64_t r = at / rows, j = at % rows, query = tile.first + r;
-                     float dscore = 0.0f;
-                     if (query < c.queries && first_key + j < KeysOf(c, tile.sample, query)) {
-                       const float score = scale * Dot(own_q + r * pitch, k + j * pitch, c.size);
-                       const float p = expf(score - lse[row_of_lse + query]);
-                       const float dp = Dot(own_dout + r * pitch, v + j * pitch, c.size);
-                       dscore = scale * p * (dp - delta[row_of_lse + query]);
-                     }
-                     scores[r * (rows + 1) + j] = dscore;
-                   });
-                   block.ForEach(rows * c.size, [&](int64_t at) {
-                     const int64_t r = at / c.size, d = at % c.size;
-                     float sum = 0.0f;
-                     for (int64_t j = 0; j < rows; ++j) {
-                       sum += scores[r * (rows + 1) + j] * k[j * pitch + d];
-                     }
-                     own_dq[r * pitch + d] += sum;
-                   });
-                 }
-                 T* const to = dq + c.q_offset + tile.sample * c.q_sample + column;
-                 block.ForEach(rows * c.size, [&](int64_t at) {
-                   const int64_t r = at / c.size, d = at % c.size;
-                   if (tile.first + r < c.queries) {
-                     to[(tile.first + r) * c.q_row + d] = own_dq[r * pitch + d];
-                   }
-                 });
-               });
+  ForEachBlock(
+      queue, "AttentionQueryGradient", c.samples * c.heads * tiles,
+      5 * rows * pitch + rows * (rows + 1), [=] PIPELAB_DEVICE(Block & block, int64_t b) {
+        const Tile tile = TileOf(b, tiles, c.heads, rows);
+        const int64_t column = tile.head * c.size, value_column = tile.head * c.value_size;
+        float* const own_q = block.shared();
+        float* const own_dout = own_q + rows * pitch;
+        float* const own_dq = own_dout + rows * pitch;
+        float* const k = own_dq + rows * pitch;
+        float* const v = k + rows * pitch;
+        float* const scores = v + rows * pitch;
+        const T* const of_kv = kv + tile.sample * c.kv_sample + tile.head / c.group * c.kv_head;
+        const int64_t row_of_lse = (tile.sample * c.heads + tile.head) * c.queries;
+        Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row, tile.first,
+             c.queries, rows, c.size, pitch, own_q);
+        Load(block, dout + tile.sample * c.queries * width + value_column, width, tile.first,
+             c.queries, rows, c.value_size, pitch, own_dout);
+        block.ForEach(rows * pitch, [&](int64_t at) { own_dq[at] = 0.0f; });
+        const int64_t last = tile.first + rows < c.queries ? tile.first + rows : c.queries;
+        const int64_t keys = KeysOf(c, tile.sample, last - 1);
+        for (int64_t first_key = FirstTileOf(c, tile.first, rows); first_key < keys;
+             first_key += rows) {
+          Load(block, of_kv + c.k_offset, c.kv_row, first_key, keys, rows, c.size, pitch, k);
+          Load(block, of_kv + c.v_offset, c.kv_row, first_key, keys, rows, c.value_size, pitch, v);
+          block.ForEach(rows * rows, [&](int64_t at) {
+            const int64_t r = at / rows, j = at % rows, query = tile.first + r;
+            float dscore = 0.0f;
+            if (query < c.queries && Sees(c, tile.sample, query, first_key + j)) {
+              const float score = scale * Dot(own_q + r * pitch, k + j * pitch, c.size);
+              const float p = expf(score - lse[row_of_lse + query]);
+              const float dp = Dot(own_dout + r * pitch, v + j * pitch, c.value_size);
+              dscore = scale * p * (dp - delta[row_of_lse + query]);
+            }
+            scores[r * (rows + 1) + j] = dscore;
+          });
+          block.ForEach(rows * c.size, [&](int64_t at) {
+            const int64_t r = at / c.size, d = at % c.size;
+            float sum = 0.0f;
+            for (int64_t j = 0; j < rows; ++j) {
+              sum += scores[r * (rows + 1) + j] * k[j * pitch + d];
+            }
+            own_dq[r * pitch + d] += sum;
+          });
+        }
+        T* const to = dq + c.q_offset + tile.sample * c.q_sample + column;
+        block.ForEach(rows * c.size, [&](int64_t at) {
+          const int64_t r = at / c.size, d = at % c.size;
+          if (tile.first + r < c.queries) {
+            to[(tile.first + r) * c.q_row + d] = own_dq[r * pitch + d];
+          }
+        });
+      });
 }
 
 // Over the tiles of queries from the last to the first, as the slices of a sequence come, and for
@@ -188,14 +196,15 @@ void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const T* dout,
   const AttentionNumbers c = call;
   // All keys where they are written; else those that the queries read.
   const int64_t keys = c.writes_all_keys || !c.causal ? c.keys : c.first_query + c.queries;
-  const int64_t rows = TileRows(c.size, 6), tiles = (keys + rows - 1) / rows;
-  const int64_t query_tiles = (c.queries + rows - 1) / rows;
-  const int64_t pitch = c.size + 1, width = c.heads * c.size, score_pitch = rows + 1;
+  const int64_t pitch = PitchOf(c), width = c.heads * c.value_size;
+  const int64_t rows = TileRows(pitch - 1, 6), tiles = (keys + rows - 1) / rows;
+  const int64_t query_tiles = (c.queries + rows - 1) / rows, score_pitch = rows + 1;
   const float scale = 1.0f / sqrtf(static_cast<float>(c.size));
   ForEachBlock(
       queue, "AttentionKeyValueGradient", c.samples * (c.heads / c.group) * tiles,
       6 * rows * pitch + 2 * rows * score_pitch, [=] PIPELAB_DEVICE(Block & block, int64_t b) {
         const Tile tile = TileOf(b, tiles, c.heads / c.group, rows);  // of a head of k and v
+        const int64_t most_size = pitch - 1;
         float* const k = block.shared();
         float* const v = k + rows * pitch;
         float* const dk = v + rows * pitch;
@@ -204,51 +213,56 @@ void KeyValueGradient(Queue& queue, const AttentionNumbers& call, const T* dout,
         float* const own_dout = own_q + rows * pitch;
         float* const p = own_dout + rows * pitch;
         float* const dscores = p + rows * score_pitch;
-        const int64_t of_kv = tile.sample * c.kv_sample + tile.head * c.size;
-        Load(block, kv + of_kv + c.k_offset, c.kv_row, tile.first, keys, rows, c.size, k);
-        Load(block, kv + of_kv + c.v_offset, c.kv_row, tile.first, keys, rows, c.size, v);
+        const int64_t of_kv = tile.sample * c.kv_sample + tile.head * c.kv_head;
+        Load(block, kv + of_kv + c.k_offset, c.kv_row, tile.first, keys, rows, c.size, pitch, k);
+        Load(block, kv + of_kv + c.v_offset, c.kv_row, tile.first, keys, rows, c.value_size, pitch,
+             v);
         const int64_t end = c.writes_all_keys ? tile.first : keys;  // nothing, or what is there
-        Load(block, dkv + of_kv + c.k_offset, c.kv_row, tile.first, end, rows, c.size, dk);
-        Load(block, dkv + of_kv + c.v_offset, c.kv_row, tile.first, end, rows, c.size, dv);
+        Load(block, dkv + of_kv + c.k_offset, c.kv_row, tile.first, end, rows, c.size, pitch, dk);
+        Load(block, dkv + of_kv + c.v_offset, c.kv_row, tile.first, end, rows, c.value_size, pitch,
+             dv);
         for (int64_t turn = query_tiles * c.group - 1; turn >= 0; --turn) {
           const int64_t first = turn / c.group * rows;
-          const int64_t head = tile.head * c.group + turn % c.group, column = head * c.size;
+          const int64_t head = tile.head * c.group + turn % c.group;
+          const int64_t column = head * c.size, value_column = head * c.value_size;
           const int64_t row_of_lse = (tile.sample * c.heads + head) * c.queries;
           const int64_t last = first + rows < c.queries ? first + rows : c.queries;
-          if (KeysOf(c, tile.sample, last - 1) <= tile.first) continue;  // sees none of the keys
+          if (!SeesSome(c, tile.sample, first, last, tile.first, tile.first + rows)) continue;
           Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row, first, c.queries,
-               rows, c.size, own_q);
-          Load(block, dout + tile.sample * c.queries * width + column, width, first, c.queries,
-               rows, c.size, own_dout);
+               rows, c.size, pitch, own_q);
+          Load(block, dout + tile.sample * c.queries * width + value_column, width, first,
+               c.queries, rows, c.value_size, pitch, own_dout);
           block.ForEach(rows * rows, [&](int64_t at) {
             const int64_t r = at / rows, j = at % rows, query = first + r;
             float probability = 0.0f, dscore = 0.0f;
-            if (query < c.queries && tile.first + j < KeysOf(c, tile.sample, query)) {
+            if (query < c.queries && Sees(c, tile.sample, query, tile.first + j)) {
               const float score = scale * Dot(own_q + r * pitch, k + j * pitch, c.size);
               probability = expf(score - lse[row_of_lse + query]);
-              const float dp = Dot(own_dout + r * pitch, v + j * pitch, c.size);
+              const float dp = Dot(own_dout + r * pitch, v + j * pitch, c.value_size);
               dscore = scale * probability * (dp - delta[row_of_lse + query]);
             }
             p[r * score_pitch + j] = probability;
             dscores[r * score_pitch + j] = dscore;
           });
-          block.ForEach(rows * c.size, [&](int64_t at) {
-            const int64_t j = at / c.size, d = at % c.size;
+          block.ForEach(rows * most_size, [&](int64_t at) {
+            const int64_t j = at / most_size, d = at % most_size;
             float key_sum = 0.0f, value_sum = 0.0f;
-            for (int64_t r = 0; r < rows; ++r) {
+            for (int64_t r = 0; d < c.size && r < rows; ++r) {
               key_sum += dscores[r * score_pitch + j] * own_q[r * pitch + d];
+            }
+            for (int64_t r = 0; d < c.value_size && r < rows; ++r) {
               value_sum += p[r * score_pitch + j] * own_dout[r * pitch + d];
             }
             dk[j * pitch + d] += key_sum;
             dv[j * pitch + d] += value_sum;
           });
         }
-        block.ForEach(rows * c.size, [&](int64_t at) {
-          const int64_t j = at / c.size, d = at % c.size;
+        block.ForEach(rows * most_size, [&](int64_t at) {
+          const int64_t j = at / most_size, d = at % most_size;
           if (tile.first + j >= keys) return;
           const int64_t place = of_kv + (tile.first + j) * c.kv_row + d;
-          dkv[place + c.k_offset] = dk[j * pitch + d];
-          dkv[place + c.v_offset] = dv[j * pitch + d];
+          if (d < c.size) dkv[place + c.k_offset] = dk[j * pitch + d];
+          if (d < c.value_size) dkv[place + c.v_offset] = dv[j * pitch + d];
         });
       });
 }
@@ -259,14 +273,14 @@ template <class T>
 void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* kv, T* out,
                float* lse) {
   if constexpr (std::is_same<T, BFloat16>::value) {
-    if (call.size <= kMostTileProductHeadSize) {
+    if (TakesTileProducts(call)) {
       AttentionByTileProducts(queue, call, q, kv, out, lse);
       return;
     }
   }
   const AttentionNumbers c = call;
-  const int64_t rows = TileRows(c.size, 4), tiles = (c.queries + rows - 1) / rows;
-  const int64_t pitch = c.size + 1, width = c.heads * c.size;
+  const int64_t pitch = PitchOf(c), width = c.heads * c.value_size;
+  const int64_t rows = TileRows(pitch - 1, 4), tiles = (c.queries + rows - 1) / rows;
   const float scale = 1.0f / sqrtf(static_cast<float>(c.size));
   ForEachBlock(
       queue, "Attention", c.samples * c.heads * tiles,
@@ -276,7 +290,8 @@ void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* 
         const int64_t column = tile.head * c.size;
         ForwardTile t;
         t.rows = rows;
-        t.size = c.size;
+        t.size = c.value_size;
+        t.pitch = pitch;
         t.q = block.shared();
         t.o = t.q + rows * pitch;
         t.k = t.o + rows * pitch;
@@ -285,9 +300,9 @@ void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* 
         t.most = t.scores + rows * (rows + 1);
         t.sum = t.most + rows;
         t.fade = t.sum + rows;
-        const T* const of_kv = kv + tile.sample * c.kv_sample + tile.head / c.group * c.size;
+        const T* const of_kv = kv + tile.sample * c.kv_sample + tile.head / c.group * c.kv_head;
         Load(block, q + c.q_offset + tile.sample * c.q_sample + column, c.q_row, tile.first,
-             c.queries, rows, c.size, t.q);
+             c.queries, rows, c.size, pitch, t.q);
         block.ForEach(rows * pitch, [&](int64_t at) { t.o[at] = 0.0f; });
         block.ForEach(rows, [&](int64_t r) {
           t.most[r] = -INFINITY;
@@ -295,20 +310,23 @@ void Attention(Queue& queue, const AttentionNumbers& call, const T* q, const T* 
         });
         const int64_t last = tile.first + rows < c.queries ? tile.first + rows : c.queries;
         const int64_t keys = KeysOf(c, tile.sample, last - 1);
-        for (int64_t first_key = 0; first_key < keys; first_key += rows) {
-          Load(block, of_kv + c.k_offset, c.kv_row, first_key, keys, rows, c.size, t.k);
-          Load(block, of_kv + c.v_offset, c.kv_row, first_key, keys, rows, c.size, t.v);
+        for (int64_t first_key = FirstTileOf(c, tile.first, rows); first_key < keys;
+             first_key += rows) {
+          Load(block, of_kv + c.k_offset, c.kv_row, first_key, keys, rows, c.size, pitch, t.k);
+          Load(block, of_kv + c.v_offset, c.kv_row, first_key, keys, rows, c.value_size, pitch,
+               t.v);
           block.ForEach(rows * rows, [&](int64_t at) {
             const int64_t r = at / rows, j = at % rows, query = tile.first + r;
-            const bool seen = query < c.queries && first_key + j < KeysOf(c, tile.sample, query);
+            const bool seen = query < c.queries && Sees(c, tile.sample, query, first_key + j);
             t.scores[r * (rows + 1) + j] =
                 seen ? scale * Dot(t.q + r * pitch, t.k + j * pitch, c.size) : -INFINITY;
           });
           t.Take(block);
         }
-        T* const to = out + (tile.sample * c.queries + tile.first) * width + column;
-        block.ForEach((last - tile.first) * c.size, [&](int64_t at) {
-          const int64_t r = at / c.size, d = at % c.size;
+        T* const to =
+            out + (tile.sample * c.queries + tile.first) * width + tile.head * c.value_size;
+        block.ForEach((last - tile.first) * c.value_size, [&](int64_t at) {
+          const int64_t r = at / c.value_size, d = at % c.value_size;
           to[r * width + d] = t.o[r * pitch + d] / t.sum[r];
         });
         block.ForEach(last - tile.first, [&](int64_t r) {
@@ -326,7 +344,7 @@ void AttentionGradient(Queue& queue, const AttentionNumbers& call, const T* dout
   if (delta == nullptr) return;
   Deltas(queue, call, dout, out, delta);
   if constexpr (std::is_same<T, BFloat16>::value) {
-    if (call.size <= kMostTileProductHeadSize) {
+    if (TakesTileProducts(call)) {
       AttentionGradientByTileProducts(queue, call, dout, q, kv, lse, delta, dq, dkv);
       return;
     }

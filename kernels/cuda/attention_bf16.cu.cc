@@ -40,29 +40,31 @@ struct ForwardShared {
   float* most;          // the largest score of a row so far, in two places by turns
   float *parts, *sums;  // of each thread's part of its row
 
-  // Scores of one tile of keys, of which row r sees the first seen(r), to probabilities; `round`
+  // Scores of one tile of keys, of which row r sees [hidden(r), seen(r)), to probabilities; `round`
   // counts the tiles.
-  template <class Seen>
-  PIPELAB_DEVICE void Softmax(const Block& block, float scale, int round, const Seen& seen) const {
+  template <class Hidden, class Seen>
+  PIPELAB_DEVICE void Softmax(const Block& block, float scale, int round, const Hidden& hidden,
+                              const Seen& seen) const {
     const ForwardShared& t = *this;
     const float* const old_most = most + round % 2 * kTileRows;
     float* const new_most = most + (round + 1) % 2 * kTileRows;
     block.ForEach(kThreads, [&](int64_t at) {
-      const int r = static_cast<int>(at) / kParts, keys = seen(r);
+      const int r = static_cast<int>(at) / kParts, keys = seen(r), before = hidden(r);
       float largest = -INFINITY;
       for (int j = static_cast<int>(at) % kParts; j < keys; j += kParts) {
-        largest = fmaxf(largest, t.scores[r * kScorePitch + j]);
+        if (j >= before) largest = fmaxf(largest, t.scores[r * kScorePitch + j]);
       }
       t.parts[at] = scale * largest;
     });
     block.ForEach(kThreads, [&](int64_t at) {
       const int r = static_cast<int>(at) / kParts, part = static_cast<int>(at) % kParts;
-      const int keys = seen(r);
+      const int keys = seen(r), first = hidden(r);
       const float before = old_most[r];
       float largest = before, sum = 0.0f;
       for (int i = 0; i < kParts; ++i) largest = fmaxf(largest, t.parts[r * kParts + i]);
       for (int j = part; j < kTileRows; j += kParts) {
-        const float p = j < keys ? expf(scale * t.scores[r * kScorePitch + j] - largest) : 0.0f;
+        const bool sees = first <= j && j < keys;
+        const float p = sees ? expf(scale * t.scores[r * kScorePitch + j] - largest) : 0.0f;
         t.probabilities[r * kFactorPitch + j] = p;
         sum += p;
       }
@@ -110,12 +112,17 @@ void Forward(Queue& queue, const AttentionNumbers& call, const BFloat16* q, cons
         });
         const int64_t keys = KeysOf(c, sample, first + rows - 1);
         int round = 0;
-        for (int64_t first_key = 0; first_key < keys; first_key += kTileRows, ++round) {
+        for (int64_t first_key = FirstTileOf(c, first, kTileRows); first_key < keys;
+             first_key += kTileRows, ++round) {
           LoadTiles<Head>(block, k, v, first_key, keys, c.size, aligned, t.k, t.v);
           block.ForEachWarp([&](int warp) {
             Scores<Head>(factor[warp], t.k, warp, rows, keys - first_key, t.scores);
           });
-          t.Softmax(block, scale, round, [&](int r) {  // rows past the last query see nothing
+          const auto hidden = [&](int r) {
+            const int64_t before = FirstKeyOf(c, first + r) - first_key;
+            return static_cast<int>(before < kTileRows ? before : kTileRows);
+          };
+          t.Softmax(block, scale, round, hidden, [&](int r) {  // rows past the last see nothing
             const int64_t seen = r < rows ? KeysOf(c, sample, first + r) - first_key : 0;
             return static_cast<int>(seen < kTileRows ? seen : kTileRows);
           });

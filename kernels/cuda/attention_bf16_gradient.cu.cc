@@ -83,7 +83,8 @@ void QueryGradient(Queue& queue, const Call& of, BFloat16* dq) {
         });
         call.LoadStatistics(block, sample, head, first, lse, delta);
         const int64_t keys = KeysOf(c, sample, first + rows - 1);
-        for (int64_t first_key = 0; first_key < keys; first_key += kTileRows) {
+        for (int64_t first_key = FirstTileOf(c, first, kTileRows); first_key < keys;
+             first_key += kTileRows) {
           LoadTiles<Head>(block, call.Keys(sample, head), call.Values(sample, head), first_key,
                           keys, c.size, call.aligned, k, v);
           block.ForEachWarp([&](int warp) {
@@ -93,7 +94,7 @@ void QueryGradient(Queue& queue, const Call& of, BFloat16* dq) {
           block.ForEach(kTileRows * kTileRows, [&](int64_t at) {
             const int r = static_cast<int>(at) / kTileRows, j = static_cast<int>(at) % kTileRows;
             float dscore = 0.0f;
-            if (r < rows && first_key + j < KeysOf(c, sample, first + r)) {
+            if (r < rows && Sees(c, sample, first + r, first_key + j)) {
               const int place = r * kScorePitch + j;
               const float p = expf(call.scale * scores[place] - lse[r]);
               dscore = call.scale * p * (dprobabilities[place] - delta[r]);
@@ -153,7 +154,7 @@ PIPELAB_DEVICE inline void ScoreGradients(const Block& block, const Call& call, 
   block.ForEach(kTileRows * kTileRows, [&](int64_t at) {
     const int r = static_cast<int>(at) / kTileRows, j = static_cast<int>(at) % kTileRows;
     float probability = 0.0f, dscore = 0.0f;
-    if (r < rows && first + j < last && first_key + r < KeysOf(call.c, sample, first + j)) {
+    if (r < rows && first + j < last && Sees(call.c, sample, first + j, first_key + r)) {
       const int place = r * kScorePitch + j;
       probability = expf(call.scale * tile.scores[place] - tile.lse[j]);
       dscore = call.scale * probability * (tile.dprobabilities[place] - tile.delta[j]);
@@ -209,7 +210,7 @@ void KeyValueGradient(Queue& queue, const Call& of, BFloat16* dkv) {
           const int64_t first = turn / c.group * kTileRows;
           const int64_t head = kv_head * c.group + turn % c.group;
           const int64_t last = first + kTileRows < c.queries ? first + kTileRows : c.queries;
-          if (KeysOf(c, sample, last - 1) <= first_key) continue;  // sees none of the keys
+          if (!SeesSome(c, sample, first, last, first_key, first_key + kTileRows)) continue;
           LoadTiles<Head>(block, call.Queries(sample, head), call.OutGradients(sample, head), first,
                           c.queries, c.size, call.aligned, q, dout);
           call.LoadStatistics(block, sample, head, first, lse, delta);

@@ -29,10 +29,24 @@ class CudaAttentionKernels final : public AttentionKernels {
 
   void DoRotate(const RotaryShape& s, bool back, const Tensor& x_MC) override {
     const RowsSize size = RowsOf(x_MC);
-    const RotaryNumbers numbers = {size.rows,        s.tokens,           s.first_token,
-                                   s.heads,          s.head_size,        size.columns,
-                                   std::log(s.base), back ? -1.0f : 1.0f};
+    const RotaryNumbers numbers = {
+        size.rows,    s.tokens,         s.first_token,       s.heads,        s.head_size,
+        size.columns, std::log(s.base), back ? -1.0f : 1.0f, s.head_stride()};
     ByType(x_MC, [&](auto at) { gpu::Rotate(*device_, numbers, at(x_MC)); });
+  }
+  void DoShareHead(const Tensor& x_MD, const Tensor& y) override {
+    const RowsSize x = RowsOf(x_MD), of_y = RowsOf(y);
+    ByType(x_MD, [&](auto at) {
+      gpu::ShareHead(*device_, at(x_MD), x.rows, x.columns, of_y.rows / x.rows, of_y.columns,
+                     at(y));
+    });
+  }
+  void DoShareHeadGradient(const Tensor& dy, const Tensor& dx_MD) override {
+    const RowsSize x = RowsOf(dx_MD), of_y = RowsOf(dy);
+    ByType(dy, [&](auto at) {
+      gpu::ShareHeadGradient(*device_, at(dy), x.rows, x.columns, of_y.rows / x.rows, of_y.columns,
+                             at(dx_MD));
+    });
   }
   void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
                       const Tensor& out_MC, const Tensor& lse_SHQ) override {
@@ -65,15 +79,18 @@ class CudaAttentionKernels final : public AttentionKernels {
 
   AttentionNumbers NumbersOf(const AttentionCall& c) {
     CHECK_LE(c.head_size, kMostHeadSize) << "the width of a head";
+    CHECK_LE(c.value_size, kMostHeadSize) << "the width of a head's values";
     AttentionNumbers n;
     n.samples = c.samples;
     n.heads = c.heads;
     n.group = c.group;
     n.size = c.head_size;
+    n.value_size = c.value_size;
     n.queries = c.queries;
     n.keys = c.keys;
     n.causal = c.causal;
     n.first_query = c.first_query;
+    n.window = c.window;
     n.writes_all_keys = c.writes_all_keys;
     n.key_lengths = device_->Upload(c.key_lengths);
     n.q_offset = c.q_offset;
@@ -83,6 +100,7 @@ class CudaAttentionKernels final : public AttentionKernels {
     n.v_offset = c.v_offset;
     n.kv_row = c.kv_row;
     n.kv_sample = c.kv_sample;
+    n.kv_head = c.kv_head;
     return n;
   }
   // Scores are in shared memory; what the interface promises is charged all the same.

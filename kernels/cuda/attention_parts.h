@@ -27,10 +27,32 @@ void AttentionGradientByTileProducts(Queue& queue, const AttentionNumbers& call,
                                      const float* lse, const float* delta, BFloat16* dq,
                                      BFloat16* dkv);
 
-// The first keys, which query `query` of the sample sees.
+// Whether the kernels by tile products take the call: whose values are as wide as its keys.
+inline bool TakesTileProducts(const AttentionNumbers& c) {
+  return c.size <= kMostTileProductHeadSize && c.value_size == c.size;
+}
+
+// Keys [FirstKeyOf, KeysOf) are those that query `query` of the sample sees.
+PIPELAB_DEVICE inline int64_t FirstKeyOf(const AttentionNumbers& c, int64_t query) {
+  const int64_t first = c.first_query + query + 1 - c.window;
+  return c.window == 0 || first < 0 ? 0 : first;
+}
 PIPELAB_DEVICE inline int64_t KeysOf(const AttentionNumbers& c, int64_t sample, int64_t query) {
   if (c.causal) return c.first_query + query + 1;
   return c.key_lengths == nullptr ? c.keys : c.key_lengths[sample];
+}
+PIPELAB_DEVICE inline bool Sees(const AttentionNumbers& c, int64_t sample, int64_t query,
+                                int64_t key) {
+  return FirstKeyOf(c, query) <= key && key < KeysOf(c, sample, query);
+}
+// Whether one of the queries [first, last) sees one of the keys [first_key, end_key).
+PIPELAB_DEVICE inline bool SeesSome(const AttentionNumbers& c, int64_t sample, int64_t first,
+                                    int64_t last, int64_t first_key, int64_t end_key) {
+  return first_key < KeysOf(c, sample, last - 1) && FirstKeyOf(c, first) < end_key;
+}
+// Where tiles of `rows` keys begin for queries from `query` on.
+PIPELAB_DEVICE inline int64_t FirstTileOf(const AttentionNumbers& c, int64_t query, int64_t rows) {
+  return FirstKeyOf(c, query) / rows * rows;
 }
 
 }  // namespace gpu

@@ -146,26 +146,48 @@ void Rotate(Queue& queue, const RotaryNumbers& numbers, T* x) {
                                      static_cast<double>(r.head_size) * r.log_base);
     const float rest = static_cast<float>(angle - kTurn * floor(angle / kTurn));
     const float c = cosf(rest), s = r.sign * sinf(rest);
-    T* const at = x + row * r.columns + head * r.head_size + pair;
+    T* const at = x + row * r.columns + head * r.head_stride + pair;
     const float a = at[0], b = at[half];
     at[0] = a * c - b * s;
     at[half] = a * s + b * c;
   });
 }
 
+template <class T>
+void ShareHead(Queue& queue, const T* x, int64_t rows, int64_t size, int64_t heads, int64_t columns,
+               T* y) {
+  ForEach(queue, "ShareHead", rows * heads * size, [=] PIPELAB_DEVICE(int64_t i) {
+    const int64_t row = i / size, d = i % size;
+    y[row * columns + d] = x[row / heads * size + d];
+  });
+}
+
+template <class T>
+void ShareHeadGradient(Queue& queue, const T* dy, int64_t rows, int64_t size, int64_t heads,
+                       int64_t columns, T* dx) {
+  ForEach(queue, "ShareHeadGradient", rows * size, [=] PIPELAB_DEVICE(int64_t i) {
+    const T* const first = dy + i / size * heads * columns + i % size;
+    float sum = 0.0f;
+    for (int64_t h = 0; h < heads; ++h) sum += first[h * columns];
+    dx[i] = sum;
+  });
+}
+
 // The types of activations.
-#define PIPELAB_MAKE(T)                                                                   \
-  template void Gelu(Queue&, const T*, int64_t, T*);                                      \
-  template void GeluGradient(Queue&, const T*, const T*, int64_t, T*);                    \
-  template void Gate(Queue&, GateKind, const T*, int64_t, int64_t, T*);                   \
-  template void GateGradient(Queue&, GateKind, const T*, const T*, int64_t, int64_t, T*); \
-  template void Rotate(Queue&, const RotaryNumbers&, T*);                                 \
-  template void Relu(Queue&, const T*, int64_t, T*);                                      \
-  template void ReluGradient(Queue&, const T*, const T*, int64_t, T*);                    \
-  template void Add(Queue&, const T*, const T*, int64_t, T*);                             \
-  template void Fill(Queue&, float, int64_t, T*);                                         \
-  template void CopyColumns(Queue&, const T*, int64_t, int64_t, int64_t, T*, int64_t);    \
-  template void AddBias(Queue&, const T*, int64_t, int64_t, T*);                          \
+#define PIPELAB_MAKE(T)                                                                      \
+  template void Gelu(Queue&, const T*, int64_t, T*);                                         \
+  template void GeluGradient(Queue&, const T*, const T*, int64_t, T*);                       \
+  template void Gate(Queue&, GateKind, const T*, int64_t, int64_t, T*);                      \
+  template void GateGradient(Queue&, GateKind, const T*, const T*, int64_t, int64_t, T*);    \
+  template void Rotate(Queue&, const RotaryNumbers&, T*);                                    \
+  template void ShareHead(Queue&, const T*, int64_t, int64_t, int64_t, int64_t, T*);         \
+  template void ShareHeadGradient(Queue&, const T*, int64_t, int64_t, int64_t, int64_t, T*); \
+  template void Relu(Queue&, const T*, int64_t, T*);                                         \
+  template void ReluGradient(Queue&, const T*, const T*, int64_t, T*);                       \
+  template void Add(Queue&, const T*, const T*, int64_t, T*);                                \
+  template void Fill(Queue&, float, int64_t, T*);                                            \
+  template void CopyColumns(Queue&, const T*, int64_t, int64_t, int64_t, T*, int64_t);       \
+  template void AddBias(Queue&, const T*, int64_t, int64_t, T*);                             \
   template void Dropout(Queue&, const T*, const T*, const DropoutNumbers&, int64_t, T*);
 PIPELAB_MAKE(float)
 PIPELAB_MAKE(BFloat16)

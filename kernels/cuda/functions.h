@@ -183,18 +183,26 @@ struct RotaryNumbers {
   int64_t rows, tokens, first_token, heads, head_size, columns;
   double log_base;
   float sign;  // -1: back
+  int64_t head_stride;
 };
 template <class T>
 void Rotate(Queue& queue, const RotaryNumbers& numbers, T* x);
+// Rows of x, of `size` numbers, and `heads` times as many of y, of `columns`.
+template <class T>
+void ShareHead(Queue& queue, const T* x, int64_t rows, int64_t size, int64_t heads, int64_t columns,
+               T* y);
+template <class T>
+void ShareHeadGradient(Queue& queue, const T* dy, int64_t rows, int64_t size, int64_t heads,
+                       int64_t columns, T* dx);
 // AttentionCall (kernels/attention_call.h) as kernels take it.
 struct AttentionNumbers {
-  int64_t samples, heads, group, size, queries, keys;
+  int64_t samples, heads, group, size, value_size, queries, keys;
   bool causal;
-  int64_t first_query;
+  int64_t first_query, window;
   bool writes_all_keys;
   const int32_t* key_lengths;  // [samples], in the device's memory; null: all
   int64_t q_offset, q_row, q_sample;
-  int64_t k_offset, v_offset, kv_row, kv_sample;
+  int64_t k_offset, v_offset, kv_row, kv_sample, kv_head;
 };
 // Heads wider than this need more shared memory than a GPU has.
 inline constexpr int64_t kMostHeadSize = 4096;

@@ -32,10 +32,12 @@ double Pairs(const CrossAttentionShape& s) {
   return static_cast<double>(s.samples) * static_cast<double>(s.queries) *
          static_cast<double>(s.causal ? s.first_query + s.queries : s.keys);
 }
-// Of `products` products with all pairs.
-template <typename AttentionSizes>
-double ProductFlops(const AttentionSizes& s, int products) {
-  return 2.0 * products * Pairs(s) * static_cast<double>(s.heads * s.head_size);
+// Of products with all pairs: so many of queries and keys, and of values.
+double ProductFlops(const AttentionShape& s, int of_keys, int of_values) {
+  return 2.0 * (of_keys + of_values) * Pairs(s) * static_cast<double>(s.heads * s.head_size);
+}
+double ProductFlops(const CrossAttentionShape& s, int of_keys, int of_values) {
+  return 2.0 * Pairs(s) * static_cast<double>(of_keys * s.width() + of_values * s.out_width());
 }
 
 std::string Text(const ConvolutionShape& s) {
@@ -57,12 +59,12 @@ class RecordedAttention final : public AttentionKernels {
   RecordedAttention(AttentionKernels* of, CallRecord* record) : of_(of), record_(record) {}
   void DoForward(const AttentionShape& s, const Tensor& qkv, const Tensor& out,
                  const Tensor& lse) override {
-    record_->Note("Attention", Text(s), ProductFlops(s, 2), {&qkv, &out},
+    record_->Note("Attention", Text(s), ProductFlops(s, 1, 1), {&qkv, &out},
                   [&] { of_->Forward(s, qkv, out, lse); });
   }
   void DoGradient(const AttentionShape& s, const Tensor& dout, const Tensor& qkv, const Tensor& out,
                   const Tensor& lse, const Tensor& dqkv) override {
-    record_->Note("AttentionGradient", Text(s), ProductFlops(s, 5), {&dout, &qkv, &out, &dqkv},
+    record_->Note("AttentionGradient", Text(s), ProductFlops(s, 3, 2), {&dout, &qkv, &out, &dqkv},
                   [&] { of_->Gradient(s, dout, qkv, out, lse, dqkv); });
   }
   void DoRotate(const RotaryShape& s, bool back, const Tensor& x) override {
@@ -70,15 +72,25 @@ class RecordedAttention final : public AttentionKernels {
                   [&] { of_->Rotate(s, back, x); });
     record_->AddNumbers(2 * s.samples * s.tokens * s.width());
   }
+  void DoShareHead(const Tensor& x, const Tensor& y) override {
+    record_->Note("ShareHead", absl::StrCat(RowsOf(y).rows, "x", RowsOf(x).columns), 0, {&x},
+                  [&] { of_->ShareHead(x, y); });
+    record_->AddNumbers(RowsOf(y).rows * RowsOf(x).columns);
+  }
+  void DoShareHeadGradient(const Tensor& dy, const Tensor& dx) override {
+    record_->Note("ShareHeadGradient", absl::StrCat(RowsOf(dy).rows, "x", RowsOf(dx).columns), 0,
+                  {&dx}, [&] { of_->ShareHeadGradient(dy, dx); });
+    record_->AddNumbers(RowsOf(dy).rows * RowsOf(dx).columns);
+  }
   void DoCrossForward(const CrossAttentionShape& s, const Tensor& q, const Tensor& kv,
                       const Tensor& out, const Tensor& lse) override {
-    record_->Note("CrossAttention", Text(s), ProductFlops(s, 2), {&q, &kv, &out},
+    record_->Note("CrossAttention", Text(s), ProductFlops(s, 1, 1), {&q, &kv, &out},
                   [&] { of_->CrossForward(s, q, kv, out, lse); });
   }
   void DoCrossGradient(const CrossAttentionShape& s, const Tensor& dout, const Tensor& q,
                        const Tensor& kv, const Tensor& out, const Tensor& lse, const Tensor& dq,
                        const Tensor& dkv) override {
-    record_->Note("CrossAttentionGradient", Text(s), ProductFlops(s, 5),
+    record_->Note("CrossAttentionGradient", Text(s), ProductFlops(s, 3, 2),
                   {&dout, &q, &kv, &out, &dq, &dkv},
                   [&] { of_->CrossGradient(s, dout, q, kv, out, lse, dq, dkv); });
   }

@@ -10,7 +10,7 @@ namespace {
 
 // Where one query of one (sample, head) and its keys lie, in q, kv, out and lse.
 struct Query {
-  int64_t keys;  // that it sees, the first ones
+  int64_t first, keys;  // that it sees: [first, keys)
   int64_t q, k, v, kv_row, out, lse;
 };
 
@@ -26,13 +26,14 @@ void ForEachQuery(const AttentionCall& call, Body body) {
     for (int64_t h = 0; h < call.heads; ++h) {
       for (int64_t i = 0; i < call.queries; ++i) {
         Query query;
+        query.first = call.FirstKeyOf(i);
         query.keys = call.KeysOf(s, i);
         query.q = call.q_offset + s * call.q_sample + i * call.q_row + h * call.head_size;
-        const int64_t kv_column = h / call.group * call.head_size;
+        const int64_t kv_column = h / call.group * call.kv_head;
         query.k = call.k_offset + s * call.kv_sample + kv_column;
         query.v = call.v_offset + s * call.kv_sample + kv_column;
         query.kv_row = call.kv_row;
-        query.out = (s * call.queries + i) * call.width() + h * call.head_size;
+        query.out = (s * call.queries + i) * call.out_width() + h * call.value_size;
         query.lse = (s * call.heads + h) * call.queries + i;
         body(query);
       }
@@ -50,8 +51,11 @@ void ClearGradient(const AttentionCall& call, Out dq, Out dkv) {
       clear(dq, call.q_offset + s * call.q_sample + i * call.q_row, call.width());
     }
     for (int64_t i = 0; call.writes_all_keys && i < call.keys; ++i) {
-      clear(dkv, call.k_offset + s * call.kv_sample + i * call.kv_row, call.kv_width());
-      clear(dkv, call.v_offset + s * call.kv_sample + i * call.kv_row, call.kv_width());
+      for (int64_t h = 0; h < call.kv_heads(); ++h) {
+        const int64_t at = s * call.kv_sample + i * call.kv_row + h * call.kv_head;
+        clear(dkv, call.k_offset + at, call.head_size);
+        clear(dkv, call.v_offset + at, call.value_size);
+      }
     }
   }
 }
@@ -62,16 +66,16 @@ void Attention(const AttentionCall& call, In q, In kv, Out out_MC, Out lse_SHQ) 
   const double scale = 1 / std::sqrt(static_cast<double>(call.head_size));
   std::vector<double> scores(call.keys);
   ForEachQuery(call, [&](const Query& at) {
-    for (int64_t j = 0; j < at.keys; ++j) {
+    for (int64_t j = at.first; j < at.keys; ++j) {
       scores[j] = scale * Dot(&q[at.q], &kv[at.k + j * at.kv_row], call.head_size);
     }
-    const double most = *std::max_element(scores.begin(), scores.begin() + at.keys);
+    const double most = *std::max_element(scores.begin() + at.first, scores.begin() + at.keys);
     double sum = 0;
-    for (int64_t j = 0; j < at.keys; ++j) sum += std::exp(scores[j] - most);
+    for (int64_t j = at.first; j < at.keys; ++j) sum += std::exp(scores[j] - most);
     lse_SHQ[at.lse] = most + std::log(sum);
-    for (int64_t d = 0; d < call.head_size; ++d) {
+    for (int64_t d = 0; d < call.value_size; ++d) {
       double out = 0;
-      for (int64_t j = 0; j < at.keys; ++j) {
+      for (int64_t j = at.first; j < at.keys; ++j) {
         out += std::exp(scores[j] - lse_SHQ[at.lse]) * kv[at.v + j * at.kv_row + d];
       }
       out_MC[at.out + d] = out;
@@ -83,7 +87,7 @@ void Rotate(const RotaryShape& shape, bool back, int64_t columns, Out x_MC) {
   const int64_t half = shape.head_size / 2;
   for (int64_t row = 0; row < shape.samples * shape.tokens; ++row) {
     for (int64_t i = 0; i < shape.heads * half; ++i) {
-      const int64_t pair = i % half, at = row * columns + i / half * shape.head_size + pair;
+      const int64_t pair = i % half, at = row * columns + i / half * shape.head_stride() + pair;
       const double angle = shape.Angle(shape.first_token + row % shape.tokens, pair);
       const double c = std::cos(angle), s = back ? -std::sin(angle) : std::sin(angle);
       const double a = x_MC[at], b = x_MC[at + half];
@@ -93,24 +97,40 @@ void Rotate(const RotaryShape& shape, bool back, int64_t columns, Out x_MC) {
   }
 }
 
+void ShareHead(int64_t rows, int64_t size, int64_t heads, int64_t columns, In x_MD, Out y) {
+  for (int64_t i = 0; i < rows * heads; ++i) {
+    for (int64_t d = 0; d < size; ++d) y[i * columns + d] = x_MD[i / heads * size + d];
+  }
+}
+
+void ShareHeadGradient(int64_t rows, int64_t size, int64_t heads, int64_t columns, In dy,
+                       Out dx_MD) {
+  for (int64_t i = 0; i < rows * size; ++i) {
+    dx_MD[i] = 0;
+    for (int64_t h = 0; h < heads; ++h) {
+      dx_MD[i] += dy[(i / size * heads + h) * columns + i % size];
+    }
+  }
+}
+
 // p = exp(score - lse); dp = dout v^T; dscore = p (dp - dout . out).
 void AttentionGradient(const AttentionCall& call, In dout_MC, In q, In kv, In out_MC, In lse_SHQ,
                        Out dq, Out dkv) {
-  const int64_t size = call.head_size;
+  const int64_t size = call.head_size, value_size = call.value_size;
   const double scale = 1 / std::sqrt(static_cast<double>(size));
   ClearGradient(call, dq, dkv);
   ForEachQuery(call, [&](const Query& at) {
     const double* dout = &dout_MC[at.out];
-    const double mean = Dot(dout, &out_MC[at.out], size);
-    for (int64_t j = 0; j < at.keys; ++j) {
+    const double mean = Dot(dout, &out_MC[at.out], value_size);
+    for (int64_t j = at.first; j < at.keys; ++j) {
       const int64_t k = at.k + j * at.kv_row, v = at.v + j * at.kv_row;
       const double p = std::exp(scale * Dot(&q[at.q], &kv[k], size) - lse_SHQ[at.lse]);
-      const double dscore = p * (Dot(dout, &kv[v], size) - mean);
+      const double dscore = p * (Dot(dout, &kv[v], value_size) - mean);
       for (int64_t d = 0; d < size; ++d) {
         dq[at.q + d] += scale * dscore * kv[k + d];
         dkv[k + d] += scale * dscore * q[at.q + d];
-        dkv[v + d] += p * dout[d];
       }
+      for (int64_t d = 0; d < value_size; ++d) dkv[v + d] += p * dout[d];
     }
   });
 }

@@ -35,6 +35,16 @@ class ReferenceAttentionKernels final : public AttentionKernels {
     WideResult x(x_MC);
     reference::Rotate(shape, back, RowsOf(x_MC).columns, x);
   }
+  void DoShareHead(const Tensor& x_MD, const Tensor& y) override {
+    const RowsSize x = RowsOf(x_MD), of_y = RowsOf(y);
+    reference::ShareHead(x.rows, x.columns, of_y.rows / x.rows, of_y.columns, Wide(x_MD),
+                         WideResult(y));
+  }
+  void DoShareHeadGradient(const Tensor& dy, const Tensor& dx_MD) override {
+    const RowsSize x = RowsOf(dx_MD), of_y = RowsOf(dy);
+    reference::ShareHeadGradient(x.rows, x.columns, of_y.rows / x.rows, of_y.columns, Wide(dy),
+                                 WideResult(dx_MD));
+  }
   void DoCrossForward(const CrossAttentionShape& shape, const Tensor& q_MC, const Tensor& kv_N2C,
                       const Tensor& out_MC, const Tensor& lse_SHQ) override {
     const AttentionCall call = CallOf(shape);

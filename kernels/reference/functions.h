@@ -45,6 +45,10 @@ void LayerNormWeightGradient(const RowsSize& size, In dy_MC, In x_MC, In mean_M,
 // attention.cc: q and kv may be one tensor, and so may their gradients
 void Attention(const AttentionCall& call, In q, In kv, Out out_MC, Out lse_SHQ);
 void Rotate(const RotaryShape& shape, bool back, int64_t columns, Out x_MC);
+// Rows of x, of `size` numbers; of y, of `columns`.
+void ShareHead(int64_t rows, int64_t size, int64_t heads, int64_t columns, In x_MD, Out y);
+void ShareHeadGradient(int64_t rows, int64_t size, int64_t heads, int64_t columns, In dy,
+                       Out dx_MD);
 void AttentionGradient(const AttentionCall& call, In dout_MC, In q, In kv, In out_MC, In lse_SHQ,
                        Out dq, Out dkv);
 

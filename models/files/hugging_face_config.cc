@@ -59,7 +59,7 @@ class ConfigReader {
     // Qwen's files have a window's size where none is used.
     const bool has_window = type == "mistral" || type == "mixtral";
     PIPELAB_ASSIGN_OR_RETURN(const bool window, Flag("use_sliding_window", has_window));
-    if (window) PIPELAB_RETURN_IF_ERROR(WindowCovers(c.tokens));
+    if (window) PIPELAB_RETURN_IF_ERROR(TakeWindows(&c));
     return c;
   }
 
@@ -185,12 +185,32 @@ class ConfigReader {
                        "; give the length of a sample, @4096");
   }
 
-  absl::Status WindowCovers(int64_t tokens) const {
+  // Of the blocks that `layer_types` names, or from max_window_layers on, or of all.
+  absl::Status TakeWindows(GptConfig* c) const {
     if (!file_.HasValue("sliding_window")) return absl::OkStatus();
     PIPELAB_ASSIGN_OR_RETURN(const int64_t window, Size("sliding_window", int64_t{1} << 30));
-    if (tokens <= window) return absl::OkStatus();
-    return file_.Error("sliding_window", window, ": samples of ", tokens,
-                       " tokens are longer, and no layer has windows; give @", window, " or fewer");
+    c->windows.assign(c->layers, window);
+    if (file_.HasValue("layer_types")) {
+      PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json* types, file_.List("layer_types"));
+      if (static_cast<int64_t>(types->size()) != c->layers) {
+        return file_.Error("layer_types", types->size(), " of them; must be one per layer, ",
+                           c->layers);
+      }
+      for (int64_t i = 0; i < c->layers; ++i) {
+        const nlohmann::json& word = (*types)[i];
+        if (word == "full_attention") {
+          c->windows[i] = 0;
+        } else if (word != "sliding_attention") {
+          return file_.Error("layer_types", word.dump(),
+                             ": must be full_attention or sliding_attention");
+        }
+      }
+    } else if (file_.HasValue("max_window_layers")) {
+      PIPELAB_ASSIGN_OR_RETURN(const int64_t full,
+                               file_.Integer("max_window_layers", 0, kMostLayers));
+      std::fill_n(c->windows.begin(), std::min(full, c->layers), 0);
+    }
+    return absl::OkStatus();
   }
 
   const JsonObject file_;
@@ -215,8 +235,8 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
   }
   if (absl::StartsWith(type, "gemma")) {
     return file.Error("model_type", "\"", type,
-                      "\": no layer has its soft-capped scores, windows in some blocks or norms "
-                      "behind half blocks; of this family there is gemma");
+                      "\": no layer has its soft-capped scores and norms behind half blocks; "
+                      "of this family there is gemma");
   }
   return file.Error("model_type", "\"", type, "\": no model of this type can be made",
                     NearestOrAll(type, types));

@@ -1,9 +1,12 @@
 #include "models/files/hugging_face_config.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/files/model_file.h"
@@ -166,9 +169,6 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   EXPECT_EQ(llama("8192", "10000000"),
             "c.json: max_position_embeddings: 10000000: must be at most 1048576; give the length "
             "of a sample, @4096");
-  EXPECT_EQ(message(kMistral),
-            "c.json: sliding_window: 4096: samples of 32768 tokens are longer, and no layer has "
-            "windows; give @4096 or fewer");
   EXPECT_EQ(message(Replaced(kLlama3, R"("rope_theta": 500000.0)",
                              R"("rope_parameters": {"rope_theta": 0})")),
             "c.json: rope_parameters.rope_theta: 0: must be from 1 to 1e12");
@@ -176,12 +176,21 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
     return message(Replaced(kGemma2b, from, to));
   };
   EXPECT_EQ(gemma("\"gemma\"", "\"gemma2\""),
-            "c.json: model_type: \"gemma2\": no layer has its soft-capped scores, windows in some "
-            "blocks or norms behind half blocks; of this family there is gemma");
+            "c.json: model_type: \"gemma2\": no layer has its soft-capped scores and norms behind "
+            "half blocks; of this family there is gemma");
   EXPECT_EQ(gemma("\"gelu\"", "\"silu\""),
             "c.json: hidden_act: \"silu\": no layer has it; must be gelu or gelu_pytorch_tanh");
   EXPECT_EQ(gemma("\"hidden_activation\": null", "\"hidden_activation\": \"gelu\""),
             "c.json: hidden_activation: \"gelu\": no layer has it; must be gelu_pytorch_tanh");
+  const auto windows = [&](const char* types) {
+    return message(Replaced(kMistral, "\"sliding_window\": 4096",
+                            absl::StrCat("\"sliding_window\": 4096, \"layer_types\": ", types)));
+  };
+  EXPECT_EQ(windows("[\"full_attention\"]"),
+            "c.json: layer_types: 1 of them; must be one per layer, 32");
+  EXPECT_EQ(
+      windows(absl::StrCat("[3", absl::StrJoin(std::vector<std::string>(32), ",0"), "]").c_str()),
+      "c.json: layer_types: 3: must be full_attention or sliding_attention");
   const auto experts = [&](const char* from, const char* to) {
     return message(Replaced(kQwen3Moe, from, to));
   };
@@ -197,6 +206,36 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   EXPECT_EQ(message(R"({"name": "m", "layers": []})", 8),
             "c.json: its samples are what they are; @ sets the tokens of language models by name "
             "and of a config.json");
+}
+
+// Of all blocks, of those from one on, of those that are named.
+TEST(HuggingFaceConfig, Windows) {
+  const auto windows = [](const std::string& text) {
+    auto graph = ParseModel(text, "c.json", "c.json");
+    EXPECT_THAT(graph, IsOk());
+    std::vector<double> all;
+    for (const LayerSpec& layer : graph->layers) {
+      if (layer.kind == "gpt_attention") all.push_back(Attribute(layer, "window"));
+    }
+    return all;
+  };
+  EXPECT_EQ(windows(kMistral), std::vector<double>(32, 4096));
+  const std::string qwen =
+      Replaced(kQwen2, "\"use_sliding_window\": false", "\"use_sliding_window\": true");
+  EXPECT_EQ(windows(qwen), std::vector<double>(24, 0));  // max_window_layers is 24
+  std::vector<double> some(24, 0);
+  std::fill(some.begin() + 20, some.end(), 32768);
+  EXPECT_EQ(windows(Replaced(qwen, "\"max_window_layers\": 24", "\"max_window_layers\": 20")),
+            some);
+  std::string types;
+  for (int i = 0; i < 24; ++i) {
+    some[i] = i % 2 == 0 ? 32768 : 0;
+    absl::StrAppend(&types, i == 0 ? "" : ", ", i % 2 == 0 ? "\"sliding" : "\"full",
+                    "_attention\"");
+  }
+  EXPECT_EQ(windows(Replaced(qwen, "\"max_window_layers\": 24",
+                             absl::StrCat("\"layer_types\": [", types, "]"))),
+            some);
 }
 
 TEST(FindModel, TakesTheTokensBehindAName) {

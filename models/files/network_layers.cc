@@ -149,9 +149,9 @@ class LayerReader : NetworkLayerKeys {
 
   absl::StatusOr<NetworkLayer> Attention() {
     GptAttentionSizes sizes;
-    PIPELAB_RETURN_IF_ERROR(Allow(
-        {"heads", "kv_heads", "causal", "dropout", "norm", "query_key_norms", "bias", "rotary"}, 1,
-        1));
+    PIPELAB_RETURN_IF_ERROR(Allow({"heads", "kv_heads", "causal", "window", "dropout", "norm",
+                                   "query_key_norms", "bias", "rotary"},
+                                  1, 1));
     PIPELAB_RETURN_IF_ERROR(TakeRows(&sizes.tokens, &sizes.hidden));
     PIPELAB_ASSIGN_OR_RETURN(sizes.heads, Size("heads"));
     if (sizes.hidden % sizes.heads != 0) {
@@ -164,6 +164,12 @@ class LayerReader : NetworkLayerKeys {
     }
     if (object_.Has("causal")) {
       PIPELAB_ASSIGN_OR_RETURN(sizes.causal, object_.Bool("causal"));
+    }
+    if (object_.Has("window")) {
+      PIPELAB_ASSIGN_OR_RETURN(sizes.window, Size("window"));
+      if (!sizes.causal) {
+        return object_.Error("window", sizes.window, ": causal attention has windows");
+      }
     }
     PIPELAB_ASSIGN_OR_RETURN(sizes.dropout, Dropout());
     PIPELAB_ASSIGN_OR_RETURN(sizes.norm, Norm());

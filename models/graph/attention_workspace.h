@@ -6,7 +6,8 @@
 //
 // A kernel works on blocks of at most kAttentionQueryRows query rows of one (sample, head) and on
 // the keys that they can see, so the scores of a whole head never exist. Whole samples have as many
-// queries as keys; a slice's last query sees the keys up to its own.
+// queries as keys; a slice's last query sees the keys up to its own. With a window a block's rows
+// see that many keys up to their own.
 #ifndef PIPELAB_MODELS_GRAPH_ATTENTION_WORKSPACE_H_
 #define PIPELAB_MODELS_GRAPH_ATTENTION_WORKSPACE_H_
 
@@ -17,13 +18,15 @@ namespace pipelab {
 inline constexpr int64_t kAttentionQueryRows = 64;
 
 // Forward: the scores of one block of query rows.
-constexpr int64_t AttentionWorkspaceFloats(int64_t queries, int64_t keys) {
-  return (queries < kAttentionQueryRows ? queries : kAttentionQueryRows) * keys;
+constexpr int64_t AttentionWorkspaceFloats(int64_t queries, int64_t keys, int64_t window = 0) {
+  const int64_t rows = queries < kAttentionQueryRows ? queries : kAttentionQueryRows;
+  return rows * (window > 0 && window + rows - 1 < keys ? window + rows - 1 : keys);
 }
 
 // Gradient: the probabilities of the block and their gradient.
-constexpr int64_t AttentionGradientWorkspaceFloats(int64_t queries, int64_t keys) {
-  return 2 * AttentionWorkspaceFloats(queries, keys);
+constexpr int64_t AttentionGradientWorkspaceFloats(int64_t queries, int64_t keys,
+                                                   int64_t window = 0) {
+  return 2 * AttentionWorkspaceFloats(queries, keys, window);
 }
 
 }  // namespace pipelab

@@ -19,6 +19,7 @@
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/image_conv_spec.h"
 #include "models/specs/norm_spec.h"
@@ -50,6 +51,7 @@ constexpr Kind kKinds[] = {
     {kGptEmbedding, MakeGptEmbedding},
     {kGptExperts, MakeGptExperts},
     {kGptHead, MakeGptHead},
+    {kGptLatentAttention, MakeGptLatentAttention},
     {kGptMlp, MakeGptMlp},
     {kImageConv, MakeImageConv},
     {kNorm, MakeNorm},

@@ -33,7 +33,7 @@ ModelGraph Gpt(int64_t tokens, double dropout) {
   return *std::move(graph);
 }
 
-// And a layer of experts.
+// And a layer of experts, and attention with a window.
 std::vector<LayerSpec> Layers(int64_t tokens, double dropout) {
   std::vector<LayerSpec> layers = Gpt(tokens, dropout).layers;
   GptConfig config = LlamaConfig(/*layers=*/1, /*hidden=*/16, /*heads=*/2, /*feed_forward=*/12,
@@ -45,6 +45,10 @@ std::vector<LayerSpec> Layers(int64_t tokens, double dropout) {
   absl::StatusOr<ModelGraph> graph = BuildGpt(config);
   CHECK(graph.ok()) << graph.status();
   layers.push_back(graph->layers[2]);
+  config.windows = {tokens > 64 ? 40 : 2};
+  graph = BuildGpt(config);
+  CHECK(graph.ok()) << graph.status();
+  layers.push_back(graph->layers[1]);
   return layers;
 }
 

@@ -27,6 +27,7 @@ std::unique_ptr<Layer> MakeGptAttention(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptEmbedding(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptExperts(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptHead(const LayerSpec& spec);
+std::unique_ptr<Layer> MakeGptLatentAttention(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeGptMlp(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeImageConv(const LayerSpec& spec);
 std::unique_ptr<Layer> MakeNorm(const LayerSpec& spec);

@@ -324,6 +324,13 @@ TEST_P(TensorLayers, GroupedQueriesAreTheWhole) {
   }
 }
 
+TEST_P(TensorLayers, WindowsAreTheWhole) {
+  GptConfig c = LlamaConfig(/*layers=*/2, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/8,
+                            /*tokens=*/72, /*vocabulary=*/20);
+  c.windows = {10, 0};
+  CheckLayers(*BuildGpt(c));
+}
+
 // Columns of each expert, norms of each device's heads of q and k.
 TEST_P(TensorLayers, ExpertsAreTheWhole) {
   for (const double dropout : {0.0, 0.2}) {
@@ -340,6 +347,18 @@ TEST_P(TensorLayers, ExpertsAreTheWhole) {
     c.experts.capacity_factor = 1;
     c.experts.balance = 0.5;
     c.feed_forward = 40;
+    CheckLayers(*BuildGpt(c));
+  }
+}
+
+// Heads of each device, narrow products of each device's rows.
+TEST_P(TensorLayers, LatentAttentionIsTheWhole) {
+  GptConfig c = LlamaConfig(/*layers=*/1, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/8,
+                            /*tokens=*/8, /*vocabulary=*/20);
+  for (const LatentHeads& latent : {LatentHeads{12, 6, 4, 2, 3}, LatentHeads{0, 5, 2, 4, 6},
+                                    LatentHeads{40, 24, 2, 2, 8}, LatentHeads{0, 40, 6, 2, 2}}) {
+    c.latent = latent;
+    c.dropout = latent.rank == 6 ? 0.2 : 0;
     CheckLayers(*BuildGpt(c));
   }
 }

@@ -11,6 +11,7 @@
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/norm_spec.h"
 #include "models/specs/patch_embedding_spec.h"
@@ -38,6 +39,27 @@ void AddAttention(std::vector<LayerSpec>* layers) {
     attention.head_size = s.head_size;
     attention.causal = s.causal;
     if (s.padded) attention.key_lengths = "tokens_length";
+    attention.dropout = s.dropout;
+    layers->push_back(GptAttentionSpec(attention));
+  }
+}
+
+// Windows: over one block of rows and over two, wider than the samples; with dropout.
+void AddWindows(std::vector<LayerSpec>* layers) {
+  struct Sizes {
+    int64_t tokens, hidden, heads, kv_heads, window;
+    double dropout;
+  };
+  for (const Sizes& s : {Sizes{6, 8, 2, 1, 2, 0}, Sizes{70, 4, 2, 2, 5, 0.2},
+                         Sizes{130, 4, 1, 1, 40, 0}, Sizes{5, 8, 2, 2, 9, 0}}) {
+    GptAttentionSizes attention;
+    attention.name = absl::StrCat("window", layers->size());
+    attention.tokens = s.tokens;
+    attention.hidden = s.hidden;
+    attention.heads = s.heads;
+    attention.kv_heads = s.kv_heads;
+    attention.window = s.window;
+    attention.rotary_base = 10000;
     attention.dropout = s.dropout;
     layers->push_back(GptAttentionSpec(attention));
   }
@@ -189,6 +211,32 @@ void AddCrossAttention(std::vector<LayerSpec>* layers) {
   }
 }
 
+// Ranks and heads below and above the hidden size: memory is fullest elsewhere.
+void AddLatentAttention(std::vector<LayerSpec>* layers) {
+  struct Sizes {
+    int64_t tokens, hidden, heads;
+    LatentHeads latent;
+    NormKind norm;
+    double dropout;
+  };
+  const Sizes sizes[] = {{5, 12, 2, {6, 5, 4, 2, 3}, NormKind::kRms, 0},
+                         {5, 8, 2, {0, 6, 4, 6, 5}, NormKind::kRms, 0.25},
+                         {70, 6, 2, {9, 20, 1, 2, 1}, NormKind::kLayer, 0.2},
+                         {3, 40, 1, {0, 2, 2, 2, 2}, NormKind::kRms, 0},
+                         {4, 9, 1, {50, 3, 1, 2, 2}, NormKind::kRms, 0}};
+  for (const Sizes& s : sizes) {
+    GptLatentAttentionSizes attention;
+    attention.name = absl::StrCat("latent", s.latent.query_rank, "of", s.latent.rank);
+    attention.tokens = s.tokens;
+    attention.hidden = s.hidden;
+    attention.heads = s.heads;
+    attention.latent = s.latent;
+    attention.norm = s.norm;
+    attention.dropout = s.dropout;
+    layers->push_back(GptLatentAttentionSpec(attention));
+  }
+}
+
 void AddEnds(std::vector<LayerSpec>* layers) {
   NormSizes norm;
   norm.name = "norm";
@@ -275,6 +323,8 @@ std::vector<LayerSpec> NetLayers() {
   AddEnds(&layers);
   AddPatches(&layers);
   AddRecommendation(&layers);
+  AddWindows(&layers);
+  AddLatentAttention(&layers);
   return layers;
 }
 

@@ -37,6 +37,16 @@ struct ExpertChoice {
   double balance = 0;  // factor of the balancing loss
 };
 
+// Multi-head latent attention (gpt_latent_attention_spec.h). A head's queries and keys are
+// rope_size + nope_size wide, of which the first turn with their position.
+struct LatentHeads {
+  int64_t query_rank = 0;  // of q's low-rank product; 0: q is one product
+  int64_t rank = 0;        // of keys and values; 0: attention is no such
+  int64_t nope_size = 0, rope_size = 0, value_size = 0;
+
+  int64_t head_size() const { return nope_size + rope_size; }
+};
+
 // Which products of self attention add a bias.
 enum class Biases : uint8_t { kAll, kNone, kQueryKeyValue };
 

@@ -16,6 +16,7 @@ namespace {
 struct Sizes {
   int64_t samples, tokens, c, heads, w, k;
   bool causal, dropout;
+  int64_t window;      // 0: none
   int64_t statistics;  // what the norm keeps of a row
   bool rotary;
   int64_t normed_size;  // of a head of q and k that has a norm; 0: none has
@@ -34,17 +35,24 @@ struct Sizes {
   Bytes AllKeysAndValues() const { return KeysAndValues(samples * tokens); }
 };
 
-// Chunks i and 2C - 1 - i begin after 2C - 1 chunks together, whichever they are.
+// Chunks i and 2C - 1 - i begin after 2C - 1 chunks together, whichever they are: without a window
+// all devices have as many pairs, with one the first device has fewest.
 int64_t PairsOfParts(const Sizes& s) {
-  const int64_t h = s.chunk();
+  const int64_t h = s.chunk(), parts = s.split.context;
   if (!s.causal) return h * s.tokens;
-  return 2 * CausalAttentionPairs(0, h) + (2 * s.split.context - 1) * h * h;
+  int64_t most = 0;
+  for (int64_t i = 0; i < parts; ++i) {
+    most = std::max(most, CausalAttentionPairs(i * h, h, s.window) +
+                              CausalAttentionPairs((2 * parts - 1 - i) * h, h, s.window));
+  }
+  return most;
 }
 
 Flops ScoreFlops(const Sizes& s, TokenSlice slice) {  // all heads together
-  const int64_t pairs = s.parts()  ? PairsOfParts(s)
-                        : s.causal ? CausalAttentionPairs(slice.first, slice.CountOf(s.tokens))
-                                   : s.tokens * s.tokens;
+  const int64_t pairs = s.parts() ? PairsOfParts(s)
+                        : s.causal
+                            ? CausalAttentionPairs(slice.first, slice.CountOf(s.tokens), s.window)
+                            : s.tokens * s.tokens;
   return MatmulFlops(s.samples, pairs, s.w);
 }
 
@@ -71,7 +79,7 @@ LayerCosts AttentionCosts(const Sizes& s) {
   const Bytes mc = s.width(m * s.c), own = s.width(rows.own * s.c);
   const Bytes qkv_mix = s.width(m * (s.qkv() + s.w));
   const Bytes statistics = FloatBytes(s.statistics * rows.own), lse = FloatBytes(m * s.heads), none;
-  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.chunk(), s.tokens));
+  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.chunk(), s.tokens, s.window));
   // The latter: their gammas' gradients, of the micro-batch.
   const Bytes normed = NormedBytes(s, m), dgammas = FloatBytes(2 * s.normed_size);
   const Bytes turned = s.normed_size > 0 ? dgammas + s.width(2 * m * s.w) : none;
@@ -90,7 +98,8 @@ LayerCosts AttentionCosts(const Sizes& s) {
                rows.scattered() ? mc + own : none);
   // The attention's gradient in and out; the gradient of q behind its norm and in front; or the
   // norm's gradient and dx. With dropout the branch's gradient is not dy itself.
-  Bytes kernel = qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.chunk(), s.tokens));
+  Bytes kernel =
+      qkv_mix + FloatBytes(AttentionGradientWorkspaceFloats(s.chunk(), s.tokens, s.window));
   if (s.parts()) {
     // The keys and values of all tokens beside q, k and v, and once more while they are put in
     // order; then beside what the kernel has. Backward, these and their gradient.
@@ -124,7 +133,7 @@ LayerCosts SliceCosts(const Sizes& s, TokenSlice slice) {
   const Bytes sequence = s.width(s.samples * s.tokens * s.qkv());
   const Bytes starts = slice.first == 0 ? sequence : none;
   const Bytes ends = slice.end() == s.tokens ? sequence : none;
-  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end()));
+  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(slice.count, slice.end(), s.window));
   LayerCosts costs;
   AddFlops(s, slice, &costs);
   costs.output = mc;
@@ -152,9 +161,13 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
   const SplitRows rows = s.Rows(slice);
   const int64_t count = slice.CountOf(s.tokens), m = rows.all, own = rows.own * s.c;
   // Keys and values are those of the earlier slices too, in a causal mask; of both chunks.
-  const int64_t keys = s.samples * (s.parts() && s.causal ? (2 * s.split.context + 1) * s.chunk()
-                                    : s.causal            ? slice.first + count
-                                                          : s.tokens);
+  const int64_t seen = s.parts() && s.causal ? (2 * s.split.context + 1) * s.chunk()
+                       : s.causal            ? slice.first + count
+                                             : s.tokens;
+  const int64_t most = s.window == 0 ? seen
+                       : s.parts()   ? 2 * (s.chunk() + s.window - 1)
+                                     : count + s.window - 1;
+  const int64_t keys = s.samples * std::min(seen, most);
   const Flops scores = ScoreFlops(s, slice);
   LayerOperations ops;
   AddMemory(OperationKind::kLayerNorm, 2 * own, 4 * own, &ops);
@@ -188,11 +201,24 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
 
 }  // namespace
 
-int64_t CausalAttentionPairs(int64_t first, int64_t count) {
+int64_t CausalAttentionPairs(int64_t first, int64_t count, int64_t window) {
   // Whole blocks of B rows end B, 2B, ... after the first; the last one may have fewer rows.
   constexpr int64_t kRows = kAttentionQueryRows;
+  int64_t pairs = 0;
+  while (window > 0 && count > 0) {
+    // The block's first row sees keys from the sequence's first one on; or it does not, and so do
+    // those of the blocks behind it.
+    const int64_t rows = std::min(kRows, count);
+    if (first + 1 >= window) {
+      return pairs + count / kRows * kRows * (kRows + window - 1) +
+             count % kRows * (count % kRows + window - 1);
+    }
+    pairs += rows * (first + rows);
+    first += rows;
+    count -= rows;
+  }
   const int64_t whole = count / kRows, rest = count % kRows;
-  return kRows * kRows * whole * (whole + 1) / 2 + rest * count + first * count;
+  return pairs + kRows * kRows * whole * (whole + 1) / 2 + rest * count + first * count;
 }
 
 LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
@@ -222,9 +248,11 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
                       {"kv_heads", static_cast<double>(kv_heads)},
                       {"head_size", static_cast<double>(head_size)},
                       {"causal", s.causal ? 1 : 0},
+                      {"window", static_cast<double>(s.window)},
                       {"dropout", s.dropout},
                       {"rotary_base", s.rotary_base}};
   CHECK(s.rotary_base == 0 || head_size % 2 == 0) << s.name << ": rotary heads of " << head_size;
+  CHECK(s.window >= 0 && (s.window == 0 || s.causal)) << s.name << ": a window of " << s.window;
   if (!s.key_lengths.empty()) {
     CHECK(!s.causal) << s.name << ": key lengths in causal attention";
     layer.data = {{s.key_lengths, FieldType::kId, {1}, s.tokens + 1}};
@@ -237,6 +265,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   one.w = width;
   one.k = kv_heads * head_size;
   one.causal = s.causal;
+  one.window = s.window;
   one.dropout = s.dropout > 0;
   one.statistics = NormStatistics(s.norm);
   one.rotary = s.rotary_base != 0;

@@ -8,13 +8,16 @@
 // heads of q share keys (grouped queries). Of the forward it keeps q, k and v [M, Q], the
 // attention's output [M, W], a number a row and head, and the norm's mean and reciprocal deviation.
 // The norm's output is computed again for the weight gradient. With norms of q and k, in front of
-// their rotary positions, it keeps both as they were too, [M, W + K], and a number a row and head of
-// each; then it takes whole samples.
+// their rotary positions, it keeps both as they were too, [M, W + K], and a number a row and head
+// of each; then it takes whole samples.
+//
+// With a window (Mistral; Gemma and gpt-oss in every other block) a token sees that many tokens,
+// its own the last of them.
 //
 // Flops are of the products that the kernels compute: blocks of query rows times the keys that they
-// can see (models/graph/attention_workspace.h), a little more than half of the square where causal;
-// padding counts. The backward computes the scores again: five such products where the forward has
-// two.
+// can see (models/graph/attention_workspace.h), a little more than half of the square where causal,
+// a little more than the window for each query; padding counts. The backward computes the scores
+// again: five such products where the forward has two.
 //
 // Slices of the tokens (TeraPipe), causal only: room for q, k and v of the whole samples is taken
 // by the first slice's forward, also by one that drops its activations, because the later slices
@@ -45,6 +48,7 @@ struct GptAttentionSizes {
   int64_t kv_heads = 0;   // of k and v, a divisor of heads; 0: heads
   int64_t head_size = 0;  // 0: hidden / heads
   bool causal = true;
+  int64_t window = 0;  // causal: tokens that a token sees; 0: all up to its own
   // Not causal: the data field [1] that says how many tokens of a sample, from 1 on, are keys; the
   // rest is padding. Empty: all.
   std::string key_lengths = {};
@@ -65,8 +69,8 @@ struct GptAttentionParameter {
 LayerSpec GptAttentionSpec(const GptAttentionSizes& sizes);
 
 // Pairs of a query and a key whose score is computed, for one causal sequence and head and the
-// queries [first, first + count).
-int64_t CausalAttentionPairs(int64_t first, int64_t count);
+// queries [first, first + count), which see at most `window` keys each (0: all).
+int64_t CausalAttentionPairs(int64_t first, int64_t count, int64_t window = 0);
 
 }  // namespace pipelab
 

@@ -8,6 +8,7 @@
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/unfused_attention_spec.h"
 
@@ -66,13 +67,15 @@ void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
   const int64_t choices = experts ? Whole(*layer, "chosen") + Whole(*layer, "shared") : 1;
   const int64_t inner = experts || layer->kind == kGptMlp ? choices * Whole(*layer, "inner") : 0;
   const int64_t taken = experts ? choices * hidden : 0;
+  const int64_t latent =
+      layer->kind == kGptLatentAttention ? Whole(*layer, "query_rank") + Whole(*layer, "rank") : 0;
   const Pairs pairs = unfused ? PairsOf(*layer) : Pairs{0, 0, 1};
   if (unfused) layer->attributes[kScores] = dropout ? 2.5 : 1;
   ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
     const SplitRows rows(samples * tokens, split);
     const int64_t own = rows.own * hidden;
     // The norm's output and the GELU's serve weight gradients.
-    const int64_t numbers = own + rows.all * (inner / split.degree + taken);
+    const int64_t numbers = own + rows.own * latent + rows.all * (inner / split.degree + taken);
     const Bytes products = FloatBytes(inputs == ProductInputs::kHalfAsWide ? numbers / 2 : numbers);
     const Bytes masks = dropout ? FloatBytes(own / 2) : Bytes(0);
     const Bytes scores = dropout ? FloatBytes(pairs.Of(samples, split) * 3 / 2) : Bytes(0);
@@ -139,7 +142,7 @@ void Recompute(LayerSpec* layer) {
 ModelGraph WithMegatronActivations(ModelGraph graph, ProductInputs inputs) {
   for (LayerSpec& layer : graph.layers) {
     if (layer.kind == kGptAttention || layer.kind == kUnfusedAttention || layer.kind == kGptMlp ||
-        layer.kind == kGptExperts) {
+        layer.kind == kGptExperts || layer.kind == kGptLatentAttention) {
       KeepAsMegatron(&layer, inputs);
     }
     if (layer.kind == kGptHead) KeepSoftmaxOfLoss(&layer);

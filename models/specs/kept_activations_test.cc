@@ -78,6 +78,25 @@ TEST(KeptActivations, ExpertsKeepTheRowsThatTheyTake) {
   }
 }
 
+// What each product takes is kept, also the normed latent rows of the device's tokens.
+TEST(KeptActivations, LatentAttentionKeepsNormedRows) {
+  GptConfig c = LlamaConfig(/*layers=*/1, kHidden, kHeads, /*feed_forward=*/64, kTokens,
+                            /*vocabulary=*/128);
+  c.latent = {/*query_rank=*/48, /*rank=*/32, /*nope_size=*/16, /*rope_size=*/8, /*value_size=*/24};
+  const LayerSpec ours = BuildGpt(c)->layers[1];
+  const LayerSpec theirs = WithMegatronActivations(*BuildGpt(c)).layers[1];
+  for (const TensorParallel& split : {TensorParallel{1, false}, TensorParallel{4, true}}) {
+    const SplitRows rows(kTokens * kSamples, split);
+    const int64_t heads = kHeads / split.degree;
+    const int64_t kept = CostsOf(ours, kSamples, TokenSlice(), split).kept.value();
+    // q, keys with values, and the output; both latent rows; statistics of three norms, and lse.
+    EXPECT_EQ(kept, 4 * (rows.all * heads * (24 + 24 + 24 + 24) + rows.own * (48 + 32) +
+                         rows.own * 3 + rows.all * heads));
+    EXPECT_EQ(CostsOf(theirs, kSamples, TokenSlice(), split).kept.value() - kept,
+              4 * rows.own * (kHidden + 48 + 32));
+  }
+}
+
 TEST(KeptActivations, SelectiveRecomputeComputesTheScoresAgain) {
   const ModelGraph all = WithMegatronActivations(WithMegatronKernels(Gpt(0.1)));
   const ModelGraph selective = WithSelectiveRecompute(all);

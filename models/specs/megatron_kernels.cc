@@ -11,6 +11,7 @@
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
 #include "models/specs/gpt_head_spec.h"
+#include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 #include "models/specs/unfused_attention_spec.h"
 
@@ -112,7 +113,15 @@ LayerOperations UnfusedKernels(const AttentionSizes& s, int64_t samples, TensorP
   return ops;
 }
 
-// `core`: the fused kernels of the model's own operations.
+// The fused kernels of the model's own operations.
+void AddCore(const LayerOperations& core, LayerOperations* ops) {
+  for (const auto& [from, to] : {std::make_pair(&core.forward, &ops->forward),
+                                 std::make_pair(&core.backward_input, &ops->backward_input)}) {
+    std::copy_if(from->begin(), from->end(), std::back_inserter(*to),
+                 [](const Operation& o) { return o.kind == OperationKind::kAttention; });
+  }
+}
+
 LayerOperations FusedKernels(const AttentionSizes& s, const LayerOperations& core, int64_t samples,
                              TensorParallel split) {
   const SplitRows rows(samples * s.tokens, split);
@@ -126,12 +135,46 @@ LayerOperations FusedKernels(const AttentionSizes& s, const LayerOperations& cor
     ops.forward.push_back(Elementwise(2 * turned));
     ops.backward_input.push_back(Elementwise(2 * turned));
   }
-  for (const auto& [from, to] : {std::make_pair(&core.forward, &ops.forward),
-                                 std::make_pair(&core.backward_input, &ops.backward_input)}) {
-    std::copy_if(from->begin(), from->end(), std::back_inserter(*to),
-                 [](const Operation& o) { return o.kind == OperationKind::kAttention; });
-  }
+  AddCore(core, &ops);
   AddAttentionEnd(s, m, own, split, &ops);
+  return ops;
+}
+
+struct LatentSizes {
+  int64_t tokens, heads, hidden;
+  LatentHeads latent;
+};
+
+// The narrow products and their norms are of the device's own rows.
+LayerOperations LatentKernels(const LatentSizes& s, const LayerOperations& core, int64_t samples,
+                              TensorParallel split) {
+  const SplitRows rows(samples * s.tokens, split);
+  const LatentHeads& l = s.latent;
+  const int64_t m = rows.all, c = s.hidden, own = rows.own, heads = s.heads / split.degree;
+  const int64_t q = heads * l.head_size(), up = heads * (l.nope_size + l.value_size);
+  LayerOperations ops;
+  AddBranchStart(own * c, &ops);
+  const auto add_narrow = [&](int64_t rank, int64_t beside) {
+    AddMatmul(own, rank + beside, c, &ops);
+    ops.forward.push_back(Norm(2 * own * rank));
+    ops.backward_input.push_back(Norm(3 * own * rank));
+    ops.backward_weight.push_back(Norm(2 * own * rank));
+    Accumulate({rank, c * (rank + beside)}, &ops.backward_weight);
+  };
+  if (l.query_rank > 0) add_narrow(l.query_rank, 0);
+  add_narrow(l.rank, l.rope_size);
+  const int64_t q_in = l.query_rank > 0 ? l.query_rank : c;
+  AddMatmul(m, q, q_in, &ops);
+  AddMatmul(m, up, l.rank, &ops);
+  // Of q in place; what the keys and values are made of, and these.
+  for (const int64_t numbers :
+       {2 * m * heads * l.rope_size, m * (2 * up + l.rope_size + heads * l.rope_size)}) {
+    AddElementwise(numbers, numbers, &ops);
+  }
+  AddCore(core, &ops);
+  AddMatmul(m, c, heads * l.value_size, &ops);
+  AddBranchEnd(own * c, /*biases=*/false, &ops);
+  Accumulate({c, q_in * q, l.rank * up, heads * l.value_size * c}, &ops.backward_weight);
   return ops;
 }
 
@@ -216,6 +259,17 @@ Kernels KernelsOf(const LayerSpec& layer) {
     if (layer.kind == kUnfusedAttention) return std::bind(UnfusedKernels, sizes, _1, _2);
     return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
       return FusedKernels(sizes, core(samples, TokenSlice(), split), samples, split);
+    };
+  }
+  if (layer.kind == kGptLatentAttention) {
+    const LatentSizes sizes = {
+        layer.output_shape[0],
+        Integer(layer, "heads"),
+        layer.output_shape[1],
+        {Integer(layer, "query_rank"), Integer(layer, "rank"), Integer(layer, "nope_size"),
+         Integer(layer, "rope_size"), Integer(layer, "value_size")}};
+    return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
+      return LatentKernels(sizes, core(samples, TokenSlice(), split), samples, split);
     };
   }
   if (layer.kind == kGptMlp) {

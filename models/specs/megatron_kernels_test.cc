@@ -84,6 +84,49 @@ TEST(MegatronKernels, ComputeTheProductsOfLlama) {
   }
 }
 
+// Of latent attention, too.
+TEST(MegatronKernels, ComputeTheProductsOfLatentAttention) {
+  for (const int64_t query_rank : {0, 24}) {
+    GptConfig c = LlamaConfig(kLayers, kHidden, kHeads, /*feed_forward=*/48, kTokens, kWords);
+    c.latent = {query_rank, /*rank=*/16, /*nope_size=*/8, /*rope_size=*/4, /*value_size=*/6};
+    const LayerSpec plain = BuildGpt(c)->layers[1];
+    const LayerSpec megatron =
+        WithMegatronKernels(*BuildGpt(c), AttentionKernels::kFused).layers[1];
+    for (const TensorParallel& split :
+         {TensorParallel{1, false}, TensorParallel{2, false}, TensorParallel{4, true}}) {
+      const TensorShare a = ShareOf(plain, 3, TokenSlice(), split);
+      const LayerOperations b = ShareOf(megatron, 3, TokenSlice(), split).operations;
+      EXPECT_EQ(FlopsIn(a.operations.forward), FlopsIn(b.forward));
+      EXPECT_EQ(FlopsIn(a.operations.backward_input), FlopsIn(b.backward_input));
+      EXPECT_EQ(FlopsIn(a.operations.backward_weight), FlopsIn(b.backward_weight));
+      EXPECT_EQ(FlopsIn(b.forward), a.costs.forward);
+      EXPECT_EQ(FlopsIn(b.backward_input), a.costs.backward_input);
+      EXPECT_EQ(FlopsIn(b.backward_weight), a.costs.backward_weight);
+    }
+    // Norm, narrow products with norms, wide ones, rotation, keys and values, attention,
+    // projection, residual.
+    EXPECT_EQ(megatron.operations(1, TokenSlice()).forward.size(), query_rank > 0 ? 12 : 10);
+  }
+}
+
+// Fused kernels skip what a window hides; unfused ones compute all pairs.
+TEST(MegatronKernels, WindowsCountWhereFused) {
+  GptConfig c = LlamaConfig(kLayers, kHidden, kHeads, /*feed_forward=*/48, /*tokens=*/512, kWords);
+  c.windows = {64, 0};
+  const auto flops = [&](AttentionKernels kernels, int layer) {
+    const ModelGraph graph = WithMegatronKernels(*BuildGpt(c), kernels);
+    return FlopsIn(graph.layers[layer].operations(1, TokenSlice()).forward).value();
+  };
+  constexpr int kWindow = 1, kAll = 3;  // blocks' attention
+  const double linear = MatmulFlops(512, 4 * kHidden, kHidden).value();
+  // Eight blocks of 64 rows: the first sees 64 keys, each other one 127.
+  EXPECT_EQ(flops(AttentionKernels::kFused, kWindow) - linear,
+            2 * MatmulFlops(64, 64 + 7 * 127, kHidden).value());
+  EXPECT_EQ(flops(AttentionKernels::kFused, kAll) - linear,
+            2 * MatmulFlops(64, 64 * 36, kHidden).value());
+  EXPECT_EQ(flops(AttentionKernels::kUnfused, kWindow), flops(AttentionKernels::kUnfused, kAll));
+}
+
 // By hand, from the names of the kernels in a profile of a block.
 TEST(MegatronKernels, LaunchesOfABlock) {
   const ModelGraph graph = WithMegatronKernels(Gpt());

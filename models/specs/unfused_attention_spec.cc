@@ -11,7 +11,7 @@ namespace {
 
 // T tokens, H heads of D, of one device; kv_heads of k and v.
 struct Sizes {
-  int64_t tokens, heads, kv_heads, head_size, hidden;
+  int64_t tokens, heads, kv_heads, head_size, hidden, window;
 
   int64_t width() const { return heads * head_size; }
   int64_t qkv() const { return width() + 2 * kv_heads * head_size; }
@@ -23,7 +23,7 @@ LayerCosts Costs(const Sizes& s, const LayerCosts& fused, int64_t samples) {
   const int64_t m = samples * s.tokens, w = s.width();
   const Flops linear = MatmulFlops(m, s.qkv() + w, s.hidden);
   const Bytes pairs = FloatBytes(s.pairs(samples));
-  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens));
+  const Bytes scratch = FloatBytes(AttentionWorkspaceFloats(s.tokens, s.tokens, s.window));
   LayerCosts costs = fused;
   costs.forward = linear + 2.0 * s.product(samples);
   costs.backward_input = linear + 4.0 * s.product(samples);
@@ -58,10 +58,12 @@ LayerOperations Operations(const Sizes& s, int64_t samples, TensorParallel split
 }
 
 void MakeUnfused(LayerSpec* layer) {
-  const Sizes whole = {layer->output_shape[0], static_cast<int64_t>(Attribute(*layer, "heads")),
+  const Sizes whole = {layer->output_shape[0],
+                       static_cast<int64_t>(Attribute(*layer, "heads")),
                        static_cast<int64_t>(Attribute(*layer, "kv_heads")),
                        static_cast<int64_t>(Attribute(*layer, "head_size")),
-                       layer->output_shape[1]};
+                       layer->output_shape[1],
+                       static_cast<int64_t>(Attribute(*layer, "window"))};
   layer->kind = kUnfusedAttention;
   const auto part = [whole](TensorParallel split) {
     Sizes s = whole;

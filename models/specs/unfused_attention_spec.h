@@ -5,8 +5,8 @@
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph g, BuildGpt(config));
 //   g = WithUnfusedAttention(std::move(g));
 //
-// A causal mask saves nothing: all pairs of tokens are computed. The backward has four products
-// where a fused kernel, which keeps no softmax, has five.
+// A causal mask or a window saves nothing: all pairs of tokens are computed. The backward has four
+// products where a fused kernel, which keeps no softmax, has five.
 #ifndef PIPELAB_MODELS_SPECS_UNFUSED_ATTENTION_SPEC_H_
 #define PIPELAB_MODELS_SPECS_UNFUSED_ATTENTION_SPEC_H_
 

@@ -15,7 +15,39 @@ namespace {
 
 constexpr int64_t kMostMlpRatio = 1 << 6;
 
+absl::Status CheckLatent(const GptConfig& c) {
+  const LatentHeads& l = c.latent;
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("heads", c.heads, kMostHidden));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("latent.rank", l.rank, kMostHidden));
+  if (l.query_rank != 0) {
+    PIPELAB_RETURN_IF_ERROR(CheckModelSize("latent.query_rank", l.query_rank, kMostHidden));
+  }
+  const int64_t most = kMostHidden / c.heads;
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("latent.nope_size", l.nope_size, most));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("latent.rope_size", l.rope_size, most));
+  PIPELAB_RETURN_IF_ERROR(CheckModelSize("latent.value_size", l.value_size, most));
+  if (l.rope_size % 2 != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--latent.rope_size=", l.rope_size, ": must be even"));
+  }
+  if (!(c.rotary_base > 0) || c.biases != Biases::kNone || c.kv_heads != 0 || c.head_size != 0 ||
+      c.query_key_norms) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--latent.rank=", l.rank,
+                     ": latent attention has rotary positions, and no biases, "
+                     "kv_heads, head_size or query_key_norms"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckAttention(const GptConfig& c) {
+  for (const int64_t window : c.windows) {
+    if (window < 0 || (window > 0 && c.latent.rank != 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--windows=", window, ": must be at least 0, and 0 with latent attention"));
+    }
+  }
+  if (c.latent.rank != 0) return CheckLatent(c);
   if (c.head_size == 0) {
     PIPELAB_RETURN_IF_ERROR(CheckHeads(c.heads, c.hidden));
   } else {
@@ -125,6 +157,7 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.feed_forward_kind = c.feed_forward_kind;
   sizes.norm = c.norm;
   sizes.query_key_norms = c.query_key_norms;
+  sizes.latent = c.latent;
   sizes.rotary_base = c.rotary_base;
   sizes.biases = c.biases;
   sizes.dropout = c.dropout;
@@ -135,6 +168,9 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   int last = 0;
   for (int64_t block = 0; block < c.layers; ++block) {
     const std::string name = absl::StrCat("block", block);
+    if (!c.windows.empty()) {
+      sizes.window = c.windows[block % static_cast<int64_t>(c.windows.size())];
+    }
     last = AddSelfAttention(sizes, name + "/attention", last, &graph);
     last = c.experts.experts > 0 && block >= c.dense_blocks
                ? AddExperts(sparse, name + "/experts", last, &graph)

@@ -12,6 +12,7 @@
 #define PIPELAB_MODELS_ZOO_GPT_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/graph/layer_spec.h"
@@ -39,6 +40,12 @@ struct GptConfig {
   int64_t expert_feed_forward = 0, dense_blocks = 0;
   NormKind norm = NormKind::kLayer;
   bool query_key_norms = false;  // of each head of q and k (Qwen3)
+  // Multi-head latent attention where latent.rank > 0, with rotary positions; without biases,
+  // kv_heads, head_size and norms of heads.
+  LatentHeads latent = {};
+  // Tokens that a token of block i sees: windows[i % their number], 0 for all up to its own; none:
+  // all. {4096} is Mistral's, {128, 0} gpt-oss'. Not with latent attention.
+  std::vector<int64_t> windows = {};
   double rotary_base = 0;        // above 0: rotary positions, beside those of `positions`
   Biases biases = Biases::kAll;  // of the blocks' products; a GELU has them
   bool output_bias = false;      // of the logits; not with tied embeddings

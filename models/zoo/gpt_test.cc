@@ -37,6 +37,22 @@ TEST(Gpt, ParameterCountsFollowTheClosedForm) {
   }
 }
 
+TEST(Gpt, SizesOfLatentAttentionAreChecked) {
+  GptConfig c = LlamaConfig(2, 24, 5, 30, 10, 20);  // heads need not divide the hidden size
+  c.latent = {0, 12, 6, 4, 8};
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ModelGraph g, BuildGpt(c));
+  EXPECT_EQ(g.layers[1].kind, "gpt_latent_attention");
+  EXPECT_EQ(CheckTensorParallel(g, {5, false}), absl::OkStatus());
+  EXPECT_THAT(CheckTensorParallel(g, {2, false}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("must divide the 5 heads")));
+  GptConfig odd = c;
+  odd.latent.rope_size = 3;
+  EXPECT_THAT(BuildGpt(odd), StatusIs(absl::StatusCode::kInvalidArgument,
+                                      HasSubstr("--latent.rope_size=3: must be even")));
+  c.kv_heads = 1;
+  EXPECT_THAT(BuildGpt(c), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("kv_heads")));
+}
+
 TEST(Gpt, PublishedSizesAllocateNothing) {
   GptConfig c;  // the 52B model of breadth-first pipeline parallelism
   c.layers = 64;

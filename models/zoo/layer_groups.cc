@@ -7,9 +7,17 @@
 #include "absl/strings/string_view.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
+#include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 
 namespace pipelab {
+namespace {
+
+bool IsSelfAttention(const LayerSpec& layer) {
+  return layer.kind == kGptAttention || layer.kind == kGptLatentAttention;
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<int>> StagesOfGroups(const GroupedModel& model,
                                                 absl::Span<const int> groups_of_stage) {
@@ -50,7 +58,7 @@ GroupedModel GroupForPlanning(ModelGraph graph) {
       const bool no_parameters =
           before.parameters.empty() || (i == layers - 1 && here.parameters.empty());
       const bool block =
-          before.kind == kGptAttention && (here.kind == kGptMlp || here.kind == kGptExperts);
+          IsSelfAttention(before) && (here.kind == kGptMlp || here.kind == kGptExperts);
       with_last = chained && (no_parameters || block);
     }
     model.group_of_layer.push_back(model.num_groups() - (with_last ? 1 : 0));

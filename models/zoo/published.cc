@@ -122,6 +122,11 @@ GptConfig Shared(int64_t kv_heads, double rotary_base, GptConfig c) {
   return c;
 }
 
+GptConfig Windows(std::vector<int64_t> windows, GptConfig c) {
+  c.windows = std::move(windows);
+  return c;
+}
+
 GptConfig Qwen2(bool tied, GptConfig c) {
   c.biases = Biases::kQueryKeyValue;
   c.tied_embeddings = tied;
@@ -159,7 +164,7 @@ void AddLlamaBlocks(Models* models) {
   add3("llama-3-405b", 405e9, LlamaConfig(126, 16384, 128, 53248, 8192, 128256));
   Add("mistral-7b", "Jiang et al. 2023 (Mistral 7B), Table 1", 7e9, 1e9,
       "4096 tokens, which its window covers",
-      Shared(8, 10000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000)), models);
+      Windows({4096}, Shared(8, 10000, LlamaConfig(32, 4096, 32, 14336, 4096, 32000))), models);
   const std::string qwen = "Qwen team 2024 (Qwen2.5), model cards";
   const auto add_qwen = [&](const char* name, double printed, double unit, bool tied,
                             int64_t kv_heads, GptConfig c) {
@@ -200,6 +205,36 @@ void AddExpertModels(Models* models) {
       Experts(128, 8, LlamaConfig(48, 2048, 32, 768, 4096, 151936)));
   add("qwen3-235b-a22b", 235e9, 1e9, false, 4,
       Experts(128, 8, LlamaConfig(94, 4096, 64, 1536, 4096, 151936)));
+}
+
+// Dense blocks first, then sigmoid routers. Groups of experts that limit a token's choices change
+// no cost.
+GptConfig DeepSeek(int64_t query_rank, int64_t dense_blocks, int64_t expert_feed_forward,
+                   int64_t shared, double scale, GptConfig c) {
+  c.latent = {query_rank, /*rank=*/512, /*nope_size=*/128, /*rope_size=*/64, /*value_size=*/128};
+  c.dense_blocks = dense_blocks;
+  c.expert_feed_forward = expert_feed_forward;
+  c.experts.shared = shared;
+  c.experts.sigmoid = true;
+  c.experts.scale = scale;
+  return c;
+}
+
+void AddLatentModels(Models* models) {
+  const std::string assumed = "4096 tokens, no head for further tokens";
+  Add("deepseek-v3", "DeepSeek-AI 2024 (DeepSeek-V3), section 4.2", 671e9, 1e9, assumed,
+      DeepSeek(1536, 3, 2048, 1, 2.5,
+               Experts(256, 8, LlamaConfig(61, 7168, 128, 18432, 4096, 129280))),
+      models);
+  GptConfig moonlight = DeepSeek(0, 1, 1408, 2, 2.446,
+                                 Experts(64, 6, LlamaConfig(27, 2048, 16, 11264, 4096, 163840)));
+  moonlight.rotary_base = 50000;
+  Add("moonlight-16b-a3b", "Liu et al. 2025 (Moonlight), model card", 16e9, 1e9, assumed, moonlight,
+      models);
+  GptConfig kimi = DeepSeek(1536, 1, 2048, 1, 2.827,
+                            Experts(384, 8, LlamaConfig(61, 7168, 64, 18432, 4096, 163840)));
+  kimi.rotary_base = 50000;
+  Add("kimi-k2", "Kimi team 2025 (Kimi K2), model card", 1e12, 1e12, assumed, kimi, models);
 }
 
 void AddBert(Models* models) {
@@ -340,6 +375,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddLlamaBlocks(all);
     AddGemma(all);
     AddExpertModels(all);
+    AddLatentModels(all);
     AddBert(all);
     AddGraphPipe(all);
     AddBaPipe(all);

@@ -81,6 +81,14 @@ TEST(Published, ExpertsToTheLastParameter) {
   EXPECT_EQ(CountOf("qwen3-235b-a22b"), 235093634560);
 }
 
+// The published weights have besides a bias of each expert's score, which no gradient changes.
+TEST(Published, LatentAttentionToTheLastParameter) {
+  EXPECT_EQ(CountOf("deepseek-v3") + 58 * 256, 671026419200);
+  EXPECT_EQ(CountOf("kimi-k2") + 60 * 384, 1026408232448);
+  // Without embeddings Table 2 of Moonlight's paper says 15.29B.
+  EXPECT_EQ((CountOf("moonlight-16b-a3b") - 2 * 163840 * 2048) / 10'000'000, 1528);
+}
+
 // Flops of a token are those of the experts that it takes: of a product's weights two each. The
 // model cards say 12.9B and 3.3B of them.
 TEST(Published, ExpertsCountFlopsOfWhatATokenTakes) {
@@ -94,6 +102,20 @@ TEST(Published, ExpertsCountFlopsOfWhatATokenTakes) {
     const auto table = static_cast<double>(g.layers[0].parameters[0].size());  // looked up
     EXPECT_NEAR((products + table) / 1e9, active / 1e9, 0.06) << name;
   }
+}
+
+// 37B of DeepSeek-V3 as its paper has it; of Moonlight without the output table 2.24B.
+TEST(Published, LatentAttentionCountsFlopsOfWhatATokenTakes) {
+  const auto active = [](const char* name) {
+    double products = 0;
+    const ModelGraph graph = *BuildPublished(name);
+    for (const LayerSpec& layer : graph.layers) {
+      products += layer.costs(1).backward_weight.value() / (2 * 4096);
+    }
+    return products;
+  };
+  EXPECT_NEAR(active("deepseek-v3"), 37e9, 0.5e9);
+  EXPECT_NEAR(active("moonlight-16b-a3b") - 163840 * 2048, 2.24e9, 0.005e9);
 }
 
 // GPipe's Table 1: layers of 4 d^2 + 2 d d_ff and two tables; biases and norms are 9 d + d_ff a

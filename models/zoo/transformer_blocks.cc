@@ -6,6 +6,7 @@
 #include "models/specs/cross_attention_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
+#include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
 
 namespace pipelab {
@@ -20,10 +21,28 @@ int Add(LayerSpec layer, ModelGraph* graph) {
   return LastLayer(*graph);
 }
 
+int AddLatentAttention(const TransformerSizes& s, const std::string& name, int input,
+                       ModelGraph* graph) {
+  GptLatentAttentionSizes attention;
+  attention.name = name;
+  attention.input = input;
+  attention.tokens = s.tokens;
+  attention.hidden = s.hidden;
+  attention.heads = s.heads;
+  attention.latent = s.latent;
+  attention.rotary_base = s.rotary_base;
+  attention.norm = s.norm;
+  attention.dropout = s.dropout;
+  attention.stddev = kTransformerStddev;
+  attention.projection_stddev = ProjectionStddev(s);
+  return Add(GptLatentAttentionSpec(attention), graph);
+}
+
 }  // namespace
 
 int AddSelfAttention(const TransformerSizes& s, const std::string& name, int input,
                      ModelGraph* graph) {
+  if (s.latent.rank > 0) return AddLatentAttention(s, name, input, graph);
   GptAttentionSizes attention;
   attention.name = name;
   attention.input = input;
@@ -33,6 +52,7 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.kv_heads = s.kv_heads;
   attention.head_size = s.head_size;
   attention.causal = s.causal;
+  attention.window = s.window;
   attention.key_lengths = s.key_lengths;
   attention.norm = s.norm;
   attention.query_key_norms = s.query_key_norms;

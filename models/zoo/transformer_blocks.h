@@ -30,11 +30,13 @@ struct TransformerSizes {
   ExpertChoice experts = {};  // of AddExperts
   NormKind norm = NormKind::kLayer;
   bool query_key_norms = false;  // of self attention
+  LatentHeads latent = {};       // of self attention; rank > 0: latent attention
   double rotary_base = 0;        // of self attention: GptAttentionSizes::rotary_base
   Biases biases = Biases::kAll;  // of the products of self attention and feed-forward
   double dropout = 0;
   int64_t residual_branches = 1;  // half blocks of the residual stream
   bool causal = true;
+  int64_t window = 0;            // of self attention: GptAttentionSizes::window
   std::string key_lengths = {};  // not causal: GptAttentionSizes::key_lengths
 };
 

@@ -104,6 +104,38 @@ TEST(ContextStageCosts, EveryDeviceHasThePairsOfTheFlops) {
   }
 }
 
+// With a window those of the device that has most of them: each block of rows and the keys that it
+// sees.
+TEST(ContextStageCosts, WindowsCountThePairsOfTheFullestDevice) {
+  GptAttentionSizes sizes;
+  sizes.name = "attention";
+  sizes.tokens = 720;
+  sizes.hidden = kHidden;
+  sizes.heads = 1;
+  for (const int64_t window : {1, 50, 64, 300, 720}) {
+    sizes.window = window;
+    const LayerSpec layer = GptAttentionSpec(sizes);
+    for (const int64_t c : {1, 2, 3, 4}) {
+      if (sizes.tokens % (2 * c) != 0) continue;
+      int64_t most = 0;
+      for (int64_t part = 0; part < c; ++part) {
+        int64_t pairs = 0;
+        for (const TokenSlice& chunk : ContextPart{c, part, c > 1}.Tokens(sizes.tokens)) {
+          for (int64_t begin = 0; begin < chunk.count; begin += 64) {
+            const int64_t rows = std::min<int64_t>(64, chunk.count - begin);
+            const int64_t first = chunk.first + begin;
+            pairs += rows * (first + rows - std::max<int64_t>(0, first + 1 - window));
+          }
+        }
+        most = std::max(most, pairs);
+      }
+      const Flops scores = ShareOf(layer, 1, TokenSlice(), {1, false, c}).costs.forward -
+                           MatmulFlops(sizes.tokens / c, 4 * kHidden, kHidden);
+      EXPECT_EQ(scores.value(), 2 * MatmulFlops(1, most, kHidden).value()) << window << ", " << c;
+    }
+  }
+}
+
 // Forward and backward of attention at their fullest, by hand: 16 tokens, two devices.
 TEST(ContextStageCosts, PeaksByHand) {
   const ModelGraph graph = Gpt(16);

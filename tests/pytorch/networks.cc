@@ -124,6 +124,36 @@ ComparedNetwork SharedExperts(Sizes sizes) {
   return WithExperts("shared_experts", sizes, c);
 }
 
+// A window in every other block, over keys that heads share.
+ComparedNetwork Windows(Sizes sizes) {
+  GptConfig c = LlamaConfig(Either(sizes, 3, 4), Either(sizes, 18, 256), Either(sizes, 3, 4),
+                            Either(sizes, 23, 688), Either(sizes, 13, 128), Either(sizes, 19, 96));
+  c.kv_heads = 1;
+  c.windows = {Either(sizes, 4, 32), 0};
+  ComparedNetwork n = Named("windows", BuildGpt(c));
+  n.settings = {
+      {"layers", c.layers}, {"heads", c.heads}, {"kv_heads", c.kv_heads}, {"window", c.windows[0]}};
+  return WithBatches(std::move(n), Either(sizes, 3, 4), Either(sizes, 2, 4));
+}
+
+// Latent attention with a low-rank product of queries, a first block without experts.
+ComparedNetwork DeepSeek(Sizes sizes) {
+  GptConfig c = LlamaConfig(Either(sizes, 2, 4), Either(sizes, 18, 256), Either(sizes, 3, 4),
+                            Either(sizes, 23, 344), Either(sizes, 13, 128), Either(sizes, 19, 96));
+  c.latent = Either(sizes, LatentHeads{11, 7, 5, 4, 3}, LatentHeads{96, 64, 48, 16, 48});
+  c.dense_blocks = 1;
+  c.expert_feed_forward = Either(sizes, 7, 86);
+  c.experts.experts = Either(sizes, 6, 16);
+  c.experts.chosen = 2;
+  c.experts.shared = 1;
+  c.experts.sigmoid = true;
+  c.experts.scale = 2;
+  ComparedNetwork n = WithExperts("deepseek", sizes, c);
+  n.settings.erase("kv_heads");
+  n.settings["rope_size"] = c.latent.rope_size;
+  return n;
+}
+
 ComparedNetwork Bert(Sizes sizes) {
   BertConfig c;
   c.layers = Either(sizes, 2, 4);
@@ -359,7 +389,9 @@ std::vector<ComparedNetwork> ComparedNetworks(Sizes sizes) {
                                            Llama(sizes),
                                            Qwen2(sizes),
                                            Mixtral(sizes),
-                                           SharedExperts(sizes)};
+                                           SharedExperts(sizes),
+                                           DeepSeek(sizes),
+                                           Windows(sizes)};
   if (sizes == Sizes::kTable) {
     networks.push_back(With("gpt_adamw", DecayedAdam(), Gpt(sizes, /*tied=*/false)));
     networks.push_back(With("gpt_sgd", NesterovSgd(), Gpt(sizes, /*tied=*/true)));

@@ -219,19 +219,44 @@ def head_norms(w: Weights, name: str, x: Tensor) -> Tensor:
     return (heads * torch.rsqrt(heads.pow(2).mean(-1, keepdim=True) + 1e-5) * gamma).flatten(-2)
 
 
+def latent_attention(w: Weights, name: str, x: Tensor, s: Settings) -> Tensor:
+    """DeepSeek-V2's and V3's: keys and values of all heads from one narrow row, and one key that turns for all."""
+    heads, rope, h = s["heads"], s["rope_size"], rms_norm(w, name, x)
+    q = head_norms(w, f"{name}/qgamma", F.linear(h, w[f"{name}/wqa"])) if f"{name}/wqa" in w else h
+    q = F.linear(q, w[f"{name}/wqb"]).unflatten(-1, (heads, -1))
+    turned = rotate(q[..., :rope].flatten(2), heads).unflatten(-1, (heads, rope))
+    q = torch.cat([turned, q[..., rope:]], dim=-1)
+    latent = head_norms(w, f"{name}/kgamma", F.linear(h, w[f"{name}/wkva"]))
+    own = F.linear(latent, w[f"{name}/wkvb"]).unflatten(-1, (heads, -1))
+    shared = rotate(F.linear(h, w[f"{name}/wkr"]), 1).unsqueeze(2).expand(-1, -1, heads, -1)
+    nope = q.shape[-1] - rope
+    k, v = torch.cat([shared, own[..., :nope]], dim=-1), own[..., nope:]
+    mix = attend(q.flatten(2), k.flatten(2), v.flatten(2), heads, causal(x.shape[1]))
+    return x + F.linear(mix, w[f"{name}/wo"])
+
+
+def grouped_attention(w: Weights, name: str, x: Tensor, s: Settings, hidden_keys: Tensor) -> Tensor:
+    heads, kv_heads = s["heads"], s.get("kv_heads", s["heads"])
+    qkv = F.linear(rms_norm(w, name, x), w[f"{name}/wqkv"], w.get(f"{name}/bqkv"))
+    head_size = qkv.shape[-1] // (heads + 2 * kv_heads)
+    q, k, v = qkv.split([heads * head_size] + 2 * [kv_heads * head_size], dim=-1)
+    q, k = head_norms(w, f"{name}/qgamma", q), head_norms(w, f"{name}/kgamma", k)
+    q, k = rotate(q, heads), rotate(k, kv_heads)
+    k, v = repeated(k, kv_heads, heads // kv_heads), repeated(v, kv_heads, heads // kv_heads)
+    return x + F.linear(attend(q, k, v, heads, hidden_keys), w[f"{name}/wo"])
+
+
 def llama(w: Weights, batch: Batch, s: Settings, table: str = "") -> Tensor:
     x = F.embedding(batch["tokens"], w[table or "embedding/tokens"])
-    hidden_keys = causal(x.shape[1])
-    heads, kv_heads = s["heads"], s.get("kv_heads", s["heads"])
     for i in range(s["layers"]):
         name = f"block{i}/attention"
-        qkv = F.linear(rms_norm(w, name, x), w[f"{name}/wqkv"], w.get(f"{name}/bqkv"))
-        head_size = qkv.shape[-1] // (heads + 2 * kv_heads)
-        q, k, v = qkv.split([heads * head_size] + 2 * [kv_heads * head_size], dim=-1)
-        q, k = head_norms(w, f"{name}/qgamma", q), head_norms(w, f"{name}/kgamma", k)
-        q, k = rotate(q, heads), rotate(k, kv_heads)
-        k, v = repeated(k, kv_heads, heads // kv_heads), repeated(v, kv_heads, heads // kv_heads)
-        x = x + F.linear(attend(q, k, v, heads, hidden_keys), w[f"{name}/wo"])
+        if f"{name}/wkva" in w:
+            x = latent_attention(w, name, x, s)
+        else:  # with windows in every other block, from the first on
+            hidden_keys = causal(x.shape[1])
+            if s.get("window", 0) > 0 and i % 2 == 0:
+                hidden_keys = hidden_keys | ~hidden_keys.new_ones(hidden_keys.shape).triu(1 - s["window"])
+            x = grouped_attention(w, name, x, s, hidden_keys)
         if f"block{i}/experts/router" in w:
             x = experts(w, f"block{i}/experts", x, s)
             continue
@@ -250,6 +275,14 @@ def mixtral(w: Weights, batch: Batch, s: Settings) -> Tensor:
 
 
 def shared_experts(w: Weights, batch: Batch, s: Settings) -> Tensor:
+    return llama(w, batch, s)
+
+
+def deepseek(w: Weights, batch: Batch, s: Settings) -> Tensor:
+    return llama(w, batch, s)
+
+
+def windows(w: Weights, batch: Batch, s: Settings) -> Tensor:
     return llama(w, batch, s)
 
 
@@ -453,7 +486,7 @@ def vgg16(w: Weights, batch: Batch, s: Settings) -> Tensor:
 NETWORKS: dict[str, Callable[[Weights, Batch, Settings], Tensor]] = {
     f.__name__: f for f in (gpt, gpt_tied, bert, transformer, mmt, mmt_modalities, case_study, dlrm,
                             candle_uno, amoebanet_d, resnet, unet, vgg16, llama, qwen2, mixtral,
-                            shared_experts)
+                            shared_experts, deepseek, windows)
 }
 # The same networks with other optimizers.
 NETWORKS |= {"gpt_adamw": gpt, "gpt_sgd": gpt_tied, "mmt_rmsprop": mmt}
