@@ -10,6 +10,8 @@
 #include "experiments/flags.h"
 #include "experiments/waiting.h"
 #include "kernels/comm/follow_up.h"
+#include "models/files/pretrained.h"
+#include "models/graph/layer_spec.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
 
@@ -140,6 +142,25 @@ absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const s
   PIPELAB_RETURN_IF_ERROR(InOption(option, file, training->SetState(*state)));
   if (group == nullptr) return state;
   return FromFirst(group, file, *std::move(state));
+}
+
+absl::StatusOr<TrainingState> StartFromPretrained(absl::string_view option,
+                                                  const std::string& model, ProcessGroup* group,
+                                                  PipelineTraining* training) {
+  const Whereabouts starts(group, "starts from", model);
+  PIPELAB_ASSIGN_OR_RETURN(TrainingState state, training->State());
+  absl::Status own;
+  if (IsFirst(group)) {
+    own = ReadPretrained(option, model, training->graph(),
+                         [&](const ParameterSpec& p, std::vector<float> value) {
+                           const std::string key = absl::StrCat(ValueName(p), "/", kValueState);
+                           state.tensors.at(key).values = std::move(value);
+                           return absl::OkStatus();
+                         });
+  }
+  PIPELAB_RETURN_IF_ERROR(OfAll(group, own));
+  PIPELAB_RETURN_IF_ERROR(training->SetState(state));
+  return state;
 }
 
 }  // namespace pipelab

@@ -48,6 +48,12 @@ absl::StatusOr<TrainingState> ResumeCheckpoint(absl::string_view option, const s
                                                const std::map<std::string, std::string>& settings,
                                                ProcessGroup* group, PipelineTraining* training);
 
+// Gives a training that has done no step the weights beside the config.json that `model` names
+// (models/files/pretrained.h), and returns its state, as above. What the optimizer keeps stays.
+absl::StatusOr<TrainingState> StartFromPretrained(absl::string_view option,
+                                                  const std::string& model, ProcessGroup* group,
+                                                  PipelineTraining* training);
+
 }  // namespace pipelab
 
 #endif  // PIPELAB_EXPERIMENTS_CHECKPOINT_H_

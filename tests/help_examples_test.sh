@@ -1,8 +1,9 @@
 #!/bin/bash
 # Every command of `pipelab --help` has an example there, and it works: in the order of the help, in one folder
-# that is empty but for the rows of runs that `predict` reads and the command line that `evaluate` reads.
+# that is empty but for the rows of runs that `predict` reads, the command line that `evaluate` reads and the weights of `logits`.
 set -euo pipefail
 pipelab=$PWD/$1
+source tests/tiny_llama.sh
 box=$(mktemp -d "${TEST_TMPDIR:-/tmp}/help.XXXXXX")
 trap 'rm -rf "$box"' EXIT
 cd "$box"
@@ -15,6 +16,7 @@ torchrun pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-head
   --max-position-embeddings 2048 --vocab-size 50257 --bf16 --micro-batch-size 1 --global-batch-size 64 \
   --pipeline-model-parallel-size 4 --use-distributed-optimizer
 FLAGS
+tiny_llama llama
 "$pipelab" --help >help.txt || true
 mapfile -t commands < <(sed -n 's/^  \([a-z_]*\): .*/\1/p' help.txt)
 mapfile -t examples < <(sed -n 's/^      pipelab \(.*\)/\1/p' help.txt)

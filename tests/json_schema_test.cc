@@ -136,6 +136,16 @@ TEST(JsonSchema, SearchFollowsIt) {
   EXPECT_EQ(Schema().Check(found, "found"), "");
 }
 
+TEST(JsonSchema, LogitsFollowIt) {
+  const std::string folder = JoinPath(testing::TempDir(), "llama");
+  const std::string make = absl::StrCat("source tests/tiny_llama.sh; tiny_llama ", folder);
+  ASSERT_EQ(RunProcess({"/bin/bash", "-c", make}).value().exit_code, 0);
+  const json logits =
+      OutputOf({"logits", absl::StrCat("--model=", folder, "/config.json"), "--tokens=1,2"});
+  EXPECT_EQ(Schema().Check(logits, "logits"), "");
+  EXPECT_EQ(logits["logits"].size(), 8192);
+}
+
 TEST(JsonSchema, EvaluateFollowsIt) {
   const json evaluated = OutputOf(
       {"evaluate", kCluster, "--devices=8", "--top=2",

@@ -2,6 +2,7 @@
 # pipelab as other programs call it: training under a schedule or a plan, and errors with their exit codes.
 set -euo pipefail
 source tests/shell_checks.sh
+source tests/tiny_llama.sh
 source tests/pipelab_checks.sh
 
 # Devices of a build without CUDA count what their graphs did, and lose nothing by them.
@@ -85,4 +86,17 @@ assert len(run["ranks"]) == 2 and run["ranks"][0]["sent_bytes"] > 0 and run["mic
 CHECK
 }
 check "a run as JSON" trained_json
+
+# All words are alike to the model: a loss of log(8192), serially, in stages and in copies.
+pretrained() {
+  tiny_llama llama
+  prints 'losses: bit-equal' run 1f1b:P=2,M=2 --model=llama/config.json@8 --pretrained --steps=2 || return 1
+  grep -Eq '^ +1 +9\.0109133472[0-9]+ +9\.0109133472' stdout || { cat stdout; return 1; }
+  prints 'losses: ' run gpipe:P=1,D=2,M=1 --model=llama/@8 --pretrained --steps=1 || return 1
+  prints 'loss: 9.010913 nats per token, of 4' logits --model=llama/config.json@3 --tokens=1,2,3,4,5 --top=2 || return 1
+  grep -q '5 tokens in 2 samples of 3' stdout && grep -Eq '^ +1 +0.000000 +0.000122$' stdout || { cat stdout; return 1; }
+  echo '7 8191, 9' >ids.txt
+  prints '3 tokens in 1 samples of 3' logits --model=llama/ --tokens=ids.txt || return 1
+}
+check "published weights" pretrained
 exit $((failures > 0))

@@ -7,6 +7,7 @@ set -euo pipefail
 table=$PWD/tests/testdata/wrong_use.txt
 recipes=$PWD/tests/testdata/wrong_recipes.txt
 source tests/shell_checks.sh
+source tests/tiny_llama.sh
 source tests/pipelab_checks.sh
 
 # says CODE LINE ARG...
@@ -20,6 +21,7 @@ says() {
   [[ $line == "$expected" ]] || { echo "said:     $line"; echo "expected: $expected"; return 1; }
 }
 
+tiny_llama llama
 echo '{}' >empty.json
 echo '{"name": ' >broken.json
 cat >wrong.json <<'FILE'

@@ -94,12 +94,13 @@ std::vector<Command> CommandsOfSchedules(const OptionGroups& g) {
        &ShowCommand},
       {"run", "trains a network under a schedule or a plan and compares it with serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
-       Join({g.schedule,
-             g.plan_model,
-             g.optimizer,
-             {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel",
-              "data", "batch_norm", "layout", "sequence_parallel", "backend", "dtype",
-              "cuda_graphs", "checkpoint", "checkpoint_every", "resume", "json_out"}}),
+       Join(
+           {g.schedule,
+            g.plan_model,
+            g.optimizer,
+            {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel",
+             "data", "batch_norm", "layout", "sequence_parallel", "backend", "dtype", "cuda_graphs",
+             "checkpoint", "checkpoint_every", "resume", "pretrained", "json_out"}}),
        &RunCommand},
   };
 }
@@ -132,6 +133,11 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
        "check_plan --plan=plan.json --model=mmt-small --cluster=summit-4gpu --devices=8 "
        "--micro_batch_size=2",
        Join({g.plan_problem, {"plan", "json_out"}}), &CheckPlanCommand},
+      {"logits",
+       "what a language model with published weights says after given tokens, and its loss",
+       "logits --model=llama/config.json --tokens=464,2068,7586",
+       {"model", "tokens", "top", "backend", "dtype", "json_out"},
+       &LogitsCommand},
       {"predict",
        "times and memory of training iterations of a GPT on a cluster, one per row of a file",
        "predict --rows=runs.csv --cluster=dgx-a100 --csv_out=-",

@@ -45,7 +45,7 @@ struct Trained {
   SchemeResult result;  // losses, and what they must equal
   Trace trace;          // of the last step
   Trace predicted;      // of the program's devices
-  TrainingState from;   // of --resume's file, or none
+  TrainingState from;   // of --resume's file, or with --pretrained's weights, or none
   std::vector<ComputeDevice::Counts> counts;
   ModelGraph graph;        // as it was trained: with local heads
   SerialOptions serial;    // what a plain loop must do to have the same losses
@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<double>> TrainSerially(const RunInput& study, int mic
   const std::unique_ptr<Backend> backend = on[0].make_backend(&arena);
   PIPELAB_ASSIGN_OR_RETURN(auto trainer,
                            SerialTrainer::Create(trained.graph, backend.get(), options));
-  if (trained.from.step > 0) {
+  if (!trained.from.tensors.empty()) {
     TrainingState from = trained.from;
     // An asynchronous schedule that no rule is known of has done more of them.
     if (!trained.has_serial) from.optimizer_steps = from.step;
@@ -100,6 +100,10 @@ absl::Status TrainSteps(const RunInput& study, ProcessGroup* group, PipelineTrai
       return absl::InvalidArgumentError(absl::StrCat("--steps=", study.steps, ": ", study.resume,
                                                      " has done ", trained->from.step, " already"));
     }
+  }
+  if (!study.pretrained.empty()) {
+    PIPELAB_ASSIGN_OR_RETURN(trained->from,
+                             StartFromPretrained("--model", study.pretrained, group, training));
   }
   std::vector<Nanoseconds> times;
   for (int64_t step = trained->from.step + 1; step <= study.steps; ++step) {

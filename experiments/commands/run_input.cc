@@ -50,6 +50,8 @@ ABSL_FLAG(int, wait_limit_s, 60, "seconds that a device waits for another before
 ABSL_FLAG(std::string, checkpoint, "",
           "file to which the training is written at its end; empty: none");
 ABSL_FLAG(int, checkpoint_every, 0, "steps between checkpoints; 0: none");
+ABSL_FLAG(bool, pretrained, false,
+          "start from the weights (safetensors) beside --model's config.json (docs/models.md)");
 ABSL_FLAG(std::string, resume, "",
           "checkpoint to resume from, under any schedule, on any devices, in any number of "
           "processes; --steps includes its steps");
@@ -72,6 +74,18 @@ absl::Status TakeCheckpointFlags(RunInput* study) {
         study->checkpoint_every < 0 ? ": must be at least 0" : ": give --checkpoint=FILE"));
   }
   if (!checkpoint.empty()) study->checkpoint = ResolveOutputPath(checkpoint, "");
+  if (absl::GetFlag(FLAGS_pretrained)) {
+    if (!resume.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--pretrained=true: the weights are those of --resume=", resume,
+                       "; give one of the two"));
+    }
+    study->pretrained = absl::GetFlag(FLAGS_model);
+    if (study->pretrained.empty()) {
+      return absl::InvalidArgumentError(
+          "--pretrained=true: requires --model=config.json, with safetensors files beside it");
+    }
+  }
   if (!resume.empty()) study->resume = ResolveOutputPath(resume, "");
   return absl::OkStatus();
 }

@@ -49,6 +49,7 @@ struct RunInput {
   ComputeDevices devices;
   absl::Duration wait_limit;
   std::string checkpoint, resume;  // files; empty: none
+  std::string pretrained;          // the model whose published weights it starts from; empty: none
   int checkpoint_every = 0;        // steps; 0: at the end alone
 
   // What a checkpoint must have in common with the training that goes on from it.

@@ -5,6 +5,7 @@
 #include "gtest/gtest.h"
 #include "models/checkpoint/safetensors.h"
 #include "models/checkpoint/training_state.h"
+#include "models/checkpoint/weight_files.h"
 #include "tools/base/fuzz_mutations.h"
 
 namespace pipelab {
@@ -27,6 +28,13 @@ TEST(SafetensorsFuzz, TwentyThousandMutations) {
   ASSERT_TRUE(ParseTrainingState(samples[2], "f").ok());
   for (const std::string& sample : samples) ASSERT_TRUE(ParseSafetensors(sample, "f").ok());
   RunMutations(samples, 20000);
+}
+
+TEST(ShardIndexFuzz, TwentyThousandMutations) {
+  const std::string index = R"({"metadata":{"total_size":8},"weight_map":{)"
+                            R"("a":"model-00001-of-00002.safetensors","b":"x.safetensors"}})";
+  ASSERT_TRUE(ParseShardIndex(index, "f").ok());
+  RunMutations({index}, 20000);
 }
 
 }  // namespace

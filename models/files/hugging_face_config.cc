@@ -40,11 +40,13 @@ class ConfigReader {
     GptConfig c = LlamaConfig(1, 1, 1, 1, 1, 1);
     PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
     PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("hidden_size", kMostHidden));
-    PIPELAB_RETURN_IF_ERROR(TakeHeads(&c));
+    // Where the file does not say it.
+    const int64_t head_size = type == "gemma" ? 256 : type == "qwen3" ? 128 : 0;
+    PIPELAB_RETURN_IF_ERROR(TakeHeads(head_size, &c));
     PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("intermediate_size", 64 * kMostHidden));
     PIPELAB_ASSIGN_OR_RETURN(c.vocabulary, Size("vocab_size", kMostVocabulary));
-    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", false));
-    PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"silu"}));
+    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", type == "gemma"));
+    PIPELAB_RETURN_IF_ERROR(TakeActivation(type, &c));
     PIPELAB_ASSIGN_OR_RETURN(c.tokens, Tokens("max_position_embeddings"));
     if (type == "qwen2") {
       c.biases = Biases::kQueryKeyValue;
@@ -89,7 +91,33 @@ class ConfigReader {
                        "; nearest: ", NearestDivisor(heads, hidden));
   }
 
-  absl::Status TakeHeads(GptConfig* c) const {
+  // Gemma's first files say "gelu" and mean its tanh form, which "hidden_activation" says since.
+  absl::Status TakeActivation(absl::string_view type, GptConfig* c) const {
+    if (type != "gemma") return OneOf("hidden_act", {"silu"});
+    c->feed_forward_kind = FeedForwardKind::kGeGlu;
+    if (!file_.HasValue("hidden_activation")) {
+      return OneOf("hidden_act", {"gelu", "gelu_pytorch_tanh"});
+    }
+    return OneOf("hidden_activation", {"gelu_pytorch_tanh"});
+  }
+
+  // The base of rotary positions is in an object of its own in newer files.
+  absl::Status TakeRotaryBase(GptConfig* c) const {
+    if (file_.HasObject("rope_parameters")) {
+      PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file_.Object("rope_parameters"));
+      return TakeBase(rotary, c);
+    }
+    return TakeBase(file_, c);
+  }
+  static absl::Status TakeBase(const JsonObject& of, GptConfig* c) {
+    if (!of.HasValue("rope_theta")) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(c->rotary_base, of.Number("rope_theta"));
+    if (c->rotary_base >= 1 && c->rotary_base <= 1e12) return absl::OkStatus();
+    return of.Error("rope_theta", c->rotary_base, ": must be from 1 to 1e12");
+  }
+
+  // `head_size` counts where the file has none; 0: the hidden size over the heads.
+  absl::Status TakeHeads(int64_t head_size, GptConfig* c) const {
     constexpr absl::string_view kHeads = "num_attention_heads", kKeyHeads = "num_key_value_heads";
     PIPELAB_ASSIGN_OR_RETURN(c->heads, Heads(kHeads));
     PIPELAB_ASSIGN_OR_RETURN(c->kv_heads, Size(kKeyHeads, kMostHidden, c->heads));
@@ -97,21 +125,16 @@ class ConfigReader {
       return file_.Error(kKeyHeads, c->kv_heads, ": must divide ", kHeads, ", ", c->heads,
                          "; nearest: ", NearestDivisor(c->kv_heads, c->heads));
     }
-    if (!file_.HasValue("head_dim")) {
+    if (!file_.HasValue("head_dim") && head_size == 0) {
       PIPELAB_RETURN_IF_ERROR(DividesHidden(kHeads, c->heads, c->hidden));
+      head_size = c->hidden / c->heads;
     }
-    PIPELAB_ASSIGN_OR_RETURN(c->head_size, Size("head_dim", kMostHidden, c->hidden / c->heads));
+    PIPELAB_ASSIGN_OR_RETURN(c->head_size, Size("head_dim", kMostHidden, head_size));
     if (c->head_size % 2 != 0) {
       return file_.Error(file_.HasValue("head_dim") ? "head_dim" : kHeads, "heads of ",
                          c->head_size, " numbers; rotary positions take an even number");
     }
-    if (file_.HasValue("rope_theta")) {
-      PIPELAB_ASSIGN_OR_RETURN(c->rotary_base, file_.Number("rope_theta"));
-      if (!(c->rotary_base >= 1 && c->rotary_base <= 1e12)) {
-        return file_.Error("rope_theta", c->rotary_base, ": must be from 1 to 1e12");
-      }
-    }
-    return absl::OkStatus();
+    return TakeRotaryBase(c);
   }
 
   absl::Status TakeExperts(absl::string_view key, GptConfig* c) const {
@@ -204,11 +227,16 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
                                                 int64_t tokens) {
   PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
   PIPELAB_ASSIGN_OR_RETURN(const std::string type, file.String("model_type"));
-  const std::vector<absl::string_view> types = {"gpt2",  "llama", "mistral",  "mixtral",
-                                                "qwen2", "qwen3", "qwen3_moe"};
+  const std::vector<absl::string_view> types = {"gpt2",  "llama", "mistral",   "mixtral",
+                                                "qwen2", "qwen3", "qwen3_moe", "gemma"};
   if (type == "gpt2") return ConfigReader(std::move(file), tokens).Gpt2();
   if (std::find(types.begin(), types.end(), type) != types.end()) {
     return ConfigReader(std::move(file), tokens).Llama(type);
+  }
+  if (absl::StartsWith(type, "gemma")) {
+    return file.Error("model_type", "\"", type,
+                      "\": no layer has its soft-capped scores and norms behind half blocks; "
+                      "of this family there is gemma");
   }
   return file.Error("model_type", "\"", type, "\": no model of this type can be made",
                     NearestOrAll(type, types));

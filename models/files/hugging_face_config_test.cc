@@ -57,6 +57,13 @@ constexpr char kQwen3Moe[] = R"({
   "num_hidden_layers": 48, "num_key_value_heads": 4, "rope_theta": 1000000.0,
   "sliding_window": null, "tie_word_embeddings": false, "use_sliding_window": false,
   "vocab_size": 151936})";
+// The first files of Gemma say "gelu".
+constexpr char kGemma2b[] = R"({
+  "model_type": "gemma", "attention_bias": false, "head_dim": 256, "hidden_act": "gelu",
+  "hidden_activation": null, "hidden_size": 2048, "intermediate_size": 16384,
+  "max_position_embeddings": 8192, "num_attention_heads": 8, "num_hidden_layers": 18,
+  "num_key_value_heads": 1, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000.0,
+  "vocab_size": 256000})";
 constexpr char kGpt2[] = R"({
   "model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 1024, "n_embd": 768,
   "n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257})";
@@ -84,14 +91,16 @@ TEST(HuggingFaceConfig, CountsToTheLastParameter) {
   EXPECT_EQ(CountOf(kQwen3), 596049920);
   EXPECT_EQ(CountOf(kQwen3Moe), 30532122624);
   EXPECT_EQ(CountOf(kGpt2), 124439808);
+  EXPECT_EQ(CountOf(kGemma2b), 2506172416);
+  EXPECT_EQ(FindModel("--model", "gemma-7b")->num_parameters(), 8537680896);
 }
 
 TEST(HuggingFaceConfig, IsTheModelOfTheSameName) {
   for (const auto& [config, name] :
        {std::make_pair(kLlama3, "llama-3-8b@2048"), std::make_pair(kMistral, "mistral-7b@2048"),
         std::make_pair(kQwen2, "qwen2.5-0.5b@2048"), std::make_pair(kMixtral, "mixtral-8x7b@2048"),
-        std::make_pair(kQwen3, "qwen3-0.6b@2048"),
-        std::make_pair(kQwen3Moe, "qwen3-30b-a3b@2048")}) {
+        std::make_pair(kQwen3, "qwen3-0.6b@2048"), std::make_pair(kQwen3Moe, "qwen3-30b-a3b@2048"),
+        std::make_pair(kGemma2b, "gemma-2b@2048")}) {
     ModelFileOptions options;
     options.tokens = 2048;
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph read, ParseModel(config, "c", "c", options));
@@ -112,6 +121,16 @@ TEST(HuggingFaceConfig, SamplesAreAsLongAsAsked) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const GptConfig some, ReadHuggingFaceConfig(root, "c", 100));
   EXPECT_EQ(some.tokens, 100);
   EXPECT_EQ(some.rotary_base, 500000);
+}
+
+// As newer versions of transformers write it.
+TEST(HuggingFaceConfig, RotaryBaseMayBeInAnObject) {
+  const std::string text =
+      Replaced(kLlama3, R"("rope_theta": 500000.0)",
+               R"("rope_parameters": {"rope_theta": 400000.0, "rope_type": "default"})");
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const nlohmann::json root, ParseJson(text, "c"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GptConfig c, ReadHuggingFaceConfig(root, "c"));
+  EXPECT_EQ(c.rotary_base, 400000);
 }
 
 TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
@@ -150,6 +169,19 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   EXPECT_EQ(llama("8192", "10000000"),
             "c.json: max_position_embeddings: 10000000: must be at most 1048576; give the length "
             "of a sample, @4096");
+  EXPECT_EQ(message(Replaced(kLlama3, R"("rope_theta": 500000.0)",
+                             R"("rope_parameters": {"rope_theta": 0})")),
+            "c.json: rope_parameters.rope_theta: 0: must be from 1 to 1e12");
+  const auto gemma = [&](const char* from, const char* to) {
+    return message(Replaced(kGemma2b, from, to));
+  };
+  EXPECT_EQ(gemma("\"gemma\"", "\"gemma2\""),
+            "c.json: model_type: \"gemma2\": no layer has its soft-capped scores and norms behind "
+            "half blocks; of this family there is gemma");
+  EXPECT_EQ(gemma("\"gelu\"", "\"silu\""),
+            "c.json: hidden_act: \"silu\": no layer has it; must be gelu or gelu_pytorch_tanh");
+  EXPECT_EQ(gemma("\"hidden_activation\": null", "\"hidden_activation\": \"gelu\""),
+            "c.json: hidden_activation: \"gelu\": no layer has it; must be gelu_pytorch_tanh");
   const auto windows = [&](const char* types) {
     return message(Replaced(kMistral, "\"sliding_window\": 4096",
                             absl::StrCat("\"sliding_window\": 4096, \"layer_types\": ", types)));

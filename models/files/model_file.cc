@@ -61,6 +61,12 @@ absl::StatusOr<ModelGraph> FromConfig(const nlohmann::json& root, absl::string_v
   return graph;
 }
 
+// "dir/config.json" of a folder.
+std::string FileOf(absl::string_view path) {
+  std::string file = ResolveOutputPath(path, "");
+  return IsDirectory(file) ? JoinPath(file, "config.json") : file;
+}
+
 bool IsModelFile(absl::string_view word) {
   return absl::StrContains(word, "/") || absl::EndsWith(word, ".json") ||
          absl::EndsWith(word, ".txt");
@@ -89,6 +95,12 @@ absl::Status NoTokens(absl::string_view what) {
 
 }  // namespace
 
+std::string ModelPath(absl::string_view word) {
+  const size_t at = word.rfind('@');
+  const bool ends = at != absl::string_view::npos && !absl::StrContains(word.substr(at), "/");
+  return FileOf(ends ? word.substr(0, at) : word);
+}
+
 absl::StatusOr<LayerList> ParseModelAsList(absl::string_view text, absl::string_view what,
                                            absl::string_view name,
                                            const ModelFileOptions& options) {
@@ -112,7 +124,7 @@ absl::StatusOr<ModelGraph> ParseModel(absl::string_view text, absl::string_view 
 absl::StatusOr<ModelGraph> ReadModelFile(absl::string_view option, absl::string_view path,
                                          const ModelFileOptions& options) {
   const std::string what = absl::StrCat(option, "=", path);
-  const absl::StatusOr<std::string> text = ReadTextFile(ResolveOutputPath(path, ""));
+  const absl::StatusOr<std::string> text = ReadTextFile(FileOf(path));
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat(what, ": ", text.status().message()));
   }
@@ -143,7 +155,7 @@ absl::StatusOr<GptConfig> FindLanguageModel(absl::string_view option, absl::stri
   const std::string what = absl::StrCat(option, "=", word);
   PIPELAB_ASSIGN_OR_RETURN(const int64_t tokens, TakeTokens(option, &word));
   if (IsModelFile(word)) {
-    PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(ResolveOutputPath(word, "")));
+    PIPELAB_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(FileOf(word)));
     PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, what));
     if (IsHuggingFaceConfig(root)) return ReadHuggingFaceConfig(root, what, tokens);
   }

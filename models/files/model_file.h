@@ -13,6 +13,7 @@
 #define PIPELAB_MODELS_FILES_MODEL_FILE_H_
 
 #include <cstdint>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -37,7 +38,12 @@ absl::StatusOr<ModelGraph> FindModel(absl::string_view option, absl::string_view
 // The same as sizes: of a language model by name or a config.json alone.
 absl::StatusOr<GptConfig> FindLanguageModel(absl::string_view option, absl::string_view word);
 
-// A relative path starts at the user's folder (tools/base/file.h).
+// The file that a word names: without "@4096" at its end, from the user's folder, and a folder's
+// config.json.
+std::string ModelPath(absl::string_view word);
+
+// A relative path starts at the user's folder (tools/base/file.h). A folder stands for the
+// config.json in it.
 absl::StatusOr<ModelGraph> ReadModelFile(absl::string_view option, absl::string_view path,
                                          const ModelFileOptions& options = ModelFileOptions());
 

@@ -133,6 +133,20 @@ GptConfig Qwen2(bool tied, GptConfig c) {
   return c;
 }
 
+// Heads as wide as 256 numbers, GELU gates, one table: of 256000 words, as the weights have it, where
+// the paper counts 256128.
+void AddGemma(Models* models) {
+  const auto add = [&](const char* name, double printed, int64_t kv_heads, GptConfig c) {
+    c.kv_heads = kv_heads;
+    c.head_size = 256;
+    c.feed_forward_kind = FeedForwardKind::kGeGlu;
+    c.tied_embeddings = true;
+    Add(name, "Gemma Team 2024, Tables 1 and 2", printed, 0.1e9, "256000 words", c, models);
+  };
+  add("gemma-2b", 2.5e9, 1, LlamaConfig(18, 2048, 8, 16384, 8192, 256000));
+  add("gemma-7b", 8.5e9, 16, LlamaConfig(28, 3072, 16, 24576, 8192, 256000));
+}
+
 // Later models with Llama's blocks. Counts are those that the sources print; published_test.cc has
 // those of the weights.
 void AddLlamaBlocks(Models* models) {
@@ -360,6 +374,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddGpt(all);
     AddLlama(all);
     AddLlamaBlocks(all);
+    AddGemma(all);
     AddExpertModels(all);
     AddLatentModels(all);
     AddBert(all);

@@ -68,6 +68,9 @@ TEST(Published, LlamaToTheLastParameter) {
   EXPECT_EQ(CountOf("qwen2.5-7b"), 7615616512);
   EXPECT_EQ(CountOf("qwen2.5-32b"), 32763876352);
   EXPECT_EQ(CountOf("qwen2.5-72b"), 72706203648);
+  // Table 2 of Gemma's paper has those that are no embeddings.
+  EXPECT_EQ(CountOf("gemma-2b"), int64_t{256000} * 2048 + 1981884416);
+  EXPECT_EQ(CountOf("gemma-7b"), int64_t{256000} * 3072 + 7751248896);
 }
 
 TEST(Published, ExpertsToTheLastParameter) {

@@ -1,0 +1,107 @@
+#include "models/files/hugging_face_families.h"
+
+#include <algorithm>
+
+namespace pipelab {
+namespace {
+
+constexpr WeightLayout kSame = WeightLayout::kSame, kTurned = WeightLayout::kTransposed,
+                       kFirst = WeightLayout::kFirstRows;
+constexpr WeightScale kNone = WeightScale::kNone, kStream = WeightScale::kStream,
+                      kTable = WeightScale::kTable, kHead = WeightScale::kHeadNorm,
+                      kQk = WeightScale::kQueriesAndKeys;
+
+// c_attn has q, k and v side by side, and every product is [in, out].
+std::vector<WeightRule> Gpt2() {
+  return {
+      {"embedding/tokens", "wte.weight", kSame, kTable},
+      {"embedding/positions", "wpe.weight", kFirst, kStream},
+      {"block#/attention/gamma", "h.#.ln_1.weight"},
+      {"block#/attention/beta", "h.#.ln_1.bias"},
+      {"block#/attention/wqkv", "h.#.attn.c_attn.weight"},
+      {"block#/attention/bqkv", "h.#.attn.c_attn.bias"},
+      {"block#/attention/wo", "h.#.attn.c_proj.weight", kSame, kStream},
+      {"block#/attention/bo", "h.#.attn.c_proj.bias", kSame, kStream},
+      {"block#/mlp/gamma", "h.#.ln_2.weight"},
+      {"block#/mlp/beta", "h.#.ln_2.bias"},
+      {"block#/mlp/w1", "h.#.mlp.c_fc.weight"},
+      {"block#/mlp/b1", "h.#.mlp.c_fc.bias"},
+      {"block#/mlp/w2", "h.#.mlp.c_proj.weight", kSame, kStream},
+      {"block#/mlp/b2", "h.#.mlp.c_proj.bias", kSame, kStream},
+      {"head/gamma", "ln_f.weight", kSame, kHead},
+      {"head/beta", "ln_f.bias", kSame, kHead},
+      {"head/table", "lm_head.weight"},
+  };
+}
+
+// Llama's, and of all that took its names: q and k turn by halves of a head, as here.
+std::vector<WeightRule> Llama() {
+  return {
+      {"embedding/tokens", "embed_tokens.weight", kSame, kTable},
+      {"block#/attention/gamma", "layers.#.input_layernorm.weight"},
+      {"block#/attention/wqkv", "layers.#.self_attn.{q,k,v}_proj.weight", kTurned, kQk},
+      {"block#/attention/bqkv", "layers.#.self_attn.{q,k,v}_proj.bias", kSame, kQk},
+      {"block#/attention/wo", "layers.#.self_attn.o_proj.weight", kTurned, kStream},
+      {"block#/attention/bo", "layers.#.self_attn.o_proj.bias", kSame, kStream},
+      {"block#/attention/qgamma", "layers.#.self_attn.q_norm.weight"},
+      {"block#/attention/kgamma", "layers.#.self_attn.k_norm.weight"},
+      {"block#/mlp/gamma", "layers.#.post_attention_layernorm.weight"},
+      {"block#/mlp/w1", "layers.#.mlp.{gate,up}_proj.weight", kTurned},
+      {"block#/mlp/b1", "layers.#.mlp.{gate,up}_proj.bias"},
+      {"block#/mlp/w2", "layers.#.mlp.down_proj.weight", kTurned, kStream},
+      {"block#/mlp/b2", "layers.#.mlp.down_proj.bias", kSame, kStream},
+      {"head/gamma", "norm.weight", kSame, kHead},
+      {"head/table", "lm_head.weight"},
+  };
+}
+
+std::vector<WeightRule> LlamaAnd(std::vector<WeightRule> experts) {
+  std::vector<WeightRule> rules = Llama();
+  rules.insert(rules.end(), experts.begin(), experts.end());
+  return rules;
+}
+
+std::vector<WeightFamily> MakeFamilies() {
+  const std::vector<absl::string_view> masks = {".attn.bias", ".attn.masked_bias"};
+  const std::vector<absl::string_view> frequencies = {".rotary_emb.inv_freq"};
+  WeightFamily gpt2 = {{"gpt2"}, "transformer.", "layer_norm_epsilon", 1e-5, false, false, Gpt2()};
+  gpt2.no_weights = masks;
+  WeightFamily llama = {{"llama", "mistral", "qwen2", "qwen3"}, "model.", "rms_norm_eps", 1e-6};
+  llama.rules = Llama();
+  llama.no_weights = frequencies;
+  WeightFamily gemma = llama;
+  gemma.types = {"gemma"};
+  gemma.gammas_about_one = gemma.scaled_embedding = true;
+  WeightFamily mixtral = llama;
+  mixtral.types = {"mixtral"};
+  mixtral.epsilon = 1e-5;
+  mixtral.rules = LlamaAnd({
+      {"block#/experts/gamma", "layers.#.post_attention_layernorm.weight"},
+      {"block#/experts/router", "layers.#.block_sparse_moe.gate.weight", kTurned},
+      {"block#/experts/w1", "layers.#.block_sparse_moe.experts.*.{w1,w3}.weight", kTurned},
+      {"block#/experts/w2", "layers.#.block_sparse_moe.experts.*.w2.weight", kTurned, kStream},
+  });
+  WeightFamily qwen3_moe = llama;
+  qwen3_moe.types = {"qwen3_moe"};
+  qwen3_moe.rules = LlamaAnd({
+      {"block#/experts/gamma", "layers.#.post_attention_layernorm.weight"},
+      {"block#/experts/router", "layers.#.mlp.gate.weight", kTurned},
+      {"block#/experts/w1", "layers.#.mlp.experts.*.{gate,up}_proj.weight", kTurned},
+      {"block#/experts/w2", "layers.#.mlp.experts.*.down_proj.weight", kTurned, kStream},
+  });
+  return {gpt2, llama, gemma, mixtral, qwen3_moe};
+}
+
+}  // namespace
+
+const WeightFamily* FindWeightFamily(absl::string_view model_type) {
+  static const auto& families = *new std::vector<WeightFamily>(MakeFamilies());
+  for (const WeightFamily& family : families) {
+    if (std::find(family.types.begin(), family.types.end(), model_type) != family.types.end()) {
+      return &family;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace pipelab

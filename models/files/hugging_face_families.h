@@ -1,0 +1,54 @@
+// Which tensors of transformers' files become which parameter of a model: a table for each family
+// (hugging_face_weights.h reads by it).
+#ifndef PIPELAB_MODELS_FILES_HUGGING_FACE_FAMILIES_H_
+#define PIPELAB_MODELS_FILES_HUGGING_FACE_FAMILIES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace pipelab {
+
+enum class WeightLayout : uint8_t {
+  kSame,        // [in, out], a vector or a table
+  kTransposed,  // [out, in], as torch.nn.Linear has it
+  kFirstRows,   // a table of at least as many rows
+};
+
+// By what numbers are multiplied, see hugging_face_weights.h.
+enum class WeightScale : uint8_t {
+  kNone,
+  kStream,          // what is added to the residual stream
+  kTable,           // the token table
+  kHeadNorm,        // what is in front of a head that shares the table
+  kQueriesAndKeys,  // q and k of q, k, v, where they have norms
+};
+
+struct WeightRule {
+  // "block#/mlp/w1", with a block's number for #.
+  absl::string_view ours;
+  // The same with an expert's number for *, whose tensors are one behind the other in ours; and
+  // with tensors that are side by side in {}.
+  absl::string_view theirs;
+  WeightLayout layout = WeightLayout::kSame;
+  WeightScale scale = WeightScale::kNone;
+};
+
+struct WeightFamily {
+  std::vector<absl::string_view> types;  // of the config.json
+  absl::string_view prefix;              // of the names, in files that have a head
+  // Of the norms, in the config.json; and where that does not say it.
+  absl::string_view epsilon_key;
+  double epsilon = 0;
+  bool gammas_about_one = false, scaled_embedding = false;
+  std::vector<WeightRule> rules = {};
+  std::vector<absl::string_view> no_weights = {};  // endings of names
+};
+
+// Null where there is none.
+const WeightFamily* FindWeightFamily(absl::string_view model_type);
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_FILES_HUGGING_FACE_FAMILIES_H_

@@ -1,0 +1,267 @@
+#include "models/files/hugging_face_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/types/span.h"
+#include "models/files/hugging_face_families.h"
+#include "tools/base/did_you_mean.h"
+#include "tools/base/json_object.h"
+#include "tools/base/status_macros.h"
+
+namespace pipelab {
+namespace {
+
+constexpr double kNormEpsilon = 1e-5;  // of every norm here (kernels/backend.h)
+
+// "block#/mlp/w1" and "3" of "block3/mlp/w1".
+std::pair<std::string, std::string> PatternOf(absl::string_view name) {
+  constexpr absl::string_view kBlock = "block";
+  const size_t slash = name.find('/');
+  if (!absl::StartsWith(name, kBlock) || slash == absl::string_view::npos) {
+    return {std::string(name), ""};
+  }
+  return {absl::StrCat(kBlock, "#", name.substr(slash)),
+          std::string(name.substr(kBlock.size(), slash - kBlock.size()))};
+}
+
+// "a{x,y}b" as "axb" and "ayb".
+std::vector<std::string> PartsOf(const std::string& pattern) {
+  const size_t begin = pattern.find('{'), end = pattern.find('}');
+  if (begin == std::string::npos) return {pattern};
+  std::vector<std::string> parts;
+  for (absl::string_view part : absl::StrSplit(pattern.substr(begin + 1, end - begin - 1), ',')) {
+    parts.push_back(absl::StrCat(pattern.substr(0, begin), part, pattern.substr(end + 1)));
+  }
+  return parts;
+}
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+class Reader {
+ public:
+  Reader(const WeightFamily& family, const ModelGraph& graph, const WeightFiles& files)
+      : family_(family), graph_(graph), files_(files) {}
+
+  // The norms' epsilon of the file becomes the scale of the residual stream.
+  void SetEpsilon(double epsilon) { stream_ = std::sqrt(kNormEpsilon / epsilon); }
+
+  absl::Status Read(const TakeWeight& take) {
+    for (const LayerSpec& layer : graph_.layers) {
+      for (const ParameterSpec& p : layer.parameters) {
+        tied_ = tied_ || !p.tie.empty();
+        normed_heads_ = normed_heads_ || absl::EndsWith(p.name, "/qgamma");
+      }
+    }
+    for (const bool collecting : {true, false}) {
+      collecting_ = collecting;
+      std::set<std::string> done;
+      for (const LayerSpec& layer : graph_.layers) {
+        for (const ParameterSpec& p : layer.parameters) {
+          if (!done.insert(ValueName(p)).second) continue;
+          PIPELAB_ASSIGN_OR_RETURN(std::vector<float> value, Value(p));
+          if (!collecting) PIPELAB_RETURN_IF_ERROR(take(p, std::move(value)));
+        }
+      }
+    }
+    return CheckAllTaken();
+  }
+
+ private:
+  // A tensor, or a part of it, that lies side by side with others in a parameter.
+  struct Part {
+    std::string name;
+    int64_t rows, width, column;
+    double scale;
+  };
+
+  template <class... Words>
+  absl::Status Error(const Words&... words) const {
+    return absl::InvalidArgumentError(absl::StrCat(files_.path(), ": ", words...));
+  }
+
+  // The file's name of a tensor, which may be without the family's prefix.
+  std::string NameIn(const std::string& name) const {
+    const std::string with = absl::StrCat(family_.prefix, name);
+    return files_.tensors().count(name) > 0 && files_.tensors().count(with) == 0 ? name : with;
+  }
+
+  double TableScale(const ParameterSpec& table) const {
+    return stream_ *
+           (family_.scaled_embedding ? std::sqrt(static_cast<double>(table.shape.back())) : 1);
+  }
+
+  double ScaleOf(const WeightRule& rule, size_t part) const {
+    switch (rule.scale) {
+      case WeightScale::kNone:
+        return 1;
+      case WeightScale::kStream:
+        return stream_;
+      case WeightScale::kTable:
+        return TableScale(graph_.layers[0].parameters[0]);
+      case WeightScale::kHeadNorm:
+        return tied_ ? 1 / TableScale(graph_.layers[0].parameters[0]) : 1;
+      case WeightScale::kQueriesAndKeys:
+        return normed_heads_ && part < 2 ? stream_ : 1;
+    }
+    return 1;
+  }
+
+  absl::StatusOr<std::vector<float>> Value(const ParameterSpec& p) {
+    const auto [pattern, block] = PatternOf(p.name);
+    const auto rule =
+        std::find_if(family_.rules.begin(), family_.rules.end(),
+                     [&, &wanted = pattern](const WeightRule& r) { return r.ours == wanted; });
+    if (rule == family_.rules.end()) {
+      return Error("no weights of ", family_.types[0], " are the parameter \"", p.name, "\"");
+    }
+    const std::string theirs = absl::StrReplaceAll(rule->theirs, {{"#", block}});
+    const bool experts = absl::StrContains(theirs, "*");
+    const int64_t count = experts ? p.shape[0] : 1;
+    const int64_t cols = p.shape.back(), rows = p.size() / count / cols;
+    std::vector<float> value(collecting_ ? 0 : p.size());
+    for (int64_t expert = 0; expert < count; ++expert) {
+      const std::vector<std::string> names =
+          PartsOf(absl::StrReplaceAll(theirs, {{"*", absl::StrCat(expert)}}));
+      Part part = {"", rows, cols, 0, 1};
+      for (size_t i = 0; i < names.size(); ++i) {
+        // As a tensor-parallel group sees them: q is as wide as its heads of k.
+        if (names.size() > 1) part.width = cols / p.split_units() * (i == 0 ? p.split_lead : 1);
+        part.name = NameIn(names[i]);
+        part.scale = ScaleOf(*rule, i);
+        if (collecting_) {
+          needed_.insert(part.name);
+        } else {
+          PIPELAB_RETURN_IF_ERROR(
+              Place(*rule, p, part, cols, absl::MakeSpan(value).subspan(expert * rows * cols)));
+        }
+        part.column += part.width;
+      }
+    }
+    return value;
+  }
+
+  absl::Status Place(const WeightRule& rule, const ParameterSpec& p, const Part& part, int64_t cols,
+                     absl::Span<float> value) {
+    const auto it = files_.tensors().find(part.name);
+    if (it == files_.tensors().end()) {
+      return Error("has no tensor \"", part.name, "\", for the parameter \"", p.name, "\"",
+                   DidYouMean(part.name, Others()));
+    }
+    const bool turned = rule.layout == WeightLayout::kTransposed && p.shape.size() > 1;
+    std::vector<int64_t> needed = {part.rows, part.width};
+    if (turned) std::swap(needed[0], needed[1]);
+    if (p.shape.size() == 1) needed = {part.width};
+    const std::vector<int64_t>& shape = it->second.shape;
+    const bool longer = rule.layout == WeightLayout::kFirstRows && shape.size() == 2 &&
+                        shape[0] >= needed[0] && shape[1] == needed[1];
+    if (shape != needed && !longer) {
+      return Error("tensor \"", part.name, "\" is ", ShapeText(shape), " there; the model takes ",
+                   ShapeText(needed));
+    }
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> there, files_.Read(part.name));
+    used_.insert(part.name);
+    const double shift = family_.gammas_about_one && absl::EndsWith(p.name, "/gamma") ? 1 : 0;
+    for (int64_t i = 0; i < part.rows; ++i) {
+      for (int64_t j = 0; j < part.width; ++j) {
+        const float number = there[turned ? j * part.rows + i : i * part.width + j];
+        value[i * cols + part.column + j] = static_cast<float>((number + shift) * part.scale);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // What may be a mistyped name: tensors that the model does not take.
+  std::vector<absl::string_view> Others() const {
+    std::vector<absl::string_view> others;
+    for (const auto& [name, tensor] : files_.tensors()) {
+      if (needed_.count(name) == 0) others.push_back(name);
+    }
+    return others;
+  }
+
+  std::vector<absl::string_view> Unused() const {
+    std::vector<absl::string_view> names;
+    for (const auto& [name, tensor] : files_.tensors()) {
+      if (used_.count(name) == 0) names.push_back(name);
+    }
+    return names;
+  }
+
+  absl::Status CheckAllTaken() const {
+    for (absl::string_view name : Unused()) {
+      const auto& no_weights = family_.no_weights;
+      if (tied_ && name == "lm_head.weight") continue;
+      if (std::any_of(no_weights.begin(), no_weights.end(),
+                      [&](absl::string_view ending) { return absl::EndsWith(name, ending); })) {
+        continue;
+      }
+      return Error("tensor \"", name, "\" of ",
+                   ShapeText(files_.tensors().at(std::string(name)).shape),
+                   " is no part of the model that the config.json describes");
+    }
+    return absl::OkStatus();
+  }
+
+  const WeightFamily& family_;
+  const ModelGraph& graph_;
+  const WeightFiles& files_;
+  double stream_ = 1;
+  bool tied_ = false, normed_heads_ = false;
+  bool collecting_ = false;
+  std::set<std::string> needed_, used_;  // names of tensors
+};
+
+// Positions that the rotary layers do not have.
+absl::Status CheckRotary(const JsonObject& file) {
+  for (absl::string_view key : {"rope_scaling", "rope_parameters"}) {
+    if (!file.HasObject(key)) continue;
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file.Object(key));
+    for (absl::string_view type : {"rope_type", "type"}) {
+      if (!rotary.HasValue(type)) continue;
+      PIPELAB_ASSIGN_OR_RETURN(const std::string word, rotary.String(type));
+      if (word == "default") break;
+      return rotary.Error(type, "\"", word,
+                          "\": no layer scales rotary positions, so the weights' logits would be "
+                          "others; must be default");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadHuggingFaceWeights(const nlohmann::json& config, absl::string_view what,
+                                    const ModelGraph& graph, const WeightFiles& files,
+                                    const TakeWeight& take) {
+  PIPELAB_ASSIGN_OR_RETURN(const JsonObject file, JsonObject::Root(config, what));
+  PIPELAB_ASSIGN_OR_RETURN(const std::string type, file.String("model_type"));
+  const WeightFamily* const family = FindWeightFamily(type);
+  if (family == nullptr) {
+    return file.Error("model_type", "\"", type, "\": its weights cannot be read");
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckRotary(file));
+  double epsilon = family->epsilon;
+  if (file.HasValue(family->epsilon_key)) {
+    PIPELAB_ASSIGN_OR_RETURN(epsilon, file.Number(family->epsilon_key));
+    if (!(epsilon >= 1e-15 && epsilon <= 1)) {
+      return file.Error(family->epsilon_key, epsilon, ": must be from 1e-15 to 1");
+    }
+  }
+  Reader reader(*family, graph, files);
+  reader.SetEpsilon(epsilon);
+  return reader.Read(take);
+}
+
+}  // namespace pipelab
