@@ -9,6 +9,7 @@
 #include "absl/flags/flag.h"
 #include "experiments/local/local_tables.h"
 #include "experiments/local/methods.h"
+#include "experiments/local/paces.h"
 #include "experiments/local/real_pipelines.h"
 #include "experiments/report/report.h"
 #include "experiments/scaling/specification_table.h"
@@ -29,13 +30,17 @@ namespace {
 
 absl::Status AddMethods(const ClusterSpec& cluster, Report* report) {
   PIPELAB_ASSIGN_OR_RETURN(std::vector<Method> methods, PricedMethods(cluster));
+  PIPELAB_ASSIGN_OR_RETURN(std::vector<Pace> paces, PricedPaces(cluster));
   const int64_t batches = absl::GetFlag(FLAGS_train_batches);
   if (batches > 0) {
     PIPELAB_ASSIGN_OR_RETURN(const ImageData images, FetchFashionMnist(DefaultDataCache()));
     PIPELAB_RETURN_IF_ERROR(TrainMethods(images, batches, &methods));
+    PIPELAB_RETURN_IF_ERROR(TrainPaces(images, batches, &paces));
   }
   for (Claim& claim : MethodClaims(methods, batches)) report->AddClaim(std::move(claim));
   report->AddTable(MethodTable(methods, batches * kMethodBatch));
+  for (Claim& claim : PaceClaims(paces)) report->AddClaim(std::move(claim));
+  report->AddTable(PaceTable(paces, batches));
   return absl::OkStatus();
 }
 

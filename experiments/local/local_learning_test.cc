@@ -5,7 +5,9 @@
 
 #include "experiments/local/local_points.h"
 #include "experiments/local/methods.h"
+#include "experiments/local/paces.h"
 #include "experiments/local/real_pipelines.h"
+#include "experiments/report/claim.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/data/images.h"
@@ -65,6 +67,27 @@ TEST(Methods, LatenessIsThePapers) {
   EXPECT_EQ(late("over_time"), 6) << "2 a boundary";
   EXPECT_EQ(late("pipedream"), 3) << "weight stashing: P - 1 at the first stage";
   EXPECT_EQ(late("pipedream_2bw"), 8) << "one update";
+}
+
+TEST(Paces, ASlowDeviceHoldsUpLocalAlone) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec cluster, LoadCluster("--cluster", "dgx1-v100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(std::vector<Pace> paces, PricedPaces(cluster));
+  for (const Pace& pace : paces) {
+    const double times = pace.step / paces[0].step;
+    if (pace.window > 0) {
+      EXPECT_LE(times, 1.05) << pace.slow;
+      EXPECT_EQ(pace.stale > 0, pace.window > 1) << "the newest again is not old";
+      EXPECT_LT(pace.stale, 2 * pace.window);
+    } else if (pace.slow >= 0) {
+      EXPECT_GE(times, 1.5) << pace.slow;
+      EXPECT_GT(pace.idle, 0.3);
+    }
+  }
+  EXPECT_EQ(PaceClaims(paces).at(0).state, ClaimState::kMet);
+  EXPECT_THAT(PaceTable(paces, 64).status(), IsOk());
+  EXPECT_THAT(
+      TrainPaces(SyntheticImages(/*train=*/64, /*held_out=*/8, /*seed=*/1), 65, &paces).message(),
+      testing::HasSubstr("--train_batches=65: must be a multiple of 64"));
 }
 
 TEST(Methods, TrainAndSayWhatTheyCost) {

@@ -81,7 +81,9 @@ absl::StatusOr<std::vector<double>> Judge(const StudyPart& part, const LabelledI
   return Accuracies(trained->network(), *part.held_out, asked.labels);
 }
 
-TrainingOptions OptionsOf(const Scheme& scheme, int64_t batches) {
+}  // namespace
+
+TrainingOptions MethodTraining(const Scheme& scheme, int64_t batches) {
   TrainingOptions options;
   options.scheme = std::string(scheme.name);
   options.sizes.devices = kDevices;
@@ -98,11 +100,9 @@ TrainingOptions OptionsOf(const Scheme& scheme, int64_t batches) {
   return options;
 }
 
-// Ends with the trained network's accuracies: of each loss, the network's own last.
-absl::StatusOr<std::vector<double>> TrainMethod(const std::string& scheme, const ModelGraph& graph,
-                                                const ImageData& images, int64_t batches) {
-  PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(scheme));
-  const TrainingOptions options = OptionsOf(*found, batches);
+absl::StatusOr<std::vector<double>> TrainedAccuracies(const TrainingOptions& options,
+                                                      const ModelGraph& graph,
+                                                      const ImageData& images, int64_t batches) {
   const int64_t run = options.sizes.micro_batches / kMicroBatches;  // batches
   StudyPart part;
   part.graph = graph;
@@ -114,7 +114,7 @@ absl::StatusOr<std::vector<double>> TrainMethod(const std::string& scheme, const
                                                      ExampleOrder(images.held_out->size()));
   PIPELAB_ASSIGN_OR_RETURN(const auto training,
                            PipelineTraining::Create(part.graph, *part.train, options));
-  Progress progress(scheme, batches, "step");
+  Progress progress(options.scheme, batches, "step");
   for (int64_t batch = run; batch <= batches; batch += run) {
     PIPELAB_ASSIGN_OR_RETURN(const TrainingStep done, training->Step());
     progress.Update(batch, absl::StrFormat("loss %.4f", done.loss));
@@ -122,8 +122,6 @@ absl::StatusOr<std::vector<double>> TrainMethod(const std::string& scheme, const
   progress.Finish();
   return Judge(part, *images.held_out, *training);
 }
-
-}  // namespace
 
 int Lateness(const Schedule& schedule) {
   std::vector<int> late(schedule.num_stages(), 0);
@@ -136,6 +134,14 @@ int Lateness(const Schedule& schedule) {
     }
   }
   int most = *std::max_element(late.begin(), late.end());
+  for (int stage = 0; stage < schedule.num_stages(); ++stage) {
+    int newest = 0;  // that the stage has had
+    for (int m = 0; schedule.replay > 0 && m < schedule.MicroBatches(stage); ++m) {
+      const int sample = schedule.SampleOf(stage, m);
+      newest = std::max(newest, sample);
+      most = std::max(most, newest - sample);
+    }
+  }
   if (!HasOwnSteps(schedule)) return most;
   for (const std::vector<Action>& list : schedule.order) {
     std::vector<int> newest(schedule.num_stages(), 0), behind(schedule.num_stages(), 0);
@@ -188,7 +194,9 @@ absl::Status TrainMethods(const ImageData& images, int64_t batches, std::vector<
   }
   for (Method& m : *methods) {
     if (!m.equal_to.empty()) continue;
-    PIPELAB_ASSIGN_OR_RETURN(m.exits, TrainMethod(m.scheme, model.graph, images, batches));
+    PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(m.scheme));
+    PIPELAB_ASSIGN_OR_RETURN(
+        m.exits, TrainedAccuracies(MethodTraining(*scheme, batches), model.graph, images, batches));
     m.accuracy = m.exits.back();
     m.exits.pop_back();
   }

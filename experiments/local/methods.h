@@ -21,8 +21,11 @@
 #include "experiments/report/claim.h"
 #include "experiments/report/table.h"
 #include "models/data/images.h"
+#include "models/graph/layer_spec.h"
 #include "pipelines/cluster/cluster.h"
 #include "pipelines/ir/schedule.h"
+#include "pipelines/runtime/training.h"
+#include "pipelines/schedules/catalog.h"
 #include "tools/base/units.h"
 
 namespace pipelab {
@@ -43,12 +46,18 @@ struct Method {
 inline constexpr int64_t kMethodSamples = 512;  // of a step on paper: 64 micro-batches of 8
 
 // The most micro-batches by which a gradient is older than the weights that it changes: by late
-// gradients, on the way from the loss to the first stage, or by the weights that it was computed
-// with.
+// gradients, on the way from the loss to the first stage, by the weights that it was computed with,
+// or by samples that a stage reads again after newer ones.
 int Lateness(const Schedule& schedule);
 
 absl::StatusOr<std::vector<Method>> PricedMethods(const ClusterSpec& cluster);
 inline constexpr int64_t kMethodBatch = 64;  // images of a batch, after each of which 1F1B steps
+// How a method trains, and what a network that is trained so reaches: the accuracy of each loss,
+// the network's own last.
+TrainingOptions MethodTraining(const Scheme& scheme, int64_t batches);
+absl::StatusOr<std::vector<double>> TrainedAccuracies(const TrainingOptions& options,
+                                                      const ModelGraph& graph,
+                                                      const ImageData& images, int64_t batches);
 // Trains each on the same `batches` batches, and judges it on the held-out images. InvalidArgument
 // names --train_batches.
 absl::Status TrainMethods(const ImageData& images, int64_t batches, std::vector<Method>* methods);
