@@ -138,9 +138,13 @@ absl::StatusOr<ModelGraph> WithKernels(ModelGraph graph, NumberType type) {
   if (!fused && kernels != "megatron-unfused") {
     return error("must be own, megatron or megatron-unfused");
   }
-  if (std::none_of(graph.layers.begin(), graph.layers.end(), [](const LayerSpec& layer) {
-        return layer.kind == "gpt_attention" || layer.kind == "gpt_latent_attention";
-      })) {
+  const auto has = [&](absl::string_view kind) {
+    return std::any_of(graph.layers.begin(), graph.layers.end(),
+                       [&](const LayerSpec& layer) { return layer.kind == kind; });
+  };
+  const bool latent = has("gpt_latent_attention");
+  if (latent && !fused) return error("latent attention is fused; megatron would do");
+  if (!latent && !has("gpt_attention")) {
     return error(absl::StrCat(graph.name, " is no language model"));
   }
   return MegatronGraph(std::move(graph),
