@@ -69,7 +69,7 @@ class ConfigReader {
     return file_.Error("moe_layer_freq", step, ": blocks without experts; must be 1");
   }
 
-  // Its GELU is erf's where the file says "gelu": the cost of the tanh form, which layers here have.
+  // Where the file says "gelu" it is erf's, at the cost of the tanh form, which layers here have.
   absl::StatusOr<VitConfig> Vit() {
     VitConfig c;
     c.class_token = true;
