@@ -36,6 +36,68 @@ class ConfigReader {
     return c;
   }
 
+  // Limits of the groups that a token's experts come from change no cost.
+  absl::StatusOr<GptConfig> DeepSeekV3() {
+    GptConfig c = LlamaConfig(1, 1, 1, 1, 1, 1);
+    PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
+    PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("hidden_size", kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.heads, Heads("num_attention_heads"));
+    PIPELAB_RETURN_IF_ERROR(TakeLatent(&c));
+    PIPELAB_RETURN_IF_ERROR(TakeRotaryBase(&c));
+    PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("intermediate_size", 64 * kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.vocabulary, Size("vocab_size", kMostVocabulary));
+    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", false));
+    PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"silu"}));
+    PIPELAB_RETURN_IF_ERROR(OneOf("scoring_func", {"sigmoid"}));
+    PIPELAB_ASSIGN_OR_RETURN(c.tokens, Tokens("max_position_embeddings"));
+    PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("attention_bias", false));
+    if (biases) {
+      return file_.Error("attention_bias", "true: no latent attention has biases; must be false");
+    }
+    PIPELAB_RETURN_IF_ERROR(TakeExperts("n_routed_experts", &c));
+    c.experts.sigmoid = true;
+    PIPELAB_ASSIGN_OR_RETURN(c.experts.shared, SizeOrNone("n_shared_experts", 1 << 12));
+    PIPELAB_ASSIGN_OR_RETURN(c.experts.normalized, Flag("norm_topk_prob", true));
+    if (file_.HasValue("routed_scaling_factor")) {
+      PIPELAB_ASSIGN_OR_RETURN(c.experts.scale, file_.Number("routed_scaling_factor"));
+    }
+    PIPELAB_ASSIGN_OR_RETURN(c.expert_feed_forward,
+                             Size("moe_intermediate_size", 64 * kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.dense_blocks, SizeOrNone("first_k_dense_replace", c.layers));
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t step, Size("moe_layer_freq", kMostLayers, 1));
+    if (step == 1) return c;
+    return file_.Error("moe_layer_freq", step, ": blocks without experts; must be 1");
+  }
+
+  // Where the file says "gelu" it is erf's, at the cost of the tanh form, which layers here have.
+  absl::StatusOr<VitConfig> Vit() {
+    VitConfig c;
+    c.class_token = true;
+    PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
+    PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("hidden_size", kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.heads, Heads("num_attention_heads"));
+    PIPELAB_RETURN_IF_ERROR(DividesHidden("num_attention_heads", c.heads, c.hidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("intermediate_size", 64 * kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c.side, Size("image_size", kMostImageSide));
+    PIPELAB_ASSIGN_OR_RETURN(c.patch, Size("patch_size", c.side));
+    PIPELAB_ASSIGN_OR_RETURN(c.channels, Size("num_channels", kMostHidden, 3));
+    PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"gelu", "gelu_new", "gelu_pytorch_tanh"}));
+    PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("qkv_bias", true));
+    if (!biases) return file_.Error("qkv_bias", "false: no layer has it; must be true");
+    if (c.side % c.patch != 0) {
+      return file_.Error("patch_size", c.patch, ": must divide image_size, ", c.side,
+                         "; nearest: ", NearestDivisor(c.patch, c.side));
+    }
+    c.classes = 2;  // as transformers has it
+    if (file_.HasObject("id2label")) {
+      PIPELAB_ASSIGN_OR_RETURN(const JsonObject labels, file_.Object("id2label"));
+      c.classes = static_cast<int64_t>(labels.Keys().size());
+    } else if (file_.HasValue("num_labels")) {
+      PIPELAB_ASSIGN_OR_RETURN(c.classes, Size("num_labels", kMostVocabulary));
+    }
+    return c;
+  }
+
   absl::StatusOr<GptConfig> Llama(absl::string_view type) {
     GptConfig c = LlamaConfig(1, 1, 1, 1, 1, 1);
     PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
@@ -137,6 +199,23 @@ class ConfigReader {
     return TakeRotaryBase(c);
   }
 
+  // 0 where the file has none.
+  absl::StatusOr<int64_t> SizeOrNone(absl::string_view key, int64_t most) const {
+    if (!file_.HasValue(key)) return 0;
+    return file_.Integer(key, 0, most);
+  }
+
+  absl::Status TakeLatent(GptConfig* c) const {
+    PIPELAB_ASSIGN_OR_RETURN(c->latent.query_rank, SizeOrNone("q_lora_rank", kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c->latent.rank, Size("kv_lora_rank", kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c->latent.nope_size, Size("qk_nope_head_dim", kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c->latent.rope_size, Size("qk_rope_head_dim", kMostHidden));
+    PIPELAB_ASSIGN_OR_RETURN(c->latent.value_size, Size("v_head_dim", kMostHidden));
+    if (c->latent.rope_size % 2 == 0) return absl::OkStatus();
+    return file_.Error("qk_rope_head_dim", c->latent.rope_size,
+                       ": rotary positions take an even number");
+  }
+
   absl::Status TakeExperts(absl::string_view key, GptConfig* c) const {
     constexpr absl::string_view kChosen = "num_experts_per_tok";
     PIPELAB_ASSIGN_OR_RETURN(c->experts.experts, Size(key, 1 << 12));
@@ -223,15 +302,36 @@ bool IsHuggingFaceConfig(const nlohmann::json& root) {
   return root.is_object() && root.contains("model_type") && !root.contains("layers");
 }
 
+bool IsVisionConfig(const nlohmann::json& root) {
+  return IsHuggingFaceConfig(root) && root["model_type"] == "vit";
+}
+
+absl::StatusOr<VitConfig> ReadVisionConfig(const nlohmann::json& root, absl::string_view what) {
+  PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
+  return ConfigReader(std::move(file), 0).Vit();
+}
+
 absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl::string_view what,
                                                 int64_t tokens) {
   PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
   PIPELAB_ASSIGN_OR_RETURN(const std::string type, file.String("model_type"));
-  const std::vector<absl::string_view> types = {"gpt2",  "llama", "mistral",   "mixtral",
-                                                "qwen2", "qwen3", "qwen3_moe", "gemma"};
+  const std::vector<absl::string_view> types = {"gpt2",        "llama",  "mistral",   "mixtral",
+                                                "qwen2",       "qwen3",  "qwen3_moe", "gemma",
+                                                "deepseek_v3", "kimi_k2"};
+  if (type == "vit") {
+    return file.Error("model_type", "\"vit\": a model of images; must be that of a language model");
+  }
+  if (type == "deepseek_v3" || type == "kimi_k2") {
+    return ConfigReader(std::move(file), tokens).DeepSeekV3();
+  }
   if (type == "gpt2") return ConfigReader(std::move(file), tokens).Gpt2();
   if (std::find(types.begin(), types.end(), type) != types.end()) {
     return ConfigReader(std::move(file), tokens).Llama(type);
+  }
+  if (type == "bert") {
+    return file.Error("model_type",
+                      "\"bert\": no layer has norms behind half blocks; the zoo's bert-48 has them "
+                      "in front");
   }
   if (absl::StartsWith(type, "gemma")) {
     return file.Error("model_type", "\"", type,

@@ -4,10 +4,10 @@
 //   c.tokens = 4096;                                  // else what the file allows at most
 //   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(c));
 //
-// Model types: gpt2, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma. Keys that change
-// nothing of shapes and costs (the start of weights, words with a meaning, generation) are passed
-// over; those that would change them in a way that no layer has (biases of the MLP alone, experts in
-// some blocks) are refused.
+// Model types: gpt2, llama, mistral, mixtral, qwen2, qwen3, qwen3_moe, gemma, deepseek_v3, kimi_k2;
+// vit, of images. Keys that change nothing of shapes and costs (the start of weights, words with a
+// meaning, generation) are passed over; those that would change them in a way that no layer has
+// (biases of the MLP alone, experts in some blocks) are refused.
 //
 // Errors: InvalidArgument, one line with file and key.
 #ifndef PIPELAB_MODELS_FILES_HUGGING_FACE_CONFIG_H_
@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/vit.h"
 #include "nlohmann/json.hpp"
 
 namespace pipelab {
@@ -26,6 +27,10 @@ bool IsHuggingFaceConfig(const nlohmann::json& root);
 // With `tokens` > 0 samples have so many; with 0 as many as the file has positions.
 absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl::string_view what,
                                                 int64_t tokens = 0);
+
+// Of model_type "vit": a ViTForImageClassification.
+bool IsVisionConfig(const nlohmann::json& root);
+absl::StatusOr<VitConfig> ReadVisionConfig(const nlohmann::json& root, absl::string_view what);
 
 }  // namespace pipelab
 

@@ -64,6 +64,21 @@ constexpr char kGemma2b[] = R"({
   "max_position_embeddings": 8192, "num_attention_heads": 8, "num_hidden_layers": 18,
   "num_key_value_heads": 1, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000.0,
   "vocab_size": 256000})";
+constexpr char kMoonlight[] = R"({
+  "model_type": "deepseek_v3", "attention_bias": false, "first_k_dense_replace": 1,
+  "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 11264, "kv_lora_rank": 512,
+  "max_position_embeddings": 8192, "moe_intermediate_size": 1408, "moe_layer_freq": 1,
+  "n_group": 1, "n_routed_experts": 64, "n_shared_experts": 2, "norm_topk_prob": true,
+  "num_attention_heads": 16, "num_experts_per_tok": 6, "num_hidden_layers": 27,
+  "num_key_value_heads": 16, "num_nextn_predict_layers": 0, "q_lora_rank": null,
+  "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "rms_norm_eps": 1e-05, "rope_theta": 50000.0,
+  "routed_scaling_factor": 2.446, "scoring_func": "sigmoid", "topk_group": 1,
+  "topk_method": "noaux_tc", "v_head_dim": 128, "vocab_size": 163840})";
+constexpr char kVit[] = R"({
+  "model_type": "vit", "hidden_act": "gelu", "hidden_size": 768, "image_size": 224,
+  "intermediate_size": 3072, "layer_norm_eps": 1e-12, "num_attention_heads": 12,
+  "num_channels": 3, "num_hidden_layers": 12, "num_labels": 1000, "patch_size": 16,
+  "qkv_bias": true})";
 constexpr char kGpt2[] = R"({
   "model_type": "gpt2", "activation_function": "gelu_new", "n_ctx": 1024, "n_embd": 768,
   "n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257})";
@@ -92,6 +107,8 @@ TEST(HuggingFaceConfig, CountsToTheLastParameter) {
   EXPECT_EQ(CountOf(kQwen3Moe), 30532122624);
   EXPECT_EQ(CountOf(kGpt2), 124439808);
   EXPECT_EQ(CountOf(kGemma2b), 2506172416);
+  EXPECT_EQ(CountOf(kMoonlight), FindModel("--model", "moonlight-16b-a3b")->num_parameters());
+  EXPECT_EQ(CountOf(kVit), 86567656);
   EXPECT_EQ(FindModel("--model", "gemma-7b")->num_parameters(), 8537680896);
 }
 
@@ -100,7 +117,8 @@ TEST(HuggingFaceConfig, IsTheModelOfTheSameName) {
        {std::make_pair(kLlama3, "llama-3-8b@2048"), std::make_pair(kMistral, "mistral-7b@2048"),
         std::make_pair(kQwen2, "qwen2.5-0.5b@2048"), std::make_pair(kMixtral, "mixtral-8x7b@2048"),
         std::make_pair(kQwen3, "qwen3-0.6b@2048"), std::make_pair(kQwen3Moe, "qwen3-30b-a3b@2048"),
-        std::make_pair(kGemma2b, "gemma-2b@2048")}) {
+        std::make_pair(kGemma2b, "gemma-2b@2048"),
+        std::make_pair(kMoonlight, "moonlight-16b-a3b@2048")}) {
     ModelFileOptions options;
     options.tokens = 2048;
     PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph read, ParseModel(config, "c", "c", options));
@@ -182,6 +200,40 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
             "c.json: hidden_act: \"silu\": no layer has it; must be gelu or gelu_pytorch_tanh");
   EXPECT_EQ(gemma("\"hidden_activation\": null", "\"hidden_activation\": \"gelu\""),
             "c.json: hidden_activation: \"gelu\": no layer has it; must be gelu_pytorch_tanh");
+  const auto deepseek = [&](const char* from, const char* to) {
+    return message(Replaced(kMoonlight, from, to));
+  };
+  EXPECT_EQ(deepseek("\"qk_rope_head_dim\": 64", "\"qk_rope_head_dim\": 63"),
+            "c.json: qk_rope_head_dim: 63: rotary positions take an even number");
+  EXPECT_THAT(deepseek("kv_lora_rank", "kv_rank"), HasSubstr("c.json: kv_lora_rank: missing"));
+  EXPECT_EQ(deepseek("\"sigmoid\"", "\"softmax\""),
+            "c.json: scoring_func: \"softmax\": no layer has it; must be sigmoid");
+  EXPECT_EQ(deepseek("\"moe_layer_freq\": 1", "\"moe_layer_freq\": 2"),
+            "c.json: moe_layer_freq: 2: blocks without experts; must be 1");
+  EXPECT_EQ(deepseek("\"attention_bias\": false", "\"attention_bias\": true"),
+            "c.json: attention_bias: true: no latent attention has biases; must be false");
+  EXPECT_THAT(deepseek("\"first_k_dense_replace\": 1", "\"first_k_dense_replace\": 28"),
+              HasSubstr("c.json: first_k_dense_replace: 28: must be a whole number from 0 to 27"));
+  EXPECT_EQ(deepseek("\"num_experts_per_tok\": 6", "\"num_experts_per_tok\": 65"),
+            "c.json: num_experts_per_tok: 65: must be at most n_routed_experts, 64");
+  EXPECT_EQ(message(Replaced(kVit, "\"vit\"", "\"bert\"")),
+            "c.json: model_type: \"bert\": no layer has norms behind half blocks; the zoo's "
+            "bert-48 has them in front");
+  const auto vit = [&](const char* from, const char* to, int64_t tokens = 0) {
+    return message(Replaced(kVit, from, to), tokens);
+  };
+  EXPECT_EQ(vit("\"patch_size\": 16", "\"patch_size\": 15"),
+            "c.json: patch_size: 15: must divide image_size, 224; nearest: 14");
+  EXPECT_EQ(vit("\"qkv_bias\": true", "\"qkv_bias\": false"),
+            "c.json: qkv_bias: false: no layer has it; must be true");
+  EXPECT_EQ(vit("\"gelu\"", "\"relu\""),
+            "c.json: hidden_act: \"relu\": no layer has it; must be gelu or gelu_new or "
+            "gelu_pytorch_tanh");
+  EXPECT_EQ(vit("\"num_attention_heads\": 12", "\"num_attention_heads\": 11"),
+            "c.json: num_attention_heads: 11: must divide the hidden size, 768; nearest: 12");
+  EXPECT_THAT(vit("\"vit\"", "\"vit\"", 16), HasSubstr("c.json: its samples are what they are"));
+  EXPECT_EQ(FindLanguageModel("--model", "vit-b-16").status().message(),
+            "--model=vit-b-16: must be a language model by name or a config.json");
   const auto windows = [&](const char* types) {
     return message(Replaced(kMistral, "\"sliding_window\": 4096",
                             absl::StrCat("\"sliding_window\": 4096, \"layer_types\": ", types)));

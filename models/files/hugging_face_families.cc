@@ -6,7 +6,7 @@ namespace pipelab {
 namespace {
 
 constexpr WeightLayout kSame = WeightLayout::kSame, kTurned = WeightLayout::kTransposed,
-                       kFirst = WeightLayout::kFirstRows;
+                       kFirst = WeightLayout::kFirstRows, kPatches = WeightLayout::kPatches;
 constexpr WeightScale kNone = WeightScale::kNone, kStream = WeightScale::kStream,
                       kTable = WeightScale::kTable, kHead = WeightScale::kHeadNorm,
                       kQk = WeightScale::kQueriesAndKeys;
@@ -61,10 +61,58 @@ std::vector<WeightRule> LlamaAnd(std::vector<WeightRule> experts) {
   return rules;
 }
 
+// A latent row in front of q, or none; the shared experts are one tensor, as wide as all of them.
+std::vector<WeightRule> DeepSeekV3() {
+  constexpr WeightScale kNormed = WeightScale::kLatentNorm;
+  return LlamaAnd({
+      {"block#/attention/wqa", "layers.#.self_attn.q_a_proj.weight", kTurned, kNormed},
+      {"block#/attention/wqb",
+       "layers.#.self_attn.q_b_proj.weight|layers.#.self_attn.q_proj.weight",
+       WeightLayout::kTurningHeads},
+      {"block#/attention/wkva", "layers.#.self_attn.kv_a_proj_with_mqa.weight",
+       WeightLayout::kLatent, kNormed},
+      {"block#/attention/wkr", "layers.#.self_attn.kv_a_proj_with_mqa.weight",
+       WeightLayout::kBehindLatent},
+      {"block#/attention/wkvb", "layers.#.self_attn.kv_b_proj.weight", kTurned},
+      {"block#/experts/gamma", "layers.#.post_attention_layernorm.weight"},
+      {"block#/experts/router", "layers.#.mlp.gate.weight", kTurned},
+      {"block#/experts/w1", "layers.#.mlp.experts.*.{gate,up}_proj.weight", kTurned},
+      {"block#/experts/w2", "layers.#.mlp.experts.*.down_proj.weight", kTurned, kStream},
+  });
+}
+
+// Of images; its names of a block are BERT's.
+std::vector<WeightRule> Vit() {
+  return {
+      {"patches/w", "embeddings.patch_embeddings.projection.weight", kPatches, kStream},
+      {"patches/b", "embeddings.patch_embeddings.projection.bias", kSame, kStream},
+      {"patches/positions", "embeddings.position_embeddings", kSame, kStream},
+      {"patches/class", "embeddings.cls_token", kSame, kStream},
+      {"block#/attention/gamma", "encoder.layer.#.layernorm_before.weight"},
+      {"block#/attention/beta", "encoder.layer.#.layernorm_before.bias"},
+      {"block#/attention/wqkv", "encoder.layer.#.attention.attention.{query,key,value}.weight",
+       kTurned},
+      {"block#/attention/bqkv", "encoder.layer.#.attention.attention.{query,key,value}.bias"},
+      {"block#/attention/wo", "encoder.layer.#.attention.output.dense.weight", kTurned, kStream},
+      {"block#/attention/bo", "encoder.layer.#.attention.output.dense.bias", kSame, kStream},
+      {"block#/mlp/gamma", "encoder.layer.#.layernorm_after.weight"},
+      {"block#/mlp/beta", "encoder.layer.#.layernorm_after.bias"},
+      {"block#/mlp/w1", "encoder.layer.#.intermediate.dense.weight", kTurned},
+      {"block#/mlp/b1", "encoder.layer.#.intermediate.dense.bias"},
+      {"block#/mlp/w2", "encoder.layer.#.output.dense.weight", kTurned, kStream},
+      {"block#/mlp/b2", "encoder.layer.#.output.dense.bias", kSame, kStream},
+      {"norm/gamma", "layernorm.weight"},
+      {"norm/beta", "layernorm.bias"},
+      {"classifier/w", "classifier.weight", kTurned},
+      {"classifier/b", "classifier.bias"},
+  };
+}
+
 std::vector<WeightFamily> MakeFamilies() {
   const std::vector<absl::string_view> masks = {".attn.bias", ".attn.masked_bias"};
   const std::vector<absl::string_view> frequencies = {".rotary_emb.inv_freq"};
-  WeightFamily gpt2 = {{"gpt2"}, "transformer.", "layer_norm_epsilon", 1e-5, false, false, Gpt2()};
+  WeightFamily gpt2 = {{"gpt2"}, "transformer.", "layer_norm_epsilon", 1e-5, false, false, false,
+                       false,    Gpt2()};
   gpt2.no_weights = masks;
   WeightFamily llama = {{"llama", "mistral", "qwen2", "qwen3"}, "model.", "rms_norm_eps", 1e-6};
   llama.rules = Llama();
@@ -89,7 +137,20 @@ std::vector<WeightFamily> MakeFamilies() {
       {"block#/experts/w1", "layers.#.mlp.experts.*.{gate,up}_proj.weight", kTurned},
       {"block#/experts/w2", "layers.#.mlp.experts.*.down_proj.weight", kTurned, kStream},
   });
-  return {gpt2, llama, gemma, mixtral, qwen3_moe};
+  WeightFamily deepseek = llama;
+  deepseek.types = {"deepseek_v3", "kimi_k2"};
+  deepseek.latent = true;
+  deepseek.rules = DeepSeekV3();
+  // Where q and k have norms these are of latent rows.
+  for (WeightRule& rule : deepseek.rules) {
+    if (rule.ours == "block#/attention/qgamma") {
+      rule.theirs = "layers.#.self_attn.q_a_layernorm.weight";
+    } else if (rule.ours == "block#/attention/kgamma") {
+      rule.theirs = "layers.#.self_attn.kv_a_layernorm.weight";
+    }
+  }
+  WeightFamily vit = {{"vit"}, "vit.", "layer_norm_eps", 1e-12, false, false, true, false, Vit()};
+  return {gpt2, llama, gemma, mixtral, qwen3_moe, deepseek, vit};
 }
 
 }  // namespace

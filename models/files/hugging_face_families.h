@@ -14,6 +14,11 @@ enum class WeightLayout : uint8_t {
   kSame,        // [in, out], a vector or a table
   kTransposed,  // [out, in], as torch.nn.Linear has it
   kFirstRows,   // a table of at least as many rows
+  kPatches,     // [out, channels, height, width], as torch.nn.Conv2d has it
+  // kTransposed, of DeepSeek. The turning numbers of a head are its last there and lie in pairs.
+  kTurningHeads,  // q
+  kBehindLatent,  // the key of all heads, behind the latent row
+  kLatent,        // the latent row in front of it
 };
 
 // By what numbers are multiplied, see hugging_face_weights.h.
@@ -23,13 +28,14 @@ enum class WeightScale : uint8_t {
   kTable,           // the token table
   kHeadNorm,        // what is in front of a head that shares the table
   kQueriesAndKeys,  // q and k of q, k, v, where they have norms
+  kLatentNorm,      // what latent norms take, whose epsilon is 1e-6 whatever the file says
 };
 
 struct WeightRule {
   // "block#/mlp/w1", with a block's number for #.
   absl::string_view ours;
   // The same with an expert's number for *, whose tensors are one behind the other in ours; and
-  // with tensors that are side by side in {}.
+  // with tensors that are side by side in {}. With | between them the first that is there.
   absl::string_view theirs;
   WeightLayout layout = WeightLayout::kSame;
   WeightScale scale = WeightScale::kNone;
@@ -42,6 +48,9 @@ struct WeightFamily {
   absl::string_view epsilon_key;
   double epsilon = 0;
   bool gammas_about_one = false, scaled_embedding = false;
+  // Whether "hidden_act" is a GELU, and erf's where the file says nothing or "gelu".
+  bool exact_gelu = false;
+  bool latent = false;  // latent attention and DeepSeek's routers
   std::vector<WeightRule> rules = {};
   std::vector<absl::string_view> no_weights = {};  // endings of names
 };

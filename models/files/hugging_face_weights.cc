@@ -13,7 +13,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "models/files/hugging_face_checks.h"
 #include "models/files/hugging_face_families.h"
+#include "models/files/hugging_face_tensors.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/json_object.h"
 #include "tools/base/status_macros.h"
@@ -22,6 +24,8 @@ namespace pipelab {
 namespace {
 
 constexpr double kNormEpsilon = 1e-5;  // of every norm here (kernels/backend.h)
+
+constexpr double kLatentNormEpsilon = 1e-6;  // transformers' norms of latent rows
 
 // "block#/mlp/w1" and "3" of "block3/mlp/w1".
 std::pair<std::string, std::string> PatternOf(absl::string_view name) {
@@ -70,7 +74,7 @@ class Reader {
       for (const LayerSpec& layer : graph_.layers) {
         for (const ParameterSpec& p : layer.parameters) {
           if (!done.insert(ValueName(p)).second) continue;
-          PIPELAB_ASSIGN_OR_RETURN(std::vector<float> value, Value(p));
+          PIPELAB_ASSIGN_OR_RETURN(std::vector<float> value, Value(layer, p));
           if (!collecting) PIPELAB_RETURN_IF_ERROR(take(p, std::move(value)));
         }
       }
@@ -79,13 +83,6 @@ class Reader {
   }
 
  private:
-  // A tensor, or a part of it, that lies side by side with others in a parameter.
-  struct Part {
-    std::string name;
-    int64_t rows, width, column;
-    double scale;
-  };
-
   template <class... Words>
   absl::Status Error(const Words&... words) const {
     return absl::InvalidArgumentError(absl::StrCat(files_.path(), ": ", words...));
@@ -95,6 +92,15 @@ class Reader {
   std::string NameIn(const std::string& name) const {
     const std::string with = absl::StrCat(family_.prefix, name);
     return files_.tensors().count(name) > 0 && files_.tensors().count(with) == 0 ? name : with;
+  }
+
+  // Of names with | between them the first that is there.
+  std::string PresentOf(const std::string& names) const {
+    const std::vector<std::string> all = absl::StrSplit(names, '|');
+    for (const std::string& name : all) {
+      if (files_.tensors().count(NameIn(name)) > 0) return name;
+    }
+    return all[0];
   }
 
   double TableScale(const ParameterSpec& table) const {
@@ -114,11 +120,13 @@ class Reader {
         return tied_ ? 1 / TableScale(graph_.layers[0].parameters[0]) : 1;
       case WeightScale::kQueriesAndKeys:
         return normed_heads_ && part < 2 ? stream_ : 1;
+      case WeightScale::kLatentNorm:
+        return std::sqrt(kNormEpsilon / kLatentNormEpsilon);
     }
     return 1;
   }
 
-  absl::StatusOr<std::vector<float>> Value(const ParameterSpec& p) {
+  absl::StatusOr<std::vector<float>> Value(const LayerSpec& layer, const ParameterSpec& p) {
     const auto [pattern, block] = PatternOf(p.name);
     const auto rule =
         std::find_if(family_.rules.begin(), family_.rules.end(),
@@ -126,15 +134,13 @@ class Reader {
     if (rule == family_.rules.end()) {
       return Error("no weights of ", family_.types[0], " are the parameter \"", p.name, "\"");
     }
-    const std::string theirs = absl::StrReplaceAll(rule->theirs, {{"#", block}});
-    const bool experts = absl::StrContains(theirs, "*");
-    const int64_t count = experts ? p.shape[0] : 1;
+    const std::string theirs = PresentOf(absl::StrReplaceAll(rule->theirs, {{"#", block}}));
+    const int64_t count = absl::StrContains(theirs, "*") ? p.shape[0] : 1;
     const int64_t cols = p.shape.back(), rows = p.size() / count / cols;
     std::vector<float> value(collecting_ ? 0 : p.size());
     for (int64_t expert = 0; expert < count; ++expert) {
-      const std::vector<std::string> names =
-          PartsOf(absl::StrReplaceAll(theirs, {{"*", absl::StrCat(expert)}}));
-      Part part = {"", rows, cols, 0, 1};
+      TensorPart part = PartOf(*rule, layer, p, rows, cols);
+      const std::vector<std::string> names = PartsOf(ExpertName(theirs, layer, p, expert, &part));
       for (size_t i = 0; i < names.size(); ++i) {
         // As a tensor-parallel group sees them: q is as wide as its heads of k.
         if (names.size() > 1) part.width = cols / p.split_units() * (i == 0 ? p.split_lead : 1);
@@ -144,7 +150,7 @@ class Reader {
           needed_.insert(part.name);
         } else {
           PIPELAB_RETURN_IF_ERROR(
-              Place(*rule, p, part, cols, absl::MakeSpan(value).subspan(expert * rows * cols)));
+              Place(part, p, cols, absl::MakeSpan(value).subspan(expert * rows * cols)));
         }
         part.column += part.width;
       }
@@ -152,30 +158,74 @@ class Reader {
     return value;
   }
 
-  absl::Status Place(const WeightRule& rule, const ParameterSpec& p, const Part& part, int64_t cols,
+  // Of all columns, as the only tensor.
+  static TensorPart PartOf(const WeightRule& rule, const LayerSpec& layer, const ParameterSpec& p,
+                           int64_t rows, int64_t cols) {
+    const auto number = [&layer](const char* name) {
+      const auto it = layer.attributes.find(name);
+      return it == layer.attributes.end() ? 0 : static_cast<int64_t>(it->second);
+    };
+    TensorPart part;
+    part.layout = rule.layout;
+    part.vector = p.shape.size() == 1;
+    part.rows = part.inputs = rows;
+    part.width = cols;
+    part.patch = number("patch");
+    part.rope_size = number("rope_size");
+    part.nope_size = number("nope_size");
+    const int64_t latent = number("rank");
+    if (rule.layout == WeightLayout::kLatent) part.outputs = cols + part.rope_size;
+    if (rule.layout == WeightLayout::kBehindLatent) {
+      part.outputs = latent + cols;
+      part.first_output = latent;
+    }
+    return part;
+  }
+
+  // With the expert's number; the shared ones, which are behind the others here, are one tensor.
+  static std::string ExpertName(const std::string& theirs, const LayerSpec& layer,
+                                const ParameterSpec& p, int64_t expert, TensorPart* part) {
+    const auto it = layer.attributes.find("experts");
+    const int64_t routed = it == layer.attributes.end() ? 0 : static_cast<int64_t>(it->second);
+    if (!absl::StrContains(theirs, "*") || expert < routed) {
+      return absl::StrReplaceAll(theirs, {{"*", absl::StrCat(expert)}});
+    }
+    const int64_t shared = p.shape[0] - routed, place = expert - routed;
+    if (absl::EndsWith(p.name, "/w1")) {
+      const int64_t inner = part->width / 2;
+      part->outputs = shared * inner;
+      part->first_output = place * inner;
+    } else {
+      part->inputs = shared * part->rows;
+      part->first_input = place * part->rows;
+    }
+    return absl::StrReplaceAll(theirs, {{"experts.*", "shared_experts"}});
+  }
+
+  absl::Status Place(TensorPart part, const ParameterSpec& p, int64_t cols,
                      absl::Span<float> value) {
     const auto it = files_.tensors().find(part.name);
     if (it == files_.tensors().end()) {
       return Error("has no tensor \"", part.name, "\", for the parameter \"", p.name, "\"",
                    DidYouMean(part.name, Others()));
     }
-    const bool turned = rule.layout == WeightLayout::kTransposed && p.shape.size() > 1;
-    std::vector<int64_t> needed = {part.rows, part.width};
-    if (turned) std::swap(needed[0], needed[1]);
-    if (p.shape.size() == 1) needed = {part.width};
-    const std::vector<int64_t>& shape = it->second.shape;
-    const bool longer = rule.layout == WeightLayout::kFirstRows && shape.size() == 2 &&
+    if (part.outputs == 0) part.outputs = part.width;
+    const std::vector<int64_t> needed = ShapeOf(part);
+    std::vector<int64_t> shape = it->second.shape;
+    // A leading 1 says nothing.
+    while (shape.size() > needed.size() && shape[0] == 1) shape.erase(shape.begin());
+    const bool longer = part.layout == WeightLayout::kFirstRows && shape.size() == 2 &&
                         shape[0] >= needed[0] && shape[1] == needed[1];
     if (shape != needed && !longer) {
-      return Error("tensor \"", part.name, "\" is ", ShapeText(shape), " there; the model takes ",
-                   ShapeText(needed));
+      return Error("tensor \"", part.name, "\" is ", ShapeText(it->second.shape),
+                   " there; the model takes ", ShapeText(needed));
     }
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> there, files_.Read(part.name));
     used_.insert(part.name);
     const double shift = family_.gammas_about_one && absl::EndsWith(p.name, "/gamma") ? 1 : 0;
     for (int64_t i = 0; i < part.rows; ++i) {
       for (int64_t j = 0; j < part.width; ++j) {
-        const float number = there[turned ? j * part.rows + i : i * part.width + j];
+        const float number = there[PlaceOf(part, i, j)];
         value[i * cols + part.column + j] = static_cast<float>((number + shift) * part.scale);
       }
     }
@@ -199,10 +249,24 @@ class Reader {
     return names;
   }
 
+  // Of a router, which here chooses by the scores themselves.
+  absl::Status CheckZeros(const std::string& name) const {
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> bias, files_.Read(name));
+    if (std::all_of(bias.begin(), bias.end(), [](float b) { return b == 0; })) {
+      return absl::OkStatus();
+    }
+    return Error("tensor \"", name,
+                 "\" is not zero, and no router here has a bias: it would choose other experts");
+  }
+
   absl::Status CheckAllTaken() const {
     for (absl::string_view name : Unused()) {
       const auto& no_weights = family_.no_weights;
       if (tied_ && name == "lm_head.weight") continue;
+      if (absl::EndsWith(name, ".e_score_correction_bias")) {
+        PIPELAB_RETURN_IF_ERROR(CheckZeros(std::string(name)));
+        continue;
+      }
       if (std::any_of(no_weights.begin(), no_weights.end(),
                       [&](absl::string_view ending) { return absl::EndsWith(name, ending); })) {
         continue;
@@ -223,23 +287,6 @@ class Reader {
   std::set<std::string> needed_, used_;  // names of tensors
 };
 
-// Positions that the rotary layers do not have.
-absl::Status CheckRotary(const JsonObject& file) {
-  for (absl::string_view key : {"rope_scaling", "rope_parameters"}) {
-    if (!file.HasObject(key)) continue;
-    PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file.Object(key));
-    for (absl::string_view type : {"rope_type", "type"}) {
-      if (!rotary.HasValue(type)) continue;
-      PIPELAB_ASSIGN_OR_RETURN(const std::string word, rotary.String(type));
-      if (word == "default") break;
-      return rotary.Error(type, "\"", word,
-                          "\": no layer scales rotary positions, so the weights' logits would be "
-                          "others; must be default");
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status ReadHuggingFaceWeights(const nlohmann::json& config, absl::string_view what,
@@ -251,14 +298,7 @@ absl::Status ReadHuggingFaceWeights(const nlohmann::json& config, absl::string_v
   if (family == nullptr) {
     return file.Error("model_type", "\"", type, "\": its weights cannot be read");
   }
-  PIPELAB_RETURN_IF_ERROR(CheckRotary(file));
-  double epsilon = family->epsilon;
-  if (file.HasValue(family->epsilon_key)) {
-    PIPELAB_ASSIGN_OR_RETURN(epsilon, file.Number(family->epsilon_key));
-    if (!(epsilon >= 1e-15 && epsilon <= 1)) {
-      return file.Error(family->epsilon_key, epsilon, ": must be from 1e-15 to 1");
-    }
-  }
+  PIPELAB_ASSIGN_OR_RETURN(const double epsilon, NormEpsilonOf(file, *family));
   Reader reader(*family, graph, files);
   reader.SetEpsilon(epsilon);
   return reader.Read(take);

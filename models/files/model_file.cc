@@ -1,6 +1,7 @@
 #include "models/files/model_file.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,8 +14,10 @@
 #include "models/files/network_json.h"
 #include "models/files/pipedream_profile.h"
 #include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
 #include "models/zoo/published.h"
 #include "models/zoo/size_check.h"
+#include "models/zoo/vit.h"
 #include "tools/base/did_you_mean.h"
 #include "tools/base/file.h"
 #include "tools/base/json.h"
@@ -50,10 +53,31 @@ absl::StatusOr<LayerList> FromJson(absl::string_view text, absl::string_view wha
   return ReadLayerList(root, what);
 }
 
+absl::StatusOr<ModelGraph> OfImages(const nlohmann::json& root, absl::string_view what) {
+  PIPELAB_ASSIGN_OR_RETURN(const VitConfig config, ReadVisionConfig(root, what));
+  PIPELAB_ASSIGN_OR_RETURN(GroupedModel model, BuildVit(config));
+  return std::move(model.graph);
+}
+
+absl::StatusOr<ModelGraph> OfText(const nlohmann::json& root, absl::string_view what,
+                                  int64_t tokens) {
+  PIPELAB_ASSIGN_OR_RETURN(const GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
+  return BuildGpt(config);
+}
+
+absl::Status NoTokens(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(what,
+                   ": its samples are what they are; @ sets the tokens of language models by "
+                   "name and of a config.json"));
+}
+
 absl::StatusOr<ModelGraph> FromConfig(const nlohmann::json& root, absl::string_view what,
                                       absl::string_view name, int64_t tokens) {
-  PIPELAB_ASSIGN_OR_RETURN(const GptConfig config, ReadHuggingFaceConfig(root, what, tokens));
-  absl::StatusOr<ModelGraph> graph = BuildGpt(config);
+  const bool images = IsVisionConfig(root);
+  if (images && tokens > 0) return NoTokens(what);
+  absl::StatusOr<ModelGraph> graph = images ? OfImages(root, what) : OfText(root, what, tokens);
+  if (!graph.ok() && absl::StartsWith(graph.status().message(), what)) return graph.status();
   if (!graph.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(what, ": ", graph.status().message()));
   }
@@ -84,13 +108,6 @@ absl::StatusOr<int64_t> TakeTokens(absl::string_view option, absl::string_view* 
   }
   *word = word->substr(0, at);
   return tokens;
-}
-
-absl::Status NoTokens(absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(what,
-                   ": its samples are what they are; @ sets the tokens of language models by "
-                   "name and of a config.json"));
 }
 
 }  // namespace

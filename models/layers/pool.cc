@@ -21,6 +21,10 @@ class Pool : public UnaryLayer {
   void WeightGradient(const LayerContext&, const Tensor&, LayerStash*) override {}
 
   PoolingShape ShapeOf(const LayerContext& ctx) const;
+  // A sample a row.
+  Shape InRows(const LayerContext& ctx) const {
+    return {ctx.samples, sizes_.height * sizes_.width * sizes_.channels};
+  }
 
   const PoolSizes sizes_;
   const std::vector<int64_t> output_shape_;
@@ -49,6 +53,10 @@ PoolingShape Pool::ShapeOf(const LayerContext& ctx) const {
 Tensor Pool::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash*) {
   const PoolingShape shape = ShapeOf(ctx);
   Tensor y = ctx.backend->Allocate({ctx.samples * output_shape_[0], output_shape_[1]});
+  if (sizes_.kind == PoolKind::kFirst) {
+    ctx.backend->CopyColumns(x_MC.Reshape(InRows(ctx)), 0, y, 0, sizes_.channels);
+    return y;
+  }
   const Tensor image = x_MC.Reshape(InImage(shape)), pooled = y.Reshape(OutImage(shape));
   if (sizes_.kind == PoolKind::kMax) {
     ctx.backend->pooling().Max(shape, image, pooled);
@@ -62,6 +70,11 @@ Tensor Pool::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor d
   const PoolingShape shape = ShapeOf(ctx);
   Tensor dx_MC =
       ctx.backend->Allocate({ctx.samples * sizes_.height * sizes_.width, sizes_.channels});
+  if (sizes_.kind == PoolKind::kFirst) {
+    ctx.backend->Fill(dx_MC, 0);
+    ctx.backend->CopyColumns(dy, 0, dx_MC.Reshape(InRows(ctx)), 0, sizes_.channels);
+    return dx_MC;
+  }
   const Tensor dimage = dx_MC.Reshape(InImage(shape)), dpooled = dy.Reshape(OutImage(shape));
   if (sizes_.kind == PoolKind::kMax) {
     ctx.backend->pooling().MaxGradient(shape, dpooled, x_MC.Reshape(InImage(shape)), dimage);

@@ -75,6 +75,7 @@ void AddPools(std::vector<LayerSpec>* layers) {
     }
   }
   layers->push_back(PoolSpec(GlobalAverage("global", 0, 6, 5, 3)));
+  layers->push_back(PoolSpec(FirstRow("first", 0, 7, 3)));
 }
 
 GroupedModel Made(absl::StatusOr<GroupedModel> model) {

@@ -283,6 +283,9 @@ void AddPatches(std::vector<LayerSpec>* layers) {
     patches.patch = s.patch;
     patches.hidden = s.hidden;
     layers->push_back(PatchEmbeddingSpec(patches));
+    patches.name += "_class";
+    patches.class_token = true;
+    layers->push_back(PatchEmbeddingSpec(patches));
   }
 }
 

@@ -16,6 +16,12 @@ PoolSizes GlobalAverage(const std::string& name, int input, int64_t height, int6
   return s;
 }
 
+PoolSizes FirstRow(const std::string& name, int input, int64_t rows, int64_t channels) {
+  PoolSizes s = GlobalAverage(name, input, rows, 1, channels);
+  s.kind = PoolKind::kFirst;
+  return s;
+}
+
 LayerSpec PoolSpec(const PoolSizes& s) {
   const int64_t pixels = s.out_height() * s.out_width();
   LayerSpec layer;
@@ -32,8 +38,13 @@ LayerSpec PoolSpec(const PoolSizes& s) {
                       {"stride", s.stride},     {"pad", s.pad},
                       {"flat", s.flat}};
   layer.operations = [x = s.height * s.width * s.channels, y = pixels * s.channels,
-                      max = s.kind == PoolKind::kMax](int64_t samples, TokenSlice) {
+                      max = s.kind == PoolKind::kMax,
+                      first = s.kind == PoolKind::kFirst](int64_t samples, TokenSlice) {
     LayerOperations ops;
+    if (first) {  // a row; zeros around it
+      AddElementwise(2 * samples * y, samples * (x + 2 * y), &ops);
+      return ops;
+    }
     AddMemory(OperationKind::kPool, samples * (x + y), samples * (max ? 2 * x + y : x + y), &ops);
     return ops;
   };

@@ -1,11 +1,12 @@
-// Pooling of images: maximum, average (of the pixels inside the image), or the average of all of
-// it. What it costs; pool.cc runs it.
+// Pooling of images: maximum, average (of the pixels inside the image), the average of all of it, or
+// its first pixel. What it costs; pool.cc runs it.
 //
 //   PoolSizes s;
 //   s.name = "pool";  s.input = 7;  s.height = s.width = 28;  s.channels = 64;
 //   s.kernel = 2;  s.stride = 2;                     // PoolKind::kMax: {784, 64} -> {196, 64}
 //   LayerSpec layer = PoolSpec(s);
 //   LayerSpec last = PoolSpec(GlobalAverage("pool", 7, 28, 28, 64));          // {1, 64}
+//   LayerSpec token = PoolSpec(FirstRow("pool", 7, 197, 768));                // {1, 768}
 //
 // Keeps nothing; a maximum needs its input again, an average nothing.
 #ifndef PIPELAB_MODELS_SPECS_POOL_SPEC_H_
@@ -20,7 +21,7 @@ namespace pipelab {
 
 inline constexpr char kPool[] = "pool";
 
-enum class PoolKind : uint8_t { kMax, kAverage };
+enum class PoolKind : uint8_t { kMax, kAverage, kFirst };
 
 struct PoolSizes {
   std::string name;
@@ -38,6 +39,8 @@ struct PoolSizes {
 
 PoolSizes GlobalAverage(const std::string& name, int input, int64_t height, int64_t width,
                         int64_t channels);
+// Of a sample's rows, such as a class token.
+PoolSizes FirstRow(const std::string& name, int input, int64_t rows, int64_t channels);
 LayerSpec PoolSpec(const PoolSizes& sizes);
 PoolSizes PoolSizesOf(const LayerSpec& layer);
 

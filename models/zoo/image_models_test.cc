@@ -110,6 +110,9 @@ TEST(Vit, ParametersAndGroups) {
   EXPECT_EQ(model.num_groups(), 14);
   const int64_t h = 384, patches = (4 * 4 * 3 + 1 + 64) * h, block = 12 * h * h + 13 * h;
   EXPECT_EQ(model.graph.num_parameters(), patches + 12 * block + 2 * h + (h + 1) * 10);
+  // As google/vit-base-patch16-224 has them.
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const GroupedModel base, BuildVit(VitB16()));
+  EXPECT_EQ(base.graph.num_parameters(), 86567656);
   VitConfig wrong = VitS4();
   wrong.patch = 5;
   EXPECT_THAT(BuildVit(wrong),

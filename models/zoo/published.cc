@@ -316,7 +316,7 @@ absl::StatusOr<ModelGraph> GraphOf(absl::StatusOr<GroupedModel> model) {
   return std::move(model->graph);
 }
 
-// For CIFAR's images of 32 x 32.
+// For CIFAR's images of 32 x 32, and ImageNet's.
 void AddCifar(Models* models) {
   models->push_back({"resnet-110", "He et al. 2016, section 4.2", 1.7e6, 0.1e6,
                      "1 x 1 convolutions where the image is halved",
@@ -324,6 +324,9 @@ void AddCifar(Models* models) {
   models->push_back({"vit-s-4", "ViT-S of Touvron et al. 2021 (DeiT), for CIFAR", 0, 0,
                      "patches of 4 x 4, mean over the patches",
                      [] { return GraphOf(BuildVit(VitS4())); }});
+  models->push_back({"vit-b-16", "Dosovitskiy et al. 2021, Table 1", 0, 0,
+                     "images of 224 x 224, 1000 classes, class token",
+                     [] { return GraphOf(BuildVit(VitB16())); }});
 }
 
 // Networks of convolutions, on images as small as these have them.

@@ -24,12 +24,15 @@ absl::Status Check(const VitConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("channels", c.channels, kMostHidden));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("classes", c.classes, kMostVocabulary));
   PIPELAB_RETURN_IF_ERROR(CheckModelSize("patch", c.patch, c.side));
+  if (c.feed_forward != 0) {
+    PIPELAB_RETURN_IF_ERROR(CheckModelSize("feed_forward", c.feed_forward, 64 * kMostHidden));
+  }
   if (c.side % c.patch == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("patch=", c.patch, " must divide the image's side of ", c.side));
 }
 
-// Norm, mean, classifier.
+// Norm, class token or mean, classifier.
 void AddHead(const VitConfig& c, int input, ModelGraph* graph) {
   NormSizes norm;
   norm.name = "norm";
@@ -37,7 +40,9 @@ void AddHead(const VitConfig& c, int input, ModelGraph* graph) {
   norm.tokens = c.tokens();
   norm.hidden = c.hidden;
   graph->layers.push_back(NormSpec(norm));
-  graph->layers.push_back(PoolSpec(GlobalAverage("mean", input + 1, c.tokens(), 1, c.hidden)));
+  graph->layers.push_back(
+      PoolSpec(c.class_token ? FirstRow("class", input + 1, c.tokens(), c.hidden)
+                             : GlobalAverage("mean", input + 1, c.tokens(), 1, c.hidden)));
   ClassifierSizes head{"classifier", input + 2, 1, c.hidden};
   head.classes = c.classes;
   graph->layers.push_back(ClassifierSpec(head));
@@ -54,6 +59,18 @@ VitConfig VitS4() {
   return c;
 }
 
+VitConfig VitB16() {
+  VitConfig c;
+  c.layers = 12;
+  c.hidden = 768;
+  c.heads = 12;
+  c.patch = 16;
+  c.side = 224;
+  c.classes = 1000;
+  c.class_token = true;
+  return c;
+}
+
 absl::StatusOr<GroupedModel> BuildVit(const VitConfig& c) {
   PIPELAB_RETURN_IF_ERROR(Check(c));
   GroupedModel model;
@@ -65,13 +82,14 @@ absl::StatusOr<GroupedModel> BuildVit(const VitConfig& c) {
   patches.channels = c.channels;
   patches.patch = c.patch;
   patches.hidden = c.hidden;
+  patches.class_token = c.class_token;
   graph.layers.push_back(PatchEmbeddingSpec(patches));
   model.group_of_layer.push_back(0);
   TransformerSizes sizes;
   sizes.tokens = c.tokens();
   sizes.hidden = c.hidden;
   sizes.heads = c.heads;
-  sizes.feed_forward = 4 * c.hidden;
+  sizes.feed_forward = c.feed_forward == 0 ? 4 * c.hidden : c.feed_forward;
   sizes.residual_branches = 2 * c.layers;
   sizes.causal = false;
   int last = 0;

@@ -19,11 +19,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/backend.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/tensor/arena.h"
 #include "models/checkpoint/safetensors.h"
@@ -49,6 +51,7 @@ constexpr double kSpread = 2;
 
 // weights_of in hugging_face_logits.py: k / 256.
 float WeightOf(absl::string_view name, uint64_t index) {
+  if (absl::EndsWith(name, "e_score_correction_bias")) return 0;
   uint64_t stream = 0xCBF29CE484222325;
   for (const char c : name) stream = (stream ^ static_cast<uint8_t>(c)) * 0x100000001B3;
   uint64_t z = stream + (index + 1) * 0x9E3779B97F4A7C15;
@@ -105,22 +108,31 @@ std::string AsBFloat16(const Safetensors& file) {
 // One sample. Its targets are asked for and mean nothing.
 class OneSample : public BatchSource {
  public:
-  OneSample(std::vector<int32_t> tokens, int64_t words)
-      : BatchSource({{kTokens, FieldType::kId, {static_cast<int64_t>(tokens.size())}, words},
-                     {kTargets, FieldType::kId, {static_cast<int64_t>(tokens.size())}, words}}),
-        tokens_(std::move(tokens)) {}
+  OneSample(const json& golden, const ModelGraph& graph)
+      : BatchSource({graph.layers.front().data[0], graph.layers.back().data[0]}), golden_(golden) {}
 
-  void FillIds(int, int64_t, int64_t, absl::Span<int32_t> out) const override {
-    std::copy(tokens_.begin(), tokens_.end(), out.begin());
+  void FillIds(int field, int64_t, int64_t, absl::Span<int32_t> out) const override {
+    std::fill(out.begin(), out.end(), 0);
+    if (field > 0) return;
+    const auto tokens = golden_["tokens"].get<std::vector<int32_t>>();
+    std::copy(tokens.begin(), tokens.end(), out.begin());
+  }
+  // An image, channels last; the formula's has them first.
+  void FillFloats(int, int64_t, int64_t, absl::Span<float> out) const override {
+    const auto shape = golden_["image"].get<std::vector<int64_t>>();
+    const int64_t pixels = shape[1] * shape[2];
+    for (int64_t i = 0; i < static_cast<int64_t>(out.size()); ++i) {
+      out[i] = WeightOf("image", i % shape[0] * pixels + i / shape[0]);
+    }
   }
 
  private:
-  const std::vector<int32_t> tokens_;
+  const json golden_;
 };
 
 absl::StatusOr<ModelGraph> GraphOf(const json& golden) {
   ModelFileOptions options;
-  options.tokens = static_cast<int64_t>(golden["tokens"].size());
+  if (golden.contains("tokens")) options.tokens = static_cast<int64_t>(golden["tokens"].size());
   return ParseModel(golden["config"].dump(), "config.json", "m", options);
 }
 
@@ -129,8 +141,7 @@ absl::StatusOr<std::vector<float>> LogitsOf(const json& golden, const std::strin
   PIPELAB_ASSIGN_OR_RETURN(const WeightFiles files, WeightFiles::Open(weights));
   Arena arena;
   const std::unique_ptr<Backend> backend = MakeCpuBackend(&arena);
-  const OneSample data(golden["tokens"].get<std::vector<int32_t>>(),
-                       golden["config"]["vocab_size"].get<int64_t>());
+  const OneSample data(golden, graph);
   SerialOptions options;
   options.data = &data;
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<SerialTrainer> trainer,
@@ -193,7 +204,7 @@ std::string Folder(const std::string& name) {
 
 TEST(HuggingFace, LogitsAreThoseOfTransformers) {
   const json goldens = Goldens();
-  EXPECT_GE(goldens.size(), 9);
+  EXPECT_GE(goldens.size(), 13);
   for (const auto& [name, golden] : goldens.items()) {
     const std::string file = JoinPath(Folder(name), "model.safetensors");
     const Safetensors weights = WeightsOf(golden);
@@ -278,6 +289,37 @@ TEST(HuggingFace, TheLimitNoticesSmallMistakes) {
     EXPECT_GT(DistanceFrom(golden, wrong), AllowedFor(golden)) << change;
     EXPECT_LE(DistanceFrom(golden, right), AllowedFor(golden));
   }
+}
+
+// What DeepSeek's routers have and none here.
+TEST(HuggingFace, RoutersOfDeepSeekThatAreNoneHere) {
+  const json golden = Goldens()["deepseek_v3"];
+  const std::string file = JoinPath(Folder("routers"), "w.safetensors");
+  Safetensors weights = WeightsOf(golden);
+  ASSERT_THAT(WriteSafetensors(file, weights), IsOk());
+  json grouped = golden;
+  grouped["config"]["n_group"] = 2;
+  EXPECT_THAT(LogitsOf(grouped, file),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("config.json: topk_group: 1: no router here chooses among 2 ")));
+  const std::string bias = "model.layers.1.mlp.gate.e_score_correction_bias";
+  std::get<std::vector<float>>(weights.tensors.at(bias).values)[2] = 0.5f;
+  ASSERT_THAT(WriteSafetensors(file, weights), IsOk());
+  EXPECT_THAT(LogitsOf(golden, file),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr(bias + "\" is not zero, and no router here has a bias")));
+}
+
+// transformers' own default; its logits would differ by a thousandth.
+TEST(HuggingFace, AnExactGeluIsRefused) {
+  json golden = Goldens()["vit"];
+  const std::string file = JoinPath(Folder("gelu"), "w.safetensors");
+  ASSERT_THAT(WriteSafetensors(file, WeightsOf(golden)), IsOk());
+  golden["config"]["hidden_act"] = "gelu";
+  EXPECT_THAT(LogitsOf(golden, file),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("config.json: hidden_act: \"gelu\": layers here have the GELU's "
+                                 "tanh form")));
 }
 
 // What must not be told from the logits alone: a table of more positions, a base model's names,

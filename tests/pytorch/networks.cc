@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
+#include "models/specs/patch_embedding_spec.h"
 #include "models/zoo/amoebanet.h"
 #include "models/zoo/bert.h"
 #include "models/zoo/candle_uno.h"
@@ -20,6 +21,7 @@
 #include "models/zoo/transformer.h"
 #include "models/zoo/unet.h"
 #include "models/zoo/vgg.h"
+#include "models/zoo/vit.h"
 
 namespace pipelab {
 namespace {
@@ -170,6 +172,22 @@ ComparedNetwork Bert(Sizes sizes) {
   ComparedNetwork n = Named("bert", BuildBert(c));
   n.settings = {{"layers", c.layers}, {"heads", c.heads}};
   return WithBatches(std::move(n), 4, Either(sizes, 2, 4));
+}
+
+// Judged by its class token.
+ComparedNetwork Vit(Sizes sizes) {
+  VitConfig c;
+  c.layers = Either(sizes, 2, 4);
+  c.hidden = Either(sizes, 22, 192);
+  c.heads = Either(sizes, 2, 4);
+  c.patch = Either(sizes, 3, 4);
+  c.side = Either(sizes, 9, 32);
+  c.channels = Either(sizes, 2, 3);
+  c.classes = Either(sizes, 5, 10);
+  c.class_token = true;
+  ComparedNetwork n = Named("vit", BuildVit(c));
+  n.settings = {{"layers", c.layers}, {"heads", c.heads}};
+  return WithBatches(std::move(n), Either(sizes, 3, 16), 2);
 }
 
 ComparedNetwork Transformer(Sizes sizes) {
@@ -360,11 +378,12 @@ OptimizerOptions ClippedRmsProp() {
 }
 
 // Larger matrices and biases than the zoo starts with: with small ones attention is all but
-// uniform, and a wrong mask or scale would change a loss by no more than rounding does. Networks of
-// images, which norms or He's rule keep lively, stay as they are.
+// uniform, and a wrong mask or scale would change a loss by no more than rounding does. Convolutions
+// of images, which norms or He's rule keep lively, stay as they are.
 void StartLarge(ModelGraph* graph) {
   for (LayerSpec& layer : graph->layers) {
-    if (!layer.data.empty() && layer.data[0].name == kImage) return;
+    const bool image = !layer.data.empty() && layer.data[0].name == kImage;
+    if (image && layer.kind != kPatchEmbedding) return;
     for (ParameterSpec& p : layer.parameters) {
       if (p.init == InitKind::kNormal) p.stddev = std::max(p.stddev, 0.2);
       if (p.init == InitKind::kZeros) {
@@ -381,6 +400,7 @@ std::vector<ComparedNetwork> ComparedNetworks(Sizes sizes) {
   std::vector<ComparedNetwork> networks = {Gpt(sizes, /*tied=*/false),
                                            Gpt(sizes, /*tied=*/true),
                                            Bert(sizes),
+                                           Vit(sizes),
                                            Transformer(sizes),
                                            Mmt(sizes),
                                            MmtModalities(sizes),

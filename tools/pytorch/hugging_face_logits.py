@@ -41,6 +41,7 @@ CONFIGS = {
     "llama_biases": ("llama", llama(sliding_window=..., attention_bias=True, mlp_bias=True,
                                     tie_word_embeddings=True)),
     "mistral": ("mistral", llama(head_dim=8)),
+    "mistral_windows": ("mistral", llama(head_dim=8, sliding_window=4)),
     "mixtral": ("mixtral", llama(num_local_experts=4, num_experts_per_tok=2)),
     "qwen2": ("qwen2", llama(tie_word_embeddings=True)),
     "qwen3": ("qwen3", llama(tie_word_embeddings=True, head_dim=8)),
@@ -49,6 +50,22 @@ CONFIGS = {
         norm_topk_prob=False)),
     "gemma": ("gemma", llama(sliding_window=..., head_dim=8, num_key_value_heads=1,
                              hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True)),
+    "deepseek_v3": ("deepseek_v3", llama(
+        sliding_window=..., num_key_value_heads=4, q_lora_rank=12, kv_lora_rank=10,
+        qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=5, n_routed_experts=6,
+        num_experts_per_tok=2, n_shared_experts=2, moe_intermediate_size=7,
+        first_k_dense_replace=1, n_group=1, topk_group=1, routed_scaling_factor=2.5,
+        norm_topk_prob=True)),
+    "deepseek_v3_wide": ("deepseek_v3", llama(
+        sliding_window=..., num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=10,
+        qk_nope_head_dim=4, qk_rope_head_dim=6, v_head_dim=8, n_routed_experts=4,
+        num_experts_per_tok=3, n_shared_experts=1, moe_intermediate_size=9,
+        first_k_dense_replace=0, n_group=1, topk_group=1, routed_scaling_factor=1.0,
+        norm_topk_prob=False)),
+    "vit": ("vit", dict(
+        hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
+        image_size=8, patch_size=4, num_channels=3, num_labels=5, layer_norm_eps=0.01,
+        hidden_act="gelu_pytorch_tanh")),
 }
 
 

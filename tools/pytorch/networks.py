@@ -111,7 +111,10 @@ def patch_embedding(w: Weights, name: str, image: Tensor) -> Tensor:
     patch = math.isqrt(weight.shape[1] // channels)
     kernel = weight.view(-1, patch, patch, channels).permute(0, 3, 1, 2)
     x = F.conv2d(image.permute(0, 3, 1, 2), kernel, w[f"{name}/b"], stride=patch)
-    return x.flatten(2).transpose(1, 2) + w[f"{name}/positions"]
+    x = x.flatten(2).transpose(1, 2)
+    if f"{name}/class" in w:
+        x = torch.cat([w[f"{name}/class"].expand(x.shape[0], 1, -1), x], dim=1)
+    return x + w[f"{name}/positions"]
 
 
 @functools.lru_cache(maxsize=None)
@@ -302,6 +305,15 @@ def bert(w: Weights, batch: Batch, s: Settings) -> Tensor:
     return cross_entropy(linear(w, "head", layer_norm(w, "head", x)), batch["targets"])
 
 
+def vit(w: Weights, batch: Batch, s: Settings) -> Tensor:
+    """Judged by the class token, which is in front of the patches."""
+    x = patch_embedding(w, "patches", batch["image"].permute(0, 2, 3, 1))
+    for block in range(s["layers"]):
+        x = self_attention(w, f"block{block}/attention", x, s["heads"], None)
+        x = mlp(w, f"block{block}/mlp", x)
+    return classifier(w, layer_norm(w, "norm", x)[:, 0], batch["targets"])
+
+
 def transformer(w: Weights, batch: Batch, s: Settings) -> Tensor:
     table, heads = w["embedding"], s["heads"]
     source, tokens = batch["source"], batch["tokens"]
@@ -490,7 +502,7 @@ def vgg16(w: Weights, batch: Batch, s: Settings) -> Tensor:
 
 
 NETWORKS: dict[str, Callable[[Weights, Batch, Settings], Tensor]] = {
-    f.__name__: f for f in (gpt, gpt_tied, bert, transformer, mmt, mmt_modalities, case_study, dlrm,
+    f.__name__: f for f in (gpt, gpt_tied, bert, vit, transformer, mmt, mmt_modalities, case_study, dlrm,
                             candle_uno, amoebanet_d, resnet, unet, vgg16, llama, qwen2, mixtral,
                             shared_experts, deepseek, windows)
 }
