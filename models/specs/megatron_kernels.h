@@ -22,6 +22,8 @@
 //              branches' of what comes after; gradients are sums over rows
 //   gradients  of each parameter are added to a buffer, a kernel a parameter
 //   loss       in 4 bytes a number, two of half precision
+//   experts    router, permutations, grouped products and exchanges of Megatron-Core: what is
+//   assumed is in megatron_experts.h
 // Layers without biases (Llama's) have no dropout and no sums for biases; rotary positions are a
 // kernel of q and k in place, a gate one that reads both halves.
 // Numbers are of half precision: a byte counts as half of one.
@@ -37,7 +39,7 @@ namespace pipelab {
 enum class AttentionKernels : uint8_t { kUnfused, kFused };
 
 // Every layer of the kinds gpt_embedding, gpt_attention (unfused_attention then, or still
-// gpt_attention where fused), gpt_mlp and gpt_head.
+// gpt_attention where fused), gpt_mlp, gpt_experts and gpt_head.
 // Token slices are not known to it.
 ModelGraph WithMegatronKernels(ModelGraph graph,
                                AttentionKernels attention = AttentionKernels::kUnfused);
