@@ -51,6 +51,7 @@ struct SearchRequest {
   std::vector<SearchMethod> methods;
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
   int max_context = 1;                   // C, powers of 2 up to it
+  int max_expert = 1;                    // E, in the same way
   std::vector<bool> sequence = {false};  // sequence parallelism, where T is above 1
   // Of a device, that a step may use; 0: all that it has.
   Bytes memory;
