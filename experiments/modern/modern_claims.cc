@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kNoRow[] = "no row could be predicted";
 constexpr char kExpertsReason[] =
-    "nothing of these machines is calibrated, and one layout took up to 1.9 times as long under "
+    "no machine but DGX Cloud's is calibrated, and one layout took up to 1.9 times as long under "
     "one "
     "release as under another; gpt-oss is predicted too fast (its attention's sinks and clamps are "
     "free here), and exchanges of experts run beside nothing here, where many runs hide them";
