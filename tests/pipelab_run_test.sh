@@ -61,6 +61,8 @@ check "data without a model" refused 2 "--data=x.csv: requires --model" run 1f1b
 check "heads that no group divides" refused 2 '--tensor_parallel=4: must divide the 2 heads of layer "block0/attention"' run 1f1b --tensor_parallel=4
 check "no group" refused 2 "--tensor_parallel=0: must be at least 1" run 1f1b --tensor_parallel=0
 check "tokens in parts" refused 2 '--context_parallel=3: twice it must divide the 16 tokens of layer "embedding"' run 1f1b --context_parallel=3
+check "experts in parts" refused 2 "E=2: what runs has all experts on each device; E must be 1" \
+  run 1f1b --expert_parallel=2
 check "no parts" refused 2 "--context_parallel=0: must be at least 1" run 1f1b --context_parallel=0
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
 check "no such backend" refused 2 "--backend=tpu: must be cpu, cuda or emulated" run 1f1b --backend=tpu

@@ -27,7 +27,7 @@ struct OptionGroups {
       Join({files,
             {"devices", "micro_batches", "virtual_stages", "recompute", "group_size", "replicas",
              "concatenation", "update_interval", "slices", "edges", "stage_devices",
-             "stage_micro_batches", "data_parallel", "context_parallel"}});
+             "stage_micro_batches", "data_parallel", "context_parallel", "expert_parallel"}});
   Options on_cluster = {"model",    "model_time_unit", "kernels", "cluster",
                         "launches", "dtype",           "reserve"};
   Options times = Join({{"forward",
@@ -114,8 +114,8 @@ std::vector<Command> CommandsOfConfigurations(const OptionGroups& g) {
       {"search", "the fastest grid, schedule and sharding for a model, a cluster and a batch",
        "search --model=gpt-52b --cluster=dgx1-v100 --devices=64 --batch=32",
        Join({g.on_cluster,
-             {"batch", "devices", "top", "schemes", "max_tensor", "max_context", "fixed", "explain",
-              "json", "json_out"}}),
+             {"batch", "devices", "top", "schemes", "max_tensor", "max_context", "max_expert",
+              "fixed", "explain", "json", "json_out"}}),
        &SearchCommand},
       {"evaluate",
        "what a Megatron-LM command line or a torchtitan file costs, and what near it is better",

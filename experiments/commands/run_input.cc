@@ -246,6 +246,11 @@ absl::StatusOr<RunInput> StudyOfSchedule(const Words& words) {
   PIPELAB_ASSIGN_OR_RETURN(RunInput study, EmptyStudy());
   study.source = input.source;
   StepConfig config = input.config;
+  if (config.experts > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("E=", config.experts, ": what runs has all experts on each device; E must ",
+                     "be 1, or simulate it"));
+  }
   study.context_parallel = config.context;
   if (words.size() > 1) PIPELAB_RETURN_IF_ERROR(TakeConfig(words[1], config, &study));
   config.tensor = study.tensor_parallel;

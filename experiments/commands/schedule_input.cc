@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <tuple>
 #include <utility>
 
 #include "absl/flags/declare.h"
@@ -38,6 +39,9 @@ ABSL_FLAG(
     int, context_parallel, 1,
     "devices that divide each sample's tokens, in each copy of each device; attention gathers "
     "keys and values among them");
+ABSL_FLAG(int, expert_parallel, 1,
+          "devices among copies and parts of tokens that divide the experts of each layer; needs "
+          "--model");
 ABSL_FLAG(bool, recompute, false, "each backward of a scheme first rebuilds its activations");
 ABSL_FLAG(std::string, csv, "", "a schedule in PyTorch's CSV form; -: stdin");
 ABSL_FLAG(std::string, json, "", "a schedule in pipelab's JSON form; -: stdin");
@@ -66,10 +70,13 @@ absl::Status CheckWords(const std::vector<std::string>& words, bool takes_scheme
 
 // The schedule has all copies itself.
 absl::Status SetOwn(ScheduleInput* input) {
-  if (const int context = absl::GetFlag(FLAGS_context_parallel); context != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--context_parallel=", context, ": ", input->source,
-                     " says its devices; give it with a scheme's name, or as FILE:C=", context));
+  for (const auto& [flag, key, value] :
+       {std::make_tuple("context_parallel", "C", absl::GetFlag(FLAGS_context_parallel)),
+        std::make_tuple("expert_parallel", "E", absl::GetFlag(FLAGS_expert_parallel))}) {
+    if (value == 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", flag, "=", value, ": ", input->source,
+        " says its devices; give it with a scheme's name, or as FILE:", key, "=", value));
   }
   input->own = true;
   input->config.pipeline = input->schedule.num_devices();

@@ -22,6 +22,7 @@
 #include "experiments/report/table.h"
 #include "experiments/report/timeline_text.h"
 #include "models/graph/context_parallel.h"
+#include "models/graph/expert_parallel.h"
 #include "models/graph/layer_spec.h"
 #include "models/specs/kept_activations.h"
 #include "models/zoo/layer_groups.h"
@@ -45,6 +46,9 @@ ABSL_FLAG(std::string, schemes, "",
 ABSL_FLAG(int, max_tensor, 0, "largest tensor-parallel group; 0: the devices of a node");
 ABSL_FLAG(int, max_context, 1,
           "devices that divide each sample's tokens, at most; --fixed=C=4 looks at these, too");
+ABSL_FLAG(
+    int, max_expert, 1,
+    "devices that divide the experts of each layer, at most; --fixed=E=8 looks at these, too");
 ABSL_FLAG(std::string, fixed, "",
           "keys that every configuration must have, such as P=8,sharding=optimizer,recompute=none");
 ABSL_FLAG(std::string, explain, "",
@@ -111,6 +115,7 @@ nlohmann::json AsJson(const RankedStep& r) {
           {"pipeline", c.pipeline},
           {"tensor", c.tensor},
           {"context", c.context},
+          {"experts", c.experts},
           {"data", c.data},
           {"virtual_stages", c.virtual_stages},
           {"micro_batch_samples", c.micro_batch_size},
@@ -182,7 +187,8 @@ absl::StatusOr<StepConfig> ConfigToExplain(const std::string& text) {
 std::vector<std::pair<std::string, double>> PartsOf(const StepConfig& c, const StepBreakdown& b) {
   return {{"compute", b.compute},
           {"recompute", b.recompute},
-          {c.context > 1 ? "tensor-, context-parallel collectives" : "tensor-parallel collectives",
+          {absl::StrCat("tensor-", c.context > 1 ? ", context-" : "",
+                        c.experts > 1 ? ", expert-" : "", "parallel collectives"),
            b.tensor},
           {"optimizer step", b.step},
           {"idle: fill, drain, imbalance", std::max(0.0, b.idle)},
@@ -239,7 +245,16 @@ absl::StatusOr<std::string> NoteOfFastest(const StepModel& on, const SearchResul
   return NoteAbove(on, config);
 }
 
-// The C that --fixed asks for; 1 if it has none.
+// The degree that --fixed asks for by its key; 1 if it has none.
+absl::StatusOr<int> FixedDegree(const StepConfig& wanted, absl::string_view key,
+                                int StepConfig::*degree) {
+  const int devices = wanted.*degree;
+  if ((devices & (devices - 1)) == 0) return devices;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--fixed=", key, "=", devices, ": search looks at powers of two"));
+}
+
+// The largest C and E, and which blocks are rebuilt.
 absl::Status TakeFixed(const ModelGraph& graph, SearchRequest* search) {
   const std::string fixed = absl::StrCat("any:", absl::GetFlag(FLAGS_fixed));
   PIPELAB_ASSIGN_OR_RETURN(const StepConfig wanted, ParseStepConfig("--fixed", fixed));
@@ -249,13 +264,18 @@ absl::Status TakeFixed(const ModelGraph& graph, SearchRequest* search) {
     search->rebuilt_blocks = {0, 1, 2, 4, 8, 16, 32};
     if (wanted.rebuilt_blocks > 0) search->rebuilt_blocks = {wanted.rebuilt_blocks};
   }
-  const int context = wanted.context;
-  if ((context & (context - 1)) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--fixed=C=", context, ": search looks at powers of two"));
-  }
+  search->max_context = absl::GetFlag(FLAGS_max_context);
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--max_context", search->max_context, 1, 1 << 20));
+  PIPELAB_ASSIGN_OR_RETURN(const int context, FixedDegree(wanted, "C", &StepConfig::context));
+  PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, {1, false, context}, "--fixed=C"));
   search->max_context = std::max(search->max_context, context);
-  return CheckContextParallel(graph, {1, false, context}, "--fixed=C");
+  search->max_expert = absl::GetFlag(FLAGS_max_expert);
+  PIPELAB_RETURN_IF_ERROR(CheckRange("--max_expert", search->max_expert, 1, 1 << 20));
+  PIPELAB_ASSIGN_OR_RETURN(const int experts, FixedDegree(wanted, "E", &StepConfig::experts));
+  PIPELAB_RETURN_IF_ERROR(
+      CheckExpertParallel(graph, {1, false, 1, experts}, /*copies=*/experts, "--fixed=E"));
+  search->max_expert = std::max(search->max_expert, experts);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
@@ -267,8 +287,6 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   const int max_tensor = absl::GetFlag(FLAGS_max_tensor);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--max_tensor", max_tensor, 0, 1 << 20));
   search.max_tensor = max_tensor == 0 ? static_cast<int>(NodeDevices(*on.cluster)) : max_tensor;
-  search.max_context = absl::GetFlag(FLAGS_max_context);
-  PIPELAB_RETURN_IF_ERROR(CheckRange("--max_context", search.max_context, 1, 1 << 20));
   PIPELAB_RETURN_IF_ERROR(TakeFixed(on.model->graph, &search));
   search.sequence = {false, true};
   if (AllowsSelectiveRecompute(on.model->graph)) {

@@ -32,6 +32,7 @@ ABSL_DECLARE_FLAG(int, update_interval);
 ABSL_DECLARE_FLAG(int, slices);
 ABSL_DECLARE_FLAG(int, data_parallel);
 ABSL_DECLARE_FLAG(int, context_parallel);
+ABSL_DECLARE_FLAG(int, expert_parallel);
 ABSL_DECLARE_FLAG(bool, recompute);
 ABSL_DECLARE_FLAG(bool, overlap);  // time_flags.cc
 ABSL_FLAG(std::string, model, "",
@@ -72,9 +73,10 @@ namespace {
 
 // What a configuration's keys say.
 constexpr const char* kSizeFlags[] = {
-    "devices",          "micro_batches",    "virtual_stages",  "group_size", "replicas",
-    "concatenation",    "recompute",        "update_interval", "slices",     "data_parallel",
-    "context_parallel", "micro_batch_size", "layout",          "execution",  "ranks"};
+    "devices",          "micro_batches", "virtual_stages",   "group_size",
+    "replicas",         "concatenation", "recompute",        "update_interval",
+    "slices",           "data_parallel", "context_parallel", "expert_parallel",
+    "micro_batch_size", "layout",        "execution",        "ranks"};
 
 absl::Status CheckNoSizeFlags(const std::string& word) {
   for (const char* flag : kSizeFlags) {
@@ -107,6 +109,7 @@ absl::StatusOr<StepConfig> ConfigFromFlags(const std::string& scheme) {
   c.virtual_stages = absl::GetFlag(FLAGS_virtual_stages);
   c.data = absl::GetFlag(FLAGS_data_parallel);
   c.context = absl::GetFlag(FLAGS_context_parallel);
+  c.experts = absl::GetFlag(FLAGS_expert_parallel);
   c.micro_batch_size = absl::GetFlag(FLAGS_micro_batch_size);
   c.recompute = absl::GetFlag(FLAGS_recompute) ? Recompute::kFull : Recompute::kNone;
   c.group_size = absl::GetFlag(FLAGS_group_size);
@@ -117,13 +120,11 @@ absl::StatusOr<StepConfig> ConfigFromFlags(const std::string& scheme) {
   c.overlap_pipeline = absl::GetFlag(FLAGS_overlap);
   PIPELAB_ASSIGN_OR_RETURN(c.concatenation, ParseConcatenation(absl::GetFlag(FLAGS_concatenation)));
   PIPELAB_RETURN_IF_ERROR(TakeKeys(&c));
-  if (c.context < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--context_parallel=", c.context, ": must be at least 1"));
-  }
-  if (c.micro_batch_size < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--micro_batch_size=", c.micro_batch_size, ": must be at least 1"));
+  for (const auto& [flag, value] : {std::make_pair("context_parallel", int64_t{c.context}),
+                                    std::make_pair("expert_parallel", int64_t{c.experts}),
+                                    std::make_pair("micro_batch_size", c.micro_batch_size)}) {
+    if (value >= 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--", flag, "=", value, ": must be at least 1"));
   }
   return c;
 }

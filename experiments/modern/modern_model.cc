@@ -54,7 +54,7 @@ void TakeExperts(const ModernModel& m, const ModernRow& row, GptConfig* c) {
 }  // namespace
 
 absl::StatusOr<GptConfig> ModelOf(const ModernModel& m, const ModernRow& row) {
-  if (Says(m, "hybrid")) return Not("Mamba layers");
+  if (Says(m, "hybrid") || Says(m, "nemotron-3")) return Not("Mamba layers");
   if (Says(m, "compressed sparse")) return Not("compressed sparse attention");
   if (Says(m, "delta net")) return Not("gated delta nets");
   const bool latent = absl::StartsWith(m.attention, "mla: ");

@@ -98,6 +98,11 @@ StepConfig GridOf(const ModernRow& row, const GptConfig& model) {
   c.micro_batch_size = row.micro_batch;
   c.micro_batches = static_cast<int>(row.batch / (data * row.micro_batch));
   c.sequence_parallel = row.tensor > 1;
+  c.experts = static_cast<int>(row.expert);
+  // Megatron-Bridge and AutoModel leave experts whole; what came before them splits them as all
+  // else, which the rows of Grok on GB200s print.
+  const bool split = row.group == "dgxc" || row.group == "mcore";
+  c.whole_experts = row.expert > 1 && row.tensor > 1 && !split;
   c.overlap_pipeline = false;
   c.layout = EvenBlocks(model.layers, row.pipeline * std::max<int64_t>(1, row.virtual_stages));
   return c;
@@ -143,7 +148,6 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   const auto model = std::find_if(models.begin(), models.end(),
                                   [&](const ModernModel& m) { return m.id == row.model; });
   if (model == models.end()) return Not("model of an unknown shape");
-  if (model->experts > 0) return Not("experts");
   if (row.micro_batch == 0) row.micro_batch = DefaultMicroBatch(row);
   step.assumed = row.micro_batch != printed.micro_batch;
   PIPELAB_RETURN_IF_ERROR(CheckDegrees(row));

@@ -151,6 +151,26 @@ TEST(StepOfRow, RecomputesNamedModules) {
   EXPECT_THAT(Predict(other).status().message(), testing::HasSubstr("mhc"));
 }
 
+TEST(StepOfRow, DividesExpertsAsTheSystemDoes) {
+  ModernModel m = Llama();
+  m.experts = 8;
+  m.chosen_experts = 2;
+  m.expert_width = 704;
+  ModernRow row = Row();
+  row.expert = 4;
+  const auto config = [&] {
+    const auto step = StepOfRow(row, {m}, Machines());
+    EXPECT_THAT(step, IsOk());
+    EXPECT_THAT(Predict(*step), IsOk());
+    return step->config.ToString();
+  };
+  EXPECT_EQ(config(),
+            "1f1b:P=2,T=2,D=4,V=0,b=2,M=8,E=4,sharding=optimizer,sequence,layout=9+9,"
+            "no_pipeline_overlap");
+  row.group = "mbridge";
+  EXPECT_THAT(config(), testing::HasSubstr("whole_experts"));
+}
+
 TEST(ModelOf, Windows) {
   ModernModel m = Llama();
   m.attention = "gqa swiglu (sliding window 4096 in v0.1)";
@@ -224,7 +244,6 @@ TEST(StepOfRow, SaysWhyNot) {
             }),
             "adapters beside sharded weights");
   EXPECT_EQ(why([](R* r, M*) { r->kernels = "cpu_offloading=40"; }), "activations on the host");
-  EXPECT_EQ(why([](R*, M* m) { m->experts = 8; }), "experts");
   EXPECT_EQ(why([](R*, M* m) { m->attention = "hybrid: pattern MEME"; }), "Mamba layers");
   EXPECT_EQ(why([](R*, M* m) { m->attention = "compressed sparse attention: 1"; }),
             "compressed sparse attention");

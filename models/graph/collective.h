@@ -8,10 +8,11 @@
 
 namespace pipelab {
 
-enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather };
+// kAllToAll: each device has a part of its tensor for each other one, in equal shares here.
+enum class Collective : uint8_t { kAllReduce, kReduceScatter, kAllGather, kAllToAll };
 
 // What each of d devices sends in a ring, of a tensor of `whole` bytes: an all-reduce goes around
-// twice, a reduce-scatter or all-gather once.
+// twice, a reduce-scatter or all-gather once. An all-to-all sends as much as one of these.
 inline Bytes RingTraffic(Bytes whole, int64_t devices, bool all_reduce) {
   return Bytes(whole.value() * (devices - 1) * (all_reduce ? 2 : 1) / devices);
 }

@@ -76,14 +76,23 @@ struct ParameterSpec {
   int64_t split_lead = 1;
   // In the layers of one device (tensor_member.h), whose shape is that of its part.
   ParameterCut cut = {};
+  // Of the first dimension, how many experts are divided among devices (TensorParallel::experts);
+  // the ones behind them all have.
+  int64_t experts = 0;
 
   int64_t split_units() const {
     return split_lead + split_blocks - 1;
   }                                                     // in blocks behind the first
   int64_t size() const;                                 // elements
   int64_t size_on(const TensorParallel& split) const {  // elements on one device of the group
-    return split_dimension < 0 ? size() : size() / split.degree;
+    const int64_t common = size() - experts * expert_size();
+    return experts_on(split) + (split_dimension < 0 ? common : common / split.degree);
   }
+  // Of these, those of the device's experts.
+  int64_t experts_on(const TensorParallel& split) const {
+    return experts * expert_size() / split.experts / split.expert_degree();
+  }
+  int64_t expert_size() const { return experts == 0 ? 0 : size() / shape[0]; }
 };
 
 // How long a layer's inputs must stay.

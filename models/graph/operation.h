@@ -56,6 +56,8 @@ struct Operation {
   int64_t m = 0, n = 0, k = 0;
   Nanoseconds time;  // kMeasured: this long on any device
   bool own = false;  // only our kernels do it
+  // Products of this m, n and k in one kernel: it is as efficient as one of them.
+  int64_t groups = 1;
 };
 
 // Flops of a pass are those of the layer's costs.

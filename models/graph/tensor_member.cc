@@ -41,6 +41,7 @@ LayerSpec MemberLayer(const LayerSpec& layer, TensorParallel split, int64_t memb
                       ContextPart context) {
   CHECK(0 <= member && member < split.degree) << member << " of " << split.degree;
   CHECK_EQ(context.parts, split.context) << layer.name;
+  CHECK_EQ(split.experts, 1) << layer.name << ": layers that run have all experts";
   LayerSpec part = layer;
   if (!context.whole()) {
     part.context = context;

@@ -21,7 +21,13 @@
 // needs the others': their keys and values are gathered forward, and again backward, whose
 // gradients are reduce-scattered (LayerSplit::context_collectives).
 //
-// Papers: Shoeybi et al., "Megatron-LM", 2019; Narayanan et al., SC 2021; Korthikanti et al.,
+// With `experts` E devices divide the routed experts of a layer: each token's rows go to the devices
+// that have its experts, and come back, by one all-to-all each, forward and backward. They are E of
+// the devices with other tokens, in groups of T that have a part of each expert; or, with
+// `whole_experts`, E of all devices, the T of a group too, whose rows are then split by tokens, each
+// with whole experts. Everything else is as without.
+//
+// Papers: Lepikhin et al., "GShard", ICLR 2021, for experts; Shoeybi et al., "Megatron-LM", 2019; Narayanan et al., SC 2021; Korthikanti et al.,
 // "Reducing activation recomputation in large Transformer models", 2022; Dubey et al., "The Llama 3
 // Herd of Models", 2024.
 #ifndef PIPELAB_MODELS_GRAPH_TENSOR_PARALLEL_H_
@@ -44,10 +50,16 @@ struct TensorParallel {
   int64_t degree = 1;     // T, devices of the group
   bool sequence = false;  // sequence parallelism
   int64_t context = 1;    // C, devices with parts of each sample's tokens
+  int64_t experts = 1;    // E, devices that divide a layer's experts
+  bool whole_experts = false;
 
   // Whether a device has less than the whole layer.
-  bool divides() const { return degree > 1 || context > 1; }
+  bool divides() const { return degree > 1 || context > 1 || experts > 1; }
   bool scatters_rows() const { return sequence && degree > 1; }
+  // Devices that have parts of one expert; and of the copies of a stage, those that follow one
+  // another and have different experts.
+  int64_t expert_degree() const { return whole_experts ? 1 : degree; }
+  int64_t expert_copies() const { return whole_experts ? experts / degree : experts; }
 };
 
 // A size that the degree must divide: 32 "heads".
@@ -58,7 +70,8 @@ struct TensorDimension {
   std::string attribute = {};  // of the layer, that has it; empty: none
 };
 
-// Bytes of the whole tensor: before a reduce-scatter, after an all-gather.
+// Bytes of the whole tensor: before a reduce-scatter, after an all-gather. What a device has for
+// all devices, itself too, before an all-to-all, which is among those that divide experts.
 struct TensorCollective {
   Collective kind;
   Bytes bytes;

@@ -18,6 +18,11 @@
 //
 // A group splits it as gpt_mlp: each expert's inner columns. The router is whole on all devices;
 // they sum the gradient of the weights besides.
+//
+// Expert parallelism (TensorParallel::experts) is priced, for an even load, as the layer would do
+// it: rows go to the devices of their experts and stay there for the weight gradient, with the
+// gradients of rows; so two all-to-alls forward and two backward. Shared experts are on every
+// device.
 #ifndef PIPELAB_MODELS_SPECS_GPT_EXPERTS_SPEC_H_
 #define PIPELAB_MODELS_SPECS_GPT_EXPERTS_SPEC_H_
 

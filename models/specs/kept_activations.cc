@@ -48,23 +48,30 @@ void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
   const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
   const bool dropout = HasDropout(*layer), unfused = layer->kind == kUnfusedAttention;
   const bool experts = layer->kind == kGptExperts;
-  // Experts keep the rows that they take besides.
-  const int64_t choices = experts ? Whole(*layer, "chosen") + Whole(*layer, "shared") : 1;
+  // Routed experts keep the rows that they take besides; shared ones take the norm's output.
+  const int64_t chosen = experts ? Whole(*layer, "chosen") : 1;
+  const int64_t shared = experts ? Whole(*layer, "shared") : 0;
+  const int64_t choices = chosen + shared;
   const int64_t inner = experts || layer->kind == kGptMlp ? choices * Whole(*layer, "inner") : 0;
-  const int64_t taken = experts ? choices * hidden : 0;
   const int64_t latent =
       layer->kind == kGptLatentAttention ? Whole(*layer, "query_rank") + Whole(*layer, "rank") : 0;
+  // Besides its logits the router has them and the probabilities in float32.
+  const int64_t scores = experts ? 3 * Whole(*layer, "experts") : 0;
   const Pairs pairs = unfused ? PairsOf(*layer) : Pairs{0, 0, 1};
   if (unfused) layer->attributes[kScores] = dropout ? 2.5 : 1;
   ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
     const SplitRows rows(samples * tokens, split);
     const int64_t own = rows.own * hidden;
-    // The norm's output and the GELU's serve weight gradients.
-    const int64_t numbers = own + rows.own * latent + rows.all * (inner / split.degree + taken);
+    // The norm's output and the GELU's serve weight gradients. With expert parallelism ours keep
+    // all rows that experts take already.
+    const int64_t taken = !experts ? 0 : split.experts > 1 ? -shared : chosen;
+    const int64_t numbers =
+        own + rows.own * latent + rows.all * (inner / split.degree + taken * hidden);
     const Bytes products = FloatBytes(inputs == ProductInputs::kHalfAsWide ? numbers / 2 : numbers);
     const Bytes masks = dropout ? FloatBytes(own / 2) : Bytes(0);
-    const Bytes scores = dropout ? FloatBytes(pairs.Of(samples, split) * 3 / 2) : Bytes(0);
-    KeepMore(products + masks + scores, products, costs);
+    const Bytes dropped = dropout ? FloatBytes(pairs.Of(samples, split) * 3 / 2) : Bytes(0);
+    const Bytes router = FloatBytes((split.sequence ? rows.own : rows.all) * scores);
+    KeepMore(products + masks + dropped + router, products, costs);
   });
 }
 

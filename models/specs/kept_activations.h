@@ -27,10 +27,11 @@
 
 namespace pipelab {
 
-// Every layer of the kinds gpt_attention, unfused_attention, gpt_latent_attention, gpt_mlp and
-// gpt_experts keeps what Megatron-LM keeps: the norms' outputs, the GELU's, and bytes of masks; of
-// unfused attention also the dropped scores and their mask. The kind gpt_head keeps the softmax of
-// the logits in 4 bytes a number.
+// Every layer of the kinds gpt_attention, unfused_attention, gpt_latent_attention and gpt_mlp keeps
+// what Megatron-LM keeps: the norms' outputs, the GELU's, and bytes of masks; of unfused attention
+// also the dropped scores and their mask. The kind gpt_experts keeps the rows that routed experts
+// take, what goes into all second products, and logits and probabilities of the router in float32.
+// The kind gpt_head keeps the softmax of the logits in 4 bytes a number.
 // Under fp8 the inputs of products are kept as they were cast, in half the bytes (Transformer
 // Engine).
 enum class ProductInputs : uint8_t { kAsActivations, kHalfAsWide };

@@ -59,13 +59,13 @@ TEST(KeptActivations, AreThoseOfThePaper) {
   EXPECT_EQ(Kept(fp8, {}), kSbh * (32 - 6) + 2 * kPairs);
 }
 
-// Besides ours: the norm's output, the rows that experts take, and what goes into their second
-// products.
+// Besides ours: the norm's output, the rows that routed experts take, what goes into all experts'
+// second products, and the router's scores in float32.
 TEST(KeptActivations, ExpertsKeepTheRowsThatTheyTake) {
-  constexpr int64_t kInner = 64, kChoices = 3;
+  constexpr int64_t kInner = 64, kChosen = 2, kChoices = 3, kExperts = 8;
   GptConfig c = LlamaConfig(/*layers=*/1, kHidden, kHeads, kInner, kTokens, /*vocabulary=*/128);
-  c.experts.experts = 8;
-  c.experts.chosen = 2;
+  c.experts.experts = kExperts;
+  c.experts.chosen = kChosen;
   c.experts.shared = 1;
   const LayerSpec ours = BuildGpt(c)->layers[2];
   const LayerSpec theirs = WithMegatronActivations(*BuildGpt(c)).layers[2];
@@ -74,7 +74,8 @@ TEST(KeptActivations, ExpertsKeepTheRowsThatTheyTake) {
       return CostsOf(layer, kSamples, TokenSlice(), {t, false}).kept.value();
     };
     EXPECT_EQ(kept(theirs) - kept(ours),
-              4 * (kSbh + kTokens * kSamples * kChoices * (kHidden + kInner / t)));
+              4 * (kSbh + kTokens * kSamples *
+                              (kChosen * kHidden + kChoices * kInner / t + 3 * kExperts)));
   }
 }
 

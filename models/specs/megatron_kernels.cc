@@ -10,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_embedding_spec.h"
+#include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_head_spec.h"
 #include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/megatron_experts.h"
 #include "models/specs/unfused_attention_spec.h"
 
 namespace pipelab {
@@ -203,6 +205,17 @@ LayerOperations MlpKernels(const MlpSizes& s, int64_t samples, TensorParallel sp
   return ops;
 }
 
+LayerOperations ExpertsKernels(const MegatronExperts& s, int64_t samples, TensorParallel split) {
+  const int64_t own = SplitRows(samples * s.tokens, split).own * s.hidden;
+  LayerOperations ops;
+  AddBranchStart(own, &ops);
+  s.AddOperations(samples, split, &ops);
+  AddBranchEnd(own, /*biases=*/false, &ops);
+  Accumulate({s.hidden, s.hidden * s.experts},
+             &ops.backward_weight);  // experts' are, with products
+  return ops;
+}
+
 // Words, positions, their sum, dropout.
 LayerOperations EmbeddingKernels(int64_t tokens, int64_t c, int64_t words, int64_t samples,
                                  TensorParallel split) {
@@ -277,6 +290,9 @@ Kernels KernelsOf(const LayerSpec& layer) {
                             Attribute(layer, "feed_forward") > 0, HasParameter(layer, "b2")};
     return std::bind(MlpKernels, sizes, _1, _2);
   }
+  if (layer.kind == kGptExperts) {
+    return std::bind(ExpertsKernels, MegatronExperts::Of(layer), _1, _2);
+  }
   if (layer.kind == kGptEmbedding) {
     const int64_t c = layer.output_shape[1];
     return std::bind(EmbeddingKernels, layer.output_shape[0], c, layer.parameters[0].shape[0], _1,
@@ -303,6 +319,13 @@ ModelGraph WithMegatronKernels(ModelGraph graph, AttentionKernels attention) {
       return kernels(samples, TensorParallel());
     };
     layer.slice_costs = nullptr;
+    if (layer.kind != kGptExperts) continue;
+    layer.split.collectives = [experts = MegatronExperts::Of(layer)](int64_t samples, TokenSlice,
+                                                                     TensorParallel split) {
+      return experts.Collectives(samples, split);
+    };
+    layer.split.context = ContextUse::kRows;
+    layer.set_costs = nullptr;
   }
   return graph;
 }

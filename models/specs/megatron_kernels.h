@@ -22,6 +22,8 @@
 //              branches' of what comes after; gradients are sums over rows
 //   gradients  of each parameter are added to a buffer, a kernel a parameter
 //   loss       in 4 bytes a number, two of half precision
+//   experts    router, permutations, grouped products and exchanges of Megatron-Core: what is
+//   assumed is in megatron_experts.h
 // Latent attention is fused always: two narrow products with a norm behind each, two wide ones, one
 // kernel that turns q and one that makes the heads' keys and values.
 // Layers without biases (Llama's) have no dropout and no sums for biases; rotary positions are a
@@ -39,7 +41,7 @@ namespace pipelab {
 enum class AttentionKernels : uint8_t { kUnfused, kFused };
 
 // Every layer of the kinds gpt_embedding, gpt_attention (unfused_attention then, or still
-// gpt_attention where fused), gpt_latent_attention, gpt_mlp and gpt_head.
+// gpt_attention where fused), gpt_latent_attention, gpt_mlp, gpt_experts and gpt_head.
 // Token slices are not known to it.
 ModelGraph WithMegatronKernels(ModelGraph graph,
                                AttentionKernels attention = AttentionKernels::kUnfused);

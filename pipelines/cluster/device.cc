@@ -160,8 +160,9 @@ absl::StatusOr<Nanoseconds> OperationTime(const DeviceSpec& device, NumberType t
       return absl::NotFoundError(absl::StrCat("device ", device.name, " has no efficiency for ",
                                               OperationKindName(operation.kind)));
     }
-    arithmetic = ArithmeticTime(device, FlopsSpent(device, operation).value(), peak->second.value,
-                                of_products, curve->second.value);
+    const auto groups = static_cast<double>(operation.groups);
+    arithmetic = groups * ArithmeticTime(device, FlopsSpent(device, operation).value() / groups,
+                                         peak->second.value, of_products, curve->second.value);
     if (device.product_alignment.has_value()) {
       arithmetic /= device.product_alignment->value.At(operation);
     }

@@ -64,6 +64,9 @@ struct RingLoads {
 };
 
 RingLoads LoadsOfRing(const ClusterSpec& cluster, const RingCrossing& ring);
+// Each of these ranks sends an equal part to each other one at one time, in so many groups like it:
+// the loads are for each byte that a rank has for all of them, itself too.
+RingLoads LoadsOfExchange(const ClusterSpec& cluster, const RingCrossing& group);
 
 }  // namespace pipelab
 

@@ -78,11 +78,13 @@ absl::Status CheckNetwork(const Network& network) {
           absl::StrCat("the route from device ", from, " to device ", to, fault));
     }
   }
-  for (const auto& [devices, ring] : network.rings) {
-    const std::string fault = FaultOf(network, devices, ring);
-    if (fault.empty()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("the ring of devices ", absl::StrJoin(devices, ","), fault));
+  for (const auto* rings : {&network.rings, &network.expert_rings}) {
+    for (const auto& [devices, ring] : *rings) {
+      const std::string fault = FaultOf(network, devices, ring);
+      if (fault.empty()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("the ring of devices ", absl::StrJoin(devices, ","), fault));
+    }
   }
   return absl::OkStatus();
 }

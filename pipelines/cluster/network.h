@@ -88,6 +88,8 @@ struct Network {
   // By the devices that take part, ascending. Rings of other devices follow from the routes
   // between neighbours (RingOf).
   std::map<std::vector<int>, RingRoute> rings;
+  // Of those of them that have the same experts, for what they alone sum (Program::expert_copies).
+  std::map<std::vector<int>, RingRoute> expert_rings;
 
   bool empty() const { return num_devices == 0; }
   Route& RouteOf(int from, int to) { return routes[from * num_devices + to]; }

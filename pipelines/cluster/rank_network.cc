@@ -70,11 +70,20 @@ class RankNetwork::Builder {
   // Devices of the program, ascending.
   void AddRing(const std::vector<int>& devices) {
     if (devices.size() < 2 || network_.rings.count(devices) > 0) return;
-    const RingCrossing crossing = RanksOf(devices);
-    const RingLoads ring = LoadsOfRing(cluster_, crossing);
-    const double width = static_cast<double>(BytesOf(grid_.type)) / 4;
+    network_.rings.emplace(devices, RouteOf(devices, RanksOf(devices, /*stride=*/1)));
+    if (grid_.experts == 1) return;
+    network_.expert_rings.emplace(devices, RouteOf(devices, RanksOf(devices, grid_.experts)));
+  }
+
+  Network Take() { return std::move(network_); }
+
+ private:
+  RingRoute RouteOf(const std::vector<int>& devices, const RingCrossing& crossing) {
     RingRoute route;
     route.ranks = static_cast<int64_t>(crossing.ranks.size());
+    if (route.ranks < 2) return route;
+    const RingLoads ring = LoadsOfRing(cluster_, crossing);
+    const double width = static_cast<double>(BytesOf(grid_.type)) / 4;
     route.step_latency = ring.step_latency;
     route.overhead = call_;
     // Its slowest hop, wherever that is.
@@ -85,12 +94,9 @@ class RankNetwork::Builder {
     std::set<int> members;
     for (const int d : devices) members.insert(d % grid_.members);
     for (const auto& [key, load] : ring.loads) AddShared(key, load * width, members, &route);
-    network_.rings.emplace(devices, std::move(route));
+    return route;
   }
 
-  Network Take() { return std::move(network_); }
-
- private:
   // Likes of one rank, as many rings at once as there are ranks in a group.
   void AddGroups(double width, RingRoute* route) const {
     route->groups = grid_.data / grid_.sharing();
@@ -105,8 +111,9 @@ class RankNetwork::Builder {
                      BytesPerSecond(BandwidthUnder(cluster_, loads.loads).value() / width)};
   }
 
-  // All copies of each pipeline device, where all members are there; else those of one member.
-  RingCrossing RanksOf(const std::vector<int>& devices) const {
+  // All copies of each pipeline device, where all members are there, or each `stride`-th; else
+  // those of one member.
+  RingCrossing RanksOf(const std::vector<int>& devices, int64_t stride) const {
     std::set<int> pipeline;
     for (const int d : devices) pipeline.insert(d / grid_.members);
     RingCrossing ring;
@@ -117,10 +124,10 @@ class RankNetwork::Builder {
       return ring;
     }
     for (const int p : pipeline) {
-      for (int64_t d = 0; d < grid_.sharing(); ++d) ring.ranks.push_back(grid_.rank(p, d));
+      for (int64_t d = 0; d < grid_.sharing(); d += stride) ring.ranks.push_back(grid_.rank(p, d));
     }
     std::sort(ring.ranks.begin(), ring.ranks.end());
-    ring.rings = grid_.tensor;
+    ring.rings = grid_.tensor * stride;
     return ring;
   }
 
@@ -186,6 +193,7 @@ RankNetwork::RankNetwork(const ClusterSpec* cluster, const RankGrid& grid)
   CHECK_EQ(grid_.data % grid_.sharing(), 0);
   CHECK_EQ(grid_.sharing() % grid_.members, 0);
   CHECK_EQ(grid_.data % grid_.context, 0);
+  CHECK_EQ(grid_.data % grid_.experts, 0);
   message_overhead_ = MessageOverhead();
 }
 
@@ -225,12 +233,20 @@ PathCost RankNetwork::Message(int from, int to) const {
 }
 
 PathCost RankNetwork::DataRing(int pipeline_device) const {
-  if (grid_.data == 1) return {};
+  return RingOfCopies(pipeline_device, /*stride=*/1);
+}
+
+PathCost RankNetwork::ExpertRing(int pipeline_device) const {
+  return RingOfCopies(pipeline_device, grid_.experts);
+}
+
+PathCost RankNetwork::RingOfCopies(int pipeline_device, int64_t stride) const {
+  if (grid_.data <= stride) return {};
   RingCrossing ring;
-  for (int64_t d = 0; d < grid_.data; ++d) {
+  for (int64_t d = 0; d < grid_.data; d += stride) {
     ring.ranks.push_back(grid_.rank(pipeline_device, d));
   }
-  ring.rings = grid_.tensor;
+  ring.rings = grid_.tensor * stride;
   const RingLoads loads = LoadsOfRing(*cluster_, ring);
   const double width = static_cast<double>(BytesOf(grid_.type)) / 4;
   return {loads.step_latency,
@@ -288,6 +304,13 @@ PathCost RingStep(const ClusterSpec& cluster, RankGroup group) {
   for (int64_t k = 0; k < group.size; ++k) ring.ranks.push_back(k * group.stride);
   ring.rings = group.stride;
   const RingLoads loads = LoadsOfRing(cluster, ring);
+  return {loads.step_latency, BandwidthUnder(cluster, loads.loads)};
+}
+
+PathCost ExchangePath(const ClusterSpec& cluster, const std::vector<int64_t>& ranks,
+                      int64_t groups) {
+  if (ranks.size() <= 1) return {};
+  const RingLoads loads = LoadsOfExchange(cluster, {ranks, groups});
   return {loads.step_latency, BandwidthUnder(cluster, loads.loads)};
 }
 

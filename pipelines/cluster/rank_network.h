@@ -37,6 +37,7 @@
 #define PIPELAB_PIPELINES_CLUSTER_RANK_NETWORK_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "models/graph/collective.h"  // IWYU pragma: export
@@ -62,6 +63,9 @@ struct RankGrid {
   // C, of `data`: devices with parts of the same samples' tokens, which lie side by side, in groups
   // of T. With tp-pp-dp each pipeline device has them together.
   int64_t context = 1;
+  // Of `data` so many that follow one another have different experts, and sum those with the ranks
+  // that have the same.
+  int64_t experts = 1;
   // Ranks of `data` that share state, which lie side by side: rings are of these, and sums go on
   // between the groups of them. 0: all.
   int64_t shards = 0;
@@ -106,6 +110,8 @@ class RankNetwork {
   PathCost Message(int from, int to) const;
   // A step of the ring of all copies of a pipeline device, and of these devices of the program.
   PathCost DataRing(int pipeline_device) const;
+  // The same of the copies that have the same experts.
+  PathCost ExpertRing(int pipeline_device) const;
   // What a call of the communication library takes besides its links.
   Nanoseconds CallOverhead() const;
   // Within a tensor-parallel group, by the bytes of what is gathered or sent to all. A call that is
@@ -116,6 +122,7 @@ class RankNetwork {
  private:
   class Builder;
   Nanoseconds MessageOverhead() const;
+  PathCost RingOfCopies(int pipeline_device, int64_t stride) const;
 
   const ClusterSpec* cluster_;
   RankGrid grid_;
@@ -130,6 +137,13 @@ absl::StatusOr<Network> MakeNetwork(const ClusterSpec& cluster, int num_devices)
 // latency, and the bandwidth that a rank has. Nothing is sent in a group of one: bandwidth 0
 // (infinite). The group is within the cluster: CHECKed.
 PathCost RingStep(const ClusterSpec& cluster, RankGroup group);
+
+// All of these ranks, ascending, send a part to each other one, in so many groups like it at one
+// time: the latency of the farthest, and bytes a second of what a rank has for all, itself too. The
+// slowest link rules, and all transfers run at once (DeepEP's of 16 to 64 H800 get 43 to 47 of 50
+// GB/s of a network card for what crosses it).
+PathCost ExchangePath(const ClusterSpec& cluster, const std::vector<int64_t>& ranks,
+                      int64_t groups);
 
 // `bytes` in all over d ranks by steps of such a ring: 2 (d - 1) of an all-reduce, d - 1 of the
 // others, bytes / d in each (Thakur, Rabenseifner and Gropp 2005, section 4).

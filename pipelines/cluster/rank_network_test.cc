@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "pipelines/cluster/catalog.h"
@@ -51,6 +52,26 @@ TEST(RingStep, BetweenNodesRingsShareTheCard) {
   ExpectCost(RingStep(cluster, {4, 8}), Microseconds(10), 80e9 / 8);
   ExpectCost(RingStep(cluster, {8, 2}), Microseconds(10), 80e9 / 2);  // four members a node
   ExpectCost(RingStep(cluster, {4, 16}), Microseconds(10), 80e9 / 8);
+}
+
+// Of 16 ranks on two nodes 8 send half of what they have over their node's card, or over their own.
+TEST(ExchangePath, TheSlowestLinkRules) {
+  ClusterSpec cluster = Nodes();
+  const auto path = [&](int64_t ranks, int64_t stride) {
+    std::vector<int64_t> group;
+    for (int64_t r = 0; r < ranks; ++r) group.push_back(r * stride);
+    return ExchangePath(cluster, group, stride);
+  };
+  ExpectCost(path(8, 1), Microseconds(2), 300e9 * 8 / 7);
+  ExpectCost(path(4, 2), Microseconds(2), 300e9 * 4 / 3);
+  ExpectCost(path(1, 1), Nanoseconds(0), 0);
+  ExpectCost(path(16, 1), Microseconds(10), 80e9 / 4);
+  ExpectCost(path(2, 8), Microseconds(10), 80e9 / 4);  // eight groups
+  ExpectCost(path(8, 4), Microseconds(10), 80e9 / 6);  // four groups of two in each node
+  cluster.levels[1].sharing = Sharing::kDevice;
+  cluster.levels[1].connection.bandwidth.value = BytesPerSecond(25e9);
+  ExpectCost(path(16, 1), Microseconds(10), 25e9 * 2);
+  ExpectCost(path(64, 1), Microseconds(10), 25e9 * 64 / 56);
 }
 
 TEST(RingStep, ALevelMaySayWhatItsRingsReach) {

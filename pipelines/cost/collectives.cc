@@ -1,20 +1,19 @@
 #include "pipelines/cost/collectives.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "pipelines/cluster/rank_network.h"
 
 namespace pipelab {
 
-CollectiveCost CostOfCollective(const CostTable& costs, Collective kind,
-                                absl::Span<const int> devices, Bytes bytes) {
+namespace {
+
+CollectiveCost CostOfRing(const RingRoute& ring, BytesPerSecond bandwidth, Collective kind,
+                          Bytes bytes) {
   CollectiveCost cost;
-  if (costs.network.empty()) {
-    cost.ring.ranks = static_cast<int64_t>(devices.size());
-    cost.ring.step_latency = costs.hop_latency;
-    cost.bandwidth = costs.bandwidth;
-  } else {
-    cost.ring = RingOf(costs.network, devices);
-    cost.bandwidth = BandwidthOf(costs.network, cost.ring.uses);
-  }
+  cost.ring = ring;
+  cost.bandwidth = bandwidth;
   const int64_t ranks = cost.ring.ranks;
   const int64_t steps = (kind == Collective::kAllReduce ? 2 : 1) * (ranks - 1);
   if (steps <= 0) return cost;
@@ -31,6 +30,36 @@ CollectiveCost CostOfCollective(const CostTable& costs, Collective kind,
   cost.sent =
       static_cast<double>(bytes.value()) * static_cast<double>(steps) / static_cast<double>(ranks);
   return cost;
+}
+
+CollectiveCost CostOf(const CostTable& costs, const RingRoute* ring, Collective kind, int64_t ranks,
+                      Bytes bytes) {
+  if (ring != nullptr) {
+    return CostOfRing(*ring, BandwidthOf(costs.network, ring->uses), kind, bytes);
+  }
+  RingRoute of_hops;
+  of_hops.ranks = ranks;
+  of_hops.step_latency = costs.hop_latency;
+  return CostOfRing(of_hops, costs.bandwidth, kind, bytes);
+}
+
+}  // namespace
+
+CollectiveCost CostOfCollective(const CostTable& costs, Collective kind,
+                                absl::Span<const int> devices, Bytes bytes) {
+  if (costs.network.empty()) {
+    return CostOf(costs, nullptr, kind, static_cast<int64_t>(devices.size()), bytes);
+  }
+  const RingRoute ring = RingOf(costs.network, devices);
+  return CostOf(costs, &ring, kind, 0, bytes);
+}
+
+CollectiveCost CostOfExpertCollective(const CostTable& costs, Collective kind,
+                                      absl::Span<const int> devices, int copies, Bytes bytes) {
+  const auto& rings = costs.network.expert_rings;
+  const auto ring = rings.find(std::vector<int>(devices.begin(), devices.end()));
+  const int64_t ranks = std::max<int64_t>(1, static_cast<int64_t>(devices.size()) / copies);
+  return CostOf(costs, ring == rings.end() ? nullptr : &ring->second, kind, ranks, bytes);
 }
 
 Nanoseconds CollectiveTime(const CostTable& costs, Collective kind, absl::Span<const int> devices,

@@ -41,6 +41,10 @@ struct CollectiveCost {
 CollectiveCost CostOfCollective(const CostTable& costs, Collective kind,
                                 absl::Span<const int> devices, Bytes bytes);
 
+// Of those of the devices that have the same experts, one of each `copies` (network.expert_rings).
+CollectiveCost CostOfExpertCollective(const CostTable& costs, Collective kind,
+                                      absl::Span<const int> devices, int copies, Bytes bytes);
+
 // `devices` are different from each other; with one rank nothing is sent and the time is 0.
 Nanoseconds CollectiveTime(const CostTable& costs, Collective kind, absl::Span<const int> devices,
                            Bytes bytes);

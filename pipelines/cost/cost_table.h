@@ -55,6 +55,9 @@ struct StageMemory {
   Bytes statistics;
   // What copies of the stage sum: gradients of parameters that no tie shares, part of `state`.
   Bytes gradients;
+  // Of the experts that a device has (TensorParallel::experts), which copies with the same ones
+  // sum. Not part of `gradients`.
+  Bytes expert_gradients;
 
   // What follows the size of a micro-batch: all but the state.
   std::array<Bytes*, 12> Activations() {

@@ -16,7 +16,8 @@ Nanoseconds OverheadOf(const DeviceSpec& device, const std::vector<TensorCollect
   const Nanoseconds whole = device.collective_overhead.value_or(Sourced<Nanoseconds>()).value;
   Nanoseconds sum;
   for (const TensorCollective& c : collectives) {
-    sum += c.kind == Collective::kAllReduce ? whole : Nanoseconds(whole.value() / 2);
+    const bool half = c.kind == Collective::kReduceScatter || c.kind == Collective::kAllGather;
+    sum += half ? Nanoseconds(whole.value() / 2) : whole;
   }
   return sum;
 }
@@ -47,7 +48,9 @@ Nanoseconds TensorGroup::TimeOf(const std::vector<TensorCollective>& collectives
   Nanoseconds sum;
   for (const TensorCollective& c : collectives) {
     // Bytes are counted with 4 a number.
-    sum += RingTime(hop, split.degree, c.kind, Bytes(c.bytes.value() / 4 * BytesOf(type)));
+    const Bytes bytes(c.bytes.value() / 4 * BytesOf(type));
+    sum += c.kind == Collective::kAllToAll ? expert_path.latency + expert_path.TransferTime(bytes)
+                                           : RingTime(hop, split.degree, c.kind, bytes);
   }
   return sum;
 }
@@ -56,7 +59,8 @@ Bytes TensorGroup::TrafficOf(const std::vector<TensorCollective>& collectives,
                              NumberType type) const {
   Bytes sum;
   for (const TensorCollective& c : collectives) {
-    sum += RingTraffic(Bytes(c.bytes.value() / 4 * BytesOf(type)), split.degree,
+    sum += RingTraffic(Bytes(c.bytes.value() / 4 * BytesOf(type)),
+                       c.kind == Collective::kAllToAll ? split.experts : split.degree,
                        c.kind == Collective::kAllReduce);
   }
   return sum;

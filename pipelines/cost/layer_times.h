@@ -10,6 +10,9 @@
 // layer. Collectives of a tensor-parallel group, and those of context parallelism, come between its
 // operations and are waited for.
 //
+// An all-to-all of expert parallelism (Collective::kAllToAll) takes the time of its slowest link, with
+// all transfers at once (ExchangePath), and a call's overhead; nothing runs beside it.
+//
 // A reduce-scatter and an all-gather are the two halves of an all-reduce: its ring, its bytes, and
 // half of its call's overhead each, since what was calibrated on all-reduces is mostly that members
 // wait for one another, and after a scatter and a norm of own rows they are in step (a bare call of
@@ -43,6 +46,8 @@ struct TensorGroup {
   PathCost hop;  // of its ring: RingStep(cluster, {split.degree, 1}) of cluster/rank_network.h
   // Of the ring of devices with the other tokens, {split.context, split.degree}.
   PathCost context_hop = {};
+  // Of an all-to-all of the devices that divide experts, by what one has for all of them.
+  PathCost expert_path = {};
 
   // Of one pass's collectives, one after the other and beside nothing else.
   Nanoseconds TimeOf(const std::vector<TensorCollective>& collectives, NumberType type) const;

@@ -19,6 +19,10 @@ namespace pipelab {
 // The whole tensor, with its padding: before a reduce-scatter, after an all-gather.
 Bytes ReductionBytes(const CostTable& costs, const Program& program, const Reduction& reduction);
 Bytes GatherBytes(const CostTable& costs, const Program& program, const Gather& gather);
+// What the copies with the same experts do after it for these, in the same way; 0: nothing.
+Bytes ExpertReductionBytes(const CostTable& costs, const Program& program,
+                           const Reduction& reduction);
+Bytes ExpertGatherBytes(const CostTable& costs, const Program& program, const Gather& gather);
 
 // What each copy has of the norm: a float for each parameter value of the model.
 Bytes NormBytes(const NormSum& norm);

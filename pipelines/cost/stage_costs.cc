@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/graph/context_parallel.h"
+#include "models/graph/expert_parallel.h"
 #include "pipelines/cost/stage_bytes.h"
 #include "pipelines/cost/stage_plan.h"
 #include "tools/base/status_macros.h"
@@ -292,6 +293,8 @@ absl::StatusOr<CostTable> ComputeStageCosts(const ModelGraph& model,
   const TensorParallel split = options.tensor.split;
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, split));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(graph, split));
+  // Copies are not known here.
+  PIPELAB_RETURN_IF_ERROR(CheckExpertParallel(graph, split, split.expert_copies()));
   std::vector<TokenSlice> slices;
   if (options.slices.size() > 1) {
     if (split.context > 1) {

@@ -159,6 +159,18 @@ Bytes StatisticsBytes(const ModelGraph& graph, const std::vector<int>& layers) {
   return statistics;
 }
 
+// Gradients of the experts of these layers, where devices divide them.
+Bytes ExpertGradientBytes(const ModelGraph& graph, const std::vector<int>& layers,
+                          TensorParallel split) {
+  Bytes bytes;
+  for (int i : layers) {
+    for (const ParameterSpec& p : graph.layers[i].parameters) {
+      bytes += Bytes(4) * p.experts_on(split);
+    }
+  }
+  return split.expert_copies() > 1 ? bytes : Bytes(0);
+}
+
 // Gradients of the values that only these layers hold: what copies of the stage sum. Values of a
 // tie with other stages are summed with those.
 Bytes OwnGradientBytes(const ModelGraph& graph, const ModelPartition& partition, int stage,
@@ -206,7 +218,8 @@ StageMemory ComputeStageMemory(const ModelGraph& graph, const ModelPartition& pa
   memory.optimizer = Bytes(4) * values * (optimizer_tensors + masters);
   memory.state = memory.weights + GradientBytes(graph, plan.layers, split) + memory.optimizer +
                  memory.statistics;
-  memory.gradients = OwnGradientBytes(graph, partition, stage, split);
+  memory.expert_gradients = ExpertGradientBytes(graph, plan.layers, split);
+  memory.gradients = OwnGradientBytes(graph, partition, stage, split) - memory.expert_gradients;
   return memory;
 }
 

@@ -38,23 +38,28 @@ CopyState StateOf(const StageMemory& m, const Shard& shard) {
   always.optimizer = m.optimizer;
   always.gradients = m.state - m.statistics - m.weights - m.optimizer;
   if (shard.parts == 1) return state;
+  const Shard of_experts = shard.OfExperts();
   const int64_t values = m.weights.value() / m.weight_bytes;
-  const int64_t own = m.gradients.value() / kElement, tied = values - own;
-  const Bytes whole = Bytes(kElement) * shard.Padded(own);
-  const Bytes part = Bytes(kElement) * shard.PartOf(own);
-  const Bytes ties = Bytes(kElement) * tied;
-  const Bytes later_uses = always.gradients - Bytes(kElement) * values;  // of a value in the stage
+  const int64_t own = m.gradients.value() / kElement;
+  const int64_t experts = m.expert_gradients.value() / kElement, tied = values - own - experts;
+  const int64_t part = shard.PartOf(own) + of_experts.PartOf(experts);
+  // What a device puts together; experts that no other copy has are always whole.
+  const bool shared = of_experts.parts > 1;
+  const int64_t whole = shard.Padded(own) + (shared ? of_experts.Padded(experts) : 0);
+  const int64_t alone = shared ? 0 : experts;
+  const int64_t later_uses =  // of a value in the stage
+      always.gradients.value() / kElement - values;
   const int64_t tensors = values == 0 ? 0 : m.optimizer.value() / (kElement * values);
-  always.weights = Bytes(m.weight_bytes) * (tied + shard.Padded(own));
-  always.gradients = ties + whole + later_uses;
-  always.optimizer = (ties + (shard.index < 0 ? Bytes(0) : part)) * tensors;
+  always.weights = Bytes(m.weight_bytes) * (tied + alone + whole);
+  always.gradients = Bytes(kElement) * (tied + alone + whole + later_uses);
+  always.optimizer = Bytes(kElement) * (tied + (shard.index < 0 ? 0 : part)) * tensors;
   if (shard.sharding == Sharding::kFully) {
-    always.weights = Bytes(m.weight_bytes) * (tied + shard.PartOf(own));
-    state.gathered = Bytes(m.weight_bytes) * shard.Padded(own);
+    always.weights = Bytes(m.weight_bytes) * (tied + part);
+    state.gathered = Bytes(m.weight_bytes) * whole;
   }
   if (ShardsGradients(shard.sharding)) {
-    always.gradients = ties + part;
-    state.run_gradients = whole + later_uses;
+    always.gradients = Bytes(kElement) * (tied + part);
+    state.run_gradients = Bytes(kElement) * (whole + later_uses);
   }
   return state;
 }

@@ -268,6 +268,7 @@ absl::StatusOr<Program> Lower(Schedule schedule, const LoweringOptions& options)
       lowering.schedule(), [&](int d, int32_t position) { lowering.Visit(d, position); });
   PIPELAB_RETURN_IF_ERROR(CheckAllDone(lowering.schedule(), done));
   Program program = std::move(lowering).Finish();
+  program.expert_copies = options.expert_copies;
   PIPELAB_RETURN_IF_ERROR(GroupMessages(options.calls, &program));
   return program;
 }

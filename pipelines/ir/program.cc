@@ -60,6 +60,7 @@ Shard ShardOf(const Program& program, const StageCopy& copy) {
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   shard.parts = static_cast<int>(devices.size()) * program.devices_per_member;
+  shard.expert_copies = program.expert_copies;
   if (shard.index == 0) {
     const auto own = std::lower_bound(devices.begin(), devices.end(), copy.device);
     shard.index = static_cast<int>(own - devices.begin());

@@ -163,6 +163,11 @@ struct Program {
   // two stands for one of twice as many. Parts of sharded parameters are that much smaller; links
   // of the cost table must know it, too (pipelines/step/step.h). The runtime takes 1 only.
   int devices_per_member = 1;
+  // Of the devices of a stage's group, in order, so many that follow one another have different
+  // experts (TensorParallel::expert_copies). A stage's reductions and gathers are of its other
+  // parameters over all members, and then of its experts over those that have the same. Divides
+  // the copies.
+  int expert_copies = 1;
 };
 
 struct LoweringOptions {
@@ -184,7 +189,8 @@ struct LoweringOptions {
   // Before the steps, the devices sum the squares of all gradients for their global norm: how many
   // parameter values the model has. 0: no norm.
   int64_t norm_values = 0;
-  int norm_rounds = 1;  // NormSum::rounds
+  int norm_rounds = 1;    // NormSum::rounds
+  int expert_copies = 1;  // Program::expert_copies
   // Not kNone: the schedule is 1F1B's or interleaved 1F1B's, and collectives are at the end.
   MessageCalls calls = MessageCalls::kNone;
 };

@@ -57,7 +57,13 @@ struct Shard {
   Sharding sharding = Sharding::kReplicated;
   int parts = 1;
   int index = 0;  // -1: none, another copy on the device has it
+  // Of these copies, so many that follow one another have different experts
+  // (Program::expert_copies): each shares its own with parts / expert_copies of them.
+  int expert_copies = 1;
 
+  Shard OfExperts() const {
+    return {sharding, parts / expert_copies, index < 0 ? index : index / expert_copies, 1};
+  }
   // Elements of a part, of `elements` in all: the last parts may be padded.
   int64_t PartOf(int64_t elements) const { return (elements + parts - 1) / parts; }
   // Elements of the whole with its padding.

@@ -40,9 +40,11 @@ Spent SpentIn(const Trace& trace, const CostTable& costs, bool rebuilds) {
 CostTable Free(const Step& step, bool messages) {
   CostTable costs = step.costs;
   costs.reduce = Nanoseconds(0);
-  for (auto& [devices, ring] : costs.network.rings) {
-    ring.step_latency = ring.overhead = Nanoseconds(0);
-    ring.uses.clear();
+  for (auto* rings : {&costs.network.rings, &costs.network.expert_rings}) {
+    for (auto& [devices, ring] : *rings) {
+      ring.step_latency = ring.overhead = Nanoseconds(0);
+      ring.uses.clear();
+    }
   }
   if (!messages) return costs;
   for (Route& route : costs.network.routes) route = Route();

@@ -38,6 +38,7 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
   config_ = c;
   order_.sharding = c.sharding;
   order_.devices_per_member = c.sharing();
+  order_.expert_copies = static_cast<int>(c.split().expert_copies());
   SetRings();
   SetStates();
   return absl::OkStatus();
@@ -46,9 +47,12 @@ absl::Status PlacedStep::Set(const StepConfig& c, const Schedule& schedule) {
 // The same for all schemes on a grid.
 void PlacedStep::SetRings() {
   const StepConfig& c = config_;
-  std::vector<PathCost>& rings = rings_of_grid_[{c.pipeline, c.tensor, c.context, c.data, c.ranks}];
+  std::vector<Rings>& rings =
+      rings_of_grid_[{c.pipeline, c.tensor, c.context, c.data, c.split().expert_copies(), c.ranks}];
   if (rings.empty()) {
-    for (int p = 0; p < c.pipeline; ++p) rings.push_back(network_->DataRing(p));
+    for (int p = 0; p < c.pipeline; ++p) {
+      rings.push_back({network_->DataRing(p), network_->ExpertRing(p)});
+    }
   }
   rings_ = &rings;
 }
@@ -73,8 +77,9 @@ const PathCost& PlacedStep::Hop(int from, int to) {
 
 // Of the data-parallel group.
 Nanoseconds PlacedStep::GatherTime(const StageCopy& copy) const {
-  return TimeOfRing(copy.device, Collective::kAllGather,
-                    GatherBytes(costs_, order_, Gather{{copy}}));
+  const Gather gather{{copy}};
+  return TimeOfRings(copy.device, Collective::kAllGather, GatherBytes(costs_, order_, gather),
+                     ExpertGatherBytes(costs_, order_, gather));
 }
 
 Nanoseconds PlacedStep::LeastStepTime() const {
@@ -149,14 +154,20 @@ Nanoseconds PlacedStep::ReductionTime(const StageCopy& copy) const {
   Reduction reduction;
   reduction.members = {copy};
   reduction.scatter = config_.sharding != Sharding::kReplicated;
-  return TimeOfRing(copy.device,
-                    reduction.scatter ? Collective::kReduceScatter : Collective::kAllReduce,
-                    ReductionBytes(costs_, order_, reduction));
+  return TimeOfRings(
+      copy.device, reduction.scatter ? Collective::kReduceScatter : Collective::kAllReduce,
+      ReductionBytes(costs_, order_, reduction), ExpertReductionBytes(costs_, order_, reduction));
 }
 
 // Rounded down: it is a bound.
-Nanoseconds PlacedStep::TimeOfRing(int device, Collective kind, Bytes bytes) const {
-  return network_->CallOverhead() + RingTime((*rings_)[device], config_.copies(), kind, bytes) -
+Nanoseconds PlacedStep::TimeOfRings(int device, Collective kind, Bytes bytes,
+                                    Bytes of_experts) const {
+  const Rings& rings = (*rings_)[device];
+  const Nanoseconds time = network_->CallOverhead() +
+                           RingTime(rings.all, config_.copies(), kind, bytes) - Nanoseconds(1);
+  const int64_t same = config_.copies() / order_.expert_copies;
+  if (of_experts == Bytes(0) || same == 1) return time;
+  return time + network_->CallOverhead() + RingTime(rings.experts, same, kind, of_experts) -
          Nanoseconds(1);
 }
 

@@ -76,7 +76,8 @@ class PlacedStep {
   void SetStates();
   Nanoseconds StepTime(const StageCopy& copy) const;
   Nanoseconds ReductionTime(const StageCopy& copy) const;
-  Nanoseconds TimeOfRing(int device, Collective kind, Bytes bytes) const;
+  // Of all copies, and then of those with the same experts.
+  Nanoseconds TimeOfRings(int device, Collective kind, Bytes bytes, Bytes of_experts) const;
   Nanoseconds EndOfReductions(const std::vector<StageCopy>& copies, const OrderWalk& walk) const;
 
   StepCache& cache_;
@@ -85,11 +86,15 @@ class PlacedStep {
   Program order_;
   CostTable costs_;
   absl::optional<RankNetwork> network_;
-  std::vector<absl::optional<PathCost>> hops_;    // [from][to]
-  std::vector<State> states_;                     // [stage]
-  const std::vector<PathCost>* rings_ = nullptr;  // [pipeline device] a step of that of all copies
-  // By P, T, D and the order of ranks.
-  std::map<std::tuple<int, int, int, int, RankOrder>, std::vector<PathCost>> rings_of_grid_;
+  std::vector<absl::optional<PathCost>> hops_;  // [from][to]
+  std::vector<State> states_;                   // [stage]
+  // Steps of the ring of all copies of a pipeline device, and of those with the same experts.
+  struct Rings {
+    PathCost all, experts;
+  };
+  const std::vector<Rings>* rings_ = nullptr;  // [pipeline device]
+  // By P, T, C, D, copies with different experts and the order of ranks.
+  std::map<std::tuple<int, int, int, int, int64_t, RankOrder>, std::vector<Rings>> rings_of_grid_;
 };
 
 }  // namespace pipelab

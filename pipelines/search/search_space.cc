@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "models/graph/context_parallel.h"
+#include "models/graph/expert_parallel.h"
 #include "models/graph/layer_spec.h"
 #include "pipelines/schedules/catalog.h"
 #include "pipelines/schedules/variants.h"
@@ -40,8 +41,11 @@ class SearchSpace {
         if (rest % pipeline != 0 || (pipeline == 1) == method_.pipeline) continue;
         for (int64_t context = 1; context <= search_.max_context; context *= 2) {
           if (rest / pipeline % context != 0) break;
-          PIPELAB_RETURN_IF_ERROR(Grids(static_cast<int>(pipeline), static_cast<int>(tensor),
-                                        static_cast<int>(context)));
+          for (int64_t experts = 1; experts <= search_.max_expert; experts *= 2) {
+            if (rest / pipeline % experts != 0) break;
+            PIPELAB_RETURN_IF_ERROR(Grids(static_cast<int>(pipeline), static_cast<int>(tensor),
+                                          static_cast<int>(context), static_cast<int>(experts)));
+          }
         }
       }
     }
@@ -53,11 +57,12 @@ class SearchSpace {
     return CheckTensorParallel(model_.model->graph, {tensor, false}).ok();
   }
 
-  absl::Status Grids(int pipeline, int tensor, int context) {
+  absl::Status Grids(int pipeline, int tensor, int context, int experts) {
     StepConfig c;
     c.pipeline = pipeline;
     c.tensor = tensor;
     c.context = context;
+    c.experts = experts;
     c.data = static_cast<int>(search_.devices / pipeline / tensor / context);
     c.residency = method_.residency;
     c.overlap_pipeline = method_.overlap_pipeline;
@@ -74,6 +79,7 @@ class SearchSpace {
       c.sequence_parallel = sequence;
       if (!CheckTensorParallel(model_.model->graph, c.split()).ok()) continue;
       if (!CheckContextParallel(model_.model->graph, c.split()).ok()) continue;
+      if (!CheckExpertParallel(model_.model->graph, c.split(), c.copies()).ok()) continue;
       PIPELAB_RETURN_IF_ERROR(Batches(c));
     }
     return absl::OkStatus();

@@ -9,6 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "models/files/layer_list.h"
+#include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/search/breakdown.h"
 #include "pipelines/search/order_bound.h"
@@ -116,6 +118,26 @@ TEST_F(SearchTest, ContextParallelismIsLookedAtWhereAskedFor) {
   EXPECT_LE(found.best[0].step_time, without.best[0].step_time);
   EXPECT_TRUE(std::any_of(found.best.begin(), found.best.end(),
                           [](const RankedStep& r) { return r.config.context > 1; }));
+}
+
+// The bounds know of divided experts.
+TEST(ExpertSearchTest, ExpertParallelismIsLookedAtWhereAskedFor) {
+  GptConfig c = LlamaConfig(/*layers=*/8, /*hidden=*/512, /*heads=*/8, /*feed_forward=*/1024,
+                            /*tokens=*/256, /*vocabulary=*/4096);
+  c.experts.experts = 8;
+  c.experts.chosen = 2;
+  const GroupedModel model = GroupByName(*BuildGpt(c));
+  ClusterSpec cluster = *LoadCluster("--cluster", "dgx-a100");
+  cluster.device.memory.value = Bytes(int64_t{1} << 30);
+  StepModel on;
+  on.model = &model;
+  on.cluster = &cluster;
+  SearchRequest search = ByAllMethods(16, 16);
+  search.max_expert = 8;
+  ExpectEqualsSimulatingAll(on, search);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const SearchResult found, Search(on, search));
+  EXPECT_TRUE(std::any_of(found.best.begin(), found.best.end(),
+                          [](const RankedStep& r) { return r.config.experts > 1; }));
 }
 
 // Layers of unlike costs, with skips from layer to layer, some that no group can divide.

@@ -38,12 +38,20 @@ ScheduleShape ShapeOf(const Schedule& s, bool splits) {
 
 StepBounds::StepBounds(StepCache* cache) : cache_(*cache), model_(cache->model()) {
   parameters_ = model_.model->graph.num_parameters();
+  for (const LayerSpec& layer : model_.model->graph.layers) {
+    for (const ParameterSpec& p : layer.parameters) experts_ += p.experts_on(TensorParallel());
+  }
 }
 
 Bytes StepBounds::LeastState(const StepConfig& c) const {
-  // Values, gradients, the optimizer's tensors, 4 bytes each.
-  const double all = 4 * static_cast<double>(parameters_) / c.pipeline / c.tensor;
-  const double part = all / c.sharing(), tensors = model_.optimizer_tensors;
+  // Values, gradients, the optimizer's tensors, 4 bytes each; of a device, and its part of what
+  // copies share.
+  const TensorParallel split = c.split();
+  const double others = 4 * static_cast<double>(parameters_ - experts_) / c.pipeline / c.tensor;
+  const double experts = 4 * static_cast<double>(experts_) / c.pipeline /
+                         static_cast<double>(split.experts * split.expert_degree());
+  const double all = others + experts, tensors = model_.optimizer_tensors;
+  const double part = (others + experts * static_cast<double>(split.expert_copies())) / c.sharing();
   double state = 0;
   switch (c.sharding) {
     case Sharding::kReplicated:
@@ -64,8 +72,9 @@ Bytes StepBounds::LeastState(const StepConfig& c) const {
 
 absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                         int stages) {
-  const auto key = std::make_tuple(c.tensor, c.sequence_parallel, c.context, c.micro_batch_size,
-                                   c.recompute, c.rebuilt_blocks, stages);
+  const auto experts = std::make_tuple(c.experts, c.whole_experts, c.experts > 1 ? c.pipeline : 0);
+  const auto key = std::make_tuple(c.tensor, c.sequence_parallel, c.context, experts,
+                                   c.micro_batch_size, c.recompute, c.rebuilt_blocks, stages);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* groups, cache_.UnitTimesOf(c));

@@ -51,10 +51,12 @@ class StepBounds {
 
   StepCache& cache_;
   const StepModel& model_;
-  int64_t parameters_ = 0;
-  // By tensor, sequence, context, samples, recompute, stages; by scheme, pipeline, virtual stages,
-  // replicas, recompute.
-  std::map<std::tuple<int, bool, int, int64_t, Recompute, int, int>, GroupCosts> stages_;
+  int64_t parameters_ = 0, experts_ = 0;  // of all, those that experts divide
+  // By tensor, sequence, context, experts (with what places them), samples, recompute, rebuilt
+  // blocks, stages; by scheme, pipeline, virtual stages, replicas, recompute.
+  std::map<std::tuple<int, bool, int, std::tuple<int, bool, int>, int64_t, Recompute, int, int>,
+           GroupCosts>
+      stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
 };
 

@@ -48,7 +48,8 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
       queues_(program.schedule.num_devices()),
       free_at_(program.schedule.num_devices(), 0) {
   all_.reserve(rings.ring_of.size());
-  const auto add = [&](pipelab::Collective kind, Bytes bytes, Nanoseconds more, int rounds = 1) {
+  const auto add = [&](pipelab::Collective kind, Bytes bytes, Nanoseconds more, int rounds = 1,
+                       Bytes of_experts = Bytes(0)) {
     Collective c;
     c.ring = rings.ring_of[all_.size()];
     const std::vector<int>& devices = rings.devices[c.ring];
@@ -60,14 +61,24 @@ CollectiveTimeline::CollectiveTimeline(const Program& program, const CostTable& 
     c.traffic =
         RingTraffic(bytes, cost.ring.ranks, kind == pipelab::Collective::kAllReduce).value() *
         rounds;
+    if (of_experts > Bytes(0)) {
+      const CollectiveCost then =
+          CostOfExpertCollective(costs, kind, devices, program.expert_copies, of_experts);
+      c.then = then.Time().value();
+      c.time += c.then;
+      c.traffic +=
+          RingTraffic(of_experts, then.ring.ranks, kind == pipelab::Collective::kAllReduce).value();
+    }
     all_.push_back(std::move(c));
   };
   for (const Reduction& r : program.reductions) {
     add(r.scatter ? pipelab::Collective::kReduceScatter : pipelab::Collective::kAllReduce,
-        ReductionBytes(costs, program, r), costs.reduce);
+        ReductionBytes(costs, program, r), costs.reduce, /*rounds=*/1,
+        ExpertReductionBytes(costs, program, r));
   }
   for (const Gather& g : program.gathers) {
-    add(pipelab::Collective::kAllGather, GatherBytes(costs, program, g), Nanoseconds(0));
+    add(pipelab::Collective::kAllGather, GatherBytes(costs, program, g), Nanoseconds(0),
+        /*rounds=*/1, ExpertGatherBytes(costs, program, g));
   }
   if (program.norm.has_value()) {
     add(pipelab::Collective::kAllReduce, NormBytes(*program.norm), costs.reduce + costs.launch_gap,
@@ -161,6 +172,7 @@ bool CollectiveTimeline::Run(size_t index) {
 
 void CollectiveTimeline::Complete(int ring, int64_t end) {
   Collective& c = all_[running_[ring]];
+  end += c.then;
   c.time = end - c.begin;
   End(&c, end);
   std::vector<size_t> next;

@@ -76,6 +76,9 @@ class CollectiveTimeline {
     int ring = 0;
     int64_t latency = 0, time = 0;  // time: alone; once it is over, what it took
     double sent = 0;
+    // Part of `time` and the last: what the copies with the same experts sum or gather, on links
+    // that it is taken to have to itself.
+    int64_t then = 0;
     int64_t traffic = 0;
     int missing = 0;           // devices that have not come
     int64_t last_arrival = 0;  // of those that have

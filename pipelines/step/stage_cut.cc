@@ -1,5 +1,6 @@
 #include "pipelines/step/stage_cut.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -10,6 +11,7 @@
 #include "pipelines/cost/model_partition.h"
 #include "pipelines/cost/stage_costs.h"
 #include "pipelines/step/local_stages.h"
+#include "pipelines/step/step.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -37,8 +39,7 @@ double MemoryOf(const LayerSpec& layer, const StepModel& model, const StepConfig
   const TensorShare share = ShareOf(layer, c.micro_batch_size, TokenSlice(), c.split());
   double parameters = 0;
   for (const ParameterSpec& p : layer.parameters) {
-    const double split = p.split_dimension < 0 ? 1 : c.tensor;
-    parameters += static_cast<double>(p.size()) / split;
+    parameters += static_cast<double>(p.size_on(c.split()));
   }
   const double width = model.cluster == nullptr ? 4 : static_cast<double>(BytesOf(model.type));
   if (forward_only) return width * parameters;
@@ -135,10 +136,24 @@ absl::StatusOr<std::vector<StageEnd>> StageEnds(const StepModel& model, const St
 
 }  // namespace
 
-TensorGroup TensorGroupOf(const StepModel& model, TensorParallel split) {
-  if (model.cluster == nullptr) return {split, PathCost(), PathCost()};
-  return {split, RingStep(*model.cluster, {split.degree, 1}),
-          RingStep(*model.cluster, {split.context, split.degree})};
+TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& c) {
+  const TensorParallel split = c.split();
+  TensorGroup group = {split, PathCost(), PathCost(), PathCost()};
+  if (model.cluster == nullptr) return group;
+  group.hop = RingStep(*model.cluster, {split.degree, 1});
+  group.context_hop = RingStep(*model.cluster, {split.context, split.degree});
+  if (split.experts == 1) return group;
+  const RankGrid grid = GridOfStep(model, c, c.copies(), Bytes(0));
+  const int64_t stride = split.expert_degree();
+  std::vector<int64_t> ranks;
+  int64_t groups = stride;  // between the farthest neighbours
+  for (int64_t e = 0; e < split.experts; ++e) {
+    const int64_t at = e * stride;  // rank t of copy d is d T + t
+    ranks.push_back(grid.rank(0, at / split.degree) + at % split.degree);
+    if (e > 0) groups = std::max(groups, ranks[e] - ranks[e - 1]);
+  }
+  group.expert_path = ExchangePath(*model.cluster, ranks, groups);
+  return group;
 }
 
 std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule) {
@@ -150,7 +165,7 @@ std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule) {
 
 absl::StatusOr<std::vector<StageCost>> UnitTimes(const StepModel& model, const StepConfig& c) {
   const absl::optional<Machine> machine = model.machine();
-  const TensorGroup tensor = TensorGroupOf(model, c.split());
+  const TensorGroup tensor = TensorGroupOf(model, c);
   const std::vector<int> unit_of_layer = UnitOfLayer(*model.model, c.cut);
   const std::vector<int> blocks =
       c.recompute == Recompute::kBlocks

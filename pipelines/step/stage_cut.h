@@ -34,8 +34,8 @@
 
 namespace pipelab {
 
-// The ranks of one tensor-parallel group, innermost on the cluster.
-TensorGroup TensorGroupOf(const StepModel& model, TensorParallel split);
+// The ranks of one tensor-parallel group, innermost on the cluster, and those that divide experts.
+TensorGroup TensorGroupOf(const StepModel& model, const StepConfig& config);
 
 // [layer] The unit that it is in, ascending from 0.
 std::vector<int> UnitOfLayer(const GroupedModel& model, CutRule rule);

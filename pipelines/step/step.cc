@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "models/graph/context_parallel.h"
+#include "models/graph/expert_parallel.h"
 #include "models/graph/token_slice.h"
 #include "pipelines/cluster/rank_network.h"
 #include "pipelines/cost/layer_times.h"
@@ -31,6 +32,7 @@ absl::Status CheckShards(const StepConfig& c) {
   if (c.sharding == Sharding::kReplicated) {
     return error("nothing is sharded; give sharding=optimizer, gradients or fully too");
   }
+  if (c.experts > 1) return error("not with experts over several devices; leave out E");
   if (c.shards < 2 || c.copies() % c.shards != 0) {
     return error("must be at least 2 and divide the ", c.copies(), " data-parallel copies");
   }
@@ -47,6 +49,7 @@ absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
   PIPELAB_RETURN_IF_ERROR(CheckShards(c));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(model.model->graph, c.split(), "T", "sequence"));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(model.model->graph, c.split(), "C"));
+  PIPELAB_RETURN_IF_ERROR(CheckExpertParallel(model.model->graph, c.split(), c.copies(), "E"));
   if (model.cluster == nullptr || c.devices() <= model.cluster->max_devices()) {
     return absl::OkStatus();
   }
@@ -71,7 +74,7 @@ absl::StatusOr<CostTable> CostsOf(const StepParts& parts) {
   options.machine = model.machine();
   options.optimizer_tensors = model.optimizer_tensors;
   options.step_flops_per_parameter = model.step_flops_per_parameter;
-  options.tensor = TensorGroupOf(model, parts.config.split());
+  options.tensor = TensorGroupOf(model, parts.config);
   options.slices = parts.slices;
   options.batch_norm = parts.config.batch_norm;
   options.TakeSizes(parts.schedule);
@@ -172,6 +175,7 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
   grid.data = c.copies();
   grid.context = c.context;
   grid.shards = c.sharing();
+  grid.experts = c.split().expert_copies();
   grid.order = c.ranks;
   grid.members = members;
   grid.divided_messages = c.divided_messages();
@@ -207,6 +211,7 @@ int MembersOf(const StepModel& model, const StepConfig& c) {
 LoweringOptions LoweringOf(const StepConfig& c) {
   LoweringOptions lowering;
   lowering.sharding = c.sharding;
+  lowering.expert_copies = static_cast<int>(c.split().expert_copies());
   lowering.residency = c.residency;
   lowering.overlap = c.overlap_data && ShardsGradients(c.sharding);
   lowering.eager_reductions = c.overlap_data;

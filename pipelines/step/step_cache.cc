@@ -40,10 +40,10 @@ std::string ScheduleKey(const StepConfig& c, bool timed) {
                    c.slices, "/", c.update_interval, "/", ConcatenationName(c.concatenation), "/",
                    SchemeSizes(c).forwards_first);
   if (!timed) return key;
-  absl::StrAppend(&key, "/", c.tensor, "/", c.context, "/", c.data, "/", c.sequence_parallel, "/",
-                  c.micro_batch_size, "/", CutRuleName(c.cut), "/", c.layout, "/",
-                  RecomputeName(c.recompute), "/", c.rebuilt_blocks, "/", c.whole_messages, "/",
-                  RankOrderName(c.ranks));
+  absl::StrAppend(&key, "/", c.tensor, "/", c.context, "/", c.experts, c.whole_experts ? "w/" : "/",
+                  c.data, "/", c.sequence_parallel, "/", c.micro_batch_size, "/",
+                  CutRuleName(c.cut), "/", c.layout, "/", RecomputeName(c.recompute), "/",
+                  c.rebuilt_blocks, "/", c.whole_messages, "/", RankOrderName(c.ranks));
   return key;
 }
 
@@ -239,7 +239,7 @@ absl::StatusOr<StepStages> StepCache::StagesOf(const StepConfig& c, int stages,
     options.machine = model_.machine();
     options.optimizer_tensors = model_.optimizer_tensors;
     options.step_flops_per_parameter = model_.step_flops_per_parameter;
-    options.tensor = TensorGroupOf(model_, c.split());
+    options.tensor = TensorGroupOf(model_, c);
     options.slices = slices;
     const GroupedModel& graph = cut->local.has_value() ? cut->local->model : *model->model;
     PIPELAB_ASSIGN_OR_RETURN(

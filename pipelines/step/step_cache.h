@@ -89,19 +89,29 @@ class StepCache {
   Flops ModelFlops(int64_t samples, bool forward_only = false);
 
  private:
-  // Tensor-parallel degree, sequence parallelism, context-parallel degree, samples, rule of the
-  // cut, and recomputation where stages cost something else.
-  using SizeKey = std::tuple<int, bool, int, int64_t, CutRule, Recompute>;
+  // Where the devices are that divide experts: E, whether whole ones, and what is between them.
+  using ExpertKey = std::tuple<int, bool, int, RankOrder>;
+  // Tensor-parallel degree, sequence parallelism, context-parallel degree, experts, samples, rule
+  // of the cut, and recomputation where stages cost something else.
+  using SizeKey = std::tuple<int, bool, int, ExpertKey, int64_t, CutRule, Recompute>;
   struct Cut {
     ModelPartition partition;
     std::vector<Tie> ties;
     absl::optional<LocalStages> local;
   };
 
+  static ExpertKey ExpertsOf(const StepConfig& c) {
+    if (c.experts == 1) return {1, false, 1, RankOrder()};
+    return {c.experts, c.whole_experts, c.pipeline, c.ranks};
+  }
   static SizeKey SizeOf(const StepConfig& c) {
-    return {c.tensor,  c.sequence_parallel,
-            c.context, c.micro_batch_size,
-            c.cut,     c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
+    return {c.tensor,
+            c.sequence_parallel,
+            c.context,
+            ExpertsOf(c),
+            c.micro_batch_size,
+            c.cut,
+            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
   }
   // Heads are of stages that learn locally, where the model has none of its own.
   absl::StatusOr<StageLearning> LearningOf(const StepConfig& config);

@@ -10,6 +10,9 @@
 //
 //   P, T, D         devices of the pipeline, of a tensor-parallel group, data-parallel copies (1)
 //   C               devices that divide each sample's tokens, in each copy (1)
+//   E               of these C x D, so many that follow one another divide the experts of a layer (1)
+//   whole_experts   tensor-parallel groups do not split experts: E are of T x C x D devices, a
+//                   multiple of T (Megatron-LM's expert tensor parallel size of 1)
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
 //   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
@@ -80,7 +83,7 @@ absl::StatusOr<RankOrder> FindRankOrder(absl::string_view name);
 
 struct StepConfig {
   std::string scheme = "1f1b";
-  int pipeline = 1, tensor = 1, context = 1, data = 1;
+  int pipeline = 1, tensor = 1, context = 1, data = 1, experts = 1;
   int virtual_stages = 0;
   int64_t micro_batch_size = 1;
   int micro_batches = 1;
@@ -88,7 +91,7 @@ struct StepConfig {
   int shards = 0;
   Recompute recompute = Recompute::kNone;
   int rebuilt_blocks = 0;
-  bool sequence_parallel = false;
+  bool sequence_parallel = false, whole_experts = false;
   BatchNormCopies batch_norm = BatchNormCopies::kSynchronised;
   LocalHead local_heads = LocalHead::kLinear;
   CutRule cut = CutRule::kBlocks;
@@ -108,7 +111,9 @@ struct StepConfig {
   int copies() const { return context * data; }
   // Of these, those that divide what is sharded.
   int sharing() const { return shards == 0 ? copies() : shards; }
-  TensorParallel split() const { return {tensor, sequence_parallel, context}; }
+  TensorParallel split() const {
+    return {tensor, sequence_parallel, context, experts, whole_experts};
+  }
   // The ranks of a tensor-parallel group have the same rows, and send a part of a message each.
   bool divided_messages() const { return tensor > 1 && !sequence_parallel && !whole_messages; }
   // Whether the scheme is a file.

@@ -20,6 +20,8 @@ StepConfig Everything() {
   c.pipeline = 8;
   c.tensor = 4;
   c.context = 3;
+  c.experts = 6;
+  c.whole_experts = true;
   c.data = 2;
   c.virtual_stages = 4;
   c.micro_batch_size = int64_t{1} << 40;

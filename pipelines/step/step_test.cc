@@ -246,9 +246,15 @@ TEST_F(StepTest, ContextParallelPassesGatherKeysAndValues) {
   // gather forward, a gather and a scatter backward.
   const int64_t keys = int64_t{512} * 2 * 1024 * BytesOf(grid_.type);
   EXPECT_EQ(p.devices[0].tensor, Bytes(16 * 3 * keys / 2));
-  const TensorGroup near = TensorGroupOf(grid_, {2, false, 4});
+  const auto group = [&](int tensor, int context) {
+    StepConfig of = c;
+    of.tensor = tensor;
+    of.context = context;
+    return TensorGroupOf(grid_, of);
+  };
+  const TensorGroup near = group(2, 4);
   EXPECT_EQ(near.context_hop.bandwidth, RingStep(cluster_, {4, 2}).bandwidth);
-  const TensorGroup far = TensorGroupOf(grid_, {8, false, 2});  // nodes of 8
+  const TensorGroup far = group(8, 2);  // nodes of 8
   EXPECT_LT(far.context_hop.bandwidth.value(), near.context_hop.bandwidth.value());
 }
 

@@ -1,0 +1,42 @@
+// What a layer with experts asks of a device where Megatron-Core runs it (transformer/moe, with its
+// token dispatcher "alltoall" and grouped products). Private to megatron_kernels.
+//
+// Assumed, on top of what megatron_kernels.h says:
+//   router      a product of the device's own rows, then softmax, choice and its map in float32
+//   permute     a copy of each chosen row to its expert; before the products and after them one
+//               more that sorts the rows by expert, where they come from several devices
+//   weights     are applied by the gate's kernel, so that no expert's output is kept
+//   products    one grouped kernel for all experts of the device, of an even load, whose weight
+//               gradients are added to float32 sums within it
+//   shared      experts are a feed-forward of their own, beside nothing
+//   exchange    of rows in the activations' type, two forward and two backward. Where a tensor-
+//               parallel group splits each expert, a device sends its own rows, and the group
+//               gathers what has come
+#ifndef PIPELAB_MODELS_SPECS_MEGATRON_EXPERTS_H_
+#define PIPELAB_MODELS_SPECS_MEGATRON_EXPERTS_H_
+
+#include <cstdint>
+
+#include "models/graph/layer_spec.h"
+
+namespace pipelab {
+
+struct MegatronExperts {
+  int64_t tokens, hidden, inner, experts, chosen, shared;
+
+  // Of a gpt_experts layer.
+  static MegatronExperts Of(const LayerSpec& layer);
+
+  // Between the branch's norm and its sum with the residual; `own` rows of tokens of the device.
+  void AddOperations(int64_t samples, TensorParallel split, LayerOperations* operations) const;
+  // Four bytes a number.
+  TensorCollectives Collectives(int64_t samples, TensorParallel split) const;
+  // Numbers of the device's parameters, but for those of experts.
+  int64_t OtherParameters(TensorParallel split) const;
+  // That the device routes.
+  int64_t Routed(int64_t samples, TensorParallel split) const;
+};
+
+}  // namespace pipelab
+
+#endif  // PIPELAB_MODELS_SPECS_MEGATRON_EXPERTS_H_

@@ -1,0 +1,113 @@
+// Steps of models whose experts are divided among devices.
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "models/graph/collective.h"
+#include "models/zoo/gpt.h"
+#include "models/zoo/layer_groups.h"
+#include "pipelines/cluster/catalog.h"
+#include "pipelines/step/stage_cut.h"
+#include "pipelines/step/step.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kHidden = 256, kInner = 512, kExperts = 8, kLayers = 4;
+constexpr int64_t kExpertValues = kLayers * kExperts * 3 * kHidden * kInner;
+
+GroupedModel Gpt() {
+  GptConfig c = LlamaConfig(kLayers, kHidden, /*heads=*/8, kInner, /*tokens=*/128,
+                            /*vocabulary=*/1024);
+  c.experts.experts = kExperts;
+  c.experts.chosen = 2;
+  return GroupByName(*BuildGpt(c));
+}
+
+class ExpertStepTest : public testing::Test {
+ protected:
+  ExpertStepTest() {
+    grid_.model = &model_;
+    grid_.cluster = &cluster_;
+  }
+
+  StepPrediction Evaluate(const StepConfig& c) const {
+    auto point = PredictStep(grid_, c);
+    EXPECT_THAT(point, IsOk()) << c.ToString();
+    return *std::move(point);
+  }
+
+  StepConfig Config(const std::string& text) const { return *ParseStepConfig("config", text); }
+
+  const GroupedModel model_ = Gpt();
+  const ClusterSpec cluster_ = LoadCluster("--cluster", "dgx1-v100").value();
+  StepModel grid_;
+};
+
+// One stage by hand: others are summed over all copies, experts over those with the same ones.
+TEST_F(ExpertStepTest, ExpertsAreSummedByThoseThatHaveThem) {
+  const int64_t others = 4 * (model_.graph.num_parameters() - kExpertValues);
+  for (const int e : {2, 4, 8}) {
+    StepConfig c = Config("gpipe:D=8");
+    c.experts = e;
+    const StepPrediction p = Evaluate(c);
+    const int64_t experts = 4 * kExpertValues / e;
+    EXPECT_EQ(p.devices[0].collective,
+              RingTraffic(Bytes(others), 8, true) + RingTraffic(Bytes(experts), 8 / e, true));
+    EXPECT_EQ(p.devices[0].peak_state, Bytes(4 * (others + experts)));
+    c.sharding = Sharding::kOptimizer;
+    EXPECT_EQ(Evaluate(c).devices[0].peak_state,
+              Bytes(2 * (others + experts) + 2 * (others / 8 + experts / (8 / e))));
+  }
+}
+
+// Two members stand for all copies, however these share experts.
+TEST_F(ExpertStepTest, TwoCopiesStandForAll) {
+  StepModel all = grid_;
+  all.fold_data = false;
+  for (const char* text :
+       {"1f1b:P=2,T=2,D=8,M=4,E=4", "1f1b:P=2,T=2,D=8,M=4,E=8,sharding=optimizer",
+        "1f1b:P=2,D=4,C=2,M=4,E=8,sharding=optimizer", "zb_h1:P=2,D=8,M=4,E=2,ranks=tp-pp-dp",
+        "1f1b:P=2,T=2,D=4,M=4,E=4,sequence,whole_experts,sharding=gradients",
+        "breadth_first:P=2,D=8,V=2,M=4,E=4,sharding=fully", "1f1b:P=2,D=6,M=2,E=2"}) {
+    const StepConfig c = Config(text);
+    SCOPED_TRACE(text);
+    const StepPrediction two = Evaluate(c);
+    PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction every, PredictStep(all, c));
+    EXPECT_EQ(two.step_time, every.step_time);
+    EXPECT_EQ(two.largest_device, every.largest_device);
+    EXPECT_GT(two.devices[0].tensor, Bytes(0));
+  }
+}
+
+// Whose nodes have 8 devices: rows stay in one, or go over its network cards.
+TEST_F(ExpertStepTest, ExchangesTakeTheLinksOfTheirRanks) {
+  const auto path = [&](const char* text) {
+    return TensorGroupOf(grid_, Config(text)).expert_path.bandwidth.value();
+  };
+  const double inside = path("1f1b:P=8,D=8,E=8");
+  EXPECT_GT(inside, 4 * path("1f1b:P=8,D=8,E=8,ranks=tp-pp-dp"));
+  EXPECT_GT(inside, 4 * path("1f1b:P=2,T=8,D=8,E=8"));
+  EXPECT_EQ(path("1f1b:P=2,T=8,D=8,E=8,sequence,whole_experts"), inside);
+  const StepPrediction near = Evaluate(Config("1f1b:P=4,D=8,M=4,E=8"));
+  const StepPrediction far = Evaluate(Config("1f1b:P=4,D=8,M=4,E=8,ranks=tp-pp-dp"));
+  EXPECT_GT(far.step.costs.stages[0].forward, near.step.costs.stages[0].forward);
+  EXPECT_EQ(far.devices[0].tensor, near.devices[0].tensor);
+}
+
+TEST_F(ExpertStepTest, Refusals) {
+  const auto message = [&](const char* text) {
+    return std::string(PredictStep(grid_, Config(text)).status().message());
+  };
+  EXPECT_THAT(message("1f1b:P=2,D=4,E=3"), HasSubstr("E=3: must divide the 8 experts of layer"));
+  EXPECT_THAT(message("1f1b:P=2,D=2,E=4"),
+              HasSubstr("E=4: must divide the 2 devices of C x D; the nearest that does is 2"));
+  EXPECT_THAT(message("1f1b:P=2,T=2,D=2,E=4,whole_experts"), HasSubstr("sequence parallelism"));
+  EXPECT_EQ(message("1f1b:P=2,T=2,D=2,E=4,sequence,whole_experts"), "");
+}
+
+}  // namespace
+}  // namespace pipelab
