@@ -249,10 +249,10 @@ check "parts of tokens that are not looked at" refused 2 "--fixed=C=3: search lo
   search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=8 --fixed=C=3
 check "parts of tokens" prints "C=2" \
   search --model=gpt-6.6b --cluster=dgx-a100 --devices=8 --batch=4 --schemes=1f1b --fixed=C=2
-check "experts of a dense model" refused 2 "E=2: gpt-6.6b has no layer with experts; E must be 1" \
+check "experts of a dense model" refused 2 "has no layer with experts; E must be 1" \
   simulate 1f1b:P=2,D=2,E=2,M=4 --model=gpt-6.6b --cluster=dgx-a100
-check "experts in parts" prints "1f1b:P=4,T=1,D=8,V=1,b=1,M=8,E=8" \
-  compare 1f1b:P=4,D=8,V=1,M=8 1f1b:P=4,D=8,V=1,M=8,E=8 --model=mixtral-8x7b --cluster=dgx-a100 \
+check "experts in parts" prints "1f1b:P=2,T=1,D=4,V=1,b=1,M=8,E=4" \
+  compare 1f1b:P=2,D=4,V=1,M=8 1f1b:P=2,D=4,V=1,M=8,E=4 --model=mixtral-small --cluster=dgx-a100 \
   --kernels=megatron
 check "experts looked at" prints "E=2" \
   search --model=mixtral-small --cluster=dgx-a100 --devices=4 --batch=8 --schemes=1f1b --fixed=E=2

@@ -21,6 +21,8 @@ const char* CollectiveName(CollectiveOp c) {
       return "all-gather";
     case CollectiveOp::kBroadcast:
       return "broadcast";
+    case CollectiveOp::kAllToAll:
+      return "all-to-all";
   }
   return "?";
 }
@@ -53,6 +55,34 @@ absl::Status CheckRoot(int root, absl::Span<const int> group) {
   if (std::find(group.begin(), group.end(), root) != group.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("root ", root, " is not in group {", absl::StrJoin(group, ", "), "}"));
+}
+
+absl::Status CheckExchange(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
+                           absl::Span<const int64_t> from, absl::Span<const int> group, int rank) {
+  const auto fit = [&](const Tensor& tensor, absl::Span<const int64_t> parts) {
+    int64_t sum = 0;
+    for (const int64_t part : parts) {
+      if (part < 0 || part > tensor.size() - sum) return false;
+      sum += part;
+    }
+    return parts.size() == group.size();
+  };
+  if (!fit(data, to) || !fit(result, from)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("parts of {", absl::StrJoin(to, ", "), "} and {", absl::StrJoin(from, ", "),
+                     "} elements for a group of ", group.size(), ": there must be one per member, ",
+                     "within ", data.size(), " and ", result.size()));
+  }
+  const auto me = std::lower_bound(group.begin(), group.end(), rank) - group.begin();
+  if (data.type() == result.type() && to[me] == from[me]) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " sends itself ", to[me], " ",
+                                                 DataTypeName(data.type()), " and takes ", from[me],
+                                                 " ", DataTypeName(result.type())));
+}
+
+absl::Status WrongPart(int rank, int64_t sent, int64_t taken) {
+  return absl::DataLossError(
+      absl::StrCat("rank ", rank, " sent ", sent, " bytes to a collective that takes ", taken));
 }
 
 bool operator==(const CollectiveClaim& a, const CollectiveClaim& b) {

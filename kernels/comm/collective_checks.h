@@ -20,7 +20,8 @@ enum class CollectiveOp : uint8_t {
   kAllReduceMax,
   kReduceScatter,
   kAllGather,
-  kBroadcast
+  kBroadcast,
+  kAllToAll
 };
 const char* CollectiveName(CollectiveOp c);
 
@@ -29,13 +30,18 @@ const char* CollectiveName(CollectiveOp c);
 absl::Status CheckGroup(int size, int rank, absl::Span<const int> group);
 absl::Status CheckParts(const Tensor& data, const Tensor& part, absl::Span<const int> group);
 absl::Status CheckRoot(int root, absl::Span<const int> group);
+// Unless `rank` has a part for each member and from each, its own of one size, which fit.
+absl::Status CheckExchange(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
+                           absl::Span<const int64_t> from, absl::Span<const int> group, int rank);
+// DataLoss: "rank 1 sent 8 bytes to a collective that takes 4".
+absl::Status WrongPart(int rank, int64_t sent, int64_t taken);
 
 // What one member calls. `root`: a rank, -1 where there is none.
 struct CollectiveClaim {
   CollectiveOp op = CollectiveOp::kNone;
   int root = -1;
   DataType type = DataType::kFloat32;
-  int64_t size = 0;  // elements that it brings
+  int64_t size = 0;  // elements that it brings; of an all-to-all 0
 };
 bool operator==(const CollectiveClaim& a, const CollectiveClaim& b);
 // Internal: "members of group {0, 1} disagree: rank 0 calls ..., rank 1 calls ...".

@@ -22,4 +22,11 @@ absl::Status Communicator::AllGather(const Tensor& part, const Tensor& data,
   return Wait(ticket, limit).status();
 }
 
+absl::Status Communicator::AllToAll(const Tensor& data, absl::Span<const int64_t> to,
+                                    const Tensor& result, absl::Span<const int64_t> from,
+                                    absl::Span<const int> group, absl::Duration limit) {
+  PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket, BeginAllToAll(data, to, result, from, group));
+  return Wait(ticket, limit).status();
+}
+
 }  // namespace pipelab

@@ -86,6 +86,13 @@ class Communicator {
   // The other way: `part` of member i becomes part i of everybody's `data`.
   virtual absl::StatusOr<Ticket> BeginAllGather(const Tensor& part, const Tensor& data,
                                                 absl::Span<const int> group) = 0;
+  // Parts of unequal sizes: of `data`, which has them one after the other, `to[i]` elements go to
+  // member i, and its `from[i]` elements come to `result`, in group order. Both tensors may be longer
+  // than their parts, parts may be empty, and the tensors are different ones. DataLoss, for all,
+  // where a member sends another number than the other one waits for.
+  virtual absl::StatusOr<Ticket> BeginAllToAll(const Tensor& data, absl::Span<const int64_t> to,
+                                               const Tensor& result, absl::Span<const int64_t> from,
+                                               absl::Span<const int> group) = 0;
   // Begun and waited for.
   absl::Status AllReduce(const Tensor& data, absl::Span<const int> group, absl::Duration limit,
                          ReduceOp op = ReduceOp::kSum);
@@ -93,6 +100,9 @@ class Communicator {
                              absl::Duration limit);
   absl::Status AllGather(const Tensor& part, const Tensor& data, absl::Span<const int> group,
                          absl::Duration limit);
+  absl::Status AllToAll(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
+                        absl::Span<const int64_t> from, absl::Span<const int> group,
+                        absl::Duration limit);
   virtual absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                                  absl::Duration limit) = 0;
 

@@ -162,6 +162,55 @@ void AllGatherParts(const RankRunner& run) {
   });
 }
 
+// Elements that `from` sends to `to`: none for some pairs, among them a rank's own part.
+int64_t PartSize(int from, int to, int64_t n) { return (from * 5 + to * 3) % 4 * n; }
+
+// Parts of unequal and of no size, in tensors that have room at the end, of each width.
+void AllToAllParts(const RankRunner& run) {
+  run(6, [&](Communicator& comm, Arena& arena) {
+    for (int64_t n : {0, 1, 7, 513}) {
+      ForMyGroups(comm, [&](const std::vector<int>& group, int) {
+        std::vector<int64_t> to, from;
+        int64_t sent = 0, taken = 0;
+        for (const int r : group) {
+          to.push_back(PartSize(comm.rank(), r, n));
+          from.push_back(PartSize(r, comm.rank(), n));
+          sent += to.back();
+          taken += from.back();
+        }
+        Tensor data = Floats(arena, sent + 3), result = Floats(arena, taken + 2);
+        FillRough(data, comm.rank());
+        FillAll(result, -7);
+        ASSERT_THAT(comm.AllToAll(data, to, result, from, group, kPatience), IsOk());
+        FillAll(data, 0);  // it is the caller's again
+        const std::vector<float> all = HostValues(result);
+        int64_t at = 0;
+        for (size_t i = 0; i < group.size(); ++i) {
+          int64_t before = 0;  // in what member i sends
+          for (const int r : group) {
+            if (r == comm.rank()) break;
+            before += PartSize(group[i], r, n);
+          }
+          for (int64_t k = 0; k < from[i]; ++k, ++at) {
+            ASSERT_EQ(all[at], Rough(group[i], before + k)) << "of rank " << group[i] << ": " << k;
+          }
+        }
+        EXPECT_EQ(all[at], -7);
+        EXPECT_EQ(all[at + 1], -7);
+      });
+    }
+    const std::vector<int> pair = {comm.rank() / 2 * 2, comm.rank() / 2 * 2 + 1};
+    const bool first = comm.rank() % 2 == 0;
+    Tensor halves = arena.Allocate(DataType::kBFloat16, {3}, MemoryKind::kGradient);
+    Tensor got = arena.Allocate(DataType::kBFloat16, {3}, MemoryKind::kGradient);
+    SetHostHalves(halves, std::vector<uint16_t>(3, first ? 0x3f80 : 0x4000));
+    const std::vector<int64_t> whole =
+        first ? std::vector<int64_t>{0, 3} : std::vector<int64_t>{3, 0};
+    ASSERT_THAT(comm.AllToAll(halves, whole, got, whole, pair, kPatience), IsOk());
+    EXPECT_EQ(HostHalves(got), std::vector<uint16_t>(3, first ? 0x4000 : 0x3f80));
+  });
+}
+
 void BroadcastFromEachRoot(const RankRunner& run) {
   run(6, [&](Communicator& comm, Arena& arena) {
     ForMyGroups(comm, [&](const std::vector<int>& group, int) {
@@ -260,6 +309,7 @@ std::vector<ConformanceCase> CollectiveCases() {
           {"LargestOfAll", LargestOfAll},
           {"ReduceScatterParts", ReduceScatterParts},
           {"AllGatherParts", AllGatherParts},
+          {"AllToAllParts", AllToAllParts},
           {"BroadcastFromEachRoot", BroadcastFromEachRoot},
           {"MembersMayWriteAtOnce", MembersMayWriteAtOnce},
           {"SeveralUnderWay", SeveralUnderWay}};

@@ -108,6 +108,12 @@ std::vector<std::pair<std::string, Call>> BlockingCalls() {
              const Tensor part = TestTensor(arena, {DataType::kFloat32, {2}}, 0);
              return comm.AllGather(part, TestTensor(arena, Spec(), 0), group, kPatience);
            }},
+          {"AllToAll",
+           [](Communicator& comm, Arena& arena) {
+             const std::vector<int64_t> parts = {2, 2, 2};
+             return comm.AllToAll(TestTensor(arena, Spec(), 0), parts, TestTensor(arena, Spec(), 0),
+                                  parts, group, kPatience);
+           }},
           {"Broadcast", [](Communicator& comm, Arena& arena) {
              return comm.Broadcast(TestTensor(arena, Spec(), 0), 0, group, kPatience);
            }}};
@@ -161,6 +167,25 @@ void FirstAbortWins(const RankRunner& run) {
   });
 }
 
+// A part of another size than its receiver waits for, of a group whose other parts fit.
+void WrongPartOfAnAllToAll(const RankRunner& run) {
+  run(2, [&](Communicator& comm, Arena& arena) {
+    const bool sends = comm.rank() == 0;
+    const std::vector<int64_t> to = sends ? std::vector<int64_t>{0, 2} : std::vector<int64_t>{1, 0};
+    const std::vector<int64_t> from =
+        sends ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{1, 0};
+    const std::vector<int> group = {0, 1};
+    const Tensor data = TestTensor(arena, Spec(), 0), result = TestTensor(arena, Spec(), 0);
+    absl::Status status = comm.AllToAll(data, to, result, from, group, kPatience);
+    const auto error =
+        StatusIs(absl::StatusCode::kDataLoss, "rank 0 sent 8 bytes to a collective that takes 4");
+    // The sender may have what it waits for before it is told.
+    if (sends && status.ok()) status = comm.AllReduce(data, group, kPatience);
+    EXPECT_THAT(status, error);
+    EXPECT_EQ(IsFollowUp(status), sends);
+  });
+}
+
 void BadArgumentsEndNothing(const RankRunner& run) {
   const auto bad = [](const std::string& what) {
     return StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(what));
@@ -177,6 +202,10 @@ void BadArgumentsEndNothing(const RankRunner& run) {
     EXPECT_THAT(comm.Broadcast(x, other, {me}, kShort), bad("root"));
     EXPECT_THAT(comm.ReduceScatter(x, x, {0, 1}, kShort), bad("are not 2 parts of"));
     EXPECT_THAT(comm.AllGather(x, x, {0, 1}, kShort), bad("are not 2 parts of"));
+    EXPECT_THAT(comm.AllToAll(x, {3, 4}, x, {3, 3}, {0, 1}, kShort), bad("within 6 and 6"));
+    EXPECT_THAT(comm.AllToAll(x, {3, 3}, x, {7, -1}, {0, 1}, kShort), bad("within 6 and 6"));
+    EXPECT_THAT(comm.AllToAll(x, {6}, x, {3, 3}, {0, 1}, kShort), bad("a group of 2"));
+    EXPECT_THAT(comm.AllToAll(x, {2, 2}, x, {3, 3}, {0, 1}, kShort), bad("sends itself 2"));
 
     PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket r, Post(comm, arena, Spec(), other, 3));
     PIPELAB_ASSERT_OK_AND_ASSIGN(Ticket s, comm.Send(x, other, 3));
@@ -196,6 +225,7 @@ std::vector<ConformanceCase> FaultCases() {
           {"AbortFreesEveryCall", AbortFreesEveryCall},
           {"AbortFromAnotherThread", AbortFromAnotherThread},
           {"FirstAbortWins", FirstAbortWins},
+          {"WrongPartOfAnAllToAll", WrongPartOfAnAllToAll},
           {"BadArgumentsEndNothing", BadArgumentsEndNothing}};
 }
 

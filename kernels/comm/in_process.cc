@@ -106,6 +106,11 @@ class InProcessCommunicator : public Communicator {
                                         absl::Span<const int> group) override {
     return Begin(CollectiveCall::AllGather(*world_, rank_, part, data, group));
   }
+  absl::StatusOr<Ticket> BeginAllToAll(const Tensor& data, absl::Span<const int64_t> to,
+                                       const Tensor& result, absl::Span<const int64_t> from,
+                                       absl::Span<const int> group) override {
+    return Begin(CollectiveCall::AllToAll(*world_, rank_, data, to, result, from, group));
+  }
   absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                          absl::Duration limit) override {
     PIPELAB_ASSIGN_OR_RETURN(const Ticket ticket,

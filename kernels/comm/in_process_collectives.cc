@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -69,6 +70,20 @@ CollectiveCall::Result CollectiveCall::AllGather(InProcessWorld& world, int rank
   return call;
 }
 
+CollectiveCall::Result CollectiveCall::AllToAll(InProcessWorld& world, int rank, const Tensor& data,
+                                                absl::Span<const int64_t> to, const Tensor& result,
+                                                absl::Span<const int64_t> from,
+                                                absl::Span<const int> group) {
+  PIPELAB_RETURN_IF_ERROR(CheckGroup(world.size(), rank, group));
+  PIPELAB_RETURN_IF_ERROR(CheckExchange(data, to, result, from, group, rank));
+  auto call = absl::WrapUnique(new CollectiveCall(world, rank, CollectiveOp::kAllToAll, group));
+  call->result_ = Uncharged(result);
+  call->from_.assign(from.begin(), from.end());
+  call->meeting_->members[call->me_].to.assign(to.begin(), to.end());
+  PIPELAB_RETURN_IF_ERROR(call->Contribute(data));
+  return call;
+}
+
 CollectiveCall::Result CollectiveCall::Broadcast(InProcessWorld& world, int rank,
                                                  const Tensor& data, int root,
                                                  absl::Span<const int> group) {
@@ -112,7 +127,8 @@ absl::Status CollectiveCall::Await(CollectivePhase phase, absl::Duration limit) 
 absl::Status CollectiveCall::CheckSame(int i, int j) {
   const auto claim = [&](int member) {
     const Contribution& c = meeting_->members[member];
-    return CollectiveClaim{c.collective, c.root, c.tensor.type(), c.tensor.size()};
+    const int64_t size = c.collective == CollectiveOp::kAllToAll ? 0 : c.tensor.size();
+    return CollectiveClaim{c.collective, c.root, c.tensor.type(), size};
   };
   const CollectiveClaim a = claim(i), b = claim(j);
   if (a == b) return absl::OkStatus();
@@ -122,12 +138,36 @@ absl::Status CollectiveCall::CheckSame(int i, int j) {
 absl::Status CollectiveCall::Finish(absl::Duration limit) {
   PIPELAB_RETURN_IF_ERROR(Await(CollectivePhase::kContributed, limit));
   for (int i = 1; i < group_.size(); ++i) PIPELAB_RETURN_IF_ERROR(CheckSame(0, i));
+  PIPELAB_RETURN_IF_ERROR(CheckSent());
   Work();
   PIPELAB_RETURN_IF_ERROR(world_.FinishQueued(rank_));
   Advance(CollectivePhase::kFinished);
   PIPELAB_RETURN_IF_ERROR(Await(CollectivePhase::kFinished, limit));
   group_.Tidy();
   return absl::OkStatus();
+}
+
+absl::Status CollectiveCall::CheckSent() {
+  if (collective_ != CollectiveOp::kAllToAll) return absl::OkStatus();
+  const int64_t width = SizeOf(result_.type());
+  for (int i = 0; i < group_.size(); ++i) {
+    const int64_t sent = meeting_->members[i].to[me_];
+    if (sent == from_[i]) continue;
+    return world_.Fail(WrongPart(group_.ranks()[i], sent * width, from_[i] * width));
+  }
+  return absl::OkStatus();
+}
+
+void CollectiveCall::TakeParts() {
+  const int64_t width = SizeOf(result_.type());
+  char* place = static_cast<char*>(result_.data());
+  for (int i = 0; i < group_.size(); ++i) {
+    const Contribution& c = meeting_->members[i];
+    const int64_t before = std::accumulate(c.to.begin(), c.to.begin() + me_, int64_t{0});
+    CopyBytes(world_.device(rank_), static_cast<const char*>(c.tensor.data()) + before * width,
+              place, from_[i] * width);
+    place += from_[i] * width;
+  }
 }
 
 // Each member sums (or compares) one chunk of everybody's and writes the result to everybody's: no
@@ -177,6 +217,9 @@ void CollectiveCall::Work() {
     }
     case CollectiveOp::kBroadcast:
       CopyBytes(device, members[root_].tensor.data(), result_.data(), result_.bytes());
+      return;
+    case CollectiveOp::kAllToAll:
+      TakeParts();
       return;
     case CollectiveOp::kNone:
       return;

@@ -11,8 +11,10 @@
 #ifndef PIPELAB_KERNELS_COMM_IN_PROCESS_COLLECTIVES_H_
 #define PIPELAB_KERNELS_COMM_IN_PROCESS_COLLECTIVES_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -33,6 +35,9 @@ class CollectiveCall {
                               const Tensor& part, absl::Span<const int> group);
   static Result AllGather(InProcessWorld& world, int rank, const Tensor& part, const Tensor& data,
                           absl::Span<const int> group);
+  static Result AllToAll(InProcessWorld& world, int rank, const Tensor& data,
+                         absl::Span<const int64_t> to, const Tensor& result,
+                         absl::Span<const int64_t> from, absl::Span<const int> group);
   static Result Broadcast(InProcessWorld& world, int rank, const Tensor& data, int root,
                           absl::Span<const int> group);
 
@@ -49,6 +54,9 @@ class CollectiveCall {
   void Advance(CollectivePhase phase);
   absl::Status Await(CollectivePhase phase, absl::Duration limit);
   absl::Status CheckSame(int i, int j);
+  // That everybody sends this member what it waits for.
+  absl::Status CheckSent();
+  void TakeParts();
   // This member's share of the work.
   void Work();
   void ReduceMyChunk();
@@ -59,8 +67,9 @@ class CollectiveCall {
   Group& group_;
   const int me_;
   std::shared_ptr<Meeting> meeting_;
-  Tensor result_;  // where this member's result goes; uncharged, like the contribution
-  int root_ = -1;  // member
+  Tensor result_;              // where this member's result goes; uncharged, like the contribution
+  int root_ = -1;              // member
+  std::vector<int64_t> from_;  // elements of each member, of an all-to-all
 };
 
 }  // namespace pipelab

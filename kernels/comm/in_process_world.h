@@ -50,7 +50,8 @@ enum class CollectivePhase : uint8_t { kAbsent, kContributed, kFinished };
 struct alignas(64) Contribution {
   CollectiveOp collective = CollectiveOp::kNone;
   int root = -1;
-  Tensor tensor;  // uncharged; keeps the memory alive when the owner leaves on an error
+  std::vector<int64_t> to;  // elements for each member, of an all-to-all
+  Tensor tensor;            // uncharged; keeps the memory alive when the owner leaves on an error
   std::atomic<CollectivePhase> phase{CollectivePhase::kAbsent};
 };
 

@@ -111,6 +111,13 @@ class MpiCommunicator final : public Communicator {
     PIPELAB_RETURN_IF_ERROR(CheckParts(data, part, group));
     return Begin(CollectiveOp::kAllGather, -1, group, part, data);
   }
+  absl::StatusOr<Ticket> BeginAllToAll(const Tensor& data, absl::Span<const int64_t> to,
+                                       const Tensor& result, absl::Span<const int64_t> from,
+                                       absl::Span<const int> group) override {
+    PIPELAB_RETURN_IF_ERROR(CheckGroup(size(), rank_, group));
+    PIPELAB_RETURN_IF_ERROR(CheckExchange(data, to, result, from, group, rank_));
+    return Begin(CollectiveOp::kAllToAll, -1, group, data, result, to, from);
+  }
   absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                          absl::Duration limit) override {
     PIPELAB_RETURN_IF_ERROR(CheckGroup(size(), rank_, group));
@@ -139,14 +146,16 @@ class MpiCommunicator final : public Communicator {
   }
 
   absl::StatusOr<Ticket> Begin(CollectiveOp op, int root, absl::Span<const int> group,
-                               const Tensor& data, const Tensor& result) {
+                               const Tensor& data, const Tensor& result,
+                               absl::Span<const int64_t> to = {},
+                               absl::Span<const int64_t> from = {}) {
     PIPELAB_RETURN_IF_ERROR(CheckGroup(size(), rank_, group));
     PIPELAB_RETURN_IF_ERROR(engine_->run().Check());
     const int64_t number = begun_[std::vector<int>(group.begin(), group.end())]++;
     Operation* operation;
     const Ticket ticket = operations_.Add(&operation);
     operation->collective = std::make_unique<MpiCollective>(engine_.get(), rank_, op, root, group,
-                                                            number, data, result);
+                                                            number, data, result, to, from);
     return ticket;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -39,16 +40,19 @@ void CopyBytes(const void* from, void* to, int64_t bytes) {
 
 MpiCollective::MpiCollective(MpiEngine* engine, int device, CollectiveOp op, int root,
                              absl::Span<const int> group, int64_t number, const Tensor& data,
-                             const Tensor& result)
+                             const Tensor& result, absl::Span<const int64_t> to,
+                             absl::Span<const int64_t> from)
     : engine_(engine),
       device_(device),
-      claim_{op, root, data.type(), data.size()},
+      claim_{op, root, data.type(), op == CollectiveOp::kAllToAll ? 0 : data.size()},
       group_(group.begin(), group.end()),
       me_(static_cast<int>(std::lower_bound(group.begin(), group.end(), device) - group.begin())),
       number_(number),
       hash_(HashOf(group)),
       data_(Uncharged(data)),
       result_(Uncharged(result)),
+      to_(to.begin(), to.end()),
+      from_(from.begin(), from.end()),
       in_(group.size()),
       out_(group.size()) {
   Start();
@@ -58,6 +62,12 @@ MpiCollective::Range MpiCollective::Chunk(int i) const {
   const int64_t bytes = data_.bytes(), lines = (bytes + kLine - 1) / kLine;
   return {std::min(bytes, lines * i / size() * kLine),
           std::min(bytes, lines * (i + 1) / size() * kLine)};
+}
+
+MpiCollective::Range MpiCollective::PartOf(const std::vector<int64_t>& parts, int i,
+                                           DataType type) {
+  const int64_t before = std::accumulate(parts.begin(), parts.begin() + i, int64_t{0});
+  return {before * SizeOf(type), (before + parts[i]) * SizeOf(type)};
 }
 
 void MpiCollective::SendTo(int member, int phase, const Tensor& from, Range range) {
@@ -99,6 +109,10 @@ void MpiCollective::Start() {
       const int64_t place = i < me_ ? i : i - 1;
       ReceiveFrom(i, 0, BytesOf(scratch_) + place * own_bytes, own_bytes, scratch_);
       SendTo(i, 0, data_, part_of(i));
+    } else if (claim_.op == CollectiveOp::kAllToAll) {
+      const Range theirs = PartOf(from_, i, claim_.type);
+      ReceiveFrom(i, 0, BytesOf(result_) + theirs.begin, theirs.end - theirs.begin, result_);
+      SendTo(i, 0, data_, PartOf(to_, i, claim_.type));
     } else if (claim_.op == CollectiveOp::kAllGather) {
       ReceiveFrom(i, 0, BytesOf(result_) + i * data_.bytes(), data_.bytes(), result_);
       SendTo(i, 0, data_, {0, data_.bytes()});
@@ -141,9 +155,7 @@ absl::Status MpiCollective::CheckSame() {
     if (!said.ok()) return engine_->Fail(device_, said.status());
     const CollectiveClaim& other = *said;
     if (claim_ == other && in_[i]->misfit) {
-      return engine_->Fail(device_, absl::DataLossError(absl::StrCat(
-                                        "rank ", head.from, " sent ", head.bytes,
-                                        " bytes to a collective that takes ", in_[i]->bytes)));
+      return engine_->Fail(device_, WrongPart(head.from, head.bytes, in_[i]->bytes));
     }
     if (claim_ == other) continue;
     const bool first = i < me_;
@@ -196,6 +208,12 @@ absl::Status MpiCollective::Finish(absl::Duration limit) {
     case CollectiveOp::kAllGather:
       CopyBytes(data_.data(), BytesOf(result_) + me_ * data_.bytes(), data_.bytes());
       return absl::OkStatus();
+    case CollectiveOp::kAllToAll: {
+      const Range own = PartOf(to_, me_, claim_.type);
+      CopyBytes(BytesOf(data_) + own.begin,
+                BytesOf(result_) + PartOf(from_, me_, claim_.type).begin, own.end - own.begin);
+      return absl::OkStatus();
+    }
     default:
       return absl::OkStatus();
   }

@@ -29,10 +29,11 @@ class MpiCollective {
  public:
   // `number`: how many collectives this group had before, on this device. Arguments are right.
   // `data` is what the member brings (of an all-gather its part; of a broadcast everybody's own),
-  // `result` where the result goes; the same tensor for an all-reduce and a broadcast.
+  // `result` where the result goes; the same tensor for an all-reduce and a broadcast. `to` and
+  // `from`: elements for and from each member, of an all-to-all.
   MpiCollective(MpiEngine* engine, int device, CollectiveOp op, int root,
                 absl::Span<const int> group, int64_t number, const Tensor& data,
-                const Tensor& result);
+                const Tensor& result, absl::Span<const int64_t> to, absl::Span<const int64_t> from);
 
   absl::Status Finish(absl::Duration limit);
 
@@ -45,6 +46,8 @@ class MpiCollective {
 
   // What member i sums, of an all-reduce: whole cache lines.
   Range Chunk(int i) const;
+  // The part of member i, of an all-to-all.
+  static Range PartOf(const std::vector<int64_t>& parts, int i, DataType type);
   void Start();
   void SendTo(int member, int phase, const Tensor& from, Range range);
   void ReceiveFrom(int member, int phase, void* buffer, int64_t bytes, Tensor keep);
@@ -62,7 +65,8 @@ class MpiCollective {
   const int64_t number_;
   uint64_t hash_ = 0;     // of the group
   Tensor data_, result_;  // uncharged
-  Tensor scratch_;        // others' parts, one after the other
+  std::vector<int64_t> to_, from_;
+  Tensor scratch_;  // others' parts, one after the other
   Incoming in_;
   Outgoing out_;
 };

@@ -95,6 +95,13 @@ class NcclCommunicator final : public Communicator {
     PIPELAB_RETURN_IF_ERROR(CheckParts(data, part, group));
     return Begin(CollectiveOp::kAllGather, -1, group, part, data);
   }
+  absl::StatusOr<Ticket> BeginAllToAll(const Tensor& data, absl::Span<const int64_t> to,
+                                       const Tensor& result, absl::Span<const int64_t> from,
+                                       absl::Span<const int> group) override {
+    PIPELAB_RETURN_IF_ERROR(CheckGroup(world_.size(), world_.rank(), group));
+    PIPELAB_RETURN_IF_ERROR(CheckExchange(data, to, result, from, group, world_.rank()));
+    return Begin(CollectiveOp::kAllToAll, -1, group, data, result, to, from);
+  }
   absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                          absl::Duration limit) override {
     PIPELAB_RETURN_IF_ERROR(CheckGroup(world_.size(), world_.rank(), group));
@@ -131,11 +138,14 @@ class NcclCommunicator final : public Communicator {
   }
 
   absl::StatusOr<Ticket> Begin(CollectiveOp op, int root, absl::Span<const int> group,
-                               const Tensor& data, const Tensor& result) {
+                               const Tensor& data, const Tensor& result,
+                               absl::Span<const int64_t> to = {},
+                               absl::Span<const int64_t> from = {}) {
     PIPELAB_RETURN_IF_ERROR(CheckGroup(size(), rank(), group));
     PIPELAB_RETURN_IF_ERROR(world_.CheckRun());
     Operation o;
-    o.collective = std::make_shared<NcclCollective>(&world_, op, root, group, data, result);
+    o.collective =
+        std::make_shared<NcclCollective>(&world_, op, root, group, data, result, to, from);
     return AddOperation(std::move(o));
   }
 

@@ -1,6 +1,8 @@
 #include "kernels/comm/nccl_collective.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "absl/types/span.h"
 #include "tools/base/status_macros.h"
@@ -16,13 +18,16 @@ char* At(const Tensor& tensor, int64_t element) {
 
 NcclCollective::NcclCollective(NcclWorld* world, CollectiveOp op, int root,
                                absl::Span<const int> group, const Tensor& data,
-                               const Tensor& result)
+                               const Tensor& result, absl::Span<const int64_t> to,
+                               absl::Span<const int64_t> from)
     : world_(*world),
-      claim_({op, root, data.type(), data.size()}),
+      claim_({op, root, data.type(), op == CollectiveOp::kAllToAll ? 0 : data.size()}),
       group_(group.begin(), group.end()),
       me_(static_cast<int>(std::find(group.begin(), group.end(), world->rank()) - group.begin())),
       data_(Tensor(data).Adopt(nullptr)),
-      result_(Tensor(result).Adopt(nullptr)) {}
+      result_(Tensor(result).Adopt(nullptr)),
+      to_(to.begin(), to.end()),
+      from_(from.begin(), from.end()) {}
 
 absl::Status NcclCollective::Finish(absl::Duration limit) {
   PIPELAB_RETURN_IF_ERROR(ShowClaims());
@@ -42,6 +47,9 @@ absl::Status NcclCollective::Finish(absl::Duration limit) {
     case CollectiveOp::kBroadcast:
       PIPELAB_RETURN_IF_ERROR(Broadcast(limit));
       break;
+    case CollectiveOp::kAllToAll:
+      PIPELAB_RETURN_IF_ERROR(AllToAll(limit));
+      break;
     case CollectiveOp::kNone:
       break;
   }
@@ -60,6 +68,10 @@ absl::Status NcclCollective::ShowClaims() {
     Member& member = members_[i];
     member.heads = std::make_unique<NcclBytes>(world_.device().get(), 2 * sizeof(WireHead));
     if (member.heads->data() == nullptr) return world_.device()->Finish();
+    if (!to_.empty()) {
+      head.size = to_[i];
+      PIPELAB_RETURN_IF_ERROR(world_.device()->Finish());  // the head before has been copied
+    }
     world_.device()->FromHost(&head, member.heads->data(), sizeof(head));
   }
   PIPELAB_RETURN_IF_ERROR(world_.device()->Finish());  // the data's values, too
@@ -95,7 +107,13 @@ absl::Status NcclCollective::CheckClaims() {
     WireHead head;
     world_.device()->ToHost(members_[i].heads->data() + sizeof(WireHead), &head, sizeof(head));
     PIPELAB_RETURN_IF_ERROR(world_.device()->Finish());
-    PIPELAB_ASSIGN_OR_RETURN(const CollectiveClaim claim, ClaimOf(head, group_[i]));
+    PIPELAB_ASSIGN_OR_RETURN(CollectiveClaim claim, ClaimOf(head, group_[i]));
+    const bool exchange = claim.op == CollectiveOp::kAllToAll;
+    const int64_t sent = exchange ? std::exchange(claim.size, 0) : 0;
+    if (claim == claim_ && exchange && sent != from_[i]) {
+      const int64_t width = SizeOf(claim_.type);
+      return WrongPart(group_[i], sent * width, from_[i] * width);
+    }
     if (claim == claim_) continue;
     const bool lower = static_cast<int>(i) < me_;
     return Disagreement(group_, lower ? group_[i] : world_.rank(), lower ? claim : claim_,
@@ -161,6 +179,20 @@ absl::Status NcclCollective::AllGather(absl::Duration limit) {
   }));
   char* const own = At(result_, me_ * size);
   if (bytes > 0 && own != data_.data()) world_.device()->Copy(data_.data(), own, bytes);
+  return AwaitExchange(limit);
+}
+
+absl::Status NcclCollective::AllToAll(absl::Duration limit) {
+  const int64_t width = SizeOf(data_.type());
+  const auto at = [](const Tensor& tensor, const std::vector<int64_t>& parts, int i) {
+    return At(tensor, std::accumulate(parts.begin(), parts.begin() + i, int64_t{0}));
+  };
+  PIPELAB_RETURN_IF_ERROR(Exchange([&](int i) {
+    return Transfer{at(data_, to_, i), to_[i] * width, at(result_, from_, i), from_[i] * width};
+  }));
+  if (to_[me_] > 0) {
+    world_.device()->Copy(at(data_, to_, me_), at(result_, from_, me_), to_[me_] * width);
+  }
   return AwaitExchange(limit);
 }
 

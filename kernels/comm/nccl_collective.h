@@ -28,7 +28,8 @@ namespace pipelab {
 class NcclCollective {
  public:
   NcclCollective(NcclWorld* world, CollectiveOp op, int root, absl::Span<const int> group,
-                 const Tensor& data, const Tensor& result);
+                 const Tensor& data, const Tensor& result, absl::Span<const int64_t> to,
+                 absl::Span<const int64_t> from);
   absl::Status Finish(absl::Duration limit);
 
  private:
@@ -58,12 +59,15 @@ class NcclCollective {
   absl::Status ReduceScatter(absl::Duration limit);
   absl::Status AllGather(absl::Duration limit);
   absl::Status Broadcast(absl::Duration limit);
+  absl::Status AllToAll(absl::Duration limit);
 
   NcclWorld& world_;
   const CollectiveClaim claim_;
   const std::vector<int> group_;
-  const int me_;                 // place in the group
-  const Tensor data_, result_;   // uncharged
+  const int me_;                // place in the group
+  const Tensor data_, result_;  // uncharged
+  // Elements for and from each member, of an all-to-all. A head to a member says the first.
+  const std::vector<int64_t> to_, from_;
   std::vector<Member> members_;  // by place in the group; the own one is empty
 };
 

@@ -58,7 +58,7 @@ absl::StatusOr<TensorSpec> SpecOf(const WireHead& head, int peer) {
 
 absl::StatusOr<CollectiveClaim> ClaimOf(const WireHead& head, int peer) {
   CollectiveClaim claim;
-  if (head.op < 0 || head.op > static_cast<int32_t>(CollectiveOp::kBroadcast)) {
+  if (head.op < 0 || head.op > static_cast<int32_t>(CollectiveOp::kAllToAll)) {
     return Bad(peer, "collective ", head.op, ", which there is not");
   }
   if (head.size < 0) return Bad(peer, head.size, " elements");

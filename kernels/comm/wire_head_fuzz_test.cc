@@ -95,8 +95,8 @@ TEST(WireHead, WhatCannotBeIsNamedWithItsSender) {
     change(head);
     return ClaimOf(head, 3).status();
   };
-  EXPECT_THAT(claim_with([](WireHead& h) { h.op = 6; }),
-              Bad("rank 3 sent a head with collective 6"));
+  EXPECT_THAT(claim_with([](WireHead& h) { h.op = 7; }),
+              Bad("rank 3 sent a head with collective 7"));
   EXPECT_THAT(claim_with([](WireHead& h) { h.op = -1; }), Bad("collective -1"));
   EXPECT_THAT(claim_with([](WireHead& h) { h.size = -1; }), Bad("-1 elements"));
   EXPECT_THAT(claim_with([](WireHead& h) { h.type = -1; }), Bad("data type -1"));

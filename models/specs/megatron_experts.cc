@@ -26,17 +26,10 @@ MegatronExperts MegatronExperts::Of(const LayerSpec& layer) {
           Whole(layer, "experts"), Whole(layer, "chosen"), Whole(layer, "shared")};
 }
 
-int64_t MegatronExperts::Routed(int64_t samples, TensorParallel split) const {
-  return SplitRows(samples * tokens, split).own;
-}
-
-int64_t MegatronExperts::OtherParameters(TensorParallel split) const {
-  return hidden * experts + shared * 3 * hidden * inner / split.degree;
-}
-
 void MegatronExperts::AddOperations(int64_t samples, TensorParallel split,
                                     LayerOperations* ops) const {
-  const int64_t all = SplitRows(samples * tokens, split).all, m = Routed(samples, split);
+  const SplitRows both(samples * tokens, split);
+  const int64_t all = both.all, m = both.own;  // rows of a group, and what the device routes
   const int64_t c = hidden, sent = m * chosen, scores = m * experts;
   // A group that splits each expert has the rows of all its devices.
   const int64_t rows = split.whole_experts ? sent : all * chosen;
@@ -53,7 +46,8 @@ void MegatronExperts::AddOperations(int64_t samples, TensorParallel split,
 }
 
 TensorCollectives MegatronExperts::Collectives(int64_t samples, TensorParallel split) const {
-  const int64_t all = SplitRows(samples * tokens, split).all, m = Routed(samples, split);
+  const SplitRows rows(samples * tokens, split);
+  const int64_t all = rows.all, m = rows.own;
   TensorCollectives collectives;
   if (shared > 0 || (split.degree > 1 && !split.scatters_rows())) {
     collectives = BranchCollectives(split, FloatBytes(all * hidden));

@@ -27,14 +27,10 @@ struct MegatronExperts {
   // Of a gpt_experts layer.
   static MegatronExperts Of(const LayerSpec& layer);
 
-  // Between the branch's norm and its sum with the residual; `own` rows of tokens of the device.
+  // Between the branch's norm and its sum with the residual.
   void AddOperations(int64_t samples, TensorParallel split, LayerOperations* operations) const;
   // Four bytes a number.
   TensorCollectives Collectives(int64_t samples, TensorParallel split) const;
-  // Numbers of the device's parameters, but for those of experts.
-  int64_t OtherParameters(TensorParallel split) const;
-  // That the device routes.
-  int64_t Routed(int64_t samples, TensorParallel split) const;
 };
 
 }  // namespace pipelab

@@ -44,6 +44,11 @@ class BlockingSends : public Communicator {
                                         absl::Span<const int> group) override {
     return Blocking(inner_->AllGather(part, data, group, limit_));
   }
+  absl::StatusOr<Ticket> BeginAllToAll(const Tensor& data, absl::Span<const int64_t> to,
+                                       const Tensor& result, absl::Span<const int64_t> from,
+                                       absl::Span<const int> group) override {
+    return Blocking(inner_->AllToAll(data, to, result, from, group, limit_));
+  }
   absl::Status Broadcast(const Tensor& data, int root, absl::Span<const int> group,
                          absl::Duration limit) override {
     return inner_->Broadcast(data, root, group, limit);
