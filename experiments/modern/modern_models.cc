@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_results.h"
+#include "experiments/modern/recipe_search.h"
 #include "experiments/report/report.h"
 #include "experiments/study_main.h"
 #include "tools/base/file.h"
@@ -35,6 +36,7 @@ absl::Status Run(StudyRun* study) {
       NotMade(&c, absl::StrCat("the rows are not part of the project: ", NoSharedData(kInputs)));
       report.AddClaim(std::move(c));
     }
+    report.AddClaim(RecipeClaim({}));
     return absl::OkStatus();
   }
   PIPELAB_ASSIGN_OR_RETURN(const std::string models_text,
@@ -51,6 +53,10 @@ absl::Status Run(StudyRun* study) {
   report.AddTable(ErrorTable(all));
   report.AddTable(MemoryTable(all));
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
+  PIPELAB_ASSIGN_OR_RETURN(const auto choices, SearchForRecipes(all, models, machines));
+  report.AddTable(RecipeTable(choices));
+  report.AddTable(FasterTable(choices));
+  report.AddClaim(RecipeClaim(choices));
   return absl::OkStatus();
 }
 
