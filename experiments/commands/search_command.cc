@@ -284,6 +284,7 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
   const int64_t devices = DevicesFromFlags();
   search.devices = devices == 0 ? on.cluster->max_devices() : devices;
   search.top = absl::GetFlag(FLAGS_top);
+  search.together = true;
   const int max_tensor = absl::GetFlag(FLAGS_max_tensor);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--max_tensor", max_tensor, 0, 1 << 20));
   search.max_tensor = max_tensor == 0 ? static_cast<int>(NodeDevices(*on.cluster)) : max_tensor;

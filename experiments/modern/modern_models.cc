@@ -12,6 +12,7 @@
 #include "experiments/modern/modern_machines.h"
 #include "experiments/modern/modern_results.h"
 #include "experiments/modern/modern_tables.h"
+#include "experiments/modern/recipe_search.h"
 #include "experiments/report/claim.h"
 #include "experiments/report/report.h"
 #include "experiments/report/table.h"
@@ -39,6 +40,7 @@ absl::Status Run(StudyRun* study) {
       NotMade(&c, absl::StrCat("the rows are not part of the project: ", NoSharedData(kInputs)));
       report.AddClaim(std::move(c));
     }
+    report.AddClaim(RecipeClaim({}));
     return absl::OkStatus();
   }
   PIPELAB_ASSIGN_OR_RETURN(const ModernData data, LoadModernData(folder));
@@ -49,6 +51,10 @@ absl::Status Run(StudyRun* study) {
     report.AddTable(table(all));
   }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
+  PIPELAB_ASSIGN_OR_RETURN(const auto choices, SearchForRecipes(all, data.models, machines));
+  report.AddTable(RecipeTable(choices));
+  report.AddTable(FasterTable(choices));
+  report.AddClaim(RecipeClaim(choices));
   return absl::OkStatus();
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -23,8 +24,9 @@ std::vector<std::string> ClusterNames() {
   return names;
 }
 
-absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word) {
-  const std::string what = absl::StrCat(option, "=", word);
+namespace {
+
+absl::StatusOr<ClusterSpec> LoadAsItIs(absl::string_view word, const std::string& what) {
   if (absl::StrContains(word, "/") || absl::EndsWith(word, ".json")) {
     const absl::StatusOr<std::string> text = ReadTextFile(ResolveOutputPath(word, ""));
     if (!text.ok()) {
@@ -40,6 +42,35 @@ absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_v
   return absl::NotFoundError(
       absl::StrCat(what, ": no such cluster, and no file, whose name would end in .json",
                    NearestOrAll(word, {names.begin(), names.end()})));
+}
+
+absl::Status SetUnits(const std::string& what, absl::string_view text, ClusterSpec* cluster) {
+  constexpr int64_t kMost = int64_t{1} << 20;
+  int64_t units = 0;
+  if (!absl::SimpleAtoi(text, &units) || units < 1 || units > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": after the colon must be a number of nodes, 1 to ", kMost, ", such as 64"));
+  }
+  ClusterLevel& outer = cluster->levels.back();
+  if (cluster->levels.size() == 1 || !outer.shape.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what, ": ", cluster->name, " is one ", outer.shape.empty() ? "node" : "grid of devices",
+        "; a number of nodes is for clusters whose nodes a network connects"));
+  }
+  outer.size = units;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterSpec> LoadCluster(absl::string_view option, absl::string_view word) {
+  const std::string what = absl::StrCat(option, "=", word);
+  const size_t colon = word.rfind(':');
+  PIPELAB_ASSIGN_OR_RETURN(ClusterSpec cluster, LoadAsItIs(word.substr(0, colon), what));
+  if (colon != absl::string_view::npos) {
+    PIPELAB_RETURN_IF_ERROR(SetUnits(what, word.substr(colon + 1), &cluster));
+  }
+  return cluster;
 }
 
 absl::StatusOr<std::vector<ClusterSpec>> LoadClusters(absl::string_view option,

@@ -46,6 +46,29 @@ TEST(ClusterJson, WhoseKernelsAndTheirMemoryCurves) {
   EXPECT_EQ(ClusterToJson(again), ClusterToJson(cluster));
 }
 
+TEST(Clusters, WithAnotherNumberOfNodes) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec file, LoadCluster("--cluster", "dgx-h100"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const ClusterSpec more, LoadCluster("--cluster", "dgx-h100:2048"));
+  EXPECT_EQ(more.max_devices(), 16384);
+  file.levels.back().size = 2048;
+  EXPECT_EQ(ClusterToJson(more), ClusterToJson(file));
+  const auto refusal = [](const char* word) {
+    return std::string(LoadCluster("--cluster", word).status().message());
+  };
+  for (const char* number : {"0", "-1", "many", "", "1048577"}) {
+    const std::string word = absl::StrCat("dgx-h100:", number);
+    EXPECT_EQ(refusal(word.c_str()),
+              absl::StrCat("--cluster=", word,
+                           ": after the colon must be a number of nodes, 1 to "
+                           "1048576, such as 64"));
+  }
+  EXPECT_EQ(refusal("rtx4090-box:2"),
+            "--cluster=rtx4090-box:2: rtx4090-box is one node; a number of nodes is for clusters "
+            "whose nodes a network connects");
+  EXPECT_THAT(refusal("tpu-v3:2"), testing::HasSubstr("tpu-v3 is one grid of devices"));
+  EXPECT_THAT(refusal("dgx-h1000:2"), testing::HasSubstr("--cluster=dgx-h1000:2: no such cluster"));
+}
+
 TEST(ClusterJson, LaunchesAlignmentAndCollectivesAreReadBack) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(ClusterSpec cluster, LoadCluster("--cluster", "tpu-v3"));
   EXPECT_FALSE(cluster.device.host_launch.has_value());

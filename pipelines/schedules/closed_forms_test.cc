@@ -2,6 +2,7 @@
 // over P in 2..16, M in 1..8P and V in 1..4.
 #include "pipelines/schedules/closed_forms.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -61,6 +62,17 @@ std::vector<SchemeParams> Variants(const Scheme& scheme, const SchemeParams& siz
     add(&SchemeParams::slices, 3);
   }
   return all;
+}
+
+// Stage activations on the device, each from F to B or W.
+int MostInFlight(const Schedule& schedule, int device) {
+  int now = 0, most = 0;
+  for (const Action& a : schedule.order[device]) {
+    now += a.kind == ActionKind::kForward;
+    most = std::max(most, now);
+    now -= a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight;
+  }
+  return most;
 }
 
 void Check(const Schedule& schedule, const ClosedForm& form, FormulaValues values) {
@@ -124,6 +136,34 @@ INSTANTIATE_TEST_SUITE_P(Catalog, ClosedFormsOfScheme, testing::ValuesIn(All()),
                          [](const testing::TestParamInfo<const Scheme*>& info) {
                            return std::string(info.param->name);
                          });
+
+// Sizes beyond the grid, and with recompute, which changes no order: a search counts on the
+// activations in flight.
+TEST_P(ClosedFormsOfScheme, InFlightHoldsOfLargePipelines) {
+  const Scheme& scheme = *GetParam();
+  int checked = 0;
+  for (const SchemeParams& sizes : std::vector<SchemeParams>{
+           {24, 51, 6}, {32, 256, 2}, {48, 480, 3}, {64, 64, 16}, {128, 20, 2}, {128, 512, 2}}) {
+    for (SchemeParams params : Variants(scheme, sizes)) {
+      for (const int v : {scheme.default_virtual_stages, sizes.virtual_stages}) {
+        params.virtual_stages = v;
+        params.recompute = !params.recompute;
+        const ClosedForm* form = FindClosedForm(scheme.name, params);
+        const absl::StatusOr<Schedule> schedule = MakeSchedule(scheme.name, params);
+        if (form == nullptr || !schedule.ok()) continue;
+        PIPELAB_ASSERT_OK_AND_ASSIGN(FormulaValues values, ValuesOf(scheme.name, params));
+        for (int d = 0; d < schedule->num_devices(); ++d) {
+          values['r'] = d;
+          ASSERT_EQ(MostInFlight(*schedule, d), Value(form->in_flight, values))
+              << scheme.name << " P=" << params.devices << " M=" << params.micro_batches
+              << " V=" << v << " device " << d;
+        }
+        ++checked;
+      }
+    }
+  }
+  std::printf("%d sizes and options checked\n", checked);
+}
 
 // Every formula reads, whether or not the grid comes by it.
 TEST(ClosedForms, Read) {

@@ -39,12 +39,11 @@ absl::StatusOr<std::vector<RankedStep>> Neighbours(StepCache* cache, const StepC
   space.accept = [&, accept = std::move(space.accept)](const StepConfig& c) {
     return ChangedValues(config, c) <= most_changes && (!accept || accept(c));
   };
+  space.together = true;
   absl::StatusOr<SearchResult> found = Search(cache, space);
   if (absl::IsNotFound(found.status())) return std::vector<RankedStep>();
   PIPELAB_RETURN_IF_ERROR(found.status());
-  std::vector<RankedStep> best = std::move(found->best);
-  if (best.size() > static_cast<size_t>(space.top)) best.resize(space.top);
-  return best;
+  return std::move(found->best);
 }
 
 }  // namespace pipelab

@@ -10,6 +10,22 @@
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
+namespace {
+
+// Whether each stage waits for the one before it, as orders that are made for passes' times assume.
+bool IsChain(const StageGraph& stages) {
+  for (int stage = 1; stage < stages.num_stages(); ++stage) {
+    const std::vector<int>& in = stages.in_edges[stage];
+    if (std::none_of(in.begin(), in.end(), [&](int e) {
+          return stages.edges[e].from == stage - 1 && stages.edges[e].lag == 0;
+        })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
 
 // While a stage's action runs, its weights are put together, and while a weight gradient does, so
 // are its gradients: as if they were the action's own.
@@ -73,7 +89,9 @@ absl::StatusOr<StepCache::Limits> OrderBound::LimitsOf(StepConfig c, Bytes memor
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* placement, cache_.PlacementOf(c));
   if (!CanWalkOrder(*placement)) return limits;
   PIPELAB_RETURN_IF_ERROR(placement_.Set(c, *placement));
-  if (time > Nanoseconds(0)) limits.too_long = time + Nanoseconds(1) - placement_.LeastStepTime();
+  if (time > Nanoseconds(0) && IsChain(placement_.order().schedule.stages)) {
+    limits.too_long = time + Nanoseconds(1) - placement_.LeastStepTime();
+  }
   if (c.copies() > 1 && c.sharding == Sharding::kReplicated) {
     c.sharding = Sharding::kOptimizer;
     PIPELAB_RETURN_IF_ERROR(placement_.Set(c, *placement));

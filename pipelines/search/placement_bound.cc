@@ -1,10 +1,13 @@
 #include "pipelines/search/placement_bound.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/schedules/closed_forms.h"
+#include "pipelines/schedules/formula.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -18,6 +21,31 @@ double MostHeldBy(const StepCache& cache, const StepConfig& c) {
   if (c.has_schedule_file() || cache.HasSchedule(c.scheme)) return unknown;
   const absl::StatusOr<const Scheme*> scheme = FindScheme(c.scheme);
   return scheme.ok() ? static_cast<double>(MostHeld(**scheme, SchemeSizes(c))) : unknown;
+}
+
+// [device] Stage activations that it holds at some time; none where that is not known.
+std::vector<int64_t> HeldBy(const StepCache& cache, const StepConfig& c) {
+  if (c.has_schedule_file() || cache.HasSchedule(c.scheme)) return {};
+  if (StepCache::ChoosesOrder(c)) return {};
+  const ClosedForm* form = FindClosedForm(c.scheme, SchemeSizes(c));
+  if (form == nullptr) return {};
+  FormulaValues values = ValuesOf(c.scheme, SchemeSizes(c)).value();
+  std::vector<int64_t> held;
+  for (int d = 0; d < c.pipeline; ++d) {
+    values['r'] = d;
+    held.push_back(static_cast<int64_t>(EvaluateFormula(form->in_flight, values).value()));
+  }
+  return held;
+}
+
+bool HasOneSource(const StageGraph& stages) {
+  for (int stage = 1; stage < stages.num_stages(); ++stage) {
+    const std::vector<int>& in = stages.in_edges[stage];
+    if (std::none_of(in.begin(), in.end(), [&](int e) { return stages.edges[e].lag == 0; })) {
+      return false;
+    }
+  }
+  return true;
 }
 
 Nanoseconds RoundedDown(double t) { return Nanoseconds(static_cast<int64_t>(t)); }
@@ -93,7 +121,34 @@ void PlacementBound::SetWays() {
       }
     }
   }
+  copies_ = placed_.Copies();
+  SetHeld();
   ways_of_ = placed_.key();
+}
+
+// What a device holds when it holds the most activations: of those that keep least, as many of each
+// stage as a replica has micro-batches.
+void PlacementBound::SetHeld() {
+  const StepConfig& c = placed_.config();
+  const auto key = std::make_tuple(c.scheme, c.pipeline, c.virtual_stages, c.micro_batches,
+                                   c.group_size, c.replicas, c.concatenation);
+  auto found = held_by_.find(key);
+  if (found == held_by_.end()) found = held_by_.emplace(key, HeldBy(cache_, c)).first;
+  held_.assign(copies_.size(), 0);
+  const double most = std::ceil(static_cast<double>(c.micro_batches) / ways_.size());
+  for (size_t d = 0; d < found->second.size(); ++d) {
+    std::vector<double> kept;
+    for (const StageCopy& copy : copies_[d]) {
+      const StageMemory& m = placed_.costs().stages[copy.stage].memory;
+      const double for_weight = static_cast<double>(m.kept_for_weight.value());
+      kept.push_back(splits_ ? std::min(kept_[copy.stage], for_weight) : kept_[copy.stage]);
+    }
+    std::sort(kept.begin(), kept.end());
+    double left = static_cast<double>(found->second[d]);
+    for (size_t i = 0; i < kept.size() && left > 0; left -= most, ++i) {
+      held_[d] += std::min(left, most) * kept[i];
+    }
+  }
 }
 
 // And sets its part of the walk.
@@ -137,14 +192,16 @@ StepLeast PlacementBound::OfDevice(int device, Bytes memory, OrderWalk* walk) co
   // Little's law, for bytes and for activations.
   const double in_memory = std::max(free > 0 ? area / free : 0, held_area / most_held_);
   const double held = std::min(most_held_, least_kept > 0 ? free / least_kept : most_held_);
-  const double waiting = least_for_weight > 0 ? std::min(held, free / least_for_weight) : held;
+  // What waits for its weight gradient alone may keep less than what waits for its gradient.
+  const double waiting =
+      least_for_weight > 0 ? std::min(most_held_, free / least_for_weight) : most_held_;
   weights = std::min(weights, waiting * longest_weight);            // after the last input gradient
   const double first = std::min(forwards, held * longest_forward);  // before that gradient
   const double idle = std::max(0.0, gradient - begin - first);
   work += idle;
   walk->devices[device].end = RoundedDown(begin + std::max(work, in_memory));
   StepLeast least;
-  const double all = *std::max_element(kept.begin(), kept.end());
+  const double all = std::max(held_[device], *std::max_element(kept.begin(), kept.end()));
   least.memory = state + std::max(peak, Bytes(static_cast<int64_t>(all)));
   least.time = RoundedDown(begin + std::max(work - weights, in_memory) + after);
   return least;
@@ -178,29 +235,37 @@ Bytes PlacementBound::MemoryFor(Nanoseconds order, Bytes least, Bytes most) cons
   return least;
 }
 
-absl::StatusOr<StepLeast> PlacementBound::Of(const StepConfig& c, Bytes memory) {
+absl::StatusOr<bool> PlacementBound::Place(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const Schedule* schedule, cache_.PlacementOf(c));
-  if (!CanWalkOrder(*schedule)) return StepLeast();
+  if (!CanWalkOrder(*schedule)) return false;
   PIPELAB_RETURN_IF_ERROR(placed_.Set(c, *schedule));
   SetWays();
-  copies_ = placed_.Copies();
   states_.clear();
   for (const std::vector<StageCopy>& copies : copies_)
     states_.push_back(placed_.StateOfDevice(copies));
+  return true;
+}
+
+absl::StatusOr<Bytes> PlacementBound::MemoryOfOrder(const StepConfig& c, Bytes memory) {
+  PIPELAB_ASSIGN_OR_RETURN(const bool placed, Place(c));
+  if (!placed || !StepCache::ChoosesOrder(c)) return Bytes(0);
+  OrderWalk walk;
+  const Nanoseconds time = OfDevices(memory, &walk).time;
+  const Bytes ample(int64_t{1} << 60);
+  if (time <= OfDevices(ample, &walk).time) return Bytes(0);
+  PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Nanoseconds> longest, cache_.LongestOrder(c));
+  if (!longest.has_value() || time <= *longest) return Bytes(0);
+  return MemoryFor(*longest, memory, ample);
+}
+
+absl::StatusOr<StepLeast> PlacementBound::Of(const StepConfig& c, Bytes memory) {
+  PIPELAB_ASSIGN_OR_RETURN(const bool placed, Place(c));
+  if (!placed) return StepLeast();
   OrderWalk walk;
   StepLeast least = OfDevices(memory, &walk);
   if (least.memory > memory) return least;
-  const Bytes ample(int64_t{1} << 60);
-  OrderWalk free;
-  if (least.time > OfDevices(ample, &free).time) {
-    PIPELAB_ASSIGN_OR_RETURN(const absl::optional<Nanoseconds> longest, cache_.LongestOrder(c));
-    if (longest.has_value() && least.time > *longest) {
-      least.memory = MemoryFor(*longest, memory, ample);
-      return least;
-    }
-  }
-  // The last backward is one of the first stage.
-  if (ways_.size() == 1) {
+  // The last backward is one of the first stage, if all ways back lead there.
+  if (ways_.size() == 1 && HasOneSource(placed_.order().schedule.stages)) {
     const auto& groups = placed_.order().schedule.placement.groups;
     OrderWalk::Device& first = walk.devices[groups[0][0][0]];
     first.end = std::max(first.end, least.time);

@@ -13,15 +13,19 @@
 // by its memory and by the scheme. One that holds what k micro-batches keep is no faster than k
 // round trips allow: what is kept, times how long it must be kept, is at most the memory beside the
 // state, times the step (Little's law). Memory: the state, and what one micro-batch keeps on all
-// stages when its loss is computed. Of a scheme that schedules for its passes' times: what any
-// order needs that is no longer than the scheme's for equal times.
+// stages when its loss is computed, or what the activations in flight by the scheme's closed form
+// (closed_forms.h) keep at least.
 #ifndef PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
 #define PIPELAB_PIPELINES_SEARCH_PLACEMENT_BOUND_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "pipelines/schedules/catalog.h"
 #include "pipelines/search/order_bound.h"
 #include "pipelines/search/placed_step.h"
 #include "pipelines/step/step_cache.h"
@@ -37,6 +41,9 @@ class PlacementBound {
 
   // Errors are those of PredictStep.
   absl::StatusOr<StepLeast> Of(const StepConfig& config, Bytes memory);
+  // Of a scheme that schedules for its passes' times, where no order in `memory` is as short as the
+  // scheme's for equal times: what such an order needs. Else 0. More work: it makes that schedule.
+  absl::StatusOr<Bytes> MemoryOfOrder(const StepConfig& config, Bytes memory);
 
  private:
   // Of a micro-batch at a stage, in nanoseconds.
@@ -45,7 +52,10 @@ class PlacementBound {
     double beyond = 0;  // from the end of its forward until its gradient is there
     double after = 0;   // from the end of its backward until the first stage's is over
   };
+  // False of schedules that WalkOrder does not take.
+  absl::StatusOr<bool> Place(const StepConfig& config);
   void SetWays();
+  void SetHeld();
   double HopTime(int edge, int from, int to);
   double Backward(int stage) const;  // what a stage's gradient takes
   double PassTime(int stage) const;
@@ -65,6 +75,11 @@ class PlacementBound {
   std::vector<bool> recomputed_;                // [stage]
   bool splits_ = false;                         // backwards have parts
   double most_held_ = 0;                        // stage activations of a device, by the scheme
+  std::vector<double> held_;                    // [device] bytes that it holds at some time
+  // [device] Activations that it holds at some time; by scheme, pipeline, virtual stages,
+  // micro-batches, groups, replicas, concatenation.
+  std::map<std::tuple<std::string, int, int, int, int, int, Concatenation>, std::vector<int64_t>>
+      held_by_;
 };
 
 }  // namespace pipelab

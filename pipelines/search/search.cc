@@ -1,6 +1,7 @@
 #include "pipelines/search/search.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -16,14 +17,15 @@
 namespace pipelab {
 namespace {
 
-// Before another in the search, and in its result where steps take the same time: a lower first
-// bound (StepBounds), then the order of collection.
+// Before another in the search, and in its result where steps take the same time: an earlier method,
+// a lower first bound (StepBounds), then the order of collection.
 struct Rank {
+  int method = 0;
   Nanoseconds bound;
-  int64_t number = 0;
+  size_t number = 0;  // of its configuration
 
   friend bool operator<(const Rank& a, const Rank& b) {
-    return std::make_pair(a.bound, a.number) < std::make_pair(b.bound, b.number);
+    return std::tie(a.method, a.bound, a.number) < std::tie(b.method, b.bound, b.number);
   }
 };
 
@@ -31,7 +33,6 @@ struct Rank {
 enum class BoundOf { kCompute, kPlacement, kOrder };
 
 struct Candidate {
-  StepConfig config;
   Rank rank;
   Nanoseconds bound;  // the best known
   BoundOf bound_of = BoundOf::kCompute;
@@ -62,24 +63,27 @@ Bytes MemoryFor(const StepModel& model, const SearchRequest& search) {
   return search.memory == Bytes(0) ? model.cluster->device.memory.value : search.memory;
 }
 
-class MethodSearch {
+// The best of some methods.
+class BestFirst {
  public:
-  MethodSearch(const SearchRequest& search, const SearchMethod& method, Shared* shared,
-               SearchRefusals* refusals)
+  BestFirst(const SearchRequest& search, Shared* shared, SearchRefusals* refusals)
       : model_(shared->cache.model()),
         search_(search),
-        method_(method),
         shared_(*shared),
         refusals_(*refusals),
         memory_(MemoryFor(model_, search)) {}
 
+  // Adds the configurations of search.methods[method].
+  absl::Status Add(int method) {
+    return ForEachConfig(model_, search_, search_.methods[method], &refusals_,
+                         [&](const StepConfig& c) { return Collect(method, c); });
+  }
+
   absl::StatusOr<std::vector<RankedStep>> Run() {
-    PIPELAB_RETURN_IF_ERROR(ForEachConfig(model_, search_, method_, &refusals_,
-                                          [&](const StepConfig& c) { return Collect(c); }));
     std::make_heap(candidates_.begin(), candidates_.end(), After);
     while (!candidates_.empty()) {
       std::pop_heap(candidates_.begin(), candidates_.end(), After);
-      const Candidate candidate = std::move(candidates_.back());
+      const Candidate candidate = candidates_.back();
       candidates_.pop_back();
       if (Beyond(candidate)) break;  // and so is the rest
       const bool simulate = candidate.bound_of == BoundOf::kOrder || search_.simulate_all;
@@ -91,7 +95,9 @@ class MethodSearch {
   }
 
  private:
-  absl::Status Collect(const StepConfig& c) {
+  const StepConfig& ConfigOf(const Candidate& c) const { return configs_[c.rank.number]; }
+
+  absl::Status Collect(int method, const StepConfig& c) {
     const Bytes state = shared_.bounds.LeastState(c);
     if (!search_.simulate_all && state > memory_) {
       RefuseMemory(c, state);
@@ -99,8 +105,8 @@ class MethodSearch {
     }
     const absl::StatusOr<Nanoseconds> bound = shared_.bounds.LeastTime(c);
     if (!bound.ok()) return RefuseScheme(c, bound.status());
-    const Rank rank = {*bound, static_cast<int64_t>(candidates_.size())};
-    candidates_.push_back({c, rank, *bound});
+    candidates_.push_back({{method, *bound, configs_.size()}, *bound});
+    configs_.push_back(c);
     return absl::OkStatus();
   }
 
@@ -121,12 +127,11 @@ class MethodSearch {
 
   // Gives it the next bound, unless that needs more memory than there is.
   absl::Status BoundCloser(Candidate candidate) {
-    const StepConfig& c = candidate.config;
+    const StepConfig& c = ConfigOf(candidate);
     const bool of_order = candidate.bound_of == BoundOf::kPlacement;
     const absl::StatusOr<StepLeast> least =
-        of_order ? shared_.orders.Of(c, memory_, ToBeat()) : shared_.placements.Of(c, memory_);
+        of_order ? BoundOfOrder(c) : shared_.placements.Of(c, memory_);
     if (!least.ok()) return RefuseScheme(c, least.status());
-    refusals_.ordered += of_order;
     if (least->memory > memory_) {
       RefuseMemory(c, least->memory);
       return absl::OkStatus();
@@ -136,14 +141,22 @@ class MethodSearch {
     // A time to beat ends the making of other orders early.
     const bool first = ToBeat() == Nanoseconds(0) || candidate.bound < ToBeat();
     if (of_order && first && StepCache::ChoosesOrder(c)) return Simulate(candidate);
-    candidates_.push_back(std::move(candidate));
+    candidates_.push_back(candidate);
     std::push_heap(candidates_.begin(), candidates_.end(), After);
     return absl::OkStatus();
   }
 
+  absl::StatusOr<StepLeast> BoundOfOrder(const StepConfig& c) {
+    StepLeast least;
+    PIPELAB_ASSIGN_OR_RETURN(least.memory, shared_.placements.MemoryOfOrder(c, memory_));
+    if (least.memory > memory_) return least;
+    ++refusals_.ordered;
+    return shared_.orders.Of(c, memory_, ToBeat());
+  }
+
   absl::Status Simulate(const Candidate& candidate) {
     ++refusals_.simulated;
-    const StepConfig& config = candidate.config;
+    const StepConfig& config = ConfigOf(candidate);
     const absl::StatusOr<StepPrediction> point = Simulated(config);
     if (!point.ok()) return RefuseScheme(config, point.status());
     if (point->largest_device > memory_) {
@@ -153,7 +166,7 @@ class MethodSearch {
     Found found;
     found.rank = candidate.rank;
     RankedStep& result = found.result;
-    result.method = method_.name;
+    result.method = search_.methods[candidate.rank.method].name;
     result.config = point->step.config;
     result.step_time = point->step_time;
     result.largest_device = point->largest_device;
@@ -197,10 +210,10 @@ class MethodSearch {
 
   const StepModel& model_;
   const SearchRequest& search_;
-  const SearchMethod& method_;
   Shared& shared_;
   SearchRefusals& refusals_;
-  const Bytes memory_;                 // of a device
+  const Bytes memory_;  // of a device
+  std::vector<StepConfig> configs_;
   std::vector<Candidate> candidates_;  // a heap, once collected
   std::vector<Found> best_;            // fastest first
 };
@@ -257,9 +270,12 @@ absl::StatusOr<SearchResult> Search(StepCache* cache, const SearchRequest& searc
   PIPELAB_RETURN_IF_ERROR(CheckSearch(model, search));
   Shared shared(cache);
   SearchResult result;
-  for (const SearchMethod& method : search.methods) {
-    MethodSearch of_method(search, method, &shared, &result.refusals);
-    PIPELAB_ASSIGN_OR_RETURN(std::vector<RankedStep> best, of_method.Run());
+  const int methods = static_cast<int>(search.methods.size());
+  for (int method = 0; method < methods;) {
+    BestFirst of_some(search, &shared, &result.refusals);
+    const int end = search.together ? methods : method + 1;
+    for (; method < end; ++method) PIPELAB_RETURN_IF_ERROR(of_some.Add(method));
+    PIPELAB_ASSIGN_OR_RETURN(std::vector<RankedStep> best, of_some.Run());
     result.best.insert(result.best.end(), best.begin(), best.end());
   }
   std::stable_sort(

@@ -60,6 +60,7 @@ struct SearchRequest {
   // Only configurations that it takes; none: all.
   std::function<bool(const StepConfig&)> accept;
   int top = 1;                // of each method
+  bool together = false;      // `top` of all methods, which takes less time, not of each
   bool simulate_all = false;  // without bounds, the same result: for tests
 };
 
@@ -87,7 +88,7 @@ struct SearchRefusals {
 };
 
 struct SearchResult {
-  std::vector<RankedStep> best;  // of all methods together, fastest first: `top` of each
+  std::vector<RankedStep> best;  // of all methods, fastest first: `top` of each, or of all
   SearchRefusals refusals;
 };
 

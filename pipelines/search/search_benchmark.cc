@@ -1,5 +1,6 @@
 // The full search of `pipelab search`, all methods, on one core: the 52B GPT on 64 GPUs at each of
-// seven batches, and a model of 1T parameters on 3,072.
+// seven batches, a model of 1T parameters on 3,072, and Llama-3 405B on 16,384 and on 1,024, with
+// context parallelism, the best of all methods together.
 //
 //   bazel run -c opt //pipelines/search:search_benchmark
 //
@@ -8,8 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "glog/logging.h"
+#include "models/specs/kept_activations.h"
+#include "models/specs/megatron_kernels.h"
 #include "models/zoo/layer_groups.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
@@ -19,19 +23,14 @@
 namespace pipelab {
 namespace {
 
-void SearchAll(const std::string& name, const std::string& cluster_name, int64_t devices,
-               const std::vector<int64_t>& batches, benchmark::State* state) {
-  const GroupedModel model = GroupByName(BuildPublished(name).value());
-  const ClusterSpec cluster = LoadCluster("--cluster", cluster_name).value();
-  StepModel grid;
-  grid.model = &model;
-  grid.cluster = &cluster;
-  grid.type = NarrowestType(cluster.device);
-  SearchRequest search;
-  search.devices = devices;
-  search.max_tensor = static_cast<int>(NodeDevices(cluster));
-  search.methods = PublishedMethods();
-  for (SearchMethod& m : NewerMethods()) search.methods.push_back(std::move(m));
+std::vector<SearchMethod> AllMethods() {
+  std::vector<SearchMethod> methods = PublishedMethods();
+  for (SearchMethod& m : NewerMethods()) methods.push_back(std::move(m));
+  return methods;
+}
+
+void CountSearches(const StepModel& grid, SearchRequest search, const std::vector<int64_t>& batches,
+                   benchmark::State* state) {
   SearchRefusals all;
   for (auto _ : *state) {
     StepCache cache(grid);  // of all batches, as a study of them has it
@@ -52,6 +51,42 @@ void SearchAll(const std::string& name, const std::string& cluster_name, int64_t
   state->counters["simulated"] = count(all.simulated);
 }
 
+void SearchAll(const std::string& name, const std::string& cluster_name, int64_t devices,
+               const std::vector<int64_t>& batches, benchmark::State* state) {
+  const GroupedModel model = GroupByName(BuildPublished(name).value());
+  const ClusterSpec cluster = LoadCluster("--cluster", cluster_name).value();
+  StepModel grid;
+  grid.model = &model;
+  grid.cluster = &cluster;
+  grid.type = NarrowestType(cluster.device);
+  SearchRequest search;
+  search.devices = devices;
+  search.max_tensor = static_cast<int>(NodeDevices(cluster));
+  search.methods = AllMethods();
+  CountSearches(grid, search, batches, state);
+}
+
+// `pipelab search --kernels=megatron --max_context=...`.
+void SearchLlama405b(int64_t devices, int64_t batch, int max_context, benchmark::State* state) {
+  const GroupedModel model = GroupByName(WithMegatronActivations(
+      WithMegatronKernels(BuildPublished("llama-3-405b").value(), AttentionKernels::kFused)));
+  const ClusterSpec cluster =
+      LoadCluster("--cluster", absl::StrCat("dgx-h100:", devices / 8)).value();
+  StepModel grid;
+  grid.model = &model;
+  grid.cluster = &cluster;
+  grid.type = NarrowestType(cluster.device);
+  SearchRequest search;
+  search.devices = devices;
+  search.max_tensor = static_cast<int>(NodeDevices(cluster));
+  search.max_context = max_context;
+  search.methods = AllMethods();
+  search.sequence = {false, true};
+  search.top = 10;
+  search.together = true;
+  CountSearches(grid, search, {batch}, state);
+}
+
 void BM_Gpt52bOn64Gpus(benchmark::State& state) {
   SearchAll("gpt-52b", "dgx1-v100", 64, {8, 16, 32, 64, 128, 256, 512}, &state);
 }
@@ -60,8 +95,18 @@ void BM_Megatron1TOn3072Gpus(benchmark::State& state) {
   SearchAll("megatron-1008b", "dgx-a100", 3072, {3072}, &state);
 }
 
+void BM_Llama405bOn16384Gpus(benchmark::State& state) {
+  SearchLlama405b(16384, 2048, /*max_context=*/16, &state);
+}
+
+void BM_Llama405bOn1024Gpus(benchmark::State& state) {
+  SearchLlama405b(1024, 1024, /*max_context=*/8, &state);
+}
+
 BENCHMARK(BM_Gpt52bOn64Gpus)->Unit(benchmark::kSecond)->Iterations(1);
 BENCHMARK(BM_Megatron1TOn3072Gpus)->Unit(benchmark::kSecond)->Iterations(1);
+BENCHMARK(BM_Llama405bOn16384Gpus)->Unit(benchmark::kSecond)->Iterations(1);
+BENCHMARK(BM_Llama405bOn1024Gpus)->Unit(benchmark::kSecond)->Iterations(1);
 
 }  // namespace
 }  // namespace pipelab

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/graph/layer_spec.h"
 #include "pipelines/ir/schedule.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/step/stage_cut.h"
 #include "tools/base/status_macros.h"
 
 namespace pipelab {
@@ -25,11 +27,6 @@ ScheduleShape ShapeOf(const Schedule& s, bool splits) {
     for (int stage = 0; stage < shape.stages; ++stage) {
       for (int d : p.groups[r][stage]) shape.held[d].push_back(stage);
     }
-  }
-  shape.in_line = p.num_replicas() == 1 && s.num_slices == 1;
-  for (int d = 0; d < s.num_devices(); ++d) {
-    const auto first = std::min_element(shape.held[d].begin(), shape.held[d].end());
-    shape.in_line = shape.in_line && first != shape.held[d].end() && *first == d;
   }
   return shape;
 }
@@ -70,16 +67,55 @@ Bytes StepBounds::LeastState(const StepConfig& c) const {
   return Bytes(static_cast<int64_t>(state));
 }
 
-absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const StepConfig& c,
-                                                                        int stages) {
+const std::vector<StepBounds::UnitEdge>& StepBounds::EdgesOfUnits(CutRule rule) {
+  std::vector<UnitEdge>& edges = edges_[rule];
+  if (!edges.empty()) return edges;
+  const std::vector<int> unit_of = UnitOfLayer(*model_.model, rule);
+  const std::vector<LayerSpec>& layers = model_.model->graph.layers;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    for (const int input : layers[i].inputs) {
+      edges.push_back({unit_of[input], unit_of[i], !IsDetached(layers[i], input)});
+    }
+  }
+  return edges;
+}
+
+// Inputs are of earlier units, so in the order of users a stage's own way is known before it is
+// asked for; and so it is on the way back from the first stage.
+void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCosts* costs) {
+  std::vector<int> stage_of;
+  for (size_t s = 0; s < cut.size(); ++s)
+    stage_of.insert(stage_of.end(), cut[s], static_cast<int>(s));
+  const size_t stages = cut.size();
+  costs->before.resize(stages);
+  costs->after.resize(stages);
+  costs->after_inputs.resize(stages);
+  for (const UnitEdge& edge : EdgesOfUnits(c.cut)) {
+    const int from = stage_of[edge.from], to = stage_of[edge.to];
+    if (from >= to) continue;
+    const StageCost& cost = costs->stages[from];
+    const auto raise = [&](std::vector<Nanoseconds>* ways, Nanoseconds by) {
+      (*ways)[to] = std::max((*ways)[to], (*ways)[from] + by);
+    };
+    raise(&costs->before, cost.forward);
+    if (!edge.gradient) continue;
+    raise(&costs->after, cost.backward_input + cost.backward_weight);
+    raise(&costs->after_inputs, cost.backward_input);
+  }
+}
+
+absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
+                                                                      int stages) {
   const auto experts = std::make_tuple(c.experts, c.whole_experts, c.experts > 1 ? c.pipeline : 0);
   const auto key = std::make_tuple(c.tensor, c.sequence_parallel, c.context, experts,
                                    c.micro_batch_size, c.recompute, c.rebuilt_blocks, stages);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
-  PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* groups, cache_.UnitTimesOf(c));
+  PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* groups, cache_.UnitTimesOf(c));
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<int>* cut, cache_.UnitsOf(c, stages));
-  GroupCosts sums(stages);
+  CutCosts costs;
+  std::vector<StageCost>& sums = costs.stages;
+  sums.resize(stages);
   size_t group = 0;
   for (int s = 0; s < stages; ++s) {
     int rebuilt = 0;
@@ -94,7 +130,8 @@ absl::StatusOr<const StepBounds::GroupCosts*> StepBounds::CostsOfStages(const St
       sums[s].recompute += again;
     }
   }
-  return &stages_.emplace(key, std::move(sums)).first->second;
+  SetWays(c, *cut, &costs);
+  return &stages_.emplace(key, std::move(costs)).first->second;
 }
 
 absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
@@ -110,30 +147,28 @@ absl::StatusOr<const ScheduleShape*> StepBounds::Shape(const StepConfig& c) {
 absl::StatusOr<Nanoseconds> StepBounds::LeastTime(const StepConfig& c) {
   PIPELAB_ASSIGN_OR_RETURN(const ScheduleShape* shape, Shape(c));
   if (!shape->whole) return Nanoseconds(0);
-  PIPELAB_ASSIGN_OR_RETURN(const GroupCosts* costs, CostsOfStages(c, shape->stages));
+  PIPELAB_ASSIGN_OR_RETURN(const CutCosts* costs, CostsOfStages(c, shape->stages));
   double least = 0;
   // Replicas share them as evenly as can be.
   const double times = c.micro_batches / shape->replicas;
-  Nanoseconds before, after;  // of the stages in front of the device's first one
-  for (size_t d = 0; d < shape->held.size(); ++d) {
+  const std::vector<Nanoseconds>& after = shape->splits ? costs->after_inputs : costs->after;
+  for (const std::vector<int>& held : shape->held) {
+    if (held.empty()) continue;
     double compute = 0, weights = 0;
-    for (const int held : shape->held[d]) {
-      const StageCost& stage = (*costs)[held];
+    Nanoseconds begin = costs->before[held[0]], end = after[held[0]];
+    for (const int s : held) {
+      const StageCost& stage = costs->stages[s];
       Nanoseconds time = stage.forward + stage.backward_input + stage.backward_weight;
-      if (shape->recompute[held]) time += stage.recompute;
+      if (shape->recompute[s]) time += stage.recompute;
       compute += static_cast<double>(time.value()) * times;
       weights += static_cast<double>(stage.backward_weight.value()) * times;
+      begin = std::min(begin, costs->before[s]);
+      end = std::min(end, after[s]);
     }
-    if (shape->in_line) {
-      const StageCost& own = (*costs)[d];
-      compute += static_cast<double>(before.value());
-      // Weight gradients of their own may run after the last input gradient.
-      const double later = shape->splits ? weights : 0;
-      compute = std::max(compute, compute - later + static_cast<double>(after.value()));
-      before += own.forward;
-      after += shape->splits ? own.backward_input : own.backward_input + own.backward_weight;
-    }
-    least = std::max(least, compute);
+    compute += static_cast<double>(begin.value());
+    // Weight gradients of their own may run after the last input gradient.
+    const double later = shape->splits ? weights : 0;
+    least = std::max({least, compute, compute - later + static_cast<double>(end.value())});
   }
   return Nanoseconds(static_cast<int64_t>(least));
 }

@@ -7,8 +7,7 @@
 //
 // Time: of each pipeline device its compute, after the forwards that must come before its first one
 // and before the backwards that must come after its last one, beside which only their own weight
-// gradients can run (of schemes in which each device's first stage is its own number). Transfers,
-// reductions and steps are left out. Memory: an even share of the state.
+// gradients can run, along the edges of the model. Transfers, reductions and steps are left out. Memory: an even share of the state.
 #ifndef PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 #define PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 
@@ -38,15 +37,25 @@ class StepBounds {
     int stages = 0, replicas = 1;
     std::vector<std::vector<int>> held;  // [device] stages
     std::vector<bool> recompute;         // [stage]
-    bool in_line = false;                // one replica, and the first stage of device d is stage d
     bool whole = true;                   // samples: slices have costs of their own
     bool splits = false;                 // backwards have parts
   };
 
  private:
-  using GroupCosts = std::vector<StageCost>;
+  struct UnitEdge {
+    int from = 0, to = 0;  // units of a cut (stage_cut.h)
+    bool gradient = false;
+  };
   // [stage] Of the cut that PredictStep makes.
-  absl::StatusOr<const GroupCosts*> CostsOfStages(const StepConfig& config, int stages);
+  struct CutCosts {
+    std::vector<StageCost> stages;
+    // Of the forwards on the longest way to it, and of the backwards on the longest way back from
+    // it: whole ones, and of input gradients alone.
+    std::vector<Nanoseconds> before, after, after_inputs;
+  };
+  absl::StatusOr<const CutCosts*> CostsOfStages(const StepConfig& config, int stages);
+  const std::vector<UnitEdge>& EdgesOfUnits(CutRule rule);
+  void SetWays(const StepConfig& config, const std::vector<int>& cut, CutCosts* costs);
   absl::StatusOr<const ScheduleShape*> Shape(const StepConfig& config);
 
   StepCache& cache_;
@@ -55,9 +64,10 @@ class StepBounds {
   // By tensor, sequence, context, experts (with what places them), samples, recompute, rebuilt
   // blocks, stages; by scheme, pipeline, virtual stages, replicas, recompute.
   std::map<std::tuple<int, bool, int, std::tuple<int, bool, int>, int64_t, Recompute, int, int>,
-           GroupCosts>
+           CutCosts>
       stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
+  std::map<CutRule, std::vector<UnitEdge>> edges_;
 };
 
 }  // namespace pipelab

@@ -22,7 +22,7 @@ namespace pipelab {
 namespace {
 
 // Of all schedules that are kept: 12 bytes each.
-constexpr int64_t kMostCachedActions = int64_t{1} << 23;
+constexpr int64_t kMostCachedActions = int64_t{1} << 24;
 
 int64_t NumActions(const Schedule& schedule) {
   int64_t actions = 0;
@@ -337,15 +337,23 @@ absl::StatusOr<const Schedule*> StepCache::ScheduleOf(const StepConfig& c, bool 
       }
       PIPELAB_ASSIGN_OR_RETURN(schedule, MakeSchedule(c.scheme, sizes));
     }
-    const int64_t actions = NumActions(schedule);
-    if (cached_actions_ + actions > kMostCachedActions) {
-      schedules_.clear();
-      cached_actions_ = 0;
-    }
-    cached_actions_ += actions;
-    found = schedules_.emplace(key, std::move(schedule)).first;
+    cached_actions_ += NumActions(schedule);
+    DropOldSchedules();
+    found = schedules_.emplace(key, Made{std::move(schedule)}).first;
   }
-  return &found->second;
+  found->second.asked = ++asked_;
+  return &found->second.schedule;
+}
+
+// Those that were asked for longest ago, while there are too many.
+void StepCache::DropOldSchedules() {
+  while (cached_actions_ > kMostCachedActions && !schedules_.empty()) {
+    const auto oldest = std::min_element(
+        schedules_.begin(), schedules_.end(),
+        [](const auto& a, const auto& b) { return a.second.asked < b.second.asked; });
+    cached_actions_ -= NumActions(oldest->second.schedule);
+    schedules_.erase(oldest);
+  }
 }
 
 Flops StepCache::ModelFlops(int64_t samples, bool forward_only) {

@@ -104,6 +104,12 @@ class StepCache {
     if (c.experts == 1) return {1, false, 1, RankOrder()};
     return {c.experts, c.whole_experts, c.pipeline, c.ranks};
   }
+
+  struct Made {
+    Schedule schedule;
+    int64_t asked = 0;  // for the last time: a number that rises
+  };
+
   static SizeKey SizeOf(const StepConfig& c) {
     return {c.tensor,
             c.sequence_parallel,
@@ -119,6 +125,7 @@ class StepCache {
   absl::StatusOr<const Schedule*> ScheduleOf(const StepConfig& config, bool timed,
                                              const Limits* limits = nullptr);
   absl::StatusOr<PassTimes> PassTimesOf(const StepConfig& config);
+  void DropOldSchedules();
 
   const StepModel model_;
   GroupedModel selective_graph_;  // made when it is asked for
@@ -130,11 +137,11 @@ class StepCache {
   std::map<std::tuple<std::vector<int>, Recompute, int, absl::optional<LocalHead>>, Cut> cuts_;
   // By size, the cut (they stay where they are), tokens of slices.
   std::map<std::tuple<SizeKey, const Cut*, std::vector<int64_t>>, CostTable> costs_;
-  std::map<std::string, Schedule> schedules_;
+  std::map<std::string, Made> schedules_;
   // ScheduleWithin: [device] free memory that has turned out to be too little, the last.
   std::map<std::string, std::vector<Bytes>> too_little_;
   std::map<std::string, Schedule> own_;
-  int64_t cached_actions_ = 0;
+  int64_t cached_actions_ = 0, asked_ = 0;
   std::map<std::string, Nanoseconds> longest_;       // LongestOrder, by timed schedule
   std::map<std::pair<int64_t, bool>, Flops> flops_;  // by samples, forward only
 };

@@ -8,7 +8,7 @@
 #   refuse   as a plain user without sudo: the launcher must say what to install and stop with 1
 #   install  tools/bazel installs what is missing; one small target builds; prints what was installed
 #   run      tools/bazel run //experiments:quickstart
-#   pages    every command of README.md, docs/README.md and docs/tutorial.md, its output compared
+#   pages    every command of README.md, docs/README.md and both tutorials, its output compared
 #   configs  every --config of .bazelrc that Debian's Bazel knows, on a small target, and what cuda says without CUDA
 #   test     tools/bazel test //...
 #
@@ -92,7 +92,7 @@ install() {
 }
 
 run() { inside 'time tools/bazel run //experiments:quickstart'; }
-pages() { inside 'for page in README.md docs/README.md docs/tutorial.md; do tests/doc_commands_test.sh --checkout $page; done'; }
+pages() { inside 'for page in README.md docs/README.md docs/tutorial.md docs/llama3_70b.md; do tests/doc_commands_test.sh --checkout $page; done'; }
 # One server for all: the packages that a flag brings are installed between two builds.
 configs() {
   inside "for config in asan ubsan tsan; do tools/bazel test --config=\$config $small_target; done
