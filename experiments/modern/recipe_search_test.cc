@@ -49,8 +49,9 @@ class RecipeSearchTest : public testing::Test {
   }
 
   std::vector<RecipeChoice> ChoicesOf(const std::vector<ModernRow>& rows) {
+    const ModernData data = {models_, rows};
     absl::StatusOr<std::vector<RecipeChoice>> choices =
-        SearchForRecipes(PredictAll(rows, models_, machines_), models_, machines_);
+        SearchForRecipes(PredictAll(data, machines_), models_, machines_);
     EXPECT_THAT(choices, IsOk());
     return choices.ok() ? *std::move(choices) : std::vector<RecipeChoice>();
   }
