@@ -47,6 +47,7 @@ SearchRequest SpaceOf(const Recipe& r) {
   space.recompute = {Recompute::kNone, Recompute::kBlocks};
   if (r.attention == AttentionKernels::kUnfused) space.recompute.push_back(Recompute::kSelective);
   space.sequence = {false, true};
+  space.max_context = 2 * r.config.context;
   return space;
 }
 

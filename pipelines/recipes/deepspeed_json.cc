@@ -76,6 +76,9 @@ absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
     return Error("dtype=", NumberTypeName(r.type), ": ", kSystem, " has bf16, fp16 and fp32");
   }
   if (r.type != NumberType::kFp32) d.json[NumberTypeName(r.type)] = {{"enabled", true}};
+  if (c.context > 1) {
+    return Error("C=", c.context, ": ", kSystem, "'s configuration has none; C=1 would do");
+  }
   if (c.rebuilt_blocks > 0) {
     return Error("rebuilt=", c.rebuilt_blocks, ": ", kSystem,
                  " rebuilds all blocks of a stage; "

@@ -167,7 +167,28 @@ class MegatronReader {
     }
     c.whole_messages = tensor > 1 && !c.sequence_parallel;
     if (o_.Has("use-tp-pp-dp-mapping")) c.ranks = RankOrder::kTensorPipelineData;
-    return TakeDevices(tensor * pipeline);
+    PIPELAB_RETURN_IF_ERROR(TakeContext());
+    return TakeDevices(tensor * pipeline * c.context);
+  }
+
+  absl::Status TakeContext() {
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t context,
+                             o_.Integer("context-parallel-size", 1, kMostDegree, 1));
+    PIPELAB_ASSIGN_OR_RETURN(
+        const std::string comm,
+        o_.Word("cp-comm-type", {"p2p", "all_gather", "a2a", "a2a+p2p"}, "p2p"));
+    const int64_t parts = 2 * context * (r_.config.sequence_parallel ? r_.config.tensor : 1);
+    if (context > 1 && r_.model.tokens % parts != 0) {
+      return o_.Error("context-parallel-size", "--seq-length ", r_.model.tokens, " must be in ",
+                      parts, " equal parts; nearest: --seq-length ",
+                      NearestMultiple(r_.model.tokens, parts));
+    }
+    if (context > 1 && comm != "all_gather") {
+      Assume(absl::StrCat("--cp-comm-type ", comm,
+                          ": keys and values are gathered in front of attention (all_gather)"));
+    }
+    r_.config.context = static_cast<int>(context);
+    return absl::OkStatus();
   }
 
   absl::Status TakeDevices(int64_t model_devices) {
@@ -184,6 +205,7 @@ class MegatronReader {
     }
     if (devices % model_devices != 0 || devices / model_devices > kMostDegree) {
       return o_.Error("pipeline-model-parallel-size", r_.config.tensor, " x ", r_.config.pipeline,
+                      r_.config.context > 1 ? absl::StrCat(" x ", r_.config.context) : "",
                       " devices of a copy must divide all ", devices,
                       "; nearest: --devices=", NearestMultiple(devices, model_devices));
     }

@@ -138,6 +138,17 @@ TEST(ReadMegatronFlags, Parallelism) {
   EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--overlap-param-gather: gathers")));
 }
 
+TEST(ReadMegatronFlags, ContextParallelism) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
+                               Read("--context-parallel-size 4 --pipeline-model-parallel-size 2"));
+  EXPECT_EQ(r.config.context, 4);
+  EXPECT_EQ(r.config.devices(), Read("")->config.devices());
+  EXPECT_THAT(r.assumptions, ElementsAre(HasSubstr("--cp-comm-type p2p: keys and values are")));
+  const std::string written = MegatronSettings(r)->Text();
+  EXPECT_THAT(written, HasSubstr("--context-parallel-size 4"));
+  EXPECT_THAT(written, HasSubstr("--cp-comm-type all_gather"));
+}
+
 TEST(ReadMegatronFlags, RecomputationDependsOnTheAttention) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe fused, Read("--recompute-activations"));
   EXPECT_EQ(fused.config.recompute, Recompute::kNone);
@@ -176,8 +187,8 @@ TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
   EXPECT_THAT(Refusal("--tensor-model-parallel-size 16"),
               HasSubstr("must divide --num-query-groups 8; nearest: "
                         "--tensor-model-parallel-size 8"));
-  EXPECT_THAT(Refusal("--context-parallel-size 2"),
-              HasSubstr("context parallelism has no counterpart here; nearest: 1"));
+  EXPECT_THAT(Refusal("--context-parallel-size 3"),
+              HasSubstr("equal parts; nearest: --seq-length"));
   EXPECT_THAT(Refusal("--num-experts 8"), HasSubstr("experts have no counterpart here"));
   EXPECT_THAT(Refusal("--num-layer 32"), HasSubstr("did you mean --num-layers?"));
   EXPECT_THAT(Refusal("--tensor-parallel-size 2"), HasSubstr("no option of Megatron-LM"));
@@ -197,6 +208,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
   int read = 0;
   for (const char* parallelism :
        {"", "--tensor-model-parallel-size 2", "--tensor-model-parallel-size 8 --sequence-parallel",
+        "--tensor-model-parallel-size 2 --context-parallel-size 4 --cp-comm-type all_gather",
         "--use-tp-pp-dp-mapping --tensor-model-parallel-size 2 --sequence-parallel"}) {
     for (const char* stages :
          {"", "--pipeline-model-parallel-size 4",
@@ -234,7 +246,7 @@ TEST(MegatronSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 384);
+  EXPECT_EQ(read, 480);
 }
 
 TEST(MegatronSettings, RefusesByName) {

@@ -83,6 +83,10 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   }
   s->Add("--tensor-model-parallel-size", c.tensor);
   s->Add("--pipeline-model-parallel-size", c.pipeline);
+  if (c.context > 1) {
+    s->Add("--context-parallel-size", c.context);
+    s->Add("--cp-comm-type", "all_gather");
+  }
   if (HasStages(c)) AddStages(r, each, s);
   s->AddIf(c.sequence_parallel, "--sequence-parallel");
   s->AddIf(c.ranks == RankOrder::kTensorPipelineData, "--use-tp-pp-dp-mapping");

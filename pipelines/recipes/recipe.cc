@@ -58,12 +58,13 @@ std::string ModelText(const GptConfig& m) {
 absl::Status CheckExportable(const StepConfig& config, absl::string_view system) {
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
-    const absl::string_view unknown[] = {"batch_norm", "local_heads", "shards",        "replicas",
-                                         "slices",     "update",      "concatenation", "execution"};
+    const absl::string_view unknown[] = {"batch_norm", "local_heads",  "shards", "replicas",
+                                         "slices",     "update",       "E",      "whole_experts",
+                                         "execution",  "concatenation"};
     if (std::find(std::begin(unknown), std::end(unknown), f.key) == std::end(unknown)) continue;
     if (f.get(config) == f.get(defaults)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(f.key, "=", f.get(config), ": ", system, " has no such thing; leave it out"));
+        absl::StrCat(f.key, "=", f.get(config), ": ", system, " is not told of it; leave it out"));
   }
   if (config.recompute == Recompute::kFull) {
     return absl::InvalidArgumentError(

@@ -84,8 +84,13 @@ absl::Status AddData(const StepConfig& c, Settings* s) {
     return Error("sharding=optimizer: ", kSystem,
                  " shards gradients too; sharding=gradients would do");
   }
-  s->Add("parallelism.data_parallel_replicate_degree", sharded ? c.data / c.sharing() : c.data);
-  s->Add("parallelism.data_parallel_shard_degree", sharded ? c.sharing() : 1);
+  if (c.context > 1 && (!sharded || c.sharing() % c.context != 0)) {
+    return Error("C=", c.context, ": ", kSystem,
+                 " shards weights over what divides the tokens; sharding=fully would do");
+  }
+  s->Add("parallelism.data_parallel_replicate_degree", sharded ? c.copies() / c.sharing() : c.data);
+  s->Add("parallelism.data_parallel_shard_degree", sharded ? c.sharing() / c.context : 1);
+  if (c.context > 1) s->Add("parallelism.context_parallel_degree", c.context);
   const bool kept = c.sharding == Sharding::kGradients;
   if (sharded && kept != (c.pipeline > 1)) {
     s->Add("parallelism.fsdp_reshard_after_forward", Quoted(kept ? "never" : "always"));

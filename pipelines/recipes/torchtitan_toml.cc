@@ -183,12 +183,6 @@ class TorchtitanReader {
   }
 
   absl::Status TakeDegrees() {
-    PIPELAB_ASSIGN_OR_RETURN(const int64_t context, Degree("context_parallel_degree"));
-    if (context > 1) {
-      return Error("parallelism.context_parallel_degree", context,
-                   ": context parallelism has no counterpart here; nearest: 1, with "
-                   "tensor_parallel_degree to divide the tokens");
-    }
     for (const char* key : {"expert_parallel_degree", "expert_tensor_parallel_degree"}) {
       PIPELAB_ASSIGN_OR_RETURN(const int64_t expert, Degree(key));
       if (expert > 1) {
@@ -208,7 +202,15 @@ class TorchtitanReader {
     c.tensor = static_cast<int>(tensor);
     c.pipeline = static_cast<int>(pipeline);
     c.sequence_parallel = tensor > 1;
-    return TakeData(tensor * pipeline);
+    PIPELAB_ASSIGN_OR_RETURN(const int64_t context, Degree("context_parallel_degree"));
+    const int64_t parts = 2 * context * tensor;
+    if (context > 1 && r_.model.tokens % parts != 0) {
+      return Error("parallelism.context_parallel_degree", context, ": seq_len = ", r_.model.tokens,
+                   " must be in ", parts,
+                   " equal parts; nearest: seq_len = ", NearestMultiple(r_.model.tokens, parts));
+    }
+    c.context = static_cast<int>(context);
+    return TakeData(tensor * pipeline * context);
   }
 
   absl::Status TakeData(int64_t model_devices) {
@@ -389,8 +391,10 @@ class TorchtitanReader {
                              Word("parallelism", "fsdp_reshard_after_forward",
                                   {"default", "always", "never"}, "default"));
     StepConfig& c = r_.config;
-    if (shard_ == 1) return absl::OkStatus();
-    if (replicate_ > 1) c.shards = static_cast<int>(shard_);
+    // Weights are sharded over what divides the tokens, too.
+    const int64_t shards = shard_ * c.context;
+    if (shards == 1) return absl::OkStatus();
+    if (replicate_ > 1) c.shards = static_cast<int>(shards);
     const bool kept = reshard == "never" || (reshard == "default" && c.pipeline > 1);
     c.sharding = kept ? Sharding::kGradients : Sharding::kFully;
     if (!kept && c.pipeline > 1) c.residency = Residency::kMicroBatch;

@@ -91,8 +91,8 @@ TEST(ReadTorchtitanToml, ShardsWithinGroupsOfCopies) {
 }
 
 TEST(ReadTorchtitanToml, SaysTheNearestThatWouldDo) {
-  EXPECT_THAT(Refusal(WithParallelism("context_parallel_degree = 2")),
-              HasSubstr("parallelism.context_parallel_degree: 2: context parallelism has no"));
+  EXPECT_THAT(Refusal(WithParallelism("context_parallel_degree = 3")),
+              HasSubstr("parallelism.context_parallel_degree: 3: seq_len = "));
   EXPECT_THAT(Refusal(WithParallelism("tensor_parallel_degree = 3")),
               HasSubstr("must divide the 8 heads of keys; nearest: 2"));
   EXPECT_THAT(Refusal(WithParallelism("tensor_paralel_degree = 2")),
@@ -138,14 +138,15 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
          {"", "data_parallel_shard_degree = 1\ndata_parallel_replicate_degree = ",
           "data_parallel_replicate_degree = 2", "fsdp_reshard_after_forward = \"never\"",
           "fsdp_reshard_after_forward = \"always\""}) {
-      for (const char* tensor : {"", "tensor_parallel_degree = 4"}) {
+      for (const char* tensor : {"", "tensor_parallel_degree = 4",
+                                 "tensor_parallel_degree = 4\ncontext_parallel_degree = 2"}) {
         for (const char* mode : {"mode = \"none\"", "mode = \"full\""}) {
           const int pipelines = pipeline[0] == 0 ? 1 : pipeline[27] - '0';
           const bool replicates = absl::EndsWith(data, "= ");
-          Toml toml = WithParallelism(absl::StrCat(
-              pipeline, "\n", data,
-              replicates ? absl::StrCat(64 / pipelines / (tensor[0] == 0 ? 1 : 4)) : "", "\n",
-              tensor));
+          const int group = tensor[0] == 0 ? 1 : absl::StrContains(tensor, "context") ? 8 : 4;
+          Toml toml = WithParallelism(
+              absl::StrCat(pipeline, "\n", data,
+                           replicates ? absl::StrCat(64 / pipelines / group) : "", "\n", tensor));
           toml.model =
               absl::StrCat("converters = \"float8\"\nflavor = \"",
                            absl::StrContains(pipeline, "layers.0") ? "debugmodel" : "8B", "\"");
@@ -162,7 +163,7 @@ TEST(TorchtitanSettings, ReadBackOverAGrid) {
       }
     }
   }
-  EXPECT_EQ(read, 140);
+  EXPECT_EQ(read, 210);
 }
 
 TEST(TorchtitanSettings, RefusesByName) {

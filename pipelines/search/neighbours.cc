@@ -26,6 +26,7 @@ int ChangedValues(const StepConfig& a, const StepConfig& b) {
   changes += a.micro_batch_size != b.micro_batch_size;
   changes += a.pipeline != b.pipeline;
   changes += a.tensor != b.tensor;
+  changes += a.context != b.context;
   changes += a.recompute != b.recompute || a.rebuilt_blocks != b.rebuilt_blocks;
   changes += a.sharding != b.sharding && !(one_pipeline && both_shard);
   changes += a.tensor > 1 && b.tensor > 1 && a.sequence_parallel != b.sequence_parallel;
