@@ -23,6 +23,7 @@
 
 ABSL_FLAG(std::string, measured, "",
           "folder with modern_training_rows.csv and modern_models.csv; empty: the shared inputs");
+ABSL_FLAG(bool, recipes, true, "search for better layouts than the published ones, in five minutes");
 
 namespace pipelab {
 namespace {
@@ -51,6 +52,10 @@ absl::Status Run(StudyRun* study) {
     report.AddTable(table(all));
   }
   for (Claim& claim : ModernClaims(all)) report.AddClaim(std::move(claim));
+  if (!absl::GetFlag(FLAGS_recipes)) {
+    report.AddClaim(RecipeClaim({}));
+    return absl::OkStatus();
+  }
   PIPELAB_ASSIGN_OR_RETURN(const auto choices, SearchForRecipes(all, data.models, machines));
   report.AddTable(RecipeTable(choices));
   report.AddTable(FasterTable(choices));
@@ -70,5 +75,7 @@ int main(int argc, char** argv) {
       "1,857 published measurements of training speed, which are not part of the project "
       "(docs/development.md), and what the simulator predicts for those that it knows.";
   info.unrecorded = {"measured"};
+  info.quick = {{"recipes", "false"}};
+  info.quick_leaves_out = "the search for better layouts than the published ones";
   return pipelab::RunStudyMain(argc, argv, info, pipelab::Run);
 }
