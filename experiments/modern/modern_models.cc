@@ -23,7 +23,8 @@
 
 ABSL_FLAG(std::string, measured, "",
           "folder with modern_training_rows.csv and modern_models.csv; empty: the shared inputs");
-ABSL_FLAG(bool, recipes, true, "search for better layouts than the published ones, in five minutes");
+ABSL_FLAG(bool, recipes, true,
+          "search for better layouts than the published ones, in five minutes");
 
 namespace pipelab {
 namespace {

@@ -7,9 +7,8 @@ namespace {
 
 constexpr WeightLayout kSame = WeightLayout::kSame, kTurned = WeightLayout::kTransposed,
                        kFirst = WeightLayout::kFirstRows, kPatches = WeightLayout::kPatches;
-constexpr WeightScale kNone = WeightScale::kNone, kStream = WeightScale::kStream,
-                      kTable = WeightScale::kTable, kHead = WeightScale::kHeadNorm,
-                      kQk = WeightScale::kQueriesAndKeys;
+constexpr WeightScale kStream = WeightScale::kStream, kTable = WeightScale::kTable,
+                      kHead = WeightScale::kHeadNorm, kQk = WeightScale::kQueriesAndKeys;
 
 // c_attn has q, k and v side by side, and every product is [in, out].
 std::vector<WeightRule> Gpt2() {
