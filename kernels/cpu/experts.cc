@@ -65,8 +65,8 @@ void Choose(const RouterShape& s, const float* logits, uint64_t open, std::vecto
   for (int64_t j = 0; j < s.chosen; ++j) {
     int32_t best = -1;
     for (int32_t e = 0; e < s.experts; ++e) {
-      if ((*taken)[e] || (open >> e / size & 1) == 0) continue;
-      if (best < 0 || logits[e] > logits[best]) best = e;
+      if (best >= 0 && !(logits[e] > logits[best])) continue;  // most are, and it costs least
+      if (!(*taken)[e] && (open >> e / size & 1) != 0) best = e;
     }
     (*taken)[best] = true;
     experts[j] = best;

@@ -74,8 +74,8 @@ PIPELAB_DEVICE inline void Choose(const RouterShape& s, const T* logits, uint64_
     float most = 0.0f;
     for (int64_t e = 0; e < s.experts; ++e) {
       const float logit = logits[e];
-      if ((open >> e / size & 1) == 0) continue;
-      if ((best >= 0 && !(logit > most)) || IsAmong(experts, j, e)) continue;
+      if (best >= 0 && !(logit > most)) continue;  // most are, and it costs least
+      if ((open >> e / size & 1) == 0 || IsAmong(experts, j, e)) continue;
       best = e;
       most = logit;
     }

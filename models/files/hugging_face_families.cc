@@ -54,16 +54,28 @@ std::vector<WeightRule> Llama() {
   };
 }
 
-std::vector<WeightRule> LlamaAnd(std::vector<WeightRule> experts) {
-  std::vector<WeightRule> rules = Llama();
-  rules.insert(rules.end(), experts.begin(), experts.end());
+// The first rule of a parameter counts.
+std::vector<WeightRule> Before(std::vector<WeightRule> rules, const std::vector<WeightRule>& more) {
+  rules.insert(rules.end(), more.begin(), more.end());
   return rules;
+}
+
+// Qwen3's names of experts, which others took.
+std::vector<WeightRule> QwenExperts() {
+  return {
+      {"block#/experts/gamma", "layers.#.post_attention_layernorm.weight"},
+      {"block#/experts/router", "layers.#.mlp.gate.weight", kTurned},
+      {"block#/experts/w1", "layers.#.mlp.experts.*.{gate,up}_proj.weight", kTurned},
+      {"block#/experts/w2", "layers.#.mlp.experts.*.down_proj.weight", kTurned, kStream},
+  };
 }
 
 // A latent row in front of q, or none; the shared experts are one tensor, as wide as all of them.
 std::vector<WeightRule> DeepSeekV3() {
   constexpr WeightScale kNormed = WeightScale::kLatentNorm;
-  return LlamaAnd({
+  const std::vector<WeightRule> latent = {
+      {"block#/attention/qgamma", "layers.#.self_attn.q_a_layernorm.weight"},
+      {"block#/attention/kgamma", "layers.#.self_attn.kv_a_layernorm.weight"},
       {"block#/attention/wqa", "layers.#.self_attn.q_a_proj.weight", kTurned, kNormed},
       {"block#/attention/wqb",
        "layers.#.self_attn.q_b_proj.weight|layers.#.self_attn.q_proj.weight",
@@ -73,11 +85,8 @@ std::vector<WeightRule> DeepSeekV3() {
       {"block#/attention/wkr", "layers.#.self_attn.kv_a_proj_with_mqa.weight",
        WeightLayout::kBehindLatent},
       {"block#/attention/wkvb", "layers.#.self_attn.kv_b_proj.weight", kTurned},
-      {"block#/experts/gamma", "layers.#.post_attention_layernorm.weight"},
-      {"block#/experts/router", "layers.#.mlp.gate.weight", kTurned},
-      {"block#/experts/w1", "layers.#.mlp.experts.*.{gate,up}_proj.weight", kTurned},
-      {"block#/experts/w2", "layers.#.mlp.experts.*.down_proj.weight", kTurned, kStream},
-  });
+  };
+  return Before(latent, Before(QwenExperts(), Llama()));
 }
 
 // Of images; its names of a block are BERT's.
@@ -122,32 +131,20 @@ std::vector<WeightFamily> MakeFamilies() {
   WeightFamily mixtral = llama;
   mixtral.types = {"mixtral"};
   mixtral.epsilon = 1e-5;
-  mixtral.rules = LlamaAnd({
+  const std::vector<WeightRule> mixtrals = {
       {"block#/experts/gamma", "layers.#.post_attention_layernorm.weight"},
       {"block#/experts/router", "layers.#.block_sparse_moe.gate.weight", kTurned},
       {"block#/experts/w1", "layers.#.block_sparse_moe.experts.*.{w1,w3}.weight", kTurned},
       {"block#/experts/w2", "layers.#.block_sparse_moe.experts.*.w2.weight", kTurned, kStream},
-  });
+  };
+  mixtral.rules = Before(mixtrals, Llama());
   WeightFamily qwen3_moe = llama;
   qwen3_moe.types = {"qwen3_moe"};
-  qwen3_moe.rules = LlamaAnd({
-      {"block#/experts/gamma", "layers.#.post_attention_layernorm.weight"},
-      {"block#/experts/router", "layers.#.mlp.gate.weight", kTurned},
-      {"block#/experts/w1", "layers.#.mlp.experts.*.{gate,up}_proj.weight", kTurned},
-      {"block#/experts/w2", "layers.#.mlp.experts.*.down_proj.weight", kTurned, kStream},
-  });
+  qwen3_moe.rules = Before(QwenExperts(), Llama());
   WeightFamily deepseek = llama;
   deepseek.types = {"deepseek_v3", "kimi_k2"};
   deepseek.latent = true;
   deepseek.rules = DeepSeekV3();
-  // Where q and k have norms these are of latent rows.
-  for (WeightRule& rule : deepseek.rules) {
-    if (rule.ours == "block#/attention/qgamma") {
-      rule.theirs = "layers.#.self_attn.q_a_layernorm.weight";
-    } else if (rule.ours == "block#/attention/kgamma") {
-      rule.theirs = "layers.#.self_attn.kv_a_layernorm.weight";
-    }
-  }
   WeightFamily vit = {{"vit"}, "vit.", "layer_norm_eps", 1e-12, false, false, true, false, Vit()};
   return {gpt2, llama, gemma, mixtral, qwen3_moe, deepseek, vit};
 }

@@ -221,7 +221,6 @@ class Reader {
                    " there; the model takes ", ShapeText(needed));
     }
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> there, files_.Read(part.name));
-    used_.insert(part.name);
     const double shift = family_.gammas_about_one && absl::EndsWith(p.name, "/gamma") ? 1 : 0;
     for (int64_t i = 0; i < part.rows; ++i) {
       for (int64_t j = 0; j < part.width; ++j) {
@@ -232,21 +231,13 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // What may be a mistyped name: tensors that the model does not take.
+  // Tensors that the model does not take: some may have mistyped names.
   std::vector<absl::string_view> Others() const {
     std::vector<absl::string_view> others;
     for (const auto& [name, tensor] : files_.tensors()) {
       if (needed_.count(name) == 0) others.push_back(name);
     }
     return others;
-  }
-
-  std::vector<absl::string_view> Unused() const {
-    std::vector<absl::string_view> names;
-    for (const auto& [name, tensor] : files_.tensors()) {
-      if (used_.count(name) == 0) names.push_back(name);
-    }
-    return names;
   }
 
   // Of a router, which here chooses by the scores themselves.
@@ -260,7 +251,7 @@ class Reader {
   }
 
   absl::Status CheckAllTaken() const {
-    for (absl::string_view name : Unused()) {
+    for (absl::string_view name : Others()) {
       const auto& no_weights = family_.no_weights;
       if (tied_ && name == "lm_head.weight") continue;
       if (absl::EndsWith(name, ".e_score_correction_bias")) {
@@ -284,7 +275,7 @@ class Reader {
   double stream_ = 1;
   bool tied_ = false, normed_heads_ = false;
   bool collecting_ = false;
-  std::set<std::string> needed_, used_;  // names of tensors
+  std::set<std::string> needed_;  // names of tensors
 };
 
 }  // namespace

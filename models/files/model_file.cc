@@ -96,10 +96,17 @@ bool IsModelFile(absl::string_view word) {
          absl::EndsWith(word, ".txt");
 }
 
+// Where a word has "@4096" at its end; else npos.
+size_t TokensAt(absl::string_view word) {
+  const size_t at = word.rfind('@');
+  const bool in_folder = at != absl::string_view::npos && absl::StrContains(word.substr(at), "/");
+  return in_folder ? absl::string_view::npos : at;
+}
+
 // Takes "@4096" off the end of a word: 4096; 0 where none is there.
 absl::StatusOr<int64_t> TakeTokens(absl::string_view option, absl::string_view* word) {
-  const size_t at = word->rfind('@');
-  if (at == absl::string_view::npos || absl::StrContains(word->substr(at), "/")) return 0;
+  const size_t at = TokensAt(*word);
+  if (at == absl::string_view::npos) return 0;
   int64_t tokens = 0;
   if (!absl::SimpleAtoi(word->substr(at + 1), &tokens) || tokens < 1 || tokens > kMostTokens) {
     return absl::InvalidArgumentError(
@@ -112,11 +119,7 @@ absl::StatusOr<int64_t> TakeTokens(absl::string_view option, absl::string_view* 
 
 }  // namespace
 
-std::string ModelPath(absl::string_view word) {
-  const size_t at = word.rfind('@');
-  const bool ends = at != absl::string_view::npos && !absl::StrContains(word.substr(at), "/");
-  return FileOf(ends ? word.substr(0, at) : word);
-}
+std::string ModelPath(absl::string_view word) { return FileOf(word.substr(0, TokensAt(word))); }
 
 absl::StatusOr<LayerList> ParseModelAsList(absl::string_view text, absl::string_view what,
                                            absl::string_view name,

@@ -1,25 +1,13 @@
 #include "models/graph/expert_parallel.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <numeric>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tools/base/nearest.h"
 
 namespace pipelab {
-namespace {
-
-int64_t NearestDivisor(int64_t of, int64_t asked) {
-  int64_t nearest = 1;
-  for (int64_t e = 2; e <= of; ++e) {
-    if (of % e == 0 && std::abs(e - asked) < std::abs(nearest - asked)) nearest = e;
-  }
-  return nearest;
-}
-
-}  // namespace
-
 int64_t RoutedExperts(const LayerSpec& layer) {
   int64_t experts = 0;
   for (const ParameterSpec& p : layer.parameters) experts = std::max(experts, p.experts);
@@ -51,13 +39,13 @@ absl::Status CheckExpertParallel(const ModelGraph& graph, TensorParallel split, 
   for (const LayerSpec& layer : graph.layers) {
     if (RoutedExperts(layer) % split.experts == 0) continue;
     return error("must divide the ", RoutedExperts(layer), " experts of layer \"", layer.name,
-                 "\"; the nearest that does is ", NearestDivisor(common, split.experts));
+                 "\"; the nearest that does is ", NearestDivisor(split.experts, common));
   }
   if (copies % split.expert_copies() != 0) {
     const int64_t devices = split.whole_experts ? copies * tensor : copies;
     return error("must divide the ", devices,
                  split.whole_experts && tensor > 1 ? " devices of T x C x D" : " devices of C x D",
-                 "; the nearest that does is ", NearestDivisor(devices, split.experts));
+                 "; the nearest that does is ", NearestDivisor(split.experts, devices));
   }
   return absl::OkStatus();
 }

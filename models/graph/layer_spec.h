@@ -197,6 +197,10 @@ int64_t TokensOf(const LayerSpec& layer);
 
 // An attribute that a layer of this kind must have: CHECKs, naming layer and attribute.
 double Attribute(const LayerSpec& layer, absl::string_view name);
+// One that is a whole number.
+inline int64_t WholeAttribute(const LayerSpec& layer, absl::string_view name) {
+  return static_cast<int64_t>(Attribute(layer, name));
+}
 
 // What a pass of the layer holds of the data while it runs, on every device of a group, on top of
 // the layer's own costs: 4 bytes a number. `context` devices each have their tokens of it.

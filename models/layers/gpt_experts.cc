@@ -54,7 +54,7 @@ Routing RoutingOf(const LayerStash& stash) {
 }
 
 RouterShape RouterOf(const LayerSpec& spec) {
-  const auto whole = [&](const char* name) { return static_cast<int64_t>(Attribute(spec, name)); };
+  const auto whole = [&](const char* name) { return WholeAttribute(spec, name); };
   RouterShape router;
   router.experts = whole("experts");
   router.chosen = whole("chosen");
@@ -75,7 +75,7 @@ GateKind GateOf(const LayerSpec& spec) {
 
 GptExperts::GptExperts(const LayerSpec& spec)
     : hidden_(spec.output_shape[1]),
-      inner_(static_cast<int64_t>(Attribute(spec, "inner"))),
+      inner_(WholeAttribute(spec, "inner")),
       gate_(GateOf(spec)),
       router_(RouterOf(spec)),
       balance_(static_cast<float>(Attribute(spec, "balance"))),

@@ -80,17 +80,12 @@ enum {
   kPlaces
 };
 
-int64_t Whole(const LayerSpec& spec, const char* attribute) {
-  return static_cast<int64_t>(Attribute(spec, attribute));
-}
-
 GptLatentAttention::GptLatentAttention(const LayerSpec& spec)
     : rows_(spec),
       tokens_(rows_.all(spec.output_shape[0])),
-      heads_(Whole(spec, "heads")),
-      key_tile_(Whole(spec, "key_tile")),
-      latent_{Whole(spec, "query_rank"), Whole(spec, "rank"), Whole(spec, "nope_size"),
-              Whole(spec, "rope_size"), Whole(spec, "value_size")},
+      heads_(WholeAttribute(spec, "heads")),
+      key_tile_(WholeAttribute(spec, "key_tile")),
+      latent_(LatentHeadsOf(spec)),
       rotary_base_(Attribute(spec, "rotary_base")),
       residual_(spec),
       all_(spec, {"gamma", "beta", "wqa", "qgamma", "wqb", "wkva", "wkr", "kgamma", "wkvb", "wo"}) {

@@ -55,7 +55,7 @@ absl::optional<GateKind> GateOf(const LayerSpec& spec) {
 
 GptMlp::GptMlp(const LayerSpec& spec)
     : hidden_(spec.output_shape[1]),
-      inner_(static_cast<int64_t>(Attribute(spec, "inner"))),
+      inner_(WholeAttribute(spec, "inner")),
       gate_(GateOf(spec)),
       rows_(spec),
       residual_(spec),

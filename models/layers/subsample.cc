@@ -22,11 +22,11 @@ class Subsample : public UnaryLayer {
 };
 
 Subsample::Subsample(const LayerSpec& spec)
-    : height_(static_cast<int64_t>(Attribute(spec, "height"))),
-      width_(static_cast<int64_t>(Attribute(spec, "width"))),
+    : height_(WholeAttribute(spec, "height")),
+      width_(WholeAttribute(spec, "width")),
       channels_(spec.output_shape[1]),
-      row_(static_cast<int64_t>(Attribute(spec, "row"))),
-      column_(static_cast<int64_t>(Attribute(spec, "column"))) {}
+      row_(WholeAttribute(spec, "row")),
+      column_(WholeAttribute(spec, "column")) {}
 
 // Two lines in a row of a matrix: a half of its columns is every second line. In these, two pixels
 // in a row.

@@ -31,8 +31,8 @@ Shape Small(const ConvolutionShape& s) {
 }
 
 UpConv::UpConv(const LayerSpec& spec)
-    : height_(static_cast<int64_t>(Attribute(spec, "height"))),
-      width_(static_cast<int64_t>(Attribute(spec, "width"))),
+    : height_(WholeAttribute(spec, "height")),
+      width_(WholeAttribute(spec, "width")),
       in_(spec.input_shapes[0][1]),
       out_(spec.output_shape[1]) {}
 

@@ -78,7 +78,7 @@ std::vector<Product> ProductsOf(const LayerSpec& layer, bool all) {
 // The norm's output and the activation's, which only weight gradients read.
 void DropInputs(ProductInputs inputs, LayerSpec* layer) {
   const int64_t tokens = layer->output_shape[0], hidden = layer->output_shape[1];
-  const int64_t inner = static_cast<int64_t>(Attribute(*layer, "inner"));
+  const int64_t inner = WholeAttribute(*layer, "inner");
   ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
     const SplitRows rows(samples * tokens, split);
     const int64_t numbers = rows.own * hidden + rows.all * (inner / split.degree);

@@ -301,4 +301,10 @@ LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& s) {
   return layer;
 }
 
+LatentHeads LatentHeadsOf(const LayerSpec& layer) {
+  const auto number = [&layer](const char* name) { return WholeAttribute(layer, name); };
+  return {number("query_rank"), number("rank"), number("nope_size"), number("rope_size"),
+          number("value_size")};
+}
+
 }  // namespace pipelab

@@ -53,6 +53,7 @@ struct GptLatentAttentionParameter {
 };
 
 LayerSpec GptLatentAttentionSpec(const GptLatentAttentionSizes& sizes);
+LatentHeads LatentHeadsOf(const LayerSpec& layer);
 
 }  // namespace pipelab
 

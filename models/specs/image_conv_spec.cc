@@ -140,9 +140,7 @@ LayerSpec ImageConvSpec(const ImageConvSizes& s) {
 }
 
 ImageConvSizes ImageConvSizesOf(const LayerSpec& layer) {
-  const auto number = [&layer](const char* name) {
-    return static_cast<int64_t>(Attribute(layer, name));
-  };
+  const auto number = [&layer](const char* name) { return WholeAttribute(layer, name); };
   ImageConvSizes s;
   s.name = layer.name;
   s.input = layer.inputs.empty() ? -1 : layer.inputs[0];

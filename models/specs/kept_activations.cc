@@ -19,10 +19,6 @@ namespace {
 // dropout its output and a mask of bytes, each half a number.
 constexpr char kScores[] = "kept_scores";
 
-int64_t Whole(const LayerSpec& layer, const char* attribute) {
-  return static_cast<int64_t>(Attribute(layer, attribute));
-}
-
 bool HasDropout(const LayerSpec& layer) { return Attribute(layer, "dropout") > 0; }
 
 // Pairs of all samples and of one device's heads.
@@ -35,7 +31,8 @@ struct Pairs {
 };
 
 Pairs PairsOf(const LayerSpec& layer) {
-  return {layer.output_shape[0], Whole(layer, "heads"), Whole(layer, "head_size")};
+  return {layer.output_shape[0], WholeAttribute(layer, "heads"),
+          WholeAttribute(layer, "head_size")};
 }
 
 void KeepMore(Bytes more, Bytes for_weight, LayerCosts* costs) {
@@ -49,14 +46,16 @@ void KeepAsMegatron(LayerSpec* layer, ProductInputs inputs) {
   const bool dropout = HasDropout(*layer), unfused = layer->kind == kUnfusedAttention;
   const bool experts = layer->kind == kGptExperts;
   // Routed experts keep the rows that they take besides; shared ones take the norm's output.
-  const int64_t chosen = experts ? Whole(*layer, "chosen") : 1;
-  const int64_t shared = experts ? Whole(*layer, "shared") : 0;
+  const int64_t chosen = experts ? WholeAttribute(*layer, "chosen") : 1;
+  const int64_t shared = experts ? WholeAttribute(*layer, "shared") : 0;
   const int64_t choices = chosen + shared;
-  const int64_t inner = experts || layer->kind == kGptMlp ? choices * Whole(*layer, "inner") : 0;
-  const int64_t latent =
-      layer->kind == kGptLatentAttention ? Whole(*layer, "query_rank") + Whole(*layer, "rank") : 0;
+  const int64_t inner =
+      experts || layer->kind == kGptMlp ? choices * WholeAttribute(*layer, "inner") : 0;
+  const int64_t latent = layer->kind == kGptLatentAttention
+                             ? WholeAttribute(*layer, "query_rank") + WholeAttribute(*layer, "rank")
+                             : 0;
   // Besides its logits the router has them and the probabilities in float32.
-  const int64_t scores = experts ? 3 * Whole(*layer, "experts") : 0;
+  const int64_t scores = experts ? 3 * WholeAttribute(*layer, "experts") : 0;
   const Pairs pairs = unfused ? PairsOf(*layer) : Pairs{0, 0, 1};
   if (unfused) layer->attributes[kScores] = dropout ? 2.5 : 1;
   ChangeCosts(layer, [=](int64_t samples, TensorParallel split, LayerCosts* costs) {
@@ -108,9 +107,7 @@ void Recompute(LayerSpec* layer) {
     costs->backward_peak += scores;
     costs->backward_input += 2.0 * product_flops(samples, split);
   });
-  layer->split.operations = [=, operations = layer->split.operations](
-                                int64_t samples, TokenSlice slice, TensorParallel split) {
-    LayerOperations ops = operations(samples, slice, split);
+  ChangeOperations(layer, [=](int64_t samples, TensorParallel split, LayerOperations* ops) {
     const int64_t all = pairs.Of(samples, split);
     std::vector<Operation> again;
     for (int i = 0; i < 2; ++i) {  // to the scores, and from them
@@ -122,11 +119,8 @@ void Recompute(LayerSpec* layer) {
     }
     again.push_back(MemoryOperation(OperationKind::kActivation, 2 * all));
     if (dropout) again.push_back(ElementwiseOperation(2 * all + all / 2));
-    ops.backward_input.insert(ops.backward_input.begin(), again.begin(), again.end());
-    return ops;
-  };
-  SetWholeCosts(layer);
-  layer->slice_costs = nullptr;
+    ops->backward_input.insert(ops->backward_input.begin(), again.begin(), again.end());
+  });
 }
 
 }  // namespace

@@ -8,10 +8,6 @@ namespace {
 // Sums in float32 are read and written: four numbers of half precision each.
 constexpr int64_t kSummed = 4;
 
-int64_t Whole(const LayerSpec& layer, const char* attribute) {
-  return static_cast<int64_t>(Attribute(layer, attribute));
-}
-
 // A gated feed-forward of so many rows in all, of each expert its part.
 void AddFeedForward(int64_t rows, int64_t c, int64_t f, int64_t experts, LayerOperations* ops) {
   AddExpertProducts(rows, 2 * f, c, experts, kSummed, ops);
@@ -22,8 +18,9 @@ void AddFeedForward(int64_t rows, int64_t c, int64_t f, int64_t experts, LayerOp
 }  // namespace
 
 MegatronExperts MegatronExperts::Of(const LayerSpec& layer) {
-  return {layer.output_shape[0],   layer.output_shape[1],  Whole(layer, "inner"),
-          Whole(layer, "experts"), Whole(layer, "chosen"), Whole(layer, "shared")};
+  return {layer.output_shape[0],           layer.output_shape[1],
+          WholeAttribute(layer, "inner"),  WholeAttribute(layer, "experts"),
+          WholeAttribute(layer, "chosen"), WholeAttribute(layer, "shared")};
 }
 
 void MegatronExperts::AddOperations(int64_t samples, TensorParallel split,

@@ -244,10 +244,6 @@ LayerOperations HeadKernels(int64_t tokens, int64_t c, int64_t words, int64_t sa
   return ops;
 }
 
-int64_t Integer(const LayerSpec& layer, absl::string_view attribute) {
-  return static_cast<int64_t>(Attribute(layer, attribute));
-}
-
 bool HasParameter(const LayerSpec& layer, absl::string_view end) {
   return std::any_of(layer.parameters.begin(), layer.parameters.end(), [&](const ParameterSpec& p) {
     return p.name == absl::StrCat(layer.name, "/", end);
@@ -265,29 +261,30 @@ Kernels KernelsOf(const LayerSpec& layer) {
   using std::placeholders::_1;
   using std::placeholders::_2;
   if (layer.kind == kUnfusedAttention || layer.kind == kGptAttention) {
-    const AttentionSizes sizes = {layer.output_shape[0],       Integer(layer, "heads"),
-                                  Integer(layer, "kv_heads"),  Integer(layer, "head_size"),
-                                  layer.output_shape[1],       Attribute(layer, "rotary_base") > 0,
-                                  HasParameter(layer, "bqkv"), HasParameter(layer, "bo")};
+    const AttentionSizes sizes = {layer.output_shape[0],
+                                  WholeAttribute(layer, "heads"),
+                                  WholeAttribute(layer, "kv_heads"),
+                                  WholeAttribute(layer, "head_size"),
+                                  layer.output_shape[1],
+                                  Attribute(layer, "rotary_base") > 0,
+                                  HasParameter(layer, "bqkv"),
+                                  HasParameter(layer, "bo")};
     if (layer.kind == kUnfusedAttention) return std::bind(UnfusedKernels, sizes, _1, _2);
     return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
       return FusedKernels(sizes, core(samples, TokenSlice(), split), samples, split);
     };
   }
   if (layer.kind == kGptLatentAttention) {
-    const LatentSizes sizes = {
-        layer.output_shape[0],
-        Integer(layer, "heads"),
-        layer.output_shape[1],
-        {Integer(layer, "query_rank"), Integer(layer, "rank"), Integer(layer, "nope_size"),
-         Integer(layer, "rope_size"), Integer(layer, "value_size")}};
+    const LatentSizes sizes = {layer.output_shape[0], WholeAttribute(layer, "heads"),
+                               layer.output_shape[1], LatentHeadsOf(layer)};
     return [sizes, core = layer.split.operations](int64_t samples, TensorParallel split) {
       return LatentKernels(sizes, core(samples, TokenSlice(), split), samples, split);
     };
   }
   if (layer.kind == kGptMlp) {
-    const MlpSizes sizes = {layer.output_shape[0], layer.output_shape[1], Integer(layer, "inner"),
-                            Attribute(layer, "feed_forward") > 0, HasParameter(layer, "b2")};
+    const MlpSizes sizes = {layer.output_shape[0], layer.output_shape[1],
+                            WholeAttribute(layer, "inner"), Attribute(layer, "feed_forward") > 0,
+                            HasParameter(layer, "b2")};
     return std::bind(MlpKernels, sizes, _1, _2);
   }
   if (layer.kind == kGptExperts) {

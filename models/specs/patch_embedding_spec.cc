@@ -57,9 +57,7 @@ LayerSpec PatchEmbeddingSpec(const PatchEmbeddingSizes& s) {
 }
 
 PatchEmbeddingSizes PatchEmbeddingSizesOf(const LayerSpec& layer) {
-  const auto number = [&layer](const char* name) {
-    return static_cast<int64_t>(Attribute(layer, name));
-  };
+  const auto number = [&layer](const char* name) { return WholeAttribute(layer, name); };
   PatchEmbeddingSizes s;
   s.height = number("height");
   s.width = number("width");

@@ -61,9 +61,7 @@ LayerSpec PoolSpec(const PoolSizes& s) {
 }
 
 PoolSizes PoolSizesOf(const LayerSpec& layer) {
-  const auto number = [&layer](const char* name) {
-    return static_cast<int64_t>(Attribute(layer, name));
-  };
+  const auto number = [&layer](const char* name) { return WholeAttribute(layer, name); };
   PoolSizes s;
   s.name = layer.name;
   s.input = layer.inputs[0];

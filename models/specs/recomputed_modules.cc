@@ -27,10 +27,6 @@ struct Part {
   bool exchanges = false;  // the forward's collectives come again
 };
 
-int64_t Whole(const LayerSpec& layer, const char* attribute) {
-  return static_cast<int64_t>(Attribute(layer, attribute));
-}
-
 bool IsAttention(const LayerSpec& layer) {
   return layer.kind == kGptAttention || layer.kind == kGptLatentAttention;
 }
@@ -58,7 +54,8 @@ Part BranchNorm(const LayerSpec& layer) {
 }
 
 Part ExpertActivation(const LayerSpec& layer) {
-  const int64_t inner = (Whole(layer, "chosen") + Whole(layer, "shared")) * Whole(layer, "inner");
+  const int64_t inner = (WholeAttribute(layer, "chosen") + WholeAttribute(layer, "shared")) *
+                        WholeAttribute(layer, "inner");
   Part part;
   part.again = [](const Operation& o) { return IsOf(OperationKind::kGelu, o); };
   part.numbers = [inner](const SplitRows& rows, TensorParallel split) {
@@ -70,10 +67,11 @@ Part ExpertActivation(const LayerSpec& layer) {
 
 // Wide products, and what stands between them and attention.
 Part LatentUpProjection(const LayerSpec& layer) {
-  const int64_t heads = Whole(layer, "heads"), value = Whole(layer, "value_size");
-  const int64_t nope = Whole(layer, "nope_size"), head = nope + Whole(layer, "rope_size");
-  const int64_t narrow = Whole(layer, "rank") + Whole(layer, "rope_size");
-  const int64_t narrow_q = Whole(layer, "query_rank");
+  const int64_t heads = WholeAttribute(layer, "heads"), value = WholeAttribute(layer, "value_size");
+  const int64_t nope = WholeAttribute(layer, "nope_size"),
+                head = nope + WholeAttribute(layer, "rope_size");
+  const int64_t narrow = WholeAttribute(layer, "rank") + WholeAttribute(layer, "rope_size");
+  const int64_t narrow_q = WholeAttribute(layer, "query_rank");
   Part part;
   part.again = [=, before = true](const Operation& o) mutable {
     before = before && !IsOf(OperationKind::kAttention, o);

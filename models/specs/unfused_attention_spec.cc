@@ -60,12 +60,12 @@ LayerOperations Operations(const Sizes& s, int64_t samples, TensorParallel split
 
 void MakeUnfused(LayerSpec* layer) {
   const Sizes whole = {layer->output_shape[0],
-                       static_cast<int64_t>(Attribute(*layer, "heads")),
-                       static_cast<int64_t>(Attribute(*layer, "kv_heads")),
-                       static_cast<int64_t>(Attribute(*layer, "head_size")),
+                       WholeAttribute(*layer, "heads"),
+                       WholeAttribute(*layer, "kv_heads"),
+                       WholeAttribute(*layer, "head_size"),
                        layer->output_shape[1],
-                       static_cast<int64_t>(Attribute(*layer, "window")),
-                       static_cast<int64_t>(Attribute(*layer, "key_tile"))};
+                       WholeAttribute(*layer, "window"),
+                       WholeAttribute(*layer, "key_tile")};
   layer->kind = kUnfusedAttention;
   const auto part = [whole](TensorParallel split) {
     Sizes s = whole;

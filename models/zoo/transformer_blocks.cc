@@ -21,21 +21,28 @@ int Add(LayerSpec layer, ModelGraph* graph) {
   return LastLayer(*graph);
 }
 
+// With what all layers of a block have.
+template <class Sizes>
+Sizes SizesOf(const TransformerSizes& s, const std::string& name, int input) {
+  Sizes sizes;
+  sizes.name = name;
+  sizes.input = input;
+  sizes.tokens = s.tokens;
+  sizes.hidden = s.hidden;
+  sizes.dropout = s.dropout;
+  sizes.stddev = kTransformerStddev;
+  sizes.projection_stddev = ProjectionStddev(s);
+  return sizes;
+}
+
 int AddLatentAttention(const TransformerSizes& s, const std::string& name, int input,
                        ModelGraph* graph) {
-  GptLatentAttentionSizes attention;
-  attention.name = name;
-  attention.input = input;
-  attention.tokens = s.tokens;
-  attention.hidden = s.hidden;
+  auto attention = SizesOf<GptLatentAttentionSizes>(s, name, input);
   attention.heads = s.heads;
   attention.latent = s.latent;
   attention.rotary_base = s.rotary_base;
   attention.norm = s.norm;
   attention.key_tile = s.key_tile;
-  attention.dropout = s.dropout;
-  attention.stddev = kTransformerStddev;
-  attention.projection_stddev = ProjectionStddev(s);
   return Add(GptLatentAttentionSpec(attention), graph);
 }
 
@@ -44,11 +51,7 @@ int AddLatentAttention(const TransformerSizes& s, const std::string& name, int i
 int AddSelfAttention(const TransformerSizes& s, const std::string& name, int input,
                      ModelGraph* graph) {
   if (s.latent.rank > 0) return AddLatentAttention(s, name, input, graph);
-  GptAttentionSizes attention;
-  attention.name = name;
-  attention.input = input;
-  attention.tokens = s.tokens;
-  attention.hidden = s.hidden;
+  auto attention = SizesOf<GptAttentionSizes>(s, name, input);
   attention.heads = s.heads;
   attention.kv_heads = s.kv_heads;
   attention.head_size = s.head_size;
@@ -60,60 +63,36 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.query_key_norms = s.query_key_norms;
   attention.rotary_base = s.rotary_base;
   attention.biases = s.biases;
-  attention.dropout = s.dropout;
-  attention.stddev = kTransformerStddev;
-  attention.projection_stddev = ProjectionStddev(s);
   return Add(GptAttentionSpec(attention), graph);
 }
 
 int AddFeedForward(const TransformerSizes& s, const std::string& name, int input,
                    ModelGraph* graph) {
-  GptMlpSizes mlp;
-  mlp.name = name;
-  mlp.input = input;
-  mlp.tokens = s.tokens;
-  mlp.hidden = s.hidden;
+  auto mlp = SizesOf<GptMlpSizes>(s, name, input);
   mlp.inner = s.feed_forward;
   mlp.kind = s.feed_forward_kind;
   mlp.norm = s.norm;
   mlp.biases = s.biases == Biases::kAll;
-  mlp.dropout = s.dropout;
-  mlp.stddev = kTransformerStddev;
-  mlp.projection_stddev = ProjectionStddev(s);
   return Add(GptMlpSpec(mlp), graph);
 }
 
 int AddExperts(const TransformerSizes& s, const std::string& name, int input, ModelGraph* graph) {
-  GptExpertsSizes experts;
-  experts.name = name;
-  experts.input = input;
-  experts.tokens = s.tokens;
-  experts.hidden = s.hidden;
+  auto experts = SizesOf<GptExpertsSizes>(s, name, input);
   experts.inner = s.feed_forward;
   experts.choice = s.experts;
   experts.kind = s.feed_forward_kind;
   experts.norm = s.norm;
-  experts.dropout = s.dropout;
-  experts.stddev = kTransformerStddev;
-  experts.projection_stddev = ProjectionStddev(s);
   return Add(GptExpertsSpec(experts), graph);
 }
 
 int AddCrossAttention(const TransformerSizes& s, const std::string& name, int input, int memory,
                       const std::string& key_lengths, ModelGraph* graph) {
-  CrossAttentionSizes cross;
-  cross.name = name;
-  cross.input = input;
+  auto cross = SizesOf<CrossAttentionSizes>(s, name, input);
   cross.memory = memory;
-  cross.tokens = s.tokens;
   cross.memory_tokens = graph->layers[memory].output_shape[0];
-  cross.hidden = s.hidden;
   cross.heads = s.heads;
   cross.head_size = s.head_size;
   cross.key_lengths = key_lengths;
-  cross.dropout = s.dropout;
-  cross.stddev = kTransformerStddev;
-  cross.projection_stddev = ProjectionStddev(s);
   return Add(CrossAttentionSpec(cross), graph);
 }
 
