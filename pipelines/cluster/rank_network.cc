@@ -28,6 +28,12 @@ Crossing CrossingOf(const ClusterSpec& cluster, const RankGrid& grid, int p, int
   return c;
 }
 
+// A step of such rings; `width`: bytes sent per byte counted.
+PathCost StepOf(const ClusterSpec& cluster, const RingCrossing& ring, double width) {
+  const RingLoads loads = LoadsOfRing(cluster, ring);
+  return {loads.step_latency, BytesPerSecond(BandwidthUnder(cluster, loads.loads).value() / width)};
+}
+
 std::string LinkName(const ClusterSpec& cluster, const LinkKey& key) {
   const ClusterLevel& level = cluster.levels[key.level];
   const bool of_devices = key.level == 0 || level.sharing == Sharing::kDevice;
@@ -106,9 +112,7 @@ class RankNetwork::Builder {
       ring.ranks.push_back(grid_.rank(0, g * grid_.sharing()));
     }
     ring.rings = grid_.sharing() * grid_.tensor;
-    const RingLoads loads = LoadsOfRing(cluster_, ring);
-    route->across = {loads.step_latency,
-                     BytesPerSecond(BandwidthUnder(cluster_, loads.loads).value() / width)};
+    route->across = StepOf(cluster_, ring, width);
   }
 
   // All copies of each pipeline device, where all members are there, or each `stride`-th; else
@@ -247,10 +251,7 @@ PathCost RankNetwork::RingOfCopies(int pipeline_device, int64_t stride) const {
     ring.ranks.push_back(grid_.rank(pipeline_device, d));
   }
   ring.rings = grid_.tensor * stride;
-  const RingLoads loads = LoadsOfRing(*cluster_, ring);
-  const double width = static_cast<double>(BytesOf(grid_.type)) / 4;
-  return {loads.step_latency,
-          BytesPerSecond(BandwidthUnder(*cluster_, loads.loads).value() / width)};
+  return StepOf(*cluster_, ring, static_cast<double>(BytesOf(grid_.type)) / 4);
 }
 
 Network RankNetwork::Of(const Program& program) const {
@@ -303,8 +304,7 @@ PathCost RingStep(const ClusterSpec& cluster, RankGroup group) {
   RingCrossing ring;
   for (int64_t k = 0; k < group.size; ++k) ring.ranks.push_back(k * group.stride);
   ring.rings = group.stride;
-  const RingLoads loads = LoadsOfRing(cluster, ring);
-  return {loads.step_latency, BandwidthUnder(cluster, loads.loads)};
+  return StepOf(cluster, ring, /*width=*/1);
 }
 
 PathCost ExchangePath(const ClusterSpec& cluster, const std::vector<int64_t>& ranks,

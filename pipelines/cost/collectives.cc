@@ -32,15 +32,12 @@ CollectiveCost CostOfRing(const RingRoute& ring, BytesPerSecond bandwidth, Colle
   return cost;
 }
 
-CollectiveCost CostOf(const CostTable& costs, const RingRoute* ring, Collective kind, int64_t ranks,
-                      Bytes bytes) {
-  if (ring != nullptr) {
-    return CostOfRing(*ring, BandwidthOf(costs.network, ring->uses), kind, bytes);
-  }
-  RingRoute of_hops;
-  of_hops.ranks = ranks;
-  of_hops.step_latency = costs.hop_latency;
-  return CostOfRing(of_hops, costs.bandwidth, kind, bytes);
+// Of hops that are all alike.
+CollectiveCost CostOfHops(const CostTable& costs, int64_t ranks, Collective kind, Bytes bytes) {
+  RingRoute ring;
+  ring.ranks = ranks;
+  ring.step_latency = costs.hop_latency;
+  return CostOfRing(ring, costs.bandwidth, kind, bytes);
 }
 
 }  // namespace
@@ -48,18 +45,21 @@ CollectiveCost CostOf(const CostTable& costs, const RingRoute* ring, Collective 
 CollectiveCost CostOfCollective(const CostTable& costs, Collective kind,
                                 absl::Span<const int> devices, Bytes bytes) {
   if (costs.network.empty()) {
-    return CostOf(costs, nullptr, kind, static_cast<int64_t>(devices.size()), bytes);
+    return CostOfHops(costs, static_cast<int64_t>(devices.size()), kind, bytes);
   }
   const RingRoute ring = RingOf(costs.network, devices);
-  return CostOf(costs, &ring, kind, 0, bytes);
+  return CostOfRing(ring, BandwidthOf(costs.network, ring.uses), kind, bytes);
 }
 
 CollectiveCost CostOfExpertCollective(const CostTable& costs, Collective kind,
                                       absl::Span<const int> devices, int copies, Bytes bytes) {
   const auto& rings = costs.network.expert_rings;
   const auto ring = rings.find(std::vector<int>(devices.begin(), devices.end()));
+  if (ring != rings.end()) {
+    return CostOfRing(ring->second, BandwidthOf(costs.network, ring->second.uses), kind, bytes);
+  }
   const int64_t ranks = std::max<int64_t>(1, static_cast<int64_t>(devices.size()) / copies);
-  return CostOf(costs, ring == rings.end() ? nullptr : &ring->second, kind, ranks, bytes);
+  return CostOfHops(costs, ranks, kind, bytes);
 }
 
 Nanoseconds CollectiveTime(const CostTable& costs, Collective kind, absl::Span<const int> devices,

@@ -153,7 +153,7 @@ TEST(ExpertStageCosts, MegatronsExperts) {
           routing + kRows * kHidden + rows * kHidden + 3 * all * kInner + 3 * kRows * kExperts;
       EXPECT_EQ(share.costs.kept, Bytes(4 * numbers)) << e << " " << shared;
     }
-    // Of a group that splits experts each device sends its own rows.
+    // Each device of a group that splits experts sends its own rows.
     const TensorShare group = ShareOf(layer, kSamples, TokenSlice(), Experts(4, 2, true));
     EXPECT_EQ(group.forward.back().bytes, Bytes(4 * kRows / 2 * kChosen * kHidden));
   }

@@ -141,7 +141,7 @@ std::vector<int> RebuiltBlocks(const ModelGraph& graph, std::vector<int> block_o
 }
 
 void RebuildFirst(int blocks, ModelPartition* partition) {
-  if (blocks == 0) return;
+  if (blocks == 0 || partition->block_of_layer.empty()) return;
   for (const std::vector<int>& layers : partition->layers) {
     std::set<int> rebuilt;
     for (int layer : layers) {

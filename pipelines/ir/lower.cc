@@ -32,6 +32,7 @@ class Lowering {
     }
     message_in_slot_.resize(slots, -1);
     program_.instructions.resize(s.num_devices());
+    unequal_passes_ = s.HasUnequalPasses();
     next_pass_.resize(s.num_stages(), 0);
     later_receives_.resize(s.num_stages());
     Reserve();
@@ -67,29 +68,29 @@ class Lowering {
     const StageIo& stage_io = stage_io_.Of(replica, a.stage, d, a.micro_batch);
     const bool forward = a.kind == ActionKind::kForward;
     const bool backward = a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardInput;
-    if (forward && unequal_passes()) PostReceives(a);
+    if (forward && unequal_passes_) PostReceives(a);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.in : stage_io.out) {
-        if (forward ? !unequal_passes() || schedule().IsFirstRead(EdgeOf(p), a.micro_batch)
-                    : schedule().TakesGradient(EdgeOf(p), a.micro_batch)) {
-          AddWait(d, replica, a, p, backward);
-        }
+        if (Waits(a, EdgeOf(p), forward)) AddWait(d, replica, a, p, backward);
       }
     }
     Append(d, OpCode::kCompute, replica, a, -1);
     if (forward || backward) {
       for (const EdgeMessage& p : forward ? stage_io.out : stage_io.in) {
-        if (forward ? !unequal_passes() || schedule().FirstReader(EdgeOf(p), a.micro_batch) >= 0
-                    : schedule().GradientIsTaken(EdgeOf(p), a.micro_batch)) {
-          AddMessage(d, replica, a, p, backward);
-        }
+        if (Sends(a, EdgeOf(p), forward)) AddMessage(d, replica, a, p, backward);
       }
     }
   }
 
-  // Whether an output may be read in several passes, or in none (Schedule::replay).
-  bool unequal_passes() const {
-    return schedule().replay > 0 && !schedule().micro_batches_of_stage.empty();
+  // Whether the action waits for a message of the edge, and whether one of it is sent: outputs are
+  // sent and waited for once, where some pass reads them.
+  bool Waits(const Action& a, const StageGraph::Edge& e, bool forward) const {
+    if (!forward) return schedule().TakesGradient(e, a.micro_batch);
+    return !unequal_passes_ || schedule().IsFirstRead(e, a.micro_batch);
+  }
+  bool Sends(const Action& a, const StageGraph::Edge& e, bool forward) const {
+    if (!forward) return schedule().GradientIsTaken(e, a.micro_batch);
+    return !unequal_passes_ || schedule().FirstReader(e, a.micro_batch) >= 0;
   }
 
   // A buffer has what its stage reads in this pass or the next, and what it may read again. A stage
@@ -130,7 +131,7 @@ class Lowering {
   void AddWait(int d, int replica, const Action& a, const EdgeMessage& p, bool gradient) {
     int micro_batch = p.MicroBatch(a);
     if (gradient) micro_batch -= EdgeOf(p).lag;
-    if (unequal_passes()) micro_batch = schedule().SourceOf(EdgeOf(p), micro_batch);
+    if (unequal_passes_) micro_batch = schedule().SourceOf(EdgeOf(p), micro_batch);
     const int32_t id = message_in_slot_[Slot(a, p, gradient, micro_batch)];
     CHECK_GE(id, 0) << "the global order runs " << ToString(a) << " before its input exists";
     Append(d, OpCode::kWait, replica, producer_[id], id);
@@ -154,7 +155,7 @@ class Lowering {
     producer_.push_back(a);
     message_in_slot_[Slot(a, p, gradient, m.micro_batch)] = id;
     Append(d, OpCode::kSend, replica, a, id);
-    if (unequal_passes()) {
+    if (unequal_passes_) {
       const StageGraph::Edge& e = EdgeOf(p);
       const int first_reader = schedule().FirstReader(e, a.micro_batch);
       if (first_reader > next_pass_[e.to]) {
@@ -191,6 +192,7 @@ class Lowering {
   std::vector<int64_t> first_slot_;       // [edge]
   std::vector<int32_t> message_in_slot_;  // [edge, gradient, micro-batch, slice, piece] -> message
   std::vector<Action> producer_;          // [message]
+  bool unequal_passes_ = false;
   // [stage] With unequal passes: the one after the last visited, and what is sent and not posted.
   std::vector<int> next_pass_;
   std::vector<std::deque<LaterReceive>> later_receives_;

@@ -163,6 +163,9 @@ struct Schedule {
   bool GradientIsTaken(const StageGraph::Edge& e, int micro_batch) const {
     return e.lag == 0 || (e.lag > 0 && micro_batch + e.lag < num_micro_batches);
   }
+  // Whether stages run different numbers of passes of replay: an output is then read in several
+  // passes, or in none.
+  bool HasUnequalPasses() const { return replay > 0 && !micro_batches_of_stage.empty(); }
   // Replay: with passes spread evenly over the step, the last output of `e.from` that there is for
   // pass m of `e.to` is that of pass floor(m * passes(from) / passes(to)). The first pass to find
   // it there takes it. Those after it draw one of the last `replay`, with a number that depends on

@@ -56,7 +56,7 @@ absl::Status CheckPipeline(const Recipe& r) {
 
 absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {}));
   PIPELAB_RETURN_IF_ERROR(CheckPipeline(r));
   if (c.recompute == Recompute::kSelective) {
     return Error("recompute=selective: ", kSystem,
@@ -76,14 +76,6 @@ absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
     return Error("dtype=", NumberTypeName(r.type), ": ", kSystem, " has bf16, fp16 and fp32");
   }
   if (r.type != NumberType::kFp32) d.json[NumberTypeName(r.type)] = {{"enabled", true}};
-  if (c.context > 1) {
-    return Error("C=", c.context, ": ", kSystem, "'s configuration has none; C=1 would do");
-  }
-  if (c.rebuilt_blocks > 0) {
-    return Error("rebuilt=", c.rebuilt_blocks, ": ", kSystem,
-                 " rebuilds all blocks of a stage; "
-                 "rebuilt=0 would do");
-  }
   const bool rebuilds = c.recompute == Recompute::kBlocks;
   if (c.pipeline > 1) {
     d.json["pipeline"] = {{"stages", c.pipeline},

@@ -140,7 +140,7 @@ void AddTypes(const Recipe& r, Settings* s) {
 
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "rebuilt"}));
   Settings s(SettingsForm::kFlags);
   AddModel(r, &s);
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));

@@ -1,6 +1,7 @@
 #include "pipelines/recipes/recipe.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -55,13 +56,17 @@ std::string ModelText(const GptConfig& m) {
       m.tied_embeddings ? " (tied)" : "", m.tokens);
 }
 
-absl::Status CheckExportable(const StepConfig& config, absl::string_view system) {
+absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
+                             std::initializer_list<absl::string_view> writes) {
+  const auto is_in = [](const auto& keys, absl::string_view key) {
+    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+  };
+  constexpr absl::string_view kSome[] = {
+      "batch_norm", "local_heads", "C",      "E",         "whole_experts", "shards",
+      "rebuilt",    "replicas",    "slices", "execution", "update",        "concatenation"};
   const StepConfig defaults;
   for (const StepField& f : StepFields()) {
-    const absl::string_view unknown[] = {"batch_norm", "local_heads",  "shards", "replicas",
-                                         "slices",     "update",       "E",      "whole_experts",
-                                         "execution",  "concatenation"};
-    if (std::find(std::begin(unknown), std::end(unknown), f.key) == std::end(unknown)) continue;
+    if (!is_in(kSome, f.key) || is_in(writes, f.key)) continue;
     if (f.get(config) == f.get(defaults)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(f.key, "=", f.get(config), ": ", system, " is not told of it; leave it out"));

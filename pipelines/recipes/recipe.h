@@ -12,6 +12,7 @@
 #define PIPELAB_PIPELINES_RECIPES_RECIPE_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -48,9 +49,11 @@ absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe);
 // The model's sizes in one line.
 std::string ModelText(const GptConfig& model);
 
-// Refuses, by the key's name, what is in the configuration and none of these systems has: orders of
-// our own, halves of micro-batches, execution as of 2022.
-absl::Status CheckExportable(const StepConfig& config, absl::string_view system);
+// Refuses, by the key's name, what is in the configuration and would be lost: orders of our own,
+// halves of micro-batches, execution as of 2022, and what some systems have, but for the keys that
+// this one `writes`.
+absl::Status CheckExportable(const StepConfig& config, absl::string_view system,
+                             std::initializer_list<absl::string_view> writes);
 
 }  // namespace pipelab
 

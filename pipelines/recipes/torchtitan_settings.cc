@@ -111,16 +111,10 @@ std::vector<std::string> TorchtitanSchemes() {
 
 absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  StepConfig without_shards = c;
-  without_shards.shards = 0;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(without_shards, kSystem));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "shards"}));
   if (c.recompute == Recompute::kSelective) {
     return Error("recompute=selective: ", kSystem,
                  " rebuilds other parts under that name; recompute=blocks would do");
-  }
-  if (c.rebuilt_blocks > 0) {
-    return Error("rebuilt=", c.rebuilt_blocks, ": ", kSystem,
-                 " rebuilds all blocks of a stage; rebuilt=0 would do");
   }
   if (c.tensor > 1 && !c.sequence_parallel) {
     return Error("T=", c.tensor, ": ", kSystem,

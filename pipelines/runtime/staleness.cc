@@ -17,8 +17,8 @@ absl::StatusOr<Staleness> PublishedStaleness(const Schedule& schedule) {
   if (schedule.name == "pipedream_vertical_sync") {
     return Staleness{1, [n](int, int t) { return std::max(0, (t + 1) - n); }};
   }
-  const bool replays = schedule.replay > 0 && !schedule.micro_batches_of_stage.empty();
-  const bool local = !replays && (schedule.name == "local" || schedule.name == "local_replay");
+  const bool local =
+      !schedule.HasUnequalPasses() && (schedule.name == "local" || schedule.name == "local_replay");
   if ((schedule.name == "pipedream_2bw" || local) && HasOwnSteps(schedule)) {
     const int updates = static_cast<int>(VersionUses(schedule)[0].size()) - 1;
     const int group = schedule.num_micro_batches / updates;

@@ -41,8 +41,9 @@ class PlacementBound {
 
   // Errors are those of PredictStep.
   absl::StatusOr<StepLeast> Of(const StepConfig& config, Bytes memory);
-  // Of a scheme that schedules for its passes' times, where no order in `memory` is as short as the
-  // scheme's for equal times: what such an order needs. Else 0. More work: it makes that schedule.
+  // For a scheme that chooses its order by the passes' times: what an order needs that takes no
+  // longer than the scheme's for equal times, if `memory` has none. Else 0. Slower than Of: it
+  // makes the schedule for equal times.
   absl::StatusOr<Bytes> MemoryOfOrder(const StepConfig& config, Bytes memory);
 
  private:

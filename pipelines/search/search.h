@@ -45,16 +45,19 @@ struct SearchMethod {
   bool whole_groups = false;
 };
 
+// For SearchRequest::rebuilt_blocks.
+inline std::vector<int> SomeRebuiltBlocks() { return {0, 1, 2, 4, 8, 16, 32}; }
+
 struct SearchRequest {
   int64_t devices = 1, batch = 1;
   int max_tensor = 8;  // devices of a tensor-parallel group, at most: those of a node
   std::vector<SearchMethod> methods;
   std::vector<Recompute> recompute = {Recompute::kNone, Recompute::kFull};
   // Of recompute=blocks: how many of each stage, where it has more; 0: all.
-  std::vector<int> rebuilt_blocks = {0};
-  int max_context = 1;                   // C, powers of 2 up to it
-  int max_expert = 1;                    // E, in the same way
-  std::vector<bool> sequence = {false};  // sequence parallelism, where T is above 1
+  std::vector<int> rebuilt_blocks = {0};  // or SomeRebuiltBlocks()
+  int max_context = 1;                    // C, powers of 2 up to it
+  int max_expert = 1;                     // E, in the same way
+  std::vector<bool> sequence = {false};   // sequence parallelism, where T is above 1
   // Of a device, that a step may use; 0: all that it has.
   Bytes memory;
   // Only configurations that it takes; none: all.

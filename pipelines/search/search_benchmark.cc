@@ -12,12 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "glog/logging.h"
-#include "models/specs/kept_activations.h"
-#include "models/specs/megatron_kernels.h"
 #include "models/zoo/layer_groups.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
 #include "pipelines/search/search.h"
+#include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/step_cache.h"
 
 namespace pipelab {
@@ -68,10 +67,11 @@ void SearchAll(const std::string& name, const std::string& cluster_name, int64_t
 
 // `pipelab search --kernels=megatron --max_context=...`.
 void SearchLlama405b(int64_t devices, int64_t batch, int max_context, benchmark::State* state) {
-  const GroupedModel model = GroupByName(WithMegatronActivations(
-      WithMegatronKernels(BuildPublished("llama-3-405b").value(), AttentionKernels::kFused)));
   const ClusterSpec cluster =
       LoadCluster("--cluster", absl::StrCat("dgx-h100:", devices / 8)).value();
+  const GroupedModel model =
+      GroupByName(MegatronGraph(BuildPublished("llama-3-405b").value(), AttentionKernels::kFused,
+                                NarrowestType(cluster.device)));
   StepModel grid;
   grid.model = &model;
   grid.cluster = &cluster;

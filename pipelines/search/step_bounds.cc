@@ -106,9 +106,7 @@ void StepBounds::SetWays(const StepConfig& c, const std::vector<int>& cut, CutCo
 
 absl::StatusOr<const StepBounds::CutCosts*> StepBounds::CostsOfStages(const StepConfig& c,
                                                                       int stages) {
-  const auto experts = std::make_tuple(c.experts, c.whole_experts, c.experts > 1 ? c.pipeline : 0);
-  const auto key = std::make_tuple(c.tensor, c.sequence_parallel, c.context, experts,
-                                   c.micro_batch_size, c.recompute, c.rebuilt_blocks, stages);
+  const auto key = std::make_tuple(StepCache::SizeOf(c), c.recompute, c.rebuilt_blocks, stages);
   auto found = stages_.find(key);
   if (found != stages_.end()) return &found->second;
   PIPELAB_ASSIGN_OR_RETURN(const std::vector<StageCost>* groups, cache_.UnitTimesOf(c));

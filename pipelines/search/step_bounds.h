@@ -7,7 +7,8 @@
 //
 // Time: of each pipeline device its compute, after the forwards that must come before its first one
 // and before the backwards that must come after its last one, beside which only their own weight
-// gradients can run, along the edges of the model. Transfers, reductions and steps are left out. Memory: an even share of the state.
+// gradients can run, along the edges of the model. Transfers, reductions and steps are left out.
+// Memory: an even share of the state.
 #ifndef PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 #define PIPELAB_PIPELINES_SEARCH_STEP_BOUNDS_H_
 
@@ -61,11 +62,9 @@ class StepBounds {
   StepCache& cache_;
   const StepModel& model_;
   int64_t parameters_ = 0, experts_ = 0;  // of all, those that experts divide
-  // By tensor, sequence, context, experts (with what places them), samples, recompute, rebuilt
-  // blocks, stages; by scheme, pipeline, virtual stages, replicas, recompute.
-  std::map<std::tuple<int, bool, int, std::tuple<int, bool, int>, int64_t, Recompute, int, int>,
-           CutCosts>
-      stages_;
+  // By size, recompute, rebuilt blocks, stages; by scheme, pipeline, virtual stages, replicas,
+  // recompute.
+  std::map<std::tuple<StepCache::SizeKey, Recompute, int, int>, CutCosts> stages_;
   std::map<std::tuple<std::string, int, int, int, Recompute>, ScheduleShape> shapes_;
   std::map<CutRule, std::vector<UnitEdge>> edges_;
 };

@@ -17,7 +17,7 @@ InstructionCostTable::InstructionCostTable(const Program& program, const CostTab
       reshard_(program.schedule, costs) {
   const Schedule& s = program.schedule;
   num_edges_ = s.stages.edges.size();
-  late_ = s.replay > 0 && !s.micro_batches_of_stage.empty();
+  late_ = s.HasUnequalPasses();
   for (const StageGraph::Edge& e : s.stages.edges) late_ |= e.lag > 0;
   slices_differ_ = !costs.slices.empty();
   for (int slice = 0; slice < num_slices_; ++slice) {

@@ -10,11 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "glog/logging.h"
-#include "models/specs/kept_activations.h"
-#include "models/specs/megatron_kernels.h"
 #include "models/zoo/layer_groups.h"
 #include "models/zoo/published.h"
 #include "pipelines/cluster/catalog.h"
+#include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/step.h"
 #include "pipelines/step/step_config.h"
 #include "tools/base/units.h"
@@ -24,9 +23,10 @@ namespace {
 
 // range(0): micro-batches; range(1): whether two copies stand for all.
 void BM_Llama405bOn16384Gpus(benchmark::State& state) {
-  const GroupedModel model = GroupByName(WithMegatronActivations(
-      WithMegatronKernels(BuildPublished("llama-3-405b").value(), AttentionKernels::kFused)));
   const ClusterSpec cluster = LoadCluster("--cluster", "dgx-h100:2048").value();
+  const GroupedModel model =
+      GroupByName(MegatronGraph(BuildPublished("llama-3-405b").value(), AttentionKernels::kFused,
+                                NarrowestType(cluster.device)));
   StepModel on;
   on.model = &model;
   on.cluster = &cluster;

@@ -48,6 +48,24 @@ class StepCache {
   StepCache(const StepCache&) = delete;
   StepCache& operator=(const StepCache&) = delete;
 
+  // Where the devices are that divide experts: E, whether whole ones, and what is between them.
+  using ExpertKey = std::tuple<int, bool, int, RankOrder>;
+  // What the times of a unit depend on: tensor-parallel degree, sequence parallelism,
+  // context-parallel degree, experts, samples, rule of the cut, and recomputation where stages cost
+  // something else.
+  using SizeKey = std::tuple<int, bool, int, ExpertKey, int64_t, CutRule, Recompute>;
+  static SizeKey SizeOf(const StepConfig& c) {
+    ExpertKey experts = {1, false, 1, RankOrder()};
+    if (c.experts > 1) experts = {c.experts, c.whole_experts, c.pipeline, c.ranks};
+    return {c.tensor,
+            c.sequence_parallel,
+            c.context,
+            experts,
+            c.micro_batch_size,
+            c.cut,
+            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
+  }
+
   const StepModel& model() const { return model_; }
   // With the graph that the configuration computes: attention's core recomputed or not.
   // InvalidArgument where no layer keeps attention's scores.
@@ -89,36 +107,17 @@ class StepCache {
   Flops ModelFlops(int64_t samples, bool forward_only = false);
 
  private:
-  // Where the devices are that divide experts: E, whether whole ones, and what is between them.
-  using ExpertKey = std::tuple<int, bool, int, RankOrder>;
-  // Tensor-parallel degree, sequence parallelism, context-parallel degree, experts, samples, rule
-  // of the cut, and recomputation where stages cost something else.
-  using SizeKey = std::tuple<int, bool, int, ExpertKey, int64_t, CutRule, Recompute>;
   struct Cut {
     ModelPartition partition;
     std::vector<Tie> ties;
     absl::optional<LocalStages> local;
   };
 
-  static ExpertKey ExpertsOf(const StepConfig& c) {
-    if (c.experts == 1) return {1, false, 1, RankOrder()};
-    return {c.experts, c.whole_experts, c.pipeline, c.ranks};
-  }
-
   struct Made {
     Schedule schedule;
     int64_t asked = 0;  // for the last time: a number that rises
   };
 
-  static SizeKey SizeOf(const StepConfig& c) {
-    return {c.tensor,
-            c.sequence_parallel,
-            c.context,
-            ExpertsOf(c),
-            c.micro_batch_size,
-            c.cut,
-            c.recompute == Recompute::kFull ? Recompute::kNone : c.recompute};
-  }
   // Heads are of stages that learn locally, where the model has none of its own.
   absl::StatusOr<StageLearning> LearningOf(const StepConfig& config);
   absl::StatusOr<const Cut*> CutOf(const StepConfig& config, int stages);
@@ -131,7 +130,7 @@ class StepCache {
   GroupedModel selective_graph_;  // made when it is asked for
   StepModel selective_;
   std::map<SizeKey, std::vector<StageCost>> unit_times_;
-  // By size, recompute, micro-batches where the rule looks at memory, stages, heads.
+  // By size, recompute, whether of some blocks alone, micro-batches where the rule looks at memory, stages, heads.
   std::map<std::tuple<SizeKey, Recompute, bool, int, int, StageLearning>, std::vector<int>> units_;
   // By the stage of each layer, what backwards rebuild, and heads.
   std::map<std::tuple<std::vector<int>, Recompute, int, absl::optional<LocalHead>>, Cut> cuts_;

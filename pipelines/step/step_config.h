@@ -120,10 +120,8 @@ struct StepConfig {
   bool has_schedule_file() const;
   // Whether forwards are computed again: all of them, or all between embedding and loss.
   bool recomputes_forwards() const {
-    return recompute == Recompute::kFull || rebuilds_all_blocks();
-  }
-  bool rebuilds_all_blocks() const {
-    return recompute == Recompute::kBlocks && rebuilt_blocks == 0;
+    return recompute == Recompute::kFull ||
+           (recompute == Recompute::kBlocks && rebuilt_blocks == 0);
   }
 
   // The scheme, P, T, D, V, b and M, and what is not its default.
