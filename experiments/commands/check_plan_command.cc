@@ -43,10 +43,7 @@ nlohmann::json AsJson(const PlanProblem& problem, const Plan& plan,
 }  // namespace
 
 absl::Status CheckPlanCommand(const Words& words) {
-  if (words.size() > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", words[1], "': check_plan takes options alone"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckOptionsAlone(words, "check_plan"));
   const std::string path = absl::GetFlag(FLAGS_plan);
   if (path.empty()) return absl::InvalidArgumentError("--plan: missing; a file or -");
   const std::string what = absl::StrCat("--plan=", path);

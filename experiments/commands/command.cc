@@ -176,6 +176,13 @@ absl::Span<const Command> Commands() {
   return *commands;
 }
 
+absl::Status CheckOptionsAlone(const Words& words, absl::string_view command,
+                               absl::string_view hint) {
+  if (words.size() <= 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", words[1], "': ", command, " takes options alone", hint));
+}
+
 absl::Status CheckOptions(const Command& command) {
   for (const auto& [name, value] : ResolvedFlags()) {
     const absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name);

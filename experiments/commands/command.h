@@ -30,6 +30,10 @@ struct Command {
 
 absl::Span<const Command> Commands();
 
+// InvalidArgument naming a word behind the command; `hint` begins with ": ".
+absl::Status CheckOptionsAlone(const Words& words, absl::string_view command,
+                               absl::string_view hint = "");
+
 // InvalidArgument naming a flag that is set and that `command` does not read.
 absl::Status CheckOptions(const Command& command);
 

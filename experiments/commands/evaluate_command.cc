@@ -189,10 +189,7 @@ nlohmann::json AsJson(const Evaluation& e, const std::string& note) {
 }  // namespace
 
 absl::Status EvaluateCommand(const Words& words) {
-  if (words.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", words[1], "': evaluate takes options alone: --flags=FILE or --toml=FILE"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckOptionsAlone(words, "evaluate", ": --flags=FILE or --toml=FILE"));
   const int top = FlagWasSet("top") ? absl::GetFlag(FLAGS_top) : kNeighbours;
   PIPELAB_RETURN_IF_ERROR(CheckRange("--top", top, 0, 1000));
   Evaluation e;

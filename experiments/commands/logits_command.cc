@@ -197,10 +197,8 @@ std::string AsText(const Judged& judged, size_t tokens, size_t top) {
 }  // namespace
 
 absl::Status LogitsCommand(const Words& words) {
-  if (words.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", words[1], "': logits takes options alone: --model=config.json --tokens=464,2068"));
-  }
+  PIPELAB_RETURN_IF_ERROR(
+      CheckOptionsAlone(words, "logits", ": --model=config.json --tokens=464,2068"));
   const std::string model = absl::GetFlag(FLAGS_model);
   if (model.empty()) {
     return absl::InvalidArgumentError(

@@ -153,9 +153,7 @@ absl::StatusOr<std::string> Text(const Plan& plan, const PlanProblem& problem) {
 }  // namespace
 
 absl::Status PlanCommand(const Words& words) {
-  if (words.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("'", words[1], "': plan takes options alone"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckOptionsAlone(words, "plan"));
   PlannerOptions options;
   PIPELAB_ASSIGN_OR_RETURN(options.time_limit, TimeLimit());
   options.stages = absl::GetFlag(FLAGS_stages);

@@ -47,10 +47,7 @@ absl::StatusOr<std::vector<std::string>> CellsOf(const RowPrediction& p) {
 }  // namespace
 
 absl::Status PredictCommand(const Words& words) {
-  if (words.size() > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", words[1], "': predict takes options alone: --rows=FILE.csv"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckOptionsAlone(words, "predict", ": --rows=FILE.csv"));
   const int vocabulary = absl::GetFlag(FLAGS_vocabulary);
   PIPELAB_RETURN_IF_ERROR(CheckRange("--vocabulary", vocabulary, 1, 1 << 20));
   const std::string path = absl::GetFlag(FLAGS_rows);

@@ -68,7 +68,7 @@ SearchRequest MegatronSpace(const Recipe& r) {
   interleaved.whole_groups = true;
   interleaved.overlap_pipeline = c.scheme != "interleaved" || c.overlap_pipeline;
   SearchRequest space = SpaceOf(r);
-  space.rebuilt_blocks = {0, 1, 2, 4, 8, 16, 32};
+  space.rebuilt_blocks = SomeRebuiltBlocks();
   space.methods = {one, interleaved, none};
   if (c.sharding == Sharding::kFully) space.methods.push_back(Fsdp(r));
   for (SearchMethod& m : space.methods) m.whole_messages = true;

@@ -49,7 +49,7 @@ struct Trained {
   std::vector<ComputeDevice::Counts> counts;
   ModelGraph graph;        // as it was trained: with local heads
   SerialOptions serial;    // what a plain loop must do to have the same losses
-  bool has_serial = true;  // false: asynchronous, by no published rule
+  bool has_serial = true;  // false: asynchronous by no published rule, or unequal passes
   Nanoseconds measured;    // of a step, the median of those that are replayed
   Nanoseconds replayed;    // of a step, with a core for each device
   std::string batch_norm;  // a line about copies
@@ -170,7 +170,7 @@ absl::StatusOr<Trained> Train(const RunInput& study, Transport* transport) {
   trained.serial.norm_parts = NormParts(trained.graph, partition, schedule, study.batch_norm);
   trained.batch_norm = BatchNormNote(trained.graph, partition, schedule, study.batch_norm);
   // The serial loop takes each sample through all stages as often.
-  trained.has_serial = schedule.replay == 0 || schedule.micro_batches_of_stage.empty();
+  trained.has_serial = !schedule.HasUnequalPasses();
   if (HasOwnSteps(schedule)) {
     absl::StatusOr<Staleness> rule = PublishedStaleness(schedule);
     trained.has_serial = rule.ok();
@@ -339,10 +339,10 @@ absl::Status TrainAndCompare(const Words& words, const Processes& processes) {
   // An asynchronous schedule steps on gradients of older weights, by its paper's rule; local
   // learning's are of the newest.
   if (!trained.has_serial) {
-    equality.text =
-        absl::StrCat(schedule.replay > 0 ? "stages run passes of their own numbers"
-                                         : "asynchronous without a published staleness rule",
-                     ", so not compared with serial training");
+    equality.text = absl::StrCat(schedule.HasUnequalPasses()
+                                     ? "stages run passes of their own numbers"
+                                     : "asynchronous without a published staleness rule",
+                                 ", so not compared with serial training");
     equality.ok = true;
   } else if (HasOwnSteps(schedule) && !local) {
     absl::StrAppend(&equality.text, ", by its published staleness rule");

@@ -9,7 +9,6 @@
 
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -261,7 +260,7 @@ absl::Status TakeFixed(const ModelGraph& graph, SearchRequest* search) {
   if (wanted.recompute == Recompute::kBlocks) {
     // Else never looked at: half as many again.
     search->recompute.push_back(Recompute::kBlocks);
-    search->rebuilt_blocks = {0, 1, 2, 4, 8, 16, 32};
+    search->rebuilt_blocks = SomeRebuiltBlocks();
     if (wanted.rebuilt_blocks > 0) search->rebuilt_blocks = {wanted.rebuilt_blocks};
   }
   search->max_context = absl::GetFlag(FLAGS_max_context);
@@ -302,9 +301,7 @@ absl::StatusOr<SearchRequest> SearchFromFlags(const StepModel& on) {
 }  // namespace
 
 absl::Status SearchCommand(const Words& words) {
-  if (words.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("'", words[1], "': search takes options alone"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckOptionsAlone(words, "search"));
   const std::string explain = absl::GetFlag(FLAGS_explain);
   if (!explain.empty()) return Explain(explain);
   if (!FlagWasSet("batch")) {

@@ -23,12 +23,8 @@
 namespace pipelab {
 namespace {
 
-constexpr int kDevices = 4;
-constexpr int kMicroBatches = 8;  // of an optimizer step
-constexpr int64_t kSamples = 8;   // of a micro-batch
+constexpr int64_t kSamples = 8;  // of a micro-batch
 constexpr LocalHead kHead = LocalHead::kConvolution;
-// In one run of an asynchronous program, which begins without anything in flight.
-constexpr int kRunMicroBatches = 512;
 constexpr int64_t kWholeStudy = 4992;  // batches that the accuracy's claim is of
 
 // Fashion-MNIST's.
@@ -46,9 +42,9 @@ absl::StatusOr<Method> Priced(StepCache* cache, const std::string& scheme,
   c.scheme = scheme == kNoFlush ? "local" : scheme;
   PIPELAB_ASSIGN_OR_RETURN(const Scheme* found, FindScheme(c.scheme));
   const bool whole = scheme == kNoFlush || found->asynchronous;
-  c.micro_batches = whole ? kAllMicroBatches : kMicroBatches;
-  if (whole && (found->options & kUpdateEvery) != 0) c.update_interval = kMicroBatches;
-  c.pipeline = kDevices;
+  c.micro_batches = whole ? kAllMicroBatches : kMethodMicroBatches;
+  if (whole && (found->options & kUpdateEvery) != 0) c.update_interval = kMethodMicroBatches;
+  c.pipeline = kMethodDevices;
   c.micro_batch_size = kSamples;
   c.cut = CutRule::kLayers;
   c.local_heads = kHead;
@@ -86,16 +82,17 @@ absl::StatusOr<std::vector<double>> Judge(const StudyPart& part, const LabelledI
 TrainingOptions MethodTraining(const Scheme& scheme, int64_t batches) {
   TrainingOptions options;
   options.scheme = std::string(scheme.name);
-  options.sizes.devices = kDevices;
+  options.sizes.devices = kMethodDevices;
   const bool whole = scheme.asynchronous;
-  options.sizes.micro_batches = whole ? kRunMicroBatches : kMicroBatches;
-  if (whole && (scheme.options & kUpdateEvery) != 0) options.sizes.update_interval = kMicroBatches;
+  options.sizes.micro_batches = whole ? kMethodRun : kMethodMicroBatches;
+  if (whole && (scheme.options & kUpdateEvery) != 0)
+    options.sizes.update_interval = kMethodMicroBatches;
   options.micro_batch_size = kSamples;
   options.local_heads = kHead;
   options.trace = false;
   options.optimizer.adam.learning_rate = 0.004f;
   options.optimizer.adam.weight_decay = 0.01f;
-  const int steps = (scheme.options & kLateGradients) != 0 ? kMicroBatches : 1;  // of a batch
+  const int steps = (scheme.options & kLateGradients) != 0 ? kMethodMicroBatches : 1;  // of a batch
   options.optimizer.schedule = {steps * batches / 50, RateDecay::kCosine, steps * batches};
   return options;
 }
@@ -103,7 +100,7 @@ TrainingOptions MethodTraining(const Scheme& scheme, int64_t batches) {
 absl::StatusOr<std::vector<double>> TrainedAccuracies(const TrainingOptions& options,
                                                       const ModelGraph& graph,
                                                       const ImageData& images, int64_t batches) {
-  const int64_t run = options.sizes.micro_batches / kMicroBatches;  // batches
+  const int64_t run = options.sizes.micro_batches / kMethodMicroBatches;  // batches
   StudyPart part;
   part.graph = graph;
   part.train = std::make_shared<ImageBatchSource>(
@@ -181,17 +178,19 @@ absl::StatusOr<std::vector<Method>> PricedMethods(const ClusterSpec& cluster) {
   return methods;
 }
 
+absl::Status CheckTrainBatches(int64_t batches) {
+  constexpr int64_t kRun = kMethodRun / kMethodMicroBatches;
+  if (batches >= kRun && batches % kRun == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--train_batches=", batches, ": must be a multiple of ", kRun, ", or 0 for none"));
+}
+
 absl::Status TrainMethods(const ImageData& images, int64_t batches, std::vector<Method>* methods) {
   const LabelledImages& train = *images.train;
   PIPELAB_ASSIGN_OR_RETURN(
       const GroupedModel model,
       BuildAmoebaNet(SmallAmoebaNet(train.height, train.width, train.channels, train.classes)));
-  // Whole runs of the asynchronous programs.
-  constexpr int kRun = kRunMicroBatches / kMicroBatches;
-  if (batches < kRun || batches % kRun != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--train_batches=", batches, ": must be a multiple of ", kRun, ", or 0 for none"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckTrainBatches(batches));
   for (Method& m : *methods) {
     if (!m.equal_to.empty()) continue;
     PIPELAB_ASSIGN_OR_RETURN(const Scheme* scheme, FindScheme(m.scheme));
@@ -245,7 +244,7 @@ Table MethodTable(const std::vector<Method>& methods, int64_t samples) {
     t.AddRow(std::move(row));
   }
   t.AddNote(absl::StrCat(
-      "Micro-batches of ", kSamples, "; a step after each ", kMicroBatches,
+      "Micro-batches of ", kSamples, "; a step after each ", kMethodMicroBatches,
       " of them, and under over_time after each one. Fashion-MNIST; the same settings for all, "
       "those that amoebanet_train has for 1F1B. The fill job is the same network's inference."));
   return t;

@@ -43,6 +43,10 @@ struct Method {
   std::vector<double> exits;        // of the heads before it
 };
 
+inline constexpr int kMethodDevices = 4;
+inline constexpr int kMethodMicroBatches = 8;  // of an optimizer step
+// Of one run of an asynchronous program, which begins without anything in flight.
+inline constexpr int kMethodRun = 512;
 inline constexpr int64_t kMethodSamples = 512;  // of a step on paper: 64 micro-batches of 8
 
 // The most micro-batches by which a gradient is older than the weights that it changes: by late
@@ -58,6 +62,8 @@ TrainingOptions MethodTraining(const Scheme& scheme, int64_t batches);
 absl::StatusOr<std::vector<double>> TrainedAccuracies(const TrainingOptions& options,
                                                       const ModelGraph& graph,
                                                       const ImageData& images, int64_t batches);
+// InvalidArgument naming --train_batches, where it is not whole runs.
+absl::Status CheckTrainBatches(int64_t batches);
 // Trains each on the same `batches` batches, and judges it on the held-out images. InvalidArgument
 // names --train_batches.
 absl::Status TrainMethods(const ImageData& images, int64_t batches, std::vector<Method>* methods);

@@ -25,18 +25,15 @@
 namespace pipelab {
 namespace {
 
-constexpr int kDevices = 4;
 constexpr int kLayers = 14;
-constexpr int kMicroBatches = 512;  // of a run, of the stages at full speed
-constexpr int kUpdate = 8;          // a stage steps behind so many of its passes
 constexpr double kSlow = 0.5;
 
 SchemeParams SizesOf(const Pace& pace, int micro_batches) {
-  SchemeParams sizes{kDevices, micro_batches};
-  sizes.update_interval = kUpdate;
+  SchemeParams sizes{kMethodDevices, micro_batches};
+  sizes.update_interval = kMethodMicroBatches;
   if (pace.window == 0) return sizes;
   sizes.group_size = pace.window;
-  sizes.micro_batches_of_stage.assign(kDevices, micro_batches);
+  sizes.micro_batches_of_stage.assign(kMethodDevices, micro_batches);
   sizes.micro_batches_of_stage[pace.slow] = static_cast<int32_t>(micro_batches * kSlow);
   return sizes;
 }
@@ -53,18 +50,18 @@ absl::StatusOr<std::vector<Pace>> PricedPaces(const ClusterSpec& cluster) {
   on.type = NumberType::kFp32;
   StepConfig config;
   config.scheme = "local";
-  config.pipeline = kDevices;
-  config.micro_batch_size = kMethodBatch / kUpdate;
+  config.pipeline = kMethodDevices;
+  config.micro_batch_size = kMethodBatch / kMethodMicroBatches;
   config.micro_batches = static_cast<int>(kMethodSamples / config.micro_batch_size);
-  config.update_interval = kUpdate;
+  config.update_interval = kMethodMicroBatches;
   config.cut = CutRule::kLayers;
   config.local_heads = LocalHead::kConvolution;
   StepCache cache(on);
   PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, PredictStep(&cache, config));
   std::vector<Pace> paces = {{}};
-  for (int slow : {0, 1, kDevices - 1}) {
+  for (int slow : {0, 1, kMethodDevices - 1}) {
     for (int window : {0, 1, 8}) {
-      if (window > 1 && slow == kDevices - 1) continue;  // nobody reads behind it
+      if (window > 1 && slow == kMethodDevices - 1) continue;  // nobody reads behind it
       paces.push_back({slow, window, {}, 0, 0, {}});
     }
   }
@@ -75,7 +72,7 @@ absl::StatusOr<std::vector<Pace>> PricedPaces(const ClusterSpec& cluster) {
     lowering.stages = p.step.partition.stages;
     PIPELAB_ASSIGN_OR_RETURN(const Program program, Lower(std::move(schedule), lowering));
     CostTable costs = p.step.costs;
-    costs.device_speed.assign(kDevices, 1);
+    costs.device_speed.assign(kMethodDevices, 1);
     if (pace.slow >= 0) costs.device_speed[pace.slow] = kSlow;
     PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(program, costs));
     pace.step = trace.makespan;
@@ -87,17 +84,13 @@ absl::StatusOr<std::vector<Pace>> PricedPaces(const ClusterSpec& cluster) {
         if (works) busy += Nanoseconds(s.end_ns - s.begin_ns);
       }
     }
-    pace.idle = 1 - busy / trace.makespan / kDevices;
+    pace.idle = 1 - busy / trace.makespan / kMethodDevices;
   }
   return paces;
 }
 
 absl::Status TrainPaces(const ImageData& images, int64_t batches, std::vector<Pace>* paces) {
-  constexpr int64_t kRun = kMicroBatches / kUpdate;
-  if (batches < 1 || batches % kRun != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--train_batches=", batches, ": must be a multiple of ", kRun, ", or 0 for none"));
-  }
+  PIPELAB_RETURN_IF_ERROR(CheckTrainBatches(batches));
   const LabelledImages& train = *images.train;
   PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model,
                            BuildCifarResNet(kLayers, train.height, train.channels, train.classes));
@@ -114,7 +107,7 @@ absl::Status TrainPaces(const ImageData& images, int64_t batches, std::vector<Pa
     TrainingOptions options = MethodTraining(*scheme, batches);
     // Stages that have taken fewer steps have the same rate.
     options.optimizer.schedule = {batches / 50, RateDecay::kConstant, 0};
-    if (pace.window > 0) options.sizes = SizesOf(pace, kMicroBatches);
+    if (pace.window > 0) options.sizes = SizesOf(pace, kMethodRun);
     PIPELAB_ASSIGN_OR_RETURN(pace.accuracies, TrainedAccuracies(options, model.graph, images, own));
     if (waits) waiting = pace.accuracies;
   }
@@ -154,8 +147,9 @@ Table PaceTable(const std::vector<Pace>& paces, int64_t batches) {
       " batches of ", kMethodBatch,
       " images, which is half as many batches for local with a slow device. Under "
       "local_replay the slow device's stage runs half the passes. A stage steps behind each ",
-      kUpdate, " of its passes, at a constant rate; buffers begin empty in each run of ",
-      kMicroBatches, " micro-batches."));
+      kMethodMicroBatches,
+      " of its passes, at a constant rate; buffers begin empty in each run of ", kMethodRun,
+      " micro-batches."));
   return t;
 }
 

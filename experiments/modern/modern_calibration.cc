@@ -32,15 +32,18 @@ absl::optional<double> ErrorWith(const std::vector<std::pair<double, ModernStep>
   return sum / static_cast<double>(runs.size());
 }
 
+bool SetsFactor(const ModernRow& row) {
+  const auto model = kCalibrating.find(row.group);
+  return model != kCalibrating.end() && model->second == row.model;
+}
+
 }  // namespace
 
 ModernRuns RunsOf(const ModernRow& row) { return {row.group, row.gpu, row.precision}; }
 
 // And dgx-h100's share of the peak in products is from GPT-3 175B of the DGX Cloud recipes.
 bool Calibrates(const ModernRow& row) {
-  const auto model = kCalibrating.find(row.group);
-  return (model != kCalibrating.end() && model->second == row.model) ||
-         (row.group == "dgxc" && absl::StartsWith(row.model, "gpt3-175b"));
+  return SetsFactor(row) || (row.group == "dgxc" && absl::StartsWith(row.model, "gpt3-175b"));
 }
 
 std::map<ModernRuns, double> CalibrationFactors(const std::vector<ModernRow>& rows,
@@ -48,8 +51,7 @@ std::map<ModernRuns, double> CalibrationFactors(const std::vector<ModernRow>& ro
                                                 const ModernMachines& machines) {
   std::map<ModernRuns, std::vector<std::pair<double, ModernStep>>> runs;
   for (const ModernRow& row : rows) {
-    const auto model = kCalibrating.find(row.group);
-    if (model == kCalibrating.end() || model->second != row.model) continue;
+    if (!SetsFactor(row)) continue;
     absl::StatusOr<ModernStep> step = StepOfRow(row, models, machines);
     if (step.ok()) runs[RunsOf(row)].push_back({*row.Seconds(), *std::move(step)});
   }

@@ -95,8 +95,8 @@ Claim FitsClaim(const Results& all) {
   for (const ModernResult& r : all) {
     if (!r.why_not.empty() || r.assumed) continue;
     ++judged;
-    fit += r.memory <= r.device_memory;
-    if (r.memory <= r.device_memory) continue;
+    fit += r.fits();
+    if (r.fits()) continue;
     if (names.size() < 200) absl::StrAppend(&names, names.empty() ? "" : ", ", r.row->id);
     if (r.row->recompute.empty()) {
       ++without_recompute;

@@ -145,9 +145,8 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   ModernStep step;
   const auto machine = machines.by_gpu.find(row.gpu);
   if (machine == machines.by_gpu.end()) return Not("GPU ", row.gpu);
-  const auto model = std::find_if(models.begin(), models.end(),
-                                  [&](const ModernModel& m) { return m.id == row.model; });
-  if (model == models.end()) return Not("model of an unknown shape");
+  const ModernModel* model = FindModernModel(models, row.model);
+  if (model == nullptr) return Not("model of an unknown shape");
   if (row.micro_batch == 0) row.micro_batch = DefaultMicroBatch(row);
   step.assumed = row.micro_batch != printed.micro_batch;
   PIPELAB_RETURN_IF_ERROR(CheckDegrees(row));
@@ -164,7 +163,7 @@ absl::StatusOr<ModernStep> StepOfRow(const ModernRow& printed,
   }
   step.type = IsFp8(row) ? NumberType::kFp8 : NumberType::kBf16;
   if (step.cluster.device.peaks.count(step.type) == 0) return Not("precision ", row.precision);
-  if (absl::StrContains(row.id, "-lora-")) step.adapters = AdaptersOf(row, step.type);
+  if (row.trains_adapters()) step.adapters = AdaptersOf(row, step.type);
   if (step.adapters.has_value() && ShardsGradients(step.config.sharding)) {
     return Not("adapters beside sharded weights");
   }

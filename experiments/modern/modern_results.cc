@@ -1,11 +1,9 @@
 #include "experiments/modern/modern_results.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "experiments/modern/modern_calibration.h"
 #include "experiments/modern/modern_model.h"
@@ -17,16 +15,10 @@ namespace {
 
 using Results = std::vector<ModernResult>;
 
-const ModernModel* FindModel(const ModernData& data, const std::string& id) {
-  const auto found = std::find_if(data.models.begin(), data.models.end(),
-                                  [&](const ModernModel& m) { return m.id == id; });
-  return found == data.models.end() ? nullptr : &*found;
-}
-
 ModernKind KindOf(const ModernData& data, const ModernRow& row) {
-  const ModernModel* model = FindModel(data, row.model);
+  const ModernModel* model = FindModernModel(data.models, row.model);
   if (model != nullptr && model->experts > 0) return ModernKind::kExperts;
-  return absl::StrContains(row.id, "-lora-") ? ModernKind::kAdapters : ModernKind::kDense;
+  return row.trains_adapters() ? ModernKind::kAdapters : ModernKind::kDense;
 }
 
 std::string Alike(const ModernRow& r) {
@@ -67,15 +59,6 @@ void AddNearest(std::vector<Predicted>* all) {
   }
 }
 
-template <typename Rows>
-std::vector<TimedPrediction> TimesWhere(const Results& all, const Rows& rows) {
-  std::vector<TimedPrediction> times;
-  for (const ModernResult& r : all) {
-    if (rows(r)) times.push_back({Alike(*r.row), *r.row->Seconds(), r.seconds});
-  }
-  return times;
-}
-
 }  // namespace
 
 absl::StatusOr<ModernData> LoadModernData(const std::string& folder) {
@@ -87,7 +70,7 @@ absl::StatusOr<ModernData> LoadModernData(const std::string& folder) {
   PIPELAB_ASSIGN_OR_RETURN(data.models, ParseModernModels(models, "modern_models.csv"));
   PIPELAB_ASSIGN_OR_RETURN(data.rows, ParseModernRows(rows, "modern_training_rows.csv"));
   for (ModernRow& row : data.rows) {
-    const ModernModel* model = FindModel(data, row.model);
+    const ModernModel* model = FindModernModel(data.models, row.model);
     if (model == nullptr || row.Seconds().has_value()) continue;
     row.step_seconds = SecondsFromFlops(*model, row);
   }
@@ -141,12 +124,11 @@ Results PredictAll(const ModernData& data, const ModernMachines& machines) {
 }
 
 std::vector<TimedPrediction> TimesOf(const Results& all, const ModernChoice& choice) {
-  return TimesWhere(all, [&](const ModernResult& r) { return r.judged() && choice(r); });
-}
-
-std::vector<TimedPrediction> AssumedTimesOf(const Results& all, const ModernChoice& choice) {
-  return TimesWhere(
-      all, [&](const ModernResult& r) { return r.why_not.empty() && r.assumed && choice(r); });
+  std::vector<TimedPrediction> times;
+  for (const ModernResult& r : all) {
+    if (r.judged() && choice(r)) times.push_back({Alike(*r.row), *r.row->Seconds(), r.seconds});
+  }
+  return times;
 }
 
 std::vector<TimedPrediction> NearestTimesOf(const Results& all, const ModernChoice& choice) {

@@ -44,6 +44,7 @@ struct ModernResult {
   // GPU; none where there is no other model.
   absl::optional<double> nearest_seconds;
 
+  bool fits() const { return memory <= device_memory; }
   bool judged() const { return why_not.empty() && !calibrating && !assumed; }
 };
 
@@ -56,9 +57,6 @@ using ModernChoice = std::function<bool(const ModernResult&)>;
 std::vector<TimedPrediction> TimesOf(const std::vector<ModernResult>& all,
                                      const ModernChoice& choice);
 std::vector<TimedPrediction> NearestTimesOf(const std::vector<ModernResult>& all,
-                                            const ModernChoice& choice);
-// The same of rows that are `assumed`.
-std::vector<TimedPrediction> AssumedTimesOf(const std::vector<ModernResult>& all,
                                             const ModernChoice& choice);
 // Peak memory as times, in bytes, of judged rows that print it.
 std::vector<TimedPrediction> PeaksOf(const std::vector<ModernResult>& all,

@@ -1,9 +1,11 @@
 #include "experiments/modern/modern_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -133,6 +135,14 @@ absl::optional<double> ModernRow::Seconds() const {
     return absl::nullopt;
   }
   return static_cast<double>(batch * tokens) / (*tokens_per_second * static_cast<double>(gpus));
+}
+
+bool ModernRow::trains_adapters() const { return absl::StrContains(id, "-lora-"); }
+
+const ModernModel* FindModernModel(const std::vector<ModernModel>& models, absl::string_view id) {
+  const auto found =
+      std::find_if(models.begin(), models.end(), [&](const ModernModel& m) { return m.id == id; });
+  return found == models.end() ? nullptr : &*found;
 }
 
 absl::StatusOr<std::vector<ModernModel>> ParseModernModels(absl::string_view text,

@@ -47,7 +47,11 @@ struct ModernRow {
 
   // Of a step, where it follows from what was printed.
   absl::optional<double> Seconds() const;
+  bool trains_adapters() const;  // alone (LoRA)
 };
+
+// Null where there is none of the name.
+const ModernModel* FindModernModel(const std::vector<ModernModel>& models, absl::string_view id);
 
 absl::StatusOr<std::vector<ModernModel>> ParseModernModels(absl::string_view text,
                                                            absl::string_view what);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -50,6 +51,20 @@ std::vector<Axis> Axes() {
            }},
           {"sharding",
            [](const ModernResult& r) { return r.row->sharding.empty() ? "-" : r.row->sharding; }}};
+}
+
+// add(axis, value, chooses its rows) for each value that a row has of those that count.
+template <class Add>
+void ForEachValue(const Results& all, const ModernChoice& counts, const Add& add) {
+  for (const Axis& axis : Axes()) {
+    std::set<std::string> values;
+    for (const ModernResult& r : all) {
+      if (counts(r)) values.insert(axis.value(r));
+    }
+    for (const std::string& value : values) {
+      add(axis, value, [&](const ModernResult& r) { return axis.value(r) == value; });
+    }
+  }
 }
 
 std::vector<Cell> ErrorCells(const std::string& axis, const std::string& value, const Results& all,
@@ -122,16 +137,11 @@ Table ErrorTable(const Results& all) {
   t.AddColumn({"rank", "rank correlation", "rank", "", computed, 2});
   t.AddColumn({"order", "pairs in order", "order", "%", computed, 0});
   t.AddColumn({"nearest", "median error of the nearest row", "nearest", "%", computed, 1});
-  for (const Axis& axis : Axes()) {
-    std::map<std::string, bool> values;
-    for (const ModernResult& r : all) {
-      if (r.judged()) values[axis.value(r)] = true;
-    }
-    for (const auto& [value, there] : values) {
-      t.AddRow(ErrorCells(axis.name, value, all,
-                          [&, v = value](const ModernResult& r) { return axis.value(r) == v; }));
-    }
-  }
+  ForEachValue(
+      all, [](const ModernResult& r) { return r.judged(); },
+      [&](const Axis& axis, const std::string& value, const ModernChoice& has) {
+        t.AddRow(ErrorCells(axis.name, value, all, has));
+      });
   t.AddNote(
       "Above 0, with sign: predicted slower than measured. What calibrates is left out: Nemotron-4 "
       "340B and GPT-3 175B of the DGX Cloud recipes, MPT 70B of llm-foundry. The nearest row is of "
@@ -146,18 +156,13 @@ Table MemoryTable(const Results& all) {
   t.AddColumn({"rows", "rows", "", "", Origin::kComputed, 0});
   t.AddColumn({"median_error", "median error", "median", "%", Origin::kComputed, 1});
   t.AddColumn({"bias", "mean with sign", "bias", "%", Origin::kComputed, 1});
-  for (const Axis& axis : Axes()) {
-    std::map<std::string, bool> values;
-    for (const ModernResult& r : all) {
-      if (r.judged() && r.row->peak_gb.has_value()) values[axis.value(r)] = true;
-    }
-    for (const auto& [value, there] : values) {
-      const ErrorSummary s = Summarise(
-          PeaksOf(all, [&, v = value](const ModernResult& r) { return axis.value(r) == v; }));
-      t.AddRow({Label(axis.name), Label(value), Computed(static_cast<double>(s.rows)),
-                Computed(ToPercent(s.median)), Computed(ToPercent(s.bias))});
-    }
-  }
+  ForEachValue(
+      all, [](const ModernResult& r) { return r.judged() && r.row->peak_gb.has_value(); },
+      [&](const Axis& axis, const std::string& value, const ModernChoice& has) {
+        const ErrorSummary s = Summarise(PeaksOf(all, has));
+        t.AddRow({Label(axis.name), Label(value), Computed(static_cast<double>(s.rows)),
+                  Computed(ToPercent(s.median)), Computed(ToPercent(s.bias))});
+      });
   return t;
 }
 

@@ -101,7 +101,9 @@ struct PublishedRow {
   double seconds = 0;  // predicted
 };
 
-bool IsBefore(const PublishedRow& a, const PublishedRow& b) {
+// Of rows or recipes: those that fit first, the fastest first.
+template <class Published>
+bool IsBefore(const Published& a, const Published& b) {
   return std::make_pair(!a.fits, a.seconds) < std::make_pair(!b.fits, b.seconds);
 }
 
@@ -109,7 +111,7 @@ bool IsBefore(const PublishedRow& a, const PublishedRow& b) {
 absl::Status AddRecipes(const std::vector<PublishedRow>& rows, StepCache* cache,
                         RecipeChoice* choice) {
   for (const PublishedRow& published : rows) {
-    Recipe recipe;
+    PublishedRecipe recipe;
     recipe.id = published.row->id;
     recipe.config = published.step.config;
     recipe.config.layout.clear();
@@ -117,13 +119,10 @@ absl::Status AddRecipes(const std::vector<PublishedRow>& rows, StepCache* cache,
     if (!step.ok()) continue;  // more stages than the blocks that a cut by time can part
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction p, SimulateStep(*std::move(step)));
     recipe.seconds = ToSeconds(p.step_time);
-    recipe.fits = p.largest_device <= p.step.device_memory;
+    recipe.fits = p.fits;
     choice->recipes.push_back(std::move(recipe));
   }
-  std::stable_sort(choice->recipes.begin(), choice->recipes.end(),
-                   [](const Recipe& a, const Recipe& b) {
-                     return std::make_pair(!a.fits, a.seconds) < std::make_pair(!b.fits, b.seconds);
-                   });
+  std::stable_sort(choice->recipes.begin(), choice->recipes.end(), IsBefore<PublishedRecipe>);
   return absl::OkStatus();
 }
 
@@ -152,7 +151,7 @@ absl::StatusOr<absl::optional<RecipeChoice>> Choose(const std::vector<PublishedR
   PIPELAB_RETURN_IF_ERROR(found.status());
   choice.best = found->best[0].config;
   choice.seconds = ToSeconds(found->best[0].step_time);
-  const Recipe& fastest = choice.recipes[0];
+  const PublishedRecipe& fastest = choice.recipes[0];
   if (fastest.fits && !IsNear(choice, fastest)) {
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction recipe, PredictStep(&cache, fastest.config));
     PIPELAB_ASSIGN_OR_RETURN(const StepPrediction best, PredictStep(&cache, choice.best));
@@ -170,7 +169,7 @@ struct Count {
   void Add(const RecipeChoice& choice) {
     ++requests;
     rows += static_cast<int>(choice.recipes.size());
-    for (const Recipe& recipe : choice.recipes) {
+    for (const PublishedRecipe& recipe : choice.recipes) {
       if (!recipe.fits) continue;
       ++judged;
       near += IsNear(choice, recipe);
@@ -224,7 +223,7 @@ absl::StatusOr<Choices> SearchForRecipes(const std::vector<ModernResult>& all,
     step.cluster = WithEfficiency(step.cluster, r.factor);
     std::vector<PublishedRow>& published =
         requests[{row.group, row.gpu, row.precision, row.model, row.gpus, row.batch, row.tokens}];
-    const PublishedRow own = {&row, std::move(step), r.memory <= r.device_memory, r.seconds};
+    const PublishedRow own = {&row, std::move(step), r.fits(), r.seconds};
     if (row.group != kSweep || published.empty()) {
       published.push_back(own);
     } else if (IsBefore(own, published[0])) {
@@ -280,7 +279,7 @@ Table FasterTable(const Choices& choices) {
   t.AddColumn({"best", "search's best", "best", "", Origin::kComputed, 0});
   for (const RecipeChoice& choice : choices) {
     if (choice.component.empty()) continue;
-    const Recipe& recipe = choice.recipes[0];
+    const PublishedRecipe& recipe = choice.recipes[0];
     t.AddRow({Label(absl::StrCat(choice.system, " ", choice.model, ", ", choice.gpus, " ",
                                  choice.gpu, ", ", choice.precision, ", batch ", choice.batch,
                                  " of ", choice.tokens)),

@@ -31,7 +31,7 @@
 namespace pipelab {
 
 // A published layout.
-struct Recipe {
+struct PublishedRecipe {
   std::string id;  // of its row
   StepConfig config;
   double seconds = 0;
@@ -42,7 +42,7 @@ struct Recipe {
 struct RecipeChoice {
   std::string system, gpu, precision, model;
   int64_t gpus = 0, batch = 0, tokens = 0;
-  std::vector<Recipe> recipes;
+  std::vector<PublishedRecipe> recipes;
   StepConfig best;  // of the search
   double seconds = 0;
   // In what the first recipe loses most against it, and how many seconds.
@@ -52,7 +52,7 @@ struct RecipeChoice {
 
 // Whether the prediction is at most so much above the search's best.
 constexpr double kNearBest = 0.1;
-inline bool IsNear(const RecipeChoice& choice, const Recipe& recipe) {
+inline bool IsNear(const RecipeChoice& choice, const PublishedRecipe& recipe) {
   return recipe.seconds <= (1 + kNearBest) * choice.seconds;
 }
 

@@ -66,7 +66,7 @@ TEST_F(RecipeSearchTest, OfGoodAndBadLayouts) {
   ASSERT_EQ(choices.size(), 1u);
   const RecipeChoice& choice = choices[0];
   ASSERT_EQ(choice.recipes.size(), 2u);
-  for (const Recipe& recipe : choice.recipes) {
+  for (const PublishedRecipe& recipe : choice.recipes) {
     EXPECT_TRUE(recipe.fits) << recipe.id;
     EXPECT_GE(recipe.seconds, choice.seconds) << "the search looks at it, too";
   }

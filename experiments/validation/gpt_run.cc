@@ -2,16 +2,14 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "models/specs/kept_activations.h"
-#include "models/specs/megatron_kernels.h"
 #include "models/zoo/gpt.h"
 #include "models/zoo/layer_groups.h"
 #include "pipelines/schedules/catalog.h"
+#include "pipelines/step/block_layout.h"
+#include "pipelines/step/megatron_graph.h"
 #include "pipelines/step/schedule_file.h"
 #include "tools/base/status_macros.h"
 
@@ -45,17 +43,7 @@ absl::StatusOr<GroupedModel> ModelOf(const GptRun& run, int stages) {
   config.tied_embeddings = true;
   PIPELAB_ASSIGN_OR_RETURN(ModelGraph graph, BuildGpt(config));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(graph, run.config.split(), "tensor parallelism"));
-  graph = WithMegatronActivations(WithMegatronKernels(std::move(graph), run.attention));
-  return GroupByName(std::move(graph));
-}
-
-// Blocks have two layers, attention and MLP; the embedding is with the first stage's, the head with
-// the last's.
-std::string LayoutOf(const GptRun& run, int stages) {
-  std::vector<int64_t> layers(stages, 2 * run.layers / stages);
-  ++layers.front();
-  ++layers.back();
-  return absl::StrJoin(layers, "+");
+  return GroupByName(MegatronGraph(std::move(graph), run.attention, kType));
 }
 
 }  // namespace
@@ -74,7 +62,7 @@ absl::StatusOr<StepPrediction> SimulateRun(const GptRun& run, const ClusterSpec&
   }
   PIPELAB_ASSIGN_OR_RETURN(const int stages, StagesOf(c));
   PIPELAB_ASSIGN_OR_RETURN(const GroupedModel model, ModelOf(run, stages));
-  c.layout = LayoutOf(run, stages);
+  c.layout = EvenBlocks(run.layers, stages);
   StepModel on;
   on.model = &model;
   on.cluster = &cluster;
