@@ -81,7 +81,8 @@ Answer AnswerOf(const absl::StatusOr<StepPrediction>& p) {
   return {true, "", ToSeconds(p->step_time) * 1e3, p->largest_device.value()};
 }
 
-// All ways to run each scheme on several grids; every third sharding and recomputation.
+// All ways to run each scheme on several grids; every third sharding and recomputation, and some in
+// sets.
 std::vector<StepConfig> ConfigsOf(int max_stages) {
   std::vector<StepConfig> configs;
   const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer,
@@ -116,6 +117,8 @@ std::vector<StepConfig> ConfigsOf(int max_stages) {
             c.overlap_data = turn % 5 != 0;
             c.sequence_parallel = t > 1 && turn % 7 == 0;
             c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);
+            const bool sets = d % 4 == 0 && c.sharding != Sharding::kReplicated && turn % 2 == 1;
+            c.shards = sets ? d / 2 : 0;
             configs.push_back(c);
             // Refused alike where its calls do not suit the sizes.
             if (turn % 4 != 1 || (c.scheme != "1f1b" && c.scheme != "interleaved")) continue;

@@ -46,6 +46,9 @@ JSON
   prints 'as predicted to the byte' run gpipe --devices=2 --micro_batches=2 --steps=2 --tensor_parallel=2 --sequence_parallel || return 1
   prints 'as predicted to the byte' run 1f1b:P=2,C=2,T=2,M=4 --steps=2 || return 1
   grep -q 'losses: within' stdout && grep -q 'sent to group' stdout || { cat stdout; return 1; }
+  prints 'as predicted to the byte' run 1f1b:P=2,D=4,M=2,sharding=fully,shards=2 --steps=2 || return 1
+  prints 'as predicted to the byte' run 1f1b:P=2,D=4,M=2,sharding=optimizer,shards=2 --model=resnet-small --steps=2 || return 1
+  prints 'as predicted to the byte' run breadth_first --devices=1 --micro_batches=2 --data_parallel=4 --sharding=gradients --shards=2 --steps=2 || return 1
 }
 
 check "training" training
@@ -64,6 +67,8 @@ check "tokens in parts" refused 2 '--context_parallel=3: twice it must divide th
 check "experts in parts" refused 2 "E=2: what runs has all experts on each device; E must be 1" \
   run 1f1b --expert_parallel=2
 check "no parts" refused 2 "--context_parallel=0: must be at least 1" run 1f1b --context_parallel=0
+check "sets of no size" refused 2 "shards=3: must be at least 2 and divide the 4 data-parallel copies" \
+  run 1f1b:P=2,D=4,sharding=fully,shards=3
 check "no steps" refused 2 "--steps=0" run 1f1b --steps=0
 check "no such backend" refused 2 "--backend=tpu: must be cpu, cuda or emulated" run 1f1b --backend=tpu
 check "precision of the CPU" refused 2 "--dtype=bf16: with --backend=cuda or emulated" run 1f1b --dtype=bf16

@@ -95,13 +95,13 @@ std::vector<Command> CommandsOfSchedules(const OptionGroups& g) {
        &ShowCommand},
       {"run", "trains a network under a schedule or a plan and compares it with serial training",
        "run 1f1b --devices=4 --micro_batches=8 --steps=5",
-       Join(
-           {g.schedule,
-            g.plan_model,
-            g.optimizer,
-            {"steps", "seed", "layers", "heads", "wait_limit_s", "sharding", "tensor_parallel",
-             "data", "batch_norm", "layout", "sequence_parallel", "backend", "dtype", "cuda_graphs",
-             "checkpoint", "checkpoint_every", "resume", "pretrained", "json_out"}}),
+       Join({g.schedule,
+             g.plan_model,
+             g.optimizer,
+             {"sharding", "shards"},
+             {"steps", "seed", "layers", "heads", "wait_limit_s", "tensor_parallel", "data",
+              "batch_norm", "layout", "sequence_parallel", "backend", "dtype", "cuda_graphs",
+              "checkpoint", "checkpoint_every", "resume", "pretrained", "json_out"}}),
        &RunCommand},
   };
 }

@@ -36,6 +36,8 @@ ABSL_FLAG(int, layers, 0, "Transformer blocks; 0: as many as the stages need, at
 ABSL_FLAG(std::string, sharding, "replicated",
           "what data-parallel copies shard of a stage's state: replicated (nothing), optimizer, "
           "gradients, fully");
+ABSL_FLAG(int, shards, 0,
+          "copies of a set that divides what is sharded, sets having the same; 0: all");
 ABSL_FLAG(int, tensor_parallel, 1,
           "tensor-parallel ranks, which compute each layer together, per device of the schedule");
 ABSL_FLAG(std::string, data, "",
@@ -117,6 +119,7 @@ absl::StatusOr<RunInput> EmptyStudy() {
   }
   study.wait_limit = absl::Seconds(absl::GetFlag(FLAGS_wait_limit_s));
   PIPELAB_ASSIGN_OR_RETURN(study.lowering.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
+  study.lowering.shards = absl::GetFlag(FLAGS_shards);
   const std::string batch_norm = absl::GetFlag(FLAGS_batch_norm);
   const absl::StatusOr<BatchNormCopies> copies = FindBatchNorm(batch_norm);
   if (!copies.ok()) {
@@ -219,14 +222,11 @@ absl::Status TakeStep(const StepConfig& config, ScheduleInput input, RunInput* s
 // What a configuration says and flags say as well.
 absl::Status TakeConfig(const std::string& word, const StepConfig& config, RunInput* study) {
   if (!IsConfigWord(word)) return absl::OkStatus();
-  for (const char* flag : {"sharding", "tensor_parallel", "sequence_parallel", "batch_norm"}) {
+  for (const char* flag :
+       {"sharding", "shards", "tensor_parallel", "sequence_parallel", "batch_norm"}) {
     if (!FlagWasSet(flag)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", flag, ": the configuration ", word, " says its own; give it there"));
-  }
-  if (config.shards > 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shards=", config.shards, ": training shards over all copies; leave it out"));
   }
   study->tensor_parallel = config.tensor;
   study->sequence_parallel = config.sequence_parallel;

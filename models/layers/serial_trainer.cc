@@ -53,6 +53,10 @@ absl::StatusOr<std::unique_ptr<SerialTrainer>> SerialTrainer::Create(ModelGraph 
                                                    " layers got the parts of ",
                                                    options.norm_parts.size()));
   }
+  if (options.shards < 0 || (options.shards > 0 && options.copies % options.shards != 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("serial training of ", options.copies,
+                                                   " copies got shards of ", options.shards));
+  }
   std::vector<int> all_parts = options.norm_parts;
   all_parts.push_back(options.copies);
   for (int parts : all_parts) {
@@ -297,10 +301,18 @@ void SerialTrainer::AddGradients(int update) {
     losses_[i] = 0;
     for (int copy = 0; copy < options_.copies; ++copy) MicroBatch(i, copy);
   }
-  for (auto& [name, v] : values_) {
-    for (size_t i = 1; i < v.gradients.size(); ++i) {
-      backend_->Add(v.gradients[0], v.gradients[i], v.gradients[0]);
+  const auto add = [this](const std::vector<Tensor>& all, size_t begin, size_t end, size_t stride) {
+    for (size_t i = begin + stride; i < end; i += stride) {
+      backend_->Add(all[begin], all[i], all[begin]);
     }
+  };
+  for (auto& [name, v] : values_) {
+    const size_t n = v.gradients.size();
+    // Ties between stages stay whole, and so do their sums.
+    const bool sets = options_.shards > 0 && n == parameters_.size();
+    const size_t set = sets ? options_.shards : n;
+    for (size_t first = 0; first < n; first += set) add(v.gradients, first, first + set, 1);
+    add(v.gradients, 0, n, set);
   }
 }
 

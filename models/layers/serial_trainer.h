@@ -68,6 +68,9 @@ struct SerialOptions {
   // in a sum of their own: how data-parallel copies compute and add, without the copies. A batch
   // normalisation then has the statistics of the part. Must divide the samples.
   int copies = 1;
+  // Of the sums, so many that follow one another are added up first, then these: how sets of copies
+  // add that share state (Program::shards). Divides them. 0: all in order.
+  int shards = 0;
   // [layer] -> its stage in a pipeline whose order of summing is to be followed
   // (pipelines/cost/model_partition.h): the gradients that the consumers of an output in one other
   // stage have for it are added up there first. Makes a difference for an output of three or more

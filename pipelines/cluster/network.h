@@ -75,10 +75,6 @@ struct RingRoute {
   Nanoseconds step_latency;   // all links included
   Nanoseconds overhead;       // once a collective
   std::vector<LinkUse> uses;  // loads are for each byte that one rank sends
-  // Where the ranks are one of several groups that have the same, each rank sums its part with its
-  // likes in the others: by a ring of `groups`, whose steps take this. No gather needs it.
-  int64_t groups = 1;
-  PathCost across = {};
 };
 
 struct Network {

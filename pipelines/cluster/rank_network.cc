@@ -96,43 +96,37 @@ class RankNetwork::Builder {
     const BytesPerSecond own = BandwidthUnder(cluster_, ring.loads);
     route.uses.push_back({static_cast<int>(network_.links.size()), width});
     network_.links.push_back({absl::StrCat("ring of ", route.ranks), Nanoseconds(0), own});
-    if (devices.size() % grid_.members == 0) AddGroups(width, &route);
     std::set<int> members;
     for (const int d : devices) members.insert(d % grid_.members);
     for (const auto& [key, load] : ring.loads) AddShared(key, load * width, members, &route);
     return route;
   }
 
-  // Likes of one rank, as many rings at once as there are ranks in a group.
-  void AddGroups(double width, RingRoute* route) const {
-    route->groups = grid_.data / grid_.sharing();
-    if (route->groups == 1) return;
-    RingCrossing ring;
-    for (int64_t g = 0; g < route->groups; ++g) {
-      ring.ranks.push_back(grid_.rank(0, g * grid_.sharing()));
-    }
-    ring.rings = grid_.sharing() * grid_.tensor;
-    route->across = StepOf(cluster_, ring, width);
-  }
-
-  // All copies of each pipeline device, where all members are there, or each `stride`-th; else
-  // those of one member.
+  // Of each pipeline device all copies, where all members are there, or those of a set, or each
+  // `stride`-th of these; else the ranks of one place in the sets, as many rings at once as there
+  // are places.
   RingCrossing RanksOf(const std::vector<int>& devices, int64_t stride) const {
     std::set<int> pipeline;
     for (const int d : devices) pipeline.insert(d / grid_.members);
-    RingCrossing ring;
-    if (devices.size() < pipeline.size() * grid_.members) {
-      for (const int p : pipeline) ring.ranks.push_back(grid_.rank(p));
-      std::sort(ring.ranks.begin(), ring.ranks.end());
-      ring.rings = grid_.copies();
-      return ring;
+    int64_t end = grid_.data;
+    if (devices.size() == pipeline.size() * grid_.sharing_members() && IsOfOneSet(devices)) {
+      end = grid_.sharing();
+    } else if (devices.size() < pipeline.size() * grid_.members) {
+      stride = grid_.sharing();
     }
+    RingCrossing ring;
     for (const int p : pipeline) {
-      for (int64_t d = 0; d < grid_.sharing(); d += stride) ring.ranks.push_back(grid_.rank(p, d));
+      for (int64_t d = 0; d < end; d += stride) ring.ranks.push_back(grid_.rank(p, d));
     }
     std::sort(ring.ranks.begin(), ring.ranks.end());
     ring.rings = grid_.tensor * stride;
     return ring;
+  }
+
+  bool IsOfOneSet(const std::vector<int>& devices) const {
+    const auto set_of = [&](int d) { return d % grid_.members / grid_.sharing_members(); };
+    return std::all_of(devices.begin(), devices.end(),
+                       [&](int d) { return set_of(d) == set_of(devices[0]); });
   }
 
   // Of the ring's members, where it is a link that a rank which stands for others may use.
@@ -195,7 +189,8 @@ RankNetwork::RankNetwork(const ClusterSpec* cluster, const RankGrid& grid)
     : cluster_(cluster), grid_(grid) {
   CHECK_LE(grid_.ranks(), cluster_->max_devices());
   CHECK_EQ(grid_.data % grid_.sharing(), 0);
-  CHECK_EQ(grid_.sharing() % grid_.members, 0);
+  CHECK_EQ(grid_.sharing() % grid_.sharing_members(), 0);
+  CHECK_EQ(grid_.data % grid_.members, 0);
   CHECK_EQ(grid_.data % grid_.context, 0);
   CHECK_EQ(grid_.data % grid_.experts, 0);
   message_overhead_ = MessageOverhead();

@@ -25,7 +25,7 @@
 // transfers of a unit of the level.
 //
 // Rings. The collectives of a library run over all ranks that the program's devices stand for, in
-// ascending order. Between units a ring leaves each unit once. Where every rank has a port of its
+// ascending order: those of a set that shares state, of one place in each set, or of all copies. Between units a ring leaves each unit once. Where every rank has a port of its
 // own there (kDevice), the library runs as many rings at once as the group has ranks in a unit, and
 // each of their ports carries its part: 16 ranks on two nodes of eight cards use all eight. Rings
 // of a level may have their own connection (ClusterLevel::ring). A step of a ring takes the latency
@@ -66,10 +66,11 @@ struct RankGrid {
   // Of `data` so many that follow one another have different experts, and sum those with the ranks
   // that have the same.
   int64_t experts = 1;
-  // Ranks of `data` that share state, which lie side by side: rings are of these, and sums go on
-  // between the groups of them. 0: all.
+  // Ranks of `data` that share state, which lie side by side, in sets (Program::shards). 0: all.
   int64_t shards = 0;
-  int members = 1;  // devices of the program for each pipeline device; divides the shards
+  int members = 1;  // devices of the program for each pipeline device
+  // Of these so many that follow one another stand for a set; divides the shards. 0: all.
+  int set_members = 0;
   // The ranks of a tensor-parallel group send a part of a message each
   // (CostTable::divided_messages), and the receivers gather it within their group: by one more
   // call, of at most so many bytes.
@@ -84,6 +85,7 @@ struct RankGrid {
   int64_t copies() const { return tensor * data; }  // ranks of a pipeline device
   int64_t together() const { return tensor * context; }
   int64_t sharing() const { return shards == 0 ? data : shards; }
+  int sharing_members() const { return set_members == 0 ? members : set_members; }
   // The first rank of a tensor-parallel group.
   int64_t rank(int64_t p, int64_t d = 0) const;
   // Ranks of a pipeline device among so many consecutive ranks, from a multiple of that.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "pipelines/cluster/rank_network.h"
-
 namespace pipelab {
 
 namespace {
@@ -22,11 +20,6 @@ CollectiveCost CostOfRing(const RingRoute& ring, BytesPerSecond bandwidth, Colle
                          static_cast<double>(cost.ring.overhead.value());
   cost.latency = latency < kLongest ? cost.ring.overhead + cost.ring.step_latency * steps
                                     : Nanoseconds(static_cast<int64_t>(kLongest));
-  if (kind != Collective::kAllGather && cost.ring.groups > 1) {
-    const Bytes part(bytes.value() / ranks);
-    cost.latency += cost.ring.overhead +
-                    RingTime(cost.ring.across, cost.ring.groups, Collective::kAllReduce, part);
-  }
   cost.sent =
       static_cast<double>(bytes.value()) * static_cast<double>(steps) / static_cast<double>(ranks);
   return cost;

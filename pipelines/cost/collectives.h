@@ -12,9 +12,6 @@
 // Other transfers at the same time are not looked at: the simulator does that
 // (sim/collective_timeline.h).
 //
-// Where the ring is one of several groups with the same state (RingRoute::groups), a sum goes on as
-// an all-reduce of each rank's part between the groups, which no other transfer disturbs.
-//
 // `bytes` is the whole tensor, that is, before a reduce-scatter and after an all-gather. Memory:
 // the ring works in place.
 #ifndef PIPELAB_PIPELINES_COST_COLLECTIVES_H_

@@ -126,7 +126,7 @@ class DeviceChecker {
     if (!r.parameter.empty()) return;
     if (r.scatter && p_.sharding == Sharding::kReplicated) Fail("scatters whole gradients");
     ForMine(r.members, [&](CopyState& c, const StageCopy& m) {
-      if (ShardsGradients() && Sharded(m.replica, m.stage) && !r.scatter && c.unsummed) {
+      if (Sharded(m.replica, m.stage) && !r.scatter && (c.unsummed || c.in_flight > 0)) {
         Fail("sums parts of stage ", m.stage, " before its last run is in them");
       }
       c.unsummed = false;
@@ -221,37 +221,51 @@ class DeviceChecker {
   std::string error_;
 };
 
-// Whether a stage's gradients are summed over all its copies: in one reduction, or (sharded
-// gradients) over each group and then over the replicas part by part.
+// Whether a stage's gradients are summed over all its copies: in one reduction, or (sharded) within
+// the sets that share them, and then between these part by part.
 std::string CheckMembers(const Program& p) {
+  using Copies = std::set<std::pair<int, int>>;  // (device, replica)
   const Placement& placement = p.schedule.placement;
-  std::map<int, std::set<std::pair<int, int>>> want, got;  // [stage] (device, replica)
   bool steps = false;
   for (const auto& list : p.instructions) {
     for (const Instruction& i : list) steps |= i.op == OpCode::kStep;
   }
   if (!steps) return "";
   for (int stage = 0; stage < p.schedule.num_stages(); ++stage) {
+    Copies all;
     for (int r = 0; r < placement.num_replicas(); ++r) {
-      for (int d : placement.groups[r][stage]) want[stage].insert({d, r});
+      for (int d : placement.groups[r][stage]) all.insert({d, r});
     }
-    if (want[stage].size() < 2) want.erase(stage);
-  }
-  for (const Reduction& r : p.reductions) {
-    if (!r.parameter.empty()) continue;
-    std::set<int> stages;
-    for (const StageCopy& m : r.members) {
-      stages.insert(m.stage);
-      got[m.stage].insert({m.device, m.replica});
+    // What is summed in the part that each copy steps.
+    std::map<std::pair<int, int>, Copies> in_part;
+    for (const auto& copy : all) in_part[copy] = {copy};
+    for (const Reduction& r : p.reductions) {
+      if (!r.parameter.empty() || r.members[0].stage != stage) continue;
+      Copies members, sum;
+      std::set<int> parts;
+      size_t added = 0;
+      for (const StageCopy& m : r.members) {
+        if (m.stage != stage) return "a sum of several stages";
+        members.insert({m.device, m.replica});
+        parts.insert(ShardOf(p, m).index);
+        const Copies& own = in_part[{m.device, m.replica}];
+        sum.insert(own.begin(), own.end());
+        added += own.size();
+      }
+      const std::string name = absl::StrCat("stage ", stage);
+      if (r.scatter || p.sharding == Sharding::kReplicated) {
+        if (r.scatter ? sum != members && added != members.size() : members != all) {
+          return absl::StrCat(name, " is not summed over all copies that share it");
+        }
+        sum = members;
+      } else if (parts.size() > 1 || added != sum.size()) {
+        return absl::StrCat(name, ": a sum of different parts, or of what is summed already");
+      }
+      for (const auto& copy : members) in_part[copy] = sum;
     }
-    if (stages.size() != 1) return "a sum of several stages";
-    const bool runs = p.sharding == Sharding::kGradients || p.sharding == Sharding::kFully;
-    if (!runs && r.members.size() != want[*stages.begin()].size()) {
-      return absl::StrCat("stage ", *stages.begin(), " is not summed over all its copies");
+    for (const auto& [copy, summed] : in_part) {
+      if (summed != all) return absl::StrCat("copies of stage ", stage, " are not summed");
     }
-  }
-  for (const auto& [stage, copies] : want) {
-    if (got[stage] != copies) return absl::StrCat("copies of stage ", stage, " are not summed");
   }
   return "";
 }

@@ -20,6 +20,12 @@ Action StepOf(int stage) {
   return a;
 }
 
+std::vector<StageCopy> CopiesOn(const std::vector<int>& devices, int replica, int stage) {
+  std::vector<StageCopy> copies;
+  for (int d : devices) copies.push_back({d, replica, stage});
+  return copies;
+}
+
 bool AddsGradient(const Action& a) {
   return a.kind == ActionKind::kBackward || a.kind == ActionKind::kBackwardWeight;
 }
@@ -37,8 +43,7 @@ absl::Status CollectiveWriter::Prepare() {
   const Schedule& s = schedule();
   own_steps_ = HasOwnSteps(s);
   eager_ = options_.eager_reductions.value_or(s.eager_reductions) && options_.step && !own_steps_;
-  sharded_gradients_ =
-      options_.sharding == Sharding::kGradients || options_.sharding == Sharding::kFully;
+  sharded_gradients_ = ShardsGradients(options_.sharding);
   if (own_steps_) PIPELAB_RETURN_IF_ERROR(CheckOwnSteps(s, options_));
   if (sharded_gradients_) PIPELAB_RETURN_IF_ERROR(CheckSpmdGroups(s, options_));
   group_of_.resize(s.num_devices(), -1);
@@ -58,7 +63,11 @@ absl::Status CollectiveWriter::Prepare() {
   pending_.resize(s.num_stages());
   reduced_.resize(s.num_stages(), false);
   tie_reduced_.resize(options_.ties.size(), false);
+  for (int stage = 0; stage < s.num_stages(); ++stage) {
+    sets_left_.push_back(SetsOf(stage).size());
+  }
   p_->sharding = options_.sharding;
+  p_->shards = options_.shards;
   return absl::OkStatus();
 }
 
@@ -73,10 +82,16 @@ std::vector<StageCopy> CollectiveWriter::CopiesOf(const std::vector<int>& stages
   return copies;
 }
 
-std::vector<StageCopy> CollectiveWriter::GroupOf(int replica, int stage) const {
-  std::vector<StageCopy> copies;
-  for (int d : schedule().placement.groups[replica][stage]) copies.push_back({d, replica, stage});
-  return copies;
+std::vector<std::vector<StageCopy>> CollectiveWriter::SetsOf(int stage) const {
+  if (!sharded_gradients_ && options_.shards == 0) return {CopiesOf({stage})};
+  const Placement& placement = schedule().placement;
+  std::vector<std::vector<StageCopy>> sets;
+  for (int r = 0; r < placement.num_replicas(); ++r) {
+    for (const std::vector<int>& set : SharingSets(placement.groups[r][stage], options_.shards)) {
+      sets.push_back(CopiesOn(set, r, stage));
+    }
+  }
+  return sets;
 }
 
 void CollectiveWriter::AppendForAll(const std::vector<StageCopy>& members, OpCode op, int32_t id) {
@@ -99,10 +114,11 @@ int32_t CollectiveWriter::Reduce(std::string parameter, std::vector<StageCopy> m
 void CollectiveWriter::ReduceStage(int stage) {
   if (reduced_[stage] || sharded_gradients_) return;
   reduced_[stage] = true;
-  std::vector<StageCopy> copies = CopiesOf({stage});
-  if (copies.size() < 2) return;
-  pending_[stage].push_back(
-      Reduce("", std::move(copies), options_.sharding == Sharding::kOptimizer));
+  for (std::vector<StageCopy>& set : SetsOf(stage)) {
+    if (set.size() < 2) continue;
+    pending_[stage].push_back(
+        Reduce("", std::move(set), options_.sharding == Sharding::kOptimizer));
+  }
 }
 
 void CollectiveWriter::ReduceTie(size_t tie) {
@@ -131,7 +147,7 @@ void CollectiveWriter::CountGradient(int stage) {
 void CollectiveWriter::BeginGather(const SpmdGroup& group, Progress* at) {
   const StageRun& run = group.weights[at->gathers.size()];
   const int32_t id = static_cast<int32_t>(p_->gathers.size());
-  p_->gathers.push_back({GroupOf(run.replica, run.stage)});
+  p_->gathers.push_back({CopiesOn(group.devices, run.replica, run.stage)});
   at->gathers.push_back(id);
   AppendForAll(p_->gathers[id].members, OpCode::kGather, id);
 }
@@ -149,7 +165,7 @@ void CollectiveWriter::Before(int device, int32_t position) {
   for (int d : group.devices) CHECK_EQ(visited_[d], position) << "the group is not in lockstep";
   if (step) {
     at.stepped = position;
-    AwaitReductions({Reduce("", GroupOf(0, a.stage), /*scatter=*/false)});
+    AwaitReductions({Reduce("", CopiesOn(group.devices, 0, a.stage), /*scatter=*/false)});
     return;
   }
   if (at.gathers.size() == at.awaited) BeginGather(group, &at);
@@ -183,12 +199,22 @@ void CollectiveWriter::After(int device, int32_t position) {
 // The last device has come to the end of the run.
 void CollectiveWriter::FinishRunOfGradients(const SpmdGroup& group, Progress* at) {
   at->finished = 0;
+  if (at->pending >= 0) AwaitRun(group, at);
   const StageRun& run = group.gradients_by_end[at->reduced++];
-  if (at->pending >= 0) AwaitReductions({at->pending});
-  at->pending = Reduce("", GroupOf(run.replica, run.stage), /*scatter=*/true);
-  if (options_.overlap) return;
-  AwaitReductions({at->pending});
-  at->pending = -1;
+  at->pending = Reduce("", CopiesOn(group.devices, run.replica, run.stage), /*scatter=*/true);
+  if (!options_.overlap) AwaitRun(group, at);
+}
+
+// Once the last run of a stage is summed in all sets, sums between these go on beside what follows.
+// Replicas have lists of their own: their sums wait for the end.
+void CollectiveWriter::AwaitRun(const SpmdGroup& group, Progress* at) {
+  AwaitReductions({std::exchange(at->pending, -1)});
+  const auto run = group.gradients_by_end.begin() + static_cast<int64_t>(at->reduced) - 1;
+  const bool last = std::none_of(run + 1, group.gradients_by_end.end(),
+                                 [&](const StageRun& later) { return later.stage == run->stage; });
+  const bool apart = schedule().placement.num_replicas() > 1;
+  if (!last || !options_.step || !options_.overlap || apart) return;
+  if (--sets_left_[run->stage] == 0) ReduceBetweenSets(run->stage);
 }
 
 void CollectiveWriter::AwaitReductions(const std::vector<int32_t>& reductions) {
@@ -199,34 +225,29 @@ void CollectiveWriter::AwaitReductions(const std::vector<int32_t>& reductions) {
   }
 }
 
-// Replicas have the parts of their own groups: equal parts are summed.
-void CollectiveWriter::ReduceReplicas() {
-  const Placement& placement = schedule().placement;
-  if (placement.num_replicas() < 2) return;
-  for (int stage = 0; stage < schedule().num_stages(); ++stage) {
-    std::vector<std::vector<int>> groups;
-    for (const auto& replica : placement.groups) {
-      groups.push_back(replica[stage]);
-      std::sort(groups.back().begin(), groups.back().end());
-    }
-    for (size_t part = 0; part < groups[0].size(); ++part) {
-      std::vector<StageCopy> copies;
-      for (size_t r = 0; r < groups.size(); ++r) {
-        copies.push_back({groups[r][part], static_cast<int>(r), stage});
-      }
-      pending_[stage].push_back(Reduce("", std::move(copies), /*scatter=*/false));
-    }
+// Equal parts are summed.
+void CollectiveWriter::ReduceBetweenSets(int stage) {
+  sets_left_[stage] = 0;
+  const std::vector<std::vector<StageCopy>> sets = SetsOf(stage);
+  if (sets.size() < 2) return;
+  AwaitReductions(pending_[stage]);
+  for (size_t part = 0; part < sets[0].size(); ++part) {
+    std::vector<StageCopy> copies;
+    for (const std::vector<StageCopy>& set : sets) copies.push_back(set[part]);
+    pending_[stage].push_back(Reduce("", std::move(copies), /*scatter=*/false));
   }
 }
 
 // All devices go through the rest in one order, stage by stage.
 void CollectiveWriter::Finish() {
-  for (const Progress& at : progress_) {
-    if (at.pending >= 0) AwaitReductions({at.pending});
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (progress_[g].pending >= 0) AwaitRun(groups_[g], &progress_[g]);
   }
   if (!options_.step || own_steps_ || schedule().forward_only) return;
-  if (sharded_gradients_) ReduceReplicas();
   for (int stage = 0; stage < schedule().num_stages(); ++stage) ReduceStage(stage);
+  for (int stage = 0; stage < schedule().num_stages(); ++stage) {
+    if (sets_left_[stage] > 0) ReduceBetweenSets(stage);
+  }
   for (size_t t = 0; t < options_.ties.size(); ++t) ReduceTie(t);
   StepAll();
 }
@@ -242,7 +263,6 @@ void CollectiveWriter::SumSquares() {
 }
 
 void CollectiveWriter::StepAll() {
-  const Placement& placement = schedule().placement;
   const bool whole_values =
       options_.sharding == Sharding::kOptimizer || options_.sharding == Sharding::kGradients;
   // No member of a sum is kept waiting by another's steps.
@@ -254,13 +274,7 @@ void CollectiveWriter::StepAll() {
       AppendInstruction(p_, c.device, OpCode::kStep, c.replica, StepOf(stage), -1);
     }
     if (!whole_values) continue;
-    // Parts of the optimizer are of all copies, parts of gradients of a group.
-    std::vector<std::vector<StageCopy>> owners;
-    if (!sharded_gradients_) owners.push_back(CopiesOf({stage}));
-    for (int r = 0; sharded_gradients_ && r < placement.num_replicas(); ++r) {
-      owners.push_back(GroupOf(r, stage));
-    }
-    for (std::vector<StageCopy>& members : owners) {
+    for (std::vector<StageCopy>& members : SetsOf(stage)) {
       if (members.size() < 2) continue;
       const int32_t id = static_cast<int32_t>(p_->gathers.size());
       p_->gathers.push_back({std::move(members)});

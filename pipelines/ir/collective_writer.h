@@ -49,7 +49,7 @@ class CollectiveWriter {
     size_t awaited = 0;            // weights whose gather is over
     size_t reduced = 0;            // runs of gradients that have been reduced
     int finished = 0;              // devices at the end of the next one
-    int32_t pending = -1;          // reduction that is not awaited yet
+    int32_t pending = -1;          // reduction that is not awaited yet: of the last run
     int32_t stepped = -1;          // position of the last step in the order
   };
 
@@ -58,7 +58,8 @@ class CollectiveWriter {
   absl::Status Prepare();
   const Schedule& schedule() const { return p_->schedule; }
   std::vector<StageCopy> CopiesOf(const std::vector<int>& stages) const;
-  std::vector<StageCopy> GroupOf(int replica, int stage) const;
+  // The copies that divide what is sharded: sets that have all of it each.
+  std::vector<std::vector<StageCopy>> SetsOf(int stage) const;
   // Appends to the list of each member's device, once.
   void AppendForAll(const std::vector<StageCopy>& members, OpCode op, int32_t id);
   int32_t Reduce(std::string parameter, std::vector<StageCopy> members, bool scatter);
@@ -67,7 +68,8 @@ class CollectiveWriter {
   void CountGradient(int stage);
   void BeginGather(const SpmdGroup& group, Progress* at);
   void FinishRunOfGradients(const SpmdGroup& group, Progress* at);
-  void ReduceReplicas();
+  void AwaitRun(const SpmdGroup& group, Progress* at);
+  void ReduceBetweenSets(int stage);
   void AwaitReductions(const std::vector<int32_t>& reductions);
   void SumSquares();
   void StepAll();
@@ -84,8 +86,10 @@ class CollectiveWriter {
   std::vector<int64_t> gradients_left_;        // [stage] weight gradients to come, on all devices
   std::vector<std::vector<int32_t>> pending_;  // [stage] reductions that its step needs
   std::vector<char> reduced_;                  // [stage]
-  std::vector<char> tie_reduced_;              // [tie]
-  std::vector<char> awaited_;                  // [reduction]
+  // [stage] Sets whose last run of gradients is not summed; 0: sums between them have begun.
+  std::vector<size_t> sets_left_;
+  std::vector<char> tie_reduced_;  // [tie]
+  std::vector<char> awaited_;      // [reduction]
 };
 
 }  // namespace pipelab

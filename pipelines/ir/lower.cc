@@ -236,6 +236,12 @@ absl::Status CheckOptions(const Schedule& s, const LoweringOptions& options) {
         "--sharding=", ShardingName(options.sharding),
         ": a schedule of forwards alone has whole parameters and nothing beside them"));
   }
+  for (const auto& replica : s.placement.groups) {
+    for (const std::vector<int>& group : replica) {
+      PIPELAB_RETURN_IF_ERROR(
+          CheckShards(options.sharding, options.shards, static_cast<int64_t>(group.size())));
+    }
+  }
   if (options.norm_values < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a global norm of ", options.norm_values, " parameter values"));

@@ -1,6 +1,7 @@
 // What Lower promises, shown by an executor that shares no code with it: sends that wait for their
 // receiver never deadlock, pairs receive in the order in which they send, inputs are there, and
 // copies agree.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -169,6 +170,50 @@ TEST(Lower, KeepsStepsOfAsynchronousSchedulesInPlace) {
   replicas.order = {Actions("0F0 0B0 0S@1"), Actions("0F1 0B1 0S@1")};
   EXPECT_THAT(Lower(replicas, {}), StatusIs(absl::StatusCode::kInvalidArgument,
                                             HasSubstr("2 replicas and its own steps")));
+}
+
+// Within sets, then between the devices that have the same part.
+TEST(Lower, ShardsInSets) {
+  Schedule s = ChainOf(1, {"0F0 0B0"});
+  s.placement.groups = {{{0, 1, 2, 3}}};
+  s.placement.num_devices = 4;
+  s.order.resize(4, s.order[0]);
+  LoweringOptions options;
+  options.sharding = Sharding::kFully;
+  options.shards = 2;
+  options.norm_values = 1;
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Program p, Lower(s, options));
+  EXPECT_EQ(CheckProgram(p), "");
+  EXPECT_THAT(Words(p, 2), ElementsAre("gather 0S", "gather_wait 0S", "compute 0F0", "compute 0B0",
+                                       "release 0S", "reduce 0S", "reduce_wait 0S", "reduce 0S",
+                                       "reduce_wait 0S", "norm 0S", "norm_wait 0S", "step 0S"));
+  const auto devices = [](const std::vector<StageCopy>& members) {
+    return std::make_pair(members.at(0).device, members.at(1).device);
+  };
+  ASSERT_EQ(p.gathers.size(), 2u);
+  EXPECT_EQ(devices(p.gathers[1].members), std::make_pair(2, 3));
+  ASSERT_EQ(p.reductions.size(), 4u);
+  for (const auto& [i, of] :
+       {std::make_pair(0, std::make_pair(0, 1)), {1, {2, 3}}, {2, {0, 2}}, {3, {1, 3}}}) {
+    EXPECT_EQ(p.reductions[i].scatter, i < 2);
+    EXPECT_EQ(devices(p.reductions[i].members), of);
+  }
+  for (int d = 0; d < 4; ++d) {
+    EXPECT_EQ(ShardOf(p, {d, 0, 0}).index, d % 2);
+    EXPECT_EQ(NormShareOf(p, {d, 0, 0}).own, d < 2);
+  }
+  Program apart = p;  // the sets go their own ways
+  apart.reductions.resize(2);
+  for (std::vector<Instruction>& list : apart.instructions) {
+    list.erase(std::remove_if(list.begin(), list.end(),
+                              [](const Instruction& i) {
+                                const bool sum =
+                                    i.op == OpCode::kReduce || i.op == OpCode::kReduceWait;
+                                return sum && i.arg >= 2;
+                              }),
+               list.end());
+  }
+  EXPECT_THAT(CheckProgram(apart), HasSubstr("copies of stage 0 are not summed"));
 }
 
 // After every sum and before every step, by all devices.

@@ -1,6 +1,7 @@
 #include "pipelines/ir/program.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "glog/logging.h"
@@ -41,24 +42,37 @@ const char* OpCodeName(OpCode op) {
   LOG(FATAL) << "no such operation: " << static_cast<int>(op);
 }
 
+namespace {
+
+// The copy's of the group, where parts are of members of groups.
+std::vector<int> SharingSetOf(const Program& program, const StageCopy& copy) {
+  const auto& group = program.schedule.placement.groups[copy.replica][copy.stage];
+  for (std::vector<int>& set : SharingSets(group, program.shards)) {
+    if (std::binary_search(set.begin(), set.end(), copy.device)) return std::move(set);
+  }
+  LOG(FATAL) << "device " << copy.device << " has no copy of stage " << copy.stage;
+}
+
+}  // namespace
+
 Shard ShardOf(const Program& program, const StageCopy& copy) {
   Shard shard;
   shard.sharding = program.sharding;
   if (program.sharding == Sharding::kReplicated) return shard;
   const Placement& placement = program.schedule.placement;
   std::vector<int> devices;  // ascending, as communicators number a group's parts
-  if (program.sharding == Sharding::kOptimizer) {
+  if (program.sharding == Sharding::kOptimizer && program.shards == 0) {
     for (int r = 0; r < placement.num_replicas(); ++r) {
       const std::vector<int>& group = placement.groups[r][copy.stage];
       const bool here = std::count(group.begin(), group.end(), copy.device) > 0;
       if (here && r < copy.replica) shard.index = -1;
       devices.insert(devices.end(), group.begin(), group.end());
     }
+    std::sort(devices.begin(), devices.end());
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   } else {
-    devices = placement.groups[copy.replica][copy.stage];
+    devices = SharingSetOf(program, copy);
   }
-  std::sort(devices.begin(), devices.end());
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   shard.parts = static_cast<int>(devices.size()) * program.devices_per_member;
   shard.expert_copies = program.expert_copies;
   if (shard.index == 0) {
@@ -74,17 +88,14 @@ NormShare NormShareOf(const Program& program, const StageCopy& copy) {
            other.stage == copy.stage;
   };
   NormShare share;
-  switch (program.sharding) {
-    case Sharding::kReplicated:
-      share.own = is_copy({program.schedule.placement.groups[0][copy.stage][0], 0, copy.stage});
-      break;
-    case Sharding::kOptimizer:
-      share.own = ShardOf(program, copy).index >= 0;
-      break;
-    case Sharding::kGradients:
-    case Sharding::kFully:
-      share.own = copy.replica == 0;  // every replica's group has all parts
-      break;
+  const std::vector<int>& first = program.schedule.placement.groups[0][copy.stage];
+  if (program.sharding == Sharding::kReplicated) {
+    share.own = is_copy({first[0], 0, copy.stage});
+  } else if (program.sharding == Sharding::kOptimizer && program.shards == 0) {
+    share.own = ShardOf(program, copy).index >= 0;
+  } else {  // every set has all parts
+    const std::vector<int> set = SharingSetOf(program, copy);
+    share.own = copy.replica == 0 && set[0] == *std::min_element(first.begin(), first.end());
   }
   for (const Reduction& r : program.reductions) {
     if (!r.parameter.empty() && is_copy(r.members[0])) share.ties.push_back(r.parameter);

@@ -88,6 +88,29 @@ std::vector<StageRun> RunsOf(const Schedule& s, int device, Residency residency,
 
 }  // namespace
 
+std::vector<std::vector<int>> SharingSets(std::vector<int> group, int shards) {
+  std::sort(group.begin(), group.end());
+  if (shards == 0) return {std::move(group)};
+  std::vector<std::vector<int>> sets;
+  for (size_t first = 0; first < group.size(); first += shards) {
+    const size_t end = std::min(group.size(), first + shards);
+    sets.emplace_back(group.begin() + first, group.begin() + end);
+  }
+  return sets;
+}
+
+absl::Status CheckShards(Sharding sharding, int shards, int64_t copies) {
+  if (shards == 0) return absl::OkStatus();
+  const auto error = [&](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat("shards=", shards, ": ", why...));
+  };
+  if (sharding == Sharding::kReplicated) {
+    return error("nothing is sharded; give sharding=optimizer, gradients or fully too");
+  }
+  if (shards >= 2 && copies % shards == 0) return absl::OkStatus();
+  return error("must be at least 2 and divide the ", copies, " data-parallel copies");
+}
+
 const char* ShardingName(Sharding sharding) {
   switch (sharding) {
     case Sharding::kReplicated:

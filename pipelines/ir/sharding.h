@@ -11,19 +11,21 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "pipelines/ir/schedule.h"
 
 namespace pipelab {
 
-// What of a stage's untied parameters is cut into parts, one a device, instead of kept by each
+// What of a stage's untied parameters is cut into parts, one per device, instead of kept by each
 // (Rajbhandari et al., "ZeRO", SC 2020; Zhao et al., "PyTorch FSDP", VLDB 2023). Tied parameters,
 // of which other stages have copies, are always whole.
 enum class Sharding : uint8_t {
   kReplicated,  // nothing: gradients are all-reduced
   // the optimizer's state (ZeRO-1). Gradients are reduce-scattered, each device steps its part, and
-  // the new values are all-gathered. Parts are of all copies: group members and replicas.
+  // the new values are all-gathered. Parts are of all copies, group members and replicas, or of the
+  // members of a set (SharingSets).
   kOptimizer,
   kGradients,  // also gradients (ZeRO-2), among the members of a group
   kFully,      // also values (ZeRO-3, FSDP), among the members of a group
@@ -38,6 +40,14 @@ const char* ShardingName(Sharding sharding);  // "replicated", "optimizer", "gra
 // InvalidArgument that names the option and lists the names.
 absl::StatusOr<Sharding> ParseSharding(absl::string_view name,
                                        absl::string_view option = "--sharding");
+
+// The devices of a stage's group, ascending, in sets of `shards` that follow one another: a set
+// divides what is sharded, and each set has all of it. Gradients are summed within sets, then parts
+// between those that have the same (hybrid sharding: Zhao et al. 2023, section 3.2.2). 0: one set.
+// Divides the group.
+std::vector<std::vector<int>> SharingSets(std::vector<int> group, int shards);
+// InvalidArgument naming the key where sets of so many cannot shard a group of `copies`.
+absl::Status CheckShards(Sharding sharding, int shards, int64_t copies);
 
 // How long what is put together stays, where gradients or values are sharded. A device's actions
 // fall into three passes: forward (F), backward (B, I, R), weight gradient (W). It keeps the

@@ -75,9 +75,7 @@ std::vector<SpmdGroup> MakeSpmdGroups(const Schedule& s, const LoweringOptions& 
       const int first = devices[0];
       if (devices.size() < 2 || placed[first]) continue;
       for (int d : devices) placed[d] = true;
-      SpmdGroup& group = groups.emplace_back();
-      group.devices = devices;
-      std::sort(group.devices.begin(), group.devices.end());
+      SpmdGroup group;
       if (options.sharding == Sharding::kFully) {
         group.weights = WeightRuns(s, first, options.residency);
         if (options.overlap) group.weights = JoinForPrefetch(std::move(group.weights));
@@ -88,10 +86,14 @@ std::vector<SpmdGroup> MakeSpmdGroups(const Schedule& s, const LoweringOptions& 
             group.weights_by_end.begin(), group.weights_by_end.end(),
             [&](int32_t a, int32_t b) { return group.weights[a].end < group.weights[b].end; });
       }
-      if (options.sharding == Sharding::kFully || options.sharding == Sharding::kGradients) {
+      if (ShardsGradients(options.sharding)) {
         group.gradients_by_end = GradientRuns(s, first, options.residency);
         std::sort(group.gradients_by_end.begin(), group.gradients_by_end.end(),
                   [](const StageRun& a, const StageRun& b) { return a.end < b.end; });
+      }
+      for (std::vector<int>& set : SharingSets(devices, options.shards)) {
+        groups.push_back(group);
+        groups.back().devices = std::move(set);
       }
     }
   }

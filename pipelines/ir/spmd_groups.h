@@ -15,6 +15,7 @@
 
 namespace pipelab {
 
+// One of their sharing sets (ir/sharding.h).
 struct SpmdGroup {
   std::vector<int> devices;                // two or more, ascending
   std::vector<StageRun> weights;           // where values are sharded

@@ -146,15 +146,15 @@ TEST(Executor, CallsEqualSerial) {
   }
 }
 
-// Groups of two and three (parts of the three parameters are ragged), every sharding, reductions at
+// Groups of two, three and twice two (parts of the three parameters are ragged), every sharding, reductions at
 // the end and eager, gathers ahead or not; transports with buffers and without, where collectives
 // block their caller.
 TEST(Executor, ShardedStagesEqualSerial) {
   int programs = 0;
   for (const Scheme& scheme : Catalog()) {
-    for (int data_parallel : {1, 2, 3}) {
+    for (int data_parallel : {1, 2, 3, 4}) {
       SchemeParams params;
-      params.devices = data_parallel == 3 ? 2 : 4;
+      params.devices = data_parallel > 2 ? 2 : 4;
       params.micro_batches = 4;
       params.data_parallel = data_parallel;
       params.recompute = data_parallel == 3;
@@ -166,6 +166,8 @@ TEST(Executor, ShardedStagesEqualSerial) {
           LoweringOptions lowering;
           lowering.ties = {{"e", {0, schedule->num_stages() - 1}}};
           lowering.sharding = sharding;
+          const bool sets = data_parallel == 4 && sharding != Sharding::kReplicated;
+          lowering.shards = sets ? 2 : 0;
           lowering.eager_reductions = hard;
           lowering.overlap = hard;
           lowering.norm_values = hard ? schedule->num_stages() + 1 : 0;
@@ -179,7 +181,7 @@ TEST(Executor, ShardedStagesEqualSerial) {
       }
     }
   }
-  EXPECT_GT(programs, 300);
+  EXPECT_GT(programs, 400);
 }
 
 TEST(Executor, WithoutTraceOnlyTotals) {

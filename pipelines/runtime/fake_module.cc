@@ -266,7 +266,7 @@ absl::Status FakeStage::Step(const Action& a) {
 
 absl::StatusOr<Tensor> FakeStage::Gradients(absl::string_view parameter) {
   if (parameter.empty()) {
-    return sharded_gradients() ? part_gradient_ : gradient_.Rows(0, config_.width);
+    return config_.shard.parts > 1 ? part_gradient_ : gradient_.Rows(0, config_.width);
   }
   if (parameter == config_.tied) return tied_gradient_;
   return absl::NotFoundError(absl::StrCat("stage ", config_.stage, " has no ", parameter));

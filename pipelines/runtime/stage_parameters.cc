@@ -105,7 +105,7 @@ void StageParameters::Fold() {
 absl::StatusOr<Tensor> StageParameters::Gradients(absl::string_view tie) {
   Fold();
   if (tie.empty()) {
-    return sharded_gradients() ? part_of_gradients_ : gradients_.own.Rows(0, own_size_);
+    return sharded() ? part_of_gradients_ : gradients_.own.Rows(0, own_size_);
   }
   const auto it = region_of_value_.find(std::string(tie));
   if (it == region_of_value_.end() || !regions_[it->second].shared) {

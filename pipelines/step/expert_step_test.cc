@@ -61,6 +61,16 @@ TEST_F(ExpertStepTest, ExpertsAreSummedByThoseThatHaveThem) {
     c.sharding = Sharding::kOptimizer;
     EXPECT_EQ(Evaluate(c).devices[0].peak_state,
               Bytes(2 * (others + experts) + 2 * (others / 8 + experts / (8 / e))));
+    if (e == 8) continue;
+    // Sets of 4: their sums and gathers, and sums of a part between the two.
+    c.shards = 4;
+    const StepPrediction sets = Evaluate(c);
+    const int64_t of_others = others / 4, of_experts = experts / (4 / e);
+    EXPECT_EQ(sets.devices[0].peak_state,
+              Bytes(2 * (others + experts) + 2 * (of_others + of_experts)));
+    EXPECT_EQ(sets.devices[0].collective, RingTraffic(Bytes(others), 4, true) +
+                                              RingTraffic(Bytes(experts), 4 / e, true) +
+                                              RingTraffic(Bytes(of_others + of_experts), 2, true));
   }
 }
 
@@ -72,7 +82,9 @@ TEST_F(ExpertStepTest, TwoCopiesStandForAll) {
        {"1f1b:P=2,T=2,D=8,M=4,E=4", "1f1b:P=2,T=2,D=8,M=4,E=8,sharding=optimizer",
         "1f1b:P=2,D=4,C=2,M=4,E=8,sharding=optimizer", "zb_h1:P=2,D=8,M=4,E=2,ranks=tp-pp-dp",
         "1f1b:P=2,T=2,D=4,M=4,E=4,sequence,whole_experts,sharding=gradients",
-        "breadth_first:P=2,D=8,V=2,M=4,E=4,sharding=fully", "1f1b:P=2,D=6,M=2,E=2"}) {
+        "breadth_first:P=2,D=8,V=2,M=4,E=4,sharding=fully",
+        "breadth_first:P=2,D=8,V=2,M=4,E=2,sharding=fully,shards=4",
+        "1f1b:P=2,D=16,M=4,E=4,sharding=optimizer,shards=4", "1f1b:P=2,D=6,M=2,E=2"}) {
     const StepConfig c = Config(text);
     SCOPED_TRACE(text);
     const StepPrediction two = Evaluate(c);
@@ -105,6 +117,8 @@ TEST_F(ExpertStepTest, Refusals) {
   EXPECT_THAT(message("1f1b:P=2,D=4,E=3"), HasSubstr("E=3: must divide the 8 experts of layer"));
   EXPECT_THAT(message("1f1b:P=2,D=2,E=4"),
               HasSubstr("E=4: must divide the 2 devices of C x D; the nearest that does is 2"));
+  EXPECT_THAT(message("1f1b:P=2,D=8,E=4,sharding=fully,shards=2"),
+              HasSubstr("shards=2: must be a multiple of the 4 copies with different experts"));
   EXPECT_THAT(message("1f1b:P=2,T=2,D=2,E=4,whole_experts"), HasSubstr("sequence parallelism"));
   EXPECT_EQ(message("1f1b:P=2,T=2,D=2,E=4,sequence,whole_experts"), "");
 }

@@ -1,5 +1,6 @@
 // Hybrid sharding: state divided within groups of data-parallel copies, the same in each group.
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -58,24 +59,62 @@ TEST_F(ShardsTest, MemoryIsThatOfOneGroup) {
   }
 }
 
-// Sums within a group of one node, then of the parts over the nodes' cards; gathers stay in a node.
+// Sums within a set of one node, then of the parts over the nodes' cards; gathers stay in a node.
 TEST_F(ShardsTest, SumsHaveTwoLevels) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Step step, BuildStep(on_, Config(32, 8)));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const Step node, BuildStep(on_, Config(8, 0)));
-  const std::vector<int> devices = {0, 1};  // two stand for all
   const Bytes bytes(int64_t{1} << 30);
-  const auto time = [&](const Step& s, Collective kind) {
-    return CollectiveTime(s.costs, kind, devices, bytes);
-  };
-  EXPECT_EQ(time(step, Collective::kAllGather), time(node, Collective::kAllGather));
+  // Two devices stand for a set, and two sets for all.
+  for (const Collective kind : {Collective::kAllGather, Collective::kReduceScatter}) {
+    for (const std::vector<int>& set : {std::vector<int>{0, 1}, {2, 3}}) {
+      EXPECT_EQ(CollectiveTime(step.costs, kind, set, bytes),
+                CollectiveTime(node.costs, kind, {0, 1}, bytes));
+    }
+  }
   // Bytes are counted with 4 a number and travel with 2.
-  const PathCost across = RingStep(cluster_, {4, 8});
-  const Nanoseconds more =
-      RingTime(across, 4, Collective::kAllReduce, Bytes(bytes.value() / 8 / 2)) +
+  const Nanoseconds between =
+      RingTime(RingStep(cluster_, {4, 8}), 4, Collective::kAllReduce, Bytes(bytes.value() / 2)) +
       cluster_.device.collective_overhead->value;
-  for (const Collective kind : {Collective::kReduceScatter, Collective::kAllReduce}) {
-    EXPECT_NEAR(static_cast<double>(time(step, kind).value()),
-                static_cast<double>((time(node, kind) + more).value()), 2);
+  for (const std::vector<int>& place : {std::vector<int>{0, 2}, {1, 3}}) {
+    EXPECT_NEAR(static_cast<double>(
+                    CollectiveTime(step.costs, Collective::kAllReduce, place, bytes).value()),
+                static_cast<double>(between.value()), 2);
+  }
+}
+
+// What a device sends to its likes in the other sets is part of its traffic.
+TEST_F(ShardsTest, TrafficHasTheSumsBetweenSets) {
+  for (const Sharding s : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+    const StepPrediction one = Of(Config(8, 0, s));
+    const int64_t values = one.step.costs.stages[0].memory.gradients.value() / 4;
+    const Bytes part(4 * ((values + 7) / 8));
+    for (const int sets : {2, 3, 4}) {
+      EXPECT_EQ(Of(Config(8 * sets, 8, s)).devices[0].collective - one.devices[0].collective,
+                RingTraffic(part, sets, /*all_reduce=*/true));
+    }
+  }
+}
+
+// All ways to fold copies have one price, that of a device for each.
+TEST_F(ShardsTest, FoldedCopiesHaveThePriceOfAll) {
+  StepModel every = on_;
+  every.fold_data = false;
+  for (const Sharding s : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+    for (const auto& [data, shards] :
+         {std::make_tuple(8, 2), {8, 4}, {8, 8}, {12, 4}, {12, 3}, {9, 3}}) {
+      for (const char* scheme : {"1f1b", "interleaved", "chimera"}) {
+        StepConfig c = Config(data, shards, s);
+        c.scheme = scheme;
+        c.pipeline = 2;
+        SCOPED_TRACE(c.ToString());
+        const StepPrediction folded = Of(c);
+        PIPELAB_ASSERT_OK_AND_ASSIGN(const StepPrediction all, PredictStep(every, c));
+        EXPECT_EQ(all.step_time, folded.step_time);
+        EXPECT_EQ(all.largest_device, folded.largest_device);
+        EXPECT_EQ(all.devices[0].collective, folded.devices[0].collective);
+        EXPECT_EQ(all.devices[1].collective, folded.devices[1].collective);
+      }
+    }
   }
 }
 

@@ -24,21 +24,6 @@
 namespace pipelab {
 namespace {
 
-absl::Status CheckShards(const StepConfig& c) {
-  if (c.shards == 0) return absl::OkStatus();
-  const auto error = [&](const auto&... why) {
-    return absl::InvalidArgumentError(absl::StrCat("shards=", c.shards, ": ", why...));
-  };
-  if (c.sharding == Sharding::kReplicated) {
-    return error("nothing is sharded; give sharding=optimizer, gradients or fully too");
-  }
-  if (c.experts > 1) return error("not with experts over several devices; leave out E");
-  if (c.shards < 2 || c.copies() % c.shards != 0) {
-    return error("must be at least 2 and divide the ", c.copies(), " data-parallel copies");
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
   for (const auto& [key, value] : {std::make_pair("P", c.pipeline), std::make_pair("T", c.tensor),
                                    std::make_pair("C", c.context), std::make_pair("D", c.data)}) {
@@ -46,10 +31,15 @@ absl::Status CheckDevices(const StepModel& model, const StepConfig& c) {
       return absl::InvalidArgumentError(absl::StrCat(key, "=", value, ": must be at least 1"));
     }
   }
-  PIPELAB_RETURN_IF_ERROR(CheckShards(c));
+  PIPELAB_RETURN_IF_ERROR(CheckShards(c.sharding, c.shards, c.copies()));
   PIPELAB_RETURN_IF_ERROR(CheckTensorParallel(model.model->graph, c.split(), "T", "sequence"));
   PIPELAB_RETURN_IF_ERROR(CheckContextParallel(model.model->graph, c.split(), "C"));
   PIPELAB_RETURN_IF_ERROR(CheckExpertParallel(model.model->graph, c.split(), c.copies(), "E"));
+  if (const int64_t experts = c.split().expert_copies(); c.shards % experts != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("shards=", c.shards,
+                                                   ": must be a multiple of the ", experts,
+                                                   " copies with different experts"));
+  }
   if (model.cluster == nullptr || c.devices() <= model.cluster->max_devices()) {
     return absl::OkStatus();
   }
@@ -87,6 +77,17 @@ void AddEmptyEdges(size_t edges, CostTable* costs) {
   for (SliceCosts& slice : costs->slices) slice.edge_bytes.resize(edges);
 }
 
+// Copies meet within their passes, as many as there are.
+bool HasBatchNorms(const StepModel& model) {
+  const std::vector<LayerSpec>& layers = model.model->graph.layers;
+  return std::any_of(layers.begin(), layers.end(), HasBatchNorm);
+}
+
+// Devices of the program for so many copies that do the same.
+int Folded(const StepModel& model, int copies) {
+  return model.fold_data && copies % 2 == 0 && !HasBatchNorms(model) ? 2 : copies;
+}
+
 // One sample through everything, with room for what else a step does and for slow networks.
 double MostOfASample(const StepModel& model) {
   const absl::optional<Machine> machine = model.machine();
@@ -112,12 +113,6 @@ double MostOfASample(const StepModel& model) {
     }
   }
   return std::max(nanoseconds, bytes);
-}
-
-// Copies meet within their passes, as many as there are.
-bool HasBatchNorms(const StepModel& model) {
-  const std::vector<LayerSpec>& layers = model.model->graph.layers;
-  return std::any_of(layers.begin(), layers.end(), HasBatchNorm);
 }
 
 bool IsEven(const Schedule& schedule) {
@@ -178,6 +173,7 @@ RankGrid GridOfStep(const StepModel& model, const StepConfig& c, int members,
   grid.experts = c.split().expert_copies();
   grid.order = c.ranks;
   grid.members = members;
+  if (c.shards > 0) grid.set_members = Folded(model, c.shards);
   grid.divided_messages = c.divided_messages();
   grid.largest_message = largest_message;
   grid.message_calls = (c.execution & kGroupedCalls) != 0;
@@ -204,13 +200,13 @@ absl::StatusOr<std::vector<int64_t>> ChooseSlices(const ModelGraph& graph, const
 }
 
 int MembersOf(const StepModel& model, const StepConfig& c) {
-  const bool fold = model.fold_data && c.sharing() % 2 == 0 && !HasBatchNorms(model);
-  return fold ? 2 : c.sharing();
+  return Folded(model, c.sharing()) * Folded(model, c.copies() / c.sharing());
 }
 
 LoweringOptions LoweringOf(const StepConfig& c) {
   LoweringOptions lowering;
   lowering.sharding = c.sharding;
+  lowering.shards = c.shards;
   lowering.expert_copies = static_cast<int>(c.split().expert_copies());
   lowering.residency = c.residency;
   lowering.overlap = c.overlap_data && ShardsGradients(c.sharding);
@@ -239,7 +235,8 @@ absl::StatusOr<Step> AssembleStep(StepParts parts) {
   step.costs.divided_messages = c.divided_messages();
   if (lowering.ties.empty()) lowering.ties = StageTies(model.model->graph, *parts.partition);
   PIPELAB_ASSIGN_OR_RETURN(step.program, Lower(std::move(parts.schedule), lowering));
-  step.program.devices_per_member = c.sharing() / parts.members;
+  step.program.devices_per_member =
+      lowering.shards > 0 && c.shards > 0 ? c.shards / lowering.shards : c.copies() / parts.members;
   AddEmptyEdges(step.program.schedule.stages.edges.size(), &step.costs);
   if (model.cluster != nullptr) {
     step.device_memory = model.cluster->device.memory.value;
@@ -286,6 +283,7 @@ absl::StatusOr<Step> BuildStep(StepCache* cache, const StepConfig& config) {
   if (alike) parts.costs = stages.costs;
   parts.micro_batch_size = c.micro_batch_size * parts.members;
   parts.lowering = LoweringOf(c);
+  if (parts.lowering.shards > 0) parts.lowering.shards = Folded(model, c.shards);
   parts.lowering.ties = *stages.ties;
   if ((c.execution & kStepChecks) != 0) {
     parts.lowering.norm_values = 1;

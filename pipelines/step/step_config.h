@@ -16,9 +16,9 @@
 //   V               virtual stages: stages that a device holds of one pipeline (0: the scheme's)
 //   b, M            samples of a micro-batch of one copy, micro-batches of a step (1)
 //   sharding        replicated, optimizer (ZeRO-1), gradients (ZeRO-2), fully (ZeRO-3, FSDP)
-//   shards          ranks that divide what is sharded, with D C / shards groups that have the same
-//                   (hybrid sharding, Zhao et al. 2023); gradients are summed within a group, then
-//                   their parts between groups (0: all)
+//   shards          ranks that divide what is sharded, with D C / shards sets that have the same
+//                   (hybrid sharding, Zhao et al. 2023); gradients are summed within a set, then
+//                   their parts between sets (0: all)
 //   recompute       none, selective (attention's core), full, blocks
 //   rebuilt         how many blocks of each stage recompute=blocks rebuilds, the first ones (0: all)
 //   sequence        sequence parallelism within tensor-parallel groups
