@@ -161,6 +161,23 @@ TEST_F(MpiTrainingTest, Sharded) {
   }
 }
 
+// Two sets of two: sums within a set, then between the sets.
+TEST_F(MpiTrainingTest, ShardedInSets) {
+  for (const Sharding sharding : {Sharding::kOptimizer, Sharding::kGradients, Sharding::kFully}) {
+    for (const auto& [scheme, devices] :
+         {std::make_tuple("1f1b", 1), std::make_tuple("interleaved", 2),
+          std::make_tuple("chimera", 2)}) {
+      TrainingOptions options = SmallTraining(scheme, devices, 8);
+      options.sizes.data_parallel = options.micro_batch_size = 4;
+      options.lowering.sharding = sharding;
+      options.lowering.shards = 2;
+      options.lowering.eager_reductions = options.lowering.overlap = true;
+      options.optimizer.clip_norm = 0.5;
+      ExpectEqual(options);
+    }
+  }
+}
+
 TEST_F(MpiTrainingTest, TiedAndClipped) {
   graph_ = SmallGpt(/*tied=*/true);
   for (const char* scheme : {"1f1b", "chimera", "zb_h1"}) {
