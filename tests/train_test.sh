@@ -119,6 +119,12 @@ check "fewer steps than were done" refused 2 "has done 4 already" --resume="$wor
 check "unknown scheme" refused 2 "--scheme=zigzag" --scheme=zigzag
 check "unknown scheme to compare" refused 2 "--compare_schemes=zigzag" --compare_steps=1 --compare_schemes=zigzag
 check "more stages than layers" refused 2 "stages" --scheme=1f1b --devices=900
+check "copies that do not divide" refused 2 "--data_parallel=3: must be at least 1 and divide the 4 samples" \
+  --data_parallel=3 --micro_batch_size=4
+check "copies that share in sets" run sets --scheme=1f1b --devices=1 --data_parallel=4 --micro_batch_size=4 \
+  --sharding=fully --shards=2 --steps=2
+check "sets that do not divide" refused 2 "shards=3: must be at least 2 and divide the 4" \
+  --data_parallel=4 --micro_batch_size=4 --sharding=fully --shards=3
 check "no steps" refused 2 "--steps=0" --steps=0
 check "no samples" refused 2 "--micro_batch_size=0" --micro_batch_size=0
 check "a learning rate that is no number" refused 2 "--learning_rate=nan" --learning_rate=nan

@@ -12,6 +12,7 @@
 #include "experiments/optimizer_flags.h"
 #include "experiments/option_checks.h"
 #include "pipelines/cost/model_partition.h"
+#include "pipelines/ir/sharding.h"
 #include "pipelines/schedules/catalog.h"
 #include "tools/base/file.h"
 #include "tools/base/status_macros.h"
@@ -20,6 +21,11 @@ ABSL_FLAG(std::string, scheme, "1f1b", "scheme that trains");
 ABSL_FLAG(int, devices, 4, "pipeline devices; schemes of parallel branches have one per stage");
 ABSL_FLAG(int, micro_batches, 4, "micro-batches per step");
 ABSL_FLAG(int64_t, micro_batch_size, 16, "samples per micro-batch");
+ABSL_FLAG(int, data_parallel, 1, "copies of each pipeline device, which divide a micro-batch");
+ABSL_FLAG(std::string, sharding, "replicated",
+          "what they shard: replicated (nothing), optimizer, gradients, fully");
+ABSL_FLAG(int, shards, 0,
+          "copies of a set that divides what is sharded, sets having the same; 0: all");
 ABSL_FLAG(int64_t, steps, 500, "training steps");
 ABSL_FLAG(int64_t, evaluate_every, 0,
           "steps between points of the held-out curve; 0: a twentieth of the steps");
@@ -55,6 +61,12 @@ int64_t DefaultSteps(const Study& study) {
 absl::Status CheckFlags(const TrainSettings& s) {
   PIPELAB_RETURN_IF_ERROR(CheckRange("--steps", s.steps, 1, kMostSteps));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--micro_batch_size", s.samples, 1, kMostSamples));
+  if (s.data_parallel < 1 || s.samples % s.data_parallel != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("--data_parallel=", s.data_parallel,
+                                                   ": must be at least 1 and divide the ",
+                                                   s.samples, " samples of --micro_batch_size"));
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckShards(s.sharding, s.shards, s.data_parallel));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--micro_batches", s.micro_batches, 1, kMostMicroBatches));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--evaluate_every", s.evaluate_every, 0, kMostSteps));
   PIPELAB_RETURN_IF_ERROR(CheckRange("--checkpoint_every", s.checkpoint_every, 0, kMostSteps));
@@ -78,6 +90,9 @@ absl::StatusOr<TrainSettings> SettingsFromFlags(const Study& study, absl::string
   s.devices = absl::GetFlag(FLAGS_devices);
   s.micro_batches = absl::GetFlag(FLAGS_micro_batches);
   s.samples = absl::GetFlag(FLAGS_micro_batch_size);
+  s.data_parallel = absl::GetFlag(FLAGS_data_parallel);
+  PIPELAB_ASSIGN_OR_RETURN(s.sharding, ParseSharding(absl::GetFlag(FLAGS_sharding)));
+  s.shards = absl::GetFlag(FLAGS_shards);
   s.steps = absl::GetFlag(FLAGS_steps);
   s.evaluate_every = absl::GetFlag(FLAGS_evaluate_every);
   s.seed = absl::GetFlag(FLAGS_seed);
@@ -116,7 +131,10 @@ TrainingOptions TrainingOptionsOf(const TrainSettings& settings, const StudyPart
   options.scheme = settings.scheme;
   options.sizes.devices = settings.devices;
   options.sizes.micro_batches = settings.micro_batches;
+  options.sizes.data_parallel = settings.data_parallel;
   options.micro_batch_size = settings.samples;
+  options.lowering.sharding = settings.sharding;
+  options.lowering.shards = settings.shards;
   options.layout = settings.layout;
   options.local_heads = settings.local_heads;
   if (TakesBranches(settings, part)) {

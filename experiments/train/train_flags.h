@@ -17,6 +17,7 @@
 #include "experiments/train/study.h"
 #include "models/layers/optimizer.h"
 #include "models/zoo/local_heads.h"
+#include "pipelines/ir/sharding.h"
 #include "pipelines/runtime/training.h"
 
 namespace pipelab {
@@ -26,7 +27,10 @@ struct TrainSettings {
   std::string scheme;
   int devices = 1;
   int micro_batches = 1;
-  int64_t samples = 1;  // of a micro-batch
+  int64_t samples = 1;    // of a micro-batch
+  int data_parallel = 1;  // copies that divide it
+  Sharding sharding = Sharding::kReplicated;
+  int shards = 0;
   int64_t steps = 1;
   int64_t evaluate_every = 1;  // steps between points of the held-out curve
   uint64_t seed = 1;
