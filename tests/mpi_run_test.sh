@@ -215,6 +215,7 @@ check no_checkpoint no_checkpoint
 check no_folder refused "rank 0 of 4: --checkpoint=/proc/x" of 4 "$pipelab" run 1f1b --devices=4 \
   --checkpoint=/proc/x/a.safetensors
 check sharded same breadth_first --devices=2 --micro_batches=8 --data_parallel=2 --sharding=fully --steps=3
+check sharded_in_sets same 1f1b:P=1,D=4,M=4,sharding=fully,shards=2 --steps=3
 check tensor_parallel same 1f1b --devices=2 --micro_batches=4 --tensor_parallel=2 --sequence_parallel --steps=3
 check context_parallel same 1f1b --devices=2 --micro_batches=4 --context_parallel=2 --steps=3
 check three_processes three_processes

@@ -248,6 +248,13 @@ absl::Status NothingFits(const StepModel& model, const SearchRequest& search,
   }
   if (refusals.scheme > 0)
     return absl::NotFoundError(absl::StrCat(what, ": ", refusals.scheme_reason));
+  if (refusals.accept > 0) {
+    const bool pipelines = std::all_of(search.methods.begin(), search.methods.end(),
+                                       [](const SearchMethod& m) { return m.pipeline; });
+    return absl::NotFoundError(absl::StrCat(
+        what, ": of the ", refusals.accept, " that these methods have, none is as --fixed asks",
+        pipelines ? "; their pipelines have at least 2 devices" : ""));
+  }
   if (refusals.batch > 0) {
     return absl::NotFoundError(absl::StrCat(
         what, ": the batch is not a multiple of the data-parallel degree of any grid; --batch=",

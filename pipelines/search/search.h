@@ -86,6 +86,7 @@ struct SearchRefusals {
   std::string nearest;        // that one
   int64_t tensor = 0;         // T divides no heads, or is beyond a node
   int64_t batch = 0;          // the batch is not a multiple of the data-parallel degree
+  int64_t accept = 0;         // not what SearchRequest::accept takes; not looked at
   int64_t scheme = 0;         // refused by the scheme: too few micro-batches, layers, ...
   std::string scheme_reason;  // of the last
 };

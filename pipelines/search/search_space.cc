@@ -162,7 +162,10 @@ class SearchSpace {
         continue;  // nothing to shard: the same as replicated
       }
       c.sharding = sharding;
-      if (search_.accept && !search_.accept(c)) continue;
+      if (search_.accept && !search_.accept(c)) {
+        ++refusals_.accept;
+        continue;
+      }
       ++refusals_.considered;
       PIPELAB_RETURN_IF_ERROR(look_(c));
     }
