@@ -10,6 +10,7 @@
 #include "models/zoo/layer_groups.h"
 #include "models/zoo/local_heads.h"
 #include "models/zoo/resnet.h"
+#include "pipelines/analysis/analysis.h"
 #include "pipelines/cost/cost_table.h"
 #include "pipelines/ir/program.h"
 #include "pipelines/ir/schedule.h"
@@ -77,14 +78,9 @@ absl::StatusOr<std::vector<Pace>> PricedPaces(const ClusterSpec& cluster) {
     PIPELAB_ASSIGN_OR_RETURN(const Trace trace, Simulate(program, costs));
     pace.step = trace.makespan;
     pace.stale = Lateness(program.schedule);
-    Nanoseconds busy;
-    for (const DeviceTrace& device : trace.devices) {
-      for (const Span& s : device.spans) {
-        const bool works = s.op == OpCode::kCompute || s.op == OpCode::kStep;
-        if (works) busy += Nanoseconds(s.end_ns - s.begin_ns);
-      }
-    }
-    pace.idle = 1 - busy / trace.makespan / kMethodDevices;
+    PIPELAB_ASSIGN_OR_RETURN(const TraceAnalysis analysis, Analyze(trace));
+    const Breakdown& wall = analysis.overall.wall;
+    pace.idle = 1 - (wall.compute + wall.optimizer) / trace.makespan / kMethodDevices;
   }
   return paces;
 }
