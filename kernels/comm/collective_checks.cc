@@ -1,6 +1,7 @@
 #include "kernels/comm/collective_checks.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -78,6 +79,10 @@ absl::Status CheckExchange(const Tensor& data, absl::Span<const int64_t> to, con
   return absl::InvalidArgumentError(absl::StrCat("rank ", rank, " sends itself ", to[me], " ",
                                                  DataTypeName(data.type()), " and takes ", from[me],
                                                  " ", DataTypeName(result.type())));
+}
+
+int64_t PartBegin(absl::Span<const int64_t> parts, int i) {
+  return std::accumulate(parts.begin(), parts.begin() + i, int64_t{0});
 }
 
 absl::Status WrongPart(int rank, int64_t sent, int64_t taken) {

@@ -33,6 +33,8 @@ absl::Status CheckRoot(int root, absl::Span<const int> group);
 // Unless `rank` has a part for each member and from each, its own of one size, which fit.
 absl::Status CheckExchange(const Tensor& data, absl::Span<const int64_t> to, const Tensor& result,
                            absl::Span<const int64_t> from, absl::Span<const int> group, int rank);
+// Elements of an all-to-all's tensor before the part of member i.
+int64_t PartBegin(absl::Span<const int64_t> parts, int i);
 // DataLoss: "rank 1 sent 8 bytes to a collective that takes 4".
 absl::Status WrongPart(int rank, int64_t sent, int64_t taken);
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -163,7 +162,7 @@ void CollectiveCall::TakeParts() {
   char* place = static_cast<char*>(result_.data());
   for (int i = 0; i < group_.size(); ++i) {
     const Contribution& c = meeting_->members[i];
-    const int64_t before = std::accumulate(c.to.begin(), c.to.begin() + me_, int64_t{0});
+    const int64_t before = PartBegin(c.to, me_);
     CopyBytes(world_.device(rank_), static_cast<const char*>(c.tensor.data()) + before * width,
               place, from_[i] * width);
     place += from_[i] * width;

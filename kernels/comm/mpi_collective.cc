@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -66,7 +65,7 @@ MpiCollective::Range MpiCollective::Chunk(int i) const {
 
 MpiCollective::Range MpiCollective::PartOf(const std::vector<int64_t>& parts, int i,
                                            DataType type) {
-  const int64_t before = std::accumulate(parts.begin(), parts.begin() + i, int64_t{0});
+  const int64_t before = PartBegin(parts, i);
   return {before * SizeOf(type), (before + parts[i]) * SizeOf(type)};
 }
 

@@ -1,7 +1,6 @@
 #include "kernels/comm/nccl_collective.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/types/span.h"
@@ -185,7 +184,7 @@ absl::Status NcclCollective::AllGather(absl::Duration limit) {
 absl::Status NcclCollective::AllToAll(absl::Duration limit) {
   const int64_t width = SizeOf(data_.type());
   const auto at = [](const Tensor& tensor, const std::vector<int64_t>& parts, int i) {
-    return At(tensor, std::accumulate(parts.begin(), parts.begin() + i, int64_t{0}));
+    return At(tensor, PartBegin(parts, i));
   };
   PIPELAB_RETURN_IF_ERROR(Exchange([&](int i) {
     return Transfer{at(data_, to_, i), to_[i] * width, at(result_, from_, i), from_[i] * width};
