@@ -36,7 +36,6 @@ class ConfigReader {
     return c;
   }
 
-  // Limits of the groups that a token's experts come from change no cost.
   absl::StatusOr<GptConfig> DeepSeekV3() {
     GptConfig c = LlamaConfig(1, 1, 1, 1, 1, 1);
     PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
@@ -55,6 +54,7 @@ class ConfigReader {
       return file_.Error("attention_bias", "true: no latent attention has biases; must be false");
     }
     PIPELAB_RETURN_IF_ERROR(TakeExperts("n_routed_experts", &c));
+    PIPELAB_RETURN_IF_ERROR(TakeGroups(&c));
     c.experts.sigmoid = true;
     PIPELAB_ASSIGN_OR_RETURN(c.experts.shared, SizeOrNone("n_shared_experts", 1 << 12));
     PIPELAB_ASSIGN_OR_RETURN(c.experts.normalized, Flag("norm_topk_prob", true));
@@ -69,7 +69,7 @@ class ConfigReader {
     return file_.Error("moe_layer_freq", step, ": blocks without experts; must be 1");
   }
 
-  // Where the file says "gelu" it is erf's, at the cost of the tanh form, which layers here have.
+  // Where the file says "gelu", or nothing, it is erf's.
   absl::StatusOr<VitConfig> Vit() {
     VitConfig c;
     c.class_token = true;
@@ -82,6 +82,7 @@ class ConfigReader {
     PIPELAB_ASSIGN_OR_RETURN(c.patch, Size("patch_size", c.side));
     PIPELAB_ASSIGN_OR_RETURN(c.channels, Size("num_channels", kMostHidden, 3));
     PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"gelu", "gelu_new", "gelu_pytorch_tanh"}));
+    c.exact_gelu = !file_.HasValue("hidden_act") || file_.String("hidden_act").value() == "gelu";
     PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("qkv_bias", true));
     if (!biases) return file_.Error("qkv_bias", "false: no layer has it; must be true");
     if (c.side % c.patch != 0) {
@@ -226,6 +227,19 @@ class ConfigReader {
     }
     if (c->biases == Biases::kNone) return absl::OkStatus();
     return file_.Error("attention_bias", "true: no experts have biases; must be false");
+  }
+
+  // A token's experts are of some groups; of all where the file says nothing.
+  absl::Status TakeGroups(GptConfig* c) const {
+    ExpertChoice groups = c->experts;
+    PIPELAB_ASSIGN_OR_RETURN(groups.nodes, Size("n_group", 1 << 12, 1));
+    PIPELAB_ASSIGN_OR_RETURN(groups.most_nodes, Size("topk_group", groups.nodes, groups.nodes));
+    if (groups.most_nodes == groups.nodes) return absl::OkStatus();
+    c->experts = groups;
+    if (HasRoomOnNodes(groups)) return absl::OkStatus();
+    return file_.Error("n_group", groups.nodes, ": must be at most 64 and divide the ",
+                       groups.experts, " experts, and topk_group, ", groups.most_nodes,
+                       ", of them must have ", groups.chosen);
   }
 
   // Of a width of their own. Some blocks without them are refused.

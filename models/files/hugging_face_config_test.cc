@@ -132,6 +132,27 @@ TEST(HuggingFaceConfig, IsTheModelOfTheSameName) {
   }
 }
 
+TEST(HuggingFaceConfig, GroupsOfExpertsAndFormsOfTheGelu) {
+  const auto attributes = [](const std::string& config, const char* layer) {
+    const auto graph = ParseModel(config, "c", "c");
+    for (const LayerSpec& l : graph->layers) {
+      if (l.name == layer) return l.attributes;
+    }
+    return LayerSpec().attributes;
+  };
+  const std::string grouped = Replaced(Replaced(kMoonlight, "\"n_group\": 1", "\"n_group\": 8"),
+                                       "\"topk_group\": 1", "\"topk_group\": 4");
+  EXPECT_EQ(attributes(grouped, "block1/experts").at("nodes"), 8);
+  EXPECT_EQ(attributes(grouped, "block1/experts").at("most_nodes"), 4);
+  // All groups are no choice.
+  EXPECT_EQ(
+      attributes(Replaced(grouped, "\"topk_group\": 4", "\"topk_group\": 8"), "block1/experts"),
+      attributes(kMoonlight, "block1/experts"));
+  EXPECT_EQ(attributes(kVit, "block3/mlp").count("exact_gelu"), 1);
+  EXPECT_EQ(
+      attributes(Replaced(kVit, "\"gelu\"", "\"gelu_new\""), "block3/mlp").count("exact_gelu"), 0);
+}
+
 TEST(HuggingFaceConfig, SamplesAreAsLongAsAsked) {
   PIPELAB_ASSERT_OK_AND_ASSIGN(const nlohmann::json root, ParseJson(kLlama3, "c"));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const GptConfig all, ReadHuggingFaceConfig(root, "c"));
@@ -216,6 +237,12 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
               HasSubstr("c.json: first_k_dense_replace: 28: must be a whole number from 0 to 27"));
   EXPECT_EQ(deepseek("\"num_experts_per_tok\": 6", "\"num_experts_per_tok\": 65"),
             "c.json: num_experts_per_tok: 65: must be at most n_routed_experts, 64");
+  EXPECT_EQ(
+      deepseek("\"n_group\": 1", "\"n_group\": 3"),
+      "c.json: n_group: 3: must be at most 64 and divide the 64 experts, and topk_group, 1, of "
+      "them must have 6");
+  EXPECT_THAT(deepseek("\"topk_group\": 1", "\"topk_group\": 2"),
+              HasSubstr("c.json: topk_group: 2: must be a whole number from 1 to 1"));
   EXPECT_EQ(message(Replaced(kVit, "\"vit\"", "\"bert\"")),
             "c.json: model_type: \"bert\": no layer has norms behind half blocks; the zoo's "
             "bert-48 has them in front");

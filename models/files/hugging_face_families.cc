@@ -119,7 +119,7 @@ std::vector<WeightRule> Vit() {
 std::vector<WeightFamily> MakeFamilies() {
   const std::vector<absl::string_view> masks = {".attn.bias", ".attn.masked_bias"};
   const std::vector<absl::string_view> frequencies = {".rotary_emb.inv_freq"};
-  WeightFamily gpt2 = {{"gpt2"}, "transformer.", "layer_norm_epsilon", 1e-5, false, false, false,
+  WeightFamily gpt2 = {{"gpt2"}, "transformer.", "layer_norm_epsilon", 1e-5, false, false,
                        false,    Gpt2()};
   gpt2.no_weights = masks;
   WeightFamily llama = {{"llama", "mistral", "qwen2", "qwen3"}, "model.", "rms_norm_eps", 1e-6};
@@ -145,7 +145,7 @@ std::vector<WeightFamily> MakeFamilies() {
   deepseek.types = {"deepseek_v3", "kimi_k2"};
   deepseek.latent = true;
   deepseek.rules = DeepSeekV3();
-  WeightFamily vit = {{"vit"}, "vit.", "layer_norm_eps", 1e-12, false, false, true, false, Vit()};
+  WeightFamily vit = {{"vit"}, "vit.", "layer_norm_eps", 1e-12, false, false, false, Vit()};
   return {gpt2, llama, gemma, mixtral, qwen3_moe, deepseek, vit};
 }
 

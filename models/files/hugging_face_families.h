@@ -48,8 +48,6 @@ struct WeightFamily {
   absl::string_view epsilon_key;
   double epsilon = 0;
   bool gammas_about_one = false, scaled_embedding = false;
-  // Whether "hidden_act" is a GELU, and erf's where the file says nothing or "gelu".
-  bool exact_gelu = false;
   bool latent = false;  // latent attention and DeepSeek's routers
   std::vector<WeightRule> rules = {};
   std::vector<absl::string_view> no_weights = {};  // endings of names

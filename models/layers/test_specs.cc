@@ -269,6 +269,17 @@ void AddEnds(std::vector<LayerSpec>* layers) {
   }
 }
 
+void AddExactGelu(std::vector<LayerSpec>* layers) {
+  GptMlpSizes mlp;
+  mlp.name = "exact_gelu";
+  mlp.tokens = 4;
+  mlp.hidden = 6;
+  mlp.inner = 20;
+  mlp.exact_gelu = true;
+  mlp.dropout = 0.25;
+  layers->push_back(GptMlpSpec(mlp));
+}
+
 void AddPatches(std::vector<LayerSpec>* layers) {
   struct Sizes {
     int64_t height, width, channels, patch, hidden;
@@ -331,6 +342,7 @@ std::vector<LayerSpec> NetLayers() {
   AddRecommendation(&layers);
   AddWindows(&layers);
   AddLatentAttention(&layers);
+  AddExactGelu(&layers);
   return layers;
 }
 

@@ -86,6 +86,7 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
   layer.attributes = {{"inner", static_cast<double>(s.inner)},
                       {"dropout", s.dropout},
                       {"feed_forward", static_cast<double>(s.kind)}};
+  if (s.exact_gelu) layer.attributes["exact_gelu"] = 1;
   const Sizes sizes{s.hidden, NormStatistics(s.norm), gated, s.dropout > 0};
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split);

@@ -71,6 +71,7 @@ int AddFeedForward(const TransformerSizes& s, const std::string& name, int input
   auto mlp = SizesOf<GptMlpSizes>(s, name, input);
   mlp.inner = s.feed_forward;
   mlp.kind = s.feed_forward_kind;
+  mlp.exact_gelu = s.exact_gelu;
   mlp.norm = s.norm;
   mlp.biases = s.biases == Biases::kAll;
   return Add(GptMlpSpec(mlp), graph);

@@ -27,6 +27,7 @@ struct TransformerSizes {
   int64_t kv_heads = 0;   // of self attention: GptAttentionSizes::kv_heads
   int64_t feed_forward = 0;
   FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
+  bool exact_gelu = false;    // GptMlpSizes::exact_gelu
   ExpertChoice experts = {};  // of AddExperts
   NormKind norm = NormKind::kLayer;
   bool query_key_norms = false;  // of self attention

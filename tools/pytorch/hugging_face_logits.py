@@ -56,6 +56,12 @@ CONFIGS = {
         num_experts_per_tok=2, n_shared_experts=2, moe_intermediate_size=7,
         first_k_dense_replace=1, n_group=1, topk_group=1, routed_scaling_factor=2.5,
         norm_topk_prob=True)),
+    "deepseek_v3_groups": ("deepseek_v3", llama(
+        sliding_window=..., num_key_value_heads=4, q_lora_rank=12, kv_lora_rank=10,
+        qk_nope_head_dim=6, qk_rope_head_dim=4, v_head_dim=5, n_routed_experts=8,
+        num_experts_per_tok=3, n_shared_experts=1, moe_intermediate_size=7,
+        first_k_dense_replace=0, n_group=4, topk_group=2, routed_scaling_factor=2.5,
+        norm_topk_prob=True)),
     "deepseek_v3_wide": ("deepseek_v3", llama(
         sliding_window=..., num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=10,
         qk_nope_head_dim=4, qk_rope_head_dim=6, v_head_dim=8, n_routed_experts=4,
@@ -66,6 +72,10 @@ CONFIGS = {
         hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
         image_size=8, patch_size=4, num_channels=3, num_labels=5, layer_norm_eps=0.01,
         hidden_act="gelu_pytorch_tanh")),
+    "vit_exact_gelu": ("vit", dict(
+        hidden_size=24, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
+        image_size=8, patch_size=4, num_channels=3, num_labels=5, layer_norm_eps=0.01,
+        hidden_act="gelu")),
 }
 
 
