@@ -28,6 +28,7 @@ enum class WeightScale : uint8_t {
   kTable,           // the token table
   kHeadNorm,        // what is in front of a head that shares the table
   kQueriesAndKeys,  // q and k of q, k, v, where they have norms
+  kQueryNorm,       // the norm of q, which takes the query's scale
   kLatentNorm,      // what latent norms take, whose epsilon is 1e-6 whatever the file says
 };
 
@@ -51,6 +52,7 @@ struct WeightFamily {
   bool latent = false;  // latent attention and DeepSeek's routers
   std::vector<WeightRule> rules = {};
   std::vector<absl::string_view> no_weights = {};  // endings of names
+  bool soft_caps = false;  // of scores and logits, where the file does not say null
 };
 
 // Null where there is none.

@@ -39,6 +39,8 @@ class Reader {
 
   // The norms' epsilon of the file becomes the scale of the residual stream.
   void SetEpsilon(double epsilon) { stream_ = std::sqrt(kNormEpsilon / epsilon); }
+  // Queries are multiplied by the root of this, not by that of a head's size.
+  void SetQueryScale(double scalar) { query_scalar_ = scalar; }
   void SetBlocks(const BlockScales& blocks) { blocks_ = blocks; }
 
   absl::Status Read(const TakeWeight& take) {
@@ -88,6 +90,11 @@ class Reader {
            (family_.scaled_embedding ? std::sqrt(static_cast<double>(table.shape.back())) : 1);
   }
 
+  double QueryScale() const {
+    if (query_scalar_ == 0) return 1;
+    return std::sqrt(Attribute(graph_.layers[1], "head_size") / query_scalar_);
+  }
+
   double ScaleOf(const WeightRule& rule, size_t part) const {
     switch (rule.scale) {
       case WeightScale::kNone:
@@ -99,7 +106,10 @@ class Reader {
       case WeightScale::kHeadNorm:
         return tied_ ? 1 / TableScale(graph_.layers[0].parameters[0]) : 1;
       case WeightScale::kQueriesAndKeys:
-        return normed_heads_ && part < 2 ? stream_ : 1;
+        if (normed_heads_) return part < 2 ? stream_ : 1;
+        return part == 0 ? QueryScale() : 1;
+      case WeightScale::kQueryNorm:
+        return QueryScale();
       case WeightScale::kLatentNorm:
         return std::sqrt(kNormEpsilon / kLatentNormEpsilon);
     }
@@ -204,7 +214,7 @@ class Reader {
                    " there; the model takes ", ShapeText(needed));
     }
     PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> there, blocks_.Read(files_, part.name));
-    const double shift = family_.gammas_about_one && absl::EndsWith(p.name, "/gamma") ? 1 : 0;
+    const double shift = family_.gammas_about_one && absl::EndsWith(p.name, "gamma") ? 1 : 0;
     for (int64_t i = 0; i < part.rows; ++i) {
       for (int64_t j = 0; j < part.width; ++j) {
         const float number = there[PlaceOf(part, i, j)];
@@ -256,7 +266,7 @@ class Reader {
   const ModelGraph& graph_;
   const WeightFiles& files_;
   BlockScales blocks_;
-  double stream_ = 1;
+  double stream_ = 1, query_scalar_ = 0;
   bool tied_ = false, normed_heads_ = false;
   bool collecting_ = false;
   std::set<std::string> needed_;  // names of tensors
@@ -276,6 +286,14 @@ absl::Status ReadHuggingFaceWeights(const nlohmann::json& config, absl::string_v
   PIPELAB_ASSIGN_OR_RETURN(const double epsilon, NormEpsilonOf(file, *family));
   Reader reader(*family, graph, files);
   reader.SetEpsilon(epsilon);
+  constexpr char kQueryScalar[] = "query_pre_attn_scalar";
+  if (file.HasValue(kQueryScalar)) {
+    PIPELAB_ASSIGN_OR_RETURN(const double scalar, file.Number(kQueryScalar));
+    if (!(scalar >= 1e-6 && scalar <= 1e6)) {
+      return file.Error(kQueryScalar, scalar, ": must be from 1e-6 to 1e6");
+    }
+    reader.SetQueryScale(scalar);
+  }
   PIPELAB_ASSIGN_OR_RETURN(const BlockScales blocks, BlockScales::Of(file));
   reader.SetBlocks(blocks);
   return reader.Read(take);

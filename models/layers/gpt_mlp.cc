@@ -120,8 +120,8 @@ Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor
   Tensor dnorm_MC = b.Allocate({rows_.all(x_MC.dim(0)), hidden_});
   b.LinearInputGradient(dh_MF, At(P::kW1).value, dnorm_MC);
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
-  Tensor dx_MC =
-      NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd], dy);
+  Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd],
+                                      residual_.Around(dy));
   kept.insert(kept.end(), {std::move(dh_MF), std::move(dbranch_MC), std::move(dnorm_MC)});
   return dx_MC;
 }

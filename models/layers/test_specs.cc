@@ -280,6 +280,37 @@ void AddExactGelu(std::vector<LayerSpec>* layers) {
   layers->push_back(GptMlpSpec(mlp));
 }
 
+// Branches alone, and the norm behind them.
+void AddPostNormBlock(std::vector<LayerSpec>* layers) {
+  GptMlpSizes mlp;
+  mlp.name = "mlp_branch";
+  mlp.tokens = 6;
+  mlp.hidden = 8;
+  mlp.inner = 5;
+  mlp.kind = FeedForwardKind::kGeGlu;
+  mlp.norm = NormKind::kRms;
+  mlp.biases = mlp.residual = false;
+  for (const double dropout : {0.0, 0.25}) {
+    mlp.name += "s";
+    mlp.dropout = dropout;
+    layers->push_back(GptMlpSpec(mlp));
+  }
+  GptAttentionSizes attention;
+  attention.name = "attention_branch";
+  attention.tokens = 6;
+  attention.hidden = 8;
+  attention.heads = 2;
+  attention.norm = NormKind::kRms;
+  attention.residual = false;
+  layers->push_back(GptAttentionSpec(attention));
+  NormSizes norm;
+  norm.name = "rms_norm";
+  norm.tokens = 5;
+  norm.hidden = 9;
+  norm.kind = NormKind::kRms;
+  layers->push_back(NormSpec(norm));
+}
+
 void AddPatches(std::vector<LayerSpec>* layers) {
   struct Sizes {
     int64_t height, width, channels, patch, hidden;
@@ -343,6 +374,7 @@ std::vector<LayerSpec> NetLayers() {
   AddWindows(&layers);
   AddLatentAttention(&layers);
   AddExactGelu(&layers);
+  AddPostNormBlock(&layers);
   return layers;
 }
 

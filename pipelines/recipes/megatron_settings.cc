@@ -25,6 +25,10 @@ absl::Status CheckModel(const GptConfig& m) {
   if (m.positions == Positions::kLearned && m.rotary_base > 0 && !latent) {
     return Error("positions: ", kSystem, " has a table or rotary ones, not both");
   }
+  if (m.post_norms || m.window_rotary_base > 0) {
+    return Error(m.post_norms ? "post_norms: " : "window_rotary_base: ", kSystem,
+                 " has norms in front of half blocks and one rotary base");
+  }
   if (m.output_bias) return Error("output_bias: ", kSystem, "'s logits have none");
   const ExpertChoice& e = m.experts;
   if (!HasExperts(m)) return absl::OkStatus();

@@ -42,6 +42,7 @@ bool SameModel(const GptConfig& a, const GptConfig& b) {
   return ModelText(a) == ModelText(b) && a.norm == b.norm && a.positions == b.positions &&
          a.rotary_base == b.rotary_base && a.biases == b.biases && a.dropout == b.dropout &&
          a.tied_embeddings == b.tied_embeddings && a.output_bias == b.output_bias &&
+         a.post_norms == b.post_norms && a.window_rotary_base == b.window_rotary_base &&
          HeadSize(a) == HeadSize(b) && LatentOf(a.latent) == LatentOf(b.latent) &&
          RouterOf(a.experts) == RouterOf(b.experts);
 }

@@ -30,7 +30,7 @@ using ::testing::HasSubstr;
 
 TEST(HuggingFace, LogitsAreThoseOfTransformers) {
   const json goldens = Goldens();
-  EXPECT_GE(goldens.size(), 15);
+  EXPECT_GE(goldens.size(), 17);
   for (const auto& [name, golden] : goldens.items()) {
     const std::string file = JoinPath(Folder(name), "model.safetensors");
     const Safetensors weights = WeightsOf(golden);
@@ -130,6 +130,21 @@ TEST(HuggingFace, RoutersWithBiasesAreNoneHere) {
                        HasSubstr(bias + "\" is not zero, and no router here has a bias")));
 }
 
+// Gemma 2's own file, and any that does not say null.
+TEST(HuggingFace, SoftCapsAreNoneHere) {
+  json golden = Goldens()["gemma2"];
+  const std::string file = JoinPath(Folder("caps"), "w.safetensors");
+  ASSERT_THAT(WriteSafetensors(file, WeightsOf(golden)), IsOk());
+  EXPECT_THAT(LogitsOf(golden, file), IsOk());
+  golden["config"]["final_logit_softcapping"] = 30;
+  EXPECT_THAT(LogitsOf(golden, file),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("config.json: final_logit_softcapping: no layer caps scores")));
+  golden["config"].erase("final_logit_softcapping");
+  EXPECT_THAT(LogitsOf(golden, file),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("must be null")));
+}
+
 // DeepSeek-V3's weights have 8 bits and a factor for each block: here of 8 x 16, the last of which
 // are cut. The same file in float32 gives the same logits.
 TEST(HuggingFace, EightBitWeightsHaveFactorsOfBlocks) {
@@ -192,12 +207,18 @@ TEST(HuggingFace, EightBitWeightsHaveFactorsOfBlocks) {
 }
 
 // Of routers and activations: another choice of groups, or the other form of the GELU, is seen.
-TEST(HuggingFace, TheLimitNoticesOtherGroupsAndGelus) {
+TEST(HuggingFace, TheLimitNoticesOtherGroupsGelusAndGemmas) {
   const std::vector<std::pair<std::string, json>> changes = {
       {"deepseek_v3_groups", {{"topk_group", 3}}},
       {"deepseek_v3_groups", {{"n_group", 1}, {"topk_group", 1}}},
       {"vit_exact_gelu", {{"hidden_act", "gelu_new"}}},
-      {"vit", {{"hidden_act", "gelu"}}}};
+      {"vit", {{"hidden_act", "gelu"}}},
+      {"gemma2", {{"query_pre_attn_scalar", 11.1}}},
+      {"gemma2", {{"sliding_window", 5}}},
+      {"gemma3_text", {{"query_pre_attn_scalar", 11.1}}},
+      {"gemma3_text", {{"rope_local_base_freq", 7.1}}},
+      {"gemma3_text", {{"rms_norm_eps", 0.0101}}},
+      {"gemma3_text", {{"sliding_window_pattern", 3}}}};
   for (const auto& [name, change] : changes) {
     json golden = Goldens()[name];
     const std::string file = JoinPath(Folder("others"), "w.safetensors");
