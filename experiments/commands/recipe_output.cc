@@ -31,6 +31,11 @@ absl::StatusOr<Recipe> RecipeOf(const StepConfig& config) {
   const std::string word = config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model;
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
   PIPELAB_ASSIGN_OR_RETURN(recipe.model, FindLanguageModel("--model", word));
+  if (recipe.model.post_norms) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--model=", word,
+        ": has norms behind half blocks, which no recipe can be written of; gemma-2b has none"));
+  }
   PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(on->step(), config));
   recipe.config = step.config;
   // Without a machine, what such runs compute with.
