@@ -132,15 +132,14 @@ class Backend {
     DoLayerNormWeightGradient(dy_MC, x_MC, mean_M, rstd_M, dgamma_C, dbeta_C);
   }
 
-  // GELU, tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
-  void Gelu(const Tensor& x, const Tensor& y) {  // y may be x
+  void Gelu(const Tensor& x, const Tensor& y, GeluForm form = GeluForm::kTanh) {  // y may be x
     CheckSameSize("Gelu", {&x, &y});
-    DoGelu(x, y);
+    DoGelu(x, y, form);
   }
-  void GeluGradient(const Tensor& dy, const Tensor& x,
-                    const Tensor& dx) {  // dx may be dy
+  void GeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx,  // dx may be dy
+                    GeluForm form = GeluForm::kTanh) {
     CheckSameSize("GeluGradient", {&dy, &x, &dx});
-    DoGeluGradient(dy, x, dx);
+    DoGeluGradient(dy, x, dx, form);
   }
 
   // Gated linear units (Shazeer, arXiv 2002.05202): y = act(g) u, where a row has g and u side by
@@ -156,7 +155,7 @@ class Backend {
     DoGateGradient(kind, dy_MF, gu_M2F, dgu_M2F);
   }
 
-  // h = x w (+ b), y = gelu(h): a linear layer and what follows it, in one kernel where a library
+  // h = x w (+ b), y = gelu(h), tanh form: a linear layer and what follows it, in one kernel where a library
   // has that. h and y are two tensors.
   void LinearGelu(const Tensor& x_MK, const Tensor& w_KN, const Tensor& b_N, const Tensor& h_MN,
                   const Tensor& y_MN) {
@@ -243,8 +242,9 @@ class Backend {
   virtual void DoLayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC,
                                          const Tensor& mean_M, const Tensor& rstd_M,
                                          const Tensor& dgamma_C, const Tensor& dbeta_C) = 0;
-  virtual void DoGelu(const Tensor& x, const Tensor& y) = 0;
-  virtual void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) = 0;
+  virtual void DoGelu(const Tensor& x, const Tensor& y, GeluForm form) = 0;
+  virtual void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx,
+                              GeluForm form) = 0;
   virtual void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) = 0;
   virtual void DoGateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
                               const Tensor& dgu_M2F) = 0;

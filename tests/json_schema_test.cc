@@ -185,6 +185,29 @@ TEST(Evaluate, IsWhatSimulateSaysOfItsConfigurations) {
   }
 }
 
+// A row of a search whose experts are divided, written as flags.
+TEST(Evaluate, PricesDividedExpertsAsSimulateDoes) {
+  const std::vector<std::string> on = {"--model=mixtral-8x7b", "--cluster=dgx-h100", "--dtype=bf16",
+                                       "--kernels=megatron"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), on.begin(), on.end());
+    return words;
+  };
+  const json found = OutputOf(with(
+      {"search", "--devices=16", "--batch=64", "--max_expert=8", "--fixed=E=8", "--schemes=1f1b"}));
+  const std::string row = found["best"][0]["config"];
+  EXPECT_THAT(row, HasSubstr("E=8"));
+  // Megatron-LM's 1F1B waits for messages.
+  const std::string config = absl::StrCat(row, ",no_pipeline_overlap");
+  const std::string flags = Printed(with({"schedule", config, "--format=megatron"}));
+  EXPECT_THAT(flags, HasSubstr("--expert-model-parallel-size 8\n"));
+  const json evaluated = OutputOf({"evaluate", absl::StrCat("--flags=", flags), "--devices=16",
+                                   "--cluster=dgx-h100", "--top=0"});
+  const json simulated = OutputOf(with({"simulate", config}));
+  EXPECT_EQ(evaluated["step_ms"], simulated["step_ms"]) << flags;
+  EXPECT_EQ(evaluated["memory_bytes"], simulated["memory_bytes"]) << flags;
+}
+
 TEST(JsonSchema, RunFollowsIt) {
   const json trained = OutputOf({"run", "1f1b", "--devices=2", "--micro_batches=2", "--steps=1"});
   EXPECT_EQ(Schema().Check(trained, "trained"), "");

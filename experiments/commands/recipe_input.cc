@@ -48,6 +48,8 @@ SearchRequest SpaceOf(const Recipe& r) {
   if (r.attention == AttentionKernels::kUnfused) space.recompute.push_back(Recompute::kSelective);
   space.sequence = {false, true};
   space.max_context = 2 * r.config.context;
+  if (HasExperts(r.model)) space.max_expert = 2 * r.config.experts;
+  space.whole_experts = r.config.whole_experts;
   return space;
 }
 
@@ -58,6 +60,8 @@ SearchMethod Fsdp(const Recipe& r) {
   fsdp.pipeline = false;
   return fsdp;
 }
+
+bool DividesTokens(const StepConfig& c) { return c.tensor == 1 || c.sequence_parallel; }
 
 SearchRequest MegatronSpace(const Recipe& r) {
   const std::vector<Sharding> shardings = {Sharding::kReplicated, Sharding::kOptimizer};
@@ -71,6 +75,7 @@ SearchRequest MegatronSpace(const Recipe& r) {
   space.rebuilt_blocks = SomeRebuiltBlocks();
   space.methods = {one, interleaved, none};
   if (c.sharding == Sharding::kFully) space.methods.push_back(Fsdp(r));
+  if (HasExperts(r.model)) space.accept = DividesTokens;
   for (SearchMethod& m : space.methods) m.whole_messages = true;
   return space;
 }
@@ -85,9 +90,7 @@ SearchRequest TorchtitanSpace(const Recipe& r) {
       Method({"gpipe", "1f1b"}, {0}, shardings, c),
       Method({"interleaved", "breadth_first", "interleaved_zb1p"}, kStagesPerDevice, shardings, c),
       Method({"zbv", "dualpipev"}, {}, shardings, c), none, Fsdp(r)};
-  space.accept = [](const StepConfig& config) {
-    return config.tensor == 1 || config.sequence_parallel;
-  };
+  space.accept = DividesTokens;
   return space;
 }
 

@@ -1,6 +1,5 @@
 #include "experiments/commands/recipe_output.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -32,16 +31,10 @@ absl::StatusOr<Recipe> RecipeOf(const StepConfig& config) {
   const std::string word = config.model.empty() ? absl::GetFlag(FLAGS_model) : config.model;
   PIPELAB_ASSIGN_OR_RETURN(const std::unique_ptr<ModelOnCluster> on, LoadModelOnCluster(config));
   PIPELAB_ASSIGN_OR_RETURN(recipe.model, FindLanguageModel("--model", word));
-  const GptConfig& m = recipe.model;
-  const bool windows = std::any_of(m.windows.begin(), m.windows.end(),
-                                   [&](int64_t w) { return 0 < w && w < m.tokens; });
-  if (windows || m.latent.rank > 0 || m.experts.experts > 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--model=", word, ": has ",
-                     windows             ? "windows shorter than its samples"
-                     : m.latent.rank > 0 ? "latent attention"
-                                         : "experts",
-                     ", which no recipe can be written of; a dense model with full attention can"));
+  if (recipe.model.post_norms) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--model=", word,
+        ": has norms behind half blocks, which no recipe can be written of; gemma-2b has none"));
   }
   PIPELAB_ASSIGN_OR_RETURN(const Step step, BuildStep(on->step(), config));
   recipe.config = step.config;

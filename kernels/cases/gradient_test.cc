@@ -301,12 +301,14 @@ TEST(Gradient, GeluAndDropout) {
     const Inputs in = {NormalVector(n, "x")};
     const Vector dy = NormalVector(n, "dy");
     Vector dx(n), y(n);
-    reference::GeluGradient(dy, in[0], absl::MakeSpan(dx));
-    const auto gelu = [&](const Inputs& v) {
-      reference::Gelu(v[0], absl::MakeSpan(y));
-      return Dot(y, dy);
-    };
-    CheckGradients(absl::StrCat("Gelu ", n), in, gelu, {dx});
+    for (const GeluForm form : {GeluForm::kTanh, GeluForm::kErf}) {
+      reference::GeluGradient(form, dy, in[0], absl::MakeSpan(dx));
+      const auto gelu = [&](const Inputs& v) {
+        reference::Gelu(form, v[0], absl::MakeSpan(y));
+        return Dot(y, dy);
+      };
+      CheckGradients(absl::StrCat("Gelu ", static_cast<int>(form), " ", n), in, gelu, {dx});
+    }
     DropoutMask mask;
     mask.rate = 0.3f;
     mask.offset = 2;

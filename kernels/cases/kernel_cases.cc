@@ -187,24 +187,27 @@ void AddGates(CaseSize size, std::vector<KernelCase>* cases) {
   }
 }
 
+// The gate's exponent errs by about 4 u relative, and |z| gate (1 - gate) < 0.3; the rest is a
+// handful of roundings. So does what erfc takes. Spread 3 reaches both flat ends.
 void AddGelus(int64_t n, std::vector<KernelCase>* cases) {
-  // The gate's exponent errs by about 4 u relative, and |z| gate (1 - gate) < 0.3; the rest is a
-  // handful of roundings. Spread 3 reaches both flat ends.
-  KernelCase c;
-  c.error_terms = 4;
-  c.in_bfloat16 = CaseInBFloat16{};
-  c.name = absl::StrCat("Gelu/", n);
-  c.tensors = {{{n}, TensorRole::kInput, 3}, {{n}, kOut}};
-  c.run = [](Backend* be, const Tensors& t) { be->Gelu(t[0], t[1]); };
-  c.bytes = Floats(2.0 * n);
-  cases->push_back(c);
-  // z^2 e^-z grows to some units in the derivative's second term: scale 4.
-  c.error_scale = 4;
-  c.name = absl::StrCat("GeluGradient/", n);
-  c.tensors = {{{n}}, {{n}, TensorRole::kInput, 3}, {{n}, kOut}};
-  c.run = [](Backend* be, const Tensors& t) { be->GeluGradient(t[0], t[1], t[2]); };
-  c.bytes = Floats(3.0 * n);
-  cases->push_back(c);
+  for (const GeluForm form : {GeluForm::kTanh, GeluForm::kErf}) {
+    const char* const name = form == GeluForm::kErf ? "Erf" : "";
+    KernelCase c;
+    c.error_terms = 4;
+    c.in_bfloat16 = CaseInBFloat16{};
+    c.name = absl::StrCat("Gelu", name, "/", n);
+    c.tensors = {{{n}, TensorRole::kInput, 3}, {{n}, kOut}};
+    c.run = [form](Backend* be, const Tensors& t) { be->Gelu(t[0], t[1], form); };
+    c.bytes = Floats(2.0 * n);
+    cases->push_back(c);
+    // z^2 e^-z grows to some units in the derivative's second term: scale 4.
+    c.error_scale = 4;
+    c.name = absl::StrCat("GeluGradient", name, "/", n);
+    c.tensors = {{{n}}, {{n}, TensorRole::kInput, 3}, {{n}, kOut}};
+    c.run = [form](Backend* be, const Tensors& t) { be->GeluGradient(t[0], t[1], t[2], form); };
+    c.bytes = Floats(3.0 * n);
+    cases->push_back(c);
+  }
 }
 
 void AddRelus(int64_t n, std::vector<KernelCase>* cases) {

@@ -113,11 +113,13 @@ class CpuBackend final : public Backend {
                           Data(dbeta_C));
   }
 
-  void DoGelu(const Tensor& x, const Tensor& y) override {
-    cpu::GeluForward(Data(x), x.size(), Data(y));
+  void DoGelu(const Tensor& x, const Tensor& y, GeluForm form) override {
+    const auto forward = form == GeluForm::kErf ? cpu::ExactGeluForward : cpu::GeluForward;
+    forward(Data(x), x.size(), Data(y));
   }
-  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
-    cpu::GeluBackward(Data(dy), Data(x), dy.size(), Data(dx));
+  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx, GeluForm form) override {
+    const auto backward = form == GeluForm::kErf ? cpu::ExactGeluBackward : cpu::GeluBackward;
+    backward(Data(dy), Data(x), dy.size(), Data(dx));
   }
 
   void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) override {

@@ -1,5 +1,7 @@
 #include "kernels/cpu/elementwise.h"
 
+#include <cmath>
+
 #include "kernels/cpu/simd.h"
 
 namespace pipelab {
@@ -31,6 +33,21 @@ PIPELAB_SIMD void GeluBackward(const float* dy, const float* x, int64_t n, float
     const float gate = GeluGate(x[i]);
     const float inner = kTwiceSlope * (x[i] + 3 * kCubic * x[i] * x[i] * x[i]);
     dx[i] = dy[i] * gate * (1.0f + inner * (1.0f - gate));
+  }
+}
+
+// (1 + erf(x / sqrt(2))) / 2, which keeps its digits where it is small.
+static float ExactGate(float x) { return 0.5f * std::erfc(-0.707106781f * x); }
+
+void ExactGeluForward(const float* x, int64_t n, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * ExactGate(x[i]);
+}
+
+void ExactGeluBackward(const float* dy, const float* x, int64_t n, float* dx) {
+  constexpr float kDensityAtZero = 0.398942280f;
+  for (int64_t i = 0; i < n; ++i) {
+    const float density = kDensityAtZero * std::exp(-0.5f * x[i] * x[i]);
+    dx[i] = dy[i] * (ExactGate(x[i]) + x[i] * density);
   }
 }
 

@@ -15,6 +15,9 @@ namespace cpu {
 
 void GeluForward(const float* x, int64_t n, float* y);
 void GeluBackward(const float* dy, const float* x, int64_t n, float* dx);
+// The same with erf.
+void ExactGeluForward(const float* x, int64_t n, float* y);
+void ExactGeluBackward(const float* dy, const float* x, int64_t n, float* dx);
 // Rows of f gates and then f values; dgu may be gu.
 void GateForward(GateKind kind, const float* gu, int64_t m, int64_t f, float* y);
 void GateBackward(GateKind kind, const float* dy, const float* gu, int64_t m, int64_t f,

@@ -128,13 +128,13 @@ class CudaBackend final : public Backend {
     });
   }
 
-  void DoGelu(const Tensor& x, const Tensor& y) override {
+  void DoGelu(const Tensor& x, const Tensor& y, GeluForm form) override {
     const int64_t n = x.size();
-    ByType(x, [&](auto at) { gpu::Gelu(*device_, at(x), n, at(y)); });
+    ByType(x, [&](auto at) { gpu::Gelu(*device_, form, at(x), n, at(y)); });
   }
-  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
+  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx, GeluForm form) override {
     const int64_t n = dy.size();
-    ByType(x, [&](auto at) { gpu::GeluGradient(*device_, at(dy), at(x), n, at(dx)); });
+    ByType(x, [&](auto at) { gpu::GeluGradient(*device_, form, at(dy), at(x), n, at(dx)); });
   }
   void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) override {
     const RowsSize size = RowsOf(y_MF);

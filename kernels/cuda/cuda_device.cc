@@ -296,9 +296,9 @@ class CudaDevice final : public Device {
     if (call.bias != nullptr) {
       AddBias(queue, static_cast<const T*>(call.bias), call.m, call.n, made);
     }
-    if (gelu) Gelu(queue, made, n, c);
+    if (gelu) Gelu(queue, GeluForm::kTanh, made, n, c);
     if (call.then == MatmulCall::Then::kGeluGradient) {
-      GeluGradient(queue, c, static_cast<const T*>(call.aux), n, c);
+      GeluGradient(queue, GeluForm::kTanh, c, static_cast<const T*>(call.aux), n, c);
     }
     return queue.status();
   }

@@ -18,6 +18,9 @@ PIPELAB_DEVICE inline float GeluGate(float x) {
   return 1.0f / (1.0f + expf(-2.0f * kGeluSlope * (x + kGeluCubic * x * x * x)));
 }
 
+// (1 + erf(x / sqrt(2))) / 2.
+PIPELAB_DEVICE inline float ExactGate(float x) { return 0.5f * erfcf(-0.70710678f * x); }
+
 // What dropout makes of element i.
 PIPELAB_DEVICE inline float Kept(const DropoutNumbers& d, float scale, int64_t i, float value) {
   const float uniform = RandomUniform(d.seed, d.stream, d.offset + static_cast<uint64_t>(i));
@@ -27,13 +30,25 @@ PIPELAB_DEVICE inline float Kept(const DropoutNumbers& d, float scale, int64_t i
 }  // namespace
 
 template <class T>
-void Gelu(Queue& queue, const T* x, int64_t n, T* y) {
+void Gelu(Queue& queue, GeluForm form, const T* x, int64_t n, T* y) {
+  if (form == GeluForm::kErf) {
+    Map(queue, "GeluErf", n, x, y,
+        [=] PIPELAB_DEVICE(int64_t, float v) { return v * ExactGate(v); });
+    return;
+  }
   Map(queue, "Gelu", n, x, y, [=] PIPELAB_DEVICE(int64_t, float v) { return v * GeluGate(v); });
 }
 
 // d(x g) = g + x g (1 - g) 2 u', where g is the gate.
 template <class T>
-void GeluGradient(Queue& queue, const T* dy, const T* x, int64_t n, T* dx) {
+void GeluGradient(Queue& queue, GeluForm form, const T* dy, const T* x, int64_t n, T* dx) {
+  if (form == GeluForm::kErf) {
+    constexpr float kDensityAtZero = 0.39894228f;
+    Map(queue, "GeluErfGradient", n, dy, x, dx, [=] PIPELAB_DEVICE(int64_t, float g, float z) {
+      return g * (ExactGate(z) + z * kDensityAtZero * expf(-0.5f * z * z));
+    });
+    return;
+  }
   Map(queue, "GeluGradient", n, dy, x, dx, [=] PIPELAB_DEVICE(int64_t, float g, float z) {
     const float gate = GeluGate(z);
     const float slope = 2.0f * kGeluSlope * (1.0f + 3.0f * kGeluCubic * z * z);
@@ -175,8 +190,8 @@ void ShareHeadGradient(Queue& queue, const T* dy, int64_t rows, int64_t size, in
 
 // The types of activations.
 #define PIPELAB_MAKE(T)                                                                      \
-  template void Gelu(Queue&, const T*, int64_t, T*);                                         \
-  template void GeluGradient(Queue&, const T*, const T*, int64_t, T*);                       \
+  template void Gelu(Queue&, GeluForm, const T*, int64_t, T*);                               \
+  template void GeluGradient(Queue&, GeluForm, const T*, const T*, int64_t, T*);             \
   template void Gate(Queue&, GateKind, const T*, int64_t, int64_t, T*);                      \
   template void GateGradient(Queue&, GateKind, const T*, const T*, int64_t, int64_t, T*);    \
   template void Rotate(Queue&, const RotaryNumbers&, T*);                                    \

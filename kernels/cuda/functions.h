@@ -23,9 +23,9 @@ namespace gpu {
 
 // --- elementwise.cu.cc: results may be their inputs.
 template <class T>
-void Gelu(Queue& queue, const T* x, int64_t n, T* y);
+void Gelu(Queue& queue, GeluForm form, const T* x, int64_t n, T* y);
 template <class T>
-void GeluGradient(Queue& queue, const T* dy, const T* x, int64_t n, T* dx);
+void GeluGradient(Queue& queue, GeluForm form, const T* dy, const T* x, int64_t n, T* dx);
 // Rows of f gates and then f values.
 template <class T>
 void Gate(Queue& queue, GateKind kind, const T* gu, int64_t m, int64_t f, T* y);

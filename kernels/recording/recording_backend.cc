@@ -118,12 +118,14 @@ void RecordingBackend::DoLayerNormWeightGradient(const Tensor& dy_MC, const Tens
   });
 }
 
-void RecordingBackend::DoGelu(const Tensor& x, const Tensor& y) {
-  record_.Note("Gelu", Text(x), 0, {&x, &y}, [&] { of_->Gelu(x, y); });
+void RecordingBackend::DoGelu(const Tensor& x, const Tensor& y, GeluForm form) {
+  record_.Note("Gelu", Text(x), 0, {&x, &y}, [&] { of_->Gelu(x, y, form); });
 }
 
-void RecordingBackend::DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) {
-  record_.Note("GeluGradient", Text(x), 0, {&dy, &x, &dx}, [&] { of_->GeluGradient(dy, x, dx); });
+void RecordingBackend::DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx,
+                                      GeluForm form) {
+  record_.Note("GeluGradient", Text(x), 0, {&dy, &x, &dx},
+               [&] { of_->GeluGradient(dy, x, dx, form); });
 }
 
 void RecordingBackend::DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) {

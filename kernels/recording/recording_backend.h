@@ -86,8 +86,8 @@ class RecordingBackend final : public Backend {
   void DoLayerNormWeightGradient(const Tensor& dy_MC, const Tensor& x_MC, const Tensor& mean_M,
                                  const Tensor& rstd_M, const Tensor& dgamma_C,
                                  const Tensor& dbeta_C) override;
-  void DoGelu(const Tensor& x, const Tensor& y) override;
-  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override;
+  void DoGelu(const Tensor& x, const Tensor& y, GeluForm form) override;
+  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx, GeluForm form) override;
   void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) override;
   void DoGateGradient(GateKind kind, const Tensor& dy_MF, const Tensor& gu_M2F,
                       const Tensor& dgu_M2F) override;

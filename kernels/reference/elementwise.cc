@@ -11,15 +11,24 @@ constexpr double kGeluCubic = 0.044715;
 
 }  // namespace
 
-void Gelu(In x, Out y) {
+void Gelu(GeluForm form, In x, Out y) {
+  if (form == GeluForm::kErf) {
+    for (size_t i = 0; i < x.size(); ++i) y[i] = 0.5 * x[i] * std::erfc(-x[i] / M_SQRT2);
+    return;
+  }
   for (size_t i = 0; i < x.size(); ++i) {
     const double u = kGeluSlope * (x[i] + kGeluCubic * x[i] * x[i] * x[i]);
     y[i] = 0.5 * x[i] * (1 + std::tanh(u));
   }
 }
 
-void GeluGradient(In dy, In x, Out dx) {
+void GeluGradient(GeluForm form, In dy, In x, Out dx) {
   for (size_t i = 0; i < x.size(); ++i) {
+    if (form == GeluForm::kErf) {
+      const double density = std::exp(-0.5 * x[i] * x[i]) / std::sqrt(2 * M_PI);
+      dx[i] = dy[i] * (0.5 * std::erfc(-x[i] / M_SQRT2) + x[i] * density);
+      continue;
+    }
     const double t = std::tanh(kGeluSlope * (x[i] + kGeluCubic * x[i] * x[i] * x[i]));
     const double du = kGeluSlope * (1 + 3 * kGeluCubic * x[i] * x[i]);
     dx[i] = dy[i] * (0.5 * (1 + t) + 0.5 * x[i] * (1 - t * t) * du);
@@ -32,7 +41,7 @@ namespace {
 double Act(GateKind kind, double g) {
   double y = 0;
   if (kind == GateKind::kSwish) return g / (1 + std::exp(-g));
-  Gelu(In(&g, 1), Out(&y, 1));
+  Gelu(GeluForm::kTanh, In(&g, 1), Out(&y, 1));
   return y;
 }
 
@@ -40,7 +49,7 @@ double ActSlope(GateKind kind, double g) {
   const double one = 1;
   double slope = 0;
   if (kind == GateKind::kGelu) {
-    GeluGradient(In(&one, 1), In(&g, 1), Out(&slope, 1));
+    GeluGradient(GeluForm::kTanh, In(&one, 1), In(&g, 1), Out(&slope, 1));
     return slope;
   }
   const double s = 1 / (1 + std::exp(-g));

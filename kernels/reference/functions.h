@@ -53,8 +53,8 @@ void AttentionGradient(const AttentionCall& call, In dout_MC, In q, In kv, In ou
                        Out dq, Out dkv);
 
 // elementwise.cc
-void Gelu(In x, Out y);
-void GeluGradient(In dy, In x, Out dx);
+void Gelu(GeluForm form, In x, Out y);
+void GeluGradient(GeluForm form, In dy, In x, Out dx);
 // `size` is that of y.
 void Gate(GateKind kind, const RowsSize& size, In gu_M2F, Out y_MF);
 void GateGradient(GateKind kind, const RowsSize& size, In dy_MF, In gu_M2F, Out dgu_M2F);

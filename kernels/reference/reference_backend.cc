@@ -78,11 +78,11 @@ class ReferenceBackend final : public Backend {
                                        WideResult(dgamma_C), WideResult(dbeta_C));
   }
 
-  void DoGelu(const Tensor& x, const Tensor& y) override {
-    reference::Gelu(Wide(x), WideResult(y));
+  void DoGelu(const Tensor& x, const Tensor& y, GeluForm form) override {
+    reference::Gelu(form, Wide(x), WideResult(y));
   }
-  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx) override {
-    reference::GeluGradient(Wide(dy), Wide(x), WideResult(dx));
+  void DoGeluGradient(const Tensor& dy, const Tensor& x, const Tensor& dx, GeluForm form) override {
+    reference::GeluGradient(form, Wide(dy), Wide(x), WideResult(dx));
   }
 
   void DoGate(GateKind kind, const Tensor& gu_M2F, const Tensor& y_MF) override {

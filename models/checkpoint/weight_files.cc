@@ -54,6 +54,40 @@ float FloatOfHalf(uint16_t bits) {
   return (bits & 0x8000) == 0 ? size : -size;
 }
 
+float FloatOfE4M3(uint8_t bits) {
+  const int exponent = bits >> 3 & 15, fraction = bits & 7;
+  float size = 0;
+  if (exponent == 15 && fraction == 7) {
+    size = NAN;
+  } else if (exponent == 0) {  // subnormal
+    size = std::ldexp(static_cast<float>(fraction), -9);
+  } else {
+    size = std::ldexp(static_cast<float>(fraction + 8), exponent - 10);
+  }
+  return (bits & 0x80) == 0 ? size : -size;
+}
+
+namespace {
+
+// Numbers of narrower types, a part of the file at a time.
+template <typename Bits>
+absl::StatusOr<std::vector<float>> ReadNarrow(const std::string& file, std::ifstream* in,
+                                              int64_t bytes, float (*convert)(Bits)) {
+  std::vector<float> values;
+  values.reserve(bytes / sizeof(Bits));
+  std::vector<Bits> part;
+  for (int64_t done = 0; done < bytes;) {
+    const int64_t count = std::min(kReadBytes, bytes - done);
+    part.resize(count / sizeof(Bits));
+    PIPELAB_RETURN_IF_ERROR(ReadBytes(file, in, count, reinterpret_cast<char*>(part.data())));
+    for (const Bits bits : part) values.push_back(convert(bits));
+    done += count;
+  }
+  return values;
+}
+
+}  // namespace
+
 absl::StatusOr<std::map<std::string, std::string>> ParseShardIndex(absl::string_view text,
                                                                    absl::string_view file) {
   PIPELAB_ASSIGN_OR_RETURN(const nlohmann::json root, ParseJson(text, file));
@@ -133,11 +167,11 @@ absl::StatusOr<std::vector<float>> WeightFiles::Read(const std::string& name) co
     return absl::NotFoundError(absl::StrCat(path_, ": has no tensor \"", name, "\""));
   }
   const Tensor& tensor = it->second;
-  const bool half = tensor.type == "F16";
-  if (!half && tensor.type != "BF16" && tensor.type != "F32") {
+  if (tensor.type != "F16" && tensor.type != "BF16" && tensor.type != "F32" &&
+      tensor.type != "F8_E4M3") {
     return absl::InvalidArgumentError(absl::StrCat(tensor.file, ": tensor \"", name,
                                                    "\": numbers of type ", tensor.type,
-                                                   "; F32, F16 and BF16 can be read"));
+                                                   "; F32, F16, BF16 and F8_E4M3 can be read"));
   }
   std::ifstream in(tensor.file, std::ios::binary);
   if (!in.seekg(tensor.begin)) return NotReadable(tensor.file);
@@ -148,20 +182,9 @@ absl::StatusOr<std::vector<float>> WeightFiles::Read(const std::string& name) co
         ReadBytes(tensor.file, &in, bytes, reinterpret_cast<char*>(values.data())));
     return values;
   }
-  std::vector<float> values;
-  values.reserve(bytes / sizeof(uint16_t));
-  std::vector<uint16_t> part;
-  for (int64_t done = 0; done < bytes;) {
-    const int64_t count = std::min(kReadBytes, bytes - done);
-    part.resize(count / sizeof(uint16_t));
-    PIPELAB_RETURN_IF_ERROR(
-        ReadBytes(tensor.file, &in, count, reinterpret_cast<char*>(part.data())));
-    for (const uint16_t bits : part) {
-      values.push_back(half ? FloatOfHalf(bits) : FloatOfBFloat16(bits));
-    }
-    done += count;
-  }
-  return values;
+  if (tensor.type == "F8_E4M3") return ReadNarrow<uint8_t>(tensor.file, &in, bytes, FloatOfE4M3);
+  return ReadNarrow<uint16_t>(tensor.file, &in, bytes,
+                              tensor.type == "F16" ? FloatOfHalf : FloatOfBFloat16);
 }
 
 }  // namespace pipelab

@@ -5,7 +5,7 @@
 //   files.tensors().at("model.norm.weight").shape;
 //   PIPELAB_ASSIGN_OR_RETURN(std::vector<float> all, files.Read("model.norm.weight"));
 //
-// Numbers of types F32, F16 and BF16, as float: every one of them is a float exactly.
+// Numbers of types F32, F16, BF16 and F8_E4M3, as float: every one of them is a float exactly.
 //
 // Errors: DataLoss for a damaged file (safetensors_header.h) and for an index that is not true,
 // NotFound, InvalidArgument for a type that cannot be read; one line with the file.
@@ -27,6 +27,9 @@ namespace pipelab {
 absl::StatusOr<std::map<std::string, std::string>> ParseShardIndex(absl::string_view text,
                                                                    absl::string_view file);
 
+// A byte as a number: a sign, 4 bits of exponent and 3 of fraction, without infinities (Micikevicius
+// et al., "FP8 Formats for Deep Learning", arXiv 2209.05433).
+float FloatOfE4M3(uint8_t bits);
 // Two bytes as a number.
 float FloatOfHalf(uint16_t bits);
 float FloatOfBFloat16(uint16_t bits);

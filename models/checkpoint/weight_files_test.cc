@@ -54,6 +54,19 @@ TEST(WeightFiles, ConvertsEveryHalfAndBFloat16) {
     std::memcpy(&back, &wide, 4);
     EXPECT_EQ(back, static_cast<uint32_t>(bits) << 16);
   }
+  for (int bits = 0; bits < 256; ++bits) {
+    const int exponent = bits >> 3 & 15, fraction = bits & 7;
+    const float number = FloatOfE4M3(static_cast<uint8_t>(bits));
+    EXPECT_EQ(std::signbit(number), bits >> 7 == 1);
+    if ((bits & 127) == 127) {
+      EXPECT_TRUE(std::isnan(number));
+      continue;
+    }
+    const double size = exponent == 0 ? fraction * std::pow(2.0, -9)
+                                      : (1 + fraction / 8.0) * std::pow(2.0, exponent - 7);
+    EXPECT_EQ(std::abs(number), size) << bits;
+  }
+  EXPECT_EQ(FloatOfE4M3(0x7E), 448);
   EXPECT_EQ(FloatOfHalf(0x3C00), 1);
   EXPECT_EQ(FloatOfHalf(0xC500), -5);
   EXPECT_EQ(FloatOfHalf(0x7BFF), 65504);
@@ -74,9 +87,10 @@ TEST(WeightFiles, ReadsNarrowNumbersFromAFile) {
   EXPECT_EQ(half, (std::vector<float>{1, -5}));
   PIPELAB_ASSERT_OK_AND_ASSIGN(const std::vector<float> wide, files.Read("b"));
   EXPECT_EQ(wide, (std::vector<float>{1, -5}));
-  EXPECT_THAT(files.Read("mask"),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("tensor \"mask\": numbers of type BOOL; F32, F16 and BF16")));
+  EXPECT_THAT(
+      files.Read("mask"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("tensor \"mask\": numbers of type BOOL; F32, F16, BF16 and F8_E4M3")));
   EXPECT_THAT(files.Read("none"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("\"none\"")));
 }
 

@@ -1,6 +1,5 @@
 #include "models/files/hugging_face_checks.h"
 
-#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,50 +9,40 @@
 namespace pipelab {
 namespace {
 
-// Routers that choose groups of experts first, and a head's numbers that turn in another order.
+// A head's numbers that turn in another order.
 absl::Status CheckDeepSeek(const JsonObject& file) {
-  int64_t groups = 1, chosen = 1;
-  if (file.HasValue("n_group")) {
-    PIPELAB_ASSIGN_OR_RETURN(groups, file.Integer("n_group", 1, 1 << 12));
-  }
-  if (file.HasValue("topk_group")) {
-    PIPELAB_ASSIGN_OR_RETURN(chosen, file.Integer("topk_group", 1, 1 << 12));
-  }
-  if (chosen < groups) {
-    return file.Error("topk_group", chosen, ": no router here chooses among ", groups,
-                      " groups first, so it would choose other experts; must be n_group, ", groups);
-  }
   if (!file.HasValue("rope_interleave")) return absl::OkStatus();
   PIPELAB_ASSIGN_OR_RETURN(const bool pairs, file.Bool("rope_interleave"));
   if (pairs) return absl::OkStatus();
   return file.Error("rope_interleave", "false: cannot be read; must be true");
 }
 
-// The GELU that the layers have.
-absl::Status CheckGelu(const JsonObject& file) {
-  std::string word = "gelu";
-  if (file.HasValue("hidden_act")) {
-    PIPELAB_ASSIGN_OR_RETURN(word, file.String("hidden_act"));
+// Soft caps of scores and logits, which Gemma 2 has where the file does not say null.
+absl::Status CheckSoftCaps(const JsonObject& file, bool usual) {
+  for (absl::string_view key : {"attn_logit_softcapping", "final_logit_softcapping"}) {
+    if (file.Has(key) ? !file.HasValue(key) : !usual) continue;
+    return file.Error(key,
+                      "no layer caps scores or logits, so the weights' logits would be others; "
+                      "must be null");
   }
-  if (word == "gelu_new" || word == "gelu_pytorch_tanh") return absl::OkStatus();
-  return file.Error("hidden_act", "\"", word,
-                    "\": layers here have the GELU's tanh form, so the weights' logits would be "
-                    "others; must be gelu_new or gelu_pytorch_tanh");
+  return absl::OkStatus();
 }
 
 // Positions that the rotary layers do not have.
-absl::Status CheckRotary(const JsonObject& file) {
-  for (absl::string_view key : {"rope_scaling", "rope_parameters"}) {
-    if (!file.HasObject(key)) continue;
-    PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file.Object(key));
-    for (absl::string_view type : {"rope_type", "type"}) {
-      if (!rotary.HasValue(type)) continue;
-      PIPELAB_ASSIGN_OR_RETURN(const std::string word, rotary.String(type));
-      if (word == "default") break;
-      return rotary.Error(type, "\"", word,
-                          "\": no layer scales rotary positions, so the weights' logits would be "
-                          "others; must be default");
-    }
+absl::Status CheckRotary(const JsonObject& rotary) {
+  for (absl::string_view type : {"rope_type", "type"}) {
+    if (!rotary.HasValue(type)) continue;
+    PIPELAB_ASSIGN_OR_RETURN(const std::string word, rotary.String(type));
+    if (word == "default") break;
+    return rotary.Error(type, "\"", word,
+                        "\": no layer scales rotary positions, so the weights' logits would be "
+                        "others; must be default");
+  }
+  // Of each kind of attention.
+  for (absl::string_view kind : {"full_attention", "sliding_attention"}) {
+    if (!rotary.HasObject(kind)) continue;
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject of_kind, rotary.Object(kind));
+    PIPELAB_RETURN_IF_ERROR(CheckRotary(of_kind));
   }
   return absl::OkStatus();
 }
@@ -61,9 +50,13 @@ absl::Status CheckRotary(const JsonObject& file) {
 }  // namespace
 
 absl::StatusOr<double> NormEpsilonOf(const JsonObject& file, const WeightFamily& family) {
-  PIPELAB_RETURN_IF_ERROR(CheckRotary(file));
+  for (absl::string_view key : {"rope_scaling", "rope_parameters"}) {
+    if (!file.HasObject(key)) continue;
+    PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file.Object(key));
+    PIPELAB_RETURN_IF_ERROR(CheckRotary(rotary));
+  }
+  PIPELAB_RETURN_IF_ERROR(CheckSoftCaps(file, family.soft_caps));
   if (family.latent) PIPELAB_RETURN_IF_ERROR(CheckDeepSeek(file));
-  if (family.exact_gelu) PIPELAB_RETURN_IF_ERROR(CheckGelu(file));
   double epsilon = family.epsilon;
   if (file.HasValue(family.epsilon_key)) {
     PIPELAB_ASSIGN_OR_RETURN(epsilon, file.Number(family.epsilon_key));

@@ -36,7 +36,6 @@ class ConfigReader {
     return c;
   }
 
-  // Limits of the groups that a token's experts come from change no cost.
   absl::StatusOr<GptConfig> DeepSeekV3() {
     GptConfig c = LlamaConfig(1, 1, 1, 1, 1, 1);
     PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
@@ -55,6 +54,7 @@ class ConfigReader {
       return file_.Error("attention_bias", "true: no latent attention has biases; must be false");
     }
     PIPELAB_RETURN_IF_ERROR(TakeExperts("n_routed_experts", &c));
+    PIPELAB_RETURN_IF_ERROR(TakeGroups(&c));
     c.experts.sigmoid = true;
     PIPELAB_ASSIGN_OR_RETURN(c.experts.shared, SizeOrNone("n_shared_experts", 1 << 12));
     PIPELAB_ASSIGN_OR_RETURN(c.experts.normalized, Flag("norm_topk_prob", true));
@@ -69,7 +69,7 @@ class ConfigReader {
     return file_.Error("moe_layer_freq", step, ": blocks without experts; must be 1");
   }
 
-  // Where the file says "gelu" it is erf's, at the cost of the tanh form, which layers here have.
+  // Where the file says "gelu", or nothing, it is erf's.
   absl::StatusOr<VitConfig> Vit() {
     VitConfig c;
     c.class_token = true;
@@ -82,6 +82,7 @@ class ConfigReader {
     PIPELAB_ASSIGN_OR_RETURN(c.patch, Size("patch_size", c.side));
     PIPELAB_ASSIGN_OR_RETURN(c.channels, Size("num_channels", kMostHidden, 3));
     PIPELAB_RETURN_IF_ERROR(OneOf("hidden_act", {"gelu", "gelu_new", "gelu_pytorch_tanh"}));
+    c.exact_gelu = !file_.HasValue("hidden_act") || file_.String("hidden_act").value() == "gelu";
     PIPELAB_ASSIGN_OR_RETURN(const bool biases, Flag("qkv_bias", true));
     if (!biases) return file_.Error("qkv_bias", "false: no layer has it; must be true");
     if (c.side % c.patch != 0) {
@@ -103,11 +104,12 @@ class ConfigReader {
     PIPELAB_ASSIGN_OR_RETURN(c.layers, Size("num_hidden_layers", kMostLayers));
     PIPELAB_ASSIGN_OR_RETURN(c.hidden, Size("hidden_size", kMostHidden));
     // Where the file does not say it.
-    const int64_t head_size = type == "gemma" ? 256 : type == "qwen3" ? 128 : 0;
+    const bool gemma = absl::StartsWith(type, "gemma");
+    const int64_t head_size = gemma ? 256 : type == "qwen3" ? 128 : 0;
     PIPELAB_RETURN_IF_ERROR(TakeHeads(head_size, &c));
     PIPELAB_ASSIGN_OR_RETURN(c.feed_forward, Size("intermediate_size", 64 * kMostHidden));
     PIPELAB_ASSIGN_OR_RETURN(c.vocabulary, Size("vocab_size", kMostVocabulary));
-    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", type == "gemma"));
+    PIPELAB_ASSIGN_OR_RETURN(c.tied_embeddings, Flag("tie_word_embeddings", gemma));
     PIPELAB_RETURN_IF_ERROR(TakeActivation(type, &c));
     PIPELAB_ASSIGN_OR_RETURN(c.tokens, Tokens("max_position_embeddings"));
     if (type == "qwen2") {
@@ -115,13 +117,16 @@ class ConfigReader {
     } else {
       PIPELAB_ASSIGN_OR_RETURN(c.biases, LlamaBiases());
     }
-    c.query_key_norms = type == "qwen3" || type == "qwen3_moe";
+    c.query_key_norms = type == "qwen3" || type == "qwen3_moe" || type == "gemma3_text";
+    c.post_norms = type == "gemma2" || type == "gemma3_text";
+    if (type == "gemma3_text") PIPELAB_RETURN_IF_ERROR(TakeGemma3(&c));
     if (type == "mixtral") PIPELAB_RETURN_IF_ERROR(TakeExperts("num_local_experts", &c));
     if (type == "qwen3_moe") PIPELAB_RETURN_IF_ERROR(TakeQwenExperts(&c));
     // Qwen's files have a window's size where none is used.
-    const bool has_window = type == "mistral" || type == "mixtral";
+    const bool has_window = type == "mistral" || type == "mixtral" || c.post_norms;
     PIPELAB_ASSIGN_OR_RETURN(const bool window, Flag("use_sliding_window", has_window));
-    if (window) PIPELAB_RETURN_IF_ERROR(TakeWindows(&c));
+    const int64_t pattern = type == "gemma2" ? 2 : type == "gemma3_text" ? 6 : 0;
+    if (window) PIPELAB_RETURN_IF_ERROR(TakeWindows(pattern, &c));
     return c;
   }
 
@@ -155,9 +160,10 @@ class ConfigReader {
 
   // Gemma's first files say "gelu" and mean its tanh form, which "hidden_activation" says since.
   absl::Status TakeActivation(absl::string_view type, GptConfig* c) const {
-    if (type != "gemma") return OneOf("hidden_act", {"silu"});
+    if (!absl::StartsWith(type, "gemma")) return OneOf("hidden_act", {"silu"});
     c->feed_forward_kind = FeedForwardKind::kGeGlu;
     if (!file_.HasValue("hidden_activation")) {
+      if (type != "gemma") return absl::OkStatus();
       return OneOf("hidden_act", {"gelu", "gelu_pytorch_tanh"});
     }
     return OneOf("hidden_activation", {"gelu_pytorch_tanh"});
@@ -171,11 +177,34 @@ class ConfigReader {
     }
     return TakeBase(file_, c);
   }
-  static absl::Status TakeBase(const JsonObject& of, GptConfig* c) {
-    if (!of.HasValue("rope_theta")) return absl::OkStatus();
-    PIPELAB_ASSIGN_OR_RETURN(c->rotary_base, of.Number("rope_theta"));
+  static absl::Status TakeBase(const JsonObject& of, GptConfig* c,
+                               absl::string_view key = "rope_theta") {
+    if (!of.HasValue(key)) return absl::OkStatus();
+    PIPELAB_ASSIGN_OR_RETURN(c->rotary_base, of.Number(key));
     if (c->rotary_base >= 1 && c->rotary_base <= 1e12) return absl::OkStatus();
-    return of.Error("rope_theta", c->rotary_base, ": must be from 1 to 1e12");
+    return of.Error(key, c->rotary_base, ": must be from 1 to 1e12");
+  }
+
+  // Blocks with windows have another base; newer files have an object of each kind.
+  absl::Status TakeGemma3(GptConfig* c) const {
+    PIPELAB_ASSIGN_OR_RETURN(const bool both, Flag("use_bidirectional_attention", false));
+    if (both) {
+      return file_.Error("use_bidirectional_attention", "true: no language model; must be false");
+    }
+    if (!file_.HasValue("rope_theta")) c->rotary_base = 1000000;
+    GptConfig local;
+    local.rotary_base = 10000;
+    if (file_.HasObject("rope_parameters")) {
+      PIPELAB_ASSIGN_OR_RETURN(const JsonObject rotary, file_.Object("rope_parameters"));
+      PIPELAB_ASSIGN_OR_RETURN(const JsonObject full, rotary.Object("full_attention"));
+      PIPELAB_ASSIGN_OR_RETURN(const JsonObject near, rotary.Object("sliding_attention"));
+      PIPELAB_RETURN_IF_ERROR(TakeBase(full, c));
+      PIPELAB_RETURN_IF_ERROR(TakeBase(near, &local));
+    } else {
+      PIPELAB_RETURN_IF_ERROR(TakeBase(file_, &local, "rope_local_base_freq"));
+    }
+    c->window_rotary_base = local.rotary_base;
+    return absl::OkStatus();
   }
 
   // `head_size` counts where the file has none; 0: the hidden size over the heads.
@@ -228,6 +257,19 @@ class ConfigReader {
     return file_.Error("attention_bias", "true: no experts have biases; must be false");
   }
 
+  // A token's experts are of some groups; of all where the file says nothing.
+  absl::Status TakeGroups(GptConfig* c) const {
+    ExpertChoice groups = c->experts;
+    PIPELAB_ASSIGN_OR_RETURN(groups.nodes, Size("n_group", 1 << 12, 1));
+    PIPELAB_ASSIGN_OR_RETURN(groups.most_nodes, Size("topk_group", groups.nodes, groups.nodes));
+    if (groups.most_nodes == groups.nodes) return absl::OkStatus();
+    c->experts = groups;
+    if (HasRoomOnNodes(groups)) return absl::OkStatus();
+    return file_.Error("n_group", groups.nodes, ": must be at most 64 and divide the ",
+                       groups.experts, " experts, and topk_group, ", groups.most_nodes,
+                       ", of them must have ", groups.chosen);
+  }
+
   // Of a width of their own. Some blocks without them are refused.
   absl::Status TakeQwenExperts(GptConfig* c) const {
     PIPELAB_RETURN_IF_ERROR(TakeExperts("num_experts", c));
@@ -264,8 +306,9 @@ class ConfigReader {
                        "; give the length of a sample, @4096");
   }
 
-  // Of the blocks that `layer_types` names, or from max_window_layers on, or of all.
-  absl::Status TakeWindows(GptConfig* c) const {
+  // Of the blocks that `layer_types` names, or all but every `pattern`-th, or from
+  // max_window_layers on, or of all.
+  absl::Status TakeWindows(int64_t pattern, GptConfig* c) const {
     if (!file_.HasValue("sliding_window")) return absl::OkStatus();
     PIPELAB_ASSIGN_OR_RETURN(const int64_t window, Size("sliding_window", int64_t{1} << 30));
     c->windows.assign(c->layers, window);
@@ -284,6 +327,9 @@ class ConfigReader {
                              ": must be full_attention or sliding_attention");
         }
       }
+    } else if (pattern > 0) {
+      PIPELAB_ASSIGN_OR_RETURN(pattern, Size("sliding_window_pattern", kMostLayers, pattern));
+      for (int64_t i = pattern - 1; i < c->layers; i += pattern) c->windows[i] = 0;
     } else if (file_.HasValue("max_window_layers")) {
       PIPELAB_ASSIGN_OR_RETURN(const int64_t full,
                                file_.Integer("max_window_layers", 0, kMostLayers));
@@ -315,9 +361,9 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
                                                 int64_t tokens) {
   PIPELAB_ASSIGN_OR_RETURN(JsonObject file, JsonObject::Root(root, what));
   PIPELAB_ASSIGN_OR_RETURN(const std::string type, file.String("model_type"));
-  const std::vector<absl::string_view> types = {"gpt2",        "llama",  "mistral",   "mixtral",
-                                                "qwen2",       "qwen3",  "qwen3_moe", "gemma",
-                                                "deepseek_v3", "kimi_k2"};
+  const std::vector<absl::string_view> types = {
+      "gpt2",      "llama", "mistral",     "mixtral", "qwen2",  "qwen3",
+      "qwen3_moe", "gemma", "deepseek_v3", "kimi_k2", "gemma2", "gemma3_text"};
   if (type == "vit") {
     return file.Error("model_type", "\"vit\": a model of images; must be that of a language model");
   }
@@ -335,8 +381,8 @@ absl::StatusOr<GptConfig> ReadHuggingFaceConfig(const nlohmann::json& root, absl
   }
   if (absl::StartsWith(type, "gemma")) {
     return file.Error("model_type", "\"", type,
-                      "\": no layer has its soft-capped scores and norms behind half blocks; "
-                      "of this family there is gemma");
+                      "\": no model of this type can be made; of this family there are gemma, "
+                      "gemma2 and gemma3_text");
   }
   return file.Error("model_type", "\"", type, "\": no model of this type can be made",
                     NearestOrAll(type, types));

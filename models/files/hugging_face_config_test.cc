@@ -64,6 +64,22 @@ constexpr char kGemma2b[] = R"({
   "max_position_embeddings": 8192, "num_attention_heads": 8, "num_hidden_layers": 18,
   "num_key_value_heads": 1, "rms_norm_eps": 1e-06, "rope_scaling": null, "rope_theta": 10000.0,
   "vocab_size": 256000})";
+// gemma-3-1b-pt and gemma-2-2b, as they are published.
+constexpr char kGemma3[] = R"({
+  "model_type": "gemma3_text", "attention_bias": false, "attn_logit_softcapping": null,
+  "final_logit_softcapping": null, "head_dim": 256, "hidden_activation": "gelu_pytorch_tanh",
+  "hidden_size": 1152, "intermediate_size": 6912, "max_position_embeddings": 32768,
+  "num_attention_heads": 4, "num_hidden_layers": 26, "num_key_value_heads": 1,
+  "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06, "rope_local_base_freq": 10000,
+  "rope_scaling": null, "rope_theta": 1000000, "sliding_window": 512, "sliding_window_pattern": 6,
+  "vocab_size": 262144})";
+constexpr char kGemma2[] = R"({
+  "model_type": "gemma2", "attention_bias": false, "attn_logit_softcapping": 50.0,
+  "final_logit_softcapping": 30.0, "head_dim": 256, "hidden_act": "gelu_pytorch_tanh",
+  "hidden_activation": "gelu_pytorch_tanh", "hidden_size": 2304, "intermediate_size": 9216,
+  "max_position_embeddings": 8192, "num_attention_heads": 8, "num_hidden_layers": 26,
+  "num_key_value_heads": 4, "query_pre_attn_scalar": 256, "rms_norm_eps": 1e-06,
+  "rope_theta": 10000.0, "sliding_window": 4096, "vocab_size": 256000})";
 constexpr char kMoonlight[] = R"({
   "model_type": "deepseek_v3", "attention_bias": false, "first_k_dense_replace": 1,
   "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 11264, "kv_lora_rank": 512,
@@ -107,6 +123,8 @@ TEST(HuggingFaceConfig, CountsToTheLastParameter) {
   EXPECT_EQ(CountOf(kQwen3Moe), 30532122624);
   EXPECT_EQ(CountOf(kGpt2), 124439808);
   EXPECT_EQ(CountOf(kGemma2b), 2506172416);
+  EXPECT_EQ(CountOf(kGemma3, 4096), 999885952);
+  EXPECT_EQ(CountOf(kGemma2), 2614341888);
   EXPECT_EQ(CountOf(kMoonlight), FindModel("--model", "moonlight-16b-a3b")->num_parameters());
   EXPECT_EQ(CountOf(kVit), 86567656);
   EXPECT_EQ(FindModel("--model", "gemma-7b")->num_parameters(), 8537680896);
@@ -117,7 +135,8 @@ TEST(HuggingFaceConfig, IsTheModelOfTheSameName) {
        {std::make_pair(kLlama3, "llama-3-8b@2048"), std::make_pair(kMistral, "mistral-7b@2048"),
         std::make_pair(kQwen2, "qwen2.5-0.5b@2048"), std::make_pair(kMixtral, "mixtral-8x7b@2048"),
         std::make_pair(kQwen3, "qwen3-0.6b@2048"), std::make_pair(kQwen3Moe, "qwen3-30b-a3b@2048"),
-        std::make_pair(kGemma2b, "gemma-2b@2048"),
+        std::make_pair(kGemma2b, "gemma-2b@2048"), std::make_pair(kGemma2, "gemma-2-2b@2048"),
+        std::make_pair(kGemma3, "gemma-3-1b@2048"),
         std::make_pair(kMoonlight, "moonlight-16b-a3b@2048")}) {
     ModelFileOptions options;
     options.tokens = 2048;
@@ -130,6 +149,27 @@ TEST(HuggingFaceConfig, IsTheModelOfTheSameName) {
       EXPECT_EQ(read.layers[i].costs(3).kept.value(), known.layers[i].costs(3).kept.value());
     }
   }
+}
+
+TEST(HuggingFaceConfig, GroupsOfExpertsAndFormsOfTheGelu) {
+  const auto attributes = [](const std::string& config, const char* layer) {
+    const auto graph = ParseModel(config, "c", "c");
+    for (const LayerSpec& l : graph->layers) {
+      if (l.name == layer) return l.attributes;
+    }
+    return LayerSpec().attributes;
+  };
+  const std::string grouped = Replaced(Replaced(kMoonlight, "\"n_group\": 1", "\"n_group\": 8"),
+                                       "\"topk_group\": 1", "\"topk_group\": 4");
+  EXPECT_EQ(attributes(grouped, "block1/experts").at("nodes"), 8);
+  EXPECT_EQ(attributes(grouped, "block1/experts").at("most_nodes"), 4);
+  // All groups are no choice.
+  EXPECT_EQ(
+      attributes(Replaced(grouped, "\"topk_group\": 4", "\"topk_group\": 8"), "block1/experts"),
+      attributes(kMoonlight, "block1/experts"));
+  EXPECT_EQ(attributes(kVit, "block3/mlp").count("exact_gelu"), 1);
+  EXPECT_EQ(
+      attributes(Replaced(kVit, "\"gelu\"", "\"gelu_new\""), "block3/mlp").count("exact_gelu"), 0);
 }
 
 TEST(HuggingFaceConfig, SamplesAreAsLongAsAsked) {
@@ -193,9 +233,15 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
   const auto gemma = [&](const char* from, const char* to) {
     return message(Replaced(kGemma2b, from, to));
   };
-  EXPECT_EQ(gemma("\"gemma\"", "\"gemma2\""),
-            "c.json: model_type: \"gemma2\": no layer has its soft-capped scores and norms behind "
-            "half blocks; of this family there is gemma");
+  EXPECT_EQ(gemma("\"gemma\"", "\"gemma3\""),
+            "c.json: model_type: \"gemma3\": no model of this type can be made; of this family "
+            "there are gemma, gemma2 and gemma3_text");
+  EXPECT_EQ(message(Replaced(kGemma3, "\"rope_scaling\"",
+                             "\"use_bidirectional_attention\": true, \"rope_scaling\"")),
+            "c.json: use_bidirectional_attention: true: no language model; must be false");
+  EXPECT_EQ(
+      message(Replaced(kGemma3, "\"rope_local_base_freq\": 10000", "\"rope_local_base_freq\": 0")),
+      "c.json: rope_local_base_freq: 0: must be from 1 to 1e12");
   EXPECT_EQ(gemma("\"gelu\"", "\"silu\""),
             "c.json: hidden_act: \"silu\": no layer has it; must be gelu or gelu_pytorch_tanh");
   EXPECT_EQ(gemma("\"hidden_activation\": null", "\"hidden_activation\": \"gelu\""),
@@ -216,6 +262,12 @@ TEST(HuggingFaceConfig, ErrorsNameTheKeyAndWhatWouldDo) {
               HasSubstr("c.json: first_k_dense_replace: 28: must be a whole number from 0 to 27"));
   EXPECT_EQ(deepseek("\"num_experts_per_tok\": 6", "\"num_experts_per_tok\": 65"),
             "c.json: num_experts_per_tok: 65: must be at most n_routed_experts, 64");
+  EXPECT_EQ(
+      deepseek("\"n_group\": 1", "\"n_group\": 3"),
+      "c.json: n_group: 3: must be at most 64 and divide the 64 experts, and topk_group, 1, of "
+      "them must have 6");
+  EXPECT_THAT(deepseek("\"topk_group\": 1", "\"topk_group\": 2"),
+              HasSubstr("c.json: topk_group: 2: must be a whole number from 1 to 1"));
   EXPECT_EQ(message(Replaced(kVit, "\"vit\"", "\"bert\"")),
             "c.json: model_type: \"bert\": no layer has norms behind half blocks; the zoo's "
             "bert-48 has them in front");

@@ -10,6 +10,12 @@ constexpr WeightLayout kSame = WeightLayout::kSame, kTurned = WeightLayout::kTra
 constexpr WeightScale kStream = WeightScale::kStream, kTable = WeightScale::kTable,
                       kHead = WeightScale::kHeadNorm, kQk = WeightScale::kQueriesAndKeys;
 
+// The first rule of a parameter counts.
+std::vector<WeightRule> Before(std::vector<WeightRule> rules, const std::vector<WeightRule>& more) {
+  rules.insert(rules.end(), more.begin(), more.end());
+  return rules;
+}
+
 // c_attn has q, k and v side by side, and every product is [in, out].
 std::vector<WeightRule> Gpt2() {
   return {
@@ -42,7 +48,8 @@ std::vector<WeightRule> Llama() {
       {"block#/attention/bqkv", "layers.#.self_attn.{q,k,v}_proj.bias", kSame, kQk},
       {"block#/attention/wo", "layers.#.self_attn.o_proj.weight", kTurned, kStream},
       {"block#/attention/bo", "layers.#.self_attn.o_proj.bias", kSame, kStream},
-      {"block#/attention/qgamma", "layers.#.self_attn.q_norm.weight"},
+      {"block#/attention/qgamma", "layers.#.self_attn.q_norm.weight", kSame,
+       WeightScale::kQueryNorm},
       {"block#/attention/kgamma", "layers.#.self_attn.k_norm.weight"},
       {"block#/mlp/gamma", "layers.#.post_attention_layernorm.weight"},
       {"block#/mlp/w1", "layers.#.mlp.{gate,up}_proj.weight", kTurned},
@@ -54,10 +61,14 @@ std::vector<WeightRule> Llama() {
   };
 }
 
-// The first rule of a parameter counts.
-std::vector<WeightRule> Before(std::vector<WeightRule> rules, const std::vector<WeightRule>& more) {
-  rules.insert(rules.end(), more.begin(), more.end());
-  return rules;
+// Gemma's second and third: norms behind half blocks end in the residual stream.
+std::vector<WeightRule> PostNormGemma() {
+  const std::vector<WeightRule> norms = {
+      {"block#/attention_norm/gamma", "layers.#.post_attention_layernorm.weight", kSame, kStream},
+      {"block#/mlp/gamma", "layers.#.pre_feedforward_layernorm.weight"},
+      {"block#/mlp_norm/gamma", "layers.#.post_feedforward_layernorm.weight", kSame, kStream},
+  };
+  return Before(norms, Llama());
 }
 
 // Qwen3's names of experts, which others took.
@@ -119,7 +130,7 @@ std::vector<WeightRule> Vit() {
 std::vector<WeightFamily> MakeFamilies() {
   const std::vector<absl::string_view> masks = {".attn.bias", ".attn.masked_bias"};
   const std::vector<absl::string_view> frequencies = {".rotary_emb.inv_freq"};
-  WeightFamily gpt2 = {{"gpt2"}, "transformer.", "layer_norm_epsilon", 1e-5, false, false, false,
+  WeightFamily gpt2 = {{"gpt2"}, "transformer.", "layer_norm_epsilon", 1e-5, false, false,
                        false,    Gpt2()};
   gpt2.no_weights = masks;
   WeightFamily llama = {{"llama", "mistral", "qwen2", "qwen3"}, "model.", "rms_norm_eps", 1e-6};
@@ -128,6 +139,12 @@ std::vector<WeightFamily> MakeFamilies() {
   WeightFamily gemma = llama;
   gemma.types = {"gemma"};
   gemma.gammas_about_one = gemma.scaled_embedding = true;
+  WeightFamily gemma3 = gemma;
+  gemma3.types = {"gemma3_text"};
+  gemma3.rules = PostNormGemma();
+  WeightFamily gemma2 = gemma3;
+  gemma2.types = {"gemma2"};
+  gemma2.soft_caps = true;
   WeightFamily mixtral = llama;
   mixtral.types = {"mixtral"};
   mixtral.epsilon = 1e-5;
@@ -145,8 +162,8 @@ std::vector<WeightFamily> MakeFamilies() {
   deepseek.types = {"deepseek_v3", "kimi_k2"};
   deepseek.latent = true;
   deepseek.rules = DeepSeekV3();
-  WeightFamily vit = {{"vit"}, "vit.", "layer_norm_eps", 1e-12, false, false, true, false, Vit()};
-  return {gpt2, llama, gemma, mixtral, qwen3_moe, deepseek, vit};
+  WeightFamily vit = {{"vit"}, "vit.", "layer_norm_eps", 1e-12, false, false, false, Vit()};
+  return {gpt2, llama, gemma, gemma2, gemma3, mixtral, qwen3_moe, deepseek, vit};
 }
 
 }  // namespace

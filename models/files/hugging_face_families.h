@@ -28,6 +28,7 @@ enum class WeightScale : uint8_t {
   kTable,           // the token table
   kHeadNorm,        // what is in front of a head that shares the table
   kQueriesAndKeys,  // q and k of q, k, v, where they have norms
+  kQueryNorm,       // the norm of q, which takes the query's scale
   kLatentNorm,      // what latent norms take, whose epsilon is 1e-6 whatever the file says
 };
 
@@ -48,11 +49,10 @@ struct WeightFamily {
   absl::string_view epsilon_key;
   double epsilon = 0;
   bool gammas_about_one = false, scaled_embedding = false;
-  // Whether "hidden_act" is a GELU, and erf's where the file says nothing or "gelu".
-  bool exact_gelu = false;
   bool latent = false;  // latent attention and DeepSeek's routers
   std::vector<WeightRule> rules = {};
   std::vector<absl::string_view> no_weights = {};  // endings of names
+  bool soft_caps = false;  // of scores and logits, where the file does not say null
 };
 
 // Null where there is none.

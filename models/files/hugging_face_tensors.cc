@@ -1,5 +1,9 @@
 #include "models/files/hugging_face_tensors.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
 namespace pipelab {
 namespace {
 
@@ -54,6 +58,26 @@ int64_t PlaceOf(const TensorPart& part, int64_t i, int64_t j) {
       return OutputOf(part, j) * part.inputs + part.first_input + i;
   }
   return 0;
+}
+
+std::pair<std::string, std::string> PatternOf(absl::string_view name) {
+  constexpr absl::string_view kBlock = "block";
+  const size_t slash = name.find('/');
+  if (!absl::StartsWith(name, kBlock) || slash == absl::string_view::npos) {
+    return {std::string(name), ""};
+  }
+  return {absl::StrCat(kBlock, "#", name.substr(slash)),
+          std::string(name.substr(kBlock.size(), slash - kBlock.size()))};
+}
+
+std::vector<std::string> PartsOf(const std::string& pattern) {
+  const size_t begin = pattern.find('{'), end = pattern.find('}');
+  if (begin == std::string::npos) return {pattern};
+  std::vector<std::string> parts;
+  for (absl::string_view part : absl::StrSplit(pattern.substr(begin + 1, end - begin - 1), ',')) {
+    parts.push_back(absl::StrCat(pattern.substr(0, begin), part, pattern.substr(end + 1)));
+  }
+  return parts;
 }
 
 }  // namespace pipelab

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "models/files/hugging_face_families.h"
 
 namespace pipelab {
@@ -29,6 +31,11 @@ struct TensorPart {
 std::vector<int64_t> ShapeOf(const TensorPart& part);
 // The place in it of the part's number in row i and column j.
 int64_t PlaceOf(const TensorPart& part, int64_t i, int64_t j);
+
+// "block#/mlp/w1" and "3" of "block3/mlp/w1".
+std::pair<std::string, std::string> PatternOf(absl::string_view name);
+// "a{x,y}b" as "axb" and "ayb".
+std::vector<std::string> PartsOf(const std::string& pattern);
 
 }  // namespace pipelab
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "models/files/block_scales.h"
 #include "models/files/hugging_face_checks.h"
 #include "models/files/hugging_face_families.h"
 #include "models/files/hugging_face_tensors.h"
@@ -27,28 +28,6 @@ constexpr double kNormEpsilon = 1e-5;  // of every norm here (kernels/backend.h)
 
 constexpr double kLatentNormEpsilon = 1e-6;  // transformers' norms of latent rows
 
-// "block#/mlp/w1" and "3" of "block3/mlp/w1".
-std::pair<std::string, std::string> PatternOf(absl::string_view name) {
-  constexpr absl::string_view kBlock = "block";
-  const size_t slash = name.find('/');
-  if (!absl::StartsWith(name, kBlock) || slash == absl::string_view::npos) {
-    return {std::string(name), ""};
-  }
-  return {absl::StrCat(kBlock, "#", name.substr(slash)),
-          std::string(name.substr(kBlock.size(), slash - kBlock.size()))};
-}
-
-// "a{x,y}b" as "axb" and "ayb".
-std::vector<std::string> PartsOf(const std::string& pattern) {
-  const size_t begin = pattern.find('{'), end = pattern.find('}');
-  if (begin == std::string::npos) return {pattern};
-  std::vector<std::string> parts;
-  for (absl::string_view part : absl::StrSplit(pattern.substr(begin + 1, end - begin - 1), ',')) {
-    parts.push_back(absl::StrCat(pattern.substr(0, begin), part, pattern.substr(end + 1)));
-  }
-  return parts;
-}
-
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
@@ -60,6 +39,9 @@ class Reader {
 
   // The norms' epsilon of the file becomes the scale of the residual stream.
   void SetEpsilon(double epsilon) { stream_ = std::sqrt(kNormEpsilon / epsilon); }
+  // Queries are multiplied by the root of this, not by that of a head's size.
+  void SetQueryScale(double scalar) { query_scalar_ = scalar; }
+  void SetBlocks(const BlockScales& blocks) { blocks_ = blocks; }
 
   absl::Status Read(const TakeWeight& take) {
     for (const LayerSpec& layer : graph_.layers) {
@@ -108,6 +90,11 @@ class Reader {
            (family_.scaled_embedding ? std::sqrt(static_cast<double>(table.shape.back())) : 1);
   }
 
+  double QueryScale() const {
+    if (query_scalar_ == 0) return 1;
+    return std::sqrt(Attribute(graph_.layers[1], "head_size") / query_scalar_);
+  }
+
   double ScaleOf(const WeightRule& rule, size_t part) const {
     switch (rule.scale) {
       case WeightScale::kNone:
@@ -119,7 +106,10 @@ class Reader {
       case WeightScale::kHeadNorm:
         return tied_ ? 1 / TableScale(graph_.layers[0].parameters[0]) : 1;
       case WeightScale::kQueriesAndKeys:
-        return normed_heads_ && part < 2 ? stream_ : 1;
+        if (normed_heads_) return part < 2 ? stream_ : 1;
+        return part == 0 ? QueryScale() : 1;
+      case WeightScale::kQueryNorm:
+        return QueryScale();
       case WeightScale::kLatentNorm:
         return std::sqrt(kNormEpsilon / kLatentNormEpsilon);
     }
@@ -148,6 +138,9 @@ class Reader {
         part.scale = ScaleOf(*rule, i);
         if (collecting_) {
           needed_.insert(part.name);
+          if (BlockScales::Has(files_, part.name)) {
+            needed_.insert(BlockScales::NameFor(part.name));
+          }
         } else {
           PIPELAB_RETURN_IF_ERROR(
               Place(part, p, cols, absl::MakeSpan(value).subspan(expert * rows * cols)));
@@ -220,8 +213,8 @@ class Reader {
       return Error("tensor \"", part.name, "\" is ", ShapeText(it->second.shape),
                    " there; the model takes ", ShapeText(needed));
     }
-    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> there, files_.Read(part.name));
-    const double shift = family_.gammas_about_one && absl::EndsWith(p.name, "/gamma") ? 1 : 0;
+    PIPELAB_ASSIGN_OR_RETURN(const std::vector<float> there, blocks_.Read(files_, part.name));
+    const double shift = family_.gammas_about_one && absl::EndsWith(p.name, "gamma") ? 1 : 0;
     for (int64_t i = 0; i < part.rows; ++i) {
       for (int64_t j = 0; j < part.width; ++j) {
         const float number = there[PlaceOf(part, i, j)];
@@ -272,7 +265,8 @@ class Reader {
   const WeightFamily& family_;
   const ModelGraph& graph_;
   const WeightFiles& files_;
-  double stream_ = 1;
+  BlockScales blocks_;
+  double stream_ = 1, query_scalar_ = 0;
   bool tied_ = false, normed_heads_ = false;
   bool collecting_ = false;
   std::set<std::string> needed_;  // names of tensors
@@ -292,6 +286,16 @@ absl::Status ReadHuggingFaceWeights(const nlohmann::json& config, absl::string_v
   PIPELAB_ASSIGN_OR_RETURN(const double epsilon, NormEpsilonOf(file, *family));
   Reader reader(*family, graph, files);
   reader.SetEpsilon(epsilon);
+  constexpr char kQueryScalar[] = "query_pre_attn_scalar";
+  if (file.HasValue(kQueryScalar)) {
+    PIPELAB_ASSIGN_OR_RETURN(const double scalar, file.Number(kQueryScalar));
+    if (!(scalar >= 1e-6 && scalar <= 1e6)) {
+      return file.Error(kQueryScalar, scalar, ": must be from 1e-6 to 1e6");
+    }
+    reader.SetQueryScale(scalar);
+  }
+  PIPELAB_ASSIGN_OR_RETURN(const BlockScales blocks, BlockScales::Of(file));
+  reader.SetBlocks(blocks);
   return reader.Read(take);
 }
 

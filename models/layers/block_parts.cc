@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "models/layers/tensor_peers.h"
+#include "models/specs/block_kinds.h"
 
 namespace pipelab {
 
@@ -30,6 +31,7 @@ Tensor AllocateMeans(const LayerContext& ctx, const Parameter& beta, int64_t row
 ResidualDropout::ResidualDropout(const LayerSpec& spec)
     : prefix_(absl::StrCat("dropout/", spec.name, "/step")),
       rate_(static_cast<float>(Attribute(spec, "dropout"))),
+      residual_(spec.attributes.count(kNoResidual) == 0),
       rows_(spec.rows),
       context_(spec.context),
       tokens_(TokensOf(spec)),
@@ -68,6 +70,10 @@ void ResidualDropout::ForEachRange(const LayerContext& ctx, int64_t rows, Fn&& f
 Tensor ResidualDropout::Join(const LayerContext& ctx, const Tensor& x, Tensor branch_MC) const {
   ForEachRange(ctx, x.dim(0), [&](int64_t begin, int64_t end, const DropoutMask& mask) {
     const Tensor branch = branch_MC.Rows(begin, end);
+    if (!residual_) {
+      if (mask.rate > 0) ctx.backend->Dropout(branch, mask, branch);
+      return;
+    }
     ctx.backend->AddDropout(x.Rows(begin, end), branch, mask, branch);
   });
   return branch_MC;
@@ -111,7 +117,7 @@ Tensor NormResidualGradient(const LayerContext& ctx, const Tensor& dnorm_MC, con
                             const Tensor& dy_MC) {
   Tensor dx_MC = AllocateLike(ctx, x_MC);
   ctx.backend->LayerNormInputGradient(dnorm_MC, x_MC, gamma.value, mean_M, rstd_M, dx_MC);
-  ctx.backend->Add(dx_MC, dy_MC, dx_MC);
+  if (!dy_MC.empty()) ctx.backend->Add(dx_MC, dy_MC, dx_MC);
   return dx_MC;
 }
 

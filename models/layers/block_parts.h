@@ -42,8 +42,10 @@ class ResidualDropout {
   // Takes the layer's name, its attribute "dropout" and its output's shape: [tokens, ...].
   explicit ResidualDropout(const LayerSpec& spec);
 
-  // x + dropout(branch), in the memory of `branch`.
+  // x + dropout(branch), in the memory of `branch`; without x where the layer has no residual.
   Tensor Join(const LayerContext& ctx, const Tensor& x, Tensor branch_MC) const;
+  // The gradient that goes around the branch: dy, or none.
+  Tensor Around(const Tensor& dy_MC) const { return residual_ ? dy_MC : Tensor(); }
   // The gradient of the branch's output: `dy` itself where there is no dropout, else a new tensor.
   Tensor BranchGradient(const LayerContext& ctx, const Tensor& dy_MC) const;
 
@@ -57,6 +59,7 @@ class ResidualDropout {
 
   std::string prefix_;  // of the random stream: one a step
   float rate_;
+  bool residual_;
   RowPart rows_;
   ContextPart context_;
   int64_t tokens_, elements_per_token_;  // of whole samples
@@ -85,7 +88,7 @@ class ProductRows {
 Tensor NormAgain(const LayerContext& ctx, const Tensor& x_MC, const Parameter& gamma,
                  const Parameter& beta, const Tensor& mean_M, const Tensor& rstd_M);
 
-// The gradient of x = the residual's own dy + the norm's, in a new tensor.
+// The gradient of x = the residual's own dy, if any, + the norm's, in a new tensor.
 Tensor NormResidualGradient(const LayerContext& ctx, const Tensor& dnorm_MC, const Tensor& x_MC,
                             const Parameter& gamma, const Tensor& mean_M, const Tensor& rstd_M,
                             const Tensor& dy_MC);

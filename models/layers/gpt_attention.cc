@@ -169,8 +169,8 @@ Tensor GptAttention::InputGradient(const LayerContext& ctx, const Tensor& x_MC, 
   Tensor dnorm_MC = b.Allocate({m, hidden_});
   b.LinearInputGradient(kept[kQkv], At(P::kWqkv).value, dnorm_MC);
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
-  Tensor dx_MC =
-      NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd], dy);
+  Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd],
+                                      residual_.Around(dy));
   kept.insert(kept.end(), {std::move(dbranch_MC), std::move(dnorm_MC), std::move(dgammas_2D)});
   return dx_MC;
 }

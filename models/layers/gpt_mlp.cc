@@ -29,6 +29,7 @@ class GptMlp : public UnaryLayer {
 
   int64_t hidden_, inner_;
   absl::optional<GateKind> gate_;
+  GeluForm gelu_;  // without a gate
   ProductRows rows_;
   ResidualDropout residual_;
   PresentParameters all_;
@@ -57,6 +58,7 @@ GptMlp::GptMlp(const LayerSpec& spec)
     : hidden_(spec.output_shape[1]),
       inner_(WholeAttribute(spec, "inner")),
       gate_(GateOf(spec)),
+      gelu_(spec.attributes.count("exact_gelu") > 0 ? GeluForm::kErf : GeluForm::kTanh),
       rows_(spec),
       residual_(spec),
       all_(spec, {"gamma", "beta", "w1", "b1", "w2", "b2"}) {}
@@ -78,6 +80,11 @@ Tensor GptMlp::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stas
     b.Linear(norm_MC, At(P::kW1).value, At(P::kB1).value, h_MF);
     norm_MC = Tensor();
     active_MF = Gated(ctx, h_MF);
+  } else if (gelu_ == GeluForm::kErf) {
+    active_MF = AllocateLike(ctx, h_MF);
+    b.Linear(norm_MC, At(P::kW1).value, At(P::kB1).value, h_MF);
+    norm_MC = Tensor();
+    b.Gelu(h_MF, active_MF, gelu_);
   } else {
     active_MF = AllocateLike(ctx, h_MF);
     b.LinearGelu(norm_MC, At(P::kW1).value, At(P::kB1).value, h_MF, active_MF);
@@ -102,6 +109,10 @@ Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor
     b.LinearInputGradient(dbranch_MC, At(P::kW2).value, dgated_MF);
     dh_MF = AllocateLike(ctx, kept[kH]);
     b.GateGradient(*gate_, dgated_MF, kept[kH], dh_MF);
+  } else if (gelu_ == GeluForm::kErf) {
+    dh_MF = AllocateLike(ctx, kept[kH]);
+    b.LinearInputGradient(dbranch_MC, At(P::kW2).value, dh_MF);
+    b.GeluGradient(dh_MF, kept[kH], dh_MF, gelu_);
   } else {
     dh_MF = AllocateLike(ctx, kept[kH]);
     b.LinearGeluInputGradient(dbranch_MC, At(P::kW2).value, kept[kH], dh_MF);
@@ -109,8 +120,8 @@ Tensor GptMlp::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor
   Tensor dnorm_MC = b.Allocate({rows_.all(x_MC.dim(0)), hidden_});
   b.LinearInputGradient(dh_MF, At(P::kW1).value, dnorm_MC);
   dnorm_MC = rows_.Sum(ctx, std::move(dnorm_MC));
-  Tensor dx_MC =
-      NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd], dy);
+  Tensor dx_MC = NormResidualGradient(ctx, dnorm_MC, x_MC, At(P::kGamma), kept[kMean], kept[kRstd],
+                                      residual_.Around(dy));
   kept.insert(kept.end(), {std::move(dh_MF), std::move(dbranch_MC), std::move(dnorm_MC)});
   return dx_MC;
 }
@@ -123,7 +134,7 @@ void GptMlp::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerSt
   if (gate_.has_value()) {
     kept[kH] = Gated(ctx, kept[kH]);
   } else {
-    b.Gelu(kept[kH], kept[kH]);
+    b.Gelu(kept[kH], kept[kH], gelu_);
   }
   b.LinearWeightGradient(kept[kH], kept[kDbranch], At(P::kW2).gradient,
                          BiasGradientOfOne(ctx, rows_.part(), At(P::kB2)));

@@ -12,13 +12,16 @@ namespace {
 
 class Norm : public UnaryLayer {
  public:
-  explicit Norm(const LayerSpec&) {}
+  explicit Norm(const LayerSpec& spec) : all_(spec, {"gamma", "beta"}) {}
 
  private:
   Tensor Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
   Tensor InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor dy,
                        LayerStash* stash) override;
   void WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) override;
+  const Parameter& At(int place) const { return all_.Of(parameters_, place); }
+
+  PresentParameters all_;
 };
 
 using P = NormParameter;
@@ -28,8 +31,8 @@ enum { kMean, kRstd, kDy };
 
 Tensor Norm::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   const int64_t m = x_MC.dim(0);
-  stash->tensors = {ctx.backend->AllocateFloats({m}), ctx.backend->AllocateFloats({m})};
-  return NormAgain(ctx, x_MC, parameters_[P::kGamma], parameters_[P::kBeta], stash->tensors[kMean],
+  stash->tensors = {AllocateMeans(ctx, At(P::kBeta), m), ctx.backend->AllocateFloats({m})};
+  return NormAgain(ctx, x_MC, At(P::kGamma), At(P::kBeta), stash->tensors[kMean],
                    stash->tensors[kRstd]);
 }
 
@@ -37,8 +40,8 @@ Tensor Norm::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor d
                            LayerStash* stash) {
   std::vector<Tensor>& kept = stash->tensors;
   Tensor dx_MC = AllocateLike(ctx, x_MC);
-  ctx.backend->LayerNormInputGradient(dy, x_MC, parameters_[P::kGamma].value, kept[kMean],
-                                      kept[kRstd], dx_MC);
+  ctx.backend->LayerNormInputGradient(dy, x_MC, At(P::kGamma).value, kept[kMean], kept[kRstd],
+                                      dx_MC);
   kept.push_back(std::move(dy));
   return dx_MC;
 }
@@ -46,8 +49,7 @@ Tensor Norm::InputGradient(const LayerContext& ctx, const Tensor& x_MC, Tensor d
 void Norm::WeightGradient(const LayerContext& ctx, const Tensor& x_MC, LayerStash* stash) {
   std::vector<Tensor>& kept = stash->tensors;
   ctx.backend->LayerNormWeightGradient(kept[kDy], x_MC, kept[kMean], kept[kRstd],
-                                       parameters_[P::kGamma].gradient,
-                                       parameters_[P::kBeta].gradient);
+                                       At(P::kGamma).gradient, At(P::kBeta).gradient);
   kept.clear();
 }
 

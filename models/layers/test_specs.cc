@@ -269,6 +269,48 @@ void AddEnds(std::vector<LayerSpec>* layers) {
   }
 }
 
+void AddExactGelu(std::vector<LayerSpec>* layers) {
+  GptMlpSizes mlp;
+  mlp.name = "exact_gelu";
+  mlp.tokens = 4;
+  mlp.hidden = 6;
+  mlp.inner = 20;
+  mlp.exact_gelu = true;
+  mlp.dropout = 0.25;
+  layers->push_back(GptMlpSpec(mlp));
+}
+
+// Branches alone, and the norm behind them.
+void AddPostNormBlock(std::vector<LayerSpec>* layers) {
+  GptMlpSizes mlp;
+  mlp.name = "mlp_branch";
+  mlp.tokens = 6;
+  mlp.hidden = 8;
+  mlp.inner = 5;
+  mlp.kind = FeedForwardKind::kGeGlu;
+  mlp.norm = NormKind::kRms;
+  mlp.biases = mlp.residual = false;
+  for (const double dropout : {0.0, 0.25}) {
+    mlp.name += "s";
+    mlp.dropout = dropout;
+    layers->push_back(GptMlpSpec(mlp));
+  }
+  GptAttentionSizes attention;
+  attention.name = "attention_branch";
+  attention.tokens = 6;
+  attention.hidden = 8;
+  attention.heads = 2;
+  attention.norm = NormKind::kRms;
+  attention.residual = false;
+  layers->push_back(GptAttentionSpec(attention));
+  NormSizes norm;
+  norm.name = "rms_norm";
+  norm.tokens = 5;
+  norm.hidden = 9;
+  norm.kind = NormKind::kRms;
+  layers->push_back(NormSpec(norm));
+}
+
 void AddPatches(std::vector<LayerSpec>* layers) {
   struct Sizes {
     int64_t height, width, channels, patch, hidden;
@@ -331,6 +373,8 @@ std::vector<LayerSpec> NetLayers() {
   AddRecommendation(&layers);
   AddWindows(&layers);
   AddLatentAttention(&layers);
+  AddExactGelu(&layers);
+  AddPostNormBlock(&layers);
   return layers;
 }
 

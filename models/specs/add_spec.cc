@@ -19,24 +19,28 @@ LayerSpec AddSpec(const AddSizes& s) {
   const int64_t tokens = s.shape[0];
   const int64_t width_of_token =
       std::accumulate(s.shape.begin() + 1, s.shape.end(), int64_t{1}, std::multiplies<int64_t>());
-  layer.operations = [tokens, width_of_token, n = static_cast<int64_t>(s.inputs.size())](
-                         int64_t samples, TokenSlice slice) {
-    const int64_t size = samples * slice.CountOf(tokens) * width_of_token;
+  const auto size = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
+    return SplitRows(samples * slice.CountOf(tokens), split).own * width_of_token;
+  };
+  const auto n = static_cast<int64_t>(s.inputs.size());
+  layer.split.operations = [size, n](int64_t samples, TokenSlice slice, TensorParallel split) {
+    const int64_t numbers = size(samples, slice, split);
     LayerOperations ops;
-    AddElementwise((n + 1) * size, (n - 1) * 2 * size, &ops);
+    AddElementwise((n + 1) * numbers, (n - 1) * 2 * numbers, &ops);
     return ops;
   };
-  SetCosts(&layer, [tokens, width_of_token, n = static_cast<int64_t>(s.inputs.size())](
-                       NumberWidth width, LayerSpec* l) {
-    l->slice_costs = [=](int64_t samples, TokenSlice slice) {
+  layer.split.collectives = [](int64_t, TokenSlice, TensorParallel) { return TensorCollectives(); };
+  layer.split.dimensions = {{"tokens", tokens, true}};
+  SetCosts(&layer, [size, n](NumberWidth width, LayerSpec* l) {
+    l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
       LayerCosts costs;
-      costs.output = width(samples * slice.CountOf(tokens) * width_of_token);
+      costs.output = width(size(samples, slice, split));
       costs.forward_peak = costs.output;
       // Copies of the gradient for all inputs but one, which takes the output's.
       costs.backward_input_peak = costs.backward_peak = costs.output * (n - 1);
       return costs;
     };
-    l->costs = [of = l->slice_costs](int64_t samples) { return of(samples, TokenSlice()); };
+    SetWholeCosts(l);
   });
   return layer;
 }

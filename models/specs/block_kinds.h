@@ -24,6 +24,9 @@ enum class FeedForwardKind : uint8_t {
   kGeGlu,   // (gelu(g) u) w2
 };
 
+// The attribute of a half block that does not add its input: its output is the branch.
+inline constexpr char kNoResidual[] = "no_residual";
+
 // How tokens choose among experts (gpt_experts_spec.h).
 struct ExpertChoice {
   int64_t experts = 0, chosen = 0;  // 0 experts: there is a feed-forward for all

@@ -18,7 +18,7 @@ struct Sizes {
   bool causal, dropout;
   int64_t window, key_tile;  // 0: none
   int64_t statistics;        // what the norm keeps of a row
-  bool rotary;
+  bool rotary, residual;
   int64_t normed_size;  // of a head of q and k that has a norm; 0: none has
   TensorParallel split;
   NumberWidth width;
@@ -196,8 +196,8 @@ LayerOperations AttentionOperations(const Sizes& s, TokenSlice slice) {
     ops.backward_input.push_back(OwnOperation(OperationKind::kElementwise, 2 * copies));
   }
   AddMatmul(m, s.c, s.w, &ops);
-  AddElementwise(3 * own, 0, &ops);
-  AddOwnNormAndResidual(own, &ops);
+  if (s.residual) AddElementwise(3 * own, 0, &ops);
+  AddOwnNormAndResidual(own, &ops, s.residual);
   return ops;
 }
 
@@ -254,6 +254,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
                       {"key_tile", static_cast<double>(s.key_tile)},
                       {"dropout", s.dropout},
                       {"rotary_base", s.rotary_base}};
+  if (!s.residual) layer.attributes[kNoResidual] = 1;
   CHECK(s.rotary_base == 0 || head_size % 2 == 0) << s.name << ": rotary heads of " << head_size;
   CHECK(s.window >= 0 && (s.window == 0 || s.causal)) << s.name << ": a window of " << s.window;
   if (!s.key_lengths.empty()) {
@@ -273,6 +274,7 @@ LayerSpec GptAttentionSpec(const GptAttentionSizes& s) {
   one.dropout = s.dropout > 0;
   one.statistics = NormStatistics(s.norm);
   one.rotary = s.rotary_base != 0;
+  one.residual = s.residual;
   one.normed_size = s.query_key_norms ? head_size : 0;
   const auto part = [one](int64_t samples, TensorParallel split,
                           NumberWidth bytes = NumberWidth()) {

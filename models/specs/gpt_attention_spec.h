@@ -57,6 +57,7 @@ struct GptAttentionSizes {
   double rotary_base = 0;  // rotary positions of q and k (kernels/attention_kernels.h); 0: none
   NormKind norm = NormKind::kLayer;
   bool query_key_norms = false;  // an RMS norm of each head of q and k, as in Qwen3
+  bool residual = true;          // false: y = dropout(...), without x
   Biases biases = Biases::kAll;  // of the products
   double dropout = 0;
   double stddev = 0.02, projection_stddev = 0.02;  // of wqkv, of wo

@@ -12,7 +12,7 @@ namespace {
 
 struct Sizes {
   int64_t c, statistics;  // columns of a row; what the norm keeps of it
-  bool gated, dropout;
+  bool gated, dropout, residual;
 };
 
 // Rows of C; F inner columns, of one device. h, what the activation takes, has as many, or twice as
@@ -59,8 +59,8 @@ LayerOperations MlpOperations(const SplitRows& rows, const Sizes& s, int64_t f) 
   AddMatmul(m, s.gated ? 2 * f : f, c, &ops);
   AddMemory(OperationKind::kGelu, forward, backward, &ops);
   AddMatmul(m, c, f, &ops);
-  AddElementwise(3 * own * c, 0, &ops);
-  AddOwnNormAndResidual(own * c, &ops);
+  if (s.residual) AddElementwise(3 * own * c, 0, &ops);
+  AddOwnNormAndResidual(own * c, &ops, s.residual);
   ops.backward_weight.push_back(OwnOperation(OperationKind::kGelu, forward));  // again
   return ops;
 }
@@ -86,7 +86,9 @@ LayerSpec GptMlpSpec(const GptMlpSizes& s) {
   layer.attributes = {{"inner", static_cast<double>(s.inner)},
                       {"dropout", s.dropout},
                       {"feed_forward", static_cast<double>(s.kind)}};
-  const Sizes sizes{s.hidden, NormStatistics(s.norm), gated, s.dropout > 0};
+  if (!s.residual) layer.attributes[kNoResidual] = 1;
+  if (s.exact_gelu) layer.attributes["exact_gelu"] = 1;
+  const Sizes sizes{s.hidden, NormStatistics(s.norm), gated, s.dropout > 0, s.residual};
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split);
   };

@@ -27,7 +27,9 @@ struct GptMlpSizes {
   int64_t tokens = 0, hidden = 0, inner = 0;
   FeedForwardKind kind = FeedForwardKind::kGelu;
   NormKind norm = NormKind::kLayer;
-  bool biases = true;  // of the products; a GELU has them
+  bool exact_gelu = false;  // of kGelu: erf's, not the tanh form
+  bool biases = true;       // of the products; a GELU has them
+  bool residual = true;     // false: y = dropout(...), without x
   double dropout = 0;
   double stddev = 0.02, projection_stddev = 0.02;  // of w1, of w2
 };

@@ -12,8 +12,7 @@ LayerSpec NormSpec(const NormSizes& s) {
   layer.inputs = {s.input};
   layer.input_shapes = {{s.tokens, s.hidden}};
   layer.output_shape = {s.tokens, s.hidden};
-  layer.parameters = {{s.name + "/gamma", {s.hidden}, InitKind::kOnes, 0, ""},
-                      {s.name + "/beta", {s.hidden}, InitKind::kZeros, 0, ""}};
+  layer.parameters = NormParameters(s.kind, s.name, s.hidden);
   const auto rows = [t = s.tokens](int64_t samples, TokenSlice slice, TensorParallel split) {
     return SplitRows(samples * slice.CountOf(t), split).own;
   };
@@ -28,12 +27,13 @@ LayerSpec NormSpec(const NormSizes& s) {
   layer.split.collectives = [](int64_t, TokenSlice, TensorParallel) { return TensorCollectives(); };
   layer.split.dimensions = {{"tokens", s.tokens, true}};
   layer.split.context = ContextUse::kRows;
-  SetCosts(&layer, [rows, c = s.hidden](NumberWidth width, LayerSpec* l) {
+  SetCosts(&layer, [rows, c = s.hidden, statistics = NormStatistics(s.kind)](NumberWidth width,
+                                                                             LayerSpec* l) {
     l->split.costs = [=](int64_t samples, TokenSlice slice, TensorParallel split) {
       const int64_t m = rows(samples, slice, split);
       LayerCosts costs;
       costs.output = width(m * c);
-      costs.kept = FloatBytes(2 * m);                     // mean and reciprocal deviation
+      costs.kept = FloatBytes(statistics * m);
       costs.kept_for_weight = costs.kept + costs.output;  // and dy
       costs.forward_peak = costs.kept + costs.output;
       costs.backward_input_peak = costs.backward_peak = costs.output;  // dx

@@ -19,9 +19,9 @@ inline void AddOwnNormWeights(int64_t size, bool again, LayerOperations* ops) {
 }
 
 // The residual's gradient is added in a pass of its own as well: two numbers more.
-inline void AddOwnNormAndResidual(int64_t size, LayerOperations* ops) {
+inline void AddOwnNormAndResidual(int64_t size, LayerOperations* ops, bool residual = true) {
   AddOwnNormWeights(size, /*again=*/true, ops);
-  ops->backward_input.push_back(OwnOperation(OperationKind::kElementwise, 2 * size));
+  if (residual) ops->backward_input.push_back(OwnOperation(OperationKind::kElementwise, 2 * size));
 }
 
 }  // namespace pipelab

@@ -114,6 +114,14 @@ absl::Status Check(const GptConfig& c) {
   if (c.biases != Biases::kAll && c.feed_forward_kind == FeedForwardKind::kGelu) {
     return absl::InvalidArgumentError("biases: a GELU has them; give a gated feed-forward");
   }
+  if (c.post_norms && (c.experts.experts != 0 || c.latent.rank != 0)) {
+    return absl::InvalidArgumentError("--post_norms: not with experts or latent attention");
+  }
+  if (c.window_rotary_base < 0 || (c.window_rotary_base > 0 && c.rotary_base == 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--window_rotary_base=", c.window_rotary_base,
+                     ": must be at least 0, and rotary_base above 0"));
+  }
   if (c.tied_embeddings && c.output_bias) {
     return absl::InvalidArgumentError("--output_bias: not with --tied_embeddings");
   }
@@ -162,6 +170,7 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
   sizes.feed_forward = c.feed_forward == 0 ? c.hidden * c.mlp_ratio : c.feed_forward;
   sizes.feed_forward_kind = c.feed_forward_kind;
   sizes.norm = c.norm;
+  sizes.post_norms = c.post_norms;
   sizes.query_key_norms = c.query_key_norms;
   sizes.latent = c.latent;
   sizes.key_tile = c.key_tile;
@@ -177,6 +186,8 @@ absl::StatusOr<ModelGraph> BuildGpt(const GptConfig& c) {
     const std::string name = absl::StrCat("block", block);
     if (!c.windows.empty()) {
       sizes.window = c.windows[block % static_cast<int64_t>(c.windows.size())];
+      const bool own = sizes.window > 0 && c.window_rotary_base > 0;
+      sizes.rotary_base = own ? c.window_rotary_base : c.rotary_base;
     }
     last = AddSelfAttention(sizes, name + "/attention", last, &graph);
     last = c.experts.experts > 0 && block >= c.dense_blocks

@@ -39,6 +39,9 @@ struct GptConfig {
   ExpertChoice experts = {};
   int64_t expert_feed_forward = 0, dense_blocks = 0;
   NormKind norm = NormKind::kLayer;
+  // Norms behind half blocks, too (Gemma 2 and 3): a block has six layers then. Not with experts or
+  // latent attention.
+  bool post_norms = false;
   bool query_key_norms = false;  // of each head of q and k (Qwen3)
   // Multi-head latent attention where latent.rank > 0, with rotary positions; without biases,
   // kv_heads, head_size and norms of heads.
@@ -49,9 +52,10 @@ struct GptConfig {
   // Keys whose scores exist at once: attention's scratch does not grow with the tokens. 0: all that
   // a block of 64 queries sees.
   int64_t key_tile = 0;
-  double rotary_base = 0;        // above 0: rotary positions, beside those of `positions`
-  Biases biases = Biases::kAll;  // of the blocks' products; a GELU has them
-  bool output_bias = false;      // of the logits; not with tied embeddings
+  double rotary_base = 0;         // above 0: rotary positions, beside those of `positions`
+  double window_rotary_base = 0;  // of blocks with windows (Gemma 3); 0: the same
+  Biases biases = Biases::kAll;   // of the blocks' products; a GELU has them
+  bool output_bias = false;       // of the logits; not with tied embeddings
 };
 
 // Llama (Touvron et al., arXiv 2302.13971): RMS norms, rotary positions alone, SwiGLU, no biases,

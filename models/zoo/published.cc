@@ -147,6 +147,31 @@ void AddGemma(Models* models) {
   add("gemma-7b", 8.5e9, 16, LlamaConfig(28, 3072, 16, 24576, 8192, 256000));
 }
 
+// Gemma 2 and 3: norms behind half blocks, and windows in most blocks, which cover 4096 tokens of
+// Gemma 2.
+void AddPostNormGemmas(Models* models) {
+  const auto add = [&](const char* name, const char* source, double printed, double unit,
+                       int64_t kv_heads, GptConfig c) {
+    c.kv_heads = kv_heads;
+    c.head_size = 256;
+    c.feed_forward_kind = FeedForwardKind::kGeGlu;
+    c.tied_embeddings = c.post_norms = true;
+    Add(name, source, printed, unit, "4096 tokens", c, models);
+  };
+  const char* const gemma2 = "Gemma Team 2024 (Gemma 2), Tables 1 and 2";
+  const std::vector<int64_t> half = {4096, 0};
+  add("gemma-2-2b", gemma2, 2.6e9, 0.1e9, 4,
+      Windows(half, LlamaConfig(26, 2304, 8, 9216, 4096, 256000)));
+  add("gemma-2-9b", gemma2, 9.2e9, 0.1e9, 8,
+      Windows(half, LlamaConfig(42, 3584, 16, 14336, 4096, 256000)));
+  GptConfig gemma3 =
+      Windows({512, 512, 512, 512, 512, 0}, LlamaConfig(26, 1152, 4, 6912, 4096, 262144));
+  gemma3.query_key_norms = true;
+  gemma3.rotary_base = 1000000;
+  gemma3.window_rotary_base = 10000;
+  add("gemma-3-1b", "Gemma Team 2025 (Gemma 3), Table 1", 1.0e9, 0.1e9, 1, gemma3);
+}
+
 // Later models with Llama's blocks. Counts are those that the sources print; published_test.cc has
 // those of the weights.
 void AddLlamaBlocks(Models* models) {
@@ -378,6 +403,7 @@ const std::vector<PublishedModel>& PublishedModels() {
     AddLlama(all);
     AddLlamaBlocks(all);
     AddGemma(all);
+    AddPostNormGemmas(all);
     AddExpertModels(all);
     AddLatentModels(all);
     AddBert(all);

@@ -70,6 +70,9 @@ TEST(Published, LlamaToTheLastParameter) {
   EXPECT_EQ(CountOf("qwen2.5-72b"), 72706203648);
   // Table 2 of Gemma's paper has those that are no embeddings.
   EXPECT_EQ(CountOf("gemma-2b"), int64_t{256000} * 2048 + 1981884416);
+  EXPECT_EQ(CountOf("gemma-2-2b"), int64_t{256000} * 2304 + 2024517888);
+  EXPECT_EQ(CountOf("gemma-2-9b"), int64_t{256000} * 3584 + 8324201984);
+  EXPECT_EQ(CountOf("gemma-3-1b"), int64_t{262144} * 1152 + 697896064);
   EXPECT_EQ(CountOf("gemma-7b"), int64_t{256000} * 3072 + 7751248896);
 }
 

@@ -3,11 +3,13 @@
 #include <cmath>
 #include <utility>
 
+#include "models/specs/add_spec.h"
 #include "models/specs/cross_attention_spec.h"
 #include "models/specs/gpt_attention_spec.h"
 #include "models/specs/gpt_experts_spec.h"
 #include "models/specs/gpt_latent_attention_spec.h"
 #include "models/specs/gpt_mlp_spec.h"
+#include "models/specs/norm_spec.h"
 
 namespace pipelab {
 namespace {
@@ -33,6 +35,15 @@ Sizes SizesOf(const TransformerSizes& s, const std::string& name, int input) {
   sizes.stddev = kTransformerStddev;
   sizes.projection_stddev = ProjectionStddev(s);
   return sizes;
+}
+
+// The branch, the last layer of the graph, with a norm behind it where there are such.
+int Close(const TransformerSizes& s, const std::string& name, int input, ModelGraph* graph) {
+  if (!s.post_norms) return LastLayer(*graph);
+  NormSizes norm{name + "_norm", LastLayer(*graph), s.tokens, s.hidden};
+  norm.kind = s.norm;
+  const int normed = Add(NormSpec(norm), graph);
+  return Add(AddSpec({name + "_sum", {input, normed}, {s.tokens, s.hidden}}), graph);
 }
 
 int AddLatentAttention(const TransformerSizes& s, const std::string& name, int input,
@@ -63,7 +74,9 @@ int AddSelfAttention(const TransformerSizes& s, const std::string& name, int inp
   attention.query_key_norms = s.query_key_norms;
   attention.rotary_base = s.rotary_base;
   attention.biases = s.biases;
-  return Add(GptAttentionSpec(attention), graph);
+  attention.residual = !s.post_norms;
+  Add(GptAttentionSpec(attention), graph);
+  return Close(s, name, input, graph);
 }
 
 int AddFeedForward(const TransformerSizes& s, const std::string& name, int input,
@@ -71,9 +84,12 @@ int AddFeedForward(const TransformerSizes& s, const std::string& name, int input
   auto mlp = SizesOf<GptMlpSizes>(s, name, input);
   mlp.inner = s.feed_forward;
   mlp.kind = s.feed_forward_kind;
+  mlp.exact_gelu = s.exact_gelu;
   mlp.norm = s.norm;
   mlp.biases = s.biases == Biases::kAll;
-  return Add(GptMlpSpec(mlp), graph);
+  mlp.residual = !s.post_norms;
+  Add(GptMlpSpec(mlp), graph);
+  return Close(s, name, input, graph);
 }
 
 int AddExperts(const TransformerSizes& s, const std::string& name, int input, ModelGraph* graph) {

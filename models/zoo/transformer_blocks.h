@@ -27,8 +27,12 @@ struct TransformerSizes {
   int64_t kv_heads = 0;   // of self attention: GptAttentionSizes::kv_heads
   int64_t feed_forward = 0;
   FeedForwardKind feed_forward_kind = FeedForwardKind::kGelu;
+  bool exact_gelu = false;    // GptMlpSizes::exact_gelu
   ExpertChoice experts = {};  // of AddExperts
   NormKind norm = NormKind::kLayer;
+  // Behind self attention and feed-forward, too, in front of the sum: a norm and a sum are layers
+  // of their own then, "NAME_norm" and "NAME_sum".
+  bool post_norms = false;
   bool query_key_norms = false;  // of self attention
   LatentHeads latent = {};       // of self attention; rank > 0: latent attention
   double rotary_base = 0;        // of self attention: GptAttentionSizes::rotary_base

@@ -67,7 +67,7 @@ VitConfig VitB16() {
   c.patch = 16;
   c.side = 224;
   c.classes = 1000;
-  c.class_token = true;
+  c.class_token = c.exact_gelu = true;
   return c;
 }
 
@@ -91,6 +91,7 @@ absl::StatusOr<GroupedModel> BuildVit(const VitConfig& c) {
   sizes.heads = c.heads;
   sizes.feed_forward = c.feed_forward == 0 ? 4 * c.hidden : c.feed_forward;
   sizes.residual_branches = 2 * c.layers;
+  sizes.exact_gelu = c.exact_gelu;
   sizes.causal = false;
   int last = 0;
   for (int block = 0; block < c.layers; ++block) {

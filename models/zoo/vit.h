@@ -23,6 +23,7 @@ struct VitConfig {
   int64_t classes = 10;
   bool class_token = false;
   int64_t feed_forward = 0;  // 0: 4 hidden
+  bool exact_gelu = false;   // erf's, as the published weights have it
 
   int64_t tokens() const { return (side / patch) * (side / patch) + (class_token ? 1 : 0); }
 };

@@ -56,7 +56,7 @@ absl::Status CheckPipeline(const Recipe& r) {
 
 absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"E", "whole_experts"}));
   PIPELAB_RETURN_IF_ERROR(CheckPipeline(r));
   if (c.recompute == Recompute::kSelective) {
     return Error("recompute=selective: ", kSystem,
@@ -86,6 +86,19 @@ absl::StatusOr<DeepSpeedConfig> DeepSpeedJson(const Recipe& r) {
   } else if (rebuilds) {
     d.json["activation_checkpointing"] = {{"partition_activations", false}};
     d.notes.emplace_back("the model must checkpoint each layer (deepspeed.checkpointing)");
+  }
+  if (HasExperts(r.model)) {
+    // deepspeed/runtime/engine.py.
+    if (c.sharding == Sharding::kFully) {
+      return Error("sharding=fully: ", kSystem,
+                   " takes ZeRO-2 at most with experts; sharding=gradients would do");
+    }
+    if (c.whole_experts && c.tensor > 1) {
+      return Error("whole_experts: ", kSystem, " is not told of it; leave it out");
+    }
+    d.notes.push_back(absl::StrCat(
+        "the model's layers must be deepspeed.moe.layer.MoE(num_experts=", r.model.experts.experts,
+        ", ep_size=", c.experts, ", k=", r.model.experts.chosen, ")"));
   }
   if (c.tensor > 1) d.json["tensor_parallel"] = {{"autotp_size", c.tensor}};
   return d;

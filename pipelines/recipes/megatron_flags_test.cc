@@ -189,7 +189,6 @@ TEST(ReadMegatronFlags, SaysTheNearestThatWouldDo) {
                         "--tensor-model-parallel-size 8"));
   EXPECT_THAT(Refusal("--context-parallel-size 3"),
               HasSubstr("equal parts; nearest: --seq-length"));
-  EXPECT_THAT(Refusal("--num-experts 8"), HasSubstr("experts have no counterpart here"));
   EXPECT_THAT(Refusal("--num-layer 32"), HasSubstr("did you mean --num-layers?"));
   EXPECT_THAT(Refusal("--tensor-parallel-size 2"), HasSubstr("no option of Megatron-LM"));
   EXPECT_THAT(Refusal("--num-layers $LAYERS"), HasSubstr("a variable that the text does not set"));

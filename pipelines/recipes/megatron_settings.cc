@@ -1,10 +1,12 @@
 // A recipe as Megatron-LM's options.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "pipelines/recipes/layer_pattern.h"
 #include "pipelines/recipes/megatron_flags.h"
 #include "tools/base/status_macros.h"
 
@@ -18,8 +20,92 @@ absl::Status Error(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-void AddModel(const Recipe& r, Settings* s) {
+absl::Status CheckModel(const GptConfig& m) {
+  const bool latent = m.latent.rank > 0;
+  if (m.positions == Positions::kLearned && m.rotary_base > 0 && !latent) {
+    return Error("positions: ", kSystem, " has a table or rotary ones, not both");
+  }
+  if (m.post_norms || m.window_rotary_base > 0) {
+    return Error(m.post_norms ? "post_norms: " : "window_rotary_base: ", kSystem,
+                 " has norms in front of half blocks and one rotary base");
+  }
+  if (m.output_bias) return Error("output_bias: ", kSystem, "'s logits have none");
+  const ExpertChoice& e = m.experts;
+  if (!HasExperts(m)) return absl::OkStatus();
+  if (!e.sigmoid && e.normalized && e.chosen == 1) {
+    return Error("experts: ", kSystem, " takes one expert of a softmax by its own score");
+  }
+  if (e.sigmoid && e.normalized != (e.chosen > 1)) {
+    return Error("experts: ", kSystem, "'s weights are shares of the chosen ",
+                 "sigmoids where a token takes several experts");
+  }
+  return absl::OkStatus();
+}
+
+void AddLatent(const LatentHeads& l, Settings* s) {
+  s->Add("--multi-latent-attention");
+  if (l.query_rank > 0) s->Add("--q-lora-rank", l.query_rank);
+  s->Add("--kv-lora-rank", l.rank);
+  s->Add("--qk-head-dim", l.nope_size);
+  s->Add("--qk-pos-emb-head-dim", l.rope_size);
+  s->Add("--v-head-dim", l.value_size);
+}
+
+// One of a size, in all layers or some; a window that covers the samples is none.
+absl::Status AddWindows(const GptConfig& m, Settings* s) {
+  int64_t window = 0;
+  std::vector<bool> layers;
+  for (int64_t i = 0; i < m.layers && !m.windows.empty(); ++i) {
+    const int64_t of_layer = m.windows[i % static_cast<int64_t>(m.windows.size())];
+    layers.push_back(0 < of_layer && of_layer < m.tokens);
+    if (!layers.back()) continue;
+    if (window > 0 && window != of_layer) {
+      return Error("windows of ", window, " and ", of_layer, ": ", kSystem,
+                   " has one size of windows");
+    }
+    window = of_layer;
+  }
+  if (window == 0) return absl::OkStatus();
+  s->Add("--window-size", absl::StrCat(window - 1, ",0"));
+  if (std::find(layers.begin(), layers.end(), false) != layers.end()) {
+    s->Add("--window-attn-skip-freq", FormatLayerPattern(layers));
+  }
+  return absl::OkStatus();
+}
+
+void AddExperts(const GptConfig& m, Settings* s) {
+  const ExpertChoice& e = m.experts;
+  const int64_t width = ExpertWidth(m);
+  s->Add("--num-experts", e.experts);
+  s->Add("--moe-router-topk", e.chosen);
+  s->Add("--moe-ffn-hidden-size", width);
+  if (e.shared > 0) s->Add("--moe-shared-expert-intermediate-size", e.shared * width);
+  if (m.dense_blocks > 0) {
+    std::vector<bool> layers(m.layers, true);
+    std::fill_n(layers.begin(), m.dense_blocks, false);
+    s->Add("--moe-layer-freq", FormatLayerPattern(layers));
+  }
+  s->Add("--moe-router-score-function", e.sigmoid ? "sigmoid" : "softmax");
+  s->AddIf(!e.sigmoid && !e.normalized, "--moe-router-pre-softmax");
+  if (e.scale != 1) s->Add("--moe-router-topk-scaling-factor", e.scale);
+  if (e.nodes > 0) {
+    s->Add("--moe-router-num-groups", e.nodes);
+    s->Add("--moe-router-group-topk", e.most_nodes);
+  }
+  s->Add("--moe-router-load-balancing-type", e.balance > 0 ? "seq_aux_loss" : "none");
+  if (e.balance > 0) s->Add("--moe-aux-loss-coeff", e.balance);
+  if (e.capacity_factor > 0) {
+    s->Add("--moe-expert-capacity-factor", e.capacity_factor);
+    s->Add("--moe-token-drop-policy", "position");
+  }
+  s->Add("--moe-token-dispatcher-type", "alltoall");
+  s->Add("--moe-grouped-gemm");
+}
+
+absl::Status AddModel(const Recipe& r, Settings* s) {
   const GptConfig& m = r.model;
+  PIPELAB_RETURN_IF_ERROR(CheckModel(m));
+  const bool latent = m.latent.rank > 0;
   const int64_t head_size = m.head_size == 0 ? m.hidden / m.heads : m.head_size;
   s->Add("--num-layers", m.layers);
   s->Add("--hidden-size", m.hidden);
@@ -30,11 +116,14 @@ void AddModel(const Recipe& r, Settings* s) {
     s->Add("--num-query-groups", m.kv_heads);
   }
   if (head_size * m.heads != m.hidden) s->Add("--kv-channels", head_size);
+  if (latent) AddLatent(m.latent, s);
+  s->AddIf(latent || m.query_key_norms, "--qk-layernorm");
+  PIPELAB_RETURN_IF_ERROR(AddWindows(m, s));
   s->Add("--seq-length", m.tokens);
   s->Add("--max-position-embeddings", m.tokens);
-  s->Add("--position-embedding-type", m.rotary_base > 0                    ? "rope"
-                                      : m.positions == Positions::kLearned ? "learned_absolute"
-                                                                           : "none");
+  s->Add("--position-embedding-type", m.positions == Positions::kLearned ? "learned_absolute"
+                                      : m.rotary_base > 0                ? "rope"
+                                                                         : "none");
   if (m.rotary_base > 0) s->Add("--rotary-base", static_cast<int64_t>(m.rotary_base));
   s->Add("--normalization", m.norm == NormKind::kRms ? "RMSNorm" : "LayerNorm");
   s->AddIf(m.feed_forward_kind == FeedForwardKind::kSwiGlu, "--swiglu");
@@ -50,6 +139,8 @@ void AddModel(const Recipe& r, Settings* s) {
   if (m.positions == Positions::kSinusoidal) {
     s->Note("positions: Megatron-LM has no sinusoidal ones; it has none here");
   }
+  if (HasExperts(m)) AddExperts(m, s);
+  return absl::OkStatus();
 }
 
 // The weights of one device that are gathered a block at a time have no stages in Megatron-LM.
@@ -86,6 +177,14 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   if (c.context > 1) {
     s->Add("--context-parallel-size", c.context);
     s->Add("--cp-comm-type", "all_gather");
+  }
+  if (HasExperts(r.model)) {
+    if (c.tensor > 1 && !c.sequence_parallel) {
+      return Error("T=", c.tensor, ": with experts ", kSystem,
+                   " needs sequence parallelism; add sequence");
+    }
+    s->Add("--expert-model-parallel-size", c.experts);
+    if (c.whole_experts && c.tensor > 1) s->Add("--expert-tensor-parallel-size", 1);
   }
   if (HasStages(c)) AddStages(r, each, s);
   s->AddIf(c.sequence_parallel, "--sequence-parallel");
@@ -140,9 +239,9 @@ void AddTypes(const Recipe& r, Settings* s) {
 
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "rebuilt"}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "E", "whole_experts", "rebuilt"}));
   Settings s(SettingsForm::kFlags);
-  AddModel(r, &s);
+  PIPELAB_RETURN_IF_ERROR(AddModel(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));
   PIPELAB_RETURN_IF_ERROR(AddSharding(c, &s));
   AddRecomputation(r, &s);

@@ -44,16 +44,45 @@ absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe) {
   return MegatronGraph(std::move(graph), recipe.attention, recipe.type);
 }
 
+bool HasExperts(const GptConfig& m) { return m.experts.experts > 0 && m.dense_blocks < m.layers; }
+
+int64_t ExpertWidth(const GptConfig& m) {
+  if (m.expert_feed_forward > 0) return m.expert_feed_forward;
+  return m.feed_forward == 0 ? m.mlp_ratio * m.hidden : m.feed_forward;
+}
+
+namespace {
+
+// What a dense model with full attention does not have.
+std::string MoreOfModel(const GptConfig& m) {
+  std::string more;
+  const LatentHeads& l = m.latent;
+  if (l.rank > 0) {
+    absl::StrAppend(&more, ", latent attention of ", l.rank,
+                    l.query_rank > 0 ? absl::StrCat(" (queries ", l.query_rank, ")") : "");
+  }
+  if (m.query_key_norms) absl::StrAppend(&more, ", norms of q and k");
+  if (!m.windows.empty()) absl::StrAppend(&more, ", windows ", absl::StrJoin(m.windows, "+"));
+  if (!HasExperts(m)) return more;
+  const ExpertChoice& e = m.experts;
+  absl::StrAppend(&more, ", ", e.experts, " experts of ", ExpertWidth(m), " (", e.chosen, " chosen",
+                  e.shared > 0 ? absl::StrCat(", ", e.shared, " shared") : "", ")");
+  if (m.dense_blocks > 0) absl::StrAppend(&more, " behind ", m.dense_blocks, " dense layers");
+  return more;
+}
+
+}  // namespace
+
 std::string ModelText(const GptConfig& m) {
   const int64_t kv = m.kv_heads == 0 ? m.heads : m.kv_heads;
   const char* kind = m.feed_forward_kind == FeedForwardKind::kSwiGlu  ? "SwiGLU"
                      : m.feed_forward_kind == FeedForwardKind::kGeGlu ? "GeGLU"
                                                                       : "GELU";
   return absl::StrFormat(
-      "%d layers, hidden %d, %d heads%s, feed-forward %d (%s), %d words%s, %d tokens", m.layers,
+      "%d layers, hidden %d, %d heads%s, feed-forward %d (%s), %d words%s, %d tokens%s", m.layers,
       m.hidden, m.heads, kv == m.heads ? "" : absl::StrCat(" (", kv, " of keys and values)"),
       m.feed_forward == 0 ? m.mlp_ratio * m.hidden : m.feed_forward, kind, m.vocabulary,
-      m.tied_embeddings ? " (tied)" : "", m.tokens);
+      m.tied_embeddings ? " (tied)" : "", m.tokens, MoreOfModel(m));
 }
 
 absl::Status CheckExportable(const StepConfig& config, absl::string_view system,

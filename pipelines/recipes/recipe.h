@@ -46,6 +46,10 @@ absl::Status GatherByBlock(Recipe* recipe);
 // Layers of these sizes with Megatron-LM's kernels and what they keep (megatron_graph.h).
 absl::StatusOr<ModelGraph> RecipeGraph(const Recipe& recipe);
 
+// Whether some block has experts, and how wide each of them is.
+bool HasExperts(const GptConfig& model);
+int64_t ExpertWidth(const GptConfig& model);
+
 // The model's sizes in one line.
 std::string ModelText(const GptConfig& model);
 

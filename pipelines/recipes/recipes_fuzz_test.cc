@@ -17,7 +17,22 @@ TEST(RecipesFuzz, MegatronFlags) {
       "--pipeline-model-parallel-layout 'E|t*2|(t|)*4tt|L' --tensor-model-parallel-size 2 "
       "--sequence-parallel --use-distributed-optimizer --lr ${LR:-1e-4} # --fp16\n";
   ASSERT_TRUE(ReadMegatronFlags(flags, "f", 64).ok());
-  RunMutations({flags}, 5000);
+  const std::string experts =
+      "--num-layers 4 --hidden-size 64 --num-attention-heads 8 --seq-length 32 --swiglu "
+      "--disable-bias-linear --max-position-embeddings 32 --vocab-size 100 --micro-batch-size 1 "
+      "--multi-latent-attention --q-lora-rank 16 --kv-lora-rank 8 --qk-head-dim 8 "
+      "--qk-pos-emb-head-dim 4 --v-head-dim 8 --num-experts 8 --moe-layer-freq '([0]*1+[1]*3)' "
+      "--moe-ffn-hidden-size 32 --moe-shared-expert-intermediate-size 64 --moe-router-topk 2 "
+      "--moe-router-score-function sigmoid --moe-router-num-groups 4 --moe-router-group-topk 2 "
+      "--moe-aux-loss-coeff 1e-3 --expert-model-parallel-size 4 --tensor-model-parallel-size 2 "
+      "--sequence-parallel --expert-tensor-parallel-size 1\n";
+  const std::string windows =
+      "--num-layers 4 --hidden-size 64 --num-attention-heads 8 --seq-length 32 --swiglu "
+      "--max-position-embeddings 32 --vocab-size 100 --micro-batch-size 1 --window-size 7,0 "
+      "--window-attn-skip-freq '[1]+[0,1,1]' --qk-layernorm --rotary-base 100\n";
+  ASSERT_TRUE(ReadMegatronFlags(experts, "f", 64).ok());
+  ASSERT_TRUE(ReadMegatronFlags(windows, "f", 64).ok());
+  RunMutations({flags, experts, windows}, 5000);
 }
 
 TEST(RecipesFuzz, TorchtitanToml) {
@@ -30,7 +45,13 @@ TEST(RecipesFuzz, TorchtitanToml) {
       "[\"layers.2\", \"layers.3\", \"layers.4\"], [\"layers.5\", \"norm\", \"output\"]]\n"
       "[activation_checkpoint]\nmode = \"full\"\n";
   ASSERT_TRUE(ReadTorchtitanToml(toml, "f", 64).ok());
-  RunMutations({toml}, 5000);
+  const std::string experts =
+      "[model]\nname = \"deepseek_v3\"\nflavor = \"debugmodel\"\n"
+      "[training]\nlocal_batch_size = 4\nseq_len = 64\n"
+      "[parallelism]\ntensor_parallel_degree = 4\nexpert_parallel_degree = 8\n"
+      "expert_tensor_parallel_degree = 1\n[activation_checkpoint]\nmode = \"full\"\n";
+  ASSERT_TRUE(ReadTorchtitanToml(experts, "f", 64).ok());
+  RunMutations({toml, experts}, 5000);
 }
 
 }  // namespace

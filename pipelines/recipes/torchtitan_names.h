@@ -2,32 +2,20 @@
 #ifndef PIPELAB_PIPELINES_RECIPES_TORCHTITAN_NAMES_H_
 #define PIPELAB_PIPELINES_RECIPES_TORCHTITAN_NAMES_H_
 
-#include <cstdint>
+#include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "models/zoo/gpt.h"
 
 namespace pipelab {
 
-// Sizes of llama3's flavors (torchtitan/models/llama3), as the zoo's llama-3-... have them.
+// A flavor of a model, but for the samples' length: torchtitan/models of 2025, as the zoo's models of
+// these names have it.
 struct TorchtitanModel {
-  absl::string_view flavor;
-  int64_t layers, hidden, heads, kv_heads, feed_forward, vocabulary;
-
-  GptConfig Config(int64_t tokens) const {
-    GptConfig c = LlamaConfig(layers, hidden, heads, feed_forward, tokens, vocabulary);
-    c.kv_heads = kv_heads;
-    c.rotary_base = 500000;
-    return c;
-  }
+  absl::string_view name, flavor;
+  GptConfig config;
 };
-inline constexpr TorchtitanModel kTorchtitanModels[] = {
-    {"debugmodel", 6, 256, 16, 16, 768, 2048},
-    {"8B", 32, 4096, 32, 8, 14336, 128256},
-    {"70B", 80, 8192, 64, 8, 28672, 128256},
-    {"405B", 126, 16384, 128, 8, 53248, 128256},
-};
+const std::vector<TorchtitanModel>& TorchtitanModels();
 
 // PyTorch's schedules. Some have exactly one stage per device.
 struct TorchtitanSchedule {

@@ -1,6 +1,7 @@
 // A recipe as torchtitan's keys.
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,25 +24,57 @@ absl::Status Error(const Parts&... parts) {
 
 std::string Quoted(absl::string_view word) { return absl::StrCat("\"", word, "\""); }
 
+auto RouterOf(const ExpertChoice& e) {
+  return std::make_tuple(e.experts == 0, e.nodes, e.most_nodes, e.sigmoid, e.normalized, e.scale,
+                         e.capacity_factor, e.balance);
+}
+
+auto LatentOf(const LatentHeads& l) {
+  return std::make_tuple(l.query_rank, l.rank, l.nope_size, l.rope_size, l.value_size);
+}
+
+int64_t HeadSize(const GptConfig& m) {
+  return m.head_size > 0 || m.latent.rank > 0 ? m.head_size : m.hidden / m.heads;
+}
+
 // Of all its sizes but the samples' length.
 bool SameModel(const GptConfig& a, const GptConfig& b) {
   return ModelText(a) == ModelText(b) && a.norm == b.norm && a.positions == b.positions &&
          a.rotary_base == b.rotary_base && a.biases == b.biases && a.dropout == b.dropout &&
-         a.tied_embeddings == b.tied_embeddings;
+         a.tied_embeddings == b.tied_embeddings && a.output_bias == b.output_bias &&
+         a.post_norms == b.post_norms && a.window_rotary_base == b.window_rotary_base &&
+         HeadSize(a) == HeadSize(b) && LatentOf(a.latent) == LatentOf(b.latent) &&
+         RouterOf(a.experts) == RouterOf(b.experts);
 }
 
 absl::Status AddModel(const Recipe& r, Settings* s) {
-  for (const TorchtitanModel& m : kTorchtitanModels) {
+  for (const TorchtitanModel& m : TorchtitanModels()) {
     GptConfig sizes = r.model;
-    sizes.head_size = 0;
-    if (!SameModel(m.Config(r.model.tokens), sizes)) continue;
-    s->Add("model.name", Quoted("llama3"));
+    sizes.tokens = m.config.tokens;
+    if (!SameModel(m.config, sizes)) continue;
+    s->Add("model.name", Quoted(m.name));
     s->Add("model.flavor", Quoted(m.flavor));
     if (r.type == NumberType::kFp8) s->Add("model.converters", "[\"float8\"]");
     return absl::OkStatus();
   }
   return Error(kSystem, ": no model of ", ModelText(r.model),
-               "; llama3's 8B, 70B and 405B, without dropout, would do");
+               "; llama3's 8B, 70B and 405B, qwen3's and deepseek_v3's 16B, 236B and 671B, without "
+               "dropout, would do");
+}
+
+absl::Status AddExperts(const StepConfig& c, Settings* s) {
+  if (c.experts == 1) return absl::OkStatus();
+  const bool whole = c.whole_experts && c.tensor > 1;
+  const int64_t unit = int64_t{c.context} * (whole ? c.tensor : 1);
+  const int64_t shard = ShardsGradients(c.sharding) ? c.sharing() / c.context : 1;
+  if (c.experts % unit != 0 || shard * unit % c.experts != 0) {
+    return Error("E=", c.experts, ": ", kSystem,
+                 " divides experts over what shards weights; sharding=fully and an E that is ",
+                 unit, " times a divisor of its ranks would do");
+  }
+  s->Add("parallelism.expert_parallel_degree", c.experts);
+  s->Add("parallelism.expert_tensor_parallel_degree", whole ? 1 : c.tensor);
+  return absl::OkStatus();
 }
 
 absl::Status AddPipeline(const Recipe& r, Settings* s) {
@@ -111,7 +144,7 @@ std::vector<std::string> TorchtitanSchemes() {
 
 absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "shards"}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "E", "whole_experts", "shards"}));
   if (c.recompute == Recompute::kSelective) {
     return Error("recompute=selective: ", kSystem,
                  " rebuilds other parts under that name; recompute=blocks would do");
@@ -136,6 +169,7 @@ absl::StatusOr<Settings> TorchtitanSettings(const Recipe& r) {
   if (r.type == NumberType::kFp32) s.Add("training.mixed_precision_param", Quoted("float32"));
   PIPELAB_RETURN_IF_ERROR(AddData(c, &s));
   s.Add("parallelism.tensor_parallel_degree", c.tensor);
+  PIPELAB_RETURN_IF_ERROR(AddExperts(c, &s));
   PIPELAB_RETURN_IF_ERROR(AddPipeline(r, &s));
   s.Add("activation_checkpoint.mode", Quoted(c.recompute == Recompute::kBlocks ? "full" : "none"));
   return s;

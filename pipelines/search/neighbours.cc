@@ -27,6 +27,7 @@ int ChangedValues(const StepConfig& a, const StepConfig& b) {
   changes += a.pipeline != b.pipeline;
   changes += a.tensor != b.tensor;
   changes += a.context != b.context;
+  changes += a.experts != b.experts;
   changes += a.recompute != b.recompute || a.rebuilt_blocks != b.rebuilt_blocks;
   changes += a.sharding != b.sharding && !(one_pipeline && both_shard);
   changes += a.tensor > 1 && b.tensor > 1 && a.sequence_parallel != b.sequence_parallel;

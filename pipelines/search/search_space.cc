@@ -42,7 +42,8 @@ class SearchSpace {
         for (int64_t context = 1; context <= search_.max_context; context *= 2) {
           if (rest / pipeline % context != 0) break;
           for (int64_t experts = 1; experts <= search_.max_expert; experts *= 2) {
-            if (rest / pipeline % experts != 0) break;
+            const int64_t ranks = search_.whole_experts ? rest * tensor : rest;
+            if (ranks / pipeline % experts != 0) break;
             PIPELAB_RETURN_IF_ERROR(Grids(static_cast<int>(pipeline), static_cast<int>(tensor),
                                           static_cast<int>(context), static_cast<int>(experts)));
           }
@@ -63,6 +64,7 @@ class SearchSpace {
     c.tensor = tensor;
     c.context = context;
     c.experts = experts;
+    c.whole_experts = search_.whole_experts && tensor > 1 && experts > 1;
     c.data = static_cast<int>(search_.devices / pipeline / tensor / context);
     c.residency = method_.residency;
     c.overlap_pipeline = method_.overlap_pipeline;

@@ -1,0 +1,300 @@
+// Experts, latent attention and windows in Megatron-LM's options and torchtitan's keys.
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "pipelines/recipes/deepspeed_json.h"
+#include "pipelines/recipes/layer_pattern.h"
+#include "pipelines/recipes/megatron_flags.h"
+#include "pipelines/recipes/torchtitan_toml.h"
+#include "tools/base/status_matchers.h"
+
+namespace pipelab {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kMixtral[] =
+    "--num-layers 32 --hidden-size 4096 --ffn-hidden-size 14336 --num-attention-heads 32 "
+    "--group-query-attention --num-query-groups 8 --seq-length 4096 "
+    "--max-position-embeddings 4096 --position-embedding-type rope --rotary-base 1000000 "
+    "--normalization RMSNorm --swiglu --disable-bias-linear "
+    "--untie-embeddings-and-output-weights --hidden-dropout 0 --attention-dropout 0 "
+    "--vocab-size 32000 --bf16 --micro-batch-size 1 --global-batch-size 256 "
+    "--num-experts 8 --moe-router-topk 2 --moe-grouped-gemm "
+    "--moe-token-dispatcher-type alltoall ";
+
+// DeepSeek-V3 of Megatron-LM's users, without its head for further tokens.
+constexpr char kDeepSeek[] =
+    "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 "
+    "--kv-channels 128 --seq-length 4096 --max-position-embeddings 4096 "
+    "--position-embedding-type rope --rotary-base 10000 --normalization RMSNorm --swiglu "
+    "--disable-bias-linear --untie-embeddings-and-output-weights --hidden-dropout 0 "
+    "--attention-dropout 0 --vocab-size 129280 --make-vocab-size-divisible-by 1 --bf16 "
+    "--micro-batch-size 1 --global-batch-size 256 --multi-latent-attention --q-lora-rank 1536 "
+    "--kv-lora-rank 512 --qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 "
+    "--qk-layernorm --num-experts 256 --moe-layer-freq '([0]*3+[1]*58)' "
+    "--moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 --moe-router-topk 8 "
+    "--moe-router-score-function sigmoid --moe-router-topk-scaling-factor 2.5 "
+    "--moe-router-num-groups 8 --moe-router-group-topk 4 "
+    "--moe-router-load-balancing-type seq_aux_loss --moe-aux-loss-coeff 1e-4 --moe-grouped-gemm "
+    "--moe-token-dispatcher-type alltoall ";
+
+absl::StatusOr<Recipe> Read(absl::string_view model, absl::string_view more, int64_t devices = 64) {
+  return ReadMegatronFlags(absl::StrCat(model, more), "--flags=f", devices);
+}
+
+std::string Refusal(absl::string_view model, absl::string_view more) {
+  const auto recipe = Read(model, more);
+  return recipe.ok() ? "accepted: " + recipe->config.ToString()
+                     : std::string(recipe.status().message());
+}
+
+TEST(ReadMegatronFlags, ExpertsAreThePublishedOnes) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe mixtral, Read(kMixtral, ""));
+  EXPECT_EQ(BuildGpt(mixtral.model)->num_parameters(), 46702792704);
+  EXPECT_THAT(mixtral.assumptions, IsEmpty());
+  EXPECT_TRUE(mixtral.model.experts.normalized);
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      const Recipe deepseek,
+      Read(kDeepSeek,
+           "--pipeline-model-parallel-size 2 --expert-model-parallel-size 32 "
+           "--pipeline-model-parallel-layout 'Et*31|t*30L'"));
+  EXPECT_EQ(BuildGpt(deepseek.model)->num_parameters(), 671026404352);
+  EXPECT_EQ(ModelText(deepseek.model),
+            "61 layers, hidden 7168, 128 heads, feed-forward 18432 (SwiGLU), 129280 words, 4096 "
+            "tokens, latent attention of 512 (queries 1536), 256 experts of 2048 (8 chosen, 1 "
+            "shared) behind 3 dense layers");
+  EXPECT_THAT(deepseek.assumptions, IsEmpty());
+  EXPECT_EQ(deepseek.config.experts, 32);
+  EXPECT_EQ(deepseek.model.experts.balance, 1e-4);
+  EXPECT_EQ(deepseek.model.experts.nodes, 8);
+  EXPECT_EQ(deepseek.model.experts.scale, 2.5);
+}
+
+// With the words as the published weights have them, nothing else is read into the model.
+TEST(ReadMegatronFlags, AssumesByName) {
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r,
+                               Read(kMixtral,
+                                    "--moe-token-dispatcher-type allgather --moe-aux-loss-coeff "
+                                    "0.01 --moe-expert-capacity-factor 1.5 --qk-layernorm "
+                                    "--moe-shared-expert-overlap"));
+  EXPECT_THAT(r.assumptions,
+              ElementsAre(HasSubstr("aux_loss: the balancing loss is one for each sample"),
+                          HasSubstr("rows are those of an even load"),
+                          HasSubstr("allgather: rows of experts are exchanged by all-to-all"),
+                          HasSubstr("--moe-shared-expert-overlap: exchanges")));
+  EXPECT_TRUE(r.model.query_key_norms);
+}
+
+TEST(ReadMegatronFlags, ExpertsOfAGroupAreSplitOrWhole) {
+  const std::string degrees =
+      "--tensor-model-parallel-size 4 --sequence-parallel --expert-model-parallel-size 8 ";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe split, Read(kMixtral, degrees));
+  EXPECT_THAT(split.config.ToString(), HasSubstr("T=4,D=16,V=0,b=1,M=16,E=8,sequence"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe whole,
+                               Read(kMixtral, degrees + "--expert-tensor-parallel-size 1"));
+  EXPECT_TRUE(whole.config.whole_experts);
+}
+
+TEST(ReadMegatronFlags, Windows) {
+  const auto windows = [](absl::string_view more) {
+    const auto r = Read(kMixtral, more);
+    return r.ok() ? r->model.windows : std::vector<int64_t>{-1};
+  };
+  EXPECT_THAT(windows("--window-size 1023,0"), ElementsAre(1024));
+  EXPECT_THAT(windows("--window-size '(127, 0)' --window-attn-skip-freq 2"), ElementsAre(128, 0));
+  EXPECT_THAT(windows("--window-size -1,0"), IsEmpty());
+  const std::vector<int64_t> layers =
+      windows("--window-size 1023,0 --window-attn-skip-freq '([0]*2+[1]*6)*4'");
+  ASSERT_EQ(layers.size(), 32);
+  EXPECT_EQ(layers[9], 0);
+  EXPECT_EQ(layers[10], 1024);
+}
+
+TEST(MegatronSettings, ModelsWithExpertsReadBackOverAGrid) {
+  int read = 0;
+  for (const char* model : {kMixtral, kDeepSeek}) {
+    const bool latent = model == kDeepSeek;
+    for (const char* experts :
+         {"", "--expert-model-parallel-size 2", "--expert-model-parallel-size 8",
+          "--expert-model-parallel-size 8 --tensor-model-parallel-size 2 --sequence-parallel",
+          "--expert-model-parallel-size 8 --tensor-model-parallel-size 2 --sequence-parallel "
+          "--expert-tensor-parallel-size 1"}) {
+      for (const char* router :
+           {"", "--moe-router-score-function softmax --moe-router-pre-softmax",
+            "--moe-router-score-function sigmoid --moe-router-num-groups 4 "
+            "--moe-router-group-topk 2 --moe-router-topk-scaling-factor 1.5",
+            "--moe-shared-expert-intermediate-size 28672 --moe-ffn-hidden-size 14336",
+            "--moe-router-load-balancing-type seq_aux_loss --moe-aux-loss-coeff 0.001 "
+            "--moe-expert-capacity-factor 1.25"}) {
+        for (const char* attention :
+             {"", "--qk-layernorm", "--window-size 511,0",
+              "--window-size 511,0 --window-attn-skip-freq 4", "--position-embedding-type none"}) {
+          if (latent && absl::StrContains(attention, "window")) continue;
+          const std::string text = absl::StrCat(experts, " ", router, " ", attention);
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, Read(model, text));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, MegatronSettings(r));
+          EXPECT_THAT(s.notes(), IsEmpty()) << text;
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadMegatronFlags(s.Text(), "f", 64));
+          EXPECT_EQ(again.config, r.config) << text << "\n" << s.Text();
+          // Of windows a list for each layer stands for every N-th.
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph before, BuildGpt(r.model));
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const ModelGraph after, BuildGpt(again.model));
+          ASSERT_EQ(before.layers.size(), after.layers.size());
+          for (size_t i = 0; i < before.layers.size(); ++i) {
+            EXPECT_EQ(before.layers[i].kind, after.layers[i].kind);
+            EXPECT_EQ(before.layers[i].attributes, after.layers[i].attributes) << text;
+          }
+          EXPECT_EQ(before.num_parameters(), after.num_parameters());
+          PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings twice, MegatronSettings(again));
+          EXPECT_EQ(twice.Text(), s.Text());
+          ++read;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(read, 200);
+}
+
+TEST(MegatronSettings, RefusesOfExpertsByName) {
+  const auto refusal = [](absl::string_view model, const auto& change) {
+    Recipe r = Read(model, "").value();
+    change(&r);
+    const auto s = MegatronSettings(r);
+    return s.ok() ? "accepted" : std::string(s.status().message());
+  };
+  EXPECT_THAT(refusal(kMixtral, [](Recipe* r) { r->config.tensor = 2; }),
+              HasSubstr("T=2: with experts Megatron-LM needs sequence parallelism; add sequence"));
+  EXPECT_THAT(refusal(kMixtral,
+                      [](Recipe* r) {
+                        r->model.windows = {128, 256};
+                      }),
+              HasSubstr("windows of 128 and 256: Megatron-LM has one size of windows"));
+  EXPECT_THAT(refusal(kMixtral, [](Recipe* r) { r->model.positions = Positions::kLearned; }),
+              HasSubstr("a table or rotary ones, not both"));
+  EXPECT_THAT(refusal(kDeepSeek, [](Recipe* r) { r->model.experts.normalized = false; }),
+              HasSubstr("shares of the chosen sigmoids"));
+  EXPECT_EQ(refusal(kMixtral, [](Recipe* r) { r->model.windows = {4096}; }), "accepted");
+}
+
+TEST(LayerPattern, IsAListOfPython) {
+  using Layers = std::vector<bool>;
+  EXPECT_EQ(*ParseLayerPattern("([1]*3+[0]*1)*2", 8), Layers({1, 1, 1, 0, 1, 1, 1, 0}));
+  EXPECT_EQ(*ParseLayerPattern("[0,1]+2*[1]", 4), Layers({0, 1, 1, 1}));
+  EXPECT_EQ(FormatLayerPattern({false, true, true}), "([0]*1+[1]*2)");
+  for (const char* wrong : {"", "[", "[2]", "[0]*", "2*", "([0]", "[0]]", "[0]*9999999999999999999",
+                            "[0][1]", "((((((((((((((((((((([0])))))))))))))))))))))", "[0]*1"}) {
+    EXPECT_THAT(ParseLayerPattern(wrong, 2),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 layers")))
+        << wrong;
+  }
+  for (int bits = 0; bits < 64; ++bits) {
+    Layers layers;
+    for (int i = 0; i < 6; ++i) layers.push_back((bits >> i) & 1);
+    EXPECT_EQ(*ParseLayerPattern(FormatLayerPattern(layers), 6), layers);
+  }
+}
+
+absl::StatusOr<Recipe> ReadToml(absl::string_view model, absl::string_view parallelism) {
+  return ReadTorchtitanToml(
+      absl::StrCat("[model]\n", model, "\n[training]\nlocal_batch_size = 8\nseq_len = 4096\n",
+                   "[parallelism]\n", parallelism, "\n[activation_checkpoint]\nmode = \"full\"\n"),
+      "--toml=t", 64);
+}
+
+TEST(ReadTorchtitanToml, FlavorsAreThePublishedOnes) {
+  const auto parameters = [](absl::string_view name, absl::string_view flavor) {
+    const auto r = ReadToml(absl::StrCat("name = \"", name, "\"\nflavor = \"", flavor, "\""), "");
+    return r.ok() ? BuildGpt(r->model)->num_parameters() : -1;
+  };
+  EXPECT_EQ(parameters("qwen3", "0.6B"), 596049920);
+  EXPECT_EQ(parameters("qwen3", "30B-A3B"), 30532122624);
+  EXPECT_EQ(parameters("qwen3", "235B-A22B"), 235093634560);
+  EXPECT_EQ(parameters("deepseek_v3", "16B"), 15706484224);    // DeepSeek-V2-Lite
+  EXPECT_EQ(parameters("deepseek_v3", "236B"), 235741434880);  // DeepSeek-V2
+  EXPECT_EQ(parameters("deepseek_v3", "671B"), 671026404352);
+}
+
+TEST(TorchtitanSettings, ExpertsReadBackOverAGrid) {
+  int read = 0;
+  for (const char* model :
+       {"name = \"qwen3\"\nflavor = \"30B-A3B\"", "name = \"deepseek_v3\"\nflavor = \"16B\"",
+        "name = \"deepseek_v3\"\nflavor = \"671B\""}) {
+    for (const char* parallelism :
+         {"expert_parallel_degree = 1", "expert_parallel_degree = 64",
+          "expert_parallel_degree = 16\npipeline_parallel_degree = 2\n"
+          "pipeline_parallel_schedule = \"Interleaved1F1B\"",
+          "expert_parallel_degree = 8\ntensor_parallel_degree = 4",
+          "expert_parallel_degree = 8\ntensor_parallel_degree = 4\n"
+          "expert_tensor_parallel_degree = 4",
+          "expert_parallel_degree = 8\ncontext_parallel_degree = 2",
+          "expert_parallel_degree = 8\ndata_parallel_replicate_degree = 2"}) {
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe r, ReadToml(model, parallelism));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Settings s, TorchtitanSettings(r));
+      PIPELAB_ASSERT_OK_AND_ASSIGN(const Recipe again, ReadTorchtitanToml(s.Text(), "t", 64));
+      EXPECT_EQ(again.config, r.config) << s.Text();
+      EXPECT_EQ(ModelText(again.model), ModelText(r.model));
+      ++read;
+    }
+  }
+  EXPECT_EQ(read, 21);
+}
+
+TEST(TorchtitanSettings, RefusesExpertsByName) {
+  const auto refusal = [](absl::string_view parallelism, absl::string_view flavor = "16B") {
+    const auto r =
+        ReadToml(absl::StrCat("name = \"deepseek_v3\"\nflavor = \"", flavor, "\""), parallelism);
+    return r.ok() ? "accepted" : std::string(r.status().message());
+  };
+  EXPECT_THAT(refusal("expert_parallel_degree = 3"), HasSubstr("64 experts; nearest: 2"));
+  EXPECT_THAT(refusal("expert_parallel_degree = 2\ntensor_parallel_degree = 4"),
+              HasSubstr("must be 4 times a divisor of the 16 of data_parallel_shard_degree; "
+                        "nearest: 4"));
+  EXPECT_THAT(refusal("expert_parallel_degree = 8\ntensor_parallel_degree = 4\n"
+                      "expert_tensor_parallel_degree = 2"),
+              HasSubstr("expert_tensor_parallel_degree: 2: must be 1 or"));
+  EXPECT_THAT(refusal("", "16"), HasSubstr("must be debugmodel, 16B, 236B, 671B"));
+  PIPELAB_ASSERT_OK_AND_ASSIGN(
+      Recipe r, ReadToml("name = \"deepseek_v3\"\nflavor = \"16B\"", "expert_parallel_degree = 8"));
+  r.config.sharding = Sharding::kReplicated;
+  EXPECT_THAT(TorchtitanSettings(r), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("E=8: torchtitan divides experts over")));
+  r.config.sharding = Sharding::kOptimizer;
+  r.config.scheme = "1f1b";
+  PIPELAB_ASSERT_OK_AND_ASSIGN(const DeepSpeedConfig d, DeepSpeedJson(r));
+  EXPECT_THAT(d.notes, testing::Contains(HasSubstr("MoE(num_experts=64, ep_size=8, k=6)")));
+  r.config.sharding = Sharding::kFully;
+  EXPECT_THAT(DeepSpeedJson(r), StatusIs(absl::StatusCode::kInvalidArgument,
+                                         HasSubstr("takes ZeRO-2 at most with experts")));
+}
+
+TEST(ReadMegatronFlags, SaysTheNearestOfExperts) {
+  EXPECT_THAT(Refusal(kMixtral, "--expert-model-parallel-size 3"),
+              HasSubstr("must divide --num-experts 8; nearest: --expert-model-parallel-size 2"));
+  EXPECT_THAT(Refusal(kMixtral,
+                      "--num-experts 64 --pipeline-model-parallel-size 4 "
+                      "--expert-model-parallel-size 32"),
+              HasSubstr("must divide the 16 devices of a pipeline stage that have the same part of "
+                        "them; nearest: --expert-model-parallel-size 16"));
+  EXPECT_THAT(Refusal(kMixtral, "--tensor-model-parallel-size 2"),
+              HasSubstr("with experts requires --sequence-parallel"));
+  EXPECT_THAT(Refusal(kMixtral, "--moe-layer-freq 2"), HasSubstr("nearest: --moe-layer-freq 1"));
+  EXPECT_THAT(Refusal(kMixtral, "--moe-layer-freq '([0]*3+[1]*28)'"), HasSubstr("has 31 numbers"));
+  EXPECT_THAT(Refusal(kMixtral, "--moe-router-topk 1"),
+              HasSubstr("requires --moe-router-pre-softmax"));
+  EXPECT_THAT(Refusal(kMixtral, "--moe-router-num-groups 3 --moe-router-group-topk 1"),
+              HasSubstr("must divide --num-experts 8; nearest: --moe-router-num-groups 2"));
+  EXPECT_THAT(Refusal(kMixtral, "--moe-router-num-groups 8 --moe-router-group-topk 1"),
+              HasSubstr("fewer than --moe-router-topk 2; nearest: --moe-router-group-topk 2"));
+  EXPECT_THAT(Refusal(kDeepSeek, "--window-size 127,0"), HasSubstr("has no windows here"));
+  EXPECT_THAT(Refusal(kDeepSeek, "--add-qkv-bias"), HasSubstr("nearest: without --add-qkv-bias"));
+}
+
+}  // namespace
+}  // namespace pipelab
