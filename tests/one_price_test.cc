@@ -117,6 +117,12 @@ std::vector<StepConfig> ConfigsOf(int max_stages) {
             c.sequence_parallel = t > 1 && turn % 7 == 0;
             c.micro_batch_size = 1 + static_cast<int64_t>(turn % 2);
             configs.push_back(c);
+            if (turn % 12 == 7 && c.slices == 0) {
+              StepConfig& parts = configs.emplace_back(c);
+              parts.context = 2;
+              const bool ring = turn % 24 == 7;
+              if (ring) parts.context_exchange = ContextExchange::kRing;
+            }
             // Refused alike where its calls do not suit the sizes.
             if (turn % 4 != 1 || (c.scheme != "1f1b" && c.scheme != "interleaved")) continue;
             StepConfig& megatron = configs.emplace_back(c);

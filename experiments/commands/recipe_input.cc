@@ -48,6 +48,7 @@ SearchRequest SpaceOf(const Recipe& r) {
   if (r.attention == AttentionKernels::kUnfused) space.recompute.push_back(Recompute::kSelective);
   space.sequence = {false, true};
   space.max_context = 2 * r.config.context;
+  space.exchange = r.config.context_exchange;
   return space;
 }
 

@@ -48,7 +48,7 @@ Tensor GptAttention::PartGradient(const LayerContext& ctx, Tensor dmix_MW,
   Tensor keys = context_.Keys(ctx, OwnKeys(ctx, qkv_MQ)), dqkv_MQ = AllocateLike(ctx, qkv_MQ);
   const Tensor dkeys_MK = context_.Gradient(ctx, dmix_MW, qkv_MQ, std::move(keys), (*kept)[kMix],
                                             (*kept)[kLse], dqkv_MQ);
-  (*kept)[kLse] = Tensor();
+  dmix_MW = (*kept)[kLse] = Tensor();
   ctx.backend->CopyColumns(dkeys_MK, 0, dqkv_MQ, width_, dkeys_MK.dim(1));
   return dqkv_MQ;
 }

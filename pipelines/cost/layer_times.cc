@@ -33,7 +33,7 @@ absl::StatusOr<Nanoseconds> PassTime(const LayerSpec& layer, const Machine& mach
                                      const std::vector<TensorCollective>& context,
                                      bool beside = false) {
   const int64_t count = static_cast<int64_t>(collectives.size() + context.size());
-  const auto named = [&](absl::Status status) {
+  const auto named = [&](const absl::Status& status) {
     return absl::Status(status.code(),
                         absl::StrCat("layer \"", layer.name, "\": ", status.message()));
   };

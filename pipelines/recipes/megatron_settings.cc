@@ -85,7 +85,7 @@ absl::Status AddParallelism(const Recipe& r, Settings* s) {
   s->Add("--pipeline-model-parallel-size", c.pipeline);
   if (c.context > 1) {
     s->Add("--context-parallel-size", c.context);
-    s->Add("--cp-comm-type", "all_gather");
+    s->Add("--cp-comm-type", c.context_exchange == ContextExchange::kRing ? "p2p" : "all_gather");
   }
   if (HasStages(c)) AddStages(r, each, s);
   s->AddIf(c.sequence_parallel, "--sequence-parallel");
@@ -140,7 +140,7 @@ void AddTypes(const Recipe& r, Settings* s) {
 
 absl::StatusOr<Settings> MegatronSettings(const Recipe& r) {
   const StepConfig& c = r.config;
-  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "rebuilt"}));
+  PIPELAB_RETURN_IF_ERROR(CheckExportable(c, kSystem, {"C", "context_exchange", "rebuilt"}));
   Settings s(SettingsForm::kFlags);
   AddModel(r, &s);
   PIPELAB_RETURN_IF_ERROR(AddParallelism(r, &s));

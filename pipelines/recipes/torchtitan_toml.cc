@@ -47,8 +47,9 @@ const std::vector<Section>& Sections() {
         "pipeline_parallel_first_stage_less_layers", "pipeline_parallel_last_stage_less_layers",
         "pipeline_parallel_layers_per_stage", "pipeline_parallel_schedule",
         "pipeline_parallel_schedule_csv", "pipeline_parallel_microbatch_size",
-        "context_parallel_degree", "expert_parallel_degree", "expert_tensor_parallel_degree"},
-       {"enable_compiled_autograd", "disable_loss_parallel", "context_parallel_rotate_method"}},
+        "context_parallel_degree", "context_parallel_rotate_method", "expert_parallel_degree",
+        "expert_tensor_parallel_degree"},
+       {"enable_compiled_autograd", "disable_loss_parallel"}},
       {"activation_checkpoint",
        {"mode"},
        {"selective_ac_option", "per_op_sac_force_recompute_mm_shapes_by_fqns", "early_stop"}},
@@ -210,6 +211,10 @@ class TorchtitanReader {
                    " equal parts; nearest: seq_len = ", NearestMultiple(r_.model.tokens, parts));
     }
     c.context = static_cast<int>(context);
+    PIPELAB_ASSIGN_OR_RETURN(const std::string rotate,
+                             Word("parallelism", "context_parallel_rotate_method",
+                                  {"allgather", "alltoall"}, "allgather"));
+    if (context > 1 && rotate == "alltoall") c.context_exchange = ContextExchange::kRing;
     return TakeData(tensor * pipeline * context);
   }
 

@@ -62,6 +62,7 @@ class SearchSpace {
     c.pipeline = pipeline;
     c.tensor = tensor;
     c.context = context;
+    if (context > 1) c.context_exchange = search_.exchange;
     c.experts = experts;
     c.data = static_cast<int>(search_.devices / pipeline / tensor / context);
     c.residency = method_.residency;
