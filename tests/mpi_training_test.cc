@@ -216,7 +216,7 @@ TEST_F(MpiTrainingTest, ContextParallelAttentionTrainsAsInOneProcess) {
   for (const bool latent : {false, true}) {
     GptConfig config = LlamaConfig(/*layers=*/4, /*hidden=*/16, /*heads=*/4, /*feed_forward=*/24,
                                    kSmallTokens, batches_->vocabulary());
-    config.kv_heads = latent ? 4 : 2;
+    config.kv_heads = latent ? 0 : 2;
     config.query_key_norms = !latent;
     if (latent) config.latent = {6, /*rank=*/5, /*nope_size=*/4, /*rope_size=*/2, /*value_size=*/3};
     if (!latent) config.windows = {2, 0};

@@ -4,20 +4,20 @@
 
 namespace pipelab {
 
-std::vector<RingStep> RingSteps(const ContextPart& part, int64_t chunk, int64_t window) {
+std::vector<ContextStep> RingSteps(const ContextPart& part, int64_t chunk, int64_t window) {
   // Chunks before its own that a chunk's first query sees some key of.
   const int64_t reach = window == 0 ? part.parts : window == 1 ? 0 : (window - 2) / chunk + 1;
   const bool both_ways = part.balanced && 2 * reach < part.parts - 1;
   const int64_t hops = both_ways ? reach : part.parts - 1;
   const int64_t ways = hops == 0 ? 0 : both_ways ? 2 : 1;
-  RingStep own;
+  ContextStep own;
   own.keys = 1 + ways;
   own.gradients = 1;
   own.forward_hops = own.backward_hops = ways;
-  std::vector<RingStep> steps = {own};
+  std::vector<ContextStep> steps = {own};
   for (int64_t way = 0; way < ways; ++way) {
     for (int64_t k = 1; k <= hops; ++k) {
-      RingStep step;
+      ContextStep step;
       step.shift = way == 0 ? k : -k;
       step.last = k == hops;
       step.forward_hops = step.last ? 0 : 1;

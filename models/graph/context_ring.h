@@ -1,7 +1,7 @@
 // The steps of ring attention among devices with parts of each sample's tokens (context_part.h;
 // Liu et al., "Ring attention with blockwise transformers for near-infinite context", 2023).
 //
-//   for (const RingStep& step : RingSteps(part, /*chunk=*/part_tokens / 2, /*window=*/0)) ...
+//   for (const ContextStep& step : RingSteps(part, /*chunk=*/part_tokens / 2, /*window=*/0)) ...
 //
 // A device begins with its own keys and values. In each later step it has those that its neighbour
 // had, while the next ones are under way: C - 1 hops. The gradients of keys and values go round
@@ -20,7 +20,7 @@
 
 namespace pipelab {
 
-struct RingStep {
+struct ContextStep {
   // The step's keys are those of the device so many places back; on, where negative. 0: its own.
   int64_t shift = 0;
   bool last = false;  // of those that go this way
@@ -32,7 +32,7 @@ struct RingStep {
 };
 
 // Behind the last step's attention there is one more backward hop, where there are hops at all.
-std::vector<RingStep> RingSteps(const ContextPart& part, int64_t chunk, int64_t window);
+std::vector<ContextStep> RingSteps(const ContextPart& part, int64_t chunk, int64_t window);
 
 // How many of the first queries of a chunk see keys of another (or the same) one, in a causal mask;
 // 0: none.

@@ -17,7 +17,7 @@ int64_t Number(int64_t parts, int64_t part, int64_t chunk) {
 
 TEST(ContextRing, WithoutAWindowKeysGoAllTheWayRound) {
   for (const bool balanced : {false, true}) {
-    const std::vector<RingStep> steps = RingSteps({4, 0, balanced}, /*chunk=*/8, /*window=*/0);
+    const std::vector<ContextStep> steps = RingSteps({4, 0, balanced}, /*chunk=*/8, /*window=*/0);
     ASSERT_EQ(steps.size(), 4);
     int64_t forward = 0, backward = 1;  // the last one, home
     for (int64_t i = 0; i < 4; ++i) {
@@ -39,7 +39,7 @@ TEST(ContextRing, StepsHaveThePairsThatWindowsShow) {
   constexpr int64_t kChunk = 3;
   for (const int64_t parts : {2, 3, 4, 6, 8}) {
     for (int64_t window = 1; window <= 2 * parts * kChunk; ++window) {
-      const std::vector<RingStep> steps = RingSteps({parts, 0, true}, kChunk, window);
+      const std::vector<ContextStep> steps = RingSteps({parts, 0, true}, kChunk, window);
       std::set<std::pair<int64_t, int64_t>> seen;
       std::vector<int64_t> pairs_of(steps.size());
       for (size_t i = 0; i < steps.size(); ++i) {

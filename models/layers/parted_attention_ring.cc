@@ -14,7 +14,7 @@ namespace pipelab {
 // ones come.
 class PartedAttention::Ring {
  public:
-  Ring(const LayerContext& ctx, const std::vector<RingStep>& steps, Tensor own_MK)
+  Ring(const LayerContext& ctx, const std::vector<ContextStep>& steps, Tensor own_MK)
       : ctx_(ctx), steps_(steps), keys_(std::move(own_MK)) {
     if (steps.size() == 1) return;
     next_ = Shift(keys_, 1);
@@ -32,7 +32,7 @@ class PartedAttention::Ring {
 
  private:
   const LayerContext& ctx_;
-  const std::vector<RingStep>& steps_;
+  const std::vector<ContextStep>& steps_;
   Tensor keys_;
   std::function<Tensor()> next_, other_way_;
 };
@@ -69,7 +69,7 @@ void PartedAttention::ForwardRing(const LayerContext& ctx, const Tensor& q_MQ, T
                                   const Tensor& mix_MW, const Tensor& lse) const {
   Backend& b = *ctx.backend;
   const int64_t h = chunk();
-  const std::vector<RingStep> steps = RingSteps(part_, h, heads_.window);
+  const std::vector<ContextStep> steps = RingSteps(part_, h, heads_.window);
   std::vector<bool> begun(ctx.samples * part_.chunks());  // [place] whether there is an output
   Ring ring(ctx, steps, std::move(own_MK));
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -96,7 +96,7 @@ Tensor PartedAttention::GradientRing(const LayerContext& ctx, const Tensor& dmix
                                      const Tensor& lse, const Tensor& dq_MQ) const {
   Backend& b = *ctx.backend;
   const int64_t h = chunk();
-  const std::vector<RingStep> steps = RingSteps(part_, h, heads_.window);
+  const std::vector<ContextStep> steps = RingSteps(part_, h, heads_.window);
   const auto attend = [&](int64_t shift, const Tensor& keys, const Tensor& dkeys) {
     b.Fill(dkeys, 0);
     ForEachPair(ctx, shift, [&](CrossAttentionShape shape, int64_t q, int64_t k) {

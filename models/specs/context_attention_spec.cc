@@ -11,7 +11,7 @@
 namespace pipelab {
 namespace {
 
-std::vector<RingStep> StepsOf(const ContextAttention& a) {
+std::vector<ContextStep> StepsOf(const ContextAttention& a) {
   return RingSteps({a.split.context, 0, a.causal}, a.chunk(), a.window);
 }
 
@@ -49,7 +49,7 @@ int64_t PairsOfCall(const ContextAttention& a, int64_t queries, int64_t first) {
 // [step] On the device that has most in it.
 std::vector<int64_t> PairsOfSteps(const ContextAttention& a) {
   std::vector<int64_t> all;
-  for (const RingStep& step : StepsOf(a)) {
+  for (const ContextStep& step : StepsOf(a)) {
     int64_t most = 0;
     for (int64_t part = 0; part < DevicesThatDiffer(a); ++part) {
       int64_t pairs = 0;
@@ -80,7 +80,7 @@ ContextMemory MemoryOfRing(const ContextAttention& a) {
   const Bytes own = a.OwnKeys();
   ContextMemory most;
   if (!a.apart) most.gathers = own;
-  for (const RingStep& step : StepsOf(a)) {
+  for (const ContextStep& step : StepsOf(a)) {
     // What is apart stays beside what comes.
     const Bytes forward = own * (step.keys + (a.apart && step.shift != 0 ? 1 : 0));
     const Bytes backward = own * (step.keys + step.gradients);
@@ -103,7 +103,7 @@ ContextMemory MemoryOfRing(const ContextAttention& a) {
 }
 
 TensorCollectives HopsOf(const ContextAttention& a) {
-  const std::vector<RingStep> steps = StepsOf(a);
+  const std::vector<ContextStep> steps = StepsOf(a);
   const std::vector<int64_t> pairs = PairsOfSteps(a);
   const auto all = static_cast<double>(a.Pairs());
   TensorCollectives hops;
@@ -163,7 +163,7 @@ TensorCollectives ContextAttention::Collectives() const {
 // Weights are exponentials.
 Operation ContextAttention::Merges() const {
   int64_t rows = 0;
-  for (const RingStep& step : StepsOf(*this)) {
+  for (const ContextStep& step : StepsOf(*this)) {
     ForEachCall(*this, 0, step.shift, [&](int64_t queries, int64_t first) {
       if (step.shift != 0 || (causal && first > 0)) rows += queries;
     });
