@@ -108,7 +108,7 @@ Tensor GptAttention::Run(const LayerContext& ctx, const Tensor& x_MC, LayerStash
   std::vector<Tensor> heads;
   if (has_norms()) heads = NormHeads(ctx, qkv_MQ);
   Rotate(ctx, /*back=*/false, qkv_MQ);
-  if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, std::move(qkv_MQ));
+  if (!ctx.slice.whole()) qkv_MQ = JoinSequence(ctx, qkv_MQ);
   Tensor keys_NK;  // with context parallelism
   if (context_.parts()) keys_NK = context_.Keys(ctx, OwnKeys(ctx, qkv_MQ));
   Tensor mix_MW = b.Allocate({m, width_}), lse_SHT = b.AllocateFloats(context_.SumsShape(ctx));

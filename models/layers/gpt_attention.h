@@ -55,7 +55,7 @@ class GptAttention : public UnaryLayer {
   void CopySlice(const LayerContext& ctx, Copying way, const Tensor& slice_MC,
                  const Tensor& sequence_MC) const;
   // Slices: puts q, k, v of the slice in their places among the samples', which it returns.
-  Tensor JoinSequence(const LayerContext& ctx, Tensor qkv_MQ) const;
+  Tensor JoinSequence(const LayerContext& ctx, const Tensor& qkv_MQ) const;
   // Slices: the gradient of the slice's q, k, v, complete once it is the slice's turn. Gives up
   // dmix and lse.
   Tensor SliceGradient(const LayerContext& ctx, Tensor dmix_MW, std::vector<Tensor>* kept) const;

@@ -53,7 +53,7 @@ Tensor GptAttention::PartGradient(const LayerContext& ctx, Tensor dmix_MW,
   return dqkv_MQ;
 }
 
-Tensor GptAttention::JoinSequence(const LayerContext& ctx, Tensor qkv_MQ) const {
+Tensor GptAttention::JoinSequence(const LayerContext& ctx, const Tensor& qkv_MQ) const {
   std::vector<Tensor>& shared = ctx.sequence->tensors;
   if (shared.empty()) {  // the first slice's forward; not its recompute
     shared.push_back(ctx.backend->Allocate({ctx.samples * tokens_, qkv_width_}));
