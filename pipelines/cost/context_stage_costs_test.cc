@@ -65,9 +65,11 @@ TEST(ContextStageCosts, WorkAndActivationsAreDivided) {
       SCOPED_TRACE(stage);
       const StageCost &w = whole.stages[stage], &p = part.stages[stage];
       const int64_t gathers = stage == 1 ? 1 : 0;
-      EXPECT_NEAR(p.forward.value(), w.forward.value() / c + gathers * gather, 1);
-      EXPECT_NEAR(p.backward_input.value(), w.backward_input.value() / c + 2 * gathers * gather, 1);
-      EXPECT_NEAR(p.backward_weight.value(), w.backward_weight.value() / c, 1);
+      EXPECT_NEAR(p.forward.value(), static_cast<double>(w.forward.value()) / c + gathers * gather,
+                  1);
+      EXPECT_NEAR(p.backward_input.value(),
+                  static_cast<double>(w.backward_input.value()) / c + 2 * gathers * gather, 1);
+      EXPECT_NEAR(p.backward_weight.value(), static_cast<double>(w.backward_weight.value()) / c, 1);
       EXPECT_EQ(p.tensor_traffic.forward, Bytes(gathers * keys / c * (c - 1)));
       EXPECT_EQ(p.tensor_traffic.backward_input, Bytes(2 * gathers * keys / c * (c - 1)));
       EXPECT_EQ(p.memory.kept * c, w.memory.kept);
@@ -154,8 +156,8 @@ TEST(ContextStageCosts, HopsRunBesideTheirStepsAttention) {
     const auto attention = [&](int step, int products) {
       return products * MatmulFlops(kSamples, kPairs[step], kHidden).value();
     };
-    double forward = whole.stages[1].forward.value() / kParts;
-    double backward = whole.stages[1].backward_input.value() / kParts + hop;
+    double forward = static_cast<double>(whole.stages[1].forward.value()) / kParts;
+    double backward = static_cast<double>(whole.stages[1].backward_input.value()) / kParts + hop;
     for (const int step : {0, 1, 2, 3}) {
       const double left = hop - 1000 - attention(step, 5);
       if (step < 3) forward += std::max(0.0, hop - attention(step, 2));
